@@ -1,0 +1,166 @@
+//! Names that callers choose: tokens, ids, buyers and refs.
+
+use std::fmt;
+use std::ops::Deref;
+
+use uuid::Uuid;
+use uuid::fmt::Hyphenated;
+
+/// The longest token, id, buyer or ref, in bytes.
+pub const MAX_IDENT: usize = 512;
+
+/// Bytes that fit beside the tag and the length without an allocation.
+const INLINE: usize = 22;
+
+/// A binary-safe string of 1 to [`MAX_IDENT`] bytes, kept small.
+///
+/// Two identifiers are equal exactly when their bytes are: the form is a function of the bytes. A UUID in its usual
+/// spelling takes 16 bytes instead of 36; whatever is not spelled exactly so is kept as it came.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ident(Form);
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Form {
+    Uuid([u8; 16]),
+    Inline { len: u8, bytes: [u8; INLINE] },
+    Heap(Box<[u8]>),
+}
+
+/// The bytes of an [`Ident`], as the caller wrote them.
+pub enum Text<'a> {
+    /// Kept as they are.
+    Borrowed(&'a [u8]),
+    /// Spelled out again from a packed UUID.
+    Uuid([u8; Hyphenated::LENGTH]),
+}
+
+impl Ident {
+    /// Keeps `bytes`, or `None` unless there are 1 to [`MAX_IDENT`] of them.
+    #[must_use]
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        if bytes.is_empty() || bytes.len() > MAX_IDENT {
+            return None;
+        }
+        if let Some(packed) = pack_uuid(bytes) {
+            return Some(Self(Form::Uuid(packed)));
+        }
+        let mut inline = [0; INLINE];
+        Some(Self(match (inline.get_mut(..bytes.len()), u8::try_from(bytes.len())) {
+            (Some(room), Ok(len)) => {
+                room.copy_from_slice(bytes);
+                Form::Inline { len, bytes: inline }
+            }
+            _ => Form::Heap(bytes.into()),
+        }))
+    }
+
+    /// A fresh random identifier: a UUID of version 4.
+    #[must_use]
+    pub fn random() -> Self {
+        Self(Form::Uuid(Uuid::new_v4().into_bytes()))
+    }
+
+    /// The bytes as the caller wrote them.
+    #[must_use]
+    pub fn text(&self) -> Text<'_> {
+        match &self.0 {
+            Form::Uuid(packed) => {
+                let mut text = [0; Hyphenated::LENGTH];
+                Uuid::from_bytes(*packed).hyphenated().encode_lower(&mut text);
+                Text::Uuid(text)
+            }
+            Form::Inline { len, bytes } => Text::Borrowed(bytes.get(..usize::from(*len)).unwrap_or_default()),
+            Form::Heap(bytes) => Text::Borrowed(bytes),
+        }
+    }
+
+    /// Bytes this identifier keeps outside of itself.
+    #[must_use]
+    pub fn heap_size(&self) -> usize {
+        match &self.0 {
+            Form::Heap(bytes) => bytes.len(),
+            Form::Uuid(_) | Form::Inline { .. } => 0,
+        }
+    }
+}
+
+/// The 16 bytes behind a UUID in lower-case hyphenated spelling; `None` for any other spelling, which would not come
+/// back as it was.
+fn pack_uuid(bytes: &[u8]) -> Option<[u8; 16]> {
+    if bytes.len() != Hyphenated::LENGTH || bytes.iter().any(u8::is_ascii_uppercase) {
+        return None;
+    }
+    Uuid::try_parse_ascii(bytes).ok().map(Uuid::into_bytes)
+}
+
+impl Deref for Text<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Borrowed(bytes) => bytes,
+            Self::Uuid(text) => text,
+        }
+    }
+}
+
+impl fmt::Debug for Ident {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Ident(\"{}\")", self.text().escape_ascii())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_hold_keeps_its_token_in_24_bytes() {
+        assert_eq!(size_of::<Ident>(), 24);
+    }
+
+    #[test]
+    fn only_the_usual_spelling_of_a_uuid_is_packed() {
+        let usual = b"67e55044-10b1-426f-9247-bb680e5fe0c8";
+        assert!(matches!(Ident::new(usual), Some(Ident(Form::Uuid(_)))));
+        for other in [
+            b"67E55044-10b1-426f-9247-bb680e5fe0c8",
+            b"67e5504410b1-426f-9247-bb680e5fe0c8-",
+            b"67e55044-10b1-426f-9247-bb680e5fe0cg",
+        ] {
+            let ident = Ident::new(other).unwrap();
+            assert!(!matches!(ident, Ident(Form::Uuid(_))));
+            assert_eq!(&*ident.text(), other);
+        }
+    }
+
+    #[test]
+    fn the_length_is_bounded() {
+        assert_eq!(Ident::new(b""), None);
+        assert!(Ident::new(&[0; MAX_IDENT]).is_some());
+        assert_eq!(Ident::new(&[0; MAX_IDENT + 1]), None);
+    }
+
+    #[test]
+    fn a_random_one_reads_like_a_uuid() {
+        let ident = Ident::random();
+        assert_eq!(ident.text().len(), 36);
+        assert_eq!(Ident::new(&ident.text()), Some(ident));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_come_back_as_they_were(bytes in proptest::collection::vec(any::<u8>(), 1..=64)) {
+            let ident = Ident::new(&bytes).unwrap();
+            prop_assert_eq!(&*ident.text(), &bytes[..]);
+        }
+
+        #[test]
+        fn equal_bytes_and_only_they_are_equal(a in "[0-9a-f-]{35,37}", b in "[0-9a-f-]{35,37}") {
+            let (x, y) = (Ident::new(a.as_bytes()), Ident::new(b.as_bytes()));
+            prop_assert_eq!(x == y, a == b);
+        }
+    }
+}

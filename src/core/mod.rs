@@ -1,0 +1,13 @@
+//! The pure core: what a lock and a sale *are*.
+//!
+//! Nothing in here knows a server, a socket or a clock. Time, clients and keys come in as plain values; what should
+//! happen in the world goes out as values too. That is what lets these rules run under property tests and Miri, and
+//! what makes the same decision come out the same way wherever it is taken.
+//!
+//! Reading order: [`time`], [`ident`], [`place`], [`fence`], then the lock, the sale and the agenda.
+#![forbid(unsafe_code)]
+
+pub mod fence;
+pub mod ident;
+pub mod place;
+pub mod time;

@@ -1,0 +1,35 @@
+//! Where a value lives: a database and a key.
+
+/// A key of a database, borrowed for the length of one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct At<'a> {
+    /// The database's number.
+    pub db: i32,
+    /// The key's bytes.
+    pub key: &'a [u8],
+}
+
+/// A key of a database, kept.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The database's number.
+    pub db: i32,
+    /// The key's bytes.
+    pub key: Box<[u8]>,
+}
+
+impl At<'_> {
+    /// A copy that can be kept.
+    #[must_use]
+    pub fn keep(self) -> Place {
+        Place { db: self.db, key: self.key.into() }
+    }
+}
+
+impl Place {
+    /// This place, borrowed.
+    #[must_use]
+    pub fn at(&self) -> At<'_> {
+        At { db: self.db, key: &self.key }
+    }
+}
