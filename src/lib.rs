@@ -1,2 +1,51 @@
 //! lockstock: distributed locks and oversell-proof stock as native commands of Redis and Valkey.
-pub mod core;
+//!
+//! # Layout
+//!
+//! Three rings, from the inside out; each knows only the ones before it.
+//!
+//! - [`core`]: what a lock and a sale are. Pure: time, clients and keys are values, and what should happen is a value too. Tested without a
+//!   server, by property tests and under Miri.
+//! - [`server`]: the one place with `unsafe`. The module API with a safe face: contexts, arguments, replies, keys, data types, parked
+//!   clients, the one deferred timer, replication, settings.
+//! - [`store`] makes locks and sales values of the keyspace; [`service`] holds the module's state and does the work between commands;
+//!   [`cmd`] has one file per command.
+//!
+//! [`error`] has the text of every error, [`config`] every setting, [`status`] the section of `INFO`. DESIGN.md says why it is made this
+//! way.
+
+mod core;
+mod error;
+
+mod server;
+
+mod config;
+mod service;
+mod status;
+mod store;
+
+mod cmd;
+
+use server::ctx::{Ctx, Level};
+use server::{datatype, defer, events, info, load, park};
+
+#[cfg(not(test))]
+#[global_allocator]
+static ALLOCATOR: server::alloc::ServerAlloc = server::alloc::ServerAlloc;
+
+/// Sets the module up. Called once, by the server; the error is a line for its log, and the module does not load.
+fn start(ctx: Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
+    let asked = |done: bool, what: &str| if done { Ok(()) } else { Err(format!("the server refused {what}")) };
+    asked(datatype::register::<core::lock::Lock>(ctx), "the data type of locks")?;
+    cmd::register(ctx)?;
+    config::load(ctx, words)?;
+    asked(info::register(ctx, status::write), "the section of INFO")?;
+    asked(events::subscribe(ctx, service::hear), "the events")?;
+    park::install(service::parked_left);
+    defer::install(ctx, service::work);
+    ctx.log(Level::Notice, concat!("lockstock ", env!("CARGO_PKG_VERSION"), " is ready"));
+    service::warn_of_eviction(ctx);
+    Ok(())
+}
+
+load::module!(c"lockstock", 1, start);

@@ -1,0 +1,49 @@
+//! `LOCK.EXTEND`: the holder needs more time.
+
+use super::Command;
+use super::lease::{LEASE, Lease};
+use crate::error::Error;
+use crate::server::clock;
+use crate::server::entry::{Call, Run};
+use crate::server::register::{Arg, KeyUse, Keys, Spec};
+use crate::service;
+
+/// `LOCK.EXTEND key token [PX ms | EX s]`
+///
+/// Lets the lease of `token` on the lock `key` end that long from now: after `PX` milliseconds, `EX` seconds, or the default
+/// lease. The end may move either way.
+///
+/// Replies 1, or 0 if the token holds nothing: a hold that ended is never revived. Works when the server is out of memory.
+///
+/// Errors: `ERR` for a bad argument, `WRONGTYPE`. O(1), O(log n) with n holders.
+pub struct LockExtend;
+
+impl Command for LockExtend {
+    const SPEC: Spec = Spec {
+        name: c"lock.extend",
+        flags: c"write fast",
+        acl: c"write fast",
+        arity: -3,
+        summary: c"Moves the end of a hold's lease.",
+        complexity: c"O(1) for exclusive locks, O(log(N)) with N holders otherwise",
+        tips: c"",
+        keys: Keys::First(KeyUse::Update),
+        args: &[Arg::key(), Arg::string(c"token"), LEASE],
+    };
+}
+
+impl Run for LockExtend {
+    fn run(call: Call<'_>) -> Result<(), Error> {
+        let Call { ctx, mut args } = call;
+        let now = clock::now();
+        let (key, token) = (args.next()?, args.ident("token")?);
+        let mut lease = Lease::default();
+        while let Some(word) = args.keyword() {
+            lease.option(word.word(), &mut args, now.ms)?;
+        }
+        let lease = lease.or_default();
+        let extended = service::locks(ctx, key, |engine, at, room| Ok(engine.extend(now, at, &token, lease, room)?))?;
+        ctx.reply_int(i64::from(extended));
+        Ok(())
+    }
+}

@@ -1,0 +1,91 @@
+//! `LOCK.INFO`: who holds a lock, and who waits for it.
+
+use super::Command;
+use crate::core::lock::{LockInfo as View, Mode};
+use crate::error::Error;
+use crate::server::clock;
+use crate::server::ctx::Ctx;
+use crate::server::entry::{Call, Run};
+use crate::server::register::{Arg, KeyUse, Keys, Spec};
+use crate::service;
+
+/// `LOCK.INFO key`
+///
+/// Replies null if nobody holds the lock `key` or waits for it, else fields and values (a map in RESP3): `mode` (exclusive,
+/// shared, limit; free when there are only waiters), `limit` (the largest number of permits that a holder asked for, else 0),
+/// `holders` (`token`, `fence`, `lease-ms` left, `session` yes or no), `waiters` (`token`, `mode`, `waited-ms`,
+/// `wait-left-ms`, −1 without limit; the first 100) and `waiting`, their number.
+///
+/// Errors: `WRONGTYPE`. O(n) with n holders.
+pub struct LockInfo;
+
+impl Command for LockInfo {
+    const SPEC: Spec = Spec {
+        name: c"lock.info",
+        flags: c"readonly",
+        acl: c"read slow",
+        arity: 2,
+        summary: c"Tells who holds a lock and who waits for it.",
+        complexity: c"O(N) with N holders",
+        tips: c"nondeterministic_output",
+        keys: Keys::First(KeyUse::Read),
+        args: &[Arg::key()],
+    };
+}
+
+impl Run for LockInfo {
+    fn run(call: Call<'_>) -> Result<(), Error> {
+        let Call { ctx, mut args } = call;
+        let key = args.next()?;
+        args.finish()?;
+        match service::look_at_lock(ctx, key, clock::now())? {
+            None => ctx.reply_null(),
+            Some(info) => reply(ctx, &info),
+        }
+        Ok(())
+    }
+}
+
+fn reply(ctx: Ctx<'_>, info: &View) {
+    ctx.reply_map(5);
+    ctx.reply_bytes(b"mode");
+    ctx.reply_bytes(info.mode.map_or("free", mode).as_bytes());
+    ctx.reply_bytes(b"limit");
+    ctx.reply_int(info.limit);
+    ctx.reply_bytes(b"holders");
+    ctx.reply_array(info.holders.len());
+    for holder in &info.holders {
+        ctx.reply_map(4);
+        ctx.reply_bytes(b"token");
+        ctx.reply_bytes(&holder.token.text());
+        ctx.reply_bytes(b"fence");
+        ctx.reply_int(holder.fence.0);
+        ctx.reply_bytes(b"lease-ms");
+        ctx.reply_int(holder.left.0);
+        ctx.reply_bytes(b"session");
+        ctx.reply_bytes(if holder.session { b"yes" } else { b"no" });
+    }
+    ctx.reply_bytes(b"waiters");
+    ctx.reply_array(info.waiters.len());
+    for waiter in &info.waiters {
+        ctx.reply_map(4);
+        ctx.reply_bytes(b"token");
+        ctx.reply_bytes(&waiter.token.text());
+        ctx.reply_bytes(b"mode");
+        ctx.reply_bytes(mode(waiter.mode.mode()).as_bytes());
+        ctx.reply_bytes(b"waited-ms");
+        ctx.reply_int(waiter.waited.0);
+        ctx.reply_bytes(b"wait-left-ms");
+        ctx.reply_int(waiter.left.map_or(-1, |left| left.0));
+    }
+    ctx.reply_bytes(b"waiting");
+    ctx.reply_int(info.waiting);
+}
+
+fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Exclusive => "exclusive",
+        Mode::Shared => "shared",
+        Mode::Limit => "limit",
+    }
+}

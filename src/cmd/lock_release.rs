@@ -1,0 +1,43 @@
+//! `LOCK.RELEASE`: the holder gives the lock back.
+
+use super::Command;
+use crate::error::Error;
+use crate::server::clock;
+use crate::server::entry::{Call, Run};
+use crate::server::register::{Arg, KeyUse, Keys, Spec};
+use crate::service;
+
+/// `LOCK.RELEASE key token`
+///
+/// Ends the hold of `token` on the lock `key`; whoever waits first is granted the lock by this same call.
+///
+/// Replies 1 if this call ended the hold, else 0: it was never there, its lease is over, it is another's, or the token is only
+/// waiting, in which case it keeps its place. Safe to repeat. Works when the server is out of memory.
+///
+/// Errors: `ERR` for a bad argument, `WRONGTYPE`. O(1), O(log n) with n holders.
+pub struct LockRelease;
+
+impl Command for LockRelease {
+    const SPEC: Spec = Spec {
+        name: c"lock.release",
+        flags: c"write fast",
+        acl: c"write fast",
+        arity: 3,
+        summary: c"Ends a token's hold on a lock and hands the lock over to whoever waits first.",
+        complexity: c"O(1) for exclusive locks, O(log(N)) with N holders otherwise",
+        tips: c"",
+        keys: Keys::First(KeyUse::Delete),
+        args: &[Arg::key(), Arg::string(c"token")],
+    };
+}
+
+impl Run for LockRelease {
+    fn run(call: Call<'_>) -> Result<(), Error> {
+        let Call { ctx, mut args } = call;
+        let (key, token) = (args.next()?, args.ident("token")?);
+        args.finish()?;
+        let ended = service::locks(ctx, key, |engine, at, room| Ok(engine.release(clock::now(), at, &token, room)?))?;
+        ctx.reply_int(i64::from(ended));
+        Ok(())
+    }
+}

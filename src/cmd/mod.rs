@@ -1,0 +1,37 @@
+//! The commands: one file each, with its syntax, its parser and what it does.
+//!
+//! A file reads from top to bottom: the documentation of the command, `SPEC` as the server is told it, the words it takes, `run`.
+
+use crate::server::ctx::Ctx;
+use crate::server::entry::Run;
+use crate::server::register::{self, Spec};
+
+mod lease;
+mod lock_acquire;
+mod lock_apply;
+mod lock_extend;
+mod lock_info;
+mod lock_release;
+
+/// A command of lockstock.
+pub trait Command: Run {
+    /// What the server is told of it.
+    const SPEC: Spec;
+}
+
+/// Registers every command; the error names the one that the server refused.
+pub fn register(ctx: Ctx<'_>) -> Result<(), String> {
+    one::<lock_acquire::LockAcquire>(ctx)?;
+    one::<lock_release::LockRelease>(ctx)?;
+    one::<lock_extend::LockExtend>(ctx)?;
+    one::<lock_info::LockInfo>(ctx)?;
+    one::<lock_apply::LockApply>(ctx)
+}
+
+fn one<C: Command>(ctx: Ctx<'_>) -> Result<(), String> {
+    let spec = C::SPEC;
+    if register::register::<C>(ctx, &spec) {
+        return Ok(());
+    }
+    Err(format!("the server refused the command {}", spec.name.to_string_lossy()))
+}

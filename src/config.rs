@@ -1,0 +1,59 @@
+//! The settings: what the operator may choose, within which limits, and what follows.
+
+use std::ffi::CStr;
+
+use crate::core::time::Millis;
+use crate::error::Range;
+use crate::server::ctx::Ctx;
+use crate::server::settings::{self, Setting};
+
+/// `lockstock.default-lease-ms`: the lease of a hold whose owner named none.
+///
+/// Too short, and work outlives its lease; too long, and a crashed holder keeps everybody waiting.
+pub static DEFAULT_LEASE_MS: Setting = Setting::new(c"default-lease-ms", Range::new(1..=9_007_199_254_740_991), 30_000);
+
+/// Every setting, in the order of redis.conf.example.
+static ALL: [&Setting; 1] = [&DEFAULT_LEASE_MS];
+
+/// The lease of a hold whose owner named none.
+pub fn default_lease() -> Millis {
+    Millis(DEFAULT_LEASE_MS.get())
+}
+
+/// Reads the words behind `loadmodule`, makes the settings known to the server and takes what redis.conf says. The error is a
+/// line for the log, and the module does not load: a setting that is not what the operator meant is worse than a server
+/// that does not start.
+pub fn load(ctx: Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
+    let mut pairs = words.chunks_exact(2);
+    for pair in pairs.by_ref() {
+        if let [name, value] = pair {
+            set(name, value)?;
+        }
+    }
+    if let [name, ..] = pairs.remainder() {
+        return Err(format!("'{}' behind loadmodule has no value", name.escape_ascii()));
+    }
+    for setting in ALL {
+        if !settings::register(ctx, setting) {
+            return Err(format!("the server refused the setting {}", text(setting.name)));
+        }
+    }
+    if settings::load(ctx) { Ok(()) } else { Err("a lockstock.* setting of the configuration is refused".into()) }
+}
+
+fn set(name: &[u8], value: &[u8]) -> Result<(), String> {
+    let setting = ALL
+        .iter()
+        .find(|setting| setting.name.to_bytes().eq_ignore_ascii_case(name))
+        .ok_or_else(|| format!("'{}' behind loadmodule is no setting of lockstock", name.escape_ascii()))?;
+    let number = std::str::from_utf8(value).ok().and_then(|value| value.parse().ok());
+    if number.is_some_and(|number| setting.set(number)) {
+        return Ok(());
+    }
+    let Range { min, max } = setting.range;
+    Err(format!("{} must be an integer from {min} to {max}, not '{}'", text(setting.name), value.escape_ascii()))
+}
+
+fn text(name: &CStr) -> String {
+    name.to_string_lossy().into_owned()
+}

@@ -1,0 +1,98 @@
+//! What a command refuses, and the exact line the client reads.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use crate::core::lock::LockError;
+
+/// The integers an argument may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// The smallest.
+    pub min: i64,
+    /// The largest.
+    pub max: i64,
+}
+
+/// The caller's faults and the server's state. What business decides (sold out, busy, too late) is data, never here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// An option that is unknown, repeated, without its value, or at odds with another; or words left over.
+    Syntax,
+    /// An argument that is not an integer of its range.
+    Integer {
+        /// What the documentation calls the argument.
+        name: &'static str,
+        /// What it may be.
+        range: Range,
+    },
+    /// A string that is empty or too long.
+    Length {
+        /// What the documentation calls the argument.
+        name: &'static str,
+        /// The longest it may be, in bytes.
+        max: usize,
+    },
+    /// The key holds something else.
+    WrongType,
+    /// A holder asked for a mode that its hold cannot be changed to.
+    OtherMode,
+    /// Two holders would wait for each other.
+    Deadlock,
+    /// No fence is left below 2^53.
+    FencesUsedUp,
+    /// The payload of an internal command is damaged, or does not fit what the key holds.
+    Payload,
+    /// The server would not park the client.
+    CannotWait,
+    /// A fault of lockstock's own.
+    Internal,
+}
+
+impl Range {
+    /// The range from `range.start()` to `range.end()`, both included.
+    pub const fn new(range: RangeInclusive<i64>) -> Self {
+        Self { min: *range.start(), max: *range.end() }
+    }
+
+    /// The range from 1 to `max`.
+    pub const fn up_to(max: u64) -> Self {
+        Self { min: 1, max: max.cast_signed() }
+    }
+
+    /// Whether `value` lies in the range.
+    pub fn contains(self, value: i64) -> bool {
+        (self.min..=self.max).contains(&value)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Syntax => f.write_str("ERR syntax error"),
+            Self::Integer { name, range: Range { min, max } } => {
+                write!(f, "ERR {name} must be an integer from {min} to {max}")
+            }
+            Self::Length { name, max } => write!(f, "ERR {name} must be a string of 1 to {max} bytes"),
+            Self::OtherMode => f.write_str("ERR the token holds this lock in another mode"),
+            Self::Deadlock => f.write_str("DEADLOCK another holder of this lock already waits to become exclusive"),
+            Self::FencesUsedUp => f.write_str("ERR no fence is left below 2^53"),
+            Self::Payload => f.write_str("ERR the effect is damaged or does not fit what the key holds"),
+            Self::CannotWait => f.write_str("ERR the server cannot park this client"),
+            Self::Internal => f.write_str("ERR lockstock could not carry this out, see the server's log"),
+            Self::WrongType => f.write_str("WRONGTYPE Operation against a key holding the wrong kind of value"),
+        }
+    }
+}
+
+impl From<LockError> for Error {
+    fn from(error: LockError) -> Self {
+        match error {
+            LockError::WrongType => Self::WrongType,
+            LockError::OtherMode => Self::OtherMode,
+            LockError::Deadlock => Self::Deadlock,
+            LockError::FencesUsedUp => Self::FencesUsedUp,
+            LockError::LeaseTooLong => Self::Integer { name: "the lease", range: Range::new(1..=i64::MAX) },
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Memory from the server's own allocator, so that `used_memory`, `maxmemory` and `MEMORY USAGE` see every byte of ours.
+//!
+//! The crate's allocator leaves out `realloc` and `alloc_zeroed`, so every growing vector would be copied by hand.
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::ptr;
+
+use redis_module::raw;
+
+use super::api;
+
+/// What the server's allocator aligns to, on every platform it runs on.
+const SERVER_ALIGN: usize = 16;
+
+/// The server's allocator. Before the module is initialised, and for stronger alignments than the server promises
+/// (nothing here asks for one), it answers "out of memory".
+pub struct ServerAlloc;
+
+/// Whether the server's allocator can be called and satisfies `layout`.
+fn usable(layout: Layout) -> bool {
+    // SAFETY: a plain read of a pointer that only module initialisation writes, before any other thread of ours runs.
+    layout.align() <= SERVER_ALIGN && unsafe { (&raw const raw::RedisModule_Alloc).read() }.is_some()
+}
+
+// SAFETY: the four functions forward to the server's allocator, which has malloc's guarantees, is thread-safe and does
+// not unwind. Blocks are aligned to 16 bytes, and stronger demands are refused.
+unsafe impl GlobalAlloc for ServerAlloc {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if !usable(layout) {
+            return ptr::null_mut();
+        }
+        // SAFETY: `usable` saw the API initialised.
+        unsafe { api::alloc(layout.size()) }.cast()
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if !usable(layout) {
+            return ptr::null_mut();
+        }
+        // SAFETY: `usable` saw the API initialised.
+        unsafe { api::calloc(1, layout.size()) }.cast()
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, _layout: Layout) {
+        // SAFETY: the block came from `alloc`, so the API is initialised and the block is the server's.
+        unsafe { api::free(block.cast()) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, _layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the block came from `alloc`, so the API is initialised and the block is the server's.
+        unsafe { api::realloc(block.cast(), size) }.cast()
+    }
+}

@@ -1,0 +1,128 @@
+//! The functions of the module API that lockstock uses.
+//!
+//! The bindings hold each function as an `Option`, because a server may be older than the header. Every name in the
+//! table below exists on every server we support; [`missing`] is asked once, at load, and after that the wrappers call
+//! without looking again. What only some servers have is in [`super::compat`].
+
+use std::ffi::{c_char, c_int, c_long, c_longlong, c_uint, c_ulonglong, c_void};
+
+use redis_module::raw;
+
+pub use redis_module::raw::{
+    RedisModuleBlockedClient as RawBlocked, RedisModuleCommand as RawCommand, RedisModuleCtx as RawCtx,
+    RedisModuleDigest as RawDigest, RedisModuleIO as RawIo, RedisModuleInfoCtx as RawInfo, RedisModuleKey as RawKey,
+    RedisModuleKeyOptCtx as RawOptCtx, RedisModuleString as RawString, RedisModuleType as RawType,
+};
+
+/// What the server answers when a call went well.
+pub const OK: c_int = int(raw::REDISMODULE_OK);
+/// What the server answers, and expects of a callback, when it did not.
+pub const ERR: c_int = int(raw::REDISMODULE_ERR);
+
+/// A constant of the header, whose type the bindings widened, as the `int` it is in C.
+#[expect(clippy::cast_possible_truncation, reason = "constants of the header are small")]
+pub const fn int(constant: isize) -> c_int {
+    constant as c_int
+}
+
+macro_rules! required {
+    ($($wrapper:ident = $name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)?;)* ; variadic $($variadic_name:ident),*) => {
+        $(
+            #[doc = concat!("`", stringify!($name), "`.")]
+            ///
+            /// # Safety
+            /// As the server's own documentation of the function says; and only after [`missing`] answered `None`.
+            #[inline]
+            #[allow(clippy::too_many_arguments, reason = "the server's signatures are what they are")]
+            pub unsafe fn $wrapper($($arg: $ty),*) $(-> $ret)? {
+                // SAFETY: `missing` has seen this pointer set, and nothing unsets it. The rest is the caller's duty.
+                unsafe { (raw::$name.unwrap_unchecked())($($arg),*) }
+            }
+        )*
+
+        /// The first function of the table that this server does not have.
+        pub fn missing() -> Option<&'static str> {
+            // SAFETY: these are plain reads of pointers that only module initialisation writes, on this thread.
+            unsafe {
+                $(if (&raw const raw::$name).read().is_none() {
+                    return Some(stringify!($name));
+                })*
+                $(if (&raw const raw::$variadic_name).read().is_none() {
+                    return Some(stringify!($variadic_name));
+                })*
+            }
+            None
+        }
+    };
+}
+
+required! {
+    alloc = RedisModule_Alloc(bytes: usize) -> *mut c_void;
+    realloc = RedisModule_Realloc(ptr: *mut c_void, bytes: usize) -> *mut c_void;
+    calloc = RedisModule_Calloc(nmemb: usize, size: usize) -> *mut c_void;
+    free = RedisModule_Free(ptr: *mut c_void);
+
+    create_command = RedisModule_CreateCommand(ctx: *mut RawCtx, name: *const c_char, run: raw::RedisModuleCmdFunc, flags: *const c_char, first_key: c_int, last_key: c_int, key_step: c_int) -> c_int;
+    get_command = RedisModule_GetCommand(ctx: *mut RawCtx, name: *const c_char) -> *mut RawCommand;
+    set_command_info = RedisModule_SetCommandInfo(command: *mut RawCommand, info: *const raw::RedisModuleCommandInfo) -> c_int;
+    set_module_options = RedisModule_SetModuleOptions(ctx: *mut RawCtx, options: c_int);
+    register_numeric_config = RedisModule_RegisterNumericConfig(ctx: *mut RawCtx, name: *const c_char, default: c_longlong, flags: c_uint, min: c_longlong, max: c_longlong, get: raw::RedisModuleConfigGetNumericFunc, set: raw::RedisModuleConfigSetNumericFunc, apply: raw::RedisModuleConfigApplyFunc, data: *mut c_void) -> c_int;
+    load_configs = RedisModule_LoadConfigs(ctx: *mut RawCtx) -> c_int;
+    register_info_func = RedisModule_RegisterInfoFunc(ctx: *mut RawCtx, write: raw::RedisModuleInfoFunc) -> c_int;
+    info_add_section = RedisModule_InfoAddSection(info: *mut RawInfo, name: *const c_char) -> c_int;
+    info_add_field_ulong_long = RedisModule_InfoAddFieldULongLong(info: *mut RawInfo, field: *const c_char, value: c_ulonglong) -> c_int;
+    subscribe_to_server_event = RedisModule_SubscribeToServerEvent(ctx: *mut RawCtx, event: raw::RedisModuleEvent, callback: raw::RedisModuleEventCallback) -> c_int;
+    get_detached_thread_safe_context = RedisModule_GetDetachedThreadSafeContext(ctx: *mut RawCtx) -> *mut RawCtx;
+
+    get_context_flags = RedisModule_GetContextFlags(ctx: *mut RawCtx) -> c_int;
+    get_client_id = RedisModule_GetClientId(ctx: *mut RawCtx) -> c_ulonglong;
+    get_selected_db = RedisModule_GetSelectedDb(ctx: *mut RawCtx) -> c_int;
+    select_db = RedisModule_SelectDb(ctx: *mut RawCtx, db: c_int) -> c_int;
+    avoid_replica_traffic = RedisModule_AvoidReplicaTraffic() -> c_int;
+    create_timer = RedisModule_CreateTimer(ctx: *mut RawCtx, period: raw::mstime_t, callback: raw::RedisModuleTimerProc, data: *mut c_void) -> raw::RedisModuleTimerID;
+    stop_timer = RedisModule_StopTimer(ctx: *mut RawCtx, id: raw::RedisModuleTimerID, data: *mut *mut c_void) -> c_int;
+
+    string_ptr_len = RedisModule_StringPtrLen(string: *const RawString, len: *mut usize) -> *const c_char;
+    create_string = RedisModule_CreateString(ctx: *mut RawCtx, ptr: *const c_char, len: usize) -> *mut RawString;
+    free_string = RedisModule_FreeString(ctx: *mut RawCtx, string: *mut RawString);
+
+    reply_with_long_long = RedisModule_ReplyWithLongLong(ctx: *mut RawCtx, value: c_longlong) -> c_int;
+    reply_with_string_buffer = RedisModule_ReplyWithStringBuffer(ctx: *mut RawCtx, buf: *const c_char, len: usize) -> c_int;
+    reply_with_array = RedisModule_ReplyWithArray(ctx: *mut RawCtx, len: c_long) -> c_int;
+    reply_with_map = RedisModule_ReplyWithMap(ctx: *mut RawCtx, len: c_long) -> c_int;
+    reply_with_null = RedisModule_ReplyWithNull(ctx: *mut RawCtx) -> c_int;
+    reply_with_error = RedisModule_ReplyWithError(ctx: *mut RawCtx, text: *const c_char) -> c_int;
+    reply_with_simple_string = RedisModule_ReplyWithSimpleString(ctx: *mut RawCtx, text: *const c_char) -> c_int;
+
+    block_client_on_keys = RedisModule_BlockClientOnKeys(ctx: *mut RawCtx, on_signal: raw::RedisModuleCmdFunc, on_timeout: raw::RedisModuleCmdFunc, on_free: Option<unsafe extern "C" fn(*mut RawCtx, *mut c_void)>, timeout_ms: c_longlong, keys: *mut *mut RawString, len: c_int, data: *mut c_void) -> *mut RawBlocked;
+    set_disconnect_callback = RedisModule_SetDisconnectCallback(handle: *mut RawBlocked, callback: raw::RedisModuleDisconnectFunc);
+    unblock_client = RedisModule_UnblockClient(handle: *mut RawBlocked, data: *mut c_void) -> c_int;
+    get_blocked_client_private_data = RedisModule_GetBlockedClientPrivateData(ctx: *mut RawCtx) -> *mut c_void;
+
+    open_key = RedisModule_OpenKey(ctx: *mut RawCtx, name: *mut RawString, mode: c_int) -> *mut RawKey;
+    close_key = RedisModule_CloseKey(key: *mut RawKey);
+    delete_key = RedisModule_DeleteKey(key: *mut RawKey) -> c_int;
+    key_type = RedisModule_KeyType(key: *mut RawKey) -> c_int;
+    signal_modified_key = RedisModule_SignalModifiedKey(ctx: *mut RawCtx, name: *mut RawString) -> c_int;
+    notify_keyspace_event = RedisModule_NotifyKeyspaceEvent(ctx: *mut RawCtx, class: c_int, event: *const c_char, key: *mut RawString) -> c_int;
+    create_data_type = RedisModule_CreateDataType(ctx: *mut RawCtx, name: *const c_char, encver: c_int, methods: *mut raw::RedisModuleTypeMethods) -> *mut RawType;
+    module_type_get_type = RedisModule_ModuleTypeGetType(key: *mut RawKey) -> *mut RawType;
+    module_type_get_value = RedisModule_ModuleTypeGetValue(key: *mut RawKey) -> *mut c_void;
+    module_type_set_value = RedisModule_ModuleTypeSetValue(key: *mut RawKey, of: *mut RawType, value: *mut c_void) -> c_int;
+    get_key_name_from_opt_ctx = RedisModule_GetKeyNameFromOptCtx(ctx: *mut RawOptCtx) -> *const RawString;
+    get_db_id_from_opt_ctx = RedisModule_GetDbIdFromOptCtx(ctx: *mut RawOptCtx) -> c_int;
+
+    replicate_verbatim = RedisModule_ReplicateVerbatim(ctx: *mut RawCtx) -> c_int;
+
+    get_key_name_from_io = RedisModule_GetKeyNameFromIO(io: *mut RawIo) -> *const RawString;
+    get_db_id_from_io = RedisModule_GetDbIdFromIO(io: *mut RawIo) -> c_int;
+    save_unsigned = RedisModule_SaveUnsigned(io: *mut RawIo, value: u64);
+    load_unsigned = RedisModule_LoadUnsigned(io: *mut RawIo) -> u64;
+    save_string_buffer = RedisModule_SaveStringBuffer(io: *mut RawIo, buf: *const c_char, len: usize);
+    load_string_buffer = RedisModule_LoadStringBuffer(io: *mut RawIo, len: *mut usize) -> *mut c_char;
+    is_io_error = RedisModule_IsIOError(io: *mut RawIo) -> c_int;
+    digest_add_string_buffer = RedisModule_DigestAddStringBuffer(digest: *mut RawDigest, buf: *const c_char, len: usize);
+    digest_end_sequence = RedisModule_DigestEndSequence(digest: *mut RawDigest);
+
+    ; variadic RedisModule_Log, RedisModule_Replicate, RedisModule_EmitAOF
+}

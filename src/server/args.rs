@@ -1,0 +1,184 @@
+//! A cursor over the arguments of a command.
+
+use std::marker::PhantomData;
+use std::slice;
+
+use super::api::{self, RawString};
+use crate::core::ident::{Ident, MAX_IDENT};
+use crate::core::time::Millis;
+use crate::error::{Error, Range};
+
+/// One argument: a string of the server, valid for the length of the call.
+#[derive(Clone, Copy)]
+pub struct Arg<'a> {
+    raw: *mut RawString,
+    call: PhantomData<&'a RawString>,
+}
+
+/// The arguments that are still to be read.
+///
+/// Commands take from it one after another, so that none of them counts positions, and end with [`Args::finish`], so
+/// that what is left over is an error everywhere.
+pub struct Args<'a> {
+    rest: slice::Iter<'a, *mut RawString>,
+}
+
+impl<'a> Arg<'a> {
+    /// Wraps a string of the server.
+    ///
+    /// # Safety
+    /// `raw` is a live string that is not changed for `'a`.
+    pub(super) unsafe fn new(raw: *mut RawString) -> Self {
+        Self { raw, call: PhantomData }
+    }
+
+    /// The server's pointer.
+    pub(super) fn raw(self) -> *mut RawString {
+        self.raw
+    }
+
+    /// Its bytes.
+    pub fn bytes(self) -> &'a [u8] {
+        let mut len = 0;
+        // SAFETY: the string is live and unchanged for `'a`, so its buffer is too; the server sets `len` to its size.
+        unsafe {
+            let ptr = api::string_ptr_len(self.raw, &raw mut len);
+            slice::from_raw_parts(ptr.cast(), len)
+        }
+    }
+}
+
+impl<'a> Args<'a> {
+    /// The arguments after the command's name.
+    ///
+    /// # Safety
+    /// `words` points to `count` live strings that are not changed for `'a`.
+    pub(super) unsafe fn new(words: *mut *mut RawString, count: i32) -> Self {
+        // SAFETY: the caller's promise.
+        let mut args = unsafe { Self::all(words, count) };
+        args.rest.next();
+        args
+    }
+
+    /// The words behind `loadmodule`, where there is no name of a command.
+    ///
+    /// # Safety
+    /// As for [`Args::new`].
+    pub(super) unsafe fn all(words: *mut *mut RawString, count: i32) -> Self {
+        let all: &'a [*mut RawString] = match usize::try_from(count) {
+            // SAFETY: the caller vouches for the array.
+            Ok(len) if !words.is_null() => unsafe { slice::from_raw_parts(words, len) },
+            _ => &[],
+        };
+        Self { rest: all.iter() }
+    }
+
+    /// The next argument, as it is.
+    pub fn next(&mut self) -> Result<Arg<'a>, Error> {
+        let raw = self.rest.next().ok_or(Error::Syntax)?;
+        // SAFETY: `new` was promised that every string of the array lives unchanged for `'a`.
+        Ok(unsafe { Arg::new(*raw) })
+    }
+
+    /// The next argument in upper case, if there is one: the name of an option. Longer words than any option has come
+    /// back cut, and match none.
+    pub fn keyword(&mut self) -> Option<Keyword> {
+        let word = self.next().ok()?.bytes();
+        let mut text = [0; KEYWORD];
+        let mut len = 0;
+        for (to, from) in text.iter_mut().zip(word) {
+            *to = from.to_ascii_uppercase();
+            len = if word.len() > KEYWORD { 0 } else { word.len() };
+        }
+        Some(Keyword { text, len })
+    }
+
+    /// The next argument as an identifier of 1 to 512 bytes; `name` is what the error calls it.
+    pub fn ident(&mut self, name: &'static str) -> Result<Ident, Error> {
+        Ident::new(self.next()?.bytes()).ok_or(Error::Length { name, max: MAX_IDENT })
+    }
+
+    /// The next argument as the bytes of an identifier, checked and not kept.
+    pub fn ident_bytes(&mut self, name: &'static str) -> Result<&'a [u8], Error> {
+        let bytes = self.next()?.bytes();
+        if bytes.is_empty() || bytes.len() > MAX_IDENT {
+            return Err(Error::Length { name, max: MAX_IDENT });
+        }
+        Ok(bytes)
+    }
+
+    /// The next argument as an integer of `range`; `name` is what the error calls it.
+    pub fn integer(&mut self, name: &'static str, range: Range) -> Result<i64, Error> {
+        let value = parse_integer(self.next()?.bytes());
+        value.filter(|value| range.contains(*value)).ok_or(Error::Integer { name, range })
+    }
+
+    /// The next argument as an integer of `range` that is never negative.
+    pub fn unsigned(&mut self, name: &'static str, range: Range) -> Result<u64, Error> {
+        let value = self.integer(name, range)?;
+        u64::try_from(value).map_err(|_| Error::Integer { name, range })
+    }
+
+    /// The next argument as a span of milliseconds.
+    pub fn millis(&mut self, name: &'static str, range: Range) -> Result<Millis, Error> {
+        self.integer(name, range).map(Millis)
+    }
+
+    /// How many arguments are left.
+    pub fn len(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// Nothing may be left.
+    pub fn finish(mut self) -> Result<(), Error> {
+        if self.rest.next().is_some() { Err(Error::Syntax) } else { Ok(()) }
+    }
+}
+
+/// The longest option name of any command.
+const KEYWORD: usize = 12;
+
+/// An option's name in upper case.
+pub struct Keyword {
+    text: [u8; KEYWORD],
+    len: usize,
+}
+
+impl Keyword {
+    /// The name's bytes; empty for a word that is longer than any option.
+    pub fn word(&self) -> &[u8] {
+        self.text.get(..self.len).unwrap_or_default()
+    }
+}
+
+/// An integer in its one canonical spelling, as the server itself reads them: no sign but a minus, no leading zeros, no
+/// blanks.
+fn parse_integer(bytes: &[u8]) -> Option<i64> {
+    let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
+    let canonical = match digits {
+        [b'0'] => bytes.len() == 1,
+        [b'1'..=b'9', rest @ ..] => rest.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    if !canonical {
+        return None;
+    }
+    std::str::from_utf8(bytes).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_integer;
+
+    #[test]
+    fn integers_are_read_as_the_server_reads_them() {
+        for (text, value) in [("0", 0), ("7", 7), ("-7", -7), ("9223372036854775807", i64::MAX)] {
+            assert_eq!(parse_integer(text.as_bytes()), Some(value));
+        }
+        assert_eq!(parse_integer(b"-9223372036854775808"), Some(i64::MIN));
+        for text in ["", "-", "+1", "01", "-0", " 1", "1 ", "1.0", "0x1", "1e3", "9223372036854775808", "１"] {
+            assert_eq!(parse_integer(text.as_bytes()), None, "{text:?}");
+        }
+        assert_eq!(parse_integer(b"1\0"), None);
+    }
+}

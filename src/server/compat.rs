@@ -1,0 +1,24 @@
+//! What only some servers have, each by name and with its reason.
+//!
+//! Features are found by looking for their function, never by a version number: Valkey and Redis count differently.
+
+use std::ffi::CStr;
+
+use redis_module::raw;
+
+use super::api::{self, RawCommand};
+
+/// Puts a command into ACL categories. Redis 7.0 has none for the commands of modules; there an ACL names commands.
+pub fn set_acl_categories(command: *mut RawCommand, categories: &CStr) -> bool {
+    // SAFETY: a plain read of a pointer that only module initialisation writes.
+    let Some(set) = (unsafe { (&raw const raw::RedisModule_SetCommandACLCategories).read() }) else {
+        return true;
+    };
+    // SAFETY: `command` is a command of this module that is being registered; the text is a C string.
+    unsafe { set(command, categories.as_ptr()) == api::OK }
+}
+
+/// Says that this module's data can be moved by Valkey 9's atomic slot migration, which is refused otherwise. The data
+/// goes as the commands of an AOF rewrite and the effects after it, so there is nothing more to do. Other servers know no such
+/// option and ignore the bit.
+pub const OPTION_ATOMIC_SLOT_MIGRATION: u32 = 1 << 5;

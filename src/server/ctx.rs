@@ -1,0 +1,187 @@
+//! The context of one call from the server, with a safe face.
+
+use std::ffi::{CStr, CString, c_int};
+use std::marker::PhantomData;
+
+use redis_module::raw;
+
+use super::api::{self, RawCtx};
+use super::compat;
+
+/// What the server handed to the call that is running: a command, a timer, an event.
+///
+/// Valid for `'a`, the length of that call; only the entry shims of this ring make one.
+#[derive(Clone, Copy)]
+pub struct Ctx<'a> {
+    raw: *mut RawCtx,
+    call: PhantomData<&'a RawCtx>,
+}
+
+/// What is true of the server or the caller at this moment.
+#[derive(Clone, Copy)]
+pub struct Flags(c_int);
+
+/// How much a log line matters to the operator.
+#[derive(Clone, Copy)]
+pub enum Level {
+    /// Worth a line in a quiet log.
+    Notice,
+    /// Somebody should look.
+    Warning,
+}
+
+impl Ctx<'_> {
+    /// Wraps the pointer of a callback.
+    ///
+    /// # Safety
+    /// `raw` is a context of this module and stays valid for `'a`, on the main thread.
+    pub(super) unsafe fn new(raw: *mut RawCtx) -> Self {
+        Self { raw, call: PhantomData }
+    }
+
+    /// The server's pointer.
+    pub(super) fn raw(self) -> *mut RawCtx {
+        self.raw
+    }
+
+    /// The database the call works on.
+    pub fn db(self) -> i32 {
+        // SAFETY: the context is valid for the length of its lifetime.
+        unsafe { api::get_selected_db(self.raw) }
+    }
+
+    /// Changes the database the call works on; false when there is no such database.
+    pub fn select(self, db: i32) -> bool {
+        // SAFETY: the context is valid for `'a`.
+        unsafe { api::select_db(self.raw, db) == api::OK }
+    }
+
+    /// The id of the client that sent the command.
+    pub fn client_id(self) -> u64 {
+        // SAFETY: the context is valid for `'a`.
+        unsafe { api::get_client_id(self.raw) }
+    }
+
+    /// What is true of the server and the caller. Costs about 200 instructions: not for hot paths.
+    pub fn flags(self) -> Flags {
+        // SAFETY: the context is valid for `'a`.
+        Flags(unsafe { api::get_context_flags(self.raw) })
+    }
+
+    /// Tells the server what this module can do and wants. Called once, at load.
+    pub(super) fn set_options(self) {
+        let options =
+            // A damaged payload must be refused, not stop the server; every load callback looks for the fault itself.
+            raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
+            // Opening a key for writing does not mean that it changed; see `key::touched`.
+            | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
+            | compat::OPTION_ATOMIC_SLOT_MIGRATION;
+        // SAFETY: the context is that of the module's load.
+        unsafe { api::set_module_options(self.raw, c_int::try_from(options).unwrap_or_default()) };
+    }
+
+    /// Writes a line into the server's log.
+    pub fn log(self, level: Level, text: &str) {
+        log(self.raw, level, text);
+    }
+
+    /// Replies an integer. Values past a signed 64-bit integer, which nothing here produces, become the largest one.
+    pub fn reply_int(self, value: impl TryInto<i64>) {
+        let value = value.try_into().unwrap_or(i64::MAX);
+        // SAFETY: the context is valid for `'a`.
+        unsafe { api::reply_with_long_long(self.raw, value) };
+    }
+
+    /// Replies a binary-safe string.
+    pub fn reply_bytes(self, bytes: &[u8]) {
+        // SAFETY: the context is valid for `'a`; the server copies the bytes.
+        unsafe { api::reply_with_string_buffer(self.raw, bytes.as_ptr().cast(), bytes.len()) };
+    }
+
+    /// Replies null, in the form of the client's protocol.
+    pub fn reply_null(self) {
+        // SAFETY: the context is valid for `'a`.
+        unsafe { api::reply_with_null(self.raw) };
+    }
+
+    /// Begins an array of `len` replies.
+    pub fn reply_array(self, len: usize) {
+        // SAFETY: the context is valid for `'a`.
+        unsafe { api::reply_with_array(self.raw, len.try_into().unwrap_or(0)) };
+    }
+
+    /// Begins a map of `pairs` fields with their values: a map in RESP3, a flat array in RESP2.
+    pub fn reply_map(self, pairs: usize) {
+        // SAFETY: the context is valid for `'a`. In RESP2 the server itself doubles the length.
+        unsafe { api::reply_with_map(self.raw, pairs.try_into().unwrap_or(0)) };
+    }
+
+    /// Replies `+OK`.
+    pub fn reply_ok(self) {
+        // SAFETY: the context is valid for `'a`; the text is a constant C string.
+        unsafe { api::reply_with_simple_string(self.raw, c"OK".as_ptr()) };
+    }
+
+    /// Replies an error line. `text` begins with its code word.
+    pub fn reply_error(self, text: &str) {
+        let text = c_text(text);
+        // SAFETY: the context is valid for `'a`; the server copies the text.
+        unsafe { api::reply_with_error(self.raw, text.as_ptr()) };
+    }
+}
+
+impl Flags {
+    fn has(self, flag: u32) -> bool {
+        c_int::try_from(flag).is_ok_and(|flag| self.0 & flag != 0)
+    }
+
+    /// This server decides: it is not a replica.
+    pub fn is_primary(self) -> bool {
+        self.has(raw::REDISMODULE_CTX_FLAGS_MASTER)
+    }
+
+    /// Data is being loaded from disk or from the primary.
+    pub fn is_loading(self) -> bool {
+        self.has(raw::REDISMODULE_CTX_FLAGS_LOADING) || self.has(raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING)
+    }
+
+    /// The client must be answered at once: a transaction, a script, or one that must not block.
+    pub fn denies_blocking(self) -> bool {
+        self.has(raw::REDISMODULE_CTX_FLAGS_DENY_BLOCKING)
+            || self.has(raw::REDISMODULE_CTX_FLAGS_LUA)
+            || self.has(raw::REDISMODULE_CTX_FLAGS_MULTI)
+            || self.has(raw::REDISMODULE_CTX_FLAGS_REPLICATED)
+            || self.has(raw::REDISMODULE_CTX_FLAGS_LOADING)
+    }
+
+    /// The server is a member of a cluster.
+    pub fn is_cluster(self) -> bool {
+        self.has(raw::REDISMODULE_CTX_FLAGS_CLUSTER)
+    }
+}
+
+impl Level {
+    fn name(self) -> &'static CStr {
+        match self {
+            Self::Notice => c"notice",
+            Self::Warning => c"warning",
+        }
+    }
+}
+
+/// Writes a line into the server's log, from anywhere: `ctx` may be null.
+pub(super) fn log(ctx: *mut RawCtx, level: Level, text: &str) {
+    let text = c_text(text);
+    // SAFETY: the pointer is set (see `api::missing`). The format is "%s" always: the server treats it as printf does, so
+    // a text of our own there would read the stack for every '%' in it.
+    unsafe {
+        if let Some(log) = raw::RedisModule_Log {
+            log(ctx, level.name().as_ptr(), c"%s".as_ptr(), text.as_ptr());
+        }
+    }
+}
+
+/// `text` as a C string; a NUL byte, which would end it early, is dropped.
+pub(super) fn c_text(text: &str) -> CString {
+    CString::new(text.replace('\0', "")).unwrap_or_default()
+}

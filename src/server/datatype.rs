@@ -1,0 +1,309 @@
+//! Values of our own in the keyspace: the table of callbacks behind a native data type.
+//!
+//! A type says in safe code how it is saved and what it means ([`DataType`]); the callbacks here are written once, for
+//! every type alike.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr;
+use std::slice;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use redis_module::raw;
+
+use super::api::{self, RawDigest, RawIo, RawOptCtx, RawString, RawType};
+use super::args::Arg;
+use super::ctx::{Ctx, Level};
+use super::entry::{guard, log_line};
+use crate::core::place::{At, Place};
+
+/// A native data type.
+pub trait DataType: Sized + Send + 'static {
+    /// The name that RDB files and `TYPE` show: nine characters.
+    const NAME: &'static CStr;
+    /// The version of the encoding that `save` writes.
+    const ENCODING: i32;
+
+    /// The type's handle, filled in by [`register`].
+    fn handle() -> &'static Handle;
+    /// Writes the value for an RDB file, `DUMP`, or a full synchronisation.
+    fn save(&self, out: &mut RdbOut);
+    /// Reads what `save` wrote; the error is a line for the log. What comes in may be damaged or hostile.
+    fn load(input: &mut RdbIn) -> Result<Self, String>;
+    /// Writes commands that make the same value again, for an AOF without RDB preamble.
+    fn rewrite(&self, out: &mut AofOut<'_>);
+    /// Bytes of memory the value takes, besides its own struct.
+    fn memory(&self) -> usize;
+    /// About how many allocations freeing the value gives back: past 64 the server frees it on another thread.
+    fn effort(&self) -> usize;
+    /// Feeds everything that must be equal on primary and replica, in parts whose order does not matter.
+    fn digest(&self, part: &mut dyn FnMut(&[u8]));
+    /// The value has left the name `at`: deleted, overwritten, expired, evicted, renamed. Freeing comes later, or, for a
+    /// rename, never. Runs on the main thread; may write nothing.
+    fn unlinked(&mut self, at: At<'_>);
+    /// What besides the keys has to be saved; empty for nothing. A file without it loads on a server without us.
+    fn save_aux() -> Vec<u8> {
+        Vec::new()
+    }
+    /// Takes back what `save_aux` gave.
+    fn load_aux(_saved: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Where a registered type is kept. Set once, at load.
+pub struct Handle(AtomicPtr<RawType>);
+
+/// Writes a value into an RDB file or a `DUMP` payload.
+pub struct RdbOut(*mut RawIo);
+
+/// Reads a value back. After the first fault it gives nothing more.
+pub struct RdbIn(*mut RawIo);
+
+/// Writes the commands of an AOF rewrite for one key.
+pub struct AofOut<'a> {
+    io: *mut RawIo,
+    key: Arg<'a>,
+}
+
+impl Handle {
+    /// An empty handle.
+    pub const fn new() -> Self {
+        Self(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    /// The server's pointer; null before registration, which matches no value's type.
+    pub(super) fn raw(&self) -> *mut RawType {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl RdbOut {
+    /// Writes a number.
+    pub fn number(&mut self, value: u64) {
+        // SAFETY: the server's handle is valid for the length of the callback that made `self`.
+        unsafe { api::save_unsigned(self.0, value) };
+    }
+
+    /// Writes a string.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        // SAFETY: as above; the server copies the bytes.
+        unsafe { api::save_string_buffer(self.0, bytes.as_ptr().cast(), bytes.len()) };
+    }
+}
+
+impl RdbIn {
+    /// Reads a number.
+    pub fn number(&mut self) -> Result<u64, String> {
+        // SAFETY: the server's handle is valid for the length of the callback that made `self`.
+        let value = unsafe { api::load_unsigned(self.0) };
+        self.whole().map(|()| value)
+    }
+
+    /// Reads a string.
+    pub fn bytes(&mut self) -> Result<Vec<u8>, String> {
+        let mut len = 0;
+        // SAFETY: as above. The server gives a buffer of `len` bytes that is ours to free, or null.
+        let buffer = unsafe { api::load_string_buffer(self.0, &raw mut len) };
+        if buffer.is_null() {
+            return Err("a string is missing".into());
+        }
+        // SAFETY: the buffer is `len` bytes long and is freed after it was copied.
+        let bytes = unsafe { slice::from_raw_parts(buffer.cast::<u8>(), len) }.to_vec();
+        // SAFETY: the buffer came from the server's allocator and is not used any more.
+        unsafe { api::free(buffer.cast()) };
+        self.whole().map(|()| bytes)
+    }
+
+    /// The key that is being loaded, if the server tells.
+    pub fn place(&self) -> Option<Place> {
+        // SAFETY: the handle is valid as above, and so is the name while the callback runs.
+        unsafe {
+            let name = api::get_key_name_from_io(self.0);
+            let db = api::get_db_id_from_io(self.0);
+            (!name.is_null()).then(|| At { db, key: Arg::new(name.cast_mut()).bytes() }.keep())
+        }
+    }
+
+    /// A short read does not stop the server, because the module says it checks for itself; so it does.
+    fn whole(&self) -> Result<(), String> {
+        // SAFETY: as above.
+        if unsafe { api::is_io_error(self.0) } == 0 { Ok(()) } else { Err("the data ends early".into()) }
+    }
+}
+
+impl AofOut<'_> {
+    /// Writes `COMMAND key word bytes`.
+    pub fn command(&mut self, command: &CStr, word: &CStr, bytes: &[u8]) {
+        // SAFETY: both pointers are valid for the callback that made `self`. The format announces, in this order, a
+        // string of the server, a C string, and a buffer with its length: just what follows it.
+        unsafe {
+            if let Some(emit) = raw::RedisModule_EmitAOF {
+                emit(
+                    self.io,
+                    command.as_ptr(),
+                    c"scb".as_ptr(),
+                    self.key.raw(),
+                    word.as_ptr(),
+                    bytes.as_ptr().cast::<c_char>(),
+                    bytes.len(),
+                );
+            }
+        }
+    }
+}
+
+/// Registers the type `T`; false when the server refused.
+pub fn register<T: DataType>(ctx: Ctx<'_>) -> bool {
+    let mut methods = raw::RedisModuleTypeMethods {
+        version: u64::from(raw::REDISMODULE_TYPE_METHOD_VERSION),
+        rdb_load: Some(load::<T>),
+        rdb_save: Some(save::<T>),
+        aof_rewrite: Some(rewrite::<T>),
+        // The plain forms of the callbacks below know neither key nor database.
+        mem_usage: Some(memory::<T>),
+        free_effort: None,
+        unlink: None,
+        digest: Some(digest::<T>),
+        free: Some(free::<T>),
+        aux_load: Some(load_aux::<T>),
+        // The plain form writes a header even for nothing, so that no file would load on a server without the module.
+        aux_save: None,
+        aux_save_triggers: api::int(raw::REDISMODULE_AUX_BEFORE_RDB),
+        // COPY refuses: a copied lock would be held twice, a copied sale would sell its units twice.
+        copy: None,
+        copy2: None,
+        // Values hold no pointers that the server could move for us.
+        defrag: None,
+        mem_usage2: None,
+        free_effort2: Some(effort::<T>),
+        unlink2: Some(unlinked::<T>),
+        aux_save2: Some(save_aux::<T>),
+    };
+    // SAFETY: the context is valid; the server copies the table.
+    let raw = unsafe { api::create_data_type(ctx.raw(), T::NAME.as_ptr(), T::ENCODING, &raw mut methods) };
+    T::handle().0.store(raw, Ordering::Relaxed);
+    !raw.is_null()
+}
+
+/// The value behind a callback's pointer.
+///
+/// # Safety
+/// `value` came from `Box::<T>::into_raw` and has not been freed, and nobody changes it for `'a`.
+unsafe fn value<'a, T>(value: *const c_void) -> Option<&'a T> {
+    // SAFETY: the caller's promise.
+    unsafe { value.cast::<T>().as_ref() }
+}
+
+unsafe extern "C" fn load<T: DataType>(io: *mut RawIo, encoding: c_int) -> *mut c_void {
+    let loaded = guard("loading a value", || {
+        if encoding > T::ENCODING {
+            return Err(format!(
+                "its encoding {encoding} is newer than {}, the newest this version of lockstock reads; use a newer one",
+                T::ENCODING
+            ));
+        }
+        T::load(&mut RdbIn(io))
+    });
+    match loaded {
+        Some(Ok(value)) => Box::into_raw(Box::new(value)).cast(),
+        Some(Err(why)) => {
+            log_line(Level::Warning, &format!("lockstock: a {} is refused: {why}", T::NAME.to_string_lossy()));
+            ptr::null_mut()
+        }
+        None => ptr::null_mut(),
+    }
+}
+
+unsafe extern "C" fn save<T: DataType>(io: *mut RawIo, raw: *mut c_void) {
+    // SAFETY: the server passes a value of this type that it does not change while the callback runs.
+    if let Some(value) = unsafe { value::<T>(raw) } {
+        guard("saving a value", || value.save(&mut RdbOut(io)));
+    }
+}
+
+unsafe extern "C" fn rewrite<T: DataType>(io: *mut RawIo, key: *mut RawString, raw: *mut c_void) {
+    // SAFETY: as in `save`; the key's name lives as long as the callback.
+    if let Some(value) = unsafe { value::<T>(raw) } {
+        // SAFETY: as above.
+        let key = unsafe { Arg::new(key) };
+        guard("rewriting a value", || value.rewrite(&mut AofOut { io, key }));
+    }
+}
+
+unsafe extern "C" fn memory<T: DataType>(raw: *const c_void) -> usize {
+    // SAFETY: as in `save`.
+    let value = unsafe { value::<T>(raw) };
+    value
+        .and_then(|value| guard("measuring a value", || value.memory()))
+        .map_or(0, |heap| heap.saturating_add(size_of::<T>()))
+}
+
+unsafe extern "C" fn effort<T: DataType>(_: *mut RawOptCtx, raw: *const c_void) -> usize {
+    // SAFETY: as in `save`.
+    let value = unsafe { value::<T>(raw) };
+    // Never 0: that would mean "always free on another thread".
+    value.and_then(|value| guard("measuring a value", || value.effort())).unwrap_or_default().max(1)
+}
+
+unsafe extern "C" fn digest<T: DataType>(digest: *mut RawDigest, raw: *mut c_void) {
+    // SAFETY: as in `save`.
+    if let Some(value) = unsafe { value::<T>(raw) } {
+        guard("digesting a value", || {
+            value.digest(&mut |part| {
+                // SAFETY: the digest is valid for the callback; the server reads the bytes at once.
+                unsafe {
+                    api::digest_add_string_buffer(digest, part.as_ptr().cast(), part.len());
+                    api::digest_end_sequence(digest);
+                }
+            });
+        });
+    }
+}
+
+unsafe extern "C" fn free<T: DataType>(raw: *mut c_void) {
+    if !raw.is_null() {
+        // SAFETY: the server frees each value once, and it came from `Box::<T>::into_raw`. This may run on another thread: `T` is
+        // `Send`, and its drop touches nothing global.
+        let value = unsafe { Box::from_raw(raw.cast::<T>()) };
+        guard("freeing a value", || drop(value));
+    }
+}
+
+unsafe extern "C" fn unlinked<T: DataType>(at: *mut RawOptCtx, raw: *const c_void) {
+    // SAFETY: the value is alive, on the main thread, and no guard of this key is in use: see `Key::content`.
+    let value = unsafe { raw.cast_mut().cast::<T>().as_mut() };
+    // SAFETY: the server's context of the callback is valid while it runs.
+    let (name, db) = unsafe { (api::get_key_name_from_opt_ctx(at), api::get_db_id_from_opt_ctx(at)) };
+    if let Some(value) = value
+        && !name.is_null()
+    {
+        // SAFETY: the name lives as long as the callback.
+        let name = unsafe { Arg::new(name.cast_mut()) };
+        guard("letting go of a value", || value.unlinked(At { db, key: name.bytes() }));
+    }
+}
+
+unsafe extern "C" fn save_aux<T: DataType>(io: *mut RawIo, _when: c_int) {
+    if let Some(saved) = guard("saving the module's data", T::save_aux)
+        && !saved.is_empty()
+    {
+        RdbOut(io).bytes(&saved);
+    }
+}
+
+unsafe extern "C" fn load_aux<T: DataType>(io: *mut RawIo, encoding: c_int, _when: c_int) -> c_int {
+    let loaded = guard("loading the module's data", || {
+        if encoding > T::ENCODING {
+            return Err(format!("its encoding {encoding} is newer than {}", T::ENCODING));
+        }
+        T::load_aux(&RdbIn(io).bytes()?)
+    });
+    match loaded {
+        Some(Ok(())) => api::OK,
+        Some(Err(why)) => {
+            log_line(Level::Warning, &format!("lockstock: the module's data is refused: {why}"));
+            api::ERR
+        }
+        None => api::ERR,
+    }
+}

@@ -1,0 +1,54 @@
+//! The way in for the server, and the end of every panic.
+
+use std::ffi::c_int;
+use std::panic::{self, AssertUnwindSafe};
+
+use super::api::{self, RawCtx, RawString};
+use super::args::Args;
+use super::ctx::{self, Ctx, Level};
+use crate::error::Error;
+
+/// One call of a command by a client, a script, the primary or the AOF.
+pub struct Call<'a> {
+    /// What the server handed to the call.
+    pub ctx: Ctx<'a>,
+    /// The arguments after the command's name.
+    pub args: Args<'a>,
+}
+
+/// What a command does with its call. It replies exactly once, or returns the error that is replied for it.
+pub trait Run {
+    /// Runs the command.
+    fn run(call: Call<'_>) -> Result<(), Error>;
+}
+
+/// The function that the server calls for the command `C`.
+pub(super) unsafe extern "C" fn command<C: Run>(raw: *mut RawCtx, words: *mut *mut RawString, count: c_int) -> c_int {
+    // SAFETY: the server calls commands on its main thread; context and arguments live until this function returns.
+    let (ctx, args) = unsafe { (Ctx::new(raw), Args::new(words, count)) };
+    match guard("a command", || C::run(Call { ctx, args })) {
+        Some(Ok(())) => {}
+        Some(Err(error)) => ctx.reply_error(&error.to_string()),
+        None => ctx.reply_error(&Error::Internal.to_string()),
+    }
+    api::OK
+}
+
+/// Runs `f`; a panic inside ends here, with a line in the log, and gives `None`.
+///
+/// Unwinding into the server would be undefined, and aborting would take every client down for one bad call.
+pub(super) fn guard<R>(doing: &str, f: impl FnOnce() -> R) -> Option<R> {
+    panic::catch_unwind(AssertUnwindSafe(f))
+        .inspect_err(|_| log_line(Level::Warning, &format!("lockstock: {doing} was given up after the fault above")))
+        .ok()
+}
+
+/// Lets faults report where they happened in the server's log instead of on its standard error.
+pub fn log_panics() {
+    panic::set_hook(Box::new(|fault| log_line(Level::Warning, &format!("lockstock: fault: {fault}"))));
+}
+
+/// Writes a line into the server's log when there is no call to write it for.
+pub fn log_line(level: Level, text: &str) {
+    ctx::log(std::ptr::null_mut(), level, text);
+}

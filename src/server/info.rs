@@ -1,0 +1,45 @@
+//! Writes the sections of `INFO lockstock`.
+
+use std::ffi::{CStr, c_int};
+
+use super::api::{self, RawInfo};
+use super::cell::MainCell;
+use super::ctx::Ctx;
+use super::entry::guard;
+
+/// Where a section's fields go.
+pub struct Section(*mut RawInfo);
+
+impl Section {
+    /// Adds `lockstock_<name>:<value>`.
+    pub fn field(&mut self, name: &CStr, value: u64) {
+        // SAFETY: the server's handle is valid for the callback that made `self`; the server copies the name.
+        unsafe { api::info_add_field_ulong_long(self.0, name.as_ptr(), value) };
+    }
+}
+
+/// Writes all fields.
+pub type Write = fn(&mut Section);
+
+static WRITE: MainCell<Option<Write>> = MainCell::new(None);
+
+/// Has `write` called for every `INFO` that wants the module's section.
+pub fn register(ctx: Ctx<'_>, write: Write) -> bool {
+    WRITE.with(|slot| *slot = Some(write));
+    // SAFETY: the context is valid.
+    unsafe { api::register_info_func(ctx.raw(), Some(section)) == api::OK }
+}
+
+unsafe extern "C" fn section(info: *mut RawInfo, for_crash_report: c_int) {
+    // In a crash report nothing of ours may be touched: it may be what is broken.
+    if for_crash_report != 0 {
+        return;
+    }
+    // SAFETY: the handle is valid while the callback runs; an empty name stands for the module's own.
+    if unsafe { api::info_add_section(info, c"".as_ptr()) } != api::OK {
+        return;
+    }
+    if let Some(Some(write)) = WRITE.with(|slot| *slot) {
+        guard("INFO", || write(&mut Section(info)));
+    }
+}

@@ -1,0 +1,81 @@
+//! The function by which the server loads the module.
+
+use std::ffi::{CStr, c_int};
+
+use redis_module::raw;
+
+use super::api::{self, RawCtx, RawString};
+use super::args::Args;
+use super::cell;
+use super::ctx::{Ctx, Level};
+use super::entry::{guard, log_line, log_panics};
+
+/// Sets the module up; the error is a line for the log.
+pub type Start = fn(Ctx<'_>, &[&[u8]]) -> Result<(), String>;
+
+/// Defines the function that the server looks for in the library.
+macro_rules! module {
+    ($name:literal, $version:literal, $start:path) => {
+        /// Loads the module.
+        ///
+        /// # Safety
+        /// Called by the server, with its context and the words behind `loadmodule`.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn RedisModule_OnLoad(
+            ctx: *mut $crate::server::api::RawCtx,
+            words: *mut *mut $crate::server::api::RawString,
+            count: std::ffi::c_int,
+        ) -> std::ffi::c_int {
+            // SAFETY: the server's own promise.
+            unsafe { $crate::server::load::on_load(ctx, words, count, $name, $version, $start) }
+        }
+    };
+}
+pub(crate) use module;
+
+/// Loads the module: binds the API, checks that all of it is there, and starts.
+///
+/// # Safety
+/// `ctx` is the context that the server passed to `RedisModule_OnLoad`, and so are `words`, of which there are `count`.
+pub unsafe fn on_load(
+    ctx: *mut RawCtx,
+    words: *mut *mut RawString,
+    count: c_int,
+    name: &CStr,
+    version: c_int,
+    start: Start,
+) -> c_int {
+    // SAFETY: the context is the server's; this fills the pointers of the API and nothing of ours has run before.
+    if unsafe { raw::Export_RedisModule_Init(ctx, name.as_ptr(), version, raw::REDISMODULE_APIVER_1 as c_int) }
+        != api::OK
+    {
+        return api::ERR;
+    }
+    if let Some(function) = api::missing() {
+        log_line(
+            Level::Warning,
+            &format!("lockstock: this server has no {function}; Redis 7.0 or Valkey 8.0 is needed"),
+        );
+        return api::ERR;
+    }
+    cell::claim_main_thread();
+    log_panics();
+    // SAFETY: context and words live until this function returns.
+    let (ctx, mut args) = unsafe { (Ctx::new(ctx), Args::all(words, count)) };
+    let started = guard("loading", || {
+        ctx.set_options();
+        let mut words = Vec::new();
+        while let Ok(word) = args.next() {
+            words.push(word.bytes());
+        }
+        start(ctx, &words)
+    });
+    match started {
+        Some(Ok(())) => api::OK,
+        Some(Err(why)) => {
+            ctx.log(Level::Warning, &format!("lockstock is not loaded: {why}"));
+            api::ERR
+        }
+        None => api::ERR,
+    }
+}

@@ -1,0 +1,35 @@
+//! The one ring that touches the server: all `unsafe` of the crate is in here.
+//!
+//! It is written for this product only and shows the rest of the crate a safe face. The wrappers of the `redis-module`
+//! crate are not used, only its bindings: they allocate on every call, they panic on a NUL byte, their log lines are
+//! printf formats, and they know nothing of parking a client on a key.
+//!
+//! Rules of the ring:
+//! - The server calls us on its main thread, except that it may free values on another one. Everything global is in a
+//!   [`cell::MainCell`], which refuses other threads and re-entry instead of trusting to luck.
+//! - Every entry from the server goes through [`entry`], where a panic ends.
+//! - A handler of an event writes nothing. It leaves a note and wakes the one timer of [`defer`], which asks first whether this
+//!   server may write at this moment.
+//!
+//! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`entry`], [`load`], [`register`]; then [`key`], [`datatype`],
+//! [`replicate`]; then [`defer`], [`park`], [`events`]; then [`settings`], [`info`] and [`facts`].
+
+pub mod alloc;
+pub mod api;
+pub mod args;
+pub mod cell;
+pub mod clock;
+pub mod compat;
+pub mod ctx;
+pub mod datatype;
+pub mod defer;
+pub mod entry;
+pub mod events;
+pub mod facts;
+pub mod info;
+pub mod key;
+pub mod load;
+pub mod park;
+pub mod register;
+pub mod replicate;
+pub mod settings;

@@ -1,0 +1,175 @@
+//! Parking clients, and waking exactly the right one.
+//!
+//! A waiting client is blocked on its keys, so that the server itself redirects it when the slot moves away, and answers it when its
+//! time is over or an administrator unblocks it. But it is never served by a signal on the key: that would ask every
+//! client parked there, which costs the number of waiters for each hand-over, or its square. The queue is ours; the one
+//! whose turn it is gets woken by name. The server then asks for the reply through the timeout callback, the only one in here
+//! that replies.
+
+use std::collections::HashMap;
+use std::ffi::{c_int, c_void};
+use std::ptr::{self, NonNull};
+use std::sync::LazyLock;
+
+use super::api::{self, RawBlocked, RawCtx, RawString};
+use super::args::Arg;
+use super::cell::MainCell;
+use super::ctx::Ctx;
+use super::entry::guard;
+use crate::core::lock::WaiterId;
+use crate::core::time::Millis;
+
+/// Writes the reply that a client was woken for.
+pub type Reply = Box<dyn FnOnce(Ctx<'_>)>;
+
+/// How a client left its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// Its time was over, or an administrator said so: it was answered null.
+    TimedOut,
+    /// Its connection ended, or the server sent it away with an error of its own.
+    Gone,
+    /// It has its reply; the server is done with it.
+    Answered,
+}
+
+/// Hears of every client that left. Runs inside a callback of the server: may write nothing.
+pub type Hear = fn(waiter: WaiterId, left: Left);
+
+struct Parked {
+    waiter: WaiterId,
+    handle: *mut RawBlocked,
+    reply: Option<Reply>,
+    left: bool,
+}
+
+struct Lot {
+    parked: HashMap<WaiterId, NonNull<Parked>>,
+    hear: Option<Hear>,
+}
+
+// SAFETY: the pointers are only used on the main thread: `MainCell` sees to it.
+unsafe impl Send for Lot {}
+
+static LOT: LazyLock<MainCell<Lot>> = LazyLock::new(|| MainCell::new(Lot { parked: HashMap::new(), hear: None }));
+
+/// Names the one who hears of clients that leave. Called once, at load.
+pub fn install(hear: Hear) {
+    LOT.with(|lot| lot.hear = Some(hear));
+}
+
+/// Parks the client of the running command on `keys` as `waiter`, for `wait` (zero: without limit). False when the server
+/// would not have it, in which case nothing is left behind.
+pub fn park(ctx: Ctx<'_>, waiter: WaiterId, keys: &[Arg<'_>], wait: Millis) -> bool {
+    let mut keys: Vec<*mut RawString> = keys.iter().map(|key| key.raw()).collect();
+    let parked = Box::into_raw(Box::new(Parked { waiter, handle: ptr::null_mut(), reply: None, left: false }));
+    // SAFETY: the context is that of a running command; the server takes its own references to the keys. The box belongs to
+    // the blocked client from here on, and `on_free` is what frees it.
+    let handle = unsafe {
+        api::block_client_on_keys(
+            ctx.raw(),
+            Some(on_signal),
+            Some(on_answer),
+            Some(on_free),
+            wait.0,
+            keys.as_mut_ptr(),
+            c_int::try_from(keys.len()).unwrap_or_default(),
+            parked.cast(),
+        )
+    };
+    let Some(parked) = NonNull::new(parked) else { return false };
+    if handle.is_null() {
+        // SAFETY: there is no blocked client, so nobody else knows of the box.
+        drop(unsafe { Box::from_raw(parked.as_ptr()) });
+        return false;
+    }
+    // SAFETY: the box was made above and is alive; the handle is that of a client that was blocked just now.
+    unsafe {
+        (*parked.as_ptr()).handle = handle;
+        api::set_disconnect_callback(handle, Some(on_gone));
+    }
+    LOT.with(|lot| lot.parked.insert(waiter, parked));
+    true
+}
+
+/// Wakes `waiter` with its reply. Nothing happens if it is gone already.
+///
+/// On some servers the reply is written inside this call and on others at the end of the event loop's turn, so the caller
+/// must have finished its own work, and must hold no state that the callbacks need.
+pub fn wake(waiter: WaiterId, reply: Reply) {
+    let found = LOT.with(|lot| lot.parked.get(&waiter).copied());
+    if let Some(Some(parked)) = found {
+        // SAFETY: entries are removed when their box is freed, so this one is alive; only this thread touches it. The reference
+        // ends before the server is called, which may come back for the box.
+        let handle = unsafe {
+            let parked = &mut *parked.as_ptr();
+            parked.reply = Some(reply);
+            parked.handle
+        };
+        // SAFETY: the server's handle lives until `on_free`.
+        unsafe { api::unblock_client(handle, ptr::null_mut()) };
+    }
+}
+
+/// How many clients are parked.
+pub fn count() -> usize {
+    LOT.with(|lot| lot.parked.len()).unwrap_or_default()
+}
+
+/// Tells that the client of `parked` left; the first reason counts.
+fn tell(parked: &mut Parked, how: Left) {
+    if !parked.left || how == Left::Answered {
+        parked.left = true;
+        if let Some(Some(hear)) = LOT.with(|lot| lot.hear) {
+            hear(parked.waiter, how);
+        }
+    }
+}
+
+/// A key was signalled. Never served this way.
+unsafe extern "C" fn on_signal(_: *mut RawCtx, _: *mut *mut RawString, _: c_int) -> c_int {
+    api::ERR
+}
+
+/// The client was woken, or its time is over: the one place where a parked client is replied to.
+unsafe extern "C" fn on_answer(raw: *mut RawCtx, _: *mut *mut RawString, _: c_int) -> c_int {
+    // SAFETY: the server calls this on its main thread; the private data is the box of `park`, which lives until `on_free`.
+    let (ctx, parked) = unsafe { (Ctx::new(raw), api::get_blocked_client_private_data(raw).cast::<Parked>().as_mut()) };
+    if let Some(parked) = parked {
+        guard("an answer to a parked client", || {
+            if let Some(reply) = parked.reply.take() {
+                reply(ctx);
+            } else {
+                tell(parked, Left::TimedOut);
+                ctx.reply_null();
+            }
+        });
+    }
+    api::OK
+}
+
+/// The client is gone: its connection ended, or the server sent it an error of its own (unblocked, moved, demoted).
+unsafe extern "C" fn on_gone(raw: *mut RawCtx, _: *mut RawBlocked) {
+    // SAFETY: as in `on_answer`.
+    let parked = unsafe { api::get_blocked_client_private_data(raw).cast::<Parked>().as_mut() };
+    if let Some(parked) = parked {
+        guard("the end of a parked client", || tell(parked, Left::Gone));
+    }
+}
+
+/// The server is done with the client. Called exactly once, on every way out.
+unsafe extern "C" fn on_free(_: *mut RawCtx, data: *mut c_void) {
+    if data.is_null() {
+        return;
+    }
+    // SAFETY: `park` made this box, the server passes it here once, and the entry that also points to it is removed below
+    // before anybody can look.
+    let mut parked = unsafe { Box::from_raw(data.cast::<Parked>()) };
+    guard("the end of a parked client", || {
+        LOT.with(|lot| lot.parked.remove(&parked.waiter));
+        let how = if parked.left { Left::Gone } else { Left::Answered };
+        if how == Left::Answered {
+            tell(&mut parked, how);
+        }
+    });
+}

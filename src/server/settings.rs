@@ -1,0 +1,82 @@
+//! Settings: `CONFIG GET/SET lockstock.*`, lines of redis.conf, and words behind `loadmodule`.
+
+use std::ffi::{CStr, c_char, c_int, c_longlong, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use super::api::{self, RawString};
+use super::ctx::Ctx;
+use crate::error::Range;
+
+/// A number that the operator may set.
+pub struct Setting {
+    /// The name without the module's prefix.
+    pub name: &'static CStr,
+    /// What it may be.
+    pub range: Range,
+    value: AtomicI64,
+}
+
+impl Setting {
+    /// A setting with its default.
+    pub const fn new(name: &'static CStr, range: Range, default: i64) -> Self {
+        Self { name, range, value: AtomicI64::new(default) }
+    }
+
+    /// What it is set to.
+    pub fn get(&self) -> i64 {
+        self.value.load(Ordering::Relaxed)
+    }
+
+    /// Sets it; false when the value is out of range.
+    pub fn set(&self, value: i64) -> bool {
+        let fits = self.range.contains(value);
+        if fits {
+            self.value.store(value, Ordering::Relaxed);
+        }
+        fits
+    }
+}
+
+/// Makes the setting known to the server, with its present value as the default; the server keeps it in range.
+pub fn register(ctx: Ctx<'_>, setting: &'static Setting) -> bool {
+    let data = ptr::from_ref(setting).cast_mut().cast();
+    let Range { min, max } = setting.range;
+    // SAFETY: the context is valid; the setting is a static, so the pointer that the server keeps stays good.
+    unsafe {
+        api::register_numeric_config(
+            ctx.raw(),
+            setting.name.as_ptr(),
+            setting.get(),
+            0,
+            min,
+            max,
+            Some(get),
+            Some(set),
+            None,
+            data,
+        ) == api::OK
+    }
+}
+
+/// Takes the values that redis.conf has for the registered settings; false when one of them is refused.
+pub fn load(ctx: Ctx<'_>) -> bool {
+    // SAFETY: the context is that of the module's load.
+    unsafe { api::load_configs(ctx.raw()) == api::OK }
+}
+
+unsafe extern "C" fn get(_name: *const c_char, data: *mut c_void) -> c_longlong {
+    // SAFETY: `register` gave the address of a static setting.
+    unsafe { data.cast::<Setting>().as_ref() }.map_or(0, Setting::get)
+}
+
+unsafe extern "C" fn set(
+    _name: *const c_char,
+    value: c_longlong,
+    data: *mut c_void,
+    _error: *mut *mut RawString,
+) -> c_int {
+    // SAFETY: as in `get`.
+    let setting = unsafe { data.cast::<Setting>().as_ref() };
+    if setting.is_some_and(|setting| setting.set(value)) { api::OK } else { api::ERR }
+}

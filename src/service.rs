@@ -1,0 +1,227 @@
+//! The module at work: its state, the notes that events leave, and the work that is done between commands.
+
+use std::sync::LazyLock;
+
+use crate::core::agenda::HomeId;
+use crate::core::fence::Fence;
+use crate::core::lock::{ClientId, Engine, Found, Lock, LockInfo, Next, WaiterId, World};
+use crate::core::place::{At, Place};
+use crate::core::time::{Millis, Now};
+use crate::error::Error;
+use crate::server::args::Arg;
+use crate::server::cell::MainCell;
+use crate::server::clock;
+use crate::server::ctx::{Ctx, Level};
+use crate::server::defer::{self, Right};
+use crate::server::events::Event;
+use crate::server::facts;
+use crate::server::key::{Access, Content, Key, Name};
+use crate::server::park::{self, Left};
+use crate::store::room::Room;
+
+/// Everything the module remembers besides its keys.
+#[derive(Default)]
+pub struct State {
+    /// Queues, sessions, fences and the ends of leases.
+    pub locks: Engine,
+}
+
+/// Something that a callback saw and could not act upon where it was called.
+pub enum Note {
+    /// A lock is no longer at this place; the entry of the agenda that it had there.
+    LockVanished(Place, HomeId),
+    /// The server told of something.
+    Event(Event),
+    /// A parked client left.
+    Left(WaiterId, Left),
+}
+
+static STATE: LazyLock<MainCell<State>> = LazyLock::new(|| MainCell::new(State::default()));
+static NOTES: MainCell<Vec<Note>> = MainCell::new(Vec::new());
+/// Where locks were loaded that the engine has not met. A list of its own, because meeting one means opening its key, which
+/// a command has no time for and which can leave new notes.
+static LOADED: MainCell<Vec<Place>> = MainCell::new(Vec::new());
+
+/// The most that one turn of the timer does, in steps of the engine: well under a millisecond.
+const TURN: usize = 500;
+
+/// Leaves a note and has it looked at in the next turn of the event loop.
+pub fn note(note: Note) {
+    NOTES.with(|notes| notes.push(note));
+    defer::arm(defer::Next::Now);
+}
+
+/// A lock came with a file or a payload.
+pub fn loaded(place: Place) {
+    LOADED.with(|loaded| loaded.push(place));
+    defer::arm(defer::Next::Now);
+}
+
+/// Leaves the notes of events, where anybody cares.
+pub fn hear(event: Event) {
+    let matters = match event {
+        // Connections come and go by the thousand; few of them hold or wait for anything.
+        Event::ClientGone(client) => {
+            let client = ClientId::new(client);
+            STATE.with(|state| client.is_some_and(|client| state.locks.knows(client))).unwrap_or(true)
+        }
+        _ => true,
+    };
+    if matters {
+        note(Note::Event(event));
+    }
+}
+
+/// Runs a command on the lock `key`: `f` gets the engine, the place and the room to work in.
+pub fn locks<R>(
+    ctx: Ctx<'_>,
+    key: Arg<'_>,
+    f: impl FnOnce(&mut Engine, At<'_>, &mut Room<'_>) -> Result<R, Error>,
+) -> Result<R, Error> {
+    let at = At { db: ctx.db(), key: key.bytes() };
+    let mut room = Room::with_key(ctx, Name::of(key));
+    let done = enter(|state| {
+        let done = f(&mut state.locks, at, &mut room);
+        defer::arm(state.locks.next_due().into());
+        done
+    });
+    room.leave();
+    done.unwrap_or(Err(Error::Internal))
+}
+
+/// How the lock `key` looks at `now`; `None` if nobody holds it and nobody waits.
+pub fn look_at_lock(ctx: Ctx<'_>, key: Arg<'_>, now: Now) -> Result<Option<LockInfo>, Error> {
+    let at = At { db: ctx.db(), key: key.bytes() };
+    let mut open = Key::open(ctx, &Name::of(key), Access::Read);
+    let lock = match open.content::<Lock>() {
+        Content::Nothing => None,
+        Content::Value(lock) => Some(&*lock),
+        Content::Foreign => return Err(Error::WrongType),
+    };
+    enter(|state| state.locks.info(now, at, lock)).ok_or(Error::Internal)
+}
+
+/// Looks at the state; `None` when it is in use by an outer call.
+pub fn enter<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
+    STATE.with(|state| {
+        read_notes(state);
+        f(state)
+    })
+}
+
+/// Takes in what the callbacks saw, in the order in which they saw it; so that no command works on a picture that is older than
+/// its own turn.
+fn read_notes(state: &mut State) {
+    let notes = NOTES.with(|notes| if notes.is_empty() { Vec::new() } else { std::mem::take(notes) });
+    let mut answered = Vec::new();
+    for note in notes.unwrap_or_default() {
+        match note {
+            Note::LockVanished(place, home) => state.locks.vanished(place.at(), Some(home)),
+            Note::Event(Event::ClientGone(client)) => {
+                if let Some(client) = ClientId::new(client) {
+                    state.locks.client_gone(client);
+                }
+            }
+            Note::Event(Event::Flushed(db)) => state.locks.flushed(db),
+            Note::Event(Event::Swapped(one, other)) => state.locks.swapped(one, other),
+            // The timer is awake now; that is all they are for.
+            Note::Event(Event::Role { .. } | Event::Loaded) => {}
+            Note::Left(waiter, Left::Answered) => answered.push(waiter),
+            Note::Left(waiter, Left::TimedOut) => state.locks.timed_out(waiter),
+            Note::Left(waiter, Left::Gone) => state.locks.left(waiter),
+        }
+    }
+    // A connection that failed while its reply was written is heard of in the same turn, and after it: only who is still there then
+    // has its reply.
+    for waiter in answered {
+        state.locks.delivered(waiter);
+    }
+}
+
+/// The work of the timer.
+pub fn work(ctx: Ctx<'_>, right: Right) -> defer::Next {
+    let now = clock::now();
+    let mut room = Room::new(ctx);
+    let next = STATE.with(|state| {
+        read_notes(state);
+        let more = meet_loaded(state, &mut room);
+        let next = match right {
+            Right::Write => state.locks.tick(now, TURN, &mut room).into(),
+            Right::Look => defer::Next::Never,
+        };
+        if more { defer::Next::Now } else { next }
+    });
+    room.leave();
+    next.unwrap_or(defer::Next::Now)
+}
+
+/// Makes the engine acquainted with locks that were loaded; whether there are more of them.
+fn meet_loaded(state: &mut State, room: &mut Room<'_>) -> bool {
+    for _ in 0..TURN {
+        let Some(Some(place)) = LOADED.with(Vec::pop) else { return false };
+        if let Found::Lock(lock) = room.find(place.at()) {
+            state.locks.welcome(place.at(), lock);
+        }
+    }
+    true
+}
+
+/// What has to be saved of the fence clock besides the locks themselves.
+///
+/// Nothing, as a rule: fences follow the wall clock in microseconds and so pass, after a restart, whatever was given before. But while
+/// there are locks the file needs the module anyway, and when the counter is ahead of the clock, because that was set
+/// back, it must not be lost.
+pub fn fence_to_save() -> Vec<u8> {
+    let now = clock::now();
+    let last = STATE.with(|state| (state.locks.last_fence(), state.locks.locks() > 0)).unwrap_or_default();
+    match last {
+        (last, locks) if last > 0 && (locks || last >= now.us) => last.to_le_bytes().to_vec(),
+        _ => Vec::new(),
+    }
+}
+
+/// Takes the fence clock back.
+pub fn fence_saved(saved: &[u8]) -> Result<(), String> {
+    let last = saved.try_into().map(u64::from_le_bytes).map_err(|_| "the fence is not 8 bytes long".to_owned())?;
+    STATE.with(|state| state.locks.observe_fence(Fence(last)));
+    Ok(())
+}
+
+impl From<Next> for defer::Next {
+    fn from(next: Next) -> Self {
+        match next {
+            Next::Now => Self::Now,
+            Next::At(at) => Self::At(at),
+            Next::Never => Self::Never,
+        }
+    }
+}
+
+/// Parks the client of the running command as `waiter` on its keys.
+pub fn park(ctx: Ctx<'_>, waiter: WaiterId, keys: &[Arg<'_>], wait: Millis) -> Result<(), Error> {
+    if park::park(ctx, waiter, keys, wait) {
+        return Ok(());
+    }
+    enter(|state| state.locks.left(waiter));
+    Err(Error::CannotWait)
+}
+
+/// A parked client left.
+pub fn parked_left(waiter: WaiterId, left: Left) {
+    note(Note::Left(waiter, left));
+}
+
+/// Warns the operator whose server may throw locks and sales away when memory runs short.
+pub fn warn_of_eviction(ctx: Ctx<'_>) {
+    if let Some(policy) = facts::info(ctx, c"memory", c"maxmemory_policy")
+        && policy.starts_with("allkeys")
+    {
+        ctx.log(
+            Level::Warning,
+            &format!(
+                "lockstock: maxmemory-policy is {policy}: at maxmemory this server deletes locks that are held and sales that run. \
+                 Set it to noeviction or to a volatile policy"
+            ),
+        );
+    }
+}

@@ -1,0 +1,75 @@
+//! The native type of a lock.
+
+use std::ffi::CStr;
+
+use crate::core::codec::Corrupt;
+use crate::core::lock::Lock;
+use crate::core::place::At;
+use crate::server::datatype::{AofOut, DataType, Handle, RdbIn, RdbOut};
+use crate::service::{self, Note};
+
+static HANDLE: Handle = Handle::new();
+
+impl DataType for Lock {
+    const NAME: &'static CStr = c"lockstk-l";
+    const ENCODING: i32 = 1;
+
+    fn handle() -> &'static Handle {
+        &HANDLE
+    }
+
+    fn save(&self, out: &mut RdbOut) {
+        out.bytes(&self.encode());
+    }
+
+    fn load(input: &mut RdbIn) -> Result<Self, String> {
+        let lock = Self::decode(&input.bytes()?).map_err(refusal)?;
+        if let Some(place) = input.place() {
+            service::loaded(place);
+        }
+        Ok(lock)
+    }
+
+    fn rewrite(&self, out: &mut AofOut<'_>) {
+        out.command(c"LOCK.APPLY", c"LOAD", &self.encode());
+    }
+
+    fn memory(&self) -> usize {
+        Self::memory(self)
+    }
+
+    fn effort(&self) -> usize {
+        Self::effort(self)
+    }
+
+    fn digest(&self, part: &mut dyn FnMut(&[u8])) {
+        Self::digest(self).for_each(|bytes| part(&bytes));
+    }
+
+    fn unlinked(&mut self, at: At<'_>) {
+        if let Some(home) = self.leave_home() {
+            service::note(Note::LockVanished(at.keep(), home));
+        }
+    }
+
+    /// The fence clock, where the wall clock alone would not do: while there are locks, whose file needs the module anyway, and when the
+    /// counter is ahead of the clock, because that was set back.
+    fn save_aux() -> Vec<u8> {
+        service::fence_to_save()
+    }
+
+    fn load_aux(saved: &[u8]) -> Result<(), String> {
+        service::fence_saved(saved)
+    }
+}
+
+/// Why a payload is refused, for the log.
+pub(super) fn refusal(why: Corrupt) -> String {
+    match why {
+        Corrupt::Newer(version) => {
+            format!("its format {version} is newer than this version of lockstock reads; use a newer one")
+        }
+        Corrupt::Truncated => "it ends early".into(),
+        Corrupt::Invalid => "it says what cannot be".into(),
+    }
+}

@@ -1,0 +1,162 @@
+//! The keyspace as the lock engine sees it.
+
+use std::ffi::CStr;
+
+use crate::core::ident::Ident;
+use crate::core::lock::{Answer, End, Found, Grant, Hold, Lock, Mode, WaiterId, World};
+use crate::core::place::At;
+use crate::error::Error;
+use crate::server::ctx::Ctx;
+use crate::server::key::{self, Access, Content, Key, Name};
+use crate::server::park;
+use crate::server::replicate;
+
+/// What the engine needs during one call: keys to look at, and a way to say what came of it.
+///
+/// Nearly every call is about one key, which stays open from the first look to the last change.
+pub struct Room<'a> {
+    ctx: Ctx<'a>,
+    /// The database that the call began in.
+    db: i32,
+    open: Option<Open<'a>>,
+    answers: Vec<(WaiterId, Answer)>,
+}
+
+struct Open<'a> {
+    db: i32,
+    name: Name<'a>,
+    key: Key<'a>,
+}
+
+impl<'a> Room<'a> {
+    /// A room without an open key.
+    pub fn new(ctx: Ctx<'a>) -> Self {
+        Self { ctx, db: ctx.db(), open: None, answers: Vec::new() }
+    }
+
+    /// A room for a command on one key, whose name the server already has as a string.
+    pub fn with_key(ctx: Ctx<'a>, name: Name<'a>) -> Self {
+        let mut room = Self::new(ctx);
+        let key = Key::open(ctx, &name, Access::Write);
+        room.open = Some(Open { db: room.db, name, key });
+        room
+    }
+
+    /// The open key for `at`.
+    fn at(&mut self, at: At<'_>) -> &mut Open<'a> {
+        let is_open = self.open.as_ref().is_some_and(|open| open.db == at.db && open.name.bytes() == at.key);
+        if !is_open {
+            // Closes the other one first.
+            self.open = None;
+        }
+        let ctx = self.ctx;
+        self.open.get_or_insert_with(|| {
+            ctx.select(at.db);
+            let name = Name::make(ctx, at.key);
+            let key = Key::open(ctx, &name, Access::Write);
+            Open { db: at.db, name, key }
+        })
+    }
+
+    /// Closes what is open and tells the clients that were parked and have an answer now. The state of the module must be free: on
+    /// some servers their replies are written in here.
+    pub fn leave(mut self) {
+        self.open = None;
+        self.ctx.select(self.db);
+        for (waiter, answer) in self.answers.drain(..) {
+            park::wake(waiter, Box::new(move |ctx| reply(ctx, &answer)));
+        }
+    }
+}
+
+/// What replicas and the AOF hear of a lock.
+const APPLY: &CStr = c"LOCK.APPLY";
+
+/// Replies `[token, fence, lease in milliseconds]`.
+pub fn reply_grant(ctx: Ctx<'_>, grant: &Grant) {
+    ctx.reply_array(3);
+    ctx.reply_bytes(&grant.token.text());
+    ctx.reply_int(grant.fence.0);
+    ctx.reply_int(grant.lease.0);
+}
+
+/// Replies what a waiter is told.
+fn reply(ctx: Ctx<'_>, answer: &Answer) {
+    match answer {
+        Answer::Granted(grant) => reply_grant(ctx, grant),
+        Answer::Refused => ctx.reply_null(),
+        Answer::Failed(error) => ctx.reply_error(&Error::from(*error).to_string()),
+    }
+}
+
+impl World for Room<'_> {
+    fn find(&mut self, at: At<'_>) -> Found<'_> {
+        match self.at(at).key.content() {
+            Content::Nothing => Found::Nothing,
+            Content::Value(lock) => Found::Lock(lock),
+            Content::Foreign => Found::Foreign,
+        }
+    }
+
+    fn put(&mut self, at: At<'_>, lock: Lock) {
+        self.at(at).key.set(lock);
+    }
+
+    fn delete(&mut self, at: At<'_>) {
+        let open = self.at(at);
+        if let Content::Value(lock) = open.key.content::<Lock>() {
+            // The engine knows; the type's own callback need not tell it.
+            lock.leave_home();
+        }
+        open.key.delete();
+    }
+
+    fn held(&mut self, at: At<'_>, mode: Mode, hold: &Hold) {
+        let ctx = self.ctx;
+        let name = &self.at(at).name;
+        let token = hold.token.text();
+        let (mut fence, mut deadline, mut limit) = (itoa::Buffer::new(), itoa::Buffer::new(), itoa::Buffer::new());
+        let fence = fence.format(hold.fence.0).as_bytes();
+        let deadline = deadline.format(hold.deadline.0).as_bytes();
+        match mode {
+            Mode::Exclusive => replicate::effect(ctx, APPLY, name, &[b"HELD", &token, fence, deadline]),
+            Mode::Shared => replicate::effect(ctx, APPLY, name, &[b"HELD", &token, fence, deadline, b"SHARED"]),
+            Mode::Limit => {
+                let limit = limit.format(hold.limit).as_bytes();
+                replicate::effect(ctx, APPLY, name, &[b"HELD", &token, fence, deadline, b"LIMIT", limit]);
+            }
+        }
+        key::touched(ctx, name);
+        key::notify(ctx, c"lock.held", name);
+    }
+
+    fn ended(&mut self, at: At<'_>, token: &Ident, why: End) {
+        let ctx = self.ctx;
+        let name = &self.at(at).name;
+        let token = token.text();
+        let event = match why {
+            End::Released => {
+                replicate::effect(ctx, APPLY, name, &[b"ENDED", &token]);
+                c"lock.released"
+            }
+            End::Lapsed => {
+                replicate::effect(ctx, APPLY, name, &[b"ENDED", &token, b"LAPSED"]);
+                c"lock.lapsed"
+            }
+            End::Disconnected | End::Undelivered => {
+                replicate::effect(ctx, APPLY, name, &[b"ENDED", &token, b"DISCONNECTED"]);
+                c"lock.disconnected"
+            }
+        };
+        key::touched(ctx, name);
+        key::notify(ctx, event, name);
+    }
+
+    fn answer(&mut self, waiter: WaiterId, answer: Answer) {
+        self.answers.push((waiter, answer));
+    }
+
+    fn may_grant(&mut self, _at: At<'_>) -> bool {
+        true
+    }
+}
