@@ -43,7 +43,7 @@ impl Aof {
             let file = || fs::read(dir.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
             match kind {
                 "b" if Path::new(name).extension().is_some_and(|extension| extension == "rdb") => {
-                    aof.base = Base::Rdb(file())
+                    aof.base = Base::Rdb(file());
                 }
                 "b" => aof.base = Base::Commands(commands(&file())),
                 "i" => aof.commands.extend(commands(&file())),

@@ -19,7 +19,6 @@ mod want;
 mod words;
 
 pub use aof::{Aof, Base};
-pub use builder::Builder;
 pub use client::Client;
 pub use reply::{Nil, Reply};
 pub use server::Server;

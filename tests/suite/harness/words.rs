@@ -79,6 +79,12 @@ impl<T: AsRef<[u8]>> From<Vec<T>> for Words {
     }
 }
 
+impl<T: AsRef<[u8]>> From<&Vec<T>> for Words {
+    fn from(words: &Vec<T>) -> Self {
+        words.as_slice().into()
+    }
+}
+
 impl<T: AsRef<[u8]>, const N: usize> From<[T; N]> for Words {
     fn from(words: [T; N]) -> Self {
         words.as_slice().into()
