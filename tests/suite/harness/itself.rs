@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::panic::catch_unwind;
+use std::path::Path;
 use std::time::Duration;
 
 use super::*;
@@ -58,6 +59,9 @@ fn a_taken_port_is_avoided_unless_the_test_insists() {
     let insisted = catch_unwind(|| Server::plain().port(first.port()).start());
     let message = *insisted.err().unwrap().downcast::<String>().unwrap();
     assert!(message.contains("is taken"), "{message}");
+    // The failed start leaves its log for a person to read, as it should; here nobody will.
+    let log = message.lines().find_map(|line| line.strip_prefix("--- end of ")).unwrap();
+    fs::remove_dir_all(Path::new(log).parent().unwrap()).unwrap();
 }
 
 #[test]
