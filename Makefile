@@ -1,0 +1,53 @@
+# Every target is one line of `make help`. Nothing is installed or fetched unless it is missing.
+
+PORT ?= 6379
+# Most of a test's time is waiting for a server, so more of them than cores.
+TEST_THREADS ?= 8
+
+MODULE := target/release/liblockstock.so
+SUITE := cargo test --quiet --test suite -- --test-threads=$(TEST_THREADS)
+
+# Where rustup puts cargo, for shells that were started before it did.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help run demo build test test-servers check miri servers deps clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## Start redis-server with the module (PORT=6379); ctrl-C stops it
+	@scripts/run $(PORT)
+
+demo: build ## Watch a lock change hands and a flash sale sell out, on a server of its own
+	@scripts/demo
+
+build: deps ## Build the module: target/release/liblockstock.so
+	cargo build --release --locked
+
+test: check build ## All checks, and all tests on the installed redis-server
+	$(SUITE)
+
+test-servers: build ## The tests that need a server, on every supported server
+	@scripts/servers
+	@scripts/test-servers $(TEST_THREADS)
+
+check: deps ## Formatting, lints and the tests that need no server
+	@scripts/deps lints
+	cargo fmt --check
+	cargo clippy --all-targets --locked -- -D warnings
+	cargo test --quiet --lib --locked
+
+miri: ## The tests of src/core under Miri (needs rustup's nightly with miri)
+	MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --lib core::
+
+servers: ## Fetch the other supported servers into .servers/
+	@scripts/servers
+	@scripts/servers list
+
+deps: ## Install what is missing for building and running (Debian: apt-get)
+	@scripts/deps
+
+clean: ## Remove what was built, and the data of `make run`
+	cargo clean
+	rm -rf .run

@@ -1,0 +1,120 @@
+//! Describing the server that a test needs.
+
+use std::env;
+use std::path::PathBuf;
+
+use super::server::Server;
+
+/// A server to be started; see [`Server::builder`].
+#[derive(Clone, Default)]
+pub struct Builder {
+    pub(super) module: bool,
+    pub(super) module_args: String,
+    pub(super) config: Vec<String>,
+    pub(super) port: Option<u16>,
+    pub(super) replica_of: Option<u16>,
+    pub(super) cluster: bool,
+}
+
+impl Builder {
+    /// Adds one line of redis.conf. Later lines win over earlier ones and over the harness's own.
+    pub fn config(mut self, line: &str) -> Self {
+        self.config.push(line.into());
+        self
+    }
+
+    /// The module's arguments, as they stand on the `loadmodule` line.
+    pub fn module_args(mut self, args: &str) -> Self {
+        self.module_args = args.into();
+        self
+    }
+
+    /// Turns the append-only file on. `fsync` is one of `always`, `everysec`, `no`.
+    pub fn aof(self, fsync: &str) -> Self {
+        self.config("appendonly yes").config(&format!("appendfsync {fsync}"))
+    }
+
+    /// Turns cluster mode on. The node serves no slots yet.
+    pub fn cluster(mut self) -> Self {
+        self.cluster = true;
+        self
+    }
+
+    /// Starts as a replica of `primary`.
+    pub fn replica_of(mut self, primary: &Server) -> Self {
+        self.replica_of = Some(primary.port());
+        self
+    }
+
+    /// Listens on this port instead of a free one.
+    pub fn port(mut self, port: u16) -> Self {
+        self.port = Some(port);
+        self
+    }
+
+    /// Starts the server and waits until it serves.
+    #[track_caller]
+    pub fn start(self) -> Server {
+        Server::launch(self)
+    }
+
+    /// Fails the test unless the server refuses to start; its log says why.
+    #[track_caller]
+    pub fn start_refused(self) -> String {
+        Server::launch_refused(self)
+    }
+
+    /// The configuration file of a server that listens on `port`.
+    pub(super) fn conf(&self, port: u16, cluster_port: Option<u16>) -> String {
+        let mut lines: Vec<String> = [
+            "bind 127.0.0.1",
+            "protected-mode no",
+            "daemonize no",
+            "dir .",
+            // Standard output is the log: it also catches what the loader, a panic or an abort has to say.
+            "logfile \"\"",
+            "save \"\"",
+            // Tests look inside with DEBUG, load modules and set protected settings.
+            "enable-debug-command yes",
+            "enable-module-command yes",
+            "enable-protected-configs yes",
+            // A replica is to be in sync now rather than in five seconds.
+            "repl-diskless-sync yes",
+            "repl-diskless-sync-delay 0",
+        ]
+        .map(String::from)
+        .into();
+        lines.push(format!("port {port}"));
+        if let Some(cluster_port) = cluster_port {
+            lines.extend([
+                "cluster-enabled yes".into(),
+                format!("cluster-port {cluster_port}"),
+                "cluster-node-timeout 2000".into(),
+            ]);
+        }
+        if let Some(primary) = self.replica_of {
+            lines.push(format!("replicaof 127.0.0.1 {primary}"));
+        }
+        if self.module {
+            lines.push(format!("loadmodule {} {}", module_path().display(), self.module_args));
+        }
+        lines.extend(self.config.iter().cloned());
+        lines.join("\n") + "\n"
+    }
+}
+
+/// The server binary, or a script that ends in `exec` of one.
+pub fn server_path() -> PathBuf {
+    env::var_os("LOCKSTOCK_SERVER").map_or_else(|| "redis-server".into(), PathBuf::from)
+}
+
+/// The module to load.
+fn module_path() -> PathBuf {
+    let path = env::var_os("LOCKSTOCK_MODULE").map_or_else(
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/release/liblockstock.so"),
+        PathBuf::from,
+    );
+    path.canonicalize().unwrap_or_else(|error| {
+        panic!("no module at {} ({error}): run `cargo build --release` or set LOCKSTOCK_MODULE", path.display())
+    })
+}

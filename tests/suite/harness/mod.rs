@@ -1,0 +1,28 @@
+//! What a test needs to talk to real servers: start them, speak RESP, wait for conditions, read what they replicate.
+//!
+//! Reading order: [`Server`] owns a process, [`Client`] a connection. [`Words`] are what goes to a server and [`Reply`]
+//! what comes back; [`Want`] says what a reply should look like. [`Tap`] and [`Aof`] show what replicas and restarts get.
+
+mod aof;
+mod builder;
+mod client;
+mod itself;
+mod log;
+mod process;
+mod replication;
+mod reply;
+mod resp;
+mod server;
+mod tap;
+mod wait;
+mod want;
+mod words;
+
+pub use aof::{Aof, Base};
+pub use client::Client;
+pub use reply::{Nil, Reply};
+pub use server::Server;
+pub use tap::Tap;
+pub use wait::{PATIENCE, eventually, eventually_some};
+pub use want::{ANY, INT, NULL, OK, TEXT, Want, err, items};
+pub use words::Words;

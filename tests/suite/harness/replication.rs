@@ -1,0 +1,32 @@
+//! Primaries and replicas.
+
+use super::{Server, eventually};
+
+impl Server {
+    /// Makes this server a replica of `primary`.
+    #[track_caller]
+    pub fn follow(&self, primary: &Server) {
+        self.expect(format!("REPLICAOF 127.0.0.1 {}", primary.port()), super::OK);
+    }
+
+    /// Waits until this replica has everything that `primary` has written so far.
+    #[track_caller]
+    pub fn wait_in_sync(&self, primary: &Server) {
+        let goal = primary.info_int("replication", "master_repl_offset");
+        eventually("the replica catches up with its primary", || {
+            let info = self.info("replication");
+            let is = |field: &str, value: &str| info.get(field).is_some_and(|found| found == value);
+            let offset = info.get("slave_repl_offset").and_then(|offset| offset.parse::<i64>().ok());
+            is("role", "slave")
+                && is("master_link_status", "up")
+                && is("master_port", &primary.port().to_string())
+                && offset.is_some_and(|offset| offset >= goal)
+        });
+    }
+
+    /// Makes this replica a primary, as a failover does.
+    #[track_caller]
+    pub fn promote(&self) {
+        self.expect("REPLICAOF NO ONE", super::OK);
+    }
+}

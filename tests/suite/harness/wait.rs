@@ -1,0 +1,33 @@
+//! Waiting for a condition instead of for a time.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long anything in a test may take before it counts as never: long, since it is only used up by failures.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+const POLL: Duration = Duration::from_millis(1);
+
+/// Returns as soon as `condition` holds; fails the test, naming `what` was waited for, if it never does.
+#[track_caller]
+pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    eventually_some(what, || condition().then_some(()));
+}
+
+/// The first thing that `attempt` gives; fails the test, naming `what` was waited for, if it gives none.
+#[track_caller]
+pub fn eventually_some<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = attempt() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain: {what}");
+        pause();
+    }
+}
+
+/// Leaves the core to the server for a moment between two looks.
+pub(super) fn pause() {
+    thread::sleep(POLL);
+}

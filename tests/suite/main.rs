@@ -1,0 +1,13 @@
+//! Everything that needs a running server: one binary, so that it links once and its tests share the machine's cores.
+//!
+//! Each test starts the servers it needs on ports and directories of its own. `LOCKSTOCK_SERVER` names the server to test
+//! on (default: `redis-server` from the `PATH`), `LOCKSTOCK_MODULE` the module (default: the release build).
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "here a panic is a failed test, not a dead server"
+)]
+
+mod harness;
