@@ -10,7 +10,28 @@ pub struct UnixMs(pub i64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Millis(pub i64);
 
+/// One reading of the server's clock. It is taken once per command, so that everything in a command happens at the same
+/// instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// The instant that leases and waits are measured by.
+    pub ms: UnixMs,
+    /// Microseconds since the Unix epoch: what fences follow.
+    pub us: u64,
+}
+
+impl Now {
+    /// The instant `us` microseconds after the Unix epoch.
+    #[must_use]
+    pub fn from_micros(us: u64) -> Self {
+        Self { ms: UnixMs(i64::try_from(us / 1_000).unwrap_or(i64::MAX)), us }
+    }
+}
+
 impl UnixMs {
+    /// The last instant that a 64-bit millisecond time can express.
+    pub const MAX: Self = Self(i64::MAX);
+
     /// The instant `span` after this one, or `None` when a 64-bit millisecond time cannot express it.
     #[must_use]
     pub fn plus(self, span: Millis) -> Option<Self> {

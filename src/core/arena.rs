@@ -1,0 +1,196 @@
+//! Slots for values that come and go, each under an id that is never mistaken for a later one.
+
+use std::num::NonZeroU32;
+
+/// Slots per chunk. Growing adds a chunk and moves nothing, so that no command pays for a million entries at once.
+const CHUNK: usize = 256;
+
+/// The name of a value in an [`Arena`]. It outlives the value harmlessly: it then names nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id {
+    slot: u32,
+    stamp: NonZeroU32,
+}
+
+/// Values under ids. Inserting, finding and removing take constant time.
+#[derive(Debug)]
+pub struct Arena<T> {
+    chunks: Vec<Vec<Slot<T>>>,
+    /// The slot vacated last, where the chain of vacant slots starts.
+    vacant: Option<u32>,
+    len: usize,
+    /// Given to the value inserted last. One count for all slots, so that emptied chunks can be dropped.
+    stamp: NonZeroU32,
+}
+
+#[derive(Debug)]
+enum Slot<T> {
+    Taken { stamp: NonZeroU32, value: T },
+    Vacant { next: Option<u32> },
+}
+
+impl<T> Default for Arena<T> {
+    fn default() -> Self {
+        Self { chunks: Vec::new(), vacant: None, len: 0, stamp: NonZeroU32::MAX }
+    }
+}
+
+impl<T> Arena<T> {
+    /// How many values there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Keeps `value` and names it.
+    pub fn insert(&mut self, value: T) -> Id {
+        self.stamp = self.stamp.checked_add(1).unwrap_or(NonZeroU32::MIN);
+        self.len = self.len.saturating_add(1);
+        let stamp = self.stamp;
+        let taken = Slot::Taken { stamp, value };
+        if let Some(slot) = self.vacant
+            && let Some(room) = slot_mut(&mut self.chunks, slot)
+        {
+            self.vacant = match room {
+                Slot::Vacant { next } => *next,
+                Slot::Taken { .. } => None,
+            };
+            *room = taken;
+            return Id { slot, stamp };
+        }
+        let slot = self.chunks.len().saturating_sub(1).saturating_mul(CHUNK);
+        let within = match self.chunks.last_mut() {
+            Some(chunk) if chunk.len() < CHUNK => {
+                chunk.push(taken);
+                chunk.len().saturating_sub(1)
+            }
+            last => {
+                let full = last.map_or(0, |chunk| chunk.len());
+                self.chunks.push(vec![taken]);
+                full
+            }
+        };
+        // Four billion values do not fit any server; the id of one past them would just name nothing.
+        Id { slot: u32::try_from(slot.saturating_add(within)).unwrap_or(u32::MAX), stamp }
+    }
+
+    /// The value named `id`, if it is still there.
+    #[must_use]
+    pub fn get(&self, id: Id) -> Option<&T> {
+        let (chunk, within) = split(id.slot);
+        match self.chunks.get(chunk)?.get(within)? {
+            Slot::Taken { stamp, value } if *stamp == id.stamp => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The value named `id`, if it is still there, to change it.
+    pub fn get_mut(&mut self, id: Id) -> Option<&mut T> {
+        match slot_mut(&mut self.chunks, id.slot)? {
+            Slot::Taken { stamp, value } if *stamp == id.stamp => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Takes the value named `id` out.
+    pub fn remove(&mut self, id: Id) -> Option<T> {
+        let room = slot_mut(&mut self.chunks, id.slot)?;
+        if !matches!(room, Slot::Taken { stamp, .. } if *stamp == id.stamp) {
+            return None;
+        }
+        let removed = std::mem::replace(room, Slot::Vacant { next: self.vacant });
+        self.vacant = Some(id.slot);
+        self.len = self.len.saturating_sub(1);
+        if self.len == 0 {
+            self.clear();
+        }
+        match removed {
+            Slot::Taken { value, .. } => Some(value),
+            Slot::Vacant { .. } => None,
+        }
+    }
+
+    /// Removes every value. Their ids stay used up.
+    pub fn clear(&mut self) {
+        self.chunks.truncate(1);
+        self.chunks.iter_mut().for_each(Vec::clear);
+        self.vacant = None;
+        self.len = 0;
+    }
+
+    /// Every value with its id.
+    pub fn iter(&self) -> impl Iterator<Item = (Id, &T)> {
+        self.chunks.iter().flatten().zip(0..).filter_map(|(slot, number)| match slot {
+            Slot::Taken { stamp, value } => Some((Id { slot: number, stamp: *stamp }, value)),
+            Slot::Vacant { .. } => None,
+        })
+    }
+
+    /// Every value, to change it.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.chunks.iter_mut().flatten().filter_map(|slot| match slot {
+            Slot::Taken { value, .. } => Some(value),
+            Slot::Vacant { .. } => None,
+        })
+    }
+}
+
+fn split(slot: u32) -> (usize, usize) {
+    let slot = usize::try_from(slot).unwrap_or(usize::MAX);
+    (slot / CHUNK, slot % CHUNK)
+}
+
+fn slot_mut<T>(chunks: &mut [Vec<Slot<T>>], slot: u32) -> Option<&mut Slot<T>> {
+    let (chunk, within) = split(slot);
+    chunks.get_mut(chunk)?.get_mut(within)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_id_does_not_name_the_next_value_in_its_slot() {
+        let mut arena = Arena::default();
+        let first = arena.insert("first");
+        assert_eq!(arena.remove(first), Some("first"));
+        let second = arena.insert("second");
+        assert_eq!((arena.get(first), arena.get(second)), (None, Some(&"second")));
+        assert_eq!(arena.remove(first), None);
+        assert_eq!(arena.len(), 1);
+    }
+
+    #[test]
+    fn vacant_slots_are_used_before_new_ones_and_an_empty_arena_keeps_one_chunk() {
+        let mut arena = Arena::default();
+        let ids: Vec<Id> = (0..3 * CHUNK).map(|n| arena.insert(n)).collect();
+        assert_eq!(arena.chunks.len(), 3);
+        for id in ids.iter().step_by(2) {
+            arena.remove(*id).unwrap();
+        }
+        let again: Vec<Id> = (0..CHUNK).map(|n| arena.insert(n)).collect();
+        assert_eq!((arena.chunks.len(), arena.len()), (3, 3 * CHUNK / 2 + CHUNK));
+        assert_eq!(arena.iter().count(), arena.len());
+        assert!(arena.iter().all(|(id, value)| arena.get(id) == Some(value)));
+        for id in ids.iter().skip(1).step_by(2).chain(&again) {
+            arena.remove(*id).unwrap();
+        }
+        assert_eq!((arena.chunks.len(), arena.is_empty()), (1, true));
+        let fresh = arena.insert(7);
+        assert!(ids.iter().chain(&again).all(|id| arena.get(*id).is_none()));
+        assert_eq!(arena.get(fresh), Some(&7));
+    }
+
+    #[test]
+    fn the_stamps_may_wrap() {
+        let mut arena = Arena { stamp: NonZeroU32::MAX, ..Arena::default() };
+        let id = arena.insert(1);
+        assert_eq!((id.stamp, arena.get(id)), (NonZeroU32::MIN, Some(&1)));
+    }
+}

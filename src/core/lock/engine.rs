@@ -1,0 +1,251 @@
+//! The engine and its requests for one key: acquire, release, extend.
+
+use std::collections::VecDeque;
+
+use super::session::Sessions;
+use super::settle::{News, Turn, Which};
+use super::stats::{Cause, Stats, count};
+use super::terms::{Acquired, Answer, ClientId, End, Grant, LockError, Request, World};
+use super::tick::Chore;
+use super::undelivered::Undelivered;
+use super::value::{Hold, Lock};
+use super::verdict::Verdict;
+use super::waiting::{QueueId, Scope, Waiter, WaiterId, Waiting};
+use crate::core::agenda::Agenda;
+use crate::core::fence::{Fence, FenceClock};
+use crate::core::ident::Ident;
+use crate::core::place::At;
+use crate::core::time::{Millis, Now, UnixMs};
+
+/// Everything about locks that does not live in a key.
+#[derive(Debug, Default)]
+pub struct Engine {
+    pub(super) fences: FenceClock,
+    pub(super) agenda: Agenda,
+    pub(super) waiting: Waiting,
+    pub(super) sessions: Sessions,
+    pub(super) undelivered: Undelivered,
+    /// What `tick` has to do.
+    pub(super) chores: VecDeque<Chore>,
+    /// What it could not do because the node does not serve the key, and when to try again.
+    pub(super) put_off: VecDeque<(UnixMs, Chore)>,
+    pub(super) stats: Stats,
+    /// What one visit has to tell the world; kept for its memory only.
+    pub(super) news: Vec<News>,
+}
+
+/// What came of a request that looked at its lock.
+enum Decision {
+    Granted(Grant),
+    Refused,
+    Failed(LockError),
+    /// It may wait; `true` in front of everybody, because it holds the lock already.
+    Wait {
+        in_front: bool,
+    },
+}
+
+impl Engine {
+    /// Asks for the lock at `at` on behalf of `client`.
+    ///
+    /// With `may_wait` unset the request never waits, whatever it says. When the result is [`Acquired::Parked`], the
+    /// caller parks the client, and calls [`left`](Self::left) if that turns out to be impossible.
+    ///
+    /// O(log n) in the holds of the lock and the waiters of its queue, plus what settling the place takes.
+    ///
+    /// # Errors
+    /// See [`LockError`].
+    pub fn acquire<W: World>(
+        &mut self,
+        now: Now,
+        at: At<'_>,
+        client: ClientId,
+        request: &Request,
+        may_wait: bool,
+        world: &mut W,
+    ) -> Result<Acquired, LockError> {
+        now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
+        let patient = may_wait && request.wait.is_some();
+        let mut turn = Turn::command(now);
+        let queue = self.settle_at(&mut turn, at, world);
+        let visit = self
+            .visit(&mut turn, at, world, |engine, turn, lock, news| {
+                engine.decide(turn, at, lock, queue, client, request, patient, news)
+            })
+            .ok_or(LockError::WrongType)?;
+        self.close(at, visit.vacant, world);
+        self.settle(&mut turn, world);
+        match visit.result {
+            Decision::Granted(grant) => Ok(Acquired::Granted(grant)),
+            Decision::Refused => Ok(Acquired::Refused),
+            Decision::Failed(error) => Err(error),
+            Decision::Wait { in_front } => {
+                Ok(Acquired::Parked(self.park(now, &[at], false, client, request, in_front, world)))
+            }
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one request in one situation")]
+    fn decide(
+        &mut self,
+        turn: &mut Turn,
+        at: At<'_>,
+        lock: &mut Lock,
+        queue: Option<QueueId>,
+        client: ClientId,
+        request: &Request,
+        patient: bool,
+        news: &mut Vec<News>,
+    ) -> Decision {
+        let verdict = lock.verdict(&request.token, request.mode);
+        let wait = |in_front| if patient { Decision::Wait { in_front } } else { Decision::Refused };
+        match (verdict, queue) {
+            (Verdict::OtherMode, _) => return Decision::Failed(LockError::OtherMode),
+            (Verdict::UpgradeLater, Some(queue)) if patient && self.rival(lock, queue, &request.token) => {
+                return Decision::Failed(LockError::Deadlock);
+            }
+            (Verdict::UpgradeLater, _) => return wait(true),
+            (Verdict::Full, _) => return wait(false),
+            (Verdict::Join, Some(queue)) => {
+                // Somebody waits in front, unless that is an earlier request of this token, whose place this one takes.
+                let head = self.waiting.head(queue);
+                if !patient || head.is_none() || self.waiting.claim(&request.token, &Scope::One(queue)) != head {
+                    return wait(false);
+                }
+                if let Some((earlier, departed)) = head.and_then(|head| Some((head, self.waiting.leave(head)?))) {
+                    turn.work.extend(departed.headed);
+                    news.push(News::Answered(earlier, Answer::Refused));
+                }
+            }
+            (Verdict::Downgrade, Some(queue)) => turn.work.push_back(queue),
+            (Verdict::Join | Verdict::Renew | Verdict::Downgrade | Verdict::Upgrade, _) => {}
+        }
+        match self.enter(turn, at, lock, verdict, client, request, news) {
+            Ok(grant) => Decision::Granted(grant),
+            Err(error) => Decision::Failed(error),
+        }
+    }
+
+    /// Whether another holder of `lock` waits at the head of its queue to upgrade.
+    fn rival(&self, lock: &Lock, queue: QueueId, token: &Ident) -> bool {
+        let head = self.waiting.head(queue).and_then(|head| self.waiting.waiter(head));
+        head.is_some_and(|head| {
+            let other = &head.request.token;
+            other != token && lock.verdict(other, head.wanted()) == Verdict::UpgradeLater
+        })
+    }
+
+    /// Puts a request in line, in the place of an earlier one of the same token for the same keys if there is one.
+    #[expect(clippy::too_many_arguments, reason = "one request in one situation")]
+    pub(super) fn park<W: World>(
+        &mut self,
+        now: Now,
+        places: &[At<'_>],
+        many: bool,
+        client: ClientId,
+        request: &Request,
+        in_front: bool,
+        world: &mut W,
+    ) -> WaiterId {
+        let mut queues: Vec<QueueId> = places.iter().map(|at| self.waiting.open(*at)).collect();
+        queues.sort_unstable();
+        let scope = match queues.first() {
+            Some(queue) if !many => Scope::One(*queue),
+            _ => Scope::Many(queues.into()),
+        };
+        let earlier = self.waiting.claim(&request.token, &scope);
+        let ticket = match earlier.and_then(|earlier| self.waiting.waiter(earlier)) {
+            _ if in_front => self.waiting.front_ticket(),
+            Some(earlier) => earlier.ticket,
+            None => self.waiting.next_ticket(),
+        };
+        let waiter = Waiter { client, request: request.clone(), since: now.ms, scope, ticket };
+        let (id, longest) = self.waiting.join(waiter, earlier);
+        if let Some(earlier) = earlier {
+            world.answer(earlier, Answer::Refused);
+        }
+        count(&mut self.stats.waits);
+        self.stats.longest_queue = self.stats.longest_queue.max(u64::try_from(longest).unwrap_or(u64::MAX));
+        id
+    }
+
+    /// Ends the hold of `token` on the lock at `at`; `false` if it has none. A token that only waits keeps its place.
+    ///
+    /// # Errors
+    /// [`LockError::WrongType`].
+    pub fn release<W: World>(&mut self, now: Now, at: At<'_>, token: &Ident, world: &mut W) -> Result<bool, LockError> {
+        let mut turn = Turn::command(now);
+        turn.cause = Cause::Release;
+        self.settle_at(&mut turn, at, world);
+        self.end(&mut turn, at, Which::Of(token), End::Released, world).ok_or(LockError::WrongType)
+    }
+
+    /// Moves the end of the lease of `token` to `lease` from now; `false` if it holds nothing.
+    ///
+    /// # Errors
+    /// [`LockError::WrongType`] or [`LockError::LeaseTooLong`].
+    pub fn extend<W: World>(
+        &mut self,
+        now: Now,
+        at: At<'_>,
+        token: &Ident,
+        lease: Millis,
+        world: &mut W,
+    ) -> Result<bool, LockError> {
+        let deadline = now.ms.plus(lease).ok_or(LockError::LeaseTooLong)?;
+        let mut turn = Turn::command(now);
+        self.settle_at(&mut turn, at, world);
+        let visit = self
+            .visit(&mut turn, at, world, |engine, _, lock, news| {
+                let Some(hold) = lock.hold(token).cloned() else { return false };
+                engine.set_hold(at, lock, lock.mode(), Hold { deadline, ..hold }, news);
+                true
+            })
+            .ok_or(LockError::WrongType)?;
+        self.close(at, visit.vacant, world);
+        Ok(visit.result)
+    }
+
+    /// What has been counted.
+    #[must_use]
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// How many locks are held, as far as the engine has met them.
+    #[must_use]
+    pub fn locks(&self) -> usize {
+        self.agenda.len()
+    }
+
+    /// How many requests are parked.
+    #[must_use]
+    pub fn waiters(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// The highest fence issued or seen, to be saved with the data; 0 when there was none.
+    #[must_use]
+    pub fn last_fence(&self) -> u64 {
+        self.fences.last()
+    }
+
+    /// Learns of a fence that somebody else issued.
+    pub fn observe_fence(&mut self, fence: Fence) {
+        self.fences.observe(fence);
+    }
+}
+
+#[cfg(test)]
+impl Engine {
+    /// Whether nothing at all is remembered but the fences and the counts.
+    pub(super) fn is_blank(&self) -> bool {
+        self.agenda.is_empty()
+            && self.waiting.is_empty()
+            && self.sessions.is_empty()
+            && self.undelivered.is_empty()
+            && self.chores.is_empty()
+            && self.put_off.is_empty()
+            && self.news.is_empty()
+    }
+}

@@ -1,0 +1,73 @@
+//! What happens to locks as keys: they come, vanish and move under the hands of others.
+
+use super::engine::Engine;
+use super::terms::Mode;
+use super::value::Lock;
+use super::waiting::QueueId;
+use crate::core::agenda::HomeId;
+use crate::core::place::At;
+use crate::core::time::UnixMs;
+
+impl Engine {
+    /// Makes a lock known that came to `at` from elsewhere: loaded, restored, renamed. Does nothing if it is known.
+    ///
+    /// The engine does this by itself for every lock that it finds; calling it early lets its leases end on time and its
+    /// sessions with their connections. O(n log n) in its holds, or O(1) if it is known.
+    pub fn welcome(&mut self, at: At<'_>, lock: &mut Lock) {
+        if lock.home().is_some_and(|home| self.agenda.knows(home)) {
+            return;
+        }
+        let home = self.agenda.arm(at, lock.earliest().unwrap_or(UnixMs::MAX));
+        lock.set_home(Some(home));
+        for hold in lock.holds() {
+            self.fences.observe(hold.fence);
+            self.undelivered.follow(hold.fence, home);
+            if let Some(client) = hold.session {
+                self.sessions.tie(client, (home, hold.fence));
+            }
+        }
+        if let Some(queue) = self.waiting.at(at) {
+            self.look_later(queue);
+        }
+        if lock.mode() == Mode::Exclusive
+            && let Some(hold) = lock.holds().next()
+        {
+            for queue in self.waiting.queues_of_many(&hold.token).collect::<Vec<_>>() {
+                self.look_later(queue);
+            }
+        }
+    }
+
+    /// The lock at `at`, whose home this was, is no longer there: deleted, expired, overwritten, evicted, renamed away.
+    /// Its waiters are looked after at the next tick.
+    pub fn vanished(&mut self, at: At<'_>, home: Option<HomeId>) {
+        if let Some(home) = home {
+            self.agenda.disarm(home);
+            self.sessions.forget(home);
+        }
+        if let Some(queue) = self.waiting.at(at) {
+            self.look_later(queue);
+        }
+    }
+
+    /// All keys of the database `db`, or of all databases, are gone. O(n).
+    pub fn flushed(&mut self, db: Option<i32>) {
+        for home in self.agenda.flush(db) {
+            self.sessions.forget(home);
+        }
+        self.look_later_in(db);
+    }
+
+    /// Two databases have traded their keys. The holds move with the keys; the waiters stay with the names. O(n).
+    pub fn swapped(&mut self, one: i32, other: i32) {
+        self.agenda.swap(one, other);
+        self.look_later_in(Some(one));
+        self.look_later_in(Some(other));
+    }
+
+    fn look_later_in(&mut self, db: Option<i32>) {
+        for queue in self.waiting.in_db(db).collect::<Vec<QueueId>>() {
+            self.look_later(queue);
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! The lock: who may hold it, who waits for it, and who is next.
+//!
+//! [`Lock`] is the value that lives in the keyspace, one per key: its mode and its holds. [`Engine`] is everything around
+//! it that no key can hold: the queues, the sessions, the fences, the agenda of lease ends. Each public method of the
+//! engine is one atomic transition. It finds the values it needs through [`World`] and tells the same `World` what came of
+//! it; the server does these things with keys, replicas and sockets, a test with a map.
+//!
+//! Every transition first *settles* the places it touches: holds whose deadline has come end, then the waiters that fit are
+//! granted. Only then is the request looked at. So a lease is over at its deadline for everybody, whether or not the timer
+//! has come round, and nobody overtakes a waiter.
+//!
+//! Reading order: [`terms`](self) (the words), [`value`] (the lock itself), `verdict` (the table of modes), `waiting` (the
+//! queues), `settle` (how a place is brought up to date), then the engine's methods by subject.
+
+mod engine;
+mod info;
+mod keyspace;
+mod many;
+mod replica;
+mod session;
+mod settle;
+mod snapshot;
+mod stats;
+mod terms;
+mod tick;
+mod undelivered;
+pub mod value;
+mod verdict;
+mod waiting;
+
+#[cfg(test)]
+mod tests;
+
+pub use engine::Engine;
+pub use info::{HolderInfo, LockInfo, WaiterInfo};
+pub use stats::Stats;
+pub use terms::{Acquired, Answer, ClientId, End, Found, Grant, LockError, Mode, Request, Wanted, World};
+pub use tick::Next;
+pub use value::{Hold, Lock};
+pub use waiting::WaiterId;

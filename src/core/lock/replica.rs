@@ -1,0 +1,62 @@
+//! Applying what a primary, or the log of an earlier life, says has happened.
+//!
+//! Nothing is decided here: no clock, no lapse, no hand-over, no count. The effect wins over whatever is there, and
+//! applying it twice is applying it once.
+
+use super::engine::Engine;
+use super::settle::Turn;
+use super::terms::{End, LockError, Mode, World};
+use super::value::{Hold, MAX_LIMIT};
+use crate::core::fence::Fence;
+use crate::core::ident::Ident;
+use crate::core::place::At;
+
+impl Engine {
+    /// Makes `hold` its token's hold of the lock at `at`, which is in `mode` now. A session is not taken over: the
+    /// connection it names is none of ours.
+    ///
+    /// # Errors
+    /// [`LockError::WrongType`].
+    pub fn apply_held<W: World>(&mut self, at: At<'_>, mode: Mode, hold: Hold, world: &mut W) -> Result<(), LockError> {
+        self.fences.observe(hold.fence);
+        let limit = if mode == Mode::Limit { hold.limit.clamp(1, MAX_LIMIT) } else { 0 };
+        let hold = Hold { limit, session: None, ..hold };
+        self.visit(&mut Turn::timeless(), at, world, |engine, _, lock, news| {
+            // A primary ends the holds that cannot stay before it grants this one. Whatever it did not tell us ends here.
+            let others: Vec<Fence> = if mode == Mode::Exclusive || lock.mode() != mode {
+                lock.holds().filter(|other| other.token != hold.token).map(|other| other.fence).collect()
+            } else {
+                lock.hold_of(hold.fence)
+                    .filter(|other| other.token != hold.token)
+                    .map(|other| other.fence)
+                    .into_iter()
+                    .collect()
+            };
+            for fence in others {
+                engine.end_hold(lock, fence, End::Released, news);
+            }
+            engine.set_hold(at, lock, mode, hold, news);
+            // The server passes the effect on as it came.
+            news.clear();
+        })
+        .map(|_| ())
+        .ok_or(LockError::WrongType)
+    }
+
+    /// Ends the hold of `token` on the lock at `at`, if it has one.
+    ///
+    /// # Errors
+    /// [`LockError::WrongType`].
+    pub fn apply_ended<W: World>(&mut self, at: At<'_>, token: &Ident, world: &mut W) -> Result<(), LockError> {
+        let visit = self
+            .visit(&mut Turn::timeless(), at, world, |engine, _, lock, news| {
+                if let Some(fence) = lock.hold(token).map(|hold| hold.fence) {
+                    engine.end_hold(lock, fence, End::Released, news);
+                    news.clear();
+                }
+            })
+            .ok_or(LockError::WrongType)?;
+        self.close(at, visit.vacant, world);
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+//! A lock as bytes: for the RDB file, the AOF, DUMP and the digest.
+//!
+//! ```text
+//! version(1) mode(1) count { token fence-step deadline [limit] }*
+//! ```
+//! The holds come in the order of their fences, each fence as the distance from the one before, so that no two are
+//! equal. Sessions are not kept, for no connection survives a restart.
+
+use super::terms::Mode;
+use super::value::{Hold, Lock, MAX_LIMIT};
+use crate::core::codec::{Corrupt, Reader, Writer};
+use crate::core::fence::{Fence, MAX_FENCE};
+use crate::core::ident::Ident;
+use crate::core::time::UnixMs;
+
+/// The version that is written. Every version up to it is read.
+const VERSION: u8 = 1;
+
+impl Mode {
+    fn code(self) -> u8 {
+        match self {
+            Self::Exclusive => 0,
+            Self::Shared => 1,
+            Self::Limit => 2,
+        }
+    }
+
+    fn from_code(code: u8) -> Option<Self> {
+        [Self::Exclusive, Self::Shared, Self::Limit].into_iter().find(|mode| mode.code() == code)
+    }
+}
+
+impl Lock {
+    /// The lock as bytes. O(n) in its holds.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        writer.byte(VERSION);
+        writer.byte(self.mode().code());
+        writer.number(u64::try_from(self.len()).unwrap_or(u64::MAX));
+        let mut last = 0;
+        for hold in self.holds() {
+            write_hold(&mut writer, self.mode(), hold, hold.fence.0.saturating_sub(last));
+            last = hold.fence.0;
+        }
+        writer.finish()
+    }
+
+    /// The lock that [`encode`](Self::encode) made these bytes of.
+    ///
+    /// # Errors
+    /// [`Corrupt`] unless the bytes are exactly that. Allocates no more than the bytes have holds for.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Corrupt> {
+        let mut reader = Reader::new(bytes);
+        match reader.byte()? {
+            VERSION => {}
+            0 => return Err(Corrupt::Invalid),
+            newer => return Err(Corrupt::Newer(newer)),
+        }
+        let mode = Mode::from_code(reader.byte()?).ok_or(Corrupt::Invalid)?;
+        let count = reader.number()?;
+        if count == 0 || (mode == Mode::Exclusive && count > 1) {
+            return Err(Corrupt::Invalid);
+        }
+        let mut lock = Self::vacant();
+        let mut last = 0;
+        for _ in 0..count {
+            let hold = read_hold(&mut reader, mode, last)?;
+            last = hold.fence.0;
+            if lock.set(mode, hold).is_some() {
+                return Err(Corrupt::Invalid);
+            }
+        }
+        reader.finish()?;
+        Ok(lock)
+    }
+
+    /// The lock for a digest: one byte string per hold, in a fixed order.
+    pub fn digest(&self) -> impl Iterator<Item = Vec<u8>> {
+        self.holds().map(|hold| {
+            let mut writer = Writer::default();
+            writer.byte(self.mode().code());
+            write_hold(&mut writer, self.mode(), hold, hold.fence.0);
+            writer.finish()
+        })
+    }
+}
+
+fn write_hold(writer: &mut Writer, mode: Mode, hold: &Hold, fence: u64) {
+    writer.string(&hold.token.text());
+    writer.number(fence);
+    writer.number(u64::try_from(hold.deadline.0).unwrap_or(0));
+    if mode == Mode::Limit {
+        writer.number(hold.limit);
+    }
+}
+
+fn read_hold(reader: &mut Reader<'_>, mode: Mode, last: u64) -> Result<Hold, Corrupt> {
+    let token = Ident::new(reader.string()?).ok_or(Corrupt::Invalid)?;
+    let step = reader.number()?;
+    let fence = last.checked_add(step).filter(|fence| step > 0 && *fence <= MAX_FENCE).ok_or(Corrupt::Invalid)?;
+    let deadline = i64::try_from(reader.number()?).ok().filter(|ms| *ms > 0).ok_or(Corrupt::Invalid)?;
+    let limit = match mode {
+        Mode::Limit => {
+            Some(reader.number()?).filter(|limit| (1..=MAX_LIMIT).contains(limit)).ok_or(Corrupt::Invalid)?
+        }
+        Mode::Exclusive | Mode::Shared => 0,
+    };
+    Ok(Hold { token, fence: Fence(fence), deadline: UnixMs(deadline), limit, session: None })
+}

@@ -1,0 +1,179 @@
+//! The words of the lock engine and its side of the bargain with the server.
+
+use std::num::NonZeroU64;
+
+use super::value::{Hold, Lock};
+use super::waiting::WaiterId;
+use crate::core::fence::Fence;
+use crate::core::ident::Ident;
+use crate::core::place::At;
+use crate::core::time::Millis;
+
+/// A connection, by the number the server gave it. Never used again for another one while the server lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientId(NonZeroU64);
+
+/// How the holds of a lock share it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mode {
+    /// One hold.
+    Exclusive,
+    /// Any number of holds.
+    Shared,
+    /// A counting semaphore: each hold is a permit and names how many there may be.
+    Limit,
+}
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Wanted {
+    /// The lock alone.
+    Exclusive,
+    /// The lock together with other readers.
+    Shared,
+    /// A permit, if fewer than this many (1 to 2^53 - 1) are held.
+    Limit(u64),
+}
+
+/// A request for a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The owner.
+    pub token: Ident,
+    /// The mode. `acquire_many` takes every lock exclusively, whatever this says.
+    pub mode: Wanted,
+    /// How long the hold lasts from the grant on; positive.
+    pub lease: Millis,
+    /// How long to wait: `None` not at all, zero without limit. The engine only shows it; the server times it.
+    pub wait: Option<Millis>,
+    /// Whether the hold ends with the connection that asks.
+    pub session: bool,
+}
+
+/// What a granted request gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The owner.
+    pub token: Ident,
+    /// The number of the hold, or of all holds that one request got.
+    pub fence: Fence,
+    /// How long the lease lasts from now on.
+    pub lease: Millis,
+}
+
+/// What came of a request at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Acquired {
+    /// The token holds the lock.
+    Granted(Grant),
+    /// It does not, and nobody waits.
+    Refused,
+    /// It does not, and waits under this id. The answer comes through [`World::answer`], unless the waiter leaves before.
+    Parked(WaiterId),
+}
+
+/// What a waiter is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It holds the lock now.
+    Granted(Grant),
+    /// The same token asked again and the later request has taken over the place.
+    Refused,
+    /// It can have no answer any more.
+    Failed(LockError),
+}
+
+/// Why a hold ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum End {
+    /// Its owner released it.
+    Released,
+    /// Its lease was over.
+    Lapsed,
+    /// The connection it was tied to closed.
+    Disconnected,
+    /// The connection it was granted to closed before it could be told.
+    Undelivered,
+}
+
+/// Why a request cannot be answered. Nothing was changed, except that the place was settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LockError {
+    /// The key holds something else.
+    WrongType,
+    /// The token holds the lock in a mode that cannot be changed into the wanted one.
+    OtherMode,
+    /// Another holder already waits to upgrade; waiting too, they would wait for each other.
+    Deadlock,
+    /// No fence is left.
+    FencesUsedUp,
+    /// The end of the lease does not fit a 64-bit time.
+    LeaseTooLong,
+}
+
+/// What a key holds.
+#[derive(Debug)]
+pub enum Found<'a> {
+    /// Nothing.
+    Nothing,
+    /// A lock.
+    Lock(&'a mut Lock),
+    /// A value of another type.
+    Foreign,
+}
+
+/// What the engine needs of the world and what it tells it.
+///
+/// The order of the calls of `held` and `ended` is the order in which replicas must see them.
+pub trait World {
+    /// Looks at a key. May be asked for any key at any time.
+    fn find(&mut self, at: At<'_>) -> Found<'_>;
+    /// Keeps `lock` under a key that held nothing.
+    fn put(&mut self, at: At<'_>, lock: Lock);
+    /// Deletes a key whose lock is free now. The engine need not be told that it vanished.
+    fn delete(&mut self, at: At<'_>);
+    /// A hold began or changed, by grant, renewal, extension, upgrade or downgrade; this is what it is now.
+    fn held(&mut self, at: At<'_>, mode: Mode, hold: &Hold);
+    /// The hold of `token` ended.
+    fn ended(&mut self, at: At<'_>, token: &Ident, why: End);
+    /// A parked client gets its reply.
+    fn answer(&mut self, waiter: WaiterId, answer: Answer);
+    /// Whether this node still serves the key. Asked only when work is done outside of a command.
+    fn may_grant(&mut self, at: At<'_>) -> bool;
+}
+
+impl ClientId {
+    /// The connection that the server calls `number`; `None` for 0, which no connection has.
+    #[must_use]
+    pub fn new(number: u64) -> Option<Self> {
+        NonZeroU64::new(number).map(Self)
+    }
+
+    /// The server's number.
+    #[must_use]
+    pub fn get(self) -> u64 {
+        self.0.get()
+    }
+}
+
+impl Wanted {
+    /// The mode a lock is in when it is held this way.
+    #[must_use]
+    pub fn mode(self) -> Mode {
+        match self {
+            Self::Exclusive => Mode::Exclusive,
+            Self::Shared => Mode::Shared,
+            Self::Limit(_) => Mode::Limit,
+        }
+    }
+
+    /// How many permits there may be; 0 unless permits are wanted.
+    #[must_use]
+    pub fn limit(self) -> u64 {
+        match self {
+            Self::Limit(permits) => permits,
+            Self::Exclusive | Self::Shared => 0,
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The table of modes: what the holds of a lock say to a request, before anybody's place in the queue counts.
+
+use super::terms::{Mode, Wanted};
+use super::value::Lock;
+use crate::core::ident::Ident;
+
+/// What the holds of a lock say to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The token has no hold and there is room for one.
+    Join,
+    /// The token has no hold and there is no room.
+    Full,
+    /// The token holds in the wanted mode: its lease is renewed, its fence stays.
+    Renew,
+    /// The token holds exclusively and wants to share: granted at once, its fence stays.
+    Downgrade,
+    /// The token alone holds shared and wants the lock alone: granted at once, with a new fence.
+    Upgrade,
+    /// The same, but others hold it too.
+    UpgradeLater,
+    /// The token holds in a mode that cannot become the wanted one.
+    OtherMode,
+}
+
+impl Verdict {
+    /// Whether the holds allow the request now.
+    pub(super) fn allows(self) -> bool {
+        matches!(self, Self::Join | Self::Renew | Self::Downgrade | Self::Upgrade)
+    }
+
+    /// Whether it is a grant, with a number of its own, and not a change to one.
+    pub(super) fn needs_a_fence(self) -> bool {
+        matches!(self, Self::Join | Self::Upgrade)
+    }
+}
+
+impl Lock {
+    /// What the holds say to `token`, which wants the lock as `wanted`. O(log n).
+    pub(super) fn verdict(&self, token: &Ident, wanted: Wanted) -> Verdict {
+        let alone = self.len() == 1;
+        if self.hold(token).is_some() {
+            return match (self.mode(), wanted) {
+                (Mode::Exclusive, Wanted::Exclusive)
+                | (Mode::Shared, Wanted::Shared)
+                | (Mode::Limit, Wanted::Limit(_)) => Verdict::Renew,
+                (Mode::Exclusive, Wanted::Shared) => Verdict::Downgrade,
+                (Mode::Shared, Wanted::Exclusive) if alone => Verdict::Upgrade,
+                (Mode::Shared, Wanted::Exclusive) => Verdict::UpgradeLater,
+                _ => Verdict::OtherMode,
+            };
+        }
+        let room = match (self.mode(), wanted) {
+            _ if self.is_empty() => true,
+            (Mode::Shared, Wanted::Shared) => true,
+            (Mode::Limit, Wanted::Limit(permits)) => u64::try_from(self.len()).is_ok_and(|held| held < permits),
+            _ => false,
+        };
+        if room { Verdict::Join } else { Verdict::Full }
+    }
+}

@@ -1,0 +1,290 @@
+//! The queues: who waits, where, and in which order.
+
+use std::collections::hash_map::RandomState;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::BuildHasher;
+use std::slice;
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+
+use super::terms::{ClientId, Request, Wanted};
+use crate::core::arena::{Arena, Id};
+use crate::core::ident::Ident;
+use crate::core::place::{At, Place};
+use crate::core::time::{Millis, UnixMs};
+
+/// A parked request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WaiterId(Id);
+
+/// The queue of one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct QueueId(Id);
+
+/// A place in line: smaller comes first. One ticket serves every queue of a request, so that requests for many keys
+/// stand in the same order everywhere and never wait for each other in a circle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Ticket(i64);
+
+/// Where a request waits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Scope {
+    /// For one key.
+    One(QueueId),
+    /// For all of these keys together, in order and each once. Not the same as `One` even if there is just one.
+    Many(Arc<[QueueId]>),
+}
+
+/// A parked request and its place in line.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    pub(super) client: ClientId,
+    pub(super) request: Request,
+    pub(super) since: UnixMs,
+    pub(super) scope: Scope,
+    pub(super) ticket: Ticket,
+}
+
+/// A queue; it exists while somebody stands in it.
+#[derive(Debug)]
+pub(super) struct Queue {
+    pub(super) place: Arc<Place>,
+    /// Whether work is on its way that will look at this queue.
+    pub(super) dirty: bool,
+    line: BTreeMap<Ticket, WaiterId>,
+}
+
+/// All queues and all who wait. Whatever concerns one waiter is O(log n) per queue it stands in.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    waiters: Arena<Waiter>,
+    queues: Arena<Queue>,
+    by_place: HashTable<QueueId>,
+    hasher: RandomState,
+    /// Which request of a token waits where, so that its next one finds it.
+    claims: HashMap<(Ident, Scope), WaiterId>,
+    /// The requests for many keys, by token.
+    many: HashMap<Ident, BTreeSet<WaiterId>>,
+    by_client: BTreeMap<ClientId, BTreeSet<WaiterId>>,
+    /// The last ticket given at the end of the line, and the last one given in front of it.
+    last: i64,
+    front: i64,
+}
+
+/// A waiter that left, and the queues that have another head because of that.
+#[derive(Debug)]
+pub(super) struct Departed {
+    pub(super) waiter: Waiter,
+    pub(super) headed: Vec<QueueId>,
+}
+
+impl Scope {
+    pub(super) fn queues(&self) -> &[QueueId] {
+        match self {
+            Self::One(queue) => slice::from_ref(queue),
+            Self::Many(queues) => queues,
+        }
+    }
+}
+
+impl Waiter {
+    /// How it wants the lock.
+    pub(super) fn wanted(&self) -> Wanted {
+        match self.scope {
+            Scope::One(_) => self.request.mode,
+            Scope::Many(_) => Wanted::Exclusive,
+        }
+    }
+
+    /// How long it has been waiting at `now`.
+    pub(super) fn waited(&self, now: UnixMs) -> Millis {
+        now.left(self.since)
+    }
+
+    /// How long it goes on waiting at `now`; `None` if without limit.
+    pub(super) fn patience(&self, now: UnixMs) -> Option<Millis> {
+        let wait = self.request.wait.filter(|wait| wait.0 > 0)?;
+        Some(self.since.plus(wait).unwrap_or(UnixMs::MAX).left(now))
+    }
+}
+
+impl Queue {
+    /// Who stands in it, in order.
+    pub(super) fn line(&self) -> impl ExactSizeIterator<Item = WaiterId> {
+        self.line.values().copied()
+    }
+}
+
+impl Waiting {
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiters.is_empty()
+            && self.queues.is_empty()
+            && self.by_place.is_empty()
+            && self.claims.is_empty()
+            && self.many.is_empty()
+            && self.by_client.is_empty()
+    }
+
+    /// How many requests are parked.
+    pub(super) fn len(&self) -> usize {
+        self.waiters.len()
+    }
+
+    /// The queue at `at`, if anybody waits there. Costs nothing while nobody waits anywhere.
+    pub(super) fn at(&self, at: At<'_>) -> Option<QueueId> {
+        if self.by_place.is_empty() {
+            return None;
+        }
+        let is_here = |queue: &QueueId| self.queues.get(queue.0).is_some_and(|queue| queue.place.at() == at);
+        self.by_place.find(self.hasher.hash_one(at), is_here).copied()
+    }
+
+    pub(super) fn queue(&self, queue: QueueId) -> Option<&Queue> {
+        self.queues.get(queue.0)
+    }
+
+    pub(super) fn waiter(&self, waiter: WaiterId) -> Option<&Waiter> {
+        self.waiters.get(waiter.0)
+    }
+
+    /// Who stands first in `queue`.
+    pub(super) fn head(&self, queue: QueueId) -> Option<WaiterId> {
+        self.queue(queue)?.line().next()
+    }
+
+    /// The parked request of `token` that waits in `scope`.
+    pub(super) fn claim(&self, token: &Ident, scope: &Scope) -> Option<WaiterId> {
+        // No key is built for the usual answer.
+        if self.claims.is_empty() { None } else { self.claims.get(&(token.clone(), scope.clone())).copied() }
+    }
+
+    /// The queues in which requests of `token` for many keys wait.
+    pub(super) fn queues_of_many(&self, token: &Ident) -> impl Iterator<Item = QueueId> {
+        let waiters = if self.many.is_empty() { None } else { self.many.get(token) };
+        let queues = |waiter: &WaiterId| self.waiter(*waiter).map(|waiter| waiter.scope.queues());
+        waiters.into_iter().flatten().filter_map(queues).flatten().copied()
+    }
+
+    /// The requests that `client` has parked.
+    pub(super) fn of(&self, client: ClientId) -> impl Iterator<Item = WaiterId> {
+        self.by_client.get(&client).into_iter().flatten().copied()
+    }
+
+    /// The queues of the database `db`, or of all of them. O(number of queues).
+    pub(super) fn in_db(&self, db: Option<i32>) -> impl Iterator<Item = QueueId> {
+        let wanted = move |queue: &Queue| db.is_none_or(|db| queue.place.db == db);
+        self.queues.iter().filter(move |(_, queue)| wanted(queue)).map(|(id, _)| QueueId(id))
+    }
+
+    /// Notes that work is on its way for `queue`; `false` if that was known, or if the queue is gone.
+    pub(super) fn mark(&mut self, queue: QueueId) -> bool {
+        self.queues.get_mut(queue.0).is_some_and(|queue| !std::mem::replace(&mut queue.dirty, true))
+    }
+
+    /// Notes that the work for `queue` is being done.
+    pub(super) fn unmark(&mut self, queue: QueueId) {
+        if let Some(queue) = self.queues.get_mut(queue.0) {
+            queue.dirty = false;
+        }
+    }
+
+    /// The queue at `at`, opened if need be; somebody is going to stand in it.
+    pub(super) fn open(&mut self, at: At<'_>) -> QueueId {
+        if let Some(queue) = self.at(at) {
+            return queue;
+        }
+        let place = Arc::new(at.keep());
+        let queue = QueueId(self.queues.insert(Queue { place, dirty: false, line: BTreeMap::new() }));
+        let Self { by_place, hasher, queues, .. } = self;
+        let hash_of = |queue: &QueueId| queues.get(queue.0).map_or(0, |queue| hasher.hash_one(queue.place.at()));
+        by_place.insert_unique(hasher.hash_one(at), queue, hash_of);
+        queue
+    }
+
+    /// A ticket for the end of the line.
+    pub(super) fn next_ticket(&mut self) -> Ticket {
+        self.last = self.last.saturating_add(1);
+        Ticket(self.last)
+    }
+
+    /// A ticket for the place in front of everybody.
+    pub(super) fn front_ticket(&mut self) -> Ticket {
+        self.front = self.front.saturating_sub(1);
+        Ticket(self.front)
+    }
+
+    /// Puts a request in line, instead of an `earlier` one, and says how long its longest queue is now.
+    pub(super) fn join(&mut self, waiter: Waiter, earlier: Option<WaiterId>) -> (WaiterId, usize) {
+        let (token, client, ticket, scope) =
+            (waiter.request.token.clone(), waiter.client, waiter.ticket, waiter.scope.clone());
+        let id = WaiterId(self.waiters.insert(waiter));
+        if let Some(earlier) = earlier {
+            self.strike(earlier);
+        }
+        let mut longest = 0;
+        for queue in scope.queues() {
+            if let Some(queue) = self.queues.get_mut(queue.0) {
+                queue.line.insert(ticket, id);
+                longest = longest.max(queue.line.len());
+            }
+        }
+        if matches!(scope, Scope::Many(_)) {
+            self.many.entry(token.clone()).or_default().insert(id);
+        }
+        self.claims.insert((token, scope), id);
+        self.by_client.entry(client).or_default().insert(id);
+        (id, longest)
+    }
+
+    /// Takes a request out of all its queues; those that are empty then are closed.
+    pub(super) fn leave(&mut self, id: WaiterId) -> Option<Departed> {
+        let (waiter, mut headed) = self.strike(id)?;
+        for &queue in waiter.scope.queues() {
+            if self.head(queue).is_none() {
+                self.close(queue);
+            }
+        }
+        headed.retain(|queue| self.queue(*queue).is_some());
+        Some(Departed { waiter, headed })
+    }
+
+    /// Takes a request out of everything, but leaves its queues open. Also names the queues whose head it was.
+    fn strike(&mut self, id: WaiterId) -> Option<(Waiter, Vec<QueueId>)> {
+        let waiter = self.waiters.remove(id.0)?;
+        let mut headed = Vec::new();
+        for &queue in waiter.scope.queues() {
+            if let Some(Queue { line, .. }) = self.queues.get_mut(queue.0) {
+                if line.keys().next() == Some(&waiter.ticket) {
+                    headed.push(queue);
+                }
+                line.remove(&waiter.ticket);
+            }
+        }
+        let token = &waiter.request.token;
+        if let Some(many) = self.many.get_mut(token) {
+            many.remove(&id);
+            if many.is_empty() {
+                self.many.remove(token);
+            }
+        }
+        self.claims.remove(&(token.clone(), waiter.scope.clone()));
+        if let Some(parked) = self.by_client.get_mut(&waiter.client) {
+            parked.remove(&id);
+            if parked.is_empty() {
+                self.by_client.remove(&waiter.client);
+            }
+        }
+        Some((waiter, headed))
+    }
+
+    fn close(&mut self, queue: QueueId) {
+        if let Some(closed) = self.queues.remove(queue.0)
+            && let Ok(entry) =
+                self.by_place.find_entry(self.hasher.hash_one(closed.place.at()), |other| *other == queue)
+        {
+            entry.remove();
+        }
+    }
+}
