@@ -124,6 +124,15 @@ impl<'a> Args<'a> {
         self.integer(name, range).map(Millis)
     }
 
+    /// The next argument as yes or no, in any case.
+    pub fn yes_or_no(&mut self, name: &'static str) -> Result<bool, Error> {
+        match self.next()?.bytes() {
+            word if word.eq_ignore_ascii_case(b"yes") => Ok(true),
+            word if word.eq_ignore_ascii_case(b"no") => Ok(false),
+            _ => Err(Error::YesOrNo { name }),
+        }
+    }
+
     /// How many arguments are left.
     pub fn len(&self) -> usize {
         self.rest.len()

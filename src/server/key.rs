@@ -94,6 +94,14 @@ impl<'a> Key<'a> {
         Self { raw: NonNull::new(raw), call: PhantomData }
     }
 
+    /// Closes the key before the guard is dropped: it holds nothing from here on.
+    pub fn close(&mut self) {
+        if let Some(raw) = self.raw.take() {
+            // SAFETY: the key is open, and the guard forgets it.
+            unsafe { api::close_key(raw.as_ptr()) };
+        }
+    }
+
     /// What the key holds. The value cannot be kept past the next use of the key.
     pub fn content<T: DataType>(&mut self) -> Content<'_, T> {
         let Some(raw) = self.raw else { return Content::Nothing };
@@ -142,10 +150,7 @@ impl<'a> Key<'a> {
 
 impl Drop for Key<'_> {
     fn drop(&mut self) {
-        if let Some(raw) = self.raw {
-            // SAFETY: the key is open and is closed once.
-            unsafe { api::close_key(raw.as_ptr()) };
-        }
+        self.close();
     }
 }
 

@@ -10,4 +10,7 @@
     reason = "here a panic is a failed test, not a dead server"
 )]
 
+mod bad_input;
+mod forms;
 mod harness;
+mod surface;
