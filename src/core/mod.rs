@@ -4,10 +4,11 @@
 //! happen in the world goes out as values too. That is what lets these rules run under property tests and Miri, and
 //! what makes the same decision come out the same way wherever it is taken.
 //!
-//! Reading order: [`time`], [`ident`], [`place`], [`fence`], then the lock, the sale and the agenda.
+//! Reading order: [`time`], [`ident`], [`place`], [`fence`], then the lock, [`sale`] and the agenda.
 #![forbid(unsafe_code)]
 
 pub mod fence;
 pub mod ident;
 pub mod place;
+pub mod sale;
 pub mod time;
