@@ -11,7 +11,10 @@ mod lock_acquire;
 mod lock_apply;
 mod lock_extend;
 mod lock_info;
+mod lock_macquire;
+mod lock_mrelease;
 mod lock_release;
+mod request;
 
 /// A command of lockstock.
 pub trait Command: Run {
@@ -25,6 +28,8 @@ pub fn register(ctx: Ctx<'_>) -> Result<(), String> {
     one::<lock_release::LockRelease>(ctx)?;
     one::<lock_extend::LockExtend>(ctx)?;
     one::<lock_info::LockInfo>(ctx)?;
+    one::<lock_macquire::LockMacquire>(ctx)?;
+    one::<lock_mrelease::LockMrelease>(ctx)?;
     one::<lock_apply::LockApply>(ctx)
 }
 
