@@ -11,3 +11,8 @@
 )]
 
 mod harness;
+
+mod line;
+mod session;
+mod vanish;
+mod waiting;
