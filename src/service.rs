@@ -101,6 +101,23 @@ pub fn locks<R>(
     done.unwrap_or(Err(Error::Internal))
 }
 
+/// Runs a command on the locks of several `keys`: `f` gets the engine, the database, the keys and the room to work in.
+pub fn many_locks<R>(
+    ctx: Ctx<'_>,
+    keys: &[Arg<'_>],
+    f: impl FnOnce(&mut Engine, i32, &[&[u8]], &mut Room<'_>) -> Result<R, Error>,
+) -> Result<R, Error> {
+    let keys: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
+    let mut room = Room::new(ctx);
+    let done = enter(|state| {
+        let done = f(&mut state.locks, ctx.db(), &keys, &mut room);
+        defer::arm(state.locks.next_due().into());
+        done
+    });
+    room.leave();
+    done.unwrap_or(Err(Error::Internal))
+}
+
 /// How the lock `key` looks at `now`; `None` if nobody holds it and nobody waits.
 pub fn look_at_lock(ctx: Ctx<'_>, key: Arg<'_>, now: Now) -> Result<Option<LockInfo>, Error> {
     let at = At { db: ctx.db(), key: key.bytes() };

@@ -10,7 +10,11 @@
     reason = "here a panic is a failed test, not a dead server"
 )]
 
+mod harness;
+
 mod bad_input;
 mod forms;
-mod harness;
+mod line;
+mod session;
 mod surface;
+mod waiting;
