@@ -14,7 +14,7 @@
 //! [`error`] has the text of every error, [`config`] every setting, [`status`] the section of `INFO`. DESIGN.md says why it is made this
 //! way.
 
-mod core;
+pub mod core;
 mod error;
 
 mod server;

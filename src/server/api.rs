@@ -120,8 +120,6 @@ required! {
 
     get_key_name_from_io = RedisModule_GetKeyNameFromIO(io: *mut RawIo) -> *const RawString;
     get_db_id_from_io = RedisModule_GetDbIdFromIO(io: *mut RawIo) -> c_int;
-    save_unsigned = RedisModule_SaveUnsigned(io: *mut RawIo, value: u64);
-    load_unsigned = RedisModule_LoadUnsigned(io: *mut RawIo) -> u64;
     save_string_buffer = RedisModule_SaveStringBuffer(io: *mut RawIo, buf: *const c_char, len: usize);
     load_string_buffer = RedisModule_LoadStringBuffer(io: *mut RawIo, len: *mut usize) -> *mut c_char;
     is_io_error = RedisModule_IsIOError(io: *mut RawIo) -> c_int;

@@ -10,7 +10,6 @@ use super::api::{self, RawKey};
 use super::args::Arg;
 use super::ctx::Ctx;
 use super::datatype::DataType;
-use crate::core::place::At;
 
 /// What a command means to do with a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,11 +64,6 @@ impl<'a> Name<'a> {
     /// Its bytes.
     pub fn bytes(&self) -> &[u8] {
         self.arg.bytes()
-    }
-
-    /// This name in the database of `ctx`.
-    pub fn at(&self, ctx: Ctx<'_>) -> At<'_> {
-        At { db: ctx.db(), key: self.bytes() }
     }
 }
 
