@@ -6,7 +6,8 @@ use crate::core::agenda::HomeId;
 use crate::core::fence::Fence;
 use crate::core::lock::{ClientId, Engine, Found, Lock, LockInfo, Next, WaiterId, World};
 use crate::core::place::{At, Place};
-use crate::core::time::{Millis, Now};
+use crate::core::stray::Watch;
+use crate::core::time::{Millis, Now, UnixMs};
 use crate::error::Error;
 use crate::server::args::Arg;
 use crate::server::cell::MainCell;
@@ -18,18 +19,21 @@ use crate::server::facts;
 use crate::server::key::{Access, Content, Key, Name};
 use crate::server::park::{self, Left};
 use crate::store::room::Room;
+use crate::store::search::Search;
 
 /// Everything the module remembers besides its keys.
 #[derive(Default)]
 pub struct State {
     /// Queues, sessions, fences and the ends of leases.
     pub locks: Engine,
+    /// Locks that were renamed, and where they may be.
+    search: Search,
 }
 
 /// Something that a callback saw and could not act upon where it was called.
 pub enum Note {
-    /// A lock is no longer at this place; the entry of the agenda that it had there.
-    LockVanished(Place, HomeId),
+    /// A lock is no longer at this place; the entry of the agenda that it had there, and a watch on where it goes.
+    LockVanished(Place, Option<HomeId>, Watch),
     /// The server told of something.
     Event(Event),
     /// A parked client left.
@@ -133,7 +137,10 @@ fn read_notes(state: &mut State) {
     let mut answered = Vec::new();
     for note in notes.unwrap_or_default() {
         match note {
-            Note::LockVanished(place, home) => state.locks.vanished(place.at(), Some(home)),
+            Note::LockVanished(place, home, watch) => {
+                state.locks.vanished(place.at(), home);
+                state.search.add(watch);
+            }
             Note::Event(Event::ClientGone(client)) => {
                 if let Some(client) = ClientId::new(client) {
                     state.locks.client_gone(client);
@@ -158,15 +165,24 @@ fn read_notes(state: &mut State) {
 /// The work of the timer.
 pub fn work(ctx: Ctx<'_>, right: Right) -> defer::Next {
     let now = clock::now();
-    let mut room = Room::new(ctx);
+    let mut room = Room::between_commands(ctx);
     let next = STATE.with(|state| {
         read_notes(state);
+        let searching = state.search.go_on(ctx, loaded);
         let more = meet_loaded(state, &mut room);
+        for client in state.locks.take_doubtful().into_iter().filter(|client| !ctx.has_client(client.get())) {
+            state.locks.client_gone(client);
+        }
         let next = match right {
             Right::Write => state.locks.tick(now, TURN, &mut room).into(),
             Right::Look => defer::Next::Never,
         };
-        if more { defer::Next::Now } else { next }
+        match next {
+            _ if more => defer::Next::Now,
+            // The search can wait for whoever else wants the server.
+            next if searching => next.min(defer::Next::At(now.ms.plus(Millis(1)).unwrap_or(UnixMs::MAX))),
+            next => next,
+        }
     });
     room.leave();
     next.unwrap_or(defer::Next::Now)

@@ -12,13 +12,14 @@
 //!   server may write at this moment.
 //!
 //! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`entry`], [`load`], [`register`]; then [`key`], [`datatype`],
-//! [`replicate`]; then [`defer`], [`park`], [`events`]; then [`settings`], [`info`] and [`facts`].
+//! [`replicate`], [`walk`], [`cluster`]; then [`defer`], [`park`], [`events`]; then [`settings`], [`info`] and [`facts`].
 
 pub mod alloc;
 pub mod api;
 pub mod args;
 pub mod cell;
 pub mod clock;
+pub mod cluster;
 pub mod compat;
 pub mod ctx;
 pub mod datatype;
@@ -33,3 +34,4 @@ pub mod park;
 pub mod register;
 pub mod replicate;
 pub mod settings;
+pub mod walk;

@@ -5,3 +5,4 @@
 
 pub mod lock_type;
 pub mod room;
+pub mod search;

@@ -13,6 +13,8 @@
 mod harness;
 
 mod line;
+mod pause;
+mod role;
 mod session;
 mod vanish;
 mod waiting;
