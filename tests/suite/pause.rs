@@ -101,7 +101,13 @@ fn a_pause_of_everything_that_ends_by_itself() {
     let server = Server::builder().aof("always").start();
     let mut line = Line::at(&server);
     let mut scene = Scene::set(&server, &mut line);
-    server.expect("CLIENT PAUSE 600 ALL", OK);
+    let mut admin = server.client();
+    admin.expect("CLIENT PAUSE 600 ALL", OK);
+    let Scene { tied, waiters } = &mut scene;
+    std::mem::replace(tied, server.client()).reset();
+    for (_, waiter) in waiters {
+        assert_eq!(waiter.try_read(MOMENT), None);
+    }
     scene.is_made_up_for();
 }
 
