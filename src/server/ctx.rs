@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, CString, c_int};
 use std::marker::PhantomData;
+use std::ptr;
 
 use redis_module::raw;
 
@@ -60,6 +61,12 @@ impl Ctx<'_> {
     pub fn client_id(self) -> u64 {
         // SAFETY: the context is valid for `'a`.
         unsafe { api::get_client_id(self.raw) }
+    }
+
+    /// Whether the connection with this id is still there.
+    pub fn has_client(self, id: u64) -> bool {
+        // SAFETY: without a structure to fill in, the server only looks the id up.
+        unsafe { api::get_client_info_by_id(ptr::null_mut(), id) == api::OK }
     }
 
     /// What is true of the server and the caller. Costs about 200 instructions: not for hot paths.

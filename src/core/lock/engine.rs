@@ -1,6 +1,6 @@
 //! The engine and its requests for one key: acquire, release, extend.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::session::Sessions;
 use super::settle::{News, Turn, Which};
@@ -25,6 +25,8 @@ pub struct Engine {
     pub(super) waiting: Waiting,
     pub(super) sessions: Sessions,
     pub(super) undelivered: Undelivered,
+    /// Connections that may have ended unnoticed; see [`take_doubtful`](Self::take_doubtful).
+    pub(super) doubtful: BTreeSet<ClientId>,
     /// What `tick` has to do.
     pub(super) chores: VecDeque<Chore>,
     /// What it could not do because the node does not serve the key, and when to try again.

@@ -1,7 +1,9 @@
 //! What happens to locks as keys: they come, vanish and move under the hands of others.
 
+use std::collections::BTreeSet;
+
 use super::engine::Engine;
-use super::terms::Mode;
+use super::terms::{ClientId, Mode};
 use super::value::Lock;
 use super::waiting::QueueId;
 use crate::core::agenda::HomeId;
@@ -19,10 +21,14 @@ impl Engine {
         }
         let home = self.agenda.arm(at, lock.earliest().unwrap_or(UnixMs::MAX));
         lock.set_home(Some(home));
+        let was_astray = lock.settle_down();
         for hold in lock.holds() {
             self.fences.observe(hold.fence);
             self.undelivered.follow(hold.fence, home);
             if let Some(client) = hold.session {
+                if was_astray {
+                    self.doubtful.insert(client);
+                }
                 self.sessions.tie(client, (home, hold.fence));
             }
         }
@@ -36,6 +42,13 @@ impl Engine {
                 self.look_later(queue);
             }
         }
+    }
+
+    /// The connections of sessions that came with a lock from under another name. One that ended while the lock was on its way
+    /// was unknown then; the caller reports it again by [`client_gone`](Self::client_gone).
+    #[must_use]
+    pub fn take_doubtful(&mut self) -> BTreeSet<ClientId> {
+        std::mem::take(&mut self.doubtful)
     }
 
     /// The lock at `at`, whose home this was, is no longer there: deleted, expired, overwritten, evicted, renamed away.

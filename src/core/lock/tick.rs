@@ -68,7 +68,7 @@ impl Engine {
 
     /// When [`tick`](Self::tick) wants to be called. It may find nothing to do yet if leases were renewed meanwhile.
     pub fn next_due(&self) -> Next {
-        if !self.chores.is_empty() {
+        if !self.chores.is_empty() || !self.doubtful.is_empty() {
             return Next::Now;
         }
         let retry = self.put_off.front().map(|(due, _)| *due);
