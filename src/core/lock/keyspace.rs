@@ -1,6 +1,7 @@
 //! What happens to locks as keys: they come, vanish and move under the hands of others.
 
 use super::engine::Engine;
+use super::stats::Cause;
 use super::terms::Mode;
 use super::value::Lock;
 use super::waiting::QueueId;
@@ -18,22 +19,25 @@ impl Engine {
             return;
         }
         let home = self.agenda.arm(at, lock.earliest().unwrap_or(UnixMs::MAX));
+        let before = lock.home();
         lock.set_home(Some(home));
         for hold in lock.holds() {
             self.fences.observe(hold.fence);
-            self.undelivered.follow(hold.fence, home);
+            if let Some(before) = before {
+                self.undelivered.follow(hold.fence, before, home);
+            }
             if let Some(client) = hold.session {
                 self.sessions.tie(client, (home, hold.fence));
             }
         }
         if let Some(queue) = self.waiting.at(at) {
-            self.look_later(queue);
+            self.look_later(queue, Cause::Other);
         }
         if lock.mode() == Mode::Exclusive
             && let Some(hold) = lock.holds().next()
         {
-            for queue in self.waiting.queues_of_many(&hold.token).collect::<Vec<_>>() {
-                self.look_later(queue);
+            for queue in self.waiting.linked(at, &hold.token).collect::<Vec<_>>() {
+                self.look_later(queue, Cause::Other);
             }
         }
     }
@@ -46,7 +50,7 @@ impl Engine {
             self.sessions.forget(home);
         }
         if let Some(queue) = self.waiting.at(at) {
-            self.look_later(queue);
+            self.look_later(queue, Cause::Other);
         }
     }
 
@@ -67,7 +71,7 @@ impl Engine {
 
     fn look_later_in(&mut self, db: Option<i32>) {
         for queue in self.waiting.in_db(db).collect::<Vec<QueueId>>() {
-            self.look_later(queue);
+            self.look_later(queue, Cause::Other);
         }
     }
 }
