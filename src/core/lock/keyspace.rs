@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::engine::Engine;
+use super::stats::Cause;
 use super::terms::{ClientId, Mode};
 use super::value::Lock;
 use super::waiting::QueueId;
@@ -20,11 +21,14 @@ impl Engine {
             return;
         }
         let home = self.agenda.arm(at, lock.earliest().unwrap_or(UnixMs::MAX));
+        let before = lock.home();
         lock.set_home(Some(home));
         let was_astray = lock.settle_down();
         for hold in lock.holds() {
             self.fences.observe(hold.fence);
-            self.undelivered.follow(hold.fence, home);
+            if let Some(before) = before {
+                self.undelivered.follow(hold.fence, before, home);
+            }
             if let Some(client) = hold.session {
                 if was_astray {
                     self.doubtful.insert(client);
@@ -33,13 +37,13 @@ impl Engine {
             }
         }
         if let Some(queue) = self.waiting.at(at) {
-            self.look_later(queue);
+            self.look_later(queue, Cause::Other);
         }
         if lock.mode() == Mode::Exclusive
             && let Some(hold) = lock.holds().next()
         {
-            for queue in self.waiting.queues_of_many(&hold.token).collect::<Vec<_>>() {
-                self.look_later(queue);
+            for queue in self.waiting.linked(at, &hold.token).collect::<Vec<_>>() {
+                self.look_later(queue, Cause::Other);
             }
         }
     }
@@ -59,7 +63,7 @@ impl Engine {
             self.sessions.forget(home);
         }
         if let Some(queue) = self.waiting.at(at) {
-            self.look_later(queue);
+            self.look_later(queue, Cause::Other);
         }
     }
 
@@ -80,7 +84,7 @@ impl Engine {
 
     fn look_later_in(&mut self, db: Option<i32>) {
         for queue in self.waiting.in_db(db).collect::<Vec<QueueId>>() {
-            self.look_later(queue);
+            self.look_later(queue, Cause::Other);
         }
     }
 }

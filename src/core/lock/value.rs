@@ -91,10 +91,11 @@ impl Lock {
         self.home.take()
     }
 
-    /// Leaves its entry in the agenda without knowing what comes next: its end, or another name. The watch tells.
+    /// Loses its name without knowing what comes next: its end, or another name. The watch tells. The entry that is
+    /// returned is for the engine to close; the value remembers it, so that what hangs on it can follow.
     pub fn go_astray(&mut self) -> (Option<HomeId>, Watch) {
         let watch = self.stray.get_or_insert_default().watch();
-        (self.leave_home(), watch)
+        (self.home, watch)
     }
 
     /// Whether it has gone astray and has not been welcomed since.
