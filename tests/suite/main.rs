@@ -11,3 +11,7 @@
 )]
 
 mod harness;
+
+mod crash;
+mod persist;
+mod scene;
