@@ -123,7 +123,9 @@ impl Agenda {
             self.homes.clear();
             self.order.clear();
         } else {
-            homes.iter().for_each(|home| self.disarm(*home));
+            for home in &homes {
+                self.disarm(*home);
+            }
         }
         homes
     }

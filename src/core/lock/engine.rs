@@ -235,3 +235,17 @@ impl Engine {
         self.fences.observe(fence);
     }
 }
+
+#[cfg(test)]
+impl Engine {
+    /// Whether nothing at all is remembered but the fences and the counts.
+    pub(super) fn is_blank(&self) -> bool {
+        self.agenda.is_empty()
+            && self.waiting.is_empty()
+            && self.sessions.is_empty()
+            && self.undelivered.is_empty()
+            && self.chores.is_empty()
+            && self.put_off.is_empty()
+            && self.news.is_empty()
+    }
+}

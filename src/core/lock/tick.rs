@@ -7,6 +7,7 @@ use super::stats::{Cause, count};
 use super::terms::{ClientId, End, Found, World};
 use super::waiting::{QueueId, WaiterId};
 use crate::core::agenda::HomeId;
+use crate::core::place::At;
 use crate::core::time::{Millis, Now, UnixMs};
 
 /// When to look again at a place that this node does not serve. The server redirects its waiters within a second; this
@@ -178,7 +179,7 @@ impl Engine {
         why: End,
         world: &mut W,
     ) -> bool {
-        let Some(place) = self.agenda.place(home).map(|at| at.keep()) else { return true };
+        let Some(place) = self.agenda.place(home).map(At::keep) else { return true };
         if !world.may_grant(place.at()) {
             return false;
         }
@@ -188,7 +189,7 @@ impl Engine {
 
     /// Ends what has lapsed at `home` and hands over.
     fn expire<W: World>(&mut self, turn: &mut Turn, home: HomeId, world: &mut W) {
-        let Some(place) = self.agenda.place(home).map(|at| at.keep()) else { return };
+        let Some(place) = self.agenda.place(home).map(At::keep) else { return };
         let at = place.at();
         if !world.may_grant(at) {
             self.agenda.rearm(home, turn.now.ms.plus(RETRY).unwrap_or(UnixMs::MAX));

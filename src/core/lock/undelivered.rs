@@ -13,9 +13,11 @@ use crate::core::fence::Fence;
 /// The grants on their way to their clients.
 #[derive(Debug, Default)]
 pub(super) struct Undelivered {
-    by_waiter: HashMap<WaiterId, Owed>,
-    by_fence: HashMap<Fence, WaiterId>,
-    by_client: BTreeMap<ClientId, BTreeSet<WaiterId>>,
+    owed: HashMap<WaiterId, Owed>,
+    /// Whose grant has this fence.
+    fences: HashMap<Fence, WaiterId>,
+    /// Which grants are on their way to this connection.
+    clients: BTreeMap<ClientId, BTreeSet<WaiterId>>,
 }
 
 /// A grant on its way.
@@ -30,24 +32,24 @@ pub(super) struct Owed {
 impl Undelivered {
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.by_waiter.is_empty() && self.by_fence.is_empty() && self.by_client.is_empty()
+        self.owed.is_empty() && self.fences.is_empty() && self.clients.is_empty()
     }
 
     /// Remembers a grant until it is delivered.
     pub(super) fn owe(&mut self, waiter: WaiterId, client: ClientId, fence: Fence, homes: BTreeSet<HomeId>) {
-        self.by_waiter.insert(waiter, Owed { client, fence, homes });
-        self.by_fence.insert(fence, waiter);
-        self.by_client.entry(client).or_default().insert(waiter);
+        self.owed.insert(waiter, Owed { client, fence, homes });
+        self.fences.insert(fence, waiter);
+        self.clients.entry(client).or_default().insert(waiter);
     }
 
     /// The grant is delivered, or nobody waits for it any more.
     pub(super) fn settle(&mut self, waiter: WaiterId) -> Option<Owed> {
-        let owed = self.by_waiter.remove(&waiter)?;
-        self.by_fence.remove(&owed.fence);
-        if let Some(waiters) = self.by_client.get_mut(&owed.client) {
+        let owed = self.owed.remove(&waiter)?;
+        self.fences.remove(&owed.fence);
+        if let Some(waiters) = self.clients.get_mut(&owed.client) {
             waiters.remove(&waiter);
             if waiters.is_empty() {
-                self.by_client.remove(&owed.client);
+                self.clients.remove(&owed.client);
             }
         }
         Some(owed)
@@ -55,18 +57,18 @@ impl Undelivered {
 
     /// The grant of `waiter`, if it is on its way.
     pub(super) fn get(&self, waiter: WaiterId) -> Option<&Owed> {
-        self.by_waiter.get(&waiter)
+        self.owed.get(&waiter)
     }
 
     /// The grants on their way to `client`.
     pub(super) fn of(&self, client: ClientId) -> impl Iterator<Item = WaiterId> {
-        self.by_client.get(&client).into_iter().flatten().copied()
+        self.clients.get(&client).into_iter().flatten().copied()
     }
 
     /// The hold `fence` of the lock at `home` is known to its owner: it will not be taken back.
     pub(super) fn prove(&mut self, fence: Fence, home: HomeId) {
-        if let Some(waiter) = self.by_fence.get(&fence).copied()
-            && let Some(owed) = self.by_waiter.get_mut(&waiter)
+        if let Some(waiter) = self.fences.get(&fence).copied()
+            && let Some(owed) = self.owed.get_mut(&waiter)
         {
             owed.homes.remove(&home);
             if owed.homes.is_empty() {
@@ -77,8 +79,8 @@ impl Undelivered {
 
     /// A lock with the hold `fence` has come under a new name; if that hold is on its way, it is there now.
     pub(super) fn follow(&mut self, fence: Fence, home: HomeId) {
-        if let Some(waiter) = self.by_fence.get(&fence)
-            && let Some(owed) = self.by_waiter.get_mut(waiter)
+        if let Some(waiter) = self.fences.get(&fence)
+            && let Some(owed) = self.owed.get_mut(waiter)
         {
             owed.homes.insert(home);
         }

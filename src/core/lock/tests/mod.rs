@@ -1,1 +1,4 @@
-//! tests
+//! Tests of the lock engine: a world made of a map, and stories told on it. The random schedules are in `schedule`.
+
+mod stories;
+mod world;

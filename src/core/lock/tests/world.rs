@@ -1,0 +1,240 @@
+//! A world made of a map, and a desk that speaks to the engine in short sentences.
+
+use std::collections::HashMap;
+
+use crate::core::fence::Fence;
+use crate::core::ident::Ident;
+use crate::core::lock::{
+    Acquired, Answer, ClientId, End, Engine, Found, Grant, Hold, Lock, LockError, LockInfo, Mode, Next, Request,
+    WaiterId, Wanted, World,
+};
+use crate::core::place::{At, Place};
+use crate::core::time::{Millis, Now};
+
+/// What a key holds.
+#[derive(Debug, PartialEq)]
+pub(super) enum Value {
+    Lock(Lock),
+    Foreign,
+}
+
+/// What the engine told the world, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Told {
+    Put(Place),
+    Deleted(Place),
+    Held(Place, Mode, Hold),
+    Ended(Place, Ident, End),
+    Answered(WaiterId, Answer),
+}
+
+/// Keys in a map, and a record of everything the engine said.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    pub(super) values: HashMap<Place, Value>,
+    pub(super) told: Vec<Told>,
+    /// Keys that this node does not serve.
+    pub(super) elsewhere: Vec<Place>,
+}
+
+impl World for Keys {
+    fn find(&mut self, at: At<'_>) -> Found<'_> {
+        match self.values.get_mut(&at.keep()) {
+            None => Found::Nothing,
+            Some(Value::Lock(lock)) => Found::Lock(lock),
+            Some(Value::Foreign) => Found::Foreign,
+        }
+    }
+
+    fn put(&mut self, at: At<'_>, lock: Lock) {
+        assert!(!lock.is_empty(), "a free lock leaves no key");
+        self.told.push(Told::Put(at.keep()));
+        assert!(self.values.insert(at.keep(), Value::Lock(lock)).is_none(), "the key held something");
+    }
+
+    fn delete(&mut self, at: At<'_>) {
+        self.told.push(Told::Deleted(at.keep()));
+        match self.values.remove(&at.keep()) {
+            Some(Value::Lock(lock)) => assert!(lock.is_empty(), "a held lock was deleted"),
+            other => panic!("no lock to delete: {other:?}"),
+        }
+    }
+
+    fn held(&mut self, at: At<'_>, mode: Mode, hold: &Hold) {
+        self.told.push(Told::Held(at.keep(), mode, hold.clone()));
+    }
+
+    fn ended(&mut self, at: At<'_>, token: &Ident, why: End) {
+        self.told.push(Told::Ended(at.keep(), token.clone(), why));
+    }
+
+    fn answer(&mut self, waiter: WaiterId, answer: Answer) {
+        self.told.push(Told::Answered(waiter, answer));
+    }
+
+    fn may_grant(&mut self, at: At<'_>) -> bool {
+        !self.elsewhere.contains(&at.keep())
+    }
+}
+
+/// An engine, its world and a clock.
+pub(super) struct Desk {
+    pub(super) engine: Engine,
+    pub(super) keys: Keys,
+    pub(super) now: Now,
+}
+
+pub(super) fn token(name: &str) -> Ident {
+    Ident::new(name.as_bytes()).unwrap()
+}
+
+pub(super) fn client(number: u64) -> ClientId {
+    ClientId::new(number).unwrap()
+}
+
+pub(super) fn at(key: &str) -> At<'_> {
+    At { db: 0, key: key.as_bytes() }
+}
+
+/// An exclusive request with a lease of a second that does not wait.
+pub(super) fn ask(name: &str) -> Request {
+    Request { token: token(name), mode: Wanted::Exclusive, lease: Millis(1_000), wait: None, session: false }
+}
+
+impl Request {
+    pub(super) fn shared(self) -> Self {
+        Self { mode: Wanted::Shared, ..self }
+    }
+
+    pub(super) fn limit(self, permits: u64) -> Self {
+        Self { mode: Wanted::Limit(permits), ..self }
+    }
+
+    pub(super) fn lease(self, ms: i64) -> Self {
+        Self { lease: Millis(ms), ..self }
+    }
+
+    pub(super) fn waiting(self) -> Self {
+        Self { wait: Some(Millis(0)), ..self }
+    }
+
+    pub(super) fn session(self) -> Self {
+        Self { session: true, ..self }
+    }
+}
+
+impl Acquired {
+    /// The grant of a request that must have been granted.
+    pub(super) fn granted(self) -> Grant {
+        match self {
+            Self::Granted(grant) => grant,
+            other => panic!("not granted: {other:?}"),
+        }
+    }
+
+    /// The id of a request that must have been parked.
+    pub(super) fn parked(self) -> WaiterId {
+        match self {
+            Self::Parked(waiter) => waiter,
+            other => panic!("not parked: {other:?}"),
+        }
+    }
+}
+
+impl Desk {
+    pub(super) fn new() -> Self {
+        Self { engine: Engine::default(), keys: Keys::default(), now: Now::from_micros(1_000_000_000) }
+    }
+
+    pub(super) fn acquire(&mut self, key: &str, by: u64, request: &Request) -> Result<Acquired, LockError> {
+        self.engine.acquire(self.now, at(key), client(by), request, true, &mut self.keys)
+    }
+
+    /// Acquires for a client that no story is about.
+    pub(super) fn try_acquire(&mut self, key: &str, request: &Request) -> Result<Acquired, LockError> {
+        self.acquire(key, 99, request)
+    }
+
+    /// Acquires what is there for the taking.
+    pub(super) fn take(&mut self, key: &str, request: &Request) -> Fence {
+        self.try_acquire(key, request).unwrap().granted().fence
+    }
+
+    pub(super) fn acquire_many(&mut self, keys: &[&str], by: u64, request: &Request) -> Result<Acquired, LockError> {
+        let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
+        self.engine.acquire_many(self.now, 0, &keys, client(by), request, true, &mut self.keys)
+    }
+
+    pub(super) fn release(&mut self, key: &str, name: &str) -> bool {
+        self.engine.release(self.now, at(key), &token(name), &mut self.keys).unwrap()
+    }
+
+    pub(super) fn release_many(&mut self, keys: &[&str], name: &str) -> Result<u64, LockError> {
+        let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
+        self.engine.release_many(self.now, 0, &keys, &token(name), &mut self.keys)
+    }
+
+    pub(super) fn extend(&mut self, key: &str, name: &str, ms: i64) -> Result<bool, LockError> {
+        self.engine.extend(self.now, at(key), &token(name), Millis(ms), &mut self.keys)
+    }
+
+    /// Lets time pass without the timer.
+    pub(super) fn pass(&mut self, ms: i64) {
+        self.now = Now::from_micros(self.now.us + u64::try_from(ms).unwrap() * 1_000);
+    }
+
+    /// Lets the timer do all it has to do now.
+    pub(super) fn tick(&mut self) -> Next {
+        self.engine.tick(self.now, usize::MAX, &mut self.keys)
+    }
+
+    /// What the engine said since this was asked last.
+    pub(super) fn told(&mut self) -> Vec<Told> {
+        std::mem::take(&mut self.keys.told)
+    }
+
+    /// The answers among that.
+    pub(super) fn answers(&mut self) -> Vec<(WaiterId, Answer)> {
+        let answered = |told| if let Told::Answered(waiter, answer) = told { Some((waiter, answer)) } else { None };
+        self.told().into_iter().filter_map(answered).collect()
+    }
+
+    /// The waiters that were granted since this was asked last, in order; nobody else had an answer.
+    pub(super) fn granted(&mut self) -> Vec<WaiterId> {
+        let granted = |(waiter, answer)| {
+            assert!(matches!(answer, Answer::Granted(_)), "{answer:?}");
+            waiter
+        };
+        self.answers().into_iter().map(granted).collect()
+    }
+
+    pub(super) fn lock(&self, key: &str) -> Option<&Lock> {
+        match self.keys.values.get(&at(key).keep()) {
+            Some(Value::Lock(lock)) => Some(lock),
+            _ => None,
+        }
+    }
+
+    pub(super) fn info(&self, key: &str) -> Option<LockInfo> {
+        self.engine.info(self.now, at(key), self.lock(key))
+    }
+
+    /// Who holds the lock at `key`, oldest first.
+    pub(super) fn holders(&self, key: &str) -> Vec<String> {
+        let holders = self.info(key).map(|info| info.holders).unwrap_or_default();
+        holders.iter().map(|holder| String::from_utf8(holder.token.text().to_vec()).unwrap()).collect()
+    }
+
+    /// Removes the value at `key` behind the engine's back, as DEL does.
+    pub(super) fn delete(&mut self, key: &str) -> Option<Lock> {
+        let Some(Value::Lock(lock)) = self.keys.values.remove(&at(key).keep()) else { return None };
+        self.engine.vanished(at(key), lock.home());
+        Some(lock)
+    }
+
+    /// Asserts that the engine remembers nothing.
+    pub(super) fn assert_blank(&self) {
+        assert!(self.keys.values.is_empty(), "{:?}", self.keys.values);
+        assert!(self.engine.is_blank(), "{:?}", self.engine);
+    }
+}
