@@ -1,6 +1,8 @@
 //! A server in the middle of its day: something of everything that has to survive.
 
-use crate::harness::{Client, INT, OK, Server, Words};
+use std::collections::BTreeMap;
+
+use crate::harness::{Client, INT, OK, Reply, Server};
 
 /// The lease of everything in the scene: longer than any test.
 pub const LEASE_MS: i64 = 3_600_000;
@@ -52,14 +54,21 @@ fn words(text: &str) -> Vec<&[u8]> {
     text.split_whitespace().map(str::as_bytes).collect()
 }
 
-/// The fence of the hold that `token` has on `lock`.
+/// The fences of all holds of `lock`, by token.
 #[track_caller]
-pub fn fence_of(server: &Server, lock: &str, token: &str) -> Option<i64> {
-    let info = server.cmd(Words::from(["LOCK.INFO", lock]));
-    if matches!(info, crate::harness::Reply::Nil(_)) {
-        return None;
+pub fn holds(server: &Server, lock: &str) -> BTreeMap<String, i64> {
+    let info = server.cmd(["LOCK.INFO", lock]);
+    if matches!(info, Reply::Nil(_)) {
+        return BTreeMap::new();
     }
     let holders = info.field("holders");
-    let holder = holders.items().iter().find(|holder| holder.field("token").text() == token)?;
-    Some(holder.field("fence").int())
+    holders.items().iter().map(|holder| (holder.field("token").text(), holder.field("fence").int())).collect()
+}
+
+/// Random numbers; the seed is printed where a failing test shows it, and `LOCKSTOCK_SEED` takes it back.
+pub fn random() -> fastrand::Rng {
+    let seed = std::env::var("LOCKSTOCK_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
+    println!("LOCKSTOCK_SEED={seed}");
+    fastrand::Rng::with_seed(seed)
 }
