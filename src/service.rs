@@ -51,10 +51,16 @@ pub fn note(note: Note) {
     defer::arm(defer::Next::Now);
 }
 
-/// A lock came with a file or a payload.
-pub fn loaded(place: Place) {
-    LOADED.with(|loaded| loaded.push(place));
-    defer::arm(defer::Next::Now);
+/// A lock came with a file or a payload: where to, if the server tells, and its newest fence, which counts from now on even if the
+/// lock is deleted before anybody meets it.
+pub fn loaded(place: Option<Place>, newest: Option<Fence>) {
+    if let Some(fence) = newest {
+        STATE.with(|state| state.locks.observe_fence(fence));
+    }
+    if let Some(place) = place {
+        LOADED.with(|loaded| loaded.push(place));
+        defer::arm(defer::Next::Now);
+    }
 }
 
 /// Leaves the notes of events, where anybody cares.

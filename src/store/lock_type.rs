@@ -24,9 +24,7 @@ impl DataType for Lock {
 
     fn load(input: &mut RdbIn) -> Result<Self, String> {
         let lock = Self::decode(&input.bytes()?).map_err(refusal)?;
-        if let Some(place) = input.place() {
-            service::loaded(place);
-        }
+        service::loaded(input.place(), lock.holds().last().map(|newest| newest.fence));
         Ok(lock)
     }
 

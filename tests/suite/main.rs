@@ -13,5 +13,6 @@
 mod harness;
 
 mod crash;
+mod fences;
 mod persist;
 mod scene;
