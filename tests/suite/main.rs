@@ -16,3 +16,4 @@ mod crash;
 mod fences;
 mod persist;
 mod scene;
+mod stream;
