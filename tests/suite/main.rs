@@ -15,5 +15,6 @@ mod harness;
 mod crash;
 mod fences;
 mod persist;
+mod replica;
 mod scene;
 mod stream;

@@ -1,6 +1,6 @@
 //! What a server holds, and the files it writes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{ANY, OK, Reply, Server, Words, eventually};
@@ -8,14 +8,27 @@ use super::{ANY, OK, Reply, Server, Words, eventually};
 /// Every key of a server by database and name, as `DUMP` shows it: all of a value, to the byte.
 ///
 /// Comparable between servers of one version only, because the version is part of what `DUMP` gives.
-pub type Keys = BTreeMap<(usize, Words), Words>;
+#[derive(Clone, PartialEq, Eq)]
+pub struct Keys(pub BTreeMap<(usize, Words), Words>);
+
+impl Keys {
+    /// Fails the test, showing only what differs, unless these are the `other` keys.
+    #[track_caller]
+    pub fn are(&self, other: &Self) {
+        let names: BTreeSet<_> = self.0.keys().chain(other.0.keys()).collect();
+        let values = |name| (self.0.get(name), other.0.get(name));
+        let differing = names.into_iter().map(|name| (name, values(name))).filter(|(_, (one, other))| one != other);
+        let differing: Vec<_> = differing.collect();
+        assert!(differing.is_empty(), "database and name, left and right value:\n{differing:#?}");
+    }
+}
 
 impl Server {
     /// Everything this server holds.
     #[track_caller]
     pub fn keys(&self) -> Keys {
         let mut client = self.client();
-        let mut found = Keys::new();
+        let mut found = BTreeMap::new();
         for line in self.cmd("INFO keyspace").text().lines() {
             let Some(db) = line.strip_prefix("db").and_then(|line| line.split(':').next()?.parse().ok()) else {
                 continue;
@@ -28,7 +41,7 @@ impl Server {
                 }
             }
         }
-        found
+        Keys(found)
     }
 
     /// The server's own digest of everything it holds.
