@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use crate::core::lock::LockError;
+use crate::core::sale::{AdjustError, MAX_UNITS};
 
 /// The integers an argument may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,31 @@ pub enum Error {
     Payload,
     /// The server would not park the client.
     CannotWait,
+    /// A state of orders that there is not.
+    State,
+    /// A choice that is neither yes nor no.
+    YesOrNo {
+        /// What the documentation calls the argument.
+        name: &'static str,
+    },
+    /// The key of a new sale holds something.
+    BusyKey,
+    /// There is no such sale, and the command has no answer for that.
+    NoStock,
+    /// More would be withdrawn than is there.
+    TooFew {
+        /// What is there.
+        remaining: u64,
+    },
+    /// A sale would have more units than it can.
+    TooMany {
+        /// What it has.
+        total: u64,
+    },
+    /// The sale's stream does not take the event; the server's own words.
+    Stream(String),
+    /// The sale and its stream are on their way to another node of the cluster.
+    OnTheMove,
     /// A fault of lockstock's own.
     Internal,
 }
@@ -58,6 +84,16 @@ impl Range {
     /// The range from 1 to `max`.
     pub const fn up_to(max: u64) -> Self {
         Self { min: 1, max: max.cast_signed() }
+    }
+
+    /// The range from 0 to `max`.
+    pub const fn below(max: u64) -> Self {
+        Self { min: 0, max: max.cast_signed() }
+    }
+
+    /// The range from `-max` to `max`.
+    pub const fn either_way(max: u64) -> Self {
+        Self { min: max.cast_signed().wrapping_neg(), max: max.cast_signed() }
     }
 
     /// Whether `value` lies in the range.
@@ -79,6 +115,26 @@ impl fmt::Display for Error {
             Self::FencesUsedUp => f.write_str("ERR no fence is left below 2^53"),
             Self::Payload => f.write_str("ERR the effect is damaged or does not fit what the key holds"),
             Self::CannotWait => f.write_str("ERR the server cannot park this client"),
+            Self::State => f.write_str("ERR STATE must be held, sold, cancelled or expired"),
+            Self::YesOrNo { name } => write!(f, "ERR {name} must be yes or no"),
+            Self::BusyKey => f.write_str("BUSYKEY Target key name already exists"),
+            Self::NoStock => f.write_str("NOSTOCK there is no such sale"),
+            Self::TooFew { remaining } => {
+                write!(f, "ERR delta must be at least -{remaining}, for no more units remain unsold")
+            }
+            Self::TooMany { total } => {
+                write!(
+                    f,
+                    "ERR delta must be at most {}, for a total is at most {MAX_UNITS}",
+                    MAX_UNITS.saturating_sub(*total)
+                )
+            }
+            Self::Stream(refusal) => {
+                let (code, rest) = refusal.split_once(' ').unwrap_or(("ERR", refusal));
+                write!(f, "{code} the sale's stream does not take the event, so nothing was done: {rest}")
+            }
+            // Clients of a cluster ask again after this code by themselves.
+            Self::OnTheMove => f.write_str("TRYAGAIN the sale and its stream are on their way to another node"),
             Self::Internal => f.write_str("ERR lockstock could not carry this out, see the server's log"),
             Self::WrongType => f.write_str("WRONGTYPE Operation against a key holding the wrong kind of value"),
         }
@@ -93,6 +149,15 @@ impl From<LockError> for Error {
             LockError::Deadlock => Self::Deadlock,
             LockError::FencesUsedUp => Self::FencesUsedUp,
             LockError::LeaseTooLong => Self::Integer { name: "the lease", range: Range::new(1..=i64::MAX) },
+        }
+    }
+}
+
+impl From<AdjustError> for Error {
+    fn from(error: AdjustError) -> Self {
+        match error {
+            AdjustError::TooFew { remaining } => Self::TooFew { remaining },
+            AdjustError::TooMany { total } => Self::TooMany { total },
         }
     }
 }

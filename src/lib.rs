@@ -14,7 +14,7 @@
 //! [`error`] has the text of every error, [`config`] every setting, [`status`] the section of `INFO`. DESIGN.md says why it is made this
 //! way.
 
-mod core;
+pub mod core;
 mod error;
 
 mod server;
@@ -37,6 +37,7 @@ static ALLOCATOR: server::alloc::ServerAlloc = server::alloc::ServerAlloc;
 fn start(ctx: Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
     let asked = |done: bool, what: &str| if done { Ok(()) } else { Err(format!("the server refused {what}")) };
     asked(datatype::register::<core::lock::Lock>(ctx), "the data type of locks")?;
+    asked(datatype::register::<store::sale_type::SaleValue>(ctx), "the data type of sales")?;
     cmd::register(ctx)?;
     config::load(ctx, words)?;
     asked(info::register(ctx, status::write), "the section of INFO")?;

@@ -2,10 +2,11 @@
 
 use std::sync::LazyLock;
 
-use crate::core::agenda::HomeId;
+use crate::core::agenda::{Agenda, HomeId};
 use crate::core::fence::Fence;
 use crate::core::lock::{ClientId, Engine, Found, Lock, LockInfo, Next, WaiterId, World};
 use crate::core::place::{At, Place};
+use crate::core::sale::Status;
 use crate::core::time::{Millis, Now};
 use crate::error::Error;
 use crate::server::args::Arg;
@@ -18,18 +19,29 @@ use crate::server::facts;
 use crate::server::key::{Access, Content, Key, Name};
 use crate::server::park::{self, Left};
 use crate::store::room::Room;
+use crate::store::sale_type;
+
+pub mod sales;
 
 /// Everything the module remembers besides its keys.
 #[derive(Default)]
 pub struct State {
     /// Queues, sessions, fences and the ends of leases.
     pub locks: Engine,
+    /// When the next hold of each sale ends.
+    pub sales: Agenda,
+    /// How often each status was answered.
+    pub answers: [u64; Status::ALL.len()],
+    /// How many holds of sales have lapsed.
+    pub lapses: u64,
 }
 
 /// Something that a callback saw and could not act upon where it was called.
 pub enum Note {
     /// A lock is no longer at this place; the entry of the agenda that it had there.
     LockVanished(Place, HomeId),
+    /// A sale is no longer at this place; the entry of the agenda that it had there.
+    SaleVanished(HomeId),
     /// The server told of something.
     Event(Event),
     /// A parked client left.
@@ -38,7 +50,7 @@ pub enum Note {
 
 static STATE: LazyLock<MainCell<State>> = LazyLock::new(|| MainCell::new(State::default()));
 static NOTES: MainCell<Vec<Note>> = MainCell::new(Vec::new());
-/// Where locks were loaded that the engine has not met. A list of its own, because meeting one means opening its key, which
+/// Where locks and sales were loaded that nobody has met. A list of its own, because meeting one means opening its key, which
 /// a command has no time for and which can leave new notes.
 static LOADED: MainCell<Vec<Place>> = MainCell::new(Vec::new());
 
@@ -51,16 +63,15 @@ pub fn note(note: Note) {
     defer::arm(defer::Next::Now);
 }
 
-/// A lock came with a file or a payload: where to, if the server tells, and its newest fence, which counts from now on even if the
-/// lock is deleted before anybody meets it.
-pub fn loaded(place: Option<Place>, newest: Option<Fence>) {
-    if let Some(fence) = newest {
-        STATE.with(|state| state.locks.observe_fence(fence));
-    }
-    if let Some(place) = place {
-        LOADED.with(|loaded| loaded.push(place));
-        defer::arm(defer::Next::Now);
-    }
+/// A lock or a sale came with a file or a payload.
+pub fn loaded(place: Place) {
+    LOADED.with(|loaded| loaded.push(place));
+    defer::arm(defer::Next::Now);
+}
+
+/// A fence came with it, and counts from now on, even if the lock is deleted before anybody meets it.
+pub fn loaded_fence(fence: Fence) {
+    STATE.with(|state| state.locks.observe_fence(fence));
 }
 
 /// Leaves the notes of events, where anybody cares.
@@ -88,6 +99,23 @@ pub fn locks<R>(
     let mut room = Room::with_key(ctx, Name::of(key));
     let done = enter(|state| {
         let done = f(&mut state.locks, at, &mut room);
+        defer::arm(state.locks.next_due().into());
+        done
+    });
+    room.leave();
+    done.unwrap_or(Err(Error::Internal))
+}
+
+/// Runs a command on the locks of several `keys`: `f` gets the engine, the database, the keys and the room to work in.
+pub fn many_locks<R>(
+    ctx: Ctx<'_>,
+    keys: &[Arg<'_>],
+    f: impl FnOnce(&mut Engine, i32, &[&[u8]], &mut Room<'_>) -> Result<R, Error>,
+) -> Result<R, Error> {
+    let keys: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
+    let mut room = Room::new(ctx);
+    let done = enter(|state| {
+        let done = f(&mut state.locks, ctx.db(), &keys, &mut room);
         defer::arm(state.locks.next_due().into());
         done
     });
@@ -128,8 +156,15 @@ fn read_notes(state: &mut State) {
                     state.locks.client_gone(client);
                 }
             }
-            Note::Event(Event::Flushed(db)) => state.locks.flushed(db),
-            Note::Event(Event::Swapped(one, other)) => state.locks.swapped(one, other),
+            Note::SaleVanished(home) => state.sales.disarm(home),
+            Note::Event(Event::Flushed(db)) => {
+                state.locks.flushed(db);
+                state.sales.flush(db);
+            }
+            Note::Event(Event::Swapped(one, other)) => {
+                state.locks.swapped(one, other);
+                state.sales.swap(one, other);
+            }
             // The timer is awake now; that is all they are for.
             Note::Event(Event::Role { .. } | Event::Loaded) => {}
             Note::Left(waiter, Left::Answered) => answered.push(waiter),
@@ -158,15 +193,25 @@ pub fn work(ctx: Ctx<'_>, right: Right) -> defer::Next {
         if more { defer::Next::Now } else { next }
     });
     room.leave();
-    next.unwrap_or(defer::Next::Now)
+    let next = next.unwrap_or(defer::Next::Now);
+    match right {
+        Right::Write => next.min(sales::tick(ctx, now, TURN)),
+        Right::Look => next,
+    }
 }
 
-/// Makes the engine acquainted with locks that were loaded; whether there are more of them.
+/// Makes the agendas acquainted with locks and sales that were loaded; whether there are more of them.
 fn meet_loaded(state: &mut State, room: &mut Room<'_>) -> bool {
     for _ in 0..TURN {
         let Some(Some(place)) = LOADED.with(Vec::pop) else { return false };
-        if let Found::Lock(lock) = room.find(place.at()) {
-            state.locks.welcome(place.at(), lock);
+        match room.find(place.at()) {
+            Found::Nothing => {}
+            Found::Lock(lock) => state.locks.welcome(place.at(), lock),
+            Found::Foreign => {
+                if let Some(sale) = room.sale(place.at()) {
+                    sales::meet(&mut state.sales, place.at(), sale);
+                }
+            }
         }
     }
     true
@@ -175,11 +220,13 @@ fn meet_loaded(state: &mut State, room: &mut Room<'_>) -> bool {
 /// What has to be saved of the fence clock besides the locks themselves.
 ///
 /// Nothing, as a rule: fences follow the wall clock in microseconds and so pass, after a restart, whatever was given before. But while
-/// there are locks the file needs the module anyway, and when the counter is ahead of the clock, because that was set
+/// there are locks or sales the file needs the module anyway, and when the counter is ahead of the clock, because that was set
 /// back, it must not be lost.
 pub fn fence_to_save() -> Vec<u8> {
     let now = clock::now();
-    let last = STATE.with(|state| (state.locks.last_fence(), state.locks.locks() > 0)).unwrap_or_default();
+    let last = STATE
+        .with(|state| (state.locks.last_fence(), state.locks.locks() > 0 || sale_type::sales() > 0))
+        .unwrap_or_default();
     match last {
         (last, locks) if last > 0 && (locks || last >= now.us) => last.to_le_bytes().to_vec(),
         _ => Vec::new(),

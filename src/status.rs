@@ -1,17 +1,20 @@
 //! The section of `INFO lockstock`.
 
+use std::ffi::CStr;
+
+use crate::core::sale::Status;
 use crate::server::info::Section;
 use crate::service;
+use crate::store::sale_type;
 
 /// Writes every field.
 pub fn write(section: &mut Section) {
-    let Some((held, waiters, locks)) =
-        service::enter(|state| (state.locks.locks(), state.locks.waiters(), *state.locks.stats()))
-    else {
-        return;
-    };
-    section.field(c"locks_held", held as u64);
-    section.field(c"lock_waiters", waiters as u64);
+    let seen = service::enter(|state| {
+        (state.locks.locks(), state.locks.waiters(), *state.locks.stats(), state.answers, state.lapses)
+    });
+    let Some((held, waiters, locks, answers, lapses)) = seen else { return };
+    section.field(c"locks_held", number(held));
+    section.field(c"lock_waiters", number(waiters));
     section.field(c"lock_grants", locks.grants);
     section.field(c"lock_waits", locks.waits);
     section.field(c"lock_timeouts", locks.timeouts);
@@ -20,4 +23,31 @@ pub fn write(section: &mut Section) {
     section.field(c"lock_handover_disconnect", locks.handover_disconnect);
     section.field(c"lock_longest_queue", locks.longest_queue);
     section.field(c"lock_lapses", locks.lapses);
+    section.field(c"sales", sale_type::sales());
+    section.field(c"orders", sale_type::orders());
+    for (status, answered) in Status::ALL.into_iter().zip(answers) {
+        section.field(counter(status), answered);
+    }
+    section.field(c"stock_lapses", lapses);
+}
+
+/// The field that counts a status.
+fn counter(status: Status) -> &'static CStr {
+    match status {
+        Status::Ok => c"stock_ok",
+        Status::Duplicate => c"stock_duplicate",
+        Status::SoldOut => c"stock_soldout",
+        Status::Insufficient => c"stock_insufficient",
+        Status::Limit => c"stock_limit",
+        Status::NotStarted => c"stock_notstarted",
+        Status::Ended => c"stock_ended",
+        Status::Expired => c"stock_expired",
+        Status::Cancelled => c"stock_cancelled",
+        Status::NoOrder => c"stock_noorder",
+        Status::NoStock => c"stock_nostock",
+    }
+}
+
+fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }

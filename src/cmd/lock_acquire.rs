@@ -1,17 +1,16 @@
 //! `LOCK.ACQUIRE`: the one way to a lock.
 
 use super::Command;
-use super::lease::{LEASE, Lease};
-use crate::core::ident::Ident;
-use crate::core::lock::{Acquired, ClientId, Request, Wanted};
-use crate::core::time::{Millis, UnixMs};
+use super::lease::LEASE;
+use super::request::{self, Options, SESSION, TOKEN, WAIT};
+use crate::core::lock::{Request, Wanted};
+use crate::core::time::UnixMs;
 use crate::error::{Error, Range};
 use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::register::{self, KeyUse, Keys, Spec};
 use crate::service;
-use crate::store::room::reply_grant;
 
 /// `LOCK.ACQUIRE key [TOKEN token] [PX ms | EX s] [SHARED | LIMIT n] [WAIT ms] [SESSION]`
 ///
@@ -42,15 +41,15 @@ impl Command for LockAcquire {
         keys: Keys::First(KeyUse::Update),
         args: &[
             register::Arg::key(),
-            register::Arg::string(c"token").after(c"TOKEN").optional(),
+            TOKEN,
             LEASE,
             register::Arg::one_of(
                 c"mode",
                 &[register::Arg::word(c"shared", c"SHARED"), register::Arg::integer(c"permits").after(c"LIMIT")],
             )
             .optional(),
-            register::Arg::integer(c"wait-milliseconds").after(c"WAIT").optional(),
-            register::Arg::word(c"session", c"SESSION").optional(),
+            WAIT,
+            SESSION,
         ],
     };
 }
@@ -60,32 +59,17 @@ const MOST_PERMITS: i64 = (1 << 53) - 1;
 
 fn parse<'a>(args: &mut Args<'a>, now: UnixMs) -> Result<(Arg<'a>, Request), Error> {
     let key = args.next()?;
-    let (mut token, mut lease, mut mode, mut wait, mut session) = (None, Lease::default(), None, None, false);
+    let (mut options, mut mode) = (Options::default(), None);
     while let Some(word) = args.keyword() {
         match word.word() {
-            b"TOKEN" if token.is_none() => token = Some(args.ident("TOKEN")?),
             b"SHARED" if mode.is_none() => mode = Some(Wanted::Shared),
             b"LIMIT" if mode.is_none() => {
-                mode = Some(Wanted::Limit(args.unsigned("LIMIT", Range::new(1..=MOST_PERMITS))?))
+                mode = Some(Wanted::Limit(args.unsigned("LIMIT", Range::new(1..=MOST_PERMITS))?));
             }
-            b"WAIT" if wait.is_none() => wait = Some(wait_of(args, now)?),
-            b"SESSION" if !session => session = true,
-            other => lease.option(other, args, now)?,
+            other => options.option(other, args, now)?,
         }
     }
-    let request = Request {
-        token: token.unwrap_or_else(Ident::random),
-        mode: mode.unwrap_or(Wanted::Exclusive),
-        lease: lease.or_default(),
-        wait,
-        session,
-    };
-    Ok((key, request))
-}
-
-/// The value behind `WAIT`: a span that ends at a 64-bit millisecond time.
-pub fn wait_of(args: &mut Args<'_>, now: UnixMs) -> Result<Millis, Error> {
-    args.millis("WAIT", Range::new(0..=UnixMs(i64::MAX).left(now).0))
+    Ok((key, options.request(mode.unwrap_or(Wanted::Exclusive))))
 }
 
 impl Run for LockAcquire {
@@ -93,17 +77,8 @@ impl Run for LockAcquire {
         let Call { ctx, mut args } = call;
         let now = clock::now();
         let (key, request) = parse(&mut args, now.ms)?;
-        let client = ClientId::new(ctx.client_id()).ok_or(Error::Internal)?;
-        // Where nobody may be parked, one try is all there is.
-        let wait = request.wait.filter(|_| !ctx.flags().denies_blocking());
-        let acquired = service::locks(ctx, key, |engine, at, room| {
-            Ok(engine.acquire(now, at, client, &request, wait.is_some(), room)?)
-        })?;
-        match acquired {
-            Acquired::Granted(grant) => reply_grant(ctx, &grant),
-            Acquired::Refused => ctx.reply_null(),
-            Acquired::Parked(waiter) => service::park(ctx, waiter, &[key], wait.unwrap_or(Millis(0)))?,
-        }
-        Ok(())
+        request::carry_out(ctx, &request, &[key], |client, may_wait| {
+            service::locks(ctx, key, |engine, at, room| Ok(engine.acquire(now, at, client, &request, may_wait, room)?))
+        })
     }
 }

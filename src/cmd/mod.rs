@@ -11,7 +11,23 @@ mod lock_acquire;
 mod lock_apply;
 mod lock_extend;
 mod lock_info;
+mod lock_macquire;
+mod lock_mrelease;
 mod lock_release;
+mod outcome;
+mod request;
+mod stock_adjust;
+mod stock_alter;
+mod stock_apply;
+mod stock_buyer;
+mod stock_cancel;
+mod stock_confirm;
+mod stock_create;
+mod stock_decr_once;
+mod stock_extend;
+mod stock_info;
+mod stock_order;
+mod stock_orders;
 
 /// A command of lockstock.
 pub trait Command: Run {
@@ -25,7 +41,21 @@ pub fn register(ctx: Ctx<'_>) -> Result<(), String> {
     one::<lock_release::LockRelease>(ctx)?;
     one::<lock_extend::LockExtend>(ctx)?;
     one::<lock_info::LockInfo>(ctx)?;
-    one::<lock_apply::LockApply>(ctx)
+    one::<lock_macquire::LockMacquire>(ctx)?;
+    one::<lock_mrelease::LockMrelease>(ctx)?;
+    one::<lock_apply::LockApply>(ctx)?;
+    one::<stock_create::StockCreate>(ctx)?;
+    one::<stock_alter::StockAlter>(ctx)?;
+    one::<stock_adjust::StockAdjust>(ctx)?;
+    one::<stock_decr_once::StockDecrOnce>(ctx)?;
+    one::<stock_confirm::StockConfirm>(ctx)?;
+    one::<stock_cancel::StockCancel>(ctx)?;
+    one::<stock_extend::StockExtend>(ctx)?;
+    one::<stock_order::StockOrder>(ctx)?;
+    one::<stock_buyer::StockBuyer>(ctx)?;
+    one::<stock_info::StockInfo>(ctx)?;
+    one::<stock_orders::StockOrders>(ctx)?;
+    one::<stock_apply::StockApply>(ctx)
 }
 
 fn one<C: Command>(ctx: Ctx<'_>) -> Result<(), String> {

@@ -15,4 +15,5 @@ pub mod fence;
 pub mod ident;
 pub mod lock;
 pub mod place;
+pub mod sale;
 pub mod time;

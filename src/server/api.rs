@@ -112,17 +112,19 @@ required! {
     get_key_name_from_opt_ctx = RedisModule_GetKeyNameFromOptCtx(ctx: *mut RawOptCtx) -> *const RawString;
     get_db_id_from_opt_ctx = RedisModule_GetDbIdFromOptCtx(ctx: *mut RawOptCtx) -> c_int;
 
+    call_reply_type = RedisModule_CallReplyType(reply: *mut raw::RedisModuleCallReply) -> c_int;
+    call_reply_string_ptr = RedisModule_CallReplyStringPtr(reply: *mut raw::RedisModuleCallReply, len: *mut usize) -> *const c_char;
+    free_call_reply = RedisModule_FreeCallReply(reply: *mut raw::RedisModuleCallReply);
+
     replicate_verbatim = RedisModule_ReplicateVerbatim(ctx: *mut RawCtx) -> c_int;
 
     get_key_name_from_io = RedisModule_GetKeyNameFromIO(io: *mut RawIo) -> *const RawString;
     get_db_id_from_io = RedisModule_GetDbIdFromIO(io: *mut RawIo) -> c_int;
-    save_unsigned = RedisModule_SaveUnsigned(io: *mut RawIo, value: u64);
-    load_unsigned = RedisModule_LoadUnsigned(io: *mut RawIo) -> u64;
     save_string_buffer = RedisModule_SaveStringBuffer(io: *mut RawIo, buf: *const c_char, len: usize);
     load_string_buffer = RedisModule_LoadStringBuffer(io: *mut RawIo, len: *mut usize) -> *mut c_char;
     is_io_error = RedisModule_IsIOError(io: *mut RawIo) -> c_int;
     digest_add_string_buffer = RedisModule_DigestAddStringBuffer(digest: *mut RawDigest, buf: *const c_char, len: usize);
     digest_end_sequence = RedisModule_DigestEndSequence(digest: *mut RawDigest);
 
-    ; variadic RedisModule_Log, RedisModule_Replicate, RedisModule_EmitAOF
+    ; variadic RedisModule_Log, RedisModule_Replicate, RedisModule_EmitAOF, RedisModule_Call
 }

@@ -124,6 +124,22 @@ impl<'a> Args<'a> {
         self.integer(name, range).map(Millis)
     }
 
+    /// The next argument as yes or no, in any case.
+    pub fn yes_or_no(&mut self, name: &'static str) -> Result<bool, Error> {
+        match self.next()?.bytes() {
+            word if word.eq_ignore_ascii_case(b"yes") => Ok(true),
+            word if word.eq_ignore_ascii_case(b"no") => Ok(false),
+            _ => Err(Error::YesOrNo { name }),
+        }
+    }
+
+    /// The next argument as a number of keys, and that many keys behind it; at least one, at most as many as there are words.
+    pub fn counted(&mut self, name: &'static str) -> Result<Vec<Arg<'a>>, Error> {
+        let most = u64::try_from(self.len().saturating_sub(1)).unwrap_or(u64::MAX);
+        let count = self.integer(name, Range::up_to(most))?;
+        (0..count).map(|_| self.next()).collect()
+    }
+
     /// How many arguments are left.
     pub fn len(&self) -> usize {
         self.rest.len()

@@ -78,31 +78,18 @@ impl Handle {
 }
 
 impl RdbOut {
-    /// Writes a number.
-    pub fn number(&mut self, value: u64) {
-        // SAFETY: the server's handle is valid for the length of the callback that made `self`.
-        unsafe { api::save_unsigned(self.0, value) };
-    }
-
     /// Writes a string.
     pub fn bytes(&mut self, bytes: &[u8]) {
-        // SAFETY: as above; the server copies the bytes.
+        // SAFETY: the server's handle is valid for the length of the callback that made `self`; the server copies the bytes.
         unsafe { api::save_string_buffer(self.0, bytes.as_ptr().cast(), bytes.len()) };
     }
 }
 
 impl RdbIn {
-    /// Reads a number.
-    pub fn number(&mut self) -> Result<u64, String> {
-        // SAFETY: the server's handle is valid for the length of the callback that made `self`.
-        let value = unsafe { api::load_unsigned(self.0) };
-        self.whole().map(|()| value)
-    }
-
     /// Reads a string.
     pub fn bytes(&mut self) -> Result<Vec<u8>, String> {
         let mut len = 0;
-        // SAFETY: as above. The server gives a buffer of `len` bytes that is ours to free, or null.
+        // SAFETY: the server's handle is valid for the length of the callback that made `self`. The server gives a buffer of `len` bytes that is ours to free, or null.
         let buffer = unsafe { api::load_string_buffer(self.0, &raw mut len) };
         if buffer.is_null() {
             return Err("a string is missing".into());

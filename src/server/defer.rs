@@ -23,7 +23,7 @@ const PAUSED_MS: i64 = 5;
 const LONGEST_MS: i64 = 60_000;
 
 /// When the work that is left wants to be looked at again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Next {
     /// In the next turn of the event loop: there is more to do.
     Now,

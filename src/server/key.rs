@@ -10,7 +10,6 @@ use super::api::{self, RawKey};
 use super::args::Arg;
 use super::ctx::Ctx;
 use super::datatype::DataType;
-use crate::core::place::At;
 
 /// What a command means to do with a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,11 +65,6 @@ impl<'a> Name<'a> {
     pub fn bytes(&self) -> &[u8] {
         self.arg.bytes()
     }
-
-    /// This name in the database of `ctx`.
-    pub fn at(&self, ctx: Ctx<'_>) -> At<'_> {
-        At { db: ctx.db(), key: self.bytes() }
-    }
 }
 
 impl Drop for Name<'_> {
@@ -92,6 +86,14 @@ impl<'a> Key<'a> {
         // SAFETY: the context is valid for `'a`, the name is a live string. The server keeps its own reference to it.
         let raw = unsafe { api::open_key(ctx.raw(), name.arg.raw(), c_int::try_from(mode).unwrap_or_default()) };
         Self { raw: NonNull::new(raw), call: PhantomData }
+    }
+
+    /// Closes the key before the guard is dropped: it holds nothing from here on.
+    pub fn close(&mut self) {
+        if let Some(raw) = self.raw.take() {
+            // SAFETY: the key is open, and the guard forgets it.
+            unsafe { api::close_key(raw.as_ptr()) };
+        }
     }
 
     /// What the key holds. The value cannot be kept past the next use of the key.
@@ -142,10 +144,7 @@ impl<'a> Key<'a> {
 
 impl Drop for Key<'_> {
     fn drop(&mut self) {
-        if let Some(raw) = self.raw {
-            // SAFETY: the key is open and is closed once.
-            unsafe { api::close_key(raw.as_ptr()) };
-        }
+        self.close();
     }
 }
 

@@ -12,11 +12,12 @@
 //!   server may write at this moment.
 //!
 //! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`entry`], [`load`], [`register`]; then [`key`], [`datatype`],
-//! [`replicate`]; then [`defer`], [`park`], [`events`]; then [`settings`], [`info`] and [`facts`].
+//! [`replicate`], [`call`]; then [`defer`], [`park`], [`events`]; then [`settings`], [`info`] and [`facts`].
 
 pub mod alloc;
 pub mod api;
 pub mod args;
+pub mod call;
 pub mod cell;
 pub mod clock;
 pub mod compat;

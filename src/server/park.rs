@@ -111,11 +111,6 @@ pub fn wake(waiter: WaiterId, reply: Reply) {
     }
 }
 
-/// How many clients are parked.
-pub fn count() -> usize {
-    LOT.with(|lot| lot.parked.len()).unwrap_or_default()
-}
-
 /// Tells that the client of `parked` left; the first reason counts.
 fn tell(parked: &mut Parked, how: Left) {
     if !parked.left || how == Left::Answered {

@@ -51,6 +51,8 @@ const SINCE: &CStr = c"0.1.0";
 pub enum Keys {
     /// One key, the first argument.
     First(KeyUse),
+    /// One key, the first argument, and another one behind the word, which is changed later on.
+    FirstAndBehind(KeyUse, &'static CStr),
     /// As many as the argument at this position (counted from the command's name) says, right behind it.
     Counted(i32, KeyUse),
 }
@@ -80,6 +82,7 @@ pub struct Arg {
 #[derive(Clone, Copy)]
 enum Kind {
     Key,
+    OtherKey,
     String,
     Integer,
     UnixTime,
@@ -95,6 +98,11 @@ impl Arg {
     /// The key.
     pub const fn key() -> Self {
         Self::new(c"key", Kind::Key)
+    }
+
+    /// The key behind a word, which is the second one the command has.
+    pub const fn other_key(name: &'static CStr) -> Self {
+        Self::new(name, Kind::OtherKey)
     }
 
     /// A string.
@@ -142,7 +150,7 @@ impl Arg {
 pub fn register<C: Run>(ctx: Ctx<'_>, spec: &Spec) -> bool {
     let mut args = Args::default();
     let args = args.build(spec.args);
-    let mut keys = [spec.keys.describe(), no_keys()];
+    let mut keys = [spec.keys.describe(), spec.keys.describe_other(), no_keys()];
     let info = raw::RedisModuleCommandInfo {
         version: &raw const LAYOUT,
         summary: spec.summary.as_ptr(),
@@ -188,14 +196,18 @@ impl Args {
         raw::RedisModuleCommandArg {
             name: arg.name.as_ptr(),
             type_: match arg.kind {
-                Kind::Key => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY,
+                Kind::Key | Kind::OtherKey => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY,
                 Kind::String => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING,
                 Kind::Integer => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER,
                 Kind::UnixTime => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_UNIX_TIME,
                 Kind::Token => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN,
                 Kind::OneOf(_) => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF,
             },
-            key_spec_index: if matches!(arg.kind, Kind::Key) { 0 } else { -1 },
+            key_spec_index: match arg.kind {
+                Kind::Key => 0,
+                Kind::OtherKey => 1,
+                _ => -1,
+            },
             token: arg.token.map_or(ptr::null(), CStr::as_ptr),
             summary: ptr::null(),
             since: ptr::null(),
@@ -211,8 +223,25 @@ impl Args {
 }
 
 impl Keys {
+    /// The key behind a word; the empty entry if there is none.
+    fn describe_other(self) -> raw::RedisModuleCommandKeySpec {
+        let Self::FirstAndBehind(_, word) = self else { return no_keys() };
+        raw::RedisModuleCommandKeySpec {
+            flags: u64::from(raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_INSERT),
+            begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_KEYWORD,
+            bs: raw::RedisModuleCommandKeySpec__bindgen_ty_1 {
+                keyword: raw::RedisModuleCommandKeySpec__bindgen_ty_1__bindgen_ty_2 {
+                    keyword: word.as_ptr(),
+                    // Behind the name, the key and the total.
+                    startfrom: 3,
+                },
+            },
+            ..one_key()
+        }
+    }
+
     fn describe(self) -> raw::RedisModuleCommandKeySpec {
-        let (Self::First(key_use) | Self::Counted(_, key_use)) = self;
+        let (Self::First(key_use) | Self::FirstAndBehind(key_use, _) | Self::Counted(_, key_use)) = self;
         let flags = match key_use {
             KeyUse::Read => raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS,
             KeyUse::Update => {
@@ -223,19 +252,11 @@ impl Keys {
         };
         let flags = u64::from(flags);
         match self {
-            Self::First(_) => raw::RedisModuleCommandKeySpec {
+            Self::First(_) | Self::FirstAndBehind(..) => raw::RedisModuleCommandKeySpec {
                 flags,
                 begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
                 bs: begin_at(1),
-                find_keys_type: raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE,
-                fk: raw::RedisModuleCommandKeySpec__bindgen_ty_2 {
-                    range: raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 {
-                        lastkey: 0,
-                        keystep: 1,
-                        limit: 0,
-                    },
-                },
-                ..no_keys()
+                ..one_key()
             },
             Self::Counted(position, _) => raw::RedisModuleCommandKeySpec {
                 flags,
@@ -252,6 +273,17 @@ impl Keys {
                 ..no_keys()
             },
         }
+    }
+}
+
+/// A specification of one key that is still to be found.
+fn one_key() -> raw::RedisModuleCommandKeySpec {
+    raw::RedisModuleCommandKeySpec {
+        find_keys_type: raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE,
+        fk: raw::RedisModuleCommandKeySpec__bindgen_ty_2 {
+            range: raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 { lastkey: 0, keystep: 1, limit: 0 },
+        },
+        ..no_keys()
     }
 }
 

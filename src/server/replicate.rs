@@ -17,7 +17,7 @@ pub fn verbatim(ctx: Ctx<'_>) {
     unsafe { api::replicate_verbatim(ctx.raw()) };
 }
 
-/// Sends `COMMAND key word…`, with at most [`MOST_WORDS`] words.
+/// Sends `COMMAND key word…`, with one to seven words.
 ///
 /// Effects of one call stay together: the server wraps them in a transaction when there are several.
 pub fn effect(ctx: Ctx<'_>, command: &CStr, name: &Name<'_>, words: &[&[u8]]) {
@@ -49,6 +49,3 @@ pub fn effect(ctx: Ctx<'_>, command: &CStr, name: &Name<'_>, words: &[&[u8]]) {
         ctx.log(Level::Warning, "lockstock: an effect could not be sent to the replicas and the AOF");
     }
 }
-
-/// The most words that [`effect`] sends behind the key.
-pub const MOST_WORDS: usize = 7;

@@ -5,3 +5,5 @@
 
 pub mod lock_type;
 pub mod room;
+pub mod sale_effect;
+pub mod sale_type;

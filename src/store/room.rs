@@ -10,6 +10,7 @@ use crate::server::ctx::Ctx;
 use crate::server::key::{self, Access, Content, Key, Name};
 use crate::server::park;
 use crate::server::replicate;
+use crate::store::sale_type::SaleValue;
 
 /// What the engine needs during one call: keys to look at, and a way to say what came of it.
 ///
@@ -56,6 +57,14 @@ impl<'a> Room<'a> {
             let key = Key::open(ctx, &name, Access::Write);
             Open { db: at.db, name, key }
         })
+    }
+
+    /// The sale at `at`, if one is there.
+    pub fn sale(&mut self, at: At<'_>) -> Option<&mut SaleValue> {
+        match self.at(at).key.content() {
+            Content::Value(sale) => Some(sale),
+            Content::Nothing | Content::Foreign => None,
+        }
     }
 
     /// Closes what is open and tells the clients that were parked and have an answer now. The state of the module must be free: on

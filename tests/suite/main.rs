@@ -12,9 +12,15 @@
 
 mod harness;
 
+mod bad_input;
 mod crash;
 mod fences;
+mod forms;
+mod line;
 mod persist;
 mod replica;
 mod scene;
+mod session;
 mod stream;
+mod surface;
+mod waiting;

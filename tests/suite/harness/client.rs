@@ -47,6 +47,13 @@ impl Client {
         self.read()
     }
 
+    /// Sends a command and reads its reply; `None` if the connection ends instead, as that to a server does which gives up
+    /// while it starts.
+    pub fn ask(&mut self, words: impl Into<Words>) -> Option<Reply> {
+        self.stream.write_all(&words.into().wire()).ok()?;
+        self.next(PATIENCE).ok().map(|(reply, _)| reply)
+    }
+
     /// Sends a command and fails the test unless its reply looks as wanted.
     #[track_caller]
     pub fn expect(&mut self, words: impl Into<Words>, want: impl Into<Want>) -> Reply {

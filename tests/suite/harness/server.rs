@@ -252,10 +252,10 @@ impl Server {
     /// What INFO says, once it is this process that answers and its data is loaded.
     fn served(&self) -> Option<HashMap<String, String>> {
         let mut client = Client::try_connect(self.port).ok()?;
-        let facts = info(&client.cmd("INFO"));
+        let facts = info(&client.ask("INFO")?);
         // While one server gives up on a port that was taken, another may be the one that answers there.
         let own = facts.get("process_id")? == &self.pid().to_string();
-        (own && facts.get("loading")? == "0" && !client.cmd("PING").is_error()).then_some(facts)
+        (own && facts.get("loading")? == "0" && !client.ask("PING")?.is_error()).then_some(facts)
     }
 
     #[track_caller]

@@ -1,0 +1,57 @@
+//! `LOCK.MACQUIRE`: several locks at once, or none.
+
+use super::Command;
+use super::lease::LEASE;
+use super::request::{self, Options, SESSION, TOKEN, WAIT};
+use crate::core::lock::Wanted;
+use crate::error::Error;
+use crate::server::clock;
+use crate::server::entry::{Call, Run};
+use crate::server::register::{Arg, KeyUse, Keys, Spec};
+use crate::service;
+
+/// `LOCK.MACQUIRE numkeys key [key …] [TOKEN token] [PX ms | EX s] [WAIT ms] [SESSION]`
+///
+/// Takes the locks of all keys for `token`, exclusively, or none of them; one fence and one lease for all. The options are
+/// those of `LOCK.ACQUIRE`. A request that waits keeps its place in the queue of every key, so requests over the same keys
+/// in any order never wait for each other in a circle. A key named twice counts once.
+///
+/// Replies `[token, fence, lease in milliseconds]`, or null when the locks were not granted. A token that holds them all from
+/// one such call renews them and gets the same fence; keys that it holds otherwise, exclusively, are no obstacle.
+///
+/// Errors: `ERR` for a bad argument, `WRONGTYPE`.
+///
+/// O(k log n) with k keys and n requests in their queues.
+pub struct LockMacquire;
+
+impl Command for LockMacquire {
+    const SPEC: Spec = Spec {
+        name: c"lock.macquire",
+        flags: c"write deny-oom blocking",
+        acl: c"write slow blocking",
+        arity: -3,
+        summary: c"Acquires several locks for a token, all or none, and waits for them in line if asked to.",
+        complexity: c"O(K*log(N)) with K keys and N requests waiting for them",
+        tips: c"",
+        keys: Keys::Counted(1, KeyUse::Update),
+        args: &[Arg::integer(c"numkeys"), Arg::key().multiple(), TOKEN, LEASE, WAIT, SESSION],
+    };
+}
+
+impl Run for LockMacquire {
+    fn run(call: Call<'_>) -> Result<(), Error> {
+        let Call { ctx, mut args } = call;
+        let now = clock::now();
+        let keys = args.counted("numkeys")?;
+        let mut options = Options::default();
+        while let Some(word) = args.keyword() {
+            options.option(word.word(), &mut args, now.ms)?;
+        }
+        let request = options.request(Wanted::Exclusive);
+        request::carry_out(ctx, &request, &keys, |client, may_wait| {
+            service::many_locks(ctx, &keys, |engine, db, keys, room| {
+                Ok(engine.acquire_many(now, db, keys, client, &request, may_wait, room)?)
+            })
+        })
+    }
+}

@@ -1,0 +1,46 @@
+//! `LOCK.MRELEASE`: several locks go back at once.
+
+use super::Command;
+use crate::error::Error;
+use crate::server::clock;
+use crate::server::entry::{Call, Run};
+use crate::server::register::{Arg, KeyUse, Keys, Spec};
+use crate::service;
+
+/// `LOCK.MRELEASE token numkeys key [key …]`
+///
+/// Ends the holds of `token` on the locks of all keys, however it came by them; whoever waits first for any of them, and
+/// for whom all is free now, is granted by this same call. A key named twice counts once.
+///
+/// Replies how many holds this call ended. Safe to repeat. Works when the server is out of memory.
+///
+/// Errors: `ERR` for a bad argument; `WRONGTYPE`, and then nothing was released. O(k log n) with k keys and n holders.
+pub struct LockMrelease;
+
+impl Command for LockMrelease {
+    const SPEC: Spec = Spec {
+        name: c"lock.mrelease",
+        flags: c"write",
+        acl: c"write slow",
+        arity: -4,
+        summary: c"Ends a token's holds on several locks and hands them over to whoever waits first.",
+        complexity: c"O(K*log(N)) with K keys and N holders",
+        tips: c"",
+        keys: Keys::Counted(2, KeyUse::Delete),
+        args: &[Arg::string(c"token"), Arg::integer(c"numkeys"), Arg::key().multiple()],
+    };
+}
+
+impl Run for LockMrelease {
+    fn run(call: Call<'_>) -> Result<(), Error> {
+        let Call { ctx, mut args } = call;
+        let token = args.ident("token")?;
+        let keys = args.counted("numkeys")?;
+        args.finish()?;
+        let released = service::many_locks(ctx, &keys, |engine, db, keys, room| {
+            Ok(engine.release_many(clock::now(), db, keys, &token, room)?)
+        })?;
+        ctx.reply_int(released);
+        Ok(())
+    }
+}

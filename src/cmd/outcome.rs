@@ -1,0 +1,27 @@
+//! The answer of every command on an order: `[status, units, remaining, deadline, ref]`.
+
+use crate::core::sale::{Answer, MAX_UNITS};
+use crate::core::time::UnixMs;
+use crate::error::Range;
+use crate::server::ctx::Ctx;
+
+/// Quantities and limits: up to the largest integer that every client reads exactly.
+pub const UNITS: Range = Range::up_to(MAX_UNITS);
+
+/// Times of a window: Unix milliseconds; 0 for none.
+pub const TIME: Range = Range::new(0..=i64::MAX);
+
+/// Replies an answer.
+pub fn reply(ctx: Ctx<'_>, answer: &Answer<'_>) {
+    ctx.reply_array(5);
+    ctx.reply_bytes(answer.status.word().as_bytes());
+    ctx.reply_int(answer.units);
+    ctx.reply_int(answer.remaining);
+    ctx.reply_int(unix_ms(answer.deadline));
+    ctx.reply_bytes(&answer.reference);
+}
+
+/// A time as the contract shows it; −1 for none.
+pub fn unix_ms(time: Option<UnixMs>) -> i64 {
+    time.map_or(-1, |time| time.0)
+}

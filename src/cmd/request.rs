@@ -1,0 +1,74 @@
+//! What `LOCK.ACQUIRE` and `LOCK.MACQUIRE` have in common: who asks, for how long, and whether to wait.
+
+use super::lease::Lease;
+use crate::core::ident::Ident;
+use crate::core::lock::{Acquired, ClientId, Request, Wanted};
+use crate::core::time::{Millis, UnixMs};
+use crate::error::{Error, Range};
+use crate::server::args::{Arg, Args};
+use crate::server::ctx::Ctx;
+use crate::server::register;
+use crate::service;
+use crate::store::room::reply_grant;
+
+/// How `TOKEN token` appears in the documentation.
+pub const TOKEN: register::Arg = register::Arg::string(c"token").after(c"TOKEN").optional();
+/// How `WAIT ms` does.
+pub const WAIT: register::Arg = register::Arg::integer(c"wait-milliseconds").after(c"WAIT").optional();
+/// How `SESSION` does.
+pub const SESSION: register::Arg = register::Arg::word(c"session", c"SESSION").optional();
+
+/// The options `[TOKEN token] [PX ms | EX s] [WAIT ms] [SESSION]`.
+#[derive(Default)]
+pub struct Options {
+    token: Option<Ident>,
+    lease: Lease,
+    wait: Option<Millis>,
+    session: bool,
+}
+
+impl Options {
+    /// Takes the value behind `word`; a word that is none of these options, or one that came before, is a syntax error.
+    pub fn option(&mut self, word: &[u8], args: &mut Args<'_>, now: UnixMs) -> Result<(), Error> {
+        match word {
+            b"TOKEN" if self.token.is_none() => self.token = Some(args.ident("TOKEN")?),
+            b"WAIT" if self.wait.is_none() => {
+                // A span that ends at a 64-bit millisecond time.
+                self.wait = Some(args.millis("WAIT", Range::new(0..=UnixMs(i64::MAX).left(now).0))?);
+            }
+            b"SESSION" if !self.session => self.session = true,
+            other => self.lease.option(other, args, now)?,
+        }
+        Ok(())
+    }
+
+    /// The request, in the mode `mode`. Whoever named no token gets a random one.
+    pub fn request(self, mode: Wanted) -> Request {
+        Request {
+            token: self.token.unwrap_or_else(Ident::random),
+            mode,
+            lease: self.lease.or_default(),
+            wait: self.wait,
+            session: self.session,
+        }
+    }
+}
+
+/// Has `ask` decide on `request` for the client of the running command, and replies or parks the client on `keys`.
+///
+/// `ask` is told whether the request may wait: where nobody may be parked, one try is all there is.
+pub fn carry_out(
+    ctx: Ctx<'_>,
+    request: &Request,
+    keys: &[Arg<'_>],
+    ask: impl FnOnce(ClientId, bool) -> Result<Acquired, Error>,
+) -> Result<(), Error> {
+    let client = ClientId::new(ctx.client_id()).ok_or(Error::Internal)?;
+    let wait = request.wait.filter(|_| !ctx.flags().denies_blocking());
+    match ask(client, wait.is_some())? {
+        Acquired::Granted(grant) => reply_grant(ctx, &grant),
+        Acquired::Refused => ctx.reply_null(),
+        Acquired::Parked(waiter) => service::park(ctx, waiter, keys, wait.unwrap_or(Millis(0)))?,
+    }
+    Ok(())
+}

@@ -1,0 +1,46 @@
+//! `STOCK.ADJUST`: restocks, or withdraws what is not sold.
+
+use super::Command;
+use crate::core::sale::MAX_UNITS;
+use crate::error::{Error, Range};
+use crate::server::clock;
+use crate::server::entry::{Call, Run};
+use crate::server::register::{Arg, KeyUse, Keys, Spec};
+use crate::service::sales;
+
+/// `STOCK.ADJUST key delta`
+///
+/// Adds `delta` units to the sale `key`, or withdraws as many unsold ones if it is negative.
+///
+/// Replies the units that are sellable then. Errors: `ERR` for a bad argument, for more than remain, and for a total past
+/// 2^53 − 1; `NOSTOCK` if there is no such sale; `WRONGTYPE`. O(1).
+pub struct StockAdjust;
+
+/// The most that one call adds or withdraws.
+const DELTA: Range = Range::either_way(MAX_UNITS);
+
+impl Command for StockAdjust {
+    const SPEC: Spec = Spec {
+        name: c"stock.adjust",
+        flags: c"write deny-oom fast",
+        acl: c"write fast",
+        arity: 3,
+        summary: c"Adds units to a sale, or withdraws unsold ones.",
+        complexity: c"O(1)",
+        tips: c"",
+        keys: Keys::First(KeyUse::Update),
+        args: &[Arg::key(), Arg::integer(c"delta")],
+    };
+}
+
+impl Run for StockAdjust {
+    fn run(call: Call<'_>) -> Result<(), Error> {
+        let Call { ctx, mut args } = call;
+        let (key, delta) = (args.next()?, args.integer("delta", DELTA)?);
+        args.finish()?;
+        let now = clock::now().ms;
+        let remaining = sales::change(ctx, key, |sale| Ok(sale.adjust(now, delta)?))?;
+        ctx.reply_int(remaining.ok_or(Error::NoStock)?);
+        Ok(())
+    }
+}

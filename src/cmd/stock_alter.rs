@@ -1,0 +1,73 @@
+//! `STOCK.ALTER`: other conditions for a sale.
+
+use super::Command;
+use super::outcome::{TIME, UNITS};
+use crate::core::sale::{Alteration, Changes};
+use crate::core::time::UnixMs;
+use crate::error::{Error, Range};
+use crate::server::args::{Arg, Args};
+use crate::server::entry::{Call, Run};
+use crate::server::register::{self, KeyUse, Keys, Spec};
+use crate::service::sales;
+
+/// `STOCK.ALTER key [LIMIT units|0] [START unix-ms|0] [END unix-ms|0] [REBUY yes|no]`
+///
+/// Changes conditions of the sale `key`: the buyers' limit, the window, whether lapsed and cancelled ids may buy again. 0 takes a
+/// limit, a start or an end away. What was held and sold before stands.
+///
+/// Replies OK. Errors: `ERR` for a bad argument, `NOSTOCK` if there is no such sale, `WRONGTYPE`. O(1).
+pub struct StockAlter;
+
+impl Command for StockAlter {
+    const SPEC: Spec = Spec {
+        name: c"stock.alter",
+        flags: c"write deny-oom fast",
+        acl: c"write fast",
+        arity: -2,
+        summary: c"Changes the limit, the window or the rebuy rule of a sale.",
+        complexity: c"O(1)",
+        tips: c"",
+        keys: Keys::First(KeyUse::Update),
+        args: &[
+            register::Arg::key(),
+            register::Arg::integer(c"units").after(c"LIMIT").optional(),
+            register::Arg::unix_time(c"start").after(c"START").optional(),
+            register::Arg::unix_time(c"end").after(c"END").optional(),
+            register::Arg::one_of(c"rebuy", &[register::Arg::word(c"yes", c"yes"), register::Arg::word(c"no", c"no")])
+                .after(c"REBUY")
+                .optional(),
+        ],
+    };
+}
+
+fn parse<'a>(args: &mut Args<'a>) -> Result<(Arg<'a>, Alteration), Error> {
+    let key = args.next()?;
+    let (mut limit, mut start, mut end, mut rebuy) = (None, None, None, None);
+    while let Some(word) = args.keyword() {
+        match word.word() {
+            b"LIMIT" if limit.is_none() => limit = Some(args.unsigned("LIMIT", Range { min: 0, ..UNITS })?),
+            b"START" if start.is_none() => start = Some(time(args.integer("START", TIME)?)),
+            b"END" if end.is_none() => end = Some(time(args.integer("END", TIME)?)),
+            b"REBUY" if rebuy.is_none() => rebuy = Some(args.yes_or_no("REBUY")?),
+            _ => return Err(Error::Syntax),
+        }
+    }
+    Ok((key, Alteration { limit, start, end, rebuy }))
+}
+
+/// A time of a window; 0 for none.
+pub fn time(unix_ms: i64) -> Option<UnixMs> {
+    (unix_ms > 0).then_some(UnixMs(unix_ms))
+}
+
+impl Run for StockAlter {
+    fn run(call: Call<'_>) -> Result<(), Error> {
+        let Call { ctx, mut args } = call;
+        let (key, alteration) = parse(&mut args)?;
+        let altered =
+            sales::change(ctx, key, |sale| Ok(((), Changes { lapses: Vec::new(), own: sale.alter(&alteration) })))?;
+        altered.ok_or(Error::NoStock)?;
+        ctx.reply_ok();
+        Ok(())
+    }
+}

@@ -1,0 +1,47 @@
+//! `STOCK.APPLY`: what became of a sale, for replicas and the AOF.
+
+use super::Command;
+use crate::error::Error;
+use crate::server::entry::{Call, Run};
+use crate::server::register::{Arg, KeyUse, Keys, Spec};
+use crate::service::sales;
+use crate::store::sale_effect::{self, Effect};
+
+/// `STOCK.APPLY key TAKEN id units [deadline [buyer [ref]]]`, `… CONFIRMED id`, `… CANCELLED id`, `… LAPSED id`,
+/// `… EXTENDED id deadline`, `… ADJUSTED delta`, `… ALTERED limit start end rebuy`, `… LOAD payload`, `… MORE payload`
+///
+/// Carries an effect, never a request: nothing is decided, no clock is read, nothing is appended to a stream. Times are Unix milliseconds, 0
+/// is none. Sent by the primary and by AOF rewrites; a client that may run it can rewrite a sale, as with `RESTORE`, so it is in the
+/// categories admin and dangerous.
+///
+/// Replies OK. Errors: `ERR` for a bad argument or what does not fit the sale, `NOSTOCK`, `WRONGTYPE`. O(log n) with n holds.
+pub struct StockApply;
+
+impl Command for StockApply {
+    const SPEC: Spec = Spec {
+        name: c"stock.apply",
+        flags: c"write admin",
+        acl: c"write slow admin dangerous",
+        arity: -4,
+        summary: c"Internal: carries the effects of stock commands to replicas and the AOF.",
+        complexity: c"O(log(N)) with N holds",
+        tips: c"",
+        keys: Keys::First(KeyUse::Update),
+        args: &[Arg::key(), Arg::string(c"effect"), Arg::string(c"word").multiple()],
+    };
+}
+
+impl Run for StockApply {
+    fn run(call: Call<'_>) -> Result<(), Error> {
+        let Call { ctx, mut args } = call;
+        let key = args.next()?;
+        let effect = sale_effect::parse(&mut args)?;
+        args.finish()?;
+        match effect {
+            Effect::Change(change) => sales::apply(ctx, key, &change)?,
+            Effect::Part(part) => sales::restore(ctx, key, part)?,
+        }
+        ctx.reply_ok();
+        Ok(())
+    }
+}

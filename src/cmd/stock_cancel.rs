@@ -1,0 +1,45 @@
+//! `STOCK.CANCEL`: an order gives its units back.
+
+use super::Command;
+use super::outcome;
+use crate::error::Error;
+use crate::server::clock;
+use crate::server::entry::{Call, Run};
+use crate::server::register::{Arg, KeyUse, Keys, Spec};
+use crate::service::sales;
+
+/// `STOCK.CANCEL key id`
+///
+/// Gives the units that `id` holds or has bought back to the sale `key`, once.
+///
+/// Replies `[status, units, remaining, deadline, ref]`: `OK`; `DUPLICATE` if it was cancelled already; `EXPIRED` if its hold lapsed
+/// before; `NOORDER`; `NOSTOCK`. Works outside the window, and when the server is out of memory.
+///
+/// Errors: `ERR` for a bad argument, `WRONGTYPE`. O(log n) with n holds.
+pub struct StockCancel;
+
+impl Command for StockCancel {
+    const SPEC: Spec = Spec {
+        name: c"stock.cancel",
+        flags: c"write fast",
+        acl: c"write fast",
+        arity: 3,
+        summary: c"Gives the units of a hold or a sale back, once.",
+        complexity: c"O(log(N)) with N holds",
+        tips: c"",
+        keys: Keys::First(KeyUse::Update),
+        args: &[Arg::key(), Arg::string(c"id")],
+    };
+}
+
+impl Run for StockCancel {
+    fn run(call: Call<'_>) -> Result<(), Error> {
+        let Call { ctx, mut args } = call;
+        let (key, id) = (args.next()?, args.ident_bytes("id")?);
+        args.finish()?;
+        let now = clock::now().ms;
+        let answer = sales::decide(ctx, key, |sale| sale.cancel(now, id))?;
+        outcome::reply(ctx, &answer);
+        Ok(())
+    }
+}

@@ -1,0 +1,47 @@
+//! `STOCK.CONFIRM`: a hold becomes a sale.
+
+use super::Command;
+use super::outcome;
+use crate::error::Error;
+use crate::server::clock;
+use crate::server::entry::{Call, Run};
+use crate::server::register::{Arg, KeyUse, Keys, Spec};
+use crate::service::sales;
+
+/// `STOCK.CONFIRM key id`
+///
+/// Makes the hold of `id` on units of the sale `key` a sale. A hold whose deadline is over takes its units again if they are still
+/// there.
+///
+/// Replies `[status, units, remaining, deadline, ref]`: `OK`; `DUPLICATE` if they are sold to it already; `EXPIRED` if the hold lapsed and
+/// the units are gone; `LIMIT` if it lapsed and its buyer has bought as much anew; `CANCELLED`; `NOORDER`; `NOSTOCK`. Works outside the
+/// window, and when the server is out of memory.
+///
+/// Errors: `ERR` for a bad argument, `WRONGTYPE`. O(log n) with n holds.
+pub struct StockConfirm;
+
+impl Command for StockConfirm {
+    const SPEC: Spec = Spec {
+        name: c"stock.confirm",
+        flags: c"write fast",
+        acl: c"write fast",
+        arity: 3,
+        summary: c"Makes a hold a sale, also late if the units are still there.",
+        complexity: c"O(log(N)) with N holds",
+        tips: c"",
+        keys: Keys::First(KeyUse::Update),
+        args: &[Arg::key(), Arg::string(c"id")],
+    };
+}
+
+impl Run for StockConfirm {
+    fn run(call: Call<'_>) -> Result<(), Error> {
+        let Call { ctx, mut args } = call;
+        let (key, id) = (args.next()?, args.ident_bytes("id")?);
+        args.finish()?;
+        let now = clock::now().ms;
+        let answer = sales::decide(ctx, key, |sale| sale.confirm(now, id))?;
+        outcome::reply(ctx, &answer);
+        Ok(())
+    }
+}

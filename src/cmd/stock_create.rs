@@ -1,0 +1,74 @@
+//! `STOCK.CREATE`: opens a sale.
+
+use super::Command;
+use super::outcome::{TIME, UNITS};
+use super::stock_alter::time;
+use crate::core::sale::{Sale, Terms};
+use crate::error::{Error, Range};
+use crate::server::args::{Arg, Args};
+use crate::server::entry::{Call, Run};
+use crate::server::register::{self, KeyUse, Keys, Spec};
+use crate::service::sales;
+
+/// `STOCK.CREATE key total [LIMIT units] [START unix-ms] [END unix-ms] [REBUY] [STREAM stream-key]`
+///
+/// Opens the sale `key` of `total` units (0 or more).
+///
+/// - `LIMIT`: the most that one buyer may hold and have bought. `START`, `END`: it sells from the first to before the second.
+/// - `REBUY`: an id whose hold lapsed, or that was cancelled, may buy again; without it once means once ever.
+/// - `STREAM`: every change of an order is appended to this Redis stream in the same step.
+///
+/// Replies OK. Errors: `ERR` for a bad argument, `BUSYKEY` if the key holds something. O(1).
+pub struct StockCreate;
+
+impl Command for StockCreate {
+    const SPEC: Spec = Spec {
+        name: c"stock.create",
+        flags: c"write deny-oom fast",
+        acl: c"write fast",
+        arity: -3,
+        summary: c"Opens a sale of a number of units.",
+        complexity: c"O(1)",
+        tips: c"",
+        keys: Keys::FirstAndBehind(KeyUse::Insert, c"STREAM"),
+        args: &[
+            register::Arg::key(),
+            register::Arg::integer(c"total"),
+            register::Arg::integer(c"units").after(c"LIMIT").optional(),
+            register::Arg::unix_time(c"start").after(c"START").optional(),
+            register::Arg::unix_time(c"end").after(c"END").optional(),
+            register::Arg::word(c"rebuy", c"REBUY").optional(),
+            register::Arg::other_key(c"stream-key").after(c"STREAM").optional(),
+        ],
+    };
+}
+
+fn parse<'a>(args: &mut Args<'a>) -> Result<(Arg<'a>, Terms), Error> {
+    let key = args.next()?;
+    let total = args.unsigned("total", Range { min: 0, ..UNITS })?;
+    let (mut limit, mut start, mut end, mut rebuy, mut stream) = (None, None, None, false, None);
+    while let Some(word) = args.keyword() {
+        match word.word() {
+            b"LIMIT" if limit.is_none() => limit = Some(args.unsigned("LIMIT", UNITS)?),
+            b"START" if start.is_none() => start = Some(args.integer("START", TIME)?),
+            b"END" if end.is_none() => end = Some(args.integer("END", TIME)?),
+            b"REBUY" if !rebuy => rebuy = true,
+            b"STREAM" if stream.is_none() => stream = Some(args.next()?.bytes().into()),
+            _ => return Err(Error::Syntax),
+        }
+    }
+    Ok((
+        key,
+        Terms { total, limit: limit.unwrap_or(0), start: start.and_then(time), end: end.and_then(time), rebuy, stream },
+    ))
+}
+
+impl Run for StockCreate {
+    fn run(call: Call<'_>) -> Result<(), Error> {
+        let Call { ctx, mut args } = call;
+        let (key, terms) = parse(&mut args)?;
+        sales::create(ctx, key, Sale::new(terms))?;
+        ctx.reply_ok();
+        Ok(())
+    }
+}

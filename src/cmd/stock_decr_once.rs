@@ -1,0 +1,86 @@
+//! `STOCK.DECR_ONCE`: takes units for an id, once.
+
+use super::Command;
+use super::outcome::{self, UNITS};
+use crate::core::sale::Take;
+use crate::core::time::UnixMs;
+use crate::error::{Error, Range};
+use crate::server::args::{Arg, Args};
+use crate::server::clock;
+use crate::server::entry::{Call, Run};
+use crate::server::register::{self, KeyUse, Keys, Spec};
+use crate::service::sales;
+
+/// `STOCK.DECR_ONCE key id [QTY n] [BUYER buyer] [HOLD ms] [REF ref]`
+///
+/// Takes `n` units (one without `QTY`) from the sale `key` for `id`, once. The id is whatever must happen once: the buyer's id (one
+/// order per person), or the order's id with `BUYER` for a limit per buyer over several orders. Without `BUYER` the id is its
+/// own buyer.
+///
+/// - `HOLD ms`: a reservation, whose units are sellable again at its deadline unless it was confirmed. Without it they are sold.
+/// - `REF`: kept with the order; comes back with every answer about it.
+///
+/// Replies `[status, units, remaining, deadline, ref]`. Checked in this order: this id's order (`DUPLICATE`: the earlier one
+/// stands, and this is what it has; `EXPIRED`, `CANCELLED`), the buyer's limit (`LIMIT`), the window (`NOTSTARTED`, `ENDED`), the stock
+/// (`SOLDOUT`, `INSUFFICIENT`). So a winner who asks again after the sale sold out hears that it has won. `NOSTOCK` if
+/// there is no such sale.
+///
+/// Errors: `ERR` for a bad argument, `WRONGTYPE`. O(1), with `HOLD` O(log n) in the holds.
+pub struct StockDecrOnce;
+
+impl Command for StockDecrOnce {
+    const SPEC: Spec = Spec {
+        name: c"stock.decr_once",
+        flags: c"write deny-oom fast",
+        acl: c"write fast",
+        arity: -3,
+        summary: c"Takes units from a sale for an id, exactly once, and never more than there are.",
+        complexity: c"O(1), with HOLD O(log(N)) with N holds",
+        tips: c"",
+        keys: Keys::First(KeyUse::Update),
+        args: &[
+            register::Arg::key(),
+            register::Arg::string(c"id"),
+            register::Arg::integer(c"units").after(c"QTY").optional(),
+            register::Arg::string(c"buyer").after(c"BUYER").optional(),
+            register::Arg::integer(c"milliseconds").after(c"HOLD").optional(),
+            register::Arg::string(c"ref").after(c"REF").optional(),
+        ],
+    };
+}
+
+fn parse<'a>(args: &mut Args<'a>, now: UnixMs) -> Result<(Arg<'a>, Take<'a>), Error> {
+    let key = args.next()?;
+    let id = args.ident_bytes("id")?;
+    let (mut qty, mut buyer, mut hold, mut reference) = (None, None, None, None);
+    while let Some(word) = args.keyword() {
+        match word.word() {
+            b"QTY" if qty.is_none() => qty = Some(args.unsigned("QTY", UNITS)?),
+            b"BUYER" if buyer.is_none() => buyer = Some(args.ident_bytes("BUYER")?),
+            b"HOLD" if hold.is_none() => {
+                hold = Some(args.millis("HOLD", Range::new(1..=UnixMs(i64::MAX).left(now).0))?)
+            }
+            b"REF" if reference.is_none() => reference = Some(args.ident_bytes("REF")?),
+            _ => return Err(Error::Syntax),
+        }
+    }
+    let take = Take {
+        id,
+        units: qty.unwrap_or(1),
+        buyer,
+        deadline: hold.and_then(|hold| now.plus(hold)),
+        reference: reference.unwrap_or_default(),
+    };
+    Ok((key, take))
+}
+
+impl Run for StockDecrOnce {
+    fn run(call: Call<'_>) -> Result<(), Error> {
+        let Call { ctx, mut args } = call;
+        let now = clock::now().ms;
+        let (key, take) = parse(&mut args, now)?;
+        let answer = sales::decide(ctx, key, |sale| sale.take(now, &take))?;
+        outcome::reply(ctx, &answer);
+        Ok(())
+    }
+}

@@ -1,0 +1,51 @@
+//! `STOCK.EXTEND`: a hold lasts longer.
+
+use super::Command;
+use super::outcome;
+use crate::core::time::UnixMs;
+use crate::error::{Error, Range};
+use crate::server::clock;
+use crate::server::entry::{Call, Run};
+use crate::server::register::{Arg, KeyUse, Keys, Spec};
+use crate::service::sales;
+
+/// `STOCK.EXTEND key id PX ms`
+///
+/// Moves the deadline of the live hold of `id` to `ms` milliseconds from now. It may move either way.
+///
+/// Replies `[status, units, remaining, deadline, ref]`: `OK`; `DUPLICATE` if the units are sold, so that there is nothing to extend;
+/// `EXPIRED`; `CANCELLED`; `NOORDER`; `NOSTOCK`. Works outside the window, and when the server is out of memory.
+///
+/// Errors: `ERR` for a bad argument, `WRONGTYPE`. O(log n) with n holds.
+pub struct StockExtend;
+
+impl Command for StockExtend {
+    const SPEC: Spec = Spec {
+        name: c"stock.extend",
+        flags: c"write fast",
+        acl: c"write fast",
+        arity: 5,
+        summary: c"Moves the deadline of a live hold.",
+        complexity: c"O(log(N)) with N holds",
+        tips: c"",
+        keys: Keys::First(KeyUse::Update),
+        args: &[Arg::key(), Arg::string(c"id"), Arg::integer(c"milliseconds").after(c"PX")],
+    };
+}
+
+impl Run for StockExtend {
+    fn run(call: Call<'_>) -> Result<(), Error> {
+        let Call { ctx, mut args } = call;
+        let now = clock::now().ms;
+        let (key, id) = (args.next()?, args.ident_bytes("id")?);
+        if args.keyword().is_none_or(|word| word.word() != b"PX") {
+            return Err(Error::Syntax);
+        }
+        let span = args.millis("PX", Range::new(1..=UnixMs(i64::MAX).left(now).0))?;
+        args.finish()?;
+        let deadline = now.plus(span).ok_or(Error::Internal)?;
+        let answer = sales::decide(ctx, key, |sale| sale.extend(now, id, deadline))?;
+        outcome::reply(ctx, &answer);
+        Ok(())
+    }
+}

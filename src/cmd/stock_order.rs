@@ -1,0 +1,56 @@
+//! `STOCK.ORDER`: what an id has.
+
+use super::Command;
+use super::outcome::unix_ms;
+use crate::error::Error;
+use crate::server::clock;
+use crate::server::entry::{Call, Run};
+use crate::server::register::{Arg, KeyUse, Keys, Spec};
+use crate::service::sales;
+
+/// `STOCK.ORDER key id`
+///
+/// Replies null if the sale `key` knows no order of `id`, or does not exist; else fields and values (a map in RESP3): `state` (held,
+/// sold, cancelled, expired), `units` it has now, `buyer`, `ref`, and `deadline` of its hold in Unix milliseconds (−1: none).
+///
+/// Errors: `ERR` for a bad argument, `WRONGTYPE`. O(1).
+pub struct StockOrder;
+
+impl Command for StockOrder {
+    const SPEC: Spec = Spec {
+        name: c"stock.order",
+        flags: c"readonly fast",
+        acl: c"read fast",
+        arity: 3,
+        summary: c"Tells what an id holds or has bought.",
+        complexity: c"O(1)",
+        tips: c"",
+        keys: Keys::First(KeyUse::Read),
+        args: &[Arg::key(), Arg::string(c"id")],
+    };
+}
+
+impl Run for StockOrder {
+    fn run(call: Call<'_>) -> Result<(), Error> {
+        let Call { ctx, mut args } = call;
+        let (key, id) = (args.next()?, args.ident_bytes("id")?);
+        args.finish()?;
+        let now = clock::now().ms;
+        sales::read(ctx, key, |sale| match sale.and_then(|sale| sale.order(now, id)) {
+            None => ctx.reply_null(),
+            Some(order) => {
+                ctx.reply_map(5);
+                ctx.reply_bytes(b"state");
+                ctx.reply_bytes(order.state.word().as_bytes());
+                ctx.reply_bytes(b"units");
+                ctx.reply_int(order.units);
+                ctx.reply_bytes(b"buyer");
+                ctx.reply_bytes(&order.buyer);
+                ctx.reply_bytes(b"ref");
+                ctx.reply_bytes(&order.reference);
+                ctx.reply_bytes(b"deadline");
+                ctx.reply_int(unix_ms(order.deadline));
+            }
+        })
+    }
+}

@@ -1,0 +1,104 @@
+//! `STOCK.ORDERS`: the orders of a sale, page by page.
+
+use super::Command;
+use super::outcome::unix_ms;
+use crate::core::sale::State;
+use crate::error::{Error, Range};
+use crate::server::args::{Arg, Args};
+use crate::server::clock;
+use crate::server::entry::{Call, Run};
+use crate::server::register::{self, KeyUse, Keys, Spec};
+use crate::service::sales;
+
+/// `STOCK.ORDERS key cursor [COUNT n] [STATE held|sold|cancelled|expired]`
+///
+/// Replies `[next cursor, [[id, state, units, buyer, ref, deadline], …]]`. Begin with cursor 0 and go on with the one that came back until
+/// it is 0 again. `COUNT` (10) is about how many rows a page has; one may have fewer, or none, and not be the last.
+/// An order that is there throughout is shown exactly once, while the sale goes on.
+///
+/// There is nothing to show of a sale that does not exist. Errors: `ERR` for a bad argument, `WRONGTYPE`. O(n) with n orders looked
+/// at, 4096 at the most.
+pub struct StockOrders;
+
+impl Command for StockOrders {
+    const SPEC: Spec = Spec {
+        name: c"stock.orders",
+        flags: c"readonly",
+        acl: c"read slow",
+        arity: -3,
+        summary: c"Iterates over the orders of a sale.",
+        complexity: c"O(N) with N orders looked at, 4096 at the most",
+        tips: c"nondeterministic_output_order",
+        keys: Keys::First(KeyUse::Read),
+        args: &[
+            register::Arg::key(),
+            register::Arg::integer(c"cursor"),
+            register::Arg::integer(c"count").after(c"COUNT").optional(),
+            register::Arg::one_of(
+                c"state",
+                &[
+                    register::Arg::word(c"held", c"held"),
+                    register::Arg::word(c"sold", c"sold"),
+                    register::Arg::word(c"cancelled", c"cancelled"),
+                    register::Arg::word(c"expired", c"expired"),
+                ],
+            )
+            .after(c"STATE")
+            .optional(),
+        ],
+    };
+}
+
+/// How many rows a page has if nothing is said.
+const COUNT: u64 = 10;
+
+struct Words<'a> {
+    key: Arg<'a>,
+    cursor: u64,
+    count: usize,
+    state: Option<State>,
+}
+
+fn parse<'a>(args: &mut Args<'a>) -> Result<Words<'a>, Error> {
+    let (key, cursor) = (args.next()?, args.unsigned("cursor", Range::new(0..=i64::MAX))?);
+    let (mut count, mut state) = (None, None);
+    while let Some(word) = args.keyword() {
+        match word.word() {
+            b"COUNT" if count.is_none() => count = Some(args.unsigned("COUNT", Range::new(1..=i64::MAX))?),
+            b"STATE" if state.is_none() => {
+                let word = args.keyword().ok_or(Error::Syntax)?;
+                let known =
+                    State::ALL.into_iter().find(|state| state.word().as_bytes().eq_ignore_ascii_case(word.word()));
+                state = Some(known.ok_or(Error::State)?);
+            }
+            _ => return Err(Error::Syntax),
+        }
+    }
+    let count = usize::try_from(count.unwrap_or(COUNT)).unwrap_or(usize::MAX);
+    Ok(Words { key, cursor, count, state })
+}
+
+impl Run for StockOrders {
+    fn run(call: Call<'_>) -> Result<(), Error> {
+        let Call { ctx, mut args } = call;
+        let Words { key, cursor, count, state } = parse(&mut args)?;
+        let now = clock::now().ms;
+        sales::read(ctx, key, |sale| {
+            let page = sale.map(|sale| sale.page(now, cursor, count, state));
+            ctx.reply_array(2);
+            let next = page.as_ref().map_or(0, |page| page.next);
+            ctx.reply_bytes(itoa::Buffer::new().format(next).as_bytes());
+            let rows = page.map(|page| page.rows).unwrap_or_default();
+            ctx.reply_array(rows.len());
+            for order in rows {
+                ctx.reply_array(6);
+                ctx.reply_bytes(&order.id);
+                ctx.reply_bytes(order.state.word().as_bytes());
+                ctx.reply_int(order.units);
+                ctx.reply_bytes(&order.buyer);
+                ctx.reply_bytes(&order.reference);
+                ctx.reply_int(unix_ms(order.deadline));
+            }
+        })
+    }
+}

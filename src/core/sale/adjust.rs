@@ -1,0 +1,56 @@
+//! What the seller does to a sale: `STOCK.ADJUST` and `STOCK.ALTER`.
+
+use super::Sale;
+use super::answer::Changes;
+use super::change::Change;
+use super::take::Needed;
+use super::terms::{Alteration, MAX_UNITS};
+use crate::core::time::UnixMs;
+
+/// Why a total cannot be adjusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AdjustError {
+    /// More would be withdrawn than remains unsold.
+    TooFew {
+        /// What remains.
+        remaining: u64,
+    },
+    /// The total would pass [`MAX_UNITS`].
+    TooMany {
+        /// What it is.
+        total: u64,
+    },
+}
+
+impl Sale {
+    /// Adds `delta` units to the sale, or withdraws unsold ones if it is below zero. Returns what remains after it.
+    ///
+    /// Adjusting by zero changes nothing and is no event.
+    ///
+    /// # Errors
+    ///
+    /// When less than nothing would remain, or the total would pass [`MAX_UNITS`].
+    pub fn adjust(&self, now: UnixMs, delta: i64) -> Result<(u64, Changes<'static>), AdjustError> {
+        let (remaining, total) = (self.remaining(now), self.terms.total);
+        let after = remaining.checked_add_signed(delta).ok_or(AdjustError::TooFew { remaining })?;
+        if total.checked_add_signed(delta).is_none_or(|total| total > MAX_UNITS) {
+            return Err(AdjustError::TooMany { total });
+        }
+        let lapses = Needed::default().fill(self, now, if delta < 0 { delta.unsigned_abs() } else { 0 });
+        let own = (delta != 0).then_some(Change::Adjust { delta });
+        Ok((after, Changes { lapses, own }))
+    }
+
+    /// The sale's conditions with what `alteration` asks for. What was sold or held before stands, even above a lower
+    /// limit. Nothing when they stay as they are.
+    #[must_use]
+    pub fn alter(&self, alteration: &Alteration) -> Option<Change<'static>> {
+        let terms = &self.terms;
+        let limit = alteration.limit.map_or(terms.limit, |limit| limit.min(MAX_UNITS));
+        let start = alteration.start.unwrap_or(terms.start);
+        let end = alteration.end.unwrap_or(terms.end);
+        let rebuy = alteration.rebuy.unwrap_or(terms.rebuy);
+        let same = (limit, start, end, rebuy) == (terms.limit, terms.start, terms.end, terms.rebuy);
+        (!same).then_some(Change::Alter { limit, start, end, rebuy })
+    }
+}

@@ -1,0 +1,123 @@
+//! What a command on an order answers, and the changes that make it true.
+
+use super::change::Change;
+use super::name::Name;
+use crate::core::time::UnixMs;
+
+/// The outcome of a command on an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Status {
+    /// Done by this call.
+    Ok,
+    /// It was so already: the earlier order, confirm or cancel stands.
+    Duplicate,
+    /// Nothing is left.
+    SoldOut,
+    /// Something is left, but less than asked for.
+    Insufficient,
+    /// The buyer would pass the sale's limit.
+    Limit,
+    /// The sale starts later.
+    NotStarted,
+    /// The sale is over.
+    Ended,
+    /// This id's hold lapsed, and nothing is sold to it again.
+    Expired,
+    /// This id's order was cancelled, and nothing is sold to it again.
+    Cancelled,
+    /// The sale knows no such order.
+    NoOrder,
+    /// There is no such sale.
+    NoStock,
+}
+
+impl Status {
+    /// Every status, in the order of the contract.
+    pub const ALL: [Self; 11] = [
+        Self::Ok,
+        Self::Duplicate,
+        Self::SoldOut,
+        Self::Insufficient,
+        Self::Limit,
+        Self::NotStarted,
+        Self::Ended,
+        Self::Expired,
+        Self::Cancelled,
+        Self::NoOrder,
+        Self::NoStock,
+    ];
+
+    /// The word of the reply.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "OK",
+            Self::Duplicate => "DUPLICATE",
+            Self::SoldOut => "SOLDOUT",
+            Self::Insufficient => "INSUFFICIENT",
+            Self::Limit => "LIMIT",
+            Self::NotStarted => "NOTSTARTED",
+            Self::Ended => "ENDED",
+            Self::Expired => "EXPIRED",
+            Self::Cancelled => "CANCELLED",
+            Self::NoOrder => "NOORDER",
+            Self::NoStock => "NOSTOCK",
+        }
+    }
+}
+
+/// The five fields that every command on an order answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer<'a> {
+    /// The outcome.
+    pub status: Status,
+    /// What this id holds or has bought now; 0: nothing.
+    pub units: u64,
+    /// What the sale can sell now, after this call.
+    pub remaining: u64,
+    /// When this id's hold ends, or with [`Status::NotStarted`] when the sale starts.
+    pub deadline: Option<UnixMs>,
+    /// The reference stored with the order; empty: none.
+    pub reference: Name<'a>,
+}
+
+impl Answer<'static> {
+    /// What is answered for a sale that does not exist.
+    pub const NO_STOCK: Self =
+        Self { status: Status::NoStock, units: 0, remaining: 0, deadline: None, reference: Name::NONE };
+}
+
+/// An answer, and the changes that make it true.
+///
+/// Nothing has happened yet: the caller appends the changes' events, and only if that succeeded commits them, in
+/// order. A decision holds for the state of the sale it was made on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision<'a> {
+    /// What to reply.
+    pub answer: Answer<'a>,
+    /// What to commit first; none when nothing changes.
+    pub changes: Changes<'a>,
+}
+
+/// The changes of one decision: lapses that come first, and then at most one of its own. Without lapses there is no
+/// allocation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes<'a> {
+    /// Holds that are due and whose return the decision relies on.
+    pub lapses: Vec<Change<'static>>,
+    /// What the caller asked for.
+    pub own: Option<Change<'a>>,
+}
+
+impl<'a> Changes<'a> {
+    /// In the order in which they are to be committed.
+    pub fn iter(&self) -> impl Iterator<Item = &Change<'a>> {
+        self.lapses.iter().chain(&self.own)
+    }
+
+    /// Whether nothing changes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.lapses.is_empty() && self.own.is_none()
+    }
+}

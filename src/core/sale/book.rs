@@ -1,0 +1,214 @@
+//! The book of a sale: its orders, what they amount to, and who ends when.
+//!
+//! Everything here is arithmetic on what is written; whether something may be written is decided elsewhere.
+
+use std::hash::RandomState;
+
+use super::buyers::{Account, Buyers};
+use super::index::Index;
+use super::orders::{ByBuyer, ByDeadline, Orders};
+use super::packed::Packed;
+use super::record::{BuyerRef, Record, State};
+use super::roll::{Roll, Source, Sum};
+use crate::core::time::UnixMs;
+
+/// In the index of buyers: the number is that of an entry, not of the buyer's only order.
+pub(super) const ENTRY: u32 = 1 << 31;
+
+pub(super) const EVER: UnixMs = UnixMs(i64::MIN);
+
+/// The orders of a sale and the sums over them.
+pub struct Book {
+    pub(super) keys: RandomState,
+    pub orders: Orders,
+    /// All holds, the next to end first.
+    pub(super) holds: Roll<ByDeadline>,
+    pub(super) buyers: Buyers,
+    /// Buyers that are not their own order's id, or have several orders.
+    pub(super) by_name: Index,
+    /// The holds of buyers with an entry.
+    pub(super) by_buyer: Roll<ByBuyer>,
+    /// Units held, due ones included.
+    pub held: u64,
+    /// Units bought.
+    pub sold: u64,
+    /// Buyers that hold or have bought units, due ones included.
+    pub active: u64,
+}
+
+/// Where a buyer's orders are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Party {
+    /// The buyer has no order.
+    Nobody,
+    /// The buyer has this order only.
+    Sole(u32),
+    /// The buyer has an entry.
+    Entry(u32),
+}
+
+impl Book {
+    pub fn new() -> Self {
+        Self {
+            keys: RandomState::new(),
+            orders: Orders::new(),
+            holds: Roll::new(),
+            buyers: Buyers::new(),
+            by_name: Index::new(),
+            by_buyer: Roll::new(),
+            held: 0,
+            sold: 0,
+            active: 0,
+        }
+    }
+
+    /// The number of the order of this id.
+    pub fn find(&self, id: &Packed<'_>) -> Option<u32> {
+        self.orders.find(id, &self.keys)
+    }
+
+    /// Where the orders of this buyer are.
+    pub fn party(&self, buyer: &Packed<'_>) -> Party {
+        if self.by_name.len() > 0 {
+            let is = |found: u32| match found & ENTRY {
+                0 => self.orders.get(found).is_some_and(|order| order.buyer == BuyerRef::Named(*buyer)),
+                _ => self.buyers.name(found & !ENTRY) == Some(*buyer),
+            };
+            match self.by_name.find(buyer.hash(&self.keys), is) {
+                Some(found) if found & ENTRY != 0 => return Party::Entry(found & !ENTRY),
+                Some(found) => return Party::Sole(found),
+                None => {}
+            }
+        }
+        let own = self.find(buyer).filter(|number| self.orders.get(*number).is_some_and(|o| o.buyer == BuyerRef::Own));
+        own.map_or(Party::Nobody, Party::Sole)
+    }
+
+    /// Whose limit an order counts against.
+    pub fn buyer_of<'a>(&'a self, order: &Record<'a>) -> Packed<'a> {
+        match order.buyer {
+            BuyerRef::Own => order.id,
+            BuyerRef::Named(name) => name,
+            BuyerRef::Shared { entry, .. } => self.buyers.name(entry).unwrap_or(order.id),
+        }
+    }
+
+    /// What a buyer's orders amount to, due holds included.
+    pub fn counted(&self, party: Party) -> u64 {
+        match party {
+            Party::Nobody => 0,
+            Party::Sole(number) => self.orders.get(number).filter(Record::active).map_or(0, |order| order.units),
+            Party::Entry(entry) => self.buyers.account(entry).map_or(0, |account| account.units),
+        }
+    }
+
+    /// What a buyer's orders amount to at `now`.
+    pub fn units_of(&self, party: Party, now: UnixMs) -> u64 {
+        match party {
+            Party::Nobody => 0,
+            Party::Sole(number) => self.orders.get(number).map_or(0, |order| order.units_at(now)),
+            Party::Entry(entry) => {
+                let due = self.by_buyer.sum((entry, EVER, 0), (entry, now, u32::MAX), &self.orders);
+                self.counted(party).saturating_sub(due.units)
+            }
+        }
+    }
+
+    /// The due holds of a buyer, the earliest first.
+    pub fn due_of(&self, party: Party, now: UnixMs) -> impl Iterator<Item = (u32, Record<'_>)> {
+        let (sole, entry) = match party {
+            Party::Nobody => (None, None),
+            Party::Sole(number) => (Some(number), None),
+            Party::Entry(entry) => (None, Some(entry)),
+        };
+        let shared = entry.into_iter().flat_map(move |entry| {
+            let holds = self.by_buyer.from((entry, EVER, 0), &self.orders);
+            holds.take_while(move |n| Source::<ByBuyer>::key(&self.orders, *n).is_some_and(|(e, ..)| e == entry))
+        });
+        self.due_records(sole.into_iter().chain(shared), now)
+    }
+
+    /// All due holds, the earliest first.
+    pub fn due(&self, now: UnixMs) -> impl Iterator<Item = (u32, Record<'_>)> {
+        self.due_records(self.holds.from((EVER, 0), &self.orders), now)
+    }
+
+    /// What the due holds amount to.
+    pub fn due_sum(&self, now: UnixMs) -> Sum {
+        self.holds.sum((EVER, 0), (now, u32::MAX), &self.orders)
+    }
+
+    /// When the next hold ends.
+    pub fn next_deadline(&self) -> Option<UnixMs> {
+        self.holds.first().map(|(deadline, _)| deadline)
+    }
+
+    fn due_records<'a>(
+        &'a self,
+        numbers: impl Iterator<Item = u32> + 'a,
+        now: UnixMs,
+    ) -> impl Iterator<Item = (u32, Record<'a>)> + 'a {
+        let records = numbers.map_while(|number| Some((number, self.orders.get(number)?)));
+        records.take_while(move |(_, order)| order.state == State::Held && order.deadline.reached(now))
+    }
+
+    /// Whether no further order fits: there is one for each 31-bit number.
+    pub fn is_full(&self) -> bool {
+        self.orders.len() >= ENTRY
+    }
+
+    /// Writes an order that is not there yet, or writes one anew that has nothing any more. The book must not be full.
+    pub fn enter<'a>(&mut self, known: Option<u32>, mut order: Record<'a>, buyer: &Packed<'a>) {
+        if let Some(number) = known {
+            self.leave_buyer(number);
+        }
+        let entry = match self.party(buyer) {
+            Party::Entry(entry) => Some(entry),
+            // Its own earlier self is not another order.
+            Party::Sole(other) if Some(other) != known => self.share(other, buyer),
+            Party::Sole(_) | Party::Nobody => None,
+        };
+        order.buyer = match entry {
+            Some(entry) => BuyerRef::Shared { entry, closing: false },
+            None if *buyer == order.id => BuyerRef::Own,
+            None => BuyerRef::Named(*buyer),
+        };
+        let number = if let Some(number) = known {
+            self.orders.replace(number, &order);
+            number
+        } else {
+            let Some(number) = self.orders.add(&order, &self.keys) else { return };
+            number
+        };
+        match order.buyer {
+            BuyerRef::Own => {}
+            BuyerRef::Named(name) => self.name(&name, number),
+            BuyerRef::Shared { entry, .. } => {
+                let account = self.buyers.account(entry).unwrap_or_default();
+                self.buyers.set(entry, Account { orders: account.orders.saturating_add(1), ..account });
+            }
+        }
+        self.attach(number);
+    }
+
+    /// Moves an order to another state or deadline.
+    pub fn turn(&mut self, number: u32, state: State, deadline: UnixMs) {
+        self.detach(number);
+        self.orders.edit(number, |order| Record { state, deadline, ..order });
+        self.attach(number);
+    }
+
+    /// Heap bytes.
+    pub fn memory(&self) -> usize {
+        let rolls = self.holds.memory().saturating_add(self.by_buyer.memory());
+        let buyers = self.buyers.memory().saturating_add(self.by_name.memory());
+        self.orders.memory().saturating_add(rolls).saturating_add(buyers)
+    }
+
+    /// Allocations to free.
+    pub fn effort(&self) -> usize {
+        let rolls = self.holds.effort().saturating_add(self.by_buyer.effort());
+        let buyers = self.buyers.effort().saturating_add(self.by_name.effort());
+        self.orders.effort().saturating_add(rolls).saturating_add(buyers)
+    }
+}

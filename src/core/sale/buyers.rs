@@ -1,0 +1,132 @@
+//! Buyers with more than one order: their names, and what they have.
+
+use std::hash::RandomState;
+
+use super::codec::{Reader, put_varint};
+use super::packed::Packed;
+use super::shelf::{Layout, Shelf};
+
+/// What a buyer's orders amount to, due holds included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// Units held and bought.
+    pub units: u64,
+    /// Units bought, among them.
+    pub sold: u64,
+    /// Orders that name this buyer, whatever their state.
+    pub orders: u64,
+}
+
+/// The entries of buyers that several orders share.
+pub struct Buyers {
+    shelf: Shelf<BuyerLayout>,
+    /// The first unused entry; each holds the next one's number plus one.
+    free: Option<u32>,
+}
+
+struct BuyerLayout;
+
+impl Layout for BuyerLayout {
+    fn length(bytes: &[u8]) -> Option<usize> {
+        let mut reader = Reader::new(bytes);
+        Packed::skip(&mut reader)?;
+        Account::read(&mut reader)?;
+        bytes.len().checked_sub(reader.rest().len())
+    }
+}
+
+impl Account {
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        Some(Self { units: reader.varint()?, sold: reader.varint()?, orders: reader.varint()? })
+    }
+}
+
+impl Buyers {
+    pub const fn new() -> Self {
+        Self { shelf: Shelf::new(), free: None }
+    }
+
+    /// A new entry without orders; `None` when there are too many.
+    pub fn open(&mut self, name: &Packed<'_>) -> Option<u32> {
+        let record = record(name, Account::default());
+        let Some(entry) = self.free else { return self.shelf.push(&record) };
+        let next = self.account(entry)?.units;
+        self.free = next.checked_sub(1).and_then(|next| u32::try_from(next).ok());
+        self.shelf.replace(entry, &record);
+        Some(entry)
+    }
+
+    /// Takes an entry back that no order names any more.
+    pub fn close(&mut self, entry: u32) {
+        let next = self.free.map_or(0, |next| u64::from(next).saturating_add(1));
+        if let Some(nobody) = Packed::new(b"0") {
+            self.shelf.replace(entry, &record(&nobody, Account { units: next, ..Account::default() }));
+            self.free = Some(entry);
+        }
+    }
+
+    pub fn name(&self, entry: u32) -> Option<Packed<'_>> {
+        Packed::read_trusted(&mut Reader::new(self.shelf.get(entry)?))
+    }
+
+    pub fn account(&self, entry: u32) -> Option<Account> {
+        let mut reader = Reader::new(self.shelf.get(entry)?);
+        Packed::skip(&mut reader)?;
+        Account::read(&mut reader)
+    }
+
+    pub fn set(&mut self, entry: u32, account: Account) {
+        if let Some(record) = self.name(entry).map(|name| record(&name, account)) {
+            self.shelf.replace(entry, &record);
+        }
+    }
+
+    pub fn hash(&self, entry: u32, keys: &RandomState) -> Option<u64> {
+        Some(self.name(entry)?.hash(keys))
+    }
+
+    /// Heap bytes.
+    pub fn memory(&self) -> usize {
+        self.shelf.memory()
+    }
+
+    /// Allocations to free.
+    pub fn effort(&self) -> usize {
+        self.shelf.effort()
+    }
+}
+
+fn record(name: &Packed<'_>, account: Account) -> Vec<u8> {
+    let mut record = Vec::with_capacity(48);
+    name.write(&mut record);
+    put_varint(&mut record, account.units);
+    put_varint(&mut record, account.sold);
+    put_varint(&mut record, account.orders);
+    record
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closed_entries_are_used_again() {
+        let mut buyers = Buyers::new();
+        let names: Vec<String> = (0..100).map(|n| format!("buyer {n}")).collect();
+        let packed = |n: usize| Packed::new(names[n].as_bytes()).unwrap();
+        for n in 0..50 {
+            assert_eq!(buyers.open(&packed(n)), Some(n as u32));
+        }
+        let account = Account { units: 1 << 50, sold: 3, orders: 2 };
+        buyers.set(7, account);
+        assert_eq!((buyers.name(7), buyers.account(7)), (Some(packed(7)), Some(account)));
+        for entry in [3, 49, 0] {
+            buyers.close(entry);
+        }
+        for (n, entry) in [0, 49, 3, 50].into_iter().enumerate() {
+            assert_eq!(buyers.open(&packed(60 + n)), Some(entry), "the last closed first");
+            assert_eq!(buyers.account(entry), Some(Account::default()));
+        }
+        assert_eq!(buyers.name(0), Some(packed(60)));
+    }
+}

@@ -1,0 +1,122 @@
+//! Changes of a sale: absolute, complete, and the same wherever they are committed.
+
+use super::name::Name;
+use crate::core::time::UnixMs;
+
+/// One change of a sale. A replica and the AOF get the changes, never the decision that led to them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change<'a> {
+    /// An id takes units: sold at once, or held until a deadline.
+    Take(Taking<'a>),
+    /// A hold becomes a sale, or a lapsed order takes its units again.
+    Confirm {
+        /// The order.
+        id: Name<'a>,
+    },
+    /// A hold or a sale gives its units back.
+    Cancel {
+        /// The order.
+        id: Name<'a>,
+    },
+    /// A hold's deadline moves.
+    Extend {
+        /// The order.
+        id: Name<'a>,
+        /// The new deadline.
+        deadline: UnixMs,
+    },
+    /// A hold has passed its deadline and gives its units back.
+    Lapse {
+        /// The order.
+        id: Name<'a>,
+    },
+    /// Units are added to the sale or withdrawn from it.
+    Adjust {
+        /// How many more; below zero: how many fewer.
+        delta: i64,
+    },
+    /// The sale's conditions become these.
+    Alter {
+        /// Units that one buyer may have; 0: no limit.
+        limit: u64,
+        /// When it starts.
+        start: Option<UnixMs>,
+        /// When it ends.
+        end: Option<UnixMs>,
+        /// Whether it sells again to lapsed and cancelled ids.
+        rebuy: bool,
+    },
+}
+
+/// What an id takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taking<'a> {
+    /// The order.
+    pub id: Name<'a>,
+    /// How many units: 1 to [`MAX_UNITS`](super::MAX_UNITS).
+    pub units: u64,
+    /// Whose limit they count against; `None`: the id is its own buyer.
+    pub buyer: Option<Name<'a>>,
+    /// Until when they are held; `None`: they are sold.
+    pub deadline: Option<UnixMs>,
+    /// The caller's reference; empty: none.
+    pub reference: Name<'a>,
+}
+
+/// The kind of a change, for the stream of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// Units were taken.
+    Ok,
+    /// A hold became a sale.
+    Confirm,
+    /// An order gave its units back.
+    Cancel,
+    /// A hold lapsed.
+    Expire,
+    /// The total changed.
+    Adjust,
+}
+
+impl EventKind {
+    /// The word in the stream.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Confirm => "confirm",
+            Self::Cancel => "cancel",
+            Self::Expire => "expire",
+            Self::Adjust => "adjust",
+        }
+    }
+}
+
+/// The entry of the stream that a change makes; its `seq` is the sale's plus one, plus two, and so on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event<'a> {
+    /// What happened.
+    pub kind: EventKind,
+    /// To which order; empty for [`EventKind::Adjust`].
+    pub id: Name<'a>,
+    /// How many units were taken, confirmed or given back; for [`EventKind::Adjust`] how many were added, which can be
+    /// below zero.
+    pub units: i64,
+    /// The buyer they count against; empty for [`EventKind::Adjust`].
+    pub buyer: Name<'a>,
+    /// The order's reference; empty: none.
+    pub reference: Name<'a>,
+}
+
+/// A change that does not fit the sale it was meant for. Nothing has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misfit {
+    /// A name or a number is out of its range.
+    Range,
+    /// The order is not in a state that allows it.
+    State,
+    /// The sale does not have the units.
+    Units,
+    /// The sale remembers as many orders as it can.
+    Full,
+}

@@ -1,0 +1,239 @@
+//! From a hash to the number of a record, six bytes an entry.
+//!
+//! Extendible hashing: the front bits of a hash choose a shard through a directory, the next bits sort the entries
+//! inside it. A sorted array of tags has no empty places, so the cost of an entry does not depend on how many there
+//! are; and a shard that is full splits alone, so that no insertion ever moves more than [`FULL`] entries, however
+//! large the sale has become. (A growing hash table moves all of them at once, and lies half empty after that.)
+
+use std::iter;
+
+/// Entries of a shard before it splits: inserting moves a few kilobytes at most.
+const FULL: usize = 1024;
+
+/// The directory has at most one place for this many entries. Splitting would take it there only if hashes were not
+/// spread evenly; then shards grow instead.
+const SPARSE: usize = FULL / 8;
+
+/// How many more entries a full shard makes room for.
+const STEP: usize = 32;
+
+/// A number under the 16 hash bits behind those of the directory. (Six bytes instead of eight, hence the halves.)
+#[derive(Clone, Copy)]
+struct Entry {
+    tag: u16,
+    low: u16,
+    high: u16,
+}
+
+struct Shard {
+    entries: Vec<Entry>,
+    /// How many front bits all hashes in here have in common.
+    depth: u32,
+}
+
+/// Numbers by hash. Several numbers may have the same hash; whoever asks compares.
+pub struct Index {
+    shards: Vec<Shard>,
+    /// The shard of each combination of the first `depth` bits.
+    directory: Vec<u32>,
+    depth: u32,
+    len: usize,
+    /// Places for entries, in all shards.
+    room: usize,
+}
+
+impl Entry {
+    fn new(tag: u16, number: u32) -> Self {
+        Self { tag, low: (number & 0xffff) as u16, high: (number >> 16) as u16 }
+    }
+
+    fn number(self) -> u32 {
+        u32::from(self.high) << 16 | u32::from(self.low)
+    }
+}
+
+/// The bits that sort entries inside a shard. They do not overlap the directory's, which come from the front.
+fn tag(hash: u64) -> u16 {
+    (hash & 0xffff) as u16
+}
+
+impl Index {
+    pub fn new() -> Self {
+        Self { shards: vec![Shard { entries: Vec::new(), depth: 0 }], directory: vec![0], depth: 0, len: 0, room: 0 }
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The number under `hash` that `is` says is the right one.
+    #[inline]
+    pub fn find(&self, hash: u64, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
+        let (shard, tag) = (self.shards.get(self.shard(hash))?, tag(hash));
+        let first = shard.entries.partition_point(|entry| entry.tag < tag);
+        let same = shard.entries.get(first..)?.iter().take_while(|entry| entry.tag == tag);
+        same.map(|entry| entry.number()).find(|number| is(*number))
+    }
+
+    /// Adds a number that is not there yet. `hash_of` gives the hash of any number in the index: a split asks for it.
+    pub fn insert(&mut self, hash: u64, number: u32, hash_of: impl Fn(u32) -> Option<u64>) {
+        let mut at = self.shard(hash);
+        let deepest = self.len.checked_div(SPARSE).and_then(usize::checked_ilog2).unwrap_or(0);
+        while self.shards.get(at).is_some_and(|shard| shard.entries.len() >= FULL && shard.depth < deepest) {
+            self.split(at, hash, &hash_of);
+            at = self.shard(hash);
+        }
+        let Some(shard) = self.shards.get_mut(at) else { return };
+        let before = shard.entries.capacity();
+        if shard.entries.len() == before {
+            // Small sales by doubling, shards of large ones by a step: nothing lies empty for long.
+            shard.entries.reserve_exact(before.clamp(4, STEP));
+        }
+        let tag = tag(hash);
+        let place = shard.entries.partition_point(|entry| entry.tag <= tag);
+        shard.entries.insert(place, Entry::new(tag, number));
+        self.room = self.room.wrapping_sub(before).wrapping_add(shard.entries.capacity());
+        self.len = self.len.wrapping_add(1);
+    }
+
+    /// Removes a number.
+    pub fn remove(&mut self, hash: u64, number: u32) {
+        let (at, tag) = (self.shard(hash), tag(hash));
+        let Some(shard) = self.shards.get_mut(at) else { return };
+        let first = shard.entries.partition_point(|entry| entry.tag < tag);
+        let same = shard.entries.iter().enumerate().skip(first).take_while(|(_, entry)| entry.tag == tag);
+        let Some((place, _)) = { same }.find(|(_, entry)| entry.number() == number) else { return };
+        let before = shard.entries.capacity();
+        shard.entries.remove(place);
+        if before.wrapping_sub(shard.entries.len()) > STEP.wrapping_mul(2) {
+            shard.entries.shrink_to(shard.entries.len().saturating_add(STEP));
+        }
+        self.room = self.room.wrapping_sub(before).wrapping_add(shard.entries.capacity());
+        self.len = self.len.wrapping_sub(1);
+    }
+
+    /// Heap bytes.
+    pub fn memory(&self) -> usize {
+        let entries = self.room.saturating_mul(size_of::<Entry>());
+        let shards = self.shards.capacity().saturating_mul(size_of::<Shard>());
+        let directory = self.directory.capacity().saturating_mul(size_of::<u32>());
+        entries.saturating_add(shards).saturating_add(directory)
+    }
+
+    /// Allocations to free.
+    pub fn effort(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// The shard of a hash: its first `depth` bits, looked up.
+    #[inline]
+    fn shard(&self, hash: u64) -> usize {
+        let front = hash.checked_shr(u64::BITS.wrapping_sub(self.depth)).unwrap_or(0);
+        self.directory.get(usize::try_from(front).unwrap_or(usize::MAX)).map_or(usize::MAX, |at| *at as usize)
+    }
+
+    /// Splits the shard of `hash` in two by the next bit of its hashes.
+    fn split(&mut self, at: usize, hash: u64, hash_of: impl Fn(u32) -> Option<u64>) {
+        let fresh = u32::try_from(self.shards.len()).unwrap_or(u32::MAX);
+        let Some(shard) = self.shards.get_mut(at) else { return };
+        if shard.depth == self.depth {
+            self.directory = self.directory.iter().flat_map(|shard| iter::repeat_n(*shard, 2)).collect();
+            self.depth = self.depth.wrapping_add(1);
+        }
+        let bit = u64::BITS.wrapping_sub(1).wrapping_sub(shard.depth);
+        shard.depth = shard.depth.wrapping_add(1);
+        let (mut ones, mut zeros) = (Vec::with_capacity(FULL / 2), Vec::with_capacity(FULL / 2));
+        for entry in &shard.entries {
+            let one = hash_of(entry.number()).is_some_and(|hash| hash >> bit & 1 == 1);
+            if one { &mut ones } else { &mut zeros }.push(*entry);
+        }
+        // A half that came out larger than half has doubled its room.
+        ones.shrink_to_fit();
+        zeros.shrink_to_fit();
+        self.room = self
+            .room
+            .wrapping_sub(shard.entries.capacity())
+            .wrapping_add(ones.capacity())
+            .wrapping_add(zeros.capacity());
+        shard.entries = zeros;
+        let depth = shard.depth;
+        self.shards.push(Shard { entries: ones, depth });
+        // The places that pointed to the shard are neighbours; the later half of them gets the new one.
+        let span = 1_usize.wrapping_shl(self.depth.wrapping_sub(depth));
+        let front = hash.checked_shr(u64::BITS.wrapping_sub(depth).wrapping_add(1)).unwrap_or(0);
+        let first = usize::try_from(front).unwrap_or(usize::MAX).saturating_mul(span).saturating_mul(2);
+        for place in self.directory.iter_mut().skip(first.saturating_add(span)).take(span) {
+            *place = fresh;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Spreads numbers over all 64 bits (`SplitMix64`).
+    fn spread(number: u32) -> u64 {
+        let mut z = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    fn filled(count: u32, hash_of: fn(u32) -> u64) -> Index {
+        let mut index = Index::new();
+        for number in 0..count {
+            index.insert(hash_of(number), number, |number| Some(hash_of(number)));
+        }
+        index
+    }
+
+    fn find(index: &Index, number: u32) -> Option<u32> {
+        index.find(spread(number), |found| found == number)
+    }
+
+    #[test]
+    fn every_number_is_found_through_many_splits() {
+        let count = if cfg!(miri) { 3_000 } else { 100_000 };
+        let mut index = filled(count, spread);
+        assert!(index.shards.len() > 2);
+        for number in 0..count {
+            assert_eq!(find(&index, number), Some(number));
+        }
+        assert_eq!(find(&index, count), None);
+        for number in (0..count).step_by(2) {
+            index.remove(spread(number), number);
+            index.remove(spread(number), number);
+        }
+        assert_eq!(index.len(), count as usize / 2);
+        for number in 0..count {
+            assert_eq!(find(&index, number), (number % 2 == 1).then_some(number));
+        }
+    }
+
+    #[test]
+    fn an_entry_costs_six_bytes_and_little_more() {
+        for count in [10_000, 15_000, 20_000, 33_333] {
+            let bytes = filled(count, spread).memory() / count as usize;
+            assert!(bytes <= 6, "{bytes} bytes at {count}");
+        }
+        let index = filled(2, spread);
+        assert!(index.memory() < 200, "a sale of two orders: {} bytes", index.memory());
+        let removed = (0..30_000).fold(filled(30_000, spread), |mut index, number| {
+            index.remove(spread(number), number);
+            index
+        });
+        assert!(removed.memory() < 20_000, "an emptied index: {} bytes", removed.memory());
+        assert_eq!(removed.room, removed.shards.iter().map(|shard| shard.entries.capacity()).sum::<usize>());
+    }
+
+    #[test]
+    fn equal_hashes_are_slow_but_right() {
+        let count = FULL as u32 * 4;
+        let index = filled(count, |_| 7);
+        for number in (0..count).step_by(99) {
+            assert_eq!(index.find(7, |found| found == number), Some(number));
+        }
+        assert!(index.memory() < 8 * count as usize, "{} bytes", index.memory());
+    }
+}

@@ -1,0 +1,161 @@
+//! Keeping the sums of a [`Book`] in step with its orders.
+
+use super::book::{Book, ENTRY};
+use super::buyers::Account;
+use super::orders::{ByBuyer, ByDeadline};
+use super::packed::Packed;
+use super::record::{BuyerRef, Record, State};
+use super::roll::{Source, Sum};
+use crate::core::time::UnixMs;
+
+const FOREVER: UnixMs = UnixMs(i64::MAX);
+
+impl Book {
+    /// Counts an order in: its units, its hold, its buyer.
+    pub(super) fn attach(&mut self, number: u32) {
+        let Some((state, units, entry)) = self.outline(number) else { return };
+        match state {
+            State::Held => {
+                self.held = self.held.saturating_add(units);
+                self.holds.insert(number, &self.orders);
+            }
+            State::Sold => self.sold = self.sold.saturating_add(units),
+            State::Cancelled | State::Expired => return,
+        }
+        let Some(entry) = entry else {
+            self.active = self.active.saturating_add(1);
+            return;
+        };
+        let closing = self.closing(entry);
+        if state == State::Held {
+            self.by_buyer.insert(number, &self.orders);
+        }
+        self.settle(entry, closing, |account| Account {
+            units: account.units.saturating_add(units),
+            sold: account.sold.saturating_add(if state == State::Sold { units } else { 0 }),
+            ..account
+        });
+    }
+
+    /// Counts an order out again.
+    pub(super) fn detach(&mut self, number: u32) {
+        let Some((state, units, entry)) = self.outline(number) else { return };
+        let closing = entry.and_then(|entry| self.closing(entry));
+        match state {
+            State::Held => {
+                self.held = self.held.saturating_sub(units);
+                self.holds.remove(number, &self.orders);
+            }
+            State::Sold => self.sold = self.sold.saturating_sub(units),
+            State::Cancelled | State::Expired => return,
+        }
+        let Some(entry) = entry else {
+            self.active = self.active.saturating_sub(1);
+            return;
+        };
+        if state == State::Held {
+            self.by_buyer.remove(number, &self.orders);
+        }
+        // An order that is counted out closes nothing.
+        self.orders.set_closing(number, false);
+        self.settle(entry, closing.filter(|closing| *closing != number), |account| Account {
+            units: account.units.saturating_sub(units),
+            sold: account.sold.saturating_sub(if state == State::Sold { units } else { 0 }),
+            ..account
+        });
+    }
+
+    /// Gives a buyer that had one order an entry, for that one and those to come.
+    pub(super) fn share(&mut self, number: u32, name: &Packed<'_>) -> Option<u32> {
+        let entry = self.buyers.open(name)?;
+        self.detach(number);
+        let hash = name.hash(&self.keys);
+        if self.orders.get(number)?.buyer != BuyerRef::Own {
+            self.by_name.remove(hash, number);
+        }
+        self.orders.edit(number, |order| Record { buyer: BuyerRef::Shared { entry, closing: false }, ..order });
+        self.buyers.set(entry, Account { orders: 1, ..Account::default() });
+        self.name(name, entry | ENTRY);
+        self.attach(number);
+        Some(entry)
+    }
+
+    /// Takes an order that has nothing any more away from its buyer.
+    pub(super) fn leave_buyer(&mut self, number: u32) {
+        let Some(order) = self.orders.get(number) else { return };
+        match order.buyer {
+            BuyerRef::Own => {}
+            BuyerRef::Named(name) => {
+                let hash = name.hash(&self.keys);
+                self.by_name.remove(hash, number);
+            }
+            BuyerRef::Shared { entry, .. } => {
+                let account = self.buyers.account(entry).unwrap_or_default();
+                let orders = account.orders.saturating_sub(1);
+                if orders > 0 {
+                    self.buyers.set(entry, Account { orders, ..account });
+                } else if let Some(hash) = self.buyers.hash(entry, &self.keys) {
+                    self.by_name.remove(hash, entry | ENTRY);
+                    self.buyers.close(entry);
+                }
+            }
+        }
+    }
+
+    /// Puts a buyer's name in the index.
+    pub(super) fn name(&mut self, name: &Packed<'_>, found: u32) {
+        let Self { by_name, buyers, orders, keys, .. } = self;
+        by_name.insert(name.hash(keys), found, |found| match found & ENTRY {
+            0 => match orders.get(found)?.buyer {
+                BuyerRef::Named(name) => Some(name.hash(keys)),
+                BuyerRef::Own | BuyerRef::Shared { .. } => None,
+            },
+            _ => buyers.hash(found & !ENTRY, keys),
+        });
+    }
+
+    /// State, units and buyer's entry of an order.
+    fn outline(&self, number: u32) -> Option<(State, u64, Option<u32>)> {
+        let order = self.orders.get(number)?;
+        let entry = match order.buyer {
+            BuyerRef::Shared { entry, .. } => Some(entry),
+            BuyerRef::Own | BuyerRef::Named(_) => None,
+        };
+        Some((order.state, order.units, entry))
+    }
+
+    /// The last hold to end of a buyer that has bought nothing.
+    fn closing(&self, entry: u32) -> Option<u32> {
+        if self.buyers.account(entry)?.sold > 0 {
+            return None;
+        }
+        let last = self.by_buyer.last((entry, FOREVER, u32::MAX), &self.orders)?;
+        (Source::<ByBuyer>::key(&self.orders, last)?.0 == entry).then_some(last)
+    }
+
+    /// Changes a buyer's account, after its holds have changed, and lets the mark of its last hold follow. `before`
+    /// has the mark now.
+    fn settle(&mut self, entry: u32, before: Option<u32>, change: impl FnOnce(Account) -> Account) {
+        let old = self.buyers.account(entry).unwrap_or_default();
+        let new = change(old);
+        self.buyers.set(entry, new);
+        match (old.units, new.units) {
+            (0, 1..) => self.active = self.active.saturating_add(1),
+            (1.., 0) => self.active = self.active.saturating_sub(1),
+            _ => {}
+        }
+        let after = self.closing(entry);
+        if before != after {
+            before.into_iter().for_each(|number| self.mark(number, false));
+            after.into_iter().for_each(|number| self.mark(number, true));
+        }
+    }
+
+    fn mark(&mut self, number: u32, closing: bool) {
+        let before: Sum = Source::<ByDeadline>::sum(&self.orders, number);
+        self.orders.set_closing(number, closing);
+        let after = Source::<ByDeadline>::sum(&self.orders, number);
+        self.holds.reweigh(number, before, after, &self.orders);
+        self.by_buyer.reweigh(number, before, after, &self.orders);
+    }
+}

@@ -1,0 +1,100 @@
+//! Names as bytes: what came from the caller, or was spelled out again from a packed record.
+
+use std::fmt;
+use std::ops::Deref;
+
+/// Bytes that fit without an allocation: a UUID in its usual spelling, or any 64-bit integer.
+pub const INLINE: usize = 36;
+
+/// An id, buyer or ref: borrowed where it lies, or small and detached from the sale.
+#[derive(Clone)]
+pub struct Name<'a>(Kind<'a>);
+
+#[derive(Clone)]
+enum Kind<'a> {
+    Borrowed(&'a [u8]),
+    Inline { len: u8, bytes: [u8; INLINE] },
+    Heap(Box<[u8]>),
+}
+
+impl<'a> Name<'a> {
+    /// The empty name: "none".
+    pub const NONE: Name<'static> = Name(Kind::Borrowed(&[]));
+
+    /// The first `len` of `bytes`; all of them when there are no more.
+    pub(super) fn inline(bytes: [u8; INLINE], len: usize) -> Self {
+        Self(Kind::Inline { len: u8::try_from(len.min(INLINE)).unwrap_or_default(), bytes })
+    }
+
+    /// A copy that outlives the sale it was read from. Names of up to 36 bytes take no allocation.
+    #[must_use]
+    pub fn detach(&self) -> Name<'static> {
+        Name(match &self.0 {
+            Kind::Inline { len, bytes } => Kind::Inline { len: *len, bytes: *bytes },
+            Kind::Heap(bytes) => Kind::Heap(bytes.clone()),
+            Kind::Borrowed([]) => Kind::Borrowed(&[]),
+            Kind::Borrowed(bytes) => {
+                let mut copy = [0; INLINE];
+                match (copy.get_mut(..bytes.len()), u8::try_from(bytes.len())) {
+                    (Some(room), Ok(len)) => {
+                        room.copy_from_slice(bytes);
+                        Kind::Inline { len, bytes: copy }
+                    }
+                    _ => Kind::Heap((*bytes).into()),
+                }
+            }
+        })
+    }
+}
+
+impl Deref for Name<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Kind::Borrowed(bytes) => bytes,
+            Kind::Inline { len, bytes } => bytes.get(..usize::from(*len)).unwrap_or_default(),
+            Kind::Heap(bytes) => bytes,
+        }
+    }
+}
+
+impl<'a> From<&'a [u8]> for Name<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Self(Kind::Borrowed(bytes))
+    }
+}
+
+impl PartialEq for Name<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Name<'_> {}
+
+impl PartialEq<[u8]> for Name<'_> {
+    fn eq(&self, other: &[u8]) -> bool {
+        **self == *other
+    }
+}
+
+impl fmt::Debug for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.escape_ascii())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_detached_name_reads_the_same() {
+        for len in [0, 1, INLINE, INLINE + 1, 512] {
+            let bytes = vec![7; len];
+            assert_eq!(*Name::from(&bytes[..]).detach(), bytes[..]);
+            assert_eq!(*Name::from(&bytes[..]).detach().detach(), bytes[..]);
+        }
+    }
+}

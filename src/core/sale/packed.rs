@@ -1,0 +1,295 @@
+//! Names as they lie in memory: the short form of what callers write.
+//!
+//! Almost every id, buyer and ref is a number or a UUID. A canonical decimal integer takes 1 to 9 bytes, a UUID in
+//! either lower-case spelling 17, anything else its length and one byte more. The form is a function of the text, so
+//! two names are equal exactly when their packed bytes are.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use uuid::Uuid;
+use uuid::fmt::{Hyphenated, Simple};
+
+use super::codec::Reader;
+use super::name::{INLINE, Name};
+use crate::core::ident::MAX_IDENT;
+
+/// Head bytes 0 to 8 are integers of that many bytes; the others say what follows.
+const INTEGER: u8 = 8;
+const HYPHENATED: u8 = 9;
+const SIMPLE: u8 = 10;
+/// Text longer than a head byte can say; its length follows in two bytes.
+const LONG: u8 = 11;
+/// From here on the head byte is the length of a text plus this.
+const TEXT: u8 = 12;
+/// The longest text whose length fits the head byte.
+const SHORT: usize = (u8::MAX - TEXT) as usize;
+
+/// Head byte and the 16 bytes of a UUID.
+const HEAD: usize = 17;
+
+/// A name in its short form: `head` and then `rest`. The split, too, is a function of the text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Packed<'a> {
+    head: [u8; HEAD],
+    len: u8,
+    rest: &'a [u8],
+}
+
+impl<'a> Packed<'a> {
+    /// The short form of `text`, or `None` unless it has 1 to [`MAX_IDENT`] bytes.
+    pub fn new(text: &'a [u8]) -> Option<Self> {
+        if text.is_empty() || text.len() > MAX_IDENT {
+            return None;
+        }
+        Some(Self::integer(text).or_else(|| Self::uuid(text)).unwrap_or_else(|| Self::text(text)))
+    }
+
+    /// Reads a name where a record or a snapshot has one. The bytes must be the short form that [`Packed::new`] makes:
+    /// a second spelling of the same name would be a second buyer.
+    pub fn read(reader: &mut Reader<'a>) -> Option<Self> {
+        let packed = Self::read_trusted(reader)?;
+        let text = packed.unpack();
+        let again = Packed::new(&text)?;
+        (again.head == packed.head && again.len == packed.len && again.rest == packed.rest).then_some(packed)
+    }
+
+    /// Reads a name that this module wrote, without asking whether the form is the right one.
+    #[inline]
+    pub fn read_trusted(reader: &mut Reader<'a>) -> Option<Self> {
+        let (front, rest) = sizes(reader.rest())?;
+        let mut head = [0; HEAD];
+        head.get_mut(..front)?.copy_from_slice(reader.take(front)?);
+        Some(Self { head, len: u8::try_from(front).ok()?, rest: reader.take(rest)? })
+    }
+
+    /// Passes over a name that this module wrote.
+    #[inline]
+    pub fn skip(reader: &mut Reader<'a>) -> Option<()> {
+        let (front, rest) = sizes(reader.rest())?;
+        reader.take(front.checked_add(rest)?).map(|_| ())
+    }
+
+    /// Appends the short form.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.front());
+        out.extend_from_slice(self.rest);
+    }
+
+    /// A hash that no caller can foresee, so that ids cannot be chosen to collide.
+    pub fn hash(&self, keys: &RandomState) -> u64 {
+        let mut hasher = keys.build_hasher();
+        hasher.write(self.front());
+        hasher.write(self.rest);
+        hasher.finish()
+    }
+
+    /// The text, as the caller wrote it.
+    pub fn unpack(&self) -> Name<'a> {
+        let tag = self.head.first().copied().unwrap_or_default();
+        match tag {
+            0..=INTEGER => {
+                let mut bytes = [0; 8];
+                for (to, from) in bytes.iter_mut().zip(self.front().iter().skip(1)) {
+                    *to = *from;
+                }
+                decimal(u64::from_le_bytes(bytes))
+            }
+            HYPHENATED | SIMPLE => {
+                let mut bytes = [0; 16];
+                for (to, from) in bytes.iter_mut().zip(self.front().iter().skip(1)) {
+                    *to = *from;
+                }
+                let mut text = [0; INLINE];
+                let uuid = Uuid::from_bytes(bytes);
+                let len = if tag == HYPHENATED {
+                    uuid.hyphenated().encode_lower(&mut text).len()
+                } else {
+                    uuid.simple().encode_lower(&mut text).len()
+                };
+                Name::inline(text, len)
+            }
+            _ => Name::from(self.rest),
+        }
+    }
+
+    fn front(&self) -> &[u8] {
+        self.head.get(..usize::from(self.len)).unwrap_or_default()
+    }
+
+    fn integer(text: &[u8]) -> Option<Self> {
+        if text.len() > 20 || (text.len() > 1 && text.first() == Some(&b'0')) {
+            return None;
+        }
+        let mut value = 0_u64;
+        for digit in text {
+            if !digit.is_ascii_digit() {
+                return None;
+            }
+            value = value.checked_mul(10)?.checked_add(u64::from(digit.wrapping_sub(b'0')))?;
+        }
+        let len = u8::try_from(u64::BITS.saturating_sub(value.leading_zeros()).div_ceil(8)).ok()?;
+        let mut head = [0; HEAD];
+        *head.first_mut()? = len;
+        head.get_mut(1..9)?.copy_from_slice(&value.to_le_bytes());
+        Some(Self { head, len: len.checked_add(1)?, rest: &[] })
+    }
+
+    fn uuid(text: &[u8]) -> Option<Self> {
+        let tag = match text.len() {
+            Hyphenated::LENGTH => HYPHENATED,
+            Simple::LENGTH => SIMPLE,
+            _ => return None,
+        };
+        if text.iter().any(u8::is_ascii_uppercase) {
+            return None;
+        }
+        let uuid = Uuid::try_parse_ascii(text).ok()?;
+        let mut head = [0; HEAD];
+        *head.first_mut()? = tag;
+        head.get_mut(1..)?.copy_from_slice(uuid.as_bytes());
+        Some(Self { head, len: 17, rest: &[] })
+    }
+
+    fn text(text: &'a [u8]) -> Self {
+        let mut head = [0; HEAD];
+        let [low, high, ..] = text.len().to_le_bytes();
+        let spelled: &[u8] = if text.len() <= SHORT { &[TEXT.wrapping_add(low)] } else { &[LONG, low, high] };
+        for (to, from) in head.iter_mut().zip(spelled) {
+            *to = *from;
+        }
+        Self { head, len: if text.len() <= SHORT { 1 } else { 3 }, rest: text }
+    }
+}
+
+/// How many bytes a name at the front of `bytes` takes: its head, and the text after it.
+#[inline]
+fn sizes(bytes: &[u8]) -> Option<(usize, usize)> {
+    let (tag, after) = bytes.split_first()?;
+    Some(match *tag {
+        integer @ 0..=INTEGER => (usize::from(integer).checked_add(1)?, 0),
+        HYPHENATED | SIMPLE => (HEAD, 0),
+        LONG => {
+            let [low, high, ..] = after else { return None };
+            (3, usize::from(u16::from_le_bytes([*low, *high])))
+        }
+        text => (1, usize::from(text.wrapping_sub(TEXT))),
+    })
+}
+
+/// An integer in canonical decimal.
+fn decimal(mut value: u64) -> Name<'static> {
+    let mut digits = [0; INLINE];
+    let mut len = 0_usize;
+    for digit in &mut digits {
+        *digit = b'0'.wrapping_add((value % 10) as u8);
+        len = len.saturating_add(1);
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    if let Some(written) = digits.get_mut(..len) {
+        written.reverse();
+    }
+    Name::inline(digits, len)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn bytes(text: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        Packed::new(text).unwrap().write(&mut out);
+        out
+    }
+
+    #[test]
+    fn sizes_of_usual_ids() {
+        assert_eq!(bytes(b"0").len(), 1);
+        assert_eq!(bytes(b"7").len(), 2);
+        assert_eq!(bytes(b"999999").len(), 4);
+        assert_eq!(bytes(b"13812345678").len(), 6, "a phone number");
+        assert_eq!(bytes(b"18446744073709551615").len(), 9);
+        assert_eq!(bytes(b"67e55044-10b1-426f-9247-bb680e5fe0c8").len(), 17);
+        assert_eq!(bytes(b"67e5504410b1426f9247bb680e5fe0c8").len(), 17);
+        assert_eq!(bytes(b"order:1").len(), 8);
+    }
+
+    #[test]
+    fn near_misses_stay_text() {
+        for text in [
+            &b"00"[..],
+            b"01",
+            b"-1",
+            b"+1",
+            b"18446744073709551616",
+            b"67E55044-10b1-426f-9247-bb680e5fe0c8",
+            b"{67e5504410b1426f9247bb680e5fe0c8}",
+            b"67e5504410b1426f9247bb680e5fe0cg",
+            &[b'x'; SHORT],
+            &[b'x'; SHORT + 1],
+            &[b'1'; MAX_IDENT],
+        ] {
+            let packed = bytes(text);
+            assert!(packed.len() > text.len());
+            let mut reader = Reader::new(&packed);
+            assert_eq!(*Packed::read(&mut reader).unwrap().unpack(), *text);
+            assert!(reader.rest().is_empty());
+        }
+        assert_eq!(Packed::new(b""), None);
+        assert_eq!(Packed::new(&[b'x'; MAX_IDENT + 1]), None);
+    }
+
+    #[test]
+    fn a_second_spelling_of_a_name_is_refused() {
+        for other in [
+            &[1, 0][..],
+            &[2, 7, 0],
+            &[TEXT + 1, b'7'],
+            &[TEXT],
+            &[LONG, 1, 0, b'x'],
+            &[LONG, 0, 0],
+            &[LONG, 0xff, 0xff],
+            &[3, 1],
+            &[],
+        ] {
+            assert_eq!(Packed::read(&mut Reader::new(other)), None, "{other:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_comes_back(text in prop_oneof![
+            proptest::collection::vec(any::<u8>(), 1..=300),
+            "[0-9]{1,21}".prop_map(String::into_bytes),
+            "[0-9a-f]{32}".prop_map(String::into_bytes),
+            "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}".prop_map(String::into_bytes),
+        ], tail: u8) {
+            let keys = RandomState::new();
+            let packed = Packed::new(&text).unwrap();
+            prop_assert_eq!(&*packed.unpack(), &text[..]);
+            let mut out = Vec::new();
+            packed.write(&mut out);
+            out.push(tail);
+            let (mut first, mut second) = (Reader::new(&out), Reader::new(&out));
+            let read = Packed::read(&mut first).unwrap();
+            prop_assert_eq!(read, packed);
+            prop_assert_eq!(read.hash(&keys), packed.hash(&keys));
+            Packed::skip(&mut second).unwrap();
+            prop_assert_eq!((first.rest(), second.rest()), (&[tail][..], &[tail][..]));
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(junk in proptest::collection::vec(any::<u8>(), 0..=24)) {
+            let mut reader = Reader::new(&junk);
+            if let Some(packed) = Packed::read(&mut reader) {
+                let mut out = Vec::new();
+                packed.write(&mut out);
+                prop_assert_eq!(&out[..], &junk[..junk.len() - reader.rest().len()]);
+            }
+        }
+    }
+}

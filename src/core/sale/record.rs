@@ -1,0 +1,295 @@
+//! An order as it lies in memory: a few bytes more than its id.
+//!
+//! One byte says which of the other fields there are. The plainest order, one unit sold to a numbered buyer, takes two
+//! bytes more than the number.
+
+use super::codec::{Reader, put_signed, put_varint};
+use super::packed::Packed;
+use super::shelf::Layout;
+use super::terms::MAX_UNITS;
+use crate::core::time::UnixMs;
+
+/// What has become of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum State {
+    /// Reserved until its deadline.
+    Held,
+    /// Bought.
+    Sold,
+    /// Given back by the caller.
+    Cancelled,
+    /// Given back by itself, at its deadline.
+    Expired,
+}
+
+impl State {
+    /// Every state.
+    pub const ALL: [Self; 4] = [Self::Held, Self::Sold, Self::Cancelled, Self::Expired];
+
+    /// The word of the reply.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Sold => "sold",
+            Self::Cancelled => "cancelled",
+            Self::Expired => "expired",
+        }
+    }
+
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Held => 0,
+            Self::Sold => 1,
+            Self::Cancelled => 2,
+            Self::Expired => 3,
+        }
+    }
+
+    pub(super) fn of_code(code: u8) -> Self {
+        match code & 3 {
+            0 => Self::Held,
+            1 => Self::Sold,
+            2 => Self::Cancelled,
+            _ => Self::Expired,
+        }
+    }
+}
+
+/// Whose limit an order counts against.
+///
+/// Most buyers have one order, and for them there is nothing beside it. Only a buyer with a second order gets an
+/// entry of its own, with sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BuyerRef<'a> {
+    /// The id itself, and no other order has this buyer.
+    Own,
+    /// This one, and no other order has it.
+    Named(Packed<'a>),
+    /// An entry of the buyers, for this and other orders.
+    Shared {
+        /// The number of the entry.
+        entry: u32,
+        /// Whether this is the last hold to end of a buyer that has bought nothing: with it, the buyer has nothing.
+        closing: bool,
+    },
+}
+
+/// One order.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    pub state: State,
+    pub units: u64,
+    pub id: Packed<'a>,
+    /// When a hold ends. Not kept in the other states.
+    pub deadline: UnixMs,
+    pub buyer: BuyerRef<'a>,
+    pub reference: Option<Packed<'a>>,
+}
+
+/// The fields that rolls ask for, without the others.
+pub struct HoldPart {
+    pub deadline: UnixMs,
+    pub units: u64,
+    pub entry: u32,
+    pub closing: bool,
+}
+
+const STATE: u8 = 0b0000_0011;
+const MANY: u8 = 0b0000_0100;
+const BUYER: u8 = 0b0001_1000;
+const NAMED: u8 = 0b0000_1000;
+const SHARED: u8 = 0b0001_0000;
+const CLOSING: u8 = 0b0001_1000;
+const REFERENCE: u8 = 0b0010_0000;
+
+impl<'a> Record<'a> {
+    /// Reads the order at the front of `bytes`. Deadlines are kept relative to `base`, which makes them short.
+    #[inline]
+    pub fn read(bytes: &'a [u8], base: UnixMs) -> Option<Self> {
+        let mut reader = Reader::new(bytes);
+        let flags = reader.byte()?;
+        let state = State::of_code(flags & STATE);
+        let id = Packed::read_trusted(&mut reader)?;
+        let units = if flags & MANY == 0 { 1 } else { reader.varint()? };
+        let deadline = if state == State::Held { base.0.wrapping_add(reader.signed()?) } else { 0 };
+        let buyer = match flags & BUYER {
+            0 => BuyerRef::Own,
+            NAMED => BuyerRef::Named(Packed::read_trusted(&mut reader)?),
+            kind => BuyerRef::Shared { entry: u32::try_from(reader.varint()?).ok()?, closing: kind == CLOSING },
+        };
+        let reference = if flags & REFERENCE == 0 { None } else { Some(Packed::read_trusted(&mut reader)?) };
+        Some(Self { state, units, id, deadline: UnixMs(deadline), buyer, reference })
+    }
+
+    /// Reads an order of a snapshot, which nobody vouches for: its form must be the one that is written, its buyer must
+    /// be spelled out, its deadline absolute.
+    pub fn read_strict(reader: &mut Reader<'a>) -> Option<Self> {
+        let flags = reader.byte()?;
+        if flags & !(STATE | MANY | NAMED | REFERENCE) != 0 {
+            return None;
+        }
+        let state = State::of_code(flags & STATE);
+        let id = Packed::read(reader)?;
+        let units =
+            if flags & MANY == 0 { 1 } else { reader.varint().filter(|units| (2..=MAX_UNITS).contains(units))? };
+        let deadline = UnixMs(if state == State::Held { reader.signed()? } else { 0 });
+        let buyer = match flags & NAMED {
+            0 => BuyerRef::Own,
+            _ => BuyerRef::Named(Packed::read(reader).filter(|buyer| *buyer != id)?),
+        };
+        let reference = if flags & REFERENCE == 0 { None } else { Some(Packed::read(reader)?) };
+        Some(Self { state, units, id, deadline, buyer, reference })
+    }
+
+    /// Appends the order.
+    pub fn write(&self, base: UnixMs, out: &mut Vec<u8>) {
+        let buyer = match self.buyer {
+            BuyerRef::Own => 0,
+            BuyerRef::Named(_) => NAMED,
+            BuyerRef::Shared { closing: false, .. } => SHARED,
+            BuyerRef::Shared { closing: true, .. } => CLOSING,
+        };
+        let many = if self.units == 1 { 0 } else { MANY };
+        let reference = if self.reference.is_some() { REFERENCE } else { 0 };
+        out.push(self.state.code() | many | buyer | reference);
+        self.id.write(out);
+        if self.units != 1 {
+            put_varint(out, self.units);
+        }
+        if self.state == State::Held {
+            put_signed(out, self.deadline.0.wrapping_sub(base.0));
+        }
+        match self.buyer {
+            BuyerRef::Own => {}
+            BuyerRef::Named(name) => name.write(out),
+            BuyerRef::Shared { entry, .. } => put_varint(out, u64::from(entry)),
+        }
+        if let Some(reference) = self.reference {
+            reference.write(out);
+        }
+    }
+
+    /// Whether the order holds or has bought its units.
+    pub fn active(&self) -> bool {
+        matches!(self.state, State::Held | State::Sold)
+    }
+
+    /// The order's state at `now`: a hold has lapsed from its deadline on, committed or not.
+    pub fn state_at(&self, now: UnixMs) -> State {
+        if self.state == State::Held && self.deadline.reached(now) { State::Expired } else { self.state }
+    }
+
+    /// What the order holds or has bought at `now`.
+    pub fn units_at(&self, now: UnixMs) -> u64 {
+        match self.state_at(now) {
+            State::Held | State::Sold => self.units,
+            State::Cancelled | State::Expired => 0,
+        }
+    }
+}
+
+impl HoldPart {
+    /// Reads what a roll wants to know of the hold at the front of `bytes`. A hold that is its buyer's only order
+    /// always closes it.
+    #[inline]
+    pub fn read(bytes: &[u8], base: UnixMs) -> Option<Self> {
+        let mut reader = Reader::new(bytes);
+        let flags = reader.byte()?;
+        Packed::skip(&mut reader)?;
+        let units = if flags & MANY == 0 { 1 } else { reader.varint()? };
+        let deadline = UnixMs(base.0.wrapping_add(reader.signed()?));
+        let (entry, closing) = match flags & BUYER {
+            0 | NAMED => (u32::MAX, true),
+            kind => (u32::try_from(reader.varint()?).ok()?, kind == CLOSING),
+        };
+        Some(Self { deadline, units, entry, closing })
+    }
+}
+
+/// The shape of orders.
+pub struct OrderLayout;
+
+impl Layout for OrderLayout {
+    #[inline]
+    fn length(bytes: &[u8]) -> Option<usize> {
+        let mut reader = Reader::new(bytes);
+        let flags = reader.byte()?;
+        Packed::skip(&mut reader)?;
+        if flags & MANY != 0 {
+            reader.varint()?;
+        }
+        if flags & STATE == State::Held.code() {
+            reader.varint()?;
+        }
+        match flags & BUYER {
+            0 => {}
+            NAMED => Packed::skip(&mut reader)?,
+            _ => drop(reader.varint()?),
+        }
+        if flags & REFERENCE != 0 {
+            Packed::skip(&mut reader)?;
+        }
+        bytes.len().checked_sub(reader.rest().len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn words_and_codes_of_states() {
+        for state in State::ALL {
+            assert_eq!(State::of_code(state.code()), state);
+        }
+        assert_eq!(State::ALL.map(State::word), ["held", "sold", "cancelled", "expired"]);
+    }
+
+    #[test]
+    fn a_plain_order_is_two_bytes_more_than_its_number() {
+        let mut out = Vec::new();
+        let id = Packed::new(b"1000000").unwrap();
+        let order =
+            Record { state: State::Sold, units: 1, id, deadline: UnixMs(0), buyer: BuyerRef::Own, reference: None };
+        order.write(UnixMs(0), &mut out);
+        assert_eq!(out.len(), 5);
+    }
+
+    proptest! {
+        #[test]
+        fn any_order_comes_back(
+            code in 0..4_u8, units in 1..1_u64 << 53, id in "[a-z0-9]{1,40}", named in proptest::option::of("[a-z]{1,9}"),
+            shared in proptest::option::of((any::<u32>(), any::<bool>())), reference in proptest::option::of("[a-z]{1,9}"),
+            deadline: i64, base: i64,
+        ) {
+            let state = State::of_code(code);
+            let order = Record {
+                state,
+                units,
+                id: Packed::new(id.as_bytes()).unwrap(),
+                deadline: UnixMs(if state == State::Held { deadline } else { 0 }),
+                buyer: match (&named, shared) {
+                    (_, Some((entry, closing))) => BuyerRef::Shared { entry, closing },
+                    (Some(name), None) => BuyerRef::Named(Packed::new(name.as_bytes()).unwrap()),
+                    (None, None) => BuyerRef::Own,
+                },
+                reference: reference.as_ref().map(|text| Packed::new(text.as_bytes()).unwrap()),
+            };
+            let mut out = Vec::new();
+            order.write(UnixMs(base), &mut out);
+            prop_assert_eq!(OrderLayout::length(&out), Some(out.len()));
+            let again = Record::read(&out, UnixMs(base)).unwrap();
+            prop_assert_eq!(format!("{again:?}"), format!("{order:?}"));
+            if state == State::Held {
+                let part = HoldPart::read(&out, UnixMs(base)).unwrap();
+                prop_assert_eq!((part.deadline, part.units), (order.deadline, units));
+                if let BuyerRef::Shared { entry, closing } = order.buyer {
+                    prop_assert_eq!((part.entry, part.closing), (entry, closing));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What becomes of an order: `STOCK.CONFIRM`, `STOCK.CANCEL`, `STOCK.EXTEND`. All three work outside the window too.
+
+use super::answer::{Answer, Changes, Decision, Status};
+use super::change::Change;
+use super::name::Name;
+use super::record::{Record, State};
+use super::take::hold_end;
+use super::{Sale, reference};
+use crate::core::time::UnixMs;
+
+impl Sale {
+    /// Makes a hold a sale.
+    ///
+    /// After the deadline the units are taken again, if they are still there: the payment that came late is honoured
+    /// wherever that harms nobody. It would harm others if their units were gone (`EXPIRED`), and it would harm
+    /// everybody if a buyer who meanwhile bought anew got more than the limit (`LIMIT`); the shop gives the money back.
+    #[must_use]
+    pub fn confirm<'a>(&self, now: UnixMs, id: &'a [u8]) -> Decision<'a> {
+        let (mut answer, Some((number, order))) = self.look(now, id) else { return self.no_order(now) };
+        let own = Some(Change::Confirm { id: Name::from(id) });
+        match order.state_at(now) {
+            State::Sold => answer.alone(),
+            State::Cancelled => answer.with(Status::Cancelled),
+            State::Held => {
+                answer.status = Status::Ok;
+                answer.deadline = None;
+                Decision { answer, changes: Changes { lapses: Vec::new(), own } }
+            }
+            State::Expired => {
+                let buyer = self.book.buyer_of(&order);
+                if !self.within_limit(now, Some(&buyer), order.units) {
+                    return answer.with(Status::Limit);
+                }
+                let Some(remaining) = answer.remaining.checked_sub(order.units) else {
+                    return answer.with(Status::Expired);
+                };
+                answer.status = Status::Ok;
+                answer.units = order.units;
+                answer.remaining = remaining;
+                let lapses = self.needed(now, Some(&(number, order)), Some(&buyer), order.units);
+                Decision { answer, changes: Changes { lapses, own } }
+            }
+        }
+    }
+
+    /// Gives the units of a hold or a sale back, once.
+    #[must_use]
+    pub fn cancel<'a>(&self, now: UnixMs, id: &'a [u8]) -> Decision<'a> {
+        let (mut answer, Some((_, order))) = self.look(now, id) else { return self.no_order(now) };
+        match order.state_at(now) {
+            State::Cancelled => answer.alone(),
+            State::Expired => answer.with(Status::Expired),
+            State::Held | State::Sold => {
+                answer.status = Status::Ok;
+                answer.remaining = answer.remaining.saturating_add(answer.units);
+                answer.units = 0;
+                answer.deadline = None;
+                let own = Some(Change::Cancel { id: Name::from(id) });
+                Decision { answer, changes: Changes { lapses: Vec::new(), own } }
+            }
+        }
+    }
+
+    /// Moves the deadline of a live hold to `deadline`, the caller's `now.plus(span)`. It may come earlier than before.
+    #[must_use]
+    pub fn extend<'a>(&self, now: UnixMs, id: &'a [u8], deadline: UnixMs) -> Decision<'a> {
+        let (mut answer, Some((_, order))) = self.look(now, id) else { return self.no_order(now) };
+        match order.state_at(now) {
+            State::Sold => answer.alone(),
+            State::Cancelled => answer.with(Status::Cancelled),
+            State::Expired => answer.with(Status::Expired),
+            State::Held => {
+                answer.status = Status::Ok;
+                answer.deadline = Some(deadline);
+                let own = Some(Change::Extend { id: Name::from(id), deadline });
+                Decision { answer, changes: Changes { lapses: Vec::new(), own } }
+            }
+        }
+    }
+
+    /// The order of this id, and the answer that it stands as it is.
+    fn look(&self, now: UnixMs, id: &[u8]) -> (Answer<'static>, Option<(u32, Record<'_>)>) {
+        let found = self.order_of(id);
+        let order = found.as_ref().map(|(_, order)| order);
+        let answer = Answer {
+            status: Status::Duplicate,
+            units: order.map_or(0, |order| order.units_at(now)),
+            remaining: self.remaining(now),
+            deadline: order.and_then(|order| hold_end(order, now)),
+            reference: order.map_or(Name::NONE, reference),
+        };
+        (answer, found)
+    }
+
+    fn no_order(&self, now: UnixMs) -> Decision<'static> {
+        let remaining = self.remaining(now);
+        Answer { status: Status::NoOrder, units: 0, remaining, deadline: None, reference: Name::NONE }.alone()
+    }
+}
+
+impl<'a> Answer<'a> {
+    /// This answer with another status, and nothing changed.
+    fn with(self, status: Status) -> Decision<'a> {
+        Self { status, ..self }.alone()
+    }
+}

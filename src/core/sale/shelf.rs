@@ -1,0 +1,211 @@
+//! Records of different sizes, numbered in the order of their creation.
+//!
+//! An order's number never changes, so it can be the cursor of a listing and the value in every index, four bytes
+//! wide. Records lie back to back in chunks of [`ROOM`]; one is found by passing over those before it. No record
+//! moves another one's number, and growing never moves more than one chunk or a page of chunk headers.
+
+use std::marker::PhantomData;
+
+/// Records per chunk: few enough to pass over in tens of nanoseconds, enough that a chunk's own cost hardly counts.
+pub const ROOM: u32 = 32;
+
+/// Chunks per page: the largest piece that growing has to move.
+const PAGE: u32 = 1024;
+
+/// The shape of the records of a shelf.
+pub trait Layout {
+    /// The length of the record that `bytes` start with; `None` if they start with none.
+    fn length(bytes: &[u8]) -> Option<usize>;
+}
+
+/// Where records of one shape are kept.
+pub struct Shelf<L> {
+    pages: Vec<Vec<Vec<u8>>>,
+    len: u32,
+    /// Heap bytes of all chunks.
+    bytes: usize,
+    layout: PhantomData<fn() -> L>,
+}
+
+impl<L: Layout> Shelf<L> {
+    pub const fn new() -> Self {
+        Self { pages: Vec::new(), len: 0, bytes: 0, layout: PhantomData }
+    }
+
+    /// How many records there are; the next one's number.
+    pub fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// The record of this number, and whatever follows it in its chunk.
+    #[inline]
+    pub fn get(&self, number: u32) -> Option<&[u8]> {
+        if number >= self.len {
+            return None;
+        }
+        let chunk = self.pages.get(page(number))?.get(slot(number))?;
+        let mut rest = &chunk[..];
+        for _ in 0..number % ROOM {
+            rest = rest.get(L::length(rest)?..)?;
+        }
+        Some(rest)
+    }
+
+    /// The records from this number on to the end of its chunk, with the number after them. For reading in order.
+    pub fn run(&self, number: u32) -> Option<(&[u8], u32)> {
+        let next = (number / ROOM).saturating_add(1).saturating_mul(ROOM);
+        Some((self.get(number)?, next.min(self.len)))
+    }
+
+    /// Appends a record and returns its number; `None` when there are 2^31 already.
+    pub fn push(&mut self, record: &[u8]) -> Option<u32> {
+        let number = self.len;
+        if number > u32::MAX >> 1 {
+            return None;
+        }
+        if number % ROOM == 0 {
+            if slot(number) == 0 {
+                self.pages.push(Vec::new());
+            }
+            self.pages.last_mut()?.push(Vec::new());
+        }
+        self.len = number.wrapping_add(1);
+        let full = self.len % ROOM == 0;
+        self.edit(number, |chunk| {
+            chunk.extend_from_slice(record);
+            if full {
+                chunk.shrink_to_fit();
+            }
+        });
+        Some(number)
+    }
+
+    /// Puts another record in the place of this one.
+    pub fn replace(&mut self, number: u32, record: &[u8]) {
+        let Some(rest) = self.get(number) else { return };
+        let (Some(old), after) = (L::length(rest), rest.len()) else { return };
+        let full = number / ROOM != self.len / ROOM;
+        self.edit(number, |chunk| {
+            let from = chunk.len().saturating_sub(after);
+            let to = from.saturating_add(old);
+            if record.len() > old {
+                let more = record.len().wrapping_sub(old);
+                // A full chunk grows by what it needs and a little, not by half of itself.
+                if chunk.capacity().saturating_sub(chunk.len()) < more {
+                    chunk.reserve_exact(more.saturating_add(chunk.len() / 16));
+                }
+            }
+            chunk.splice(from..to, record.iter().copied());
+            if full && chunk.capacity().saturating_sub(chunk.len()) > chunk.len() / 4 {
+                chunk.shrink_to_fit();
+            }
+        });
+    }
+
+    /// Heap bytes.
+    pub fn memory(&self) -> usize {
+        let heads = self.pages.iter().map(|page| page.capacity().saturating_mul(size_of::<Vec<u8>>()));
+        let pages = self.pages.capacity().saturating_mul(size_of::<Vec<Vec<u8>>>());
+        heads.fold(pages, usize::saturating_add).saturating_add(self.bytes)
+    }
+
+    /// Allocations to free.
+    pub fn effort(&self) -> usize {
+        (self.len / ROOM) as usize
+    }
+
+    fn edit(&mut self, number: u32, change: impl FnOnce(&mut Vec<u8>)) {
+        let Some(chunk) = self.pages.get_mut(page(number)).and_then(|page| page.get_mut(slot(number))) else { return };
+        let before = chunk.capacity();
+        change(chunk);
+        self.bytes = self.bytes.wrapping_sub(before).wrapping_add(chunk.capacity());
+    }
+}
+
+fn page(number: u32) -> usize {
+    (number / ROOM / PAGE) as usize
+}
+
+fn slot(number: u32) -> usize {
+    (number / ROOM % PAGE) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A byte that says how many bytes follow.
+    struct Counted;
+
+    impl Layout for Counted {
+        fn length(bytes: &[u8]) -> Option<usize> {
+            bytes.first().map(|len| usize::from(*len) + 1)
+        }
+    }
+
+    fn record(len: u8, fill: u8) -> Vec<u8> {
+        let mut record = vec![fill; usize::from(len) + 1];
+        record[0] = len;
+        record
+    }
+
+    fn read(shelf: &Shelf<Counted>, number: u32) -> &[u8] {
+        let rest = shelf.get(number).unwrap();
+        &rest[..Counted::length(rest).unwrap()]
+    }
+
+    #[test]
+    fn numbers_outlive_pages() {
+        let mut shelf = Shelf::<Counted>::new();
+        for n in 0..ROOM * PAGE + 5 {
+            assert_eq!(shelf.push(&record((n % 3) as u8, n as u8)), Some(n));
+        }
+        assert_eq!(shelf.pages.len(), 2);
+        assert_eq!(read(&shelf, ROOM * PAGE + 4), record(((ROOM * PAGE + 4) % 3) as u8, 4));
+        assert_eq!(shelf.get(ROOM * PAGE + 5), None);
+    }
+
+    #[test]
+    fn a_full_chunk_has_little_to_spare() {
+        let mut shelf = Shelf::<Counted>::new();
+        for n in 0..ROOM {
+            shelf.push(&record(4, n as u8));
+        }
+        for n in 0..ROOM {
+            shelf.replace(n, &record(20, n as u8));
+        }
+        let needed = 21 * ROOM as usize;
+        assert!(shelf.bytes <= needed + needed / 4, "{} bytes for {needed}", shelf.bytes);
+        for n in 0..ROOM {
+            shelf.replace(n, &record(0, 0));
+        }
+        assert!(shelf.bytes <= 2 * ROOM as usize, "{} bytes", shelf.bytes);
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_list(steps in proptest::collection::vec((any::<u16>(), 0..40_u8, any::<u8>()), 1..300)) {
+            let (mut shelf, mut list) = (Shelf::<Counted>::new(), Vec::new());
+            for (at, len, fill) in steps {
+                let record = record(len, fill);
+                match usize::from(at) % (list.len() + 4) {
+                    at if at < list.len() => {
+                        shelf.replace(at as u32, &record);
+                        list[at] = record;
+                    }
+                    _ => {
+                        shelf.push(&record);
+                        list.push(record);
+                    }
+                }
+                let held: usize = shelf.pages.iter().flatten().map(Vec::capacity).sum();
+                prop_assert_eq!(shelf.bytes, held);
+            }
+            for (number, record) in list.iter().enumerate() {
+                prop_assert_eq!(read(&shelf, number as u32), &record[..]);
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! A sale as bytes, for RDB, AOF rewrite, DUMP and slot migration.
+//!
+//! A header with the conditions, then any number of blocks with the orders in the order of their creation. What
+//! remains is not written: it follows from the orders, so a file cannot contradict itself, and a sale that has absorbed
+//! only some of its blocks is consistent as well.
+
+use std::fmt;
+
+use super::Sale;
+use super::codec::{Reader, put_signed, put_varint};
+use super::record::{BuyerRef, Record};
+use super::terms::{MAX_UNITS, Terms};
+use crate::core::time::UnixMs;
+
+/// The form written here, and the newest one understood.
+pub const VERSION: u8 = 1;
+
+/// The most bytes of one block.
+pub const BLOCK: usize = 64 * 1024;
+
+const REBUY: u8 = 1;
+const START: u8 = 2;
+const END: u8 = 4;
+const STREAM: u8 = 8;
+
+/// Why bytes are not a sale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Corrupt {
+    /// A later version of lockstock wrote them.
+    Newer {
+        /// The version they say.
+        version: u8,
+    },
+    /// They are cut short, too long, or not of the form that is written here.
+    Malformed,
+    /// An id has two orders.
+    Repeated,
+    /// More units are held and sold than there are.
+    Oversold,
+    /// There are more orders than a sale can remember.
+    Full,
+}
+
+impl fmt::Display for Corrupt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Newer { version } => write!(f, "a sale of version {version}; this lockstock reads up to {VERSION}"),
+            Self::Malformed => f.write_str("a sale whose bytes are malformed"),
+            Self::Repeated => f.write_str("a sale in which an id has two orders"),
+            Self::Oversold => f.write_str("a sale of which more is taken than there is"),
+            Self::Full => f.write_str("a sale with too many orders"),
+        }
+    }
+}
+
+impl Sale {
+    /// The conditions and the sequence number.
+    #[must_use]
+    pub fn header(&self) -> Vec<u8> {
+        let terms = &self.terms;
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        let mut out = vec![VERSION];
+        out.push(
+            flag(terms.rebuy, REBUY)
+                | flag(terms.start.is_some(), START)
+                | flag(terms.end.is_some(), END)
+                | flag(terms.stream.is_some(), STREAM),
+        );
+        put_varint(&mut out, terms.total);
+        put_varint(&mut out, terms.limit);
+        put_varint(&mut out, self.seq);
+        for time in [terms.start, terms.end].into_iter().flatten() {
+            put_signed(&mut out, time.0);
+        }
+        out.extend_from_slice(terms.stream.as_deref().unwrap_or_default());
+        out
+    }
+
+    /// The orders, in blocks of at most [`BLOCK`] bytes, each made when it is asked for.
+    pub fn blocks(&self) -> impl Iterator<Item = Vec<u8>> {
+        Blocks { sale: self, next: 0 }
+    }
+
+    /// The sale of this header, still without orders.
+    ///
+    /// # Errors
+    ///
+    /// When the bytes are not what [`Sale::header`] makes.
+    pub fn from_header(bytes: &[u8]) -> Result<Self, Corrupt> {
+        let mut reader = opened(bytes)?;
+        let (terms, seq) = read_terms(&mut reader).ok_or(Corrupt::Malformed)?;
+        let mut sale = Self::new(terms);
+        sale.seq = seq;
+        Ok(sale)
+    }
+
+    /// Adds the orders of a block.
+    ///
+    /// # Errors
+    ///
+    /// When the bytes are not what [`Sale::blocks`] makes, or do not fit what was absorbed before. The sale is then
+    /// consistent, and lacks the block's orders from the offending one on.
+    pub fn absorb(&mut self, bytes: &[u8]) -> Result<(), Corrupt> {
+        let mut reader = opened(bytes)?;
+        while !reader.rest().is_empty() {
+            let order = Record::read_strict(&mut reader).ok_or(Corrupt::Malformed)?;
+            if order.active() && order.units > self.unsold() {
+                return Err(Corrupt::Oversold);
+            }
+            if self.book.find(&order.id).is_some() {
+                return Err(Corrupt::Repeated);
+            }
+            if self.book.is_full() {
+                return Err(Corrupt::Full);
+            }
+            let buyer = if let BuyerRef::Named(buyer) = order.buyer { buyer } else { order.id };
+            self.book.enter(None, order, &buyer);
+        }
+        Ok(())
+    }
+
+    /// Calls `part` with byte strings whose set is the same for equal sales, wherever they are and however they came
+    /// to be: first the header, then each order.
+    pub fn digest(&self, mut part: impl FnMut(&[u8])) {
+        part(&self.header());
+        let (mut at, mut bytes) = (0, Vec::new());
+        while let Some((run, next)) = self.book.orders.run(at) {
+            for (_, order) in run {
+                bytes.clear();
+                self.spell(&order, &mut bytes);
+                part(&bytes);
+            }
+            at = next;
+        }
+    }
+
+    /// An order without what only this copy of the sale knows.
+    fn spell(&self, order: &Record<'_>, out: &mut Vec<u8>) {
+        let buyer = self.book.buyer_of(order);
+        let buyer = if buyer == order.id { BuyerRef::Own } else { BuyerRef::Named(buyer) };
+        Record { buyer, ..*order }.write(UnixMs(0), out);
+    }
+}
+
+struct Blocks<'a> {
+    sale: &'a Sale,
+    next: u32,
+}
+
+impl Iterator for Blocks<'_> {
+    type Item = Vec<u8>;
+
+    fn next(&mut self) -> Option<Vec<u8>> {
+        let mut block = vec![VERSION];
+        while let Some((run, next)) = self.sale.book.orders.run(self.next) {
+            for (number, order) in run {
+                let before = block.len();
+                self.sale.spell(&order, &mut block);
+                if block.len() > BLOCK {
+                    block.truncate(before);
+                    self.next = number;
+                    return Some(block);
+                }
+            }
+            self.next = next;
+        }
+        (block.len() > 1).then_some(block)
+    }
+}
+
+/// A reader behind the version byte.
+fn opened(bytes: &[u8]) -> Result<Reader<'_>, Corrupt> {
+    let mut reader = Reader::new(bytes);
+    match reader.byte() {
+        Some(VERSION) => Ok(reader),
+        Some(version) if version > VERSION => Err(Corrupt::Newer { version }),
+        _ => Err(Corrupt::Malformed),
+    }
+}
+
+fn read_terms(reader: &mut Reader<'_>) -> Option<(Terms, u64)> {
+    let flags = reader.byte()?;
+    if flags & !(REBUY | START | END | STREAM) != 0 {
+        return None;
+    }
+    let (total, limit, seq) = (reader.varint()?, reader.varint()?, reader.varint()?);
+    if total > MAX_UNITS || limit > MAX_UNITS || i64::try_from(seq).is_err() {
+        return None;
+    }
+    let start = if flags & START == 0 { None } else { Some(UnixMs(reader.signed()?)) };
+    let end = if flags & END == 0 { None } else { Some(UnixMs(reader.signed()?)) };
+    let stream = if flags & STREAM == 0 { None } else { Some(reader.rest().into()) };
+    if stream.is_none() && !reader.rest().is_empty() {
+        return None;
+    }
+    Some((Terms { total, limit, start, end, rebuy: flags & REBUY != 0, stream }, seq))
+}

@@ -1,0 +1,178 @@
+//! Taking units: `STOCK.DECR_ONCE`.
+
+use std::mem;
+
+use super::answer::{Answer, Changes, Decision, Status};
+use super::change::{Change, Taking};
+use super::name::Name;
+use super::packed::Packed;
+use super::record::{Record, State};
+use super::terms::Window;
+use super::{Sale, lapse, reference};
+use crate::core::time::UnixMs;
+
+/// What `STOCK.DECR_ONCE` asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Take<'a> {
+    /// What must happen once: 1 to 512 bytes.
+    pub id: &'a [u8],
+    /// Units: 1 to [`MAX_UNITS`](super::MAX_UNITS).
+    pub units: u64,
+    /// Whose limit they count against, 1 to 512 bytes; `None`: the id is its own buyer.
+    pub buyer: Option<&'a [u8]>,
+    /// With HOLD: `now.plus(hold)`. A time that does not exist is the caller's error, before any decision.
+    pub deadline: Option<UnixMs>,
+    /// At most 512 bytes; empty: none.
+    pub reference: &'a [u8],
+}
+
+/// Due holds that have to lapse before something else can happen.
+#[derive(Default)]
+pub(super) struct Needed {
+    numbers: Vec<u32>,
+    lapses: Vec<Change<'static>>,
+    /// Units that they give back.
+    units: u64,
+}
+
+impl Sale {
+    /// Takes units for an id, once. Checked in this order: this id's order, the buyer's limit, the window, the stock.
+    ///
+    /// Costs the same however many orders there are, but for the lapses that it needs.
+    #[must_use]
+    pub fn take<'a>(&self, now: UnixMs, take: &Take<'a>) -> Decision<'a> {
+        let known = self.order_of(take.id);
+        let remaining = self.remaining(now);
+        let mut answer = Answer { status: Status::Ok, units: 0, remaining, deadline: None, reference: Name::NONE };
+        if let Some((_, order)) = &known {
+            answer.reference = reference(order);
+            let stands = match order.state_at(now) {
+                State::Held | State::Sold => Some(Status::Duplicate),
+                State::Cancelled => Some(Status::Cancelled),
+                State::Expired => Some(Status::Expired),
+            };
+            if let Some(status) = stands.filter(|status| *status == Status::Duplicate || !self.terms.rebuy) {
+                answer.status = status;
+                answer.units = order.units_at(now);
+                answer.deadline = hold_end(order, now);
+                return answer.alone();
+            }
+        }
+        let buyer = Packed::new(take.buyer.unwrap_or(take.id));
+        if !self.within_limit(now, buyer.as_ref(), take.units) {
+            answer.status = Status::Limit;
+            return answer.alone();
+        }
+        match self.terms.window(now) {
+            Window::Open => {}
+            Window::Ahead(start) => {
+                answer.status = Status::NotStarted;
+                answer.deadline = Some(start);
+                return answer.alone();
+            }
+            Window::Over => {
+                answer.status = Status::Ended;
+                return answer.alone();
+            }
+        }
+        if remaining < take.units {
+            answer.status = if remaining == 0 { Status::SoldOut } else { Status::Insufficient };
+            return answer.alone();
+        }
+        let own = Change::Take(Taking {
+            id: Name::from(take.id),
+            units: take.units,
+            buyer: take.buyer.map(Name::from),
+            deadline: take.deadline,
+            reference: Name::from(take.reference),
+        });
+        answer.units = take.units;
+        answer.remaining = remaining.saturating_sub(take.units);
+        answer.deadline = take.deadline;
+        answer.reference = Name::from(take.reference);
+        let lapses = self.needed(now, known.as_ref(), buyer.as_ref(), take.units);
+        Decision { answer, changes: Changes { lapses, own: Some(own) } }
+    }
+
+    /// Whether the buyer may have this many units more.
+    pub(super) fn within_limit(&self, now: UnixMs, buyer: Option<&Packed<'_>>, units: u64) -> bool {
+        let limit = self.terms.limit;
+        if limit == 0 || units > limit {
+            return limit == 0;
+        }
+        let has = buyer.map_or(0, |buyer| self.book.units_of(self.book.party(buyer), now));
+        has.saturating_add(units) <= limit
+    }
+
+    /// The lapses without which an id could not take units: its own earlier hold's, those that keep its buyer under the
+    /// limit, and those whose units it gets, each in the order of their deadlines.
+    pub(super) fn needed(
+        &self,
+        now: UnixMs,
+        known: Option<&(u32, Record<'_>)>,
+        buyer: Option<&Packed<'_>>,
+        units: u64,
+    ) -> Vec<Change<'static>> {
+        if self.next_deadline().is_none_or(|deadline| !deadline.reached(now)) {
+            return Vec::new();
+        }
+        let mut needed = Needed::default();
+        if let Some((number, order)) = known.filter(|(_, order)| order.state == State::Held) {
+            needed.add(*number, order);
+        }
+        if self.terms.limit > 0
+            && let Some(buyer) = buyer
+        {
+            let party = self.book.party(buyer);
+            let mut has = self.book.counted(party).saturating_add(units);
+            for (number, order) in self.book.due_of(party, now) {
+                if has <= self.terms.limit {
+                    break;
+                }
+                if known.is_none_or(|(known, _)| *known != number) {
+                    needed.add(number, &order);
+                }
+                has = has.saturating_sub(order.units);
+            }
+        }
+        needed.fill(self, now, units)
+    }
+}
+
+impl Needed {
+    fn add(&mut self, number: u32, order: &Record<'_>) {
+        self.numbers.push(number);
+        self.lapses.push(lapse(order));
+        self.units = self.units.saturating_add(order.units);
+    }
+
+    /// Adds lapses, the earliest first, until there are `units` to sell.
+    pub(super) fn fill(mut self, sale: &Sale, now: UnixMs, units: u64) -> Vec<Change<'static>> {
+        let unsold = sale.unsold();
+        if unsold.saturating_add(self.units) < units {
+            let mut before = mem::take(&mut self.numbers);
+            before.sort_unstable();
+            for (number, order) in sale.book.due(now) {
+                if unsold.saturating_add(self.units) >= units {
+                    break;
+                }
+                if before.binary_search(&number).is_err() {
+                    self.add(number, &order);
+                }
+            }
+        }
+        self.lapses
+    }
+}
+
+impl<'a> Answer<'a> {
+    /// A decision that changes nothing.
+    pub(super) fn alone(self) -> Decision<'a> {
+        Decision { answer: self, changes: Changes::default() }
+    }
+}
+
+/// When an order's hold ends, if it is held at `now`.
+pub(super) fn hold_end(order: &Record<'_>, now: UnixMs) -> Option<UnixMs> {
+    (order.state_at(now) == State::Held).then_some(order.deadline)
+}

@@ -1,0 +1,74 @@
+//! What a sale sells, to whom and when.
+
+use crate::core::time::UnixMs;
+
+/// The largest total, quantity or limit: the largest integer that Lua and JavaScript hold exactly.
+pub const MAX_UNITS: u64 = (1 << 53) - 1;
+
+/// The conditions of a sale. All but the total can be altered later.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// Units the sale started with, more or less what was adjusted since: 0 to [`MAX_UNITS`].
+    pub total: u64,
+    /// Units that one buyer may hold and have bought together; 0: no limit.
+    pub limit: u64,
+    /// The first millisecond in which it sells; `None`: since ever.
+    pub start: Option<UnixMs>,
+    /// The first millisecond in which it no longer sells; `None`: without end.
+    pub end: Option<UnixMs>,
+    /// Whether an id whose hold lapsed or was cancelled may buy again.
+    pub rebuy: bool,
+    /// The stream that every change of an order is appended to; `None`: none.
+    pub stream: Option<Box<[u8]>>,
+}
+
+/// What `STOCK.ALTER` asks for: `None` leaves a condition as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Alteration {
+    /// The new limit; `Some(0)`: no limit any more.
+    pub limit: Option<u64>,
+    /// The new start; `Some(None)`: since ever.
+    pub start: Option<Option<UnixMs>>,
+    /// The new end; `Some(None)`: without end.
+    pub end: Option<Option<UnixMs>>,
+    /// Whether to sell again to ids whose hold lapsed or was cancelled.
+    pub rebuy: Option<bool>,
+}
+
+/// Where an instant lies relative to a sale's window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// It starts at this instant.
+    Ahead(UnixMs),
+    /// It sells.
+    Open,
+    /// It has ended.
+    Over,
+}
+
+impl Terms {
+    /// Whether the sale sells at `now`: from `start` on, and no longer at `end`.
+    #[must_use]
+    pub fn window(&self, now: UnixMs) -> Window {
+        match (self.start, self.end) {
+            (Some(start), _) if !start.reached(now) => Window::Ahead(start),
+            (_, Some(end)) if end.reached(now) => Window::Over,
+            _ => Window::Open,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_includes_its_start_and_not_its_end() {
+        let terms = Terms { start: Some(UnixMs(10)), end: Some(UnixMs(20)), ..Terms::default() };
+        assert_eq!(terms.window(UnixMs(9)), Window::Ahead(UnixMs(10)));
+        assert_eq!(terms.window(UnixMs(10)), Window::Open);
+        assert_eq!(terms.window(UnixMs(19)), Window::Open);
+        assert_eq!(terms.window(UnixMs(20)), Window::Over);
+        assert_eq!(Terms::default().window(UnixMs(i64::MIN)), Window::Open);
+    }
+}

@@ -1,0 +1,128 @@
+//! Reading a sale: `STOCK.ORDER`, `STOCK.BUYER`, `STOCK.INFO`, `STOCK.ORDERS`.
+
+use super::name::Name;
+use super::packed::Packed;
+use super::record::{Record, State};
+use super::take::hold_end;
+use super::{Counters, Sale};
+use crate::core::time::UnixMs;
+
+/// The most rows of one page.
+pub const PAGE_ROWS: usize = 1_000;
+
+/// The most orders that one page looks at to find its rows: what a call may cost.
+pub const PAGE_EFFORT: usize = 4_096;
+
+/// An order as it stands at an instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order<'a> {
+    /// The id.
+    pub id: Name<'a>,
+    /// What has become of it.
+    pub state: State,
+    /// What it holds or has bought; 0 once given back.
+    pub units: u64,
+    /// Whose limit it counts against; without a BUYER this is the id.
+    pub buyer: Name<'a>,
+    /// The caller's reference; empty: none.
+    pub reference: Name<'a>,
+    /// When the hold ends; `None` unless it is held.
+    pub deadline: Option<UnixMs>,
+}
+
+/// What a sale amounts to at an instant. `total = remaining + held + sold`, always.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// Units the sale is about.
+    pub total: u64,
+    /// Units that can be sold.
+    pub remaining: u64,
+    /// Units held.
+    pub held: u64,
+    /// Units bought.
+    pub sold: u64,
+    /// Orders remembered, whatever has become of them.
+    pub orders: u64,
+    /// Buyers that hold or have bought units.
+    pub buyers: u64,
+    /// Changes so far.
+    pub seq: u64,
+    /// What has happened on this server.
+    pub counters: Counters,
+}
+
+/// Some orders, and where to go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page<'a> {
+    /// The cursor of the next page; 0: there is none.
+    pub next: u64,
+    /// The orders, in the order of their creation.
+    pub rows: Vec<Order<'a>>,
+}
+
+impl Sale {
+    /// The order of this id; `None` when there is none.
+    #[must_use]
+    pub fn order(&self, now: UnixMs, id: &[u8]) -> Option<Order<'_>> {
+        self.order_of(id).map(|(_, order)| self.show(now, &order))
+    }
+
+    /// Units that this buyer holds or has bought.
+    #[must_use]
+    pub fn buyer(&self, now: UnixMs, buyer: &[u8]) -> u64 {
+        Packed::new(buyer).map_or(0, |buyer| self.book.units_of(self.book.party(&buyer), now))
+    }
+
+    /// What the sale amounts to. The conditions are in [`Sale::terms`].
+    #[must_use]
+    pub fn info(&self, now: UnixMs) -> Info {
+        let due = self.book.due_sum(now);
+        Info {
+            total: self.terms.total,
+            remaining: self.left(&due),
+            held: self.book.held.saturating_sub(due.units),
+            sold: self.book.sold,
+            orders: u64::from(self.book.orders.len()),
+            buyers: self.book.active.saturating_sub(due.buyers),
+            seq: self.seq,
+            counters: self.counters,
+        }
+    }
+
+    /// Up to `count` orders from `cursor` on, 0 for the first page; with `state` only those in it at `now`.
+    ///
+    /// Pages are complete and repeat nothing: the cursor is the number of the next order, and orders keep theirs. One
+    /// call returns at most [`PAGE_ROWS`] and looks at no more than [`PAGE_EFFORT`] orders, so a page can be short or
+    /// empty before the end, as those of SCAN can.
+    #[must_use]
+    pub fn page(&self, now: UnixMs, cursor: u64, count: usize, state: Option<State>) -> Page<'_> {
+        let count = count.clamp(1, PAGE_ROWS);
+        let mut page = Page { next: 0, rows: Vec::with_capacity(count.min(64)) };
+        let Ok(mut at) = u32::try_from(cursor) else { return page };
+        let last = at.saturating_add(u32::try_from(PAGE_EFFORT).unwrap_or(u32::MAX));
+        while let Some((run, next)) = self.book.orders.run(at) {
+            for (number, order) in run {
+                if page.rows.len() == count || number >= last {
+                    page.next = u64::from(number);
+                    return page;
+                }
+                if state.is_none_or(|state| state == order.state_at(now)) {
+                    page.rows.push(self.show(now, &order));
+                }
+            }
+            at = next;
+        }
+        page
+    }
+
+    fn show<'a>(&'a self, now: UnixMs, order: &Record<'a>) -> Order<'a> {
+        Order {
+            id: order.id.unpack(),
+            state: order.state_at(now),
+            units: order.units_at(now),
+            buyer: self.book.buyer_of(order).unpack(),
+            reference: order.reference.map_or(Name::NONE, |reference| reference.unpack()),
+            deadline: hold_end(order, now),
+        }
+    }
+}

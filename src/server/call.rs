@@ -1,0 +1,102 @@
+//! Commands of the server that the module runs itself.
+
+use std::slice;
+
+use redis_module::raw;
+
+use super::api;
+use super::ctx::Ctx;
+
+/// On whose behalf a command runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Behalf {
+    /// The client's, whose ACL rules apply.
+    Client,
+    /// The module's own.
+    Module,
+}
+
+/// Appends an entry to the stream `key`, creating it if need be, and replicates that. The error is the server's own line.
+///
+/// `fields` are six names with their values, in turn.
+pub fn append(ctx: Ctx<'_>, behalf: Behalf, key: &[u8], fields: &[&[u8]; 12]) -> Result<(), String> {
+    // SAFETY: plain reads of pointers that only module initialisation writes; the server has these functions since 4.0.
+    let call = unsafe { (&raw const raw::RedisModule_Call).read() };
+    let Some(call) = call else { return Err("ERR this server cannot append to streams".into()) };
+    // '!' replicates, 'E' gives refusals as replies, 'C' asks the client's ACL; then the key, the id, and the fields.
+    let format = match behalf {
+        Behalf::Client => c"!ECbcbbbbbbbbbbbb",
+        Behalf::Module => c"!Ebcbbbbbbbbbbbb",
+    };
+    let [n1, v1, n2, v2, n3, v3, n4, v4, n5, v5, n6, v6] = fields;
+    // SAFETY: the context is valid. The format announces a buffer with its length, a C string, and twelve buffers with their
+    // lengths: just what follows it. The server copies all of them.
+    let reply = unsafe {
+        call(
+            ctx.raw(),
+            c"XADD".as_ptr(),
+            format.as_ptr(),
+            key.as_ptr(),
+            key.len(),
+            c"*".as_ptr(),
+            n1.as_ptr(),
+            n1.len(),
+            v1.as_ptr(),
+            v1.len(),
+            n2.as_ptr(),
+            n2.len(),
+            v2.as_ptr(),
+            v2.len(),
+            n3.as_ptr(),
+            n3.len(),
+            v3.as_ptr(),
+            v3.len(),
+            n4.as_ptr(),
+            n4.len(),
+            v4.as_ptr(),
+            v4.len(),
+            n5.as_ptr(),
+            n5.len(),
+            v5.as_ptr(),
+            v5.len(),
+            n6.as_ptr(),
+            n6.len(),
+            v6.as_ptr(),
+            v6.len(),
+        )
+    };
+    done(reply)
+}
+
+/// Whether this node may work on all of these keys together at this moment: in a cluster, that it serves their slot and that none of
+/// them is on its way to another node. The error is the server's own line.
+pub fn serves(ctx: Ctx<'_>, one: &[u8], other: &[u8]) -> Result<(), String> {
+    // SAFETY: as in `append`.
+    let call = unsafe { (&raw const raw::RedisModule_Call).read() };
+    let Some(call) = call else { return Err("ERR this server cannot look for keys".into()) };
+    // SAFETY: as in `append`: two buffers with their lengths.
+    let reply = unsafe {
+        call(ctx.raw(), c"EXISTS".as_ptr(), c"Ebb".as_ptr(), one.as_ptr(), one.len(), other.as_ptr(), other.len())
+    };
+    done(reply)
+}
+
+/// What came of a call; frees the reply.
+fn done(reply: *mut raw::RedisModuleCallReply) -> Result<(), String> {
+    if reply.is_null() {
+        return Err("ERR this node does not serve the key".into());
+    }
+    // SAFETY: the reply is ours until it is freed at the end; the text belongs to it and is copied before that.
+    unsafe {
+        let failed = api::call_reply_type(reply) == api::int(raw::REDISMODULE_REPLY_ERROR);
+        let mut len = 0;
+        let text = api::call_reply_string_ptr(reply, &raw mut len);
+        let line = if failed && !text.is_null() {
+            String::from_utf8_lossy(slice::from_raw_parts(text.cast(), len)).into_owned()
+        } else {
+            String::new()
+        };
+        api::free_call_reply(reply);
+        if failed { Err(line) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,127 @@
+//! What replicas and the AOF hear of a sale: `STOCK.APPLY key EFFECT …`.
+
+use std::ffi::CStr;
+
+use crate::core::sale::{Change, MAX_UNITS, Name as Text, Taking};
+use crate::core::time::UnixMs;
+use crate::error::{Error, Range};
+use crate::server::args::Args;
+use crate::server::ctx::Ctx;
+use crate::server::key::Name;
+use crate::server::replicate;
+
+/// The command that carries them.
+const APPLY: &CStr = c"STOCK.APPLY";
+
+/// An effect, as it was read.
+pub enum Effect<'a> {
+    /// A change of a sale that is there.
+    Change(Change<'a>),
+    /// A part of a whole sale.
+    Part(Part<'a>),
+}
+
+/// A part of a whole sale, as an AOF rewrite writes it.
+pub enum Part<'a> {
+    /// Its conditions and sums; the orders follow.
+    Head(&'a [u8]),
+    /// Some of its orders.
+    Orders(&'a [u8]),
+}
+
+/// The module's event for a change, in the keyspace notifications.
+pub fn event_name(change: &Change<'_>) -> &'static CStr {
+    match change {
+        Change::Take(_) => c"stock.ok",
+        Change::Confirm { .. } => c"stock.confirm",
+        Change::Cancel { .. } => c"stock.cancel",
+        Change::Extend { .. } => c"stock.extend",
+        Change::Lapse { .. } => c"stock.expire",
+        Change::Adjust { .. } => c"stock.adjust",
+        Change::Alter { .. } => c"stock.alter",
+    }
+}
+
+/// Sends a change.
+pub fn send(ctx: Ctx<'_>, name: &Name<'_>, change: &Change<'_>) {
+    match change {
+        Change::Take(taking) => send_taking(ctx, name, taking),
+        Change::Confirm { id } => replicate::effect(ctx, APPLY, name, &[b"CONFIRMED", id]),
+        Change::Cancel { id } => replicate::effect(ctx, APPLY, name, &[b"CANCELLED", id]),
+        Change::Lapse { id } => replicate::effect(ctx, APPLY, name, &[b"LAPSED", id]),
+        Change::Extend { id, deadline } => {
+            let mut text = itoa::Buffer::new();
+            let deadline = text.format(deadline.0).as_bytes();
+            replicate::effect(ctx, APPLY, name, &[b"EXTENDED", id, deadline]);
+        }
+        Change::Adjust { delta } => {
+            let mut text = itoa::Buffer::new();
+            replicate::effect(ctx, APPLY, name, &[b"ADJUSTED", text.format(*delta).as_bytes()]);
+        }
+        Change::Alter { limit, start, end, rebuy } => {
+            let mut texts = (itoa::Buffer::new(), itoa::Buffer::new(), itoa::Buffer::new());
+            let limit = texts.0.format(*limit).as_bytes();
+            let start = texts.1.format(start.map_or(0, |time| time.0)).as_bytes();
+            let end = texts.2.format(end.map_or(0, |time| time.0)).as_bytes();
+            let rebuy: &[u8] = if *rebuy { b"yes" } else { b"no" };
+            replicate::effect(ctx, APPLY, name, &[b"ALTERED", limit, start, end, rebuy]);
+        }
+    }
+}
+
+/// `TAKEN id units [deadline [buyer [ref]]]`: what is not there is 0 or empty, and left out at the end.
+fn send_taking(ctx: Ctx<'_>, name: &Name<'_>, taking: &Taking<'_>) {
+    let (mut units, mut deadline) = (itoa::Buffer::new(), itoa::Buffer::new());
+    let units = units.format(taking.units).as_bytes();
+    let deadline = deadline.format(taking.deadline.map_or(0, |time| time.0)).as_bytes();
+    let buyer = taking.buyer.as_deref().unwrap_or_default();
+    let words: [&[u8]; 6] = [b"TAKEN", &taking.id, units, deadline, buyer, &taking.reference];
+    let len = match (&*taking.reference, buyer, taking.deadline) {
+        ([], [], None) => 3,
+        ([], [], Some(_)) => 4,
+        ([], _, _) => 5,
+        _ => 6,
+    };
+    replicate::effect(ctx, APPLY, name, words.get(..len).unwrap_or(&words));
+}
+
+/// Reads an effect off the arguments behind the key.
+pub fn parse<'a>(args: &mut Args<'a>) -> Result<Effect<'a>, Error> {
+    let what = args.keyword().ok_or(Error::Syntax)?;
+    Ok(Effect::Change(match what.word() {
+        b"TAKEN" => Change::Take(parse_taking(args)?),
+        b"CONFIRMED" => Change::Confirm { id: args.ident_bytes("id")?.into() },
+        b"CANCELLED" => Change::Cancel { id: args.ident_bytes("id")?.into() },
+        b"LAPSED" => Change::Lapse { id: args.ident_bytes("id")?.into() },
+        b"EXTENDED" => {
+            let id = args.ident_bytes("id")?.into();
+            Change::Extend { id, deadline: time(args, "deadline")?.ok_or(Error::Payload)? }
+        }
+        b"ADJUSTED" => Change::Adjust { delta: args.integer("delta", Range::either_way(MAX_UNITS))? },
+        b"ALTERED" => Change::Alter {
+            limit: args.unsigned("limit", Range::below(MAX_UNITS))?,
+            start: time(args, "start")?,
+            end: time(args, "end")?,
+            rebuy: args.yes_or_no("rebuy")?,
+        },
+        b"LOAD" => return Ok(Effect::Part(Part::Head(args.next()?.bytes()))),
+        b"MORE" => return Ok(Effect::Part(Part::Orders(args.next()?.bytes()))),
+        _ => return Err(Error::Syntax),
+    }))
+}
+
+fn parse_taking<'a>(args: &mut Args<'a>) -> Result<Taking<'a>, Error> {
+    let id: Text<'a> = args.ident_bytes("id")?.into();
+    let units = args.unsigned("units", Range::up_to(MAX_UNITS))?;
+    let deadline = if args.len() > 0 { time(args, "deadline")? } else { None };
+    let mut text = || if args.len() > 0 { args.next().map(|word| word.bytes()) } else { Ok(&[][..]) };
+    let (buyer, reference) = (text()?, text()?);
+    let buyer = (!buyer.is_empty()).then(|| buyer.into());
+    Ok(Taking { id, units, buyer, deadline, reference: reference.into() })
+}
+
+/// A time; 0 for none.
+fn time(args: &mut Args<'_>, name: &'static str) -> Result<Option<UnixMs>, Error> {
+    let ms = args.integer(name, Range::new(0..=i64::MAX))?;
+    Ok((ms > 0).then_some(UnixMs(ms)))
+}

@@ -1,0 +1,128 @@
+//! The native type of a sale.
+
+use std::ffi::CStr;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::core::agenda::HomeId;
+use crate::core::place::At;
+use crate::core::sale::Sale;
+use crate::server::datatype::{AofOut, DataType, Handle, RdbIn, RdbOut};
+use crate::service::{self, Note};
+
+/// A sale as a value of the keyspace.
+pub struct SaleValue {
+    sale: Sale,
+    /// Its entry in the agenda of holds that end; `None` when it has no holds, or nobody has met it yet.
+    pub home: Option<HomeId>,
+    /// How many of its orders are counted in [`orders`].
+    counted: u64,
+}
+
+/// What `INFO` shows of all sales together. Atomic, because a large sale is freed on another thread.
+static SALES: AtomicU64 = AtomicU64::new(0);
+static ORDERS: AtomicU64 = AtomicU64::new(0);
+
+/// How many sales there are.
+pub fn sales() -> u64 {
+    SALES.load(Ordering::Relaxed)
+}
+
+/// How many orders they have together.
+pub fn orders() -> u64 {
+    ORDERS.load(Ordering::Relaxed)
+}
+
+impl SaleValue {
+    /// A value that nobody has met.
+    pub fn new(sale: Sale) -> Self {
+        SALES.fetch_add(1, Ordering::Relaxed);
+        let mut value = Self { sale, home: None, counted: 0 };
+        value.count_orders();
+        value
+    }
+
+    /// Counts the orders that have come since the last time. Orders are never forgotten.
+    pub fn count_orders(&mut self) {
+        let orders = self.sale.orders();
+        ORDERS.fetch_add(orders.saturating_sub(self.counted), Ordering::Relaxed);
+        self.counted = orders;
+    }
+}
+
+impl Drop for SaleValue {
+    fn drop(&mut self) {
+        SALES.fetch_sub(1, Ordering::Relaxed);
+        ORDERS.fetch_sub(self.counted, Ordering::Relaxed);
+    }
+}
+
+impl Deref for SaleValue {
+    type Target = Sale;
+
+    fn deref(&self) -> &Sale {
+        &self.sale
+    }
+}
+
+impl DerefMut for SaleValue {
+    fn deref_mut(&mut self) -> &mut Sale {
+        &mut self.sale
+    }
+}
+
+static HANDLE: Handle = Handle::new();
+
+impl DataType for SaleValue {
+    const NAME: &'static CStr = c"lockstk-s";
+    const ENCODING: i32 = 1;
+
+    fn handle() -> &'static Handle {
+        &HANDLE
+    }
+
+    /// A head, blocks of orders, and an empty string for the end.
+    fn save(&self, out: &mut RdbOut) {
+        out.bytes(&self.header());
+        self.blocks().for_each(|block| out.bytes(&block));
+        out.bytes(b"");
+    }
+
+    fn load(input: &mut RdbIn) -> Result<Self, String> {
+        let mut sale = Sale::from_header(&input.bytes()?).map_err(|why| why.to_string())?;
+        loop {
+            let block = input.bytes()?;
+            if block.is_empty() {
+                break;
+            }
+            sale.absorb(&block).map_err(|why| why.to_string())?;
+        }
+        if let Some(place) = input.place() {
+            service::loaded(place);
+        }
+        Ok(Self::new(sale))
+    }
+
+    fn rewrite(&self, out: &mut AofOut<'_>) {
+        out.command(c"STOCK.APPLY", c"LOAD", &self.header());
+        self.blocks().for_each(|block| out.command(c"STOCK.APPLY", c"MORE", &block));
+    }
+
+    fn memory(&self) -> usize {
+        self.sale.memory()
+    }
+
+    fn effort(&self) -> usize {
+        self.sale.effort()
+    }
+
+    fn digest(&self, part: &mut dyn FnMut(&[u8])) {
+        self.sale.digest(part);
+    }
+
+    fn unlinked(&mut self, _at: At<'_>) {
+        if let Some(home) = self.home.take() {
+            service::note(Note::SaleVanished(home));
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The commands as the contract writes them down, for tests that go through all of them.
+
+/// One command: its words and options.
+pub struct Form {
+    /// The name that clients send.
+    pub name: &'static str,
+    /// What follows the name, in this order. The first is always the key.
+    pub positional: &'static [Slot],
+    /// What may follow in any order.
+    pub options: &'static [(&'static str, Kind)],
+    /// Options of which a call has at most one.
+    pub exclusive: &'static [[&'static str; 2]],
+    /// Whether it only looks.
+    pub reads: bool,
+    /// The categories of ACL that it is in, besides `all`.
+    pub acl: &'static [&'static str],
+}
+
+/// A positional argument: its name in errors, and what it takes.
+pub type Slot = (&'static str, Kind);
+
+/// What an argument takes.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// The name of a key.
+    Key,
+    /// A token, id, buyer or ref.
+    Ident,
+    /// An integer that is at least this.
+    Number(i64),
+    /// Nothing: the option stands alone.
+    Flag,
+}
+
+/// The largest integer that every client reads exactly: the most that units and permits can be.
+pub const MOST: i64 = (1 << 53) - 1;
+
+use Kind::{Flag, Ident, Key, Number};
+
+const KEY: Slot = ("key", Key);
+const ID: Slot = ("id", Ident);
+const TOKEN: Slot = ("token", Ident);
+
+/// Every command of the module that clients send.
+pub const FORMS: &[Form] = &[
+    Form {
+        name: "LOCK.ACQUIRE",
+        positional: &[KEY],
+        options: &[
+            ("TOKEN", Ident),
+            ("PX", Number(1)),
+            ("EX", Number(1)),
+            ("SHARED", Flag),
+            ("LIMIT", Number(1)),
+            ("WAIT", Number(0)),
+            ("SESSION", Flag),
+        ],
+        exclusive: &[["PX", "EX"], ["SHARED", "LIMIT"]],
+        reads: false,
+        acl: &["write", "slow", "blocking"],
+    },
+    Form {
+        name: "LOCK.RELEASE",
+        positional: &[KEY, TOKEN],
+        options: &[],
+        exclusive: &[],
+        reads: false,
+        acl: &["write", "fast"],
+    },
+    Form {
+        name: "LOCK.EXTEND",
+        positional: &[KEY, TOKEN],
+        options: &[("PX", Number(1)), ("EX", Number(1))],
+        exclusive: &[["PX", "EX"]],
+        reads: false,
+        acl: &["write", "fast"],
+    },
+    Form { name: "LOCK.INFO", positional: &[KEY], options: &[], exclusive: &[], reads: true, acl: &["read", "slow"] },
+    Form {
+        name: "STOCK.CREATE",
+        positional: &[KEY, ("total", Number(0))],
+        options: &[("LIMIT", Number(1)), ("START", Number(0)), ("END", Number(0)), ("REBUY", Flag), ("STREAM", Key)],
+        exclusive: &[],
+        reads: false,
+        acl: &["write"],
+    },
+    Form {
+        name: "STOCK.DECR_ONCE",
+        positional: &[KEY, ID],
+        options: &[("QTY", Number(1)), ("BUYER", Ident), ("HOLD", Number(1)), ("REF", Ident)],
+        exclusive: &[],
+        reads: false,
+        acl: &["write"],
+    },
+    Form {
+        name: "STOCK.ADJUST",
+        positional: &[KEY, ("delta", Number(-MOST))],
+        options: &[],
+        exclusive: &[],
+        reads: false,
+        acl: &["write"],
+    },
+    Form { name: "STOCK.ORDER", positional: &[KEY, ID], options: &[], exclusive: &[], reads: true, acl: &["read"] },
+    Form { name: "STOCK.INFO", positional: &[KEY], options: &[], exclusive: &[], reads: true, acl: &["read"] },
+];
+
+impl Form {
+    /// The command's description; naming one that is not there fails the test.
+    #[track_caller]
+    pub fn of(name: &str) -> &'static Self {
+        FORMS.iter().find(|form| form.name == name).unwrap_or_else(|| panic!("no form of {name}"))
+    }
+
+    /// The command's arity as the server counts it: with the name, negative for "at least".
+    pub fn arity(&self) -> i64 {
+        let words = i64::try_from(self.positional.len() + 1).expect("few words");
+        if self.options.is_empty() { words } else { -words }
+    }
+
+    /// The shortest correct call on `key`.
+    pub fn shortest(&self, key: &str) -> Vec<Vec<u8>> {
+        let mut words = vec![self.name.into()];
+        words.extend(self.positional.iter().map(|(_, kind)| kind.sample(key)));
+        words
+    }
+
+    /// An option with a fitting value.
+    pub fn option(&self, name: &str) -> Vec<Vec<u8>> {
+        let (name, kind) = self.options.iter().find(|(found, _)| *found == name).expect("an option of this command");
+        match kind {
+            Flag => vec![(*name).into()],
+            kind => vec![(*name).into(), kind.sample("stream")],
+        }
+    }
+}
+
+impl Kind {
+    /// A value that fits; a key is called `key`.
+    fn sample(self, key: &str) -> Vec<u8> {
+        match self {
+            Key => key.into(),
+            Ident => b"me".into(),
+            Number(_) | Flag => b"60000".into(),
+        }
+    }
+}
