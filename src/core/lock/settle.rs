@@ -104,6 +104,7 @@ impl Engine {
         let mut news = std::mem::take(&mut self.news);
         let mut fresh = Lock::vacant();
         let mut vacant = None;
+        let mut passed_on = false;
         let result = match world.find(at) {
             Found::Foreign => None,
             Found::Nothing => {
@@ -113,7 +114,9 @@ impl Engine {
             Found::Lock(lock) => {
                 self.welcome(at, lock);
                 turn.lapsed = self.lapse(turn, lock, &mut news);
+                let was_free = lock.is_empty();
                 let result = change(self, turn, lock, &mut news);
+                passed_on = was_free && !lock.is_empty();
                 match (lock.home(), lock.earliest()) {
                     (Some(home), Some(earliest)) => self.agenda.rearm(home, earliest),
                     (home, _) => vacant = home,
@@ -123,6 +126,9 @@ impl Engine {
         };
         if !fresh.is_empty() {
             world.put(at, fresh);
+        }
+        if passed_on {
+            world.passed_on(at);
         }
         for item in news.drain(..) {
             item.tell(at, world);
