@@ -16,6 +16,7 @@ mod bad_input;
 mod crash;
 mod fences;
 mod forms;
+mod keys;
 mod line;
 mod persist;
 mod replica;

@@ -20,7 +20,7 @@ fn behave_badly(server: &Server, stop: &AtomicBool, mut random: fastrand::Rng) {
         let (lock, token) = (random.u8(..10), random.u8(..30));
         let lease = [1, 5, 30, 3_600_000][random.usize(..4)];
         let mode = ["", "", "SHARED", "LIMIT 2", "LIMIT 5"][random.usize(..5)];
-        let words = match random.u8(..20) {
+        let words = match random.u8(..19) {
             0..6 => format!("LOCK.ACQUIRE l{lock} TOKEN t{token} PX {lease} {mode}"),
             6..9 => format!("LOCK.ACQUIRE l{lock} TOKEN t{token} PX {lease} {mode} WAIT {}", random.u8(1..20)),
             9..11 => format!("LOCK.ACQUIRE l{lock} TOKEN t{token} PX {lease} {mode} SESSION"),
@@ -28,7 +28,6 @@ fn behave_badly(server: &Server, stop: &AtomicBool, mut random: fastrand::Rng) {
             15 => format!("LOCK.EXTEND l{lock} t{token} PX {lease}"),
             16 => format!("DEL l{lock}"),
             17 => format!("PEXPIRE l{lock} {}", random.u16(1..1_000)),
-            18 if false => format!("RENAMENX l{lock} l{}", random.u8(10..12)),
             _ => {
                 // Half of them while a request is on its way.
                 if random.bool() {
@@ -69,7 +68,10 @@ fn only_long_leases(server: &Server) -> bool {
         };
         lasts && client.cmd([&b"PTTL"[..], &name]).int() < 0
     };
-    server.cmd("KEYS *").items().iter().all(lasts) && server.info_int("lockstock", "lockstock_lock_waiters") == 0
+    let names = server.cmd("KEYS *");
+    // Keys whose own time is over are counted until the server gets around to them, but not listed.
+    let none_expired = server.cmd("DBSIZE").int() == i64::try_from(names.items().len()).expect("few keys");
+    none_expired && names.items().iter().all(lasts) && server.info_int("lockstock", "lockstock_lock_waiters") == 0
 }
 
 /// Fails the test unless both hold the same, at a moment between two writes.
