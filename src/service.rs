@@ -73,6 +73,11 @@ pub fn loaded(place: Place) {
     defer::arm(defer::Next::Now);
 }
 
+/// A fence came with it, and counts from now on, even if the lock is deleted before anybody meets it.
+pub fn loaded_fence(fence: Fence) {
+    STATE.with(|state| state.locks.observe_fence(fence));
+}
+
 /// Leaves the notes of events, where anybody cares.
 pub fn hear(event: Event) {
     let matters = match event {

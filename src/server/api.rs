@@ -109,6 +109,7 @@ required! {
     open_key = RedisModule_OpenKey(ctx: *mut RawCtx, name: *mut RawString, mode: c_int) -> *mut RawKey;
     close_key = RedisModule_CloseKey(key: *mut RawKey);
     delete_key = RedisModule_DeleteKey(key: *mut RawKey) -> c_int;
+    set_expire = RedisModule_SetExpire(key: *mut RawKey, expire: raw::mstime_t) -> c_int;
     key_type = RedisModule_KeyType(key: *mut RawKey) -> c_int;
     signal_modified_key = RedisModule_SignalModifiedKey(ctx: *mut RawCtx, name: *mut RawString) -> c_int;
     notify_keyspace_event = RedisModule_NotifyKeyspaceEvent(ctx: *mut RawCtx, class: c_int, event: *const c_char, key: *mut RawString) -> c_int;

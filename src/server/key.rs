@@ -141,6 +141,14 @@ impl<'a> Key<'a> {
         stored
     }
 
+    /// Takes the time to live away from a key that was opened for writing, if it has one.
+    pub fn persist(&mut self) {
+        if let Some(raw) = self.raw {
+            // SAFETY: the key is open.
+            unsafe { api::set_expire(raw.as_ptr(), raw::mstime_t::from(raw::REDISMODULE_NO_EXPIRE)) };
+        }
+    }
+
     /// Deletes what a key that was opened for writing holds.
     pub fn delete(&mut self) {
         if let Some(raw) = self.raw {

@@ -24,6 +24,9 @@ impl DataType for Lock {
 
     fn load(input: &mut RdbIn) -> Result<Self, String> {
         let lock = Self::decode(&input.bytes()?).map_err(refusal)?;
+        if let Some(newest) = lock.holds().last() {
+            service::loaded_fence(newest.fence);
+        }
         if let Some(place) = input.place() {
             service::loaded(place);
         }

@@ -169,6 +169,10 @@ impl World for Room<'_> {
         key::notify(ctx, event, name);
     }
 
+    fn passed_on(&mut self, at: At<'_>) {
+        self.at(at).key.persist();
+    }
+
     fn answer(&mut self, waiter: WaiterId, answer: Answer) {
         self.answers.push((waiter, answer));
     }

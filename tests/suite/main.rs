@@ -13,11 +13,18 @@
 mod harness;
 
 mod bad_input;
+mod crash;
+mod fences;
 mod forms;
+mod keys;
 mod line;
 mod pause;
+mod persist;
+mod replica;
 mod role;
+mod scene;
 mod session;
+mod stream;
 mod surface;
 mod vanish;
 mod waiting;

@@ -114,6 +114,7 @@ impl Engine {
         let mut news = std::mem::take(&mut self.news);
         let mut fresh = Lock::vacant();
         let mut vacant = None;
+        let mut passed_on = false;
         let result = match world.find(at) {
             Found::Foreign => None,
             Found::Nothing => {
@@ -125,7 +126,9 @@ impl Engine {
             Found::Lock(lock) => {
                 self.welcome(at, lock);
                 turn.lapsed = self.lapse(turn, lock, &mut news);
+                let was_free = lock.is_empty();
                 let result = change(self, turn, lock, &mut news);
+                passed_on = was_free && !lock.is_empty();
                 self.keep_time(lock);
                 vacant = lock.home().filter(|_| lock.is_empty());
                 Some(result)
@@ -133,6 +136,9 @@ impl Engine {
         };
         if !fresh.is_empty() {
             world.put(at, fresh);
+        }
+        if passed_on {
+            world.passed_on(at);
         }
         for item in news.drain(..) {
             item.tell(at, world);

@@ -295,6 +295,7 @@ impl Trial {
             match told {
                 Told::Put(place) => assert!(!(one_command && deleted.contains(&place)), "deleted and put again"),
                 Told::Deleted(place) => drop(deleted.insert(place)),
+                Told::PassedOn(place) => assert!(!deleted.contains(&place), "passed on although it was deleted"),
                 Told::Held(place, mode, hold) => {
                     let highest = self.seen.last().copied();
                     if self.seen.insert(hold.fence) {
