@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use redis::FromRedisValue;
 
 use crate::wire::{Answer, Outcome, Request};
@@ -82,7 +82,8 @@ impl Client {
 
     /// Sends one command and reads its reply.
     pub fn ask<T: FromRedisValue>(&mut self, command: &redis::Cmd) -> Result<T> {
-        command.query(&mut self.redis).with_context(|| spell(command))
+        // Not as a context: the client's errors already end with what they stem from.
+        command.query(&mut self.redis).map_err(|error| anyhow!("{}: {error}", spell(command)))
     }
 
     /// `STOCK.CREATE sale total`.

@@ -23,7 +23,6 @@ mod stage;
 mod wire;
 mod worker;
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
@@ -44,7 +43,7 @@ usage: demo [--check] [--rounds N] [--scenarios 1,2,…] [--quick]
 
   --check         one line for each scene, at a tenth of the size; exit code 1 if any books are wrong
   --rounds N      with --check: play each scene N times (1)
-  --scenarios L   only these, 1 to 5
+  --scenarios L   only these, such as 1,2 or 4b
   --quick         a tenth of everything, as with QUICK=1
 
 LOCKSTOCK_SERVER names the server program (redis-server), LOCKSTOCK_MODULE the module (target/release).";
@@ -72,7 +71,7 @@ fn main() -> ExitCode {
 struct Options {
     check: bool,
     rounds: u64,
-    scenarios: BTreeSet<u8>,
+    scenes: Vec<&'static Scene>,
     scale: Scale,
 }
 
@@ -81,14 +80,14 @@ impl Options {
     fn parse(arguments: Vec<OsString>) -> Result<Option<Self>> {
         let quick = std::env::var_os("QUICK").is_some_and(|value| value != "0" && !value.is_empty());
         let scale = if quick { Scale::Quick } else { Scale::Full };
-        let mut options = Self { check: false, rounds: 1, scenarios: (1..=5).collect(), scale };
+        let mut options = Self { check: false, rounds: 1, scenes: SCENES.iter().collect(), scale };
         let mut parser = lexopt::Parser::from_args(arguments);
         while let Some(argument) = parser.next()? {
             match argument {
                 Long("check") => options.check = true,
                 Long("quick") => options.scale = Scale::Quick,
                 Long("rounds") => options.rounds = parser.value()?.parse()?,
-                Long("scenarios") => options.scenarios = scenarios(&parser.value()?.string()?)?,
+                Long("scenarios") => options.scenes = scenes(&parser.value()?.string()?)?,
                 Long("help") | Short('h') => {
                     show::print(HELP)?;
                     return Ok(None);
@@ -113,13 +112,12 @@ impl Options {
 
     fn play(&self, server: &Server) -> Result<bool> {
         let mut stage = Stage::new(server.address(), self.scale, !self.check)?;
-        let scenes = SCENES.iter().filter(|scene| self.scenarios.contains(&scene.scenario));
         let start = Instant::now();
         let mut findings = Findings::default();
         if !self.check {
             show::print(format!("{} at {}, {PROCESSES} worker processes", server.name(), server.address()))?;
         }
-        for scene in scenes {
+        for scene in &self.scenes {
             findings.add(if self.check { scene.check(&mut stage, self.rounds)? } else { scene.show(&mut stage)? });
         }
         if !self.check {
@@ -166,17 +164,20 @@ impl Scene {
         Ok(findings)
     }
 
+    /// Whether it is meant by `name`: its own number or its scenario's.
+    fn is(&self, name: &str) -> bool {
+        name == self.number || name == self.number.trim_end_matches(char::is_alphabetic)
+    }
+
     fn play(&self, stage: &mut Stage<'_>) -> Result<Act> {
         (self.play)(stage).with_context(|| format!("scene {}: {}", self.number, self.title))
     }
 }
 
-/// Reads a list such as `1,2,5`.
-fn scenarios(list: &str) -> Result<BTreeSet<u8>> {
-    let scenario = |text: &str| -> Result<u8> {
-        let number = text.trim().parse().with_context(|| format!("{text:?} is no scenario"))?;
-        ensure!((1..=5).contains(&number), "there is no scenario {number}");
-        Ok(number)
-    };
-    list.split(',').map(scenario).collect()
+/// Reads a list such as `1,2,4b` and returns the scenes it names, in their own order.
+fn scenes(list: &str) -> Result<Vec<&'static Scene>> {
+    let names: Vec<_> = list.split(',').map(str::trim).collect();
+    let stranger = names.iter().find(|name| !SCENES.iter().any(|scene| scene.is(name)));
+    ensure!(stranger.is_none(), "there is no scenario {}", stranger.unwrap_or(&""));
+    Ok(SCENES.iter().filter(|scene| names.iter().any(|name| scene.is(name))).collect())
 }

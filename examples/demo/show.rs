@@ -54,7 +54,7 @@ pub fn sum(findings: &Findings, took: Duration) -> Result<()> {
     let (held, broken) = (findings.held(), findings.broken().len());
     let sign = if broken == 0 { tick() } else { cross() };
     let sum = if broken == 0 {
-        format!("all books are right: {held} checks in {:.1} s", took.as_secs_f64())
+        format!("all books are right: {} checks in {:.1} s", count(held as u64), took.as_secs_f64())
     } else {
         format!("{broken} of {} checks found the books wrong", held + broken)
     };
@@ -143,6 +143,7 @@ impl Sheet {
         let mut text = String::new();
         let mut body = 0;
         for line in table.lines() {
+            let line = line.trim_end();
             let border = line.starts_with('─');
             let bold = !border && (body == 0 || (self.total.is_some() && body > last));
             body += usize::from(!border);

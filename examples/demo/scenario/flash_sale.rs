@@ -25,7 +25,7 @@ pub fn play(stage: &mut Stage<'_>) -> Result<Act> {
 
     let bar = stage.bar(buyers)?;
     let mut sold = Sold::default();
-    let rush = Rush { key, total, sells_out: true, settle: true, workers };
+    let rush = Rush { key, total, left: 0, settle: true, workers };
     let mut after = rush.play(stage, |answer| {
         bar.inc(u64::from(answer.outcome != Outcome::Insufficient));
         bar.set_message(format!("buyers, sold {} of {}", count(sold.after(answer)), count(total)));

@@ -27,7 +27,7 @@ pub fn play(stage: &mut Stage<'_>) -> Result<Act> {
 
     let bar = stage.bar(people * CLICKS)?;
     let mut sold = Sold::default();
-    let rush = Rush { key, total, sells_out: true, settle: false, workers };
+    let rush = Rush { key, total, left: 0, settle: false, workers };
     let after = rush.play(stage, |answer| {
         bar.inc(1);
         bar.set_message(format!("clicks, sold {} of {}", count(sold.after(answer)), count(total)));
@@ -47,7 +47,7 @@ pub fn play(stage: &mut Stage<'_>) -> Result<Act> {
             ),
         ],
         verdict: after.verdict(),
-        answers: u64::try_from(after.answers.len())?,
+        answers: after.heard(),
         findings: after.findings,
     })
 }

@@ -7,6 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use super::sale::{Sold, pace};
+use crate::books::Tally;
 use crate::books::guarded::Books;
 use crate::client::Client;
 use crate::show::{Sheet, count};
@@ -14,34 +15,37 @@ use crate::stage::{Act, PROCESSES, Stage, by_process, deal};
 use crate::wire::{Answer, Guard, Job, Outcome, Person};
 
 /// People who want one.
-const PEOPLE: u64 = 1_500;
+const PEOPLE: u64 = 4_500;
 /// Units there are.
-const STOCK: u64 = 1_000;
+const STOCK: u64 = 3_000;
 /// How often each of them orders.
 const CLICKS: u64 = 2;
 /// Every so many people a payment fails, and the lock must come back all the same.
-const DECLINED: u64 = 25;
+const DECLINED: u64 = 27;
 
 /// Plays the scene.
 pub fn play(stage: &mut Stage<'_>) -> Result<Act> {
     let (people, total) = (stage.scaled(PEOPLE), stage.scaled(STOCK));
     let requests = people * CLICKS;
-    let without = Shop::open(stage, total, false)?.play(stage, people, |_, _| ())?;
-
     let shop = Shop::open(stage, total, true)?;
     let lock = shop.lock.clone().context("this shop has a lock")?;
     let bar = stage.bar(requests)?;
     let start = Instant::now();
     let after = shop.play(stage, people, |answer, sold| {
         bar.inc(1);
-        bar.set_message(format!(
-            "orders, sold {} of {}, last fence {}",
-            sold,
-            count(total),
-            answer.fence.unwrap_or_default()
-        ));
+        let fence = answer.fence.unwrap_or_default();
+        bar.set_message(format!("orders, sold {} of {}, fence {fence}", count(sold), count(total)));
     })?;
     let took = start.elapsed();
+    bar.finish_and_clear();
+
+    let bar = stage.bar(requests)?;
+    let mut unguarded = 0;
+    Shop::open(stage, total, false)?.play(stage, people, |_, sold| {
+        bar.inc(1);
+        bar.set_message(format!("orders without the lock, sold {} of {}", count(sold), count(total)));
+        unguarded = sold;
+    })?;
     bar.finish_and_clear();
 
     let Closed { answers, stock, orders } = after;
@@ -49,27 +53,18 @@ pub fn play(stage: &mut Stage<'_>) -> Result<Act> {
     let free = stage.client()?.is_free(&lock)?;
     findings.check("a free lock leaves nothing behind", free, || "LOCK.INFO still has something to say".to_owned());
 
-    let declined = answers.iter().filter(|(_, answer)| answer.outcome == Outcome::Declined).count();
+    let groups = by_process(&answers);
+    let all = Tally::together(&groups);
     let columns = [Outcome::Ok, Outcome::Duplicate, Outcome::Declined, Outcome::Soldout];
     Ok(Act {
-        sheet: Sheet::of_tallies("worker", "orders", &columns, &by_process(&answers)),
+        sheet: Sheet::of_tallies("worker", "orders", &columns, &groups),
         notes: vec![
-            pace(answers.len(), "orders", took),
-            format!("{declined} times the work failed under the lock, and the next in line went on"),
-            format!(
-                "the same work without the lock, for comparison: {} of {} sold",
-                count(u64::try_from(
-                    without.answers.iter().filter(|(_, answer)| answer.outcome == Outcome::Ok).count()
-                )?),
-                count(total)
-            ),
+            pace(all.answers(), "orders", took),
+            format!("{} times the work failed under the lock, and the next in line went on", all.of(Outcome::Declined)),
+            format!("the same work without the lock, for comparison: {} of {} sold", count(unguarded), count(total)),
         ],
-        verdict: format!(
-            "sold {} of {}, nobody twice, nothing left over",
-            count(u64::try_from(orders.len())?),
-            count(total)
-        ),
-        answers: u64::try_from(answers.len())?,
+        verdict: format!("sold {} of {}, nobody twice, nothing left over", count(all.units), count(total)),
+        answers: all.answers(),
         findings,
     })
 }

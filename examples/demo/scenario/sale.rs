@@ -18,8 +18,8 @@ pub struct Rush {
     pub key: String,
     /// Units for sale.
     pub total: u64,
-    /// Whether there are buyers enough for all of them.
-    pub sells_out: bool,
+    /// Units that nobody can want at the end; 0 where buyers are many and take what they get.
+    pub left: u64,
     /// Whether a buyer who hears INSUFFICIENT asks again for what is left.
     pub settle: bool,
     /// For each worker process, for each of its threads: what it asks for.
@@ -43,7 +43,7 @@ pub struct Aftermath {
 impl Rush {
     /// Opens the sale, lets everybody in, and audits what came of it.
     pub fn play(self, stage: &mut Stage<'_>, progress: impl FnMut(&Answer)) -> Result<Aftermath> {
-        let Self { key, total, sells_out, settle, workers } = self;
+        let Self { key, total, left, settle, workers } = self;
         let mut client = stage.client()?;
         client.create(&key, total)?;
 
@@ -60,7 +60,7 @@ impl Rush {
         let sale = client.sale(&key)?;
         let ids: Vec<_> = ids.iter().map(String::as_str).collect();
         let orders: BTreeMap<&str, Option<Order>> = client.orders(&key, &ids)?.into_iter().collect();
-        let books = Books { total, requests, settle, sells_out, answers: &answers, sale: &sale, orders: &orders };
+        let books = Books { total, requests, settle, left, answers: &answers, sale: &sale, orders: &orders };
         let findings = books.audit();
         let orders = orders.into_iter().map(|(id, order)| (id.to_owned(), order)).collect();
         Ok(Aftermath { answers, took, sale, orders, findings })
@@ -71,22 +71,28 @@ impl Aftermath {
     /// "sold 20 of 20, nobody twice, nothing left over".
     pub fn verdict(&self) -> String {
         let Sale { total, remaining, sold, .. } = self.sale;
-        let left =
-            if remaining == 0 { "nothing left over".to_owned() } else { format!("{} left over", count(remaining)) };
+        let left = match remaining {
+            0 => "nothing left over".to_owned(),
+            _ => format!("{} left over, too few for anybody", count(remaining)),
+        };
         format!("sold {} of {}, nobody twice, {left}", count(sold), count(total))
     }
 
-    /// "120,000 clicks by 10 processes in 3.9 s: 30,700 a second".
+    /// How many answers were heard.
+    pub fn heard(&self) -> u64 {
+        self.answers.len() as u64
+    }
+
+    /// "120,000 clicks in 3.9 s: 30,769 a second".
     pub fn pace(&self, clicks: &str) -> String {
-        pace(self.answers.len(), clicks, self.took)
+        pace(self.heard(), clicks, self.took)
     }
 }
 
-/// How many of something the ten processes did, and how fast.
-pub fn pace(number: usize, what: &str, took: Duration) -> String {
-    let number = u64::try_from(number).unwrap_or(u64::MAX);
-    let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX).max(1);
-    let each_second = number.saturating_mul(1000) / millis;
+/// How many of something the processes did, and how fast.
+pub fn pace(number: u64, what: &str, took: Duration) -> String {
+    let millis = took.as_millis().max(1);
+    let each_second = u64::try_from(u128::from(number) * 1000 / millis).unwrap_or(u64::MAX);
     format!("{} {what} in {:.1} s: {} a second", count(number), took.as_secs_f64(), count(each_second))
 }
 

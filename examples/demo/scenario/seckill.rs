@@ -31,7 +31,7 @@ pub fn play(stage: &mut Stage<'_>) -> Result<Act> {
     for _ in 0..sales {
         let key = stage.fresh_key("seckill");
         let workers = crowd(&mut stage.chance());
-        let rush = Rush { key: key.clone(), total: STOCK, sells_out: true, settle: false, workers };
+        let rush = Rush { key: key.clone(), total: STOCK, left: 0, settle: false, workers };
         let mut after = rush.play(stage, |_| ())?;
         for (worker, answer) in &after.answers {
             let tally = if *worker == 0 { &mut threads } else { &mut processes };
@@ -57,9 +57,10 @@ pub fn play(stage: &mut Stage<'_>) -> Result<Act> {
         sheet: Sheet::of_tallies("clicks of", "clicks", &columns, &groups),
         notes: vec![
             format!(
-                "{} units sold: {heard} heard OK, {} lost that reply and heard DUPLICATE later",
+                "{} units sold: {} heard OK, {} lost that reply and heard DUPLICATE later",
                 count(sold),
-                sold - heard
+                count(heard),
+                count(sold - heard)
             ),
             last,
         ],

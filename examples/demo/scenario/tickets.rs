@@ -12,25 +12,22 @@ use crate::wire::{Outcome, Request};
 
 /// Users.
 const USERS: u64 = 40_000;
-/// Tickets, for users who want two and a half each.
-const TICKETS: u64 = 60_000;
-/// Most tickets for one user.
-const MOST: u64 = 4;
+/// Tickets; one more is put up. Everybody comes with company, in pairs, and one ticket alone is too few for anybody.
+const TICKETS: u64 = 100_000;
 
 /// Plays the scene.
 pub fn play(stage: &mut Stage<'_>) -> Result<Act> {
-    let (users, total) = (stage.scaled(USERS), stage.scaled(TICKETS));
+    let (users, total) = (stage.scaled(USERS), stage.scaled(TICKETS) + 1);
     let key = stage.fresh_key("tickets");
     let mut chance = stage.chance();
     let requests: Vec<_> = (0..users)
-        .map(|user| Request { id: format!("user-{user:05}"), units: chance.u64(1..=MOST), lose: false })
+        .map(|user| Request { id: format!("user-{user:05}"), units: 2 * chance.u64(1..=3), lose: false })
         .collect();
     let workers = crowd(requests, &mut chance);
 
     let bar = stage.bar(users)?;
     let mut sold = Sold::default();
-    // Not all tickets need go: the last one stays if nobody asks for one alone any more.
-    let rush = Rush { key, total, sells_out: false, settle: false, workers };
+    let rush = Rush { key, total, left: 1, settle: false, workers };
     let after = rush.play(stage, |answer| {
         bar.inc(1);
         bar.set_message(format!("users, sold {} of {}", count(sold.after(answer)), count(total)));
@@ -44,7 +41,7 @@ pub fn play(stage: &mut Stage<'_>) -> Result<Act> {
         sheet: Sheet::of_tallies("users who asked for", "users", &columns, &by_wish(&after)),
         notes,
         verdict: after.verdict(),
-        answers: u64::try_from(after.answers.len())?,
+        answers: after.heard(),
         findings: after.findings,
     })
 }
@@ -55,8 +52,7 @@ fn by_wish(after: &Aftermath) -> Vec<(String, Tally)> {
     for (_, answer) in &after.answers {
         tallies.entry(answer.asked).or_default().note(answer);
     }
-    let name = |tickets| if tickets == 1 { "1 ticket".to_owned() } else { format!("{tickets} tickets") };
-    tallies.into_iter().map(|(tickets, tally)| (name(tickets), tally)).collect()
+    tallies.into_iter().map(|(tickets, tally)| (format!("{tickets} tickets"), tally)).collect()
 }
 
 /// The first user who got tickets and the first who did not, as the workers and the server have it.

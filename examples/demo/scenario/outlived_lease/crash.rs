@@ -46,7 +46,7 @@ pub fn play(stage: &mut Stage<'_>) -> Result<Act> {
         let name = format!("process {}", holder.worker + 1);
         bar.inc(1);
         bar.set_message(format!("workers, {name} killed, the next went on after {}", millis(micros)));
-        sheet.row(vec![name, "killed in the middle of its work".into(), holder.fence.to_string(), millis(micros)]);
+        sheet.row(vec![name, "killed in mid-work".into(), holder.fence.to_string(), millis(micros)]);
         gaps.push(gap);
         fences.push(next.fence);
         holder = next;
@@ -56,7 +56,7 @@ pub fn play(stage: &mut Stage<'_>) -> Result<Act> {
     let released = site.released(holder.worker)?;
     sheet.row(vec![
         format!("process {}", holder.worker + 1),
-        "finished, gave the lock back".into(),
+        "finished, released".into(),
         holder.fence.to_string(),
         "–".into(),
     ]);

@@ -66,17 +66,17 @@ pub fn play(stage: &mut Stage<'_>) -> Result<Act> {
     });
     findings.check("the last release ended its hold", released.ended, || "LOCK.RELEASE said 0".into());
 
-    let mut sheet = Sheet::new(["worker", "what it did", "fence", "extensions", "held the lock for"], 2);
+    let mut sheet = Sheet::new(["worker", "what it did", "fence", "extensions", "held for"], 2);
     sheet.row(vec![
         "process 1".into(),
-        "worked, extended, gave the lock back".into(),
+        "worked, extended, released".into(),
         first.fence.to_string(),
         done.extended.to_string(),
         millis(worked),
     ]);
     sheet.row(vec![
         "process 2".into(),
-        "waited, wrote, gave the lock back".into(),
+        "waited, wrote, released".into(),
         fence.to_string(),
         released.extended.to_string(),
         millis(released.at.saturating_sub(granted_at)),

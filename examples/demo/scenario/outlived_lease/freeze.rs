@@ -76,12 +76,12 @@ pub fn play(stage: &mut Stage<'_>) -> Result<Act> {
         sheet.row(vec![worker.into(), what.into(), fence.to_string(), heard]);
     };
     let yes_or_no = |yes: bool| i32::from(yes).to_string();
-    row("process 1", "took the lock for 400 ms, wrote, froze", first.fence, "accepted".into());
-    row("process 2", "waited for the lock, wrote", second.fence, "accepted".into());
+    row("process 1", "took it for 400 ms, wrote, froze", first.fence, "accepted".into());
+    row("process 2", "waited for it, wrote", second.fence, "accepted".into());
     row("process 1", "woke up, wrote", first.fence, if refused == 1 { "refused" } else { "accepted" }.into());
     row("", "LOCK.EXTEND", first.fence, yes_or_no(late.revived == Some(true)));
     row("", "LOCK.RELEASE", first.fence, yes_or_no(late.ended));
-    row("process 2", "went on undisturbed, LOCK.RELEASE", second.fence, yes_or_no(released.ended));
+    row("process 2", "went on undisturbed, released", second.fence, yes_or_no(released.ended));
     Ok(Act {
         sheet,
         notes: Vec::new(),
