@@ -81,7 +81,7 @@ pub fn bar(length: u64, live: bool) -> Result<ProgressBar> {
     if !live {
         return Ok(ProgressBar::hidden());
     }
-    let look = "   {bar:30.cyan/dim} {human_pos}/{human_len}  {msg}";
+    let look = "   {bar:24.cyan/dim} {human_pos}/{human_len}  {wide_msg}";
     let look = ProgressStyle::with_template(look).context("style the bar")?.progress_chars("━━─");
     Ok(ProgressBar::new(length).with_style(look))
 }

@@ -114,18 +114,15 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Deals `things` to so many `workers`, each hand in an order of its own.
-///
-/// Neighbours go to different workers, so the clicks of one person meet on the server and not in a queue before it.
+/// Deals `things` to so many `workers` like cards: the clicks of one person end up anywhere, and meet on the server.
 pub fn deal<T: Clone>(things: impl IntoIterator<Item = T>, workers: usize, chance: &mut fastrand::Rng) -> Vec<Vec<T>> {
+    let mut cards: Vec<T> = things.into_iter().collect();
+    chance.shuffle(&mut cards);
     let mut hands = vec![Vec::new(); workers];
-    for (thing, worker) in things.into_iter().zip((0..workers).cycle()) {
+    for (card, worker) in cards.into_iter().zip((0..workers).cycle()) {
         if let Some(hand) = hands.get_mut(worker) {
-            hand.push(thing);
+            hand.push(card);
         }
-    }
-    for hand in &mut hands {
-        chance.shuffle(hand);
     }
     hands
 }

@@ -9,9 +9,9 @@ use crate::stage::{Act, Stage, by_process};
 use crate::wire::{Outcome, Request};
 
 /// Buyers.
-const BUYERS: u64 = 60_000;
+const BUYERS: u64 = 120_000;
 /// Units; one more is put up. Everybody asks for an even number, so the odd last one makes somebody hear INSUFFICIENT.
-const STOCK: u64 = 200_000;
+const STOCK: u64 = 400_000;
 
 /// Plays the scene.
 pub fn play(stage: &mut Stage<'_>) -> Result<Act> {
@@ -19,7 +19,7 @@ pub fn play(stage: &mut Stage<'_>) -> Result<Act> {
     let key = stage.fresh_key("flash-sale");
     let mut chance = stage.chance();
     let requests: Vec<_> = (0..buyers)
-        .map(|buyer| Request { id: format!("buyer-{buyer:05}"), units: 2 * chance.u64(1..=3), lose: false })
+        .map(|buyer| Request { id: format!("buyer-{buyer:06}"), units: 2 * chance.u64(1..=3), lose: false })
         .collect();
     let workers = crowd(requests, &mut chance);
 
@@ -43,11 +43,7 @@ pub fn play(stage: &mut Stage<'_>) -> Result<Act> {
         sheet: Sheet::of_tallies("worker", "requests", &columns, &tallies),
         notes: vec![
             after.pace("requests"),
-            format!(
-                "not enough stock: {} times, each with the number that was left; no stock: {} times",
-                count(few),
-                count(none)
-            ),
+            format!("not enough stock: {} times; no stock: {} times", count(few), count(none)),
         ],
         verdict: after.verdict(),
         answers: all.answers(),

@@ -8,9 +8,9 @@ use crate::stage::{Act, Stage, by_process};
 use crate::wire::{Outcome, Request};
 
 /// People who want one.
-const PEOPLE: u64 = 30_000;
+const PEOPLE: u64 = 60_000;
 /// Units there are.
-const STOCK: u64 = 20_000;
+const STOCK: u64 = 40_000;
 /// How often each of them clicks.
 const CLICKS: u64 = 4;
 
@@ -41,7 +41,7 @@ pub fn play(stage: &mut Stage<'_>) -> Result<Act> {
         notes: vec![
             after.pace("clicks"),
             format!(
-                "{} people clicked {CLICKS} times each, on different processes; {} have an order",
+                "{} people clicked {CLICKS} times each, here and there; {} have an order",
                 count(people),
                 count(winners)
             ),

@@ -31,17 +31,16 @@ pub fn play(stage: &mut Stage<'_>) -> Result<Act> {
     let lock = shop.lock.clone().context("this shop has a lock")?;
     let bar = stage.bar(requests)?;
     let start = Instant::now();
-    let after = shop.play(stage, people, |answer, sold| {
+    let after = shop.play(stage, people, |sold| {
         bar.inc(1);
-        let fence = answer.fence.unwrap_or_default();
-        bar.set_message(format!("orders, sold {} of {}, fence {fence}", count(sold), count(total)));
+        bar.set_message(format!("orders, sold {} of {}", count(sold), count(total)));
     })?;
     let took = start.elapsed();
     bar.finish_and_clear();
 
     let bar = stage.bar(requests)?;
     let mut unguarded = 0;
-    Shop::open(stage, total, false)?.play(stage, people, |_, sold| {
+    Shop::open(stage, total, false)?.play(stage, people, |sold| {
         bar.inc(1);
         bar.set_message(format!("orders without the lock, sold {} of {}", count(sold), count(total)));
         unguarded = sold;
@@ -91,7 +90,7 @@ impl Shop {
     }
 
     /// Lets everybody order, on different processes at the same time.
-    fn play(self, stage: &mut Stage<'_>, people: u64, mut progress: impl FnMut(&Answer, u64)) -> Result<Closed> {
+    fn play(self, stage: &mut Stage<'_>, people: u64, mut progress: impl FnMut(u64)) -> Result<Closed> {
         let Self { name, lock } = self;
         let person =
             |number: u64| Person { id: format!("person-{number:04}"), declined: number.is_multiple_of(DECLINED) };
@@ -101,7 +100,7 @@ impl Shop {
         let jobs: Vec<_> = hands.into_iter().map(job).collect();
 
         let mut sold = Sold::default();
-        let answers = stage.play(&jobs, |answer| progress(answer, sold.after(answer)))?;
+        let answers = stage.play(&jobs, |answer| progress(sold.after(answer)))?;
 
         let mut client = stage.client()?;
         let stock = client.ask(redis::cmd("GET").arg(format!("{name}:stock")))?;

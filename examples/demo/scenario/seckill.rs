@@ -57,7 +57,7 @@ pub fn play(stage: &mut Stage<'_>) -> Result<Act> {
         sheet: Sheet::of_tallies("clicks of", "clicks", &columns, &groups),
         notes: vec![
             format!(
-                "{} units sold: {} heard OK, {} lost that reply and heard DUPLICATE later",
+                "{} units: {} heard OK, {} lost that reply and heard DUPLICATE",
                 count(sold),
                 count(heard),
                 count(sold - heard)
@@ -100,5 +100,5 @@ fn who_bought(after: &Aftermath) -> String {
     let left_out = after.orders.iter().filter(|(_, order)| order.is_none());
     let left_out: Vec<_> = left_out.map(|(id, _)| id.trim_start_matches("buyer-")).collect();
     let bought = after.orders.len() - left_out.len();
-    format!("in the last sale {bought} buyers bought one each; buyers {} came too late", left_out.join(", "))
+    format!("last sale: {bought} buyers have one each; {} came too late", left_out.join(", "))
 }

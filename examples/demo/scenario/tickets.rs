@@ -11,9 +11,9 @@ use crate::stage::{Act, Stage};
 use crate::wire::{Outcome, Request};
 
 /// Users.
-const USERS: u64 = 40_000;
+const USERS: u64 = 80_000;
 /// Tickets; one more is put up. Everybody comes with company, in pairs, and one ticket alone is too few for anybody.
-const TICKETS: u64 = 100_000;
+const TICKETS: u64 = 200_000;
 
 /// Plays the scene.
 pub fn play(stage: &mut Stage<'_>) -> Result<Act> {

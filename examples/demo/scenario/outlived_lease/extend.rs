@@ -27,7 +27,7 @@ pub fn play(stage: &mut Stage<'_>) -> Result<Act> {
     site.crew.give(0, &hold(Work::Extending { total: WORK, beat: BEAT }))?;
     let first = site.granted()?;
     bar.inc(1);
-    bar.set_message("steps, process 1 works and extends its lease, process 2 waits");
+    bar.set_message("steps, process 1 works and extends");
     site.at_work(0)?;
     site.crew.give(1, &hold(Work::UntilTold))?;
 
@@ -69,14 +69,14 @@ pub fn play(stage: &mut Stage<'_>) -> Result<Act> {
     let mut sheet = Sheet::new(["worker", "what it did", "fence", "extensions", "held for"], 2);
     sheet.row(vec![
         "process 1".into(),
-        "worked, extended, released".into(),
+        "worked, released".into(),
         first.fence.to_string(),
         done.extended.to_string(),
         millis(worked),
     ]);
     sheet.row(vec![
         "process 2".into(),
-        "waited, wrote, released".into(),
+        "waited, released".into(),
         fence.to_string(),
         released.extended.to_string(),
         millis(released.at.saturating_sub(granted_at)),
