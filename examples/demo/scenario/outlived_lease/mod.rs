@@ -58,30 +58,34 @@ impl Site {
         Self { crew, resource: Resource::default(), writers: BTreeSet::new() }
     }
 
-    /// The next thing that happens, writes aside: those get their verdict here.
-    fn next(&mut self) -> Result<(usize, Event)> {
-        loop {
-            match self.crew.next()? {
-                (worker, Event::Write { fence }) => self.judge(worker, fence)?,
-                (_, Event::Done) => {}
-                other => return Ok(other),
+    /// One step further: a write gets its verdict here, anything else that tells something is returned.
+    fn step(&mut self) -> Result<Option<(usize, Event)>> {
+        match self.crew.next()? {
+            (worker, Event::Write { fence }) => {
+                let verdict = self.resource.write(fence);
+                self.writers.insert(worker);
+                self.crew.say(worker, &verdict)?;
+                Ok(None)
             }
+            (_, Event::Done) => Ok(None),
+            other => Ok(Some(other)),
         }
     }
 
-    fn judge(&mut self, worker: usize, fence: u64) -> Result<()> {
-        let verdict = self.resource.write(fence);
-        self.writers.insert(worker);
-        self.crew.say(worker, &verdict)
+    /// The next thing that happens besides writes.
+    fn next(&mut self) -> Result<(usize, Event)> {
+        loop {
+            if let Some(told) = self.step()? {
+                return Ok(told);
+            }
+        }
     }
 
     /// Waits until `worker` is at work: it has written for the first time and heard the verdict.
     fn at_work(&mut self, worker: usize) -> Result<()> {
         while !self.writers.contains(&worker) {
-            match self.crew.next()? {
-                (writer, Event::Write { fence }) => self.judge(writer, fence)?,
-                (_, Event::Done) => {}
-                (other, _) => bail!("worker {} did something while worker {} was to write", other + 1, worker + 1),
+            if let Some((other, _)) = self.step()? {
+                bail!("worker {} did something while worker {} was to write", other + 1, worker + 1);
             }
         }
         Ok(())
