@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::server::args::Arg;
 use crate::server::cell::MainCell;
 use crate::server::clock;
-use crate::server::ctx::{Ctx, Level};
+use crate::server::ctx::{Ctx, Level, is_connected};
 use crate::server::defer::{self, Right};
 use crate::server::events::Event;
 use crate::server::facts;
@@ -197,7 +197,7 @@ pub fn work(ctx: Ctx<'_>, right: Right) -> defer::Next {
         read_notes(state);
         let searching = state.search.go_on(ctx, loaded);
         let more = meet_loaded(state, &mut room);
-        for client in state.locks.take_doubtful().into_iter().filter(|client| !ctx.has_client(client.get())) {
+        for client in state.locks.take_doubtful().into_iter().filter(|client| !is_connected(client.get())) {
             state.locks.client_gone(client);
         }
         let next = match right {

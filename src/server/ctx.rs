@@ -63,12 +63,6 @@ impl Ctx<'_> {
         unsafe { api::get_client_id(self.raw) }
     }
 
-    /// Whether the connection with this id is still there.
-    pub fn has_client(self, id: u64) -> bool {
-        // SAFETY: without a structure to fill in, the server only looks the id up.
-        unsafe { api::get_client_info_by_id(ptr::null_mut(), id) == api::OK }
-    }
-
     /// What is true of the server and the caller. Costs about 200 instructions: not for hot paths.
     pub fn flags(self) -> Flags {
         // SAFETY: the context is valid for `'a`.
@@ -174,6 +168,12 @@ impl Level {
             Self::Warning => c"warning",
         }
     }
+}
+
+/// Whether the connection with this id is still there.
+pub fn is_connected(client: u64) -> bool {
+    // SAFETY: without a structure to fill in, the server only looks the id up.
+    unsafe { api::get_client_info_by_id(ptr::null_mut(), client) == api::OK }
 }
 
 /// Writes a line into the server's log, from anywhere: `ctx` may be null.

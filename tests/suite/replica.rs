@@ -34,9 +34,9 @@ fn behave_badly(server: &Server, stop: &AtomicBool, mut random: fastrand::Rng) {
                     client.send(format!("LOCK.ACQUIRE l{lock} TOKEN t{token} WAIT 0 SESSION"));
                 }
                 if random.bool() {
-                    client.close()
+                    client.close();
                 } else {
-                    client.reset()
+                    client.reset();
                 }
                 client = server.client();
                 continue;
