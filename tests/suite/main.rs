@@ -18,6 +18,7 @@ mod fences;
 mod forms;
 mod keys;
 mod line;
+mod payload;
 mod persist;
 mod replica;
 mod scene;

@@ -34,9 +34,9 @@ fn behave_badly(server: &Server, stop: &AtomicBool, mut random: fastrand::Rng) {
                     client.send(format!("LOCK.ACQUIRE l{lock} TOKEN t{token} WAIT 0 SESSION"));
                 }
                 if random.bool() {
-                    client.close()
+                    client.close();
                 } else {
-                    client.reset()
+                    client.reset();
                 }
                 client = server.client();
                 continue;
@@ -176,8 +176,8 @@ fn a_replica_decides_and_ends_nothing_by_itself() {
     let mut primary = Server::start();
     let replica = Server::builder().aof("always").replica_of(&primary).start();
     let mut waiter = primary.client();
-    primary.expect("LOCK.ACQUIRE lock TOKEN holder PX 100", ANY);
-    let over = unix_ms() + 100;
+    primary.expect("LOCK.ACQUIRE lock TOKEN holder PX 1000", ANY);
+    let over = unix_ms() + 1_000;
     replica.wait_in_sync(&primary);
     waiter.send("LOCK.ACQUIRE lock TOKEN next WAIT 0");
     primary.kill9();

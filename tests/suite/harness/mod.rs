@@ -8,6 +8,7 @@ mod builder;
 mod client;
 mod itself;
 mod log;
+mod payload;
 mod persistence;
 mod process;
 mod replication;
@@ -21,6 +22,7 @@ mod words;
 
 pub use aof::{Aof, Base};
 pub use client::Client;
+pub use payload::{Payload, sealed};
 pub use persistence::{Keys, unix_ms};
 pub use reply::{Nil, Reply};
 pub use server::Server;
