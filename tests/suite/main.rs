@@ -15,6 +15,7 @@ mod harness;
 mod bad_input;
 mod crash;
 mod fences;
+mod files;
 mod forms;
 mod keys;
 mod line;

@@ -6,6 +6,7 @@
 mod aof;
 mod builder;
 mod client;
+mod feeder;
 mod itself;
 mod log;
 mod payload;
@@ -22,6 +23,7 @@ mod words;
 
 pub use aof::{Aof, Base};
 pub use client::Client;
+pub use feeder::Feeder;
 pub use payload::{Payload, sealed};
 pub use persistence::{Keys, unix_ms};
 pub use reply::{Nil, Reply};
