@@ -6,8 +6,10 @@
 mod aof;
 mod builder;
 mod client;
+mod feeder;
 mod itself;
 mod log;
+mod payload;
 mod persistence;
 mod process;
 mod replication;
@@ -21,6 +23,8 @@ mod words;
 
 pub use aof::{Aof, Base};
 pub use client::Client;
+pub use feeder::Feeder;
+pub use payload::{Payload, sealed};
 pub use persistence::{Keys, unix_ms};
 pub use reply::{Nil, Reply};
 pub use server::Server;
