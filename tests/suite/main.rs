@@ -12,6 +12,7 @@
 
 mod harness;
 
+mod cluster;
 mod line;
 mod pause;
 mod role;

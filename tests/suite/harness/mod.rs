@@ -6,6 +6,7 @@
 mod aof;
 mod builder;
 mod client;
+mod cluster;
 mod itself;
 mod log;
 mod process;
@@ -20,6 +21,7 @@ mod words;
 
 pub use aof::{Aof, Base};
 pub use client::Client;
+pub use cluster::Cluster;
 pub use reply::{Nil, Reply};
 pub use server::Server;
 pub use tap::Tap;
