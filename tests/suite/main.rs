@@ -13,7 +13,9 @@
 mod harness;
 
 mod cluster;
+mod fairness;
 mod line;
+mod many;
 mod pause;
 mod role;
 mod session;
