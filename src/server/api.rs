@@ -114,6 +114,7 @@ required! {
 
     call_reply_type = RedisModule_CallReplyType(reply: *mut raw::RedisModuleCallReply) -> c_int;
     call_reply_string_ptr = RedisModule_CallReplyStringPtr(reply: *mut raw::RedisModuleCallReply, len: *mut usize) -> *const c_char;
+    call_reply_integer = RedisModule_CallReplyInteger(reply: *mut raw::RedisModuleCallReply) -> c_longlong;
     free_call_reply = RedisModule_FreeCallReply(reply: *mut raw::RedisModuleCallReply);
 
     replicate_verbatim = RedisModule_ReplicateVerbatim(ctx: *mut RawCtx) -> c_int;
