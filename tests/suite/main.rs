@@ -16,5 +16,7 @@ mod bad_input;
 mod forms;
 mod line;
 mod session;
+mod shop;
+mod stock;
 mod surface;
 mod waiting;
