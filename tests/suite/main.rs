@@ -14,6 +14,7 @@ mod harness;
 
 mod bad_input;
 mod forms;
+mod holds;
 mod line;
 mod session;
 mod shop;
