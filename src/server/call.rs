@@ -68,36 +68,6 @@ pub fn append(ctx: Ctx<'_>, behalf: Behalf, key: &[u8], fields: &[&[u8]; 12]) ->
     done(reply)
 }
 
-/// Whether this node may work on both keys together at this moment: in a cluster, that it serves their slot and that neither of
-/// them is on its way to another node or from one. The two may be one.
-pub fn serves(ctx: Ctx<'_>, one: &[u8], other: &[u8]) -> bool {
-    // SAFETY: as in `append`.
-    let call = unsafe { (&raw const raw::RedisModule_Call).read() };
-    let Some(call) = call else { return false };
-    // SAFETY: as in `append`: two buffers with their lengths.
-    let reply = unsafe {
-        call(ctx.raw(), c"EXISTS".as_ptr(), c"Ebb".as_ptr(), one.as_ptr(), one.len(), other.as_ptr(), other.len())
-    };
-    done(reply).is_ok()
-}
-
-/// The cluster's slot of a key; `None` when the server does not tell.
-pub fn slot(ctx: Ctx<'_>, key: &[u8]) -> Option<i64> {
-    // SAFETY: as in `append`.
-    let call = unsafe { (&raw const raw::RedisModule_Call).read() }?;
-    // SAFETY: as in `append`: a C string, and a buffer with its length. The reply is ours until it is freed.
-    unsafe {
-        let reply = call(ctx.raw(), c"CLUSTER".as_ptr(), c"Ecb".as_ptr(), c"KEYSLOT".as_ptr(), key.as_ptr(), key.len());
-        if reply.is_null() {
-            return None;
-        }
-        let told = api::call_reply_type(reply) == api::int(raw::REDISMODULE_REPLY_INTEGER);
-        let slot = told.then(|| api::call_reply_integer(reply));
-        api::free_call_reply(reply);
-        slot
-    }
-}
-
 /// What came of a call; frees the reply.
 fn done(reply: *mut raw::RedisModuleCallReply) -> Result<(), String> {
     if reply.is_null() {

@@ -153,7 +153,8 @@ pub fn register<T: DataType>(ctx: Ctx<'_>) -> bool {
         digest: Some(digest::<T>),
         free: Some(free::<T>),
         aux_load: Some(load_aux::<T>),
-        // The plain form writes a header even for nothing, so that no file would load on a server without the module.
+        // The plain form writes a header even for nothing, so that no file would load on a server without the module. Redis 7.0
+        // knows no other: nothing but the keys is saved there.
         aux_save: None,
         aux_save_triggers: api::int(raw::REDISMODULE_AUX_BEFORE_RDB),
         // COPY refuses: a copied lock would be held twice, a copied sale would sell its units twice.

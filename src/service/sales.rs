@@ -9,6 +9,7 @@ use crate::core::time::{Now, UnixMs};
 use crate::error::Error;
 use crate::server::args::Arg;
 use crate::server::call::{self, Behalf};
+use crate::server::cluster;
 use crate::server::ctx::{Ctx, Level};
 use crate::server::defer;
 use crate::server::key::{self, Access, Content, Key, Name};
@@ -117,10 +118,10 @@ impl<'a> Desk<'a> {
 
 /// In a cluster, whether sale and stream are both here to stay; see DESIGN.md.
 fn serves(ctx: Ctx<'_>, sale: &[u8], stream: &[u8]) -> Result<(), Error> {
-    if !ctx.flags().is_cluster() || call::serves(ctx, sale, stream) {
+    if !ctx.flags().is_cluster() || cluster::serves_both(ctx, sale, stream) {
         return Ok(());
     }
-    if call::slot(ctx, sale) == call::slot(ctx, stream) {
+    if cluster::slot(ctx, sale) == cluster::slot(ctx, stream) {
         return Err(Error::OnTheMove);
     }
     Err(Error::Stream("CROSSSLOT Keys in request don't hash to the same slot".into()))
@@ -128,6 +129,7 @@ fn serves(ctx: Ctx<'_>, sale: &[u8], stream: &[u8]) -> Result<(), Error> {
 
 /// Enters a sale into the agenda, moves its entry, or takes it out, as its next deadline says.
 pub fn meet(agenda: &mut Agenda, at: At<'_>, sale: &mut SaleValue) {
+    sale.settle_down();
     let known = sale.home.filter(|home| agenda.knows(*home));
     sale.home = match (known, sale.next_deadline()) {
         (Some(home), Some(deadline)) => {
@@ -285,7 +287,9 @@ fn lapse(desk: &mut Desk<'_>, home: HomeId, now: UnixMs, most: usize) -> Result<
         return Ok(0);
     }
     // A node that does not serve the sale (yet, or any more) leaves its holds to the one that does.
-    serves(desk.ctx, desk.name.bytes(), desk.name.bytes())?;
+    if desk.ctx.flags().is_cluster() && !cluster::serves(desk.ctx, &desk.name) {
+        return Err(Error::OnTheMove);
+    }
     let lapsed = lapses.len();
     desk.carry_out(&Changes { lapses, own: None })?;
     if let Some(sale) = desk.sale()? {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::core::agenda::HomeId;
 use crate::core::place::At;
 use crate::core::sale::Sale;
+use crate::core::stray::Stray;
 use crate::server::datatype::{AofOut, DataType, Handle, RdbIn, RdbOut};
 use crate::service::{self, Note};
 
@@ -17,6 +18,8 @@ pub struct SaleValue {
     pub home: Option<HomeId>,
     /// Its due holds cannot lapse, because its stream refuses the events, and the log says so.
     pub stuck: bool,
+    /// Set while nobody knows where the value is, if it still is.
+    stray: Option<Stray>,
     /// How many of its orders are counted in [`orders`].
     counted: u64,
 }
@@ -39,9 +42,19 @@ impl SaleValue {
     /// A value that nobody has met.
     pub fn new(sale: Sale) -> Self {
         SALES.fetch_add(1, Ordering::Relaxed);
-        let mut value = Self { sale, home: None, stuck: false, counted: 0 };
+        let mut value = Self { sale, home: None, stuck: false, stray: None, counted: 0 };
         value.count_orders();
         value
+    }
+
+    /// Whether it lost its name, and nobody has met it under another since.
+    pub fn is_stray(&self) -> bool {
+        self.stray.is_some()
+    }
+
+    /// It has been met under a name.
+    pub fn settle_down(&mut self) {
+        self.stray = None;
     }
 
     /// Counts the orders that have come since the last time. Orders are never forgotten.
@@ -123,8 +136,10 @@ impl DataType for SaleValue {
     }
 
     fn unlinked(&mut self, _at: At<'_>) {
+        // A sale without holds has nothing to be found for.
         if let Some(home) = self.home.take() {
-            service::note(Note::SaleVanished(home));
+            let watch = self.stray.get_or_insert_default().watch();
+            service::note(Note::SaleVanished(home, watch));
         }
     }
 }

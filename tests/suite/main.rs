@@ -13,11 +13,22 @@
 mod harness;
 
 mod bad_input;
+mod crash;
+mod fences;
 mod forms;
 mod holds;
+mod keys;
 mod line;
+mod pause;
+mod persist;
+mod replica;
+mod role;
+mod sale_stream;
+mod scene;
 mod session;
 mod shop;
 mod stock;
+mod stream;
 mod surface;
+mod vanish;
 mod waiting;

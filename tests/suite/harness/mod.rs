@@ -8,6 +8,7 @@ mod builder;
 mod client;
 mod itself;
 mod log;
+mod persistence;
 mod process;
 mod replication;
 mod reply;
@@ -20,6 +21,7 @@ mod words;
 
 pub use aof::{Aof, Base};
 pub use client::Client;
+pub use persistence::{Keys, unix_ms};
 pub use reply::{Nil, Reply};
 pub use server::Server;
 pub use tap::Tap;
