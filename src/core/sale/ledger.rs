@@ -146,8 +146,9 @@ impl Book {
         }
         let after = self.closing(entry);
         if before != after {
-            before.into_iter().for_each(|number| self.mark(number, false));
-            after.into_iter().for_each(|number| self.mark(number, true));
+            for (number, closing) in before.map(|n| (n, false)).into_iter().chain(after.map(|n| (n, true))) {
+                self.mark(number, closing);
+            }
         }
     }
 

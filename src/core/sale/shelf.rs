@@ -63,14 +63,14 @@ impl<L: Layout> Shelf<L> {
         if number > u32::MAX >> 1 {
             return None;
         }
-        if number % ROOM == 0 {
+        if number.is_multiple_of(ROOM) {
             if slot(number) == 0 {
                 self.pages.push(Vec::new());
             }
             self.pages.last_mut()?.push(Vec::new());
         }
         self.len = number.wrapping_add(1);
-        let full = self.len % ROOM == 0;
+        let full = self.len.is_multiple_of(ROOM);
         self.edit(number, |chunk| {
             chunk.extend_from_slice(record);
             if full {
