@@ -15,6 +15,7 @@ mod harness;
 mod bad_input;
 mod forms;
 mod line;
+mod readme;
 mod session;
 mod surface;
 mod waiting;
