@@ -54,22 +54,22 @@ pub fn blocks(text: &str) -> Vec<Block<'_>> {
 }
 
 impl<'a> Block<'a> {
-    /// Whether somebody types something in it.
-    pub fn is_play(&self) -> bool {
-        self.language == "text" && self.lines.iter().any(|(_, line)| prompt(line, '>').is_some())
+    /// What stands above the first thing that somebody types: the syntax of commands, and drawings.
+    pub fn head(&self) -> &[(usize, &'a str)] {
+        let typed = self.lines.iter().position(|(_, line)| prompt(line, '>').is_some());
+        typed.map_or(&self.lines, |typed| &self.lines[..typed])
     }
 
-    /// The call that the block takes apart with an arrow under each argument, if it is such a drawing.
-    pub fn drawn_call(&self) -> Option<&'a str> {
-        let [(_, call), (_, arrows), ..] = self.lines.as_slice() else { return None };
-        arrows.contains('▲').then_some(*call)
+    /// The calls that are taken apart with an arrow under each argument.
+    pub fn drawn_calls(&self) -> impl Iterator<Item = &'a str> {
+        self.head().windows(2).filter(|pair| pair[1].1.contains('▲')).map(|pair| pair[0].1)
     }
 
-    /// The steps of a play.
+    /// What happens in the block, if it is a play.
     #[track_caller]
     pub fn steps(&self) -> Vec<Step<'a>> {
         let mut steps: Vec<Step<'a>> = vec![];
-        for &(number, line) in &self.lines {
+        for &(number, line) in &self.lines[self.head().len()..] {
             let line = without_remark(line);
             let mut add = |client, what, printed| steps.push(Step { line: number, client, what, printed });
             if let Some((client, call)) = prompt(line, '>') {

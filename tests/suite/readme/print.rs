@@ -2,9 +2,10 @@
 
 use std::process::Command;
 
-use crate::harness::{Reply, Server};
+use super::standin::StandIns;
+use crate::harness::{ANY, OK, Reply, Server};
 
-/// The lines that `redis-cli --no-raw` prints for a reply of RESP2.
+/// The lines that `redis-cli -3 --no-raw` prints for a reply, without blanks at their ends.
 pub fn print(reply: &Reply) -> Vec<String> {
     match reply {
         Reply::Simple(text) => vec![text.clone()],
@@ -13,41 +14,61 @@ pub fn print(reply: &Reply) -> Vec<String> {
         Reply::Bulk(bytes) => vec![format!("\"{}\"", bytes.escape_ascii())],
         Reply::Nil(_) => vec!["(nil)".into()],
         Reply::Array(items) if items.is_empty() => vec!["(empty array)".into()],
-        Reply::Array(items) => {
-            let width = items.len().to_string().len();
-            let rows = items.iter().enumerate().flat_map(|(index, item)| {
-                let label = format!("{:>width$}) ", index + 1);
-                let indent = " ".repeat(label.len());
-                let lines = print(item).into_iter().enumerate();
-                lines.map(move |(row, line)| format!("{}{line}", if row == 0 { &label } else { &indent }))
-            });
-            rows.collect()
-        }
-        other => panic!("no reply of RESP2: {other:?}"),
+        Reply::Array(items) => numbered(items, ")", print),
+        Reply::Map(pairs) => numbered(pairs, "#", |(field, value)| {
+            let (mut lines, mut rows) = (print(field), print(value));
+            let nested = matches!(value, Reply::Array(items) if !items.is_empty());
+            // Rows begin below the field, anything else goes on behind it.
+            lines[0] += &if nested { " =>".into() } else { format!(" => {}", rows.remove(0)) };
+            lines.into_iter().chain(rows).collect()
+        }),
+        other => panic!("a reply that lockstock does not give: {other:?}"),
     }
+}
+
+/// Numbers items, and indents all rows of an item but its first.
+fn numbered<T>(items: &[T], sign: &str, print: impl Fn(&T) -> Vec<String>) -> Vec<String> {
+    let width = items.len().to_string().len();
+    let mut rows = vec![];
+    for (index, item) in items.iter().enumerate() {
+        let mut label = format!("{:>width$}{sign} ", index + 1);
+        for line in print(item) {
+            rows.push(format!("{label}{line}"));
+            label = " ".repeat(label.len());
+        }
+    }
+    rows
 }
 
 #[test]
 fn replies_look_as_redis_cli_prints_them() {
     let server = Server::start();
-    server.expect("STOCK.CREATE sale 20", crate::harness::OK);
+    let mut client = server.client();
+    client.hello3();
+    for token in ["ann", "bob"] {
+        server.expect(["LOCK.ACQUIRE", "held", "TOKEN", token, "SHARED"], ANY);
+    }
+    server.expect("STOCK.CREATE sale 20", OK);
     for id in 10..20 {
-        server.expect(format!("STOCK.DECR_ONCE sale {id} REF web-{id}"), crate::harness::ANY);
+        server.expect(format!("STOCK.DECR_ONCE sale {id} REF web-{id}"), ANY);
     }
     for call in [
         "PING",
         "LOCK.ACQUIRE",
         "LOCK.RELEASE lock nobody",
         "LOCK.INFO lock",
+        "LOCK.INFO held",
         "STOCK.ORDERS sale 0 COUNT 50",
         "STOCK.ORDERS none 0",
         "STOCK.INFO sale",
         "ECHO a\\b",
     ] {
         let mut command = Command::new("redis-cli");
-        command.args(["-p", &server.port().to_string(), "--no-raw"]).args(call.split(' '));
+        command.args(["-3", "-p", &server.port().to_string(), "--no-raw"]).args(call.split(' '));
         let output = command.output().expect("redis-cli runs");
         let shown = String::from_utf8(output.stdout).expect("text");
-        assert_eq!(print(&server.cmd(call)), shown.trim_end().lines().collect::<Vec<_>>(), "{call}");
+        let shown: Vec<&str> = shown.trim_end().lines().map(str::trim_end).collect();
+        let came = print(&client.cmd(call));
+        assert!(StandIns::default().fit(&shown, &came), "{call}\nredis-cli: {shown:#?}\nprint: {came:#?}");
     }
 }
