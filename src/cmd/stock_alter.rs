@@ -32,8 +32,8 @@ impl Command for StockAlter {
         args: &[
             register::Arg::key(),
             register::Arg::integer(c"units").after(c"LIMIT").optional(),
-            register::Arg::unix_time(c"start").after(c"START").optional(),
-            register::Arg::unix_time(c"end").after(c"END").optional(),
+            register::Arg::unix_time(c"start-unix-ms").after(c"START").optional(),
+            register::Arg::unix_time(c"end-unix-ms").after(c"END").optional(),
             register::Arg::one_of(c"rebuy", &[register::Arg::word(c"yes", c"yes"), register::Arg::word(c"no", c"no")])
                 .after(c"REBUY")
                 .optional(),

@@ -27,6 +27,7 @@ mod memory;
 mod pause;
 mod payload;
 mod persist;
+mod readme;
 mod replica;
 mod role;
 mod sale_stream;
