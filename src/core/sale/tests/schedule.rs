@@ -65,13 +65,13 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn digest(sale: &Sale) -> Vec<Vec<u8>> {
+pub fn digest(sale: &Sale) -> Vec<Vec<u8>> {
     let mut parts = Vec::new();
     sale.digest(|part| parts.push(part.to_vec()));
     parts
 }
 
-fn reload(sale: &Sale) -> Sale {
+pub fn reload(sale: &Sale) -> Sale {
     let mut again = Sale::from_header(&sale.header()).unwrap();
     for block in sale.blocks() {
         again.absorb(&block).unwrap();
@@ -246,7 +246,7 @@ fn owned(change: Change<'_>) -> Change<'static> {
 }
 
 /// How many schedules to try: a few seconds' worth, or what `LOCKSTOCK_SCHEDULES` says.
-fn schedules() -> u32 {
+pub fn schedules() -> u32 {
     let asked = std::env::var("LOCKSTOCK_SCHEDULES").ok().and_then(|count| count.parse().ok());
     asked.unwrap_or(if cfg!(miri) { 5 } else { 300 })
 }
