@@ -21,6 +21,9 @@ pub const BLOCK: usize = 64 * 1024;
 /// The most orders of one block: absorbing one is a call like any other, and has to be short.
 pub const BLOCK_ORDERS: u32 = 1024;
 
+/// The highest sequence number: what clients can read exactly.
+pub(super) const MAX_SEQ: u64 = MAX_UNITS;
+
 const REBUY: u8 = 1;
 const START: u8 = 2;
 const END: u8 = 4;
@@ -190,7 +193,7 @@ fn read_terms(reader: &mut Reader<'_>) -> Option<(Terms, u64)> {
         return None;
     }
     let (total, limit, seq) = (reader.varint()?, reader.varint()?, reader.varint()?);
-    if total > MAX_UNITS || limit > MAX_UNITS || i64::try_from(seq).is_err() {
+    if total > MAX_UNITS || limit > MAX_UNITS || seq > MAX_SEQ {
         return None;
     }
     let start = if flags & START == 0 { None } else { Some(UnixMs(reader.signed()?)) };
