@@ -23,6 +23,7 @@ mod memory;
 mod payload;
 mod persist;
 mod replica;
+mod sale_stream;
 mod scene;
 mod session;
 mod settings;

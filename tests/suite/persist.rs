@@ -147,6 +147,34 @@ fn a_lease_that_ended_while_the_server_was_down_is_over_right_after_the_load() {
 }
 
 #[test]
+fn a_reservation_that_ended_while_the_server_was_down_is_back_on_sale_right_after_the_load() {
+    for aof in [true, false] {
+        let builder = Server::builder();
+        let mut server = if aof { builder.aof("always").start() } else { builder.start() };
+        server.expect("STOCK.CREATE sale 10 STREAM events", OK);
+        server.expect("STOCK.DECR_ONCE sale short QTY 3 HOLD 150 BUYER ann", ANY);
+        server.expect("STOCK.DECR_ONCE sale long QTY 2 HOLD 3600000", ANY);
+        let over = unix_ms() + 150;
+        if !aof {
+            server.expect("SAVE", OK);
+        }
+        server.kill9();
+        eventually("the deadline is over", || unix_ms() > over);
+        server.start_again();
+        // Nobody asks the sale.
+        eventually("its stream tells of the end", || server.cmd("XLEN events").int() == 3);
+        let event = server.cmd("XREVRANGE events + - COUNT 1").at(0).at(1).fields();
+        assert_eq!(
+            ["seq", "event", "id", "units", "buyer"].map(|field| event[field].text()),
+            ["3", "expire", "short", "3", "ann"]
+        );
+        let info = server.cmd("STOCK.INFO sale");
+        assert_eq!(["remaining", "held", "sold"].map(|field| info.field(field).int()), [8, 2, 0]);
+        server.expect("STOCK.CONFIRM sale long", ("OK", 2, 8, -1, ""));
+    }
+}
+
+#[test]
 fn a_session_hold_that_was_loaded_stays_until_its_lease_whoever_disconnects() {
     let mut server = Server::builder().aof("always").start();
     let mut holder = server.client();
