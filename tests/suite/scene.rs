@@ -64,7 +64,7 @@ fn sell(client: &mut Client) {
     order("STOCK.DECR_ONCE sale{s} held QTY 2 BUYER ann HOLD 3600000", "OK");
     order("STOCK.DECR_ONCE sale{s} confirmed BUYER ben HOLD 3600000 REF r", "OK");
     order("STOCK.CONFIRM sale{s} confirmed", "OK");
-    order("STOCK.DECR_ONCE sale{s} extended HOLD 1000", "OK");
+    order("STOCK.DECR_ONCE sale{s} extended HOLD 60000", "OK");
     order("STOCK.EXTEND sale{s} extended PX 7200000", "OK");
     for kind in ["HOLD 3600000", ""] {
         order(&format!("STOCK.DECR_ONCE sale{{s}} back BUYER ben {kind}"), "OK");
