@@ -11,8 +11,8 @@
 //! - A handler of an event writes nothing. It leaves a note and wakes the one timer of [`defer`], which asks first whether this
 //!   server may write at this moment.
 //!
-//! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`entry`], [`load`], [`register`]; then [`key`], [`datatype`],
-//! [`replicate`], [`call`]; then [`defer`], [`park`], [`events`]; then [`settings`], [`info`] and [`facts`].
+//! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`entry`], [`load`], [`register`], [`keyspec`]; then [`key`], [`datatype`],
+//! [`replicate`], [`call`], [`walk`], [`cluster`]; then [`defer`], [`park`], [`events`]; then [`settings`], [`info`] and [`facts`].
 
 pub mod alloc;
 pub mod api;
@@ -20,6 +20,7 @@ pub mod args;
 pub mod call;
 pub mod cell;
 pub mod clock;
+pub mod cluster;
 pub mod compat;
 pub mod ctx;
 pub mod datatype;
@@ -29,8 +30,10 @@ pub mod events;
 pub mod facts;
 pub mod info;
 pub mod key;
+pub mod keyspec;
 pub mod load;
 pub mod park;
 pub mod register;
 pub mod replicate;
 pub mod settings;
+pub mod walk;

@@ -50,9 +50,8 @@ impl DataType for Lock {
     }
 
     fn unlinked(&mut self, at: At<'_>) {
-        if let Some(home) = self.leave_home() {
-            service::note(Note::LockVanished(at.keep(), home));
-        }
+        let (home, watch) = self.go_astray();
+        service::note(Note::LockVanished(at.keep(), home, watch));
     }
 
     /// The fence clock, where the wall clock alone would not do: while there are locks, whose file needs the module anyway, and when the

@@ -37,6 +37,9 @@ pub mod terms;
 mod upkeep;
 pub mod view;
 
+#[cfg(test)]
+mod tests;
+
 pub use adjust::AdjustError;
 pub use answer::{Answer, Changes, Decision, Status};
 pub use change::{Change, Event, EventKind, Misfit, Taking};

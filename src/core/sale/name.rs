@@ -17,7 +17,7 @@ enum Kind<'a> {
     Heap(Box<[u8]>),
 }
 
-impl<'a> Name<'a> {
+impl Name<'_> {
     /// The empty name: "none".
     pub const NONE: Name<'static> = Name(Kind::Borrowed(&[]));
 

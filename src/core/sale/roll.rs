@@ -6,7 +6,7 @@
 //! which leaves four bytes and a little for each.
 
 use std::collections::BTreeMap;
-use std::ops::{AddAssign, SubAssign};
+use std::mem;
 
 /// Holds per leaf before it splits.
 const FULL: usize = 128;
@@ -25,16 +25,14 @@ pub struct Sum {
     pub buyers: u64,
 }
 
-impl AddAssign for Sum {
-    fn add_assign(&mut self, other: Self) {
+impl Sum {
+    fn add(&mut self, other: Self) {
         self.orders = self.orders.wrapping_add(other.orders);
         self.units = self.units.wrapping_add(other.units);
         self.buyers = self.buyers.wrapping_add(other.buyers);
     }
-}
 
-impl SubAssign for Sum {
-    fn sub_assign(&mut self, other: Self) {
+    fn take(&mut self, other: Self) {
         self.orders = self.orders.wrapping_sub(other.orders);
         self.units = self.units.wrapping_sub(other.units);
         self.buyers = self.buyers.wrapping_sub(other.buyers);
@@ -76,44 +74,47 @@ impl<K: Ord + Copy> Roll<K> {
 
     /// Adds a hold whose record is already in `source`.
     pub fn insert(&mut self, number: u32, source: &impl Source<K>) {
-        let Some(key) = source.key(number) else { return };
-        let found = self.leaves.range(..=key).next_back().or_else(|| self.leaves.first_key_value());
-        let mut at = found.map_or(key, |(at, _)| *at);
-        let mut leaf = self.leaves.remove(&at).unwrap_or_default();
-        self.room = self.room.wrapping_sub(leaf.numbers.capacity());
-        at = at.min(key);
-        let place = place(&leaf.numbers, key, source);
-        if leaf.numbers.len() >= FULL {
-            // Deadlines mostly come in their order. Then the last leaf stays full, and a new one begins.
-            let cut = if place == FULL { FULL } else { FULL / 2 };
-            let mut upper = Leaf { numbers: leaf.numbers.split_off(cut), sum: Sum::default() };
-            leaf.numbers.shrink_to_fit();
-            for number in &upper.numbers {
-                upper.sum += source.sum(*number);
-            }
-            leaf.sum -= upper.sum;
-            let (home, place) = if place >= cut { (&mut upper, place.wrapping_sub(cut)) } else { (&mut leaf, place) };
-            home.put(place, number, source.sum(number));
-            if let Some(start) = upper.numbers.first().and_then(|number| source.key(*number)) {
-                self.put(start, upper);
-            }
-        } else {
-            leaf.put(place, number, source.sum(number));
-        }
-        self.put(at, leaf);
+        let (Some(key), sum) = (source.key(number), source.sum(number)) else { return };
         self.first = Some(self.first.map_or(key, |first| first.min(key)));
+        if self.leaves.first_key_value().is_none_or(|(at, _)| *at > key) {
+            let first = self.leaves.pop_first().map_or_else(Leaf::default, |(_, leaf)| leaf);
+            self.leaves.insert(key, first);
+        }
+        let Some((_, leaf)) = self.leaves.range_mut(..=key).next_back() else { return };
+        let (place, before) = (place(&leaf.numbers, &key, source), leaf.numbers.capacity());
+        if leaf.numbers.len() < FULL {
+            leaf.put(place, number, sum);
+            self.room = self.room.wrapping_sub(before).wrapping_add(leaf.numbers.capacity());
+            return;
+        }
+        // Deadlines mostly come in their order. Then the last leaf stays full, and a new one begins.
+        let cut = if place == FULL { FULL } else { FULL / 2 };
+        let mut upper = leaf.split(cut, source);
+        match place.checked_sub(cut) {
+            Some(place) => upper.put(place, number, sum),
+            None => leaf.put(place, number, sum),
+        }
+        let room = leaf.numbers.capacity().wrapping_add(upper.numbers.capacity());
+        self.room = self.room.wrapping_sub(before).wrapping_add(room);
+        if let Some(start) = upper.numbers.first().and_then(|number| source.key(*number)) {
+            self.leaves.insert(start, upper);
+        }
     }
 
     /// Removes a hold whose record is still in `source`.
     pub fn remove(&mut self, number: u32, source: &impl Source<K>) {
         let Some(key) = source.key(number) else { return };
         let Some((at, leaf)) = self.leaves.range_mut(..=key).next_back() else { return };
-        let (at, place) = (*at, place(&leaf.numbers, key, source));
+        let (at, place, before) = (*at, place(&leaf.numbers, &key, source), leaf.numbers.capacity());
         if leaf.numbers.get(place) != Some(&number) {
             return;
         }
         leaf.numbers.remove(place);
-        leaf.sum -= source.sum(number);
+        leaf.sum.take(source.sum(number));
+        if leaf.numbers.len() < leaf.numbers.capacity() / 2 {
+            leaf.numbers.shrink_to(leaf.numbers.len().saturating_add(SPARSE / 2));
+        }
+        self.room = self.room.wrapping_sub(before).wrapping_add(leaf.numbers.capacity());
         if leaf.numbers.len() < SPARSE {
             self.join(at);
         }
@@ -127,8 +128,8 @@ impl<K: Ord + Copy> Roll<K> {
     pub fn reweigh(&mut self, number: u32, before: Sum, after: Sum, source: &impl Source<K>) {
         let Some(key) = source.key(number) else { return };
         if let Some((_, leaf)) = self.leaves.range_mut(..=key).next_back() {
-            leaf.sum -= before;
-            leaf.sum += after;
+            leaf.sum.take(before);
+            leaf.sum.add(after);
         }
     }
 
@@ -146,14 +147,14 @@ impl<K: Ord + Copy> Roll<K> {
             // Only the first leaf can reach below `low`, only the last above `high`.
             let whole = *at >= low && leaves.peek().is_some();
             if whole {
-                sum += leaf.sum;
+                sum.add(leaf.sum);
                 continue;
             }
-            let from = place(&leaf.numbers, low, source);
-            let to = place_after(&leaf.numbers, high, source);
+            let from = place(&leaf.numbers, &low, source);
+            let to = place_after(&leaf.numbers, &high, source);
             match leaf.numbers.get(from..to) {
-                Some(part) if part.len() == leaf.numbers.len() => sum += leaf.sum,
-                Some(part) => part.iter().for_each(|number| sum += source.sum(*number)),
+                Some(part) if part.len() == leaf.numbers.len() => sum.add(leaf.sum),
+                Some(part) => part.iter().for_each(|number| sum.add(source.sum(*number))),
                 None => {}
             }
         }
@@ -163,14 +164,14 @@ impl<K: Ord + Copy> Roll<K> {
     /// The holds from `low` on, in order.
     pub fn from(&self, low: K, source: &impl Source<K>) -> impl Iterator<Item = u32> {
         let start = self.leaves.range(..=low).next_back().map_or(low, |(at, _)| *at);
-        let skip = self.leaves.get(&start).map_or(0, |leaf| place(&leaf.numbers, low, source));
+        let skip = self.leaves.get(&start).map_or(0, |leaf| place(&leaf.numbers, &low, source));
         self.leaves.range(start..).flat_map(|(_, leaf)| leaf.numbers.iter().copied()).skip(skip)
     }
 
     /// The last hold that is not above `high`.
     pub fn last(&self, high: K, source: &impl Source<K>) -> Option<u32> {
         for (_, leaf) in self.leaves.range(..=high).rev() {
-            let after = place_after(&leaf.numbers, high, source);
+            let after = place_after(&leaf.numbers, &high, source);
             if let Some(number) = after.checked_sub(1).and_then(|place| leaf.numbers.get(place)) {
                 return Some(*number);
             }
@@ -189,29 +190,24 @@ impl<K: Ord + Copy> Roll<K> {
         self.leaves.len()
     }
 
-    fn put(&mut self, at: K, leaf: Leaf) {
-        self.room = self.room.wrapping_add(leaf.numbers.capacity());
-        self.leaves.insert(at, leaf);
-    }
-
     /// Moves what is left of a sparse leaf into the one before it, if that has room; removes it if nothing is left.
     fn join(&mut self, at: K) {
-        let Some(rest) = self.leaves.get(&at).map(|leaf| leaf.numbers.len()) else { return };
-        let before = self.leaves.range_mut(..at).next_back().map(|(_, leaf)| leaf);
-        match before {
-            Some(leaf) if rest > 0 && leaf.numbers.len().saturating_add(rest) <= FULL / 2 => {}
-            _ if rest > 0 => return,
-            _ => {}
+        let Some(leaf) = self.leaves.get_mut(&at) else { return };
+        let mut rest = Leaf { numbers: mem::take(&mut leaf.numbers), sum: leaf.sum };
+        let freed = rest.numbers.capacity();
+        let before = self.leaves.range_mut(..at).next_back().map(|(_, before)| before);
+        let room = |before: &&mut Leaf| before.numbers.len().saturating_add(rest.numbers.len()) <= FULL / 2;
+        if let Some(before) = before.filter(room) {
+            let capacity = before.numbers.capacity();
+            before.numbers.append(&mut rest.numbers);
+            before.sum.add(rest.sum);
+            self.room = self.room.wrapping_sub(capacity).wrapping_add(before.numbers.capacity());
         }
-        let Some(leaf) = self.leaves.remove(&at) else { return };
-        self.room = self.room.wrapping_sub(leaf.numbers.capacity());
-        if rest > 0
-            && let Some((_, before)) = self.leaves.range_mut(..at).next_back()
-        {
-            let room = before.numbers.capacity();
-            before.numbers.extend_from_slice(&leaf.numbers);
-            before.sum += leaf.sum;
-            self.room = self.room.wrapping_sub(room).wrapping_add(before.numbers.capacity());
+        if rest.numbers.is_empty() {
+            self.leaves.remove(&at);
+            self.room = self.room.wrapping_sub(freed);
+        } else if let Some(leaf) = self.leaves.get_mut(&at) {
+            leaf.numbers = rest.numbers;
         }
     }
 }
@@ -219,24 +215,143 @@ impl<K: Ord + Copy> Roll<K> {
 impl Leaf {
     fn put(&mut self, place: usize, number: u32, sum: Sum) {
         self.numbers.insert(place.min(self.numbers.len()), number);
-        self.sum += sum;
+        self.sum.add(sum);
+    }
+
+    /// Cuts off the holds from `cut` on.
+    fn split<K>(&mut self, cut: usize, source: &impl Source<K>) -> Self {
+        let mut upper = Self { numbers: self.numbers.split_off(cut.min(self.numbers.len())), sum: Sum::default() };
+        for number in &upper.numbers {
+            upper.sum.add(source.sum(*number));
+        }
+        self.numbers.shrink_to_fit();
+        self.sum.take(upper.sum);
+        upper
     }
 }
 
 /// Where a hold of this key is, or would be.
-fn place<K: Ord>(numbers: &[u32], key: K, source: &impl Source<K>) -> usize {
+fn place<K: Ord>(numbers: &[u32], key: &K, source: &impl Source<K>) -> usize {
     // Holds mostly come at the end and go at the front.
     match (numbers.first(), numbers.last()) {
-        (Some(first), _) if source.key(*first).is_some_and(|first| first >= key) => 0,
-        (_, Some(last)) if source.key(*last).is_some_and(|last| last < key) => numbers.len(),
-        _ => numbers.partition_point(|number| source.key(*number).is_some_and(|other| other < key)),
+        (Some(first), _) if source.key(*first).is_some_and(|first| first >= *key) => 0,
+        (_, Some(last)) if source.key(*last).is_some_and(|last| last < *key) => numbers.len(),
+        _ => numbers.partition_point(|number| source.key(*number).is_some_and(|other| other < *key)),
     }
 }
 
 /// How many holds are not above this key.
-fn place_after<K: Ord>(numbers: &[u32], key: K, source: &impl Source<K>) -> usize {
+fn place_after<K: Ord>(numbers: &[u32], key: &K, source: &impl Source<K>) -> usize {
     match numbers.first() {
-        Some(first) if source.key(*first).is_some_and(|first| first > key) => 0,
-        _ => numbers.partition_point(|number| source.key(*number).is_some_and(|other| other <= key)),
+        Some(first) if source.key(*first).is_some_and(|first| first > *key) => 0,
+        _ => numbers.partition_point(|number| source.key(*number).is_some_and(|other| other <= *key)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Key and units of each hold. Every third hold is its buyer's last.
+    #[derive(Default)]
+    struct Holds(BTreeMap<u32, (i64, u64)>);
+
+    impl Source<(i64, u32)> for Holds {
+        fn key(&self, number: u32) -> Option<(i64, u32)> {
+            self.0.get(&number).map(|(deadline, _)| (*deadline, number))
+        }
+
+        fn sum(&self, number: u32) -> Sum {
+            let buyers = u64::from(number.is_multiple_of(3));
+            self.0.get(&number).map_or(Sum::default(), |(_, units)| Sum { orders: 1, units: *units, buyers })
+        }
+    }
+
+    impl Holds {
+        fn between(&self, low: (i64, u32), high: (i64, u32)) -> Vec<u32> {
+            let mut keys: Vec<_> = self.0.iter().map(|(number, (deadline, _))| (*deadline, *number)).collect();
+            keys.sort_unstable();
+            keys.into_iter().filter(|key| (low..=high).contains(key)).map(|(_, number)| number).collect()
+        }
+
+        fn sum_of(&self, numbers: &[u32]) -> Sum {
+            let mut sum = Sum::default();
+            numbers.iter().for_each(|number| sum.add(self.sum(*number)));
+            sum
+        }
+    }
+
+    fn check(roll: &Roll<(i64, u32)>, holds: &Holds, low: (i64, u32), high: (i64, u32)) {
+        assert_eq!(roll.sum(low, high, holds), holds.sum_of(&holds.between(low, high)));
+        let ever = (i64::MIN, 0);
+        assert_eq!(roll.from(low, holds).collect::<Vec<_>>(), holds.between(low, (i64::MAX, u32::MAX)));
+        assert_eq!(roll.last(high, holds), holds.between(ever, high).last().copied());
+        let first = holds.between(ever, (i64::MAX, u32::MAX)).first().copied();
+        assert_eq!(roll.first().map(|(_, number)| number), first);
+        assert_eq!(roll.room, roll.leaves.values().map(|leaf| leaf.numbers.capacity()).sum::<usize>());
+        assert!(roll.leaves.values().all(|leaf| !leaf.numbers.is_empty()));
+    }
+
+    #[test]
+    fn deadlines_in_their_order_fill_the_leaves() {
+        let (mut roll, mut holds) = (Roll::new(), Holds::default());
+        for number in 0..10_000 {
+            holds.0.insert(number, (i64::from(number / 7), 1));
+            roll.insert(number, &holds);
+        }
+        assert_eq!(roll.effort(), 10_000_usize.div_ceil(FULL));
+        assert!(roll.memory() < 5 * 10_000, "{} bytes", roll.memory());
+        assert_eq!(roll.sum((0, 0), (99, u32::MAX), &holds), holds.sum_of(&(0..700).collect::<Vec<_>>()));
+        for number in 0..10_000 {
+            assert_eq!(roll.first(), Some((i64::from(number / 7), number)));
+            roll.remove(number, &holds);
+        }
+        assert_eq!((roll.first(), roll.effort(), roll.memory()), (None, 0, 0));
+    }
+
+    #[test]
+    fn what_is_left_of_many_holds_takes_little() {
+        let (mut roll, mut holds) = (Roll::new(), Holds::default());
+        for number in 0..10_000 {
+            holds.0.insert(number, (i64::from(number), 1));
+            roll.insert(number, &holds);
+        }
+        for number in (0..10_000).filter(|number| number % 100 != 0) {
+            roll.remove(number, &holds);
+            holds.0.remove(&number);
+        }
+        check(&roll, &holds, (500, 0), (7_000, 0));
+        assert!(roll.memory() < 20 * 100, "{} bytes for 100 holds", roll.memory());
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_sorted_map(
+            steps in proptest::collection::vec((0..600_u32, 0..200_i64, 1..4_u64), 1..if cfg!(miri) { 60 } else { 1_200 }),
+            grow in 2..5_u32, low in (0..200_i64, 0..600_u32), high in (0..200_i64, 0..600_u32),
+        ) {
+            let (mut roll, mut holds) = (Roll::new(), Holds::default());
+            for (at, (number, deadline, units)) in steps.into_iter().enumerate() {
+                if holds.0.contains_key(&number) && (at as u32).is_multiple_of(grow) {
+                    roll.remove(number, &holds);
+                    holds.0.remove(&number);
+                } else if let Some((_, before)) = holds.0.get(&number).copied() {
+                    let before_sum = Sum { units: before, ..holds.sum(number) };
+                    holds.0.entry(number).and_modify(|hold| hold.1 = units);
+                    roll.reweigh(number, before_sum, holds.sum(number), &holds);
+                } else {
+                    holds.0.insert(number, (deadline, units));
+                    roll.insert(number, &holds);
+                }
+                if at % 64 == 0 {
+                    check(&roll, &holds, low, high);
+                }
+            }
+            check(&roll, &holds, low, high);
+        }
     }
 }

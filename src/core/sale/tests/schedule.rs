@@ -1,0 +1,269 @@
+//! Random schedules: whatever happens in whatever order, the sale answers like the model.
+
+use proptest::prelude::*;
+
+use super::model::Model;
+use crate::core::sale::{Alteration, Change, Changes, Decision, EventKind, Sale, State, Take, Terms};
+use crate::core::time::{Millis, UnixMs};
+
+/// Few names, so that everything meets; ids and buyers overlap, for an id is its own buyer.
+const NAMES: [&str; 6] = ["1", "2", "bob", "67e55044-10b1-426f-9247-bb680e5fe0c8", "x", "carol"];
+
+#[derive(Clone, Debug)]
+enum Step {
+    Take { id: usize, units: u64, buyer: Option<usize>, hold: Option<i64>, reference: bool },
+    Confirm(usize),
+    Cancel(usize),
+    Extend(usize, i64),
+    Adjust(i64),
+    Alter(Option<u64>, Option<Option<i64>>, Option<Option<i64>>, Option<bool>),
+    Timer(usize),
+    Pass(i64),
+    Reload,
+}
+
+/// A sale, its replica, and what a consumer of the stream has made of the events.
+struct World {
+    now: UnixMs,
+    sale: Sale,
+    replica: Sale,
+    model: Model,
+    consumer: Consumer,
+}
+
+#[derive(Default)]
+struct Consumer {
+    seq: u64,
+    total: i64,
+    units: std::collections::BTreeMap<Vec<u8>, i64>,
+}
+
+fn name() -> impl Strategy<Value = usize> {
+    0..NAMES.len()
+}
+
+fn time() -> impl Strategy<Value = Option<Option<i64>>> {
+    proptest::option::of(proptest::option::of(0..400_i64))
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let hold = proptest::option::weighted(0.7, 1..40_i64);
+    let buyer = proptest::option::weighted(0.6, name());
+    prop_oneof![
+        8 => (name(), 1..4_u64, buyer, hold, any::<bool>())
+            .prop_map(|(id, units, buyer, hold, reference)| Step::Take { id, units, buyer, hold, reference }),
+        3 => name().prop_map(Step::Confirm),
+        3 => name().prop_map(Step::Cancel),
+        2 => (name(), 1..40_i64).prop_map(|(id, span)| Step::Extend(id, span)),
+        1 => (-6..6_i64).prop_map(Step::Adjust),
+        1 => Just(Step::Adjust(i64::MAX)),
+        1 => (proptest::option::of(0..7_u64), time(), time(), proptest::option::of(any::<bool>()))
+            .prop_map(|(limit, start, end, rebuy)| Step::Alter(limit, start, end, rebuy)),
+        2 => (0..3_usize).prop_map(Step::Timer),
+        6 => (0..30_i64).prop_map(Step::Pass),
+        1 => Just(Step::Reload),
+    ]
+}
+
+fn digest(sale: &Sale) -> Vec<Vec<u8>> {
+    let mut parts = Vec::new();
+    sale.digest(|part| parts.push(part.to_vec()));
+    parts
+}
+
+fn reload(sale: &Sale) -> Sale {
+    let mut again = Sale::from_header(&sale.header()).unwrap();
+    for block in sale.blocks() {
+        again.absorb(&block).unwrap();
+    }
+    again
+}
+
+impl World {
+    fn new(terms: &Terms) -> Self {
+        Self {
+            now: UnixMs(0),
+            sale: Sale::new(terms.clone()),
+            replica: Sale::new(terms.clone()),
+            model: Model::new(terms.clone()),
+            consumer: Consumer { total: terms.total.cast_signed(), ..Consumer::default() },
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        let now = self.now;
+        let decide = |decision: Decision<'_>, expected| {
+            assert_eq!(decision.answer, expected);
+            Changes { lapses: decision.changes.lapses, own: decision.changes.own.map(owned) }
+        };
+        let changes = match step {
+            Step::Take { id, units, buyer, hold, reference } => {
+                let take = Take {
+                    id: NAMES[*id].as_bytes(),
+                    units: *units,
+                    buyer: buyer.map(|buyer| NAMES[buyer].as_bytes()),
+                    deadline: hold.map(|hold| now.plus(Millis(hold)).unwrap()),
+                    reference: if *reference { NAMES[*id].as_bytes() } else { b"" },
+                };
+                decide(self.sale.take(now, &take), self.model.take(now, &take))
+            }
+            Step::Confirm(id) => {
+                let id = NAMES[*id].as_bytes();
+                decide(self.sale.confirm(now, id), self.model.confirm(id))
+            }
+            Step::Cancel(id) => {
+                let id = NAMES[*id].as_bytes();
+                decide(self.sale.cancel(now, id), self.model.cancel(id))
+            }
+            Step::Extend(id, span) => {
+                let (id, deadline) = (NAMES[*id].as_bytes(), now.plus(Millis(*span)).unwrap());
+                decide(self.sale.extend(now, id, deadline), self.model.extend(id, deadline))
+            }
+            Step::Adjust(delta) => match (self.sale.adjust(now, *delta), self.model.adjust(*delta)) {
+                (Ok((after, changes)), Ok(expected)) => {
+                    assert_eq!(after, expected);
+                    changes
+                }
+                (decided, expected) => {
+                    assert_eq!(decided.err(), expected.err());
+                    Changes::default()
+                }
+            },
+            Step::Alter(limit, start, end, rebuy) => {
+                let time = |time: &Option<Option<i64>>| time.map(|time| time.map(UnixMs));
+                let alteration = Alteration { limit: *limit, start: time(start), end: time(end), rebuy: *rebuy };
+                self.model.alter(&alteration);
+                Changes { lapses: Vec::new(), own: self.sale.alter(&alteration) }
+            }
+            Step::Timer(most) => Changes { lapses: self.sale.lapses(now, *most), own: None },
+            Step::Pass(span) => {
+                self.now = now.plus(Millis(*span)).unwrap();
+                self.model.pass(self.now);
+                Changes::default()
+            }
+            Step::Reload => {
+                let again = reload(&self.sale);
+                assert_eq!(digest(&self.sale), digest(&again));
+                self.sale = again;
+                Changes::default()
+            }
+        };
+        self.commit(&changes);
+    }
+
+    fn commit(&mut self, changes: &Changes<'_>) {
+        let mut seq = self.sale.seq();
+        for change in changes.iter() {
+            if let Some(event) = self.sale.event(change) {
+                seq += 1;
+                self.consumer.read(seq, event.kind, &event.id, event.units);
+            }
+        }
+        for change in changes.iter() {
+            self.sale.commit(change).unwrap();
+            self.replica.commit(change).unwrap();
+            // Whoever counts along with the events never sees a buyer take more than the limit.
+            if let Change::Take(taking) = change {
+                let buyer = taking.buyer.as_ref().unwrap_or(&taking.id);
+                let (counted, limit) = (self.sale.buyer(UnixMs(i64::MIN), buyer), self.sale.terms().limit);
+                assert!(limit == 0 || counted <= limit, "{buyer:?} has {counted}");
+            }
+        }
+        assert_eq!(self.sale.seq(), seq);
+    }
+
+    fn check(&self) {
+        let (now, model) = (self.now, &self.model);
+        let info = self.sale.info(now);
+        assert_eq!(info.total, info.remaining + info.held + info.sold);
+        assert_eq!(
+            (info.total, info.remaining, info.held, info.sold),
+            (model.terms.total, model.remaining(), model.amount(State::Held), model.amount(State::Sold)),
+        );
+        assert_eq!((info.orders, info.buyers), (model.orders.len() as u64, model.buyers() as u64));
+        for name in NAMES {
+            assert_eq!(self.sale.buyer(now, name.as_bytes()), model.buyer(name), "units of {name}");
+        }
+        let mut rows = Vec::new();
+        let mut cursor = 0;
+        loop {
+            let page = self.sale.page(now, cursor, 2, None);
+            rows.extend(page.rows);
+            cursor = page.next;
+            if cursor == 0 {
+                break;
+            }
+        }
+        assert_eq!(rows.len(), model.orders.len());
+        for (row, order) in rows.iter().zip(&model.orders) {
+            assert_eq!(
+                (&*row.id, row.state, row.units, &*row.buyer, &*row.reference),
+                (order.id.as_bytes(), order.state, order.now(), order.buyer.as_bytes(), order.reference.as_bytes()),
+            );
+            assert_eq!(row.deadline, (order.state == State::Held).then_some(order.deadline));
+            assert_eq!(self.sale.order(now, &row.id).as_ref(), Some(row));
+        }
+        assert_eq!(digest(&self.sale), digest(&self.replica));
+        assert_eq!(self.consumer.seq, self.sale.seq());
+        assert_eq!(self.consumer.total - self.consumer.units.values().sum::<i64>(), self.sale.unsold().cast_signed());
+    }
+}
+
+impl Consumer {
+    fn read(&mut self, seq: u64, kind: EventKind, id: &[u8], units: i64) {
+        assert_eq!(seq, self.seq + 1);
+        self.seq = seq;
+        let now = match kind {
+            EventKind::Ok | EventKind::Confirm => units,
+            EventKind::Cancel | EventKind::Expire => 0,
+            EventKind::Adjust => {
+                self.total += units;
+                return;
+            }
+        };
+        let before = self.units.insert(id.to_vec(), now).unwrap_or(0);
+        let returned = matches!(kind, EventKind::Cancel | EventKind::Expire);
+        assert!(!returned || before == units, "{id:?} gives back {units} of {before}");
+    }
+}
+
+fn owned(change: Change<'_>) -> Change<'static> {
+    match change {
+        Change::Take(taking) => Change::Take(crate::core::sale::Taking {
+            id: taking.id.detach(),
+            units: taking.units,
+            buyer: taking.buyer.map(|buyer| buyer.detach()),
+            deadline: taking.deadline,
+            reference: taking.reference.detach(),
+        }),
+        Change::Confirm { id } => Change::Confirm { id: id.detach() },
+        Change::Cancel { id } => Change::Cancel { id: id.detach() },
+        Change::Extend { id, deadline } => Change::Extend { id: id.detach(), deadline },
+        Change::Lapse { id } => Change::Lapse { id: id.detach() },
+        Change::Adjust { delta } => Change::Adjust { delta },
+        Change::Alter { limit, start, end, rebuy } => Change::Alter { limit, start, end, rebuy },
+    }
+}
+
+/// How many schedules to try: a few seconds' worth, or what `LOCKSTOCK_SCHEDULES` says.
+fn schedules() -> u32 {
+    let asked = std::env::var("LOCKSTOCK_SCHEDULES").ok().and_then(|count| count.parse().ok());
+    asked.unwrap_or(if cfg!(miri) { 5 } else { 300 })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: schedules(), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_sale_answers_like_the_model(
+        total in 0..12_u64, limit in 0..5_u64, rebuy: bool, start in proptest::option::of(0..50_i64),
+        steps in proptest::collection::vec(step(), 1..80),
+    ) {
+        let terms = Terms { total, limit, rebuy, start: start.map(UnixMs), ..Terms::default() };
+        let mut world = World::new(&terms);
+        for step in &steps {
+            world.step(step);
+            world.check();
+        }
+    }
+}
