@@ -49,9 +49,12 @@ fn a_file_with_one_is_refused_where_the_module_is_missing_and_the_log_says_why()
     }
 }
 
-/// Values of every kind in the file of a stopped server, and where in the file each begins behind its name.
+/// A value in a file: its key, where it begins behind that, and its parts.
+type Specimen = (&'static str, usize, Payload);
+
+/// A stopped server, its file, and a value of every kind in there.
 #[track_caller]
-fn specimens() -> (Server, Vec<u8>, Vec<(&'static str, usize, Payload)>) {
+fn specimens() -> (Server, Vec<u8>, Vec<Specimen>) {
     let mut server = Server::builder().config("rdbcompression no").config("rdbchecksum no").start();
     let mut client = server.client();
     for line in [
@@ -67,7 +70,7 @@ fn specimens() -> (Server, Vec<u8>, Vec<(&'static str, usize, Payload)>) {
     }
     let dumps = ["exclusive", "shared", "permits", "sale"].map(|key| (key, client.cmd(["DUMP", key]).bytes()));
     server.shutdown();
-    let file = fs::read(server.dir().join("dump.rdb")).unwrap();
+    let file = fs::read(server.dir().join("dump.rdb")).expect("the file");
     let places = dumps.map(|(key, dump)| {
         let value = &dump[1..dump.len() - 10];
         let at = file.windows(value.len()).position(|window| window == value).expect("the value is in the file");

@@ -30,6 +30,7 @@ mod persist;
 mod readme;
 mod replica;
 mod role;
+mod sale_effects;
 mod sale_stream;
 mod scene;
 mod session;

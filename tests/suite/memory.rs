@@ -64,7 +64,7 @@ fn stock_is_given_back_and_confirmed_but_not_taken() {
     let server = Server::builder().aof("always").start();
     let mut client = server.client();
     for line in [
-        "STOCK.CREATE sale 10",
+        "STOCK.CREATE sale 10 STREAM events",
         "STOCK.DECR_ONCE sale h1 HOLD 3600000",
         "STOCK.DECR_ONCE sale h2 HOLD 3600000",
         "STOCK.DECR_ONCE sale h3 HOLD 1000",
