@@ -185,7 +185,7 @@ pub fn work(ctx: Ctx<'_>, right: Right) -> defer::Next {
         }
     });
     room.leave();
-    next.unwrap_or(defer::Next::Now)
+    next.unwrap_or(defer::Next::Now).min(park::next_over(now.ms))
 }
 
 /// Makes the engine acquainted with locks that were loaded; whether there are more of them.
