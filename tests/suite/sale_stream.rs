@@ -26,7 +26,7 @@ fn every_change_of_an_order_is_told_and_nothing_else() {
     client.expect("STOCK.ADJUST sale 0", 5);
     client.expect("STOCK.DECR_ONCE sale eve QTY 6", ("INSUFFICIENT", 0, 5, -1, ""));
     client.expect("STOCK.DECR_ONCE sale eve QTY 5 HOLD 5 REF r2", ("OK", 5, 0, INT, "r2"));
-    eventually("the hold lapses", || client.cmd("XLEN events").int() == 6);
+    eventually("the hold lapses", || client.cmd("XLEN events").int() == 7);
     client.expect("STOCK.CONFIRM sale eve", ("OK", 5, 0, -1, "r2"));
     let told = events(&mut client, "events");
     assert_eq!(
