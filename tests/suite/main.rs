@@ -30,6 +30,7 @@ mod scene;
 mod session;
 mod shop;
 mod stock;
+mod storm;
 mod stream;
 mod surface;
 mod vanish;
