@@ -14,7 +14,7 @@ use crate::store::room::reply_grant;
 /// How `TOKEN token` appears in the documentation.
 pub const TOKEN: register::Arg = register::Arg::string(c"token").after(c"TOKEN").optional();
 /// How `WAIT ms` does.
-pub const WAIT: register::Arg = register::Arg::integer(c"wait-milliseconds").after(c"WAIT").optional();
+pub const WAIT: register::Arg = register::Arg::integer(c"milliseconds").after(c"WAIT").optional();
 /// How `SESSION` does.
 pub const SESSION: register::Arg = register::Arg::word(c"session", c"SESSION").optional();
 

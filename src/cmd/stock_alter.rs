@@ -7,7 +7,8 @@ use crate::core::time::UnixMs;
 use crate::error::{Error, Range};
 use crate::server::args::{Arg, Args};
 use crate::server::entry::{Call, Run};
-use crate::server::register::{self, KeyUse, Keys, Spec};
+use crate::server::keyspec::{KeyUse, Keys};
+use crate::server::register::{self, Spec};
 use crate::service::sales;
 
 /// `STOCK.ALTER key [LIMIT units|0] [START unix-ms|0] [END unix-ms|0] [REBUY yes|no]`
@@ -31,8 +32,8 @@ impl Command for StockAlter {
         args: &[
             register::Arg::key(),
             register::Arg::integer(c"units").after(c"LIMIT").optional(),
-            register::Arg::unix_time(c"start").after(c"START").optional(),
-            register::Arg::unix_time(c"end").after(c"END").optional(),
+            register::Arg::unix_time(c"start-unix-ms").after(c"START").optional(),
+            register::Arg::unix_time(c"end-unix-ms").after(c"END").optional(),
             register::Arg::one_of(c"rebuy", &[register::Arg::word(c"yes", c"yes"), register::Arg::word(c"no", c"no")])
                 .after(c"REBUY")
                 .optional(),

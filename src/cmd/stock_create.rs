@@ -7,7 +7,8 @@ use crate::core::sale::{Sale, Terms};
 use crate::error::{Error, Range};
 use crate::server::args::{Arg, Args};
 use crate::server::entry::{Call, Run};
-use crate::server::register::{self, KeyUse, Keys, Spec};
+use crate::server::keyspec::{KeyUse, Keys};
+use crate::server::register::{self, Spec};
 use crate::service::sales;
 
 /// `STOCK.CREATE key total [LIMIT units] [START unix-ms] [END unix-ms] [REBUY] [STREAM stream-key]`
@@ -35,8 +36,8 @@ impl Command for StockCreate {
             register::Arg::key(),
             register::Arg::integer(c"total"),
             register::Arg::integer(c"units").after(c"LIMIT").optional(),
-            register::Arg::unix_time(c"start").after(c"START").optional(),
-            register::Arg::unix_time(c"end").after(c"END").optional(),
+            register::Arg::unix_time(c"start-unix-ms").after(c"START").optional(),
+            register::Arg::unix_time(c"end-unix-ms").after(c"END").optional(),
             register::Arg::word(c"rebuy", c"REBUY").optional(),
             register::Arg::other_key(c"stream-key").after(c"STREAM").optional(),
         ],

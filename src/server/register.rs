@@ -3,15 +3,22 @@
 //! With this, the server itself checks arity, routes in a cluster, applies ACL rules to the right keys, and answers `COMMAND
 //! DOCS`, from which redis-cli takes its hints.
 
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, CString, c_int};
 use std::ptr;
 
 use redis_module::raw;
 
 use super::api;
 use super::compat;
-use super::ctx::Ctx;
+use super::ctx::{Ctx, c_text};
 use super::entry::{self, Run};
+use super::keyspec::{self, Keys, no_keys};
+
+/// A command of the module.
+pub trait Command: Run {
+    /// What the server is told of it.
+    const SPEC: Spec;
+}
 
 /// Everything the server wants to know of a command.
 pub struct Spec {
@@ -45,30 +52,6 @@ static LAYOUT: raw::RedisModuleCommandInfoVersion = raw::RedisModuleCommandInfoV
 
 /// The version of lockstock that first had the commands.
 const SINCE: &CStr = c"0.1.0";
-
-/// Where a command's keys are, and what it does to them.
-#[derive(Clone, Copy)]
-pub enum Keys {
-    /// One key, the first argument.
-    First(KeyUse),
-    /// One key, the first argument, and another one behind the word, which is changed later on.
-    FirstAndBehind(KeyUse, &'static CStr),
-    /// As many as the argument at this position (counted from the command's name) says, right behind it.
-    Counted(i32, KeyUse),
-}
-
-/// What a command does to a key.
-#[derive(Clone, Copy)]
-pub enum KeyUse {
-    /// Reads it.
-    Read,
-    /// Changes what it holds, may create it, and tells something of what it held.
-    Update,
-    /// Creates it.
-    Insert,
-    /// Takes from what it holds, and may delete it.
-    Delete,
-}
 
 /// An argument, as `COMMAND DOCS` shows it.
 #[derive(Clone, Copy)]
@@ -147,7 +130,8 @@ impl Arg {
 }
 
 /// Registers the command `C`; false when the server refused.
-pub fn register<C: Run>(ctx: Ctx<'_>, spec: &Spec) -> bool {
+pub fn register<C: Command>(ctx: Ctx<'_>) -> bool {
+    let spec = &C::SPEC;
     let mut args = Args::default();
     let args = args.build(spec.args);
     let mut keys = [spec.keys.describe(), spec.keys.describe_other(), no_keys()];
@@ -163,10 +147,16 @@ pub fn register<C: Run>(ctx: Ctx<'_>, spec: &Spec) -> bool {
         args,
     };
     let name = spec.name.as_ptr();
+    // The server calls the function for the keys only if the flags say so.
+    let (run, flags): (raw::RedisModuleCmdFunc, CString) = if spec.keys.must_be_asked_for() {
+        (Some(keyspec::command::<C>), c_text(&format!("{} getkeys-api", spec.flags.to_string_lossy())))
+    } else {
+        (Some(entry::command::<C>), spec.flags.into())
+    };
     // SAFETY: the context is valid. All texts are constants; the server copies them and both arrays, which end with an
     // empty entry as it expects and live until it has done so.
     unsafe {
-        if api::create_command(ctx.raw(), name, Some(entry::command::<C>), spec.flags.as_ptr(), 0, 0, 0) != api::OK {
+        if api::create_command(ctx.raw(), name, run, flags.as_ptr(), 0, 0, 0) != api::OK {
             return false;
         }
         let command = api::get_command(ctx.raw(), name);
@@ -219,90 +209,5 @@ impl Args {
             },
             display_text: ptr::null(),
         }
-    }
-}
-
-impl Keys {
-    /// The key behind a word; the empty entry if there is none.
-    fn describe_other(self) -> raw::RedisModuleCommandKeySpec {
-        let Self::FirstAndBehind(_, word) = self else { return no_keys() };
-        raw::RedisModuleCommandKeySpec {
-            flags: u64::from(raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_INSERT),
-            begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_KEYWORD,
-            bs: raw::RedisModuleCommandKeySpec__bindgen_ty_1 {
-                keyword: raw::RedisModuleCommandKeySpec__bindgen_ty_1__bindgen_ty_2 {
-                    keyword: word.as_ptr(),
-                    // Behind the name, the key and the total.
-                    startfrom: 3,
-                },
-            },
-            ..one_key()
-        }
-    }
-
-    fn describe(self) -> raw::RedisModuleCommandKeySpec {
-        let (Self::First(key_use) | Self::FirstAndBehind(key_use, _) | Self::Counted(_, key_use)) = self;
-        let flags = match key_use {
-            KeyUse::Read => raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS,
-            KeyUse::Update => {
-                raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_ACCESS | raw::REDISMODULE_CMD_KEY_UPDATE
-            }
-            KeyUse::Insert => raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_INSERT,
-            KeyUse::Delete => raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_DELETE,
-        };
-        let flags = u64::from(flags);
-        match self {
-            Self::First(_) | Self::FirstAndBehind(..) => raw::RedisModuleCommandKeySpec {
-                flags,
-                begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
-                bs: begin_at(1),
-                ..one_key()
-            },
-            Self::Counted(position, _) => raw::RedisModuleCommandKeySpec {
-                flags,
-                begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
-                bs: begin_at(position),
-                find_keys_type: raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_KEYNUM,
-                fk: raw::RedisModuleCommandKeySpec__bindgen_ty_2 {
-                    keynum: raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_2 {
-                        keynumidx: 0,
-                        firstkey: 1,
-                        keystep: 1,
-                    },
-                },
-                ..no_keys()
-            },
-        }
-    }
-}
-
-/// A specification of one key that is still to be found.
-fn one_key() -> raw::RedisModuleCommandKeySpec {
-    raw::RedisModuleCommandKeySpec {
-        find_keys_type: raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE,
-        fk: raw::RedisModuleCommandKeySpec__bindgen_ty_2 {
-            range: raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 { lastkey: 0, keystep: 1, limit: 0 },
-        },
-        ..no_keys()
-    }
-}
-
-fn begin_at(pos: c_int) -> raw::RedisModuleCommandKeySpec__bindgen_ty_1 {
-    raw::RedisModuleCommandKeySpec__bindgen_ty_1 {
-        index: raw::RedisModuleCommandKeySpec__bindgen_ty_1__bindgen_ty_1 { pos },
-    }
-}
-
-/// The empty entry that ends a list of key specifications.
-fn no_keys() -> raw::RedisModuleCommandKeySpec {
-    raw::RedisModuleCommandKeySpec {
-        notes: ptr::null(),
-        flags: 0,
-        begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INVALID,
-        bs: begin_at(0),
-        find_keys_type: raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_OMITTED,
-        fk: raw::RedisModuleCommandKeySpec__bindgen_ty_2 {
-            range: raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 { lastkey: 0, keystep: 1, limit: 0 },
-        },
     }
 }

@@ -104,3 +104,76 @@ fn every_acknowledged_hold_and_release_outlives_kill_9() {
         settle(&server, &mut books);
     }
 }
+
+/// Buys, reserves, confirms and cancels at random, and keeps the last answer to each id: status, units.
+fn buy(
+    mut client: Client,
+    name: &str,
+    mut random: fastrand::Rng,
+    answers: &AtomicUsize,
+) -> BTreeMap<String, Option<Reply>> {
+    let mut orders = BTreeMap::new();
+    loop {
+        let id = format!("{name}-{}", random.u16(..400));
+        let words = match random.u8(..10) {
+            0..6 => format!("STOCK.DECR_ONCE sale {id} QTY {} BUYER {name} REF {id}", random.u8(1..4)),
+            6..8 => format!("STOCK.DECR_ONCE sale {id} HOLD 3600000 BUYER {name}"),
+            8 => format!("STOCK.CONFIRM sale {id}"),
+            _ => format!("STOCK.CANCEL sale {id}"),
+        };
+        let answer = client.attempt(&words);
+        let end = answer.is_none();
+        if answer.as_ref().is_none_or(|answer| ["OK", "DUPLICATE"].contains(&answer.at(0).text().as_str())) {
+            let state = answer.and_then(|_| client.attempt(format!("STOCK.ORDER sale {id}")));
+            orders.insert(id, state);
+        }
+        answers.fetch_add(1, Ordering::Relaxed);
+        if end {
+            return orders;
+        }
+    }
+}
+
+#[test]
+fn every_acknowledged_order_outlives_kill_9_and_no_unit_is_lost_or_doubled() {
+    let mut server = Server::builder().aof("always").start();
+    server.expect("STOCK.CREATE sale 1000 LIMIT 400 STREAM events", OK);
+    let mut random = random();
+    for round in 0..3 {
+        let answers = AtomicUsize::new(0);
+        let books: Vec<_> = thread::scope(|scope| {
+            let buyers = (0..4).map(|number| {
+                let (client, random, answers) = (server.client(), random.fork(), &answers);
+                scope.spawn(move || buy(client, &format!("buyer-{round}-{number}"), random, answers))
+            });
+            let buyers: Vec<_> = buyers.collect();
+            eventually("there was some work", || answers.load(Ordering::Relaxed) > 200 + random.usize(..300));
+            if round > 0 {
+                server.expect(format!("CONFIG SET aof-use-rdb-preamble {}", if round == 1 { "yes" } else { "no" }), OK);
+                server.cmd("BGREWRITEAOF");
+                eventually("there was more work", || answers.load(Ordering::Relaxed) > 700);
+            }
+            server.kill9();
+            buyers.into_iter().map(|buyer| buyer.join().expect("a buyer never fails")).collect()
+        });
+        server.start_again();
+
+        for (id, state) in books.into_iter().flatten() {
+            if let Some(state) = state {
+                server.expect(["STOCK.ORDER", "sale", &id], state);
+            }
+        }
+        // The books of the sale, of its orders and of its stream agree.
+        let info = server.cmd("STOCK.INFO sale");
+        let [total, remaining, held, sold, seq] =
+            ["total", "remaining", "held", "sold", "seq"].map(|field| info.field(field).int());
+        assert_eq!(total, remaining + held + sold);
+        let page = server.cmd("STOCK.ORDERS sale 0 COUNT 100000");
+        page.at(0).clone().is("0");
+        let units = |state: &str| -> i64 {
+            page.at(1).items().iter().filter(|order| order.at(1).text() == state).map(|order| order.at(2).int()).sum()
+        };
+        assert_eq!((units("held"), units("sold")), (held, sold));
+        assert_eq!(server.cmd("XLEN events").int(), seq);
+    }
+}

@@ -213,7 +213,7 @@ fn a_sale_that_is_gone_ends_nothing() {
     let mut client = server.client();
     for end in ["DEL sale", "UNLINK sale", "FLUSHALL", "FLUSHALL ASYNC", "SET sale x", "PEXPIRE sale 1"] {
         client.expect("STOCK.CREATE sale 5 STREAM events", OK);
-        let deadline = hold(&mut client, "sale", "ann", 25);
+        let deadline = hold(&mut client, "sale", "ann", 400);
         client.expect(end, ANY);
         client.expect("DEL events", ANY);
         eventually("the deadline passes", || clock(&mut client) > deadline + 10);

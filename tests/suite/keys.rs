@@ -93,14 +93,12 @@ fn an_earlier_expire_unlocks_by_force_and_a_later_one_changes_no_lease() {
     waiter.read().is(("next", INT, 30_000));
     client.expect("LOCK.RELEASE lock next", 1);
 
-    client.expect("LOCK.ACQUIRE lock TOKEN t PX 20", ANY);
-    client.expect("EXPIRE lock 3600", 1);
+    let replies = client.pipeline(["LOCK.ACQUIRE lock TOKEN t PX 20", "EXPIRE lock 3600"]);
+    assert_eq!(replies[1], Reply::Int(1));
     eventually("the lease ends all the same", || client.cmd("DBSIZE").int() == 0);
 
-    client.expect("LOCK.ACQUIRE lock TOKEN t PX 20", ANY);
-    client.expect("EXPIRE lock 3600", 1);
-    client.expect("PERSIST lock", 1);
-    client.expect("PTTL lock", -1);
+    let replies = client.pipeline(["LOCK.ACQUIRE lock TOKEN t PX 20", "EXPIRE lock 3600", "PERSIST lock", "PTTL lock"]);
+    assert_eq!(replies[1..], [1, 1, -1].map(Reply::Int));
     eventually("the lease ends all the same", || client.cmd("DBSIZE").int() == 0);
     client.expect("LOCK.ACQUIRE lock TOKEN t EX 3600", ANY);
     client.expect("PERSIST lock", 0);

@@ -12,7 +12,7 @@ use crate::scene::{Scene, holds};
 fn survive(mut server: Server, road: impl FnOnce(&mut Server)) -> Server {
     let scene = Scene::set(&server);
     let (before, digest) = (server.keys(), server.digest());
-    assert_eq!(before.0.len(), 16, "{:?}", before.0.keys());
+    assert_eq!(before.0.len(), 22, "{:?}", before.0.keys());
     road(&mut server);
     server.keys().are(&before);
     assert_eq!(server.digest(), digest);
@@ -69,8 +69,10 @@ fn an_append_only_file_rewritten_as_commands() {
         power_cut(server);
     });
     let Base::Commands(commands) = Aof::of(&server).base else { panic!("not rewritten as commands") };
-    let locks = commands.iter().filter(|command| command.name() == "LOCK.APPLY").count();
-    assert_eq!((locks, commands.len()), (15, 16), "one command per lock, and the string: {commands:?}");
+    let count = |name| commands.iter().filter(|command| command.name() == name).count();
+    assert_eq!(count("LOCK.APPLY"), 15, "one for each lock: {commands:?}");
+    assert!(count("STOCK.APPLY") >= 8, "two or more for each sale: {commands:?}");
+    assert!(commands.iter().all(|words| !["LOCK.ACQUIRE", "STOCK.DECR_ONCE"].contains(&words.name().as_str())));
 }
 
 #[test]
@@ -141,6 +143,34 @@ fn a_lease_that_ended_while_the_server_was_down_is_over_right_after_the_load() {
                 "{ends:?}"
             );
         }
+    }
+}
+
+#[test]
+fn a_reservation_that_ended_while_the_server_was_down_is_back_on_sale_right_after_the_load() {
+    for aof in [true, false] {
+        let builder = Server::builder();
+        let mut server = if aof { builder.aof("always").start() } else { builder.start() };
+        server.expect("STOCK.CREATE sale 10 STREAM events", OK);
+        server.expect("STOCK.DECR_ONCE sale short QTY 3 HOLD 150 BUYER ann", ANY);
+        server.expect("STOCK.DECR_ONCE sale long QTY 2 HOLD 3600000", ANY);
+        let over = unix_ms() + 150;
+        if !aof {
+            server.expect("SAVE", OK);
+        }
+        server.kill9();
+        eventually("the deadline is over", || unix_ms() > over);
+        server.start_again();
+        // Nobody asks the sale.
+        eventually("its stream tells of the end", || server.cmd("XLEN events").int() == 3);
+        let event = server.cmd("XREVRANGE events + - COUNT 1").at(0).at(1).fields();
+        assert_eq!(
+            ["seq", "event", "id", "units", "buyer"].map(|field| event[field].text()),
+            ["3", "expire", "short", "3", "ann"]
+        );
+        let info = server.cmd("STOCK.INFO sale");
+        assert_eq!(["remaining", "held", "sold"].map(|field| info.field(field).int()), [8, 2, 0]);
+        server.expect("STOCK.CONFIRM sale long", ("OK", 2, 8, -1, ""));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::harness::{Client, INT, OK, Reply, Server};
+use crate::harness::{Client, INT, OK, Reply, Server, TEXT};
 
 /// The lease of everything in the scene: longer than any test.
 pub const LEASE_MS: i64 = 3_600_000;
@@ -16,7 +16,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Fills the databases 0 and 3 of `server` with a lock of each kind.
+    /// Fills the databases 0 and 3 of `server` with a lock, a sale and an order of each kind.
     #[track_caller]
     pub fn set(server: &Server) -> Self {
         let mut client = server.client();
@@ -38,6 +38,7 @@ impl Scene {
             for number in 0..20 {
                 hold(b"semaphore", format!("permit-{number}").as_bytes(), &format!("EX 3600 LIMIT {}", number + 1));
             }
+            sell(&mut client);
         }
         client.expect("SELECT 0", OK);
         client.expect("LOCK.ACQUIRE renewed TOKEN dave PX 1000", ("dave", INT, 1000));
@@ -48,6 +49,34 @@ impl Scene {
         client.expect("SET plain value", OK);
         Self { _session: client }
     }
+}
+
+/// Opens two sales, one with everything and one with nothing, and takes orders of every kind.
+#[track_caller]
+fn sell(client: &mut Client) {
+    let everything = "STOCK.CREATE sale{s} 1000 LIMIT 100 START 1 END 9000000000000 REBUY STREAM events{s}";
+    client.expect(everything, OK);
+    client.expect("STOCK.CREATE plain{s} 300", OK);
+    let mut order = |words: &str, status: &str| {
+        client.expect(words, (status, INT, INT, INT, TEXT));
+    };
+    order("STOCK.DECR_ONCE sale{s} bought QTY 3 BUYER ann REF invoice-1", "OK");
+    order("STOCK.DECR_ONCE sale{s} held QTY 2 BUYER ann HOLD 3600000", "OK");
+    order("STOCK.DECR_ONCE sale{s} confirmed BUYER ben HOLD 3600000 REF r", "OK");
+    order("STOCK.CONFIRM sale{s} confirmed", "OK");
+    order("STOCK.DECR_ONCE sale{s} extended HOLD 60000", "OK");
+    order("STOCK.EXTEND sale{s} extended PX 7200000", "OK");
+    for kind in ["HOLD 3600000", ""] {
+        order(&format!("STOCK.DECR_ONCE sale{{s}} back BUYER ben {kind}"), "OK");
+        order("STOCK.CANCEL sale{s} back", "OK");
+    }
+    for number in 0..200 {
+        order(&format!("STOCK.DECR_ONCE plain{{s}} order-{number}"), "OK");
+    }
+    client.expect([b"STOCK.DECR_ONCE", &b"plain{s}"[..], RAW, b"BUYER", RAW, b"REF", RAW], ("OK", 1, 99, -1, RAW));
+    client.expect("STOCK.ADJUST sale{s} 50", INT);
+    client.expect("STOCK.ADJUST plain{s} -9", 90);
+    client.expect("STOCK.ALTER plain{s} LIMIT 5 END 9000000000000", OK);
 }
 
 fn words(text: &str) -> Vec<&[u8]> {

@@ -72,7 +72,7 @@ fn every_command_is_documented_with_all_its_options() {
 }
 
 /// Collects the options' names among documented arguments, and counts the arguments that stand without one.
-fn tokens_of(arguments: &Reply, tokens: &mut Vec<String>) -> usize {
+pub fn tokens_of(arguments: &Reply, tokens: &mut Vec<String>) -> usize {
     let mut positional = 0;
     for argument in arguments.items() {
         let fields = argument.fields();

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use super::forfeit::Forfeits;
 use super::session::Sessions;
-use super::settle::{News, Turn, Which};
+use super::settle::{News, Turn};
 use super::stats::{Cause, Stats, count};
-use super::terms::{Acquired, Answer, ClientId, End, Grant, LockError, Request, World};
+use super::terms::{Acquired, Answer, ClientId, Grant, LockError, Request, World};
 use super::tick::Chores;
 use super::undelivered::Undelivered;
 use super::value::{Hold, Lock};
@@ -25,6 +26,7 @@ pub struct Engine {
     pub(super) waiting: Waiting,
     pub(super) sessions: Sessions,
     pub(super) undelivered: Undelivered,
+    pub(super) forfeits: Forfeits,
     /// Connections that may have ended unnoticed; see [`take_doubtful`](Self::take_doubtful).
     pub(super) doubtful: BTreeSet<ClientId>,
     /// What `tick` has to do.
@@ -67,6 +69,7 @@ impl Engine {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
         let patient = may_wait && request.wait.is_some();
         let mut turn = Turn::command(now);
+        self.spare(at, &request.token, world);
         let queue = self.settle_at(&mut turn, at, world);
         let visit = self.visit(&mut turn, at, world, |engine, turn, lock, news| {
             engine.decide(turn, at, lock, queue, client, request, patient, news)
@@ -183,8 +186,9 @@ impl Engine {
     pub fn release<W: World>(&mut self, now: Now, at: At<'_>, token: &Ident, world: &mut W) -> Result<bool, LockError> {
         let mut turn = Turn::command(now);
         turn.cause = Cause::Release;
+        self.spare(at, token, world);
         self.settle_at(&mut turn, at, world);
-        let ended = self.end(&mut turn, at, Which::Of(token), End::Released, world);
+        let ended = self.end(&mut turn, at, token, world);
         self.finish(&mut turn, world);
         ended.ok_or(LockError::WrongType)
     }
@@ -203,6 +207,7 @@ impl Engine {
     ) -> Result<bool, LockError> {
         let deadline = now.ms.plus(lease).ok_or(LockError::LeaseTooLong)?;
         let mut turn = Turn::command(now);
+        self.spare(at, token, world);
         self.settle_at(&mut turn, at, world);
         let visit = self.visit(&mut turn, at, world, |engine, _, lock, news| {
             let Some(hold) = lock.hold(token).cloned() else { return false };
@@ -250,6 +255,7 @@ impl Engine {
             && self.waiting.is_empty()
             && self.sessions.is_empty()
             && self.undelivered.is_empty()
+            && self.forfeits.is_empty()
             && self.chores.is_empty()
             && self.news.is_empty()
     }

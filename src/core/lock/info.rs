@@ -56,11 +56,13 @@ pub struct WaiterInfo {
 impl Engine {
     /// How the place `at`, which holds `lock`, looks at `now`; `None` if nobody holds it and nobody waits.
     ///
-    /// Changes nothing: a hold whose lease is over is not shown even if it has not been ended yet. O(n) in the holds.
+    /// Changes nothing: a hold that is over is not shown even if it has not been ended yet. O(n) in the holds.
     #[must_use]
     pub fn info(&self, now: Now, at: At<'_>, lock: Option<&Lock>) -> Option<LockInfo> {
         let holds = lock.into_iter().flat_map(Lock::holds);
-        let live: Vec<&Hold> = holds.filter(|hold| !hold.deadline.reached(now.ms)).collect();
+        let live = holds.filter(|hold| !hold.deadline.reached(now.ms));
+        let home = lock.and_then(Lock::home);
+        let live: Vec<&Hold> = live.filter(|hold| !self.forfeits.contains(home, hold.fence)).collect();
         let queue = self.waiting.at(at).and_then(|queue| self.waiting.queue(queue));
         if live.is_empty() && queue.is_none() {
             return None;

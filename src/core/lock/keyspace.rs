@@ -36,6 +36,9 @@ impl Engine {
                 self.sessions.tie(client, (home, hold.fence));
             }
         }
+        if before.is_some_and(|before| self.forfeits.follow(before, home)) {
+            self.end_later(home);
+        }
         if let Some(queue) = self.waiting.at(at) {
             self.look_later(queue, Cause::Other);
         }

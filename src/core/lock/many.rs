@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::engine::Engine;
-use super::settle::{Turn, Which};
+use super::settle::Turn;
 use super::stats::Cause;
-use super::terms::{Acquired, Answer, ClientId, End, Found, Grant, LockError, Mode, Request, World};
+use super::terms::{Acquired, Answer, ClientId, Found, Grant, LockError, Mode, Request, World};
 use super::value::{Hold, Lock};
 use super::waiting::WaiterId;
 use crate::core::agenda::HomeId;
@@ -32,7 +32,8 @@ struct Survey {
     standings: Vec<Standing>,
     /// Where there is a lock that nobody holds any more.
     vacant: Vec<bool>,
-    lapsed: bool,
+    /// Why holds ended there that were over.
+    over: Option<Cause>,
 }
 
 impl Survey {
@@ -90,6 +91,9 @@ impl Engine {
         let places = distinct(db, keys);
         let mut turn = Turn::command(now);
         for at in &places {
+            self.spare(*at, &request.token, world);
+        }
+        for at in &places {
             self.settle_at(&mut turn, *at, world);
         }
         let survey = self.survey(&mut turn, &places, &request.token, world);
@@ -134,13 +138,16 @@ impl Engine {
         let places = distinct(db, keys);
         let mut turn = Turn::command(now);
         for at in &places {
+            self.spare(*at, token, world);
+        }
+        for at in &places {
             self.settle_at(&mut turn, *at, world);
         }
         let foreign = places.iter().any(|at| matches!(world.find(*at), Found::Foreign));
         turn.cause = Cause::Release;
         let mut released = 0_u64;
         for at in places.iter().filter(|_| !foreign) {
-            if self.end(&mut turn, *at, Which::Of(token), End::Released, world) == Some(true) {
+            if self.end(&mut turn, *at, token, world) == Some(true) {
                 released = released.saturating_add(1);
             }
         }
@@ -152,13 +159,13 @@ impl Engine {
     /// not hold the key already.
     pub(super) fn admit_many<W: World>(&mut self, turn: &mut Turn, waiter: WaiterId, world: &mut W) {
         let Some(parked) = self.waiting.waiter(waiter) else { return };
-        let (token, lapsed) = (parked.request.token.clone(), turn.lapsed);
+        let (token, over) = (parked.request.token.clone(), turn.over);
         let queues: Vec<_> = parked.scope.queues().to_vec();
         let mut kept = Vec::with_capacity(queues.len());
         for queue in &queues {
             let Some(place) = self.waiting.queue(*queue).map(|queue| queue.place.clone()) else { return };
             let first = self.waiting.head(*queue) == Some(waiter);
-            if !first && !holds_alone(&token, place.at(), turn.now.ms, world) {
+            if !first && !self.holds_alone(turn, place.at(), &token, world) {
                 return;
             }
             if turn.outside && !world.may_grant(place.at()) {
@@ -169,7 +176,7 @@ impl Engine {
         }
         let places: Vec<At<'_>> = kept.iter().map(|place| place.at()).collect();
         let survey = self.survey(turn, &places, &token, world);
-        turn.lapsed = lapsed || survey.lapsed;
+        turn.over = over.or(survey.over);
         for (place, vacant) in kept.iter().zip(&survey.vacant) {
             turn.vacated.extend(vacant.then(|| place.clone()));
         }
@@ -197,10 +204,10 @@ impl Engine {
 
     /// Looks at all `places`, ending what has lapsed there.
     fn survey<W: World>(&mut self, turn: &mut Turn, places: &[At<'_>], token: &Ident, world: &mut W) -> Survey {
-        let mut survey = Survey { standings: Vec::with_capacity(places.len()), vacant: Vec::new(), lapsed: false };
+        let mut survey = Survey { standings: Vec::with_capacity(places.len()), vacant: Vec::new(), over: None };
         for at in places {
             let visit = self.visit(turn, *at, world, |_, _, lock, _| lock.standing(token));
-            survey.lapsed |= turn.lapsed;
+            survey.over = survey.over.or(turn.over);
             survey.vacant.push(visit.as_ref().is_some_and(|visit| visit.vacant.is_some()));
             survey.standings.push(visit.map_or(Standing::Foreign, |visit| visit.result));
         }
@@ -235,14 +242,12 @@ impl Engine {
         }
         Ok((Grant { token: token.clone(), fence, lease: deadline.left(turn.now.ms) }, homes))
     }
-}
-
-/// Whether `token` holds the lock at `at` exclusively at `now`.
-fn holds_alone<W: World>(token: &Ident, at: At<'_>, now: UnixMs, world: &mut W) -> bool {
-    match world.find(at) {
-        Found::Lock(lock) => {
-            lock.mode() == Mode::Exclusive && lock.hold(token).is_some_and(|hold| !hold.deadline.reached(now))
-        }
-        Found::Nothing | Found::Foreign => false,
+    /// Whether `token` holds the lock at `at` exclusively, and that is not over.
+    fn holds_alone<W: World>(&self, turn: &Turn, at: At<'_>, token: &Ident, world: &mut W) -> bool {
+        let Found::Lock(lock) = world.find(at) else { return false };
+        lock.mode() == Mode::Exclusive
+            && lock.hold(token).is_some_and(|hold| {
+                !hold.deadline.reached(turn.now.ms) && !self.forfeits.contains(lock.home(), hold.fence)
+            })
     }
 }

@@ -13,6 +13,7 @@
 //! queues), `settle` (how a place is brought up to date), then the engine's methods by subject.
 
 mod engine;
+mod forfeit;
 mod info;
 mod keyspace;
 mod many;

@@ -21,7 +21,7 @@ impl Engine {
         self.fences.observe(hold.fence);
         let limit = if mode == Mode::Limit { hold.limit.clamp(1, MAX_LIMIT) } else { 0 };
         let hold = Hold { limit, session: None, ..hold };
-        self.visit(&mut Turn::timeless(), at, world, |engine, _, lock, news| {
+        self.visit(&mut Turn::passive(), at, world, |engine, _, lock, news| {
             // A primary ends the holds that cannot stay before it grants this one. Whatever it did not tell us ends here.
             let others: Vec<Fence> = if mode == Mode::Exclusive || lock.mode() != mode {
                 lock.holds().filter(|other| other.token != hold.token).map(|other| other.fence).collect()
@@ -49,7 +49,7 @@ impl Engine {
     /// [`LockError::WrongType`].
     pub fn apply_ended<W: World>(&mut self, at: At<'_>, token: &Ident, world: &mut W) -> Result<(), LockError> {
         let visit = self
-            .visit(&mut Turn::timeless(), at, world, |engine, _, lock, news| {
+            .visit(&mut Turn::passive(), at, world, |engine, _, lock, news| {
                 if let Some(fence) = lock.hold(token).map(|hold| hold.fence) {
                     engine.end_hold(lock, fence, End::Released, news);
                     news.clear();

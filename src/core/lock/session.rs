@@ -1,7 +1,6 @@
 //! Which holds end with which connection.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound::{Excluded, Unbounded};
 
 use super::terms::ClientId;
 use crate::core::agenda::HomeId;
@@ -10,7 +9,7 @@ use crate::core::fence::Fence;
 /// A hold that is tied to a connection: the home of its lock and its fence.
 pub(super) type Tied = (HomeId, Fence);
 
-/// The holds that are tied to connections, by connection and by lock. Every operation is O(log n).
+/// The holds that are tied to connections, by connection and by lock. Whatever concerns one hold is O(log n).
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     by_client: BTreeMap<ClientId, BTreeSet<Tied>>,
@@ -36,12 +35,7 @@ impl Sessions {
 
     /// Unties it.
     pub(super) fn untie(&mut self, client: ClientId, (home, fence): Tied) {
-        if let Some(tied) = self.by_home.get_mut(&home) {
-            tied.remove(&fence);
-            if tied.is_empty() {
-                self.by_home.remove(&home);
-            }
-        }
+        self.untie_home(home, fence);
         self.untie_client(client, (home, fence));
     }
 
@@ -52,12 +46,21 @@ impl Sessions {
         }
     }
 
-    /// The first hold of `client`, or the one that follows `last`.
-    pub(super) fn after(&self, client: ClientId, last: Option<Tied>) -> Option<Tied> {
-        let tied = self.by_client.get(&client)?;
-        match last {
-            None => tied.first().copied(),
-            Some(last) => tied.range((Excluded(last), Unbounded)).next().copied(),
+    /// Unties all holds of a connection and names them.
+    pub(super) fn take(&mut self, client: ClientId) -> BTreeSet<Tied> {
+        let all = self.by_client.remove(&client).unwrap_or_default();
+        for (home, fence) in &all {
+            self.untie_home(*home, *fence);
+        }
+        all
+    }
+
+    fn untie_home(&mut self, home: HomeId, fence: Fence) {
+        if let Some(tied) = self.by_home.get_mut(&home) {
+            tied.remove(&fence);
+            if tied.is_empty() {
+                self.by_home.remove(&home);
+            }
         }
     }
 

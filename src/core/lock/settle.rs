@@ -23,10 +23,12 @@ pub(super) struct Turn {
     pub(super) outside: bool,
     /// How much more may be done at once.
     pub(super) steps: usize,
-    /// What makes room for waiters, unless it is a lapse.
+    /// What makes room for waiters, unless holds of the lock itself are over.
     pub(super) cause: Cause,
-    /// Whether the last visit ended a lease that was over.
-    pub(super) lapsed: bool,
+    /// Why holds ended that were over when the lock was visited last.
+    pub(super) over: Option<Cause>,
+    /// Whether nothing may end by itself: a replica is told what does.
+    passive: bool,
     /// The queues to look at.
     pub(super) work: VecDeque<QueueId>,
     /// Places whose locks may be vacant. Somebody may still take them over in this turn.
@@ -48,17 +50,6 @@ pub(super) struct Visit<R> {
     pub(super) vacant: Option<HomeId>,
 }
 
-/// Which hold is meant.
-#[derive(Clone, Copy)]
-pub(super) enum Which<'a> {
-    /// The token's.
-    Of(&'a Ident),
-    /// The one with this fence, if it is tied to this connection.
-    Tied(Fence, ClientId),
-    /// The one with this fence.
-    Numbered(Fence),
-}
-
 impl Turn {
     pub(super) fn command(now: Now) -> Self {
         Self {
@@ -66,7 +57,8 @@ impl Turn {
             outside: false,
             steps: usize::MAX,
             cause: Cause::Other,
-            lapsed: false,
+            over: None,
+            passive: false,
             work: VecDeque::new(),
             vacated: Vec::new(),
         }
@@ -76,14 +68,14 @@ impl Turn {
         Self { outside: true, steps, ..Self::command(now) }
     }
 
-    /// A transition that knows no time, in which nothing lapses.
-    pub(super) fn timeless() -> Self {
-        Self::command(Now { ms: UnixMs(i64::MIN), us: 0 })
+    /// The application of an effect, in which nothing ends by itself.
+    pub(super) fn passive() -> Self {
+        Self { passive: true, ..Self::command(Now { ms: UnixMs(0), us: 0 }) }
     }
 
     /// What makes room for a waiter at the lock visited last.
     pub(super) fn cause(&self) -> Cause {
-        if self.lapsed { Cause::Expiry } else { self.cause }
+        self.over.unwrap_or(self.cause)
     }
 
     pub(super) fn step(&mut self) {
@@ -102,7 +94,7 @@ impl News {
 }
 
 impl Engine {
-    /// Opens the lock at `at`, or a vacant one if there is nothing, ends what has lapsed, and lets `change` change it.
+    /// Opens the lock at `at`, or a vacant one if there is nothing, ends what is over, and lets `change` change it.
     /// What comes of it is kept and told. `None` if the key holds something else.
     pub(super) fn visit<W: World, R>(
         &mut self,
@@ -118,14 +110,17 @@ impl Engine {
         let result = match world.find(at) {
             Found::Foreign => None,
             Found::Nothing => {
-                turn.lapsed = false;
+                turn.over = None;
                 let result = change(self, turn, &mut fresh, &mut news);
                 self.keep_time(&fresh);
                 Some(result)
             }
             Found::Lock(lock) => {
                 self.welcome(at, lock);
-                turn.lapsed = self.lapse(turn, lock, &mut news);
+                turn.over = None;
+                if !turn.passive {
+                    self.end_what_is_over(turn, lock, &mut news);
+                }
                 let was_free = lock.is_empty();
                 let result = change(self, turn, lock, &mut news);
                 passed_on = was_free && !lock.is_empty();
@@ -162,18 +157,25 @@ impl Engine {
         }
     }
 
-    /// Ends the leases of `lock` that are over, as far as the turn's steps go; `true` if there were any.
-    fn lapse(&mut self, turn: &mut Turn, lock: &mut Lock, news: &mut Vec<News>) -> bool {
-        let before = news.len();
+    /// Ends the holds of `lock` that are over, as far as the turn's steps go.
+    fn end_what_is_over(&mut self, turn: &mut Turn, lock: &mut Lock, news: &mut Vec<News>) {
         while turn.steps > 0
             && let Some(hold) = lock.take_lapsed(turn.now.ms)
         {
             turn.step();
+            turn.over = Some(Cause::Expiry);
             count(&mut self.stats.lapses);
             self.untie(lock, &hold);
             news.push(News::Ended(hold.token, End::Lapsed));
         }
-        news.len() > before
+        while turn.steps > 0
+            && !self.forfeits.is_empty()
+            && let Some((fence, why)) = lock.home().and_then(|home| self.forfeits.take(home))
+        {
+            turn.step();
+            turn.over.get_or_insert(Cause::Disconnect);
+            self.end_hold(lock, fence, why, news);
+        }
     }
 
     fn untie(&mut self, lock: &Lock, ended: &Hold) {
@@ -213,34 +215,19 @@ impl Engine {
         }
     }
 
-    /// Ends one hold of the lock at `at` and leaves it to [`finish`](Self::finish) to hand over.
-    /// Whether there was such a hold; `None` on a foreign value.
-    pub(super) fn end<W: World>(
-        &mut self,
-        turn: &mut Turn,
-        at: At<'_>,
-        which: Which<'_>,
-        why: End,
-        world: &mut W,
-    ) -> Option<bool> {
+    /// Releases the hold of `token` and leaves it to [`finish`](Self::finish) to hand over. Whether there was such a hold;
+    /// `None` on a foreign value.
+    pub(super) fn end<W: World>(&mut self, turn: &mut Turn, at: At<'_>, token: &Ident, world: &mut W) -> Option<bool> {
         let visit = self.visit(turn, at, world, |engine, _, lock, news| {
-            let hold = match which {
-                Which::Of(token) => lock.hold(token),
-                Which::Tied(fence, client) => lock.hold_of(fence).filter(|hold| hold.session == Some(client)),
-                Which::Numbered(fence) => lock.hold_of(fence),
-            };
-            let Some(fence) = hold.map(|hold| hold.fence) else { return false };
-            engine.end_hold(lock, fence, why, news);
-            true
-        })?;
-        match self.waiting.at(at) {
-            // Other holds of this lock may be about to end too. They all end before anybody takes their place.
-            Some(queue) if turn.outside && visit.vacant.is_none() => self.look_later(queue, turn.cause),
-            // Whoever is next takes the lock over as it is; if nobody fits, it is discarded. That cannot wait.
-            Some(queue) => {
-                turn.steps = turn.steps.max(1);
-                turn.work.push_back(queue);
+            let fence = lock.hold(token).map(|hold| hold.fence);
+            if let Some(fence) = fence {
+                engine.end_hold(lock, fence, End::Released, news);
             }
+            fence.is_some()
+        })?;
+        // Whoever is next takes the lock over as it is. If nobody fits, it is discarded then.
+        match self.waiting.at(at) {
+            Some(queue) => turn.work.push_back(queue),
             None => self.close(at, visit.vacant, world),
         }
         Some(visit.result)
@@ -268,7 +255,7 @@ impl Engine {
         let deadline = turn.now.ms.plus(request.lease).unwrap_or(UnixMs::MAX);
         let hold = Hold { token: token.clone(), fence, deadline, limit: request.mode.limit(), session };
         self.set_hold(at, lock, request.mode.mode(), hold, news);
-        if lock.mode() == Mode::Exclusive {
+        if lock.mode() == Mode::Exclusive && verdict.needs_a_fence() {
             turn.work.extend(self.waiting.linked(at, &token));
         }
         Ok(Grant { token, fence, lease: deadline.left(turn.now.ms) })
@@ -366,7 +353,7 @@ impl Engine {
             if !verdict.allows() {
                 return None;
             }
-            // A vacant lock is handed over at once, even if ending its last hold was the last step.
+            // A vacant lock is handed over at once, even if the last step was to end its last hold.
             if turn.steps == 0 && !lock.is_empty() {
                 self.look_later(queue, turn.cause());
                 return None;

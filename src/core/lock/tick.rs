@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 
 use super::engine::Engine;
-use super::session::Tied;
-use super::settle::{Turn, Which};
+use super::settle::Turn;
 use super::stats::{Cause, count};
 use super::terms::{ClientId, End, Found, World};
 use super::waiting::{QueueId, WaiterId};
 use crate::core::agenda::HomeId;
+use crate::core::fence::Fence;
+use crate::core::ident::Ident;
 use crate::core::place::At;
 use crate::core::time::{Millis, Now, UnixMs};
 
@@ -31,26 +32,17 @@ pub enum Next {
 /// Something for `tick` to do.
 #[derive(Debug, Default)]
 pub(super) struct Chores {
-    /// Holds that end. These come first: whoever ends at the same instant ends before anybody is granted.
-    endings: VecDeque<Ending>,
+    /// Locks with holds that are over because of a connection.
+    endings: VecDeque<HomeId>,
     /// Queues in whose head there may be somebody who fits.
     queues: VecDeque<QueueId>,
     /// What could not be done because this node does not serve the key, and when to try again.
     put_off: VecDeque<(UnixMs, PutOff)>,
 }
 
-/// Holds that end because of a connection.
-#[derive(Clone, Copy, Debug)]
-enum Ending {
-    /// End the holds that are tied to a connection that is gone, from the one after `last` on.
-    Session { client: ClientId, last: Option<Tied>, skipped: bool },
-    /// Take back a grant that was never delivered.
-    Grant(WaiterId),
-}
-
 #[derive(Clone, Copy, Debug)]
 enum PutOff {
-    Ending(Ending),
+    Ending(HomeId),
     Queue(QueueId),
 }
 
@@ -71,7 +63,7 @@ impl Chores {
         {
             self.put_off.pop_front();
             match what {
-                PutOff::Ending(ending) => self.endings.push_back(ending),
+                PutOff::Ending(home) => self.endings.push_back(home),
                 PutOff::Queue(queue) => self.queues.push_back(queue),
             }
         }
@@ -86,9 +78,8 @@ impl Engine {
         let mut turn = Turn::outside(now, budget);
         self.chores.take_up(now);
         while turn.steps > 0 {
-            if let Some(ending) = self.chores.endings.pop_front() {
-                turn.cause = Cause::Disconnect;
-                self.carry_out(&mut turn, ending, world);
+            if let Some(home) = self.chores.endings.pop_front() {
+                self.end_forfeits(&mut turn, home, world);
             } else if let Some(queue) = self.chores.queues.pop_front() {
                 turn.work.push_back(queue);
                 self.finish(&mut turn, world);
@@ -130,8 +121,10 @@ impl Engine {
             for queue in departed.headed {
                 self.look_later(queue, Cause::Other);
             }
-        } else if self.undelivered.get(waiter).is_some() {
-            self.chores.endings.push_back(Ending::Grant(waiter));
+        } else if let Some(owed) = self.undelivered.settle(waiter) {
+            for home in owed.homes {
+                self.forfeit(home, owed.fence, End::Undelivered);
+            }
         }
     }
 
@@ -149,14 +142,37 @@ impl Engine {
     }
 
     /// A connection is gone. Its waiters leave at once. The holds tied to it, and those granted to it whose reply it never
-    /// got, end at the next tick: this may be called where nothing may be written.
+    /// got, are over, and end at the next tick or when a command meets them: this may be called where nothing may be
+    /// written. O(log n) for each of them.
     pub fn client_gone(&mut self, client: ClientId) {
-        for waiter in self.waiting.of(client).collect::<Vec<_>>() {
+        let waiting = self.waiting.of(client).chain(self.undelivered.of(client));
+        for waiter in waiting.collect::<Vec<_>>() {
             self.left(waiter);
         }
-        self.chores.endings.extend(self.undelivered.of(client).map(Ending::Grant));
-        if self.sessions.has(client) {
-            self.chores.endings.push_back(Ending::Session { client, last: None, skipped: false });
+        for (home, fence) in self.sessions.take(client) {
+            self.forfeit(home, fence, End::Disconnected);
+        }
+    }
+
+    /// Notes that a hold is over because of a connection.
+    fn forfeit(&mut self, home: HomeId, fence: Fence, why: End) {
+        if self.forfeits.add(home, fence, why) {
+            self.end_later(home);
+        }
+    }
+
+    /// Has `tick` end what is over at `home`.
+    pub(super) fn end_later(&mut self, home: HomeId) {
+        self.chores.endings.push_back(home);
+    }
+
+    /// A token whose grant is over because it never reached its connection asks again, from another one: it stands.
+    pub(super) fn spare<W: World>(&mut self, at: At<'_>, token: &Ident, world: &mut W) {
+        if !self.forfeits.is_empty()
+            && let Found::Lock(lock) = world.find(at)
+            && let (Some(home), Some(hold)) = (lock.home(), lock.hold(token))
+        {
+            self.forfeits.spare(home, hold.fence);
         }
     }
 
@@ -174,74 +190,39 @@ impl Engine {
         }
     }
 
-    fn carry_out<W: World>(&mut self, turn: &mut Turn, ending: Ending, world: &mut W) {
-        match ending {
-            Ending::Session { client, last, skipped } => {
-                let Some(tied) = self.sessions.after(client, last) else {
-                    if skipped {
-                        let again = Ending::Session { client, last: None, skipped: false };
-                        self.chores.put_off(turn.now, PutOff::Ending(again));
-                    }
-                    return;
-                };
-                let ended = self.end_at_home(turn, tied.0, Which::Tied(tied.1, client), End::Disconnected, world);
-                if ended {
-                    // However the lock was found, this tie is served.
-                    self.sessions.untie(client, tied);
-                }
-                self.chores.endings.push_front(Ending::Session {
-                    client,
-                    last: Some(tied),
-                    skipped: skipped || !ended,
-                });
+    /// Ends the forfeited holds of the lock at `home` and hands over.
+    fn end_forfeits<W: World>(&mut self, turn: &mut Turn, home: HomeId, world: &mut W) {
+        if self.agenda.knows(home) {
+            turn.cause = Cause::Disconnect;
+            if !self.refresh(turn, home, world) {
+                self.chores.put_off(turn.now, PutOff::Ending(home));
+            } else if self.forfeits.at(home) {
+                self.end_later(home);
             }
-            Ending::Grant(waiter) => {
-                let Some(owed) = self.undelivered.get(waiter) else { return };
-                let (fence, homes) = (owed.fence, owed.homes.clone());
-                let mut all = true;
-                for home in homes {
-                    all &= self.end_at_home(turn, home, Which::Numbered(fence), End::Undelivered, world);
-                }
-                if all {
-                    self.undelivered.settle(waiter);
-                } else {
-                    self.chores.put_off(turn.now, PutOff::Ending(ending));
-                }
-            }
+        } else {
+            self.forfeits.forget(home);
         }
-    }
-
-    /// Ends a hold of the lock that lives at `home`, if it is there; `false` if this node does not serve the key.
-    fn end_at_home<W: World>(
-        &mut self,
-        turn: &mut Turn,
-        home: HomeId,
-        which: Which<'_>,
-        why: End,
-        world: &mut W,
-    ) -> bool {
-        let Some(place) = self.agenda.place(home).map(At::keep) else { return true };
-        if !world.may_grant(place.at()) {
-            return false;
-        }
-        self.end(turn, place.at(), which, why, world);
-        self.finish(turn, world);
-        true
     }
 
     /// Ends what has lapsed at `home` and hands over.
     fn expire<W: World>(&mut self, turn: &mut Turn, home: HomeId, world: &mut W) {
-        let Some(place) = self.agenda.place(home).map(At::keep) else { return };
+        turn.cause = Cause::Expiry;
+        if !self.refresh(turn, home, world) {
+            self.agenda.rearm(home, turn.now.ms.plus(RETRY).unwrap_or(UnixMs::MAX));
+        }
+    }
+
+    /// Brings the place of `home` up to date; `false` if this node does not serve it.
+    fn refresh<W: World>(&mut self, turn: &mut Turn, home: HomeId, world: &mut W) -> bool {
+        let Some(place) = self.agenda.place(home).map(At::keep) else { return true };
         let at = place.at();
         if !world.may_grant(at) {
-            self.agenda.rearm(home, turn.now.ms.plus(RETRY).unwrap_or(UnixMs::MAX));
-            return;
+            return false;
         }
         // The value may have gone without a word to the engine. Then another one may live there, with a home of its own.
         if !matches!(world.find(at), Found::Lock(lock) if lock.home() == Some(home)) {
             self.vanished(at, Some(home));
         }
-        turn.cause = Cause::Expiry;
         if let Some(queue) = self.waiting.at(at) {
             turn.work.push_back(queue);
             self.finish(turn, world);
@@ -249,5 +230,6 @@ impl Engine {
             let visit = self.visit(turn, at, world, |_, _, _, _| ());
             self.leave_place(turn, at, visit, world);
         }
+        true
     }
 }

@@ -55,11 +55,6 @@ impl Undelivered {
         Some(owed)
     }
 
-    /// The grant of `waiter`, if it is on its way.
-    pub(super) fn get(&self, waiter: WaiterId) -> Option<&Owed> {
-        self.owed.get(&waiter)
-    }
-
     /// The grants on their way to `client`.
     pub(super) fn of(&self, client: ClientId) -> impl Iterator<Item = WaiterId> {
         self.clients.get(&client).into_iter().flatten().copied()

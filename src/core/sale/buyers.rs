@@ -114,8 +114,8 @@ mod tests {
         let mut buyers = Buyers::new();
         let names: Vec<String> = (0..100).map(|n| format!("buyer {n}")).collect();
         let packed = |n: usize| Packed::new(names[n].as_bytes()).unwrap();
-        for n in 0..50 {
-            assert_eq!(buyers.open(&packed(n)), Some(n as u32));
+        for (n, entry) in (0..50).zip(0..) {
+            assert_eq!(buyers.open(&packed(n)), Some(entry));
         }
         let account = Account { units: 1 << 50, sold: 3, orders: 2 };
         buyers.set(7, account);

@@ -5,6 +5,7 @@ use super::name::Name;
 use super::packed::Packed;
 use super::record::{BuyerRef, Record, State};
 use super::roll::Sum;
+use super::snapshot::MAX_SEQ;
 use super::terms::MAX_UNITS;
 use super::{Sale, reference};
 use crate::core::time::UnixMs;
@@ -67,7 +68,8 @@ impl Sale {
                 return Ok(());
             }
         }
-        self.seq = self.seq.saturating_add(1);
+        // Stays where a snapshot can carry it, even if it came from a forged one.
+        self.seq = self.seq.saturating_add(1).min(MAX_SEQ);
         Ok(())
     }
 

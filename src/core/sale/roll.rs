@@ -280,7 +280,9 @@ mod tests {
 
         fn sum_of(&self, numbers: &[u32]) -> Sum {
             let mut sum = Sum::default();
-            numbers.iter().for_each(|number| sum.add(self.sum(*number)));
+            for number in numbers {
+                sum.add(self.sum(*number));
+            }
             sum
         }
     }
@@ -332,11 +334,11 @@ mod tests {
         #[test]
         fn it_is_a_sorted_map(
             steps in proptest::collection::vec((0..600_u32, 0..200_i64, 1..4_u64), 1..if cfg!(miri) { 60 } else { 1_200 }),
-            grow in 2..5_u32, low in (0..200_i64, 0..600_u32), high in (0..200_i64, 0..600_u32),
+            grow in 2..5_usize, low in (0..200_i64, 0..600_u32), high in (0..200_i64, 0..600_u32),
         ) {
             let (mut roll, mut holds) = (Roll::new(), Holds::default());
             for (at, (number, deadline, units)) in steps.into_iter().enumerate() {
-                if holds.0.contains_key(&number) && (at as u32).is_multiple_of(grow) {
+                if holds.0.contains_key(&number) && at.is_multiple_of(grow) {
                     roll.remove(number, &holds);
                     holds.0.remove(&number);
                 } else if let Some((_, before)) = holds.0.get(&number).copied() {
@@ -347,7 +349,7 @@ mod tests {
                     holds.0.insert(number, (deadline, units));
                     roll.insert(number, &holds);
                 }
-                if at % 64 == 0 {
+                if at.is_multiple_of(64) {
                     check(&roll, &holds, low, high);
                 }
             }

@@ -156,6 +156,8 @@ fn slot(number: u32) -> usize {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::arithmetic_side_effects, clippy::cast_possible_truncation)]
+
     use proptest::prelude::*;
 
     use super::*;

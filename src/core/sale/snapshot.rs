@@ -18,6 +18,12 @@ pub const VERSION: u8 = 1;
 /// The most bytes of one block.
 pub const BLOCK: usize = 64 * 1024;
 
+/// The most orders of one block: absorbing one is a call like any other, and has to be short.
+pub const BLOCK_ORDERS: u32 = 1024;
+
+/// The highest sequence number: what clients can read exactly.
+pub(super) const MAX_SEQ: u64 = MAX_UNITS;
+
 const REBUY: u8 = 1;
 const START: u8 = 2;
 const END: u8 = 4;
@@ -76,7 +82,7 @@ impl Sale {
         out
     }
 
-    /// The orders, in blocks of at most [`BLOCK`] bytes, each made when it is asked for.
+    /// The orders, in blocks of at most [`BLOCK`] bytes and [`BLOCK_ORDERS`] orders, each made when it is asked for.
     pub fn blocks(&self) -> impl Iterator<Item = Vec<u8>> {
         Blocks { sale: self, next: 0 }
     }
@@ -102,6 +108,10 @@ impl Sale {
     /// consistent, and lacks the block's orders from the offending one on.
     pub fn absorb(&mut self, bytes: &[u8]) -> Result<(), Corrupt> {
         let mut reader = opened(bytes)?;
+        if reader.rest().is_empty() {
+            // None is ever written, so that equal sales have equal bytes.
+            return Err(Corrupt::Malformed);
+        }
         while !reader.rest().is_empty() {
             let order = Record::read_strict(&mut reader).ok_or(Corrupt::Malformed)?;
             if order.active() && order.units > self.unsold() {
@@ -152,11 +162,14 @@ impl Iterator for Blocks<'_> {
 
     fn next(&mut self) -> Option<Vec<u8>> {
         let mut block = vec![VERSION];
-        while let Some((run, next)) = self.sale.book.orders.run(self.next) {
+        let last = self.next.saturating_add(BLOCK_ORDERS);
+        while self.next < last
+            && let Some((run, next)) = self.sale.book.orders.run(self.next)
+        {
             for (number, order) in run {
                 let before = block.len();
                 self.sale.spell(&order, &mut block);
-                if block.len() > BLOCK {
+                if block.len() > BLOCK || number >= last {
                     block.truncate(before);
                     self.next = number;
                     return Some(block);
@@ -184,7 +197,7 @@ fn read_terms(reader: &mut Reader<'_>) -> Option<(Terms, u64)> {
         return None;
     }
     let (total, limit, seq) = (reader.varint()?, reader.varint()?, reader.varint()?);
-    if total > MAX_UNITS || limit > MAX_UNITS || i64::try_from(seq).is_err() {
+    if total > MAX_UNITS || limit > MAX_UNITS || seq > MAX_SEQ {
         return None;
     }
     let start = if flags & START == 0 { None } else { Some(UnixMs(reader.signed()?)) };

@@ -1,7 +1,11 @@
 //! The sale as a whole: told as stories, compared with a model, fed with junk, weighed and timed.
+#![expect(clippy::arithmetic_side_effects, reason = "a test may fail loudly")]
 
 mod hostile;
+mod keeping;
 mod measure;
 mod model;
 mod schedule;
-mod stories;
+mod settling;
+mod shop;
+mod taking;

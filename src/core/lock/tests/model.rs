@@ -60,7 +60,7 @@ pub(super) struct Owed {
     pub(super) id: WaiterId,
     pub(super) client: u64,
     holds: Vec<(Key, Serial)>,
-    lost: bool,
+    pub(super) lost: bool,
 }
 
 #[derive(Debug, Default)]
@@ -164,9 +164,27 @@ impl Model {
         }
     }
 
+    /// Ends what is over: by its deadline, with its connection, or because its owner never heard of it.
     fn lapse(&mut self) {
-        let (now, elsewhere) = (self.now, &self.elsewhere);
-        self.holds.retain(|hold| hold.deadline > now || elsewhere.contains(&hold.key));
+        let Self { now, elsewhere, gone, owed, .. } = self;
+        let lost: Vec<_> = owed.iter().filter(|owed| owed.lost).flat_map(|owed| owed.holds.clone()).collect();
+        self.holds.retain(|hold| {
+            let disconnected = hold.session.is_some_and(|client| gone.contains(&client));
+            let over = hold.deadline <= *now || disconnected || lost.contains(&(hold.key, hold.serial));
+            !over || elsewhere.contains(&hold.key)
+        });
+        owed.retain(|owed| !owed.lost || owed.holds.iter().any(|(key, _)| elsewhere.contains(key)));
+    }
+
+    /// A token that asks again keeps what was granted to it and got lost on the way.
+    fn spare(&mut self, keys: &[Key], token: usize) {
+        for key in keys {
+            if let Some(hold) = self.hold(*key, token).cloned() {
+                self.owed.iter_mut().filter(|owed| owed.lost).for_each(|owed| {
+                    owed.holds.retain(|other| *other != (hold.key, hold.serial));
+                });
+            }
+        }
     }
 
     /// What `parked` must be told now, if anything.
@@ -208,6 +226,7 @@ impl Model {
     }
 
     pub(super) fn acquire(&mut self, ask: &Ask, may_wait: bool, script: &mut VecDeque<WaiterId>) -> Outcome {
+        self.spare(&ask.keys, ask.token);
         self.follow(script);
         let outcome = self.decide(ask, may_wait && ask.wait.is_some(), script);
         self.follow(script);
@@ -282,6 +301,7 @@ impl Model {
         token: usize,
         script: &mut VecDeque<WaiterId>,
     ) -> Result<u64, LockError> {
+        self.spare(keys, token);
         self.follow(script);
         let mut released = Err(LockError::WrongType);
         if !keys.iter().any(|key| self.foreign.contains(key)) {
@@ -301,6 +321,7 @@ impl Model {
         lease: i64,
         script: &mut VecDeque<WaiterId>,
     ) -> Result<bool, LockError> {
+        self.spare(&[key], token);
         self.follow(script);
         self.check(script, |other| other.keys == [key]);
         if self.foreign.contains(&key) {
@@ -311,21 +332,14 @@ impl Model {
         Ok(true)
     }
 
-    /// The timer: everything that ends ends first, then those who fit are granted.
     pub(super) fn tick(&mut self, script: &mut VecDeque<WaiterId>) {
-        let there = |key: &Key| !self.elsewhere.contains(key);
-        let gone = std::mem::take(&mut self.gone);
-        let lost: Vec<(Key, Serial)> =
-            self.owed.iter().filter(|owed| owed.lost).flat_map(|owed| owed.holds.clone()).collect();
-        self.holds.retain(|hold| {
-            let disconnected = hold.session.is_some_and(|client| gone.contains(&client));
-            let undelivered = lost.contains(&(hold.key, hold.serial));
-            !(there(&hold.key) && (disconnected || undelivered))
-        });
-        self.gone = gone;
-        self.owed.retain(|owed| !owed.lost || !owed.holds.iter().all(|(key, _)| there(key)));
         self.follow(script);
         self.check(script, |_| true);
+    }
+
+    /// Whether a grant is going to be taken back.
+    pub(super) fn lost(&self) -> bool {
+        self.owed.iter().any(|owed| owed.lost)
     }
 
     pub(super) fn left(&mut self, id: WaiterId) {

@@ -1,1 +1,258 @@
-//!
+//! Bytes and changes that nobody vouches for.
+
+use proptest::prelude::*;
+
+use super::schedule::{digest, reload, schedules};
+use crate::core::sale::snapshot::{BLOCK, BLOCK_ORDERS, VERSION};
+use crate::core::sale::{Change, Corrupt, MAX_UNITS, Name, Sale, State, Taking, Terms};
+use crate::core::time::UnixMs;
+
+fn taking(id: &str, units: u64) -> Taking<'_> {
+    Taking { id: Name::from(id.as_bytes()), units, buyer: None, deadline: None, reference: Name::NONE }
+}
+
+/// A sale with something of everything.
+fn full() -> Sale {
+    let terms = Terms {
+        total: 1_000,
+        limit: 7,
+        start: Some(UnixMs(5)),
+        end: Some(UnixMs(i64::MAX)),
+        rebuy: true,
+        stream: Some(b"events".as_slice().into()),
+    };
+    let mut sale = Sale::new(terms);
+    let uuid = "67e55044-10b1-426f-9247-bb680e5fe0c8";
+    for (id, units, buyer, deadline, reference) in [
+        ("1", 1, None, None, ""),
+        ("2", 3, Some("1"), Some(UnixMs(900)), uuid),
+        (uuid, 1, Some("bob"), Some(UnixMs(i64::MAX)), "r"),
+        ("bob", 2, None, Some(UnixMs(i64::MIN)), ""),
+        ("gone", 5, Some(uuid), None, ""),
+        ("lapsed", 300, None, Some(UnixMs(1)), "r"),
+    ] {
+        let buyer = buyer.map(|buyer: &str| Name::from(buyer.as_bytes()));
+        let reference = Name::from(reference.as_bytes());
+        sale.commit(&Change::Take(Taking { buyer, deadline, reference, ..taking(id, units) })).unwrap();
+    }
+    sale.commit(&Change::Cancel { id: Name::from(&b"gone"[..]) }).unwrap();
+    sale.commit(&Change::Lapse { id: Name::from(&b"lapsed"[..]) }).unwrap();
+    sale
+}
+
+/// That the sums are those of the orders, at the beginning and at the end of time.
+fn consistent(sale: &Sale) {
+    for now in [UnixMs(i64::MIN), UnixMs(i64::MAX)] {
+        let info = sale.info(now);
+        assert_eq!(info.total, info.remaining + info.held + info.sold);
+        let (mut held, mut sold, mut orders, mut cursor) = (0, 0, 0, 0);
+        loop {
+            let page = sale.page(now, cursor, 1_000, None);
+            for row in &page.rows {
+                orders += 1;
+                *if row.state == State::Held { &mut held } else { &mut sold } += row.units;
+            }
+            cursor = page.next;
+            if cursor == 0 {
+                break;
+            }
+        }
+        assert_eq!((info.held, info.sold, info.orders), (held, sold, orders));
+    }
+    assert_eq!(digest(&reload(sale)), digest(sale));
+}
+
+fn absorbed(block: &[u8]) -> Result<Sale, Corrupt> {
+    let mut sale = Sale::new(Terms { total: 1_000, ..Terms::default() });
+    sale.absorb(block)?;
+    Ok(sale)
+}
+
+/// A block of these records.
+fn block(records: &[&[u8]]) -> Vec<u8> {
+    [&[VERSION][..], &records.concat()].concat()
+}
+
+#[test]
+fn a_snapshot_is_the_sale() {
+    let sale = full();
+    let again = reload(&sale);
+    assert_eq!(digest(&again), digest(&sale));
+    assert_eq!((again.terms(), again.seq()), (sale.terms(), 8));
+    assert_eq!(again.info(UnixMs(6)).buyers, sale.info(UnixMs(6)).buyers);
+    assert_eq!(again.header(), sale.header());
+    assert!(again.blocks().eq(sale.blocks()));
+    assert_eq!(Sale::new(Terms::default()).blocks().count(), 0);
+}
+
+#[test]
+fn blocks_are_small_and_half_of_them_is_a_sale() {
+    let mut sale = Sale::new(Terms { total: MAX_UNITS, ..Terms::default() });
+    let reference = vec![b'r'; 512];
+    let count: u32 = if cfg!(miri) { 200 } else { 3_000 };
+    for n in 0..count {
+        let id = n.to_string();
+        // Long ones first, so that bytes bound the early blocks and orders the late ones.
+        let reference = if n < count / 10 { &reference[..] } else { b"" };
+        let taking = Taking { reference: Name::from(reference), ..taking(&id, u64::from(n) + 1) };
+        sale.commit(&Change::Take(taking)).unwrap();
+    }
+    let blocks: Vec<_> = sale.blocks().collect();
+    assert!(blocks.iter().all(|block| block.len() <= BLOCK));
+    assert!(blocks.len() > (count / BLOCK_ORDERS) as usize);
+    let mut again = Sale::from_header(&sale.header()).unwrap();
+    for block in &blocks {
+        consistent(&again);
+        again.absorb(block).unwrap();
+    }
+    assert_eq!(digest(&again), digest(&sale));
+    assert_eq!(again.absorb(&blocks[0]), Err(Corrupt::Repeated));
+    assert_eq!(digest(&again), digest(&sale));
+}
+
+#[test]
+fn later_versions_are_told_apart_from_junk() {
+    let newer = Corrupt::Newer { version: VERSION + 1 };
+    assert_eq!(Sale::from_header(&[VERSION + 1, 9, 9]).err(), Some(newer));
+    assert_eq!(absorbed(&[VERSION + 1]).err(), Some(newer));
+    assert!(newer.to_string().contains("version 2"));
+    for junk in [&[][..], &[0], &[VERSION], &[VERSION, 0, 1, 0], &[VERSION, 16, 1, 0, 0], &[VERSION, 0, 1, 0, 0, 0]] {
+        assert_eq!(Sale::from_header(junk).err(), Some(Corrupt::Malformed), "{junk:?}");
+    }
+    assert!(Sale::from_header(&[VERSION, 0, 1, 0, 0]).is_ok());
+    let last = Sale::from_header(&[VERSION, 0, 1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0f]).unwrap();
+    assert_eq!(last.seq(), MAX_UNITS);
+    let mut forged = last;
+    forged.commit(&Change::Adjust { delta: 1 }).unwrap();
+    assert!(Sale::from_header(&forged.header()).is_ok(), "a forged number does not make a sale that cannot be loaded");
+}
+
+#[test]
+fn orders_that_cannot_be_are_refused() {
+    let sold: &[u8] = &[0b0000_0001, 1, 7];
+    let consistent_ones = absorbed(&block(&[sold, &[0b0000_0101, 1, 8, 2]])).unwrap();
+    assert_eq!(consistent_ones.info(UnixMs(0)).sold, 3);
+    for (records, corrupt) in [
+        (&[sold, sold][..], Corrupt::Repeated),
+        (&[sold, &[0b0000_0101, 1, 8, 0xff, 0x07]], Corrupt::Oversold),
+        (&[&[0b0000_0101, 1, 8, 0]], Corrupt::Malformed),
+        (&[&[0b0000_0101, 1, 8, 1]], Corrupt::Malformed),
+        (&[&[0b0000_0101, 1, 8, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x10]], Corrupt::Malformed),
+        (&[&[0b0000_1001, 1, 8, 1, 8]], Corrupt::Malformed),
+        (&[&[0b0001_0001, 1, 8, 0]], Corrupt::Malformed),
+        (&[&[0b0100_0001, 1, 8]], Corrupt::Malformed),
+        (&[&[0b0000_0000, 1, 8]], Corrupt::Malformed),
+        (&[&[0b0000_0001, 13, b'8']], Corrupt::Malformed),
+        (&[&[0b0010_0001, 1, 8]], Corrupt::Malformed),
+        (&[sold, &[0b0000_0001]], Corrupt::Malformed),
+    ] {
+        assert_eq!(absorbed(&block(records)).err(), Some(corrupt), "{records:?}");
+    }
+}
+
+#[test]
+fn every_cut_of_a_snapshot_is_refused_or_whole_orders() {
+    let sale = full();
+    let header = sale.header();
+    let named = header.len() - b"events".len();
+    for len in 0..named {
+        assert!(Sale::from_header(&header[..len]).is_err(), "{len}");
+    }
+    let block = sale.blocks().next().unwrap();
+    let whole = (0..block.len()).filter(|len| {
+        let mut again = Sale::from_header(&header).unwrap();
+        let done = again.absorb(&block[..*len]).is_ok();
+        consistent(&again);
+        done
+    });
+    assert_eq!(whole.count(), 6, "none to five orders");
+}
+
+fn name() -> impl Strategy<Value = Name<'static>> {
+    prop_oneof![
+        8 => (0..20_u32).prop_map(|n| Name::from(n.to_string().as_bytes()).detach()),
+        1 => proptest::collection::vec(any::<u8>(), 0..3).prop_map(|bytes| Name::from(&bytes[..]).detach()),
+        1 => Just(Name::from(&[b'x'; 513][..]).detach()),
+    ]
+}
+
+fn time() -> impl Strategy<Value = UnixMs> {
+    prop_oneof![(0..100_i64).prop_map(UnixMs), any::<i64>().prop_map(UnixMs)]
+}
+
+fn change() -> impl Strategy<Value = Change<'static>> {
+    let units = prop_oneof![4 => 0..20_u64, 1 => any::<u64>()];
+    let delta = prop_oneof![4 => -20..20_i64, 1 => any::<i64>()];
+    let taking = (name(), units, proptest::option::of(name()), proptest::option::of(time()), name())
+        .prop_map(|(id, units, buyer, deadline, reference)| Taking { id, units, buyer, deadline, reference });
+    prop_oneof![
+        4 => taking.prop_map(Change::Take),
+        1 => name().prop_map(|id| Change::Confirm { id }),
+        1 => name().prop_map(|id| Change::Cancel { id }),
+        1 => (name(), time()).prop_map(|(id, deadline)| Change::Extend { id, deadline }),
+        1 => name().prop_map(|id| Change::Lapse { id }),
+        1 => delta.prop_map(|delta| Change::Adjust { delta }),
+        1 => (any::<u64>(), any::<bool>()).prop_map(|(limit, rebuy)| Change::Alter {
+            limit: limit >> (limit % 64),
+            start: None,
+            end: None,
+            rebuy,
+        }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: schedules(), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_bytes_are_refused_or_read(junk in proptest::collection::vec(any::<u8>(), 0..200), version in 0..3_u8) {
+        let junk = [&[version][..], &junk].concat();
+        if let Ok(sale) = Sale::from_header(&junk) {
+            prop_assert_eq!(sale.header(), &junk[..]);
+        }
+        let mut sale = Sale::new(Terms { total: MAX_UNITS, ..Terms::default() });
+        if sale.absorb(&junk) == Ok(()) && junk.len() > 1 {
+            prop_assert_eq!(sale.blocks().collect::<Vec<_>>().concat(), &junk[..]);
+        }
+        consistent(&sale);
+    }
+
+    #[test]
+    fn any_damage_is_refused_or_makes_another_sale(at in any::<proptest::sample::Index>(), to: u8, cut: bool) {
+        let sale = full();
+        let damage = |mut bytes: Vec<u8>| {
+            let at = at.index(bytes.len());
+            if cut {
+                bytes.remove(at);
+            } else {
+                bytes[at] = to;
+            }
+            bytes
+        };
+        if let Ok(sale) = Sale::from_header(&damage(sale.header())) {
+            consistent(&sale);
+        }
+        let mut again = Sale::from_header(&sale.header()).unwrap();
+        let block = damage(sale.blocks().next().unwrap());
+        if again.absorb(&block) == Ok(()) {
+            prop_assert_eq!(again.blocks().next().unwrap(), block);
+        }
+        consistent(&again);
+    }
+
+    #[test]
+    fn any_changes_fit_or_change_nothing(total in 0..200_u64, changes in proptest::collection::vec(change(), 1..60)) {
+        let mut sale = Sale::new(Terms { total, ..Terms::default() });
+        for change in &changes {
+            let before = digest(&sale);
+            let event = sale.event(change).is_some();
+            let seq = sale.seq();
+            if sale.commit(change).is_ok() {
+                prop_assert_eq!(sale.seq() - seq, u64::from(event));
+            } else {
+                prop_assert_eq!(digest(&sale), before);
+            }
+        }
+        consistent(&sale);
+    }
+}

@@ -103,7 +103,7 @@ fn sale() -> Sale {
 
 #[test]
 fn orders_weigh_less_than_half_of_a_set() {
-    let count = if cfg!(miri) { 300 } else { 20_000 };
+    let count = if cfg!(miri) { 300 } else { 5_000 };
     for (shape, most) in SHAPES {
         let mut sale = sale();
         fill(&mut sale, shape, 0, count);

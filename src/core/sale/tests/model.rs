@@ -117,12 +117,11 @@ impl Model {
         let status = match order.state {
             State::Sold => Status::Duplicate,
             State::Cancelled => Status::Cancelled,
-            State::Held => Status::Ok,
             State::Expired if self.terms.limit > 0 && self.buyer(&order.buyer) + order.units > self.terms.limit => {
                 Status::Limit
             }
             State::Expired if remaining < order.units => Status::Expired,
-            State::Expired => Status::Ok,
+            State::Held | State::Expired => Status::Ok,
         };
         if status == Status::Ok {
             self.orders[at].state = State::Sold;

@@ -16,7 +16,7 @@ enum Step {
     Cancel(usize),
     Extend(usize, i64),
     Adjust(i64),
-    Alter(Option<u64>, Option<Option<i64>>, Option<Option<i64>>, Option<bool>),
+    Alter(Alteration),
     Timer(usize),
     Pass(i64),
     Reload,
@@ -42,8 +42,10 @@ fn name() -> impl Strategy<Value = usize> {
     0..NAMES.len()
 }
 
-fn time() -> impl Strategy<Value = Option<Option<i64>>> {
-    proptest::option::of(proptest::option::of(0..400_i64))
+fn alteration() -> impl Strategy<Value = Alteration> {
+    let time = || proptest::option::of(proptest::option::of((0..400_i64).prop_map(UnixMs)));
+    let (limit, rebuy) = (proptest::option::of(0..7_u64), proptest::option::of(any::<bool>()));
+    (limit, time(), time(), rebuy).prop_map(|(limit, start, end, rebuy)| Alteration { limit, start, end, rebuy })
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -57,21 +59,20 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (name(), 1..40_i64).prop_map(|(id, span)| Step::Extend(id, span)),
         1 => (-6..6_i64).prop_map(Step::Adjust),
         1 => Just(Step::Adjust(i64::MAX)),
-        1 => (proptest::option::of(0..7_u64), time(), time(), proptest::option::of(any::<bool>()))
-            .prop_map(|(limit, start, end, rebuy)| Step::Alter(limit, start, end, rebuy)),
+        1 => alteration().prop_map(Step::Alter),
         2 => (0..3_usize).prop_map(Step::Timer),
         6 => (0..30_i64).prop_map(Step::Pass),
         1 => Just(Step::Reload),
     ]
 }
 
-fn digest(sale: &Sale) -> Vec<Vec<u8>> {
+pub fn digest(sale: &Sale) -> Vec<Vec<u8>> {
     let mut parts = Vec::new();
     sale.digest(|part| parts.push(part.to_vec()));
     parts
 }
 
-fn reload(sale: &Sale) -> Sale {
+pub fn reload(sale: &Sale) -> Sale {
     let mut again = Sale::from_header(&sale.header()).unwrap();
     for block in sale.blocks() {
         again.absorb(&block).unwrap();
@@ -129,11 +130,9 @@ impl World {
                     Changes::default()
                 }
             },
-            Step::Alter(limit, start, end, rebuy) => {
-                let time = |time: &Option<Option<i64>>| time.map(|time| time.map(UnixMs));
-                let alteration = Alteration { limit: *limit, start: time(start), end: time(end), rebuy: *rebuy };
-                self.model.alter(&alteration);
-                Changes { lapses: Vec::new(), own: self.sale.alter(&alteration) }
+            Step::Alter(alteration) => {
+                self.model.alter(alteration);
+                Changes { lapses: Vec::new(), own: self.sale.alter(alteration) }
             }
             Step::Timer(most) => Changes { lapses: self.sale.lapses(now, *most), own: None },
             Step::Pass(span) => {
@@ -246,7 +245,7 @@ fn owned(change: Change<'_>) -> Change<'static> {
 }
 
 /// How many schedules to try: a few seconds' worth, or what `LOCKSTOCK_SCHEDULES` says.
-fn schedules() -> u32 {
+pub fn schedules() -> u32 {
     let asked = std::env::var("LOCKSTOCK_SCHEDULES").ok().and_then(|count| count.parse().ok());
     asked.unwrap_or(if cfg!(miri) { 5 } else { 300 })
 }

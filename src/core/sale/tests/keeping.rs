@@ -1,0 +1,123 @@
+//! Stories of the seller's side: adjusting, altering, events, listings, counters.
+
+use super::shop::{shop, with};
+use crate::core::sale::view::{PAGE_EFFORT, PAGE_ROWS};
+use crate::core::sale::{
+    AdjustError, Alteration, Change, Counters, Event, EventKind, MAX_UNITS, Name, State, Status, Taking, Terms,
+};
+use crate::core::time::UnixMs;
+
+#[test]
+fn the_seller_restocks_and_withdraws_what_is_unsold() {
+    let mut shop = shop(5);
+    shop.take("ann", 3);
+    assert_eq!(shop.adjust(-3), Err(AdjustError::TooFew { remaining: 2 }));
+    assert_eq!(shop.adjust(-2), Ok(0));
+    assert_eq!(shop.adjust(i64::MIN), Err(AdjustError::TooFew { remaining: 0 }));
+    assert_eq!(shop.adjust(7), Ok(7));
+    assert_eq!(shop.adjust(i64::MAX), Err(AdjustError::TooMany { total: 10 }));
+    assert_eq!(shop.adjust(MAX_UNITS.cast_signed() - 10), Ok(MAX_UNITS - 3));
+    assert_eq!(shop.adjust(0), Ok(MAX_UNITS - 3));
+    assert_eq!(shop.sale.seq(), 4, "adjusting by zero is no event");
+    assert_eq!(shop.sale.info(shop.now()).total, MAX_UNITS);
+}
+
+#[test]
+fn altering_changes_what_comes_not_what_was() {
+    let mut shop = with(Terms { total: 9, end: Some(UnixMs(500)), ..Terms::default() });
+    assert_eq!(shop.take("ann", 4).0, Status::Ended);
+    shop.alter(Alteration { end: Some(None), ..Alteration::default() });
+    assert_eq!(shop.take("ann", 4).0, Status::Ok);
+    shop.alter(Alteration {
+        limit: Some(2),
+        rebuy: Some(true),
+        start: Some(Some(UnixMs(900))),
+        ..Alteration::default()
+    });
+    assert_eq!(shop.bought("ann"), 4, "what was sold stands");
+    assert_eq!(shop.buy("o2", 1, "ann").0, Status::Limit);
+    assert_eq!(shop.sale.terms().start, Some(UnixMs(900)));
+    assert_eq!(shop.sale.alter(&Alteration { limit: Some(2), ..Alteration::default() }), None, "nothing new");
+    assert_eq!(shop.sale.seq(), 1, "no event");
+}
+
+#[test]
+fn every_change_of_an_order_is_an_event_with_its_fields() {
+    let mut shop = shop(9);
+    shop.order("o1", 2, Some("ann"), 500, "cart");
+    let event = |kind, id: &'static str, units, buyer: &'static str, reference: &'static str| {
+        let name = |text: &'static str| Name::from(text.as_bytes());
+        Some(Event { kind, id: name(id), units, buyer: name(buyer), reference: name(reference) })
+    };
+    let id = Name::from(&b"o1"[..]);
+    let confirm = Change::Confirm { id: id.clone() };
+    assert_eq!(shop.sale.event(&confirm), event(EventKind::Confirm, "o1", 2, "ann", "cart"));
+    let cancel = Change::Cancel { id: id.clone() };
+    assert_eq!(shop.sale.event(&cancel), event(EventKind::Cancel, "o1", 2, "ann", "cart"));
+    let lapse = Change::Lapse { id: id.clone() };
+    assert_eq!(shop.sale.event(&lapse), event(EventKind::Expire, "o1", 2, "ann", "cart"));
+    assert_eq!(shop.sale.event(&Change::Adjust { delta: -3 }), event(EventKind::Adjust, "", -3, "", ""));
+    assert_eq!(shop.sale.event(&Change::Extend { id, deadline: UnixMs(5) }), None);
+    let take = Change::Take(Taking {
+        id: Name::from(&b"o2"[..]),
+        units: 3,
+        buyer: None,
+        deadline: None,
+        reference: Name::NONE,
+    });
+    assert_eq!(shop.sale.event(&take), event(EventKind::Ok, "o2", 3, "o2", ""), "it is its own buyer");
+}
+
+#[test]
+fn pages_are_complete_and_repeat_nothing_while_orders_come() {
+    let mut shop = shop(100_000);
+    for n in 0..PAGE_EFFORT + 50 {
+        shop.hold(&format!("o{n}"), 1, 10_000);
+    }
+    shop.confirm("o7");
+    let (mut seen, mut cursor, mut calls) = (Vec::new(), 0, 0);
+    loop {
+        let page = shop.sale.page(shop.now(), cursor, usize::MAX, Some(State::Held));
+        assert!(page.rows.len() <= PAGE_ROWS);
+        seen.extend(page.rows.iter().map(|row| row.id.to_vec()));
+        (cursor, calls) = (page.next, calls + 1);
+        if cursor == 0 {
+            break;
+        }
+        if calls == 1 {
+            shop.hold("later", 1, 10_000);
+        }
+    }
+    assert_eq!(seen.len(), PAGE_EFFORT + 50);
+    let mut once = seen.clone();
+    once.sort();
+    once.dedup();
+    assert_eq!(once.len(), seen.len());
+    let rare = shop.sale.page(shop.now(), 8, 10, Some(State::Sold));
+    assert_eq!((rare.rows.len(), rare.next), (0, 8 + PAGE_EFFORT as u64), "it gives up for now");
+    assert_eq!(shop.sale.page(shop.now(), u64::MAX, 10, None).next, 0);
+    assert_eq!(shop.sale.page(shop.now(), 0, 0, None).rows.len(), 1, "a page has room for one at least");
+}
+
+#[test]
+fn counters_count_what_happened_here() {
+    let mut shop = with(Terms { total: 4, limit: 2, ..Terms::default() });
+    shop.hold("a", 1, 500);
+    shop.take("a", 1);
+    shop.hold("b", 1, 100);
+    shop.confirm("a");
+    shop.confirm("a");
+    shop.buy("o1", 2, "a");
+    shop.now += 100;
+    for lapse in shop.sale.lapses(shop.now(), 9) {
+        shop.sale.commit(&lapse).unwrap();
+    }
+    shop.cancel("a");
+    shop.take("c", 2);
+    shop.take("d", 2);
+    shop.take("e", 1);
+    let expected = Counters { ok: 4, duplicate: 2, soldout: 1, limited: 1, expired: 1, cancelled: 1, confirmed: 1 };
+    assert_eq!(shop.sale.info(shop.now()).counters, expected);
+    shop.sale.reset_counters();
+    assert_eq!(shop.sale.info(shop.now()).counters, Counters::default());
+}

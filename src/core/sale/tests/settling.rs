@@ -1,0 +1,187 @@
+//! Stories of holds, and of what becomes of orders.
+
+use super::shop::{names, says, shop, with};
+use crate::core::sale::{Change, EventKind, MAX_UNITS, Misfit, Name, State, Status, Take, Taking, Terms};
+use crate::core::time::UnixMs;
+
+#[test]
+fn a_hold_returns_on_the_millisecond() {
+    let mut shop = shop(2);
+    assert_eq!(shop.order("ann", 2, None, 500, "cart"), names(Status::Ok, 2, 0, 1_500, "cart"));
+    assert_eq!(shop.take("ann", 1), names(Status::Duplicate, 2, 0, 1_500, "cart"));
+    assert_eq!(shop.sale.next_deadline(), Some(UnixMs(1_500)));
+    shop.now = 1_499;
+    assert_eq!(shop.take("bob", 1), says(Status::SoldOut, 0, 0, -1));
+    assert_eq!((shop.state("ann"), shop.bought("ann")), ((State::Held, 2), 2));
+    shop.now = 1_500;
+    let info = shop.sale.info(shop.now());
+    assert_eq!((info.remaining, info.held, info.sold, info.buyers, info.orders), (2, 0, 0, 0, 1));
+    assert_eq!((shop.state("ann"), shop.bought("ann")), ((State::Expired, 0), 0));
+    assert_eq!(shop.ids(Some(State::Held)), Vec::<String>::new());
+    assert_eq!(shop.take("ann", 1), names(Status::Expired, 0, 2, -1, "cart"), "it does not sell to it again");
+    assert_eq!(shop.sale.seq(), 1, "and nothing was committed for all of that");
+    assert_eq!(shop.take("bob", 1), says(Status::Ok, 1, 1, -1));
+    assert_eq!(shop.sale.seq(), 3, "the lapse came first");
+    assert_eq!(shop.sale.next_deadline(), None);
+}
+
+#[test]
+fn only_the_lapses_that_are_needed_come_first_and_the_earliest_of_them() {
+    let mut shop = shop(3);
+    for (id, span) in [("a", 30), ("b", 10), ("c", 20)] {
+        shop.hold(id, 1, span);
+    }
+    shop.now += 100;
+    let take = Take { id: b"d", units: 2, buyer: None, deadline: None, reference: b"" };
+    let decision = shop.sale.take(shop.now(), &take);
+    let ids: Vec<_> = decision.changes.lapses.iter().map(|lapse| format!("{lapse:?}")).collect();
+    assert_eq!(ids, ["Lapse { id: \"b\" }", "Lapse { id: \"c\" }"]);
+    assert_eq!(shop.does(&decision), says(Status::Ok, 2, 1, -1));
+    assert_eq!(shop.sale.lapses(shop.now(), 10).len(), 1);
+    assert_eq!(shop.adjust(-1), Ok(0), "withdrawing needs the third");
+    assert_eq!(shop.sale.lapses(shop.now(), 10).len(), 0);
+}
+
+#[test]
+fn the_timer_gets_due_holds_in_portions_and_in_order() {
+    let mut shop = shop(10);
+    for (id, span) in [("a", 30), ("b", 10), ("c", 20), ("d", 500)] {
+        shop.hold(id, 1, span);
+    }
+    shop.now += 30;
+    let mut order = Vec::new();
+    loop {
+        let lapses = shop.sale.lapses(shop.now(), 2);
+        if lapses.is_empty() {
+            break;
+        }
+        for lapse in lapses {
+            assert_eq!(shop.sale.event(&lapse).unwrap().kind, EventKind::Expire);
+            order.push(format!("{lapse:?}"));
+            shop.sale.commit(&lapse).unwrap();
+        }
+    }
+    assert_eq!(order, ["Lapse { id: \"b\" }", "Lapse { id: \"c\" }", "Lapse { id: \"a\" }"]);
+    assert_eq!(shop.sale.next_deadline(), Some(UnixMs(1_500)));
+}
+
+#[test]
+fn confirming_makes_a_sale_of_a_hold() {
+    let mut shop = shop(2);
+    shop.order("ann", 2, None, 500, "cart");
+    assert_eq!(shop.confirm("ann"), names(Status::Ok, 2, 0, -1, "cart"));
+    assert_eq!(shop.confirm("ann"), names(Status::Duplicate, 2, 0, -1, "cart"));
+    assert_eq!(shop.confirm("bob"), says(Status::NoOrder, 0, 0, -1));
+    shop.now += 10_000;
+    assert_eq!(shop.state("ann"), (State::Sold, 2), "what is sold does not lapse");
+    assert_eq!(shop.cancel("ann"), names(Status::Ok, 0, 2, -1, "cart"));
+    assert_eq!(shop.confirm("ann"), names(Status::Cancelled, 0, 2, -1, "cart"));
+}
+
+#[test]
+fn a_late_payment_takes_the_units_again_if_they_are_there() {
+    let mut shop = shop(2);
+    shop.hold("ann", 2, 500);
+    shop.now += 500;
+    assert_eq!(shop.confirm("ann"), says(Status::Ok, 2, 0, -1));
+    assert_eq!(shop.sale.seq(), 3, "taken, lapsed, confirmed");
+    assert_eq!(shop.confirm("ann"), says(Status::Duplicate, 2, 0, -1));
+}
+
+#[test]
+fn a_late_payment_for_units_that_are_gone_is_expired() {
+    let mut shop = shop(2);
+    shop.hold("ann", 2, 500);
+    shop.now += 500;
+    shop.take("bob", 1);
+    assert_eq!(shop.confirm("ann"), says(Status::Expired, 0, 1, -1));
+    assert_eq!(shop.adjust(1), Ok(2));
+    assert_eq!(shop.confirm("ann"), says(Status::Ok, 2, 0, -1), "until they are back");
+}
+
+#[test]
+fn a_late_payment_does_not_pass_the_buyers_limit() {
+    let mut shop = with(Terms { total: 10, limit: 2, ..Terms::default() });
+    shop.order("o1", 2, Some("ann"), 500, "r1");
+    shop.now += 500;
+    assert_eq!(shop.buy("o2", 1, "ann").0, Status::Ok, "what has lapsed does not count");
+    assert_eq!(shop.confirm("o1"), names(Status::Limit, 0, 9, -1, "r1"));
+    assert_eq!(shop.cancel("o2").0, Status::Ok);
+    assert_eq!(shop.confirm("o1"), names(Status::Ok, 2, 8, -1, "r1"));
+}
+
+#[test]
+fn cancelling_gives_back_once() {
+    let mut shop = shop(5);
+    shop.order("held", 2, None, 500, "h");
+    shop.order("sold", 2, None, 0, "s");
+    assert_eq!(shop.cancel("held"), names(Status::Ok, 0, 3, -1, "h"));
+    assert_eq!(shop.cancel("held"), names(Status::Duplicate, 0, 3, -1, "h"));
+    assert_eq!(shop.cancel("sold"), names(Status::Ok, 0, 5, -1, "s"));
+    assert_eq!(shop.cancel("sold"), names(Status::Duplicate, 0, 5, -1, "s"));
+    assert_eq!(shop.cancel("nobody"), says(Status::NoOrder, 0, 5, -1));
+    assert_eq!(shop.take("held", 1), names(Status::Cancelled, 0, 5, -1, "h"));
+    shop.hold("late", 1, 500);
+    shop.now += 500;
+    assert_eq!(shop.cancel("late"), says(Status::Expired, 0, 5, -1));
+}
+
+#[test]
+fn only_live_holds_can_be_extended() {
+    let mut shop = shop(5);
+    shop.order("ann", 1, None, 500, "cart");
+    shop.now += 400;
+    assert_eq!(shop.extend("ann", 300), names(Status::Ok, 1, 4, 1_700, "cart"));
+    assert_eq!(shop.sale.seq(), 1, "no event");
+    shop.now = 1_699;
+    assert_eq!(shop.extend("ann", 1), names(Status::Ok, 1, 4, 1_700, "cart"));
+    shop.now = 1_700;
+    assert_eq!(shop.extend("ann", 300), names(Status::Expired, 0, 5, -1, "cart"));
+    shop.take("bob", 2);
+    assert_eq!(shop.extend("bob", 300), says(Status::Duplicate, 2, 3, -1));
+    shop.cancel("bob");
+    assert_eq!(shop.extend("bob", 300), says(Status::Cancelled, 0, 5, -1));
+    assert_eq!(shop.extend("nobody", 300), says(Status::NoOrder, 0, 5, -1));
+}
+
+#[test]
+fn what_does_not_fit_changes_nothing() {
+    let mut shop = shop(5);
+    shop.hold("held", 2, 500);
+    shop.take("sold", 1);
+    shop.take("gone", 1);
+    shop.cancel("gone");
+    let id = |id: &'static str| Name::from(id.as_bytes());
+    let taking =
+        |name: &'static str, units| Taking { id: id(name), units, buyer: None, deadline: None, reference: Name::NONE };
+    let long = vec![b'x'; 513];
+    let before = shop.sale.blocks().next();
+    for (change, misfit) in [
+        (Change::Take(taking("held", 1)), Misfit::State),
+        (Change::Take(taking("sold", 1)), Misfit::State),
+        (Change::Take(taking("new", 3)), Misfit::Units),
+        (Change::Take(taking("gone", 3)), Misfit::Units),
+        (Change::Take(taking("new", 0)), Misfit::Range),
+        (Change::Take(taking("new", MAX_UNITS + 1)), Misfit::Range),
+        (Change::Take(taking("", 1)), Misfit::Range),
+        (Change::Take(Taking { buyer: Some(id("")), ..taking("new", 1) }), Misfit::Range),
+        (Change::Take(Taking { reference: Name::from(&long[..]), ..taking("new", 1) }), Misfit::Range),
+        (Change::Confirm { id: id("sold") }, Misfit::State),
+        (Change::Confirm { id: id("gone") }, Misfit::State),
+        (Change::Confirm { id: id("nobody") }, Misfit::State),
+        (Change::Cancel { id: id("gone") }, Misfit::State),
+        (Change::Lapse { id: id("sold") }, Misfit::State),
+        (Change::Lapse { id: id("") }, Misfit::State),
+        (Change::Extend { id: id("sold"), deadline: UnixMs(9) }, Misfit::State),
+        (Change::Adjust { delta: -3 }, Misfit::Units),
+        (Change::Adjust { delta: i64::MAX }, Misfit::Range),
+        (Change::Alter { limit: MAX_UNITS + 1, start: None, end: None, rebuy: false }, Misfit::Range),
+    ] {
+        assert_eq!(shop.sale.commit(&change), Err(misfit), "{change:?}");
+    }
+    assert_eq!((shop.sale.seq(), shop.sale.blocks().next()), (4, before));
+    let lapsed = Change::Lapse { id: id("held") };
+    shop.sale.commit(&lapsed).unwrap();
+    shop.sale.commit(&Change::Take(taking("new", 3))).unwrap();
+    assert_eq!(shop.sale.commit(&Change::Confirm { id: id("held") }), Err(Misfit::Units), "its units are gone");
+}

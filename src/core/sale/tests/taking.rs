@@ -1,0 +1,79 @@
+//! Stories of taking: once, within the limit, in the window, while there is something.
+
+use super::shop::{names, row, says, shop, with};
+use crate::core::sale::{Answer, Status, Terms};
+use crate::core::time::UnixMs;
+
+#[test]
+fn once_means_once() {
+    let mut shop = shop(3);
+    assert_eq!(shop.order("ann", 1, None, 0, "o-1"), names(Status::Ok, 1, 2, -1, "o-1"));
+    assert_eq!(shop.order("ann", 2, None, 0, "o-2"), names(Status::Duplicate, 1, 2, -1, "o-1"), "the earlier stands");
+    assert_eq!(shop.sale.seq(), 1);
+}
+
+#[test]
+fn a_winner_who_retries_after_the_end_hears_duplicate() {
+    let mut shop = with(Terms { total: 1, limit: 1, end: Some(UnixMs(2_000)), ..Terms::default() });
+    assert_eq!(shop.take("ann", 1), says(Status::Ok, 1, 0, -1));
+    assert_eq!(shop.take("ann", 1), says(Status::Duplicate, 1, 0, -1));
+    assert_eq!(shop.take("bob", 1), says(Status::SoldOut, 0, 0, -1));
+    shop.now = 2_000;
+    assert_eq!(shop.take("ann", 1), says(Status::Duplicate, 1, 0, -1));
+    assert_eq!(shop.take("bob", 1), says(Status::Ended, 0, 0, -1));
+    assert_eq!(shop.buy("o2", 1, "ann"), says(Status::Limit, 0, 0, -1), "the limit is looked at before the window");
+}
+
+#[test]
+fn too_little_is_not_nothing() {
+    let mut shop = shop(3);
+    assert_eq!(shop.take("ann", 4), says(Status::Insufficient, 0, 3, -1));
+    assert_eq!(shop.take("ann", 3), says(Status::Ok, 3, 0, -1), "a refusal is not remembered");
+    assert_eq!(shop.take("bob", 4), says(Status::SoldOut, 0, 0, -1));
+}
+
+#[test]
+fn the_window_says_when_it_opens() {
+    let mut shop = with(Terms { total: 3, start: Some(UnixMs(5_000)), ..Terms::default() });
+    assert_eq!(shop.take("ann", 1), says(Status::NotStarted, 0, 3, 5_000));
+    shop.now = 5_000;
+    assert_eq!(shop.take("ann", 1), says(Status::Ok, 1, 2, -1));
+}
+
+#[test]
+fn a_buyers_limit_spans_orders_and_its_own_id() {
+    let mut shop = with(Terms { total: 100, limit: 4, ..Terms::default() });
+    assert_eq!(shop.buy("o1", 2, "ann").0, Status::Ok);
+    assert_eq!(shop.buy("o2", 3, "ann"), says(Status::Limit, 0, 98, -1));
+    assert_eq!(shop.take("ann", 2).0, Status::Ok, "the id ann is the buyer ann");
+    assert_eq!(shop.bought("ann"), 4);
+    assert_eq!(shop.buy("o3", 1, "ann").0, Status::Limit);
+    assert_eq!(shop.buy("o4", 5, "bob").0, Status::Limit, "more than anybody may have");
+    assert_eq!(shop.cancel("o1").0, Status::Ok);
+    assert_eq!(shop.buy("o3", 2, "ann").0, Status::Ok);
+    assert_eq!(shop.sale.info(shop.now()).buyers, 1);
+}
+
+#[test]
+fn with_rebuy_lapsed_and_cancelled_ids_buy_again() {
+    let mut shop = with(Terms { total: 5, limit: 3, rebuy: true, ..Terms::default() });
+    shop.order("ann", 2, Some("family"), 500, "first");
+    shop.now += 500;
+    assert_eq!(shop.order("ann", 3, Some("friends"), 500, "second"), names(Status::Ok, 3, 2, 2_000, "second"));
+    assert_eq!((shop.bought("family"), shop.bought("friends")), (0, 3));
+    assert_eq!(shop.cancel("ann").0, Status::Ok);
+    assert_eq!(shop.order("ann", 4, None, 0, ""), names(Status::Limit, 0, 5, -1, "second"), "its stored reference");
+    assert_eq!(shop.take("ann", 1), says(Status::Ok, 1, 4, -1));
+    assert_eq!((shop.bought("friends"), shop.bought("ann")), (0, 1));
+    assert_eq!(shop.take("ann", 1), says(Status::Duplicate, 1, 4, -1));
+    let info = shop.sale.info(shop.now());
+    assert_eq!((info.orders, info.buyers), (1, 1), "one order, however often it was used");
+}
+
+#[test]
+fn a_missing_sale_is_never_an_empty_one() {
+    assert_eq!(row(&Answer::NO_STOCK), says(Status::NoStock, 0, 0, -1));
+    let words = Status::ALL.map(Status::word).join(" ");
+    let contract = "OK DUPLICATE SOLDOUT INSUFFICIENT LIMIT NOTSTARTED ENDED EXPIRED CANCELLED NOORDER NOSTOCK";
+    assert_eq!(words, contract);
+}
