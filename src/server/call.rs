@@ -84,6 +84,11 @@ fn done(reply: *mut raw::RedisModuleCallReply) -> Result<(), String> {
             String::new()
         };
         api::free_call_reply(reply);
+        // Redis 7.0 has no code of its own for this refusal.
+        let line = match line.strip_prefix("ERR acl verification failed, ") {
+            Some(why) => format!("NOPERM {why}"),
+            None => line,
+        };
         if failed { Err(line) } else { Ok(()) }
     }
 }

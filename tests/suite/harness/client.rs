@@ -33,7 +33,8 @@ impl Client {
         Self::try_connect(port).unwrap_or_else(|error| panic!("no connection to port {port}: {error}"))
     }
 
-    pub(super) fn try_connect(port: u16) -> std::io::Result<Self> {
+    /// Connects, or says why that was not possible.
+    pub fn try_connect(port: u16) -> std::io::Result<Self> {
         let stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(PATIENCE))?;
@@ -146,6 +147,12 @@ impl Client {
             Err(Nothing::Closed) => None,
             Err(silence) => self.unanswered(&silence),
         }
+    }
+
+    /// Sends a command and hangs up without waiting for its reply, which is lost; so is the command if the server is gone.
+    pub fn send_and_leave(mut self, words: impl Into<Words>) {
+        // Whether it arrived is what the one who sends it does not know.
+        let _ = self.stream.write_all(&words.into().wire());
     }
 
     /// Exactly `count` bytes, whatever they are.
