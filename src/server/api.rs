@@ -65,6 +65,8 @@ required! {
 
     create_command = RedisModule_CreateCommand(ctx: *mut RawCtx, name: *const c_char, run: raw::RedisModuleCmdFunc, flags: *const c_char, first_key: c_int, last_key: c_int, key_step: c_int) -> c_int;
     get_command = RedisModule_GetCommand(ctx: *mut RawCtx, name: *const c_char) -> *mut RawCommand;
+    is_keys_position_request = RedisModule_IsKeysPositionRequest(ctx: *mut RawCtx) -> c_int;
+    key_at_pos_with_flags = RedisModule_KeyAtPosWithFlags(ctx: *mut RawCtx, position: c_int, flags: c_int);
     set_command_info = RedisModule_SetCommandInfo(command: *mut RawCommand, info: *const raw::RedisModuleCommandInfo) -> c_int;
     set_module_options = RedisModule_SetModuleOptions(ctx: *mut RawCtx, options: c_int);
     register_numeric_config = RedisModule_RegisterNumericConfig(ctx: *mut RawCtx, name: *const c_char, default: c_longlong, flags: c_uint, min: c_longlong, max: c_longlong, get: raw::RedisModuleConfigGetNumericFunc, set: raw::RedisModuleConfigSetNumericFunc, apply: raw::RedisModuleConfigApplyFunc, data: *mut c_void) -> c_int;

@@ -13,12 +13,15 @@
 mod harness;
 
 mod bad_input;
+mod cluster;
 mod crash;
+mod fairness;
 mod fences;
 mod files;
 mod forms;
 mod keys;
 mod line;
+mod many;
 mod memory;
 mod pause;
 mod payload;

@@ -6,6 +6,7 @@
 mod aof;
 mod builder;
 mod client;
+mod cluster;
 mod feeder;
 mod itself;
 mod log;
@@ -23,6 +24,7 @@ mod words;
 
 pub use aof::{Aof, Base};
 pub use client::Client;
+pub use cluster::Cluster;
 pub use feeder::Feeder;
 pub use payload::{Payload, sealed};
 pub use persistence::{Keys, unix_ms};
