@@ -19,8 +19,8 @@ help: ## Show this list
 run: ## Start redis-server with the module (PORT=6379); ctrl-C stops it
 	@scripts/run $(PORT)
 
-demo: build ## Watch a lock change hands and a flash sale sell out, on a server of its own
-	@scripts/demo
+demo: build ## Watch the five programs that lockstock replaces, played for real (QUICK=1: in ten seconds)
+	@cargo run --quiet --locked --example demo
 
 build: deps ## Build the module: target/release/liblockstock.so
 	cargo build --release --locked

@@ -7,12 +7,13 @@ use crate::core::fence::Fence;
 use crate::core::lock::{ClientId, Engine, Found, Lock, LockInfo, Next, WaiterId, World};
 use crate::core::place::{At, Place};
 use crate::core::sale::Status;
-use crate::core::time::{Millis, Now};
+use crate::core::stray::Watch;
+use crate::core::time::{Millis, Now, UnixMs};
 use crate::error::Error;
 use crate::server::args::Arg;
 use crate::server::cell::MainCell;
 use crate::server::clock;
-use crate::server::ctx::{Ctx, Level};
+use crate::server::ctx::{Ctx, Level, is_connected};
 use crate::server::defer::{self, Right};
 use crate::server::events::Event;
 use crate::server::facts;
@@ -20,6 +21,7 @@ use crate::server::key::{Access, Content, Key, Name};
 use crate::server::park::{self, Left};
 use crate::store::room::Room;
 use crate::store::sale_type;
+use crate::store::search::Search;
 
 pub mod sales;
 
@@ -34,14 +36,16 @@ pub struct State {
     pub answers: [u64; Status::ALL.len()],
     /// How many holds of sales have lapsed.
     pub lapses: u64,
+    /// Locks and sales that were renamed, and where they may be.
+    search: Search,
 }
 
 /// Something that a callback saw and could not act upon where it was called.
 pub enum Note {
-    /// A lock is no longer at this place; the entry of the agenda that it had there.
-    LockVanished(Place, HomeId),
-    /// A sale is no longer at this place; the entry of the agenda that it had there.
-    SaleVanished(HomeId),
+    /// A sale lost its name; the entry of the agenda that it had, and a watch on where it goes.
+    SaleVanished(HomeId, Watch),
+    /// A lock is no longer at this place; the entry of the agenda that it had there, and a watch on where it goes.
+    LockVanished(Place, Option<HomeId>, Watch),
     /// The server told of something.
     Event(Event),
     /// A parked client left.
@@ -67,6 +71,11 @@ pub fn note(note: Note) {
 pub fn loaded(place: Place) {
     LOADED.with(|loaded| loaded.push(place));
     defer::arm(defer::Next::Now);
+}
+
+/// A fence came with it, and counts from now on, even if the lock is deleted before anybody meets it.
+pub fn loaded_fence(fence: Fence) {
+    STATE.with(|state| state.locks.observe_fence(fence));
 }
 
 /// Leaves the notes of events, where anybody cares.
@@ -145,13 +154,19 @@ fn read_notes(state: &mut State) {
     let mut answered = Vec::new();
     for note in notes.unwrap_or_default() {
         match note {
-            Note::LockVanished(place, home) => state.locks.vanished(place.at(), Some(home)),
+            Note::LockVanished(place, home, watch) => {
+                state.locks.vanished(place.at(), home);
+                state.search.add(watch);
+            }
             Note::Event(Event::ClientGone(client)) => {
                 if let Some(client) = ClientId::new(client) {
                     state.locks.client_gone(client);
                 }
             }
-            Note::SaleVanished(home) => state.sales.disarm(home),
+            Note::SaleVanished(home, watch) => {
+                state.sales.disarm(home);
+                state.search.add(watch);
+            }
             Note::Event(Event::Flushed(db)) => {
                 state.locks.flushed(db);
                 state.sales.flush(db);
@@ -177,15 +192,24 @@ fn read_notes(state: &mut State) {
 /// The work of the timer.
 pub fn work(ctx: Ctx<'_>, right: Right) -> defer::Next {
     let now = clock::now();
-    let mut room = Room::new(ctx);
+    let mut room = Room::between_commands(ctx);
     let next = STATE.with(|state| {
         read_notes(state);
+        let searching = state.search.go_on(ctx, loaded);
         let more = meet_loaded(state, &mut room);
+        for client in state.locks.take_doubtful().into_iter().filter(|client| !is_connected(client.get())) {
+            state.locks.client_gone(client);
+        }
         let next = match right {
             Right::Write => state.locks.tick(now, TURN, &mut room).into(),
             Right::Look => defer::Next::Never,
         };
-        if more { defer::Next::Now } else { next }
+        match next {
+            _ if more => defer::Next::Now,
+            // The search can wait for whoever else wants the server.
+            next if searching => next.min(defer::Next::At(now.ms.plus(Millis(1)).unwrap_or(UnixMs::MAX))),
+            next => next,
+        }
     });
     room.leave();
     let next = next.unwrap_or(defer::Next::Now);

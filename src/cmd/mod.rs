@@ -3,8 +3,7 @@
 //! A file reads from top to bottom: the documentation of the command, `SPEC` as the server is told it, the words it takes, `run`.
 
 use crate::server::ctx::Ctx;
-use crate::server::entry::Run;
-use crate::server::register::{self, Spec};
+use crate::server::register::{self, Command};
 
 mod lease;
 mod lock_acquire;
@@ -28,12 +27,6 @@ mod stock_extend;
 mod stock_info;
 mod stock_order;
 mod stock_orders;
-
-/// A command of lockstock.
-pub trait Command: Run {
-    /// What the server is told of it.
-    const SPEC: Spec;
-}
 
 /// Registers every command; the error names the one that the server refused.
 pub fn register(ctx: Ctx<'_>) -> Result<(), String> {
@@ -59,9 +52,8 @@ pub fn register(ctx: Ctx<'_>) -> Result<(), String> {
 }
 
 fn one<C: Command>(ctx: Ctx<'_>) -> Result<(), String> {
-    let spec = C::SPEC;
-    if register::register::<C>(ctx, &spec) {
+    if register::register::<C>(ctx) {
         return Ok(());
     }
-    Err(format!("the server refused the command {}", spec.name.to_string_lossy()))
+    Err(format!("the server refused the command {}", C::SPEC.name.to_string_lossy()))
 }

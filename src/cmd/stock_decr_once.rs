@@ -58,7 +58,7 @@ fn parse<'a>(args: &mut Args<'a>, now: UnixMs) -> Result<(Arg<'a>, Take<'a>), Er
             b"QTY" if qty.is_none() => qty = Some(args.unsigned("QTY", UNITS)?),
             b"BUYER" if buyer.is_none() => buyer = Some(args.ident_bytes("BUYER")?),
             b"HOLD" if hold.is_none() => {
-                hold = Some(args.millis("HOLD", Range::new(1..=UnixMs(i64::MAX).left(now).0))?)
+                hold = Some(args.millis("HOLD", Range::new(1..=UnixMs(i64::MAX).left(now).0))?);
             }
             b"REF" if reference.is_none() => reference = Some(args.ident_bytes("REF")?),
             _ => return Err(Error::Syntax),

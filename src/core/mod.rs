@@ -4,8 +4,8 @@
 //! happen in the world goes out as values too. That is what lets these rules run under property tests and Miri, and
 //! what makes the same decision come out the same way wherever it is taken.
 //!
-//! Reading order: [`time`], [`ident`], [`place`], [`fence`], then the [`lock`], the sale and the [`agenda`]; [`arena`] and
-//! [`codec`] are what they stand on.
+//! Reading order: [`time`], [`ident`], [`place`], [`fence`], then the [`lock`], the sale and the [`agenda`]; [`arena`],
+//! [`codec`] and [`stray`] are what they stand on.
 #![forbid(unsafe_code)]
 
 pub mod agenda;
@@ -16,4 +16,5 @@ pub mod ident;
 pub mod lock;
 pub mod place;
 pub mod sale;
+pub mod stray;
 pub mod time;

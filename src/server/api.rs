@@ -9,9 +9,10 @@ use std::ffi::{c_char, c_int, c_long, c_longlong, c_uint, c_ulonglong, c_void};
 use redis_module::raw;
 
 pub use redis_module::raw::{
-    RedisModuleBlockedClient as RawBlocked, RedisModuleCommand as RawCommand, RedisModuleCtx as RawCtx,
-    RedisModuleDigest as RawDigest, RedisModuleIO as RawIo, RedisModuleInfoCtx as RawInfo, RedisModuleKey as RawKey,
-    RedisModuleKeyOptCtx as RawOptCtx, RedisModuleString as RawString, RedisModuleType as RawType,
+    RedisModuleBlockedClient as RawBlocked, RedisModuleCallReply as RawReply, RedisModuleCommand as RawCommand,
+    RedisModuleCtx as RawCtx, RedisModuleDigest as RawDigest, RedisModuleIO as RawIo, RedisModuleInfoCtx as RawInfo,
+    RedisModuleKey as RawKey, RedisModuleKeyOptCtx as RawOptCtx, RedisModuleScanCursor as RawCursor,
+    RedisModuleString as RawString, RedisModuleType as RawType,
 };
 
 /// What the server answers when a call went well.
@@ -64,6 +65,8 @@ required! {
 
     create_command = RedisModule_CreateCommand(ctx: *mut RawCtx, name: *const c_char, run: raw::RedisModuleCmdFunc, flags: *const c_char, first_key: c_int, last_key: c_int, key_step: c_int) -> c_int;
     get_command = RedisModule_GetCommand(ctx: *mut RawCtx, name: *const c_char) -> *mut RawCommand;
+    is_keys_position_request = RedisModule_IsKeysPositionRequest(ctx: *mut RawCtx) -> c_int;
+    key_at_pos_with_flags = RedisModule_KeyAtPosWithFlags(ctx: *mut RawCtx, position: c_int, flags: c_int);
     set_command_info = RedisModule_SetCommandInfo(command: *mut RawCommand, info: *const raw::RedisModuleCommandInfo) -> c_int;
     set_module_options = RedisModule_SetModuleOptions(ctx: *mut RawCtx, options: c_int);
     register_numeric_config = RedisModule_RegisterNumericConfig(ctx: *mut RawCtx, name: *const c_char, default: c_longlong, flags: c_uint, min: c_longlong, max: c_longlong, get: raw::RedisModuleConfigGetNumericFunc, set: raw::RedisModuleConfigSetNumericFunc, apply: raw::RedisModuleConfigApplyFunc, data: *mut c_void) -> c_int;
@@ -81,6 +84,12 @@ required! {
     avoid_replica_traffic = RedisModule_AvoidReplicaTraffic() -> c_int;
     create_timer = RedisModule_CreateTimer(ctx: *mut RawCtx, period: raw::mstime_t, callback: raw::RedisModuleTimerProc, data: *mut c_void) -> raw::RedisModuleTimerID;
     stop_timer = RedisModule_StopTimer(ctx: *mut RawCtx, id: raw::RedisModuleTimerID, data: *mut *mut c_void) -> c_int;
+
+    get_client_info_by_id = RedisModule_GetClientInfoById(info: *mut c_void, id: u64) -> c_int;
+    scan_cursor_create = RedisModule_ScanCursorCreate() -> *mut RawCursor;
+    scan_cursor_restart = RedisModule_ScanCursorRestart(cursor: *mut RawCursor);
+    scan = RedisModule_Scan(ctx: *mut RawCtx, cursor: *mut RawCursor, seen: raw::RedisModuleScanCB, data: *mut c_void) -> c_int;
+    free_call_reply = RedisModule_FreeCallReply(reply: *mut RawReply);
 
     string_ptr_len = RedisModule_StringPtrLen(string: *const RawString, len: *mut usize) -> *const c_char;
     create_string = RedisModule_CreateString(ctx: *mut RawCtx, ptr: *const c_char, len: usize) -> *mut RawString;
@@ -102,6 +111,7 @@ required! {
     open_key = RedisModule_OpenKey(ctx: *mut RawCtx, name: *mut RawString, mode: c_int) -> *mut RawKey;
     close_key = RedisModule_CloseKey(key: *mut RawKey);
     delete_key = RedisModule_DeleteKey(key: *mut RawKey) -> c_int;
+    set_expire = RedisModule_SetExpire(key: *mut RawKey, expire: raw::mstime_t) -> c_int;
     key_type = RedisModule_KeyType(key: *mut RawKey) -> c_int;
     signal_modified_key = RedisModule_SignalModifiedKey(ctx: *mut RawCtx, name: *mut RawString) -> c_int;
     notify_keyspace_event = RedisModule_NotifyKeyspaceEvent(ctx: *mut RawCtx, class: c_int, event: *const c_char, key: *mut RawString) -> c_int;
@@ -112,9 +122,8 @@ required! {
     get_key_name_from_opt_ctx = RedisModule_GetKeyNameFromOptCtx(ctx: *mut RawOptCtx) -> *const RawString;
     get_db_id_from_opt_ctx = RedisModule_GetDbIdFromOptCtx(ctx: *mut RawOptCtx) -> c_int;
 
-    call_reply_type = RedisModule_CallReplyType(reply: *mut raw::RedisModuleCallReply) -> c_int;
-    call_reply_string_ptr = RedisModule_CallReplyStringPtr(reply: *mut raw::RedisModuleCallReply, len: *mut usize) -> *const c_char;
-    free_call_reply = RedisModule_FreeCallReply(reply: *mut raw::RedisModuleCallReply);
+    call_reply_type = RedisModule_CallReplyType(reply: *mut RawReply) -> c_int;
+    call_reply_string_ptr = RedisModule_CallReplyStringPtr(reply: *mut RawReply, len: *mut usize) -> *const c_char;
 
     replicate_verbatim = RedisModule_ReplicateVerbatim(ctx: *mut RawCtx) -> c_int;
 

@@ -80,6 +80,11 @@ impl<'a> Args<'a> {
         Ok(unsafe { Arg::new(*raw) })
     }
 
+    /// Passes over `count` arguments.
+    pub fn skip(&mut self, count: usize) -> Result<(), Error> {
+        (0..count).try_for_each(|_| self.next().map(drop))
+    }
+
     /// The next argument in upper case, if there is one: the name of an option. Longer words than any option has come
     /// back cut, and match none.
     pub fn keyword(&mut self) -> Option<Keyword> {

@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, CString, c_int};
 use std::marker::PhantomData;
+use std::ptr;
 
 use redis_module::raw;
 
@@ -167,6 +168,12 @@ impl Level {
             Self::Warning => c"warning",
         }
     }
+}
+
+/// Whether the connection with this id is still there.
+pub fn is_connected(client: u64) -> bool {
+    // SAFETY: without a structure to fill in, the server only looks the id up.
+    unsafe { api::get_client_info_by_id(ptr::null_mut(), client) == api::OK }
 }
 
 /// Writes a line into the server's log, from anywhere: `ctx` may be null.

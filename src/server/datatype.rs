@@ -153,7 +153,8 @@ pub fn register<T: DataType>(ctx: Ctx<'_>) -> bool {
         digest: Some(digest::<T>),
         free: Some(free::<T>),
         aux_load: Some(load_aux::<T>),
-        // The plain form writes a header even for nothing, so that no file would load on a server without the module.
+        // The plain form writes a header even for nothing, so that no file would load on a server without the module. Redis 7.0
+        // knows no other: nothing but the keys is saved there.
         aux_save: None,
         aux_save_triggers: api::int(raw::REDISMODULE_AUX_BEFORE_RDB),
         // COPY refuses: a copied lock would be held twice, a copied sale would sell its units twice.
@@ -181,14 +182,21 @@ unsafe fn value<'a, T>(value: *const c_void) -> Option<&'a T> {
     unsafe { value.cast::<T>().as_ref() }
 }
 
+/// Whether this version reads `encoding`.
+fn readable<T: DataType>(encoding: c_int) -> Result<(), String> {
+    match encoding {
+        1.. if encoding <= T::ENCODING => Ok(()),
+        1.. => Err(format!(
+            "its encoding {encoding} is newer than {}, the newest this version of lockstock reads; use a newer one",
+            T::ENCODING
+        )),
+        _ => Err(format!("no lockstock has written encoding {encoding}")),
+    }
+}
+
 unsafe extern "C" fn load<T: DataType>(io: *mut RawIo, encoding: c_int) -> *mut c_void {
     let loaded = guard("loading a value", || {
-        if encoding > T::ENCODING {
-            return Err(format!(
-                "its encoding {encoding} is newer than {}, the newest this version of lockstock reads; use a newer one",
-                T::ENCODING
-            ));
-        }
+        readable::<T>(encoding)?;
         T::load(&mut RdbIn(io))
     });
     match loaded {
@@ -280,9 +288,7 @@ unsafe extern "C" fn save_aux<T: DataType>(io: *mut RawIo, _when: c_int) {
 
 unsafe extern "C" fn load_aux<T: DataType>(io: *mut RawIo, encoding: c_int, _when: c_int) -> c_int {
     let loaded = guard("loading the module's data", || {
-        if encoding > T::ENCODING {
-            return Err(format!("its encoding {encoding} is newer than {}", T::ENCODING));
-        }
+        readable::<T>(encoding)?;
         T::load_aux(&RdbIn(io).bytes()?)
     });
     match loaded {

@@ -22,7 +22,7 @@ const PAUSED_MS: i64 = 5;
 /// The longest the timer sleeps. The server's clock may be set forward, so a far deadline is looked at now and then.
 const LONGEST_MS: i64 = 60_000;
 
-/// When the work that is left wants to be looked at again.
+/// When the work that is left wants to be looked at again; the sooner the smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Next {
     /// In the next turn of the event loop: there is more to do.

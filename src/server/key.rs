@@ -96,6 +96,14 @@ impl<'a> Key<'a> {
         }
     }
 
+    /// A key that the server opened and will close, for as long as it says.
+    ///
+    /// # Safety
+    /// `raw` is open for `'a`, no other guard of the key is in use, and the guard made here is not dropped.
+    pub(super) unsafe fn lent(raw: NonNull<RawKey>) -> Self {
+        Self { raw: Some(raw), call: PhantomData }
+    }
+
     /// What the key holds. The value cannot be kept past the next use of the key.
     pub fn content<T: DataType>(&mut self) -> Content<'_, T> {
         let Some(raw) = self.raw else { return Content::Nothing };
@@ -131,6 +139,14 @@ impl<'a> Key<'a> {
             drop(unsafe { Box::from_raw(value) });
         }
         stored
+    }
+
+    /// Takes the time to live away from a key that was opened for writing, if it has one.
+    pub fn persist(&mut self) {
+        if let Some(raw) = self.raw {
+            // SAFETY: the key is open.
+            unsafe { api::set_expire(raw.as_ptr(), raw::mstime_t::from(raw::REDISMODULE_NO_EXPIRE)) };
+        }
     }
 
     /// Deletes what a key that was opened for writing holds.

@@ -10,6 +10,9 @@ use super::cell;
 use super::ctx::{Ctx, Level};
 use super::entry::{guard, log_line, log_panics};
 
+/// The version of the module API that the bindings are of.
+const API_VERSION: c_int = raw::REDISMODULE_APIVER_1.cast_signed();
+
 /// Sets the module up; the error is a line for the log.
 pub type Start = fn(Ctx<'_>, &[&[u8]]) -> Result<(), String>;
 
@@ -46,9 +49,7 @@ pub unsafe fn on_load(
     start: Start,
 ) -> c_int {
     // SAFETY: the context is the server's; this fills the pointers of the API and nothing of ours has run before.
-    if unsafe { raw::Export_RedisModule_Init(ctx, name.as_ptr(), version, raw::REDISMODULE_APIVER_1 as c_int) }
-        != api::OK
-    {
+    if unsafe { raw::Export_RedisModule_Init(ctx, name.as_ptr(), version, API_VERSION) } != api::OK {
         return api::ERR;
     }
     if let Some(function) = api::missing() {

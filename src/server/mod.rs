@@ -12,7 +12,7 @@
 //!   server may write at this moment.
 //!
 //! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`entry`], [`load`], [`register`]; then [`key`], [`datatype`],
-//! [`replicate`], [`call`]; then [`defer`], [`park`], [`events`]; then [`settings`], [`info`] and [`facts`].
+//! [`replicate`], [`call`], [`walk`], [`cluster`]; then [`defer`], [`park`], [`events`]; then [`settings`], [`info`] and [`facts`].
 
 pub mod alloc;
 pub mod api;
@@ -20,6 +20,7 @@ pub mod args;
 pub mod call;
 pub mod cell;
 pub mod clock;
+pub mod cluster;
 pub mod compat;
 pub mod ctx;
 pub mod datatype;
@@ -34,3 +35,4 @@ pub mod park;
 pub mod register;
 pub mod replicate;
 pub mod settings;
+pub mod walk;

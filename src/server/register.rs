@@ -3,15 +3,22 @@
 //! With this, the server itself checks arity, routes in a cluster, applies ACL rules to the right keys, and answers `COMMAND
 //! DOCS`, from which redis-cli takes its hints.
 
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, CString, c_int};
 use std::ptr;
 
 use redis_module::raw;
 
-use super::api;
+use super::api::{self, RawCtx, RawString};
+use super::args;
 use super::compat;
-use super::ctx::Ctx;
+use super::ctx::{Ctx, c_text};
 use super::entry::{self, Run};
+
+/// A command of the module.
+pub trait Command: Run {
+    /// What the server is told of it.
+    const SPEC: Spec;
+}
 
 /// Everything the server wants to know of a command.
 pub struct Spec {
@@ -147,7 +154,8 @@ impl Arg {
 }
 
 /// Registers the command `C`; false when the server refused.
-pub fn register<C: Run>(ctx: Ctx<'_>, spec: &Spec) -> bool {
+pub fn register<C: Command>(ctx: Ctx<'_>) -> bool {
+    let spec = &C::SPEC;
     let mut args = Args::default();
     let args = args.build(spec.args);
     let mut keys = [spec.keys.describe(), spec.keys.describe_other(), no_keys()];
@@ -163,10 +171,15 @@ pub fn register<C: Run>(ctx: Ctx<'_>, spec: &Spec) -> bool {
         args,
     };
     let name = spec.name.as_ptr();
+    let (run, flags): (raw::RedisModuleCmdFunc, CString) = match spec.keys {
+        Keys::First(_) => (Some(entry::command::<C>), spec.flags.into()),
+        // Routing in a cluster looks at the specification of keys from Redis 8.2 on; before, and on Valkey, it asks the command.
+        Keys::Counted(..) => (Some(counted::<C>), c_text(&format!("{} getkeys-api", spec.flags.to_string_lossy()))),
+    };
     // SAFETY: the context is valid. All texts are constants; the server copies them and both arrays, which end with an
     // empty entry as it expects and live until it has done so.
     unsafe {
-        if api::create_command(ctx.raw(), name, Some(entry::command::<C>), spec.flags.as_ptr(), 0, 0, 0) != api::OK {
+        if api::create_command(ctx.raw(), name, run, flags.as_ptr(), 0, 0, 0) != api::OK {
             return false;
         }
         let command = api::get_command(ctx.raw(), name);
@@ -174,6 +187,27 @@ pub fn register<C: Run>(ctx: Ctx<'_>, spec: &Spec) -> bool {
             && api::set_command_info(command, &raw const info) == api::OK
             && compat::set_acl_categories(command, spec.acl)
     }
+}
+
+/// The function that the server calls for a command with a number of keys: to run it, or to be told where its keys are.
+unsafe extern "C" fn counted<C: Command>(ctx: *mut RawCtx, words: *mut *mut RawString, count: c_int) -> c_int {
+    // SAFETY: the server's own call, passed on; the context is valid.
+    unsafe {
+        if api::is_keys_position_request(ctx) == 0 {
+            return entry::command::<C>(ctx, words, count);
+        }
+    }
+    if let Keys::Counted(position, key_use) = C::SPEC.keys {
+        // SAFETY: the words live until this function returns.
+        let mut args = unsafe { args::Args::new(words, count) };
+        let before = usize::try_from(position).unwrap_or_default().saturating_sub(1);
+        let keys = args.skip(before).and_then(|()| args.counted("numkeys")).unwrap_or_default();
+        for (at, _) in (position.saturating_add(1)..count).zip(keys) {
+            // SAFETY: the context is that of a request for positions, and the word at this position exists.
+            unsafe { api::key_at_pos_with_flags(ctx, at, c_int::try_from(key_use.flags()).unwrap_or_default()) };
+        }
+    }
+    api::OK
 }
 
 /// The server's form of the arguments, kept alive while the server reads it.
@@ -222,12 +256,26 @@ impl Args {
     }
 }
 
+impl KeyUse {
+    /// The server's flags.
+    fn flags(self) -> u32 {
+        match self {
+            Self::Read => raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS,
+            Self::Update => {
+                raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_ACCESS | raw::REDISMODULE_CMD_KEY_UPDATE
+            }
+            Self::Insert => raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_INSERT,
+            Self::Delete => raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_DELETE,
+        }
+    }
+}
+
 impl Keys {
     /// The key behind a word; the empty entry if there is none.
     fn describe_other(self) -> raw::RedisModuleCommandKeySpec {
         let Self::FirstAndBehind(_, word) = self else { return no_keys() };
         raw::RedisModuleCommandKeySpec {
-            flags: u64::from(raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_INSERT),
+            flags: u64::from(KeyUse::Insert.flags()),
             begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_KEYWORD,
             bs: raw::RedisModuleCommandKeySpec__bindgen_ty_1 {
                 keyword: raw::RedisModuleCommandKeySpec__bindgen_ty_1__bindgen_ty_2 {
@@ -242,15 +290,7 @@ impl Keys {
 
     fn describe(self) -> raw::RedisModuleCommandKeySpec {
         let (Self::First(key_use) | Self::FirstAndBehind(key_use, _) | Self::Counted(_, key_use)) = self;
-        let flags = match key_use {
-            KeyUse::Read => raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS,
-            KeyUse::Update => {
-                raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_ACCESS | raw::REDISMODULE_CMD_KEY_UPDATE
-            }
-            KeyUse::Insert => raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_INSERT,
-            KeyUse::Delete => raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_DELETE,
-        };
-        let flags = u64::from(flags);
+        let flags = u64::from(key_use.flags());
         match self {
             Self::First(_) | Self::FirstAndBehind(..) => raw::RedisModuleCommandKeySpec {
                 flags,

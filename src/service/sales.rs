@@ -92,6 +92,7 @@ impl<'a> Desk<'a> {
 
 /// Enters a sale into the agenda, moves its entry, or takes it out, as its next deadline says.
 pub fn meet(agenda: &mut Agenda, at: At<'_>, sale: &mut SaleValue) {
+    sale.settle_down();
     let known = sale.home.filter(|home| agenda.knows(*home));
     sale.home = match (known, sale.next_deadline()) {
         (Some(home), Some(deadline)) => {

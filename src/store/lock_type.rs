@@ -24,6 +24,9 @@ impl DataType for Lock {
 
     fn load(input: &mut RdbIn) -> Result<Self, String> {
         let lock = Self::decode(&input.bytes()?).map_err(refusal)?;
+        if let Some(newest) = lock.holds().last() {
+            service::loaded_fence(newest.fence);
+        }
         if let Some(place) = input.place() {
             service::loaded(place);
         }
@@ -47,9 +50,8 @@ impl DataType for Lock {
     }
 
     fn unlinked(&mut self, at: At<'_>) {
-        if let Some(home) = self.leave_home() {
-            service::note(Note::LockVanished(at.keep(), home));
-        }
+        let (home, watch) = self.go_astray();
+        service::note(Note::LockVanished(at.keep(), home, watch));
     }
 
     /// The fence clock, where the wall clock alone would not do: while there are locks, whose file needs the module anyway, and when the

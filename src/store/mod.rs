@@ -7,3 +7,4 @@ pub mod lock_type;
 pub mod room;
 pub mod sale_effect;
 pub mod sale_type;
+pub mod search;

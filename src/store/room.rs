@@ -6,6 +6,7 @@ use crate::core::ident::Ident;
 use crate::core::lock::{Answer, End, Found, Grant, Hold, Lock, Mode, WaiterId, World};
 use crate::core::place::At;
 use crate::error::Error;
+use crate::server::cluster;
 use crate::server::ctx::Ctx;
 use crate::server::key::{self, Access, Content, Key, Name};
 use crate::server::park;
@@ -19,6 +20,8 @@ pub struct Room<'a> {
     ctx: Ctx<'a>,
     /// The database that the call began in.
     db: i32,
+    /// Whether this is work between commands on a member of a cluster, where a key may be another node's meanwhile.
+    asks: bool,
     open: Option<Open<'a>>,
     answers: Vec<(WaiterId, Answer)>,
 }
@@ -32,7 +35,12 @@ struct Open<'a> {
 impl<'a> Room<'a> {
     /// A room without an open key.
     pub fn new(ctx: Ctx<'a>) -> Self {
-        Self { ctx, db: ctx.db(), open: None, answers: Vec::new() }
+        Self { ctx, db: ctx.db(), asks: false, open: None, answers: Vec::new() }
+    }
+
+    /// A room for work between commands.
+    pub fn between_commands(ctx: Ctx<'a>) -> Self {
+        Self { asks: ctx.flags().is_cluster(), ..Self::new(ctx) }
     }
 
     /// A room for a command on one key, whose name the server already has as a string.
@@ -161,11 +169,21 @@ impl World for Room<'_> {
         key::notify(ctx, event, name);
     }
 
+    fn passed_on(&mut self, at: At<'_>) {
+        self.at(at).key.persist();
+    }
+
     fn answer(&mut self, waiter: WaiterId, answer: Answer) {
         self.answers.push((waiter, answer));
     }
 
-    fn may_grant(&mut self, _at: At<'_>) -> bool {
-        true
+    fn may_grant(&mut self, at: At<'_>) -> bool {
+        if !self.asks {
+            return true;
+        }
+        // The question may delete a key whose own time is over; none must be open then.
+        self.open = None;
+        self.ctx.select(at.db);
+        cluster::serves(self.ctx, &Name::make(self.ctx, at.key))
     }
 }

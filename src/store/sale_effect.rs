@@ -114,7 +114,8 @@ fn parse_taking<'a>(args: &mut Args<'a>) -> Result<Taking<'a>, Error> {
     let id: Text<'a> = args.ident_bytes("id")?.into();
     let units = args.unsigned("units", Range::up_to(MAX_UNITS))?;
     let deadline = if args.len() > 0 { time(args, "deadline")? } else { None };
-    let mut text = || if args.len() > 0 { args.next().map(|word| word.bytes()) } else { Ok(&[][..]) };
+    let mut text =
+        || if args.len() > 0 { args.next().map(super::super::server::args::Arg::bytes) } else { Ok(&[][..]) };
     let (buyer, reference) = (text()?, text()?);
     let buyer = (!buyer.is_empty()).then(|| buyer.into());
     Ok(Taking { id, units, buyer, deadline, reference: reference.into() })

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::core::agenda::HomeId;
 use crate::core::place::At;
 use crate::core::sale::Sale;
+use crate::core::stray::Stray;
 use crate::server::datatype::{AofOut, DataType, Handle, RdbIn, RdbOut};
 use crate::service::{self, Note};
 
@@ -15,6 +16,8 @@ pub struct SaleValue {
     sale: Sale,
     /// Its entry in the agenda of holds that end; `None` when it has no holds, or nobody has met it yet.
     pub home: Option<HomeId>,
+    /// Set while nobody knows where the value is, if it still is.
+    stray: Option<Stray>,
     /// How many of its orders are counted in [`orders`].
     counted: u64,
 }
@@ -37,9 +40,19 @@ impl SaleValue {
     /// A value that nobody has met.
     pub fn new(sale: Sale) -> Self {
         SALES.fetch_add(1, Ordering::Relaxed);
-        let mut value = Self { sale, home: None, counted: 0 };
+        let mut value = Self { sale, home: None, stray: None, counted: 0 };
         value.count_orders();
         value
+    }
+
+    /// Whether it lost its name, and nobody has met it under another since.
+    pub fn is_stray(&self) -> bool {
+        self.stray.is_some()
+    }
+
+    /// It has been met under a name.
+    pub fn settle_down(&mut self) {
+        self.stray = None;
     }
 
     /// Counts the orders that have come since the last time. Orders are never forgotten.
@@ -121,8 +134,10 @@ impl DataType for SaleValue {
     }
 
     fn unlinked(&mut self, _at: At<'_>) {
+        // A sale without holds has nothing to be found for.
         if let Some(home) = self.home.take() {
-            service::note(Note::SaleVanished(home));
+            let watch = self.stray.get_or_insert_default().watch();
+            service::note(Note::SaleVanished(home, watch));
         }
     }
 }

@@ -13,9 +13,26 @@
 mod harness;
 
 mod bad_input;
+mod cluster;
+mod crash;
+mod fairness;
+mod fences;
+mod files;
 mod forms;
+mod keys;
 mod line;
+mod many;
+mod memory;
+mod pause;
+mod payload;
+mod persist;
 mod readme;
+mod replica;
+mod role;
+mod scene;
 mod session;
+mod settings;
+mod stream;
 mod surface;
+mod vanish;
 mod waiting;

@@ -1,12 +1,12 @@
 //! The engine and its requests for one key: acquire, release, extend.
 
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 
 use super::session::Sessions;
 use super::settle::{News, Turn, Which};
 use super::stats::{Cause, Stats, count};
 use super::terms::{Acquired, Answer, ClientId, End, Grant, LockError, Request, World};
-use super::tick::Chore;
+use super::tick::Chores;
 use super::undelivered::Undelivered;
 use super::value::{Hold, Lock};
 use super::verdict::Verdict;
@@ -15,7 +15,7 @@ use crate::core::agenda::Agenda;
 use crate::core::fence::{Fence, FenceClock};
 use crate::core::ident::Ident;
 use crate::core::place::At;
-use crate::core::time::{Millis, Now, UnixMs};
+use crate::core::time::{Millis, Now};
 
 /// Everything about locks that does not live in a key.
 #[derive(Debug, Default)]
@@ -25,10 +25,10 @@ pub struct Engine {
     pub(super) waiting: Waiting,
     pub(super) sessions: Sessions,
     pub(super) undelivered: Undelivered,
+    /// Connections that may have ended unnoticed; see [`take_doubtful`](Self::take_doubtful).
+    pub(super) doubtful: BTreeSet<ClientId>,
     /// What `tick` has to do.
-    pub(super) chores: VecDeque<Chore>,
-    /// What it could not do because the node does not serve the key, and when to try again.
-    pub(super) put_off: VecDeque<(UnixMs, Chore)>,
+    pub(super) chores: Chores,
     pub(super) stats: Stats,
     /// What one visit has to tell the world; kept for its memory only.
     pub(super) news: Vec<News>,
@@ -68,14 +68,11 @@ impl Engine {
         let patient = may_wait && request.wait.is_some();
         let mut turn = Turn::command(now);
         let queue = self.settle_at(&mut turn, at, world);
-        let visit = self
-            .visit(&mut turn, at, world, |engine, turn, lock, news| {
-                engine.decide(turn, at, lock, queue, client, request, patient, news)
-            })
-            .ok_or(LockError::WrongType)?;
-        self.close(at, visit.vacant, world);
-        self.settle(&mut turn, world);
-        match visit.result {
+        let visit = self.visit(&mut turn, at, world, |engine, turn, lock, news| {
+            engine.decide(turn, at, lock, queue, client, request, patient, news)
+        });
+        let decision = self.leave_place(&mut turn, at, visit, world);
+        match decision.ok_or(LockError::WrongType)? {
             Decision::Granted(grant) => Ok(Acquired::Granted(grant)),
             Decision::Refused => Ok(Acquired::Refused),
             Decision::Failed(error) => Err(error),
@@ -126,13 +123,23 @@ impl Engine {
         }
     }
 
-    /// Whether another holder of `lock` waits at the head of its queue to upgrade.
+    /// Whether another holder of `lock` waits in its queue to upgrade. O(log n) in the longer, O(n) in the shorter of the
+    /// two.
     fn rival(&self, lock: &Lock, queue: QueueId, token: &Ident) -> bool {
-        let head = self.waiting.head(queue).and_then(|head| self.waiting.waiter(head));
-        head.is_some_and(|head| {
-            let other = &head.request.token;
-            other != token && lock.verdict(other, head.wanted()) == Verdict::UpgradeLater
-        })
+        let Some(in_line) = self.waiting.queue(queue) else { return false };
+        let upgrades = |waiter: WaiterId| {
+            self.waiting.waiter(waiter).is_some_and(|waiter| {
+                let other = &waiter.request.token;
+                let alone = matches!(waiter.scope, Scope::One(_));
+                alone && other != token && lock.verdict(other, waiter.wanted()) == Verdict::UpgradeLater
+            })
+        };
+        if lock.len() < in_line.line().len() {
+            let claim = |hold: &Hold| self.waiting.claim(&hold.token, &Scope::One(queue));
+            lock.holds().filter_map(claim).any(upgrades)
+        } else {
+            in_line.line().any(upgrades)
+        }
     }
 
     /// Puts a request in line, in the place of an earlier one of the same token for the same keys if there is one.
@@ -177,7 +184,9 @@ impl Engine {
         let mut turn = Turn::command(now);
         turn.cause = Cause::Release;
         self.settle_at(&mut turn, at, world);
-        self.end(&mut turn, at, Which::Of(token), End::Released, world).ok_or(LockError::WrongType)
+        let ended = self.end(&mut turn, at, Which::Of(token), End::Released, world);
+        self.finish(&mut turn, world);
+        ended.ok_or(LockError::WrongType)
     }
 
     /// Moves the end of the lease of `token` to `lease` from now; `false` if it holds nothing.
@@ -195,15 +204,12 @@ impl Engine {
         let deadline = now.ms.plus(lease).ok_or(LockError::LeaseTooLong)?;
         let mut turn = Turn::command(now);
         self.settle_at(&mut turn, at, world);
-        let visit = self
-            .visit(&mut turn, at, world, |engine, _, lock, news| {
-                let Some(hold) = lock.hold(token).cloned() else { return false };
-                engine.set_hold(at, lock, lock.mode(), Hold { deadline, ..hold }, news);
-                true
-            })
-            .ok_or(LockError::WrongType)?;
-        self.close(at, visit.vacant, world);
-        Ok(visit.result)
+        let visit = self.visit(&mut turn, at, world, |engine, _, lock, news| {
+            let Some(hold) = lock.hold(token).cloned() else { return false };
+            engine.set_hold(at, lock, lock.mode(), Hold { deadline, ..hold }, news);
+            true
+        });
+        self.leave_place(&mut turn, at, visit, world).ok_or(LockError::WrongType)
     }
 
     /// What has been counted.
@@ -245,7 +251,6 @@ impl Engine {
             && self.sessions.is_empty()
             && self.undelivered.is_empty()
             && self.chores.is_empty()
-            && self.put_off.is_empty()
             && self.news.is_empty()
     }
 }

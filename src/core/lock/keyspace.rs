@@ -1,7 +1,10 @@
 //! What happens to locks as keys: they come, vanish and move under the hands of others.
 
+use std::collections::BTreeSet;
+
 use super::engine::Engine;
-use super::terms::Mode;
+use super::stats::Cause;
+use super::terms::{ClientId, Mode};
 use super::value::Lock;
 use super::waiting::QueueId;
 use crate::core::agenda::HomeId;
@@ -18,24 +21,38 @@ impl Engine {
             return;
         }
         let home = self.agenda.arm(at, lock.earliest().unwrap_or(UnixMs::MAX));
+        let before = lock.home();
         lock.set_home(Some(home));
+        let was_astray = lock.settle_down();
         for hold in lock.holds() {
             self.fences.observe(hold.fence);
-            self.undelivered.follow(hold.fence, home);
+            if let Some(before) = before {
+                self.undelivered.follow(hold.fence, before, home);
+            }
             if let Some(client) = hold.session {
+                if was_astray {
+                    self.doubtful.insert(client);
+                }
                 self.sessions.tie(client, (home, hold.fence));
             }
         }
         if let Some(queue) = self.waiting.at(at) {
-            self.look_later(queue);
+            self.look_later(queue, Cause::Other);
         }
         if lock.mode() == Mode::Exclusive
             && let Some(hold) = lock.holds().next()
         {
-            for queue in self.waiting.queues_of_many(&hold.token).collect::<Vec<_>>() {
-                self.look_later(queue);
+            for queue in self.waiting.linked(at, &hold.token).collect::<Vec<_>>() {
+                self.look_later(queue, Cause::Other);
             }
         }
+    }
+
+    /// The connections of sessions that came with a lock from under another name. One that ended while the lock was on its way
+    /// was unknown then; the caller reports it again by [`client_gone`](Self::client_gone).
+    #[must_use]
+    pub fn take_doubtful(&mut self) -> BTreeSet<ClientId> {
+        std::mem::take(&mut self.doubtful)
     }
 
     /// The lock at `at`, whose home this was, is no longer there: deleted, expired, overwritten, evicted, renamed away.
@@ -46,7 +63,7 @@ impl Engine {
             self.sessions.forget(home);
         }
         if let Some(queue) = self.waiting.at(at) {
-            self.look_later(queue);
+            self.look_later(queue, Cause::Other);
         }
     }
 
@@ -67,7 +84,7 @@ impl Engine {
 
     fn look_later_in(&mut self, db: Option<i32>) {
         for queue in self.waiting.in_db(db).collect::<Vec<QueueId>>() {
-            self.look_later(queue);
+            self.look_later(queue, Cause::Other);
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Requests for many keys: exclusive on all of them or on none, with one fence.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::engine::Engine;
 use super::settle::{Turn, Which};
 use super::stats::Cause;
 use super::terms::{Acquired, Answer, ClientId, End, Found, Grant, LockError, Mode, Request, World};
-use super::tick::Chore;
 use super::value::{Hold, Lock};
 use super::waiting::WaiterId;
 use crate::core::agenda::HomeId;
@@ -27,10 +27,11 @@ enum Standing {
     Foreign,
 }
 
-/// A look at all the keys, with the locks that lapses left vacant there.
+/// A look at all the keys.
 struct Survey {
     standings: Vec<Standing>,
-    vacant: Vec<(usize, HomeId)>,
+    /// Where there is a lock that nobody holds any more.
+    vacant: Vec<bool>,
     lapsed: bool,
 }
 
@@ -92,6 +93,9 @@ impl Engine {
             self.settle_at(&mut turn, *at, world);
         }
         let survey = self.survey(&mut turn, &places, &request.token, world);
+        for (at, vacant) in places.iter().zip(&survey.vacant) {
+            turn.vacated.extend(vacant.then(|| Arc::new(at.keep())));
+        }
         let taken = if survey.any(Standing::Foreign) {
             Err(LockError::WrongType)
         } else if survey.any(Standing::OtherMode) {
@@ -105,10 +109,7 @@ impl Engine {
         } else {
             Ok(None)
         };
-        if !matches!(taken, Ok(Some(_))) {
-            self.tidy(&places, &survey, world);
-        }
-        self.settle(&mut turn, world);
+        self.finish(&mut turn, world);
         match taken? {
             Some(grant) => Ok(Acquired::Granted(grant)),
             None if may_wait && request.wait.is_some() => {
@@ -135,50 +136,50 @@ impl Engine {
         for at in &places {
             self.settle_at(&mut turn, *at, world);
         }
-        if places.iter().any(|at| matches!(world.find(*at), Found::Foreign)) {
-            return Err(LockError::WrongType);
-        }
+        let foreign = places.iter().any(|at| matches!(world.find(*at), Found::Foreign));
         turn.cause = Cause::Release;
         let mut released = 0_u64;
-        for at in &places {
+        for at in places.iter().filter(|_| !foreign) {
             if self.end(&mut turn, *at, Which::Of(token), End::Released, world) == Some(true) {
                 released = released.saturating_add(1);
             }
         }
-        Ok(released)
+        self.finish(&mut turn, world);
+        if foreign { Err(LockError::WrongType) } else { Ok(released) }
     }
 
     /// Grants the request `waiter` for many keys if it is first in line, and its keys are free, wherever its token does
-    /// not hold the key already; whether it was granted.
-    pub(super) fn admit_many<W: World>(&mut self, turn: &mut Turn, waiter: WaiterId, world: &mut W) -> bool {
-        let Some(parked) = self.waiting.waiter(waiter) else { return false };
+    /// not hold the key already.
+    pub(super) fn admit_many<W: World>(&mut self, turn: &mut Turn, waiter: WaiterId, world: &mut W) {
+        let Some(parked) = self.waiting.waiter(waiter) else { return };
         let (token, lapsed) = (parked.request.token.clone(), turn.lapsed);
         let queues: Vec<_> = parked.scope.queues().to_vec();
         let mut kept = Vec::with_capacity(queues.len());
         for queue in &queues {
-            let Some(place) = self.waiting.queue(*queue).map(|queue| queue.place.clone()) else { return false };
+            let Some(place) = self.waiting.queue(*queue).map(|queue| queue.place.clone()) else { return };
             let first = self.waiting.head(*queue) == Some(waiter);
             if !first && !holds_alone(&token, place.at(), turn.now.ms, world) {
-                return false;
+                return;
             }
             if turn.outside && !world.may_grant(place.at()) {
-                self.waiting.mark(*queue);
-                self.try_later(turn.now, Chore::Queue(*queue));
-                return false;
+                self.put_off(turn, *queue);
+                return;
             }
             kept.push(place);
         }
         let places: Vec<At<'_>> = kept.iter().map(|place| place.at()).collect();
         let survey = self.survey(turn, &places, &token, world);
         turn.lapsed = lapsed || survey.lapsed;
+        for (place, vacant) in kept.iter().zip(&survey.vacant) {
+            turn.vacated.extend(vacant.then(|| place.clone()));
+        }
         if let Some((queue, _)) = queues.iter().zip(&survey.standings).find(|(_, it)| **it == Standing::Foreign) {
             self.refuse_all(turn, *queue, world);
         }
         if !survey.standings.iter().all(|standing| matches!(standing, Standing::Free | Standing::Own(_))) {
-            self.tidy(&places, &survey, world);
-            return false;
+            return;
         }
-        let Some(departed) = self.waiting.leave(waiter) else { return false };
+        let Some(departed) = self.waiting.leave(waiter) else { return };
         let (client, request) = (departed.waiter.client, departed.waiter.request);
         turn.work.extend(departed.headed);
         turn.step();
@@ -189,38 +190,25 @@ impl Engine {
                     self.undelivered.owe(waiter, client, grant.fence, homes);
                 }
                 world.answer(waiter, Answer::Granted(grant));
-                true
             }
-            Err(error) => {
-                self.tidy(&places, &survey, world);
-                world.answer(waiter, Answer::Failed(error));
-                false
-            }
+            Err(error) => world.answer(waiter, Answer::Failed(error)),
         }
     }
 
     /// Looks at all `places`, ending what has lapsed there.
     fn survey<W: World>(&mut self, turn: &mut Turn, places: &[At<'_>], token: &Ident, world: &mut W) -> Survey {
         let mut survey = Survey { standings: Vec::with_capacity(places.len()), vacant: Vec::new(), lapsed: false };
-        for (number, at) in places.iter().enumerate() {
+        for at in places {
             let visit = self.visit(turn, *at, world, |_, _, lock, _| lock.standing(token));
             survey.lapsed |= turn.lapsed;
-            survey.vacant.extend(visit.as_ref().and_then(|visit| visit.vacant).map(|home| (number, home)));
+            survey.vacant.push(visit.as_ref().is_some_and(|visit| visit.vacant.is_some()));
             survey.standings.push(visit.map_or(Standing::Foreign, |visit| visit.result));
         }
         survey
     }
 
-    /// Discards the locks that a survey left vacant.
-    fn tidy<W: World>(&mut self, places: &[At<'_>], survey: &Survey, world: &mut W) {
-        for (number, home) in &survey.vacant {
-            if let Some(at) = places.get(*number) {
-                self.close(*at, Some(*home), world);
-            }
-        }
-    }
-
-    /// Gives the token all `places`: with the fence it has if it has them all from one grant, else with a new one.
+    /// Gives the token all `places`. If it has them all from one grant, that is renewed: fence and sessions stay. Else
+    /// it is a new grant in every respect, also where the token held before.
     fn take_all<W: World>(
         &mut self,
         turn: &mut Turn,
@@ -230,20 +218,21 @@ impl Engine {
         request: &Request,
         world: &mut W,
     ) -> Result<(Grant, BTreeSet<HomeId>), LockError> {
-        let fence = survey.one_fence().map_or_else(|| self.issue(turn), Ok)?;
+        let renewed = survey.one_fence();
+        let fence = renewed.map_or_else(|| self.issue(turn), Ok)?;
         let token = &request.token;
         let deadline = turn.now.ms.plus(request.lease).unwrap_or(UnixMs::MAX);
         let mut homes = BTreeSet::new();
         for at in places {
             let visit = self.visit(turn, *at, world, |engine, _, lock, news| {
-                let before = lock.hold(token).and_then(|hold| hold.session);
+                let before = lock.hold(token).filter(|_| renewed.is_some()).and_then(|hold| hold.session);
                 let session = if request.session { Some(client) } else { before };
                 let hold = Hold { token: token.clone(), fence, deadline, limit: 0, session };
                 engine.set_hold(*at, lock, Mode::Exclusive, hold, news)
             });
             homes.extend(visit.map(|visit| visit.result));
+            turn.work.extend(self.waiting.linked(*at, token));
         }
-        turn.work.extend(self.waiting.queues_of_many(token));
         Ok((Grant { token: token.clone(), fence, lease: deadline.left(turn.now.ms) }, homes))
     }
 }

@@ -1,18 +1,18 @@
 //! How a place is brought up to date, and how its lock is changed.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use super::engine::Engine;
 use super::stats::{Cause, count};
 use super::terms::{Answer, ClientId, End, Found, Grant, LockError, Mode, Request, World};
-use super::tick::Chore;
 use super::value::{Hold, Lock};
 use super::verdict::Verdict;
 use super::waiting::{QueueId, Scope, WaiterId};
 use crate::core::agenda::HomeId;
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
-use crate::core::place::At;
+use crate::core::place::{At, Place};
 use crate::core::time::{Now, UnixMs};
 
 /// One transition on its way.
@@ -29,6 +29,8 @@ pub(super) struct Turn {
     pub(super) lapsed: bool,
     /// The queues to look at.
     pub(super) work: VecDeque<QueueId>,
+    /// Places whose locks may be vacant. Somebody may still take them over in this turn.
+    pub(super) vacated: Vec<Arc<Place>>,
 }
 
 /// What the world must be told once the lock is no longer borrowed from it.
@@ -59,7 +61,15 @@ pub(super) enum Which<'a> {
 
 impl Turn {
     pub(super) fn command(now: Now) -> Self {
-        Self { now, outside: false, steps: usize::MAX, cause: Cause::Other, lapsed: false, work: VecDeque::new() }
+        Self {
+            now,
+            outside: false,
+            steps: usize::MAX,
+            cause: Cause::Other,
+            lapsed: false,
+            work: VecDeque::new(),
+            vacated: Vec::new(),
+        }
     }
 
     pub(super) fn outside(now: Now, steps: usize) -> Self {
@@ -104,25 +114,31 @@ impl Engine {
         let mut news = std::mem::take(&mut self.news);
         let mut fresh = Lock::vacant();
         let mut vacant = None;
+        let mut passed_on = false;
         let result = match world.find(at) {
             Found::Foreign => None,
             Found::Nothing => {
                 turn.lapsed = false;
-                Some(change(self, turn, &mut fresh, &mut news))
+                let result = change(self, turn, &mut fresh, &mut news);
+                self.keep_time(&fresh);
+                Some(result)
             }
             Found::Lock(lock) => {
                 self.welcome(at, lock);
                 turn.lapsed = self.lapse(turn, lock, &mut news);
+                let was_free = lock.is_empty();
                 let result = change(self, turn, lock, &mut news);
-                match (lock.home(), lock.earliest()) {
-                    (Some(home), Some(earliest)) => self.agenda.rearm(home, earliest),
-                    (home, _) => vacant = home,
-                }
+                passed_on = was_free && !lock.is_empty();
+                self.keep_time(lock);
+                vacant = lock.home().filter(|_| lock.is_empty());
                 Some(result)
             }
         };
         if !fresh.is_empty() {
             world.put(at, fresh);
+        }
+        if passed_on {
+            world.passed_on(at);
         }
         for item in news.drain(..) {
             item.tell(at, world);
@@ -131,11 +147,16 @@ impl Engine {
         result.map(|result| Visit { result, vacant })
     }
 
-    /// Discards the lock at `at` if it is vacant and nobody waits for it.
+    /// Brings the agenda up to date with the leases of `lock`.
+    fn keep_time(&mut self, lock: &Lock) {
+        if let (Some(home), Some(earliest)) = (lock.home(), lock.earliest()) {
+            self.agenda.rearm(home, earliest);
+        }
+    }
+
+    /// Discards the lock at `at`, whose home is given if it is vacant.
     pub(super) fn close<W: World>(&mut self, at: At<'_>, vacant: Option<HomeId>, world: &mut W) {
-        if let Some(home) = vacant
-            && self.agenda.knows(home)
-        {
+        if let Some(home) = vacant {
             self.agenda.disarm(home);
             world.delete(at);
         }
@@ -192,7 +213,8 @@ impl Engine {
         }
     }
 
-    /// Ends one hold of the lock at `at` and hands over; whether there was such a hold, `None` on a foreign value.
+    /// Ends one hold of the lock at `at` and leaves it to [`finish`](Self::finish) to hand over.
+    /// Whether there was such a hold; `None` on a foreign value.
     pub(super) fn end<W: World>(
         &mut self,
         turn: &mut Turn,
@@ -211,12 +233,16 @@ impl Engine {
             engine.end_hold(lock, fence, why, news);
             true
         })?;
-        // A queue finds the lock in its place, vacant or not, and discards it if nobody takes it.
         match self.waiting.at(at) {
-            Some(queue) => turn.work.push_back(queue),
+            // Other holds of this lock may be about to end too. They all end before anybody takes their place.
+            Some(queue) if turn.outside && visit.vacant.is_none() => self.look_later(queue, turn.cause),
+            // Whoever is next takes the lock over as it is; if nobody fits, it is discarded. That cannot wait.
+            Some(queue) => {
+                turn.steps = turn.steps.max(1);
+                turn.work.push_back(queue);
+            }
             None => self.close(at, visit.vacant, world),
         }
-        self.settle(turn, world);
         Some(visit.result)
     }
 
@@ -243,7 +269,7 @@ impl Engine {
         let hold = Hold { token: token.clone(), fence, deadline, limit: request.mode.limit(), session };
         self.set_hold(at, lock, request.mode.mode(), hold, news);
         if lock.mode() == Mode::Exclusive {
-            turn.work.extend(self.waiting.queues_of_many(&token));
+            turn.work.extend(self.waiting.linked(at, &token));
         }
         Ok(Grant { token, fence, lease: deadline.left(turn.now.ms) })
     }
@@ -262,35 +288,62 @@ impl Engine {
     }
 
     /// Looks at all queues in the turn's work, and at those that come up while doing so.
-    pub(super) fn settle<W: World>(&mut self, turn: &mut Turn, world: &mut W) {
+    fn settle<W: World>(&mut self, turn: &mut Turn, world: &mut W) {
         while let Some(queue) = turn.work.pop_front() {
             if turn.steps == 0 {
-                self.look_later(queue);
+                self.look_later(queue, turn.cause);
             } else {
-                turn.step();
                 self.examine(turn, queue, world);
+                turn.step();
             }
+        }
+    }
+
+    /// Ends a turn whose last visit was `visit`.
+    pub(super) fn leave_place<W: World, R>(
+        &mut self,
+        turn: &mut Turn,
+        at: At<'_>,
+        visit: Option<Visit<R>>,
+        world: &mut W,
+    ) -> Option<R> {
+        self.close(at, visit.as_ref().and_then(|visit| visit.vacant), world);
+        self.finish(turn, world);
+        visit.map(|visit| visit.result)
+    }
+
+    /// Ends the turn: settles what is left to do and discards the locks that nobody took over.
+    pub(super) fn finish<W: World>(&mut self, turn: &mut Turn, world: &mut W) {
+        self.settle(turn, world);
+        for place in turn.vacated.drain(..) {
+            let vacant = match world.find(place.at()) {
+                Found::Lock(lock) if lock.is_empty() => lock.home(),
+                _ => None,
+            };
+            self.close(place.at(), vacant, world);
         }
     }
 
     /// Ends what has lapsed at the place of `queue` and grants those at its head that fit.
     fn examine<W: World>(&mut self, turn: &mut Turn, queue: QueueId, world: &mut W) {
-        self.waiting.unmark(queue);
         let Some(place) = self.waiting.queue(queue).map(|queue| queue.place.clone()) else { return };
         let at = place.at();
+        let cause = turn.cause;
+        turn.cause = self.waiting.unmark(queue).unwrap_or(cause);
         if turn.outside && !world.may_grant(at) {
-            self.waiting.mark(queue);
-            self.try_later(turn.now, Chore::Queue(queue));
-            return;
+            self.put_off(turn, queue);
+        } else {
+            match self.visit(turn, at, world, |engine, turn, lock, news| engine.admit(turn, at, queue, lock, news)) {
+                None => self.refuse_all(turn, queue, world),
+                Some(visit) => {
+                    if let Some(waiter) = visit.result {
+                        self.admit_many(turn, waiter, world);
+                    }
+                    turn.vacated.extend(visit.vacant.map(|_| place.clone()));
+                }
+            }
         }
-        let visit = self.visit(turn, at, world, |engine, turn, lock, news| engine.admit(turn, at, queue, lock, news));
-        let Some(visit) = visit else {
-            self.refuse_all(turn, queue, world);
-            return;
-        };
-        if !visit.result.is_some_and(|waiter| self.admit_many(turn, waiter, world)) {
-            self.close(at, visit.vacant, world);
-        }
+        turn.cause = cause;
     }
 
     /// Grants those at the head of `queue` that fit into `lock`; returns the request for many keys that comes next, if
@@ -310,11 +363,12 @@ impl Engine {
                 return Some(head);
             }
             let verdict = lock.verdict(&waiter.request.token, waiter.wanted());
-            if turn.steps == 0 {
-                self.look_later(queue);
+            if !verdict.allows() {
                 return None;
             }
-            if !verdict.allows() {
+            // A vacant lock is handed over at once, even if ending its last hold was the last step.
+            if turn.steps == 0 && !lock.is_empty() {
+                self.look_later(queue, turn.cause());
                 return None;
             }
             turn.step();
@@ -340,7 +394,7 @@ impl Engine {
     pub(super) fn refuse_all<W: World>(&mut self, turn: &mut Turn, queue: QueueId, world: &mut W) {
         while let Some(head) = self.waiting.head(queue) {
             if turn.steps == 0 {
-                self.look_later(queue);
+                self.look_later(queue, turn.cause);
                 return;
             }
             turn.step();

@@ -137,6 +137,9 @@ pub trait World {
     fn held(&mut self, at: At<'_>, mode: Mode, hold: &Hold);
     /// The hold of `token` ended.
     fn ended(&mut self, at: At<'_>, token: &Ident, why: End);
+    /// The lock at `at` was free for a moment and is held again, without having left its key. Were the key deleted in between, as it
+    /// is where nobody waits and on every replica, then an `EXPIRE` that was set on it would be gone; so it has to go.
+    fn passed_on(&mut self, at: At<'_>);
     /// A parked client gets its reply.
     fn answer(&mut self, waiter: WaiterId, answer: Answer);
     /// Whether this node still serves the key. Asked only when work is done outside of a command.

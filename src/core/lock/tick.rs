@@ -1,5 +1,7 @@
 //! Work that no command asks for: leases that are over, connections that are gone, queues that another head stands in.
 
+use std::collections::VecDeque;
+
 use super::engine::Engine;
 use super::session::Tied;
 use super::settle::{Turn, Which};
@@ -27,14 +29,53 @@ pub enum Next {
 }
 
 /// Something for `tick` to do.
+#[derive(Debug, Default)]
+pub(super) struct Chores {
+    /// Holds that end. These come first: whoever ends at the same instant ends before anybody is granted.
+    endings: VecDeque<Ending>,
+    /// Queues in whose head there may be somebody who fits.
+    queues: VecDeque<QueueId>,
+    /// What could not be done because this node does not serve the key, and when to try again.
+    put_off: VecDeque<(UnixMs, PutOff)>,
+}
+
+/// Holds that end because of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Chore {
-    /// Look who fits at the head of a queue.
-    Queue(QueueId),
+enum Ending {
     /// End the holds that are tied to a connection that is gone, from the one after `last` on.
     Session { client: ClientId, last: Option<Tied>, skipped: bool },
     /// Take back a grant that was never delivered.
     Grant(WaiterId),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum PutOff {
+    Ending(Ending),
+    Queue(QueueId),
+}
+
+impl Chores {
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.endings.is_empty() && self.queues.is_empty() && self.put_off.is_empty()
+    }
+
+    fn put_off(&mut self, now: Now, what: PutOff) {
+        self.put_off.push_back((now.ms.plus(RETRY).unwrap_or(UnixMs::MAX), what));
+    }
+
+    /// Takes up again what was put off until now.
+    fn take_up(&mut self, now: Now) {
+        while let Some((due, what)) = self.put_off.front().copied()
+            && due.reached(now.ms)
+        {
+            self.put_off.pop_front();
+            match what {
+                PutOff::Ending(ending) => self.endings.push_back(ending),
+                PutOff::Queue(queue) => self.queues.push_back(queue),
+            }
+        }
+    }
 }
 
 impl Engine {
@@ -43,22 +84,21 @@ impl Engine {
     /// A step is a hold that ends, a waiter that is answered or a place that is looked at.
     pub fn tick<W: World>(&mut self, now: Now, budget: usize, world: &mut W) -> Next {
         let mut turn = Turn::outside(now, budget);
-        while let Some((due, chore)) = self.put_off.front().copied()
-            && due.reached(now.ms)
-        {
-            self.put_off.pop_front();
-            self.chores.push_back(chore);
-        }
+        self.chores.take_up(now);
         while turn.steps > 0 {
-            if let Some(chore) = self.chores.pop_front() {
-                turn.step();
-                self.carry_out(&mut turn, chore, world);
+            if let Some(ending) = self.chores.endings.pop_front() {
+                turn.cause = Cause::Disconnect;
+                self.carry_out(&mut turn, ending, world);
+            } else if let Some(queue) = self.chores.queues.pop_front() {
+                turn.work.push_back(queue);
+                self.finish(&mut turn, world);
             } else if let Some(home) = self.agenda.due(now.ms, &mut turn.steps) {
-                turn.step();
                 self.expire(&mut turn, home, world);
             } else {
                 break;
             }
+            // Paid for afterwards, so that the last step is never spent on looking alone.
+            turn.step();
         }
         match self.next_due() {
             Next::At(due) if due.reached(now.ms) => Next::Now,
@@ -68,10 +108,10 @@ impl Engine {
 
     /// When [`tick`](Self::tick) wants to be called. It may find nothing to do yet if leases were renewed meanwhile.
     pub fn next_due(&self) -> Next {
-        if !self.chores.is_empty() {
+        if !(self.chores.endings.is_empty() && self.chores.queues.is_empty() && self.doubtful.is_empty()) {
             return Next::Now;
         }
-        let retry = self.put_off.front().map(|(due, _)| *due);
+        let retry = self.chores.put_off.front().map(|(due, _)| *due);
         self.agenda.next().into_iter().chain(retry).min().map_or(Next::Never, Next::At)
     }
 
@@ -88,10 +128,10 @@ impl Engine {
     pub fn left(&mut self, waiter: WaiterId) {
         if let Some(departed) = self.waiting.leave(waiter) {
             for queue in departed.headed {
-                self.look_later(queue);
+                self.look_later(queue, Cause::Other);
             }
         } else if self.undelivered.get(waiter).is_some() {
-            self.chores.push_back(Chore::Grant(waiter));
+            self.chores.endings.push_back(Ending::Grant(waiter));
         }
     }
 
@@ -114,36 +154,33 @@ impl Engine {
         for waiter in self.waiting.of(client).collect::<Vec<_>>() {
             self.left(waiter);
         }
-        self.chores.extend(self.undelivered.of(client).map(Chore::Grant));
+        self.chores.endings.extend(self.undelivered.of(client).map(Ending::Grant));
         if self.sessions.has(client) {
-            self.chores.push_back(Chore::Session { client, last: None, skipped: false });
+            self.chores.endings.push_back(Ending::Session { client, last: None, skipped: false });
         }
     }
 
     /// Has `tick` look at `queue`.
-    pub(super) fn look_later(&mut self, queue: QueueId) {
-        if self.waiting.mark(queue) {
-            self.chores.push_back(Chore::Queue(queue));
+    pub(super) fn look_later(&mut self, queue: QueueId, cause: Cause) {
+        if self.waiting.mark(queue, cause) {
+            self.chores.queues.push_back(queue);
         }
     }
 
-    /// Has `tick` try something again after a while.
-    pub(super) fn try_later(&mut self, now: Now, chore: Chore) {
-        self.put_off.push_back((now.ms.plus(RETRY).unwrap_or(UnixMs::MAX), chore));
+    /// Has `tick` look at `queue` again after a while.
+    pub(super) fn put_off(&mut self, turn: &Turn, queue: QueueId) {
+        if self.waiting.mark(queue, turn.cause) {
+            self.chores.put_off(turn.now, PutOff::Queue(queue));
+        }
     }
 
-    fn carry_out<W: World>(&mut self, turn: &mut Turn, chore: Chore, world: &mut W) {
-        turn.cause = Cause::Disconnect;
-        match chore {
-            Chore::Queue(queue) => {
-                turn.cause = Cause::Other;
-                turn.work.push_back(queue);
-                self.settle(turn, world);
-            }
-            Chore::Session { client, last, skipped } => {
+    fn carry_out<W: World>(&mut self, turn: &mut Turn, ending: Ending, world: &mut W) {
+        match ending {
+            Ending::Session { client, last, skipped } => {
                 let Some(tied) = self.sessions.after(client, last) else {
                     if skipped {
-                        self.try_later(turn.now, Chore::Session { client, last: None, skipped: false });
+                        let again = Ending::Session { client, last: None, skipped: false };
+                        self.chores.put_off(turn.now, PutOff::Ending(again));
                     }
                     return;
                 };
@@ -152,9 +189,13 @@ impl Engine {
                     // However the lock was found, this tie is served.
                     self.sessions.untie(client, tied);
                 }
-                self.chores.push_front(Chore::Session { client, last: Some(tied), skipped: skipped || !ended });
+                self.chores.endings.push_front(Ending::Session {
+                    client,
+                    last: Some(tied),
+                    skipped: skipped || !ended,
+                });
             }
-            Chore::Grant(waiter) => {
+            Ending::Grant(waiter) => {
                 let Some(owed) = self.undelivered.get(waiter) else { return };
                 let (fence, homes) = (owed.fence, owed.homes.clone());
                 let mut all = true;
@@ -164,7 +205,7 @@ impl Engine {
                 if all {
                     self.undelivered.settle(waiter);
                 } else {
-                    self.try_later(turn.now, chore);
+                    self.chores.put_off(turn.now, PutOff::Ending(ending));
                 }
             }
         }
@@ -184,6 +225,7 @@ impl Engine {
             return false;
         }
         self.end(turn, place.at(), which, why, world);
+        self.finish(turn, world);
         true
     }
 
@@ -202,9 +244,10 @@ impl Engine {
         turn.cause = Cause::Expiry;
         if let Some(queue) = self.waiting.at(at) {
             turn.work.push_back(queue);
-            self.settle(turn, world);
-        } else if let Some(visit) = self.visit(turn, at, world, |_, _, _, _| ()) {
-            self.close(at, visit.vacant, world);
+            self.finish(turn, world);
+        } else {
+            let visit = self.visit(turn, at, world, |_, _, _, _| ());
+            self.leave_place(turn, at, visit, world);
         }
     }
 }

@@ -77,12 +77,13 @@ impl Undelivered {
         }
     }
 
-    /// A lock with the hold `fence` has come under a new name; if that hold is on its way, it is there now.
-    pub(super) fn follow(&mut self, fence: Fence, home: HomeId) {
+    /// The lock with the hold `fence` has moved; if that hold is on its way, it is in the new place now.
+    pub(super) fn follow(&mut self, fence: Fence, from: HomeId, to: HomeId) {
         if let Some(waiter) = self.fences.get(&fence)
             && let Some(owed) = self.owed.get_mut(waiter)
+            && owed.homes.remove(&from)
         {
-            owed.homes.insert(home);
+            owed.homes.insert(to);
         }
     }
 }

@@ -6,6 +6,7 @@ use super::terms::{ClientId, Mode};
 use crate::core::agenda::HomeId;
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
+use crate::core::stray::{Stray, Watch};
 use crate::core::time::UnixMs;
 
 /// The largest LIMIT: the largest integer that Lua and JavaScript hold exactly.
@@ -34,6 +35,8 @@ pub struct Hold {
 pub struct Lock {
     holds: Holds,
     home: Option<HomeId>,
+    /// Set while nobody knows where the value is, if it still is.
+    stray: Option<Stray>,
     mode: Mode,
 }
 
@@ -64,7 +67,7 @@ impl Eq for Lock {}
 impl Lock {
     /// A lock that nobody holds: what a lock is while it passes from one to the next.
     pub(super) fn vacant() -> Self {
-        Self { holds: Holds::None, home: None, mode: Mode::Exclusive }
+        Self { holds: Holds::None, home: None, stray: None, mode: Mode::Exclusive }
     }
 
     /// How it is held.
@@ -86,6 +89,24 @@ impl Lock {
     /// Leaves its entry in the agenda: the value is not where it was any more. Returns the entry for the engine to close.
     pub fn leave_home(&mut self) -> Option<HomeId> {
         self.home.take()
+    }
+
+    /// Loses its name without knowing what comes next: its end, or another name. The watch tells. The entry that is
+    /// returned is for the engine to close; the value remembers it, so that what hangs on it can follow.
+    pub fn go_astray(&mut self) -> (Option<HomeId>, Watch) {
+        let watch = self.stray.get_or_insert_default().watch();
+        (self.home, watch)
+    }
+
+    /// Whether it has gone astray and has not been welcomed since.
+    #[must_use]
+    pub fn is_stray(&self) -> bool {
+        self.stray.is_some()
+    }
+
+    /// Ends its straying; whether it was astray.
+    pub(super) fn settle_down(&mut self) -> bool {
+        self.stray.take().is_some()
     }
 
     /// How many holds there are.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
+use super::stats::Cause;
 use super::terms::{ClientId, Request, Wanted};
 use crate::core::arena::{Arena, Id};
 use crate::core::ident::Ident;
@@ -50,8 +51,8 @@ pub(super) struct Waiter {
 #[derive(Debug)]
 pub(super) struct Queue {
     pub(super) place: Arc<Place>,
-    /// Whether work is on its way that will look at this queue.
-    pub(super) dirty: bool,
+    /// Work is on its way that will look at this queue, because of this.
+    dirty: Option<Cause>,
     line: BTreeMap<Ticket, WaiterId>,
 }
 
@@ -64,8 +65,8 @@ pub(super) struct Waiting {
     hasher: RandomState,
     /// Which request of a token waits where, so that its next one finds it.
     claims: HashMap<(Ident, Scope), WaiterId>,
-    /// The requests for many keys, by token.
-    many: HashMap<Ident, BTreeSet<WaiterId>>,
+    /// The requests of a token for many keys that wait in a queue.
+    many: HashMap<(Ident, QueueId), BTreeSet<WaiterId>>,
     by_client: BTreeMap<ClientId, BTreeSet<WaiterId>>,
     /// The last ticket given at the end of the line, and the last one given in front of it.
     last: i64,
@@ -160,9 +161,10 @@ impl Waiting {
         if self.claims.is_empty() { None } else { self.claims.get(&(token.clone(), scope.clone())).copied() }
     }
 
-    /// The queues in which requests of `token` for many keys wait.
-    pub(super) fn queues_of_many(&self, token: &Ident) -> impl Iterator<Item = QueueId> {
-        let waiters = if self.many.is_empty() { None } else { self.many.get(token) };
+    /// The queues of all requests of `token` for many keys that wait at `at` among others.
+    pub(super) fn linked(&self, at: At<'_>, token: &Ident) -> impl Iterator<Item = QueueId> {
+        let here = if self.many.is_empty() { None } else { self.at(at) };
+        let waiters = here.and_then(|queue| self.many.get(&(token.clone(), queue)));
         let queues = |waiter: &WaiterId| self.waiter(*waiter).map(|waiter| waiter.scope.queues());
         waiters.into_iter().flatten().filter_map(queues).flatten().copied()
     }
@@ -179,15 +181,16 @@ impl Waiting {
     }
 
     /// Notes that work is on its way for `queue`; `false` if that was known, or if the queue is gone.
-    pub(super) fn mark(&mut self, queue: QueueId) -> bool {
-        self.queues.get_mut(queue.0).is_some_and(|queue| !std::mem::replace(&mut queue.dirty, true))
+    pub(super) fn mark(&mut self, queue: QueueId, cause: Cause) -> bool {
+        let Some(queue) = self.queues.get_mut(queue.0) else { return false };
+        let news = queue.dirty.is_none();
+        queue.dirty.get_or_insert(cause);
+        news
     }
 
-    /// Notes that the work for `queue` is being done.
-    pub(super) fn unmark(&mut self, queue: QueueId) {
-        if let Some(queue) = self.queues.get_mut(queue.0) {
-            queue.dirty = false;
-        }
+    /// Notes that the work for `queue` is being done, and says what made it necessary.
+    pub(super) fn unmark(&mut self, queue: QueueId) -> Option<Cause> {
+        self.queues.get_mut(queue.0)?.dirty.take()
     }
 
     /// The queue at `at`, opened if need be; somebody is going to stand in it.
@@ -196,7 +199,7 @@ impl Waiting {
             return queue;
         }
         let place = Arc::new(at.keep());
-        let queue = QueueId(self.queues.insert(Queue { place, dirty: false, line: BTreeMap::new() }));
+        let queue = QueueId(self.queues.insert(Queue { place, dirty: None, line: BTreeMap::new() }));
         let Self { by_place, hasher, queues, .. } = self;
         let hash_of = |queue: &QueueId| queues.get(queue.0).map_or(0, |queue| hasher.hash_one(queue.place.at()));
         by_place.insert_unique(hasher.hash_one(at), queue, hash_of);
@@ -230,8 +233,10 @@ impl Waiting {
                 longest = longest.max(queue.line.len());
             }
         }
-        if matches!(scope, Scope::Many(_)) {
-            self.many.entry(token.clone()).or_default().insert(id);
+        if let Scope::Many(queues) = &scope {
+            for queue in queues.iter() {
+                self.many.entry((token.clone(), *queue)).or_default().insert(id);
+            }
         }
         self.claims.insert((token, scope), id);
         self.by_client.entry(client).or_default().insert(id);
@@ -263,10 +268,15 @@ impl Waiting {
             }
         }
         let token = &waiter.request.token;
-        if let Some(many) = self.many.get_mut(token) {
-            many.remove(&id);
-            if many.is_empty() {
-                self.many.remove(token);
+        if let Scope::Many(queues) = &waiter.scope {
+            for queue in queues.iter() {
+                let key = (token.clone(), *queue);
+                if let Some(many) = self.many.get_mut(&key) {
+                    many.remove(&id);
+                    if many.is_empty() {
+                        self.many.remove(&key);
+                    }
+                }
             }
         }
         self.claims.remove(&(token.clone(), waiter.scope.clone()));

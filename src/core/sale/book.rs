@@ -69,6 +69,11 @@ impl Book {
 
     /// Where the orders of this buyer are.
     pub fn party(&self, buyer: &Packed<'_>) -> Party {
+        self.party_beside(buyer, || self.find(buyer))
+    }
+
+    /// As [`Book::party`], for callers who may know the number of the order whose id the buyer is.
+    fn party_beside(&self, buyer: &Packed<'_>, same: impl FnOnce() -> Option<u32>) -> Party {
         if self.by_name.len() > 0 {
             let is = |found: u32| match found & ENTRY {
                 0 => self.orders.get(found).is_some_and(|order| order.buyer == BuyerRef::Named(*buyer)),
@@ -80,7 +85,7 @@ impl Book {
                 None => {}
             }
         }
-        let own = self.find(buyer).filter(|number| self.orders.get(*number).is_some_and(|o| o.buyer == BuyerRef::Own));
+        let own = same().filter(|number| self.orders.get(*number).is_some_and(|o| o.buyer == BuyerRef::Own));
         own.map_or(Party::Nobody, Party::Sole)
     }
 
@@ -107,6 +112,9 @@ impl Book {
         match party {
             Party::Nobody => 0,
             Party::Sole(number) => self.orders.get(number).map_or(0, |order| order.units_at(now)),
+            Party::Entry(_) if self.next_deadline().is_none_or(|deadline| !deadline.reached(now)) => {
+                self.counted(party)
+            }
             Party::Entry(entry) => {
                 let due = self.by_buyer.sum((entry, EVER, 0), (entry, now, u32::MAX), &self.orders);
                 self.counted(party).saturating_sub(due.units)
@@ -162,7 +170,7 @@ impl Book {
         if let Some(number) = known {
             self.leave_buyer(number);
         }
-        let entry = match self.party(buyer) {
+        let entry = match self.party_beside(buyer, || if *buyer == order.id { known } else { self.find(buyer) }) {
             Party::Entry(entry) => Some(entry),
             // Its own earlier self is not another order.
             Party::Sole(other) if Some(other) != known => self.share(other, buyer),

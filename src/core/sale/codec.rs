@@ -59,6 +59,14 @@ impl<'a> Reader<'a> {
         None
     }
 
+    /// Passes over a varint.
+    #[inline]
+    pub fn skip_varint(&mut self) -> Option<()> {
+        let last = self.0.iter().position(|byte| byte & 0x80 == 0)?;
+        self.0 = self.0.get(last.wrapping_add(1)..)?;
+        Some(())
+    }
+
     /// The next signed number, as [`put_signed`] wrote it.
     #[inline]
     pub fn signed(&mut self) -> Option<i64> {
@@ -116,6 +124,9 @@ mod tests {
             out.push(tail);
             let mut reader = Reader::new(&out);
             prop_assert_eq!(reader.signed(), Some(value));
+            prop_assert_eq!(reader.rest(), &[tail]);
+            let mut reader = Reader::new(&out);
+            reader.skip_varint().unwrap();
             prop_assert_eq!(reader.rest(), &[tail]);
         }
     }

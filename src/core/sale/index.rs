@@ -52,6 +52,21 @@ impl Entry {
     }
 }
 
+impl Shard {
+    /// The place of the first entry that is not below `tag`. Tags are spread evenly, so it is near where it would be if
+    /// they were spread perfectly, a dozen places off.
+    #[inline]
+    fn first(&self, tag: u16) -> usize {
+        let guess = self.entries.len().wrapping_mul(usize::from(tag)) >> u16::BITS;
+        let (below, above) = self.entries.split_at_checked(guess).unwrap_or((&self.entries, &[]));
+        let back = below.iter().rev().take_while(|entry| entry.tag >= tag).count();
+        if back > 0 {
+            return guess.wrapping_sub(back);
+        }
+        guess.wrapping_add(above.iter().take_while(|entry| entry.tag < tag).count())
+    }
+}
+
 /// The bits that sort entries inside a shard. They do not overlap the directory's, which come from the front.
 fn tag(hash: u64) -> u16 {
     (hash & 0xffff) as u16
@@ -70,8 +85,7 @@ impl Index {
     #[inline]
     pub fn find(&self, hash: u64, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
         let (shard, tag) = (self.shards.get(self.shard(hash))?, tag(hash));
-        let first = shard.entries.partition_point(|entry| entry.tag < tag);
-        let same = shard.entries.get(first..)?.iter().take_while(|entry| entry.tag == tag);
+        let same = shard.entries.get(shard.first(tag)..)?.iter().take_while(|entry| entry.tag == tag);
         same.map(|entry| entry.number()).find(|number| is(*number))
     }
 
@@ -90,8 +104,7 @@ impl Index {
             shard.entries.reserve_exact(before.clamp(4, STEP));
         }
         let tag = tag(hash);
-        let place = shard.entries.partition_point(|entry| entry.tag <= tag);
-        shard.entries.insert(place, Entry::new(tag, number));
+        shard.entries.insert(shard.first(tag).min(shard.entries.len()), Entry::new(tag, number));
         self.room = self.room.wrapping_sub(before).wrapping_add(shard.entries.capacity());
         self.len = self.len.wrapping_add(1);
     }
@@ -100,7 +113,7 @@ impl Index {
     pub fn remove(&mut self, hash: u64, number: u32) {
         let (at, tag) = (self.shard(hash), tag(hash));
         let Some(shard) = self.shards.get_mut(at) else { return };
-        let first = shard.entries.partition_point(|entry| entry.tag < tag);
+        let first = shard.first(tag);
         let same = shard.entries.iter().enumerate().skip(first).take_while(|(_, entry)| entry.tag == tag);
         let Some((place, _)) = { same }.find(|(_, entry)| entry.number() == number) else { return };
         let before = shard.entries.capacity();

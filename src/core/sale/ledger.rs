@@ -26,15 +26,23 @@ impl Book {
             self.active = self.active.saturating_add(1);
             return;
         };
-        let closing = self.closing(entry);
-        if state == State::Held {
+        let before = self.closing(entry);
+        let after = if state == State::Held {
             self.by_buyer.insert(number, &self.orders);
-        }
-        self.settle(entry, closing, |account| Account {
+            match before {
+                Some(last) if self.deadline(last) > self.deadline(number) => before,
+                None if self.buyers.account(entry).is_some_and(|account| account.sold > 0) => None,
+                _ => Some(number),
+            }
+        } else {
+            None
+        };
+        self.account(entry, |account| Account {
             units: account.units.saturating_add(units),
             sold: account.sold.saturating_add(if state == State::Sold { units } else { 0 }),
             ..account
         });
+        self.close_with(before, after);
     }
 
     /// Counts an order out again.
@@ -57,12 +65,18 @@ impl Book {
             self.by_buyer.remove(number, &self.orders);
         }
         // An order that is counted out closes nothing.
-        self.orders.set_closing(number, false);
-        self.settle(entry, closing.filter(|closing| *closing != number), |account| Account {
+        if closing == Some(number) {
+            self.orders.set_closing(number, false);
+        }
+        self.account(entry, |account| Account {
             units: account.units.saturating_sub(units),
             sold: account.sold.saturating_sub(if state == State::Sold { units } else { 0 }),
             ..account
         });
+        match closing {
+            Some(closing) if closing != number => {}
+            _ => self.close_with(None, self.closing(entry)),
+        }
     }
 
     /// Gives a buyer that had one order an entry, for that one and those to come.
@@ -133,9 +147,8 @@ impl Book {
         (Source::<ByBuyer>::key(&self.orders, last)?.0 == entry).then_some(last)
     }
 
-    /// Changes a buyer's account, after its holds have changed, and lets the mark of its last hold follow. `before`
-    /// has the mark now.
-    fn settle(&mut self, entry: u32, before: Option<u32>, change: impl FnOnce(Account) -> Account) {
+    /// Changes a buyer's account, and with it the number of buyers that have something.
+    fn account(&mut self, entry: u32, change: impl FnOnce(Account) -> Account) {
         let old = self.buyers.account(entry).unwrap_or_default();
         let new = change(old);
         self.buyers.set(entry, new);
@@ -144,19 +157,22 @@ impl Book {
             (1.., 0) => self.active = self.active.saturating_sub(1),
             _ => {}
         }
-        let after = self.closing(entry);
-        if before != after {
-            for (number, closing) in before.map(|n| (n, false)).into_iter().chain(after.map(|n| (n, true))) {
-                self.mark(number, closing);
-            }
+    }
+
+    /// Moves the mark of a buyer's last hold from one hold to another.
+    fn close_with(&mut self, before: Option<u32>, after: Option<u32>) {
+        if before == after {
+            return;
+        }
+        for (number, closing) in before.map(|n| (n, false)).into_iter().chain(after.map(|n| (n, true))) {
+            let old = Source::<ByDeadline>::sum(&self.orders, number);
+            let new = Sum { buyers: u64::from(closing), ..old };
+            self.orders.set_closing(number, closing);
+            self.holds.reweigh(number, old, new, &self.orders);
         }
     }
 
-    fn mark(&mut self, number: u32, closing: bool) {
-        let before: Sum = Source::<ByDeadline>::sum(&self.orders, number);
-        self.orders.set_closing(number, closing);
-        let after = Source::<ByDeadline>::sum(&self.orders, number);
-        self.holds.reweigh(number, before, after, &self.orders);
-        self.by_buyer.reweigh(number, before, after, &self.orders);
+    fn deadline(&self, number: u32) -> Option<ByDeadline> {
+        self.orders.key(number)
     }
 }

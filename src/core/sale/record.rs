@@ -217,15 +217,15 @@ impl Layout for OrderLayout {
         let flags = reader.byte()?;
         Packed::skip(&mut reader)?;
         if flags & MANY != 0 {
-            reader.varint()?;
+            reader.skip_varint()?;
         }
         if flags & STATE == State::Held.code() {
-            reader.varint()?;
+            reader.skip_varint()?;
         }
         match flags & BUYER {
             0 => {}
             NAMED => Packed::skip(&mut reader)?,
-            _ => drop(reader.varint()?),
+            _ => reader.skip_varint()?,
         }
         if flags & REFERENCE != 0 {
             Packed::skip(&mut reader)?;

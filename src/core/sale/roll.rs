@@ -336,7 +336,7 @@ mod tests {
         ) {
             let (mut roll, mut holds) = (Roll::new(), Holds::default());
             for (at, (number, deadline, units)) in steps.into_iter().enumerate() {
-                if holds.0.contains_key(&number) && at as u32 % grow == 0 {
+                if holds.0.contains_key(&number) && (at as u32).is_multiple_of(grow) {
                     roll.remove(number, &holds);
                     holds.0.remove(&number);
                 } else if let Some((_, before)) = holds.0.get(&number).copied() {

@@ -1,30 +1,41 @@
 //! Records of different sizes, numbered in the order of their creation.
 //!
 //! An order's number never changes, so it can be the cursor of a listing and the value in every index, four bytes
-//! wide. Records lie back to back in chunks of [`ROOM`]; one is found by passing over those before it. No record
+//! wide. Records lie back to back in chunks of [`ROOM`]; one is found by passing over the few before it. No record
 //! moves another one's number, and growing never moves more than one chunk or a page of chunk headers.
 
 use std::marker::PhantomData;
 
-/// Records per chunk: few enough to pass over in tens of nanoseconds, enough that a chunk's own cost hardly counts.
+/// Records per chunk, enough that a chunk's own cost hardly counts.
 pub const ROOM: u32 = 32;
+
+/// A chunk knows where every so-manyth of its records begins; finding one passes over three others on average.
+const STRIDE: u32 = 7;
+const MARKS: usize = ((ROOM - 1) / STRIDE) as usize;
 
 /// Chunks per page: the largest piece that growing has to move.
 const PAGE: u32 = 1024;
 
 /// The shape of the records of a shelf.
 pub trait Layout {
-    /// The length of the record that `bytes` start with; `None` if they start with none.
+    /// The length of the record that `bytes` start with; `None` if they start with none. All the records of a chunk
+    /// together stay below 64 KiB.
     fn length(bytes: &[u8]) -> Option<usize>;
 }
 
 /// Where records of one shape are kept.
 pub struct Shelf<L> {
-    pages: Vec<Vec<Vec<u8>>>,
+    pages: Vec<Vec<Chunk>>,
     len: u32,
     /// Heap bytes of all chunks.
     bytes: usize,
     layout: PhantomData<fn() -> L>,
+}
+
+#[derive(Default)]
+struct Chunk {
+    records: Vec<u8>,
+    marks: [u16; MARKS],
 }
 
 impl<L: Layout> Shelf<L> {
@@ -44,8 +55,10 @@ impl<L: Layout> Shelf<L> {
             return None;
         }
         let chunk = self.pages.get(page(number))?.get(slot(number))?;
-        let mut rest = &chunk[..];
-        for _ in 0..number % ROOM {
+        let place = number % ROOM;
+        let mark = (place / STRIDE).checked_sub(1).and_then(|mark| chunk.marks.get(mark as usize));
+        let mut rest = chunk.records.get(usize::from(mark.copied().unwrap_or(0))..)?;
+        for _ in 0..place % STRIDE {
             rest = rest.get(L::length(rest)?..)?;
         }
         Some(rest)
@@ -67,14 +80,19 @@ impl<L: Layout> Shelf<L> {
             if slot(number) == 0 {
                 self.pages.push(Vec::new());
             }
-            self.pages.last_mut()?.push(Vec::new());
+            self.pages.last_mut()?.push(Chunk::default());
         }
         self.len = number.wrapping_add(1);
-        let full = self.len.is_multiple_of(ROOM);
+        let (place, full) = (number % ROOM, self.len.is_multiple_of(ROOM));
         self.edit(number, |chunk| {
-            chunk.extend_from_slice(record);
+            if place.is_multiple_of(STRIDE)
+                && let Some(mark) = (place / STRIDE).checked_sub(1).and_then(|mark| chunk.marks.get_mut(mark as usize))
+            {
+                *mark = u16::try_from(chunk.records.len()).unwrap_or(u16::MAX);
+            }
+            chunk.records.extend_from_slice(record);
             if full {
-                chunk.shrink_to_fit();
+                chunk.records.shrink_to_fit();
             }
         });
         Some(number)
@@ -84,28 +102,34 @@ impl<L: Layout> Shelf<L> {
     pub fn replace(&mut self, number: u32, record: &[u8]) {
         let Some(rest) = self.get(number) else { return };
         let (Some(old), after) = (L::length(rest), rest.len()) else { return };
-        let full = number / ROOM != self.len / ROOM;
-        self.edit(number, |chunk| {
-            let from = chunk.len().saturating_sub(after);
+        let (place, full) = (number % ROOM, number / ROOM != self.len / ROOM);
+        self.edit(number, |Chunk { records, marks }| {
+            let from = records.len().saturating_sub(after);
             let to = from.saturating_add(old);
-            if record.len() > old {
-                let more = record.len().wrapping_sub(old);
-                // A full chunk grows by what it needs and a little, not by half of itself.
-                if chunk.capacity().saturating_sub(chunk.len()) < more {
-                    chunk.reserve_exact(more.saturating_add(chunk.len() / 16));
-                }
+            if let Some(room) = records.get_mut(from..to).filter(|room| room.len() == record.len()) {
+                room.copy_from_slice(record);
+                return;
             }
-            chunk.splice(from..to, record.iter().copied());
-            if full && chunk.capacity().saturating_sub(chunk.len()) > chunk.len() / 4 {
-                chunk.shrink_to_fit();
+            let more = record.len().saturating_sub(old);
+            // A full chunk grows by what it needs and a little, not by half of itself.
+            if records.capacity().saturating_sub(records.len()) < more {
+                records.reserve_exact(more.saturating_add(records.len() / 16));
+            }
+            records.splice(from..to, record.iter().copied());
+            for mark in marks.iter_mut().skip((place / STRIDE) as usize) {
+                let moved = usize::from(*mark).wrapping_sub(old).wrapping_add(record.len());
+                *mark = u16::try_from(moved).unwrap_or(u16::MAX);
+            }
+            if full && records.capacity().saturating_sub(records.len()) > records.len() / 4 {
+                records.shrink_to_fit();
             }
         });
     }
 
     /// Heap bytes.
     pub fn memory(&self) -> usize {
-        let heads = self.pages.iter().map(|page| page.capacity().saturating_mul(size_of::<Vec<u8>>()));
-        let pages = self.pages.capacity().saturating_mul(size_of::<Vec<Vec<u8>>>());
+        let heads = self.pages.iter().map(|page| page.capacity().saturating_mul(size_of::<Chunk>()));
+        let pages = self.pages.capacity().saturating_mul(size_of::<Vec<Chunk>>());
         heads.fold(pages, usize::saturating_add).saturating_add(self.bytes)
     }
 
@@ -114,11 +138,11 @@ impl<L: Layout> Shelf<L> {
         (self.len / ROOM) as usize
     }
 
-    fn edit(&mut self, number: u32, change: impl FnOnce(&mut Vec<u8>)) {
+    fn edit(&mut self, number: u32, change: impl FnOnce(&mut Chunk)) {
         let Some(chunk) = self.pages.get_mut(page(number)).and_then(|page| page.get_mut(slot(number))) else { return };
-        let before = chunk.capacity();
+        let before = chunk.records.capacity();
         change(chunk);
-        self.bytes = self.bytes.wrapping_sub(before).wrapping_add(chunk.capacity());
+        self.bytes = self.bytes.wrapping_sub(before).wrapping_add(chunk.records.capacity());
     }
 }
 
@@ -200,7 +224,7 @@ mod tests {
                         list.push(record);
                     }
                 }
-                let held: usize = shelf.pages.iter().flatten().map(Vec::capacity).sum();
+                let held: usize = shelf.pages.iter().flatten().map(|chunk| chunk.records.capacity()).sum();
                 prop_assert_eq!(shelf.bytes, held);
             }
             for (number, record) in list.iter().enumerate() {

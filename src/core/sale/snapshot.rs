@@ -102,6 +102,10 @@ impl Sale {
     /// consistent, and lacks the block's orders from the offending one on.
     pub fn absorb(&mut self, bytes: &[u8]) -> Result<(), Corrupt> {
         let mut reader = opened(bytes)?;
+        if reader.rest().is_empty() {
+            // None is ever written, so that equal sales have equal bytes.
+            return Err(Corrupt::Malformed);
+        }
         while !reader.rest().is_empty() {
             let order = Record::read_strict(&mut reader).ok_or(Corrupt::Malformed)?;
             if order.active() && order.units > self.unsold() {

@@ -135,6 +135,19 @@ impl Client {
         }
     }
 
+    /// Sends a command and reads its reply; `None` if the connection ends first, for servers that are about to be killed.
+    #[track_caller]
+    pub fn attempt(&mut self, words: impl Into<Words>) -> Option<Reply> {
+        let words = words.into();
+        self.last_sent = format!("{words:?}");
+        self.stream.write_all(&words.wire()).ok()?;
+        match self.next(PATIENCE) {
+            Ok((reply, _)) => Some(reply),
+            Err(Nothing::Closed) => None,
+            Err(silence) => self.unanswered(&silence),
+        }
+    }
+
     /// Exactly `count` bytes, whatever they are.
     #[track_caller]
     pub fn read_bytes(&mut self, count: usize) -> Vec<u8> {

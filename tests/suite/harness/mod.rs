@@ -6,8 +6,12 @@
 mod aof;
 mod builder;
 mod client;
+mod cluster;
+mod feeder;
 mod itself;
 mod log;
+mod payload;
+mod persistence;
 mod process;
 mod replication;
 mod reply;
@@ -20,6 +24,10 @@ mod words;
 
 pub use aof::{Aof, Base};
 pub use client::Client;
+pub use cluster::Cluster;
+pub use feeder::Feeder;
+pub use payload::{Payload, sealed};
+pub use persistence::{Keys, unix_ms};
 pub use reply::{Nil, Reply};
 pub use server::Server;
 pub use tap::Tap;

@@ -22,6 +22,11 @@ impl Server {
                 && is("master_port", &primary.port().to_string())
                 && offset.is_some_and(|offset| offset >= goal)
         });
+        // The primary learns of it a little later, and some things it does only for replicas that it counts as online.
+        let online = format!("port={},state=online", self.port());
+        eventually("the primary counts its replica as online", || {
+            primary.cmd("INFO replication").text().contains(&online)
+        });
     }
 
     /// Makes this replica a primary, as a failover does.

@@ -226,9 +226,12 @@ impl Server {
         let mut served = None;
         while served.is_none() {
             if let Some(child) = &mut self.child
-                && child.try_wait().map_err(broken)?.is_some()
+                && let Some(status) = child.try_wait().map_err(broken)?
             {
                 self.child = None;
+                if status.signal().is_some() {
+                    return Err(Failure::Other(format!("it died ({status})")));
+                }
                 let log = self.log().split_off(before);
                 return Err(if log.contains("Address already in use") { Failure::PortTaken } else { Failure::Refused });
             }

@@ -1,4 +1,8 @@
-//! Tests of the lock engine: a world made of a map, and stories told on it. The random schedules are in `schedule`.
+//! Tests of the lock engine: a world made of a map, stories told on it, and random schedules against a model.
+#![expect(clippy::arithmetic_side_effects, reason = "small numbers")]
 
+mod model;
+mod schedule;
 mod stories;
+mod trial;
 mod world;

@@ -29,3 +29,23 @@ fn a_waiter_is_granted_by_the_release() {
     assert_eq!(desk.tick(), crate::core::lock::Next::Never);
     desk.assert_blank();
 }
+
+#[test]
+fn only_a_lock_that_was_free_in_between_is_passed_on() {
+    let mut desk = Desk::new();
+    desk.take("door", &ask("ann").shared());
+    desk.take("door", &ask("bob").shared());
+    desk.acquire("door", 3, &ask("eve").waiting()).unwrap().parked();
+    desk.told();
+    let passed_on = |desk: &mut Desk| desk.told().iter().any(|told| matches!(told, Told::PassedOn(_)));
+    assert!(desk.release("door", "ann"));
+    desk.take("door", &ask("bob").shared());
+    assert!(!passed_on(&mut desk), "bob holds it all the time");
+    assert!(desk.release("door", "bob"));
+    assert!(passed_on(&mut desk), "it is eve's now");
+
+    desk.acquire("door", 4, &ask("fay").waiting()).unwrap().parked();
+    desk.pass(1_000);
+    let _ = desk.tick();
+    assert!(passed_on(&mut desk), "a lease that ends frees it too");
+}

@@ -25,6 +25,7 @@ pub(super) enum Told {
     Deleted(Place),
     Held(Place, Mode, Hold),
     Ended(Place, Ident, End),
+    PassedOn(Place),
     Answered(WaiterId, Answer),
 }
 
@@ -66,6 +67,11 @@ impl World for Keys {
 
     fn ended(&mut self, at: At<'_>, token: &Ident, why: End) {
         self.told.push(Told::Ended(at.keep(), token.clone(), why));
+    }
+
+    fn passed_on(&mut self, at: At<'_>) {
+        assert!(self.values.contains_key(&at.keep()), "the key was never gone");
+        self.told.push(Told::PassedOn(at.keep()));
     }
 
     fn answer(&mut self, waiter: WaiterId, answer: Answer) {

@@ -1,1 +1,137 @@
-//!
+//! What orders weigh and what calls take. The numbers of the claims; a small version runs with all tests, the large one
+//! by `cargo test --release --lib sale::tests::measure -- --ignored --nocapture --test-threads=1`.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use crate::core::sale::{Sale, Take, Terms};
+use crate::core::time::{Millis, UnixMs};
+
+/// What the callers of a sale write.
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    Integer,
+    Phone,
+    Uuid,
+    /// Numbered order and buyer, held, with a number of 16 digits as reference.
+    HoldNumbers,
+    /// UUID as id, phone number as buyer, held, with a word and a number as reference.
+    HoldMixed,
+    /// A UUID each for id, buyer and reference, held.
+    HoldUuids,
+    /// As `HoldMixed`, five orders for each buyer.
+    HoldFive,
+}
+
+const SHAPES: [(Shape, usize); 7] = [
+    (Shape::Integer, 19),
+    (Shape::Phone, 22),
+    (Shape::Uuid, 35),
+    (Shape::HoldNumbers, 70),
+    (Shape::HoldMixed, 70),
+    (Shape::HoldUuids, 88),
+    (Shape::HoldFive, 70),
+];
+
+/// Spreads numbers over all 64 bits (`SplitMix64`).
+fn spread(number: u64) -> u64 {
+    let mut z = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+fn uuid(number: u64) -> String {
+    uuid::Uuid::from_u64_pair(spread(number), spread(!number)).to_string()
+}
+
+fn phone(number: u64) -> String {
+    (13_000_000_000 + spread(number) % 900_000_000).to_string()
+}
+
+struct Texts {
+    id: String,
+    buyer: Option<String>,
+    hold: bool,
+    reference: String,
+}
+
+fn texts(shape: Shape, n: u64) -> Texts {
+    let (id, buyer, reference) = match shape {
+        Shape::Integer => (n.to_string(), None, String::new()),
+        Shape::Phone => ((13_000_000_000 + n * 7).to_string(), None, String::new()),
+        Shape::Uuid => (uuid(n), None, String::new()),
+        Shape::HoldNumbers => {
+            (n.to_string(), Some((5_000_000 + n).to_string()), (1_700_000_000_000_000 + n).to_string())
+        }
+        Shape::HoldMixed => (uuid(n), Some((13_000_000_000 + n * 7).to_string()), format!("order-{n}")),
+        Shape::HoldUuids => (uuid(n), Some(uuid(n + (1 << 40))), uuid(n + (1 << 41))),
+        Shape::HoldFive => (uuid(n), Some(phone(n / 5)), format!("order-{n}")),
+    };
+    Texts { id, hold: buyer.is_some(), buyer, reference }
+}
+
+/// Takes for numbers `from..to` and returns the slowest call and the time of all.
+fn fill(sale: &mut Sale, shape: Shape, from: u64, to: u64) -> (Duration, Duration) {
+    let (mut slowest, mut all) = (Duration::ZERO, Duration::ZERO);
+    for n in from..to {
+        let texts = texts(shape, n);
+        // Ten thousand orders a second.
+        let now = UnixMs(1_700_000_000_000).plus(Millis((n / 10).cast_signed())).unwrap();
+        let take = Take {
+            id: texts.id.as_bytes(),
+            units: 1,
+            buyer: texts.buyer.as_ref().map(String::as_bytes),
+            deadline: texts.hold.then(|| now.plus(Millis(900_000_000)).unwrap()),
+            reference: texts.reference.as_bytes(),
+        };
+        let start = Instant::now();
+        let decision = sale.take(now, &take);
+        for change in decision.changes.iter() {
+            sale.commit(change).unwrap();
+        }
+        let took = start.elapsed();
+        slowest = slowest.max(took);
+        all += took;
+    }
+    (slowest, all)
+}
+
+fn sale() -> Sale {
+    Sale::new(Terms { total: 1 << 40, limit: 10, ..Terms::default() })
+}
+
+#[test]
+fn orders_weigh_less_than_half_of_a_set() {
+    let count = if cfg!(miri) { 300 } else { 20_000 };
+    for (shape, most) in SHAPES {
+        let mut sale = sale();
+        fill(&mut sale, shape, 0, count);
+        let bytes = sale.memory() / usize::try_from(count).unwrap();
+        assert!(cfg!(miri) || bytes <= most, "{shape:?}: {bytes} bytes an order");
+    }
+}
+
+/// Resident memory, in bytes.
+fn resident() -> usize {
+    let pages = fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+}
+
+#[test]
+#[ignore = "a minute and a gigabyte"]
+fn weights_and_times() {
+    for (shape, _) in SHAPES {
+        let mut sale = sale();
+        let before = resident();
+        for (from, to) in [(0, 1_000), (1_000, 100_000), (100_000, 1_000_000)] {
+            let (slowest, all) = fill(&mut sale, shape, from, to);
+            println!(
+                "{shape:?} {to}: {} bytes an order ({} resident), {} ns a take, slowest {slowest:?}",
+                sale.memory() as u64 / to,
+                resident().saturating_sub(before) as u64 / to,
+                all.as_nanos() / u128::from(to - from),
+            );
+        }
+    }
+}

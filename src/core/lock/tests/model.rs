@@ -1,0 +1,359 @@
+//! The contract once more, as plainly as it can be said: lists, looked through from end to end.
+//!
+//! Nothing is indexed and nothing is remembered that could be worked out. Before and after every request what is over ends,
+//! and the waiters that the engine has answered must have been due, and none at these keys may have been forgotten; after
+//! a tick, none anywhere.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::core::lock::{LockError, Mode, WaiterId, Wanted};
+
+/// A database and one of its keys.
+pub(super) type Key = (i32, usize);
+
+/// The number of a grant, until the engine's own becomes known.
+pub(super) type Serial = u64;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Held {
+    pub(super) key: Key,
+    pub(super) token: usize,
+    pub(super) mode: Mode,
+    pub(super) limit: u64,
+    pub(super) serial: Serial,
+    pub(super) deadline: i64,
+    pub(super) session: Option<u64>,
+}
+
+/// A request, waiting or not. `keys` are in order and distinct; a request for one key is not `many`.
+#[derive(Clone, Debug)]
+pub(super) struct Ask {
+    pub(super) client: u64,
+    pub(super) token: usize,
+    pub(super) keys: Vec<Key>,
+    pub(super) many: bool,
+    pub(super) wanted: Wanted,
+    pub(super) lease: i64,
+    pub(super) wait: Option<i64>,
+    pub(super) session: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Parked {
+    pub(super) id: Option<WaiterId>,
+    pub(super) ask: Ask,
+    pub(super) since: i64,
+    rank: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Outcome {
+    Granted { token: usize, serial: Serial, lease: i64 },
+    Refused,
+    Parked,
+    Failed(LockError),
+}
+
+/// A grant whose reply is on its way, and which of its holds are not yet known to their owner otherwise.
+#[derive(Clone, Debug)]
+pub(super) struct Owed {
+    pub(super) id: WaiterId,
+    pub(super) client: u64,
+    holds: Vec<(Key, Serial)>,
+    lost: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Model {
+    pub(super) now: i64,
+    pub(super) holds: Vec<Held>,
+    pub(super) foreign: BTreeSet<Key>,
+    pub(super) elsewhere: BTreeSet<Key>,
+    pub(super) line: Vec<Parked>,
+    pub(super) owed: Vec<Owed>,
+    /// What waiters were told.
+    pub(super) told: Vec<(WaiterId, Outcome)>,
+    gone: Vec<u64>,
+    serials: Serial,
+    ranks: i64,
+}
+
+impl Model {
+    fn at(&self, key: Key) -> impl Iterator<Item = &Held> {
+        self.holds.iter().filter(move |hold| hold.key == key)
+    }
+
+    pub(super) fn hold(&self, key: Key, token: usize) -> Option<&Held> {
+        self.at(key).find(|hold| hold.token == token)
+    }
+
+    pub(super) fn queue(&self, key: Key) -> impl Iterator<Item = &Parked> {
+        let mut queue: Vec<&Parked> = self.line.iter().filter(|parked| parked.ask.keys.contains(&key)).collect();
+        queue.sort_by_key(|parked| parked.rank);
+        queue.into_iter()
+    }
+
+    fn first(&self, key: Key, rank: i64) -> bool {
+        self.queue(key).next().is_none_or(|first| first.rank == rank)
+    }
+
+    fn owns(&self, key: Key, token: usize) -> bool {
+        self.hold(key, token).is_some_and(|hold| hold.mode == Mode::Exclusive)
+    }
+
+    /// Whether the holds at `key` leave room for `token`.
+    fn fits(&self, key: Key, token: usize, wanted: Wanted) -> bool {
+        let others = self.at(key).filter(|hold| hold.token != token).count();
+        match (self.hold(key, token).map(|hold| hold.mode), wanted) {
+            (Some(mode), wanted) if mode == wanted.mode() => true,
+            (Some(Mode::Exclusive), Wanted::Shared) => true,
+            (Some(Mode::Shared), Wanted::Exclusive) => others == 0,
+            (Some(_), _) => false,
+            (None, Wanted::Exclusive) => others == 0,
+            (None, Wanted::Shared) => self.at(key).all(|hold| hold.mode == Mode::Shared),
+            (None, Wanted::Limit(n)) => {
+                others == 0 || (self.at(key).all(|hold| hold.mode == Mode::Limit) && (others as u64) < n)
+            }
+        }
+    }
+
+    fn ready(&self, parked: &Parked) -> bool {
+        let (ask, rank) = (&parked.ask, parked.rank);
+        if ask.keys.iter().any(|key| self.elsewhere.contains(key)) {
+            return false;
+        }
+        if !ask.many {
+            return self.first(ask.keys[0], rank) && self.fits(ask.keys[0], ask.token, ask.wanted);
+        }
+        let open = |key: &Key| self.owns(*key, ask.token) || (self.first(*key, rank) && self.at(*key).next().is_none());
+        ask.keys.iter().any(|key| self.first(*key, rank)) && ask.keys.iter().all(open)
+    }
+
+    /// Gives the holds of `ask`; also the serial if that is a new one.
+    fn grant(&mut self, ask: &Ask) -> (Outcome, Option<Serial>) {
+        let before: Vec<Option<Held>> = ask.keys.iter().map(|key| self.hold(*key, ask.token).cloned()).collect();
+        let first = before[0].as_ref();
+        let kept = first.filter(|first| {
+            let same = before.iter().all(|hold| hold.as_ref().is_some_and(|hold| hold.serial == first.serial));
+            same && !(first.mode == Mode::Shared && ask.wanted == Wanted::Exclusive)
+        });
+        let serial = kept.map_or(self.serials + 1, |hold| hold.serial);
+        let fresh = kept.is_none();
+        self.serials = self.serials.max(serial);
+        let deadline = self.now + ask.lease;
+        for (key, before) in ask.keys.iter().zip(&before) {
+            let inherited = before.as_ref().filter(|_| !fresh || !ask.many).and_then(|hold| hold.session);
+            let session = if ask.session { Some(ask.client) } else { inherited };
+            let (mode, limit) = (ask.wanted.mode(), ask.wanted.limit());
+            self.set(Held { key: *key, token: ask.token, mode, limit, serial, deadline, session });
+        }
+        (Outcome::Granted { token: ask.token, serial, lease: ask.lease }, fresh.then_some(serial))
+    }
+
+    fn set(&mut self, hold: Held) {
+        if let Some(before) = self.hold(hold.key, hold.token).cloned() {
+            self.prove(&before);
+            self.holds.retain(|other| *other != before);
+        }
+        self.holds.push(hold);
+    }
+
+    fn prove(&mut self, hold: &Held) {
+        for owed in &mut self.owed {
+            owed.holds.retain(|other| *other != (hold.key, hold.serial));
+        }
+    }
+
+    fn lapse(&mut self) {
+        let (now, elsewhere) = (self.now, &self.elsewhere);
+        self.holds.retain(|hold| hold.deadline > now || elsewhere.contains(&hold.key));
+    }
+
+    /// What `parked` must be told now, if anything.
+    fn due(&self, parked: &Parked) -> bool {
+        let foreign = |key: &Key| self.foreign.contains(key) && !self.elsewhere.contains(key);
+        self.ready(parked) || parked.ask.keys.iter().any(foreign)
+    }
+
+    /// Tells the next waiters of `script` what they must hear, as long as they must hear something now. In which order
+    /// waiters at different places come is left to the engine.
+    fn follow(&mut self, script: &mut VecDeque<WaiterId>) {
+        self.lapse();
+        while let Some(next) =
+            self.line.iter().position(|parked| parked.id.as_ref() == script.front() && self.due(parked))
+        {
+            script.pop_front();
+            let parked = self.line.remove(next);
+            let id = parked.id.unwrap();
+            let outcome = if parked.ask.keys.iter().any(|key| self.foreign.contains(key)) {
+                Outcome::Failed(LockError::WrongType)
+            } else {
+                let (outcome, serial) = self.grant(&parked.ask);
+                if let Some(serial) = serial {
+                    let holds = parked.ask.keys.iter().map(|key| (*key, serial)).collect();
+                    self.owed.push(Owed { id, client: parked.ask.client, holds, lost: false });
+                }
+                outcome
+            };
+            self.told.push((id, outcome));
+        }
+    }
+
+    /// Nobody who stands at one of `keys` has been forgotten; and the script is at its end.
+    fn check(&self, script: &VecDeque<WaiterId>, here: impl Fn(&Ask) -> bool) {
+        assert!(script.is_empty(), "told without need: {script:?}, {self:?}");
+        for parked in self.line.iter().filter(|parked| here(&parked.ask)) {
+            assert!(!self.due(parked), "{parked:?} is forgotten, {self:?}");
+        }
+    }
+
+    pub(super) fn acquire(&mut self, ask: &Ask, may_wait: bool, script: &mut VecDeque<WaiterId>) -> Outcome {
+        self.follow(script);
+        let outcome = self.decide(ask, may_wait && ask.wait.is_some(), script);
+        self.follow(script);
+        self.check(script, |other| !other.many && ask.keys.contains(&other.keys[0]));
+        outcome
+    }
+
+    fn decide(&mut self, ask: &Ask, patient: bool, script: &mut VecDeque<WaiterId>) -> Outcome {
+        if ask.keys.iter().any(|key| self.foreign.contains(key)) {
+            return Outcome::Failed(LockError::WrongType);
+        }
+        let modes: Vec<Mode> =
+            ask.keys.iter().filter_map(|key| self.hold(*key, ask.token)).map(|hold| hold.mode).collect();
+        let upgrades = !ask.many && modes == [Mode::Shared] && ask.wanted == Wanted::Exclusive;
+        let downgrades = !ask.many && modes == [Mode::Exclusive] && ask.wanted == Wanted::Shared;
+        if !modes.iter().all(|mode| *mode == ask.wanted.mode()) && !upgrades && !downgrades {
+            return Outcome::Failed(LockError::OtherMode);
+        }
+        let same = |parked: &&Parked| {
+            parked.ask.token == ask.token && parked.ask.keys == ask.keys && parked.ask.many == ask.many
+        };
+        let earlier = self.line.iter().find(same).cloned();
+        let free = ask.keys.iter().all(|key| {
+            let held = self.hold(*key, ask.token).is_some();
+            let rank = earlier.as_ref().filter(|_| patient).map_or(i64::MAX, |earlier| earlier.rank);
+            self.fits(*key, ask.token, ask.wanted) && (held || self.first(*key, rank))
+        });
+        if free {
+            let held = modes.len() == ask.keys.len();
+            if let Some(earlier) = earlier.filter(|_| !held) {
+                self.refuse(&earlier, script);
+            }
+            return self.grant(ask).0;
+        }
+        if !patient {
+            return Outcome::Refused;
+        }
+        let rival = |parked: &&Parked| {
+            let other = &parked.ask;
+            let holds = self.hold(other.keys[0], other.token).is_some_and(|hold| hold.mode == Mode::Shared);
+            !other.many
+                && other.keys == ask.keys
+                && other.token != ask.token
+                && other.wanted == Wanted::Exclusive
+                && holds
+        };
+        if upgrades && self.line.iter().any(|parked| rival(&parked)) {
+            return Outcome::Failed(LockError::Deadlock);
+        }
+        self.ranks += 1;
+        let mut rank = self.ranks;
+        if let Some(earlier) = &earlier {
+            self.refuse(earlier, script);
+            rank = earlier.rank;
+        }
+        if upgrades {
+            rank = -self.ranks;
+        }
+        self.line.push(Parked { id: None, ask: ask.clone(), since: self.now, rank });
+        Outcome::Parked
+    }
+
+    fn refuse(&mut self, parked: &Parked, script: &mut VecDeque<WaiterId>) {
+        assert_eq!(script.pop_front(), parked.id);
+        self.line.retain(|other| other.rank != parked.rank);
+        self.told.push((parked.id.unwrap(), Outcome::Refused));
+    }
+
+    pub(super) fn release(
+        &mut self,
+        keys: &[Key],
+        token: usize,
+        script: &mut VecDeque<WaiterId>,
+    ) -> Result<u64, LockError> {
+        self.follow(script);
+        let mut released = Err(LockError::WrongType);
+        if !keys.iter().any(|key| self.foreign.contains(key)) {
+            let before = self.holds.len();
+            self.holds.retain(|hold| hold.token != token || !keys.contains(&hold.key));
+            released = Ok((before - self.holds.len()) as u64);
+        }
+        self.follow(script);
+        self.check(script, |other| !other.many && keys.contains(&other.keys[0]));
+        released
+    }
+
+    pub(super) fn extend(
+        &mut self,
+        key: Key,
+        token: usize,
+        lease: i64,
+        script: &mut VecDeque<WaiterId>,
+    ) -> Result<bool, LockError> {
+        self.follow(script);
+        self.check(script, |other| other.keys == [key]);
+        if self.foreign.contains(&key) {
+            return Err(LockError::WrongType);
+        }
+        let Some(hold) = self.hold(key, token).cloned() else { return Ok(false) };
+        self.set(Held { deadline: self.now + lease, ..hold });
+        Ok(true)
+    }
+
+    /// The timer: everything that ends ends first, then those who fit are granted.
+    pub(super) fn tick(&mut self, script: &mut VecDeque<WaiterId>) {
+        let there = |key: &Key| !self.elsewhere.contains(key);
+        let gone = std::mem::take(&mut self.gone);
+        let lost: Vec<(Key, Serial)> =
+            self.owed.iter().filter(|owed| owed.lost).flat_map(|owed| owed.holds.clone()).collect();
+        self.holds.retain(|hold| {
+            let disconnected = hold.session.is_some_and(|client| gone.contains(&client));
+            let undelivered = lost.contains(&(hold.key, hold.serial));
+            !(there(&hold.key) && (disconnected || undelivered))
+        });
+        self.gone = gone;
+        self.owed.retain(|owed| !owed.lost || !owed.holds.iter().all(|(key, _)| there(key)));
+        self.follow(script);
+        self.check(script, |_| true);
+    }
+
+    pub(super) fn left(&mut self, id: WaiterId) {
+        self.line.retain(|parked| parked.id != Some(id));
+        for owed in self.owed.iter_mut().filter(|owed| owed.id == id) {
+            owed.lost = true;
+        }
+    }
+
+    pub(super) fn delivered(&mut self, id: WaiterId) {
+        self.owed.retain(|owed| owed.id != id);
+    }
+
+    pub(super) fn client_gone(&mut self, client: u64) {
+        self.line.retain(|parked| parked.ask.client != client);
+        for owed in self.owed.iter_mut().filter(|owed| owed.client == client) {
+            owed.lost = true;
+        }
+        self.gone.push(client);
+    }
+
+    /// Everything at the keys becomes what `moves` says: another key, or nothing.
+    pub(super) fn relocate(&mut self, moves: &BTreeMap<Key, Option<Key>>) {
+        let to = |key: &Key| moves.get(key).copied().unwrap_or(Some(*key));
+        self.holds = self.holds.iter().filter_map(|hold| Some(Held { key: to(&hold.key)?, ..hold.clone() })).collect();
+        self.foreign = self.foreign.iter().filter_map(to).collect();
+        for owed in &mut self.owed {
+            owed.holds = owed.holds.iter().filter_map(|(key, serial)| Some((to(key)?, *serial))).collect();
+        }
+    }
+}

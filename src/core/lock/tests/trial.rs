@@ -1,0 +1,419 @@
+//! One schedule, played to the engine, to a replica of it, and to the model, which must agree.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::model::{Ask, Held, Key, Model, Outcome, Serial};
+use super::world::{Desk, Keys, Told, Value, client, token};
+use crate::core::fence::Fence;
+use crate::core::lock::{Acquired, Answer, Engine, Found, Lock, Mode, Next, Request, WaiterId, World};
+use crate::core::place::Place;
+use crate::core::time::Millis;
+
+pub(super) const DBS: i32 = 2;
+pub(super) const NAMES: usize = 3;
+
+/// The engine under test, what follows it, and what is known so far.
+pub(super) struct Trial {
+    desk: Desk,
+    replica: (Engine, Keys),
+    model: Model,
+    fences: BTreeMap<Serial, Fence>,
+    seen: BTreeSet<Fence>,
+    /// Who is connected.
+    clients: Vec<u64>,
+    /// Everybody who was ever parked, and those among them whose reply has not been written.
+    parked: Vec<WaiterId>,
+    undelivered: Vec<WaiterId>,
+    told: Vec<(WaiterId, Answer)>,
+    script: VecDeque<WaiterId>,
+}
+
+fn place((db, number): Key) -> Place {
+    Place { db, key: format!("key-{number}").into_bytes().into() }
+}
+
+fn name(number: usize) -> String {
+    format!("token-{number}")
+}
+
+pub(super) fn all_keys() -> impl Iterator<Item = Key> {
+    (0..DBS).flat_map(|db| (0..NAMES).map(move |number| (db, number)))
+}
+
+impl Trial {
+    pub(super) fn new(clients: usize) -> Self {
+        let desk = Desk::new();
+        let mut model = Model::default();
+        model.now = desk.now.ms.0;
+        Self {
+            desk,
+            replica: (Engine::default(), Keys::default()),
+            model,
+            fences: BTreeMap::new(),
+            seen: BTreeSet::new(),
+            clients: (1..=clients as u64).collect(),
+            parked: Vec::new(),
+            undelivered: Vec::new(),
+            told: Vec::new(),
+            script: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn client(&self, slot: usize) -> u64 {
+        self.clients[slot]
+    }
+
+    pub(super) fn acquire(&mut self, ask: &Ask, may_wait: bool) {
+        if !self.serves(&ask.keys) {
+            return;
+        }
+        let request = Request {
+            token: token(&name(ask.token)),
+            mode: ask.wanted,
+            lease: Millis(ask.lease),
+            wait: ask.wait.map(Millis),
+            session: ask.session,
+        };
+        let Desk { engine, keys, now } = &mut self.desk;
+        let places: Vec<Place> = ask.keys.iter().map(|key| place(*key)).collect();
+        let actual = if ask.many {
+            // Backwards, and the first key twice: neither matters.
+            let mut names: Vec<&[u8]> = places.iter().rev().map(|place| &*place.key).collect();
+            names.push(&places[0].key);
+            engine.acquire_many(*now, places[0].db, &names, client(ask.client), &request, may_wait, keys)
+        } else {
+            engine.acquire(*now, places[0].at(), client(ask.client), &request, may_wait, keys)
+        };
+        self.hear(true);
+        let expected = self.model.acquire(ask, may_wait, &mut self.script);
+        self.compare_told();
+        match (expected, actual) {
+            (Outcome::Granted { token: expected, serial, lease }, Ok(Acquired::Granted(grant))) => {
+                assert_eq!((&grant.token, grant.lease), (&token(&name(expected)), Millis(lease)));
+                self.number(serial, grant.fence);
+            }
+            (Outcome::Refused, Ok(Acquired::Refused)) => {}
+            (Outcome::Parked, Ok(Acquired::Parked(id))) => {
+                self.parked.push(id);
+                self.model.line.iter_mut().find(|parked| parked.id.is_none()).unwrap().id = Some(id);
+            }
+            (Outcome::Failed(expected), Err(error)) => assert_eq!(error, expected),
+            (expected, actual) => panic!("expected {expected:?}, got {actual:?}"),
+        }
+    }
+
+    pub(super) fn release(&mut self, keys: &[Key], many: bool, owner: usize) {
+        if !self.serves(keys) {
+            return;
+        }
+        let owned = token(&name(owner));
+        let Desk { engine, keys: world, now } = &mut self.desk;
+        let places: Vec<Place> = keys.iter().map(|key| place(*key)).collect();
+        let released = if many {
+            let names: Vec<&[u8]> = places.iter().map(|place| &*place.key).collect();
+            engine.release_many(*now, places[0].db, &names, &owned, world)
+        } else {
+            engine.release(*now, places[0].at(), &owned, world).map(u64::from)
+        };
+        self.hear(true);
+        assert_eq!(released, self.model.release(keys, owner, &mut self.script));
+        self.compare_told();
+    }
+
+    pub(super) fn extend(&mut self, key: Key, owner: usize, lease: i64) {
+        if self.serves(&[key]) {
+            let Desk { engine, keys, now } = &mut self.desk;
+            let extended = engine.extend(*now, place(key).at(), &token(&name(owner)), Millis(lease), keys);
+            self.hear(true);
+            assert_eq!(extended, self.model.extend(key, owner, lease, &mut self.script));
+            self.compare_told();
+        }
+    }
+
+    /// Lets the timer catch up, then time pass.
+    pub(super) fn advance(&mut self, ms: i64) {
+        self.tick(usize::MAX);
+        self.desk.pass(ms);
+        self.model.now += ms;
+    }
+
+    /// Lets the timer run until it has nothing to do now, `budget` steps at a time, and compares everything.
+    pub(super) fn tick(&mut self, budget: usize) {
+        for round in 0.. {
+            assert!(round < 10_000, "the timer spins: {:?}", self.desk.engine);
+            let Desk { engine, keys, now } = &mut self.desk;
+            let next = engine.tick(*now, budget, keys);
+            self.hear(false);
+            for value in self.desk.keys.values.values() {
+                assert!(!matches!(value, Value::Lock(lock) if lock.is_empty()), "a vacant lock between ticks");
+            }
+            match next {
+                Next::Now => {}
+                Next::At(due) => {
+                    assert!(due > self.desk.now.ms);
+                    break;
+                }
+                Next::Never => break,
+            }
+        }
+        self.model.tick(&mut self.script);
+        self.compare_told();
+        self.compare();
+    }
+
+    pub(super) fn waiter_left(&mut self, pick: usize, timed_out: bool) {
+        self.tick(usize::MAX);
+        if let Some(id) = self.parked.get(pick % self.parked.len().max(1)).copied() {
+            // The server never says this of a reply it has written.
+            if timed_out && !self.undelivered.contains(&id) {
+                self.desk.engine.timed_out(id);
+            } else {
+                self.desk.engine.left(id);
+            }
+            self.model.left(id);
+        }
+    }
+
+    pub(super) fn delivered(&mut self, pick: usize) {
+        if !self.undelivered.is_empty() {
+            let id = self.undelivered.remove(pick % self.undelivered.len());
+            self.desk.engine.delivered(id);
+            self.model.delivered(id);
+        }
+    }
+
+    pub(super) fn client_gone(&mut self, slot: usize) {
+        self.tick(usize::MAX);
+        let next = self.clients.iter().max().unwrap() + 1;
+        let gone = std::mem::replace(&mut self.clients[slot], next);
+        self.desk.engine.client_gone(client(gone));
+        self.model.client_gone(gone);
+    }
+
+    /// DEL.
+    pub(super) fn delete(&mut self, key: Key) {
+        self.relocate(&BTreeMap::from([(key, None)]));
+    }
+
+    /// RENAME, of a lock or of another value.
+    pub(super) fn rename(&mut self, from: Key, to: Key) {
+        if from != to && self.desk.keys.values.contains_key(&place(from)) {
+            self.relocate(&BTreeMap::from([(from, Some(to)), (to, None)]));
+        }
+    }
+
+    /// SET.
+    pub(super) fn overwrite(&mut self, key: Key) {
+        if self.serves(&[key]) {
+            self.delete(key);
+            self.model.foreign.insert(key);
+            for keys in [&mut self.desk.keys, &mut self.replica.1] {
+                keys.values.insert(place(key), Value::Foreign);
+            }
+        }
+    }
+
+    fn relocate(&mut self, moves: &BTreeMap<Key, Option<Key>>) {
+        if !moves.keys().all(|key| self.serves(&[*key])) {
+            return;
+        }
+        self.tick(usize::MAX);
+        self.model.relocate(moves);
+        for (engine, keys) in [(&mut self.desk.engine, &mut self.desk.keys), (&mut self.replica.0, &mut self.replica.1)]
+        {
+            let moved: Vec<_> = moves.iter().map(|(from, to)| (keys.values.remove(&place(*from)), from, to)).collect();
+            for (value, from, _) in &moved {
+                let home = if let Some(Value::Lock(lock)) = value { lock.home() } else { None };
+                engine.vanished(place(**from).at(), home);
+            }
+            for (value, _, to) in moved {
+                if let (Some(value), Some(to)) = (value, to) {
+                    keys.values.insert(place(*to), value);
+                    if let Some(Value::Lock(lock)) = keys.values.get_mut(&place(*to)) {
+                        engine.welcome(place(*to).at(), lock);
+                    } else {
+                        engine.vanished(place(*to).at(), None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// FLUSHDB or FLUSHALL.
+    pub(super) fn flush(&mut self, db: Option<i32>) {
+        self.tick(usize::MAX);
+        let hit = |key: &Key| db.is_none_or(|db| key.0 == db);
+        self.model.relocate(&all_keys().filter(hit).map(|key| (key, None)).collect());
+        for (engine, keys) in [(&mut self.desk.engine, &mut self.desk.keys), (&mut self.replica.0, &mut self.replica.1)]
+        {
+            keys.values.retain(|place, _| db.is_some_and(|db| place.db != db));
+            engine.flushed(db);
+        }
+    }
+
+    /// SWAPDB.
+    pub(super) fn swap(&mut self) {
+        if !self.model.elsewhere.is_empty() {
+            return;
+        }
+        self.tick(usize::MAX);
+        let other = |db: i32| if db < 2 { 1 - db } else { db };
+        self.model.relocate(&all_keys().map(|(db, number)| ((db, number), Some((other(db), number)))).collect());
+        for (engine, keys) in [(&mut self.desk.engine, &mut self.desk.keys), (&mut self.replica.0, &mut self.replica.1)]
+        {
+            let swapped = |(place, value): (Place, Value)| (Place { db: other(place.db), ..place }, value);
+            keys.values = keys.values.drain().map(swapped).collect();
+            engine.swapped(0, 1);
+        }
+    }
+
+    /// The keys of `db` move to another node, or come back. They stand for a slot: no request reaches beyond it.
+    pub(super) fn migrate(&mut self, db: i32) {
+        self.tick(usize::MAX);
+        let slot: Vec<Key> = all_keys().filter(|key| key.0 == db).collect();
+        if self.model.elsewhere.iter().any(|key| key.0 == db) {
+            self.model.elsewhere.retain(|key| key.0 != db);
+            self.desk.keys.elsewhere.retain(|place| place.db != db);
+            // By then it has looked again.
+            self.desk.pass(100);
+            self.model.now += 100;
+            self.tick(usize::MAX);
+        } else {
+            self.desk.keys.elsewhere.extend(slot.iter().map(|key| place(*key)));
+            self.model.elsewhere.extend(slot);
+        }
+    }
+
+    fn serves(&self, keys: &[Key]) -> bool {
+        !keys.iter().any(|key| self.model.elsewhere.contains(key))
+    }
+
+    /// Takes note of what the engine said and passes the effects on to the replica.
+    fn hear(&mut self, one_command: bool) {
+        let mut deleted = BTreeSet::new();
+        for told in self.desk.told() {
+            match told {
+                Told::Put(place) => assert!(!(one_command && deleted.contains(&place)), "deleted and put again"),
+                Told::Deleted(place) => drop(deleted.insert(place)),
+                Told::PassedOn(place) => assert!(!deleted.contains(&place), "passed on although it was deleted"),
+                Told::Held(place, mode, hold) => {
+                    let highest = self.seen.last().copied();
+                    if self.seen.insert(hold.fence) {
+                        assert!(Some(hold.fence) > highest, "a fence went back");
+                    }
+                    self.replica.0.apply_held(place.at(), mode, hold.clone(), &mut self.replica.1).unwrap();
+                    self.replica.0.apply_held(place.at(), mode, hold, &mut self.replica.1).unwrap();
+                }
+                Told::Ended(place, token, _) => {
+                    self.replica.0.apply_ended(place.at(), &token, &mut self.replica.1).unwrap();
+                    self.replica.0.apply_ended(place.at(), &token, &mut self.replica.1).unwrap();
+                }
+                Told::Answered(id, answer) => {
+                    if matches!(answer, Answer::Granted(_)) {
+                        self.undelivered.push(id);
+                    }
+                    self.script.push_back(id);
+                    self.told.push((id, answer));
+                }
+            }
+        }
+    }
+
+    fn number(&mut self, serial: Serial, fence: Fence) {
+        let known = *self.fences.entry(serial).or_insert(fence);
+        assert_eq!(known, fence, "serial {serial}");
+        assert_eq!(self.fences.values().filter(|other| **other == fence).count(), 1, "{fence:?} was given twice");
+    }
+
+    fn compare_told(&mut self) {
+        let expected = std::mem::take(&mut self.model.told);
+        let told = std::mem::take(&mut self.told);
+        assert_eq!(told.len(), expected.len(), "told {told:?}, expected {expected:?}");
+        for ((to, expected), (id, answer)) in expected.into_iter().zip(told) {
+            assert_eq!(id, to);
+            match (expected, answer) {
+                (Outcome::Granted { token: owner, serial, lease }, Answer::Granted(grant)) => {
+                    assert_eq!((grant.token, grant.lease), (token(&name(owner)), Millis(lease)));
+                    self.number(serial, grant.fence);
+                }
+                (Outcome::Refused, Answer::Refused) => {}
+                (Outcome::Failed(expected), Answer::Failed(error)) => assert_eq!(error, expected),
+                (expected, answer) => panic!("expected {expected:?}, told {answer:?}"),
+            }
+        }
+    }
+
+    fn compare(&mut self) {
+        for key in all_keys() {
+            self.compare_key(key);
+        }
+        assert_eq!(self.desk.engine.waiters(), self.model.line.len());
+    }
+
+    fn compare_key(&mut self, key: Key) {
+        let place = place(key);
+        let mut held: Vec<&Held> = self.model.holds.iter().filter(|hold| hold.key == key).collect();
+        held.sort_by_key(|hold| self.fences[&hold.serial]);
+        let lock = match self.desk.keys.values.get(&place) {
+            Some(Value::Lock(lock)) => Some(lock),
+            Some(Value::Foreign) => return assert!(held.is_empty() && self.model.foreign.contains(&key)),
+            None => None,
+        };
+        let holds = lock.into_iter().flat_map(Lock::holds);
+        let actual: Vec<_> =
+            holds.map(|hold| (hold.token.clone(), hold.fence, hold.deadline.0, hold.limit, hold.session)).collect();
+        let expected: Vec<_> = held
+            .iter()
+            .map(|hold| {
+                let fence = self.fences[&hold.serial];
+                (token(&name(hold.token)), fence, hold.deadline, hold.limit, hold.session.map(client))
+            })
+            .collect();
+        assert_eq!(actual, expected, "holds of {key:?}");
+        assert!(held.iter().all(|hold| Some(hold.mode) == lock.map(Lock::mode)));
+        assert!(held.len() < 2 || held[0].mode != Mode::Exclusive);
+        let info = self.desk.engine.info(self.desk.now, place.at(), lock);
+        let waiters: Vec<_> = info
+            .iter()
+            .flat_map(|info| &info.waiters)
+            .map(|waiter| (waiter.token.clone(), waiter.mode, waiter.waited.0, waiter.left.map(|left| left.0)))
+            .collect();
+        let line: Vec<_> = self
+            .model
+            .queue(key)
+            .map(|parked| {
+                let waited = self.model.now - parked.since;
+                let left = parked.ask.wait.filter(|wait| *wait > 0).map(|wait| (wait - waited).max(0));
+                (token(&name(parked.ask.token)), parked.ask.wanted, waited, left)
+            })
+            .collect();
+        assert_eq!(waiters, line, "queue of {key:?}");
+        assert_eq!(info.map_or(0, |info| info.waiting), line.len());
+        let copy = match self.replica.1.find(place.at()) {
+            Found::Lock(copy) => Some(copy.encode()),
+            _ => None,
+        };
+        assert_eq!(copy, lock.map(Lock::encode), "the replica's {key:?}");
+    }
+
+    /// Everybody goes and everything lapses. Nothing may be left.
+    pub(super) fn finish(mut self) {
+        for db in self.model.elsewhere.iter().map(|key| key.0).collect::<BTreeSet<_>>() {
+            self.migrate(db);
+        }
+        for slot in 0..self.clients.len() {
+            self.client_gone(slot);
+        }
+        self.advance(1_000_000);
+        self.tick(3);
+        for key in self.model.foreign.clone() {
+            self.delete(key);
+        }
+        self.tick(1);
+        self.desk.assert_blank();
+        let (mut engine, mut keys) = self.replica;
+        assert!(keys.values.is_empty() && engine.is_blank(), "the replica keeps something");
+        assert_eq!(engine.tick(self.desk.now, 1, &mut keys), Next::Never);
+        assert_eq!(engine.last_fence(), self.desk.engine.last_fence());
+    }
+}

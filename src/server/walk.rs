@@ -1,0 +1,83 @@
+//! A walk through the whole keyspace, a few keys at a time.
+
+use std::ffi::c_void;
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+
+use super::api::{self, RawCtx, RawCursor, RawKey, RawString};
+use super::args::Arg;
+use super::ctx::Ctx;
+use super::entry::guard;
+use super::key::Key;
+use crate::core::place::At;
+
+/// Where a walk has come to. Keys that are there from its beginning to its end are seen, others perhaps; some twice.
+pub struct Walk {
+    cursor: NonNull<RawCursor>,
+    db: i32,
+}
+
+// SAFETY: the cursor is the server's memory, not tied to a thread; walks are kept in a `MainCell` anyway.
+unsafe impl Send for Walk {}
+
+/// Looks at one key. It may read the value but change nothing in the keyspace.
+type See<'f> = &'f mut dyn FnMut(At<'_>, &mut Key<'_>);
+
+struct Visit<'f> {
+    db: i32,
+    see: See<'f>,
+}
+
+impl Walk {
+    /// A walk that begins at the first key of the first database; `None` when the server has no memory for it.
+    pub fn new() -> Option<Self> {
+        // SAFETY: takes nothing; the cursor is ours. There is one walk at most for as long as the server lives, so it is not
+        // given back.
+        NonNull::new(unsafe { api::scan_cursor_create() }).map(|cursor| Self { cursor, db: 0 })
+    }
+
+    /// Begins again.
+    pub fn restart(&mut self) {
+        self.db = 0;
+        // SAFETY: the cursor is ours.
+        unsafe { api::scan_cursor_restart(self.cursor.as_ptr()) };
+    }
+
+    /// Goes `steps` steps, of a few keys each, and shows them to `see`; false once every key has been shown.
+    pub fn go(&mut self, ctx: Ctx<'_>, steps: usize, see: See<'_>) -> bool {
+        let db = ctx.db();
+        let more = self.go_on(ctx, steps, see);
+        ctx.select(db);
+        more
+    }
+
+    fn go_on(&mut self, ctx: Ctx<'_>, steps: usize, see: See<'_>) -> bool {
+        let mut visit = Visit { db: self.db, see };
+        for _ in 0..steps {
+            if !ctx.select(self.db) {
+                return false;
+            }
+            visit.db = self.db;
+            // SAFETY: context and cursor are valid; `visit` outlives the call, in which alone the callback is called.
+            let more =
+                unsafe { api::scan(ctx.raw(), self.cursor.as_ptr(), Some(on_key), (&raw mut visit).cast::<c_void>()) };
+            if more == 0 {
+                self.db = self.db.saturating_add(1);
+                // SAFETY: the cursor is ours.
+                unsafe { api::scan_cursor_restart(self.cursor.as_ptr()) };
+            }
+        }
+        true
+    }
+}
+
+unsafe extern "C" fn on_key(_: *mut RawCtx, name: *mut RawString, key: *mut RawKey, visit: *mut c_void) {
+    // SAFETY: `go` passed this, and waits for the call to end.
+    if let Some(visit) = unsafe { visit.cast::<Visit<'_>>().as_mut() }
+        && let Some(key) = NonNull::new(key)
+    {
+        // SAFETY: the name and the open key are valid while the callback runs. The server closes the key, so the guard must not.
+        let (name, mut key) = unsafe { (Arg::new(name), ManuallyDrop::new(Key::lent(key))) };
+        guard("a walk through the keys", || (visit.see)(At { db: visit.db, key: name.bytes() }, &mut key));
+    }
+}

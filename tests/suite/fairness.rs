@@ -1,0 +1,105 @@
+//! Order: first come, first served, whoever else is there.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::harness::{ANY, Client, INT, NULL, Reply, Server};
+use crate::line::Line;
+
+/// Who had how much, as one number: 1 is all the same, 1/n is one had all.
+fn jain(shares: &[f64]) -> f64 {
+    let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), share| (sum + share, squares + share * share));
+    sum * sum / (squares * shares.len() as f64)
+}
+
+#[test]
+fn the_order_of_asking_is_the_order_of_holding() {
+    let server = Server::start();
+    let mut line = Line::at(&server);
+    let mut holder = server.client();
+    holder.expect("LOCK.ACQUIRE lock TOKEN first", ANY);
+    let mut clients: Vec<_> = (0..20).map(|n| line.join(format!("LOCK.ACQUIRE lock TOKEN t{n} WAIT 0"))).collect();
+    holder.expect("LOCK.RELEASE lock first", 1);
+    let mut last = 0;
+    for _ in 0..50 {
+        for (n, client) in clients.iter_mut().enumerate() {
+            let fence = client.read().is((format!("t{n}"), INT, 30_000)).at(1).int();
+            assert!(fence > last);
+            last = fence;
+            // In one go: give it back, and go to the end of the line.
+            client.send_raw(format!("LOCK.RELEASE lock t{n}\r\nLOCK.ACQUIRE lock TOKEN t{n} WAIT 0\r\n").as_bytes());
+            client.read().is(1);
+        }
+    }
+}
+
+#[test]
+fn a_crowd_that_fights_for_a_lock_shares_it_evenly_and_never_together() {
+    const CLIENTS: usize = 12;
+    let server = Server::start();
+    let inside = AtomicUsize::new(0);
+    let end = Instant::now() + Duration::from_millis(800);
+    let shares: Vec<f64> = thread::scope(|scope| {
+        let work = |n: usize| {
+            let (mut client, inside) = (server.client(), &inside);
+            let (acquire, release) =
+                (format!("LOCK.ACQUIRE lock TOKEN t{n} WAIT 0"), format!("LOCK.RELEASE lock t{n}"));
+            move || {
+                let mut count = 0;
+                while Instant::now() < end {
+                    client.expect(&acquire, ANY);
+                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "alone");
+                    count += 1;
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    client.expect(&release, 1);
+                }
+                f64::from(count)
+            }
+        };
+        let threads: Vec<_> = (0..CLIENTS).map(|n| scope.spawn(work(n))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(jain(&shares) >= 0.99, "{shares:?}");
+}
+
+/// Reads the one answer of a client that waited: whether it was granted the lock. Nothing may follow it.
+fn answer(client: &mut Client) -> bool {
+    let reply = client.read();
+    client.expect("PING", ANY);
+    match reply {
+        Reply::Nil(_) => false,
+        grant => {
+            grant.is((crate::harness::TEXT, INT, INT));
+            true
+        }
+    }
+}
+
+#[test]
+fn a_crowd_of_waiters_with_all_kinds_of_patience_gets_one_answer_each_in_time() {
+    const CLIENTS: i64 = 500;
+    let server = Server::start();
+    let mut line = Line::at(&server);
+    let mut holder = server.client();
+    holder.expect("LOCK.ACQUIRE lock TOKEN holder PX 600", ANY);
+    let mut clients: Vec<_> = (0..CLIENTS).map(|n| (300 + n * 7_919 % 900, server.client())).collect();
+    let begun = Instant::now();
+    for (n, (wait, client)) in clients.iter_mut().enumerate() {
+        // Leases so short that many of them end just when somebody's patience does.
+        client.send(format!("LOCK.ACQUIRE lock TOKEN t{n} PX 3 WAIT {wait}"));
+    }
+    clients.sort_by_key(|(wait, _)| *wait);
+    let mut granted = 0;
+    for (wait, client) in &mut clients {
+        granted += i64::from(answer(client));
+        let late = begun.elapsed().saturating_sub(Duration::from_millis(u64::try_from(*wait).unwrap()));
+        assert!(late < Duration::from_secs(1), "{late:?} after a wait of {wait} ms");
+    }
+    assert!(granted > 0 && granted < CLIENTS, "{granted}");
+    assert_eq!((line.count("lock_grants"), line.count("lock_timeouts")), (granted + 1, CLIENTS - granted));
+    line.until("locks_held", 0);
+    assert_eq!(line.count("lock_waiters"), 0);
+    holder.expect("LOCK.ACQUIRE lock TOKEN holder", ANY);
+    holder.expect("LOCK.ACQUIRE lock TOKEN other WAIT 1", NULL);
+}

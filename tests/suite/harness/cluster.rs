@@ -1,0 +1,103 @@
+//! Clusters of primaries.
+
+use super::{Client, Reply, Server, eventually};
+
+/// A cluster in which every node is a primary and serves its share of the slots.
+pub struct Cluster {
+    nodes: Vec<Server>,
+    ids: Vec<String>,
+}
+
+/// A cluster has this many slots.
+const SLOTS: usize = 16_384;
+
+impl Cluster {
+    /// Starts `count` nodes with the module and waits until each of them knows all and serves.
+    #[track_caller]
+    pub fn start(count: usize) -> Self {
+        let nodes: Vec<Server> = (0..count).map(|_| Server::builder().cluster().start()).collect();
+        for (number, node) in nodes.iter().enumerate() {
+            let (first, end) = (SLOTS * number / count, SLOTS * (number + 1) / count);
+            node.expect(format!("CLUSTER ADDSLOTSRANGE {first} {}", end - 1), super::OK);
+            node.expect(format!("CLUSTER SET-CONFIG-EPOCH {}", number + 1), super::OK);
+            let bus = nodes[0].cluster_port().expect("a cluster node");
+            node.expect(format!("CLUSTER MEET 127.0.0.1 {} {bus}", nodes[0].port()), super::OK);
+        }
+        let ids = nodes.iter().map(|node| node.cmd("CLUSTER MYID").text()).collect();
+        let cluster = Self { nodes, ids };
+        eventually("the cluster is up", || {
+            cluster.nodes.iter().all(|node| {
+                let info = node.cmd("CLUSTER INFO").text();
+                info.contains("cluster_state:ok") && info.contains(&format!("cluster_size:{count}"))
+            })
+        });
+        cluster
+    }
+
+    /// A node.
+    pub fn node(&self, number: usize) -> &Server {
+        &self.nodes[number]
+    }
+
+    /// A node's name in the cluster.
+    pub fn id(&self, number: usize) -> &str {
+        &self.ids[number]
+    }
+
+    /// The slot of `key`.
+    #[track_caller]
+    pub fn slot(&self, key: &str) -> i64 {
+        self.nodes[0].cmd(["CLUSTER", "KEYSLOT", key]).int()
+    }
+
+    /// The node that serves `key` at the beginning.
+    #[track_caller]
+    pub fn owner(&self, key: &str) -> usize {
+        let slot = usize::try_from(self.slot(key)).expect("a slot");
+        let count = self.nodes.len();
+        (0..count).find(|number| slot < SLOTS * (number + 1) / count).expect("every slot is served")
+    }
+
+    /// Stops a node for good, as a power cut does.
+    pub fn lose(&mut self, number: usize) {
+        self.nodes[number].kill9();
+    }
+
+    /// Begins to move the slot of `key` the classic way.
+    #[track_caller]
+    pub fn begin_move(&self, key: &str, from: usize, to: usize) {
+        let slot = self.slot(key);
+        self.nodes[to].expect(format!("CLUSTER SETSLOT {slot} IMPORTING {}", self.ids[from]), super::OK);
+        self.nodes[from].expect(format!("CLUSTER SETSLOT {slot} MIGRATING {}", self.ids[to]), super::OK);
+    }
+
+    /// Moves one key of a slot that is on the move.
+    #[track_caller]
+    pub fn move_key(&self, key: &str, from: usize, to: usize) {
+        self.nodes[from].expect(format!("MIGRATE 127.0.0.1 {} {key} 0 5000", self.nodes[to].port()), super::OK);
+    }
+
+    /// Ends the move: the slot is the other node's from now on.
+    #[track_caller]
+    pub fn end_move(&self, key: &str, from: usize, to: usize) {
+        let slot = self.slot(key);
+        for number in [to, from] {
+            self.nodes[number].expect(format!("CLUSTER SETSLOT {slot} NODE {}", self.ids[to]), super::OK);
+        }
+    }
+
+    /// Moves the slot of `key` as a whole, if this server can: `None` if not. Returns before it is done.
+    #[track_caller]
+    pub fn move_whole_slot(&self, key: &str, from: usize, to: usize) -> Option<Reply> {
+        let slot = self.slot(key);
+        let (node, words) = if self.nodes[from].is_valkey() {
+            (from, format!("CLUSTER MIGRATESLOTS SLOTSRANGE {slot} {slot} NODE {}", self.ids[to]))
+        } else {
+            (to, format!("CLUSTER MIGRATION IMPORT {slot} {slot}"))
+        };
+        let mut admin: Client = self.nodes[node].client();
+        let begun = admin.cmd(words);
+        // Servers from before this kind of move do not know the word.
+        if matches!(&begun, Reply::Error(text) if text.contains("unknown subcommand")) { None } else { Some(begun) }
+    }
+}

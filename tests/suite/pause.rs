@@ -1,0 +1,135 @@
+//! Writes that are paused: nothing is granted or ended meanwhile, and all of it is made up for right after.
+
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::harness::{ANY, Aof, Client, INT, NULL, OK, Server, eventually};
+use crate::line::Line;
+
+/// Long enough to see that somebody is still waiting.
+const MOMENT: Duration = Duration::from_millis(30);
+
+/// Locks whose holds are about to end in every way that is no command, each with somebody waiting.
+struct Scene {
+    tied: Client,
+    waiters: Vec<(&'static str, Client)>,
+}
+
+impl Scene {
+    fn set(server: &Server, line: &mut Line<'_>) -> Self {
+        let mut tied = server.client();
+        tied.expect("LOCK.ACQUIRE by-lease TOKEN holder PX 400", ANY);
+        tied.expect("LOCK.ACQUIRE by-end TOKEN holder SESSION", ANY);
+        tied.expect("LOCK.MACQUIRE 2 by-end-1 by-end-2 TOKEN holder SESSION", ANY);
+        tied.expect("LOCK.ACQUIRE by-expiry TOKEN holder", ANY);
+        tied.expect("PEXPIRE by-expiry 400", 1);
+        let waiters = ["by-lease", "by-end", "by-end-2", "by-expiry"]
+            .map(|lock| (lock, line.join(format!("LOCK.ACQUIRE {lock} TOKEN waiter WAIT 0"))));
+        Self { tied, waiters: waiters.into() }
+    }
+
+    /// The session ends, and so do the leases; nobody gets anything of it.
+    fn falls_due_in_vain(&mut self, server: &Server) {
+        let tied = std::mem::replace(&mut self.tied, server.client());
+        tied.close();
+        eventually("the lease is over", || {
+            let info = server.cmd("LOCK.INFO by-lease");
+            info.field("mode").text() == "free"
+        });
+        for (_, waiter) in &mut self.waiters {
+            assert_eq!(waiter.try_read(MOMENT), None);
+        }
+    }
+
+    fn is_made_up_for(&mut self) {
+        for (_, waiter) in &mut self.waiters {
+            waiter.read().is(("waiter", INT, 30_000));
+        }
+    }
+}
+
+#[test]
+fn what_falls_due_under_a_pause_is_done_after_it() {
+    let primary = Server::builder().aof("always").start();
+    let replica = Server::builder().replica_of(&primary).start();
+    replica.wait_in_sync(&primary);
+    let mut line = Line::at(&primary);
+    for _ in 0..2 {
+        let mut scene = Scene::set(&primary, &mut line);
+        let written = Aof::of(&primary).commands.len();
+        primary.expect("CLIENT PAUSE 60000 WRITE", OK);
+        scene.falls_due_in_vain(&primary);
+        // A command that waits its turn, too.
+        let mut late = primary.client();
+        late.send("LOCK.ACQUIRE by-lease TOKEN late");
+        assert_eq!(late.try_read(MOMENT), None);
+        assert_eq!(Aof::of(&primary).commands.len(), written);
+        primary.expect("CLIENT UNPAUSE", OK);
+        scene.is_made_up_for();
+        late.read().is(NULL);
+        replica.wait_in_sync(&primary);
+        for (lock, waiter) in &mut scene.waiters {
+            assert_eq!(Line::at(&replica).holders(lock), ["waiter"]);
+            waiter.expect(format!("LOCK.RELEASE {lock} waiter"), 1);
+        }
+    }
+}
+
+#[test]
+fn a_wait_may_end_under_a_pause_and_a_waiter_may_leave() {
+    let server = Server::builder().aof("always").start();
+    let mut line = Line::at(&server);
+    let mut holder = server.client();
+    holder.expect("LOCK.ACQUIRE lock TOKEN holder SESSION", ANY);
+    let mut brief = line.join("LOCK.ACQUIRE lock TOKEN brief WAIT 50");
+    let leaver = line.join("LOCK.ACQUIRE lock TOKEN leaver WAIT 0");
+    let mut last = line.join("LOCK.ACQUIRE lock TOKEN last WAIT 0");
+    server.expect("CLIENT PAUSE 60000 WRITE", OK);
+    holder.close();
+    leaver.reset();
+    brief.read().is(NULL);
+    line.until("lock_waiters", 1);
+    assert_eq!(last.try_read(MOMENT), None);
+    server.expect("CLIENT UNPAUSE", OK);
+    last.read().is(("last", INT, 30_000));
+    brief.expect("PING", ANY);
+}
+
+#[test]
+fn a_pause_of_everything_that_ends_by_itself() {
+    let server = Server::builder().aof("always").start();
+    let mut line = Line::at(&server);
+    let mut scene = Scene::set(&server, &mut line);
+    let mut admin = server.client();
+    admin.expect("CLIENT PAUSE 600 ALL", OK);
+    let Scene { tied, waiters } = &mut scene;
+    std::mem::replace(tied, server.client()).reset();
+    for (_, waiter) in waiters {
+        assert_eq!(waiter.try_read(MOMENT), None);
+    }
+    scene.is_made_up_for();
+}
+
+#[test]
+fn a_failover_that_is_given_up_is_a_pause() {
+    let primary = Server::builder().aof("always").start();
+    let replica = Server::builder().replica_of(&primary).start();
+    replica.wait_in_sync(&primary);
+    let mut line = Line::at(&primary);
+    let mut scene = Scene::set(&primary, &mut line);
+    // The replica cannot catch up, so the failover lasts until it is given up.
+    let frozen = Pid::from_raw(i32::try_from(replica.pid()).unwrap()).unwrap();
+    kill_process(frozen, Signal::STOP).unwrap();
+    primary.expect("SET something new", OK);
+    primary.expect(format!("FAILOVER TO 127.0.0.1 {}", replica.port()), OK);
+    eventually("writes are paused", || primary.cmd("INFO replication").text().contains("failover_state:waiting"));
+    scene.falls_due_in_vain(&primary);
+    primary.expect("FAILOVER ABORT", OK);
+    scene.is_made_up_for();
+    kill_process(frozen, Signal::CONT).unwrap();
+    replica.wait_in_sync(&primary);
+    for (lock, _) in &scene.waiters {
+        assert_eq!(Line::at(&replica).holders(lock), ["waiter"]);
+    }
+}

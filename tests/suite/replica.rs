@@ -1,0 +1,233 @@
+//! Replicas: equal to their primary to the byte, deciding nothing by themselves, and ready to take over.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::harness::{ANY, Client, INT, Keys, NULL, OK, Reply, Server, err, eventually, eventually_some, unix_ms};
+use crate::scene::{Scene, holds, random};
+
+/// How long the random load lasts; `LOCKSTOCK_LOAD_MS` makes it longer.
+fn load_time() -> Duration {
+    let ms = std::env::var("LOCKSTOCK_LOAD_MS").ok().and_then(|ms| ms.parse().ok());
+    Duration::from_millis(ms.unwrap_or(1_500))
+}
+
+/// Takes locks in all modes, waits for them, lets them lapse, hangs up, deletes keys: everything at once.
+fn behave_badly(server: &Server, stop: &AtomicBool, mut random: fastrand::Rng) {
+    let mut client = server.client();
+    while !stop.load(Ordering::Relaxed) {
+        let (lock, token) = (random.u8(..10), random.u8(..30));
+        let lease = [1, 5, 30, 3_600_000][random.usize(..4)];
+        let mode = ["", "", "SHARED", "LIMIT 2", "LIMIT 5"][random.usize(..5)];
+        let words = match random.u8(..19) {
+            0..6 => format!("LOCK.ACQUIRE l{lock} TOKEN t{token} PX {lease} {mode}"),
+            6..9 => format!("LOCK.ACQUIRE l{lock} TOKEN t{token} PX {lease} {mode} WAIT {}", random.u8(1..20)),
+            9..11 => format!("LOCK.ACQUIRE l{lock} TOKEN t{token} PX {lease} {mode} SESSION"),
+            11..15 => format!("LOCK.RELEASE l{lock} t{token}"),
+            15 => format!("LOCK.EXTEND l{lock} t{token} PX {lease}"),
+            16 => format!("DEL l{lock}"),
+            17 => format!("PEXPIRE l{lock} {}", random.u16(1..1_000)),
+            _ => {
+                // Half of them while a request is on its way.
+                if random.bool() {
+                    client.send(format!("LOCK.ACQUIRE l{lock} TOKEN t{token} WAIT 0 SESSION"));
+                }
+                if random.bool() {
+                    client.close();
+                } else {
+                    client.reset();
+                }
+                client = server.client();
+                continue;
+            }
+        };
+        let reply = client.cmd(&words);
+        let expected = match &reply {
+            Reply::Error(text) => {
+                text.contains("in another mode") || text.starts_with("DEADLOCK") || text.contains("no such key")
+            }
+            _ => true,
+        };
+        assert!(expected, "{words}: {reply:?}");
+    }
+}
+
+/// Whether nobody waits at `server`, and no hold and no key ends before long.
+fn only_long_leases(server: &Server) -> bool {
+    let mut client = server.client();
+    let lasts = |name: &Reply| {
+        let name = name.bytes();
+        let info = client.cmd([&b"LOCK.INFO"[..], &name]);
+        let lasts = match &info {
+            Reply::Array(_) => {
+                info.field("holders").items().iter().all(|hold| hold.field("lease-ms").int() > 1_000_000)
+            }
+            // Gone since it was listed, or no lock.
+            _ => true,
+        };
+        lasts && client.cmd([&b"PTTL"[..], &name]).int() < 0
+    };
+    let names = server.cmd("KEYS *");
+    // Keys whose own time is over are counted until the server gets around to them, but not listed.
+    let none_expired = server.cmd("DBSIZE").int() == i64::try_from(names.items().len()).expect("few keys");
+    none_expired && names.items().iter().all(lasts) && server.info_int("lockstock", "lockstock_lock_waiters") == 0
+}
+
+/// Fails the test unless both hold the same, at a moment between two writes.
+#[track_caller]
+fn equal(primary: &Server, replica: &Server) {
+    let offset = || primary.info_int("replication", "master_repl_offset");
+    let (one, other) = eventually_some("a moment between two writes", || {
+        let before = offset();
+        replica.wait_in_sync(primary);
+        let both = [primary, replica].map(|server| (server.keys(), server.digest()));
+        (offset() == before).then_some(both.into())
+    });
+    one.0.are(&other.0);
+    assert_eq!(one.1, other.1, "the digests");
+}
+
+#[track_caller]
+fn same(server: &Server, keys: &Keys, digest: &str) {
+    server.keys().are(keys);
+    assert_eq!(server.digest(), digest);
+}
+
+#[test]
+fn primary_and_replicas_are_equal_after_any_load_and_every_reload() {
+    let mut primary = Server::builder().aof("no").start();
+    let replica = Server::builder().replica_of(&primary).start();
+    let of_the_replica = Server::builder().replica_of(&replica).start();
+    replica.wait_in_sync(&primary);
+    of_the_replica.wait_in_sync(&replica);
+    let mut random = random();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            let (random, stop, primary) = (random.fork(), &stop, &primary);
+            scope.spawn(move || behave_badly(primary, stop, random));
+        }
+        thread::sleep(load_time());
+        stop.store(true, Ordering::Relaxed);
+    });
+    // Something of every kind is left for certain.
+    let scene = Scene::set(&primary);
+    eventually("whatever ends soon is over", || only_long_leases(&primary));
+    equal(&primary, &replica);
+    equal(&replica, &of_the_replica);
+
+    let (keys, held) = (primary.keys(), primary.digest());
+    replica.expect("DEBUG RELOAD", OK);
+    same(&replica, &keys, &held);
+    primary.expect("DEBUG RELOAD", OK);
+    same(&primary, &keys, &held);
+    primary.expect("DEBUG LOADAOF", OK);
+    same(&primary, &keys, &held);
+    primary.rewrite_aof(false);
+    primary.shutdown();
+    primary.start_again();
+    same(&primary, &keys, &held);
+    drop(scene);
+}
+
+#[test]
+fn a_full_synchronisation_carries_everything() {
+    for (diskless, load) in [("yes", "disabled"), ("no", "disabled"), ("yes", "swapdb"), ("yes", "on-empty-db")] {
+        let primary = Server::builder().config(&format!("repl-diskless-sync {diskless}")).start();
+        let scene = Scene::set(&primary);
+        let replica = Server::builder().config(&format!("repl-diskless-load {load}")).start();
+        if load != "on-empty-db" {
+            // What the replica held before is gone, with its waiters' hopes and its leases.
+            replica.expect("LOCK.ACQUIRE own TOKEN t", ANY);
+            replica.expect("LOCK.ACQUIRE exclusive TOKEN own PX 1000000", ANY);
+        }
+        replica.follow(&primary);
+        replica.wait_in_sync(&primary);
+        replica.keys().are(&primary.keys());
+        assert_eq!(replica.digest(), primary.digest());
+        assert!(holds(&replica, "exclusive").keys().eq(["alice"]));
+        drop(scene);
+    }
+}
+
+#[test]
+fn a_partial_synchronisation_carries_what_was_missed() {
+    let primary = Server::start();
+    let replica = Server::builder().replica_of(&primary).start();
+    replica.wait_in_sync(&primary);
+    // The link breaks, and before it is there again a lot happens.
+    let mut client = primary.client();
+    let mut batch = vec!["MULTI".to_owned(), "CLIENT KILL TYPE replica".to_owned()];
+    batch.extend((0..50).map(|number| format!("LOCK.ACQUIRE lock-{} TOKEN t{number} EX 3600 SHARED", number % 7)));
+    batch.push("LOCK.RELEASE lock-3 t3".into());
+    batch.push("EXEC".into());
+    client.pipeline(batch);
+    let scene = Scene::set(&primary);
+    replica.wait_in_sync(&primary);
+    replica.keys().are(&primary.keys());
+    let synchronised = ["sync_full", "sync_partial_ok"].map(|field| primary.info_int("stats", field));
+    assert_eq!(synchronised, [1, 1]);
+    drop(scene);
+}
+
+#[test]
+fn a_replica_decides_and_ends_nothing_by_itself() {
+    let mut primary = Server::start();
+    let replica = Server::builder().aof("always").replica_of(&primary).start();
+    let mut waiter = primary.client();
+    primary.expect("LOCK.ACQUIRE lock TOKEN holder PX 1500", ANY);
+    let over = unix_ms() + 1_500;
+    replica.wait_in_sync(&primary);
+    waiter.send("LOCK.ACQUIRE lock TOKEN next WAIT 0");
+    primary.kill9();
+    replica.expect("LOCK.ACQUIRE lock TOKEN other", err("READONLY"));
+    replica.expect("LOCK.RELEASE lock holder", err("READONLY"));
+    replica.expect("LOCK.EXTEND lock holder", err("READONLY"));
+    replica.expect("LOCK.APPLY lock ENDED holder", err("READONLY"));
+    // Its timer had time to do wrong.
+    eventually("the lease is long over", || unix_ms() > over + 100);
+    replica.expect("DBSIZE", 1);
+    assert_eq!(replica.info_int("lockstock", "lockstock_lock_lapses"), 0);
+    let told = crate::harness::Aof::of(&replica).commands;
+    assert!(told.iter().all(|words| words.0[0] != b"LOCK.APPLY" || words.0[2] == b"HELD"), "{told:?}");
+
+    replica.promote();
+    eventually("the lease ends with the promotion", || replica.cmd("DBSIZE").int() == 0);
+    assert_eq!(crate::harness::Aof::of(&replica).commands.last().unwrap(), &"LOCK.APPLY lock ENDED holder LAPSED");
+    replica.expect("LOCK.ACQUIRE lock TOKEN other", ("other", INT, 30_000));
+}
+
+#[test]
+fn a_promoted_replica_keeps_every_promise() {
+    let mut primary = Server::start();
+    let replica = Server::builder().replica_of(&primary).start();
+    let scene = Scene::set(&primary);
+    let mut holder = primary.client();
+    holder.expect("LOCK.ACQUIRE mine TOKEN t PX 3600000 SESSION", ANY);
+    let id = holder.id();
+    replica.wait_in_sync(&primary);
+    let before = primary.keys();
+    primary.kill9();
+    replica.promote();
+    // Fences and deadlines as they were promised.
+    replica.keys().are(&before);
+    replica.expect("LOCK.ACQUIRE mine TOKEN other", NULL);
+    replica.expect("LOCK.ACQUIRE exclusive TOKEN other", NULL);
+    replica.expect("LOCK.ACQUIRE shared TOKEN other SHARED", ("other", INT, 30_000));
+    replica.expect("LOCK.ACQUIRE semaphore TOKEN other LIMIT 20", NULL);
+
+    // A session was a connection to the old primary; a client here with the same number is somebody else.
+    let mut namesake: Client = replica.client();
+    while namesake.id() < id {
+        namesake = replica.client();
+    }
+    let last = namesake.id();
+    drop(namesake);
+    eventually("the namesake is gone", || replica.cmd(format!("CLIENT LIST ID {last}")).bytes().is_empty());
+    replica.expect("LOCK.ACQUIRE mine TOKEN other", NULL);
+    replica.expect("LOCK.EXTEND mine t", 1);
+    replica.expect("LOCK.RELEASE mine t", 1);
+    replica.expect("LOCK.ACQUIRE mine TOKEN other", ("other", INT, 30_000));
+    drop(scene);
+}

@@ -1,0 +1,74 @@
+//! A server in the middle of its day: something of everything that has to survive.
+
+use std::collections::BTreeMap;
+
+use crate::harness::{Client, INT, OK, Reply, Server};
+
+/// The lease of everything in the scene: longer than any test.
+pub const LEASE_MS: i64 = 3_600_000;
+
+/// A name of every byte that could be taken for the end of something.
+pub const RAW: &[u8] = b"\0\r\n%s\xff\"'{}";
+
+/// Who is still connected; holds with a session end with it.
+pub struct Scene {
+    _session: Client,
+}
+
+impl Scene {
+    /// Fills the databases 0 and 3 of `server` with a lock of each kind.
+    #[track_caller]
+    pub fn set(server: &Server) -> Self {
+        let mut client = server.client();
+        for db in [0, 3] {
+            client.expect(format!("SELECT {db}"), OK);
+            let mut hold = |lock: &[u8], token: &[u8], rest: &str| {
+                let words = [&[b"LOCK.ACQUIRE", lock, b"TOKEN", token][..], &words(rest)].concat();
+                client.expect(words, (token, INT, LEASE_MS));
+            };
+            hold(b"exclusive", b"alice", "PX 3600000");
+            hold(b"session", b"bob", "PX 3600000 SESSION");
+            hold(RAW, RAW, "EX 3600");
+            hold(b"long", &[b'x'; 512], "EX 3600");
+            for reader in ["r1", "r2", "r3"] {
+                hold(b"shared", reader.as_bytes(), "EX 3600 SHARED");
+            }
+            hold(b"downgraded", b"carol", "EX 3600");
+            hold(b"downgraded", b"carol", "EX 3600 SHARED");
+            for number in 0..20 {
+                hold(b"semaphore", format!("permit-{number}").as_bytes(), &format!("EX 3600 LIMIT {}", number + 1));
+            }
+        }
+        client.expect("SELECT 0", OK);
+        client.expect("LOCK.ACQUIRE renewed TOKEN dave PX 1000", ("dave", INT, 1000));
+        client.expect("LOCK.EXTEND renewed dave EX 3600", 1);
+        // What is over leaves nothing.
+        client.expect("LOCK.ACQUIRE over TOKEN erin", ("erin", INT, 30_000));
+        client.expect("LOCK.RELEASE over erin", 1);
+        client.expect("SET plain value", OK);
+        Self { _session: client }
+    }
+}
+
+fn words(text: &str) -> Vec<&[u8]> {
+    text.split_whitespace().map(str::as_bytes).collect()
+}
+
+/// The fences of all holds of `lock`, by token.
+#[track_caller]
+pub fn holds(server: &Server, lock: &str) -> BTreeMap<String, i64> {
+    let info = server.cmd(["LOCK.INFO", lock]);
+    if matches!(info, Reply::Nil(_)) {
+        return BTreeMap::new();
+    }
+    let holders = info.field("holders");
+    holders.items().iter().map(|holder| (holder.field("token").text(), holder.field("fence").int())).collect()
+}
+
+/// Random numbers; the seed is printed where a failing test shows it, and `LOCKSTOCK_SEED` takes it back.
+pub fn random() -> fastrand::Rng {
+    let seed = std::env::var("LOCKSTOCK_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
+    println!("LOCKSTOCK_SEED={seed}");
+    fastrand::Rng::with_seed(seed)
+}

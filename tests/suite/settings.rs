@@ -1,0 +1,116 @@
+//! Settings: wherever they are given, they count; what is no setting or out of range refuses the start.
+
+use std::fs;
+
+use crate::harness::{ANY, INT, OK, Reply, Server, TEXT, err};
+
+const NAME: &str = "lockstock.default-lease-ms";
+
+/// What the setting is, by what the server says and by what it does.
+#[track_caller]
+fn default_lease(server: &Server) -> i64 {
+    let said = server.cmd(format!("CONFIG GET {NAME}")).at(1).text();
+    let given = server.expect("LOCK.ACQUIRE probe", (TEXT, INT, INT)).at(2).int();
+    server.expect("DEL probe", 1);
+    assert_eq!(said, given.to_string());
+    given
+}
+
+#[test]
+fn a_default_needs_no_setting_and_config_set_changes_it_at_once() {
+    let server = Server::start();
+    assert_eq!(default_lease(&server), 30_000);
+    for lease in [1_000, 9_007_199_254_740_991, 250_000] {
+        server.expect(format!("CONFIG SET {NAME} {lease}"), OK);
+        assert_eq!(default_lease(&server), lease);
+    }
+    for wrong in ["0", "-1", "9007199254740992", "x", "1.5", "1s", "18446744073709551616"] {
+        server.expect(format!("CONFIG SET {NAME} {wrong}"), err("ERR"));
+    }
+    server.expect("CONFIG SET lockstock.no-such-thing 1", err("ERR"));
+    assert_eq!(default_lease(&server), 250_000);
+    // Either all of a command counts or nothing.
+    server.expect(format!("CONFIG SET {NAME} 1000 maxmemory-samples x"), err("ERR"));
+    assert_eq!(default_lease(&server), 250_000);
+    server.expect("CONFIG GET lockstock.*", (NAME, "250000"));
+    server.expect("CONFIG GET LOCKSTOCK.default-LEASE-ms", ANY);
+    server.expect("CONFIG RESETSTAT", OK);
+}
+
+#[test]
+fn the_lease_of_extend_is_the_default_too() {
+    let server = Server::builder().module_args("default-lease-ms 5000").start();
+    let mut client = server.client();
+    client.expect("LOCK.ACQUIRE lock TOKEN t PX 60000", ("t", INT, 60_000));
+    client.expect("LOCK.EXTEND lock t", 1);
+    let left = client.cmd("LOCK.INFO lock").field("holders").at(0).field("lease-ms").int();
+    assert!((1..=5_000).contains(&left), "{left}");
+}
+
+#[test]
+fn behind_loadmodule_and_in_the_configuration() {
+    let server = Server::builder().module_args("default-lease-ms 5000").start();
+    assert_eq!(default_lease(&server), 5_000);
+    let server = Server::builder().module_args("Default-Lease-MS 5000").start();
+    assert_eq!(default_lease(&server), 5_000);
+    let server = Server::builder().config(&format!("{NAME} 7000")).start();
+    assert_eq!(default_lease(&server), 7_000);
+    // The line of its own is the later word, and the one that CONFIG REWRITE keeps.
+    let server = Server::builder().module_args("default-lease-ms 5000").config(&format!("{NAME} 7000")).start();
+    assert_eq!(default_lease(&server), 7_000);
+}
+
+#[test]
+fn config_rewrite_keeps_what_was_set() {
+    let server = Server::builder().module_args("default-lease-ms 5000").start();
+    server.expect(format!("CONFIG SET {NAME} 9000"), OK);
+    server.expect("CONFIG REWRITE", OK);
+    let file = fs::read_to_string(server.conf_path()).unwrap();
+    assert!(file.lines().any(|line| line == format!("{NAME} 9000")), "{file}");
+    let module = file.lines().find(|line| line.starts_with("loadmodule")).unwrap();
+    assert!(module.ends_with("default-lease-ms 5000"), "{module}");
+    // What is left of the file makes the same server again.
+    let again = Server::builder().module_args("default-lease-ms 5000").config(&format!("{NAME} 9000")).start();
+    assert_eq!(default_lease(&again), 9_000);
+}
+
+#[test]
+fn a_bad_one_refuses_the_start_and_the_log_names_it() {
+    for (words, complaint) in [
+        ("no-such-thing 1", "'no-such-thing' behind loadmodule is no setting of lockstock"),
+        ("default-lease-ms", "'default-lease-ms' behind loadmodule has no value"),
+        ("default-lease-ms 5000 extra", "'extra' behind loadmodule has no value"),
+        ("default-lease-ms 0", "default-lease-ms must be an integer from 1 to 9007199254740991, not '0'"),
+        ("default-lease-ms 9007199254740992", "not '9007199254740992'"),
+        ("default-lease-ms 5s", "not '5s'"),
+        ("default-lease-ms %s%n", "not '%s%n'"),
+    ] {
+        let log = Server::builder().module_args(words).start_refused();
+        assert!(log.contains("lockstock is not loaded: ") && log.contains(complaint), "{words}: {log}");
+    }
+    for (line, complaint) in [
+        // The server keeps this line to itself.
+        ("lockstock.no-such-thing 1", "Module Configuration detected without loadmodule directive"),
+        (
+            "lockstock.default-lease-ms 0",
+            "lockstock is not loaded: a lockstock.* setting of the configuration is refused",
+        ),
+        (
+            "lockstock.default-lease-ms x",
+            "lockstock is not loaded: a lockstock.* setting of the configuration is refused",
+        ),
+    ] {
+        let log = Server::builder().config(line).start_refused();
+        assert!(log.contains(complaint), "{line}: {log}");
+    }
+}
+
+#[test]
+fn a_module_that_is_loaded_stays_and_is_listed_once() {
+    let server = Server::start();
+    let modules = server.cmd("MODULE LIST");
+    let ours = modules.items().iter().filter(|module| module.field("name") == Reply::Bulk(b"lockstock".to_vec()));
+    assert_eq!(ours.count(), 1);
+    server.expect("MODULE UNLOAD lockstock", err("ERR"));
+    server.expect("PING", ANY);
+}
