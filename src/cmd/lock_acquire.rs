@@ -9,7 +9,8 @@ use crate::error::{Error, Range};
 use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
-use crate::server::register::{self, KeyUse, Keys, Spec};
+use crate::server::keyspec::{KeyUse, Keys};
+use crate::server::register::{self, Spec};
 use crate::service;
 
 /// `LOCK.ACQUIRE key [TOKEN token] [PX ms | EX s] [SHARED | LIMIT n] [WAIT ms] [SESSION]`

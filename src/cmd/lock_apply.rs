@@ -8,7 +8,8 @@ use crate::core::time::UnixMs;
 use crate::error::{Error, Range};
 use crate::server::args::Args;
 use crate::server::entry::{Call, Run};
-use crate::server::register::{Arg, KeyUse, Keys, Spec};
+use crate::server::keyspec::{KeyUse, Keys};
+use crate::server::register::{Arg, Spec};
 use crate::server::{key, replicate};
 use crate::service;
 

@@ -7,7 +7,8 @@ use crate::core::lock::Wanted;
 use crate::error::Error;
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
-use crate::server::register::{Arg, KeyUse, Keys, Spec};
+use crate::server::keyspec::{KeyUse, Keys};
+use crate::server::register::{Arg, Spec};
 use crate::service;
 
 /// `LOCK.MACQUIRE numkeys key [key …] [TOKEN token] [PX ms | EX s] [WAIT ms] [SESSION]`

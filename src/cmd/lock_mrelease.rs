@@ -4,7 +4,8 @@ use super::Command;
 use crate::error::Error;
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
-use crate::server::register::{Arg, KeyUse, Keys, Spec};
+use crate::server::keyspec::{KeyUse, Keys};
+use crate::server::register::{Arg, Spec};
 use crate::service;
 
 /// `LOCK.MRELEASE token numkeys key [key …]`

@@ -5,7 +5,8 @@ use crate::core::sale::MAX_UNITS;
 use crate::error::{Error, Range};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
-use crate::server::register::{Arg, KeyUse, Keys, Spec};
+use crate::server::keyspec::{KeyUse, Keys};
+use crate::server::register::{Arg, Spec};
 use crate::service::sales;
 
 /// `STOCK.ADJUST key delta`

@@ -7,7 +7,8 @@ use crate::core::time::UnixMs;
 use crate::error::{Error, Range};
 use crate::server::args::{Arg, Args};
 use crate::server::entry::{Call, Run};
-use crate::server::register::{self, KeyUse, Keys, Spec};
+use crate::server::keyspec::{KeyUse, Keys};
+use crate::server::register::{self, Spec};
 use crate::service::sales;
 
 /// `STOCK.ALTER key [LIMIT units|0] [START unix-ms|0] [END unix-ms|0] [REBUY yes|no]`

@@ -7,7 +7,8 @@ use crate::core::sale::{Sale, Terms};
 use crate::error::{Error, Range};
 use crate::server::args::{Arg, Args};
 use crate::server::entry::{Call, Run};
-use crate::server::register::{self, KeyUse, Keys, Spec};
+use crate::server::keyspec::{KeyUse, Keys};
+use crate::server::register::{self, Spec};
 use crate::service::sales;
 
 /// `STOCK.CREATE key total [LIMIT units] [START unix-ms] [END unix-ms] [REBUY] [STREAM stream-key]`

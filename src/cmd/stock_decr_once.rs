@@ -8,7 +8,8 @@ use crate::error::{Error, Range};
 use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
-use crate::server::register::{self, KeyUse, Keys, Spec};
+use crate::server::keyspec::{KeyUse, Keys};
+use crate::server::register::{self, Spec};
 use crate::service::sales;
 
 /// `STOCK.DECR_ONCE key id [QTY n] [BUYER buyer] [HOLD ms] [REF ref]`

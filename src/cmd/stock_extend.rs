@@ -6,7 +6,8 @@ use crate::core::time::UnixMs;
 use crate::error::{Error, Range};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
-use crate::server::register::{Arg, KeyUse, Keys, Spec};
+use crate::server::keyspec::{KeyUse, Keys};
+use crate::server::register::{Arg, Spec};
 use crate::service::sales;
 
 /// `STOCK.EXTEND key id PX ms`

@@ -124,6 +124,7 @@ required! {
 
     call_reply_type = RedisModule_CallReplyType(reply: *mut RawReply) -> c_int;
     call_reply_string_ptr = RedisModule_CallReplyStringPtr(reply: *mut RawReply, len: *mut usize) -> *const c_char;
+    call_reply_integer = RedisModule_CallReplyInteger(reply: *mut RawReply) -> c_longlong;
 
     replicate_verbatim = RedisModule_ReplicateVerbatim(ctx: *mut RawCtx) -> c_int;
 

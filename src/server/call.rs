@@ -68,19 +68,6 @@ pub fn append(ctx: Ctx<'_>, behalf: Behalf, key: &[u8], fields: &[&[u8]; 12]) ->
     done(reply)
 }
 
-/// Whether this node may work on all of these keys together at this moment: in a cluster, that it serves their slot and that none of
-/// them is on its way to another node. The error is the server's own line.
-pub fn serves(ctx: Ctx<'_>, one: &[u8], other: &[u8]) -> Result<(), String> {
-    // SAFETY: as in `append`.
-    let call = unsafe { (&raw const raw::RedisModule_Call).read() };
-    let Some(call) = call else { return Err("ERR this server cannot look for keys".into()) };
-    // SAFETY: as in `append`: two buffers with their lengths.
-    let reply = unsafe {
-        call(ctx.raw(), c"EXISTS".as_ptr(), c"Ebb".as_ptr(), one.as_ptr(), one.len(), other.as_ptr(), other.len())
-    };
-    done(reply)
-}
-
 /// What came of a call; frees the reply.
 fn done(reply: *mut raw::RedisModuleCallReply) -> Result<(), String> {
     if reply.is_null() {

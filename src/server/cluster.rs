@@ -23,3 +23,38 @@ pub fn serves(ctx: Ctx<'_>, name: &Name<'_>) -> bool {
     }
     true
 }
+
+/// Whether this node may work on both keys at this moment. As [`serves`]; and also false while one of them is here and the other one
+/// is not, and their slot is on the way to another node or from one; and for keys of two slots.
+pub fn serves_both(ctx: Ctx<'_>, one: &[u8], other: &[u8]) -> bool {
+    // SAFETY: a plain read of a pointer that was seen set at load.
+    let Some(call) = (unsafe { (&raw const raw::RedisModule_Call).read() }) else { return false };
+    // SAFETY: the context is valid; the format announces two buffers with their lengths, which follow. Refused calls give null.
+    unsafe {
+        let reply =
+            call(ctx.raw(), c"EXISTS".as_ptr(), c"bb".as_ptr(), one.as_ptr(), one.len(), other.as_ptr(), other.len());
+        if reply.is_null() {
+            return false;
+        }
+        api::free_call_reply(reply);
+    }
+    true
+}
+
+/// The slot of a key; `None` when the server does not tell.
+pub fn slot(ctx: Ctx<'_>, key: &[u8]) -> Option<i64> {
+    // SAFETY: a plain read of a pointer that was seen set at load.
+    let call = unsafe { (&raw const raw::RedisModule_Call).read() }?;
+    // SAFETY: the context is valid; the format announces a C string and a buffer with its length, which follow. The reply is ours
+    // until it is freed.
+    unsafe {
+        let reply = call(ctx.raw(), c"CLUSTER".as_ptr(), c"cb".as_ptr(), c"KEYSLOT".as_ptr(), key.as_ptr(), key.len());
+        if reply.is_null() {
+            return None;
+        }
+        let told = api::call_reply_type(reply) == api::int(raw::REDISMODULE_REPLY_INTEGER);
+        let slot = told.then(|| api::call_reply_integer(reply));
+        api::free_call_reply(reply);
+        slot
+    }
+}

@@ -11,7 +11,7 @@
 //! - A handler of an event writes nothing. It leaves a note and wakes the one timer of [`defer`], which asks first whether this
 //!   server may write at this moment.
 //!
-//! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`entry`], [`load`], [`register`]; then [`key`], [`datatype`],
+//! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`entry`], [`load`], [`register`], [`keyspec`]; then [`key`], [`datatype`],
 //! [`replicate`], [`call`], [`walk`], [`cluster`]; then [`defer`], [`park`], [`events`]; then [`settings`], [`info`] and [`facts`].
 
 pub mod alloc;
@@ -30,6 +30,7 @@ pub mod events;
 pub mod facts;
 pub mod info;
 pub mod key;
+pub mod keyspec;
 pub mod load;
 pub mod park;
 pub mod register;

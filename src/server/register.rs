@@ -8,11 +8,11 @@ use std::ptr;
 
 use redis_module::raw;
 
-use super::api::{self, RawCtx, RawString};
-use super::args;
+use super::api;
 use super::compat;
 use super::ctx::{Ctx, c_text};
 use super::entry::{self, Run};
+use super::keyspec::{self, Keys, no_keys};
 
 /// A command of the module.
 pub trait Command: Run {
@@ -52,30 +52,6 @@ static LAYOUT: raw::RedisModuleCommandInfoVersion = raw::RedisModuleCommandInfoV
 
 /// The version of lockstock that first had the commands.
 const SINCE: &CStr = c"0.1.0";
-
-/// Where a command's keys are, and what it does to them.
-#[derive(Clone, Copy)]
-pub enum Keys {
-    /// One key, the first argument.
-    First(KeyUse),
-    /// One key, the first argument, and another one behind the word, which is changed later on.
-    FirstAndBehind(KeyUse, &'static CStr),
-    /// As many as the argument at this position (counted from the command's name) says, right behind it.
-    Counted(i32, KeyUse),
-}
-
-/// What a command does to a key.
-#[derive(Clone, Copy)]
-pub enum KeyUse {
-    /// Reads it.
-    Read,
-    /// Changes what it holds, may create it, and tells something of what it held.
-    Update,
-    /// Creates it.
-    Insert,
-    /// Takes from what it holds, and may delete it.
-    Delete,
-}
 
 /// An argument, as `COMMAND DOCS` shows it.
 #[derive(Clone, Copy)]
@@ -171,10 +147,11 @@ pub fn register<C: Command>(ctx: Ctx<'_>) -> bool {
         args,
     };
     let name = spec.name.as_ptr();
-    let (run, flags): (raw::RedisModuleCmdFunc, CString) = match spec.keys {
-        Keys::First(_) => (Some(entry::command::<C>), spec.flags.into()),
-        // Routing in a cluster looks at the specification of keys from Redis 8.2 on; before, and on Valkey, it asks the command.
-        Keys::Counted(..) => (Some(counted::<C>), c_text(&format!("{} getkeys-api", spec.flags.to_string_lossy()))),
+    // The server calls the function for the keys only if the flags say so.
+    let (run, flags): (raw::RedisModuleCmdFunc, CString) = if spec.keys.must_be_asked_for() {
+        (Some(keyspec::command::<C>), c_text(&format!("{} getkeys-api", spec.flags.to_string_lossy())))
+    } else {
+        (Some(entry::command::<C>), spec.flags.into())
     };
     // SAFETY: the context is valid. All texts are constants; the server copies them and both arrays, which end with an
     // empty entry as it expects and live until it has done so.
@@ -187,27 +164,6 @@ pub fn register<C: Command>(ctx: Ctx<'_>) -> bool {
             && api::set_command_info(command, &raw const info) == api::OK
             && compat::set_acl_categories(command, spec.acl)
     }
-}
-
-/// The function that the server calls for a command with a number of keys: to run it, or to be told where its keys are.
-unsafe extern "C" fn counted<C: Command>(ctx: *mut RawCtx, words: *mut *mut RawString, count: c_int) -> c_int {
-    // SAFETY: the server's own call, passed on; the context is valid.
-    unsafe {
-        if api::is_keys_position_request(ctx) == 0 {
-            return entry::command::<C>(ctx, words, count);
-        }
-    }
-    if let Keys::Counted(position, key_use) = C::SPEC.keys {
-        // SAFETY: the words live until this function returns.
-        let mut args = unsafe { args::Args::new(words, count) };
-        let before = usize::try_from(position).unwrap_or_default().saturating_sub(1);
-        let keys = args.skip(before).and_then(|()| args.counted("numkeys")).unwrap_or_default();
-        for (at, _) in (position.saturating_add(1)..count).zip(keys) {
-            // SAFETY: the context is that of a request for positions, and the word at this position exists.
-            unsafe { api::key_at_pos_with_flags(ctx, at, c_int::try_from(key_use.flags()).unwrap_or_default()) };
-        }
-    }
-    api::OK
 }
 
 /// The server's form of the arguments, kept alive while the server reads it.
@@ -253,96 +209,5 @@ impl Args {
             },
             display_text: ptr::null(),
         }
-    }
-}
-
-impl KeyUse {
-    /// The server's flags.
-    fn flags(self) -> u32 {
-        match self {
-            Self::Read => raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS,
-            Self::Update => {
-                raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_ACCESS | raw::REDISMODULE_CMD_KEY_UPDATE
-            }
-            Self::Insert => raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_INSERT,
-            Self::Delete => raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_DELETE,
-        }
-    }
-}
-
-impl Keys {
-    /// The key behind a word; the empty entry if there is none.
-    fn describe_other(self) -> raw::RedisModuleCommandKeySpec {
-        let Self::FirstAndBehind(_, word) = self else { return no_keys() };
-        raw::RedisModuleCommandKeySpec {
-            flags: u64::from(KeyUse::Insert.flags()),
-            begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_KEYWORD,
-            bs: raw::RedisModuleCommandKeySpec__bindgen_ty_1 {
-                keyword: raw::RedisModuleCommandKeySpec__bindgen_ty_1__bindgen_ty_2 {
-                    keyword: word.as_ptr(),
-                    // Behind the name, the key and the total.
-                    startfrom: 3,
-                },
-            },
-            ..one_key()
-        }
-    }
-
-    fn describe(self) -> raw::RedisModuleCommandKeySpec {
-        let (Self::First(key_use) | Self::FirstAndBehind(key_use, _) | Self::Counted(_, key_use)) = self;
-        let flags = u64::from(key_use.flags());
-        match self {
-            Self::First(_) | Self::FirstAndBehind(..) => raw::RedisModuleCommandKeySpec {
-                flags,
-                begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
-                bs: begin_at(1),
-                ..one_key()
-            },
-            Self::Counted(position, _) => raw::RedisModuleCommandKeySpec {
-                flags,
-                begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
-                bs: begin_at(position),
-                find_keys_type: raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_KEYNUM,
-                fk: raw::RedisModuleCommandKeySpec__bindgen_ty_2 {
-                    keynum: raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_2 {
-                        keynumidx: 0,
-                        firstkey: 1,
-                        keystep: 1,
-                    },
-                },
-                ..no_keys()
-            },
-        }
-    }
-}
-
-/// A specification of one key that is still to be found.
-fn one_key() -> raw::RedisModuleCommandKeySpec {
-    raw::RedisModuleCommandKeySpec {
-        find_keys_type: raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE,
-        fk: raw::RedisModuleCommandKeySpec__bindgen_ty_2 {
-            range: raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 { lastkey: 0, keystep: 1, limit: 0 },
-        },
-        ..no_keys()
-    }
-}
-
-fn begin_at(pos: c_int) -> raw::RedisModuleCommandKeySpec__bindgen_ty_1 {
-    raw::RedisModuleCommandKeySpec__bindgen_ty_1 {
-        index: raw::RedisModuleCommandKeySpec__bindgen_ty_1__bindgen_ty_1 { pos },
-    }
-}
-
-/// The empty entry that ends a list of key specifications.
-fn no_keys() -> raw::RedisModuleCommandKeySpec {
-    raw::RedisModuleCommandKeySpec {
-        notes: ptr::null(),
-        flags: 0,
-        begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INVALID,
-        bs: begin_at(0),
-        find_keys_type: raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_OMITTED,
-        fk: raw::RedisModuleCommandKeySpec__bindgen_ty_2 {
-            range: raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 { lastkey: 0, keystep: 1, limit: 0 },
-        },
     }
 }

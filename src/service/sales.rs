@@ -1,12 +1,15 @@
 //! Sales at work: a decision, its events, its effects, its answer.
 
-use crate::core::agenda::Agenda;
+use std::mem;
+
+use crate::core::agenda::{Agenda, HomeId};
 use crate::core::place::{At, Place};
 use crate::core::sale::{Answer, Change, Changes, Decision, Sale, Status};
 use crate::core::time::{Now, UnixMs};
 use crate::error::Error;
 use crate::server::args::Arg;
 use crate::server::call::{self, Behalf};
+use crate::server::cluster;
 use crate::server::ctx::{Ctx, Level};
 use crate::server::defer;
 use crate::server::key::{self, Access, Content, Key, Name};
@@ -14,26 +17,35 @@ use crate::server::replicate;
 use crate::store::sale_effect;
 use crate::store::sale_type::SaleValue;
 
-/// When to try again to append events that were refused without anybody to be told.
-const RETRY_MS: i64 = 1_000;
+/// When to try again to append events that a stream refused without anybody to be told.
+const STUCK_MS: i64 = 1_000;
 
-/// A sale's key, open for one call.
+/// When to ask again whether this node serves a sale.
+const MOVING_MS: i64 = 50;
+
+/// A sale's key for one call. It is open only between two uses of the server that may run other modules, which may do anything to
+/// the key meanwhile.
 struct Desk<'a> {
     ctx: Ctx<'a>,
     name: Name<'a>,
-    key: Key<'a>,
+    key: Option<Key<'a>>,
     behalf: Behalf,
 }
 
 impl<'a> Desk<'a> {
-    fn open(ctx: Ctx<'a>, name: Name<'a>, behalf: Behalf) -> Self {
-        let key = Key::open(ctx, &name, Access::Write);
-        Self { ctx, name, key, behalf }
+    fn new(ctx: Ctx<'a>, name: Name<'a>, behalf: Behalf) -> Self {
+        Self { ctx, name, key: None, behalf }
+    }
+
+    /// The open key.
+    fn key(&mut self) -> &mut Key<'a> {
+        let Self { ctx, name, key, .. } = self;
+        key.get_or_insert_with(|| Key::open(*ctx, name, Access::Write))
     }
 
     /// The sale; `None` if there is none.
     fn sale(&mut self) -> Result<Option<&mut SaleValue>, Error> {
-        match self.key.content() {
+        match self.key().content() {
             Content::Nothing => Ok(None),
             Content::Value(sale) => Ok(Some(sale)),
             Content::Foreign => Err(Error::WrongType),
@@ -41,22 +53,28 @@ impl<'a> Desk<'a> {
     }
 
     /// Makes changes true, in order: the event of each is appended, it is committed, its effect is sent. When an event is refused,
-    /// its change and those after it have not happened.
+    /// its change and those after it have not happened; those before it, which are lapses, have.
     fn carry_out(&mut self, changes: &Changes<'_>) -> Result<(), Error> {
-        for change in changes.iter() {
-            self.append_event(change)?;
-            let sale = self.sale()?.ok_or(Error::NoStock)?;
-            sale.commit(change).map_err(|_| Error::Payload)?;
-            if matches!(change, Change::Lapse { .. }) {
-                super::enter(|state| state.lapses = state.lapses.saturating_add(1));
-            }
-            sale_effect::send(self.ctx, &self.name, change);
-            key::notify(self.ctx, sale_effect::event_name(change), &self.name);
-        }
-        if !changes.is_empty() {
-            key::touched(self.ctx, &self.name);
+        let mut done = 0_usize;
+        let outcome = changes.iter().try_for_each(|change| {
+            self.make_true(change)?;
+            done = done.saturating_add(1);
+            Ok(())
+        });
+        if done > 0 {
             self.remember()?;
+            self.announce(changes.iter().take(done));
         }
+        outcome
+    }
+
+    fn make_true(&mut self, change: &Change<'_>) -> Result<(), Error> {
+        self.append_event(change)?;
+        self.sale()?.ok_or(Error::NoStock)?.commit(change).map_err(|_| Error::Payload)?;
+        if matches!(change, Change::Lapse { .. }) {
+            super::enter(|state| state.lapses = state.lapses.saturating_add(1));
+        }
+        sale_effect::send(self.ctx, &self.name, change);
         Ok(())
     }
 
@@ -69,16 +87,11 @@ impl<'a> Desk<'a> {
         let seq = seq.format(sale.seq().saturating_add(1)).as_bytes();
         let units = units.format(event.units).as_bytes();
         let event = event.kind.word().as_bytes();
-        // A command of the server may call other modules, and they may do anything to this key; so it is not open meanwhile.
-        self.key.close();
-        if self.ctx.flags().is_cluster() {
-            call::serves(self.ctx, self.name.bytes(), &stream).map_err(|_| Error::OnTheMove)?;
-        }
+        self.key = None;
+        serves(self.ctx, self.name.bytes(), &stream)?;
         let fields: [&[u8]; 12] =
             [b"seq", seq, b"event", event, b"id", &id, b"units", units, b"buyer", &buyer, b"ref", &reference];
-        let appended = call::append(self.ctx, self.behalf, &stream, &fields);
-        self.key = Key::open(self.ctx, &self.name, Access::Write);
-        appended.map_err(Error::Stream)
+        call::append(self.ctx, self.behalf, &stream, &fields).map_err(Error::Stream)
     }
 
     /// Has the agenda know when the sale's next hold ends.
@@ -86,8 +99,32 @@ impl<'a> Desk<'a> {
         let at = Place { db: self.ctx.db(), key: self.name.bytes().into() };
         let Some(sale) = self.sale()? else { return Ok(()) };
         sale.count_orders();
-        super::enter(|state| meet(&mut state.sales, at.at(), sale)).ok_or(Error::Internal)
+        if super::enter(|state| meet(&mut state.sales, at.at(), sale)).is_none() {
+            // Another module calls us from inside a call of ours. What has been done stays done; the timer meets the sale.
+            super::loaded(at);
+        }
+        Ok(())
     }
+
+    /// Tells watchers, caches and listeners of changes that have been made.
+    fn announce<'c>(&mut self, changes: impl Iterator<Item = &'c Change<'c>>) {
+        self.key = None;
+        key::touched(self.ctx, &self.name);
+        for change in changes {
+            key::notify(self.ctx, sale_effect::event_name(change), &self.name);
+        }
+    }
+}
+
+/// In a cluster, whether sale and stream are both here to stay; see DESIGN.md.
+fn serves(ctx: Ctx<'_>, sale: &[u8], stream: &[u8]) -> Result<(), Error> {
+    if !ctx.flags().is_cluster() || cluster::serves_both(ctx, sale, stream) {
+        return Ok(());
+    }
+    if cluster::slot(ctx, sale) == cluster::slot(ctx, stream) {
+        return Err(Error::OnTheMove);
+    }
+    Err(Error::Stream("CROSSSLOT Keys in request don't hash to the same slot".into()))
 }
 
 /// Enters a sale into the agenda, moves its entry, or takes it out, as its next deadline says.
@@ -128,7 +165,10 @@ pub fn create(ctx: Ctx<'_>, key: Arg<'_>, sale: Sale) -> Result<(), Error> {
     if !matches!(open.content::<SaleValue>(), Content::Nothing) {
         return Err(Error::BusyKey);
     }
-    open.set(SaleValue::new(sale));
+    if !open.set(SaleValue::new(sale)) {
+        return Err(Error::Internal);
+    }
+    open.close();
     // Its times are absolute and its words are its effect.
     replicate::verbatim(ctx);
     key::touched(ctx, &name);
@@ -148,16 +188,14 @@ pub fn read<R>(ctx: Ctx<'_>, key: Arg<'_>, f: impl FnOnce(Option<&Sale>) -> R) -
 
 /// Runs a command on an order of the sale `key` and gives its answer; that there is no such sale is one.
 pub fn decide<'a>(ctx: Ctx<'_>, key: Arg<'_>, f: impl FnOnce(&Sale) -> Decision<'a>) -> Result<Answer<'a>, Error> {
-    let mut desk = Desk::open(ctx, Name::of(key), Behalf::Client);
+    let mut desk = Desk::new(ctx, Name::of(key), Behalf::Client);
     let Some(sale) = desk.sale()? else {
         count(Status::NoStock);
         return Ok(Answer::NO_STOCK);
     };
     let Decision { answer, changes } = f(sale);
+    sale.note(answer.status);
     desk.carry_out(&changes)?;
-    if let Some(sale) = desk.sale()? {
-        sale.note(answer.status);
-    }
     count(answer.status);
     Ok(answer)
 }
@@ -168,7 +206,7 @@ pub fn change<R>(
     key: Arg<'_>,
     f: impl FnOnce(&Sale) -> Result<(R, Changes<'static>), Error>,
 ) -> Result<Option<R>, Error> {
-    let mut desk = Desk::open(ctx, Name::of(key), Behalf::Client);
+    let mut desk = Desk::new(ctx, Name::of(key), Behalf::Client);
     let Some(sale) = desk.sale()? else { return Ok(None) };
     let (result, changes) = f(sale)?;
     desk.carry_out(&changes)?;
@@ -177,22 +215,23 @@ pub fn change<R>(
 
 /// Makes a change true that somebody else decided: the primary, or an earlier life of this server.
 pub fn apply(ctx: Ctx<'_>, key: Arg<'_>, change: &Change<'_>) -> Result<(), Error> {
-    let mut desk = Desk::open(ctx, Name::of(key), Behalf::Module);
-    desk.sale()?.ok_or(Error::NoStock)?.commit(change).map_err(|_| Error::Payload)?;
+    let mut desk = Desk::new(ctx, Name::of(key), Behalf::Module);
+    desk.sale()?.ok_or(Error::NoStock)?.follow(change).map_err(|_| Error::Payload)?;
     desk.remember()?;
     replicate::verbatim(ctx);
-    key::touched(ctx, &desk.name);
-    key::notify(ctx, sale_effect::event_name(change), &desk.name);
+    desk.announce(std::iter::once(change));
     Ok(())
 }
 
 /// Puts what an AOF rewrite wrote back under the key: a head first, then blocks of orders.
 pub fn restore(ctx: Ctx<'_>, key: Arg<'_>, part: sale_effect::Part<'_>) -> Result<(), Error> {
-    let mut desk = Desk::open(ctx, Name::of(key), Behalf::Module);
+    let mut desk = Desk::new(ctx, Name::of(key), Behalf::Module);
     match (part, desk.sale()?) {
         (sale_effect::Part::Head(head), None) => {
             let sale = Sale::from_header(head).map_err(|_| Error::Payload)?;
-            desk.key.set(SaleValue::new(sale));
+            if !desk.key().set(SaleValue::new(sale)) {
+                return Err(Error::Internal);
+            }
         }
         (sale_effect::Part::Orders(block), Some(sale)) => sale.absorb(block).map_err(|_| Error::Payload)?,
         (sale_effect::Part::Head(_), Some(_)) => return Err(Error::BusyKey),
@@ -200,7 +239,7 @@ pub fn restore(ctx: Ctx<'_>, key: Arg<'_>, part: sale_effect::Part<'_>) -> Resul
     }
     desk.remember()?;
     replicate::verbatim(ctx);
-    key::touched(ctx, &desk.name);
+    desk.announce(std::iter::empty());
     Ok(())
 }
 
@@ -216,19 +255,13 @@ pub fn tick(ctx: Ctx<'_>, now: Now, budget: usize) -> defer::Next {
         let Some(Some((home, place))) = due else { break };
         left = left.saturating_sub(1);
         ctx.select(place.db);
-        let mut desk = Desk::open(ctx, Name::make(ctx, &place.key), Behalf::Module);
-        let Ok(Some(sale)) = desk.sale() else {
-            super::enter(|state| state.sales.disarm(home));
-            continue;
-        };
-        if sale.home != Some(home) {
-            super::enter(|state| state.sales.disarm(home));
-        }
-        let lapses = sale.lapses(now.ms, left);
-        left = left.saturating_sub(lapses.len());
-        if let Err(error) = desk.carry_out(&Changes { lapses, own: None }).and_then(|()| desk.remember()) {
-            put_off(ctx, &place, &error);
-            super::enter(|state| state.sales.rearm(home, UnixMs(now.ms.0.saturating_add(RETRY_MS))));
+        let mut desk = Desk::new(ctx, Name::make(ctx, &place.key), Behalf::Module);
+        match lapse(&mut desk, home, now.ms, left) {
+            Ok(lapsed) => left = left.saturating_sub(lapsed),
+            Err(error) => {
+                let retry = put_off(&mut desk, &place, &error);
+                super::enter(|state| state.sales.rearm(home, UnixMs(now.ms.0.saturating_add(retry))));
+            }
         }
     }
     ctx.select(began_in);
@@ -239,11 +272,45 @@ pub fn tick(ctx: Ctx<'_>, now: Now, budget: usize) -> defer::Next {
     }
 }
 
-/// Says why holds that are due cannot lapse for now.
-fn put_off(ctx: Ctx<'_>, place: &Place, error: &Error) {
-    // While a slot is on its way to another node this is as it should be.
-    if *error != Error::OnTheMove {
-        let key = place.key.escape_ascii();
-        ctx.log(Level::Warning, &format!("lockstock: holds of the sale {key} are due and wait: {error}"));
+/// Lets up to `most` holds of a sale lapse whose entry `home` is due, and says how many did.
+fn lapse(desk: &mut Desk<'_>, home: HomeId, now: UnixMs, most: usize) -> Result<usize, Error> {
+    let Ok(Some(sale)) = desk.sale() else {
+        super::enter(|state| state.sales.disarm(home));
+        return Ok(0);
+    };
+    let lapses = sale.lapses(now, most);
+    if sale.home != Some(home) || lapses.is_empty() {
+        if sale.home != Some(home) {
+            super::enter(|state| state.sales.disarm(home));
+        }
+        desk.remember()?;
+        return Ok(0);
     }
+    // A node that does not serve the sale (yet, or any more) leaves its holds to the one that does.
+    if desk.ctx.flags().is_cluster() && !cluster::serves(desk.ctx, &desk.name) {
+        return Err(Error::OnTheMove);
+    }
+    let lapsed = lapses.len();
+    desk.carry_out(&Changes { lapses, own: None })?;
+    if let Some(sale) = desk.sale()? {
+        sale.stuck = false;
+    }
+    Ok(lapsed)
+}
+
+/// Says, once, why holds that are due cannot lapse for now, and returns in how many milliseconds to try again.
+fn put_off(desk: &mut Desk<'_>, place: &Place, error: &Error) -> i64 {
+    // While a slot is on its way to another node this is as it should be.
+    if *error == Error::OnTheMove {
+        return MOVING_MS;
+    }
+    let known = match desk.sale() {
+        Ok(Some(sale)) => mem::replace(&mut sale.stuck, true),
+        _ => true,
+    };
+    if !known {
+        let key = place.key.escape_ascii();
+        desk.ctx.log(Level::Warning, &format!("lockstock: holds of the sale {key} are due and wait: {error}"));
+    }
+    STUCK_MS
 }

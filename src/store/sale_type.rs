@@ -16,6 +16,8 @@ pub struct SaleValue {
     sale: Sale,
     /// Its entry in the agenda of holds that end; `None` when it has no holds, or nobody has met it yet.
     pub home: Option<HomeId>,
+    /// Its due holds cannot lapse, because its stream refuses the events, and the log says so.
+    pub stuck: bool,
     /// Set while nobody knows where the value is, if it still is.
     stray: Option<Stray>,
     /// How many of its orders are counted in [`orders`].
@@ -40,7 +42,7 @@ impl SaleValue {
     /// A value that nobody has met.
     pub fn new(sale: Sale) -> Self {
         SALES.fetch_add(1, Ordering::Relaxed);
-        let mut value = Self { sale, home: None, stray: None, counted: 0 };
+        let mut value = Self { sale, home: None, stuck: false, stray: None, counted: 0 };
         value.count_orders();
         value
     }

@@ -1,11 +1,11 @@
 //! What the server asks of a sale besides its business: counters, memory, the effort of freeing it.
 
+use super::Sale;
 use super::answer::Status;
-use super::{Counters, Sale};
+use super::change::{Change, Misfit};
 
 impl Sale {
-    /// Counts a command's answer. Successes and lapses are counted when they are committed, so only the server that
-    /// answers counts what changed nothing.
+    /// Counts a command's answer. Successes and lapses are counted when they are committed.
     pub fn note(&mut self, status: Status) {
         let counter = match status {
             Status::Duplicate => &mut self.counters.duplicate,
@@ -22,9 +22,16 @@ impl Sale {
         *counter = counter.saturating_add(1);
     }
 
-    /// Forgets what was counted, for when a file has been replayed.
-    pub fn reset_counters(&mut self) {
-        self.counters = Counters::default();
+    /// Commits a change that another server decided, or this one in an earlier life: it counts for nothing here.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sale::commit`].
+    pub fn follow(&mut self, change: &Change<'_>) -> Result<(), Misfit> {
+        let counters = self.counters;
+        let done = self.commit(change);
+        self.counters = counters;
+        done
     }
 
     /// Heap bytes, without what the allocator adds. Costs a step for about 30,000 orders.

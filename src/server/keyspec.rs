@@ -1,0 +1,181 @@
+//! Where a command's keys are, as the server asks for it: by specification, or one call at a time.
+
+use std::ffi::{CStr, c_int};
+use std::ptr;
+
+use redis_module::raw;
+
+use super::api::{self, RawCtx, RawString};
+use super::args::Args;
+use super::entry;
+use super::register::Command;
+
+/// Where a command's keys are, and what it does to them.
+#[derive(Clone, Copy)]
+pub enum Keys {
+    /// One key, the first argument.
+    First(KeyUse),
+    /// One key, the first argument, and another one behind the word, which is changed later on.
+    FirstAndBehind(KeyUse, &'static CStr),
+    /// As many as the argument at this position (counted from the command's name) says, right behind it.
+    Counted(i32, KeyUse),
+}
+
+/// What a command does to a key.
+#[derive(Clone, Copy)]
+pub enum KeyUse {
+    /// Reads it.
+    Read,
+    /// Changes what it holds, may create it, and tells something of what it held.
+    Update,
+    /// Creates it.
+    Insert,
+    /// Takes from what it holds, and may delete it.
+    Delete,
+}
+
+/// Where the options of a command with a key behind a word begin: behind the name, the key and one more argument.
+const OPTIONS: c_int = 3;
+
+impl Keys {
+    /// Whether the server has to ask for the keys of each call: its routing in a cluster looks at specifications from Redis 8.2 on;
+    /// before, and on Valkey, it asks the command wherever a range does not tell.
+    pub(super) fn must_be_asked_for(self) -> bool {
+        !matches!(self, Self::First(_))
+    }
+
+    /// The positions of the keys in a call of these words, counted from the command's name.
+    fn positions(self, mut args: Args<'_>, count: c_int) -> Vec<(c_int, KeyUse)> {
+        match self {
+            Self::First(key_use) => vec![(1, key_use)],
+            Self::FirstAndBehind(key_use, word) => {
+                let mut positions = vec![(1, key_use)];
+                let words = args.skip(2).map(|()| std::iter::from_fn(|| args.next().ok()));
+                let at = words
+                    .ok()
+                    .and_then(|mut words| words.position(|found| found.bytes().eq_ignore_ascii_case(word.to_bytes())));
+                let at =
+                    at.and_then(|at| c_int::try_from(at).ok()).map(|at| at.saturating_add(OPTIONS).saturating_add(1));
+                positions.extend(at.filter(|at| *at < count).map(|at| (at, KeyUse::Insert)));
+                positions
+            }
+            Self::Counted(position, key_use) => {
+                let before = usize::try_from(position).unwrap_or_default().saturating_sub(1);
+                let keys = args.skip(before).and_then(|()| args.counted("numkeys")).unwrap_or_default();
+                (position.saturating_add(1)..count).zip(keys).map(|(at, _)| (at, key_use)).collect()
+            }
+        }
+    }
+}
+
+/// The function that the server calls for a command whose keys it asks for: to run it, or to be told where they are.
+pub(super) unsafe extern "C" fn command<C: Command>(
+    ctx: *mut RawCtx,
+    words: *mut *mut RawString,
+    count: c_int,
+) -> c_int {
+    // SAFETY: the server's own call, passed on; the context is valid.
+    unsafe {
+        if api::is_keys_position_request(ctx) == 0 {
+            return entry::command::<C>(ctx, words, count);
+        }
+    }
+    // SAFETY: the words live until this function returns.
+    let args = unsafe { Args::new(words, count) };
+    for (at, key_use) in entry::guard("finding keys", || C::SPEC.keys.positions(args, count)).unwrap_or_default() {
+        // SAFETY: the context is that of a request for positions, and there is a word at this one.
+        unsafe { api::key_at_pos_with_flags(ctx, at, c_int::try_from(key_use.flags()).unwrap_or_default()) };
+    }
+    api::OK
+}
+
+impl KeyUse {
+    /// The server's flags.
+    fn flags(self) -> u32 {
+        match self {
+            Self::Read => raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS,
+            Self::Update => {
+                raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_ACCESS | raw::REDISMODULE_CMD_KEY_UPDATE
+            }
+            Self::Insert => raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_INSERT,
+            Self::Delete => raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_DELETE,
+        }
+    }
+}
+
+impl Keys {
+    /// The key behind a word; the empty entry if there is none.
+    pub(super) fn describe_other(self) -> raw::RedisModuleCommandKeySpec {
+        let Self::FirstAndBehind(_, word) = self else { return no_keys() };
+        raw::RedisModuleCommandKeySpec {
+            flags: u64::from(KeyUse::Insert.flags()),
+            begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_KEYWORD,
+            bs: raw::RedisModuleCommandKeySpec__bindgen_ty_1 {
+                keyword: raw::RedisModuleCommandKeySpec__bindgen_ty_1__bindgen_ty_2 {
+                    keyword: word.as_ptr(),
+                    startfrom: OPTIONS,
+                },
+            },
+            ..one_key()
+        }
+    }
+
+    /// The first key, or all that are counted.
+    pub(super) fn describe(self) -> raw::RedisModuleCommandKeySpec {
+        let (Self::First(key_use) | Self::FirstAndBehind(key_use, _) | Self::Counted(_, key_use)) = self;
+        let flags = u64::from(key_use.flags());
+        match self {
+            Self::First(_) | Self::FirstAndBehind(..) => raw::RedisModuleCommandKeySpec {
+                flags,
+                begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
+                bs: begin_at(1),
+                ..one_key()
+            },
+            Self::Counted(position, _) => raw::RedisModuleCommandKeySpec {
+                flags,
+                begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
+                bs: begin_at(position),
+                find_keys_type: raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_KEYNUM,
+                fk: raw::RedisModuleCommandKeySpec__bindgen_ty_2 {
+                    keynum: raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_2 {
+                        keynumidx: 0,
+                        firstkey: 1,
+                        keystep: 1,
+                    },
+                },
+                ..no_keys()
+            },
+        }
+    }
+}
+
+/// A specification of one key that is still to be found.
+fn one_key() -> raw::RedisModuleCommandKeySpec {
+    raw::RedisModuleCommandKeySpec {
+        find_keys_type: raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE,
+        fk: raw::RedisModuleCommandKeySpec__bindgen_ty_2 {
+            range: raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 { lastkey: 0, keystep: 1, limit: 0 },
+        },
+        ..no_keys()
+    }
+}
+
+fn begin_at(pos: c_int) -> raw::RedisModuleCommandKeySpec__bindgen_ty_1 {
+    raw::RedisModuleCommandKeySpec__bindgen_ty_1 {
+        index: raw::RedisModuleCommandKeySpec__bindgen_ty_1__bindgen_ty_1 { pos },
+    }
+}
+
+/// The empty entry that ends a list of key specifications.
+pub(super) fn no_keys() -> raw::RedisModuleCommandKeySpec {
+    raw::RedisModuleCommandKeySpec {
+        notes: ptr::null(),
+        flags: 0,
+        begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INVALID,
+        bs: begin_at(0),
+        find_keys_type: raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_OMITTED,
+        fk: raw::RedisModuleCommandKeySpec__bindgen_ty_2 {
+            range: raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 { lastkey: 0, keystep: 1, limit: 0 },
+        },
+    }
+}
