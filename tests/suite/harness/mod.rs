@@ -7,7 +7,6 @@ mod aof;
 mod builder;
 mod client;
 mod cluster;
-mod cluster;
 mod feeder;
 mod itself;
 mod log;
@@ -25,7 +24,6 @@ mod words;
 
 pub use aof::{Aof, Base};
 pub use client::Client;
-pub use cluster::Cluster;
 pub use cluster::Cluster;
 pub use feeder::Feeder;
 pub use payload::{Payload, sealed};
