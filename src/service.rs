@@ -175,8 +175,9 @@ fn read_notes(state: &mut State) {
                 state.locks.swapped(one, other);
                 state.sales.swap(one, other);
             }
+            Note::Event(Event::Role { primary: false }) => state.locks.demoted(),
             // The timer is awake now; that is all they are for.
-            Note::Event(Event::Role { .. } | Event::Loaded) => {}
+            Note::Event(Event::Role { primary: true } | Event::Loaded) => {}
             Note::Left(waiter, Left::Answered) => answered.push(waiter),
             Note::Left(waiter, Left::TimedOut) => state.locks.timed_out(waiter),
             Note::Left(waiter, Left::Gone) => state.locks.left(waiter),
