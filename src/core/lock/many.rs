@@ -238,7 +238,9 @@ impl Engine {
                 engine.set_hold(*at, lock, Mode::Exclusive, hold, news)
             });
             homes.extend(visit.map(|visit| visit.result));
-            turn.work.extend(self.waiting.linked(*at, token));
+            if renewed.is_none() {
+                turn.work.extend(self.waiting.linked(*at, token));
+            }
         }
         Ok((Grant { token: token.clone(), fence, lease: deadline.left(turn.now.ms) }, homes))
     }

@@ -65,6 +65,10 @@ impl Trial {
 
     pub(super) fn acquire(&mut self, ask: &Ask, may_wait: bool) {
         if self.serves(&ask.keys) {
+            if self.model.has_overlooked(ask.token) {
+                // It may be granted before this request or after it, and so with another fence.
+                self.tick(usize::MAX);
+            }
             let lost = self.model.lost();
             self.acquire_now(ask, may_wait);
             self.catch_up(lost);
