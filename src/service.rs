@@ -212,7 +212,7 @@ pub fn work(ctx: Ctx<'_>, right: Right) -> defer::Next {
         }
     });
     room.leave();
-    let next = next.unwrap_or(defer::Next::Now);
+    let next = next.unwrap_or(defer::Next::Now).min(park::next_over(now.ms));
     match right {
         Right::Write => next.min(sales::tick(ctx, now, TURN)),
         Right::Look => next,

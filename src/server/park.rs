@@ -6,18 +6,22 @@
 //! whose turn it is gets woken by name. The server then asks for the reply through the timeout callback, the only one in here
 //! that replies.
 
-use std::collections::HashMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::{c_int, c_void};
+use std::ops::Bound::{Excluded, Unbounded};
 use std::ptr::{self, NonNull};
 use std::sync::LazyLock;
 
 use super::api::{self, RawBlocked, RawCtx, RawString};
 use super::args::Arg;
 use super::cell::MainCell;
+use super::clock;
 use super::ctx::Ctx;
+use super::defer::{self, Next};
 use super::entry::guard;
 use crate::core::lock::WaiterId;
-use crate::core::time::Millis;
+use crate::core::time::{Millis, UnixMs};
 
 /// Writes the reply that a client was woken for.
 pub type Reply = Box<dyn FnOnce(Ctx<'_>)>;
@@ -38,6 +42,8 @@ pub type Hear = fn(waiter: WaiterId, left: Left);
 
 struct Parked {
     waiter: WaiterId,
+    /// When the server should be awake to see that the time of the client is over.
+    over: Option<UnixMs>,
     handle: *mut RawBlocked,
     reply: Option<Reply>,
     left: bool,
@@ -45,13 +51,16 @@ struct Parked {
 
 struct Lot {
     parked: HashMap<WaiterId, NonNull<Parked>>,
+    /// How many clients are parked until when.
+    over: BTreeMap<UnixMs, usize>,
     hear: Option<Hear>,
 }
 
 // SAFETY: the pointers are only used on the main thread: `MainCell` sees to it.
 unsafe impl Send for Lot {}
 
-static LOT: LazyLock<MainCell<Lot>> = LazyLock::new(|| MainCell::new(Lot { parked: HashMap::new(), hear: None }));
+static LOT: LazyLock<MainCell<Lot>> =
+    LazyLock::new(|| MainCell::new(Lot { parked: HashMap::new(), over: BTreeMap::new(), hear: None }));
 
 /// Names the one who hears of clients that leave. Called once, at load.
 pub fn install(hear: Hear) {
@@ -62,7 +71,8 @@ pub fn install(hear: Hear) {
 /// would not have it, in which case nothing is left behind.
 pub fn park(ctx: Ctx<'_>, waiter: WaiterId, keys: &[Arg<'_>], wait: Millis) -> bool {
     let mut keys: Vec<*mut RawString> = keys.iter().map(|key| key.raw()).collect();
-    let parked = Box::into_raw(Box::new(Parked { waiter, handle: ptr::null_mut(), reply: None, left: false }));
+    let parked =
+        Box::into_raw(Box::new(Parked { waiter, over: None, handle: ptr::null_mut(), reply: None, left: false }));
     // SAFETY: the context is that of a running command; the server takes its own references to the keys. The box belongs to
     // the blocked client from here on, and `on_free` is what frees it.
     let handle = unsafe {
@@ -83,12 +93,24 @@ pub fn park(ctx: Ctx<'_>, waiter: WaiterId, keys: &[Arg<'_>], wait: Millis) -> b
         drop(unsafe { Box::from_raw(parked.as_ptr()) });
         return false;
     }
+    // The server counts from its own reading of the clock, and only what is past counts as over.
+    let over = (wait.0 > 0).then(|| clock::now().ms.plus(Millis(wait.0.saturating_add(2)))).flatten();
     // SAFETY: the box was made above and is alive; the handle is that of a client that was blocked just now.
     unsafe {
         (*parked.as_ptr()).handle = handle;
+        (*parked.as_ptr()).over = over;
         api::set_disconnect_callback(handle, Some(on_gone));
     }
-    LOT.with(|lot| lot.parked.insert(waiter, parked));
+    LOT.with(|lot| {
+        lot.parked.insert(waiter, parked);
+        if let Some(over) = over {
+            let count = lot.over.entry(over).or_default();
+            *count = count.saturating_add(1);
+        }
+    });
+    if let Some(over) = over {
+        defer::arm(Next::At(over));
+    }
     true
 }
 
@@ -109,6 +131,15 @@ pub fn wake(waiter: WaiterId, reply: Reply) {
         // SAFETY: the server's handle lives until `on_free`.
         unsafe { api::unblock_client(handle, ptr::null_mut()) };
     }
+}
+
+/// When, after `now`, the time of a parked client is over for the first time.
+///
+/// The server looks for such clients before it sleeps, but it does not wake up for them; left alone it may sleep a tenth of a second
+/// too long.
+pub fn next_over(now: UnixMs) -> Next {
+    let next = LOT.with(|lot| lot.over.range((Excluded(now), Unbounded)).next().map(|(over, _)| *over));
+    next.flatten().map_or(Next::Never, Next::At)
 }
 
 /// Tells that the client of `parked` left; the first reason counts.
@@ -161,7 +192,17 @@ unsafe extern "C" fn on_free(_: *mut RawCtx, data: *mut c_void) {
     // before anybody can look.
     let mut parked = unsafe { Box::from_raw(data.cast::<Parked>()) };
     guard("the end of a parked client", || {
-        LOT.with(|lot| lot.parked.remove(&parked.waiter));
+        LOT.with(|lot| {
+            lot.parked.remove(&parked.waiter);
+            if let Some(over) = parked.over
+                && let Entry::Occupied(mut count) = lot.over.entry(over)
+            {
+                *count.get_mut() = count.get().saturating_sub(1);
+                if *count.get() == 0 {
+                    count.remove();
+                }
+            }
+        });
         let how = if parked.left { Left::Gone } else { Left::Answered };
         if how == Left::Answered {
             tell(&mut parked, how);

@@ -12,7 +12,7 @@ use crate::scene::{Scene, holds};
 fn survive(mut server: Server, road: impl FnOnce(&mut Server)) -> Server {
     let scene = Scene::set(&server);
     let (before, digest) = (server.keys(), server.digest());
-    assert_eq!(before.0.len(), 22, "{:?}", before.0.keys());
+    assert_eq!(before.0.len(), 26, "{:?}", before.0.keys());
     road(&mut server);
     server.keys().are(&before);
     assert_eq!(server.digest(), digest);
@@ -70,7 +70,7 @@ fn an_append_only_file_rewritten_as_commands() {
     });
     let Base::Commands(commands) = Aof::of(&server).base else { panic!("not rewritten as commands") };
     let count = |name| commands.iter().filter(|command| command.name() == name).count();
-    assert_eq!(count("LOCK.APPLY"), 15, "one for each lock: {commands:?}");
+    assert_eq!(count("LOCK.APPLY"), 19, "one for each lock: {commands:?}");
     assert!(count("STOCK.APPLY") >= 8, "two or more for each sale: {commands:?}");
     assert!(commands.iter().all(|words| !["LOCK.ACQUIRE", "STOCK.DECR_ONCE"].contains(&words.name().as_str())));
 }

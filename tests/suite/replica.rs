@@ -36,7 +36,7 @@ fn behave_badly(server: &Server, stop: &AtomicBool, mut random: fastrand::Rng) {
         let (lock, token) = (random.u8(..10), random.u8(..30));
         let lease = [1, 5, 30, 3_600_000][random.usize(..4)];
         let mode = ["", "", "SHARED", "LIMIT 2", "LIMIT 5"][random.usize(..5)];
-        let words = match random.u8(..25) {
+        let words = match random.u8(..28) {
             0..6 => format!("LOCK.ACQUIRE l{lock} TOKEN t{token} PX {lease} {mode}"),
             6..9 => format!("LOCK.ACQUIRE l{lock} TOKEN t{token} PX {lease} {mode} WAIT {}", random.u8(1..20)),
             9..11 => format!("LOCK.ACQUIRE l{lock} TOKEN t{token} PX {lease} {mode} SESSION"),
@@ -44,7 +44,10 @@ fn behave_badly(server: &Server, stop: &AtomicBool, mut random: fastrand::Rng) {
             15 => format!("LOCK.EXTEND l{lock} t{token} PX {lease}"),
             16 => format!("DEL l{lock}"),
             17 => format!("PEXPIRE l{lock} {}", random.u16(1..1_000)),
-            18..24 => sell(&mut random),
+            18 => format!("RENAMENX l{lock} l{}", random.u8(10..12)),
+            19 => format!("LOCK.MACQUIRE 3 l{lock} l{} l9 TOKEN t{token} PX {lease} WAIT 5", random.u8(..10)),
+            20 => format!("LOCK.MRELEASE t{token} 2 l{lock} l9"),
+            21..27 => sell(&mut random),
             _ => {
                 // Half of them while a request is on its way.
                 if random.bool() {
@@ -64,7 +67,9 @@ fn behave_badly(server: &Server, stop: &AtomicBool, mut random: fastrand::Rng) {
             Reply::Error(text) if words.starts_with("STOCK") => {
                 text.starts_with("BUSYKEY") || text.starts_with("NOSTOCK") || text.contains("unsold")
             }
-            Reply::Error(text) => text.contains("in another mode") || text.starts_with("DEADLOCK"),
+            Reply::Error(text) => {
+                text.contains("in another mode") || text.starts_with("DEADLOCK") || text.contains("no such key")
+            }
             _ => true,
         };
         assert!(expected, "{words}: {reply:?}");

@@ -38,6 +38,7 @@ impl Scene {
             for number in 0..20 {
                 hold(b"semaphore", format!("permit-{number}").as_bytes(), &format!("EX 3600 LIMIT {}", number + 1));
             }
+            client.expect("LOCK.MACQUIRE 2 left right TOKEN frank EX 3600", ("frank", INT, LEASE_MS));
             sell(&mut client);
         }
         client.expect("SELECT 0", OK);

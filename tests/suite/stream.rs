@@ -107,6 +107,25 @@ fn of_every_way_to_be_granted_a_lock() {
 }
 
 #[test]
+fn of_several_locks_together() {
+    let mut stage = Stage::set();
+    let mut client = stage.server.client();
+    client.expect("LOCK.ACQUIRE b TOKEN other", ANY);
+    let mut waiter = stage.waiter("LOCK.MACQUIRE 3 a b a TOKEN t WAIT 0");
+    stage.tells(&["LOCK.APPLY b HELD other F D"]);
+    client.expect("LOCK.RELEASE b other", 1);
+    let fence = waiter.read().is(("t", INT, 30_000)).at(1).int();
+    stage.tells(&["MULTI", "LOCK.APPLY b ENDED other", "LOCK.APPLY a HELD t F D", "LOCK.APPLY b HELD t F D", "EXEC"]);
+    assert_eq!(["a", "b"].map(|lock| crate::scene::holds(&stage.server, lock)["t"]), [fence, fence]);
+    client.expect("LOCK.MACQUIRE 2 b c TOKEN other", NULL);
+    stage.tells(&[]);
+    client.expect("LOCK.MRELEASE t 3 a b c", 2);
+    stage.tells(&["MULTI", "LOCK.APPLY a ENDED t", "LOCK.APPLY b ENDED t", "EXEC"]);
+    client.expect("LOCK.MRELEASE t 3 a b c", 0);
+    stage.tells(&[]);
+}
+
+#[test]
 fn the_numbers_are_those_of_the_reply() {
     let mut stage = Stage::set();
     let before = unix_ms();

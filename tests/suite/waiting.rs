@@ -67,6 +67,24 @@ fn waiting_ends_with_null_at_its_time_and_leaves_no_trace() {
 }
 
 #[test]
+fn a_wait_ends_at_its_time_on_a_server_that_has_nothing_else_to_do() {
+    let server = Server::start();
+    let (mut holder, mut waiter) = (server.client(), server.client());
+    holder.expect("LOCK.ACQUIRE lock TOKEN holder PX 600000", ANY);
+    let mut late: Vec<Duration> = (0..9)
+        .map(|n| {
+            let wait = 20 + n * 7;
+            let begun = Instant::now();
+            waiter.expect(format!("LOCK.ACQUIRE lock WAIT {wait}"), NULL);
+            begun.elapsed().checked_sub(Duration::from_millis(wait)).expect("not before its time")
+        })
+        .collect();
+    late.sort();
+    // Left alone, the server would look for it ten times a second.
+    assert!(late[4] < Duration::from_millis(25), "{late:?}");
+}
+
+#[test]
 fn a_grant_that_meets_the_end_of_the_wait_is_one_answer_and_the_truth() {
     let server = Server::start();
     let mut holder = server.client();

@@ -19,7 +19,8 @@ pub fn print(reply: &Reply) -> Vec<String> {
             let (mut lines, mut rows) = (print(field), print(value));
             let nested = matches!(value, Reply::Array(items) if !items.is_empty());
             // Rows begin below the field, anything else goes on behind it.
-            lines[0] += &if nested { " =>".into() } else { format!(" => {}", rows.remove(0)) };
+            let behind = if nested { String::new() } else { format!(" {}", rows.remove(0)) };
+            lines[0] = format!("{} =>{behind}", lines[0]);
             lines.into_iter().chain(rows).collect()
         }),
         other => panic!("a reply that lockstock does not give: {other:?}"),
