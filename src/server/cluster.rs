@@ -3,6 +3,7 @@
 use redis_module::raw;
 
 use super::api;
+use super::compat;
 use super::ctx::Ctx;
 use super::key::Name;
 
@@ -41,8 +42,14 @@ pub fn serves_both(ctx: Ctx<'_>, one: &[u8], other: &[u8]) -> bool {
     true
 }
 
-/// The slot of a key; `None` when the server does not tell.
-pub fn slot(ctx: Ctx<'_>, key: &[u8]) -> Option<i64> {
+/// Whether two keys lie in the same slot.
+pub fn share_slot(ctx: Ctx<'_>, one: &[u8], other: &[u8]) -> bool {
+    let slot = |key| compat::slot(key).map_or_else(|| ask_slot(ctx, key), |slot| Some(i64::from(slot)));
+    slot(one) == slot(other)
+}
+
+/// The slot of a key as the server answers a client; `None` when it does not tell.
+fn ask_slot(ctx: Ctx<'_>, key: &[u8]) -> Option<i64> {
     // SAFETY: a plain read of a pointer that was seen set at load.
     let call = unsafe { (&raw const raw::RedisModule_Call).read() }?;
     // SAFETY: the context is valid; the format announces a C string and a buffer with its length, which follow. The reply is ours

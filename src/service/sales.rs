@@ -121,7 +121,7 @@ fn serves(ctx: Ctx<'_>, sale: &[u8], stream: &[u8]) -> Result<(), Error> {
     if !ctx.flags().is_cluster() || cluster::serves_both(ctx, sale, stream) {
         return Ok(());
     }
-    if cluster::slot(ctx, sale) == cluster::slot(ctx, stream) {
+    if cluster::share_slot(ctx, sale, stream) {
         return Err(Error::OnTheMove);
     }
     Err(Error::Stream("CROSSSLOT Keys in request don't hash to the same slot".into()))

@@ -14,6 +14,7 @@ mod harness;
 
 mod bad_input;
 mod cluster;
+mod consumer;
 mod crash;
 mod fairness;
 mod fences;

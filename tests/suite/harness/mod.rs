@@ -28,6 +28,7 @@ pub use cluster::Cluster;
 pub use feeder::Feeder;
 pub use payload::{Payload, sealed};
 pub use persistence::{Keys, unix_ms};
+pub use process::{kill, spawn};
 pub use reply::{Nil, Reply};
 pub use server::Server;
 pub use tap::Tap;
