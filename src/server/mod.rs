@@ -14,8 +14,6 @@
 //! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`entry`], [`load`], [`register`], [`keyspec`]; then [`key`], [`datatype`],
 //! [`replicate`], [`call`], [`walk`], [`cluster`]; then [`defer`], [`park`], [`events`]; then [`settings`], [`info`] and [`facts`].
 
-// Tests run without a server, on the allocator of the system.
-#[cfg(not(test))]
 pub mod alloc;
 pub mod api;
 pub mod args;
