@@ -11,7 +11,7 @@ SUITE := cargo test --quiet --test suite -- --test-threads=$(TEST_THREADS)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test test-servers check miri servers deps clean
+.PHONY: help run demo build test test-servers test-large check miri servers deps clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ test: check build ## All checks, and all tests on the installed redis-server
 test-servers: build ## The tests that need a server, on every supported server
 	@scripts/servers
 	@scripts/test-servers $(TEST_THREADS)
+
+test-large: build ## Sales of a million orders, with figures; takes minutes
+	cargo test --quiet --test suite -- --ignored --nocapture --test-threads=1 large::
 
 check: deps ## Formatting, lints and the tests that need no server
 	@scripts/deps lints

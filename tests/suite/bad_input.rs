@@ -60,6 +60,8 @@ enum Fault {
     Integer(String, Vec<i64>),
     /// An identifier that is empty or too long.
     Length(String),
+    /// None of the words that the argument takes; the error has to name both.
+    Choice(String, &'static [&'static str]),
 }
 
 impl Fault {
@@ -70,6 +72,9 @@ impl Fault {
             Self::Syntax => line == "ERR syntax error",
             Self::Integer(name, bounds) => {
                 line.starts_with("ERR ") && names(name) && bounds.iter().all(|bound| names(&bound.to_string()))
+            }
+            Self::Choice(name, words) => {
+                line.starts_with("ERR ") && names(name) && words.iter().all(|word| names(word))
             }
             Self::Length(name) => line.starts_with("ERR ") && names(name) && names("512"),
         }
@@ -135,6 +140,12 @@ fn strange_words() -> Vec<Word> {
 fn wrong_values(name: &str, kind: Kind) -> Vec<(Word, Fault)> {
     match kind {
         Kind::Key | Kind::Flag => vec![],
+        Kind::Word => strange_words().into_iter().map(|word| (word, Fault::Syntax)).collect(),
+        Kind::OneOf(words) => {
+            let near = [format!("{}x", words[0]), words[0][1..].into(), words.join(" ")];
+            let near = near.into_iter().map(String::into_bytes);
+            strange_words().into_iter().chain(near).map(|word| (word, Fault::Choice(name.into(), words))).collect()
+        }
         Kind::Ident => {
             let fault = Fault::Length(name.into());
             [vec![], vec![b'x'; 513], vec![0; 513], b"%n".repeat(50_000)].map(|value| (value, fault.clone())).into()
@@ -196,6 +207,36 @@ fn stock_adjust_refuses_every_fault() {
 }
 
 #[test]
+fn stock_alter_refuses_every_fault() {
+    refuses_every_fault("STOCK.ALTER", &["sale", "none"]);
+}
+
+#[test]
+fn stock_confirm_refuses_every_fault() {
+    refuses_every_fault("STOCK.CONFIRM", &["sale", "none"]);
+}
+
+#[test]
+fn stock_cancel_refuses_every_fault() {
+    refuses_every_fault("STOCK.CANCEL", &["sale", "none"]);
+}
+
+#[test]
+fn stock_extend_refuses_every_fault() {
+    refuses_every_fault("STOCK.EXTEND", &["sale", "none"]);
+}
+
+#[test]
+fn stock_buyer_refuses_every_fault() {
+    refuses_every_fault("STOCK.BUYER", &["sale", "none"]);
+}
+
+#[test]
+fn stock_orders_refuses_every_fault() {
+    refuses_every_fault("STOCK.ORDERS", &["sale", "none"]);
+}
+
+#[test]
 fn stock_order_refuses_every_fault() {
     refuses_every_fault("STOCK.ORDER", &["sale", "none"]);
 }
@@ -222,6 +263,9 @@ fn numbers_past_their_largest_are_refused_with_the_range() {
         (call(&format!("LOCK.ACQUIRE free WAIT {}", i64::MAX)), Fault::Integer("WAIT".into(), vec![0])),
         (call(&format!("LOCK.EXTEND lock holder PX {}", i64::MAX)), Fault::Integer("PX".into(), vec![1])),
         (call(&format!("STOCK.DECR_ONCE sale id HOLD {}", i64::MAX)), Fault::Integer("HOLD".into(), vec![1])),
+        (call(&format!("STOCK.EXTEND sale first PX {}", i64::MAX)), Fault::Integer("PX".into(), vec![1])),
+        (call(&format!("STOCK.ALTER sale LIMIT {past}")), range("LIMIT")),
+        (call(&format!("STOCK.ADJUST sale {past}")), range("delta")),
     ]);
 }
 
@@ -329,6 +373,17 @@ fn what_is_missing_is_said_in_the_commands_own_way() {
         ("STOCK.ORDER sale stranger", NULL),
         ("STOCK.INFO none", NULL),
         ("STOCK.CREATE sale 5", err("BUSYKEY")),
+        ("STOCK.CONFIRM none id", ("NOSTOCK", 0, 0, -1, "").into()),
+        ("STOCK.CONFIRM sale stranger", ("NOORDER", 0, 98, -1, "").into()),
+        ("STOCK.CANCEL none id", ("NOSTOCK", 0, 0, -1, "").into()),
+        ("STOCK.CANCEL sale stranger", ("NOORDER", 0, 98, -1, "").into()),
+        ("STOCK.EXTEND none id PX 5", ("NOSTOCK", 0, 0, -1, "").into()),
+        ("STOCK.EXTEND sale stranger PX 5", ("NOORDER", 0, 98, -1, "").into()),
+        ("STOCK.ALTER none LIMIT 5", err("NOSTOCK ")),
+        ("STOCK.ALTER sale", OK),
+        ("STOCK.BUYER none ann", NULL),
+        ("STOCK.BUYER sale stranger", (0, 5).into()),
+        ("STOCK.ORDERS none 0", ("0", ()).into()),
     ];
     for (call, want) in none {
         stage.client.expect(call, want);

@@ -30,12 +30,16 @@ pub enum Kind {
     Number(i64),
     /// Nothing: the option stands alone.
     Flag,
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// The argument's own name, which has to be there; the next argument is its value.
+    Word,
 }
 
 /// The largest integer that every client reads exactly: the most that units and permits can be.
 pub const MOST: i64 = (1 << 53) - 1;
 
-use Kind::{Flag, Ident, Key, Number};
+use Kind::{Flag, Ident, Key, Number, OneOf, Word};
 
 const KEY: Slot = ("key", Key);
 const ID: Slot = ("id", Ident);
@@ -100,6 +104,40 @@ pub const FORMS: &[Form] = &[
         reads: false,
         acl: &["write"],
     },
+    Form {
+        name: "STOCK.ALTER",
+        positional: &[KEY],
+        options: &[("LIMIT", Number(0)), ("START", Number(0)), ("END", Number(0)), ("REBUY", OneOf(&["yes", "no"]))],
+        exclusive: &[],
+        reads: false,
+        acl: &["write"],
+    },
+    Form { name: "STOCK.CONFIRM", positional: &[KEY, ID], options: &[], exclusive: &[], reads: false, acl: &["write"] },
+    Form { name: "STOCK.CANCEL", positional: &[KEY, ID], options: &[], exclusive: &[], reads: false, acl: &["write"] },
+    Form {
+        name: "STOCK.EXTEND",
+        positional: &[KEY, ID, ("PX", Word), ("PX", Number(1))],
+        options: &[],
+        exclusive: &[],
+        reads: false,
+        acl: &["write"],
+    },
+    Form {
+        name: "STOCK.BUYER",
+        positional: &[KEY, ("buyer", Ident)],
+        options: &[],
+        exclusive: &[],
+        reads: true,
+        acl: &["read"],
+    },
+    Form {
+        name: "STOCK.ORDERS",
+        positional: &[KEY, ("cursor", Number(0))],
+        options: &[("COUNT", Number(1)), ("STATE", OneOf(&["held", "sold", "cancelled", "expired"]))],
+        exclusive: &[],
+        reads: true,
+        acl: &["read"],
+    },
     Form { name: "STOCK.ORDER", positional: &[KEY, ID], options: &[], exclusive: &[], reads: true, acl: &["read"] },
     Form { name: "STOCK.INFO", positional: &[KEY], options: &[], exclusive: &[], reads: true, acl: &["read"] },
 ];
@@ -120,7 +158,10 @@ impl Form {
     /// The shortest correct call on `key`.
     pub fn shortest(&self, key: &str) -> Vec<Vec<u8>> {
         let mut words = vec![self.name.into()];
-        words.extend(self.positional.iter().map(|(_, kind)| kind.sample(key)));
+        words.extend(self.positional.iter().map(|(name, kind)| match kind {
+            Word => (*name).into(),
+            kind => kind.sample(key),
+        }));
         words
     }
 
@@ -140,7 +181,8 @@ impl Kind {
         match self {
             Key => key.into(),
             Ident => b"me".into(),
-            Number(_) | Flag => b"60000".into(),
+            OneOf(words) => words[0].into(),
+            Number(_) | Flag | Word => b"60000".into(),
         }
     }
 }

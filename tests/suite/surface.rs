@@ -23,10 +23,9 @@ fn arity_flags_and_keys_are_declared() {
         assert_eq!(has("readonly"), form.reads, "{}: {flags:?}", form.name);
         assert_eq!(has("write"), !form.reads, "{}: {flags:?}", form.name);
         // Giving something up works in a full server.
-        let takes = !form.reads && !["LOCK.RELEASE", "LOCK.EXTEND"].contains(&form.name);
-        if form.name != "STOCK.ADJUST" {
-            assert_eq!(has("denyoom"), takes, "{}: {flags:?}", form.name);
-        }
+        let gives = ["LOCK.RELEASE", "LOCK.EXTEND", "STOCK.CONFIRM", "STOCK.CANCEL", "STOCK.EXTEND"];
+        let takes = !form.reads && !gives.contains(&form.name);
+        assert_eq!(has("denyoom"), takes, "{}: {flags:?}", form.name);
         assert_eq!(has("blocking"), form.name == "LOCK.ACQUIRE", "{}: {flags:?}", form.name);
         // First key, last key, step: what clients without key specs go by.
         assert_eq!(info.items()[3..6], [1, 1, 1].map(Reply::Int), "{}", form.name);
@@ -62,12 +61,13 @@ fn every_command_is_documented_with_all_its_options() {
         assert_eq!(docs.field("group").text(), "module");
         let mut tokens = vec![];
         let positional = tokens_of(&docs.field("arguments"), &mut tokens);
-        let options: Vec<&str> = form.options.iter().map(|(name, _)| *name).collect();
+        let words = form.positional.iter().filter(|(_, kind)| *kind == Kind::Word);
+        let options: Vec<&str> = form.options.iter().chain(words.clone()).map(|(name, _)| *name).collect();
         tokens.sort_unstable();
         let mut sorted = options.clone();
         sorted.sort_unstable();
         assert_eq!(tokens, sorted, "{}", form.name);
-        assert_eq!(positional, form.positional.len(), "{}", form.name);
+        assert_eq!(positional, form.positional.len() - 2 * words.count(), "{}", form.name);
     }
 }
 
@@ -145,12 +145,19 @@ fn a_full_server_still_lets_go() {
     let mut client = server.client();
     client.expect("LOCK.ACQUIRE lock TOKEN t", ANY);
     client.expect("STOCK.CREATE sale 5", OK);
+    client.expect("STOCK.DECR_ONCE sale a HOLD 60000", ANY);
+    client.expect("STOCK.DECR_ONCE sale b HOLD 60000", ANY);
     client.expect("CONFIG SET maxmemory 1", OK);
     client.expect("LOCK.ACQUIRE other", err("OOM"));
     client.expect("LOCK.ACQUIRE lock TOKEN t", err("OOM"));
     client.expect("STOCK.CREATE other 5", err("OOM"));
     client.expect("STOCK.DECR_ONCE sale id", err("OOM"));
+    client.expect("STOCK.ADJUST sale 1", err("OOM"));
+    client.expect("STOCK.ALTER sale LIMIT 1", err("OOM"));
     client.expect("STOCK.INFO sale", ANY);
+    client.expect("STOCK.EXTEND sale a PX 70000", ANY);
+    client.expect("STOCK.CONFIRM sale a", ("OK", 1, 3, -1, ""));
+    client.expect("STOCK.CANCEL sale b", ("OK", 0, 4, -1, ""));
     client.expect("LOCK.INFO lock", ANY);
     client.expect("LOCK.EXTEND lock t", 1);
     client.expect("LOCK.RELEASE lock t", 1);
