@@ -11,7 +11,7 @@ SUITE := cargo test --quiet --test suite -- --test-threads=$(TEST_THREADS)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test test-servers check miri servers deps clean
+.PHONY: help run demo build test test-servers bench check miri servers deps clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ test: check build ## All checks, and all tests on the installed redis-server
 test-servers: build ## The tests that need a server, on every supported server
 	@scripts/servers
 	@scripts/test-servers $(TEST_THREADS)
+
+bench: build ## What a hand-over costs, against BLPOP and LPUSH (LOCKSTOCK_SERVER=path for another server)
+	cargo bench --bench handover
 
 check: deps ## Formatting, lints and the tests that need no server
 	@scripts/deps lints

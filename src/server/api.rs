@@ -89,6 +89,7 @@ required! {
     scan_cursor_create = RedisModule_ScanCursorCreate() -> *mut RawCursor;
     scan_cursor_restart = RedisModule_ScanCursorRestart(cursor: *mut RawCursor);
     scan = RedisModule_Scan(ctx: *mut RawCtx, cursor: *mut RawCursor, seen: raw::RedisModuleScanCB, data: *mut c_void) -> c_int;
+    call_reply_string_ptr = RedisModule_CallReplyStringPtr(reply: *mut RawReply, len: *mut usize) -> *const c_char;
     free_call_reply = RedisModule_FreeCallReply(reply: *mut RawReply);
 
     string_ptr_len = RedisModule_StringPtrLen(string: *const RawString, len: *mut usize) -> *const c_char;
