@@ -246,6 +246,7 @@ impl Engine {
             && self.waiting.is_empty()
             && self.sessions.is_empty()
             && self.undelivered.is_empty()
+            && self.doubtful.is_empty()
             && self.chores.is_empty()
             && self.put_off.is_empty()
             && self.news.is_empty()
