@@ -256,6 +256,7 @@ impl Engine {
             && self.sessions.is_empty()
             && self.undelivered.is_empty()
             && self.forfeits.is_empty()
+            && self.doubtful.is_empty()
             && self.chores.is_empty()
             && self.news.is_empty()
     }

@@ -4,5 +4,6 @@
 mod model;
 mod schedule;
 mod stories;
+mod strays;
 mod trial;
 mod world;
