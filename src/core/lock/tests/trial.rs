@@ -116,14 +116,14 @@ impl Trial {
             return;
         }
         let lost = self.model.lost();
-        let owned = token(&name(owner));
+        let ident = token(&name(owner));
         let Desk { engine, keys: world, now } = &mut self.desk;
         let places: Vec<Place> = keys.iter().map(|key| place(*key)).collect();
         let released = if many {
             let names: Vec<&[u8]> = places.iter().map(|place| &*place.key).collect();
-            engine.release_many(*now, places[0].db, &names, &owned, world)
+            engine.release_many(*now, places[0].db, &names, &ident, world)
         } else {
-            engine.release(*now, places[0].at(), &owned, world).map(u64::from)
+            engine.release(*now, places[0].at(), &ident, world).map(u64::from)
         };
         self.hear(true);
         assert_eq!(released, self.model.release(keys, owner, &mut self.script));
@@ -242,12 +242,12 @@ impl Trial {
         self.model.relocate(moves);
         for (engine, keys) in [(&mut self.desk.engine, &mut self.desk.keys), (&mut self.replica.0, &mut self.replica.1)]
         {
-            let moved: Vec<_> = moves.iter().map(|(from, to)| (keys.values.remove(&place(*from)), from, to)).collect();
-            for (value, from, _) in &moved {
+            let taken: Vec<_> = moves.iter().map(|(from, to)| (keys.values.remove(&place(*from)), from, to)).collect();
+            for (value, from, _) in &taken {
                 let home = if let Some(Value::Lock(lock)) = value { lock.home() } else { None };
                 engine.vanished(place(**from).at(), home);
             }
-            for (value, _, to) in moved {
+            for (value, _, to) in taken {
                 if let (Some(value), Some(to)) = (value, to) {
                     keys.values.insert(place(*to), value);
                     if let Some(Value::Lock(lock)) = keys.values.get_mut(&place(*to)) {
