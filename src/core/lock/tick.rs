@@ -237,7 +237,7 @@ impl Engine {
             turn.work.push_back(queue);
             self.finish(turn, world);
         } else {
-            let visit = self.visit(turn, at, world, |_, _, _, _| ());
+            let visit = self.visit(turn, at, world, |_, _, _| ());
             self.leave_place(turn, at, visit, world);
         }
         true

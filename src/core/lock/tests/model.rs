@@ -107,9 +107,8 @@ impl Model {
         match (self.hold(key, token).map(|hold| hold.mode), wanted) {
             (Some(mode), wanted) if mode == wanted.mode() => true,
             (Some(Mode::Exclusive), Wanted::Shared) => true,
-            (Some(Mode::Shared), Wanted::Exclusive) => others == 0,
+            (Some(Mode::Shared) | None, Wanted::Exclusive) => others == 0,
             (Some(_), _) => false,
-            (None, Wanted::Exclusive) => others == 0,
             (None, Wanted::Shared) => self.at(key).all(|hold| hold.mode == Mode::Shared),
             (None, Wanted::Limit(n)) => {
                 others == 0 || (self.at(key).all(|hold| hold.mode == Mode::Limit) && (others as u64) < n)
