@@ -53,9 +53,9 @@ impl Orders {
         self.draft.clear();
         order.write(self.base(), &mut self.draft);
         let number = self.shelf.push(&self.draft)?;
-        let shelf = &self.shelf;
-        self.by_id.insert(order.id.hash(keys), number, |number| {
-            Some(Packed::read_trusted(&mut Reader::new(id_part(shelf.get(number)?)?))?.hash(keys))
+        let Self { shelf: records, by_id, .. } = self;
+        by_id.insert(order.id.hash(keys), number, |number| {
+            Some(Packed::read_trusted(&mut Reader::new(id_part(records.get(number)?)?))?.hash(keys))
         });
         Some(number)
     }

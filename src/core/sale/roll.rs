@@ -377,6 +377,26 @@ mod tests {
         assert!(roll.memory() < 20 * 100, "{} bytes for 100 holds", roll.memory());
     }
 
+    #[test]
+    fn sums_begin_behind_a_hold_and_end_with_one() {
+        let (mut roll, mut holds) = (Roll::new(), Holds::default());
+        for number in 0..400 {
+            holds.0.insert(number, (i64::from(number), 1));
+            roll.insert(number, &holds);
+        }
+        for number in 0..400 {
+            let key = (i64::from(number), number);
+            assert_eq!(roll.sum(Some(key), LAST, &holds).units, 399 - u64::from(number));
+            assert_eq!(roll.sum(None, key, &holds).units, 1 + u64::from(number));
+        }
+        let key = (100, 100);
+        assert_eq!(roll.sum_to(key, &holds).units, 101);
+        roll.remove(100, &holds);
+        assert_eq!(roll.sum_to(key, &holds).units, 100);
+        roll.insert(100, &holds);
+        assert_eq!(roll.sum_to(key, &holds).units, 101);
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 3 } else { 60 }, ..ProptestConfig::default() })]
 
