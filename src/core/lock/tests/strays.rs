@@ -45,7 +45,7 @@ fn the_session_of_a_renamed_lock_is_asked_about_once() {
 fn the_waiters_of_a_lock_that_was_renamed_away_are_served() {
     let mut desk = Desk::new();
     desk.take("door", &ask("ann"));
-    let bob = desk.acquire("door", 2, &ask("bob").waiting()).unwrap().parked();
+    let bob = desk.acquire("door", 2, &ask("bob").waiting(0)).unwrap().parked();
     let _watch = rename(&mut desk, "door", "gate");
     let _ = desk.tick();
     assert_eq!(desk.granted(), [bob]);
