@@ -60,7 +60,7 @@ fn waiters_of_a_demoted_server_are_sent_away_and_nothing_is_granted() {
 fn a_replica_ends_nothing_by_itself_and_makes_up_for_it_when_promoted() {
     let (primary, replica) = pair();
     let mut holder = primary.client();
-    holder.expect("LOCK.ACQUIRE brief TOKEN holder PX 150", ANY);
+    holder.expect("LOCK.ACQUIRE brief TOKEN holder PX 1500", ANY);
     let fence = holder.expect("LOCK.ACQUIRE tied TOKEN holder PX 60000 SESSION", ANY).at(1).int();
     replica.wait_in_sync(&primary);
     // The primary is gone before the lease is over, and so is the holder's connection.
@@ -92,6 +92,7 @@ fn a_failover_hands_the_locks_over_with_their_leases() {
     let mut holder = old.client();
     let fence = holder.expect("LOCK.ACQUIRE lock TOKEN holder PX 60000", ANY).at(1).int();
     let waiter = line.join("LOCK.ACQUIRE lock TOKEN waiter WAIT 0");
+    old.wait_online();
     old.expect(format!("FAILOVER TO 127.0.0.1 {}", new.port()), OK);
     is_sent_away(waiter);
     eventually("the roles are exchanged", || new.info("replication")["role"] == "master");
