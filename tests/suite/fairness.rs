@@ -10,7 +10,7 @@ use crate::line::Line;
 /// Who had how much, as one number: 1 is all the same, 1/n is one had all.
 fn jain(shares: &[f64]) -> f64 {
     let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), share| (sum + share, squares + share * share));
-    sum * sum / (squares * f64::from(u32::try_from(shares.len()).unwrap()))
+    sum * sum / (squares * f64::from(u32::try_from(shares.len()).expect("a few")))
 }
 
 #[test]
