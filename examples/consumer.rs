@@ -29,6 +29,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Writes the events of `stream` into `database`, for ever.
+///
+/// # Errors
+///
+/// When the server or the database fails, or events are missing; start it again, and it goes on where it was.
 pub fn consume(url: &str, stream: &str, database: &Path) -> Result<(), Box<dyn Error>> {
     let mut database = open(database)?;
     let mut redis = redis::Client::open(url)?.get_connection()?;
@@ -120,7 +124,7 @@ fn write(changes: &Transaction<'_>, event: &Event) -> Result<(), Box<dyn Error>>
     if event.seq <= last {
         return Ok(());
     }
-    if event.seq != last + 1 {
+    if Some(event.seq) != last.checked_add(1) {
         return Err(format!("after event {last} comes {}: the stream has lost some", event.seq).into());
     }
     let (state, units) = match event.kind.as_str() {

@@ -29,9 +29,9 @@ mod cmd;
 use server::ctx::{Ctx, Level};
 use server::{datatype, defer, events, info, load, park};
 
-#[cfg(not(test))]
-#[global_allocator]
-static ALLOCATOR: server::alloc::ServerAlloc = server::alloc::ServerAlloc;
+/// All memory is the server's. Tests of this library run without one, on the allocator of the system.
+#[cfg_attr(not(test), global_allocator)]
+pub static ALLOCATOR: server::alloc::ServerAlloc = server::alloc::ServerAlloc;
 
 /// Sets the module up. Called once, by the server; the error is a line for its log, and the module does not load.
 fn start(ctx: Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {

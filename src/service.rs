@@ -46,7 +46,9 @@ pub enum Note {
     SaleVanished(HomeId, Watch),
     /// A lock is no longer at this place; the entry of the agenda that it had there, and a watch on where it goes.
     LockVanished(Place, Option<HomeId>, Watch),
-    /// The server told of something.
+    /// A connection ended; whether something that it was told had not been sent.
+    ClientGone(ClientId, bool),
+    /// The server told of something else.
     Event(Event),
     /// A parked client left.
     Left(WaiterId, Left),
@@ -79,17 +81,14 @@ pub fn loaded_fence(fence: Fence) {
 }
 
 /// Leaves the notes of events, where anybody cares.
-pub fn hear(event: Event) {
-    let matters = match event {
-        // Connections come and go by the thousand; few of them hold or wait for anything.
-        Event::ClientGone(client) => {
-            let client = ClientId::new(client);
-            STATE.with(|state| client.is_some_and(|client| state.locks.knows(client))).unwrap_or(true)
-        }
-        _ => true,
-    };
+pub fn hear(ctx: Ctx<'_>, event: Event) {
+    let Event::ClientGone(number) = event else { return note(Note::Event(event)) };
+    let Some(client) = ClientId::new(number) else { return };
+    // Connections come and go by the thousand; few of them hold or wait for anything.
+    let known = STATE.with(|state| (state.locks.knows(client), state.locks.owes(client)));
+    let (matters, owed) = known.unwrap_or((true, true));
     if matters {
-        note(Note::Event(event));
+        note(Note::ClientGone(client, owed && facts::has_unsent(ctx, number)));
     }
 }
 
@@ -158,10 +157,14 @@ fn read_notes(state: &mut State) {
                 state.locks.vanished(place.at(), home);
                 state.search.add(watch);
             }
-            Note::Event(Event::ClientGone(client)) => {
-                if let Some(client) = ClientId::new(client) {
-                    state.locks.client_gone(client);
+            Note::ClientGone(client, unsent) => {
+                let (its, others) = answered.into_iter().partition(|w| state.locks.owed_to(*w) == Some(client));
+                answered = others;
+                // Replies that could not be sent any more are as good as none.
+                if !unsent {
+                    deliver(state, its);
                 }
+                state.locks.client_gone(client);
             }
             Note::SaleVanished(home, watch) => {
                 state.sales.disarm(home);
@@ -175,16 +178,20 @@ fn read_notes(state: &mut State) {
                 state.locks.swapped(one, other);
                 state.sales.swap(one, other);
             }
+            Note::Event(Event::Role { primary: false }) => state.locks.demoted(),
             // The timer is awake now; that is all they are for.
-            Note::Event(Event::Role { .. } | Event::Loaded) => {}
+            Note::Event(Event::Role { primary: true } | Event::Loaded | Event::ClientGone(_)) => {}
             Note::Left(waiter, Left::Answered) => answered.push(waiter),
             Note::Left(waiter, Left::TimedOut) => state.locks.timed_out(waiter),
             Note::Left(waiter, Left::Gone) => state.locks.left(waiter),
         }
     }
-    // A connection that failed while its reply was written is heard of in the same turn, and after it: only who is still there then
-    // has its reply.
-    for waiter in answered {
+    deliver(state, answered);
+}
+
+/// These waiters have their replies.
+fn deliver(state: &mut State, waiters: Vec<WaiterId>) {
+    for waiter in waiters {
         state.locks.delivered(waiter);
     }
 }
@@ -280,7 +287,11 @@ pub fn park(ctx: Ctx<'_>, waiter: WaiterId, keys: &[Arg<'_>], wait: Millis) -> R
 
 /// A parked client left.
 pub fn parked_left(waiter: WaiterId, left: Left) {
-    note(Note::Left(waiter, left));
+    match left {
+        // Nothing follows from it that could not wait for the next note: not worth a turn of the event loop.
+        Left::Answered => drop(NOTES.with(|notes| notes.push(Note::Left(waiter, left)))),
+        Left::TimedOut | Left::Gone => note(Note::Left(waiter, left)),
+    }
 }
 
 /// Warns the operator whose server may throw locks and sales away when memory runs short.

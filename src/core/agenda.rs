@@ -141,3 +141,82 @@ impl Agenda {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(key: &[u8]) -> At<'_> {
+        At { db: 0, key }
+    }
+
+    #[test]
+    fn an_entry_is_about_seventy_bytes() {
+        assert!(size_of::<Home>() <= 48, "{}", size_of::<Home>());
+        assert_eq!(size_of::<Option<HomeId>>(), 8);
+    }
+
+    #[test]
+    fn a_deadline_that_moved_later_is_put_off_and_counted() {
+        let mut agenda = Agenda::default();
+        let homes: Vec<HomeId> = (0..5).map(|_| agenda.arm(at(b"door"), UnixMs(10))).collect();
+        for home in &homes {
+            agenda.rearm(*home, UnixMs(30));
+        }
+        assert_eq!(agenda.next(), Some(UnixMs(10)));
+        let mut steps = 3;
+        assert_eq!((agenda.due(UnixMs(20), &mut steps), steps), (None, 0));
+        assert_eq!(agenda.next(), Some(UnixMs(10)), "two are left for the next time");
+        steps = 3;
+        assert_eq!((agenda.due(UnixMs(20), &mut steps), steps), (None, 1));
+        assert_eq!(agenda.next(), Some(UnixMs(30)));
+    }
+
+    #[test]
+    fn flushed_and_swapped_databases() {
+        let mut agenda = Agenda::default();
+        let [here, there] = [0, 1].map(|db| agenda.arm(At { db, key: b"door" }, UnixMs(10)));
+        agenda.swap(0, 1);
+        assert_eq!([here, there].map(|home| agenda.place(home).unwrap().db), [1, 0]);
+        assert_eq!(agenda.flush(Some(0)), [there]);
+        assert_eq!((agenda.knows(there), agenda.len(), agenda.due(UnixMs(10), &mut 9)), (false, 1, Some(here)));
+        assert_eq!(agenda.flush(None), [here]);
+        assert_eq!((agenda.is_empty(), agenda.next()), (true, None));
+        assert_ne!(agenda.arm(at(b"door"), UnixMs(1)), here, "an old id never comes back");
+    }
+
+    proptest! {
+        /// Whatever is done to it, it names what is due, soonest first, and asks to be called in time.
+        #[test]
+        fn it_names_what_is_due(steps in vec((0..4_u8, any::<prop::sample::Index>(), 1..20_i64), 1..60)) {
+            let mut agenda = Agenda::default();
+            let mut plain: Vec<(HomeId, i64)> = Vec::new();
+            let mut now = 0_i64;
+            for (what, pick, span) in steps {
+                let picked = (!plain.is_empty()).then(|| pick.index(plain.len().max(1)));
+                let deadline = now.saturating_add(span);
+                match (what, picked) {
+                    (1, Some(at)) => {
+                        plain[at].1 = deadline;
+                        agenda.rearm(plain[at].0, UnixMs(deadline));
+                    }
+                    (2, Some(at)) => agenda.disarm(plain.remove(at).0),
+                    (3, _) => now = deadline,
+                    _ => plain.push((agenda.arm(at(b"key"), UnixMs(deadline)), deadline)),
+                }
+                let earliest = plain.iter().map(|(_, deadline)| *deadline).min();
+                prop_assert!(agenda.next().is_none_or(|next| Some(next.0) <= earliest));
+                prop_assert_eq!((agenda.len(), agenda.next().is_none()), (plain.len(), plain.is_empty()));
+                while let Some(home) = agenda.due(UnixMs(now), &mut usize::MAX.clone()) {
+                    let found = plain.iter().position(|(other, _)| *other == home).unwrap();
+                    prop_assert!(plain.remove(found).1 <= now);
+                    agenda.disarm(home);
+                }
+                prop_assert!(plain.iter().all(|(_, deadline)| *deadline > now));
+            }
+        }
+    }
+}

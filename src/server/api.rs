@@ -89,6 +89,7 @@ required! {
     scan_cursor_create = RedisModule_ScanCursorCreate() -> *mut RawCursor;
     scan_cursor_restart = RedisModule_ScanCursorRestart(cursor: *mut RawCursor);
     scan = RedisModule_Scan(ctx: *mut RawCtx, cursor: *mut RawCursor, seen: raw::RedisModuleScanCB, data: *mut c_void) -> c_int;
+    call_reply_string_ptr = RedisModule_CallReplyStringPtr(reply: *mut RawReply, len: *mut usize) -> *const c_char;
     free_call_reply = RedisModule_FreeCallReply(reply: *mut RawReply);
 
     string_ptr_len = RedisModule_StringPtrLen(string: *const RawString, len: *mut usize) -> *const c_char;
@@ -123,7 +124,6 @@ required! {
     get_db_id_from_opt_ctx = RedisModule_GetDbIdFromOptCtx(ctx: *mut RawOptCtx) -> c_int;
 
     call_reply_type = RedisModule_CallReplyType(reply: *mut RawReply) -> c_int;
-    call_reply_string_ptr = RedisModule_CallReplyStringPtr(reply: *mut RawReply, len: *mut usize) -> *const c_char;
     call_reply_integer = RedisModule_CallReplyInteger(reply: *mut RawReply) -> c_longlong;
 
     replicate_verbatim = RedisModule_ReplicateVerbatim(ctx: *mut RawCtx) -> c_int;

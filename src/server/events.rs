@@ -30,7 +30,7 @@ pub enum Event {
 }
 
 /// Hears of every event. May write nothing.
-pub type Hear = fn(Event);
+pub type Hear = fn(Ctx<'_>, Event);
 
 static HEAR: MainCell<Option<Hear>> = MainCell::new(None);
 
@@ -54,13 +54,14 @@ pub fn subscribe(ctx: Ctx<'_>, hear: Hear) -> bool {
     })
 }
 
-unsafe extern "C" fn on_event(_: *mut RawCtx, event: raw::RedisModuleEvent, what: u64, data: *mut c_void) {
+unsafe extern "C" fn on_event(raw: *mut RawCtx, event: raw::RedisModuleEvent, what: u64, data: *mut c_void) {
     guard("an event", || {
         // SAFETY: the server passes the structure that belongs to the event's number, alive during the call.
         if let Some(event) = unsafe { read(event.id, what, data) }
             && let Some(Some(hear)) = HEAR.with(|slot| *slot)
         {
-            hear(event);
+            // SAFETY: the server passes a context that lives until this function returns, on the main thread.
+            hear(unsafe { Ctx::new(raw) }, event);
         }
     });
 }

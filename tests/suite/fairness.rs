@@ -10,7 +10,7 @@ use crate::line::Line;
 /// Who had how much, as one number: 1 is all the same, 1/n is one had all.
 fn jain(shares: &[f64]) -> f64 {
     let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), share| (sum + share, squares + share * share));
-    sum * sum / (squares * shares.len() as f64)
+    sum * sum / (squares * f64::from(u32::try_from(shares.len()).expect("a few")))
 }
 
 #[test]
@@ -102,4 +102,31 @@ fn a_crowd_of_waiters_with_all_kinds_of_patience_gets_one_answer_each_in_time() 
     assert_eq!(line.count("lock_waiters"), 0);
     holder.expect("LOCK.ACQUIRE lock TOKEN holder", ANY);
     holder.expect("LOCK.ACQUIRE lock TOKEN other WAIT 1", NULL);
+}
+
+#[test]
+fn waiting_leaves_nothing_behind() {
+    // A million of them take a minute: LOCKSTOCK_CYCLES=1000000.
+    let cycles: usize = std::env::var("LOCKSTOCK_CYCLES").map_or(10_000, |count| count.parse().unwrap());
+    let server = Server::start();
+    let mut line = Line::at(&server);
+    let mut ring: Vec<_> = (0..10).map(|_| server.client()).collect();
+    let ask = |n: usize| format!("LOCK.ACQUIRE lock TOKEN t{n} PX 60000 WAIT 60000 SESSION");
+    ring[0].expect(ask(0), ANY);
+    for (n, client) in ring.iter_mut().enumerate().skip(1) {
+        line.enter(client, ask(n));
+    }
+    let mut used = vec![];
+    for turn in 0..cycles {
+        let (n, next) = (turn % 10, (turn + 1) % 10);
+        ring[n].send_raw(format!("LOCK.RELEASE lock t{n}\r\n{}\r\n", ask(n)).as_bytes());
+        ring[n].read().is(1);
+        ring[next].read().is((format!("t{next}"), INT, 60_000));
+        if turn % (cycles / 10) == cycles / 10 - 1 {
+            used.push(server.info_int("memory", "used_memory"));
+        }
+    }
+    assert!(line.count("lock_waits") >= i64::try_from(cycles).unwrap());
+    let (first, last) = (used[1], used[9]);
+    assert!(last - first < 100_000, "{used:?}");
 }

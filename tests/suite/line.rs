@@ -73,10 +73,4 @@ impl<'a> Line<'a> {
             info => info.field(side).items().iter().map(|row| row.field("token").text()).collect(),
         }
     }
-
-    /// Returns when `token` holds `lock` alone.
-    #[track_caller]
-    pub fn until_held_by(&mut self, lock: &str, token: &str) {
-        eventually(&format!("{token} holds {lock}"), || self.holders(lock) == [token]);
-    }
 }

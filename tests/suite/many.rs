@@ -144,7 +144,9 @@ fn overlapping_requests_in_any_order_never_block_each_other_for_good() {
         let ends: Vec<_> = threads.into_iter().map(thread::ScopedJoinHandle::join).collect();
         done.store(true, Ordering::SeqCst);
         watcher.join().unwrap();
-        ends.into_iter().for_each(|end| end.unwrap());
+        for end in ends {
+            end.unwrap();
+        }
     });
     let mut line = Line::at(&server);
     assert_eq!((line.count("locks_held"), line.count("lock_waiters")), (0, 0));

@@ -19,20 +19,26 @@ struct Scene {
 impl Scene {
     fn set(server: &Server, line: &mut Line<'_>) -> Self {
         let mut tied = server.client();
-        tied.expect("LOCK.ACQUIRE by-lease TOKEN holder PX 400", ANY);
+        tied.expect("LOCK.ACQUIRE by-lease TOKEN holder", ANY);
         tied.expect("LOCK.ACQUIRE by-end TOKEN holder SESSION", ANY);
         tied.expect("LOCK.MACQUIRE 2 by-end-1 by-end-2 TOKEN holder SESSION", ANY);
         tied.expect("LOCK.ACQUIRE by-expiry TOKEN holder", ANY);
-        tied.expect("PEXPIRE by-expiry 400", 1);
         let waiters = ["by-lease", "by-end", "by-end-2", "by-expiry"]
             .map(|lock| (lock, line.join(format!("LOCK.ACQUIRE {lock} TOKEN waiter WAIT 0"))));
         Self { tied, waiters: waiters.into() }
     }
 
+    /// Lets the leases end soon, but not before `pause` has begun.
+    fn about_to_end(server: &Server, pause: &str) {
+        let before = ["LOCK.EXTEND by-lease holder PX 100", "PEXPIRE by-expiry 100"];
+        for reply in server.client().pipeline([before[0], before[1], pause]) {
+            reply.is(ANY);
+        }
+    }
+
     /// The session ends, and so do the leases; nobody gets anything of it.
     fn falls_due_in_vain(&mut self, server: &Server) {
-        let tied = std::mem::replace(&mut self.tied, server.client());
-        tied.close();
+        self.hang_up(server);
         eventually("the lease is over", || {
             let info = server.cmd("LOCK.INFO by-lease");
             info.field("mode").text() == "free"
@@ -40,6 +46,10 @@ impl Scene {
         for (_, waiter) in &mut self.waiters {
             assert_eq!(waiter.try_read(MOMENT), None);
         }
+    }
+
+    fn hang_up(&mut self, server: &Server) {
+        std::mem::replace(&mut self.tied, server.client()).close();
     }
 
     fn is_made_up_for(&mut self) {
@@ -57,8 +67,8 @@ fn what_falls_due_under_a_pause_is_done_after_it() {
     let mut line = Line::at(&primary);
     for _ in 0..2 {
         let mut scene = Scene::set(&primary, &mut line);
+        Scene::about_to_end(&primary, "CLIENT PAUSE 60000 WRITE");
         let written = Aof::of(&primary).commands.len();
-        primary.expect("CLIENT PAUSE 60000 WRITE", OK);
         scene.falls_due_in_vain(&primary);
         // A command that waits its turn, too.
         let mut late = primary.client();
@@ -101,11 +111,9 @@ fn a_pause_of_everything_that_ends_by_itself() {
     let server = Server::builder().aof("always").start();
     let mut line = Line::at(&server);
     let mut scene = Scene::set(&server, &mut line);
-    let mut admin = server.client();
-    admin.expect("CLIENT PAUSE 600 ALL", OK);
-    let Scene { tied, waiters } = &mut scene;
-    std::mem::replace(tied, server.client()).reset();
-    for (_, waiter) in waiters {
+    Scene::about_to_end(&server, "CLIENT PAUSE 600 ALL");
+    scene.hang_up(&server);
+    for (_, waiter) in &mut scene.waiters {
         assert_eq!(waiter.try_read(MOMENT), None);
     }
     scene.is_made_up_for();
@@ -118,11 +126,12 @@ fn a_failover_that_is_given_up_is_a_pause() {
     replica.wait_in_sync(&primary);
     let mut line = Line::at(&primary);
     let mut scene = Scene::set(&primary, &mut line);
+    primary.wait_online();
     // The replica cannot catch up, so the failover lasts until it is given up.
     let frozen = Pid::from_raw(i32::try_from(replica.pid()).unwrap()).unwrap();
     kill_process(frozen, Signal::STOP).unwrap();
     primary.expect("SET something new", OK);
-    primary.expect(format!("FAILOVER TO 127.0.0.1 {}", replica.port()), OK);
+    Scene::about_to_end(&primary, &format!("FAILOVER TO 127.0.0.1 {}", replica.port()));
     eventually("writes are paused", || primary.cmd("INFO replication").text().contains("failover_state:waiting"));
     scene.falls_due_in_vain(&primary);
     primary.expect("FAILOVER ABORT", OK);

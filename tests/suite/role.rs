@@ -92,6 +92,7 @@ fn a_failover_hands_the_locks_over_with_their_leases() {
     let mut holder = old.client();
     let fence = holder.expect("LOCK.ACQUIRE lock TOKEN holder PX 60000", ANY).at(1).int();
     let waiter = line.join("LOCK.ACQUIRE lock TOKEN waiter WAIT 0");
+    old.wait_online();
     old.expect(format!("FAILOVER TO 127.0.0.1 {}", new.port()), OK);
     is_sent_away(waiter);
     eventually("the roles are exchanged", || new.info("replication")["role"] == "master");

@@ -127,7 +127,8 @@ fn a_stream_in_another_slot_takes_nothing() {
     scene.here.expect(format!("STOCK.CREATE {SALE}2 5 STREAM elsewhere"), err("CROSSSLOT "));
     // A copy that was brought under a name of another slot of this node.
     let dump = scene.here.cmd(format!("DUMP {SALE}")).bytes();
-    let other = (0..).map(|n| format!("copy-{n}")).find(|key| scene.cluster.owner(key) == scene.from).expect("a key");
+    let other =
+        (0..1_000).map(|n| format!("copy-{n}")).find(|key| scene.cluster.owner(key) == scene.from).expect("a key");
     scene.here.expect([b"RESTORE", other.as_bytes(), b"0", &dump], OK);
     let refused = "CROSSSLOT the sale's stream does not take the event, so nothing was done";
     scene.here.expect(format!("STOCK.DECR_ONCE {other} ann"), err(refused));
@@ -136,15 +137,14 @@ fn a_stream_in_another_slot_takes_nothing() {
 }
 
 /// A client that follows the cluster's redirections.
-struct Follower<'a> {
-    cluster: &'a Cluster,
+struct Follower {
     lines: BTreeMap<u16, Client>,
     port: u16,
 }
 
-impl<'a> Follower<'a> {
-    fn of(cluster: &'a Cluster) -> Self {
-        Self { cluster, lines: BTreeMap::new(), port: cluster.node(0).port() }
+impl Follower {
+    fn of(cluster: &Cluster) -> Self {
+        Self { lines: BTreeMap::new(), port: cluster.node(0).port() }
     }
 
     /// The answer of whichever node serves the key.
@@ -163,7 +163,7 @@ impl<'a> Follower<'a> {
             match words[..] {
                 ["MOVED", _, address] => self.port = node(address).expect("a port"),
                 ["ASK", _, address] => asking = node(address),
-                ["TRYAGAIN", ..] | ["CLUSTERDOWN", ..] => {}
+                ["TRYAGAIN" | "CLUSTERDOWN", ..] => {}
                 _ => return Some(reply),
             }
             None

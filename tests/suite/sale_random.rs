@@ -12,7 +12,7 @@ fn step(random: &mut fastrand::Rng) -> Words {
     let text = match random.u8(..20) {
         0..9 => {
             let hold = ["", "HOLD 1", "HOLD 10", "HOLD 60000"][random.usize(..4)];
-            let buyer = ["".to_owned(), format!("BUYER b-{}", random.u8(..6))][random.usize(..2)].clone();
+            let buyer = [String::new(), format!("BUYER b-{}", random.u8(..6))][random.usize(..2)].clone();
             format!("STOCK.DECR_ONCE sale {id} QTY {} {hold} {buyer}", random.u8(1..5))
         }
         9..12 => format!("STOCK.CONFIRM sale {id}"),

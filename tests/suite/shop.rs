@@ -15,6 +15,7 @@ pub struct Order {
 }
 
 /// One event, as it stands in the stream.
+#[expect(clippy::struct_field_names, reason = "the field of the stream's entry is called event")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     pub seq: i64,

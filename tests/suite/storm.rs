@@ -96,7 +96,7 @@ impl Buyer<'_> {
         match answer.at(0).text().as_str() {
             "OK" | "DUPLICATE" if hold.is_empty() => {
                 self.record.insert(id.into(), ("sold", got));
-                if plan == 0 && self.number % 3 == 0 {
+                if plan == 0 && self.number.is_multiple_of(3) {
                     return self.change_its_mind(id);
                 }
                 true
@@ -112,7 +112,7 @@ impl Buyer<'_> {
                         while self.ask(&call).field("state").text() == "held" {}
                         self.pay(id)
                     }
-                    _ if self.number % 5 == 0 => self.change_its_mind(id),
+                    _ if self.number.is_multiple_of(5) => self.change_its_mind(id),
                     _ => self.pay(id),
                 }
             }

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use super::forfeit::Forfeits;
 use super::session::Sessions;
-use super::settle::{News, Turn};
+use super::settle::Turn;
 use super::stats::{Cause, Stats, count};
 use super::terms::{Acquired, Answer, ClientId, Grant, LockError, Request, World};
 use super::tick::Chores;
 use super::undelivered::Undelivered;
 use super::value::{Hold, Lock};
 use super::verdict::Verdict;
+use super::visit::{News, Open};
 use super::waiting::{QueueId, Scope, Waiter, WaiterId, Waiting};
 use crate::core::agenda::Agenda;
 use crate::core::fence::{Fence, FenceClock};
@@ -71,8 +72,8 @@ impl Engine {
         let mut turn = Turn::command(now);
         self.spare(at, &request.token, world);
         let queue = self.settle_at(&mut turn, at, world);
-        let visit = self.visit(&mut turn, at, world, |engine, turn, lock, news| {
-            engine.decide(turn, at, lock, queue, client, request, patient, news)
+        let visit = self.visit(&mut turn, at, world, |engine, turn, open| {
+            engine.decide(turn, open, queue, client, request, patient)
         });
         let decision = self.leave_place(&mut turn, at, visit, world);
         match decision.ok_or(LockError::WrongType)? {
@@ -85,23 +86,20 @@ impl Engine {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one request in one situation")]
     fn decide(
         &mut self,
         turn: &mut Turn,
-        at: At<'_>,
-        lock: &mut Lock,
+        open: &mut Open<'_>,
         queue: Option<QueueId>,
         client: ClientId,
         request: &Request,
         patient: bool,
-        news: &mut Vec<News>,
     ) -> Decision {
-        let verdict = lock.verdict(&request.token, request.mode);
+        let verdict = open.lock.verdict(&request.token, request.mode);
         let wait = |in_front| if patient { Decision::Wait { in_front } } else { Decision::Refused };
         match (verdict, queue) {
             (Verdict::OtherMode, _) => return Decision::Failed(LockError::OtherMode),
-            (Verdict::UpgradeLater, Some(queue)) if patient && self.rival(lock, queue, &request.token) => {
+            (Verdict::UpgradeLater, Some(queue)) if patient && self.rival(open.lock, queue, &request.token) => {
                 return Decision::Failed(LockError::Deadlock);
             }
             (Verdict::UpgradeLater, _) => return wait(true),
@@ -114,13 +112,13 @@ impl Engine {
                 }
                 if let Some((earlier, departed)) = head.and_then(|head| Some((head, self.waiting.leave(head)?))) {
                     turn.work.extend(departed.headed);
-                    news.push(News::Answered(earlier, Answer::Refused));
+                    open.news.push(News::Answered(earlier, Answer::Refused));
                 }
             }
             (Verdict::Downgrade, Some(queue)) => turn.work.push_back(queue),
             (Verdict::Join | Verdict::Renew | Verdict::Downgrade | Verdict::Upgrade, _) => {}
         }
-        match self.enter(turn, at, lock, verdict, client, request, news) {
+        match self.enter(turn, open, verdict, client, request) {
             Ok(grant) => Decision::Granted(grant),
             Err(error) => Decision::Failed(error),
         }
@@ -209,9 +207,9 @@ impl Engine {
         let mut turn = Turn::command(now);
         self.spare(at, token, world);
         self.settle_at(&mut turn, at, world);
-        let visit = self.visit(&mut turn, at, world, |engine, _, lock, news| {
-            let Some(hold) = lock.hold(token).cloned() else { return false };
-            engine.set_hold(at, lock, lock.mode(), Hold { deadline, ..hold }, news);
+        let visit = self.visit(&mut turn, at, world, |engine, _, open| {
+            let Some(hold) = open.lock.hold(token).cloned() else { return false };
+            engine.set_hold(open, open.lock.mode(), Hold { deadline, ..hold });
             true
         });
         self.leave_place(&mut turn, at, visit, world).ok_or(LockError::WrongType)
@@ -256,6 +254,7 @@ impl Engine {
             && self.sessions.is_empty()
             && self.undelivered.is_empty()
             && self.forfeits.is_empty()
+            && self.doubtful.is_empty()
             && self.chores.is_empty()
             && self.news.is_empty()
     }

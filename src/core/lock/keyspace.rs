@@ -3,8 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::engine::Engine;
+use super::forfeit::Forfeits;
+use super::session::Sessions;
 use super::stats::Cause;
 use super::terms::{ClientId, Mode};
+use super::undelivered::Undelivered;
 use super::value::Lock;
 use super::waiting::QueueId;
 use crate::core::agenda::HomeId;
@@ -68,6 +71,15 @@ impl Engine {
         if let Some(queue) = self.waiting.at(at) {
             self.look_later(queue, Cause::Other);
         }
+    }
+
+    /// This server decides no more. Its connections are no business of the one that does: holds that were tied to them stay
+    /// until their leases end, even if this server should decide again one day.
+    pub fn demoted(&mut self) {
+        self.sessions = Sessions::default();
+        self.undelivered = Undelivered::default();
+        self.forfeits = Forfeits::default();
+        self.doubtful.clear();
     }
 
     /// All keys of the database `db`, or of all databases, are gone. O(n).

@@ -206,7 +206,7 @@ impl Engine {
     fn survey<W: World>(&mut self, turn: &mut Turn, places: &[At<'_>], token: &Ident, world: &mut W) -> Survey {
         let mut survey = Survey { standings: Vec::with_capacity(places.len()), vacant: Vec::new(), over: None };
         for at in places {
-            let visit = self.visit(turn, *at, world, |_, _, lock, _| lock.standing(token));
+            let visit = self.visit(turn, *at, world, |_, _, open| open.lock.standing(token));
             survey.over = survey.over.or(turn.over);
             survey.vacant.push(visit.as_ref().is_some_and(|visit| visit.vacant.is_some()));
             survey.standings.push(visit.map_or(Standing::Foreign, |visit| visit.result));
@@ -231,14 +231,16 @@ impl Engine {
         let deadline = turn.now.ms.plus(request.lease).unwrap_or(UnixMs::MAX);
         let mut homes = BTreeSet::new();
         for at in places {
-            let visit = self.visit(turn, *at, world, |engine, _, lock, news| {
-                let before = lock.hold(token).filter(|_| renewed.is_some()).and_then(|hold| hold.session);
+            let visit = self.visit(turn, *at, world, |engine, _, open| {
+                let before = open.lock.hold(token).filter(|_| renewed.is_some()).and_then(|hold| hold.session);
                 let session = if request.session { Some(client) } else { before };
                 let hold = Hold { token: token.clone(), fence, deadline, limit: 0, session };
-                engine.set_hold(*at, lock, Mode::Exclusive, hold, news)
+                engine.set_hold(open, Mode::Exclusive, hold)
             });
             homes.extend(visit.map(|visit| visit.result));
-            turn.work.extend(self.waiting.linked(*at, token));
+            if renewed.is_none() {
+                turn.work.extend(self.waiting.linked(*at, token));
+            }
         }
         Ok((Grant { token: token.clone(), fence, lease: deadline.left(turn.now.ms) }, homes))
     }

@@ -27,6 +27,7 @@ mod tick;
 mod undelivered;
 pub mod value;
 mod verdict;
+mod visit;
 mod waiting;
 
 #[cfg(test)]

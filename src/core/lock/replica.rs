@@ -21,23 +21,24 @@ impl Engine {
         self.fences.observe(hold.fence);
         let limit = if mode == Mode::Limit { hold.limit.clamp(1, MAX_LIMIT) } else { 0 };
         let hold = Hold { limit, session: None, ..hold };
-        self.visit(&mut Turn::passive(), at, world, |engine, _, lock, news| {
+        self.visit(&mut Turn::passive(), at, world, |engine, _, open| {
             // A primary ends the holds that cannot stay before it grants this one. Whatever it did not tell us ends here.
-            let others: Vec<Fence> = if mode == Mode::Exclusive || lock.mode() != mode {
-                lock.holds().filter(|other| other.token != hold.token).map(|other| other.fence).collect()
+            let others: Vec<Fence> = if mode == Mode::Exclusive || open.lock.mode() != mode {
+                open.lock.holds().filter(|other| other.token != hold.token).map(|other| other.fence).collect()
             } else {
-                lock.hold_of(hold.fence)
+                open.lock
+                    .hold_of(hold.fence)
                     .filter(|other| other.token != hold.token)
                     .map(|other| other.fence)
                     .into_iter()
                     .collect()
             };
             for fence in others {
-                engine.end_hold(lock, fence, End::Released, news);
+                engine.end_hold(open, fence, End::Released);
             }
-            engine.set_hold(at, lock, mode, hold, news);
+            engine.set_hold(open, mode, hold);
             // The server passes the effect on as it came.
-            news.clear();
+            open.news.clear();
         })
         .map(|_| ())
         .ok_or(LockError::WrongType)
@@ -49,10 +50,10 @@ impl Engine {
     /// [`LockError::WrongType`].
     pub fn apply_ended<W: World>(&mut self, at: At<'_>, token: &Ident, world: &mut W) -> Result<(), LockError> {
         let visit = self
-            .visit(&mut Turn::passive(), at, world, |engine, _, lock, news| {
-                if let Some(fence) = lock.hold(token).map(|hold| hold.fence) {
-                    engine.end_hold(lock, fence, End::Released, news);
-                    news.clear();
+            .visit(&mut Turn::passive(), at, world, |engine, _, open| {
+                if let Some(fence) = open.lock.hold(token).map(|hold| hold.fence) {
+                    engine.end_hold(open, fence, End::Released);
+                    open.news.clear();
                 }
             })
             .ok_or(LockError::WrongType)?;

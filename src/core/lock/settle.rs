@@ -1,4 +1,4 @@
-//! How a place is brought up to date, and how its lock is changed.
+//! How a place is brought up to date: what is over ends, and those in front who fit are granted.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::engine::Engine;
 use super::stats::{Cause, count};
 use super::terms::{Answer, ClientId, End, Found, Grant, LockError, Mode, Request, World};
-use super::value::{Hold, Lock};
+use super::value::Hold;
 use super::verdict::Verdict;
+use super::visit::{News, Open, Visit};
 use super::waiting::{QueueId, Scope, WaiterId};
-use crate::core::agenda::HomeId;
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
 use crate::core::place::{At, Place};
@@ -28,26 +28,11 @@ pub(super) struct Turn {
     /// Why holds ended that were over when the lock was visited last.
     pub(super) over: Option<Cause>,
     /// Whether nothing may end by itself: a replica is told what does.
-    passive: bool,
+    pub(super) passive: bool,
     /// The queues to look at.
     pub(super) work: VecDeque<QueueId>,
     /// Places whose locks may be vacant. Somebody may still take them over in this turn.
     pub(super) vacated: Vec<Arc<Place>>,
-}
-
-/// What the world must be told once the lock is no longer borrowed from it.
-#[derive(Debug)]
-pub(super) enum News {
-    Held(Mode, Hold),
-    Ended(Ident, End),
-    Answered(WaiterId, Answer),
-}
-
-/// What came of a visit to a lock.
-pub(super) struct Visit<R> {
-    pub(super) result: R,
-    /// The key now keeps a lock that nobody holds. It must be granted to somebody or discarded in the same transition.
-    pub(super) vacant: Option<HomeId>,
 }
 
 impl Turn {
@@ -83,145 +68,14 @@ impl Turn {
     }
 }
 
-impl News {
-    fn tell<W: World>(self, at: At<'_>, world: &mut W) {
-        match self {
-            Self::Held(mode, hold) => world.held(at, mode, &hold),
-            Self::Ended(token, why) => world.ended(at, &token, why),
-            Self::Answered(waiter, answer) => world.answer(waiter, answer),
-        }
-    }
-}
-
 impl Engine {
-    /// Opens the lock at `at`, or a vacant one if there is nothing, ends what is over, and lets `change` change it.
-    /// What comes of it is kept and told. `None` if the key holds something else.
-    pub(super) fn visit<W: World, R>(
-        &mut self,
-        turn: &mut Turn,
-        at: At<'_>,
-        world: &mut W,
-        change: impl FnOnce(&mut Self, &mut Turn, &mut Lock, &mut Vec<News>) -> R,
-    ) -> Option<Visit<R>> {
-        let mut news = std::mem::take(&mut self.news);
-        let mut fresh = Lock::vacant();
-        let mut vacant = None;
-        let mut passed_on = false;
-        let result = match world.find(at) {
-            Found::Foreign => None,
-            Found::Nothing => {
-                turn.over = None;
-                let result = change(self, turn, &mut fresh, &mut news);
-                self.keep_time(&fresh);
-                Some(result)
-            }
-            Found::Lock(lock) => {
-                self.welcome(at, lock);
-                turn.over = None;
-                if !turn.passive {
-                    self.end_what_is_over(turn, lock, &mut news);
-                }
-                let was_free = lock.is_empty();
-                let result = change(self, turn, lock, &mut news);
-                passed_on = was_free && !lock.is_empty();
-                self.keep_time(lock);
-                vacant = lock.home().filter(|_| lock.is_empty());
-                Some(result)
-            }
-        };
-        if !fresh.is_empty() {
-            world.put(at, fresh);
-        }
-        if passed_on {
-            world.passed_on(at);
-        }
-        for item in news.drain(..) {
-            item.tell(at, world);
-        }
-        self.news = news;
-        result.map(|result| Visit { result, vacant })
-    }
-
-    /// Brings the agenda up to date with the leases of `lock`.
-    fn keep_time(&mut self, lock: &Lock) {
-        if let (Some(home), Some(earliest)) = (lock.home(), lock.earliest()) {
-            self.agenda.rearm(home, earliest);
-        }
-    }
-
-    /// Discards the lock at `at`, whose home is given if it is vacant.
-    pub(super) fn close<W: World>(&mut self, at: At<'_>, vacant: Option<HomeId>, world: &mut W) {
-        if let Some(home) = vacant {
-            self.agenda.disarm(home);
-            world.delete(at);
-        }
-    }
-
-    /// Ends the holds of `lock` that are over, as far as the turn's steps go.
-    fn end_what_is_over(&mut self, turn: &mut Turn, lock: &mut Lock, news: &mut Vec<News>) {
-        while turn.steps > 0
-            && let Some(hold) = lock.take_lapsed(turn.now.ms)
-        {
-            turn.step();
-            turn.over = Some(Cause::Expiry);
-            count(&mut self.stats.lapses);
-            self.untie(lock, &hold);
-            news.push(News::Ended(hold.token, End::Lapsed));
-        }
-        while turn.steps > 0
-            && !self.forfeits.is_empty()
-            && let Some((fence, why)) = lock.home().and_then(|home| self.forfeits.take(home))
-        {
-            turn.step();
-            turn.over.get_or_insert(Cause::Disconnect);
-            self.end_hold(lock, fence, why, news);
-        }
-    }
-
-    fn untie(&mut self, lock: &Lock, ended: &Hold) {
-        if let (Some(client), Some(home)) = (ended.session, lock.home()) {
-            self.sessions.untie(client, (home, ended.fence));
-        }
-    }
-
-    /// Makes `hold` its token's hold of `lock`.
-    pub(super) fn set_hold(
-        &mut self,
-        at: At<'_>,
-        lock: &mut Lock,
-        mode: Mode,
-        hold: Hold,
-        news: &mut Vec<News>,
-    ) -> HomeId {
-        let home = lock.home().unwrap_or_else(|| self.agenda.arm(at, hold.deadline));
-        lock.set_home(Some(home));
-        let (session, fence) = (hold.session, hold.fence);
-        news.push(News::Held(mode, hold.clone()));
-        if let Some(before) = lock.set(mode, hold) {
-            self.untie(lock, &before);
-            self.undelivered.prove(before.fence, home);
-        }
-        if let Some(client) = session {
-            self.sessions.tie(client, (home, fence));
-        }
-        home
-    }
-
-    /// Ends the hold of `lock` that has `fence`.
-    pub(super) fn end_hold(&mut self, lock: &mut Lock, fence: Fence, why: End, news: &mut Vec<News>) {
-        if let Some(hold) = lock.take(fence) {
-            self.untie(lock, &hold);
-            news.push(News::Ended(hold.token, why));
-        }
-    }
-
     /// Releases the hold of `token` and leaves it to [`finish`](Self::finish) to hand over. Whether there was such a hold;
     /// `None` on a foreign value.
     pub(super) fn end<W: World>(&mut self, turn: &mut Turn, at: At<'_>, token: &Ident, world: &mut W) -> Option<bool> {
-        let visit = self.visit(turn, at, world, |engine, _, lock, news| {
-            let fence = lock.hold(token).map(|hold| hold.fence);
+        let visit = self.visit(turn, at, world, |engine, _, open| {
+            let fence = open.lock.hold(token).map(|hold| hold.fence);
             if let Some(fence) = fence {
-                engine.end_hold(lock, fence, End::Released, news);
+                engine.end_hold(open, fence, End::Released);
             }
             fence.is_some()
         })?;
@@ -234,18 +88,15 @@ impl Engine {
     }
 
     /// Gives the token its hold, as `verdict` says.
-    #[expect(clippy::too_many_arguments, reason = "one request in one situation")]
     pub(super) fn enter(
         &mut self,
         turn: &mut Turn,
-        at: At<'_>,
-        lock: &mut Lock,
+        open: &mut Open<'_>,
         verdict: Verdict,
         client: ClientId,
         request: &Request,
-        news: &mut Vec<News>,
     ) -> Result<Grant, LockError> {
-        let before = lock.hold(&request.token);
+        let before = open.lock.hold(&request.token);
         let session = if request.session { Some(client) } else { before.and_then(|hold| hold.session) };
         let fence = match before {
             Some(before) if !verdict.needs_a_fence() => before.fence,
@@ -254,9 +105,9 @@ impl Engine {
         let token = request.token.clone();
         let deadline = turn.now.ms.plus(request.lease).unwrap_or(UnixMs::MAX);
         let hold = Hold { token: token.clone(), fence, deadline, limit: request.mode.limit(), session };
-        self.set_hold(at, lock, request.mode.mode(), hold, news);
-        if lock.mode() == Mode::Exclusive && verdict.needs_a_fence() {
-            turn.work.extend(self.waiting.linked(at, &token));
+        self.set_hold(open, request.mode.mode(), hold);
+        if open.lock.mode() == Mode::Exclusive && verdict.needs_a_fence() {
+            turn.work.extend(self.waiting.linked(open.at, &token));
         }
         Ok(Grant { token, fence, lease: deadline.left(turn.now.ms) })
     }
@@ -320,7 +171,7 @@ impl Engine {
         if turn.outside && !world.may_grant(at) {
             self.put_off(turn, queue);
         } else {
-            match self.visit(turn, at, world, |engine, turn, lock, news| engine.admit(turn, at, queue, lock, news)) {
+            match self.visit(turn, at, world, |engine, turn, open| engine.admit(turn, queue, open)) {
                 None => self.refuse_all(turn, queue, world),
                 Some(visit) => {
                     if let Some(waiter) = visit.result {
@@ -333,38 +184,31 @@ impl Engine {
         turn.cause = cause;
     }
 
-    /// Grants those at the head of `queue` that fit into `lock`; returns the request for many keys that comes next, if
-    /// it is that which is first in line now.
-    fn admit(
-        &mut self,
-        turn: &mut Turn,
-        at: At<'_>,
-        queue: QueueId,
-        lock: &mut Lock,
-        news: &mut Vec<News>,
-    ) -> Option<WaiterId> {
+    /// Grants those at the head of `queue` that fit into its lock. If the one in front then is a request for many keys, it
+    /// is returned: that takes more than one lock to decide.
+    fn admit(&mut self, turn: &mut Turn, queue: QueueId, open: &mut Open<'_>) -> Option<WaiterId> {
         loop {
             let head = self.waiting.head(queue)?;
             let waiter = self.waiting.waiter(head)?;
             if matches!(waiter.scope, Scope::Many(_)) {
                 return Some(head);
             }
-            let verdict = lock.verdict(&waiter.request.token, waiter.wanted());
+            let verdict = open.lock.verdict(&waiter.request.token, waiter.wanted());
             if !verdict.allows() {
                 return None;
             }
             // A vacant lock is handed over at once, even if the last step was to end its last hold.
-            if turn.steps == 0 && !lock.is_empty() {
+            if turn.steps == 0 && !open.lock.is_empty() {
                 self.look_later(queue, turn.cause());
                 return None;
             }
             turn.step();
             let waiter = self.waiting.leave(head)?.waiter;
-            let answer = match self.enter(turn, at, lock, verdict, waiter.client, &waiter.request, news) {
+            let answer = match self.enter(turn, open, verdict, waiter.client, &waiter.request) {
                 Ok(grant) => {
                     self.stats.handed_over(turn.cause());
                     // A hold that its token had before, and keeps, is not taken back for want of this reply.
-                    if let Some(home) = lock.home()
+                    if let Some(home) = open.lock.home()
                         && verdict.needs_a_fence()
                     {
                         self.undelivered.owe(head, waiter.client, grant.fence, BTreeSet::from([home]));
@@ -373,7 +217,7 @@ impl Engine {
                 }
                 Err(error) => Answer::Failed(error),
             };
-            news.push(News::Answered(head, answer));
+            open.news.push(News::Answered(head, answer));
         }
     }
 

@@ -133,12 +133,22 @@ impl Engine {
         self.undelivered.settle(waiter);
     }
 
+    /// Whether a grant is on its way to this connection.
+    #[must_use]
+    pub fn owes(&self, client: ClientId) -> bool {
+        self.undelivered.of(client).next().is_some()
+    }
+
+    /// The connection that the grant of `waiter` is on its way to.
+    #[must_use]
+    pub fn owed_to(&self, waiter: WaiterId) -> Option<ClientId> {
+        self.undelivered.client(waiter)
+    }
+
     /// Whether the end of this connection would change anything.
     #[must_use]
     pub fn knows(&self, client: ClientId) -> bool {
-        self.sessions.has(client)
-            || self.waiting.of(client).next().is_some()
-            || self.undelivered.of(client).next().is_some()
+        self.sessions.has(client) || self.waiting.of(client).next().is_some() || self.owes(client)
     }
 
     /// A connection is gone. Its waiters leave at once. The holds tied to it, and those granted to it whose reply it never
@@ -227,7 +237,7 @@ impl Engine {
             turn.work.push_back(queue);
             self.finish(turn, world);
         } else {
-            let visit = self.visit(turn, at, world, |_, _, _, _| ());
+            let visit = self.visit(turn, at, world, |_, _, _| ());
             self.leave_place(turn, at, visit, world);
         }
         true

@@ -55,6 +55,11 @@ impl Undelivered {
         Some(owed)
     }
 
+    /// The connection that the grant of `waiter` is on its way to.
+    pub(super) fn client(&self, waiter: WaiterId) -> Option<ClientId> {
+        self.owed.get(&waiter).map(|owed| owed.client)
+    }
+
     /// The grants on their way to `client`.
     pub(super) fn of(&self, client: ClientId) -> impl Iterator<Item = WaiterId> {
         self.clients.get(&client).into_iter().flatten().copied()

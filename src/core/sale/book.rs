@@ -15,7 +15,8 @@ use crate::core::time::UnixMs;
 /// In the index of buyers: the number is that of an entry, not of the buyer's only order.
 pub(super) const ENTRY: u32 = 1 << 31;
 
-pub(super) const EVER: UnixMs = UnixMs(i64::MIN);
+const EVER: UnixMs = UnixMs(i64::MIN);
+pub(super) const FOREVER: UnixMs = UnixMs(i64::MAX);
 
 /// The orders of a sale and the sums over them.
 pub struct Book {
@@ -77,7 +78,7 @@ impl Book {
         if self.by_name.len() > 0 {
             let is = |found: u32| match found & ENTRY {
                 0 => self.orders.get(found).is_some_and(|order| order.buyer == BuyerRef::Named(*buyer)),
-                _ => self.buyers.name(found & !ENTRY) == Some(*buyer),
+                _ => self.buyers.is(found & !ENTRY, buyer),
             };
             match self.by_name.find(buyer.hash(&self.keys), is) {
                 Some(found) if found & ENTRY != 0 => return Party::Entry(found & !ENTRY),
@@ -116,7 +117,8 @@ impl Book {
                 self.counted(party)
             }
             Party::Entry(entry) => {
-                let due = self.by_buyer.sum((entry, EVER, 0), (entry, now, u32::MAX), &self.orders);
+                let before = entry.checked_sub(1).map(|before| (before, FOREVER, u32::MAX));
+                let due = self.by_buyer.sum(before, (entry, now, u32::MAX), &self.orders);
                 self.counted(party).saturating_sub(due.units)
             }
         }
@@ -143,7 +145,7 @@ impl Book {
 
     /// What the due holds amount to.
     pub fn due_sum(&self, now: UnixMs) -> Sum {
-        self.holds.sum((EVER, 0), (now, u32::MAX), &self.orders)
+        self.holds.sum_to((now, u32::MAX), &self.orders)
     }
 
     /// When the next hold ends.

@@ -1,6 +1,7 @@
 //! Buyers with more than one order: their names, and what they have.
 
 use std::hash::RandomState;
+use std::mem;
 
 use super::codec::{Reader, put_varint};
 use super::packed::Packed;
@@ -22,6 +23,8 @@ pub struct Buyers {
     shelf: Shelf<BuyerLayout>,
     /// The first unused entry; each holds the next one's number plus one.
     free: Option<u32>,
+    /// Where an entry is put together before it is shelved.
+    draft: Vec<u8>,
 }
 
 struct BuyerLayout;
@@ -39,30 +42,46 @@ impl Account {
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         Some(Self { units: reader.varint()?, sold: reader.varint()?, orders: reader.varint()? })
     }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        put_varint(out, self.units);
+        put_varint(out, self.sold);
+        put_varint(out, self.orders);
+    }
 }
 
 impl Buyers {
     pub const fn new() -> Self {
-        Self { shelf: Shelf::new(), free: None }
+        Self { shelf: Shelf::new(), free: None, draft: Vec::new() }
     }
 
     /// A new entry without orders; `None` when there are too many.
     pub fn open(&mut self, name: &Packed<'_>) -> Option<u32> {
-        let record = record(name, Account::default());
-        let Some(entry) = self.free else { return self.shelf.push(&record) };
+        self.draft.clear();
+        name.write(&mut self.draft);
+        Account::default().write(&mut self.draft);
+        let Some(entry) = self.free else { return self.shelf.push(&self.draft) };
         let next = self.account(entry)?.units;
         self.free = next.checked_sub(1).and_then(|next| u32::try_from(next).ok());
-        self.shelf.replace(entry, &record);
+        self.shelf.replace(entry, &self.draft);
         Some(entry)
     }
 
     /// Takes an entry back that no order names any more.
     pub fn close(&mut self, entry: u32) {
         let next = self.free.map_or(0, |next| u64::from(next).saturating_add(1));
+        self.draft.clear();
         if let Some(nobody) = Packed::new(b"0") {
-            self.shelf.replace(entry, &record(&nobody, Account { units: next, ..Account::default() }));
+            nobody.write(&mut self.draft);
+            Account { units: next, ..Account::default() }.write(&mut self.draft);
+            self.shelf.replace(entry, &self.draft);
             self.free = Some(entry);
         }
+    }
+
+    /// Whether the entry is this buyer's.
+    pub fn is(&self, entry: u32, name: &Packed<'_>) -> bool {
+        self.shelf.get(entry).is_some_and(|bytes| name.leads(bytes))
     }
 
     pub fn name(&self, entry: u32) -> Option<Packed<'_>> {
@@ -76,9 +95,14 @@ impl Buyers {
     }
 
     pub fn set(&mut self, entry: u32, account: Account) {
-        if let Some(record) = self.name(entry).map(|name| record(&name, account)) {
-            self.shelf.replace(entry, &record);
+        let mut draft = mem::take(&mut self.draft);
+        draft.clear();
+        if let Some(name) = self.name(entry) {
+            name.write(&mut draft);
+            account.write(&mut draft);
+            self.shelf.replace(entry, &draft);
         }
+        self.draft = draft;
     }
 
     pub fn hash(&self, entry: u32, keys: &RandomState) -> Option<u64> {
@@ -87,22 +111,13 @@ impl Buyers {
 
     /// Heap bytes.
     pub fn memory(&self) -> usize {
-        self.shelf.memory()
+        self.shelf.memory().saturating_add(self.draft.capacity())
     }
 
     /// Allocations to free.
     pub fn effort(&self) -> usize {
         self.shelf.effort()
     }
-}
-
-fn record(name: &Packed<'_>, account: Account) -> Vec<u8> {
-    let mut record = Vec::with_capacity(48);
-    name.write(&mut record);
-    put_varint(&mut record, account.units);
-    put_varint(&mut record, account.sold);
-    put_varint(&mut record, account.orders);
-    record
 }
 
 #[cfg(test)]

@@ -8,14 +8,14 @@
 use std::iter;
 
 /// Entries of a shard before it splits: inserting moves a few kilobytes at most.
-const FULL: usize = 1024;
+const FULL: usize = 512;
 
 /// The directory has at most one place for this many entries. Splitting would take it there only if hashes were not
 /// spread evenly; then shards grow instead.
 const SPARSE: usize = FULL / 8;
 
 /// How many more entries a full shard makes room for.
-const STEP: usize = 32;
+const STEP: usize = 16;
 
 /// A number under the 16 hash bits behind those of the directory. (Six bytes instead of eight, hence the halves.)
 #[derive(Clone, Copy)]

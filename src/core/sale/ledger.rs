@@ -1,14 +1,11 @@
 //! Keeping the sums of a [`Book`] in step with its orders.
 
-use super::book::{Book, ENTRY};
+use super::book::{Book, ENTRY, FOREVER};
 use super::buyers::Account;
 use super::orders::{ByBuyer, ByDeadline};
 use super::packed::Packed;
 use super::record::{BuyerRef, Record, State};
 use super::roll::{Source, Sum};
-use crate::core::time::UnixMs;
-
-const FOREVER: UnixMs = UnixMs(i64::MAX);
 
 impl Book {
     /// Counts an order in: its units, its hold, its buyer.

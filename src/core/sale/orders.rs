@@ -3,9 +3,10 @@
 use std::hash::RandomState;
 use std::mem;
 
+use super::codec::Reader;
 use super::index::Index;
 use super::packed::Packed;
-use super::record::{BuyerRef, HoldPart, OrderLayout, Record, State};
+use super::record::{HoldPart, OrderLayout, Record, State, id_part, marked};
 use super::roll::{Source, Sum};
 use super::shelf::{Layout, Shelf};
 use crate::core::time::UnixMs;
@@ -42,7 +43,8 @@ impl Orders {
     }
 
     pub fn find(&self, id: &Packed<'_>, keys: &RandomState) -> Option<u32> {
-        self.by_id.find(id.hash(keys), |number| self.get(number).is_some_and(|order| order.id == *id))
+        let is = |number| self.shelf.get(number).and_then(id_part).is_some_and(|bytes| id.leads(bytes));
+        self.by_id.find(id.hash(keys), is)
     }
 
     /// Adds an order whose id is not there yet; `None` when there are too many.
@@ -51,9 +53,9 @@ impl Orders {
         self.draft.clear();
         order.write(self.base(), &mut self.draft);
         let number = self.shelf.push(&self.draft)?;
-        let base = self.base();
-        self.by_id.insert(order.id.hash(keys), number, |number| {
-            Some(Record::read(self.shelf.get(number)?, base)?.id.hash(keys))
+        let Self { shelf: records, by_id, .. } = self;
+        by_id.insert(order.id.hash(keys), number, |number| {
+            Some(Packed::read_trusted(&mut Reader::new(id_part(records.get(number)?)?))?.hash(keys))
         });
         Some(number)
     }
@@ -79,10 +81,7 @@ impl Orders {
 
     /// Marks whether a hold is the last of a buyer that shares an entry.
     pub fn set_closing(&mut self, number: u32, closing: bool) {
-        self.edit(number, |order| match order.buyer {
-            BuyerRef::Shared { entry, .. } => Record { buyer: BuyerRef::Shared { entry, closing }, ..order },
-            BuyerRef::Own | BuyerRef::Named(_) => order,
-        });
+        self.shelf.touch(number, |flags| marked(flags, closing));
     }
 
     /// The orders from this number on in a convenient piece, with their numbers, and the number after the piece.

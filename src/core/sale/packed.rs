@@ -69,6 +69,12 @@ impl<'a> Packed<'a> {
         reader.take(front.checked_add(rest)?).map(|_| ())
     }
 
+    /// Whether `bytes` begin with this name. No name's bytes begin with another's.
+    #[inline]
+    pub fn leads(&self, bytes: &[u8]) -> bool {
+        bytes.strip_prefix(self.front()).is_some_and(|rest| rest.starts_with(self.rest))
+    }
+
     /// Appends the short form.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.front());
@@ -260,6 +266,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn no_name_leads_another() {
+        let texts = [&b"1"[..], b"256", b"12", b"x", b"xx", &[b'x'; 300], &[b'x'; 301], &[9; 17], b"\x00"];
+        for one in texts {
+            for other in texts {
+                assert_eq!(Packed::new(one).unwrap().leads(&bytes(other)), one == other, "{one:?} {other:?}");
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn any_name_comes_back(text in prop_oneof![
@@ -277,6 +293,7 @@ mod tests {
             let (mut first, mut second) = (Reader::new(&out), Reader::new(&out));
             let read = Packed::read(&mut first).unwrap();
             prop_assert_eq!(read, packed);
+            prop_assert!(packed.leads(&out));
             prop_assert_eq!(read.hash(&keys), packed.hash(&keys));
             Packed::skip(&mut second).unwrap();
             prop_assert_eq!((first.rest(), second.rest()), (&[tail][..], &[tail][..]));

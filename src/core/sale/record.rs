@@ -189,6 +189,20 @@ impl<'a> Record<'a> {
     }
 }
 
+/// The id of the order at the front of `bytes`, and whatever follows it.
+#[inline]
+pub fn id_part(bytes: &[u8]) -> Option<&[u8]> {
+    bytes.get(1..)
+}
+
+/// The first byte of a record of a shared buyer, with or without the mark of its last hold.
+pub fn marked(flags: u8, closing: bool) -> u8 {
+    match flags & BUYER {
+        SHARED | CLOSING => flags & !BUYER | if closing { CLOSING } else { SHARED },
+        _ => flags,
+    }
+}
+
 impl HoldPart {
     /// Reads what a roll wants to know of the hold at the front of `bytes`. A hold that is its buyer's only order
     /// always closes it.

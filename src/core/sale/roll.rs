@@ -5,6 +5,7 @@
 //! leaves of up to [`FULL`], each with the sum of its holds. It keeps no keys: a hold's key is read from its record,
 //! which leaves four bytes and a little for each.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::mem;
 
@@ -60,11 +61,13 @@ pub struct Roll<K> {
     /// The first hold's key.
     first: Option<K>,
     room: usize,
+    /// What the holds up to a key amount to, kept up to date: nothing is summed up twice.
+    known: Cell<Option<(K, Sum)>>,
 }
 
 impl<K: Ord + Copy> Roll<K> {
     pub const fn new() -> Self {
-        Self { leaves: BTreeMap::new(), first: None, room: 0 }
+        Self { leaves: BTreeMap::new(), first: None, room: 0, known: Cell::new(None) }
     }
 
     /// The first hold's key.
@@ -76,6 +79,7 @@ impl<K: Ord + Copy> Roll<K> {
     pub fn insert(&mut self, number: u32, source: &impl Source<K>) {
         let (Some(key), sum) = (source.key(number), source.sum(number)) else { return };
         self.first = Some(self.first.map_or(key, |first| first.min(key)));
+        self.correct(key, Sum::default(), sum);
         if self.leaves.first_key_value().is_none_or(|(at, _)| *at > key) {
             let first = self.leaves.pop_first().map_or_else(Leaf::default, |(_, leaf)| leaf);
             self.leaves.insert(key, first);
@@ -109,8 +113,9 @@ impl<K: Ord + Copy> Roll<K> {
         if leaf.numbers.get(place) != Some(&number) {
             return;
         }
+        let sum = source.sum(number);
         leaf.numbers.remove(place);
-        leaf.sum.take(source.sum(number));
+        leaf.sum.take(sum);
         if leaf.numbers.len() < leaf.numbers.capacity() / 2 {
             leaf.numbers.shrink_to(leaf.numbers.len().saturating_add(SPARSE / 2));
         }
@@ -118,6 +123,7 @@ impl<K: Ord + Copy> Roll<K> {
         if leaf.numbers.len() < SPARSE {
             self.join(at);
         }
+        self.correct(key, sum, Sum::default());
         if self.first == Some(key) {
             let first = self.leaves.first_key_value().and_then(|(_, leaf)| leaf.numbers.first());
             self.first = first.and_then(|number| source.key(*number));
@@ -131,26 +137,44 @@ impl<K: Ord + Copy> Roll<K> {
             leaf.sum.take(before);
             leaf.sum.add(after);
         }
+        self.correct(key, before, after);
     }
 
-    /// What the holds from `low` to `high`, both included, amount to.
+    /// What the holds up to `high`, itself included, amount to.
+    ///
+    /// Asked again for the same or a later `high`, it costs a step for each leaf in between; the first time, or when
+    /// time has gone back, for each leaf from the first.
+    pub fn sum_to(&self, high: K, source: &impl Source<K>) -> Sum {
+        if self.first.is_none_or(|first| first > high) {
+            return Sum::default();
+        }
+        let (after, mut sum) = match self.known.get() {
+            Some((known, sum)) if known <= high => (Some(known), sum),
+            _ => (None, Sum::default()),
+        };
+        sum.add(self.sum(after, high, source));
+        self.known.set(Some((high, sum)));
+        sum
+    }
+
+    /// What the holds behind `after` up to `high`, itself included, amount to.
     ///
     /// Costs one step for each leaf in between, and reads the records of at most two leaves.
-    pub fn sum(&self, low: K, high: K, source: &impl Source<K>) -> Sum {
+    pub fn sum(&self, after: Option<K>, high: K, source: &impl Source<K>) -> Sum {
         let mut sum = Sum::default();
-        if self.first.is_none_or(|first| first > high) || low > high {
+        if self.first.is_none_or(|first| first > high) || after.is_some_and(|after| after >= high) {
             return sum;
         }
-        let start = self.leaves.range(..=low).next_back().map_or(low, |(at, _)| *at);
-        let mut leaves = self.leaves.range(start..=high).peekable();
+        let start = after.and_then(|after| self.leaves.range(..=after).next_back()).map(|(at, _)| *at);
+        let from = start.or(self.first_leaf()).unwrap_or(high);
+        let mut leaves = self.leaves.range(from..=high).peekable();
         while let Some((at, leaf)) = leaves.next() {
-            // Only the first leaf can reach below `low`, only the last above `high`.
-            let whole = *at >= low && leaves.peek().is_some();
-            if whole {
+            // Only the first leaf can reach below the range, only the last above it.
+            if after.is_none_or(|after| *at > after) && leaves.peek().is_some() {
                 sum.add(leaf.sum);
                 continue;
             }
-            let from = place(&leaf.numbers, &low, source);
+            let from = after.map_or(0, |after| place_after(&leaf.numbers, &after, source));
             let to = place_after(&leaf.numbers, &high, source);
             match leaf.numbers.get(from..to) {
                 Some(part) if part.len() == leaf.numbers.len() => sum.add(leaf.sum),
@@ -188,6 +212,21 @@ impl<K: Ord + Copy> Roll<K> {
     /// Allocations to free.
     pub fn effort(&self) -> usize {
         self.leaves.len()
+    }
+
+    /// Corrects what is known of the holds up to some key, if this one is among them.
+    fn correct(&self, key: K, before: Sum, after: Sum) {
+        if let Some((known, mut sum)) = self.known.get()
+            && key <= known
+        {
+            sum.take(before);
+            sum.add(after);
+            self.known.set(Some((known, sum)));
+        }
+    }
+
+    fn first_leaf(&self) -> Option<K> {
+        self.leaves.first_key_value().map(|(at, _)| *at)
     }
 
     /// Moves what is left of a sparse leaf into the one before it, if that has room; removes it if nothing is left.
@@ -287,13 +326,21 @@ mod tests {
         }
     }
 
+    const LAST: (i64, u32) = (i64::MAX, u32::MAX);
+
     fn check(roll: &Roll<(i64, u32)>, holds: &Holds, low: (i64, u32), high: (i64, u32)) {
-        assert_eq!(roll.sum(low, high, holds), holds.sum_of(&holds.between(low, high)));
         let ever = (i64::MIN, 0);
-        assert_eq!(roll.from(low, holds).collect::<Vec<_>>(), holds.between(low, (i64::MAX, u32::MAX)));
+        let mut behind = holds.between(low, high);
+        behind.retain(|number| holds.key(*number) != Some(low));
+        assert_eq!(roll.sum(Some(low), high, holds), holds.sum_of(&behind));
+        for high in [high, LAST, low, low, high] {
+            let expected = holds.sum_of(&holds.between(ever, high));
+            assert_eq!(roll.sum(None, high, holds), expected);
+            assert_eq!(roll.sum_to(high, holds), expected);
+        }
+        assert_eq!(roll.from(low, holds).collect::<Vec<_>>(), holds.between(low, LAST));
         assert_eq!(roll.last(high, holds), holds.between(ever, high).last().copied());
-        let first = holds.between(ever, (i64::MAX, u32::MAX)).first().copied();
-        assert_eq!(roll.first().map(|(_, number)| number), first);
+        assert_eq!(roll.first().map(|(_, number)| number), holds.between(ever, LAST).first().copied());
         assert_eq!(roll.room, roll.leaves.values().map(|leaf| leaf.numbers.capacity()).sum::<usize>());
         assert!(roll.leaves.values().all(|leaf| !leaf.numbers.is_empty()));
     }
@@ -307,7 +354,7 @@ mod tests {
         }
         assert_eq!(roll.effort(), 10_000_usize.div_ceil(FULL));
         assert!(roll.memory() < 5 * 10_000, "{} bytes", roll.memory());
-        assert_eq!(roll.sum((0, 0), (99, u32::MAX), &holds), holds.sum_of(&(0..700).collect::<Vec<_>>()));
+        assert_eq!(roll.sum(None, (99, u32::MAX), &holds), holds.sum_of(&(0..700).collect::<Vec<_>>()));
         for number in 0..10_000 {
             assert_eq!(roll.first(), Some((i64::from(number / 7), number)));
             roll.remove(number, &holds);
@@ -330,7 +377,29 @@ mod tests {
         assert!(roll.memory() < 20 * 100, "{} bytes for 100 holds", roll.memory());
     }
 
+    #[test]
+    fn sums_begin_behind_a_hold_and_end_with_one() {
+        let (mut roll, mut holds) = (Roll::new(), Holds::default());
+        for number in 0..400 {
+            holds.0.insert(number, (i64::from(number), 1));
+            roll.insert(number, &holds);
+        }
+        for number in 0..400 {
+            let key = (i64::from(number), number);
+            assert_eq!(roll.sum(Some(key), LAST, &holds).units, 399 - u64::from(number));
+            assert_eq!(roll.sum(None, key, &holds).units, 1 + u64::from(number));
+        }
+        let key = (100, 100);
+        assert_eq!(roll.sum_to(key, &holds).units, 101);
+        roll.remove(100, &holds);
+        assert_eq!(roll.sum_to(key, &holds).units, 100);
+        roll.insert(100, &holds);
+        assert_eq!(roll.sum_to(key, &holds).units, 101);
+    }
+
     proptest! {
+        #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 3 } else { 60 }, ..ProptestConfig::default() })]
+
         #[test]
         fn it_is_a_sorted_map(
             steps in proptest::collection::vec((0..600_u32, 0..200_i64, 1..4_u64), 1..if cfg!(miri) { 60 } else { 1_200 }),

@@ -39,11 +39,6 @@ impl Cluster {
         &self.nodes[number]
     }
 
-    /// A node's name in the cluster.
-    pub fn id(&self, number: usize) -> &str {
-        &self.ids[number]
-    }
-
     /// The slot of `key`.
     #[track_caller]
     pub fn slot(&self, key: &str) -> i64 {

@@ -29,6 +29,12 @@ impl Server {
         });
     }
 
+    /// Waits until this primary takes its replica for one that could replace it, which is a little after both are in sync.
+    #[track_caller]
+    pub fn wait_online(&self) {
+        eventually("the replica is online", || self.cmd("INFO replication").text().contains("state=online"));
+    }
+
     /// Makes this replica a primary, as a failover does.
     #[track_caller]
     pub fn promote(&self) {

@@ -1,8 +1,15 @@
 //! Tests of the lock engine: a world made of a map, stories told on it, and random schedules against a model.
 #![expect(clippy::arithmetic_side_effects, reason = "small numbers")]
 
+mod crowds;
+mod ends;
+mod keyspace;
+mod many;
 mod model;
+mod modes;
+mod queue;
 mod schedule;
-mod stories;
+mod strays;
 mod trial;
+mod value;
 mod world;

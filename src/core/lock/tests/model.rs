@@ -63,7 +63,7 @@ pub(super) struct Owed {
     pub(super) lost: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Model {
     pub(super) now: i64,
     pub(super) holds: Vec<Held>,
@@ -107,9 +107,8 @@ impl Model {
         match (self.hold(key, token).map(|hold| hold.mode), wanted) {
             (Some(mode), wanted) if mode == wanted.mode() => true,
             (Some(Mode::Exclusive), Wanted::Shared) => true,
-            (Some(Mode::Shared), Wanted::Exclusive) => others == 0,
+            (Some(Mode::Shared) | None, Wanted::Exclusive) => others == 0,
             (Some(_), _) => false,
-            (None, Wanted::Exclusive) => others == 0,
             (None, Wanted::Shared) => self.at(key).all(|hold| hold.mode == Mode::Shared),
             (None, Wanted::Limit(n)) => {
                 others == 0 || (self.at(key).all(|hold| hold.mode == Mode::Limit) && (others as u64) < n)
@@ -335,6 +334,13 @@ impl Model {
     pub(super) fn tick(&mut self, script: &mut VecDeque<WaiterId>) {
         self.follow(script);
         self.check(script, |_| true);
+    }
+
+    /// Whether a request for many keys by `token` is due that has not been granted yet.
+    pub(super) fn has_overlooked(&self, token: usize) -> bool {
+        let mut settled = self.clone();
+        settled.lapse();
+        settled.line.iter().any(|parked| parked.ask.many && parked.ask.token == token && settled.due(parked))
     }
 
     /// Whether a grant is going to be taken back.

@@ -120,8 +120,8 @@ impl Request {
         Self { lease: Millis(ms), ..self }
     }
 
-    pub(super) fn waiting(self) -> Self {
-        Self { wait: Some(Millis(0)), ..self }
+    pub(super) fn waiting(self, ms: i64) -> Self {
+        Self { wait: Some(Millis(ms)), ..self }
     }
 
     pub(super) fn session(self) -> Self {
@@ -164,6 +164,18 @@ impl Desk {
     /// Acquires what is there for the taking.
     pub(super) fn take(&mut self, key: &str, request: &Request) -> Fence {
         self.try_acquire(key, request).unwrap().granted().fence
+    }
+
+    /// Acquires what is taken, and waits for it without limit.
+    pub(super) fn wait(&mut self, key: &str, by: u64, request: &Request) -> WaiterId {
+        let request = Request { wait: request.wait.or(Some(Millis(0))), ..request.clone() };
+        self.acquire(key, by, &request).unwrap().parked()
+    }
+
+    /// The same for several keys.
+    pub(super) fn wait_many(&mut self, keys: &[&str], by: u64, request: &Request) -> WaiterId {
+        let request = Request { wait: request.wait.or(Some(Millis(0))), ..request.clone() };
+        self.acquire_many(keys, by, &request).unwrap().parked()
     }
 
     pub(super) fn acquire_many(&mut self, keys: &[&str], by: u64, request: &Request) -> Result<Acquired, LockError> {

@@ -1,6 +1,6 @@
 //! Stories of holds, and of what becomes of orders.
 
-use super::shop::{names, says, shop, with};
+use super::shop::{Shop, names, says, shop, with};
 use crate::core::sale::{Change, EventKind, MAX_UNITS, Misfit, Name, State, Status, Take, Taking, Terms};
 use crate::core::time::UnixMs;
 
@@ -142,6 +142,26 @@ fn only_live_holds_can_be_extended() {
     shop.cancel("bob");
     assert_eq!(shop.extend("bob", 300), says(Status::Cancelled, 0, 5, -1));
     assert_eq!(shop.extend("nobody", 300), says(Status::NoOrder, 0, 5, -1));
+}
+
+#[test]
+fn a_buyers_last_hold_decides_when_it_has_nothing() {
+    let mut shop = shop(9);
+    for (id, hold) in [("o1", 100), ("o2", 300), ("o3", 200)] {
+        shop.order(id, 1, Some("ann"), hold, "");
+    }
+    let buyers = |shop: &Shop, span| shop.sale.info(UnixMs(shop.now + span)).buyers;
+    assert_eq!([buyers(&shop, 0), buyers(&shop, 299), buyers(&shop, 300)], [1, 1, 0]);
+    shop.cancel("o2");
+    assert_eq!([buyers(&shop, 199), buyers(&shop, 200)], [1, 0]);
+    shop.extend("o1", 250);
+    assert_eq!([buyers(&shop, 249), buyers(&shop, 250)], [1, 0]);
+    shop.extend("o1", 50);
+    assert_eq!([buyers(&shop, 199), buyers(&shop, 200)], [1, 0]);
+    shop.confirm("o1");
+    assert_eq!([buyers(&shop, 199), buyers(&shop, 900)], [1, 1], "what is bought stays");
+    shop.cancel("o1");
+    assert_eq!([buyers(&shop, 199), buyers(&shop, 200)], [1, 0]);
 }
 
 #[test]

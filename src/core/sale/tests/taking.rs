@@ -71,6 +71,32 @@ fn with_rebuy_lapsed_and_cancelled_ids_buy_again() {
 }
 
 #[test]
+fn buying_again_and_again_leaves_nothing_behind() {
+    let mut shop = with(Terms { total: 5, rebuy: true, ..Terms::default() });
+    shop.take("again", 1);
+    let alone = shop.sale.memory();
+    shop.cancel("again");
+    shop.take("again", 1);
+    assert_eq!(shop.sale.memory(), alone, "it does not share its buyer with itself");
+    shop.cancel("again");
+    shop.buy("other", 1, "ann");
+    let mut memory = Vec::new();
+    for round in 100..400 {
+        // As its own buyer, as ann who has another order, as somebody new who has two.
+        for buyer in [None, Some("ann".to_owned()), Some(format!("buyer {round}")), None] {
+            let ann = buyer.as_deref() == Some("ann");
+            assert_eq!(shop.order("again", 1, buyer.as_deref(), 0, "").0, Status::Ok);
+            assert_eq!(shop.sale.info(shop.now()).buyers, if ann { 1 } else { 2 });
+            assert_eq!(shop.order("too", 1, buyer.as_deref(), 0, "").0, Status::Ok);
+            assert_eq!(shop.cancel("again").0, Status::Ok);
+            assert_eq!(shop.cancel("too").0, Status::Ok);
+        }
+        memory.push(shop.sale.memory());
+    }
+    assert_eq!(memory[20], memory[299]);
+}
+
+#[test]
 fn a_missing_sale_is_never_an_empty_one() {
     assert_eq!(row(&Answer::NO_STOCK), says(Status::NoStock, 0, 0, -1));
     let words = Status::ALL.map(Status::word).join(" ");

@@ -1,0 +1,119 @@
+//! Many at once: nothing may cost more than its own share.
+
+use std::time::{Duration, Instant};
+
+use super::world::*;
+use crate::core::lock::{Acquired, Next};
+
+/// Enough to tell a square from a line, and few for Miri.
+const MANY: u64 = if cfg!(miri) { 40 } else { 10_000 };
+
+/// What took a line of steps takes far less than this even on a busy machine and without optimisation; a square does not.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn crowd(desk: &mut Desk, shared: bool) -> Vec<crate::core::lock::WaiterId> {
+    let request = |number: u64| {
+        let request = ask(&format!("waiter-{number}"));
+        if shared { request.shared() } else { request }
+    };
+    (0..MANY).map(|number| desk.wait("door", number + 1, &request(number))).collect()
+}
+
+#[test]
+fn ten_thousand_are_granted_one_by_one_in_order() {
+    let mut desk = Desk::new();
+    desk.take("door", &ask("first"));
+    let waiters = crowd(&mut desk, false);
+    assert_eq!(desk.engine.stats().longest_queue, MANY);
+    let start = Instant::now();
+    let mut holder = "first".to_owned();
+    for (number, waiter) in waiters.into_iter().enumerate() {
+        desk.told();
+        assert!(desk.release("door", &holder));
+        assert_eq!(desk.granted(), [waiter]);
+        desk.engine.delivered(waiter);
+        holder = format!("waiter-{number}");
+    }
+    assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
+    assert!(desk.release("door", &holder));
+    desk.assert_blank();
+}
+
+#[test]
+fn ten_thousand_time_out_together() {
+    let mut desk = Desk::new();
+    desk.take("door", &ask("first"));
+    let waiters = crowd(&mut desk, false);
+    let start = Instant::now();
+    // From the middle outwards: neither end of the line is special.
+    let (front, back) = waiters.split_at(waiters.len() / 2);
+    for waiter in back.iter().chain(front.iter().rev()) {
+        desk.engine.timed_out(*waiter);
+        assert!(desk.tick() != Next::Now);
+    }
+    assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
+    assert_eq!((desk.engine.stats().timeouts, desk.engine.waiters()), (MANY, 0));
+}
+
+#[test]
+fn ten_thousand_readers_come_in_by_the_budget_and_leave() {
+    let mut desk = Desk::new();
+    desk.take("door", &ask("first").lease(100));
+    let waiters = crowd(&mut desk, true);
+    desk.pass(100);
+    let start = Instant::now();
+    let mut granted = Vec::new();
+    loop {
+        let Desk { engine, keys, now } = &mut desk;
+        let next = engine.tick(*now, 500, keys);
+        let some = desk.granted();
+        assert!(some.len() <= 501, "{}", some.len());
+        granted.extend(some);
+        if next != Next::Now {
+            break;
+        }
+        assert_eq!(desk.try_acquire("door", &ask("barger")), Ok(Acquired::Refused));
+        // A command settles the place to the end.
+        granted.extend(desk.granted());
+    }
+    assert_eq!(granted, waiters);
+    let lock = desk.lock("door").unwrap();
+    assert_eq!(lock.len() as u64, MANY);
+    assert!(lock.memory() > lock.len() * 60 && lock.effort() == lock.len());
+    for (number, waiter) in granted.into_iter().enumerate() {
+        desk.engine.delivered(waiter);
+        assert!(desk.release("door", &format!("waiter-{number}")));
+    }
+    assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
+    desk.assert_blank();
+}
+
+#[test]
+fn ten_thousand_connections_end_at_once() {
+    let mut desk = Desk::new();
+    for number in 0..MANY {
+        let request = ask(&format!("reader-{number}")).shared().session();
+        desk.acquire("door", number + 1, &request).unwrap().granted();
+    }
+    let start = Instant::now();
+    for number in 0..MANY {
+        desk.engine.client_gone(client(number + 1));
+    }
+    let Desk { engine, keys, now } = &mut desk;
+    while engine.tick(*now, 100, keys) == Next::Now {}
+    assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
+    desk.assert_blank();
+}
+
+#[test]
+fn a_lock_cycle_leaves_nothing_behind() {
+    let mut desk = Desk::new();
+    desk.take("other", &ask("keeper"));
+    for _ in 0..MANY {
+        desk.take("door", &ask("ann"));
+        assert!(desk.release("door", "ann"));
+    }
+    assert_eq!(desk.engine.locks(), 1);
+    assert!(desk.release("other", "keeper"));
+    desk.assert_blank();
+}

@@ -1,0 +1,227 @@
+//! Locks as keys: deleted, renamed, flushed, swapped, loaded, replicated.
+
+use super::world::*;
+use crate::core::fence::Fence;
+use crate::core::ident::Ident;
+use crate::core::lock::{Engine, Found, Hold, Lock, Mode, Next, World};
+use crate::core::place::At;
+use crate::core::time::UnixMs;
+
+impl Desk {
+    /// RENAME.
+    fn rename(&mut self, from: &str, to: &str) {
+        let lock = self.delete(from).unwrap();
+        self.keys.values.insert(at(to).keep(), Value::Lock(lock));
+        let Found::Lock(lock) = self.keys.find(at(to)) else { panic!("it was put there") };
+        self.engine.welcome(at(to), lock);
+    }
+}
+
+#[test]
+fn deleting_the_key_hands_over() {
+    let mut desk = Desk::new();
+    desk.acquire("door", 9, &ask("ann").session()).unwrap().granted();
+    let bob = desk.wait("door", 1, &ask("bob"));
+    desk.told();
+    desk.delete("door");
+    assert_eq!((desk.engine.locks(), desk.engine.next_due()), (0, Next::Now));
+    assert!(!desk.engine.knows(client(9)));
+    let _ = desk.tick();
+    assert_eq!(desk.granted(), [bob]);
+}
+
+#[test]
+fn a_key_that_went_without_a_word_is_noticed_when_its_lease_would_end() {
+    let mut desk = Desk::new();
+    desk.take("door", &ask("ann").lease(100));
+    let bob = desk.wait("door", 1, &ask("bob"));
+    desk.take("gate", &ask("ann").lease(100));
+    desk.keys.values.clear();
+    desk.told();
+    desk.pass(100);
+    let _ = desk.tick();
+    assert_eq!(desk.granted(), [bob]);
+    assert_eq!(desk.engine.locks(), 1);
+}
+
+#[test]
+fn a_rename_moves_the_holds_and_their_sessions_and_the_waiters_stay() {
+    let mut desk = Desk::new();
+    desk.acquire("door", 9, &ask("ann").session()).unwrap().granted();
+    let bob = desk.wait("door", 1, &ask("bob").lease(50_000));
+    desk.told();
+    desk.rename("door", "gate");
+    let _ = desk.tick();
+    assert_eq!(desk.granted(), [bob]);
+    assert_eq!((desk.holders("door"), desk.holders("gate")), (vec!["bob".into()], vec!["ann".into()]));
+    let fay = desk.wait("gate", 2, &ask("fay"));
+    desk.engine.client_gone(client(9));
+    desk.rename("gate", "yard");
+    let _ = desk.tick();
+    assert_eq!(desk.granted(), [fay], "the waiter stayed with the old name");
+    assert!(desk.holders("yard").is_empty() && desk.lock("yard").is_none(), "the session ended on its way");
+}
+
+#[test]
+fn a_grant_on_its_way_follows_a_rename() {
+    let mut desk = Desk::new();
+    desk.take("door", &ask("ann"));
+    desk.wait("door", 1, &ask("bob"));
+    assert!(desk.release("door", "ann"));
+    desk.rename("door", "gate");
+    desk.engine.client_gone(client(1));
+    let _ = desk.tick();
+    desk.assert_blank();
+}
+
+#[test]
+fn flushing_frees_everything_and_hands_over() {
+    let mut desk = Desk::new();
+    for key in ["a", "b"] {
+        desk.acquire(key, 9, &ask("ann").session()).unwrap().granted();
+    }
+    let bob = desk.wait("a", 1, &ask("bob"));
+    let other = At { db: 1, key: b"a" };
+    let Desk { engine, keys, now } = &mut desk;
+    engine.acquire(*now, other, client(9), &ask("ann").session(), true, keys).unwrap().granted();
+    desk.told();
+    desk.keys.values.retain(|place, _| place.db != 0);
+    desk.engine.flushed(Some(0));
+    assert_eq!(desk.engine.locks(), 1);
+    let _ = desk.tick();
+    assert_eq!(desk.granted(), [bob]);
+    desk.keys.values.clear();
+    desk.engine.flushed(None);
+    desk.engine.delivered(bob);
+    let _ = desk.tick();
+    desk.assert_blank();
+}
+
+#[test]
+fn when_databases_are_swapped_holds_move_and_waiters_stay() {
+    let mut desk = Desk::new();
+    desk.acquire("door", 9, &ask("ann").session()).unwrap().granted();
+    let bob = desk.wait("door", 1, &ask("bob"));
+    desk.told();
+    let values = std::mem::take(&mut desk.keys.values);
+    desk.keys.values =
+        values.into_iter().map(|(place, value)| (At { db: 1 - place.db, ..place.at() }.keep(), value)).collect();
+    desk.engine.swapped(0, 1);
+    let _ = desk.tick();
+    assert_eq!(desk.granted(), [bob]);
+    desk.engine.client_gone(client(9));
+    let _ = desk.tick();
+    assert!(desk.keys.values.keys().all(|place| place.db == 0), "ann's session ended in the other database");
+}
+
+fn restored(holds: &[(&str, u64)], desk: &Desk) -> Lock {
+    let mut lock = Lock::vacant();
+    for (name, fence) in holds {
+        let deadline = UnixMs(desk.now.ms.0 + 500);
+        lock.set(Mode::Shared, Hold { token: token(name), fence: Fence(*fence), deadline, limit: 0, session: None });
+    }
+    lock
+}
+
+#[test]
+fn a_restored_lock_ends_on_time_and_its_fences_count() {
+    for welcome in [true, false] {
+        let mut desk = Desk::new();
+        let mut lock = restored(&[("ann", 7_000_000_000), ("bob", 7_000_000_001)], &desk);
+        if welcome {
+            desk.engine.welcome(at("door"), &mut lock);
+        }
+        desk.keys.values.insert(at("door").keep(), Value::Lock(lock));
+        if !welcome {
+            // Nobody said that it is there. Whoever comes by first finds it.
+            assert_eq!(desk.take("door", &ask("ann").shared().lease(500)), Fence(7_000_000_000));
+        }
+        assert_eq!(desk.engine.locks(), 1);
+        assert!(desk.take("gate", &ask("eve").lease(500)) > Fence(7_000_000_001));
+        desk.pass(500);
+        let _ = desk.tick();
+        desk.assert_blank();
+    }
+}
+
+#[test]
+fn a_lock_that_is_restored_over_a_queue_is_looked_at() {
+    let mut desk = Desk::new();
+    desk.take("a", &ask("ann"));
+    desk.take("b", &ask("x"));
+    let both = desk.wait_many(&["a", "b"], 1, &ask("bob"));
+    desk.told();
+    // Both locks are replaced: one by a lock that bob holds himself, one by nothing.
+    desk.delete("a");
+    desk.delete("b");
+    let mut lock = Lock::vacant();
+    let hold =
+        Hold { token: token("bob"), fence: Fence(5), deadline: UnixMs(desk.now.ms.0 + 500), limit: 0, session: None };
+    lock.set(Mode::Exclusive, hold);
+    desk.engine.welcome(at("a"), &mut lock);
+    desk.keys.values.insert(at("a").keep(), Value::Lock(lock));
+    let _ = desk.tick();
+    assert_eq!(desk.granted(), [both]);
+}
+
+/// A replica: what is applied to it, and what it has.
+#[derive(Default)]
+struct Replica {
+    engine: Engine,
+    keys: Keys,
+}
+
+impl Replica {
+    fn held(&mut self, mode: Mode, name: &str, fence: u64, limit: u64) {
+        let hold =
+            Hold { token: token(name), fence: Fence(fence), deadline: UnixMs(5), limit, session: Some(client(1)) };
+        for _ in 0..2 {
+            self.engine.apply_held(at("door"), mode, hold.clone(), &mut self.keys).unwrap();
+        }
+    }
+
+    fn ended(&mut self, name: &str) {
+        for _ in 0..2 {
+            self.engine.apply_ended(at("door"), &token(name), &mut self.keys).unwrap();
+        }
+    }
+
+    fn holds(&mut self) -> Vec<(Ident, Fence, u64)> {
+        match self.keys.find(at("door")) {
+            Found::Lock(lock) => lock.holds().map(|hold| (hold.token.clone(), hold.fence, hold.limit)).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+#[test]
+fn a_replica_does_what_it_is_told_and_nothing_else() {
+    let mut replica = Replica::default();
+    replica.held(Mode::Limit, "ann", 3, 2);
+    replica.held(Mode::Limit, "bob", 4, 0);
+    assert_eq!(replica.holds(), [(token("ann"), Fence(3), 2), (token("bob"), Fence(4), 1)], "deadlines do not count");
+    replica.ended("ann");
+    replica.ended("nobody");
+    replica.held(Mode::Shared, "bob", 4, 9);
+    assert_eq!(replica.holds(), [(token("bob"), Fence(4), 0)]);
+    // What a primary would have ended first must not stay beside the new one.
+    replica.held(Mode::Shared, "eve", 5, 0);
+    replica.held(Mode::Shared, "fay", 5, 0);
+    assert_eq!(replica.holds(), [(token("bob"), Fence(4), 0), (token("fay"), Fence(5), 0)], "one hold per fence");
+    replica.held(Mode::Exclusive, "ann", 6, 0);
+    assert_eq!(replica.holds(), [(token("ann"), Fence(6), 0)]);
+    assert!(replica.keys.told.iter().all(|told| matches!(told, Told::Put(_))), "{:?}", replica.keys.told);
+    replica.ended("ann");
+    assert!(replica.keys.values.is_empty() && replica.engine.is_blank());
+    assert_eq!((replica.engine.last_fence(), replica.engine.stats().grants), (6, 0));
+}
+
+#[test]
+fn effects_do_not_touch_a_foreign_value() {
+    let mut replica = Replica::default();
+    replica.keys.values.insert(at("door").keep(), Value::Foreign);
+    let hold = Hold { token: token("ann"), fence: Fence(1), deadline: UnixMs(5), limit: 0, session: None };
+    assert!(replica.engine.apply_held(at("door"), Mode::Shared, hold, &mut replica.keys).is_err());
+    assert!(replica.engine.apply_ended(at("door"), &token("ann"), &mut replica.keys).is_err());
+    assert!(replica.keys.told.is_empty());
+}

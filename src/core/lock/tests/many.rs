@@ -1,0 +1,174 @@
+//! Requests for several keys at once.
+
+use super::world::*;
+use crate::core::lock::{Acquired, Answer, LockError};
+
+#[test]
+fn all_keys_or_none_with_one_fence() {
+    let mut desk = Desk::new();
+    desk.take("b", &ask("ann"));
+    assert_eq!(desk.acquire_many(&["a", "b"], 1, &ask("bob")), Ok(Acquired::Refused));
+    assert!(desk.info("a").is_none());
+    assert!(desk.release("b", "ann"));
+    let grant = desk.acquire_many(&["b", "a", "b"], 1, &ask("bob")).unwrap().granted();
+    for key in ["a", "b"] {
+        assert_eq!(desk.info(key).unwrap().holders[0].fence, grant.fence);
+    }
+    assert_eq!(desk.release_many(&["a", "a", "b", "c"], "bob"), Ok(2), "a key named twice counts once");
+    assert_eq!(desk.release_many(&["a", "b"], "bob"), Ok(0));
+    assert_eq!(desk.engine.stats().grants, 2);
+    desk.assert_blank();
+}
+
+#[test]
+fn repeated_it_is_a_renewal_and_partly_held_it_is_a_new_grant() {
+    let mut desk = Desk::new();
+    let both = ask("ann").session();
+    let fence = desk.acquire_many(&["a", "b"], 1, &both).unwrap().granted().fence;
+    desk.wait("a", 2, &ask("bob"));
+    assert_eq!(desk.acquire_many(&["b", "a"], 3, &ask("ann")).unwrap().granted().fence, fence, "whoever waits");
+    let more = desk.acquire_many(&["a", "b", "c"], 3, &ask("ann")).unwrap().granted().fence;
+    assert!(more > fence);
+    for key in ["a", "b", "c"] {
+        let holder = desk.info(key).unwrap().holders[0].clone();
+        assert_eq!((holder.fence, holder.session), (more, false), "a new grant, without SESSION");
+    }
+    desk.take("d", &ask("ann"));
+    assert!(desk.acquire_many(&["c", "d"], 3, &ask("ann")).unwrap().granted().fence > more, "from different grants");
+}
+
+#[test]
+fn a_hold_in_another_mode_is_an_error() {
+    let mut desk = Desk::new();
+    desk.take("b", &ask("ann").shared());
+    for request in [ask("ann"), ask("ann").waiting(0)] {
+        assert_eq!(desk.acquire_many(&["a", "b"], 1, &request), Err(LockError::OtherMode));
+    }
+    assert!(desk.info("a").is_none());
+}
+
+#[test]
+fn it_waits_in_every_queue_and_is_granted_when_first_in_all() {
+    let mut desk = Desk::new();
+    desk.take("b", &ask("ann"));
+    let early = desk.wait("b", 1, &ask("early"));
+    let both = desk.wait_many(&["a", "b"], 2, &ask("bob"));
+    assert_eq!(desk.try_acquire("a", &ask("late")), Ok(Acquired::Refused), "a is free, but bob waits for it");
+    let late = desk.wait("a", 3, &ask("late"));
+    desk.told();
+    assert!(desk.release("b", "ann"));
+    assert_eq!(desk.granted(), [early]);
+    assert!(desk.release("b", "early"));
+    assert_eq!(desk.granted(), [both]);
+    assert_eq!(desk.release_many(&["a", "b"], "bob"), Ok(2));
+    assert_eq!(desk.granted(), [late]);
+}
+
+#[test]
+fn two_of_them_over_the_same_keys_in_any_order_never_deadlock() {
+    let mut desk = Desk::new();
+    desk.take("a", &ask("ann"));
+    let one = desk.wait_many(&["a", "b"], 1, &ask("bob"));
+    let other = desk.wait_many(&["b", "a"], 2, &ask("eve"));
+    let third = desk.wait_many(&["c", "b"], 3, &ask("fay"));
+    desk.told();
+    assert!(desk.release("a", "ann"));
+    assert_eq!(desk.granted(), [one]);
+    assert_eq!(desk.release_many(&["b", "a"], "bob"), Ok(2));
+    assert_eq!(desk.granted(), [other]);
+    assert_eq!(desk.release_many(&["b", "a"], "eve"), Ok(2));
+    assert_eq!(desk.granted(), [third]);
+}
+
+#[test]
+fn when_it_leaves_all_its_queues_move_on() {
+    let mut desk = Desk::new();
+    desk.take("b", &ask("ann"));
+    let both = desk.wait_many(&["a", "b", "c"], 1, &ask("bob"));
+    let a = desk.wait("a", 2, &ask("x"));
+    let c = desk.wait("c", 3, &ask("y"));
+    desk.told();
+    desk.engine.timed_out(both);
+    let _ = desk.tick();
+    let mut granted = desk.granted();
+    granted.sort_unstable();
+    assert_eq!(granted, [a, c]);
+}
+
+#[test]
+fn what_the_token_holds_is_no_obstacle_though_others_wait_for_it() {
+    let mut desk = Desk::new();
+    desk.take("a", &ask("ann"));
+    desk.take("b", &ask("bob"));
+    let eve = desk.wait("a", 1, &ask("eve"));
+    let both = desk.wait_many(&["a", "b"], 2, &ask("ann"));
+    desk.told();
+    assert!(desk.release("b", "bob"));
+    assert_eq!(desk.granted(), [both]);
+    assert_eq!(desk.release_many(&["a", "b"], "ann"), Ok(2));
+    assert_eq!(desk.granted(), [eve]);
+}
+
+#[test]
+fn if_the_token_loses_what_it_holds_it_waits_there_like_everybody() {
+    let mut desk = Desk::new();
+    desk.take("a", &ask("ann").lease(100));
+    desk.take("b", &ask("bob"));
+    let eve = desk.wait("a", 1, &ask("eve"));
+    let both = desk.wait_many(&["a", "b"], 2, &ask("ann"));
+    desk.told();
+    desk.pass(100);
+    let _ = desk.tick();
+    assert_eq!(desk.granted(), [eve]);
+    assert!(desk.release("b", "bob"));
+    assert!(desk.granted().is_empty());
+    assert!(desk.release("a", "eve"));
+    assert_eq!(desk.granted(), [both]);
+}
+
+#[test]
+fn a_second_request_for_the_same_keys_takes_over_and_one_for_others_does_not() {
+    let mut desk = Desk::new();
+    desk.take("a", &ask("ann"));
+    let first = desk.wait_many(&["a", "b"], 1, &ask("bob"));
+    let second = desk.wait_many(&["b", "a", "a"], 2, &ask("bob"));
+    assert_eq!(desk.answers().last(), Some(&(first, Answer::Refused)));
+    let single = desk.wait("a", 3, &ask("bob"));
+    let wider = desk.wait_many(&["a", "b", "c"], 4, &ask("bob"));
+    assert!(desk.answers().is_empty());
+    // They are all bob's: what the first one gets, the others find in their own hands.
+    assert!(desk.release("a", "ann"));
+    assert_eq!(desk.granted(), [second, single, wider]);
+    let fences: Vec<_> = ["a", "b", "c"].iter().map(|key| desk.info(key).unwrap().holders[0].fence).collect();
+    assert!(fences.iter().all(|fence| *fence == fences[0]));
+    assert_eq!(desk.engine.waiters(), 0);
+}
+
+#[test]
+fn a_foreign_value_under_one_of_its_keys_fails_it() {
+    let mut desk = Desk::new();
+    desk.take("a", &ask("ann"));
+    let both = desk.wait_many(&["a", "b"], 1, &ask("bob"));
+    let single = desk.wait("a", 2, &ask("eve"));
+    let behind = desk.wait("b", 3, &ask("fay"));
+    desk.told();
+    desk.delete("a");
+    desk.keys.values.insert(at("a").keep(), Value::Foreign);
+    let _ = desk.tick();
+    let answers = desk.answers();
+    let failed = Answer::Failed(LockError::WrongType);
+    assert_eq!(answers[..2], [(both, failed.clone()), (single, failed)]);
+    assert!(matches!(&answers[2], (id, Answer::Granted(_)) if *id == behind));
+}
+
+#[test]
+fn a_lapse_on_one_key_is_seen_by_a_request_that_comes_for_another() {
+    let mut desk = Desk::new();
+    desk.take("a", &ask("ann").lease(100));
+    desk.take("b", &ask("bob"));
+    let both = desk.wait_many(&["a", "b"], 1, &ask("eve"));
+    desk.told();
+    desk.pass(100);
+    assert!(desk.release("b", "bob"));
+    assert_eq!(desk.granted(), [both], "though the timer has not looked at a yet");
+}

@@ -1,0 +1,162 @@
+//! How a lock is opened, changed and closed again: the one way in which the engine touches a value.
+
+use super::engine::Engine;
+use super::settle::Turn;
+use super::stats::{Cause, count};
+use super::terms::{Answer, End, Found, Mode, World};
+use super::value::{Hold, Lock};
+use super::waiting::WaiterId;
+use crate::core::agenda::HomeId;
+use crate::core::fence::Fence;
+use crate::core::ident::Ident;
+use crate::core::place::At;
+
+/// What the world must be told once the lock is no longer borrowed from it.
+#[derive(Debug)]
+pub(super) enum News {
+    Held(Mode, Hold),
+    Ended(Ident, End),
+    Answered(WaiterId, Answer),
+}
+
+/// A lock, borrowed from the world for as long as it is changed. A vacant one stands for a key that holds nothing.
+pub(super) struct Open<'a> {
+    pub(super) at: At<'a>,
+    pub(super) lock: &'a mut Lock,
+    pub(super) news: &'a mut Vec<News>,
+}
+
+/// What came of a visit to a lock.
+pub(super) struct Visit<R> {
+    pub(super) result: R,
+    /// The key now keeps a lock that nobody holds. It must be granted to somebody or discarded in the same transition.
+    pub(super) vacant: Option<HomeId>,
+}
+
+impl News {
+    fn tell<W: World>(self, at: At<'_>, world: &mut W) {
+        match self {
+            Self::Held(mode, hold) => world.held(at, mode, &hold),
+            Self::Ended(token, why) => world.ended(at, &token, why),
+            Self::Answered(waiter, answer) => world.answer(waiter, answer),
+        }
+    }
+}
+
+impl Engine {
+    /// Opens the lock at `at`, or a vacant one if there is nothing, ends what is over, and lets `change` change it.
+    /// What comes of it is kept and told. `None` if the key holds something else.
+    pub(super) fn visit<W: World, R>(
+        &mut self,
+        turn: &mut Turn,
+        at: At<'_>,
+        world: &mut W,
+        change: impl FnOnce(&mut Self, &mut Turn, &mut Open<'_>) -> R,
+    ) -> Option<Visit<R>> {
+        let mut news = std::mem::take(&mut self.news);
+        let mut fresh = Lock::vacant();
+        let mut vacant = None;
+        let mut passed_on = false;
+        let result = match world.find(at) {
+            Found::Foreign => None,
+            Found::Nothing => {
+                turn.over = None;
+                let result = change(self, turn, &mut Open { at, lock: &mut fresh, news: &mut news });
+                self.keep_time(&fresh);
+                Some(result)
+            }
+            Found::Lock(lock) => {
+                self.welcome(at, lock);
+                let mut open = Open { at, lock, news: &mut news };
+                turn.over = None;
+                if !turn.passive {
+                    self.end_what_is_over(turn, &mut open);
+                }
+                let was_free = open.lock.is_empty();
+                let result = change(self, turn, &mut open);
+                let lock = open.lock;
+                passed_on = was_free && !lock.is_empty();
+                self.keep_time(lock);
+                vacant = lock.home().filter(|_| lock.is_empty());
+                Some(result)
+            }
+        };
+        if !fresh.is_empty() {
+            world.put(at, fresh);
+        }
+        if passed_on {
+            world.passed_on(at);
+        }
+        for item in news.drain(..) {
+            item.tell(at, world);
+        }
+        self.news = news;
+        result.map(|result| Visit { result, vacant })
+    }
+
+    /// Brings the agenda up to date with the leases of `lock`.
+    fn keep_time(&mut self, lock: &Lock) {
+        if let (Some(home), Some(earliest)) = (lock.home(), lock.earliest()) {
+            self.agenda.rearm(home, earliest);
+        }
+    }
+
+    /// Discards the lock at `at`, whose home is given if it is vacant.
+    pub(super) fn close<W: World>(&mut self, at: At<'_>, vacant: Option<HomeId>, world: &mut W) {
+        if let Some(home) = vacant {
+            self.agenda.disarm(home);
+            world.delete(at);
+        }
+    }
+
+    /// Ends the holds that are over, as far as the turn's steps go.
+    fn end_what_is_over(&mut self, turn: &mut Turn, open: &mut Open<'_>) {
+        while turn.steps > 0
+            && let Some(hold) = open.lock.take_lapsed(turn.now.ms)
+        {
+            turn.step();
+            turn.over = Some(Cause::Expiry);
+            count(&mut self.stats.lapses);
+            self.untie(open.lock, &hold);
+            open.news.push(News::Ended(hold.token, End::Lapsed));
+        }
+        while turn.steps > 0
+            && !self.forfeits.is_empty()
+            && let Some((fence, why)) = open.lock.home().and_then(|home| self.forfeits.take(home))
+        {
+            turn.step();
+            turn.over.get_or_insert(Cause::Disconnect);
+            self.end_hold(open, fence, why);
+        }
+    }
+
+    /// Makes `hold` its token's hold and `mode` the mode of the lock.
+    pub(super) fn set_hold(&mut self, open: &mut Open<'_>, mode: Mode, hold: Hold) -> HomeId {
+        let home = open.lock.home().unwrap_or_else(|| self.agenda.arm(open.at, hold.deadline));
+        open.lock.set_home(Some(home));
+        let (session, fence) = (hold.session, hold.fence);
+        open.news.push(News::Held(mode, hold.clone()));
+        if let Some(before) = open.lock.set(mode, hold) {
+            self.untie(open.lock, &before);
+            self.undelivered.prove(before.fence, home);
+        }
+        if let Some(client) = session {
+            self.sessions.tie(client, (home, fence));
+        }
+        home
+    }
+
+    /// Ends the hold that has `fence`.
+    pub(super) fn end_hold(&mut self, open: &mut Open<'_>, fence: Fence, why: End) {
+        if let Some(hold) = open.lock.take(fence) {
+            self.untie(open.lock, &hold);
+            open.news.push(News::Ended(hold.token, why));
+        }
+    }
+
+    fn untie(&mut self, lock: &Lock, ended: &Hold) {
+        if let (Some(client), Some(home)) = (ended.session, lock.home()) {
+            self.sessions.untie(client, (home, ended.fence));
+        }
+    }
+}
