@@ -42,8 +42,8 @@ pub struct State {
 
 /// Something that a callback saw and could not act upon where it was called.
 pub enum Note {
-    /// A sale lost its name; the entry of the agenda that it had, and a watch on where it goes.
-    SaleVanished(HomeId, Watch),
+    /// A sale with holds lost its name; the entry of the agenda that it had, if it had been met, and a watch on where it goes.
+    SaleVanished(Option<HomeId>, Watch),
     /// A lock is no longer at this place; the entry of the agenda that it had there, and a watch on where it goes.
     LockVanished(Place, Option<HomeId>, Watch),
     /// The server told of something.
@@ -85,6 +85,11 @@ pub fn hear(event: Event) {
         Event::ClientGone(client) => {
             let client = ClientId::new(client);
             STATE.with(|state| client.is_some_and(|client| state.locks.knows(client))).unwrap_or(true)
+        }
+        // Whoever was loaded before the trade and is met after it lives on the other side by then.
+        Event::Swapped(one, other) => {
+            LOADED.with(|loaded| loaded.iter_mut().for_each(|place| place.swap(one, other)));
+            true
         }
         _ => true,
     };
@@ -164,7 +169,9 @@ fn read_notes(state: &mut State) {
                 }
             }
             Note::SaleVanished(home, watch) => {
-                state.sales.disarm(home);
+                if let Some(home) = home {
+                    state.sales.disarm(home);
+                }
                 state.search.add(watch);
             }
             Note::Event(Event::Flushed(db)) => {
@@ -174,6 +181,7 @@ fn read_notes(state: &mut State) {
             Note::Event(Event::Swapped(one, other)) => {
                 state.locks.swapped(one, other);
                 state.sales.swap(one, other);
+                state.search.begin_again();
             }
             Note::Event(Event::Role { primary: false }) => state.locks.demoted(),
             // The timer is awake now; that is all they are for.
