@@ -133,11 +133,7 @@ impl Agenda {
     /// Follows the data when two databases trade places. O(n).
     pub fn swap(&mut self, one: i32, other: i32) {
         for entry in self.homes.values_mut() {
-            if entry.place.db == one {
-                entry.place.db = other;
-            } else if entry.place.db == other {
-                entry.place.db = one;
-            }
+            entry.place.swap(one, other);
         }
     }
 }
