@@ -59,7 +59,7 @@ fn nothing_is_taken_while_the_stream_is_on_the_other_node() {
     for order in [[SALE, EVENTS], [EVENTS, SALE]] {
         let mut scene = Scene::set();
         scene.here.expect(take("before"), ("OK", 1, 999, -1, ""));
-        let deadline = scene.here.expect(take("held") + " HOLD 300", ("OK", 1, 998, INT, "")).at(3).int();
+        let deadline = scene.here.expect(take("held") + " HOLD 2000", ("OK", 1, 998, INT, "")).at(3).int();
         scene.begin();
         scene.here.expect(take("both-here"), ("OK", 1, 997, -1, ""));
 

@@ -228,7 +228,7 @@ fn a_grant_that_cannot_be_written_goes_on_to_the_next() {
         let victim = line.join("LOCK.ACQUIRE lock TOKEN victim PX 60000 WAIT 0");
         let mut next = line.join("LOCK.ACQUIRE lock TOKEN next WAIT 0");
         // The victim is granted the lock and dies while the server has no time to write it a letter.
-        holder.pipeline(["MULTI", "LOCK.RELEASE lock holder", "DEBUG SLEEP 0.05"]);
+        holder.pipeline(["MULTI", "LOCK.RELEASE lock holder", "DEBUG SLEEP 0.4"]);
         holder.send("EXEC");
         victim.reset();
         next.read().is(("next", INT, 30_000));
