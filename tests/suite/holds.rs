@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::harness::{ANY, Client, INT, OK, Server, Tap, Words, eventually};
+use crate::harness::{ANY, Client, INT, OK, Reply, Server, Tap, Words, eventually};
 use crate::shop::{Replay, books, events, orders};
 
 /// The deadline of the hold of `id`.
@@ -233,12 +233,16 @@ fn extending_again_and_again_puts_the_end_off_and_no_more() {
     let server = Server::start();
     let mut client = server.client();
     client.expect("STOCK.CREATE sale 5 STREAM events", OK);
-    let first = hold(&mut client, "sale", "ann", 80);
-    eventually("the first deadline passes", || {
-        client.expect("STOCK.EXTEND sale ann PX 80", ("OK", 1, 4, INT, ""));
-        clock(&mut client) > first + 40
-    });
+    let [order, extend] = ["STOCK.DECR_ONCE sale ann HOLD 100", "STOCK.EXTEND sale ann PX"];
+    let extend = [150, 200, 600_000].map(|ms| format!("{extend} {ms}"));
+    // In one step, so that no deadline passes in between.
+    let replies = client.pipeline(["MULTI", order, &extend[0], &extend[1], &extend[2], "EXEC"]);
+    let replies = replies[5].items();
+    let deadline = |reply: &Reply| reply.clone().is(("OK", 1, 4, INT, "")).at(3).int();
+    assert!(replies.windows(2).all(|pair| deadline(&pair[0]) < deadline(&pair[1])), "{replies:?}");
+    eventually("the earlier deadlines pass", || clock(&mut client) > deadline(&replies[2]) + 50);
     assert_eq!(books(&mut client, "sale").held, 1);
+    client.expect("STOCK.EXTEND sale ann PX 1", ("OK", 1, 4, INT, ""));
     eventually("the hold lapses", || client.cmd("XLEN events").int() == 2);
     client.expect("STOCK.EXTEND sale ann PX 1000", ("EXPIRED", 0, 5, -1, ""));
 }
