@@ -146,9 +146,11 @@ impl Flags {
         self.has(raw::REDISMODULE_CTX_FLAGS_LOADING) || self.has(raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING)
     }
 
-    /// The client must be answered at once: a transaction, a script, or one that must not block.
+    /// The client must be answered at once: a transaction, a script, or one that must not block; or one of a replica that takes
+    /// writes, where nothing is ever handed over.
     pub fn denies_blocking(self) -> bool {
-        self.has(raw::REDISMODULE_CTX_FLAGS_DENY_BLOCKING)
+        !self.is_primary()
+            || self.has(raw::REDISMODULE_CTX_FLAGS_DENY_BLOCKING)
             || self.has(raw::REDISMODULE_CTX_FLAGS_LUA)
             || self.has(raw::REDISMODULE_CTX_FLAGS_MULTI)
             || self.has(raw::REDISMODULE_CTX_FLAGS_REPLICATED)

@@ -148,3 +148,16 @@ fn a_blocking_command_in_an_append_only_file_blocks_nobody() {
     assert_eq!(line.count("lock_waiters"), 0);
     server.expect("EXISTS other", 0);
 }
+
+#[test]
+fn nobody_is_parked_on_a_replica_that_takes_writes() {
+    let primary = Server::start();
+    let replica = Server::builder().replica_of(&primary).config("replica-read-only no").start();
+    replica.wait_in_sync(&primary);
+    primary.expect("LOCK.ACQUIRE lock TOKEN holder", ANY);
+    replica.wait_in_sync(&primary);
+    // Nothing is handed over there, so it would wait for ever.
+    replica.expect("LOCK.ACQUIRE lock TOKEN waiter WAIT 0", NULL);
+    replica.expect("LOCK.MACQUIRE 2 lock free TOKEN waiter WAIT 0", NULL);
+    assert_eq!(Line::at(&replica).count("lock_waits"), 0);
+}
