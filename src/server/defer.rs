@@ -19,6 +19,9 @@ use crate::core::time::UnixMs;
 /// How long to wait before asking again while writes are paused or data is loading. There is no event for the end of a pause.
 const PAUSED_MS: i64 = 5;
 
+/// How long to wait after a fault: the log shall not be flooded by one that comes again.
+const FAULT_MS: i64 = 1_000;
+
 /// The longest the timer sleeps. The server's clock may be set forward, so a far deadline is looked at now and then.
 const LONGEST_MS: i64 = 60_000;
 
@@ -100,7 +103,9 @@ unsafe extern "C" fn fire(raw: *mut RawCtx, _data: *mut c_void) {
     // SAFETY: the server calls timers on its main thread with a context that lives until this function returns.
     let ctx = unsafe { Ctx::new(raw) };
     if let Some(Some(work)) = work {
-        guard("deferred work", || arm(run(ctx, work)));
+        // A fault must not be the last thing that ever happens here.
+        let later = || Next::At(UnixMs(clock::now().ms.0.saturating_add(FAULT_MS)));
+        arm(guard("deferred work", || run(ctx, work)).unwrap_or_else(later));
     }
 }
 
