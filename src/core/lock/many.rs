@@ -158,6 +158,9 @@ impl Engine {
     /// Grants the request `waiter` for many keys if it is first in line, and its keys are free, wherever its token does
     /// not hold the key already.
     pub(super) fn admit_many<W: World>(&mut self, turn: &mut Turn, waiter: WaiterId, world: &mut W) {
+        if turn.in_vain.contains(&waiter) {
+            return;
+        }
         let Some(parked) = self.waiting.waiter(waiter) else { return };
         let (token, over) = (parked.request.token.clone(), turn.over);
         let queues: Vec<_> = parked.scope.queues().to_vec();
@@ -166,6 +169,7 @@ impl Engine {
             let Some(place) = self.waiting.queue(*queue).map(|queue| queue.place.clone()) else { return };
             let first = self.waiting.head(*queue) == Some(waiter);
             if !first && !self.holds_alone(turn, place.at(), &token, world) {
+                turn.in_vain.insert(waiter);
                 return;
             }
             if turn.outside && !world.may_grant(place.at()) {
@@ -184,12 +188,14 @@ impl Engine {
             self.refuse_all(turn, *queue, world);
         }
         if !survey.standings.iter().all(|standing| matches!(standing, Standing::Free | Standing::Own(_))) {
+            turn.in_vain.insert(waiter);
             return;
         }
         let Some(departed) = self.waiting.leave(waiter) else { return };
         let (client, request) = (departed.waiter.client, departed.waiter.request);
         turn.work.extend(departed.headed);
         turn.step();
+        turn.stir();
         match self.take_all(turn, &places, &survey, client, &request, world) {
             Ok((grant, homes)) => {
                 self.stats.handed_over(turn.cause());
@@ -225,6 +231,7 @@ impl Engine {
         request: &Request,
         world: &mut W,
     ) -> Result<(Grant, BTreeSet<HomeId>), LockError> {
+        turn.stir();
         let renewed = survey.one_fence();
         let fence = renewed.map_or_else(|| self.issue(turn), Ok)?;
         let token = &request.token;

@@ -33,6 +33,9 @@ pub(super) struct Turn {
     pub(super) work: VecDeque<QueueId>,
     /// Places whose locks may be vacant. Somebody may still take them over in this turn.
     pub(super) vacated: Vec<Arc<Place>>,
+    /// Requests for many keys that were looked at and did not fit. Nothing has begun or ended since, so they need not be looked at
+    /// again in every one of their queues, which would cost the square of their keys.
+    pub(super) in_vain: BTreeSet<WaiterId>,
 }
 
 impl Turn {
@@ -46,6 +49,7 @@ impl Turn {
             passive: false,
             work: VecDeque::new(),
             vacated: Vec::new(),
+            in_vain: BTreeSet::new(),
         }
     }
 
@@ -63,6 +67,11 @@ impl Turn {
         self.over.unwrap_or(self.cause)
     }
 
+    /// Something has begun or ended that may make room for somebody.
+    pub(super) fn stir(&mut self) {
+        self.in_vain.clear();
+    }
+
     pub(super) fn step(&mut self) {
         self.steps = self.steps.saturating_sub(1);
     }
@@ -72,9 +81,10 @@ impl Engine {
     /// Releases the hold of `token` and leaves it to [`finish`](Self::finish) to hand over. Whether there was such a hold;
     /// `None` on a foreign value.
     pub(super) fn end<W: World>(&mut self, turn: &mut Turn, at: At<'_>, token: &Ident, world: &mut W) -> Option<bool> {
-        let visit = self.visit(turn, at, world, |engine, _, open| {
+        let visit = self.visit(turn, at, world, |engine, turn, open| {
             let fence = open.lock.hold(token).map(|hold| hold.fence);
             if let Some(fence) = fence {
+                turn.stir();
                 engine.end_hold(open, fence, End::Released);
             }
             fence.is_some()
@@ -105,6 +115,7 @@ impl Engine {
         let token = request.token.clone();
         let deadline = turn.now.ms.plus(request.lease).unwrap_or(UnixMs::MAX);
         let hold = Hold { token: token.clone(), fence, deadline, limit: request.mode.limit(), session };
+        turn.stir();
         self.set_hold(open, request.mode.mode(), hold);
         if open.lock.mode() == Mode::Exclusive && verdict.needs_a_fence() {
             turn.work.extend(self.waiting.linked(open.at, &token));
@@ -203,6 +214,7 @@ impl Engine {
                 return None;
             }
             turn.step();
+            turn.stir();
             let waiter = self.waiting.leave(head)?.waiter;
             let answer = match self.enter(turn, open, verdict, waiter.client, &waiter.request) {
                 Ok(grant) => {
@@ -229,6 +241,7 @@ impl Engine {
                 return;
             }
             turn.step();
+            turn.stir();
             let departed = self.waiting.leave(head);
             turn.work.extend(departed.into_iter().flat_map(|departed| departed.headed).filter(|other| *other != queue));
             world.answer(head, Answer::Failed(LockError::WrongType));

@@ -115,6 +115,7 @@ impl Engine {
             && let Some(hold) = open.lock.take_lapsed(turn.now.ms)
         {
             turn.step();
+            turn.stir();
             turn.over = Some(Cause::Expiry);
             count(&mut self.stats.lapses);
             self.untie(open.lock, &hold);
@@ -125,6 +126,7 @@ impl Engine {
             && let Some((fence, why)) = open.lock.home().and_then(|home| self.forfeits.take(home))
         {
             turn.step();
+            turn.stir();
             turn.over.get_or_insert(Cause::Disconnect);
             self.end_hold(open, fence, why);
         }

@@ -172,3 +172,21 @@ fn a_lapse_on_one_key_is_seen_by_a_request_that_comes_for_another() {
     assert!(desk.release("b", "bob"));
     assert_eq!(desk.granted(), [both], "though the timer has not looked at a yet");
 }
+
+#[test]
+fn requests_for_many_keys_cost_as_much_as_there_are_keys() {
+    const KEYS: usize = if cfg!(miri) { 30 } else { 1_000 };
+    let mut desk = Desk::new();
+    let names: Vec<String> = (0..=KEYS).map(|n| format!("door {n}")).collect();
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    desk.take(all[KEYS], &ask("other"));
+    desk.acquire_many(&all[..KEYS], 1, &ask("ann")).unwrap().granted();
+    let bob = desk.acquire_many(&all, 2, &ask("bob").waiting(0)).unwrap().parked();
+    desk.keys.looks = 0;
+    let eve = desk.acquire_many(&all, 3, &ask("eve").waiting(0)).unwrap().parked();
+    assert_eq!(desk.release_many(&all, "ann").unwrap(), u64::try_from(KEYS).unwrap());
+    assert!(desk.release(all[KEYS], "other"));
+    assert_eq!(desk.release_many(&all, "bob").unwrap(), u64::try_from(KEYS + 1).unwrap());
+    assert_eq!(desk.granted(), [bob, eve]);
+    assert!(desk.keys.looks < 50 * KEYS, "{} looks at {KEYS} keys", desk.keys.looks);
+}

@@ -36,10 +36,13 @@ pub(super) struct Keys {
     pub(super) told: Vec<Told>,
     /// Keys that this node does not serve.
     pub(super) elsewhere: Vec<Place>,
+    /// How often the engine has looked at a key.
+    pub(super) looks: usize,
 }
 
 impl World for Keys {
     fn find(&mut self, at: At<'_>) -> Found<'_> {
+        self.looks += 1;
         match self.values.get_mut(&at.keep()) {
             None => Found::Nothing,
             Some(Value::Lock(lock)) => Found::Lock(lock),
