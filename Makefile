@@ -44,7 +44,8 @@ check: deps ## Formatting, lints and the tests that need no server
 	cargo clippy --all-targets --locked -- -D warnings
 	cargo test --quiet --lib --locked
 
-miri: ## The tests of src/core under Miri (needs rustup's nightly with miri)
+miri: ## The tests of src/core under Miri (rustup's nightly)
+	@rustup component add --toolchain nightly miri rust-src
 	MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --lib core::
 
 servers: ## Fetch the other supported servers into .servers/

@@ -42,8 +42,8 @@ pub struct State {
 
 /// Something that a callback saw and could not act upon where it was called.
 pub enum Note {
-    /// A sale lost its name; the entry of the agenda that it had, and a watch on where it goes.
-    SaleVanished(HomeId, Watch),
+    /// A sale with holds lost its name; the entry of the agenda that it had, if it had been met, and a watch on where it goes.
+    SaleVanished(Option<HomeId>, Watch),
     /// A lock is no longer at this place; the entry of the agenda that it had there, and a watch on where it goes.
     LockVanished(Place, Option<HomeId>, Watch),
     /// A connection ended; whether something that it was told had not been sent.
@@ -82,7 +82,13 @@ pub fn loaded_fence(fence: Fence) {
 
 /// Leaves the notes of events, where anybody cares.
 pub fn hear(ctx: Ctx<'_>, event: Event) {
-    let Event::ClientGone(number) = event else { return note(Note::Event(event)) };
+    let Event::ClientGone(number) = event else {
+        if let Event::Swapped(one, other) = event {
+            // Whoever was loaded before the trade and is met after it lives on the other side by then.
+            LOADED.with(|loaded| loaded.iter_mut().for_each(|place| place.swap(one, other)));
+        }
+        return note(Note::Event(event));
+    };
     let Some(client) = ClientId::new(number) else { return };
     // Connections come and go by the thousand; few of them hold or wait for anything.
     let known = STATE.with(|state| (state.locks.knows(client), state.locks.owes(client)));
@@ -167,7 +173,9 @@ fn read_notes(state: &mut State) {
                 state.locks.client_gone(client);
             }
             Note::SaleVanished(home, watch) => {
-                state.sales.disarm(home);
+                if let Some(home) = home {
+                    state.sales.disarm(home);
+                }
                 state.search.add(watch);
             }
             Note::Event(Event::Flushed(db)) => {
@@ -177,6 +185,7 @@ fn read_notes(state: &mut State) {
             Note::Event(Event::Swapped(one, other)) => {
                 state.locks.swapped(one, other);
                 state.sales.swap(one, other);
+                state.search.begin_again();
             }
             Note::Event(Event::Role { primary: false }) => state.locks.demoted(),
             // The timer is awake now; that is all they are for.

@@ -20,7 +20,7 @@ use crate::service;
 ///
 /// - `SHARED`: together with other shared holds. `LIMIT n`: one of `n` permits. Neither: alone.
 /// - `WAIT ms`: parks the client until it is its turn, at most that long; 0 is without limit.
-/// - `SESSION`: the hold ends with the connection, too.
+/// - `SESSION`: the hold ends with the connection, too. Scripts have none that would end, so there it is an error.
 ///
 /// Replies `[token, fence, lease in milliseconds]`, or null when the lock was not granted. The same token again renews its
 /// hold and gets the same fence, so a request may be repeated when its reply was lost.

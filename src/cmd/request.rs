@@ -6,7 +6,7 @@ use crate::core::lock::{Acquired, ClientId, Request, Wanted};
 use crate::core::time::{Millis, UnixMs};
 use crate::error::{Error, Range};
 use crate::server::args::{Arg, Args};
-use crate::server::ctx::Ctx;
+use crate::server::ctx::{Ctx, is_connected};
 use crate::server::register;
 use crate::service;
 use crate::store::room::reply_grant;
@@ -64,6 +64,10 @@ pub fn carry_out(
     ask: impl FnOnce(ClientId, bool) -> Result<Acquired, Error>,
 ) -> Result<(), Error> {
     let client = ClientId::new(ctx.client_id()).ok_or(Error::Internal)?;
+    // The clients that scripts and other modules run commands through have ids, too, but nothing tells of their end.
+    if request.session && !is_connected(client.get()) {
+        return Err(Error::NoConnection);
+    }
     let wait = request.wait.filter(|_| !ctx.flags().denies_blocking());
     match ask(client, wait.is_some())? {
         Acquired::Granted(grant) => reply_grant(ctx, &grant),

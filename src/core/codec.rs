@@ -142,6 +142,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn what_is_written_is_read(numbers: Vec<u64>, strings: Vec<Vec<u8>>) {
             let mut writer = Writer::default();

@@ -151,6 +151,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn any_bytes_come_back_as_they_were(bytes in proptest::collection::vec(any::<u8>(), 1..=64)) {
             let ident = Ident::new(&bytes).unwrap();

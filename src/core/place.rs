@@ -32,4 +32,13 @@ impl Place {
     pub fn at(&self) -> At<'_> {
         At { db: self.db, key: &self.key }
     }
+
+    /// Follows the data when two databases trade places.
+    pub fn swap(&mut self, one: i32, other: i32) {
+        if self.db == one {
+            self.db = other;
+        } else if self.db == other {
+            self.db = one;
+        }
+    }
 }

@@ -30,6 +30,8 @@ struct Open<'a> {
     db: i32,
     name: Name<'a>,
     key: Key<'a>,
+    /// What the listeners will be told once the key is closed: other modules may be among them, who may do anything to it.
+    events: Vec<&'static CStr>,
 }
 
 impl<'a> Room<'a> {
@@ -47,7 +49,7 @@ impl<'a> Room<'a> {
     pub fn with_key(ctx: Ctx<'a>, name: Name<'a>) -> Self {
         let mut room = Self::new(ctx);
         let key = Key::open(ctx, &name, Access::Write);
-        room.open = Some(Open { db: room.db, name, key });
+        room.open = Some(Open { db: room.db, name, key, events: Vec::new() });
         room
     }
 
@@ -55,16 +57,26 @@ impl<'a> Room<'a> {
     fn at(&mut self, at: At<'_>) -> &mut Open<'a> {
         let is_open = self.open.as_ref().is_some_and(|open| open.db == at.db && open.name.bytes() == at.key);
         if !is_open {
-            // Closes the other one first.
-            self.open = None;
+            // The other one first.
+            self.shut();
         }
         let ctx = self.ctx;
         self.open.get_or_insert_with(|| {
             ctx.select(at.db);
             let name = Name::make(ctx, at.key);
             let key = Key::open(ctx, &name, Access::Write);
-            Open { db: at.db, name, key }
+            Open { db: at.db, name, key, events: Vec::new() }
         })
+    }
+
+    /// Closes what is open, and tells the listeners what came of it.
+    fn shut(&mut self) {
+        if let Some(Open { name, mut key, events, .. }) = self.open.take() {
+            key.close();
+            for event in events {
+                key::notify(self.ctx, event, &name);
+            }
+        }
     }
 
     /// The sale at `at`, if one is there.
@@ -78,7 +90,7 @@ impl<'a> Room<'a> {
     /// Closes what is open and tells the clients that were parked and have an answer now. The state of the module must be free: on
     /// some servers their replies are written in here.
     pub fn leave(mut self) {
-        self.open = None;
+        self.shut();
         self.ctx.select(self.db);
         for (waiter, answer) in self.answers.drain(..) {
             park::wake(waiter, Box::new(move |ctx| reply(ctx, &answer)));
@@ -121,16 +133,19 @@ impl World for Room<'_> {
 
     fn delete(&mut self, at: At<'_>) {
         let open = self.at(at);
-        if let Content::Value(lock) = open.key.content::<Lock>() {
+        // Anything else was put there by a listener meanwhile.
+        if let Content::Value(lock) = open.key.content::<Lock>()
+            && lock.is_empty()
+        {
             // The engine knows; the type's own callback need not tell it.
             lock.leave_home();
+            open.key.delete();
         }
-        open.key.delete();
     }
 
     fn held(&mut self, at: At<'_>, mode: Mode, hold: &Hold) {
         let ctx = self.ctx;
-        let name = &self.at(at).name;
+        let Open { name, events, .. } = self.at(at);
         let token = hold.token.text();
         let (mut fence, mut deadline, mut limit) = (itoa::Buffer::new(), itoa::Buffer::new(), itoa::Buffer::new());
         let fence = fence.format(hold.fence.0).as_bytes();
@@ -144,12 +159,12 @@ impl World for Room<'_> {
             }
         }
         key::touched(ctx, name);
-        key::notify(ctx, c"lock.held", name);
+        events.push(c"lock.held");
     }
 
     fn ended(&mut self, at: At<'_>, token: &Ident, why: End) {
         let ctx = self.ctx;
-        let name = &self.at(at).name;
+        let Open { name, events, .. } = self.at(at);
         let token = token.text();
         let event = match why {
             End::Released => {
@@ -166,7 +181,7 @@ impl World for Room<'_> {
             }
         };
         key::touched(ctx, name);
-        key::notify(ctx, event, name);
+        events.push(event);
     }
 
     fn passed_on(&mut self, at: At<'_>) {
@@ -182,7 +197,7 @@ impl World for Room<'_> {
             return true;
         }
         // The question may delete a key whose own time is over; none must be open then.
-        self.open = None;
+        self.shut();
         self.ctx.select(at.db);
         cluster::serves(self.ctx, &Name::make(self.ctx, at.key))
     }

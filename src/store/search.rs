@@ -31,6 +31,11 @@ impl Search {
         self.next.push(watch);
     }
 
+    /// Databases have traded places: what is being looked for may be where the walk has been already.
+    pub fn begin_again(&mut self) {
+        self.next.append(&mut self.sought);
+    }
+
     /// Searches a little further; true if there is more to search. The places of lost values go to `found`.
     pub fn go_on(&mut self, ctx: Ctx<'_>, mut found: impl FnMut(Place)) -> bool {
         self.sought.retain(Watch::is_missing);

@@ -1,34 +1,9 @@
 //! What replicas and the append-only file are told of sales: what became of every order, and the event in the sale's stream
 //! with it, or nothing at all.
 
-use crate::harness::{ANY, Aof, INT, OK, Reply, Server, TEXT, Tap, Words, err, eventually, unix_ms};
+use crate::harness::{ANY, INT, OK, Reply, Stage, TEXT, Words, err, eventually, unix_ms};
 
-/// A server with an append-only file and a listener in the place of a replica.
-struct Stage {
-    server: Server,
-    tap: Tap,
-    read: usize,
-}
-
-impl Stage {
-    #[track_caller]
-    fn set() -> Self {
-        let server = Server::builder().aof("always").start();
-        let tap = Tap::attach(&server);
-        Self { server, tap, read: 0 }
-    }
-
-    /// What replicas and the file were told since the last look; deadlines in the future as `D`, ids of the stream as `I`.
-    #[track_caller]
-    fn told(&mut self) -> Vec<String> {
-        let told = self.tap.drain();
-        let filed = &Aof::of(&self.server).commands[self.read..];
-        assert_eq!(filed.get(..told.len()), Some(&told[..]), "replicas and file are told the same");
-        self.read += told.len();
-        told.into_iter().map(readable).collect()
-    }
-}
-
+/// Deadlines in the future as `D`, ids of the stream as `I`.
 #[track_caller]
 fn readable(mut words: Words) -> String {
     let now = unix_ms();
@@ -44,7 +19,7 @@ fn readable(mut words: Words) -> String {
 
 #[test]
 fn of_every_change_and_of_nothing_else() {
-    let mut stage = Stage::set();
+    let mut stage = Stage::set(readable);
     let mut client = stage.server.client();
     for (request, status, told) in [
         ("DECR_ONCE sale a", "OK", "TAKEN a 1"),
@@ -93,7 +68,7 @@ fn of_every_change_and_of_nothing_else() {
 
 #[test]
 fn a_hold_that_lapses_is_told_once_by_the_timer_or_before_the_next_order() {
-    let mut stage = Stage::set();
+    let mut stage = Stage::set(readable);
     let mut client = stage.server.client();
     client.expect("STOCK.CREATE sale 1", OK);
     client.expect("STOCK.DECR_ONCE sale a HOLD 30", ("OK", 1, 0, INT, ""));
@@ -118,7 +93,7 @@ fn a_hold_that_lapses_is_told_once_by_the_timer_or_before_the_next_order() {
 
 #[test]
 fn an_event_in_the_stream_and_its_change_stay_together() {
-    let mut stage = Stage::set();
+    let mut stage = Stage::set(readable);
     let mut client = stage.server.client();
     client.expect("STOCK.CREATE sale 10 STREAM events", OK);
     stage.told();
@@ -158,7 +133,7 @@ fn an_event_in_the_stream_and_its_change_stay_together() {
 
 #[test]
 fn transactions_and_scripts() {
-    let mut stage = Stage::set();
+    let mut stage = Stage::set(readable);
     let mut client = stage.server.client();
     client.expect("STOCK.CREATE sale 2", OK);
     stage.told();

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use crate::harness::{ANY, Client, INT, NULL, Server, Tap, eventually};
+use crate::harness::{ANY, Client, INT, NULL, Server, Tap, err, eventually};
 use crate::line::Line;
 
 /// A process of its own that holds the lock "lock" with a session.
@@ -184,4 +184,19 @@ fn a_connection_that_was_reset_keeps_its_ties() {
     assert_eq!(line.holders("lock"), ["t"]);
     client.close();
     eventually("the hold ends", || line.holders("lock").is_empty());
+}
+
+#[test]
+fn where_no_connection_asks_there_is_no_session() {
+    let server = Server::start();
+    let mut client = server.client();
+    for call in ["'LOCK.ACQUIRE', KEYS[1], 'SESSION'", "'LOCK.MACQUIRE', '1', KEYS[1], 'WAIT', '0', 'SESSION'"] {
+        client.expect(["EVAL", &format!("return redis.call({call})"), "1", "lock"], err("ERR SESSION needs"));
+        client.expect("EXISTS lock", 0);
+    }
+    // A transaction is run by its connection.
+    let replies = client.pipeline(["MULTI", "LOCK.ACQUIRE lock TOKEN t SESSION", "EXEC"]);
+    replies[2].clone().is((("t", INT, 30_000),));
+    client.close();
+    eventually("the hold ends", || server.cmd("EXISTS lock").int() == 0);
 }

@@ -2,44 +2,14 @@
 //!
 //! The append-only file gets the same commands as the replicas; every story here compares the two.
 
-use crate::harness::{ANY, Aof, Client, INT, NULL, Nil, OK, Reply, Server, TEXT, Tap, Words, err, eventually, unix_ms};
-
-/// A server with an append-only file and a listener in the place of a replica.
-struct Stage {
-    server: Server,
-    tap: Tap,
-    /// How many commands of the file were seen.
-    read: usize,
-}
+use crate::harness::{
+    ANY, Client, INT, NULL, Nil, OK, Reply, Server, Stage, TEXT, Tap, Words, err, eventually, unix_ms,
+};
 
 /// Far beyond the end of every test.
 const LATER: i64 = 3_600_000;
 
 impl Stage {
-    #[track_caller]
-    fn set() -> Self {
-        let server = Server::builder().aof("always").start();
-        let tap = Tap::attach(&server);
-        Self { server, tap, read: 0 }
-    }
-
-    /// Everything told since the last look, with fences as `F` and ends of leases as `D`; both are checked for being what they
-    /// should be before they are replaced.
-    #[track_caller]
-    fn told(&mut self) -> Vec<String> {
-        let told = self.tap.drain();
-        // What happened since is in the file already; it is for the next look.
-        let filed = &Aof::of(&self.server).commands[self.read..];
-        assert_eq!(filed.get(..told.len()), Some(&told[..]), "replicas and file are told the same");
-        self.read += told.len();
-        told.into_iter().map(readable).collect()
-    }
-
-    #[track_caller]
-    fn tells(&mut self, expected: &[&str]) {
-        assert_eq!(self.told(), expected);
-    }
-
     /// Waits until something is told that contains `text`.
     #[track_caller]
     fn tells_in_time(&mut self, text: &str, expected: &[&str]) {
@@ -63,6 +33,7 @@ impl Stage {
     }
 }
 
+/// Fences as `F` and ends of leases as `D`; both are checked for being what they should be before they are replaced.
 #[track_caller]
 fn readable(mut words: Words) -> String {
     if words.name() == "LOCK.APPLY" && words.0[2] == b"HELD" {
@@ -83,7 +54,7 @@ fn readable(mut words: Words) -> String {
 
 #[test]
 fn of_every_way_to_be_granted_a_lock() {
-    let mut stage = Stage::set();
+    let mut stage = Stage::set(readable);
     let mut client = stage.server.client();
     for (request, effect) in [
         ("a TOKEN t", "a HELD t F D"),
@@ -108,7 +79,7 @@ fn of_every_way_to_be_granted_a_lock() {
 
 #[test]
 fn of_several_locks_together() {
-    let mut stage = Stage::set();
+    let mut stage = Stage::set(readable);
     let mut client = stage.server.client();
     client.expect("LOCK.ACQUIRE b TOKEN other", ANY);
     let mut waiter = stage.waiter("LOCK.MACQUIRE 3 a b a TOKEN t WAIT 0");
@@ -127,7 +98,7 @@ fn of_several_locks_together() {
 
 #[test]
 fn the_numbers_are_those_of_the_reply() {
-    let mut stage = Stage::set();
+    let mut stage = Stage::set(readable);
     let before = unix_ms();
     let grant = stage.server.cmd("LOCK.ACQUIRE lock TOKEN t PX 5000");
     let after = unix_ms();
@@ -139,7 +110,7 @@ fn the_numbers_are_those_of_the_reply() {
 
 #[test]
 fn raw_bytes_are_told_as_they_are() {
-    let mut stage = Stage::set();
+    let mut stage = Stage::set(readable);
     let mut client = stage.server.client();
     let raw = crate::scene::RAW;
     client.expect([b"LOCK.ACQUIRE", raw, b"TOKEN", raw], ANY);
@@ -151,7 +122,7 @@ fn raw_bytes_are_told_as_they_are() {
 
 #[test]
 fn nothing_of_a_refusal() {
-    let mut stage = Stage::set();
+    let mut stage = Stage::set(readable);
     let mut client = stage.server.client();
     client.expect("LOCK.ACQUIRE lock TOKEN holder", ANY);
     client.expect("LOCK.ACQUIRE shared TOKEN a SHARED", ANY);
@@ -184,7 +155,7 @@ fn nothing_of_a_refusal() {
 
 #[test]
 fn a_release_and_the_grant_that_follows_stay_together() {
-    let mut stage = Stage::set();
+    let mut stage = Stage::set(readable);
     let mut client = stage.server.client();
     client.expect("LOCK.ACQUIRE lock TOKEN a", ANY);
     client.expect("LOCK.RELEASE lock a", 1);
@@ -208,7 +179,7 @@ fn a_release_and_the_grant_that_follows_stay_together() {
 
 #[test]
 fn a_lease_that_ends_by_itself() {
-    let mut stage = Stage::set();
+    let mut stage = Stage::set(readable);
     let mut client = stage.server.client();
     client.expect("LOCK.ACQUIRE lock TOKEN a PX 30", ANY);
     stage.tells_in_time("ENDED", &["LOCK.APPLY lock HELD a F D", "LOCK.APPLY lock ENDED a LAPSED"]);
@@ -222,7 +193,7 @@ fn a_lease_that_ends_by_itself() {
 
 #[test]
 fn a_connection_that_ends_however_it_ends() {
-    let mut stage = Stage::set();
+    let mut stage = Stage::set(readable);
     for (round, hang_up) in [Client::close as fn(Client), Client::reset].into_iter().enumerate() {
         let token = format!("t{round}");
         let mut holder = stage.server.client();
@@ -254,7 +225,7 @@ fn a_connection_that_ends_however_it_ends() {
 
 #[test]
 fn a_waiter_that_leaves_is_not_mentioned() {
-    let mut stage = Stage::set();
+    let mut stage = Stage::set(readable);
     let mut client = stage.server.client();
     client.expect("LOCK.ACQUIRE lock TOKEN a", ANY);
     stage.told();
@@ -270,7 +241,7 @@ fn a_waiter_that_leaves_is_not_mentioned() {
 
 #[test]
 fn what_others_do_to_the_key() {
-    let mut stage = Stage::set();
+    let mut stage = Stage::set(readable);
     let mut client = stage.server.client();
     client.expect("LOCK.ACQUIRE lock TOKEN a", ANY);
     let mut waiter = stage.waiter("LOCK.ACQUIRE lock TOKEN b WAIT 0");
@@ -293,7 +264,7 @@ fn what_others_do_to_the_key() {
 
 #[test]
 fn transactions_and_scripts() {
-    let mut stage = Stage::set();
+    let mut stage = Stage::set(readable);
     let mut client = stage.server.client();
     let replies = client.pipeline([
         "MULTI",
@@ -332,7 +303,7 @@ fn transactions_and_scripts() {
 
 #[test]
 fn effects_are_passed_on_as_they_came() {
-    let mut stage = Stage::set();
+    let mut stage = Stage::set(readable);
     let mut client = stage.server.client();
     client.expect("LOCK.ACQUIRE lock TOKEN t LIMIT 2 EX 3600", ANY);
     stage.told();
@@ -345,7 +316,7 @@ fn effects_are_passed_on_as_they_came() {
 
 #[test]
 fn all_of_it_makes_the_same_holds_on_a_fresh_server() {
-    let mut stage = Stage::set();
+    let mut stage = Stage::set(readable);
     let scene = crate::scene::Scene::set(&stage.server);
     let mut client = stage.server.client();
     client.expect("LOCK.RELEASE semaphore permit-3", 1);

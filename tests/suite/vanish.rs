@@ -259,3 +259,30 @@ fn a_request_for_many_keys_survives_what_happens_to_one_of_them() {
     admin.expect("LOCK.MRELEASE many 2 a c", 2);
     admin.expect("KEYS *", items(["b"]));
 }
+
+#[test]
+fn what_is_restored_and_moved_in_one_step_still_ends_on_time() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("LOCK.ACQUIRE lock TOKEN t PX 60", ANY);
+    client.expect("STOCK.CREATE sale 5", OK);
+    client.expect("STOCK.DECR_ONCE sale ann HOLD 60", ANY);
+    let dumps = ["lock", "sale"].map(|key| (key, client.cmd(["DUMP", key]).bytes()));
+    for step in ["SWAPDB 0 1", "RENAME lock moved", "RENAME sale moved", "MOVE lock 1", "MOVE sale 1"] {
+        client.expect("FLUSHALL", OK);
+        let before = ["lock_lapses", "stock_lapses"]
+            .map(|field| (field, server.info_int("lockstock", &format!("lockstock_{field}"))));
+        client.expect("MULTI", OK);
+        for (key, dump) in &dumps {
+            client.expect([&b"RESTORE"[..], key.as_bytes(), b"0", dump], ANY);
+        }
+        client.expect(step, ANY);
+        client.expect("EXEC", (OK, OK, ANY));
+        for (field, lapses) in before {
+            // Nobody touches a key meanwhile.
+            eventually(&format!("{field} after {step}"), || {
+                server.info_int("lockstock", &format!("lockstock_{field}")) == lapses + 1
+            });
+        }
+    }
+}

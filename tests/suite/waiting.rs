@@ -68,7 +68,8 @@ fn waiting_ends_with_null_at_its_time_and_leaves_no_trace() {
 
 #[test]
 fn a_wait_ends_at_its_time_on_a_server_that_has_nothing_else_to_do() {
-    let server = Server::start();
+    // Left alone, this server would look for it once a second.
+    let server = Server::builder().config("hz 1").config("dynamic-hz no").start();
     let (mut holder, mut waiter) = (server.client(), server.client());
     holder.expect("LOCK.ACQUIRE lock TOKEN holder PX 600000", ANY);
     let mut late: Vec<Duration> = (0..9)
@@ -80,8 +81,7 @@ fn a_wait_ends_at_its_time_on_a_server_that_has_nothing_else_to_do() {
         })
         .collect();
     late.sort();
-    // Left alone, the server would look for it ten times a second.
-    assert!(late[4] < Duration::from_millis(25), "{late:?}");
+    assert!(late[4] < Duration::from_millis(200), "{late:?}");
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn a_grant_that_cannot_be_written_goes_on_to_the_next() {
         let victim = line.join("LOCK.ACQUIRE lock TOKEN victim PX 60000 WAIT 0");
         let mut next = line.join("LOCK.ACQUIRE lock TOKEN next WAIT 0");
         // The victim is granted the lock and dies while the server has no time to write it a letter.
-        holder.pipeline(["MULTI", "LOCK.RELEASE lock holder", "DEBUG SLEEP 0.05"]);
+        holder.pipeline(["MULTI", "LOCK.RELEASE lock holder", "DEBUG SLEEP 0.4"]);
         holder.send("EXEC");
         victim.reset();
         next.read().is(("next", INT, 30_000));

@@ -225,6 +225,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too many steps for Miri")]
     fn an_entry_costs_six_bytes_and_little_more() {
         for count in [10_000, 15_000, 20_000, 33_333] {
             let bytes = filled(count, spread).memory() / count as usize;
@@ -241,6 +242,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too many steps for Miri")]
     fn equal_hashes_are_slow_but_right() {
         let count = 4 * u32::try_from(FULL).unwrap();
         let index = filled(count, |_| 7);

@@ -346,6 +346,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too many steps for Miri")]
     fn deadlines_in_their_order_fill_the_leaves() {
         let (mut roll, mut holds) = (Roll::new(), Holds::default());
         for number in 0..10_000 {
@@ -363,6 +364,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too many steps for Miri")]
     fn what_is_left_of_many_holds_takes_little() {
         let (mut roll, mut holds) = (Roll::new(), Holds::default());
         for number in 0..10_000 {

@@ -193,6 +193,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too many steps for Miri")]
     fn numbers_outlive_pages() {
         let mut shelf = Shelf::<Counted>::new();
         for n in 0..ROOM * PAGE + 5 {

@@ -26,6 +26,8 @@ fn a_lock_with_one_hold_is_small_and_keeps_nothing_elsewhere() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
+
     /// However holds come and go, every way to look at them shows the same.
     #[test]
     fn the_indexes_agree(steps in vec((0..6_u8, 0..6_u64, 1..6_i64, any::<bool>()), 0..40)) {

@@ -69,6 +69,7 @@ fn every_change_of_an_order_is_an_event_with_its_fields() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many steps for Miri")]
 fn pages_are_complete_and_repeat_nothing_while_orders_come() {
     let mut shop = shop(100_000);
     for n in 0..PAGE_EFFORT + 50 {

@@ -71,6 +71,7 @@ fn with_rebuy_lapsed_and_cancelled_ids_buy_again() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many steps for Miri")]
 fn buying_again_and_again_leaves_nothing_behind() {
     let mut shop = with(Terms { total: 5, rebuy: true, ..Terms::default() });
     shop.take("again", 1);
