@@ -1,8 +1,6 @@
 //! The life of a hold: it ends on the millisecond, with or without traffic, once, and on the primary only.
 
-use std::time::Duration;
-
-use crate::harness::{ANY, Client, INT, OK, Reply, Server, Tap, Words, eventually};
+use crate::harness::{ANY, Client, INT, OK, Reply, Server, Tap, Words, eventually, unix_ms};
 use crate::shop::{Replay, books, events, orders};
 
 /// The deadline of the hold of `id`.
@@ -52,9 +50,9 @@ fn the_event_of_a_lapse_is_there_at_once_without_traffic() {
     let mut client = server.client();
     client.expect("STOCK.CREATE sale 5 STREAM events", OK);
     let deadline = hold(&mut client, "sale", "ann", 40);
+    let taken = client.cmd("XRANGE events - + COUNT 1").at(0).at(0).text();
     // Only a parked reader, no other traffic: it is the timer that appends.
-    client.send("XREAD BLOCK 0 STREAMS events $");
-    let read = client.read();
+    let read = client.cmd(format!("XREAD BLOCK 0 STREAMS events {taken}"));
     let entry = read.at(0).at(1).at(0);
     let appended: i64 = entry.at(0).text().split('-').next().and_then(|ms| ms.parse().ok()).expect("an entry's time");
     assert!((deadline..deadline + 100).contains(&appended), "appended {} ms late", appended - deadline);
@@ -111,12 +109,13 @@ fn a_pause_puts_lapses_off_and_they_are_made_up_for() {
     let mut tap = Tap::attach(&primary);
     let mut client = primary.client();
     client.expect("STOCK.CREATE sale 5 STREAM events", OK);
-    let deadline = hold(&mut client, "sale", "ann", 30);
-    client.expect("CLIENT PAUSE 300 WRITE", OK);
+    let replies = client.pipeline(["STOCK.DECR_ONCE sale ann HOLD 30", "CLIENT PAUSE 20000 WRITE"]);
+    let deadline = replies[0].at(3).int();
     eventually("the deadline passes", || clock(&mut client) > deadline + 50);
     assert_eq!(books(&mut client, "sale").remaining, 5, "reads know");
     assert_eq!(client.cmd("XLEN events").int(), 1);
-    eventually("the pause ends", || client.cmd("XLEN events").int() == 2);
+    client.expect("CLIENT UNPAUSE", OK);
+    eventually("it is made up for", || client.cmd("XLEN events").int() == 2);
     let seen = tap.drain();
     assert_eq!(seen.iter().filter(|words| is_lapse(words)).count(), 1, "{seen:?}");
 }
@@ -131,15 +130,11 @@ fn holds_that_ended_while_the_server_was_down_lapse_right_after_the_start() {
     let mut client = server.client();
     client.expect("STOCK.CREATE sale 5 STREAM events", OK);
     client.expect("STOCK.CREATE other 5", OK);
-    let deadline = hold(&mut client, "sale", "ann", 50);
-    hold(&mut client, "other", "ann", 50);
+    hold(&mut client, "other", "ann", 1_000);
     hold(&mut client, "sale", "bob", 600_000);
+    let deadline = hold(&mut client, "sale", "ann", 1_000);
     server.kill9();
-    let past = || {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock");
-        now > Duration::from_millis(deadline.unsigned_abs() + 1)
-    };
-    eventually("the deadline passes", past);
+    eventually("the deadline passes", || unix_ms() > deadline);
     server.start_again();
     // Without a command on the sale.
     eventually("both lapse", || server.info_int("lockstock", "lockstock_stock_lapses") == 2);
@@ -179,7 +174,7 @@ fn a_sale_that_is_renamed_moved_or_restored_keeps_its_deadlines() {
     let mut client = server.client();
     for (sale, stream) in [("a", "events-a"), ("b", "events-b"), ("c", "events-c")] {
         client.expect(format!("STOCK.CREATE {sale} 5 STREAM {stream}"), OK);
-        hold(&mut client, sale, "ann", 100);
+        hold(&mut client, sale, "ann", 1_000);
     }
     let dump = client.cmd("DUMP c").bytes();
     client.expect("RENAME a renamed", OK);
