@@ -64,8 +64,9 @@ pub fn carry_out(
     ask: impl FnOnce(ClientId, bool) -> Result<Acquired, Error>,
 ) -> Result<(), Error> {
     let client = ClientId::new(ctx.client_id()).ok_or(Error::Internal)?;
-    // The clients that scripts and other modules run commands through have ids, too, but nothing tells of their end.
-    if request.session && !is_connected(client.get()) {
+    // The clients that scripts and other modules run commands through have ids, too, but nothing tells of their end. Valkey 9.1 also
+    // finds them when it is asked.
+    if request.session && (ctx.flags().is_script() || !is_connected(client.get())) {
         return Err(Error::NoConnection);
     }
     let wait = request.wait.filter(|_| !ctx.flags().denies_blocking());

@@ -151,10 +151,15 @@ impl Flags {
     pub fn denies_blocking(self) -> bool {
         !self.is_primary()
             || self.has(raw::REDISMODULE_CTX_FLAGS_DENY_BLOCKING)
-            || self.has(raw::REDISMODULE_CTX_FLAGS_LUA)
+            || self.is_script()
             || self.has(raw::REDISMODULE_CTX_FLAGS_MULTI)
             || self.has(raw::REDISMODULE_CTX_FLAGS_REPLICATED)
             || self.has(raw::REDISMODULE_CTX_FLAGS_LOADING)
+    }
+
+    /// A script or a function runs the command.
+    pub fn is_script(self) -> bool {
+        self.has(raw::REDISMODULE_CTX_FLAGS_LUA)
     }
 
     /// The server is a member of a cluster.
