@@ -55,6 +55,16 @@ pub enum Error {
         /// What the documentation calls the argument.
         name: &'static str,
     },
+    /// A name of a key that is empty.
+    NoKey {
+        /// What the documentation calls the argument.
+        name: &'static str,
+    },
+    /// A name of a second key that is the first one's.
+    SameKey {
+        /// What the documentation calls the argument.
+        name: &'static str,
+    },
     /// The key of a new sale holds something.
     BusyKey,
     /// There is no such sale, and the command has no answer for that.
@@ -120,6 +130,8 @@ impl fmt::Display for Error {
             Self::NoConnection => f.write_str("ERR SESSION needs a connection to end with, and a script has none"),
             Self::State => f.write_str("ERR STATE must be held, sold, cancelled or expired"),
             Self::YesOrNo { name } => write!(f, "ERR {name} must be yes or no"),
+            Self::NoKey { name } => write!(f, "ERR {name} must name a key"),
+            Self::SameKey { name } => write!(f, "ERR {name} must be another key than the sale's"),
             Self::BusyKey => f.write_str("BUSYKEY Target key name already exists"),
             Self::NoStock => f.write_str("NOSTOCK there is no such sale"),
             Self::TooFew { remaining } => {

@@ -54,7 +54,7 @@ fn parse<'a>(args: &mut Args<'a>) -> Result<(Arg<'a>, Terms), Error> {
             b"START" if start.is_none() => start = Some(args.integer("START", TIME)?),
             b"END" if end.is_none() => end = Some(args.integer("END", TIME)?),
             b"REBUY" if !rebuy => rebuy = true,
-            b"STREAM" if stream.is_none() => stream = Some(args.next()?.bytes().into()),
+            b"STREAM" if stream.is_none() => stream = Some(stream_of(args, key)?),
             _ => return Err(Error::Syntax),
         }
     }
@@ -62,6 +62,15 @@ fn parse<'a>(args: &mut Args<'a>) -> Result<(Arg<'a>, Terms), Error> {
         key,
         Terms { total, limit: limit.unwrap_or(0), start: start.and_then(time), end: end.and_then(time), rebuy, stream },
     ))
+}
+
+/// The key behind `STREAM`: any but the sale's own, which holds no stream.
+fn stream_of(args: &mut Args<'_>, sale: Arg<'_>) -> Result<Box<[u8]>, Error> {
+    match args.next()?.bytes() {
+        [] => Err(Error::NoKey { name: "STREAM" }),
+        stream if stream == sale.bytes() => Err(Error::SameKey { name: "STREAM" }),
+        stream => Ok(stream.into()),
+    }
 }
 
 impl Run for StockCreate {

@@ -58,9 +58,12 @@ fn written(database: &Path) -> BTreeMap<String, Order> {
     rows.expect("rows").collect::<Result<_, _>>().expect("orders")
 }
 
+/// As many orders as a shop makes at the most: more than the consumer is killed over, and few enough for it to catch up with.
+const ORDERS: usize = 3_000;
+
 /// Takes, confirms, cancels and lets lapse until `stop`.
 fn shop(mut client: Client, name: usize, stop: &AtomicBool, sold: &AtomicUsize) {
-    for number in 0.. {
+    for number in 0..ORDERS {
         if stop.load(Relaxed) {
             return;
         }
