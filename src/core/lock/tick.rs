@@ -81,6 +81,7 @@ impl Engine {
             if let Some(home) = self.chores.endings.pop_front() {
                 self.end_forfeits(&mut turn, home, world);
             } else if let Some(queue) = self.chores.queues.pop_front() {
+                turn.cause = Cause::Other;
                 turn.work.push_back(queue);
                 self.finish(&mut turn, world);
             } else if let Some(home) = self.agenda.due(now.ms, &mut turn.steps) {

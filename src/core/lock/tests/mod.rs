@@ -5,6 +5,7 @@ mod crowds;
 mod ends;
 mod keyspace;
 mod many;
+mod measure;
 mod model;
 mod modes;
 mod queue;

@@ -1,0 +1,202 @@
+//! What calls take and what entries weigh:
+//! `cargo test --release --lib lock::tests::measure -- --ignored --nocapture --test-threads=1`.
+
+use std::fs;
+use std::hint::black_box;
+use std::time::Instant;
+
+use super::world::{ask, client, token};
+use crate::core::agenda::Agenda;
+use crate::core::ident::Ident;
+use crate::core::lock::{Acquired, Answer, End, Engine, Found, Hold, Lock, Mode, Next, WaiterId, World};
+use crate::core::place::At;
+use crate::core::time::{Millis, Now, UnixMs};
+
+/// A world of one key, which costs next to nothing.
+#[derive(Default)]
+struct OneKey {
+    lock: Option<Lock>,
+    answered: Option<WaiterId>,
+}
+
+impl World for OneKey {
+    fn find(&mut self, _: At<'_>) -> Found<'_> {
+        self.lock.as_mut().map_or(Found::Nothing, Found::Lock)
+    }
+
+    fn put(&mut self, _: At<'_>, lock: Lock) {
+        self.lock = Some(lock);
+    }
+
+    fn delete(&mut self, _: At<'_>) {
+        self.lock = None;
+    }
+
+    fn held(&mut self, _: At<'_>, _: Mode, hold: &Hold) {
+        black_box(hold);
+    }
+
+    fn ended(&mut self, _: At<'_>, token: &Ident, _: End) {
+        black_box(token);
+    }
+
+    fn passed_on(&mut self, _: At<'_>) {}
+
+    fn answer(&mut self, waiter: WaiterId, _: Answer) {
+        self.answered = Some(waiter);
+    }
+
+    fn may_grant(&mut self, _: At<'_>) -> bool {
+        true
+    }
+}
+
+const NOW: Now = Now { ms: UnixMs(1_800_000_000_000), us: 1_800_000_000_000_000 };
+
+fn key(number: usize) -> Vec<u8> {
+    format!("lock:order:{number:012}").into_bytes()
+}
+
+/// Nanoseconds that this thread has had of the processor, so that a busy machine does not count.
+fn cpu() -> u64 {
+    let times = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    times.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or_default()
+}
+
+/// Runs `f` often and prints what one call takes at best.
+fn time(what: &str, times: usize, mut f: impl FnMut(usize)) {
+    let rounds = (0..9).map(|_| {
+        let start = cpu();
+        (0..times).for_each(&mut f);
+        (cpu() - start) / times as u64
+    });
+    println!("{what}: {} ns", rounds.min().unwrap_or_default());
+}
+
+fn resident() -> usize {
+    let pages = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    pages.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or_default() * 4_096
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn the_agenda() {
+    for entries in [0, 1_000, 100_000, 1_000_000] {
+        let mut agenda = Agenda::default();
+        let before = resident();
+        let keys: Vec<Vec<u8>> = (0..entries).map(key).collect();
+        let with_keys = resident();
+        let mut slowest = 0;
+        for (number, name) in keys.iter().enumerate() {
+            let start = Instant::now();
+            agenda.arm(At { db: 0, key: name }, UnixMs(number as i64));
+            slowest = slowest.max(start.elapsed().as_micros());
+        }
+        let each = (resident() - with_keys) / entries.max(1);
+        println!("{entries} entries: {each} bytes each with a key of 23, slowest arm {slowest} us");
+        black_box(before);
+        let name = key(7);
+        time(&format!("arm and disarm beside {entries}"), 200_000, |number| {
+            let home = agenda.arm(At { db: 0, key: &name }, UnixMs((entries + number) as i64));
+            agenda.disarm(home);
+        });
+        let home = agenda.arm(At { db: 0, key: &name }, UnixMs(0));
+        time(&format!("rearm later beside {entries}"), 200_000, |number| agenda.rearm(home, UnixMs(number as i64)));
+        let start = Instant::now();
+        agenda.flush(Some(0));
+        println!("flush of {entries}: {} us", start.elapsed().as_micros());
+    }
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn the_cycle() {
+    let mut engine = Engine::default();
+    let mut world = OneKey::default();
+    let name = key(7);
+    let at = At { db: 0, key: &name };
+    let me = client(1);
+    for request in [ask("67e55044-10b1-426f-9247-bb680e5fe0c8"), ask("67e55044-10b1-426f-9247-bb680e5fe0c8").session()]
+    {
+        time(
+            if request.session { "acquire and release, with session" } else { "acquire and release" },
+            200_000,
+            |_| {
+                black_box(engine.acquire(NOW, at, me, &request, true, &mut world)).unwrap().granted();
+                black_box(engine.release(NOW, at, &request.token, &mut world)).unwrap();
+            },
+        );
+    }
+    let mine = ask("mine");
+    engine.acquire(NOW, at, me, &mine, true, &mut world).unwrap().granted();
+    time("renewal", 200_000, |_| {
+        black_box(engine.acquire(NOW, at, me, &mine, true, &mut world)).unwrap().granted();
+    });
+    time("extend", 200_000, |_| {
+        black_box(engine.extend(NOW, at, &mine.token, Millis(5_000), &mut world)).unwrap();
+    });
+    let other = ask("other");
+    time("refusal", 200_000, |_| {
+        assert_eq!(engine.acquire(NOW, at, me, &other, true, &mut world), Ok(Acquired::Refused));
+    });
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn the_hand_over() {
+    for waiters in [10, 1_000, 100_000] {
+        let mut engine = Engine::default();
+        let mut world = OneKey::default();
+        let at = At { db: 0, key: b"door" };
+        let name = |number: usize| token(&format!("waiter-{number}"));
+        let mut holder = 0;
+        let first = ask("waiter-0");
+        engine.acquire(NOW, at, client(1), &first, true, &mut world).unwrap().granted();
+        for number in 1..=waiters {
+            let request = ask(&format!("waiter-{number}")).waiting(0);
+            engine.acquire(NOW, at, client(number as u64), &request, true, &mut world).unwrap().parked();
+        }
+        let mut last = waiters;
+        time(&format!("release, hand-over, delivery and a new waiter behind {waiters}"), 20_000, |_| {
+            assert!(engine.release(NOW, at, &name(holder), &mut world).unwrap());
+            engine.delivered(world.answered.take().unwrap());
+            holder += 1;
+            last += 1;
+            let request = ask(&format!("waiter-{last}")).waiting(0);
+            engine.acquire(NOW, at, client(last as u64), &request, true, &mut world).unwrap().parked();
+        });
+    }
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn a_hundred_thousand_readers() {
+    let mut engine = Engine::default();
+    let mut world = OneKey::default();
+    let at = At { db: 0, key: b"book" };
+    let readers: Vec<_> = (0..100_000).map(|number| ask(&format!("reader-{number}")).shared()).collect();
+    let before = resident();
+    let start = cpu();
+    for reader in &readers {
+        engine.acquire(NOW, at, client(1), reader, true, &mut world).unwrap().granted();
+    }
+    let each = (cpu() - start) / readers.len() as u64;
+    let bytes = (resident() - before) / readers.len();
+    let lock = world.lock.as_ref().unwrap();
+    println!("each of 100,000 readers: {each} ns, {bytes} bytes, {} by its own account", lock.memory() / readers.len());
+    let start = Instant::now();
+    let copy = Lock::decode(&black_box(lock.encode())).unwrap();
+    println!("saved and loaded: {} us, {} bytes", start.elapsed().as_micros(), copy.encode().len());
+    let later = Now::from_micros(NOW.us + 1_000_000);
+    let (mut ticks, mut slowest) = (0, 0);
+    loop {
+        let start = Instant::now();
+        let next = engine.tick(later, 500, &mut world);
+        slowest = slowest.max(start.elapsed().as_micros());
+        ticks += 1;
+        if next != Next::Now {
+            break;
+        }
+    }
+    println!("lapsed in {ticks} ticks of 500, the slowest {slowest} us");
+}
