@@ -26,9 +26,10 @@ impl Stage {
     #[track_caller]
     fn waiter(&self, words: &str) -> Client {
         let mut client = self.server.client();
-        let before = self.server.info_int("lockstock", "lockstock_lock_waiters");
+        // Counts who began to wait: how many still do can change under our hands.
+        let before = self.server.info_int("lockstock", "lockstock_lock_waits");
         client.send(words);
-        eventually("the client waits", || self.server.info_int("lockstock", "lockstock_lock_waiters") == before + 1);
+        eventually("the client waits", || self.server.info_int("lockstock", "lockstock_lock_waits") == before + 1);
         client
     }
 }
@@ -184,7 +185,7 @@ fn a_lease_that_ends_by_itself() {
     client.expect("LOCK.ACQUIRE lock TOKEN a PX 30", ANY);
     stage.tells_in_time("ENDED", &["LOCK.APPLY lock HELD a F D", "LOCK.APPLY lock ENDED a LAPSED"]);
 
-    client.expect("LOCK.ACQUIRE lock TOKEN a PX 300", ANY);
+    client.expect("LOCK.ACQUIRE lock TOKEN a PX 2000", ANY);
     let mut waiter = stage.waiter("LOCK.ACQUIRE lock TOKEN b WAIT 0");
     stage.tells(&["LOCK.APPLY lock HELD a F D"]);
     waiter.read().is(("b", INT, 30_000));

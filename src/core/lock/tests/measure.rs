@@ -1,5 +1,6 @@
 //! What calls take and what entries weigh:
 //! `cargo test --release --lib lock::tests::measure -- --ignored --nocapture --test-threads=1`.
+#![expect(clippy::cast_possible_wrap, clippy::cast_sign_loss, reason = "small numbers")]
 
 use std::fs;
 use std::hint::black_box;
