@@ -5,6 +5,7 @@ PORT ?= 6379
 TEST_THREADS ?= 8
 
 MODULE := target/release/liblockstock.so
+DEMO := cargo run --quiet --locked --example demo
 SUITE := cargo test --quiet --test suite -- --test-threads=$(TEST_THREADS)
 
 # Where rustup puts cargo, for shells that were started before it did.
@@ -20,12 +21,13 @@ run: ## Start redis-server with the module (PORT=6379); ctrl-C stops it
 	@scripts/run $(PORT)
 
 demo: build ## Watch the five programs that lockstock replaces, played for real (QUICK=1: in ten seconds)
-	@cargo run --quiet --locked --example demo
+	@$(DEMO)
 
 build: deps ## Build the module: target/release/liblockstock.so
 	cargo build --release --locked
 
 test: check build ## All checks, and all tests on the installed redis-server
+	$(DEMO) -- --check
 	$(SUITE)
 
 test-servers: build ## The tests that need a server, on every supported server
