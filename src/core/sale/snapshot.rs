@@ -19,7 +19,7 @@ pub const VERSION: u8 = 1;
 pub const BLOCK: usize = 64 * 1024;
 
 /// The most orders of one block: absorbing one is a call like any other, and has to be short.
-pub const BLOCK_ORDERS: u32 = 1024;
+pub const BLOCK_ORDERS: u32 = 512;
 
 /// The highest sequence number: what clients can read exactly.
 pub(super) const MAX_SEQ: u64 = MAX_UNITS;
