@@ -172,3 +172,23 @@ fn a_lapse_on_one_key_is_seen_by_a_request_that_comes_for_another() {
     assert!(desk.release("b", "bob"));
     assert_eq!(desk.granted(), [both], "though the timer has not looked at a yet");
 }
+
+#[test]
+fn what_is_over_is_not_the_tokens_own_any_more() {
+    for lapse in [true, false] {
+        let mut desk = Desk::new();
+        desk.acquire("a", 7, &ask("ann").session().lease(100)).unwrap().granted();
+        desk.take("b", &ask("bob"));
+        let eve = desk.wait("a", 1, &ask("eve"));
+        desk.wait_many(&["a", "b"], 2, &ask("ann"));
+        desk.told();
+        if lapse {
+            desk.pass(100);
+        } else {
+            desk.engine.client_gone(client(7));
+        }
+        assert!(desk.release("b", "bob"));
+        let _ = desk.tick();
+        assert_eq!(desk.granted(), [eve], "she was first at a");
+    }
+}
