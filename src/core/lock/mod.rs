@@ -5,12 +5,14 @@
 //! engine is one atomic transition. It finds the values it needs through [`World`] and tells the same `World` what came of
 //! it; the server does these things with keys, replicas and sockets, a test with a map.
 //!
-//! Every transition first *settles* the places it touches: holds whose deadline has come end, then the waiters that fit are
-//! granted. Only then is the request looked at. So a lease is over at its deadline for everybody, whether or not the timer
-//! has come round, and nobody overtakes a waiter.
+//! Every transition first *settles* the places it touches: holds that are over end, then the waiters that fit are granted.
+//! Only then is the request looked at. So a lease is over at its deadline, and a session with its connection, for
+//! everybody, whether or not the timer has come round; and nobody overtakes a waiter.
 //!
-//! Reading order: [`terms`](self) (the words), [`value`] (the lock itself), `verdict` (the table of modes), `waiting` (the
-//! queues), `settle` (how a place is brought up to date), then the engine's methods by subject.
+//! Reading order: `terms` (the words), [`value`] (the lock itself), `verdict` (the table of modes), `waiting` (the queues),
+//! `visit` (how a lock is opened and changed), `settle` (how a place is brought up to date), then the engine's methods by
+//! subject: `engine`, `many`, `tick`, `keyspace`, `replica`, `info`. What hangs on connections is in `session`,
+//! `undelivered` and `forfeit`.
 
 mod engine;
 mod forfeit;

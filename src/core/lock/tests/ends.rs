@@ -221,7 +221,7 @@ fn a_grant_for_many_keys_is_taken_back_on_all_of_them_or_where_it_was_not_renewe
 #[test]
 fn work_is_spread_over_ticks_by_the_budget() {
     let mut desk = Desk::new();
-    for number in 0..50 {
+    for number in 0..if cfg!(miri) { 20 } else { 50 } {
         desk.take(&format!("k{number}"), &ask("ann").lease(100));
         desk.acquire(&format!("s{number}"), 1, &ask("ann").session()).unwrap().granted();
         desk.take("crowd", &ask(&format!("r{number}")).shared().lease(100));
@@ -239,8 +239,31 @@ fn work_is_spread_over_ticks_by_the_budget() {
             break;
         }
     }
-    assert!(ticks >= 15, "{ticks}");
+    assert!(ticks >= 5, "{ticks}");
     desk.assert_blank();
+}
+
+#[test]
+fn the_last_step_of_a_budget_still_hands_over() {
+    let mut desk = Desk::new();
+    desk.take("door", &ask("ann").lease(100));
+    let bob = desk.wait("door", 1, &ask("bob"));
+    desk.pass(100);
+    desk.told();
+    let Desk { engine, keys, now } = &mut desk;
+    let _ = engine.tick(*now, 1, keys);
+    assert!(!desk.keys.told.iter().any(|told| matches!(told, Told::Deleted(_))), "the value stays in its key");
+    assert_eq!(desk.granted(), [bob]);
+}
+
+#[test]
+fn the_shortest_lease_of_those_that_were_granted_together_counts() {
+    let mut desk = Desk::new();
+    desk.take("book", &ask("ann"));
+    desk.wait("book", 1, &ask("bob").shared().lease(500));
+    desk.wait("book", 2, &ask("eve").shared().lease(100));
+    desk.delete("book");
+    assert_eq!(desk.tick(), Next::At(UnixMs(desk.now.ms.0 + 100)));
 }
 
 #[test]

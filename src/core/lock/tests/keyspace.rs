@@ -225,3 +225,17 @@ fn effects_do_not_touch_a_foreign_value() {
     assert!(replica.engine.apply_ended(at("door"), &token("ann"), &mut replica.keys).is_err());
     assert!(replica.keys.told.is_empty());
 }
+
+#[test]
+fn applying_effects_ends_nothing_by_itself() {
+    let mut desk = Desk::new();
+    desk.acquire("book", 7, &ask("ann").shared().session()).unwrap().granted();
+    desk.engine.client_gone(client(7));
+    desk.told();
+    let hold = Hold { token: token("bob"), fence: Fence(9), deadline: UnixMs(-5), limit: 0, session: None };
+    for _ in 0..2 {
+        desk.engine.apply_held(at("book"), Mode::Shared, hold.clone(), &mut desk.keys).unwrap();
+    }
+    assert_eq!(desk.lock("book").unwrap().len(), 2);
+    assert!(desk.told().is_empty());
+}
