@@ -48,7 +48,7 @@ check: deps ## Formatting, lints and the tests that need no server
 
 miri: ## The tests of src/core under Miri (rustup's nightly)
 	@rustup component add --toolchain nightly miri rust-src
-	MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --lib core::
+	PROPTEST_CASES=4 MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --lib core::
 
 servers: ## Fetch the other supported servers into .servers/
 	@scripts/servers
