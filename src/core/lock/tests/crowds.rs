@@ -34,7 +34,7 @@ fn ten_thousand_are_granted_one_by_one_in_order() {
         desk.engine.delivered(waiter);
         holder = format!("waiter-{number}");
     }
-    assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
+    assert!(cfg!(miri) || start.elapsed() < PATIENCE, "{:?}", start.elapsed());
     assert!(desk.release("door", &holder));
     desk.assert_blank();
 }
@@ -51,7 +51,7 @@ fn ten_thousand_time_out_together() {
         desk.engine.timed_out(*waiter);
         assert!(desk.tick() != Next::Now);
     }
-    assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
+    assert!(cfg!(miri) || start.elapsed() < PATIENCE, "{:?}", start.elapsed());
     assert_eq!((desk.engine.stats().timeouts, desk.engine.waiters()), (MANY, 0));
 }
 
@@ -84,7 +84,7 @@ fn ten_thousand_readers_come_in_by_the_budget_and_leave() {
         desk.engine.delivered(waiter);
         assert!(desk.release("door", &format!("waiter-{number}")));
     }
-    assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
+    assert!(cfg!(miri) || start.elapsed() < PATIENCE, "{:?}", start.elapsed());
     desk.assert_blank();
 }
 
@@ -101,7 +101,7 @@ fn ten_thousand_connections_end_at_once() {
     }
     let Desk { engine, keys, now } = &mut desk;
     while engine.tick(*now, 100, keys) == Next::Now {}
-    assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
+    assert!(cfg!(miri) || start.elapsed() < PATIENCE, "{:?}", start.elapsed());
     desk.assert_blank();
 }
 
