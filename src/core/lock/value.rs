@@ -178,8 +178,8 @@ impl Lock {
             Holds::None => 0,
             Holds::One(hold) => hold.token.heap_size(),
             Holds::Many(crowd) => {
-                // B-tree nodes are about two thirds full.
-                let each = size_of::<(Fence, Hold, Ident, Fence, UnixMs, Fence)>().saturating_mul(3) / 2;
+                // Three B-trees, whose nodes are little more than half full when they are filled in order.
+                let each = size_of::<(Fence, Hold, Ident, Fence, UnixMs, Fence)>().saturating_mul(2);
                 let tokens = crowd.holds.values().map(|hold| hold.token.heap_size().saturating_mul(2)).sum::<usize>();
                 size_of::<Crowd>().saturating_add(each.saturating_mul(crowd.holds.len())).saturating_add(tokens)
             }
