@@ -336,11 +336,12 @@ impl Model {
         self.check(script, |_| true);
     }
 
-    /// Whether a request for many keys by `token` is due that has not been granted yet.
-    pub(super) fn has_overlooked(&self, token: usize) -> bool {
+    /// Whether a request for many keys by `token` may be due soon, because somebody is due now.
+    pub(super) fn may_follow(&self, token: usize) -> bool {
         let mut settled = self.clone();
         settled.lapse();
-        settled.line.iter().any(|parked| parked.ask.many && parked.ask.token == token && settled.due(parked))
+        let waits = settled.line.iter().any(|parked| parked.ask.many && parked.ask.token == token);
+        waits && settled.line.iter().any(|parked| settled.due(parked))
     }
 
     /// Whether a grant is going to be taken back.

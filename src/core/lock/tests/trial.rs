@@ -67,7 +67,7 @@ impl Trial {
 
     pub(super) fn acquire(&mut self, ask: &Ask, may_wait: bool) {
         if self.serves(&ask.keys) {
-            if self.model.has_overlooked(ask.token) {
+            if self.model.may_follow(ask.token) {
                 // It may be granted before this request or after it, and so with another fence.
                 self.tick(usize::MAX);
             }
