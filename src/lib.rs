@@ -42,7 +42,7 @@ fn start(ctx: Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
     config::load(ctx, words)?;
     asked(info::register(ctx, status::write), "the section of INFO")?;
     asked(events::subscribe(ctx, service::hear), "the events")?;
-    park::install(service::parked_left);
+    park::install(service::parked_left, store::room::reply_answer);
     defer::install(ctx, service::work);
     ctx.log(Level::Notice, concat!("lockstock ", env!("CARGO_PKG_VERSION"), " is ready"));
     service::warn_of_eviction(ctx);

@@ -1,6 +1,9 @@
 //! The module at work: its state, the notes that events leave, and the work that is done between commands.
 
+use std::mem;
 use std::sync::LazyLock;
+
+use smallvec::SmallVec;
 
 use crate::core::agenda::{Agenda, HomeId};
 use crate::core::fence::Fence;
@@ -38,6 +41,8 @@ pub struct State {
     pub lapses: u64,
     /// Locks and sales that were renamed, and where they may be.
     search: Search,
+    /// The notes that are being read; empty in between, and kept for its memory only.
+    reading: Vec<Note>,
 }
 
 /// Something that a callback saw and could not act upon where it was called.
@@ -155,9 +160,13 @@ pub fn enter<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
 /// Takes in what the callbacks saw, in the order in which they saw it; so that no command works on a picture that is older than
 /// its own turn.
 fn read_notes(state: &mut State) {
-    let notes = NOTES.with(|notes| if notes.is_empty() { Vec::new() } else { std::mem::take(notes) });
-    let mut answered = Vec::new();
-    for note in notes.unwrap_or_default() {
+    NOTES.with(|notes| mem::swap(notes, &mut state.reading));
+    if state.reading.is_empty() {
+        return;
+    }
+    let mut notes = mem::take(&mut state.reading);
+    let mut answered = Answered::new();
+    for note in notes.drain(..) {
         match note {
             Note::LockVanished(place, home, watch) => {
                 state.locks.vanished(place.at(), home);
@@ -196,10 +205,18 @@ fn read_notes(state: &mut State) {
         }
     }
     deliver(state, answered);
+    notes.shrink_to(USUAL_NOTES);
+    state.reading = notes;
 }
 
+/// Waiters that were answered; nearly always one.
+type Answered = SmallVec<[WaiterId; 4]>;
+
+/// How many notes may well be there at once, time and again.
+const USUAL_NOTES: usize = 64;
+
 /// These waiters have their replies.
-fn deliver(state: &mut State, waiters: Vec<WaiterId>) {
+fn deliver(state: &mut State, waiters: Answered) {
     for waiter in waiters {
         state.locks.delivered(waiter);
     }

@@ -1,24 +1,31 @@
 //! `LOCK.APPLY`: what became of a lock, for replicas and the AOF.
 
+use std::ffi::CStr;
+
+use smallvec::SmallVec;
+
 use super::Command;
 use crate::core::fence::{Fence, MAX_FENCE};
 use crate::core::ident::Ident;
-use crate::core::lock::{Hold, Lock, Mode};
+use crate::core::lock::{End, Engine, Hold, Lock, Mode};
+use crate::core::place::At;
 use crate::core::time::UnixMs;
 use crate::error::{Error, Range};
-use crate::server::args::Args;
+use crate::server::args::{Args, Keyword};
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{Arg, Spec};
 use crate::server::{key, replicate};
 use crate::service;
+use crate::store::lock_effect;
+use crate::store::room::Room;
 
-/// `LOCK.APPLY key HELD token fence deadline [SHARED | LIMIT n]`, `LOCK.APPLY key ENDED token [LAPSED | DISCONNECTED]`,
-/// `LOCK.APPLY key LOAD payload`
+/// `LOCK.APPLY key effect [effect …]`, with an effect of `HELD token fence deadline [SHARED | LIMIT n]`,
+/// `ENDED token [LAPSED | DISCONNECTED]` or `LOAD payload`
 ///
-/// Carries an effect, never a request: a hold began or changed and is like this now (with the end of its lease in Unix
-/// milliseconds); a hold ended; these are the holds of the lock. Nothing is decided, no clock is read, nobody is handed
-/// anything. Sent by the primary and by AOF rewrites; a client that may run it can make holds out of nothing, as with
+/// Carries effects, never a request: a hold began or changed and is like this now (with the end of its lease in Unix
+/// milliseconds); a hold ended; these are the holds of the lock. They happen in their order, or none of them. Nothing is decided,
+/// no clock is read, nobody is handed anything. Sent by the primary and by AOF rewrites; a client that may run it can make holds out of nothing, as with
 /// `RESTORE`, so it is in the categories admin and dangerous.
 ///
 /// Replies OK. Errors: `ERR` for a bad argument, `WRONGTYPE`. O(log n) with n holders.
@@ -47,38 +54,41 @@ impl Command for LockApply {
 
 enum Effect {
     Held(Mode, Hold),
-    Ended(Ident, &'static std::ffi::CStr),
+    Ended(Ident, End),
     Load(Lock),
 }
 
-fn parse(args: &mut Args<'_>) -> Result<Effect, Error> {
-    let what = args.keyword().ok_or(Error::Syntax)?;
+/// Reads the effect that `what` begins, and the word behind it, if there is one.
+fn parse(what: &Keyword, args: &mut Args<'_>) -> Result<(Effect, Option<Keyword>), Error> {
     match what.word() {
         b"HELD" => {
             let token = args.ident("token")?;
             let fence = Fence(args.unsigned("fence", Range::up_to(MAX_FENCE))?);
             let deadline = UnixMs(args.integer("deadline", Range::new(1..=i64::MAX))?);
-            let (mode, limit) = match args.keyword() {
-                None => (Mode::Exclusive, 0),
-                Some(word) if word.word() == b"SHARED" => (Mode::Shared, 0),
-                Some(word) if word.word() == b"LIMIT" => {
-                    (Mode::Limit, args.unsigned("LIMIT", Range::up_to(MAX_FENCE))?)
-                }
-                Some(_) => return Err(Error::Syntax),
+            let next = args.keyword();
+            let (mode, limit) = match next.as_ref().map(Keyword::word) {
+                Some(b"SHARED") => (Mode::Shared, 0),
+                Some(b"LIMIT") => (Mode::Limit, args.unsigned("LIMIT", Range::up_to(MAX_FENCE))?),
+                _ => (Mode::Exclusive, 0),
             };
-            Ok(Effect::Held(mode, Hold { token, fence, deadline, limit, session: None }))
+            let next = if mode == Mode::Exclusive { next } else { args.keyword() };
+            Ok((Effect::Held(mode, Hold { token, fence, deadline, limit, session: None }), next))
         }
         b"ENDED" => {
             let token = args.ident("token")?;
-            let event = match args.keyword() {
-                None => c"lock.released",
-                Some(word) if word.word() == b"LAPSED" => c"lock.lapsed",
-                Some(word) if word.word() == b"DISCONNECTED" => c"lock.disconnected",
-                Some(_) => return Err(Error::Syntax),
+            let next = args.keyword();
+            let why = match next.as_ref().map(Keyword::word) {
+                Some(b"LAPSED") => End::Lapsed,
+                Some(b"DISCONNECTED") => End::Disconnected,
+                _ => End::Released,
             };
-            Ok(Effect::Ended(token, event))
+            let next = if why == End::Released { next } else { args.keyword() };
+            Ok((Effect::Ended(token, why), next))
         }
-        b"LOAD" => Lock::decode(args.next()?.bytes()).map(Effect::Load).map_err(|_| Error::Payload),
+        b"LOAD" => {
+            let lock = Lock::decode(args.next()?.bytes()).map_err(|_| Error::Payload)?;
+            Ok((Effect::Load(lock), args.keyword()))
+        }
         _ => Err(Error::Syntax),
     }
 }
@@ -87,29 +97,46 @@ impl Run for LockApply {
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { ctx, mut args } = call;
         let name = args.next()?;
-        let effect = parse(&mut args)?;
-        args.finish()?;
-        let event = service::locks(ctx, name, |engine, at, room| match effect {
-            Effect::Held(mode, hold) => {
-                engine.apply_held(at, mode, hold, room)?;
-                Ok(c"lock.held")
+        let mut effects: SmallVec<[Effect; 2]> = SmallVec::new();
+        let mut next = Some(args.keyword().ok_or(Error::Syntax)?);
+        while let Some(what) = next {
+            let (effect, behind) = parse(&what, &mut args)?;
+            effects.push(effect);
+            next = behind;
+        }
+        let mut events: SmallVec<[&CStr; 2]> = SmallVec::new();
+        service::locks(ctx, name, |engine, at, room| {
+            for effect in effects {
+                events.push(effect.apply(engine, at, room)?);
             }
-            Effect::Ended(token, event) => {
-                engine.apply_ended(at, &token, room)?;
-                Ok(event)
-            }
-            Effect::Load(lock) => {
-                for hold in lock.holds() {
-                    engine.apply_held(at, lock.mode(), hold.clone(), room)?;
-                }
-                Ok(c"lock.held")
-            }
+            Ok(())
         })?;
         replicate::verbatim(ctx);
         let name = key::Name::of(name);
         key::touched(ctx, &name);
-        key::notify(ctx, event, &name);
+        for event in events {
+            key::notify(ctx, event, &name);
+        }
         ctx.reply_ok();
         Ok(())
+    }
+}
+
+impl Effect {
+    /// Makes it true, and says what the listeners are told.
+    fn apply(self, engine: &mut Engine, at: At<'_>, room: &mut Room<'_>) -> Result<&'static CStr, Error> {
+        match self {
+            Self::Held(mode, hold) => engine.apply_held(at, mode, hold, room)?,
+            Self::Ended(token, why) => {
+                engine.apply_ended(at, &token, room)?;
+                return Ok(lock_effect::event_of(why));
+            }
+            Self::Load(lock) => {
+                for hold in lock.holds() {
+                    engine.apply_held(at, lock.mode(), hold.clone(), room)?;
+                }
+            }
+        }
+        Ok(c"lock.held")
     }
 }

@@ -13,6 +13,13 @@ use super::time::UnixMs;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HomeId(Id);
 
+impl HomeId {
+    /// The first of all in their order.
+    pub const FIRST: Self = Self(Id::FIRST);
+    /// The last of all in their order.
+    pub const LAST: Self = Self(Id::LAST);
+}
+
 /// Places by the deadline of what lives there.
 ///
 /// The order is a B-tree: nothing of an ended entry stays behind that would have to be swept up later, and no single call

@@ -1,15 +1,30 @@
 //! Slots for values that come and go, each under an id that is never mistaken for a later one.
 
+use std::hash::{Hash, Hasher};
 use std::num::NonZeroU32;
 
 /// Slots per chunk. Growing adds a chunk and moves nothing, so that no command pays for a million entries at once.
 const CHUNK: usize = 256;
 
 /// The name of a value in an [`Arena`]. It outlives the value harmlessly: it then names nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Id {
     slot: u32,
     stamp: NonZeroU32,
+}
+
+impl Id {
+    /// The first of all ids in their order.
+    pub const FIRST: Self = Self { slot: 0, stamp: NonZeroU32::MIN };
+    /// The last of all ids in their order.
+    pub const LAST: Self = Self { slot: u32::MAX, stamp: NonZeroU32::MAX };
+}
+
+impl Hash for Id {
+    /// In one write.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(u64::from(self.slot).wrapping_shl(32) | u64::from(self.stamp.get()));
+    }
 }
 
 /// Values under ids. Inserting, finding and removing take constant time.

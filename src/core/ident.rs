@@ -1,6 +1,7 @@
 //! Names that callers choose: tokens, ids, buyers and refs.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 
 use uuid::Uuid;
@@ -16,10 +17,10 @@ const INLINE: usize = 22;
 ///
 /// Two identifiers are equal exactly when their bytes are: the form is a function of the bytes. A UUID in its usual
 /// spelling takes 16 bytes instead of 36; whatever is not spelled exactly so is kept as it came.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ident(Form);
 
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
     Uuid([u8; 16]),
     Inline { len: u8, bytes: [u8; INLINE] },
@@ -91,6 +92,18 @@ fn pack_uuid(bytes: &[u8]) -> Option<[u8; 16]> {
         return None;
     }
     Uuid::try_parse_ascii(bytes).ok().map(Uuid::into_bytes)
+}
+
+impl Hash for Ident {
+    /// In one write, which is most of what a keyed hash costs.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match &self.0 {
+            Form::Uuid(packed) => state.write(packed),
+            // What is not used of it is zero.
+            Form::Inline { bytes, .. } => state.write(bytes),
+            Form::Heap(bytes) => state.write(bytes),
+        }
+    }
 }
 
 impl Deref for Text<'_> {

@@ -90,12 +90,10 @@ impl<'a> Args<'a> {
     pub fn keyword(&mut self) -> Option<Keyword> {
         let word = self.next().ok()?.bytes();
         let mut text = [0; KEYWORD];
-        let mut len = 0;
-        for (to, from) in text.iter_mut().zip(word) {
-            *to = from.to_ascii_uppercase();
-            len = if word.len() > KEYWORD { 0 } else { word.len() };
-        }
-        Some(Keyword { text, len })
+        let Some(room) = text.get_mut(..word.len()) else { return Some(Keyword { text, len: 0 }) };
+        room.copy_from_slice(word);
+        text.make_ascii_uppercase();
+        Some(Keyword { text, len: word.len() })
     }
 
     /// The next argument as an identifier of 1 to 512 bytes; `name` is what the error calls it.
@@ -157,7 +155,7 @@ impl<'a> Args<'a> {
 }
 
 /// The longest option name of any command.
-const KEYWORD: usize = 12;
+const KEYWORD: usize = 16;
 
 /// An option's name in upper case.
 pub struct Keyword {
@@ -172,19 +170,28 @@ impl Keyword {
     }
 }
 
+/// How many digits the largest 64-bit integer has.
+const MOST_DIGITS: usize = 19;
+
 /// An integer in its one canonical spelling, as the server itself reads them: no sign but a minus, no leading zeros, no
 /// blanks.
 fn parse_integer(bytes: &[u8]) -> Option<i64> {
-    let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
-    let canonical = match digits {
-        [b'0'] => bytes.len() == 1,
-        [b'1'..=b'9', rest @ ..] => rest.iter().all(u8::is_ascii_digit),
-        _ => false,
-    };
-    if !canonical {
-        return None;
+    let (digits, negative) = bytes.strip_prefix(b"-").map_or((bytes, false), |digits| (digits, true));
+    match digits {
+        [b'0'] if !negative => return Some(0),
+        // No more digits than the largest has, so that the sum below cannot pass 64 bits.
+        [b'1'..=b'9', ..] if digits.len() <= MOST_DIGITS => {}
+        _ => return None,
     }
-    std::str::from_utf8(bytes).ok()?.parse().ok()
+    let mut value = 0_u64;
+    for digit in digits {
+        let digit = digit.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+    }
+    if negative { 0_i64.checked_sub_unsigned(value) } else { i64::try_from(value).ok() }
 }
 
 #[cfg(test)]
@@ -197,7 +204,22 @@ mod tests {
             assert_eq!(parse_integer(text.as_bytes()), Some(value));
         }
         assert_eq!(parse_integer(b"-9223372036854775808"), Some(i64::MIN));
-        for text in ["", "-", "+1", "01", "-0", " 1", "1 ", "1.0", "0x1", "1e3", "9223372036854775808", "１"] {
+        for text in [
+            "-9223372036854775809",
+            "99999999999999999999",
+            "",
+            "-",
+            "+1",
+            "01",
+            "-0",
+            " 1",
+            "1 ",
+            "1.0",
+            "0x1",
+            "1e3",
+            "9223372036854775808",
+            "１",
+        ] {
             assert_eq!(parse_integer(text.as_bytes()), None, "{text:?}");
         }
         assert_eq!(parse_integer(b"1\0"), None);

@@ -6,12 +6,15 @@
 //! whose turn it is gets woken by name. The server then asks for the reply through the timeout callback, the only one in here
 //! that replies.
 
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, HashMap};
 use std::ffi::{c_int, c_void};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::ptr::{self, NonNull};
 use std::sync::LazyLock;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::api::{self, RawBlocked, RawCtx, RawString};
 use super::args::Arg;
@@ -20,11 +23,11 @@ use super::clock;
 use super::ctx::Ctx;
 use super::defer::{self, Next};
 use super::entry::guard;
-use crate::core::lock::WaiterId;
+use crate::core::lock::{Answer, WaiterId};
 use crate::core::time::{Millis, UnixMs};
 
 /// Writes the reply that a client was woken for.
-pub type Reply = Box<dyn FnOnce(Ctx<'_>)>;
+pub type Reply = fn(Ctx<'_>, &Answer);
 
 /// How a client left its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,34 +48,35 @@ struct Parked {
     /// When the server should be awake to see that the time of the client is over.
     over: Option<UnixMs>,
     handle: *mut RawBlocked,
-    reply: Option<Reply>,
+    answer: Option<Answer>,
     left: bool,
 }
 
+#[derive(Default)]
 struct Lot {
-    parked: HashMap<WaiterId, NonNull<Parked>>,
+    parked: FxHashMap<WaiterId, NonNull<Parked>>,
     /// How many clients are parked until when.
     over: BTreeMap<UnixMs, usize>,
     hear: Option<Hear>,
+    reply: Option<Reply>,
 }
 
 // SAFETY: the pointers are only used on the main thread: `MainCell` sees to it.
 unsafe impl Send for Lot {}
 
-static LOT: LazyLock<MainCell<Lot>> =
-    LazyLock::new(|| MainCell::new(Lot { parked: HashMap::new(), over: BTreeMap::new(), hear: None }));
+static LOT: LazyLock<MainCell<Lot>> = LazyLock::new(|| MainCell::new(Lot::default()));
 
-/// Names the one who hears of clients that leave. Called once, at load.
-pub fn install(hear: Hear) {
-    LOT.with(|lot| lot.hear = Some(hear));
+/// Names those who hear of clients that leave and who write replies. Called once, at load.
+pub fn install(hear: Hear, reply: Reply) {
+    LOT.with(|lot| (lot.hear, lot.reply) = (Some(hear), Some(reply)));
 }
 
 /// Parks the client of the running command on `keys` as `waiter`, for `wait` (zero: without limit). False when the server
 /// would not have it, in which case nothing is left behind.
 pub fn park(ctx: Ctx<'_>, waiter: WaiterId, keys: &[Arg<'_>], wait: Millis) -> bool {
-    let mut keys: Vec<*mut RawString> = keys.iter().map(|key| key.raw()).collect();
+    let mut keys: SmallVec<[*mut RawString; 1]> = keys.iter().map(|key| key.raw()).collect();
     let parked =
-        Box::into_raw(Box::new(Parked { waiter, over: None, handle: ptr::null_mut(), reply: None, left: false }));
+        Box::into_raw(Box::new(Parked { waiter, over: None, handle: ptr::null_mut(), answer: None, left: false }));
     // SAFETY: the context is that of a running command; the server takes its own references to the keys. The box belongs to
     // the blocked client from here on, and `on_free` is what frees it.
     let handle = unsafe {
@@ -114,18 +118,18 @@ pub fn park(ctx: Ctx<'_>, waiter: WaiterId, keys: &[Arg<'_>], wait: Millis) -> b
     true
 }
 
-/// Wakes `waiter` with its reply. Nothing happens if it is gone already.
+/// Wakes `waiter` with its answer. Nothing happens if it is gone already.
 ///
 /// On some servers the reply is written inside this call and on others at the end of the event loop's turn, so the caller
 /// must have finished its own work, and must hold no state that the callbacks need.
-pub fn wake(waiter: WaiterId, reply: Reply) {
+pub fn wake(waiter: WaiterId, answer: Answer) {
     let found = LOT.with(|lot| lot.parked.get(&waiter).copied());
     if let Some(Some(parked)) = found {
         // SAFETY: entries are removed when their box is freed, so this one is alive; only this thread touches it. The reference
         // ends before the server is called, which may come back for the box.
         let handle = unsafe {
             let parked = &mut *parked.as_ptr();
-            parked.reply = Some(reply);
+            parked.answer = Some(answer);
             parked.handle
         };
         // SAFETY: the server's handle lives until `on_free`.
@@ -163,8 +167,10 @@ unsafe extern "C" fn on_answer(raw: *mut RawCtx, _: *mut *mut RawString, _: c_in
     let (ctx, parked) = unsafe { (Ctx::new(raw), api::get_blocked_client_private_data(raw).cast::<Parked>().as_mut()) };
     if let Some(parked) = parked {
         guard("an answer to a parked client", || {
-            if let Some(reply) = parked.reply.take() {
-                reply(ctx);
+            if let Some(answer) = parked.answer.take() {
+                if let Some(Some(reply)) = LOT.with(|lot| lot.reply) {
+                    reply(ctx, &answer);
+                }
             } else {
                 tell(parked, Left::TimedOut);
                 ctx.reply_null();

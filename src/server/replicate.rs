@@ -17,7 +17,7 @@ pub fn verbatim(ctx: Ctx<'_>) {
     unsafe { api::replicate_verbatim(ctx.raw()) };
 }
 
-/// Sends `COMMAND key word…`, with one to seven words.
+/// Sends `COMMAND key word…`, with one to nine words.
 ///
 /// Effects of one call stay together: the server wraps them in a transaction when there are several.
 pub fn effect(ctx: Ctx<'_>, command: &CStr, name: &Name<'_>, words: &[&[u8]]) {
@@ -43,6 +43,8 @@ pub fn effect(ctx: Ctx<'_>, command: &CStr, name: &Name<'_>, words: &[&[u8]]) {
         [w1, w2, w3, w4, w5] => send!(c"sbbbbb", w1, w2, w3, w4, w5),
         [w1, w2, w3, w4, w5, w6] => send!(c"sbbbbbb", w1, w2, w3, w4, w5, w6),
         [w1, w2, w3, w4, w5, w6, w7] => send!(c"sbbbbbbb", w1, w2, w3, w4, w5, w6, w7),
+        [w1, w2, w3, w4, w5, w6, w7, w8] => send!(c"sbbbbbbbb", w1, w2, w3, w4, w5, w6, w7, w8),
+        [w1, w2, w3, w4, w5, w6, w7, w8, w9] => send!(c"sbbbbbbbbb", w1, w2, w3, w4, w5, w6, w7, w8, w9),
         _ => api::ERR,
     };
     if sent != api::OK {

@@ -1,6 +1,9 @@
 //! The keyspace as the lock engine sees it.
 
 use std::ffi::CStr;
+use std::mem;
+
+use smallvec::SmallVec;
 
 use crate::core::ident::Ident;
 use crate::core::lock::{Answer, End, Found, Grant, Hold, Lock, Mode, WaiterId, World};
@@ -10,7 +13,7 @@ use crate::server::cluster;
 use crate::server::ctx::Ctx;
 use crate::server::key::{self, Access, Content, Key, Name};
 use crate::server::park;
-use crate::server::replicate;
+use crate::store::lock_effect::{self, Effects};
 use crate::store::sale_type::SaleValue;
 
 /// What the engine needs during one call: keys to look at, and a way to say what came of it.
@@ -23,33 +26,43 @@ pub struct Room<'a> {
     /// Whether this is work between commands on a member of a cluster, where a key may be another node's meanwhile.
     asks: bool,
     open: Option<Open<'a>>,
-    answers: Vec<(WaiterId, Answer)>,
+    answers: SmallVec<[(WaiterId, Answer); 1]>,
 }
 
 struct Open<'a> {
     db: i32,
     name: Name<'a>,
     key: Key<'a>,
+    /// What replicas and the AOF have not heard yet.
+    news: Effects,
     /// What the listeners will be told once the key is closed: other modules may be among them, who may do anything to it.
-    events: Vec<&'static CStr>,
+    events: SmallVec<[&'static CStr; 4]>,
+}
+
+impl<'a> Open<'a> {
+    fn new(db: i32, name: Name<'a>, key: Key<'a>) -> Self {
+        Self { db, name, key, news: Effects::default(), events: SmallVec::new() }
+    }
 }
 
 impl<'a> Room<'a> {
     /// A room without an open key.
     pub fn new(ctx: Ctx<'a>) -> Self {
-        Self { ctx, db: ctx.db(), asks: false, open: None, answers: Vec::new() }
+        Self { ctx, db: ctx.db(), asks: false, open: None, answers: SmallVec::new() }
     }
 
     /// A room for work between commands.
     pub fn between_commands(ctx: Ctx<'a>) -> Self {
-        Self { asks: ctx.flags().is_cluster(), ..Self::new(ctx) }
+        let mut room = Self::new(ctx);
+        room.asks = ctx.flags().is_cluster();
+        room
     }
 
     /// A room for a command on one key, whose name the server already has as a string.
     pub fn with_key(ctx: Ctx<'a>, name: Name<'a>) -> Self {
         let mut room = Self::new(ctx);
         let key = Key::open(ctx, &name, Access::Write);
-        room.open = Some(Open { db: room.db, name, key, events: Vec::new() });
+        room.open = Some(Open::new(room.db, name, key));
         room
     }
 
@@ -65,14 +78,18 @@ impl<'a> Room<'a> {
             ctx.select(at.db);
             let name = Name::make(ctx, at.key);
             let key = Key::open(ctx, &name, Access::Write);
-            Open { db: at.db, name, key, events: Vec::new() }
+            Open::new(at.db, name, key)
         })
     }
 
-    /// Closes what is open, and tells the listeners what came of it.
+    /// Closes what is open, and tells everybody what came of it.
     fn shut(&mut self) {
-        if let Some(Open { name, mut key, events, .. }) = self.open.take() {
+        if let Some(Open { name, mut key, news, events, .. }) = self.open.take() {
             key.close();
+            if !events.is_empty() {
+                lock_effect::send(self.ctx, &name, &news);
+                key::touched(self.ctx, &name);
+            }
             for event in events {
                 key::notify(self.ctx, event, &name);
             }
@@ -93,13 +110,10 @@ impl<'a> Room<'a> {
         self.shut();
         self.ctx.select(self.db);
         for (waiter, answer) in self.answers.drain(..) {
-            park::wake(waiter, Box::new(move |ctx| reply(ctx, &answer)));
+            park::wake(waiter, answer);
         }
     }
 }
-
-/// What replicas and the AOF hear of a lock.
-const APPLY: &CStr = c"LOCK.APPLY";
 
 /// Replies `[token, fence, lease in milliseconds]`.
 pub fn reply_grant(ctx: Ctx<'_>, grant: &Grant) {
@@ -110,11 +124,18 @@ pub fn reply_grant(ctx: Ctx<'_>, grant: &Grant) {
 }
 
 /// Replies what a waiter is told.
-fn reply(ctx: Ctx<'_>, answer: &Answer) {
+pub fn reply_answer(ctx: Ctx<'_>, answer: &Answer) {
     match answer {
         Answer::Granted(grant) => reply_grant(ctx, grant),
         Answer::Refused => ctx.reply_null(),
         Answer::Failed(error) => ctx.reply_error(&Error::from(*error).to_string()),
+    }
+}
+
+impl Drop for Room<'_> {
+    /// Also when a fault cuts the work short: what happened to a lock has happened, and replicas must hear of it.
+    fn drop(&mut self) {
+        self.shut();
     }
 }
 
@@ -143,45 +164,24 @@ impl World for Room<'_> {
         }
     }
 
-    fn held(&mut self, at: At<'_>, mode: Mode, hold: &Hold) {
+    fn held(&mut self, at: At<'_>, mode: Mode, hold: Hold) {
         let ctx = self.ctx;
-        let Open { name, events, .. } = self.at(at);
-        let token = hold.token.text();
-        let (mut fence, mut deadline, mut limit) = (itoa::Buffer::new(), itoa::Buffer::new(), itoa::Buffer::new());
-        let fence = fence.format(hold.fence.0).as_bytes();
-        let deadline = deadline.format(hold.deadline.0).as_bytes();
-        match mode {
-            Mode::Exclusive => replicate::effect(ctx, APPLY, name, &[b"HELD", &token, fence, deadline]),
-            Mode::Shared => replicate::effect(ctx, APPLY, name, &[b"HELD", &token, fence, deadline, b"SHARED"]),
-            Mode::Limit => {
-                let limit = limit.format(hold.limit).as_bytes();
-                replicate::effect(ctx, APPLY, name, &[b"HELD", &token, fence, deadline, b"LIMIT", limit]);
-            }
+        let Open { name, news, events, .. } = self.at(at);
+        if news.held.is_some() {
+            lock_effect::send(ctx, name, &mem::take(news));
         }
-        key::touched(ctx, name);
+        news.held = Some((mode, hold));
         events.push(c"lock.held");
     }
 
-    fn ended(&mut self, at: At<'_>, token: &Ident, why: End) {
+    fn ended(&mut self, at: At<'_>, token: Ident, why: End) {
         let ctx = self.ctx;
-        let Open { name, events, .. } = self.at(at);
-        let token = token.text();
-        let event = match why {
-            End::Released => {
-                replicate::effect(ctx, APPLY, name, &[b"ENDED", &token]);
-                c"lock.released"
-            }
-            End::Lapsed => {
-                replicate::effect(ctx, APPLY, name, &[b"ENDED", &token, b"LAPSED"]);
-                c"lock.lapsed"
-            }
-            End::Disconnected | End::Undelivered => {
-                replicate::effect(ctx, APPLY, name, &[b"ENDED", &token, b"DISCONNECTED"]);
-                c"lock.disconnected"
-            }
-        };
-        key::touched(ctx, name);
-        events.push(event);
+        let Open { name, news, events, .. } = self.at(at);
+        if news.ended.is_some() || news.held.is_some() {
+            lock_effect::send(ctx, name, &mem::take(news));
+        }
+        events.push(lock_effect::event_of(why));
+        news.ended = Some((token, why));
     }
 
     fn passed_on(&mut self, at: At<'_>) {

@@ -24,6 +24,7 @@ mod holds;
 mod keys;
 mod large;
 mod line;
+mod lock_effects;
 mod many;
 mod memory;
 mod orders;

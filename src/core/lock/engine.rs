@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use smallvec::SmallVec;
+
 use super::forfeit::Forfeits;
 use super::session::Sessions;
 use super::settle::Turn;
@@ -115,7 +117,7 @@ impl Engine {
                     open.news.push(News::Answered(earlier, Answer::Refused));
                 }
             }
-            (Verdict::Downgrade, Some(queue)) => turn.work.push_back(queue),
+            (Verdict::Downgrade, Some(queue)) => turn.work.push(queue),
             (Verdict::Join | Verdict::Renew | Verdict::Downgrade | Verdict::Upgrade, _) => {}
         }
         match self.enter(turn, open, verdict, client, request) {
@@ -155,11 +157,11 @@ impl Engine {
         in_front: bool,
         world: &mut W,
     ) -> WaiterId {
-        let mut queues: Vec<QueueId> = places.iter().map(|at| self.waiting.open(*at)).collect();
+        let mut queues: SmallVec<[QueueId; 1]> = places.iter().map(|at| self.waiting.open(*at)).collect();
         queues.sort_unstable();
         let scope = match queues.first() {
             Some(queue) if !many => Scope::One(*queue),
-            _ => Scope::Many(queues.into()),
+            _ => Scope::Many(queues.as_slice().into()),
         };
         let earlier = self.waiting.claim(&request.token, &scope);
         let ticket = match earlier.and_then(|earlier| self.waiting.waiter(earlier)) {
@@ -185,8 +187,8 @@ impl Engine {
         let mut turn = Turn::command(now);
         turn.cause = Cause::Release;
         self.spare(at, token, world);
-        self.settle_at(&mut turn, at, world);
-        let ended = self.end(&mut turn, at, token, world);
+        let queue = self.settle_at(&mut turn, at, world);
+        let ended = self.end(&mut turn, at, queue, token, world);
         self.finish(&mut turn, world);
         ended.ok_or(LockError::WrongType)
     }

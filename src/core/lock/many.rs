@@ -147,7 +147,8 @@ impl Engine {
         turn.cause = Cause::Release;
         let mut released = 0_u64;
         for at in places.iter().filter(|_| !foreign) {
-            if self.end(&mut turn, *at, token, world) == Some(true) {
+            let queue = self.waiting.at(*at);
+            if self.end(&mut turn, *at, queue, token, world) == Some(true) {
                 released = released.saturating_add(1);
             }
         }

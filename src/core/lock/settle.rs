@@ -1,7 +1,9 @@
 //! How a place is brought up to date: what is over ends, and those in front who fit are granted.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+use smallvec::SmallVec;
 
 use super::engine::Engine;
 use super::stats::{Cause, count};
@@ -30,12 +32,39 @@ pub(super) struct Turn {
     /// Whether nothing may end by itself: a replica is told what does.
     pub(super) passive: bool,
     /// The queues to look at.
-    pub(super) work: VecDeque<QueueId>,
+    pub(super) work: Work,
     /// Places whose locks may be vacant. Somebody may still take them over in this turn.
     pub(super) vacated: Vec<Arc<Place>>,
     /// Requests for many keys that were looked at and did not fit. Nothing has begun or ended since, so they need not be looked at
     /// again in every one of their queues, which would cost the square of their keys.
     pub(super) in_vain: BTreeSet<WaiterId>,
+}
+
+/// Queues to look at, in the order in which they came up. Nearly always one or two.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    queues: SmallVec<[QueueId; 4]>,
+    /// How many of them have been looked at.
+    done: usize,
+}
+
+impl Work {
+    pub(super) fn push(&mut self, queue: QueueId) {
+        self.queues.push(queue);
+    }
+
+    pub(super) fn extend(&mut self, queues: impl IntoIterator<Item = QueueId>) {
+        self.queues.extend(queues);
+    }
+
+    fn next(&mut self) -> Option<QueueId> {
+        let next = self.queues.get(self.done).copied();
+        match next {
+            Some(_) => self.done = self.done.saturating_add(1),
+            None => *self = Self::default(),
+        }
+        next
+    }
 }
 
 impl Turn {
@@ -47,7 +76,7 @@ impl Turn {
             cause: Cause::Other,
             over: None,
             passive: false,
-            work: VecDeque::new(),
+            work: Work::default(),
             vacated: Vec::new(),
             in_vain: BTreeSet::new(),
         }
@@ -78,9 +107,16 @@ impl Turn {
 }
 
 impl Engine {
-    /// Releases the hold of `token` and leaves it to [`finish`](Self::finish) to hand over. Whether there was such a hold;
+    /// Releases the hold of `token` and leaves it to [`finish`](Self::finish) to hand over to `queue`, the one of the place. Whether there was such a hold;
     /// `None` on a foreign value.
-    pub(super) fn end<W: World>(&mut self, turn: &mut Turn, at: At<'_>, token: &Ident, world: &mut W) -> Option<bool> {
+    pub(super) fn end<W: World>(
+        &mut self,
+        turn: &mut Turn,
+        at: At<'_>,
+        queue: Option<QueueId>,
+        token: &Ident,
+        world: &mut W,
+    ) -> Option<bool> {
         let visit = self.visit(turn, at, world, |engine, turn, open| {
             let fence = open.lock.hold(token).map(|hold| hold.fence);
             if let Some(fence) = fence {
@@ -90,8 +126,8 @@ impl Engine {
             fence.is_some()
         })?;
         // Whoever is next takes the lock over as it is. If nobody fits, it is discarded then.
-        match self.waiting.at(at) {
-            Some(queue) => turn.work.push_back(queue),
+        match queue {
+            Some(queue) => turn.work.push(queue),
             None => self.close(at, visit.vacant, world),
         }
         Some(visit.result)
@@ -131,14 +167,16 @@ impl Engine {
 
     /// Brings `at` up to date if anybody waits there, and returns its queue if somebody still does.
     pub(super) fn settle_at<W: World>(&mut self, turn: &mut Turn, at: At<'_>, world: &mut W) -> Option<QueueId> {
-        turn.work.push_back(self.waiting.at(at)?);
+        let queue = self.waiting.at(at)?;
+        turn.work.push(queue);
         self.settle(turn, world);
-        self.waiting.at(at)
+        // It is closed when the last one leaves, and no other is opened meanwhile.
+        self.waiting.queue(queue).map(|_| queue)
     }
 
     /// Looks at all queues in the turn's work, and at those that come up while doing so.
     fn settle<W: World>(&mut self, turn: &mut Turn, world: &mut W) {
-        while let Some(queue) = turn.work.pop_front() {
+        while let Some(queue) = turn.work.next() {
             if turn.steps == 0 {
                 self.look_later(queue, turn.cause);
             } else {
@@ -223,7 +261,7 @@ impl Engine {
                     if let Some(home) = open.lock.home()
                         && verdict.needs_a_fence()
                     {
-                        self.undelivered.owe(head, waiter.client, grant.fence, BTreeSet::from([home]));
+                        self.undelivered.owe(head, waiter.client, grant.fence, [home]);
                     }
                     Answer::Granted(grant)
                 }

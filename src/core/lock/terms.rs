@@ -134,9 +134,9 @@ pub trait World {
     /// Deletes a key whose lock is free now. The engine need not be told that it vanished.
     fn delete(&mut self, at: At<'_>);
     /// A hold began or changed, by grant, renewal, extension, upgrade or downgrade; this is what it is now.
-    fn held(&mut self, at: At<'_>, mode: Mode, hold: &Hold);
+    fn held(&mut self, at: At<'_>, mode: Mode, hold: Hold);
     /// The hold of `token` ended.
-    fn ended(&mut self, at: At<'_>, token: &Ident, why: End);
+    fn ended(&mut self, at: At<'_>, token: Ident, why: End);
     /// The lock at `at` was free for a moment and is held again, without having left its key. Were the key deleted in between, as it
     /// is where nobody waits and on every replica, then an `EXPIRE` that was set on it would be gone; so it has to go.
     fn passed_on(&mut self, at: At<'_>);

@@ -82,7 +82,7 @@ impl Engine {
                 self.end_forfeits(&mut turn, home, world);
             } else if let Some(queue) = self.chores.queues.pop_front() {
                 turn.cause = Cause::Other;
-                turn.work.push_back(queue);
+                turn.work.push(queue);
                 self.finish(&mut turn, world);
             } else if let Some(home) = self.agenda.due(now.ms, &mut turn.steps) {
                 self.expire(&mut turn, home, world);
@@ -122,8 +122,8 @@ impl Engine {
             for queue in departed.headed {
                 self.look_later(queue, Cause::Other);
             }
-        } else if let Some(owed) = self.undelivered.settle(waiter) {
-            for home in owed.homes {
+        } else if let Some((owed, homes)) = self.undelivered.settle(waiter) {
+            for home in homes {
                 self.forfeit(home, owed.fence, End::Undelivered);
             }
         }
@@ -235,7 +235,7 @@ impl Engine {
             self.vanished(at, Some(home));
         }
         if let Some(queue) = self.waiting.at(at) {
-            turn.work.push_back(queue);
+            turn.work.push(queue);
             self.finish(turn, world);
         } else {
             let visit = self.visit(turn, at, world, |_, _, _| ());

@@ -3,7 +3,10 @@
 //! A parked client is granted a lock at one moment and hears of it at a later one. If its connection ends in between,
 //! nobody knows of the hold, and it is taken back, unless its token has renewed it meanwhile from elsewhere.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::terms::ClientId;
 use super::waiting::WaiterId;
@@ -13,46 +16,59 @@ use crate::core::fence::Fence;
 /// The grants on their way to their clients.
 #[derive(Debug, Default)]
 pub(super) struct Undelivered {
-    owed: HashMap<WaiterId, Owed>,
+    owed: FxHashMap<WaiterId, Owed>,
     /// Whose grant has this fence.
-    fences: HashMap<Fence, WaiterId>,
-    /// Which grants are on their way to this connection.
-    clients: BTreeMap<ClientId, BTreeSet<WaiterId>>,
+    fences: FxHashMap<Fence, WaiterId>,
+    /// Which grants are on their way to which connection.
+    clients: BTreeSet<(ClientId, WaiterId)>,
+    /// The locks that each grant is a hold of.
+    homes: BTreeSet<(WaiterId, HomeId)>,
 }
 
 /// A grant on its way.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Owed {
     pub(super) client: ClientId,
     pub(super) fence: Fence,
-    /// The locks it is a hold of.
-    pub(super) homes: BTreeSet<HomeId>,
 }
 
 impl Undelivered {
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.owed.is_empty() && self.fences.is_empty() && self.clients.is_empty()
+        self.owed.is_empty() && self.fences.is_empty() && self.clients.is_empty() && self.homes.is_empty()
     }
 
-    /// Remembers a grant until it is delivered.
-    pub(super) fn owe(&mut self, waiter: WaiterId, client: ClientId, fence: Fence, homes: BTreeSet<HomeId>) {
-        self.owed.insert(waiter, Owed { client, fence, homes });
+    /// Remembers a grant of the locks at `homes` until it is delivered.
+    pub(super) fn owe(
+        &mut self,
+        waiter: WaiterId,
+        client: ClientId,
+        fence: Fence,
+        homes: impl IntoIterator<Item = HomeId>,
+    ) {
+        self.owed.insert(waiter, Owed { client, fence });
         self.fences.insert(fence, waiter);
-        self.clients.entry(client).or_default().insert(waiter);
+        self.clients.insert((client, waiter));
+        self.homes.extend(homes.into_iter().map(|home| (waiter, home)));
     }
 
-    /// The grant is delivered, or nobody waits for it any more.
-    pub(super) fn settle(&mut self, waiter: WaiterId) -> Option<Owed> {
+    /// The grant is delivered, or nobody waits for it any more. Returns it with the locks that it is still a hold of.
+    pub(super) fn settle(&mut self, waiter: WaiterId) -> Option<(Owed, SmallVec<[HomeId; 1]>)> {
         let owed = self.owed.remove(&waiter)?;
         self.fences.remove(&owed.fence);
-        if let Some(waiters) = self.clients.get_mut(&owed.client) {
-            waiters.remove(&waiter);
-            if waiters.is_empty() {
-                self.clients.remove(&owed.client);
-            }
+        self.clients.remove(&(owed.client, waiter));
+        let mut homes = SmallVec::new();
+        while let Some(home) = self.home(waiter) {
+            self.homes.remove(&(waiter, home));
+            homes.push(home);
         }
-        Some(owed)
+        Some((owed, homes))
+    }
+
+    /// A lock that the grant of `waiter` is a hold of.
+    fn home(&self, waiter: WaiterId) -> Option<HomeId> {
+        let all = (waiter, HomeId::FIRST)..=(waiter, HomeId::LAST);
+        self.homes.range(all).next().map(|(_, home)| *home)
     }
 
     /// The connection that the grant of `waiter` is on its way to.
@@ -62,16 +78,14 @@ impl Undelivered {
 
     /// The grants on their way to `client`.
     pub(super) fn of(&self, client: ClientId) -> impl Iterator<Item = WaiterId> {
-        self.clients.get(&client).into_iter().flatten().copied()
+        self.clients.range((client, WaiterId::FIRST)..=(client, WaiterId::LAST)).map(|(_, waiter)| *waiter)
     }
 
     /// The hold `fence` of the lock at `home` is known to its owner: it will not be taken back.
     pub(super) fn prove(&mut self, fence: Fence, home: HomeId) {
-        if let Some(waiter) = self.fences.get(&fence).copied()
-            && let Some(owed) = self.owed.get_mut(&waiter)
-        {
-            owed.homes.remove(&home);
-            if owed.homes.is_empty() {
+        if let Some(waiter) = self.fences.get(&fence).copied() {
+            self.homes.remove(&(waiter, home));
+            if self.home(waiter).is_none() {
                 self.settle(waiter);
             }
         }
@@ -79,11 +93,10 @@ impl Undelivered {
 
     /// The lock with the hold `fence` has moved; if that hold is on its way, it is in the new place now.
     pub(super) fn follow(&mut self, fence: Fence, from: HomeId, to: HomeId) {
-        if let Some(waiter) = self.fences.get(&fence)
-            && let Some(owed) = self.owed.get_mut(waiter)
-            && owed.homes.remove(&from)
+        if let Some(waiter) = self.fences.get(&fence).copied()
+            && self.homes.remove(&(waiter, from))
         {
-            owed.homes.insert(to);
+            self.homes.insert((waiter, to));
         }
     }
 }

@@ -36,8 +36,8 @@ pub(super) struct Visit<R> {
 impl News {
     fn tell<W: World>(self, at: At<'_>, world: &mut W) {
         match self {
-            Self::Held(mode, hold) => world.held(at, mode, &hold),
-            Self::Ended(token, why) => world.ended(at, &token, why),
+            Self::Held(mode, hold) => world.held(at, mode, hold),
+            Self::Ended(token, why) => world.ended(at, token, why),
             Self::Answered(waiter, answer) => world.answer(waiter, answer),
         }
     }

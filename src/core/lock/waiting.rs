@@ -19,6 +19,13 @@ use crate::core::time::{Millis, UnixMs};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WaiterId(Id);
 
+impl WaiterId {
+    /// The first of all in their order.
+    pub(super) const FIRST: Self = Self(Id::FIRST);
+    /// The last of all in their order.
+    pub(super) const LAST: Self = Self(Id::LAST);
+}
+
 /// The queue of one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct QueueId(Id);
@@ -63,11 +70,11 @@ pub(super) struct Waiting {
     queues: Arena<Queue>,
     by_place: HashTable<QueueId>,
     hasher: RandomState,
-    /// Which request of a token waits where, so that its next one finds it.
-    claims: HashMap<(Ident, Scope), WaiterId>,
+    /// By token and scope, so that the next request of a token finds the one that waits.
+    claims: HashTable<WaiterId>,
     /// The requests of a token for many keys that wait in a queue.
     many: HashMap<(Ident, QueueId), BTreeSet<WaiterId>>,
-    by_client: BTreeMap<ClientId, BTreeSet<WaiterId>>,
+    by_client: BTreeSet<(ClientId, WaiterId)>,
     /// The last ticket given at the end of the line, and the last one given in front of it.
     last: i64,
     front: i64,
@@ -157,8 +164,13 @@ impl Waiting {
 
     /// The parked request of `token` that waits in `scope`.
     pub(super) fn claim(&self, token: &Ident, scope: &Scope) -> Option<WaiterId> {
-        // No key is built for the usual answer.
-        if self.claims.is_empty() { None } else { self.claims.get(&(token.clone(), scope.clone())).copied() }
+        if self.claims.is_empty() {
+            return None;
+        }
+        let is_it = |id: &WaiterId| {
+            self.waiter(*id).is_some_and(|waiter| waiter.request.token == *token && waiter.scope == *scope)
+        };
+        self.claims.find(self.hasher.hash_one((token, scope)), is_it).copied()
     }
 
     /// The queues of all requests of `token` for many keys that wait at `at` among others.
@@ -171,7 +183,7 @@ impl Waiting {
 
     /// The requests that `client` has parked.
     pub(super) fn of(&self, client: ClientId) -> impl Iterator<Item = WaiterId> {
-        self.by_client.get(&client).into_iter().flatten().copied()
+        self.by_client.range((client, WaiterId::FIRST)..=(client, WaiterId::LAST)).map(|(_, waiter)| *waiter)
     }
 
     /// The queues of the database `db`, or of all of them. O(number of queues).
@@ -220,12 +232,12 @@ impl Waiting {
 
     /// Puts a request in line, instead of an `earlier` one, and says how long its longest queue is now.
     pub(super) fn join(&mut self, waiter: Waiter, earlier: Option<WaiterId>) -> (WaiterId, usize) {
-        let (token, client, ticket, scope) =
-            (waiter.request.token.clone(), waiter.client, waiter.ticket, waiter.scope.clone());
-        let id = WaiterId(self.waiters.insert(waiter));
         if let Some(earlier) = earlier {
             self.strike(earlier);
         }
+        let (client, ticket, scope) = (waiter.client, waiter.ticket, waiter.scope.clone());
+        let hash = self.hasher.hash_one((&waiter.request.token, &scope));
+        let id = WaiterId(self.waiters.insert(waiter));
         let mut longest = 0;
         for queue in scope.queues() {
             if let Some(queue) = self.queues.get_mut(queue.0) {
@@ -233,13 +245,16 @@ impl Waiting {
                 longest = longest.max(queue.line.len());
             }
         }
-        if let Scope::Many(queues) = &scope {
+        let Self { waiters, many, claims, hasher, .. } = self;
+        if let (Scope::Many(queues), Some(waiter)) = (&scope, waiters.get(id.0)) {
             for queue in queues.iter() {
-                self.many.entry((token.clone(), *queue)).or_default().insert(id);
+                many.entry((waiter.request.token.clone(), *queue)).or_default().insert(id);
             }
         }
-        self.claims.insert((token, scope), id);
-        self.by_client.entry(client).or_default().insert(id);
+        claims.insert_unique(hash, id, |id| {
+            waiters.get(id.0).map_or(0, |waiter| hasher.hash_one((&waiter.request.token, &waiter.scope)))
+        });
+        self.by_client.insert((client, id));
         (id, longest)
     }
 
@@ -279,13 +294,10 @@ impl Waiting {
                 }
             }
         }
-        self.claims.remove(&(token.clone(), waiter.scope.clone()));
-        if let Some(parked) = self.by_client.get_mut(&waiter.client) {
-            parked.remove(&id);
-            if parked.is_empty() {
-                self.by_client.remove(&waiter.client);
-            }
+        if let Ok(claim) = self.claims.find_entry(self.hasher.hash_one((token, &waiter.scope)), |other| *other == id) {
+            claim.remove();
         }
+        self.by_client.remove(&(waiter.client, id));
         Some((waiter, headed))
     }
 

@@ -33,11 +33,11 @@ impl World for OneKey {
         self.lock = None;
     }
 
-    fn held(&mut self, _: At<'_>, _: Mode, hold: &Hold) {
+    fn held(&mut self, _: At<'_>, _: Mode, hold: Hold) {
         black_box(hold);
     }
 
-    fn ended(&mut self, _: At<'_>, token: &Ident, _: End) {
+    fn ended(&mut self, _: At<'_>, token: Ident, _: End) {
         black_box(token);
     }
 

@@ -64,12 +64,12 @@ impl World for Keys {
         }
     }
 
-    fn held(&mut self, at: At<'_>, mode: Mode, hold: &Hold) {
-        self.told.push(Told::Held(at.keep(), mode, hold.clone()));
+    fn held(&mut self, at: At<'_>, mode: Mode, hold: Hold) {
+        self.told.push(Told::Held(at.keep(), mode, hold));
     }
 
-    fn ended(&mut self, at: At<'_>, token: &Ident, why: End) {
-        self.told.push(Told::Ended(at.keep(), token.clone(), why));
+    fn ended(&mut self, at: At<'_>, token: Ident, why: End) {
+        self.told.push(Told::Ended(at.keep(), token, why));
     }
 
     fn passed_on(&mut self, at: At<'_>) {
