@@ -110,7 +110,7 @@ fn a_crowd_of_waiters_with_all_kinds_of_patience_gets_one_answer_each_in_time() 
 
 #[test]
 fn waiting_leaves_nothing_behind() {
-    // A million of them take a minute: LOCKSTOCK_CYCLES=1000000.
+    // `make test-large` has a million of them.
     let cycles: usize = std::env::var("LOCKSTOCK_CYCLES").map_or(10_000, |count| count.parse().unwrap());
     let server = Server::start();
     let mut line = Line::at(&server);
@@ -132,5 +132,6 @@ fn waiting_leaves_nothing_behind() {
     }
     assert!(line.count("lock_waits") >= i64::try_from(cycles).unwrap());
     let (first, last) = (used[1], used[9]);
+    println!("used_memory at every tenth of {cycles} waits: {used:?}");
     assert!(last - first < 100_000, "{used:?}");
 }
