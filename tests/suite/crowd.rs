@@ -47,7 +47,7 @@ fn ten_thousand_waits_end_at_their_time_each_with_one_answer() {
     for (due, client) in &mut waiters {
         client.read().is(NULL);
         let now = Duration::from_millis(u64::try_from(unix_ms()).expect("after 1970"));
-        assert!(now + Duration::from_millis(1) >= *due, "early by {:?}", *due - now);
+        assert!(now + Duration::from_millis(1) >= *due, "{now:?} is before {due:?}");
         late.push(now.saturating_sub(*due));
     }
     assert_eq!(line.count("lock_timeouts"), i64::try_from(WAITERS).expect("few"));
@@ -70,9 +70,9 @@ fn whoever_is_next_learns_of_the_end_of_a_session_at_once() {
         server.expect(format!("CLIENT KILL ID {id}"), 1);
         drop(client);
     };
-    let ways: [(&str, &dyn Fn(Client, i64)); 3] =
-        [("closed", &|client, _| client.close()), ("reset", &|client, _| client.reset()), ("CLIENT KILL", &kill)];
-    for (name, end) in ways {
+    let names = ["closed", "reset", "killed by CLIENT KILL"];
+    let ways: [&dyn Fn(Client, i64); 3] = [&|client, _| client.close(), &|client, _| client.reset(), &kill];
+    for (name, end) in names.into_iter().zip(ways) {
         let mut times = vec![];
         for _ in 0..200 {
             let mut holder = server.client();
