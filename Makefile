@@ -12,7 +12,7 @@ SUITE := cargo test --quiet --test suite -- --test-threads=$(TEST_THREADS)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test test-servers test-large bench check miri servers deps clean
+.PHONY: help run demo build test test-servers test-large test-valgrind bench check miri servers deps clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ test-servers: build ## The tests that need a server, on every supported server
 test-large: build ## Sales of a million orders, queues of ten thousand, with figures; takes minutes
 	cargo test --quiet --test suite -- --ignored --nocapture --test-threads=1 large:: crowd::
 	LOCKSTOCK_CYCLES=1000000 cargo test --quiet --test suite -- --nocapture waiting_leaves_nothing_behind
+
+test-valgrind: build ## The tests with every server under valgrind (TESTS="waiting:: session::": only those)
+	@scripts/test-valgrind $(TESTS)
 
 bench: build ## What a hand-over costs, against BLPOP and LPUSH (LOCKSTOCK_SERVER=path for another server)
 	cargo bench --bench handover

@@ -73,8 +73,7 @@ impl Engine {
         let patient = may_wait && request.wait.is_some();
         let mut turn = Turn::command(now);
         self.spare(at, &request.token, world);
-        let queue = self.settle_at(&mut turn, at, world);
-        let visit = self.visit(&mut turn, at, world, |engine, turn, open| {
+        let (_, visit) = self.settled_visit(&mut turn, at, world, |engine, turn, open, queue| {
             engine.decide(turn, open, queue, client, request, patient)
         });
         let decision = self.leave_place(&mut turn, at, visit, world);
@@ -187,8 +186,10 @@ impl Engine {
         let mut turn = Turn::command(now);
         turn.cause = Cause::Release;
         self.spare(at, token, world);
-        let queue = self.settle_at(&mut turn, at, world);
-        let ended = self.end(&mut turn, at, queue, token, world);
+        let (queue, visit) = self.settled_visit(&mut turn, at, world, |engine, turn, open, _| {
+            engine.release_hold(turn, open, token)
+        });
+        let ended = visit.map(|visit| self.hand_on(&mut turn, at, queue, visit, world));
         self.finish(&mut turn, world);
         ended.ok_or(LockError::WrongType)
     }
@@ -208,8 +209,7 @@ impl Engine {
         let deadline = now.ms.plus(lease).ok_or(LockError::LeaseTooLong)?;
         let mut turn = Turn::command(now);
         self.spare(at, token, world);
-        self.settle_at(&mut turn, at, world);
-        let visit = self.visit(&mut turn, at, world, |engine, _, open| {
+        let (_, visit) = self.settled_visit(&mut turn, at, world, |engine, _, open, _| {
             let Some(hold) = open.lock.hold(token).cloned() else { return false };
             engine.set_hold(open, open.lock.mode(), Hold { deadline, ..hold });
             true

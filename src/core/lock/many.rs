@@ -147,8 +147,9 @@ impl Engine {
         turn.cause = Cause::Release;
         let mut released = 0_u64;
         for at in places.iter().filter(|_| !foreign) {
+            let visit = self.visit(&mut turn, *at, world, |engine, turn, open| engine.release_hold(turn, open, token));
             let queue = self.waiting.at(*at);
-            if self.end(&mut turn, *at, queue, token, world) == Some(true) {
+            if visit.is_some_and(|visit| self.hand_on(&mut turn, *at, queue, visit, world)) {
                 released = released.saturating_add(1);
             }
         }

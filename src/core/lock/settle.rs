@@ -107,30 +107,31 @@ impl Turn {
 }
 
 impl Engine {
-    /// Releases the hold of `token` and leaves it to [`finish`](Self::finish) to hand over to `queue`, the one of the place. Whether there was such a hold;
-    /// `None` on a foreign value.
-    pub(super) fn end<W: World>(
+    /// Releases the hold of `token`; whether there was one.
+    pub(super) fn release_hold(&mut self, turn: &mut Turn, open: &mut Open<'_>, token: &Ident) -> bool {
+        let fence = open.lock.hold(token).map(|hold| hold.fence);
+        if let Some(fence) = fence {
+            turn.stir();
+            self.end_hold(open, fence, End::Released);
+        }
+        fence.is_some()
+    }
+
+    /// Leaves it to [`finish`](Self::finish) to hand over what `visit` has left to `queue`, the one of the place.
+    pub(super) fn hand_on<W: World, R>(
         &mut self,
         turn: &mut Turn,
         at: At<'_>,
         queue: Option<QueueId>,
-        token: &Ident,
+        visit: Visit<R>,
         world: &mut W,
-    ) -> Option<bool> {
-        let visit = self.visit(turn, at, world, |engine, turn, open| {
-            let fence = open.lock.hold(token).map(|hold| hold.fence);
-            if let Some(fence) = fence {
-                turn.stir();
-                engine.end_hold(open, fence, End::Released);
-            }
-            fence.is_some()
-        })?;
+    ) -> R {
         // Whoever is next takes the lock over as it is. If nobody fits, it is discarded then.
         match queue {
             Some(queue) => turn.work.push(queue),
             None => self.close(at, visit.vacant, world),
         }
-        Some(visit.result)
+        visit.result
     }
 
     /// Gives the token its hold, as `verdict` says.
@@ -168,10 +169,49 @@ impl Engine {
     /// Brings `at` up to date if anybody waits there, and returns its queue if somebody still does.
     pub(super) fn settle_at<W: World>(&mut self, turn: &mut Turn, at: At<'_>, world: &mut W) -> Option<QueueId> {
         let queue = self.waiting.at(at)?;
+        self.settle_queue(turn, queue, world)
+    }
+
+    fn settle_queue<W: World>(&mut self, turn: &mut Turn, queue: QueueId, world: &mut W) -> Option<QueueId> {
         turn.work.push(queue);
         self.settle(turn, world);
         // It is closed when the last one leaves, and no other is opened meanwhile.
         self.waiting.queue(queue).map(|_| queue)
+    }
+
+    /// Visits the lock at `at` when its place is up to date; `change` also learns of the queue. The queue comes back, too, if somebody
+    /// still waits there.
+    ///
+    /// Nearly always there is nothing to settle: nobody in line fits while the lock is held, nothing of it is over, no work is on
+    /// its way for the queue, and the first in it wants no other key.
+    pub(super) fn settled_visit<W: World, R>(
+        &mut self,
+        turn: &mut Turn,
+        at: At<'_>,
+        world: &mut W,
+        change: impl FnOnce(&mut Self, &mut Turn, &mut Open<'_>, Option<QueueId>) -> R,
+    ) -> (Option<QueueId>, Option<Visit<R>>) {
+        let mut queue = self.waiting.at(at);
+        let mut change = Some(change);
+        if let Some(known) = queue {
+            let visit = self.visit(turn, at, world, |engine, turn, open| {
+                let settled = turn.over.is_none() && !open.lock.is_empty() && engine.waiting.is_quiet(known);
+                change.take_if(|_| settled).map(|change| change(engine, turn, open, queue))
+            });
+            if let Some(Visit { result: Some(result), vacant }) = visit {
+                return (queue, Some(Visit { result, vacant }));
+            }
+            if let Some(over) = turn.over {
+                // Whoever is granted the lock now owes it to that.
+                self.waiting.mark(known, over);
+            }
+            queue = self.settle_queue(turn, known, world);
+        }
+        let visit = self.visit(turn, at, world, |engine, turn, open| {
+            change.take().map(|change| change(engine, turn, open, queue))
+        });
+        let visit = visit.and_then(|Visit { result, vacant }| Some(Visit { result: result?, vacant }));
+        (queue, visit)
     }
 
     /// Looks at all queues in the turn's work, and at those that come up while doing so.

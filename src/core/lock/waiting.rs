@@ -200,6 +200,12 @@ impl Waiting {
         news
     }
 
+    /// Whether no more than the lock of `queue` decides on who is in front there, and nothing has happened to it unseen.
+    pub(super) fn is_quiet(&self, queue: QueueId) -> bool {
+        let alone = |head: WaiterId| self.waiter(head).is_some_and(|head| matches!(head.scope, Scope::One(_)));
+        self.queue(queue).is_some_and(|queue| queue.dirty.is_none() && queue.line().next().is_some_and(alone))
+    }
+
     /// Notes that the work for `queue` is being done, and says what made it necessary.
     pub(super) fn unmark(&mut self, queue: QueueId) -> Option<Cause> {
         self.queues.get_mut(queue.0)?.dirty.take()

@@ -8,10 +8,11 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
+use std::time::Duration;
 
 #[cfg(target_os = "linux")]
 use rustix::process::set_parent_process_death_signal;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 type Order = (Command, Sender<io::Result<Child>>);
 
@@ -49,6 +50,23 @@ pub fn kill(child: &mut Child) -> ExitStatus {
         let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
     }
     child.wait().expect("a child can be waited for")
+}
+
+/// Asks a process started by [`spawn`] to end, and kills it if it does not in half a minute.
+///
+/// For a server under a checker of memory (LOCKSTOCK_GENTLY), which reports at the end. Every other server is killed at once.
+pub fn end(child: &mut Child) -> ExitStatus {
+    if std::env::var_os("LOCKSTOCK_GENTLY").is_some() {
+        // Fails only if it has ended by itself.
+        let _ = kill_process(Pid::from_child(child), Signal::TERM);
+        for _ in 0..3_000 {
+            if !matches!(child.try_wait(), Ok(None)) {
+                break;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+    kill(child)
 }
 
 /// A TCP port that was free a moment ago, never given twice by this process.

@@ -11,7 +11,7 @@ use std::time::Instant;
 use tempfile::TempDir;
 
 use super::builder::{Builder, server_path};
-use super::process::{free_port, kill, spawn};
+use super::process::{end, free_port, kill, spawn};
 use super::{Client, PATIENCE, Reply, Want, Words, log, wait};
 
 /// A running server in a directory of its own, gone with everything it wrote when this value is dropped.
@@ -278,8 +278,8 @@ fn info(reply: &Reply) -> HashMap<String, String> {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let died =
-            self.child.take().map(|mut child| kill(&mut child)).filter(|status| status.signal() != Some(SIGKILL));
+        let ended = self.child.take().map(|mut child| end(&mut child));
+        let died = ended.filter(|status| status.signal() != Some(SIGKILL) && !status.success());
         let log = self.log();
         let crash = log::crash(&log);
         let Some(dir) = self.dir.take() else { return };
