@@ -186,9 +186,8 @@ impl Engine {
         let mut turn = Turn::command(now);
         turn.cause = Cause::Release;
         self.spare(at, token, world);
-        let (queue, visit) = self.settled_visit(&mut turn, at, world, |engine, turn, open, _| {
-            engine.release_hold(turn, open, token)
-        });
+        let (queue, visit) =
+            self.settled_visit(&mut turn, at, world, |engine, turn, open, _| engine.release_hold(turn, open, token));
         let ended = visit.map(|visit| self.hand_on(&mut turn, at, queue, visit, world));
         self.finish(&mut turn, world);
         ended.ok_or(LockError::WrongType)

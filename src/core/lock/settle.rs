@@ -207,9 +207,8 @@ impl Engine {
             }
             queue = self.settle_queue(turn, known, world);
         }
-        let visit = self.visit(turn, at, world, |engine, turn, open| {
-            change.take().map(|change| change(engine, turn, open, queue))
-        });
+        let visit = self
+            .visit(turn, at, world, |engine, turn, open| change.take().map(|change| change(engine, turn, open, queue)));
         let visit = visit.and_then(|Visit { result, vacant }| Some(Visit { result: result?, vacant }));
         (queue, visit)
     }

@@ -54,7 +54,7 @@ pub fn kill(child: &mut Child) -> ExitStatus {
 
 /// Asks a process started by [`spawn`] to end, and kills it if it does not in half a minute.
 ///
-/// For a server under a checker of memory (LOCKSTOCK_GENTLY), which reports at the end. Every other server is killed at once.
+/// For a server under a checker of memory (`LOCKSTOCK_GENTLY`), which reports at the end. Every other server is killed at once.
 pub fn end(child: &mut Child) -> ExitStatus {
     if std::env::var_os("LOCKSTOCK_GENTLY").is_some() {
         // Fails only if it has ended by itself.
