@@ -53,7 +53,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Makes changes true, in order: the event of each is appended, it is committed, its effect is sent. When an event is refused,
-    /// its change and those after it have not happened; those before it, which are lapses, have.
+    /// its change and those after it have not happened; those before it, which are lapses or a cutoff, have.
     fn carry_out(&mut self, changes: &Changes<'_>) -> Result<(), Error> {
         let mut done = 0_usize;
         let outcome = changes.iter().try_for_each(|change| {
@@ -94,7 +94,7 @@ impl<'a> Desk<'a> {
         call::append(self.ctx, self.behalf, &stream, &fields).map_err(Error::Stream)
     }
 
-    /// Has the agenda know when the sale's next hold ends.
+    /// Has the agenda know when the sale's next hold can lapse.
     fn remember(&mut self) -> Result<(), Error> {
         let at = Place { db: self.ctx.db(), key: self.name.bytes().into() };
         let Some(sale) = self.sale()? else { return Ok(()) };
@@ -110,8 +110,8 @@ impl<'a> Desk<'a> {
     fn announce<'c>(&mut self, changes: impl Iterator<Item = &'c Change<'c>>) {
         self.key = None;
         key::touched(self.ctx, &self.name);
-        for change in changes {
-            key::notify(self.ctx, sale_effect::event_name(change), &self.name);
+        for event in changes.filter_map(sale_effect::event_name) {
+            key::notify(self.ctx, event, &self.name);
         }
     }
 }
@@ -127,11 +127,11 @@ fn serves(ctx: Ctx<'_>, sale: &[u8], stream: &[u8]) -> Result<(), Error> {
     Err(Error::Stream("CROSSSLOT Keys in request don't hash to the same slot".into()))
 }
 
-/// Enters a sale into the agenda, moves its entry, or takes it out, as its next deadline says.
+/// Enters a sale into the agenda, moves its entry, or takes it out, as its next lapse says.
 pub fn meet(agenda: &mut Agenda, at: At<'_>, sale: &mut SaleValue) {
     sale.settle_down();
     let known = sale.home.filter(|home| agenda.knows(*home));
-    sale.home = match (known, sale.next_deadline()) {
+    sale.home = match (known, sale.next_lapse()) {
         (Some(home), Some(deadline)) => {
             agenda.rearm(home, deadline);
             Some(home)

@@ -1,5 +1,4 @@
 //! A roll compared with a sorted list of its holds.
-#![expect(clippy::arithmetic_side_effects, reason = "a test may fail loudly")]
 
 use std::collections::BTreeMap;
 
