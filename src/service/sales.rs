@@ -23,6 +23,9 @@ const STUCK_MS: i64 = 1_000;
 /// When to ask again whether this node serves a sale.
 const MOVING_MS: i64 = 50;
 
+/// How many steps of the timer a lapse is whose event goes to a stream: an entry of a stream costs the server more than the lapse.
+const EVENT_STEPS: usize = 4;
+
 /// A sale's key for one call. It is open only between two uses of the server that may run other modules, which may do anything to
 /// the key meanwhile.
 struct Desk<'a> {
@@ -243,7 +246,7 @@ pub fn restore(ctx: Ctx<'_>, key: Arg<'_>, part: sale_effect::Part<'_>) -> Resul
     Ok(())
 }
 
-/// Lets holds lapse that are due, at most `budget` of them, and says when it wants to be called again.
+/// Lets holds lapse that are due, in at most `budget` steps, and says when it wants to be called again.
 pub fn tick(ctx: Ctx<'_>, now: Now, budget: usize) -> defer::Next {
     let began_in = ctx.db();
     let mut left = budget;
@@ -257,7 +260,7 @@ pub fn tick(ctx: Ctx<'_>, now: Now, budget: usize) -> defer::Next {
         ctx.select(place.db);
         let mut desk = Desk::new(ctx, Name::make(ctx, &place.key), Behalf::Module);
         match lapse(&mut desk, home, now.ms, left) {
-            Ok(lapsed) => left = left.saturating_sub(lapsed),
+            Ok(steps) => left = left.saturating_sub(steps),
             Err(error) => {
                 let retry = put_off(&mut desk, &place, &error);
                 super::enter(|state| state.sales.rearm(home, UnixMs(now.ms.0.saturating_add(retry))));
@@ -272,13 +275,14 @@ pub fn tick(ctx: Ctx<'_>, now: Now, budget: usize) -> defer::Next {
     }
 }
 
-/// Lets up to `most` holds of a sale lapse whose entry `home` is due, and says how many did.
-fn lapse(desk: &mut Desk<'_>, home: HomeId, now: UnixMs, most: usize) -> Result<usize, Error> {
+/// Lets holds of a sale lapse whose entry `home` is due, in about `steps`, and says how many steps it was.
+fn lapse(desk: &mut Desk<'_>, home: HomeId, now: UnixMs, steps: usize) -> Result<usize, Error> {
     let Ok(Some(sale)) = desk.sale() else {
         super::enter(|state| state.sales.disarm(home));
         return Ok(0);
     };
-    let lapses = sale.lapses(now, most);
+    let each = if sale.terms().stream.is_some() { EVENT_STEPS } else { 1 };
+    let lapses = sale.lapses(now, steps.div_ceil(each));
     if sale.home != Some(home) || lapses.is_empty() {
         if sale.home != Some(home) {
             super::enter(|state| state.sales.disarm(home));
@@ -290,12 +294,12 @@ fn lapse(desk: &mut Desk<'_>, home: HomeId, now: UnixMs, most: usize) -> Result<
     if desk.ctx.flags().is_cluster() && !cluster::serves(desk.ctx, &desk.name) {
         return Err(Error::OnTheMove);
     }
-    let lapsed = lapses.len();
+    let steps = lapses.len().saturating_mul(each);
     desk.carry_out(&Changes { lapses, own: None })?;
     if let Some(sale) = desk.sale()? {
         sale.stuck = false;
     }
-    Ok(lapsed)
+    Ok(steps)
 }
 
 /// Says, once, why holds that are due cannot lapse for now, and returns in how many milliseconds to try again.

@@ -16,6 +16,7 @@ mod bad_input;
 mod cluster;
 mod consumer;
 mod crash;
+mod cutoff;
 mod fairness;
 mod fences;
 mod files;
