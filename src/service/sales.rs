@@ -23,6 +23,9 @@ const STUCK_MS: i64 = 1_000;
 /// When to ask again whether this node serves a sale.
 const MOVING_MS: i64 = 50;
 
+/// How many steps of the timer a lapse is whose event goes to a stream: an entry of a stream costs the server more than the lapse.
+const EVENT_STEPS: usize = 4;
+
 /// A sale's key for one call. It is open only between two uses of the server that may run other modules, which may do anything to
 /// the key meanwhile.
 struct Desk<'a> {
@@ -53,7 +56,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Makes changes true, in order: the event of each is appended, it is committed, its effect is sent. When an event is refused,
-    /// its change and those after it have not happened; those before it, which are lapses, have.
+    /// its change and those after it have not happened; those before it, which are lapses or a cutoff, have.
     fn carry_out(&mut self, changes: &Changes<'_>) -> Result<(), Error> {
         let mut done = 0_usize;
         let outcome = changes.iter().try_for_each(|change| {
@@ -94,7 +97,7 @@ impl<'a> Desk<'a> {
         call::append(self.ctx, self.behalf, &stream, &fields).map_err(Error::Stream)
     }
 
-    /// Has the agenda know when the sale's next hold ends.
+    /// Has the agenda know when the sale's next hold can lapse.
     fn remember(&mut self) -> Result<(), Error> {
         let at = Place { db: self.ctx.db(), key: self.name.bytes().into() };
         let Some(sale) = self.sale()? else { return Ok(()) };
@@ -110,8 +113,8 @@ impl<'a> Desk<'a> {
     fn announce<'c>(&mut self, changes: impl Iterator<Item = &'c Change<'c>>) {
         self.key = None;
         key::touched(self.ctx, &self.name);
-        for change in changes {
-            key::notify(self.ctx, sale_effect::event_name(change), &self.name);
+        for event in changes.filter_map(sale_effect::event_name) {
+            key::notify(self.ctx, event, &self.name);
         }
     }
 }
@@ -127,11 +130,11 @@ fn serves(ctx: Ctx<'_>, sale: &[u8], stream: &[u8]) -> Result<(), Error> {
     Err(Error::Stream("CROSSSLOT Keys in request don't hash to the same slot".into()))
 }
 
-/// Enters a sale into the agenda, moves its entry, or takes it out, as its next deadline says.
+/// Enters a sale into the agenda, moves its entry, or takes it out, as its next lapse says.
 pub fn meet(agenda: &mut Agenda, at: At<'_>, sale: &mut SaleValue) {
     sale.settle_down();
     let known = sale.home.filter(|home| agenda.knows(*home));
-    sale.home = match (known, sale.next_deadline()) {
+    sale.home = match (known, sale.next_lapse()) {
         (Some(home), Some(deadline)) => {
             agenda.rearm(home, deadline);
             Some(home)
@@ -243,7 +246,7 @@ pub fn restore(ctx: Ctx<'_>, key: Arg<'_>, part: sale_effect::Part<'_>) -> Resul
     Ok(())
 }
 
-/// Lets holds lapse that are due, at most `budget` of them, and says when it wants to be called again.
+/// Lets holds lapse that are due, in at most `budget` steps, and says when it wants to be called again.
 pub fn tick(ctx: Ctx<'_>, now: Now, budget: usize) -> defer::Next {
     let began_in = ctx.db();
     let mut left = budget;
@@ -257,7 +260,7 @@ pub fn tick(ctx: Ctx<'_>, now: Now, budget: usize) -> defer::Next {
         ctx.select(place.db);
         let mut desk = Desk::new(ctx, Name::make(ctx, &place.key), Behalf::Module);
         match lapse(&mut desk, home, now.ms, left) {
-            Ok(lapsed) => left = left.saturating_sub(lapsed),
+            Ok(steps) => left = left.saturating_sub(steps),
             Err(error) => {
                 let retry = put_off(&mut desk, &place, &error);
                 super::enter(|state| state.sales.rearm(home, UnixMs(now.ms.0.saturating_add(retry))));
@@ -272,13 +275,14 @@ pub fn tick(ctx: Ctx<'_>, now: Now, budget: usize) -> defer::Next {
     }
 }
 
-/// Lets up to `most` holds of a sale lapse whose entry `home` is due, and says how many did.
-fn lapse(desk: &mut Desk<'_>, home: HomeId, now: UnixMs, most: usize) -> Result<usize, Error> {
+/// Lets holds of a sale lapse whose entry `home` is due, in about `steps`, and says how many steps it was.
+fn lapse(desk: &mut Desk<'_>, home: HomeId, now: UnixMs, steps: usize) -> Result<usize, Error> {
     let Ok(Some(sale)) = desk.sale() else {
         super::enter(|state| state.sales.disarm(home));
         return Ok(0);
     };
-    let lapses = sale.lapses(now, most);
+    let each = if sale.terms().stream.is_some() { EVENT_STEPS } else { 1 };
+    let lapses = sale.lapses(now, steps.div_ceil(each));
     if sale.home != Some(home) || lapses.is_empty() {
         if sale.home != Some(home) {
             super::enter(|state| state.sales.disarm(home));
@@ -290,12 +294,12 @@ fn lapse(desk: &mut Desk<'_>, home: HomeId, now: UnixMs, most: usize) -> Result<
     if desk.ctx.flags().is_cluster() && !cluster::serves(desk.ctx, &desk.name) {
         return Err(Error::OnTheMove);
     }
-    let lapsed = lapses.len();
+    let steps = lapses.len().saturating_mul(each);
     desk.carry_out(&Changes { lapses, own: None })?;
     if let Some(sale) = desk.sale()? {
         sale.stuck = false;
     }
-    Ok(lapsed)
+    Ok(steps)
 }
 
 /// Says, once, why holds that are due cannot lapse for now, and returns in how many milliseconds to try again.

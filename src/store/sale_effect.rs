@@ -29,9 +29,9 @@ pub enum Part<'a> {
     Orders(&'a [u8]),
 }
 
-/// The module's event for a change, in the keyspace notifications.
-pub fn event_name(change: &Change<'_>) -> &'static CStr {
-    match change {
+/// The module's event for a change, in the keyspace notifications. A cutoff has none: those of the lapses follow.
+pub fn event_name(change: &Change<'_>) -> Option<&'static CStr> {
+    Some(match change {
         Change::Take(_) => c"stock.ok",
         Change::Confirm { .. } => c"stock.confirm",
         Change::Cancel { .. } => c"stock.cancel",
@@ -39,7 +39,8 @@ pub fn event_name(change: &Change<'_>) -> &'static CStr {
         Change::Lapse { .. } => c"stock.expire",
         Change::Adjust { .. } => c"stock.adjust",
         Change::Alter { .. } => c"stock.alter",
-    }
+        Change::Cutoff { .. } => return None,
+    })
 }
 
 /// Sends a change.
@@ -53,6 +54,10 @@ pub fn send(ctx: Ctx<'_>, name: &Name<'_>, change: &Change<'_>) {
             let mut text = itoa::Buffer::new();
             let deadline = text.format(deadline.0).as_bytes();
             replicate::effect(ctx, APPLY, name, &[b"EXTENDED", id, deadline]);
+        }
+        Change::Cutoff { at } => {
+            let mut text = itoa::Buffer::new();
+            replicate::effect(ctx, APPLY, name, &[b"CUTOFF", text.format(at.0).as_bytes()]);
         }
         Change::Adjust { delta } => {
             let mut text = itoa::Buffer::new();
@@ -97,6 +102,7 @@ pub fn parse<'a>(args: &mut Args<'a>) -> Result<Effect<'a>, Error> {
             let id = args.ident_bytes("id")?.into();
             Change::Extend { id, deadline: time(args, "deadline")?.ok_or(Error::Payload)? }
         }
+        b"CUTOFF" => Change::Cutoff { at: time(args, "cutoff")?.ok_or(Error::Payload)? },
         b"ADJUSTED" => Change::Adjust { delta: args.integer("delta", Range::either_way(MAX_UNITS))? },
         b"ALTERED" => Change::Alter {
             limit: args.unsigned("limit", Range::below(MAX_UNITS))?,

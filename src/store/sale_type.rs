@@ -138,7 +138,7 @@ impl DataType for SaleValue {
     fn unlinked(&mut self, _at: At<'_>) {
         // A sale without holds has nothing to be found for. One that was loaded just now has holds and no home yet.
         let home = self.home.take();
-        if home.is_some() || self.sale.next_deadline().is_some() {
+        if home.is_some() || self.sale.next_lapse().is_some() {
             let watch = self.stray.get_or_insert_default().watch();
             service::note(Note::SaleVanished(home, watch));
         }

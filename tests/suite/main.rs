@@ -17,6 +17,7 @@ mod cluster;
 mod consumer;
 mod crash;
 mod crowd;
+mod cutoff;
 mod docs;
 mod fairness;
 mod fences;

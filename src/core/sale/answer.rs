@@ -103,7 +103,8 @@ pub struct Decision<'a> {
 /// allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes<'a> {
-    /// Holds that are due and whose return the decision relies on.
+    /// Of the due holds whose return the decision relies on: the earliest of them lapse, and where they are too many a
+    /// cutoff ends the others.
     pub lapses: Vec<Change<'static>>,
     /// What the caller asked for.
     pub own: Option<Change<'a>>,

@@ -15,7 +15,7 @@ use crate::core::time::UnixMs;
 /// In the index of buyers: the number is that of an entry, not of the buyer's only order.
 pub(super) const ENTRY: u32 = 1 << 31;
 
-const EVER: UnixMs = UnixMs(i64::MIN);
+pub(super) const EVER: UnixMs = UnixMs(i64::MIN);
 pub(super) const FOREVER: UnixMs = UnixMs(i64::MAX);
 
 /// The orders of a sale and the sums over them.
@@ -29,7 +29,8 @@ pub struct Book {
     pub(super) by_name: Index,
     /// The holds of buyers with an entry.
     pub(super) by_buyer: Roll<ByBuyer>,
-    /// Units held, due ones included.
+    /// Units held, those of due holds included. Modulo 2^64, as are all sums with due holds: of what a cutoff has ended
+    /// there can be any amount. What is live is less than 2^53.
     pub held: u64,
     /// Units bought.
     pub sold: u64,
@@ -119,28 +120,32 @@ impl Book {
             Party::Entry(entry) => {
                 let before = entry.checked_sub(1).map(|before| (before, FOREVER, u32::MAX));
                 let due = self.by_buyer.sum(before, (entry, now, u32::MAX), &self.orders);
-                self.counted(party).saturating_sub(due.units)
+                self.counted(party).wrapping_sub(due.units)
             }
         }
     }
 
-    /// The due holds of a buyer, the earliest first.
-    pub fn due_of(&self, party: Party, now: UnixMs) -> impl Iterator<Item = (u32, Record<'_>)> {
+    /// The holds of a buyer that are due at `now` and were not at `over`, the earliest first.
+    pub fn due_of(&self, party: Party, over: Option<UnixMs>, now: UnixMs) -> impl Iterator<Item = (u32, Record<'_>)> {
         let (sole, entry) = match party {
             Party::Nobody => (None, None),
             Party::Sole(number) => (Some(number), None),
             Party::Entry(entry) => (None, Some(entry)),
         };
+        let (deadline, after) = from(over);
         let shared = entry.into_iter().flat_map(move |entry| {
-            let holds = self.by_buyer.from((entry, EVER, 0), &self.orders);
+            let holds = self.by_buyer.from((entry, deadline, after), &self.orders);
             holds.take_while(move |n| Source::<ByBuyer>::key(&self.orders, *n).is_some_and(|(e, ..)| e == entry))
+        });
+        let sole = sole.filter(|number| {
+            Source::<ByDeadline>::key(&self.orders, *number).is_some_and(|key| key >= (deadline, after))
         });
         self.due_records(sole.into_iter().chain(shared), now)
     }
 
-    /// All due holds, the earliest first.
-    pub fn due(&self, now: UnixMs) -> impl Iterator<Item = (u32, Record<'_>)> {
-        self.due_records(self.holds.from((EVER, 0), &self.orders), now)
+    /// All holds that are due at `now` and were not at `over`, the earliest first.
+    pub fn due(&self, over: Option<UnixMs>, now: UnixMs) -> impl Iterator<Item = (u32, Record<'_>)> {
+        self.due_records(self.holds.from(from(over), &self.orders), now)
     }
 
     /// What the due holds amount to.
@@ -221,4 +226,9 @@ impl Book {
         let buyers = self.buyers.effort().saturating_add(self.by_name.effort());
         self.orders.effort().saturating_add(rolls).saturating_add(buyers)
     }
+}
+
+/// Where the holds begin that end after `over`.
+fn from(over: Option<UnixMs>) -> ByDeadline {
+    over.map_or((EVER, 0), |over| (over, u32::MAX))
 }

@@ -10,7 +10,7 @@ use super::shelf::{Layout, Shelf};
 /// What a buyer's orders amount to, due holds included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Units held and bought.
+    /// Units held and bought, modulo 2^64: see [`Book::held`](super::book::Book::held).
     pub units: u64,
     /// Units bought, among them.
     pub sold: u64,

@@ -30,6 +30,11 @@ pub enum Change<'a> {
         /// The order.
         id: Name<'a>,
     },
+    /// Every hold that ends at this instant or before is over, and its units are unsold: its lapse follows.
+    Cutoff {
+        /// The instant.
+        at: UnixMs,
+    },
     /// Units are added to the sale or withdrawn from it.
     Adjust {
         /// How many more; below zero: how many fewer.

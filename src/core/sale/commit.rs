@@ -4,7 +4,6 @@ use super::change::{Change, Event, EventKind, Misfit, Taking};
 use super::name::Name;
 use super::packed::Packed;
 use super::record::{BuyerRef, Record, State};
-use super::roll::Sum;
 use super::snapshot::MAX_SEQ;
 use super::terms::MAX_UNITS;
 use super::{Sale, reference};
@@ -16,17 +15,27 @@ const NEVER: UnixMs = UnixMs(0);
 impl Sale {
     /// Makes a change true.
     ///
-    /// The same changes in the same order make the same sale, wherever they are committed. A lapsed hold is still held
-    /// here until its [`Change::Lapse`]: its units cannot be taken before.
+    /// The same changes in the same order make the same sale, wherever they are committed. A hold that is due is still
+    /// held here until its [`Change::Lapse`] or a [`Change::Cutoff`]: its units cannot be taken before.
     ///
     /// # Errors
     ///
     /// When the change does not fit, as one from a damaged file or a hostile caller might not: then nothing has changed.
     pub fn commit(&mut self, change: &Change<'_>) -> Result<(), Misfit> {
+        if self.make(change)? {
+            // Stays where a snapshot can carry it, even if it came from a forged one.
+            self.seq = self.seq.saturating_add(1).min(MAX_SEQ);
+        }
+        self.retire_cutoff();
+        Ok(())
+    }
+
+    /// Makes a change true and says whether it has a number.
+    fn make(&mut self, change: &Change<'_>) -> Result<bool, Misfit> {
         match change {
             Change::Take(taking) => self.commit_take(taking)?,
             Change::Confirm { id } => {
-                let (number, state, units) = self.target(id)?;
+                let (number, state, units) = self.settled(id)?;
                 match state {
                     State::Held => {}
                     State::Expired if units <= self.unsold() => {}
@@ -37,7 +46,7 @@ impl Sale {
                 self.counters.confirmed = self.counters.confirmed.saturating_add(1);
             }
             Change::Cancel { id } => {
-                let (number, state, _) = self.target(id)?;
+                let (number, state, _) = self.settled(id)?;
                 if !matches!(state, State::Held | State::Sold) {
                     return Err(Misfit::State);
                 }
@@ -45,14 +54,28 @@ impl Sale {
                 self.counters.cancelled = self.counters.cancelled.saturating_add(1);
             }
             Change::Extend { id, deadline } => {
-                let number = self.held(id)?;
+                let (number, State::Held, _) = self.settled(id)? else { return Err(Misfit::State) };
+                if self.ends_by_cutoff(*deadline) {
+                    return Err(Misfit::Range);
+                }
                 self.book.turn(number, State::Held, *deadline);
-                return Ok(());
+                return Ok(false);
             }
             Change::Lapse { id } => {
-                let number = self.held(id)?;
+                let (number, order) = self.order_of(id).ok_or(Misfit::State)?;
+                if order.state != State::Held {
+                    return Err(Misfit::State);
+                }
+                let (over, units) = (self.is_over(&order), order.units);
                 self.book.turn(number, State::Expired, NEVER);
+                if over {
+                    self.recount_over(|over| over.wrapping_sub(units));
+                }
                 self.counters.expired = self.counters.expired.saturating_add(1);
+            }
+            Change::Cutoff { at } => {
+                self.move_cutoff(*at)?;
+                return Ok(false);
             }
             Change::Adjust { delta } => {
                 self.unsold().checked_add_signed(*delta).ok_or(Misfit::Units)?;
@@ -65,12 +88,10 @@ impl Sale {
                 }
                 (self.terms.limit, self.terms.start, self.terms.end) = (*limit, *start, *end);
                 self.terms.rebuy = *rebuy;
-                return Ok(());
+                return Ok(false);
             }
         }
-        // Stays where a snapshot can carry it, even if it came from a forged one.
-        self.seq = self.seq.saturating_add(1).min(MAX_SEQ);
-        Ok(())
+        Ok(true)
     }
 
     /// The stream's entry of a change that is about to be committed; `None` for changes that make none. The first
@@ -98,7 +119,7 @@ impl Sale {
                     reference: Name::NONE,
                 });
             }
-            Change::Extend { .. } | Change::Alter { .. } => return None,
+            Change::Extend { .. } | Change::Cutoff { .. } | Change::Alter { .. } => return None,
             Change::Confirm { id } => (EventKind::Confirm, id),
             Change::Cancel { id } => (EventKind::Cancel, id),
             Change::Lapse { id } => (EventKind::Expire, id),
@@ -120,7 +141,8 @@ impl Sale {
             [] => None,
             text => Some(Packed::new(text).ok_or(Misfit::Range)?),
         };
-        if taking.units == 0 || taking.units > MAX_UNITS {
+        let ended = taking.deadline.is_some_and(|deadline| self.ends_by_cutoff(deadline));
+        if taking.units == 0 || taking.units > MAX_UNITS || ended {
             return Err(Misfit::Range);
         }
         let known = self.book.find(&id);
@@ -139,20 +161,9 @@ impl Sale {
         Ok(())
     }
 
-    /// Units that are neither sold nor held, due holds counting as held.
-    pub(super) fn unsold(&self) -> u64 {
-        self.left(&Sum::default())
-    }
-
-    fn target(&self, id: &[u8]) -> Result<(u32, State, u64), Misfit> {
-        let (number, order) = self.order_of(id).ok_or(Misfit::State)?;
+    /// An order that is not in between: one that is over can only lapse.
+    fn settled(&self, id: &[u8]) -> Result<(u32, State, u64), Misfit> {
+        let (number, order) = self.order_of(id).filter(|(_, order)| !self.is_over(order)).ok_or(Misfit::State)?;
         Ok((number, order.state, order.units))
-    }
-
-    fn held(&self, id: &[u8]) -> Result<u32, Misfit> {
-        match self.target(id)? {
-            (number, State::Held, _) => Ok(number),
-            _ => Err(Misfit::State),
-        }
     }
 }

@@ -13,7 +13,7 @@ impl Book {
         let Some((state, units, entry)) = self.outline(number) else { return };
         match state {
             State::Held => {
-                self.held = self.held.saturating_add(units);
+                self.held = self.held.wrapping_add(units);
                 self.holds.insert(number, &self.orders);
             }
             State::Sold => self.sold = self.sold.saturating_add(units),
@@ -24,21 +24,22 @@ impl Book {
             return;
         };
         let before = self.closing(entry);
+        let account = self.buyers.account(entry).unwrap_or_default();
         let after = if state == State::Held {
             self.by_buyer.insert(number, &self.orders);
             match before {
                 Some(last) if self.deadline(last) > self.deadline(number) => before,
-                None if self.buyers.account(entry).is_some_and(|account| account.sold > 0) => None,
+                None if account.sold > 0 => None,
                 _ => Some(number),
             }
         } else {
             None
         };
-        self.account(entry, |account| Account {
-            units: account.units.saturating_add(units),
-            sold: account.sold.saturating_add(if state == State::Sold { units } else { 0 }),
-            ..account
-        });
+        if before.is_none() && account.sold == 0 {
+            self.active = self.active.saturating_add(1);
+        }
+        let sold = account.sold.saturating_add(if state == State::Sold { units } else { 0 });
+        self.buyers.set(entry, Account { units: account.units.wrapping_add(units), sold, ..account });
         self.close_with(before, after);
     }
 
@@ -48,7 +49,7 @@ impl Book {
         let closing = entry.and_then(|entry| self.closing(entry));
         match state {
             State::Held => {
-                self.held = self.held.saturating_sub(units);
+                self.held = self.held.wrapping_sub(units);
                 self.holds.remove(number, &self.orders);
             }
             State::Sold => self.sold = self.sold.saturating_sub(units),
@@ -65,15 +66,17 @@ impl Book {
         if closing == Some(number) {
             self.orders.set_closing(number, false);
         }
-        self.account(entry, |account| Account {
-            units: account.units.saturating_sub(units),
-            sold: account.sold.saturating_sub(if state == State::Sold { units } else { 0 }),
-            ..account
-        });
-        match closing {
-            Some(closing) if closing != number => {}
-            _ => self.close_with(None, self.closing(entry)),
+        let account = self.buyers.account(entry).unwrap_or_default();
+        let sold = account.sold.saturating_sub(if state == State::Sold { units } else { 0 });
+        self.buyers.set(entry, Account { units: account.units.wrapping_sub(units), sold, ..account });
+        if closing.is_some_and(|closing| closing != number) {
+            return;
         }
+        let closing = self.closing(entry);
+        if closing.is_none() && sold == 0 {
+            self.active = self.active.saturating_sub(1);
+        }
+        self.close_with(None, closing);
     }
 
     /// Gives a buyer that had one order an entry, for that one and those to come.
@@ -142,18 +145,6 @@ impl Book {
         }
         let last = self.by_buyer.last((entry, FOREVER, u32::MAX), &self.orders)?;
         (Source::<ByBuyer>::key(&self.orders, last)?.0 == entry).then_some(last)
-    }
-
-    /// Changes a buyer's account, and with it the number of buyers that have something.
-    fn account(&mut self, entry: u32, change: impl FnOnce(Account) -> Account) {
-        let old = self.buyers.account(entry).unwrap_or_default();
-        let new = change(old);
-        self.buyers.set(entry, new);
-        match (old.units, new.units) {
-            (0, 1..) => self.active = self.active.saturating_add(1),
-            (1.., 0) => self.active = self.active.saturating_sub(1),
-            _ => {}
-        }
     }
 
     /// Moves the mark of a buyer's last hold from one hold to another.

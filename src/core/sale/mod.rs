@@ -9,11 +9,12 @@
 //! on, whether or not its [`Change::Lapse`] has been committed yet; [`Sale::lapses`] gives the server's timer those to
 //! commit, in portions of any size.
 //!
-//! No call moves more than a few kilobytes, however many orders there are.
+//! No call moves more than a few kilobytes, however many orders there are, and no decision has more than some hundred
+//! changes, however many holds are due (`cutoff`).
 //!
-//! Reading order: [`terms`], [`change`], [`answer`]; the decisions in [`take`], [`settle`] and [`adjust`]; [`commit`];
-//! [`view`]; [`snapshot`]. How orders are kept: `record` in `shelf`, found through `index`, in the order of `roll`;
-//! `book` and `ledger` hold them together.
+//! Reading order: [`terms`], [`change`], [`answer`]; the decisions in [`take`], [`settle`] and [`adjust`], and what they
+//! need first in `needed` and `cutoff`; [`commit`]; [`view`]; [`snapshot`]. How orders are kept: `record` in `shelf`,
+//! found through `index`, in the order of `roll`; `book` and `ledger` hold them together.
 
 pub mod adjust;
 pub mod answer;
@@ -22,9 +23,11 @@ mod buyers;
 pub mod change;
 mod codec;
 mod commit;
+mod cutoff;
 mod index;
 mod ledger;
 pub mod name;
+mod needed;
 mod orders;
 mod packed;
 mod record;
@@ -52,10 +55,10 @@ pub use terms::{Alteration, MAX_UNITS, Terms};
 pub use view::{Info, Order, Page};
 
 use crate::core::time::UnixMs;
-use book::Book;
+use book::{Book, EVER};
+use cutoff::Cutoff;
 use packed::Packed;
 use record::Record;
-use roll::Sum;
 
 /// A sale, with every order it was ever asked to take.
 pub struct Sale {
@@ -63,6 +66,8 @@ pub struct Sale {
     /// Changes of orders and of the total so far.
     seq: u64,
     book: Book,
+    /// Where holds are over that have not lapsed yet, while there are such.
+    cutoff: Option<Cutoff>,
     counters: Counters,
 }
 
@@ -90,7 +95,7 @@ impl Sale {
     #[must_use]
     pub fn new(terms: Terms) -> Self {
         let terms = Terms { total: terms.total.min(MAX_UNITS), limit: terms.limit.min(MAX_UNITS), ..terms };
-        Self { terms, seq: 0, book: Book::new(), counters: Counters::default() }
+        Self { terms, seq: 0, book: Book::new(), cutoff: None, counters: Counters::default() }
     }
 
     /// The conditions.
@@ -114,24 +119,26 @@ impl Sale {
     /// Units that can be sold at `now`. Costs one step for about a hundred due holds.
     #[must_use]
     pub fn remaining(&self, now: UnixMs) -> u64 {
-        self.left(&self.book.due_sum(now))
+        self.left(self.book.due_sum(self.hold_time(now)).units)
     }
 
-    /// When the next hold ends; `None` when nothing is held.
+    /// When the next hold can lapse: at its deadline, or since ever if it is over by the cutoff; `None` when nothing is
+    /// held.
     #[must_use]
-    pub fn next_deadline(&self) -> Option<UnixMs> {
-        self.book.next_deadline()
+    pub fn next_lapse(&self) -> Option<UnixMs> {
+        let deadline = self.book.next_deadline()?;
+        Some(if self.ends_by_cutoff(deadline) { EVER } else { deadline })
     }
 
     /// The lapses of holds that are due at `now`, at most `most`, the earliest first, for the server's timer to commit.
     #[must_use]
     pub fn lapses(&self, now: UnixMs, most: usize) -> Vec<Change<'static>> {
-        self.book.due(now).take(most).map(|(_, order)| lapse(&order)).collect()
+        self.book.due(None, self.hold_time(now)).take(most).map(|(_, order)| lapse(&order)).collect()
     }
 
-    /// Units that can be sold once `due` have lapsed.
-    fn left(&self, due: &Sum) -> u64 {
-        let taken = self.book.held.saturating_add(self.book.sold).saturating_sub(due.units);
+    /// Units that can be sold, of which `due` are held in the books and free.
+    fn left(&self, due: u64) -> u64 {
+        let taken = self.book.held.wrapping_add(self.book.sold).wrapping_sub(due);
         self.terms.total.saturating_sub(taken)
     }
 

@@ -17,8 +17,9 @@ impl Sale {
     #[must_use]
     pub fn confirm<'a>(&self, now: UnixMs, id: &'a [u8]) -> Decision<'a> {
         let (mut answer, Some((number, order))) = self.look(now, id) else { return self.no_order(now) };
+        let at = self.hold_time(now);
         let own = Some(Change::Confirm { id: Name::from(id) });
-        match order.state_at(now) {
+        match order.state_at(at) {
             State::Sold => answer.alone(),
             State::Cancelled => answer.with(Status::Cancelled),
             State::Held => {
@@ -47,7 +48,7 @@ impl Sale {
     #[must_use]
     pub fn cancel<'a>(&self, now: UnixMs, id: &'a [u8]) -> Decision<'a> {
         let (mut answer, Some((_, order))) = self.look(now, id) else { return self.no_order(now) };
-        match order.state_at(now) {
+        match order.state_at(self.hold_time(now)) {
             State::Cancelled => answer.alone(),
             State::Expired => answer.with(Status::Expired),
             State::Held | State::Sold => {
@@ -65,11 +66,12 @@ impl Sale {
     #[must_use]
     pub fn extend<'a>(&self, now: UnixMs, id: &'a [u8], deadline: UnixMs) -> Decision<'a> {
         let (mut answer, Some((_, order))) = self.look(now, id) else { return self.no_order(now) };
-        match order.state_at(now) {
+        match order.state_at(self.hold_time(now)) {
             State::Sold => answer.alone(),
             State::Cancelled => answer.with(Status::Cancelled),
             State::Expired => answer.with(Status::Expired),
             State::Held => {
+                let deadline = self.behind_cutoff(deadline);
                 answer.status = Status::Ok;
                 answer.deadline = Some(deadline);
                 let own = Some(Change::Extend { id: Name::from(id), deadline });
@@ -80,13 +82,13 @@ impl Sale {
 
     /// The order of this id, and the answer that it stands as it is.
     fn look(&self, now: UnixMs, id: &[u8]) -> (Answer<'static>, Option<(u32, Record<'_>)>) {
-        let found = self.order_of(id);
+        let (found, at) = (self.order_of(id), self.hold_time(now));
         let order = found.as_ref().map(|(_, order)| order);
         let answer = Answer {
             status: Status::Duplicate,
-            units: order.map_or(0, |order| order.units_at(now)),
+            units: order.map_or(0, |order| order.units_at(at)),
             remaining: self.remaining(now),
-            deadline: order.and_then(|order| hold_end(order, now)),
+            deadline: order.and_then(|order| hold_end(order, at)),
             reference: order.map_or(Name::NONE, reference),
         };
         (answer, found)

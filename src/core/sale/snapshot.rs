@@ -1,6 +1,6 @@
 //! A sale as bytes, for RDB, AOF rewrite, DUMP and slot migration.
 //!
-//! A header with the conditions, then any number of blocks with the orders in the order of their creation. What
+//! A header with what concerns the sale as a whole, then any number of blocks with the orders in the order of their creation. What
 //! remains is not written: it follows from the orders, so a file cannot contradict itself, and a sale that has absorbed
 //! only some of its blocks is consistent as well.
 
@@ -8,6 +8,7 @@ use std::fmt;
 
 use super::Sale;
 use super::codec::{Reader, put_signed, put_varint};
+use super::cutoff::Cutoff;
 use super::record::{BuyerRef, Record};
 use super::terms::{MAX_UNITS, Terms};
 use crate::core::time::UnixMs;
@@ -28,6 +29,7 @@ const REBUY: u8 = 1;
 const START: u8 = 2;
 const END: u8 = 4;
 const STREAM: u8 = 8;
+const CUTOFF: u8 = 16;
 
 /// Why bytes are not a sale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +62,7 @@ impl fmt::Display for Corrupt {
 }
 
 impl Sale {
-    /// The conditions and the sequence number.
+    /// The conditions, the sequence number and the cutoff.
     #[must_use]
     pub fn header(&self) -> Vec<u8> {
         let terms = &self.terms;
@@ -70,12 +72,14 @@ impl Sale {
             flag(terms.rebuy, REBUY)
                 | flag(terms.start.is_some(), START)
                 | flag(terms.end.is_some(), END)
-                | flag(terms.stream.is_some(), STREAM),
+                | flag(terms.stream.is_some(), STREAM)
+                | flag(self.cutoff.is_some(), CUTOFF),
         );
         put_varint(&mut out, terms.total);
         put_varint(&mut out, terms.limit);
         put_varint(&mut out, self.seq);
-        for time in [terms.start, terms.end].into_iter().flatten() {
+        let cutoff = self.cutoff.map(|cutoff| cutoff.at);
+        for time in [terms.start, terms.end, cutoff].into_iter().flatten() {
             put_signed(&mut out, time.0);
         }
         out.extend_from_slice(terms.stream.as_deref().unwrap_or_default());
@@ -94,10 +98,8 @@ impl Sale {
     /// When the bytes are not what [`Sale::header`] makes.
     pub fn from_header(bytes: &[u8]) -> Result<Self, Corrupt> {
         let mut reader = opened(bytes)?;
-        let (terms, seq) = read_terms(&mut reader).ok_or(Corrupt::Malformed)?;
-        let mut sale = Self::new(terms);
-        sale.seq = seq;
-        Ok(sale)
+        let (terms, seq, cutoff) = read_header(&mut reader).ok_or(Corrupt::Malformed)?;
+        Ok(Self { seq, cutoff, ..Self::new(terms) })
     }
 
     /// Adds the orders of a block.
@@ -114,7 +116,8 @@ impl Sale {
         }
         while !reader.rest().is_empty() {
             let order = Record::read_strict(&mut reader).ok_or(Corrupt::Malformed)?;
-            if order.active() && order.units > self.unsold() {
+            let over = self.is_over(&order);
+            if order.active() && !over && order.units > self.unsold() {
                 return Err(Corrupt::Oversold);
             }
             if self.book.find(&order.id).is_some() {
@@ -122,6 +125,9 @@ impl Sale {
             }
             if self.book.is_full() {
                 return Err(Corrupt::Full);
+            }
+            if over {
+                self.recount_over(|over| over.wrapping_add(order.units));
             }
             let buyer = if let BuyerRef::Named(buyer) = order.buyer { buyer } else { order.id };
             self.book.enter(None, order, &buyer);
@@ -191,9 +197,9 @@ fn opened(bytes: &[u8]) -> Result<Reader<'_>, Corrupt> {
     }
 }
 
-fn read_terms(reader: &mut Reader<'_>) -> Option<(Terms, u64)> {
+fn read_header(reader: &mut Reader<'_>) -> Option<(Terms, u64, Option<Cutoff>)> {
     let flags = reader.byte()?;
-    if flags & !(REBUY | START | END | STREAM) != 0 {
+    if flags & !(REBUY | START | END | STREAM | CUTOFF) != 0 {
         return None;
     }
     let (total, limit, seq) = (reader.varint()?, reader.varint()?, reader.varint()?);
@@ -202,9 +208,10 @@ fn read_terms(reader: &mut Reader<'_>) -> Option<(Terms, u64)> {
     }
     let start = if flags & START == 0 { None } else { Some(UnixMs(reader.signed()?)) };
     let end = if flags & END == 0 { None } else { Some(UnixMs(reader.signed()?)) };
+    let cutoff = if flags & CUTOFF == 0 { None } else { Some(Cutoff::new(UnixMs(reader.signed()?))?) };
     let stream = if flags & STREAM == 0 { None } else { Some(reader.rest().into()) };
     if stream.is_none() && !reader.rest().is_empty() {
         return None;
     }
-    Some((Terms { total, limit, start, end, rebuy: flags & REBUY != 0, stream }, seq))
+    Some((Terms { total, limit, start, end, rebuy: flags & REBUY != 0, stream }, seq, cutoff))
 }

@@ -1,14 +1,14 @@
 //! Taking units: `STOCK.DECR_ONCE`.
 
-use std::mem;
-
 use super::answer::{Answer, Changes, Decision, Status};
+use super::book::Party;
 use super::change::{Change, Taking};
 use super::name::Name;
+use super::needed::Needed;
 use super::packed::Packed;
 use super::record::{Record, State};
 use super::terms::Window;
-use super::{Sale, lapse, reference};
+use super::{Sale, reference};
 use crate::core::time::UnixMs;
 
 /// What `STOCK.DECR_ONCE` asks for.
@@ -26,19 +26,10 @@ pub struct Take<'a> {
     pub reference: &'a [u8],
 }
 
-/// Due holds that have to lapse before something else can happen.
-#[derive(Default)]
-pub(super) struct Needed {
-    numbers: Vec<u32>,
-    lapses: Vec<Change<'static>>,
-    /// Units that they give back.
-    units: u64,
-}
-
 impl Sale {
     /// Takes units for an id, once. Checked in this order: this id's order, the buyer's limit, the window, the stock.
     ///
-    /// Costs the same however many orders there are, but for the lapses that it needs.
+    /// Costs the same however many orders there are, but for the lapses that it needs, which are never many.
     #[must_use]
     pub fn take<'a>(&self, now: UnixMs, take: &Take<'a>) -> Decision<'a> {
         let known = self.order_of(take.id);
@@ -46,15 +37,16 @@ impl Sale {
         let mut answer = Answer { status: Status::Ok, units: 0, remaining, deadline: None, reference: Name::NONE };
         if let Some((_, order)) = &known {
             answer.reference = reference(order);
-            let stands = match order.state_at(now) {
+            let at = self.hold_time(now);
+            let stands = match order.state_at(at) {
                 State::Held | State::Sold => Some(Status::Duplicate),
                 State::Cancelled => Some(Status::Cancelled),
                 State::Expired => Some(Status::Expired),
             };
             if let Some(status) = stands.filter(|status| *status == Status::Duplicate || !self.terms.rebuy) {
                 answer.status = status;
-                answer.units = order.units_at(now);
-                answer.deadline = hold_end(order, now);
+                answer.units = order.units_at(at);
+                answer.deadline = hold_end(order, at);
                 return answer.alone();
             }
         }
@@ -79,16 +71,17 @@ impl Sale {
             answer.status = if remaining == 0 { Status::SoldOut } else { Status::Insufficient };
             return answer.alone();
         }
+        let deadline = take.deadline.map(|deadline| self.behind_cutoff(deadline));
         let own = Change::Take(Taking {
             id: Name::from(take.id),
             units: take.units,
             buyer: take.buyer.map(Name::from),
-            deadline: take.deadline,
+            deadline,
             reference: Name::from(take.reference),
         });
         answer.units = take.units;
         answer.remaining = remaining.saturating_sub(take.units);
-        answer.deadline = take.deadline;
+        answer.deadline = deadline;
         answer.reference = Name::from(take.reference);
         let lapses = self.needed(now, known.as_ref(), buyer.as_ref(), take.units);
         Decision { answer, changes: Changes { lapses, own: Some(own) } }
@@ -100,11 +93,11 @@ impl Sale {
         if limit == 0 {
             return true;
         }
-        let has = buyer.map_or(0, |buyer| self.book.units_of(self.book.party(buyer), now));
+        let has = buyer.map_or(0, |buyer| self.book.units_of(self.book.party(buyer), self.hold_time(now)));
         has.saturating_add(units) <= limit
     }
 
-    /// The lapses without which an id could not take units: its own earlier hold's, those that keep its buyer under the
+    /// What has to come before an id can take units: its own earlier hold's lapse, those that keep its buyer under the
     /// limit, and those whose units it gets, each in the order of their deadlines.
     pub(super) fn needed(
         &self,
@@ -113,55 +106,12 @@ impl Sale {
         buyer: Option<&Packed<'_>>,
         units: u64,
     ) -> Vec<Change<'static>> {
-        if self.next_deadline().is_none_or(|deadline| !deadline.reached(now)) {
+        let at = self.hold_time(now);
+        if self.book.next_deadline().is_none_or(|deadline| !deadline.reached(at)) {
             return Vec::new();
         }
-        let mut needed = Needed::default();
-        if let Some((number, order)) = known.filter(|(_, order)| order.state == State::Held) {
-            needed.add(*number, order);
-        }
-        if self.terms.limit > 0
-            && let Some(buyer) = buyer
-        {
-            let party = self.book.party(buyer);
-            let mut has = self.book.counted(party).saturating_add(units);
-            for (number, order) in self.book.due_of(party, now) {
-                if has <= self.terms.limit {
-                    break;
-                }
-                if known.is_none_or(|(known, _)| *known != number) {
-                    needed.add(number, &order);
-                }
-                has = has.saturating_sub(order.units);
-            }
-        }
-        needed.fill(self, now, units)
-    }
-}
-
-impl Needed {
-    fn add(&mut self, number: u32, order: &Record<'_>) {
-        self.numbers.push(number);
-        self.lapses.push(lapse(order));
-        self.units = self.units.saturating_add(order.units);
-    }
-
-    /// Adds lapses, the earliest first, until there are `units` to sell.
-    pub(super) fn fill(mut self, sale: &Sale, now: UnixMs, units: u64) -> Vec<Change<'static>> {
-        let unsold = sale.unsold();
-        if unsold.saturating_add(self.units) < units {
-            let mut before = mem::take(&mut self.numbers);
-            before.sort_unstable();
-            for (number, order) in sale.book.due(now) {
-                if unsold.saturating_add(self.units) >= units {
-                    break;
-                }
-                if before.binary_search(&number).is_err() {
-                    self.add(number, &order);
-                }
-            }
-        }
-        self.lapses
+        let party = buyer.map_or(Party::Nobody, |buyer| self.book.party(buyer));
+        Needed::new(self, now).by_itself(known).by_buyer(party, units).by_stock(units)
     }
 }
 

@@ -64,23 +64,23 @@ impl Sale {
     /// The order of this id; `None` when there is none.
     #[must_use]
     pub fn order(&self, now: UnixMs, id: &[u8]) -> Option<Order<'_>> {
-        self.order_of(id).map(|(_, order)| self.show(now, &order))
+        self.order_of(id).map(|(_, order)| self.show(self.hold_time(now), &order))
     }
 
     /// Units that this buyer holds or has bought.
     #[must_use]
     pub fn buyer(&self, now: UnixMs, buyer: &[u8]) -> u64 {
-        Packed::new(buyer).map_or(0, |buyer| self.book.units_of(self.book.party(&buyer), now))
+        Packed::new(buyer).map_or(0, |buyer| self.book.units_of(self.book.party(&buyer), self.hold_time(now)))
     }
 
     /// What the sale amounts to. The conditions are in [`Sale::terms`].
     #[must_use]
     pub fn info(&self, now: UnixMs) -> Info {
-        let due = self.book.due_sum(now);
+        let due = self.book.due_sum(self.hold_time(now));
         Info {
             total: self.terms.total,
-            remaining: self.left(&due),
-            held: self.book.held.saturating_sub(due.units),
+            remaining: self.left(due.units),
+            held: self.book.held.wrapping_sub(due.units),
             sold: self.book.sold,
             orders: u64::from(self.book.orders.len()),
             buyers: self.book.active.saturating_sub(due.buyers),
@@ -96,7 +96,7 @@ impl Sale {
     /// empty before the end, as those of SCAN can.
     #[must_use]
     pub fn page(&self, now: UnixMs, cursor: u64, count: usize, state: Option<State>) -> Page<'_> {
-        let count = count.clamp(1, PAGE_ROWS);
+        let (count, now) = (count.clamp(1, PAGE_ROWS), self.hold_time(now));
         let mut page = Page { next: 0, rows: Vec::with_capacity(count.min(64)) };
         let Ok(mut at) = u32::try_from(cursor) else { return page };
         let last = at.saturating_add(u32::try_from(PAGE_EFFORT).unwrap_or(u32::MAX));

@@ -37,6 +37,8 @@ fn full() -> Sale {
     }
     sale.commit(&Change::Cancel { id: Name::from(&b"gone"[..]) }).unwrap();
     sale.commit(&Change::Lapse { id: Name::from(&b"lapsed"[..]) }).unwrap();
+    // The hold of "bob" is over, the others are not.
+    sale.commit(&Change::Cutoff { at: UnixMs(800) }).unwrap();
     sale
 }
 
@@ -116,7 +118,15 @@ fn later_versions_are_told_apart_from_junk() {
     assert_eq!(Sale::from_header(&[VERSION + 1, 9, 9]).err(), Some(newer));
     assert_eq!(absorbed(&[VERSION + 1]).err(), Some(newer));
     assert!(newer.to_string().contains("version 2"));
-    for junk in [&[][..], &[0], &[VERSION], &[VERSION, 0, 1, 0], &[VERSION, 16, 1, 0, 0], &[VERSION, 0, 1, 0, 0, 0]] {
+    for junk in [
+        &[][..],
+        &[0],
+        &[VERSION],
+        &[VERSION, 0, 1, 0],
+        &[VERSION, 16, 1, 0, 0],
+        &[VERSION, 32, 1, 0, 0],
+        &[VERSION, 0, 1, 0, 0, 0],
+    ] {
         assert_eq!(Sale::from_header(junk).err(), Some(Corrupt::Malformed), "{junk:?}");
     }
     assert!(Sale::from_header(&[VERSION, 0, 1, 0, 0]).is_ok());
@@ -191,6 +201,7 @@ fn change() -> impl Strategy<Value = Change<'static>> {
         1 => name().prop_map(|id| Change::Cancel { id }),
         1 => (name(), time()).prop_map(|(id, deadline)| Change::Extend { id, deadline }),
         1 => name().prop_map(|id| Change::Lapse { id }),
+        1 => time().prop_map(|at| Change::Cutoff { at }),
         1 => delta.prop_map(|delta| Change::Adjust { delta }),
         1 => (any::<u64>(), any::<bool>()).prop_map(|(limit, rebuy)| Change::Alter {
             limit: limit >> (limit % 64),

@@ -1,7 +1,9 @@
 //! A sale as one would write it on a napkin: a list of orders, everything summed up anew each time, holds returned
 //! the moment they are due. What it answers is right because there is hardly anything in it that could be wrong.
+//!
+//! Which holds are over for good is not the model's choice: it hears it, and says whether it may be so.
 
-use crate::core::sale::{AdjustError, Alteration, Answer, MAX_UNITS, Name, State, Status, Take, Terms};
+use crate::core::sale::{AdjustError, Alteration, Answer, Change, MAX_UNITS, Name, State, Status, Take, Terms};
 use crate::core::time::UnixMs;
 
 #[derive(Clone, Debug)]
@@ -12,34 +14,74 @@ pub struct Entry {
     pub buyer: String,
     pub reference: String,
     pub deadline: UnixMs,
+    /// A cutoff ended it, and its lapse is still to come.
+    over: bool,
 }
 
 pub struct Model {
     pub terms: Terms,
     pub orders: Vec<Entry>,
-}
-
-impl Entry {
-    pub fn now(&self) -> u64 {
-        if matches!(self.state, State::Held | State::Sold) { self.units } else { 0 }
-    }
+    now: UnixMs,
+    /// Where the last cutoff was, while a hold that it ended was to lapse yet when the last command came.
+    cutoff: Option<UnixMs>,
 }
 
 impl Model {
     pub fn new(terms: Terms) -> Self {
-        Self { terms, orders: Vec::new() }
+        Self { terms, orders: Vec::new(), now: UnixMs(0), cutoff: None }
     }
 
+    /// It is `now`, which can be earlier than before.
     pub fn pass(&mut self, now: UnixMs) {
-        for order in &mut self.orders {
-            if order.state == State::Held && order.deadline <= now {
-                order.state = State::Expired;
+        self.now = now;
+    }
+
+    /// A command comes, and this is what it lets happen first.
+    pub fn hear(&mut self, changes: &[Change<'_>]) {
+        if !self.orders.iter().any(|order| order.over) {
+            self.cutoff = None;
+        }
+        for change in changes {
+            match change {
+                Change::Lapse { id } => self.lapsed(id),
+                Change::Cutoff { at } => self.cut_off(*at),
+                other => panic!("{other:?} comes first"),
             }
         }
     }
 
+    /// A hold has lapsed: it stays so, whatever the time is.
+    fn lapsed(&mut self, id: &[u8]) {
+        let at = self.find(id).unwrap();
+        assert_eq!(self.state(&self.orders[at]), State::Expired, "{:?} is not due", self.orders[at]);
+        assert!(self.orders[at].over || self.orders[at].state == State::Held, "it lapses once");
+        (self.orders[at].state, self.orders[at].over) = (State::Expired, false);
+    }
+
+    /// Holds up to an instant that has come are over: they stay so, too.
+    fn cut_off(&mut self, at: UnixMs) {
+        assert!(at <= self.now && self.cutoff.is_none_or(|cutoff| cutoff < at));
+        self.cutoff = Some(at);
+        for order in self.orders.iter_mut().filter(|order| order.state == State::Held && order.deadline <= at) {
+            (order.state, order.over) = (State::Expired, true);
+        }
+    }
+
+    pub fn state(&self, order: &Entry) -> State {
+        if order.state == State::Held && order.deadline <= self.now { State::Expired } else { order.state }
+    }
+
+    pub fn has(&self, order: &Entry) -> u64 {
+        if matches!(self.state(order), State::Held | State::Sold) { order.units } else { 0 }
+    }
+
+    /// A deadline for a hold that begins now. While holds wait for their lapses it is behind all of theirs.
+    fn deadline(&self, deadline: UnixMs) -> UnixMs {
+        self.cutoff.map_or(deadline, |cutoff| deadline.max(UnixMs(cutoff.0 + 1)))
+    }
+
     pub fn amount(&self, state: State) -> u64 {
-        self.orders.iter().filter(|order| order.state == state).map(|order| order.units).sum()
+        self.orders.iter().filter(|order| self.state(order) == state).map(|order| order.units).sum()
     }
 
     pub fn remaining(&self) -> u64 {
@@ -47,11 +89,12 @@ impl Model {
     }
 
     pub fn buyer(&self, buyer: &str) -> u64 {
-        self.orders.iter().filter(|order| order.buyer == buyer).map(Entry::now).sum()
+        self.orders.iter().filter(|order| order.buyer == buyer).map(|order| self.has(order)).sum()
     }
 
     pub fn buyers(&self) -> usize {
-        let mut buyers: Vec<_> = self.orders.iter().filter(|order| order.now() > 0).map(|order| &order.buyer).collect();
+        let mut buyers: Vec<_> =
+            self.orders.iter().filter(|order| self.has(order) > 0).map(|order| &order.buyer).collect();
         buyers.sort();
         buyers.dedup();
         buyers.len()
@@ -61,13 +104,13 @@ impl Model {
         self.orders.iter().position(|order| order.id.as_bytes() == id)
     }
 
-    pub fn take(&mut self, now: UnixMs, take: &Take<'_>) -> Answer<'static> {
+    pub fn take(&mut self, take: &Take<'_>) -> Answer<'static> {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         let buyer = text(take.buyer.unwrap_or(take.id));
         let known = self.find(take.id);
         let stored = known.map(|at| self.orders[at].reference.clone()).unwrap_or_default();
         if let Some(at) = known {
-            match self.orders[at].state {
+            match self.state(&self.orders[at]) {
                 State::Held | State::Sold => return self.answer(Status::Duplicate, Some(at)),
                 State::Cancelled if !self.terms.rebuy => return self.answer(Status::Cancelled, Some(at)),
                 State::Expired if !self.terms.rebuy => return self.answer(Status::Expired, Some(at)),
@@ -75,7 +118,7 @@ impl Model {
             }
         }
         let remaining = self.remaining();
-        let mut deadline = None;
+        let (now, mut deadline) = (self.now, None);
         let status = if self.terms.limit > 0 && self.buyer(&buyer) + take.units > self.terms.limit {
             Status::Limit
         } else if self.terms.start.is_some_and(|start| now < start) {
@@ -94,7 +137,8 @@ impl Model {
                 units: take.units,
                 buyer,
                 reference: text(take.reference),
-                deadline: take.deadline.unwrap_or(UnixMs(0)),
+                deadline: take.deadline.map_or(UnixMs(0), |deadline| self.deadline(deadline)),
+                over: false,
             };
             let at = known.unwrap_or(self.orders.len());
             if at == self.orders.len() {
@@ -102,11 +146,7 @@ impl Model {
             } else {
                 self.orders[at] = order;
             }
-            self.pass(now);
-            let mut answer = self.answer(Status::Ok, Some(at));
-            (answer.units, answer.deadline) = (take.units, take.deadline);
-            answer.remaining = remaining - take.units;
-            return answer;
+            return self.answer(Status::Ok, Some(at));
         };
         Answer { status, units: 0, remaining, deadline, reference: Name::from(stored.as_bytes()).detach() }
     }
@@ -114,7 +154,7 @@ impl Model {
     pub fn confirm(&mut self, id: &[u8]) -> Answer<'static> {
         let Some(at) = self.find(id) else { return self.answer(Status::NoOrder, None) };
         let (remaining, order) = (self.remaining(), self.orders[at].clone());
-        let status = match order.state {
+        let status = match self.state(&order) {
             State::Sold => Status::Duplicate,
             State::Cancelled => Status::Cancelled,
             State::Expired if self.terms.limit > 0 && self.buyer(&order.buyer) + order.units > self.terms.limit => {
@@ -131,7 +171,7 @@ impl Model {
 
     pub fn cancel(&mut self, id: &[u8]) -> Answer<'static> {
         let Some(at) = self.find(id) else { return self.answer(Status::NoOrder, None) };
-        let status = match self.orders[at].state {
+        let status = match self.state(&self.orders[at]) {
             State::Cancelled => Status::Duplicate,
             State::Expired => Status::Expired,
             State::Held | State::Sold => Status::Ok,
@@ -144,12 +184,12 @@ impl Model {
 
     pub fn extend(&mut self, id: &[u8], deadline: UnixMs) -> Answer<'static> {
         let Some(at) = self.find(id) else { return self.answer(Status::NoOrder, None) };
-        let status = match self.orders[at].state {
+        let status = match self.state(&self.orders[at]) {
             State::Sold => Status::Duplicate,
             State::Cancelled => Status::Cancelled,
             State::Expired => Status::Expired,
             State::Held => {
-                self.orders[at].deadline = deadline;
+                self.orders[at].deadline = self.deadline(deadline);
                 Status::Ok
             }
         };
@@ -179,9 +219,9 @@ impl Model {
         let order = at.map(|at| &self.orders[at]);
         Answer {
             status,
-            units: order.map_or(0, Entry::now),
+            units: order.map_or(0, |order| self.has(order)),
             remaining: self.remaining(),
-            deadline: order.filter(|order| order.state == State::Held).map(|order| order.deadline),
+            deadline: order.filter(|order| self.state(order) == State::Held).map(|order| order.deadline),
             reference: order.map_or(Name::NONE, |order| Name::from(order.reference.as_bytes()).detach()),
         }
     }

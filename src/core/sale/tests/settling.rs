@@ -9,7 +9,7 @@ fn a_hold_returns_on_the_millisecond() {
     let mut shop = shop(2);
     assert_eq!(shop.order("ann", 2, None, 500, "cart"), names(Status::Ok, 2, 0, 1_500, "cart"));
     assert_eq!(shop.take("ann", 1), names(Status::Duplicate, 2, 0, 1_500, "cart"));
-    assert_eq!(shop.sale.next_deadline(), Some(UnixMs(1_500)));
+    assert_eq!(shop.sale.next_lapse(), Some(UnixMs(1_500)));
     shop.now = 1_499;
     assert_eq!(shop.take("bob", 1), says(Status::SoldOut, 0, 0, -1));
     assert_eq!((shop.state("ann"), shop.bought("ann")), ((State::Held, 2), 2));
@@ -22,7 +22,7 @@ fn a_hold_returns_on_the_millisecond() {
     assert_eq!(shop.sale.seq(), 1, "and nothing was committed for all of that");
     assert_eq!(shop.take("bob", 1), says(Status::Ok, 1, 1, -1));
     assert_eq!(shop.sale.seq(), 3, "the lapse came first");
-    assert_eq!(shop.sale.next_deadline(), None);
+    assert_eq!(shop.sale.next_lapse(), None);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn the_timer_gets_due_holds_in_portions_and_in_order() {
         }
     }
     assert_eq!(order, ["Lapse { id: \"b\" }", "Lapse { id: \"c\" }", "Lapse { id: \"a\" }"]);
-    assert_eq!(shop.sale.next_deadline(), Some(UnixMs(1_500)));
+    assert_eq!(shop.sale.next_lapse(), Some(UnixMs(1_500)));
 }
 
 #[test]

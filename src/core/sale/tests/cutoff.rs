@@ -1,0 +1,225 @@
+//! Stories of orders that need more lapses than one command may have.
+
+use super::schedule::{digest, reload};
+use super::shop::{Shop, says, shop, with};
+use crate::core::sale::cutoff::MOST;
+use crate::core::sale::{Change, MAX_UNITS, Misfit, Name, Sale, State, Status, Take, Taking, Terms};
+use crate::core::time::UnixMs;
+
+const MANY: usize = 2 * MOST + 3;
+
+/// Many holds of one unit each, all of them due, and none of them lapsed.
+fn due(terms: Terms, buyer: Option<&str>) -> Shop {
+    let mut shop = with(Terms { total: MANY as u64, ..terms });
+    for n in 0..MANY {
+        let span = 500 + i64::try_from(n).unwrap();
+        assert_eq!(shop.order(&format!("o{n}"), 1, buyer, span, "").0, Status::Ok);
+    }
+    shop.now += 600;
+    shop
+}
+
+/// What a decision lets happen before its own change.
+fn first(changes: &[Change<'_>]) -> Vec<String> {
+    changes.iter().map(|change| format!("{change:?}")).collect()
+}
+
+fn let_all_lapse(shop: &mut Shop) {
+    while let Some(lapse) = shop.sale.lapses(shop.now(), 1).pop() {
+        shop.sale.commit(&lapse).unwrap();
+    }
+}
+
+/// The holds in the books, whoever they belong to.
+fn held_in_books(shop: &Shop) -> u64 {
+    shop.sale.book.held
+}
+
+#[test]
+fn a_cutoff_stands_for_the_lapses_that_are_too_many() {
+    let mut shop = due(Terms::default(), None);
+    let all = Take { id: b"all", units: MANY as u64, buyer: None, deadline: None, reference: b"" };
+    let decision = shop.sale.take(shop.now(), &all);
+    assert_eq!(
+        first(&decision.changes.lapses),
+        ["Lapse { id: \"o0\" }", "Lapse { id: \"o1\" }", "Cutoff { at: UnixMs(1600) }"],
+    );
+    let seq = shop.sale.seq();
+    assert_eq!(shop.does(&decision), says(Status::Ok, MANY as u64, 0, -1));
+    assert_eq!(shop.sale.seq(), seq + MOST as u64 + 1, "a cutoff is no event");
+    let info = shop.sale.info(shop.now());
+    assert_eq!((info.remaining, info.held, info.sold, info.buyers), (0, 0, MANY as u64, 1));
+    assert_eq!(held_in_books(&shop), (MANY - MOST) as u64, "their lapses are still to come");
+    assert_eq!(shop.sale.next_lapse(), Some(UnixMs(i64::MIN)), "at once");
+    let_all_lapse(&mut shop);
+    assert_eq!((held_in_books(&shop), shop.sale.next_lapse()), (0, None));
+    assert_eq!(shop.sale.info(shop.now()).sold, MANY as u64);
+}
+
+#[test]
+fn what_takes_few_units_needs_no_cutoff() {
+    let mut shop = due(Terms::default(), None);
+    shop.take("some", MOST as u64);
+    assert!(shop.sale.cutoff.is_none());
+    assert_eq!(shop.adjust(-1), Ok((MANY - MOST - 1) as u64));
+    assert!(shop.sale.cutoff.is_none());
+    assert_eq!(shop.adjust(-4), Ok((MANY - MOST - 5) as u64));
+    assert!(shop.sale.cutoff.is_some(), "withdrawing many does");
+}
+
+#[test]
+fn a_clock_that_is_behind_revives_nothing() {
+    let mut shop = due(Terms::default(), None);
+    shop.take("all", MANY as u64);
+    // Promoted with a clock that stands before all deadlines.
+    shop.sale = reload(&shop.sale);
+    shop.now -= 600;
+    assert_eq!(shop.state("o6"), (State::Expired, 0));
+    assert_eq!(shop.confirm("o6"), says(Status::Expired, 0, 0, -1));
+    assert_eq!(shop.extend("o6", 9_000), says(Status::Expired, 0, 0, -1));
+    assert_eq!(shop.cancel("o6"), says(Status::Expired, 0, 0, -1));
+    assert_eq!(shop.take("late", 1), says(Status::SoldOut, 0, 0, -1));
+    assert_eq!(shop.bought("o6"), 0);
+    let info = shop.sale.info(shop.now());
+    assert_eq!((info.remaining, info.held, info.sold), (0, 0, MANY as u64));
+    assert_eq!(shop.ids(Some(State::Held)), Vec::<String>::new());
+    let_all_lapse(&mut shop);
+    assert!(shop.sale.cutoff.is_none(), "which the clock does not keep from lapsing");
+}
+
+#[test]
+fn a_hold_never_begins_before_the_cutoff() {
+    let mut shop = due(Terms::default(), None);
+    shop.take("most", MANY as u64 - 2);
+    shop.now -= 600;
+    assert_eq!(shop.hold("new", 1, 100), says(Status::Ok, 1, 1, 1_601), "as soon as can be");
+    assert_eq!(shop.hold("long", 1, 900), says(Status::Ok, 1, 0, 1_900));
+    assert_eq!(shop.extend("long", 300), says(Status::Ok, 1, 0, 1_601));
+    assert_eq!(shop.confirm("new"), says(Status::Ok, 1, 0, -1));
+    let_all_lapse(&mut shop);
+    assert_eq!(shop.extend("long", 300), says(Status::Ok, 1, 0, 1_300), "it is forgotten with the last lapse");
+}
+
+#[test]
+fn a_hold_that_is_over_lapses_before_its_id_does_anything_else() {
+    let mut shop = due(Terms { rebuy: true, ..Terms::default() }, None);
+    shop.take("most", MANY as u64 - 2);
+    let seq = shop.sale.seq();
+    assert_eq!(shop.confirm("o5"), says(Status::Ok, 1, 1, -1));
+    assert_eq!(shop.sale.seq(), seq + 2, "lapsed, confirmed");
+    assert_eq!(shop.hold("o6", 1, 100), says(Status::Ok, 1, 0, 1_700));
+    assert_eq!(shop.sale.seq(), seq + 4, "lapsed, taken");
+    assert_eq!(shop.take("late", 1), says(Status::SoldOut, 0, 0, -1));
+}
+
+#[test]
+fn a_buyer_with_many_due_holds_pays_for_few() {
+    let mut shop = due(Terms { limit: MANY as u64, ..Terms::default() }, Some("ann"));
+    shop.adjust(100).unwrap();
+    let take = |id, units| Take { id, units, buyer: Some(b"ann"), deadline: None, reference: b"" };
+    let decision = shop.sale.take(shop.now(), &take(b"again", MANY as u64 - 1));
+    assert_eq!(decision.changes.lapses.len(), MOST + 1, "{:?}", decision.changes);
+    assert_eq!(shop.does(&decision), says(Status::Ok, MANY as u64 - 1, 101, -1));
+    let decision = shop.sale.take(shop.now(), &take(b"the last", 1));
+    assert_eq!(decision.changes.lapses, [], "what is over counts no more");
+    assert_eq!(shop.does(&decision), says(Status::Ok, 1, 100, -1));
+    shop.now -= 600;
+    assert_eq!(shop.bought("ann"), MANY as u64);
+    assert_eq!(shop.buy("more", 1, "ann").0, Status::Limit);
+    let_all_lapse(&mut shop);
+    assert_eq!((shop.bought("ann"), shop.sale.info(shop.now()).buyers), (MANY as u64, 1));
+}
+
+#[test]
+fn a_cutoff_moves_on_and_never_back() {
+    let mut shop = due(Terms::default(), None);
+    let cutoff = |at| Change::Cutoff { at: UnixMs(at) };
+    shop.sale.commit(&cutoff(1_500)).unwrap();
+    let two = Take { id: b"two", units: 2, buyer: None, deadline: None, reference: b"" };
+    let decision = shop.sale.take(shop.now(), &two);
+    assert_eq!(first(&decision.changes.lapses), ["Lapse { id: \"o1\" }"], "the unit of o0 is free already");
+    shop.sale.commit(&cutoff(1_502)).unwrap();
+    let before = digest(&shop.sale);
+    shop.sale.commit(&cutoff(1_501)).unwrap();
+    assert_eq!(digest(&shop.sale), before);
+    let free = |sale: &Sale| sale.unsold();
+    assert_eq!(free(&shop.sale), 3, "o0, o1 and o2 are over");
+    shop.sale.commit(&cutoff(1_503)).unwrap();
+    assert_eq!(free(&shop.sale), 4);
+    assert_eq!(free(&reload(&shop.sale)), 4);
+    assert_ne!(digest(&shop.sale), before);
+    assert_eq!(shop.sale.commit(&cutoff(i64::MAX)), Err(Misfit::Range));
+    let mut empty = Sale::new(Terms::default());
+    let before = digest(&empty);
+    empty.commit(&cutoff(1_503)).unwrap();
+    assert_eq!(digest(&empty), before, "where nothing is over it leaves no trace");
+}
+
+#[test]
+fn what_is_over_can_only_lapse() {
+    let mut shop = due(Terms::default(), None);
+    shop.sale.commit(&Change::Cutoff { at: UnixMs(1_502) }).unwrap();
+    let before = digest(&shop.sale);
+    let id = || Name::from(&b"o2"[..]);
+    let taking = Taking {
+        id: Name::from(&b"x"[..]),
+        units: 1,
+        buyer: None,
+        deadline: Some(UnixMs(1_502)),
+        reference: Name::NONE,
+    };
+    for (change, misfit) in [
+        (Change::Confirm { id: id() }, Misfit::State),
+        (Change::Cancel { id: id() }, Misfit::State),
+        (Change::Extend { id: id(), deadline: UnixMs(9_000) }, Misfit::State),
+        (Change::Extend { id: Name::from(&b"o5"[..]), deadline: UnixMs(1_502) }, Misfit::Range),
+        (Change::Take(taking), Misfit::Range),
+    ] {
+        assert_eq!(shop.sale.commit(&change), Err(misfit), "{change:?}");
+    }
+    assert_eq!(digest(&shop.sale), before);
+}
+
+/// A forged cutoff at the end of time: every hold there is is over, lapses, and that is all.
+#[test]
+fn a_cutoff_in_the_far_future_is_gone_with_the_holds_it_ended() {
+    let mut shop = shop(9);
+    shop.hold("ann", 2, 500);
+    shop.sale.commit(&Change::Cutoff { at: UnixMs(i64::MAX - 1) }).unwrap();
+    shop.sale = reload(&shop.sale);
+    assert_eq!(shop.state("ann"), (State::Expired, 0));
+    assert_eq!(shop.take("bob", 9), says(Status::Ok, 9, 0, -1));
+    assert_eq!(shop.hold("carol", 1, 500).0, Status::SoldOut);
+    let_all_lapse(&mut shop);
+    shop.cancel("bob");
+    assert_eq!(shop.hold("carol", 1, 500), says(Status::Ok, 1, 8, 1_500));
+}
+
+/// Units of a hold that is over may be held again and be over again, any number of times.
+#[test]
+fn sums_survive_more_units_than_a_number_holds() {
+    let mut shop = with(Terms { total: MAX_UNITS, ..Terms::default() });
+    let rounds = if cfg!(miri) { 40 } else { 2_100 };
+    for n in 0..rounds {
+        let id = format!("o{n}");
+        let taking = Taking {
+            id: Name::from(id.as_bytes()),
+            units: MAX_UNITS,
+            buyer: Some(Name::from(&b"ann"[..])),
+            deadline: Some(UnixMs(n + 1)),
+            reference: Name::NONE,
+        };
+        shop.sale.commit(&Change::Take(taking)).unwrap();
+        assert_eq!(shop.sale.remaining(UnixMs(n)), 0);
+        shop.sale.commit(&Change::Cutoff { at: UnixMs(n + 1) }).unwrap();
+        let info = shop.sale.info(UnixMs(n));
+        assert_eq!((info.remaining, info.held, info.buyers), (MAX_UNITS, 0, 0));
+    }
+    assert_eq!(shop.bought("ann"), 0);
+    shop.sale = reload(&shop.sale);
+    assert_eq!(shop.buy("all", MAX_UNITS, "ann"), says(Status::Ok, MAX_UNITS, 0, -1));
+    let_all_lapse(&mut shop);
+    let info = shop.sale.info(shop.now());
+    assert_eq!((info.remaining, info.held, info.sold, info.buyers), (0, 0, MAX_UNITS, 1));
+    assert_eq!((held_in_books(&shop), shop.bought("ann")), (0, MAX_UNITS));
+}
