@@ -118,11 +118,12 @@ fn watch(server: &Server) {
     server.expect("SLOWLOG RESET", OK);
 }
 
-/// Shows the longest that a command on sales took since [`watch`]. What the machine does with its cores meanwhile counts, too: a
+/// Shows the longest that a command on sales took since [`watch`] or the last look. What the machine does with its cores meanwhile counts, too: a
 /// command of microseconds is interrupted for milliseconds. So this is a figure for a person.
 #[track_caller]
 fn longest(server: &Server, what: &str) {
     let log = server.cmd("SLOWLOG GET -1");
+    server.expect("SLOWLOG RESET", OK);
     let entries = log.items().iter().map(|entry| (entry.at(2).int(), entry.at(3).at(0).text()));
     let slow: Vec<_> = entries.filter(|(_, command)| command.starts_with("STOCK.")).collect();
     let (took, command) = slow.iter().max().cloned().unwrap_or_default();
@@ -144,13 +145,14 @@ fn busy(info: &Reply) -> Duration {
 /// Microseconds that the server spends on a call of `command`, on average since the last time it was asked.
 #[track_caller]
 fn cost(server: &Server, command: &str) -> i64 {
-    let stats = server.info("commandstats");
+    let (stats, latency) = (server.info("commandstats"), server.info("latencystats"));
     server.expect("CONFIG RESETSTAT", OK);
     let line = stats.get(&format!("cmdstat_{command}")).unwrap_or_else(|| panic!("no {command} in {stats:?}"));
     let number =
         |name: &str| line.split(',').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')?.parse::<i64>().ok());
     let (calls, usec) = (number("calls").expect("calls"), number("usec").expect("usec"));
-    println!("{calls} × {command}: {} µs each, {} ms in all", usec / calls, usec / 1_000);
+    let spread = &latency[&format!("latency_percentiles_usec_{command}")];
+    println!("{calls} × {command}: {} µs each ({spread}), {} ms in all", usec / calls, usec / 1_000);
     usec / calls
 }
 

@@ -21,7 +21,7 @@ pub(super) const MOST: usize = if cfg!(test) { 2 } else { 128 };
 /// Where holds are over that have not lapsed yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cutoff {
-    /// Every hold that ends here or before is over. Never the last instant of all, so that a hold can end behind it.
+    /// Every hold that ends here or before is over. Never the last instant of all, so that a hold can end after it.
     pub at: UnixMs,
     /// What those holds amount to. Modulo 2^64: their units may have been sold and held and be over again, any
     /// number of times.
@@ -57,9 +57,9 @@ impl Sale {
         self.cutoff.is_some_and(|cutoff| deadline.reached(cutoff.at))
     }
 
-    /// A new deadline as close to `deadline` as can be. It differs only where the clock is behind the cutoff: a new hold is
-    /// not over before it began.
-    pub(super) fn behind_cutoff(&self, deadline: UnixMs) -> UnixMs {
+    /// A new deadline: this one, or the first after the cutoff where the clock has not come that far. A new hold is not over
+    /// before it began.
+    pub(super) fn after_cutoff(&self, deadline: UnixMs) -> UnixMs {
         let first = self.cutoff.and_then(|cutoff| cutoff.at.plus(Millis(1)));
         first.map_or(deadline, |first| deadline.max(first))
     }

@@ -71,7 +71,7 @@ impl Sale {
             State::Cancelled => answer.with(Status::Cancelled),
             State::Expired => answer.with(Status::Expired),
             State::Held => {
-                let deadline = self.behind_cutoff(deadline);
+                let deadline = self.after_cutoff(deadline);
                 answer.status = Status::Ok;
                 answer.deadline = Some(deadline);
                 let own = Some(Change::Extend { id: Name::from(id), deadline });

@@ -71,7 +71,7 @@ impl Sale {
             answer.status = if remaining == 0 { Status::SoldOut } else { Status::Insufficient };
             return answer.alone();
         }
-        let deadline = take.deadline.map(|deadline| self.behind_cutoff(deadline));
+        let deadline = take.deadline.map(|deadline| self.after_cutoff(deadline));
         let own = Change::Take(Taking {
             id: Name::from(take.id),
             units: take.units,
