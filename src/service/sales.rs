@@ -233,7 +233,7 @@ pub fn restore(ctx: Ctx<'_>, key: Arg<'_>, part: sale_effect::Part<'_>) -> Resul
                 return Err(Error::Internal);
             }
         }
-        (sale_effect::Part::Orders(block), Some(sale)) => sale.absorb(block).map_err(|_| Error::Payload)?,
+        (sale_effect::Part::Orders(block), Some(sale)) => sale.absorb_whole(block).map_err(|_| Error::Payload)?,
         (sale_effect::Part::Head(_), Some(_)) => return Err(Error::BusyKey),
         (sale_effect::Part::Orders(_), None) => return Err(Error::NoStock),
     }

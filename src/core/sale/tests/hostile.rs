@@ -151,6 +151,26 @@ fn orders_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn a_block_that_must_be_whole_is_taken_whole_or_not_at_all() {
+    let sold: &[u8] = &[0b0000_0001, 1, 7];
+    let other: &[u8] = &[0b0000_0101, 1, 8, 2];
+    let mut sale = Sale::from_header(&[VERSION, 0, 9, 0, 0]).unwrap();
+    let before = digest(&sale);
+    for (records, corrupt) in [
+        (&[sold, sold][..], Corrupt::Repeated),
+        (&[sold, &[0b0000_0101, 1, 8, 9]], Corrupt::Oversold),
+        (&[sold, other, &[0b0000_0001]], Corrupt::Malformed),
+    ] {
+        assert_eq!(sale.absorb_whole(&block(records)), Err(corrupt), "{records:?}");
+        assert_eq!(digest(&sale), before, "{records:?}");
+    }
+    assert_eq!(sale.absorb_whole(&[VERSION]), Err(Corrupt::Malformed));
+    assert_eq!(sale.absorb_whole(&block(&[sold, other])), Ok(()));
+    assert_eq!(sale.info(UnixMs(0)).sold, 3);
+    assert_eq!(sale.absorb_whole(&block(&[other])), Err(Corrupt::Repeated));
+}
+
+#[test]
 fn every_cut_of_a_snapshot_is_refused_or_whole_orders() {
     let sale = full();
     let header = sale.header();
