@@ -1,6 +1,8 @@
 # Every target is one line of `make help`. Nothing is installed or fetched unless it is missing.
 
 PORT ?= 6379
+# How long each fuzz target runs.
+SECONDS ?= 60
 # Most of a test's time is waiting for a server, so more of them than cores.
 TEST_THREADS ?= 8
 
@@ -12,7 +14,7 @@ SUITE := cargo test --quiet --test suite -- --test-threads=$(TEST_THREADS)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test test-servers test-large bench check miri servers deps clean
+.PHONY: help run demo build test test-servers test-large bench check miri fuzz servers deps clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +51,9 @@ check: deps ## Formatting, lints and the tests that need no server
 miri: ## The tests of src/core under Miri (rustup's nightly)
 	@rustup component add --toolchain nightly miri rust-src
 	PROPTEST_CASES=4 MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --lib core::
+
+fuzz: build ## Coverage-guided fuzzing, then random commands against the models (SECONDS=60 for each; rustup's nightly)
+	@scripts/fuzz $(SECONDS)
 
 servers: ## Fetch the other supported servers into .servers/
 	@scripts/servers

@@ -24,21 +24,33 @@ pub fn default_lease() -> Millis {
 /// line for the log, and the module does not load: a setting that is not what the operator meant is worse than a server
 /// that does not start.
 pub fn load(ctx: Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
-    let mut pairs = words.chunks_exact(2);
-    for pair in pairs.by_ref() {
-        if let [name, value] = pair {
-            set(name, value)?;
-        }
-    }
-    if let [name, ..] = pairs.remainder() {
-        return Err(format!("'{}' behind loadmodule has no value", name.escape_ascii()));
-    }
+    read(words)?;
     for setting in ALL {
         if !settings::register(ctx, setting) {
             return Err(format!("the server refused the setting {}", text(setting.name)));
         }
     }
     if settings::load(ctx) { Ok(()) } else { Err("a lockstock.* setting of the configuration is refused".into()) }
+}
+
+/// What each setting is, and may be.
+#[cfg(any(test, fuzzing))]
+pub fn values() -> Vec<(i64, Range)> {
+    ALL.iter().map(|setting| (setting.get(), setting.range)).collect()
+}
+
+/// Takes the settings that `words` name.
+pub fn read(words: &[&[u8]]) -> Result<(), String> {
+    let mut pairs = words.chunks_exact(2);
+    for pair in pairs.by_ref() {
+        if let [name, value] = pair {
+            set(name, value)?;
+        }
+    }
+    match pairs.remainder() {
+        [name, ..] => Err(format!("'{}' behind loadmodule has no value", name.escape_ascii())),
+        [] => Ok(()),
+    }
 }
 
 fn set(name: &[u8], value: &[u8]) -> Result<(), String> {

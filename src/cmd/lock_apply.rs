@@ -6,10 +6,10 @@ use crate::core::ident::Ident;
 use crate::core::lock::{Hold, Lock, Mode};
 use crate::core::time::UnixMs;
 use crate::error::{Error, Range};
-use crate::server::args::Args;
+use crate::server::args::{Arg, Args};
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{Arg, Spec};
+use crate::server::register::{self, Spec};
 use crate::server::{key, replicate};
 use crate::service;
 
@@ -35,23 +35,33 @@ impl Command for LockApply {
         tips: c"",
         keys: Keys::First(KeyUse::Update),
         args: &[
-            Arg::key(),
-            Arg::one_of(
+            register::Arg::key(),
+            register::Arg::one_of(
                 c"effect",
-                &[Arg::word(c"held", c"HELD"), Arg::word(c"ended", c"ENDED"), Arg::word(c"load", c"LOAD")],
+                &[
+                    register::Arg::word(c"held", c"HELD"),
+                    register::Arg::word(c"ended", c"ENDED"),
+                    register::Arg::word(c"load", c"LOAD"),
+                ],
             ),
-            Arg::string(c"word").multiple(),
+            register::Arg::string(c"word").multiple(),
         ],
     };
 }
 
-enum Effect {
+pub(super) enum Effect {
     Held(Mode, Hold),
     Ended(Ident, &'static std::ffi::CStr),
     Load(Lock),
 }
 
-fn parse(args: &mut Args<'_>) -> Result<Effect, Error> {
+pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Effect), Error> {
+    let words = (args.next()?, effect(&mut args)?);
+    args.finish()?;
+    Ok(words)
+}
+
+fn effect(args: &mut Args<'_>) -> Result<Effect, Error> {
     let what = args.keyword().ok_or(Error::Syntax)?;
     match what.word() {
         b"HELD" => {
@@ -85,10 +95,8 @@ fn parse(args: &mut Args<'_>) -> Result<Effect, Error> {
 
 impl Run for LockApply {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, mut args } = call;
-        let name = args.next()?;
-        let effect = parse(&mut args)?;
-        args.finish()?;
+        let Call { ctx, args } = call;
+        let (name, effect) = parse(args)?;
         let event = service::locks(ctx, name, |engine, at, room| match effect {
             Effect::Held(mode, hold) => {
                 engine.apply_held(at, mode, hold, room)?;

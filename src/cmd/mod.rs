@@ -14,6 +14,8 @@ mod lock_macquire;
 mod lock_mrelease;
 mod lock_release;
 mod outcome;
+#[cfg(any(test, fuzzing))]
+pub mod rehearsal;
 mod request;
 mod stock_adjust;
 mod stock_alter;

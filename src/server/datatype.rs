@@ -78,6 +78,11 @@ impl Handle {
 }
 
 impl RdbOut {
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn of(io: *mut RawIo) -> Self {
+        Self(io)
+    }
+
     /// Writes a string.
     pub fn bytes(&mut self, bytes: &[u8]) {
         // SAFETY: the server's handle is valid for the length of the callback that made `self`; the server copies the bytes.
@@ -86,6 +91,11 @@ impl RdbOut {
 }
 
 impl RdbIn {
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn of(io: *mut RawIo) -> Self {
+        Self(io)
+    }
+
     /// Reads a string.
     pub fn bytes(&mut self) -> Result<Vec<u8>, String> {
         let mut len = 0;
