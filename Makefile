@@ -14,7 +14,7 @@ SUITE := cargo test --quiet --test suite -- --test-threads=$(TEST_THREADS)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test test-servers test-large bench check miri fuzz servers deps clean
+.PHONY: help run demo build test test-panics test-servers test-large bench check miri fuzz servers deps clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,9 +28,13 @@ demo: build ## Watch the five programs that lockstock replaces, played for real 
 build: deps ## Build the module: target/release/liblockstock.so
 	cargo build --release --locked
 
-test: check build ## All checks, and all tests on the installed redis-server
+test: check build test-panics ## All checks, and all tests on the installed redis-server
 	$(DEMO) -- --check
 	$(SUITE)
+
+test-panics: deps ## A panic in every entry from the server, in a build made for it
+	cargo build --quiet --locked --features inject-faults --target-dir target/faults
+	LOCKSTOCK_MODULE=target/faults/debug/liblockstock.so $(SUITE) --ignored panics::
 
 test-servers: build ## The tests that need a server, on every supported server
 	@scripts/servers

@@ -130,7 +130,7 @@ fn serves(ctx: Ctx<'_>, sale: &[u8], stream: &[u8]) -> Result<(), Error> {
 /// Enters a sale into the agenda, moves its entry, or takes it out, as its next deadline says.
 pub fn meet(agenda: &mut Agenda, at: At<'_>, sale: &mut SaleValue) {
     sale.settle_down();
-    let known = sale.home.filter(|home| agenda.knows(*home));
+    let known = sale.home.filter(|home| agenda.place(*home) == Some(at));
     sale.home = match (known, sale.next_deadline()) {
         (Some(home), Some(deadline)) => {
             agenda.rearm(home, deadline);

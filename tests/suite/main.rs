@@ -27,6 +27,7 @@ mod line;
 mod many;
 mod memory;
 mod orders;
+mod panics;
 mod pause;
 mod payload;
 mod persist;

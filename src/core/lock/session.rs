@@ -27,6 +27,11 @@ impl Sessions {
         self.by_client.contains_key(&client)
     }
 
+    /// Everybody with holds tied to it.
+    pub(super) fn clients(&self) -> impl Iterator<Item = ClientId> {
+        self.by_client.keys().copied()
+    }
+
     /// Ties a hold to `client`.
     pub(super) fn tie(&mut self, client: ClientId, (home, fence): Tied) {
         self.by_client.entry(client).or_default().insert((home, fence));

@@ -169,6 +169,16 @@ impl Waiting {
         waiters.into_iter().flatten().filter_map(queues).flatten().copied()
     }
 
+    /// All parked requests.
+    pub(super) fn ids(&self) -> impl Iterator<Item = WaiterId> {
+        self.waiters.iter().map(|(id, _)| WaiterId(id))
+    }
+
+    /// Everybody who has requests parked.
+    pub(super) fn clients(&self) -> impl Iterator<Item = ClientId> {
+        self.by_client.keys().copied()
+    }
+
     /// The requests that `client` has parked.
     pub(super) fn of(&self, client: ClientId) -> impl Iterator<Item = WaiterId> {
         self.by_client.get(&client).into_iter().flatten().copied()
