@@ -40,8 +40,8 @@ test-servers: build ## The tests that need a server, on every supported server
 	@scripts/servers
 	@scripts/test-servers $(TEST_THREADS)
 
-test-large: build ## Sales of a million orders, with figures; takes minutes
-	cargo test --quiet --test suite -- --ignored --nocapture --test-threads=1 large::
+test-large: build ## Sales of a million orders, a million locks, with figures; takes minutes
+	cargo test --quiet --test suite -- --ignored --nocapture --test-threads=1 large
 
 bench: build ## What a hand-over costs, against BLPOP and LPUSH (LOCKSTOCK_SERVER=path for another server)
 	cargo bench --bench handover

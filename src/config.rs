@@ -12,12 +12,32 @@ use crate::server::settings::{self, Setting};
 /// Too short, and work outlives its lease; too long, and a crashed holder keeps everybody waiting.
 pub static DEFAULT_LEASE_MS: Setting = Setting::new(c"default-lease-ms", Range::new(1..=9_007_199_254_740_991), 30_000);
 
+/// `lockstock.max-waiters`: how many requests may wait for locks at one time.
+///
+/// Each is a connection, so `maxclients` bounds them, too; this keeps some of those for everybody else.
+pub static MAX_WAITERS: Setting = Setting::new(c"max-waiters", Range::new(0..=9_007_199_254_740_991), 100_000);
+
+/// `lockstock.max-keys`: how many keys one `LOCK.MACQUIRE` may name.
+///
+/// Whoever frees one of the keys that a request waits for pays for a look at all of them.
+pub static MAX_KEYS: Setting = Setting::new(c"max-keys", Range::new(1..=1_000_000), 1_000);
+
 /// Every setting, in the order of redis.conf.example.
-static ALL: [&Setting; 1] = [&DEFAULT_LEASE_MS];
+static ALL: [&Setting; 3] = [&DEFAULT_LEASE_MS, &MAX_WAITERS, &MAX_KEYS];
 
 /// The lease of a hold whose owner named none.
 pub fn default_lease() -> Millis {
     Millis(DEFAULT_LEASE_MS.get())
+}
+
+/// How many requests may wait at one time.
+pub fn max_waiters() -> usize {
+    usize::try_from(MAX_WAITERS.get()).unwrap_or(usize::MAX)
+}
+
+/// The most keys of one `LOCK.MACQUIRE`.
+pub fn max_keys() -> u64 {
+    MAX_KEYS.get().unsigned_abs()
 }
 
 /// Reads the words behind `loadmodule`, makes the settings known to the server and takes what redis.conf says. The error is a

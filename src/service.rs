@@ -153,6 +153,11 @@ pub fn enter<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
     })
 }
 
+/// How many requests wait.
+pub fn waiters() -> usize {
+    enter(|state| state.locks.waiters()).unwrap_or_default()
+}
+
 /// Takes in what the callbacks saw, in the order in which they saw it; so that no command works on a picture that is older than
 /// its own turn.
 fn read_notes(state: &mut State) {

@@ -25,7 +25,8 @@ use crate::service;
 /// Replies `[token, fence, lease in milliseconds]`, or null when the lock was not granted. The same token again renews its
 /// hold and gets the same fence, so a request may be repeated when its reply was lost.
 ///
-/// Errors: `ERR` for a bad argument, `WRONGTYPE`, `DEADLOCK` for a second holder that would wait to become exclusive.
+/// Errors: `ERR` for a bad argument, `WRONGTYPE`, `DEADLOCK` for a second holder that would wait to become exclusive, `ERR` for a
+/// request that would wait where `lockstock.max-waiters` do already.
 ///
 /// O(1), O(log n) with n holders.
 pub struct LockAcquire;

@@ -3,6 +3,7 @@
 use super::Command;
 use super::lease::LEASE;
 use super::request::{self, Options, SESSION, TOKEN, WAIT};
+use crate::config;
 use crate::core::lock::{Request, Wanted};
 use crate::core::time::UnixMs;
 use crate::error::Error;
@@ -22,7 +23,8 @@ use crate::service;
 /// Replies `[token, fence, lease in milliseconds]`, or null when the locks were not granted. A token that holds them all from
 /// one such call renews them and gets the same fence; keys that it holds otherwise, exclusively, are no obstacle.
 ///
-/// Errors: `ERR` for a bad argument, `WRONGTYPE`.
+/// Errors: `ERR` for a bad argument, `WRONGTYPE`, `ERR` for a request that would wait where too many do. At most
+/// `lockstock.max-keys` keys.
 ///
 /// O(k log n) with k keys and n requests in their queues.
 pub struct LockMacquire;
@@ -42,7 +44,7 @@ impl Command for LockMacquire {
 }
 
 pub(super) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Vec<Arg<'_>>, Request), Error> {
-    let keys = args.counted("numkeys")?;
+    let keys = args.counted("numkeys", config::max_keys())?;
     let mut options = Options::default();
     while let Some(word) = args.keyword() {
         options.option(word.word(), &mut args, now)?;

@@ -12,10 +12,12 @@
 
 mod harness;
 
+mod abuse;
 mod bad_input;
 mod cluster;
 mod consumer;
 mod crash;
+mod docs;
 mod fairness;
 mod fences;
 mod files;
@@ -23,6 +25,7 @@ mod forms;
 mod holds;
 mod keys;
 mod large;
+mod large_locks;
 mod line;
 mod many;
 mod memory;

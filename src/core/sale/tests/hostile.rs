@@ -1,8 +1,11 @@
 //! Bytes and changes that nobody vouches for.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 
 use super::schedule::{digest, reload, schedules};
+use crate::core::sale::packed::Packed;
 use crate::core::sale::snapshot::{BLOCK, BLOCK_ORDERS, VERSION};
 use crate::core::sale::{Change, Corrupt, MAX_UNITS, Name, Sale, State, Taking, Terms};
 use crate::core::time::UnixMs;
@@ -186,6 +189,20 @@ fn every_cut_of_a_snapshot_is_refused_or_whole_orders() {
         done
     });
     assert_eq!(whole.count(), 5, "one to five orders");
+}
+
+/// Which names fall into the same of 256 buckets is another question in every sale.
+#[test]
+fn ids_that_collide_in_one_sale_do_not_in_the_next() {
+    let bucket = |sale: &Sale, id: &str| Packed::new(id.as_bytes()).unwrap().hash(&sale.book.keys) & 0xff;
+    let attacked = Sale::new(Terms::default());
+    let all = (0..).map(|number: u32| format!("id-{number}"));
+    let chosen: Vec<String> =
+        all.filter(|id| bucket(&attacked, id) == 7).take(if cfg!(miri) { 8 } else { 64 }).collect();
+    let next = Sale::new(Terms::default());
+    let buckets: BTreeSet<u64> = chosen.iter().map(|id| bucket(&next, id)).collect();
+    // As random as can be: by chance some of them meet, never half of them.
+    assert!(buckets.len() > chosen.len() / 2, "{buckets:?}");
 }
 
 fn name() -> impl Strategy<Value = Name<'static>> {
