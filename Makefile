@@ -58,6 +58,7 @@ miri: ## The tests of src/core under Miri (rustup's nightly)
 
 fuzz: build ## Coverage-guided fuzzing, then random commands against the models (SECONDS=60 for each; rustup's nightly)
 	@scripts/fuzz $(SECONDS)
+	LOCKSTOCK_STEPS=$$(($(SECONDS) * 1000)) $(SUITE) against_model
 
 servers: ## Fetch the other supported servers into .servers/
 	@scripts/servers
