@@ -14,7 +14,7 @@ SUITE := cargo test --quiet --test suite -- --test-threads=$(TEST_THREADS)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test test-panics test-servers test-large bench check miri fuzz servers deps clean
+.PHONY: help run demo build test test-panics test-servers test-large test-leaks bench check miri fuzz servers deps clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ test-servers: build ## The tests that need a server, on every supported server
 
 test-large: build ## Sales of a million orders, a million locks, with figures; takes minutes
 	cargo test --quiet --test suite -- --ignored --nocapture --test-threads=1 large
+
+test-leaks: build ## Millions of operations, of every command, after which no memory is missing; takes minutes
+	cargo test --quiet --test suite -- --ignored --nocapture --test-threads=1 leaks::
 
 bench: build ## What a hand-over costs, against BLPOP and LPUSH (LOCKSTOCK_SERVER=path for another server)
 	cargo bench --bench handover

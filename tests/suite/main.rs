@@ -26,6 +26,7 @@ mod holds;
 mod keys;
 mod large;
 mod large_locks;
+mod leaks;
 mod line;
 mod lock_against_model;
 mod many;
