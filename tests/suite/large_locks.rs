@@ -54,9 +54,9 @@ fn a_lock_with_a_hundred_thousand_holders_is_shown_and_released() {
     let mut reader = redis::Client::open(url).and_then(|url| url.get_connection()).expect("a connection");
     let shown: Vec<redis::Value> = redis::cmd("LOCK.INFO").arg("lock").query(&mut reader).expect("the lock");
     assert!(matches!(&shown[5], redis::Value::Array(holders) if holders.len() == HOLDERS));
-    assert!(cost(&server, "lock.info") < 200_000);
+    assert!(cost(&server, "lock.info") < 1_000_000);
     client.expect("INFO lockstock", ANY);
-    assert!(cost(&server, "info") < 10_000);
+    assert!(cost(&server, "info") < 20_000);
     disturb(&server, "releasing 100000 holds", || {
         fill(&mut client, HOLDERS, |n| format!("LOCK.RELEASE lock t-{n}"));
     });
