@@ -1,6 +1,8 @@
 # Every target is one line of `make help`. Nothing is installed or fetched unless it is missing.
 
 PORT ?= 6379
+# How long each fuzz target runs.
+SECONDS ?= 60
 # Most of a test's time is waiting for a server, so more of them than cores.
 TEST_THREADS ?= 8
 
@@ -12,7 +14,7 @@ SUITE := cargo test --quiet --test suite -- --test-threads=$(TEST_THREADS)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test test-servers test-large test-valgrind bench check miri servers deps clean
+.PHONY: help run demo build test test-panics test-servers test-large test-leaks test-valgrind bench check miri fuzz servers deps clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,17 +28,24 @@ demo: build ## Watch the five programs that lockstock replaces, played for real 
 build: deps ## Build the module: target/release/liblockstock.so
 	cargo build --release --locked
 
-test: check build ## All checks, and all tests on the installed redis-server
+test: check build test-panics ## All checks, and all tests on the installed redis-server
 	$(DEMO) -- --check
 	$(SUITE)
+
+test-panics: deps ## A panic in every entry from the server, in a build made for it
+	cargo build --quiet --locked --features inject-faults --target-dir target/faults
+	LOCKSTOCK_MODULE=target/faults/debug/liblockstock.so $(SUITE) --ignored panics::
 
 test-servers: build ## The tests that need a server, on every supported server
 	@scripts/servers
 	@scripts/test-servers $(TEST_THREADS)
 
-test-large: build ## Sales of a million orders, queues of ten thousand, with figures; takes minutes
-	cargo test --quiet --test suite -- --ignored --nocapture --test-threads=1 large:: crowd::
+test-large: build ## A million orders, locks and waits, ten thousand waiters, with figures; takes minutes
+	cargo test --quiet --test suite -- --ignored --nocapture --test-threads=1 large crowd::
 	LOCKSTOCK_CYCLES=1000000 cargo test --quiet --test suite -- --nocapture waiting_leaves_nothing_behind
+
+test-leaks: build ## Millions of operations, of every command, after which no memory is missing; takes minutes
+	cargo test --quiet --test suite -- --ignored --nocapture --test-threads=1 leaks::
 
 test-valgrind: build ## The tests with every server under valgrind (TESTS="waiting:: session::": only those)
 	@scripts/test-valgrind $(TESTS)
@@ -53,6 +62,10 @@ check: deps ## Formatting, lints and the tests that need no server
 miri: ## The tests of src/core under Miri (rustup's nightly)
 	@rustup component add --toolchain nightly miri rust-src
 	PROPTEST_CASES=4 MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --lib core::
+
+fuzz: build ## Coverage-guided fuzzing, then random commands against the models (SECONDS=60 for each; rustup's nightly)
+	@scripts/fuzz $(SECONDS)
+	LOCKSTOCK_STEPS=$$(($(SECONDS) * 1000)) $(SUITE) against_model
 
 servers: ## Fetch the other supported servers into .servers/
 	@scripts/servers

@@ -11,6 +11,8 @@
 //! - [`store`] makes locks and sales values of the keyspace; [`service`] holds the module's state and does the work between commands;
 //!   [`cmd`] has one file per command.
 //!
+//! `fuzz` (tests and fuzzing only) feeds bytes to everything that takes bytes from outside.
+//!
 //! [`error`] has the text of every error, [`config`] every setting, [`status`] the section of `INFO`. DESIGN.md says why it is made this
 //! way.
 
@@ -26,11 +28,14 @@ mod store;
 
 mod cmd;
 
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
+
 use server::ctx::{Ctx, Level};
 use server::{datatype, defer, events, info, load, park};
 
-/// All memory is the server's. Tests of this library run without one, on the allocator of the system.
-#[cfg_attr(not(test), global_allocator)]
+/// All memory is the server's. Tests and fuzz targets of this library run without one, on the allocator of the system.
+#[cfg_attr(not(any(test, fuzzing)), global_allocator)]
 pub static ALLOCATOR: server::alloc::ServerAlloc = server::alloc::ServerAlloc;
 
 /// Sets the module up. Called once, by the server; the error is a line for its log, and the module does not load.

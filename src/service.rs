@@ -18,6 +18,7 @@ use crate::server::cell::MainCell;
 use crate::server::clock;
 use crate::server::ctx::{Ctx, Level, is_connected};
 use crate::server::defer::{self, Right};
+use crate::server::entry;
 use crate::server::events::Event;
 use crate::server::facts;
 use crate::server::key::{Access, Content, Key, Name};
@@ -157,6 +158,11 @@ pub fn enter<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
     })
 }
 
+/// How many requests wait.
+pub fn waiters() -> usize {
+    enter(|state| state.locks.waiters()).unwrap_or_default()
+}
+
 /// Takes in what the callbacks saw, in the order in which they saw it; so that no command works on a picture that is older than
 /// its own turn.
 fn read_notes(state: &mut State) {
@@ -228,6 +234,10 @@ pub fn work(ctx: Ctx<'_>, right: Right) -> defer::Next {
     let mut room = Room::between_commands(ctx);
     let next = STATE.with(|state| {
         read_notes(state);
+        if entry::take_fault() {
+            state.locks.doubt(|client| is_connected(client.get()), park::is_parked);
+            state.search.for_everything();
+        }
         let searching = state.search.go_on(ctx, loaded);
         let more = meet_loaded(state, &mut room);
         for client in state.locks.take_doubtful().into_iter().filter(|client| !is_connected(client.get())) {
@@ -258,7 +268,7 @@ fn meet_loaded(state: &mut State, room: &mut Room<'_>) -> bool {
         let Some(Some(place)) = LOADED.with(Vec::pop) else { return false };
         match room.find(place.at()) {
             Found::Nothing => {}
-            Found::Lock(lock) => state.locks.welcome(place.at(), lock),
+            Found::Lock(lock) => state.locks.meet_again(place.at(), lock),
             Found::Foreign => {
                 if let Some(sale) = room.sale(place.at()) {
                     sales::meet(&mut state.sales, place.at(), sale);

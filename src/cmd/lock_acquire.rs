@@ -25,7 +25,8 @@ use crate::service;
 /// Replies `[token, fence, lease in milliseconds]`, or null when the lock was not granted. The same token again renews its
 /// hold and gets the same fence, so a request may be repeated when its reply was lost.
 ///
-/// Errors: `ERR` for a bad argument, `WRONGTYPE`, `DEADLOCK` for a second holder that would wait to become exclusive.
+/// Errors: `ERR` for a bad argument, `WRONGTYPE`, `DEADLOCK` for a second holder that would wait to become exclusive, `ERR` for a
+/// request that would wait where `lockstock.max-waiters` do already.
 ///
 /// O(1), O(log n) with n holders.
 pub struct LockAcquire;
@@ -58,7 +59,7 @@ impl Command for LockAcquire {
 /// The most permits a lock can have: the largest integer that every client reads exactly.
 const MOST_PERMITS: i64 = (1 << 53) - 1;
 
-fn parse<'a>(args: &mut Args<'a>, now: UnixMs) -> Result<(Arg<'a>, Request), Error> {
+pub(super) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Request), Error> {
     let key = args.next()?;
     let (mut options, mut mode) = (Options::default(), None);
     while let Some(word) = args.keyword() {
@@ -67,7 +68,7 @@ fn parse<'a>(args: &mut Args<'a>, now: UnixMs) -> Result<(Arg<'a>, Request), Err
             b"LIMIT" if mode.is_none() => {
                 mode = Some(Wanted::Limit(args.unsigned("LIMIT", Range::new(1..=MOST_PERMITS))?));
             }
-            other => options.option(other, args, now)?,
+            other => options.option(other, &mut args, now)?,
         }
     }
     Ok((key, options.request(mode.unwrap_or(Wanted::Exclusive))))
@@ -75,9 +76,9 @@ fn parse<'a>(args: &mut Args<'a>, now: UnixMs) -> Result<(Arg<'a>, Request), Err
 
 impl Run for LockAcquire {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, mut args } = call;
+        let Call { ctx, args } = call;
         let now = clock::now();
-        let (key, request) = parse(&mut args, now.ms)?;
+        let (key, request) = parse(args, now.ms)?;
         request::carry_out(ctx, &request, &[key], |client, may_wait| {
             service::locks(ctx, key, |engine, at, room| Ok(engine.acquire(now, at, client, &request, may_wait, room)?))
         })

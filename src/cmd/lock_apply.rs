@@ -11,10 +11,10 @@ use crate::core::lock::{End, Engine, Hold, Lock, Mode};
 use crate::core::place::At;
 use crate::core::time::UnixMs;
 use crate::error::{Error, Range};
-use crate::server::args::{Args, Keyword};
+use crate::server::args::{Arg, Args, Keyword};
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{Arg, Spec};
+use crate::server::register::{self, Spec};
 use crate::server::{key, replicate};
 use crate::service;
 use crate::store::lock_effect;
@@ -42,24 +42,43 @@ impl Command for LockApply {
         tips: c"",
         keys: Keys::First(KeyUse::Update),
         args: &[
-            Arg::key(),
-            Arg::one_of(
+            register::Arg::key(),
+            register::Arg::one_of(
                 c"effect",
-                &[Arg::word(c"held", c"HELD"), Arg::word(c"ended", c"ENDED"), Arg::word(c"load", c"LOAD")],
+                &[
+                    register::Arg::word(c"held", c"HELD"),
+                    register::Arg::word(c"ended", c"ENDED"),
+                    register::Arg::word(c"load", c"LOAD"),
+                ],
             ),
-            Arg::string(c"word").multiple(),
+            register::Arg::string(c"word").multiple(),
         ],
     };
 }
 
-enum Effect {
+pub(super) enum Effect {
     Held(Mode, Hold),
     Ended(Ident, End),
     Load(Lock),
 }
 
+/// The effects of one call: a hand-over has two.
+type Effects = SmallVec<[Effect; 2]>;
+
+pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Effects), Error> {
+    let name = args.next()?;
+    let mut effects = Effects::new();
+    let mut next = Some(args.keyword().ok_or(Error::Syntax)?);
+    while let Some(what) = next {
+        let (effect, behind) = effect(&what, &mut args)?;
+        effects.push(effect);
+        next = behind;
+    }
+    Ok((name, effects))
+}
+
 /// Reads the effect that `what` begins, and the word behind it, if there is one.
-fn parse(what: &Keyword, args: &mut Args<'_>) -> Result<(Effect, Option<Keyword>), Error> {
+fn effect(what: &Keyword, args: &mut Args<'_>) -> Result<(Effect, Option<Keyword>), Error> {
     match what.word() {
         b"HELD" => {
             let token = args.ident("token")?;
@@ -95,15 +114,8 @@ fn parse(what: &Keyword, args: &mut Args<'_>) -> Result<(Effect, Option<Keyword>
 
 impl Run for LockApply {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, mut args } = call;
-        let name = args.next()?;
-        let mut effects: SmallVec<[Effect; 2]> = SmallVec::new();
-        let mut next = Some(args.keyword().ok_or(Error::Syntax)?);
-        while let Some(what) = next {
-            let (effect, behind) = parse(&what, &mut args)?;
-            effects.push(effect);
-            next = behind;
-        }
+        let Call { ctx, args } = call;
+        let (name, effects) = parse(args)?;
         let mut events: SmallVec<[&CStr; 2]> = SmallVec::new();
         service::locks(ctx, name, |engine, at, room| {
             for effect in effects {

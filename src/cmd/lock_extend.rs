@@ -2,11 +2,14 @@
 
 use super::Command;
 use super::lease::{LEASE, Lease};
+use crate::core::ident::Ident;
+use crate::core::time::{Millis, UnixMs};
 use crate::error::Error;
+use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{Arg, Spec};
+use crate::server::register::{self, Spec};
 use crate::service;
 
 /// `LOCK.EXTEND key token [PX ms | EX s]`
@@ -29,20 +32,24 @@ impl Command for LockExtend {
         complexity: c"O(1) for exclusive locks, O(log(N)) with N holders otherwise",
         tips: c"",
         keys: Keys::First(KeyUse::Update),
-        args: &[Arg::key(), Arg::string(c"token"), LEASE],
+        args: &[register::Arg::key(), register::Arg::string(c"token"), LEASE],
     };
+}
+
+pub(super) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Ident, Millis), Error> {
+    let (key, token) = (args.next()?, args.ident("token")?);
+    let mut lease = Lease::default();
+    while let Some(word) = args.keyword() {
+        lease.option(word.word(), &mut args, now)?;
+    }
+    Ok((key, token, lease.or_default()))
 }
 
 impl Run for LockExtend {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, mut args } = call;
+        let Call { ctx, args } = call;
         let now = clock::now();
-        let (key, token) = (args.next()?, args.ident("token")?);
-        let mut lease = Lease::default();
-        while let Some(word) = args.keyword() {
-            lease.option(word.word(), &mut args, now.ms)?;
-        }
-        let lease = lease.or_default();
+        let (key, token, lease) = parse(args, now.ms)?;
         let extended = service::locks(ctx, key, |engine, at, room| Ok(engine.extend(now, at, &token, lease, room)?))?;
         ctx.reply_int(i64::from(extended));
         Ok(())

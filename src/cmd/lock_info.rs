@@ -3,11 +3,12 @@
 use super::Command;
 use crate::core::lock::{LockInfo as View, Mode};
 use crate::error::Error;
+use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::ctx::Ctx;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{Arg, Spec};
+use crate::server::register::{self, Spec};
 use crate::service;
 
 /// `LOCK.INFO key`
@@ -30,15 +31,20 @@ impl Command for LockInfo {
         complexity: c"O(N) with N holders",
         tips: c"nondeterministic_output",
         keys: Keys::First(KeyUse::Read),
-        args: &[Arg::key()],
+        args: &[register::Arg::key()],
     };
+}
+
+pub(super) fn parse(mut args: Args<'_>) -> Result<Arg<'_>, Error> {
+    let key = args.next()?;
+    args.finish()?;
+    Ok(key)
 }
 
 impl Run for LockInfo {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, mut args } = call;
-        let key = args.next()?;
-        args.finish()?;
+        let Call { ctx, args } = call;
+        let key = parse(args)?;
         match service::look_at_lock(ctx, key, clock::now())? {
             None => ctx.reply_null(),
             Some(info) => reply(ctx, &info),

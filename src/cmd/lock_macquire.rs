@@ -3,12 +3,15 @@
 use super::Command;
 use super::lease::LEASE;
 use super::request::{self, Options, SESSION, TOKEN, WAIT};
-use crate::core::lock::Wanted;
+use crate::config;
+use crate::core::lock::{Request, Wanted};
+use crate::core::time::UnixMs;
 use crate::error::Error;
+use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{Arg, Spec};
+use crate::server::register::{self, Spec};
 use crate::service;
 
 /// `LOCK.MACQUIRE numkeys key [key …] [TOKEN token] [PX ms | EX s] [WAIT ms] [SESSION]`
@@ -20,7 +23,8 @@ use crate::service;
 /// Replies `[token, fence, lease in milliseconds]`, or null when the locks were not granted. A token that holds them all from
 /// one such call renews them and gets the same fence; keys that it holds otherwise, exclusively, are no obstacle.
 ///
-/// Errors: `ERR` for a bad argument, `WRONGTYPE`.
+/// Errors: `ERR` for a bad argument, `WRONGTYPE`, `ERR` for a request that would wait where too many do. At most
+/// `lockstock.max-keys` keys.
 ///
 /// O(k log n) with k keys and n requests in their queues.
 pub struct LockMacquire;
@@ -35,20 +39,24 @@ impl Command for LockMacquire {
         complexity: c"O(K*log(N)) with K keys and N requests waiting for them",
         tips: c"",
         keys: Keys::Counted(1, KeyUse::Update),
-        args: &[Arg::integer(c"numkeys"), Arg::key().multiple(), TOKEN, LEASE, WAIT, SESSION],
+        args: &[register::Arg::integer(c"numkeys"), register::Arg::key().multiple(), TOKEN, LEASE, WAIT, SESSION],
     };
+}
+
+pub(super) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Vec<Arg<'_>>, Request), Error> {
+    let keys = args.counted("numkeys", config::max_keys())?;
+    let mut options = Options::default();
+    while let Some(word) = args.keyword() {
+        options.option(word.word(), &mut args, now)?;
+    }
+    Ok((keys, options.request(Wanted::Exclusive)))
 }
 
 impl Run for LockMacquire {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, mut args } = call;
+        let Call { ctx, args } = call;
         let now = clock::now();
-        let keys = args.counted("numkeys")?;
-        let mut options = Options::default();
-        while let Some(word) = args.keyword() {
-            options.option(word.word(), &mut args, now.ms)?;
-        }
-        let request = options.request(Wanted::Exclusive);
+        let (keys, request) = parse(args, now.ms)?;
         request::carry_out(ctx, &request, &keys, |client, may_wait| {
             service::many_locks(ctx, &keys, |engine, db, keys, room| {
                 Ok(engine.acquire_many(now, db, keys, client, &request, may_wait, room)?)

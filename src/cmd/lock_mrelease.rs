@@ -1,11 +1,13 @@
 //! `LOCK.MRELEASE`: several locks go back at once.
 
 use super::Command;
+use crate::core::ident::Ident;
 use crate::error::Error;
+use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{Arg, Spec};
+use crate::server::register::{self, Spec};
 use crate::service;
 
 /// `LOCK.MRELEASE token numkeys key [key …]`
@@ -28,16 +30,20 @@ impl Command for LockMrelease {
         complexity: c"O(K*log(N)) with K keys and N holders",
         tips: c"",
         keys: Keys::Counted(2, KeyUse::Delete),
-        args: &[Arg::string(c"token"), Arg::integer(c"numkeys"), Arg::key().multiple()],
+        args: &[register::Arg::string(c"token"), register::Arg::integer(c"numkeys"), register::Arg::key().multiple()],
     };
+}
+
+pub(super) fn parse(mut args: Args<'_>) -> Result<(Ident, Vec<Arg<'_>>), Error> {
+    let words = (args.ident("token")?, args.counted("numkeys", u64::MAX)?);
+    args.finish()?;
+    Ok(words)
 }
 
 impl Run for LockMrelease {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, mut args } = call;
-        let token = args.ident("token")?;
-        let keys = args.counted("numkeys")?;
-        args.finish()?;
+        let Call { ctx, args } = call;
+        let (token, keys) = parse(args)?;
         let released = service::many_locks(ctx, &keys, |engine, db, keys, room| {
             Ok(engine.release_many(clock::now(), db, keys, &token, room)?)
         })?;

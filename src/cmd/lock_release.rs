@@ -1,11 +1,13 @@
 //! `LOCK.RELEASE`: the holder gives the lock back.
 
 use super::Command;
+use crate::core::ident::Ident;
 use crate::error::Error;
+use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{Arg, Spec};
+use crate::server::register::{self, Spec};
 use crate::service;
 
 /// `LOCK.RELEASE key token`
@@ -28,15 +30,20 @@ impl Command for LockRelease {
         complexity: c"O(1) for exclusive locks, O(log(N)) with N holders otherwise",
         tips: c"",
         keys: Keys::First(KeyUse::Delete),
-        args: &[Arg::key(), Arg::string(c"token")],
+        args: &[register::Arg::key(), register::Arg::string(c"token")],
     };
+}
+
+pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Ident), Error> {
+    let words = (args.next()?, args.ident("token")?);
+    args.finish()?;
+    Ok(words)
 }
 
 impl Run for LockRelease {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, mut args } = call;
-        let (key, token) = (args.next()?, args.ident("token")?);
-        args.finish()?;
+        let Call { ctx, args } = call;
+        let (key, token) = parse(args)?;
         let ended = service::locks(ctx, key, |engine, at, room| Ok(engine.release(clock::now(), at, &token, room)?))?;
         ctx.reply_int(i64::from(ended));
         Ok(())

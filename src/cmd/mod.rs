@@ -9,11 +9,15 @@ mod lease;
 mod lock_acquire;
 mod lock_apply;
 mod lock_extend;
+#[cfg(feature = "inject-faults")]
+mod lock_fault;
 mod lock_info;
 mod lock_macquire;
 mod lock_mrelease;
 mod lock_release;
 mod outcome;
+#[cfg(any(test, fuzzing))]
+pub mod rehearsal;
 mod request;
 mod stock_adjust;
 mod stock_alter;
@@ -37,6 +41,8 @@ pub fn register(ctx: Ctx<'_>) -> Result<(), String> {
     one::<lock_macquire::LockMacquire>(ctx)?;
     one::<lock_mrelease::LockMrelease>(ctx)?;
     one::<lock_apply::LockApply>(ctx)?;
+    #[cfg(feature = "inject-faults")]
+    one::<lock_fault::LockFault>(ctx)?;
     one::<stock_create::StockCreate>(ctx)?;
     one::<stock_alter::StockAlter>(ctx)?;
     one::<stock_adjust::StockAdjust>(ctx)?;

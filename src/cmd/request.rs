@@ -1,6 +1,7 @@
 //! What `LOCK.ACQUIRE` and `LOCK.MACQUIRE` have in common: who asks, for how long, and whether to wait.
 
 use super::lease::Lease;
+use crate::config;
 use crate::core::ident::Ident;
 use crate::core::lock::{Acquired, ClientId, Request, Wanted};
 use crate::core::time::{Millis, UnixMs};
@@ -56,7 +57,8 @@ impl Options {
 
 /// Has `ask` decide on `request` for the client of the running command, and replies or parks the client on `keys`.
 ///
-/// `ask` is told whether the request may wait: where nobody may be parked, one try is all there is.
+/// `ask` is told whether the request may wait: where nobody may be parked, one try is all there is. One that would wait where as many
+/// do as may is an error, for null would say that its time was over.
 pub fn carry_out(
     ctx: Ctx<'_>,
     request: &Request,
@@ -70,8 +72,10 @@ pub fn carry_out(
         return Err(Error::NoConnection);
     }
     let wait = request.wait.filter(|_| !ctx.flags().denies_blocking());
-    match ask(client, wait.is_some())? {
+    let full = wait.is_some() && service::waiters() >= config::max_waiters();
+    match ask(client, wait.is_some() && !full)? {
         Acquired::Granted(grant) => reply_grant(ctx, &grant),
+        Acquired::Refused if full => return Err(Error::TooManyWait),
         Acquired::Refused => ctx.reply_null(),
         Acquired::Parked(waiter) => service::park(ctx, waiter, keys, wait.unwrap_or(Millis(0)))?,
     }

@@ -3,10 +3,11 @@
 use super::Command;
 use crate::core::sale::MAX_UNITS;
 use crate::error::{Error, Range};
+use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{Arg, Spec};
+use crate::server::register::{self, Spec};
 use crate::service::sales;
 
 /// `STOCK.ADJUST key delta`
@@ -30,15 +31,20 @@ impl Command for StockAdjust {
         complexity: c"O(1)",
         tips: c"",
         keys: Keys::First(KeyUse::Update),
-        args: &[Arg::key(), Arg::integer(c"delta")],
+        args: &[register::Arg::key(), register::Arg::integer(c"delta")],
     };
+}
+
+pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, i64), Error> {
+    let words = (args.next()?, args.integer("delta", DELTA)?);
+    args.finish()?;
+    Ok(words)
 }
 
 impl Run for StockAdjust {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, mut args } = call;
-        let (key, delta) = (args.next()?, args.integer("delta", DELTA)?);
-        args.finish()?;
+        let Call { ctx, args } = call;
+        let (key, delta) = parse(args)?;
         let now = clock::now().ms;
         let remaining = sales::change(ctx, key, |sale| Ok(sale.adjust(now, delta)?))?;
         ctx.reply_int(remaining.ok_or(Error::NoStock)?);

@@ -41,7 +41,7 @@ impl Command for StockAlter {
     };
 }
 
-fn parse<'a>(args: &mut Args<'a>) -> Result<(Arg<'a>, Alteration), Error> {
+pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Alteration), Error> {
     let key = args.next()?;
     let (mut limit, mut start, mut end, mut rebuy) = (None, None, None, None);
     while let Some(word) = args.keyword() {
@@ -63,8 +63,8 @@ pub fn time(unix_ms: i64) -> Option<UnixMs> {
 
 impl Run for StockAlter {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, mut args } = call;
-        let (key, alteration) = parse(&mut args)?;
+        let Call { ctx, args } = call;
+        let (key, alteration) = parse(args)?;
         let altered =
             sales::change(ctx, key, |sale| Ok(((), Changes { lapses: Vec::new(), own: sale.alter(&alteration) })))?;
         altered.ok_or(Error::NoStock)?;

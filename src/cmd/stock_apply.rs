@@ -2,9 +2,10 @@
 
 use super::Command;
 use crate::error::Error;
+use crate::server::args::{Arg, Args};
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{Arg, Spec};
+use crate::server::register::{self, Spec};
 use crate::service::sales;
 use crate::store::sale_effect::{self, Effect};
 
@@ -28,16 +29,20 @@ impl Command for StockApply {
         complexity: c"O(log(N)) with N holds",
         tips: c"",
         keys: Keys::First(KeyUse::Update),
-        args: &[Arg::key(), Arg::string(c"effect"), Arg::string(c"word").multiple()],
+        args: &[register::Arg::key(), register::Arg::string(c"effect"), register::Arg::string(c"word").multiple()],
     };
+}
+
+pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Effect<'_>), Error> {
+    let words = (args.next()?, sale_effect::parse(&mut args)?);
+    args.finish()?;
+    Ok(words)
 }
 
 impl Run for StockApply {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, mut args } = call;
-        let key = args.next()?;
-        let effect = sale_effect::parse(&mut args)?;
-        args.finish()?;
+        let Call { ctx, args } = call;
+        let (key, effect) = parse(args)?;
         match effect {
             Effect::Change(change) => sales::apply(ctx, key, &change)?,
             Effect::Part(part) => sales::restore(ctx, key, part)?,

@@ -2,10 +2,11 @@
 
 use super::Command;
 use crate::error::Error;
+use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{Arg, Spec};
+use crate::server::register::{self, Spec};
 use crate::service::sales;
 
 /// `STOCK.BUYER key buyer`
@@ -26,15 +27,20 @@ impl Command for StockBuyer {
         complexity: c"O(1)",
         tips: c"",
         keys: Keys::First(KeyUse::Read),
-        args: &[Arg::key(), Arg::string(c"buyer")],
+        args: &[register::Arg::key(), register::Arg::string(c"buyer")],
     };
+}
+
+pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, &[u8]), Error> {
+    let words = (args.next()?, args.ident_bytes("buyer")?);
+    args.finish()?;
+    Ok(words)
 }
 
 impl Run for StockBuyer {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, mut args } = call;
-        let (key, buyer) = (args.next()?, args.ident_bytes("buyer")?);
-        args.finish()?;
+        let Call { ctx, args } = call;
+        let (key, buyer) = parse(args)?;
         let now = clock::now().ms;
         sales::read(ctx, key, |sale| match sale {
             None => ctx.reply_null(),

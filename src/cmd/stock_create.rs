@@ -44,7 +44,7 @@ impl Command for StockCreate {
     };
 }
 
-fn parse<'a>(args: &mut Args<'a>) -> Result<(Arg<'a>, Terms), Error> {
+pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Terms), Error> {
     let key = args.next()?;
     let total = args.unsigned("total", Range { min: 0, ..UNITS })?;
     let (mut limit, mut start, mut end, mut rebuy, mut stream) = (None, None, None, false, None);
@@ -54,7 +54,7 @@ fn parse<'a>(args: &mut Args<'a>) -> Result<(Arg<'a>, Terms), Error> {
             b"START" if start.is_none() => start = Some(args.integer("START", TIME)?),
             b"END" if end.is_none() => end = Some(args.integer("END", TIME)?),
             b"REBUY" if !rebuy => rebuy = true,
-            b"STREAM" if stream.is_none() => stream = Some(stream_of(args, key)?),
+            b"STREAM" if stream.is_none() => stream = Some(stream_of(&mut args, key)?),
             _ => return Err(Error::Syntax),
         }
     }
@@ -75,8 +75,8 @@ fn stream_of(args: &mut Args<'_>, sale: Arg<'_>) -> Result<Box<[u8]>, Error> {
 
 impl Run for StockCreate {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, mut args } = call;
-        let (key, terms) = parse(&mut args)?;
+        let Call { ctx, args } = call;
+        let (key, terms) = parse(args)?;
         sales::create(ctx, key, Sale::new(terms))?;
         ctx.reply_ok();
         Ok(())

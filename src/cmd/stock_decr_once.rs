@@ -50,7 +50,7 @@ impl Command for StockDecrOnce {
     };
 }
 
-fn parse<'a>(args: &mut Args<'a>, now: UnixMs) -> Result<(Arg<'a>, Take<'a>), Error> {
+pub(super) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Take<'_>), Error> {
     let key = args.next()?;
     let id = args.ident_bytes("id")?;
     let (mut qty, mut buyer, mut hold, mut reference) = (None, None, None, None);
@@ -77,9 +77,9 @@ fn parse<'a>(args: &mut Args<'a>, now: UnixMs) -> Result<(Arg<'a>, Take<'a>), Er
 
 impl Run for StockDecrOnce {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, mut args } = call;
+        let Call { ctx, args } = call;
         let now = clock::now().ms;
-        let (key, take) = parse(&mut args, now)?;
+        let (key, take) = parse(args, now)?;
         let answer = sales::decide(ctx, key, |sale| sale.take(now, &take))?;
         outcome::reply(ctx, &answer);
         Ok(())

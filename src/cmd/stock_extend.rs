@@ -4,10 +4,11 @@ use super::Command;
 use super::outcome;
 use crate::core::time::UnixMs;
 use crate::error::{Error, Range};
+use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{Arg, Spec};
+use crate::server::register::{self, Spec};
 use crate::service::sales;
 
 /// `STOCK.EXTEND key id PX ms`
@@ -30,21 +31,29 @@ impl Command for StockExtend {
         complexity: c"O(log(N)) with N holds",
         tips: c"",
         keys: Keys::First(KeyUse::Update),
-        args: &[Arg::key(), Arg::string(c"id"), Arg::integer(c"milliseconds").after(c"PX")],
+        args: &[
+            register::Arg::key(),
+            register::Arg::string(c"id"),
+            register::Arg::integer(c"milliseconds").after(c"PX"),
+        ],
     };
+}
+
+pub(super) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, &[u8], UnixMs), Error> {
+    let (key, id) = (args.next()?, args.ident_bytes("id")?);
+    if args.keyword().is_none_or(|word| word.word() != b"PX") {
+        return Err(Error::Syntax);
+    }
+    let span = args.millis("PX", Range::new(1..=UnixMs(i64::MAX).left(now).0))?;
+    args.finish()?;
+    Ok((key, id, now.plus(span).ok_or(Error::Internal)?))
 }
 
 impl Run for StockExtend {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, mut args } = call;
+        let Call { ctx, args } = call;
         let now = clock::now().ms;
-        let (key, id) = (args.next()?, args.ident_bytes("id")?);
-        if args.keyword().is_none_or(|word| word.word() != b"PX") {
-            return Err(Error::Syntax);
-        }
-        let span = args.millis("PX", Range::new(1..=UnixMs(i64::MAX).left(now).0))?;
-        args.finish()?;
-        let deadline = now.plus(span).ok_or(Error::Internal)?;
+        let (key, id, deadline) = parse(args, now)?;
         let answer = sales::decide(ctx, key, |sale| sale.extend(now, id, deadline))?;
         outcome::reply(ctx, &answer);
         Ok(())

@@ -4,11 +4,12 @@ use super::Command;
 use crate::core::sale::Sale;
 use crate::core::time::UnixMs;
 use crate::error::Error;
+use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::ctx::Ctx;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{Arg, Spec};
+use crate::server::register::{self, Spec};
 use crate::service::sales;
 
 /// `STOCK.INFO key`
@@ -31,15 +32,20 @@ impl Command for StockInfo {
         complexity: c"O(1)",
         tips: c"nondeterministic_output",
         keys: Keys::First(KeyUse::Read),
-        args: &[Arg::key()],
+        args: &[register::Arg::key()],
     };
+}
+
+pub(super) fn parse(mut args: Args<'_>) -> Result<Arg<'_>, Error> {
+    let key = args.next()?;
+    args.finish()?;
+    Ok(key)
 }
 
 impl Run for StockInfo {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, mut args } = call;
-        let key = args.next()?;
-        args.finish()?;
+        let Call { ctx, args } = call;
+        let key = parse(args)?;
         let now = clock::now().ms;
         sales::read(ctx, key, |sale| match sale {
             None => ctx.reply_null(),

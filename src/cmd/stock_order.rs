@@ -3,10 +3,11 @@
 use super::Command;
 use super::outcome::unix_ms;
 use crate::error::Error;
+use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{Arg, Spec};
+use crate::server::register::{self, Spec};
 use crate::service::sales;
 
 /// `STOCK.ORDER key id`
@@ -27,15 +28,20 @@ impl Command for StockOrder {
         complexity: c"O(1)",
         tips: c"",
         keys: Keys::First(KeyUse::Read),
-        args: &[Arg::key(), Arg::string(c"id")],
+        args: &[register::Arg::key(), register::Arg::string(c"id")],
     };
+}
+
+pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, &[u8]), Error> {
+    let words = (args.next()?, args.ident_bytes("id")?);
+    args.finish()?;
+    Ok(words)
 }
 
 impl Run for StockOrder {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, mut args } = call;
-        let (key, id) = (args.next()?, args.ident_bytes("id")?);
-        args.finish()?;
+        let Call { ctx, args } = call;
+        let (key, id) = parse(args)?;
         let now = clock::now().ms;
         sales::read(ctx, key, |sale| match sale.and_then(|sale| sale.order(now, id)) {
             None => ctx.reply_null(),

@@ -53,14 +53,14 @@ impl Command for StockOrders {
 /// How many rows a page has if nothing is said.
 const COUNT: u64 = 10;
 
-struct Words<'a> {
-    key: Arg<'a>,
-    cursor: u64,
-    count: usize,
-    state: Option<State>,
+pub(super) struct Words<'a> {
+    pub(super) key: Arg<'a>,
+    pub(super) cursor: u64,
+    pub(super) count: usize,
+    pub(super) state: Option<State>,
 }
 
-fn parse<'a>(args: &mut Args<'a>) -> Result<Words<'a>, Error> {
+pub(super) fn parse(mut args: Args<'_>) -> Result<Words<'_>, Error> {
     let (key, cursor) = (args.next()?, args.unsigned("cursor", Range::new(0..=i64::MAX))?);
     let (mut count, mut state) = (None, None);
     while let Some(word) = args.keyword() {
@@ -81,8 +81,8 @@ fn parse<'a>(args: &mut Args<'a>) -> Result<Words<'a>, Error> {
 
 impl Run for StockOrders {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, mut args } = call;
-        let Words { key, cursor, count, state } = parse(&mut args)?;
+        let Call { ctx, args } = call;
+        let Words { key, cursor, count, state } = parse(args)?;
         let now = clock::now().ms;
         sales::read(ctx, key, |sale| {
             let page = sale.map(|sale| sale.page(now, cursor, count, state));

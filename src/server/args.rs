@@ -136,10 +136,11 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The next argument as a number of keys, and that many keys behind it; at least one, at most as many as there are words.
-    pub fn counted(&mut self, name: &'static str) -> Result<Vec<Arg<'a>>, Error> {
-        let most = u64::try_from(self.len().saturating_sub(1)).unwrap_or(u64::MAX);
-        let count = self.integer(name, Range::up_to(most))?;
+    /// The next argument as a number of keys, and that many keys behind it; at least one, at most `most` and as many as there
+    /// are words.
+    pub fn counted(&mut self, name: &'static str, most: u64) -> Result<Vec<Arg<'a>>, Error> {
+        let words = u64::try_from(self.len().saturating_sub(1)).unwrap_or(u64::MAX);
+        let count = self.integer(name, Range::up_to(most.min(words)))?;
         (0..count).map(|_| self.next()).collect()
     }
 

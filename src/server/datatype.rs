@@ -78,6 +78,11 @@ impl Handle {
 }
 
 impl RdbOut {
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn of(io: *mut RawIo) -> Self {
+        Self(io)
+    }
+
     /// Writes a string.
     pub fn bytes(&mut self, bytes: &[u8]) {
         // SAFETY: the server's handle is valid for the length of the callback that made `self`; the server copies the bytes.
@@ -86,6 +91,11 @@ impl RdbOut {
 }
 
 impl RdbIn {
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn of(io: *mut RawIo) -> Self {
+        Self(io)
+    }
+
     /// Reads a string.
     pub fn bytes(&mut self) -> Result<Vec<u8>, String> {
         let mut len = 0;
@@ -212,8 +222,25 @@ unsafe extern "C" fn load<T: DataType>(io: *mut RawIo, encoding: c_int) -> *mut 
 unsafe extern "C" fn save<T: DataType>(io: *mut RawIo, raw: *mut c_void) {
     // SAFETY: the server passes a value of this type that it does not change while the callback runs.
     if let Some(value) = unsafe { value::<T>(raw) } {
-        guard("saving a value", || value.save(&mut RdbOut(io)));
+        guard("saving a value", || value.save(&mut RdbOut(io))).unwrap_or_else(give_the_file_up);
     }
+}
+
+/// A file that lacks a value must not take the place of one that has it. A child that writes a file fails, and the server keeps
+/// the old one. The server itself (`SAVE`, `DUMP`) cannot fail a file; what it has written then is refused when it is read.
+fn give_the_file_up() {
+    // SAFETY: without a context the server tells what is true of the process; ending it is what a failed child does.
+    unsafe {
+        let flags = api::get_context_flags(ptr::null_mut());
+        if c_int::try_from(raw::REDISMODULE_CTX_FLAGS_IS_CHILD).is_ok_and(|child| flags & child != 0) {
+            _exit(1);
+        }
+    }
+}
+
+unsafe extern "C" {
+    /// Of the C library: ends the process and runs no handlers of the parent's.
+    fn _exit(status: c_int) -> !;
 }
 
 unsafe extern "C" fn rewrite<T: DataType>(io: *mut RawIo, key: *mut RawString, raw: *mut c_void) {
@@ -221,7 +248,7 @@ unsafe extern "C" fn rewrite<T: DataType>(io: *mut RawIo, key: *mut RawString, r
     if let Some(value) = unsafe { value::<T>(raw) } {
         // SAFETY: as above.
         let key = unsafe { Arg::new(key) };
-        guard("rewriting a value", || value.rewrite(&mut AofOut { io, key }));
+        guard("rewriting a value", || value.rewrite(&mut AofOut { io, key })).unwrap_or_else(give_the_file_up);
     }
 }
 
@@ -279,10 +306,10 @@ unsafe extern "C" fn unlinked<T: DataType>(at: *mut RawOptCtx, raw: *const c_voi
 }
 
 unsafe extern "C" fn save_aux<T: DataType>(io: *mut RawIo, _when: c_int) {
-    if let Some(saved) = guard("saving the module's data", T::save_aux)
-        && !saved.is_empty()
-    {
-        RdbOut(io).bytes(&saved);
+    match guard("saving the module's data", T::save_aux) {
+        Some(saved) if saved.is_empty() => {}
+        Some(saved) => RdbOut(io).bytes(&saved),
+        None => give_the_file_up(),
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::ffi::c_int;
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::api::{self, RawCtx, RawString};
 use super::args::Args;
 use super::ctx::{self, Ctx, Level};
+use super::defer::{self, Next};
 use crate::error::Error;
 
 /// One call of a command by a client, a script, the primary or the AOF.
@@ -38,9 +40,26 @@ pub(super) unsafe extern "C" fn command<C: Run>(raw: *mut RawCtx, words: *mut *m
 ///
 /// Unwinding into the server would be undefined, and aborting would take every client down for one bad call.
 pub(super) fn guard<R>(doing: &str, f: impl FnOnce() -> R) -> Option<R> {
+    let f = || {
+        #[cfg(feature = "inject-faults")]
+        super::faults::strike(doing);
+        f()
+    };
     panic::catch_unwind(AssertUnwindSafe(f))
-        .inspect_err(|_| log_line(Level::Warning, &format!("lockstock: {doing} was given up after the fault above")))
+        .inspect_err(|_| {
+            FAULTY.store(true, Ordering::Relaxed);
+            log_line(Level::Warning, &format!("lockstock: {doing} was given up after the fault above"));
+            defer::arm(Next::Now);
+        })
         .ok()
+}
+
+/// Set by a fault until somebody asks. Atomic, because values are freed on other threads, too.
+static FAULTY: AtomicBool = AtomicBool::new(false);
+
+/// Whether something was given up since this was asked last: then messages may have been lost.
+pub fn take_fault() -> bool {
+    FAULTY.swap(false, Ordering::Relaxed)
 }
 
 /// Lets faults report where they happened in the server's log instead of on its standard error.

@@ -61,7 +61,7 @@ impl Keys {
             }
             Self::Counted(position, key_use) => {
                 let before = usize::try_from(position).unwrap_or_default().saturating_sub(1);
-                let keys = args.skip(before).and_then(|()| args.counted("numkeys")).unwrap_or_default();
+                let keys = args.skip(before).and_then(|()| args.counted("numkeys", u64::MAX)).unwrap_or_default();
                 (position.saturating_add(1)..count).zip(keys).map(|(at, _)| (at, key_use)).collect()
             }
         }

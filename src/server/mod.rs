@@ -12,7 +12,8 @@
 //!   server may write at this moment.
 //!
 //! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`entry`], [`load`], [`register`], [`keyspec`]; then [`key`], [`datatype`],
-//! [`replicate`], [`call`], [`walk`], [`cluster`]; then [`defer`], [`park`], [`events`]; then [`settings`], [`info`] and [`facts`].
+//! [`replicate`], [`call`], [`walk`], [`cluster`]; then [`defer`], [`park`], [`events`]; then [`settings`], [`info`] and [`facts`]. `standin` is
+//! for tests and fuzzing.
 
 pub mod alloc;
 pub mod api;
@@ -28,6 +29,8 @@ pub mod defer;
 pub mod entry;
 pub mod events;
 pub mod facts;
+#[cfg(feature = "inject-faults")]
+pub mod faults;
 pub mod info;
 pub mod key;
 pub mod keyspec;
@@ -36,4 +39,6 @@ pub mod park;
 pub mod register;
 pub mod replicate;
 pub mod settings;
+#[cfg(any(test, fuzzing))]
+pub mod standin;
 pub mod walk;

@@ -25,6 +25,7 @@ use super::defer::{self, Next};
 use super::entry::guard;
 use crate::core::lock::{Answer, WaiterId};
 use crate::core::time::{Millis, UnixMs};
+use crate::error::Error;
 
 /// Writes the reply that a client was woken for.
 pub type Reply = fn(Ctx<'_>, &Answer);
@@ -132,9 +133,18 @@ pub fn wake(waiter: WaiterId, answer: Answer) {
             parked.answer = Some(answer);
             parked.handle
         };
-        // SAFETY: the server's handle lives until `on_free`.
-        unsafe { api::unblock_client(handle, ptr::null_mut()) };
+        if !handle.is_null() {
+            // SAFETY: the server's handle lives until `on_free`, which clears it if the box outlives it.
+            unsafe { api::unblock_client(handle, ptr::null_mut()) };
+        }
     }
+}
+
+/// Whether `waiter` is parked.
+pub fn is_parked(waiter: WaiterId) -> bool {
+    // SAFETY: entries are removed when their box is freed, so this one is alive; only this thread touches it.
+    let waits = |parked: NonNull<Parked>| unsafe { !(*parked.as_ptr()).handle.is_null() };
+    LOT.with(|lot| lot.parked.get(&waiter).copied().is_some_and(waits)).unwrap_or(true)
 }
 
 /// When, after `now`, the time of a parked client is over for the first time.
@@ -166,7 +176,7 @@ unsafe extern "C" fn on_answer(raw: *mut RawCtx, _: *mut *mut RawString, _: c_in
     // SAFETY: the server calls this on its main thread; the private data is the box of `park`, which lives until `on_free`.
     let (ctx, parked) = unsafe { (Ctx::new(raw), api::get_blocked_client_private_data(raw).cast::<Parked>().as_mut()) };
     if let Some(parked) = parked {
-        guard("an answer to a parked client", || {
+        let answered = guard("an answer to a parked client", || {
             if let Some(answer) = parked.answer.take() {
                 if let Some(Some(reply)) = LOT.with(|lot| lot.reply) {
                     reply(ctx, &answer);
@@ -176,6 +186,11 @@ unsafe extern "C" fn on_answer(raw: *mut RawCtx, _: *mut *mut RawString, _: c_in
                 ctx.reply_null();
             }
         });
+        if answered.is_none() {
+            // What it was granted is taken back, for it has not heard of it.
+            guard("the end of a parked client", || tell(parked, Left::Gone));
+            ctx.reply_error(&Error::Internal.to_string());
+        }
     }
     api::OK
 }
@@ -194,10 +209,10 @@ unsafe extern "C" fn on_free(_: *mut RawCtx, data: *mut c_void) {
     if data.is_null() {
         return;
     }
-    // SAFETY: `park` made this box, the server passes it here once, and the entry that also points to it is removed below
-    // before anybody can look.
-    let mut parked = unsafe { Box::from_raw(data.cast::<Parked>()) };
-    guard("the end of a parked client", || {
+    let data = data.cast::<Parked>();
+    // SAFETY: `park` made this box, the server passes it here once, and nobody else looks at it meanwhile.
+    let Some(parked) = (unsafe { data.as_mut() }) else { return };
+    let ended = guard("the end of a parked client", || {
         LOT.with(|lot| {
             lot.parked.remove(&parked.waiter);
             if let Some(over) = parked.over
@@ -211,7 +226,13 @@ unsafe extern "C" fn on_free(_: *mut RawCtx, data: *mut c_void) {
         });
         let how = if parked.left { Left::Gone } else { Left::Answered };
         if how == Left::Answered {
-            tell(&mut parked, how);
+            tell(parked, how);
         }
     });
+    match ended {
+        // SAFETY: as above, and the entry that also pointed to it has been removed.
+        Some(()) => drop(unsafe { Box::from_raw(data) }),
+        // The entry may still be there, so the box must be, too; but there is nobody left to wake.
+        None => parked.handle = ptr::null_mut(),
+    }
 }

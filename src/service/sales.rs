@@ -133,7 +133,7 @@ fn serves(ctx: Ctx<'_>, sale: &[u8], stream: &[u8]) -> Result<(), Error> {
 /// Enters a sale into the agenda, moves its entry, or takes it out, as its next lapse says.
 pub fn meet(agenda: &mut Agenda, at: At<'_>, sale: &mut SaleValue) {
     sale.settle_down();
-    let known = sale.home.filter(|home| agenda.knows(*home));
+    let known = sale.home.filter(|home| agenda.place(*home) == Some(at));
     sale.home = match (known, sale.next_lapse()) {
         (Some(home), Some(deadline)) => {
             agenda.rearm(home, deadline);
@@ -236,7 +236,7 @@ pub fn restore(ctx: Ctx<'_>, key: Arg<'_>, part: sale_effect::Part<'_>) -> Resul
                 return Err(Error::Internal);
             }
         }
-        (sale_effect::Part::Orders(block), Some(sale)) => sale.absorb(block).map_err(|_| Error::Payload)?,
+        (sale_effect::Part::Orders(block), Some(sale)) => sale.absorb_whole(block).map_err(|_| Error::Payload)?,
         (sale_effect::Part::Head(_), Some(_)) => return Err(Error::BusyKey),
         (sale_effect::Part::Orders(_), None) => return Err(Error::NoStock),
     }

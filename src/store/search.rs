@@ -19,6 +19,8 @@ pub struct Search {
     sought: Vec<Watch>,
     /// Lost since then.
     next: Vec<Watch>,
+    /// Whether every lock and sale is sought, lost or not, by the current walk and by the next one.
+    everything: (bool, bool),
     walk: Option<Walk>,
 }
 
@@ -31,6 +33,11 @@ impl Search {
         self.next.push(watch);
     }
 
+    /// Looks for every lock and every sale there is: after a fault nobody knows what was lost.
+    pub fn for_everything(&mut self) {
+        self.everything.1 = true;
+    }
+
     /// Databases have traded places: what is being looked for may be where the walk has been already.
     pub fn begin_again(&mut self) {
         self.next.append(&mut self.sought);
@@ -39,11 +46,12 @@ impl Search {
     /// Searches a little further; true if there is more to search. The places of lost values go to `found`.
     pub fn go_on(&mut self, ctx: Ctx<'_>, mut found: impl FnMut(Place)) -> bool {
         self.sought.retain(Watch::is_missing);
-        if self.sought.is_empty() {
+        if self.sought.is_empty() && !self.everything.0 {
             // Most of what lost its name was deleted, and is gone by now.
             self.next.retain(Watch::is_missing);
             std::mem::swap(&mut self.sought, &mut self.next);
-            if self.sought.is_empty() {
+            self.everything = (self.everything.1, false);
+            if self.sought.is_empty() && !self.everything.0 {
                 return false;
             }
             if let Some(walk) = &mut self.walk {
@@ -54,19 +62,21 @@ impl Search {
             self.walk = Walk::new();
         }
         let Some(walk) = &mut self.walk else { return true };
+        let all = self.everything.0;
         let more = walk.go(ctx, SLICE, &mut |at, key| {
-            let is_stray = match key.content::<Lock>() {
-                Content::Value(lock) => lock.is_stray(),
-                _ => matches!(key.content::<SaleValue>(), Content::Value(sale) if sale.is_stray()),
+            let is_sought = match key.content::<Lock>() {
+                Content::Value(lock) => all || lock.is_stray(),
+                _ => matches!(key.content::<SaleValue>(), Content::Value(sale) if all || sale.is_stray()),
             };
-            if is_stray {
+            if is_sought {
                 found(at.keep());
             }
         });
         if !more {
             // What a whole walk did not meet has no name any more; it waits for the server to free it.
             self.sought.clear();
+            self.everything.0 = false;
         }
-        !self.sought.is_empty() || !self.next.is_empty()
+        !self.sought.is_empty() || !self.next.is_empty() || self.everything != (false, false)
     }
 }

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use crate::harness::{ANY, Client, OK, Reply, Server, Words, eventually};
 use crate::shop::{Replay, books, events};
 
-const MILLION: usize = 1_000_000;
+pub const MILLION: usize = 1_000_000;
 
 /// Sends `count` commands, some hundred at a time.
 #[track_caller]
-fn fill(client: &mut Client, count: usize, command: impl Fn(usize) -> String) {
+pub fn fill(client: &mut Client, count: usize, command: impl Fn(usize) -> String) {
     for start in (0..count).step_by(500) {
         let replies = client.pipeline((start..count.min(start + 500)).map(&command));
         assert!(replies.iter().all(|reply| !reply.is_error()), "{:?}", replies[0]);
@@ -95,7 +95,7 @@ impl Waits {
 
 /// Does `work` while somebody else talks to the server, who must not wait long.
 #[track_caller]
-fn disturb<R>(server: &Server, what: &str, work: impl FnOnce() -> R) -> R {
+pub fn disturb<R>(server: &Server, what: &str, work: impl FnOnce() -> R) -> R {
     let stop = AtomicBool::new(false);
     let (result, took, waits) = thread::scope(|scope| {
         let bystander = scope.spawn(|| Waits::until(server, &stop));
@@ -144,7 +144,7 @@ fn busy(info: &Reply) -> Duration {
 
 /// Microseconds that the server spends on a call of `command`, on average since the last time it was asked.
 #[track_caller]
-fn cost(server: &Server, command: &str) -> i64 {
+pub fn cost(server: &Server, command: &str) -> i64 {
     let (stats, latency) = (server.info("commandstats"), server.info("latencystats"));
     server.expect("CONFIG RESETSTAT", OK);
     let line = stats.get(&format!("cmdstat_{command}")).unwrap_or_else(|| panic!("no {command} in {stats:?}"));

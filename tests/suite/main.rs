@@ -12,6 +12,7 @@
 
 mod harness;
 
+mod abuse;
 mod bad_input;
 mod cluster;
 mod consumer;
@@ -26,11 +27,16 @@ mod forms;
 mod holds;
 mod keys;
 mod large;
+mod large_locks;
+mod leaks;
 mod line;
+mod lock_against_model;
 mod lock_effects;
 mod many;
 mod memory;
+mod models;
 mod orders;
+mod panics;
 mod pause;
 mod payload;
 mod persist;
@@ -38,6 +44,7 @@ mod readme;
 mod replica;
 mod role;
 mod sale_acl;
+mod sale_against_model;
 mod sale_cluster;
 mod sale_effects;
 mod sale_random;

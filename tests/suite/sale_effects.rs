@@ -146,3 +146,21 @@ fn transactions_and_scripts() {
     assert_eq!((told.len(), told[1].as_str()), (4, "STOCK.APPLY sale TAKEN b 1"), "{told:?}");
     assert!(told[2].starts_with("LOCK.APPLY lock HELD t "), "{told:?}");
 }
+
+#[test]
+fn an_effect_that_is_refused_has_changed_nothing() {
+    let mut stage = Stage::set(readable);
+    let mut client = stage.server.client();
+    client.expect("STOCK.CREATE sale 3", OK);
+    stage.told();
+    let before = stage.server.keys();
+    // One unit for 7 and one more, or nine, for 8: the second order of each block is bad.
+    for block in [&b"\x01\x01\x01\x07\x01\x01\x07"[..], b"\x01\x01\x01\x07\x05\x01\x08\x09", b"\x01\x01\x01\x07\x01"] {
+        client.expect([&b"STOCK.APPLY"[..], b"sale", b"MORE", block], err("ERR the effect is damaged"));
+        stage.server.keys().are(&before);
+    }
+    assert_eq!(stage.told(), [""; 0]);
+    client.expect([&b"STOCK.APPLY"[..], b"sale", b"MORE", b"\x01\x01\x01\x07\x05\x01\x08\x02"], OK);
+    client.expect("STOCK.ORDER sale 8", ANY);
+    assert_eq!(client.cmd("STOCK.INFO sale").field("sold"), Reply::Int(3));
+}

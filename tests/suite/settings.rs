@@ -32,9 +32,42 @@ fn a_default_needs_no_setting_and_config_set_changes_it_at_once() {
     // Either all of a command counts or nothing.
     server.expect(format!("CONFIG SET {NAME} 1000 maxmemory-samples x"), err("ERR"));
     assert_eq!(default_lease(&server), 250_000);
-    server.expect("CONFIG GET lockstock.*", (NAME, "250000"));
+    assert_eq!(server.cmd("CONFIG GET lockstock.*").field(NAME).text(), "250000");
     server.expect("CONFIG GET LOCKSTOCK.default-LEASE-ms", ANY);
     server.expect("CONFIG RESETSTAT", OK);
+}
+
+/// Every setting: its name, its default, the least and the most it may be.
+const ALL: [(&str, i64, i64, i64); 3] = [
+    (NAME, 30_000, 1, 9_007_199_254_740_991),
+    ("lockstock.max-waiters", 100_000, 0, 9_007_199_254_740_991),
+    ("lockstock.max-keys", 1_000, 1, 1_000_000),
+];
+
+#[test]
+fn each_has_a_default_and_bounds_and_is_documented() {
+    let server = Server::start();
+    let mut client = server.client();
+    assert_eq!(client.cmd("CONFIG GET lockstock.*").fields().len(), ALL.len());
+    let [readme, example] = ["README.md", "redis.conf.example"].map(|name| fs::read_to_string(name).unwrap());
+    for (name, default, least, most) in ALL {
+        let mut value = |want: i64| client.expect(format!("CONFIG GET {name}"), (name, want.to_string().as_str()));
+        value(default);
+        assert!(
+            readme.lines().any(|line| line.starts_with(&format!("| `{name}` | {default} | "))),
+            "{name} in README.md"
+        );
+        assert!(example.lines().any(|line| line == format!("{name} {default}")), "{name} in redis.conf.example");
+        assert!(example.contains(&format!("From {least} to {most}.")), "the range of {name} in redis.conf.example");
+        for within in [least, most] {
+            server.expect(format!("CONFIG SET {name} {within}"), OK);
+            value(within);
+        }
+        for beyond in [least - 1, most + 1] {
+            server.expect(format!("CONFIG SET {name} {beyond}"), err("ERR"));
+            value(most);
+        }
+    }
 }
 
 #[test]

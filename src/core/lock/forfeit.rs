@@ -61,6 +61,11 @@ impl Forfeits {
         holds.is_some_and(|holds| self.holds.insert(to, holds).is_none())
     }
 
+    /// Every lock with holds that are over.
+    pub(super) fn homes(&self) -> impl Iterator<Item = HomeId> {
+        self.holds.keys().copied()
+    }
+
     /// Forgets the holds of a lock that is gone.
     pub(super) fn forget(&mut self, home: HomeId) {
         self.holds.remove(&home);

@@ -62,7 +62,7 @@ impl Engine {
         let holds = lock.into_iter().flat_map(Lock::holds);
         let live = holds.filter(|hold| !hold.deadline.reached(now.ms));
         let home = lock.and_then(Lock::home);
-        let live: Vec<&Hold> = live.filter(|hold| !self.forfeits.contains(home, hold.fence)).collect();
+        let live: Vec<&Hold> = live.filter(|hold| !self.is_forfeit(home, hold)).collect();
         let queue = self.waiting.at(at).and_then(|queue| self.waiting.queue(queue));
         if live.is_empty() && queue.is_none() {
             return None;

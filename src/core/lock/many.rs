@@ -257,8 +257,8 @@ impl Engine {
     fn holds_alone<W: World>(&self, turn: &Turn, at: At<'_>, token: &Ident, world: &mut W) -> bool {
         let Found::Lock(lock) = world.find(at) else { return false };
         lock.mode() == Mode::Exclusive
-            && lock.hold(token).is_some_and(|hold| {
-                !hold.deadline.reached(turn.now.ms) && !self.forfeits.contains(lock.home(), hold.fence)
-            })
+            && lock
+                .hold(token)
+                .is_some_and(|hold| !hold.deadline.reached(turn.now.ms) && !self.is_forfeit(lock.home(), hold))
     }
 }

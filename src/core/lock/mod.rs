@@ -11,9 +11,10 @@
 //!
 //! Reading order: `terms` (the words), [`value`] (the lock itself), `verdict` (the table of modes), `waiting` (the queues),
 //! `visit` (how a lock is opened and changed), `settle` (how a place is brought up to date), then the engine's methods by
-//! subject: `engine`, `many`, `tick`, `keyspace`, `replica`, `info`. What hangs on connections is in `session`,
+//! subject: `engine`, `many`, `tick`, `keyspace`, `replica`, `info`, `doubt`. What hangs on connections is in `session`,
 //! `undelivered` and `forfeit`.
 
+mod doubt;
 mod engine;
 mod forfeit;
 mod info;

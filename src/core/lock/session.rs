@@ -14,17 +14,24 @@ pub(super) type Tied = (HomeId, Fence);
 pub(super) struct Sessions {
     by_client: BTreeMap<ClientId, BTreeSet<Tied>>,
     by_home: BTreeMap<HomeId, BTreeMap<Fence, ClientId>>,
+    /// Connections that have ended, while holds are still tied to them: there may be a million, too many for one call.
+    ended: BTreeSet<ClientId>,
 }
 
 impl Sessions {
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.by_client.is_empty() && self.by_home.is_empty()
+        self.by_client.is_empty() && self.by_home.is_empty() && self.ended.is_empty()
     }
 
     /// Whether `client` has holds tied to it.
     pub(super) fn has(&self, client: ClientId) -> bool {
         self.by_client.contains_key(&client)
+    }
+
+    /// Everybody with holds tied to it.
+    pub(super) fn clients(&self) -> impl Iterator<Item = ClientId> {
+        self.by_client.keys().copied()
     }
 
     /// Ties a hold to `client`.
@@ -46,13 +53,45 @@ impl Sessions {
         }
     }
 
-    /// Unties all holds of a connection and names them.
-    pub(super) fn take(&mut self, client: ClientId) -> BTreeSet<Tied> {
-        let all = self.by_client.remove(&client).unwrap_or_default();
-        for (home, fence) in &all {
-            self.untie_home(*home, *fence);
+    /// Notes that a connection has ended. O(log n), whatever is tied to it.
+    pub(super) fn end(&mut self, client: ClientId) {
+        if self.has(client) {
+            self.ended.insert(client);
         }
-        all
+    }
+
+    /// Whether a connection has ended that holds are still tied to.
+    pub(super) fn any_ended(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
+    /// Whether this one has.
+    pub(super) fn has_ended(&self, client: ClientId) -> bool {
+        self.ended.contains(&client)
+    }
+
+    /// Unties one of the holds of the connections that have ended, and names it.
+    pub(super) fn take_ended(&mut self) -> Option<Tied> {
+        while let Some(client) = self.ended.first().copied() {
+            let next = self.by_client.get(&client).and_then(|tied| tied.first().copied());
+            if let Some((home, fence)) = next {
+                self.untie(client, (home, fence));
+                return next;
+            }
+            self.ended.remove(&client);
+        }
+        None
+    }
+
+    /// Unties the holds at `home` of the connections that have ended, and names them.
+    pub(super) fn take_ended_at(&mut self, home: HomeId) -> Vec<Fence> {
+        let here = self.by_home.get(&home).into_iter().flatten();
+        let over: Vec<_> =
+            here.filter(|(_, client)| self.has_ended(**client)).map(|(fence, client)| (*fence, *client)).collect();
+        for (fence, client) in &over {
+            self.untie(*client, (home, *fence));
+        }
+        over.into_iter().map(|(fence, _)| fence).collect()
     }
 
     fn untie_home(&mut self, home: HomeId, fence: Fence) {

@@ -6,6 +6,7 @@ use super::engine::Engine;
 use super::settle::Turn;
 use super::stats::{Cause, count};
 use super::terms::{ClientId, End, Found, World};
+use super::value::Hold;
 use super::waiting::{QueueId, WaiterId};
 use crate::core::agenda::HomeId;
 use crate::core::fence::Fence;
@@ -78,7 +79,9 @@ impl Engine {
         let mut turn = Turn::outside(now, budget);
         self.chores.take_up(now);
         while turn.steps > 0 {
-            if let Some(home) = self.chores.endings.pop_front() {
+            if let Some((home, fence)) = self.sessions.take_ended() {
+                self.forfeit(home, fence, End::Disconnected);
+            } else if let Some(home) = self.chores.endings.pop_front() {
                 self.end_forfeits(&mut turn, home, world);
             } else if let Some(queue) = self.chores.queues.pop_front() {
                 turn.cause = Cause::Other;
@@ -100,7 +103,8 @@ impl Engine {
 
     /// When [`tick`](Self::tick) wants to be called. It may find nothing to do yet if leases were renewed meanwhile.
     pub fn next_due(&self) -> Next {
-        if !(self.chores.endings.is_empty() && self.chores.queues.is_empty() && self.doubtful.is_empty()) {
+        let idle = self.chores.endings.is_empty() && self.chores.queues.is_empty();
+        if !(idle && self.doubtful.is_empty()) || self.sessions.any_ended() {
             return Next::Now;
         }
         let retry = self.chores.put_off.front().map(|(due, _)| *due);
@@ -154,14 +158,26 @@ impl Engine {
 
     /// A connection is gone. Its waiters leave at once. The holds tied to it, and those granted to it whose reply it never
     /// got, are over, and end at the next tick or when a command meets them: this may be called where nothing may be
-    /// written. O(log n) for each of them.
+    /// written. O(log n) for each of its waiters.
     pub fn client_gone(&mut self, client: ClientId) {
         let waiting = self.waiting.of(client).chain(self.undelivered.of(client));
         for waiter in waiting.collect::<Vec<_>>() {
             self.left(waiter);
         }
-        for (home, fence) in self.sessions.take(client) {
-            self.forfeit(home, fence, End::Disconnected);
+        self.sessions.end(client);
+    }
+
+    /// Whether a hold of the lock at `home` is over because of a connection.
+    pub(super) fn is_forfeit(&self, home: Option<HomeId>, hold: &Hold) -> bool {
+        hold.session.is_some_and(|client| self.sessions.has_ended(client)) || self.forfeits.contains(home, hold.fence)
+    }
+
+    /// Takes note of what is over at `home` because of connections that have ended.
+    pub(super) fn hear_of_the_ended(&mut self, home: HomeId) {
+        if self.sessions.any_ended() {
+            for fence in self.sessions.take_ended_at(home) {
+                self.forfeit(home, fence, End::Disconnected);
+            }
         }
     }
 

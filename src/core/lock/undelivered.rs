@@ -76,6 +76,16 @@ impl Undelivered {
         self.owed.get(&waiter).map(|owed| owed.client)
     }
 
+    /// Every grant on its way.
+    pub(super) fn waiters(&self) -> impl Iterator<Item = WaiterId> {
+        self.owed.keys().copied()
+    }
+
+    /// Every connection that a grant is on its way to.
+    pub(super) fn clients(&self) -> impl Iterator<Item = ClientId> {
+        self.clients.iter().map(|(client, _)| *client)
+    }
+
     /// The grants on their way to `client`.
     pub(super) fn of(&self, client: ClientId) -> impl Iterator<Item = WaiterId> {
         self.clients.range((client, WaiterId::FIRST)..=(client, WaiterId::LAST)).map(|(_, waiter)| *waiter)

@@ -121,6 +121,9 @@ impl Engine {
             self.untie(open.lock, &hold);
             open.news.push(News::Ended(hold.token, End::Lapsed));
         }
+        if let Some(home) = open.lock.home() {
+            self.hear_of_the_ended(home);
+        }
         while turn.steps > 0
             && !self.forfeits.is_empty()
             && let Some((fence, why)) = open.lock.home().and_then(|home| self.forfeits.take(home))

@@ -181,6 +181,16 @@ impl Waiting {
         waiters.into_iter().flatten().filter_map(queues).flatten().copied()
     }
 
+    /// All parked requests.
+    pub(super) fn ids(&self) -> impl Iterator<Item = WaiterId> {
+        self.waiters.iter().map(|(id, _)| WaiterId(id))
+    }
+
+    /// Everybody who has requests parked.
+    pub(super) fn clients(&self) -> impl Iterator<Item = ClientId> {
+        self.by_client.iter().map(|(client, _)| *client)
+    }
+
     /// The requests that `client` has parked.
     pub(super) fn of(&self, client: ClientId) -> impl Iterator<Item = WaiterId> {
         self.by_client.range((client, WaiterId::FIRST)..=(client, WaiterId::LAST)).map(|(_, waiter)| *waiter)

@@ -172,6 +172,11 @@ impl Book {
         self.orders.len() >= ENTRY
     }
 
+    /// How many further orders fit.
+    pub fn room(&self) -> usize {
+        usize::try_from(ENTRY.saturating_sub(self.orders.len())).unwrap_or(usize::MAX)
+    }
+
     /// Writes an order that is not there yet, or writes one anew that has nothing any more. The book must not be full.
     pub fn enter<'a>(&mut self, known: Option<u32>, mut order: Record<'a>, buyer: &Packed<'a>) {
         if let Some(number) = known {

@@ -28,7 +28,7 @@ const SHORT: usize = (u8::MAX - TEXT) as usize;
 const HEAD: usize = 17;
 
 /// A name in its short form: `head` and then `rest`. The split, too, is a function of the text.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Packed<'a> {
     head: [u8; HEAD],
     len: u8,

@@ -4,6 +4,7 @@
 //! remains is not written: it follows from the orders, so a file cannot contradict itself, and a sale that has absorbed
 //! only some of its blocks is consistent as well.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::Sale;
@@ -133,6 +134,32 @@ impl Sale {
             self.book.enter(None, order, &buyer);
         }
         Ok(())
+    }
+
+    /// Adds the orders of a block, or none of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sale::absorb`]; nothing has changed then.
+    pub fn absorb_whole(&mut self, bytes: &[u8]) -> Result<(), Corrupt> {
+        let mut reader = opened(bytes)?;
+        let (mut units, mut ids) = (0_u64, BTreeSet::new());
+        while !reader.rest().is_empty() {
+            let order = Record::read_strict(&mut reader).ok_or(Corrupt::Malformed)?;
+            if order.active() {
+                units = units.saturating_add(order.units);
+            }
+            if units > self.unsold() {
+                return Err(Corrupt::Oversold);
+            }
+            if self.book.find(&order.id).is_some() || !ids.insert(order.id) {
+                return Err(Corrupt::Repeated);
+            }
+        }
+        if ids.len() > self.book.room() {
+            return Err(Corrupt::Full);
+        }
+        self.absorb(bytes)
     }
 
     /// Calls `part` with byte strings whose set is the same for equal sales, wherever they are and however they came

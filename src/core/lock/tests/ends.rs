@@ -286,3 +286,21 @@ fn nothing_is_done_where_this_node_does_not_serve_the_key() {
     granted.sort_unstable();
     assert_eq!(granted, [bob, eve]);
 }
+
+#[test]
+fn the_end_of_a_connection_with_many_sessions_is_worked_off_step_by_step() {
+    let mut desk = Desk::new();
+    for number in 0..40 {
+        desk.acquire(&format!("lock-{number}"), 1, &ask("a").session()).unwrap().granted();
+    }
+    let heir = desk.wait("lock-39", 2, &ask("b"));
+    desk.engine.client_gone(client(1));
+    // All are over at once, for whoever asks, and few are ended by one turn of the timer.
+    assert!((0..40).all(|number| desk.info(&format!("lock-{number}")).is_none_or(|info| info.mode.is_none())));
+    desk.take("lock-7", &ask("c"));
+    assert_eq!(desk.engine.tick(desk.now, 10, &mut desk.keys), Next::Now);
+    assert!(desk.keys.values.len() > 20, "{}", desk.keys.values.len());
+    let _ = desk.tick();
+    assert_eq!(desk.granted(), [heir]);
+    assert_eq!(desk.keys.values.len(), 2);
+}

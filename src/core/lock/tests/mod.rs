@@ -2,6 +2,7 @@
 #![expect(clippy::arithmetic_side_effects, reason = "small numbers")]
 
 mod crowds;
+mod doubt;
 mod ends;
 mod keyspace;
 mod many;

@@ -1,8 +1,11 @@
 //! Bytes and changes that nobody vouches for.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 
 use super::schedule::{digest, reload, schedules};
+use crate::core::sale::packed::Packed;
 use crate::core::sale::snapshot::{BLOCK, BLOCK_ORDERS, VERSION};
 use crate::core::sale::{Change, Corrupt, MAX_UNITS, Name, Sale, State, Taking, Terms};
 use crate::core::time::UnixMs;
@@ -161,6 +164,26 @@ fn orders_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn a_block_that_must_be_whole_is_taken_whole_or_not_at_all() {
+    let sold: &[u8] = &[0b0000_0001, 1, 7];
+    let other: &[u8] = &[0b0000_0101, 1, 8, 2];
+    let mut sale = Sale::from_header(&[VERSION, 0, 9, 0, 0]).unwrap();
+    let before = digest(&sale);
+    for (records, corrupt) in [
+        (&[sold, sold][..], Corrupt::Repeated),
+        (&[sold, &[0b0000_0101, 1, 8, 9]], Corrupt::Oversold),
+        (&[sold, other, &[0b0000_0001]], Corrupt::Malformed),
+    ] {
+        assert_eq!(sale.absorb_whole(&block(records)), Err(corrupt), "{records:?}");
+        assert_eq!(digest(&sale), before, "{records:?}");
+    }
+    assert_eq!(sale.absorb_whole(&[VERSION]), Err(Corrupt::Malformed));
+    assert_eq!(sale.absorb_whole(&block(&[sold, other])), Ok(()));
+    assert_eq!(sale.info(UnixMs(0)).sold, 3);
+    assert_eq!(sale.absorb_whole(&block(&[other])), Err(Corrupt::Repeated));
+}
+
+#[test]
 fn every_cut_of_a_snapshot_is_refused_or_whole_orders() {
     let sale = full();
     let header = sale.header();
@@ -176,6 +199,20 @@ fn every_cut_of_a_snapshot_is_refused_or_whole_orders() {
         done
     });
     assert_eq!(whole.count(), 5, "one to five orders");
+}
+
+/// Which names fall into the same of 256 buckets is another question in every sale.
+#[test]
+fn ids_that_collide_in_one_sale_do_not_in_the_next() {
+    let bucket = |sale: &Sale, id: &str| Packed::new(id.as_bytes()).unwrap().hash(&sale.book.keys) & 0xff;
+    let attacked = Sale::new(Terms::default());
+    let all = (0..).map(|number: u32| format!("id-{number}"));
+    let chosen: Vec<String> =
+        all.filter(|id| bucket(&attacked, id) == 7).take(if cfg!(miri) { 8 } else { 64 }).collect();
+    let next = Sale::new(Terms::default());
+    let buckets: BTreeSet<u64> = chosen.iter().map(|id| bucket(&next, id)).collect();
+    // As random as can be: by chance some of them meet, never half of them.
+    assert!(buckets.len() > chosen.len() / 2, "{buckets:?}");
 }
 
 fn name() -> impl Strategy<Value = Name<'static>> {

@@ -1,0 +1,344 @@
+//! Commands without a server: the words are read by the commands' own parsers, and carried out on keys in a map.
+//!
+//! For tests and fuzzing only. Beside the primary stands a replica that hears the effects; both must always have the same.
+#![expect(clippy::expect_used, reason = "a panic is what a fuzz target has to say")]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::lock_apply::Effect as LockEffect;
+use super::{
+    lock_acquire, lock_apply, lock_extend, lock_info, lock_macquire, lock_mrelease, lock_release, stock_adjust,
+    stock_alter, stock_apply, stock_buyer, stock_cancel, stock_confirm, stock_create, stock_decr_once, stock_extend,
+    stock_info, stock_order, stock_orders,
+};
+use crate::core::lock::{Acquired, Answer, ClientId, Engine, LockError, Mode, Next, Request, WaiterId, World};
+use crate::core::place::At;
+use crate::core::sale::{Answer as SaleAnswer, Changes, Decision, MAX_UNITS, Sale, Status};
+use crate::core::time::{Millis, Now, UnixMs};
+use crate::error::Error;
+use crate::fuzz::keys::{Keys, Primary, Value, place};
+use crate::server::args::Args;
+use crate::server::standin;
+use crate::store::sale_effect::{Effect, Part};
+
+/// A primary and its replica, without servers.
+pub struct Rehearsal {
+    /// The primary's locks.
+    pub engine: Engine,
+    /// Its keys, and those of the replica.
+    pub world: Primary,
+    now: Now,
+    client: u64,
+    waiting: BTreeMap<WaiterId, u64>,
+}
+
+impl Rehearsal {
+    /// Empty keys at `now`.
+    pub fn at(now: UnixMs) -> Self {
+        let us = u64::try_from(now.0).unwrap_or_default().saturating_mul(1_000);
+        Self {
+            engine: Engine::default(),
+            world: Primary::default(),
+            now: Now { ms: now, us },
+            client: 1,
+            waiting: BTreeMap::new(),
+        }
+    }
+
+    /// Lets time pass, and the timer do what is due by then.
+    pub fn pass(&mut self, span: Millis) {
+        let ms = self.now.ms.plus(span).unwrap_or(UnixMs::MAX);
+        self.now = Now { ms, us: u64::try_from(ms.0).unwrap_or_default().saturating_mul(1_000) };
+        let next = self.engine.tick(self.now, usize::MAX, &mut self.world);
+        assert_ne!(next, Next::Now, "the timer did not do all there was to do");
+        let sales: Vec<_> = self.world.keys.0.keys().cloned().collect();
+        for key in sales {
+            if let Some(sale) = self.world.keys.sale(&key.key) {
+                let lapses = sale.lapses(self.now.ms, usize::MAX);
+                self.commit(&key.key, &Changes { lapses, own: None });
+            }
+        }
+        self.check();
+    }
+
+    /// The connection with this number speaks from here on.
+    pub fn turn_to(&mut self, client: u64) {
+        self.client = client.max(1);
+    }
+
+    /// The connection that speaks ends.
+    pub fn hang_up(&mut self) {
+        self.engine.client_gone(client(self.client));
+        self.waiting.retain(|_, waits| *waits != self.client);
+        self.client = self.client.saturating_add(100);
+        self.check();
+    }
+
+    /// Reads `words` and carries them out; whatever a client may send must either be done or be refused with an error.
+    pub fn call(&mut self, words: &[&[u8]]) -> Result<(), Error> {
+        let [name, rest @ ..] = words else { return Err(Error::Syntax) };
+        let name = name.to_ascii_uppercase();
+        let done = standin::with_args(rest, |args| match name.split_at_checked(5) {
+            Some((b"LOCK.", name)) => self.lock(name, args),
+            _ => match name.split_at_checked(6) {
+                Some((b"STOCK.", name)) => self.stock(name, args),
+                _ => Err(Error::Syntax),
+            },
+        });
+        if let Err(error) = &done {
+            let text = error.to_string();
+            assert!(!text.contains(['\r', '\n']) && *error != Error::Internal, "{text:?} is no error line");
+        }
+        self.deliver();
+        self.check();
+        done
+    }
+
+    fn lock(&mut self, name: &[u8], args: Args<'_>) -> Result<(), Error> {
+        let Self { engine, world, now, .. } = self;
+        let at = |key| At { db: 0, key };
+        match name {
+            b"ACQUIRE" => {
+                let (key, request) = lock_acquire::parse(args, now.ms)?;
+                let asked =
+                    engine.acquire(*now, at(key.bytes()), client(self.client), &request, request.wait.is_some(), world);
+                self.asked(&request, asked)?;
+            }
+            b"MACQUIRE" => {
+                let (keys, request) = lock_macquire::parse(args, now.ms)?;
+                let keys: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
+                assert!(!keys.is_empty());
+                let may_wait = request.wait.is_some();
+                let asked = engine.acquire_many(*now, 0, &keys, client(self.client), &request, may_wait, world);
+                self.asked(&request, asked)?;
+            }
+            b"RELEASE" => {
+                let (key, token) = lock_release::parse(args)?;
+                engine.release(*now, at(key.bytes()), &token, world)?;
+            }
+            b"MRELEASE" => {
+                let (token, keys) = lock_mrelease::parse(args)?;
+                let keys: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
+                engine.release_many(*now, 0, &keys, &token, world)?;
+            }
+            b"EXTEND" => {
+                let (key, token, lease) = lock_extend::parse(args, now.ms)?;
+                engine.extend(*now, at(key.bytes()), &token, lease, world)?;
+            }
+            b"INFO" => {
+                let key = lock_info::parse(args)?;
+                let lock = match world.keys.0.get(&place(key.bytes())) {
+                    None => None,
+                    Some(Value::Lock(lock)) => Some(lock),
+                    Some(Value::Sale(_)) => return Err(Error::WrongType),
+                };
+                let info = engine.info(*now, at(key.bytes()), lock);
+                assert!(info.is_none_or(|info| info.mode.is_some() || info.waiting > 0));
+            }
+            b"APPLY" => {
+                let (key, effects) = lock_apply::parse(args)?;
+                apply_to_lock(engine, key.bytes(), &effects, world)?;
+                // It is passed on as it came.
+                let (engine, keys) = &mut world.replica;
+                apply_to_lock(engine, key.bytes(), &effects, keys).expect("the replica has what the primary has");
+            }
+            _ => return Err(Error::Syntax),
+        }
+        Ok(())
+    }
+
+    fn asked(&mut self, request: &Request, asked: Result<Acquired, LockError>) -> Result<(), Error> {
+        match asked? {
+            Acquired::Granted(grant) => {
+                assert_eq!((&grant.token, grant.lease), (&request.token, request.lease));
+            }
+            Acquired::Refused => {}
+            Acquired::Parked(waiter) => drop(self.waiting.insert(waiter, self.client)),
+        }
+        Ok(())
+    }
+
+    /// Every answer reaches its client, who must have been waiting for it.
+    fn deliver(&mut self) {
+        for (waiter, answer) in std::mem::take(&mut self.world.answers) {
+            assert!(self.waiting.remove(&waiter).is_some(), "nobody waits for {answer:?}");
+            if matches!(answer, Answer::Granted(_)) {
+                self.engine.delivered(waiter);
+            }
+        }
+    }
+
+    fn stock(&mut self, name: &[u8], args: Args<'_>) -> Result<(), Error> {
+        let now = self.now.ms;
+        match name {
+            b"CREATE" => {
+                let (key, terms) = stock_create::parse(args)?;
+                assert!(terms.total <= MAX_UNITS && terms.limit <= MAX_UNITS);
+                let key = place(key.bytes());
+                if self.world.keys.0.contains_key(&key) {
+                    return Err(Error::BusyKey);
+                }
+                let sale = |terms| Value::Sale(Box::new(Sale::new(terms)));
+                self.world.replica.1.0.insert(key.clone(), sale(terms.clone()));
+                self.world.keys.0.insert(key, sale(terms));
+            }
+            b"DECR_ONCE" => {
+                let (key, take) = stock_decr_once::parse(args, now)?;
+                self.decide(key.bytes(), |sale| sale.take(now, &take))?;
+            }
+            b"CONFIRM" => {
+                let (key, id) = stock_confirm::parse(args)?;
+                self.decide(key.bytes(), |sale| sale.confirm(now, id))?;
+            }
+            b"CANCEL" => {
+                let (key, id) = stock_cancel::parse(args)?;
+                self.decide(key.bytes(), |sale| sale.cancel(now, id))?;
+            }
+            b"EXTEND" => {
+                let (key, id, deadline) = stock_extend::parse(args, now)?;
+                assert!(deadline > now);
+                self.decide(key.bytes(), |sale| sale.extend(now, id, deadline))?;
+            }
+            b"ADJUST" => {
+                let (key, delta) = stock_adjust::parse(args)?;
+                let (after, changes) = self.sale(key.bytes())?.ok_or(Error::NoStock)?.adjust(now, delta)?;
+                self.commit(key.bytes(), &changes);
+                assert_eq!(self.sale(key.bytes())?.map(|sale| sale.remaining(now)), Some(after));
+            }
+            b"ALTER" => {
+                let (key, alteration) = stock_alter::parse(args)?;
+                let own = self.sale(key.bytes())?.ok_or(Error::NoStock)?.alter(&alteration);
+                self.commit(key.bytes(), &Changes { lapses: Vec::new(), own });
+            }
+            b"ORDER" => {
+                let (key, id) = stock_order::parse(args)?;
+                let order = self.sale(key.bytes())?.and_then(|sale| sale.order(now, id));
+                assert!(order.is_none_or(|order| *order.id == *id));
+            }
+            b"ORDERS" => {
+                let words = stock_orders::parse(args)?;
+                if let Some(sale) = self.sale(words.key.bytes())? {
+                    let page = sale.page(now, words.cursor, words.count, words.state);
+                    assert!(page.rows.len() <= words.count);
+                }
+            }
+            b"BUYER" => {
+                let (key, buyer) = stock_buyer::parse(args)?;
+                if let Some(sale) = self.sale(key.bytes())? {
+                    assert!(sale.buyer(now, buyer) <= MAX_UNITS);
+                }
+            }
+            b"INFO" => drop(self.sale(stock_info::parse(args)?.bytes())?.map(|sale| sale.info(now))),
+            b"APPLY" => {
+                let (key, effect) = stock_apply::parse(args)?;
+                let Primary { keys, replica, .. } = &mut self.world;
+                apply_to_sale(keys, key.bytes(), &effect)?;
+                apply_to_sale(&mut replica.1, key.bytes(), &effect).expect("the replica has what the primary has");
+            }
+            _ => return Err(Error::Syntax),
+        }
+        Ok(())
+    }
+
+    fn sale(&mut self, key: &[u8]) -> Result<Option<&mut Sale>, Error> {
+        match self.world.keys.0.get_mut(&place(key)) {
+            None => Ok(None),
+            Some(Value::Sale(sale)) => Ok(Some(sale)),
+            Some(Value::Lock(_)) => Err(Error::WrongType),
+        }
+    }
+
+    fn decide<'a>(&mut self, key: &[u8], decide: impl FnOnce(&Sale) -> Decision<'a>) -> Result<(), Error> {
+        let now = self.now.ms;
+        let Some(sale) = self.sale(key)? else { return Ok(()) };
+        let Decision { answer, changes } = decide(sale);
+        self.commit(key, &changes);
+        let SaleAnswer { status, units, remaining, .. } = answer;
+        assert_eq!(self.sale(key)?.map(|sale| sale.remaining(now)), Some(remaining), "{status:?}");
+        assert!(status != Status::Ok || !changes.is_empty());
+        assert!(units <= MAX_UNITS);
+        Ok(())
+    }
+
+    /// What was decided fits the sale, and fits the replica's copy of it.
+    fn commit(&mut self, key: &[u8], changes: &Changes<'_>) {
+        let Primary { keys, replica, .. } = &mut self.world;
+        for change in changes.iter() {
+            let fits = keys.sale(key).map(|sale| sale.commit(change));
+            assert_eq!(fits, Some(Ok(())), "{change:?}");
+            let follows = replica.1.sale(key).map(|sale| sale.follow(change));
+            assert_eq!(follows, Some(Ok(())), "{change:?} on the replica");
+        }
+    }
+
+    /// What must be so between any two commands.
+    fn check(&mut self) {
+        self.deliver();
+        let now = self.now.ms;
+        for (key, value) in &self.world.keys.0 {
+            match value {
+                Value::Lock(lock) => {
+                    assert!(!lock.is_empty(), "a free lock was left under {key:?}");
+                    let tokens: BTreeSet<_> = lock.holds().map(|hold| &hold.token).collect();
+                    assert_eq!(tokens.len(), lock.len(), "a token holds twice");
+                    let exclusive = lock.mode() == Mode::Exclusive;
+                    assert!(!exclusive || lock.len() == 1, "two hold what is exclusive");
+                }
+                Value::Sale(sale) => {
+                    let info = sale.info(now);
+                    assert_eq!(info.total, info.remaining.saturating_add(info.held).saturating_add(info.sold));
+                    assert_eq!(info.remaining, sale.remaining(now));
+                }
+            }
+        }
+        assert!(state(&self.world.keys) == state(&self.world.replica.1), "the replica has something else");
+    }
+}
+
+/// As `LOCK.APPLY` does.
+fn apply_to_lock<W: World>(
+    engine: &mut Engine,
+    key: &[u8],
+    effects: &[LockEffect],
+    world: &mut W,
+) -> Result<(), LockError> {
+    let at = At { db: 0, key };
+    effects.iter().try_for_each(|effect| match effect {
+        LockEffect::Held(mode, hold) => engine.apply_held(at, *mode, hold.clone(), world),
+        LockEffect::Ended(token, _) => engine.apply_ended(at, token, world),
+        LockEffect::Load(lock) => {
+            lock.holds().try_for_each(|hold| engine.apply_held(at, lock.mode(), hold.clone(), world))
+        }
+    })
+}
+
+/// As `STOCK.APPLY` does.
+fn apply_to_sale(keys: &mut Keys, key: &[u8], effect: &Effect<'_>) -> Result<(), Error> {
+    match (effect, keys.0.get_mut(&place(key))) {
+        (_, Some(Value::Lock(_))) => Err(Error::WrongType),
+        (Effect::Change(change), Some(Value::Sale(sale))) => sale.follow(change).map_err(|_| Error::Payload),
+        (Effect::Part(Part::Head(head)), None) => {
+            let sale = Sale::from_header(head).map_err(|_| Error::Payload)?;
+            keys.0.insert(place(key), Value::Sale(Box::new(sale)));
+            Ok(())
+        }
+        (Effect::Part(Part::Orders(block)), Some(Value::Sale(sale))) => {
+            sale.absorb_whole(block).map_err(|_| Error::Payload)
+        }
+        (Effect::Part(Part::Head(_)), Some(Value::Sale(_))) => Err(Error::BusyKey),
+        (_, None) => Err(Error::NoStock),
+    }
+}
+
+/// Everything that a server keeps, as it would write it.
+fn state(keys: &Keys) -> Vec<(&[u8], Vec<Vec<u8>>)> {
+    let bytes = |value: &Value| match value {
+        Value::Lock(lock) => vec![lock.encode()],
+        Value::Sale(sale) => std::iter::once(sale.header()).chain(sale.blocks()).collect(),
+    };
+    keys.0.iter().map(|(place, value)| (&*place.key, bytes(value))).collect()
+}
+
+fn client(number: u64) -> ClientId {
+    ClientId::new(number).expect("a client is never 0")
+}

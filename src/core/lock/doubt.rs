@@ -1,0 +1,50 @@
+//! After a fault: somebody may have left, and a lock may have moved, without the engine having been told.
+
+use std::collections::BTreeSet;
+
+use super::engine::Engine;
+use super::stats::Cause;
+use super::terms::ClientId;
+use super::value::Lock;
+use super::waiting::{QueueId, WaiterId};
+use crate::core::place::At;
+
+impl Engine {
+    /// Compares everything that hangs on connections with what is so: who is `connected`, and whose client `waits` parked. What is
+    /// found out is done at the next tick. O(n) in connections, waiters and queues.
+    ///
+    /// A grant whose reply may have been written or not stands, while its connection does: better a lock that is held
+    /// for nothing until its lease ends than one that is taken from its holder.
+    pub fn doubt(&mut self, connected: impl Fn(ClientId) -> bool, waits: impl Fn(WaiterId) -> bool) {
+        let clients: BTreeSet<ClientId> =
+            self.sessions.clients().chain(self.waiting.clients()).chain(self.undelivered.clients()).collect();
+        for client in clients.into_iter().filter(|client| !connected(*client)) {
+            self.client_gone(client);
+        }
+        for waiter in self.undelivered.waiters().filter(|waiter| !waits(*waiter)).collect::<Vec<_>>() {
+            self.delivered(waiter);
+        }
+        for waiter in self.waiting.ids().filter(|waiter| !waits(*waiter)).collect::<Vec<_>>() {
+            self.left(waiter);
+        }
+        for home in self.forfeits.homes().collect::<Vec<_>>() {
+            self.end_later(home);
+        }
+        for queue in self.waiting.in_db(None).collect::<Vec<QueueId>>() {
+            // Whatever was on its way to it may have been lost.
+            self.waiting.unmark(queue);
+            self.look_later(queue, Cause::Other);
+        }
+    }
+
+    /// Meets a lock again whose entry in the agenda may be that of another place.
+    pub fn meet_again(&mut self, at: At<'_>, lock: &mut Lock) {
+        if let Some(home) = lock.home()
+            && self.agenda.place(home).is_some_and(|known| known != at)
+        {
+            self.agenda.disarm(home);
+            self.sessions.forget(home);
+        }
+        self.welcome(at, lock);
+    }
+}

@@ -1,0 +1,65 @@
+//! What was lost on the way to the engine is found out.
+
+use super::world::{Desk, Told, Value, ask, at, client};
+use crate::core::lock::End;
+
+#[test]
+fn who_left_unnoticed_is_missed() {
+    let mut desk = Desk::new();
+    desk.acquire("lock", 1, &ask("a").session()).unwrap().granted();
+    desk.take("other", &ask("b"));
+    let lost = desk.wait("other", 2, &ask("c"));
+    let next = desk.wait("other", 3, &ask("d"));
+    let heir = desk.wait("lock", 3, &ask("e"));
+    // The first client hung up, the second one's time is over.
+    desk.engine.doubt(|known| known != client(1), |waiter| waiter != lost);
+    let _ = desk.tick();
+    assert_eq!(desk.granted(), [heir]);
+    assert!(desk.release("other", "b"));
+    assert_eq!(desk.granted(), [next]);
+}
+
+#[test]
+fn a_grant_that_may_have_been_told_stands_with_its_connection() {
+    for connected in [true, false] {
+        let mut desk = Desk::new();
+        desk.take("lock", &ask("a"));
+        desk.wait("lock", 2, &ask("b"));
+        desk.release("lock", "a");
+        desk.told();
+        desk.engine.doubt(|_| connected, |_| false);
+        let _ = desk.tick();
+        let taken_back = desk.told().iter().any(|told| matches!(told, Told::Ended(_, _, End::Undelivered)));
+        assert_eq!((taken_back, desk.holders("lock").len()), (!connected, usize::from(connected)));
+        desk.engine.client_gone(client(2));
+        let _ = desk.tick();
+        assert_eq!(desk.holders("lock").len(), usize::from(connected), "it was delivered");
+    }
+}
+
+#[test]
+fn a_lock_that_vanished_or_moved_without_a_word_is_looked_for() {
+    let mut desk = Desk::new();
+    desk.take("gone", &ask("a"));
+    desk.acquire("from", 1, &ask("b").lease(50).session()).unwrap().granted();
+    let heir = desk.wait("gone", 2, &ask("c"));
+    desk.keys.values.remove(&at("gone").keep());
+    let moved = desk.keys.values.remove(&at("from").keep()).unwrap();
+    desk.keys.values.insert(at("to").keep(), moved);
+    desk.engine.doubt(|_| true, |_| true);
+    let Some(Value::Lock(lock)) = desk.keys.values.get_mut(&at("to").keep()) else { panic!("a lock") };
+    desk.engine.meet_again(at("to"), lock);
+    let _ = desk.tick();
+    assert_eq!(desk.granted(), [heir]);
+    let heir = desk.wait("to", 3, &ask("d"));
+    desk.engine.client_gone(client(1));
+    let _ = desk.tick();
+    assert_eq!(desk.granted(), [heir], "the session moved with the lock");
+    desk.pass(2_000);
+    let _ = desk.tick();
+    for gone in [2, 3] {
+        desk.engine.client_gone(client(gone));
+    }
+    let _ = desk.tick();
+    desk.assert_blank();
+}

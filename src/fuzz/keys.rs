@@ -1,0 +1,114 @@
+//! A keyspace made of a map, with locks and sales in it.
+
+use std::collections::BTreeMap;
+
+use crate::core::ident::Ident;
+use crate::core::lock::{Answer, End, Engine, Found, Hold, Lock, Mode, WaiterId, World};
+use crate::core::place::{At, Place};
+use crate::core::sale::Sale;
+
+/// What a key holds.
+pub enum Value {
+    /// A lock.
+    Lock(Lock),
+    /// A sale.
+    Sale(Box<Sale>),
+}
+
+/// The keys of a server.
+#[derive(Default)]
+pub struct Keys(pub BTreeMap<Place, Value>);
+
+/// The keys of a primary, which tell a replica what happens to them.
+#[derive(Default)]
+pub struct Primary {
+    /// Its own.
+    pub keys: Keys,
+    /// What the replica made of the effects.
+    pub replica: (Engine, Keys),
+    /// Answers to parked clients that have not been delivered.
+    pub answers: Vec<(WaiterId, Answer)>,
+}
+
+impl Keys {
+    /// The sale under a key, unless the key holds something else.
+    pub fn sale(&mut self, key: &[u8]) -> Option<&mut Sale> {
+        match self.0.get_mut(&place(key)) {
+            Some(Value::Sale(sale)) => Some(sale),
+            Some(Value::Lock(_)) | None => None,
+        }
+    }
+}
+
+/// The key of this name.
+pub fn place(key: &[u8]) -> Place {
+    Place { db: 0, key: key.into() }
+}
+
+impl World for Keys {
+    fn find(&mut self, at: At<'_>) -> Found<'_> {
+        match self.0.get_mut(&at.keep()) {
+            None => Found::Nothing,
+            Some(Value::Lock(lock)) => Found::Lock(lock),
+            Some(Value::Sale(_)) => Found::Foreign,
+        }
+    }
+
+    fn put(&mut self, at: At<'_>, lock: Lock) {
+        assert!(!lock.is_empty(), "a free lock leaves no key");
+        assert!(self.0.insert(at.keep(), Value::Lock(lock)).is_none(), "the key held something");
+    }
+
+    fn delete(&mut self, at: At<'_>) {
+        let gone = self.0.remove(&at.keep());
+        assert!(matches!(gone, Some(Value::Lock(lock)) if lock.is_empty()), "not a free lock was deleted");
+    }
+
+    fn held(&mut self, _: At<'_>, _: Mode, _: Hold) {}
+
+    fn ended(&mut self, _: At<'_>, _: Ident, _: End) {}
+
+    fn passed_on(&mut self, _: At<'_>) {}
+
+    fn answer(&mut self, waiter: WaiterId, _: Answer) {
+        panic!("{waiter:?} is answered by a server that does not decide");
+    }
+
+    fn may_grant(&mut self, _: At<'_>) -> bool {
+        panic!("a server that does not decide is about to grant");
+    }
+}
+
+impl World for Primary {
+    fn find(&mut self, at: At<'_>) -> Found<'_> {
+        self.keys.find(at)
+    }
+
+    fn put(&mut self, at: At<'_>, lock: Lock) {
+        self.keys.put(at, lock);
+    }
+
+    fn delete(&mut self, at: At<'_>) {
+        self.keys.delete(at);
+    }
+
+    fn held(&mut self, at: At<'_>, mode: Mode, hold: Hold) {
+        let (engine, keys) = &mut self.replica;
+        engine.apply_held(at, mode, hold, keys).expect("the replica has what the primary has");
+    }
+
+    fn ended(&mut self, at: At<'_>, token: Ident, _: End) {
+        let (engine, keys) = &mut self.replica;
+        engine.apply_ended(at, &token, keys).expect("the replica has what the primary has");
+    }
+
+    fn passed_on(&mut self, _: At<'_>) {}
+
+    fn answer(&mut self, waiter: WaiterId, answer: Answer) {
+        self.answers.push((waiter, answer));
+    }
+
+    fn may_grant(&mut self, _: At<'_>) -> bool {
+        true
+    }
+}

@@ -1,0 +1,213 @@
+//! A sale as one would write it on a napkin: a list of orders, everything summed up anew each time.
+
+use std::collections::BTreeMap;
+
+/// What has become of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    Held,
+    Sold,
+    Cancelled,
+    Expired,
+}
+
+/// One order.
+#[derive(Clone, Debug)]
+pub struct Order {
+    pub state: State,
+    pub units: i64,
+    pub buyer: String,
+    pub reference: String,
+    pub deadline: i64,
+}
+
+/// A sale. Its window is a matter of yes and no: nothing happens near its ends.
+#[derive(Clone, Debug, Default)]
+pub struct Sale {
+    pub total: i64,
+    pub limit: i64,
+    pub start: i64,
+    pub end: i64,
+    pub rebuy: bool,
+    pub orders: BTreeMap<String, Order>,
+    pub seq: i64,
+    /// Counted since the sale was loaded, by the names that `STOCK.INFO` has for them.
+    pub counters: BTreeMap<&'static str, i64>,
+    /// How often each status was answered, since ever.
+    pub answers: BTreeMap<&'static str, i64>,
+}
+
+/// `[status, units, remaining, deadline, ref]`; a deadline of `None` has still to be learnt from the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub status: &'static str,
+    pub units: i64,
+    pub remaining: i64,
+    pub deadline: Option<i64>,
+    pub reference: String,
+}
+
+impl State {
+    /// The word of `STOCK.ORDER`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Sold => "sold",
+            Self::Cancelled => "cancelled",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+impl Order {
+    /// What it has now.
+    pub fn has(&self) -> i64 {
+        if matches!(self.state, State::Held | State::Sold) { self.units } else { 0 }
+    }
+}
+
+impl Sale {
+    /// Units of the orders in `state`.
+    pub fn amount(&self, state: State) -> i64 {
+        self.orders.values().filter(|order| order.state == state).map(|order| order.units).sum()
+    }
+
+    /// Units that can be sold.
+    pub fn remaining(&self) -> i64 {
+        self.total - self.amount(State::Held) - self.amount(State::Sold)
+    }
+
+    /// What a buyer has.
+    pub fn has(&self, buyer: &str) -> i64 {
+        self.orders.values().filter(|order| order.buyer == buyer).map(Order::has).sum()
+    }
+
+    /// How many buyers have something.
+    pub fn buyers(&self) -> usize {
+        let mut buyers: Vec<_> =
+            self.orders.values().filter(|order| order.has() > 0).map(|order| &order.buyer).collect();
+        buyers.sort();
+        buyers.dedup();
+        buyers.len()
+    }
+
+    /// Every hold lapses that ends at `time` or before.
+    pub fn lapse(&mut self, time: i64) {
+        let due = self.orders.values_mut().filter(|order| order.state == State::Held && order.deadline <= time);
+        let lapsed = due.map(|order| order.state = State::Expired).count();
+        self.count("expired", i64::try_from(lapsed).expect("few"));
+        self.seq += i64::try_from(lapsed).expect("few");
+    }
+
+    fn count(&mut self, counter: &'static str, by: i64) {
+        *self.counters.entry(counter).or_default() += by;
+    }
+
+    fn over(&self, buyer: &str, units: i64) -> bool {
+        self.limit > 0 && self.has(buyer) + units > self.limit
+    }
+
+    /// `STOCK.DECR_ONCE` at `now`.
+    pub fn take(&mut self, id: &str, units: i64, buyer: Option<&str>, hold: bool, reference: &str, now: i64) -> Answer {
+        let buyer = buyer.unwrap_or(id);
+        let known = self.orders.get(id).map(|order| order.state);
+        let nothing = |status, remaining| (status, 0, remaining, -1);
+        let remaining = self.remaining();
+        let (status, units, remaining, deadline) = match known {
+            Some(State::Held | State::Sold) => return self.about(id, "DUPLICATE"),
+            Some(State::Cancelled) if !self.rebuy => return self.about(id, "CANCELLED"),
+            Some(State::Expired) if !self.rebuy => return self.about(id, "EXPIRED"),
+            _ if self.over(buyer, units) => nothing("LIMIT", remaining),
+            _ if now < self.start => ("NOTSTARTED", 0, remaining, self.start),
+            _ if self.end > 0 && now >= self.end => nothing("ENDED", remaining),
+            _ if remaining == 0 => nothing("SOLDOUT", remaining),
+            _ if remaining < units => nothing("INSUFFICIENT", remaining),
+            _ => {
+                let state = if hold { State::Held } else { State::Sold };
+                let (buyer, reference) = (buyer.to_owned(), reference.to_owned());
+                let order = Order { state, units, buyer, reference, deadline: i64::MAX };
+                self.orders.insert(id.into(), order);
+                self.seq += 1;
+                self.count("ok", 1);
+                let answer = self.about(id, "OK");
+                return Answer { deadline: (!hold).then_some(-1), ..answer };
+            }
+        };
+        self.tell(status);
+        let reference = self.orders.get(id).map(|order| order.reference.clone()).unwrap_or_default();
+        Answer { status, units, remaining, deadline: Some(deadline), reference }
+    }
+
+    /// `STOCK.CONFIRM`.
+    pub fn confirm(&mut self, id: &str) -> Answer {
+        let remaining = self.remaining();
+        let Some(order) = self.orders.get(id) else { return self.about(id, "NOORDER") };
+        let status = match order.state {
+            State::Sold => "DUPLICATE",
+            State::Cancelled => "CANCELLED",
+            State::Expired if self.over(&order.buyer, order.units) => "LIMIT",
+            State::Expired if remaining < order.units => "EXPIRED",
+            State::Held | State::Expired => "OK",
+        };
+        self.turn(id, status, State::Sold, "confirmed")
+    }
+
+    /// `STOCK.CANCEL`.
+    pub fn cancel(&mut self, id: &str) -> Answer {
+        let Some(order) = self.orders.get(id) else { return self.about(id, "NOORDER") };
+        let status = match order.state {
+            State::Cancelled => "DUPLICATE",
+            State::Expired => "EXPIRED",
+            State::Held | State::Sold => "OK",
+        };
+        self.turn(id, status, State::Cancelled, "cancelled")
+    }
+
+    /// `STOCK.EXTEND`. The new deadline is the server's to tell.
+    pub fn extend(&mut self, id: &str) -> Answer {
+        let Some(order) = self.orders.get(id) else { return self.about(id, "NOORDER") };
+        let status = match order.state {
+            State::Sold => "DUPLICATE",
+            State::Cancelled => "CANCELLED",
+            State::Expired => "EXPIRED",
+            State::Held => "OK",
+        };
+        let answer = self.about(id, status);
+        if status == "OK" { Answer { deadline: None, ..answer } } else { answer }
+    }
+
+    fn turn(&mut self, id: &str, status: &'static str, to: State, counter: &'static str) -> Answer {
+        if status == "OK"
+            && let Some(order) = self.orders.get_mut(id)
+        {
+            order.state = to;
+            self.seq += 1;
+            self.count(counter, 1);
+        }
+        self.about(id, status)
+    }
+
+    /// What is said of an order as it is now.
+    fn about(&mut self, id: &str, status: &'static str) -> Answer {
+        self.tell(status);
+        let order = self.orders.get(id);
+        Answer {
+            status,
+            units: order.map_or(0, Order::has),
+            remaining: self.remaining(),
+            deadline: Some(order.filter(|order| order.state == State::Held).map_or(-1, |order| order.deadline)),
+            reference: order.map(|order| order.reference.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// Counts an answer.
+    pub fn tell(&mut self, status: &'static str) {
+        *self.answers.entry(status).or_default() += 1;
+        match status {
+            "DUPLICATE" => self.count("duplicate", 1),
+            "SOLDOUT" | "INSUFFICIENT" => self.count("soldout", 1),
+            "LIMIT" => self.count("limited", 1),
+            _ => {}
+        }
+    }
+}
