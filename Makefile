@@ -12,7 +12,7 @@ SUITE := cargo test --quiet --test suite -- --test-threads=$(TEST_THREADS)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test test-servers test-large bench check miri servers deps clean
+.PHONY: help run demo build test test-servers test-large chaos bench check miri servers deps clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,12 @@ test-servers: build ## The tests that need a server, on every supported server
 
 test-large: build ## Sales of a million orders, with figures; takes minutes
 	cargo test --quiet --test suite -- --ignored --nocapture --test-threads=1 large::
+
+# The judge's own tests, so that its silence means something, before anything is judged.
+chaos: build ## Kill, freeze, cut off and replace servers under load, and judge every answer (SECONDS=60, SERVER=path, SCENES=a,b, SEED=n)
+	cargo test --quiet --locked --example chaos -- check::
+	$(if $(SERVER),LOCKSTOCK_SERVER=$(SERVER)) cargo run --quiet --release --locked --example chaos -- \
+		--seconds $(or $(SECONDS),60) $(if $(SCENES),--scenes $(SCENES)) $(if $(SEED),--seed $(SEED))
 
 bench: build ## What a hand-over costs, against BLPOP and LPUSH (LOCKSTOCK_SERVER=path for another server)
 	cargo bench --bench handover

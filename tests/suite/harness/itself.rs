@@ -29,6 +29,25 @@ fn nothing_is_left_of_a_dropped_server() {
 }
 
 #[test]
+fn what_is_to_stay_stays() {
+    let mut server = Server::plain().start();
+    server.keep();
+    let dir = server.dir().to_owned();
+    drop(server);
+    assert!(dir.join("server.log").is_file());
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn silence_is_told_from_a_connection_that_ended() {
+    let mut server = Server::plain().start();
+    let mut client = server.client();
+    assert_eq!(client.ask_within("BLPOP list 0", Duration::from_millis(10)), Err(Nothing::Silence));
+    server.kill9();
+    assert_eq!(client.ask_within("PING", PATIENCE), Err(Nothing::Closed));
+}
+
+#[test]
 fn a_crash_that_the_test_did_not_see_fails_it_and_keeps_the_evidence() {
     let failed = catch_unwind(|| {
         let server = Server::plain().start();

@@ -24,7 +24,7 @@ mod want;
 mod words;
 
 pub use aof::{Aof, Base};
-pub use client::Client;
+pub use client::{Client, Nothing};
 pub use cluster::Cluster;
 pub use feeder::Feeder;
 pub use payload::{Payload, sealed};

@@ -28,6 +28,7 @@ pub struct Server {
     child: Option<Child>,
     version: [u32; 3],
     valkey: bool,
+    kept: bool,
 }
 
 const SIGKILL: i32 = rustix::process::Signal::KILL.as_raw();
@@ -76,8 +77,16 @@ impl Server {
 
     fn prepared(wanted: Builder) -> Self {
         let dir = tempfile::Builder::new().prefix("lockstock-test-").tempdir().expect("a directory for the server");
-        let mut server =
-            Self { wanted, port: 0, cluster_port: None, dir: Some(dir), child: None, version: [0; 3], valkey: false };
+        let mut server = Self {
+            wanted,
+            port: 0,
+            cluster_port: None,
+            dir: Some(dir),
+            child: None,
+            version: [0; 3],
+            valkey: false,
+            kept: false,
+        };
         server.take_new_ports();
         server
     }
@@ -163,6 +172,11 @@ impl Server {
         let info = self.info(section);
         let value = info.get(field).unwrap_or_else(|| panic!("no {field} in INFO {section}: {info:?}"));
         value.parse().unwrap_or_else(|_| panic!("{field} is no number: {value}"))
+    }
+
+    /// Lets the directory stay when this value is dropped, as after a failure.
+    pub fn keep(&mut self) {
+        self.kept = true;
     }
 
     /// The port for clients.
@@ -283,10 +297,10 @@ impl Drop for Server {
         let log = self.log();
         let crash = log::crash(&log);
         let Some(dir) = self.dir.take() else { return };
-        if panicking() || died.is_some() || crash.is_some() {
+        if panicking() || self.kept || died.is_some() || crash.is_some() {
             let kept = dir.keep();
             eprintln!("the server's directory is kept: {}", kept.display());
-            if !panicking() {
+            if !panicking() && (died.is_some() || crash.is_some()) {
                 let reason = died.map_or_else(String::new, |status| format!("the server died ({status}); "));
                 panic!("{reason}{}\n{}", crash.unwrap_or_default(), log::tail(&kept.join("server.log")));
             }

@@ -1,0 +1,129 @@
+//! The servers, and what is done to them.
+
+mod alone;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::harness::Server;
+use crate::history::{Fault, Faults, Loss, Step, Time};
+use crate::route::Route;
+
+/// Servers with something that can be done to them.
+pub trait Scene {
+    /// Where the clients find them; the first is in charge.
+    fn servers(&self) -> Vec<SocketAddr>;
+
+    /// Whether `WAIT` has somebody to count.
+    fn replicas(&self) -> bool {
+        false
+    }
+
+    /// The sales are there, and the clients are about to come.
+    fn open(&mut self, _nemesis: &mut Nemesis<'_>) {}
+
+    /// One fault, from its beginning to its end.
+    fn strike(&mut self, nemesis: &mut Nemesis<'_>);
+
+    /// Lets what the servers wrote stay, for somebody to look at.
+    fn keep(&mut self);
+
+    /// The versions of the servers, for the heading.
+    fn version(&self) -> String;
+}
+
+/// A scene that can be asked for by its name.
+pub struct Plan {
+    pub name: &'static str,
+    pub about: &'static str,
+    /// Sets it up, or says why this machine cannot.
+    pub set: fn() -> Result<Box<dyn Scene>, String>,
+}
+
+/// All scenes, in the order in which they are played.
+pub const PLANS: &[Plan] = &[
+    Plan {
+        name: "kill-always",
+        about: "kill -9 and restart, AOF always: nothing may be lost",
+        set: alone::kill_always,
+    },
+    Plan {
+        name: "power-everysec",
+        about: "power cut, AOF everysec: the last second may be lost",
+        set: alone::power_everysec,
+    },
+    Plan {
+        name: "kill-rdb",
+        about: "kill -9 and restart, RDB only: what came after the last save",
+        set: alone::kill_rdb,
+    },
+    Plan {
+        name: "nuisance",
+        about: "a server that is frozen, paused, out of memory; clients cut off",
+        set: alone::nuisance,
+    },
+];
+
+/// The one that does it, and notes what it did.
+pub struct Nemesis<'a> {
+    pub route: &'a Route,
+    pub random: fastrand::Rng,
+    pub faults: Faults,
+}
+
+impl Nemesis<'_> {
+    /// The time now.
+    pub fn now(&self) -> Time {
+        self.route.clock.now()
+    }
+
+    /// Waits for between `least` and `most` milliseconds.
+    pub fn rest(&mut self, least: u64, most: u64) {
+        thread::sleep(Duration::from_millis(self.random.u64(least..=most)));
+    }
+
+    /// Notes a fault that is over.
+    pub fn did(&mut self, kind: &'static str, from: Time) {
+        let to = self.now();
+        self.faults.all.push(Fault { kind, from, to, disturbs: true });
+    }
+
+    /// Notes what may be missing from now on.
+    pub fn forgot(&mut self, loss: Loss) {
+        self.faults.losses.push(loss);
+    }
+
+    /// Notes that a clock was set.
+    pub fn set_clock(&mut self, step: Step) {
+        self.faults.steps.push(step);
+    }
+}
+
+/// Where this server listens.
+pub fn address(server: &Server) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, server.port()).into()
+}
+
+/// Stops a server in its tracks, as a host does that swaps.
+pub fn freeze(server: &Server) {
+    signal(server, Signal::STOP);
+}
+
+/// Lets a frozen server go on.
+pub fn thaw(server: &Server) {
+    signal(server, Signal::CONT);
+}
+
+fn signal(server: &Server, signal: Signal) {
+    let pid = i32::try_from(server.pid()).ok().and_then(Pid::from_raw).expect("a process");
+    kill_process(pid, signal).expect("a process of ours");
+}
+
+/// The product and its version.
+pub fn version(server: &Server) -> String {
+    let [major, minor, patch] = server.version();
+    format!("{} {major}.{minor}.{patch}", if server.is_valkey() { "valkey" } else { "redis" })
+}
