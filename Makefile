@@ -40,7 +40,7 @@ test-large: build ## Sales of a million orders, with figures; takes minutes
 # The judge's own tests, so that its silence means something, before anything is judged.
 chaos: build ## Kill, freeze, cut off and replace servers under load, and judge every answer (SECONDS=60, SERVER=path, SCENES=a,b, SEED=n)
 	cargo test --quiet --locked --example chaos -- check::
-	$(if $(SERVER),LOCKSTOCK_SERVER=$(SERVER)) cargo run --quiet --release --locked --example chaos -- \
+	$(if $(SERVER),LOCKSTOCK_SERVER=$(SERVER)) cargo run --quiet --locked --example chaos -- \
 		--seconds $(or $(SECONDS),60) $(if $(SCENES),--scenes $(SCENES)) $(if $(SEED),--seed $(SEED))
 
 bench: build ## What a hand-over costs, against BLPOP and LPUSH (LOCKSTOCK_SERVER=path for another server)

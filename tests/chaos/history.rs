@@ -263,6 +263,11 @@ impl Loss {
     pub fn takes<C, A>(&self, op: &Op<C, A>) -> bool {
         op.server == self.server && op.returned >= self.since && op.invoked <= self.until
     }
+
+    /// Whether `op` may have been answered by a server whose word did not count any more, because another had taken its place.
+    pub fn voids<C, A>(&self, op: &Op<C, A>) -> bool {
+        self.takes(op) && op.returned >= self.at
+    }
 }
 
 /// The servers' wall clock was set.

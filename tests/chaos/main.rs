@@ -31,6 +31,7 @@ mod show;
 mod wire;
 mod work;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -105,9 +106,11 @@ impl Options {
         let mut table = show::Table::default();
         for plan in &self.plans {
             println!("{}: {}", plan.name, plan.about);
-            match play::play(plan, span, &mut random) {
-                Ok(played) => table.add(plan.name, &played),
-                Err(why) => {
+            // A server that does not come back panics; the other scenes are played all the same.
+            match catch_unwind(AssertUnwindSafe(|| play::play(plan, span, &mut random))) {
+                Err(_) => table.fail(plan.name),
+                Ok(Ok(played)) => table.add(plan.name, &played),
+                Ok(Err(why)) => {
                     println!("    skipped: {why}");
                     table.skip(plan.name);
                 }

@@ -37,6 +37,7 @@ pub fn play(plan: &Plan, span: Duration, random: &mut fastrand::Rng) -> Result<P
     scene.open(&mut nemesis);
     let end = clock.now() + Time::try_from(span.saturating_sub(CALM).as_micros()).expect("a short time");
     thread::scope(|scope| {
+        let _stop = StopAtEnd(&route);
         let clients = work::crew(scope, &route, &guard, scene.replicas(), random);
         nemesis.rest(300, 600);
         loop {
@@ -60,6 +61,15 @@ pub fn play(plan: &Plan, span: Duration, random: &mut fastrand::Rng) -> Result<P
     }
     let figures = Figures::of(&history);
     Ok(Played { server: scene.version(), figures, faults: history.faults.all, verdict })
+}
+
+/// Ends the clients' work also when something fails, for nobody would.
+struct StopAtEnd<'a>(&'a Route);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
 }
 
 /// Asks until there is an answer.

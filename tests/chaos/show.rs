@@ -70,6 +70,12 @@ impl Table {
         self.rows.push(vec![name.to_owned(), "skipped".into()]);
     }
 
+    /// Notes a scene that broke down: its servers or this program did what nobody expected.
+    pub fn fail(&mut self, name: &str) {
+        self.rows.push(vec![name.to_owned(), "broke down".into()]);
+        self.violations += 1;
+    }
+
     /// Prints everything; whether there was no violation.
     pub fn print(self) -> bool {
         let mut table = comfy_table::Table::new();

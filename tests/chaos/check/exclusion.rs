@@ -25,39 +25,44 @@ struct Ends {
 /// Judges one lock. A grant with a larger fence came later; so it must not have returned before the holds that it does not go
 /// with can have ended. Nor can it have begun before that, which is what is known of one that waited.
 fn lock<'a>(history: &History, holds: &'a [Hold<'a>], ends: &mut HashMap<(&'a str, i64), Ends>, verdict: &mut Verdict) {
+    let faults = &history.faults;
     let mut before: Vec<(&Hold<'_>, Ends)> = vec![];
     for hold in holds {
         let began = before.iter().filter(|(other, _)| !goes_with(other.mode, hold.mode));
         let began = began.map(|(_, ends)| ends.certain).max().unwrap_or(0);
-        let own = Ends { promised: hold.promised(began), certain: hold.certain(began, &history.faults) };
-        let returned = hold.grant().returned;
-        let mut permits = vec![];
-        let mut lost = false;
-        for (other, ends) in &before {
-            if !goes_with(other.mode, hold.mode) {
-                if ends.certain > returned {
-                    let what = format!("{} is held by {} and {} at once", hold.key, other.token, hold.token);
-                    verdict.blame("mutual exclusion", what, story(&[other, hold]));
-                } else if ends.promised > returned {
-                    lost = true;
-                }
-            } else if matches!(other.mode, Mode::Limit(_)) && ends.certain > returned {
-                permits.push(*other);
-            }
+        let own = Ends { promised: hold.promised(began), certain: hold.certain(began, faults) };
+        // A grant by a server that had been replaced meant nothing.
+        if faults.losses.iter().any(|loss| loss.voids(hold.grant())) {
+            verdict.holds_lost += 1;
+        } else {
+            together(hold, &before, verdict);
+            vanished(history, hold, began, verdict);
         }
-        if let Mode::Limit(most) = hold.mode
-            && permits.len() >= most
-        {
-            permits.push(hold);
+        // Nothing that is over by then can be in the way of anything later.
+        before.retain(|(_, ends)| ends.promised.max(ends.certain) >= hold.grant().invoked);
+        before.push((hold, own));
+        ends.insert((hold.key, hold.fence), own);
+    }
+}
+
+/// Judges a grant by the holds before it that may still last.
+fn together(hold: &Hold<'_>, before: &[(&Hold<'_>, Ends)], verdict: &mut Verdict) {
+    let returned = hold.grant().returned;
+    let in_the_way = |(other, _): &&(&Hold<'_>, Ends)| !goes_with(other.mode, hold.mode);
+    for (other, _) in before.iter().filter(in_the_way).filter(|(_, ends)| ends.certain > returned) {
+        let what = format!("{} is held by {} and {} at once", hold.key, other.token, hold.token);
+        verdict.blame("mutual exclusion", what, story(&[other, hold]));
+    }
+    let lost = |ends: &Ends| ends.promised > returned && ends.certain <= returned;
+    verdict.holds_lost += before.iter().filter(in_the_way).filter(|(_, ends)| lost(ends)).count();
+    if let Mode::Limit(most) = hold.mode {
+        let permits =
+            before.iter().filter(|(other, ends)| matches!(other.mode, Mode::Limit(_)) && ends.certain > returned);
+        let permits: Vec<_> = permits.map(|(other, _)| *other).chain([hold]).collect();
+        if permits.len() > most {
             let what = format!("{} has {} holders, of at most {most}", hold.key, permits.len());
             verdict.blame("permits", what, story(&permits));
         }
-        verdict.holds_lost += usize::from(lost);
-        vanished(history, hold, began, verdict);
-        // Nothing that is over by then can be in the way of anything later.
-        before.retain(|(_, ends)| ends.promised.max(ends.certain) + 1 > hold.grant().invoked);
-        before.push((hold, own));
-        ends.insert((hold.key, hold.fence), own);
     }
 }
 

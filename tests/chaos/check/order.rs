@@ -31,15 +31,16 @@ pub fn check(history: &History, verdict: &mut Verdict) {
     }
     for look in &history.locks {
         if let (LockCall::Look, Some(LockAnswer::Seen { waiters, .. })) = (&look.call.call, look.answer())
-            && let Some(served) = served.get(look.call.keys[0].as_str())
+            && let Some(served) = served.get(&(look.call.keys[0].as_str(), look.server))
         {
             queue(look, waiters, served, verdict);
         }
     }
 }
 
-fn served(history: &History) -> BTreeMap<&str, Served<'_>> {
-    let mut served: BTreeMap<&str, Served<'_>> = BTreeMap::new();
+/// The grants of each lock by each server.
+fn served(history: &History) -> BTreeMap<(&str, u16), Served<'_>> {
+    let mut served: BTreeMap<(&str, u16), Served<'_>> = BTreeMap::new();
     let mut begun: HashMap<&str, Time> = HashMap::new();
     for op in &history.locks {
         let LockCall::Acquire { token, .. } = &op.call.call else { continue };
@@ -49,7 +50,7 @@ fn served(history: &History) -> BTreeMap<&str, Served<'_>> {
             continue;
         }
         for key in &op.call.keys {
-            let lock = served.entry(key).or_default();
+            let lock = served.entry((key, op.server)).or_default();
             lock.by_token.entry(token).or_default().push(op);
             if first {
                 lock.all.push(op);
@@ -64,7 +65,7 @@ fn queue(look: &LockOp, waiters: &[String], served: &Served<'_>, verdict: &mut V
     // The request that was waiting when the server was looked at.
     let waited = |token: &String| {
         let ops = served.by_token.get(token.as_str())?;
-        ops.iter().find(|op| op.invoked < look.invoked && op.returned > look.returned && op.server == look.server)
+        ops.iter().find(|op| op.invoked < look.invoked && op.returned > look.returned)
     };
     let mut last: Option<&LockOp> = None;
     for op in waiters.iter().filter_map(waited) {

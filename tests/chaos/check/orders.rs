@@ -118,8 +118,7 @@ impl<'a> Search<'a> {
             Event::Asked(op) => {
                 let states = after(point.state, op, self.span(op));
                 let mut found: Vec<_> = states.into_iter().map(|state| (state, None, false)).collect();
-                let late = |loss: &&Loss| loss.takes(op) && op.returned >= loss.at && !spared(loss, op);
-                if self.faults.losses.iter().any(|loss| late(&loss)) {
+                if self.faults.losses.iter().any(|loss| loss.voids(op) && !spared(loss, op)) {
                     found.push((point.state, Some(usize::from(changed(op))), true));
                 }
                 found

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::{Nemesis, Scene, address, freeze, thaw, version};
+use super::{Nemesis, Scene, freeze, thaw, version};
 use crate::harness::{ANY, OK, Reply, Server, eventually};
 use crate::history::{Loss, Time};
 
@@ -68,7 +68,7 @@ fn scene(server: Server, strikes: &'static [Strike], saved: Option<Time>) -> Res
 
 impl Scene for Alone {
     fn servers(&self) -> Vec<SocketAddr> {
-        vec![address(&self.server)]
+        vec![self.server.address()]
     }
 
     fn version(&self) -> String {
@@ -123,10 +123,11 @@ impl Alone {
         }
         let at = nemesis.now();
         self.server.kill9();
+        let until = nemesis.now();
         self.server.start_again();
         nemesis.did("kill -9", at);
         if let Some(since) = self.saved {
-            let (server, until) = (self.server.port(), nemesis.now());
+            let server = self.server.port();
             nemesis.forgot(Loss { server, since, at, until, spares_replicated: false });
         }
     }
@@ -140,6 +141,7 @@ impl Alone {
         nemesis.rest(50, 900);
         let at = nemesis.now();
         self.server.kill9();
+        let until = nemesis.now();
         let kept = nemesis.random.u64(synced..=size(&file));
         let cut = File::options().write(true).open(&file).and_then(|file| file.set_len(kept));
         cut.expect("the append-only file");
@@ -148,7 +150,7 @@ impl Alone {
         // then ends it at the next start. Whoever writes the file anew is rid of that.
         self.server.rewrite_aof(true);
         nemesis.did("power cut", at);
-        let (server, until) = (self.server.port(), nemesis.now());
+        let server = self.server.port();
         nemesis.forgot(Loss { server, since, at, until, spares_replicated: false });
     }
 

@@ -1,8 +1,9 @@
 //! The servers, and what is done to them.
 
 mod alone;
+mod pair;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
@@ -17,9 +18,9 @@ pub trait Scene {
     /// Where the clients find them; the first is in charge.
     fn servers(&self) -> Vec<SocketAddr>;
 
-    /// Whether `WAIT` has somebody to count.
-    fn replicas(&self) -> bool {
-        false
+    /// How many replicas there are for `WAIT` to count.
+    fn replicas(&self) -> usize {
+        0
     }
 
     /// The sales are there, and the clients are about to come.
@@ -35,37 +36,30 @@ pub trait Scene {
     fn version(&self) -> String;
 }
 
+/// Sets a scene up, or says why this machine cannot.
+type Set = fn() -> Result<Box<dyn Scene>, String>;
+
 /// A scene that can be asked for by its name.
 pub struct Plan {
     pub name: &'static str,
     pub about: &'static str,
-    /// Sets it up, or says why this machine cannot.
-    pub set: fn() -> Result<Box<dyn Scene>, String>,
+    pub set: Set,
 }
 
 /// All scenes, in the order in which they are played.
 pub const PLANS: &[Plan] = &[
-    Plan {
-        name: "kill-always",
-        about: "kill -9 and restart, AOF always: nothing may be lost",
-        set: alone::kill_always,
-    },
-    Plan {
-        name: "power-everysec",
-        about: "power cut, AOF everysec: the last second may be lost",
-        set: alone::power_everysec,
-    },
-    Plan {
-        name: "kill-rdb",
-        about: "kill -9 and restart, RDB only: what came after the last save",
-        set: alone::kill_rdb,
-    },
-    Plan {
-        name: "nuisance",
-        about: "a server that is frozen, paused, out of memory; clients cut off",
-        set: alone::nuisance,
-    },
+    plan("kill-always", "kill -9 and restart, AOF always: nothing may be lost", alone::kill_always),
+    plan("power-everysec", "power cut, AOF everysec: the last second may be lost", alone::power_everysec),
+    plan("kill-rdb", "kill -9 and restart, RDB only: what came after the last save may be lost", alone::kill_rdb),
+    plan("nuisance", "a server frozen, paused, out of memory; clients cut off: nothing may be lost", alone::nuisance),
+    plan("promote", "a primary dies, or does not know that it is replaced", pair::promote),
+    plan("min-replicas", "the same, with min-replicas-to-write 1", pair::min_replicas),
+    plan("failover", "the FAILOVER command: nothing may be lost", pair::failover),
 ];
+
+const fn plan(name: &'static str, about: &'static str, set: Set) -> Plan {
+    Plan { name, about, set }
+}
 
 /// The one that does it, and notes what it did.
 pub struct Nemesis<'a> {
@@ -100,11 +94,6 @@ impl Nemesis<'_> {
     pub fn set_clock(&mut self, step: Step) {
         self.faults.steps.push(step);
     }
-}
-
-/// Where this server listens.
-pub fn address(server: &Server) -> SocketAddr {
-    (Ipv4Addr::LOCALHOST, server.port()).into()
 }
 
 /// Stops a server in its tracks, as a host does that swaps.

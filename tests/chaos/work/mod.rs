@@ -47,8 +47,8 @@ pub struct Worker<'a> {
     number: usize,
     /// How many things it has begun.
     count: usize,
-    /// Whether there are replicas for `WAIT` to count.
-    replicas: bool,
+    /// How many replicas there are for `WAIT` to count.
+    replicas: usize,
     locks: Vec<LockOp>,
     orders: Vec<SaleOp>,
 }
@@ -58,7 +58,7 @@ pub fn crew<'scope, 'env>(
     scope: &'scope thread::Scope<'scope, 'env>,
     route: &'env Route,
     guard: &'env Guard,
-    replicas: bool,
+    replicas: usize,
     random: &mut fastrand::Rng,
 ) -> Vec<thread::ScopedJoinHandle<'scope, (Vec<LockOp>, Vec<SaleOp>)>> {
     let trades = CREW.iter().flat_map(|(trade, count)| (0..*count).map(move |_| *trade));
@@ -135,9 +135,10 @@ impl Worker<'_> {
         let words = wire::order(sale, id, &buyer, call);
         let about = AboutOrder { sale: sale.to_owned(), id: id.to_owned(), call, replicated: false };
         let mut op = self.line.ask(about, sale, &words, PATIENCE);
-        if self.replicas && matches!(op.outcome, Outcome::Done(_)) && self.chance(30) {
-            let waited = self.line.ask((), sale, &Words::from("WAIT 1 500"), PATIENCE);
-            let counted = matches!(&waited.outcome, Outcome::Done(reply) if reply.int() > 0);
+        if self.replicas > 0 && matches!(op.outcome, Outcome::Done(_)) && self.chance(30) {
+            let waited = self.line.ask((), sale, &format!("WAIT {} 500", self.replicas).into(), PATIENCE);
+            let all = i64::try_from(self.replicas).expect("a few");
+            let counted = matches!(&waited.outcome, Outcome::Done(reply) if reply.int() >= all);
             op.call.replicated = counted && waited.line == op.line;
         }
         let outcome = read(op.outcome.clone(), |reply| wire::sale_answer(call, &reply));

@@ -27,7 +27,8 @@ impl Worker<'_> {
         let hold = match self.random.u8(..10) {
             0..3 if !few => None,
             0..7 => Some(self.span(10, 150)),
-            _ => Some(self.span(5_000, 9_000)),
+            // Longer than any scene: at its end, nothing lapses while its books are read.
+            _ => Some(self.span(600_000, 700_000)),
         };
         let units = self.random.i64(1..=3);
         let take = SaleCall::Take { units, hold };

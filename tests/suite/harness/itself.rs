@@ -39,6 +39,24 @@ fn what_is_to_stay_stays() {
 }
 
 #[test]
+fn a_server_listens_where_it_is_told_and_is_started_by_what_it_is_told() {
+    let server = Server::plain().host([127, 0, 0, 2].into()).under(&["env", "TZ=UTC"]).start();
+    assert!(Client::try_connect(server.port()).is_err());
+    assert_eq!(server.info_int("server", "process_id"), i64::from(server.pid()));
+    let replica = Server::plain().host([127, 0, 0, 3].into()).replica_of(&server).start();
+    replica.wait_in_sync(&server);
+}
+
+#[test]
+fn a_sentinel_watches() {
+    let server = Server::plain().start();
+    let watched = format!("sentinel monitor lead 127.0.0.1 {} 1", server.port());
+    let sentinel = Server::plain().sentinel().config(&watched).start();
+    let address = sentinel.cmd("SENTINEL GET-MASTER-ADDR-BY-NAME lead");
+    assert_eq!(address.at(1).text(), server.port().to_string());
+}
+
+#[test]
 fn silence_is_told_from_a_connection_that_ended() {
     let mut server = Server::plain().start();
     let mut client = server.client();

@@ -1,7 +1,9 @@
 //! A real server as a child process.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs::{self, File};
+use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -145,7 +147,8 @@ impl Server {
     /// A new connection.
     #[track_caller]
     pub fn client(&self) -> Client {
-        Client::connect(self.port)
+        let address = self.address();
+        Client::try_reach(address, PATIENCE).unwrap_or_else(|error| panic!("no connection to {address}: {error}"))
     }
 
     /// Carries out one command on a connection of its own.
@@ -177,6 +180,11 @@ impl Server {
     /// Lets the directory stay when this value is dropped, as after a failure.
     pub fn keep(&mut self) {
         self.kept = true;
+    }
+
+    /// The address for clients.
+    pub fn address(&self) -> SocketAddr {
+        (self.wanted.listens_on(), self.port).into()
     }
 
     /// The port for clients.
@@ -229,8 +237,13 @@ impl Server {
         fs::write(self.conf_path(), self.wanted.conf(self.port, self.cluster_port)).map_err(broken)?;
         let output = File::options().create(true).append(true).open(self.log_path()).map_err(broken)?;
         let before = self.log().len();
-        let mut command = Command::new(server_path());
-        command.arg("redis.conf").current_dir(self.dir()).stdin(Stdio::null());
+        let mut words = self.wanted.under.iter().map(OsString::from).chain([server_path().into_os_string()]);
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command.args(words).arg("redis.conf");
+        if self.wanted.sentinel {
+            command.arg("--sentinel");
+        }
+        command.current_dir(self.dir()).stdin(Stdio::null());
         command.stdout(output.try_clone().map_err(broken)?).stderr(output);
         let child = spawn(command)
             .map_err(|error| Failure::Other(format!("cannot run {}: {error}", server_path().display())))?;
@@ -265,11 +278,13 @@ impl Server {
 
     /// What INFO says, once it is this process that answers and its data is loaded.
     fn served(&self) -> Option<HashMap<String, String>> {
-        let mut client = Client::try_connect(self.port).ok()?;
+        let mut client = Client::try_reach(self.address(), PATIENCE).ok()?;
         let facts = info(&client.ask("INFO")?);
         // While one server gives up on a port that was taken, another may be the one that answers there.
         let own = facts.get("process_id")? == &self.pid().to_string();
-        (own && facts.get("loading")? == "0" && !client.ask("PING")?.is_error()).then_some(facts)
+        // A Sentinel has nothing to load.
+        let loaded = facts.get("loading").is_none_or(|loading| loading == "0");
+        (own && loaded && !client.ask("PING")?.is_error()).then_some(facts)
     }
 
     #[track_caller]
