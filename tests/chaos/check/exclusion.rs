@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::Verdict;
 use super::holds::{Hold, fence_of};
-use crate::history::{History, LockAnswer, LockCall, Mode, Time};
+use crate::history::{History, LockAnswer, LockCall, Mode, Time, Write};
 
 /// Judges all locks.
 pub fn check(history: &History, holds: &BTreeMap<&str, Vec<Hold<'_>>>, verdict: &mut Verdict) {
@@ -20,6 +20,8 @@ pub fn check(history: &History, holds: &BTreeMap<&str, Vec<Hold<'_>>>, verdict: 
 struct Ends {
     promised: Time,
     certain: Time,
+    /// It was granted by a server that had been replaced, so it meant nothing.
+    void: bool,
 }
 
 /// Judges one lock. A grant with a larger fence came later; so it must not have returned before the holds that it does not go
@@ -30,9 +32,9 @@ fn lock<'a>(history: &History, holds: &'a [Hold<'a>], ends: &mut HashMap<(&'a st
     for hold in holds {
         let began = before.iter().filter(|(other, _)| !goes_with(other.mode, hold.mode));
         let began = began.map(|(_, ends)| ends.certain).max().unwrap_or(0);
-        let own = Ends { promised: hold.promised(began), certain: hold.certain(began, faults) };
-        // A grant by a server that had been replaced meant nothing.
-        if faults.losses.iter().any(|loss| loss.voids(hold.grant())) {
+        let void = faults.losses.iter().any(|loss| loss.voids(hold.grant()));
+        let own = Ends { promised: hold.promised(began), certain: hold.certain(began, faults), void };
+        if void {
             verdict.holds_lost += 1;
         } else {
             together(hold, &before, verdict);
@@ -96,7 +98,8 @@ fn vanished(history: &History, hold: &Hold<'_>, began: Time, verdict: &mut Verdi
     }
 }
 
-/// Judges the registers: they refuse only who is not the holder any more.
+/// Judges the registers: they refuse only who is not the holder any more. While there are two primaries the one that had been
+/// replaced may give larger fences than the other; then the register serves whoever came there first, and never both.
 fn register(
     history: &History,
     holds: &BTreeMap<&str, Vec<Hold<'_>>>,
@@ -105,15 +108,18 @@ fn register(
 ) {
     for write in history.writes.iter().filter(|write| !write.accepted) {
         let Some(end) = ends.get(&(write.key.as_str(), write.fence)) else { continue };
-        if write.at < end.certain {
+        let newer = |other: &&Write| other.key == write.key && other.fence > write.fence && other.at <= write.at;
+        let newer = history.writes.iter().filter(newer).filter(|other| other.accepted);
+        let counts = newer.filter_map(|other| ends.get(&(other.key.as_str(), other.fence))).any(|ends| !ends.void);
+        if write.at >= end.promised {
+            verdict.stale_caught += 1;
+        } else if write.at >= end.certain || !counts {
+            verdict.lost_caught += 1;
+        } else {
             let of = holds.get(write.key.as_str()).into_iter().flatten().filter(|hold| hold.fence == write.fence);
             let mut story = story(&of.collect::<Vec<_>>());
             story.push(format!("{write:?}"));
             verdict.blame("fence of the holder", format!("{} was refused as stale", write.token), story);
-        } else if write.at < end.promised {
-            verdict.lost_caught += 1;
-        } else {
-            verdict.stale_caught += 1;
         }
     }
 }

@@ -173,19 +173,23 @@ fn fences_that_go_back_or_come_twice_are_seen() {
 #[test]
 fn the_holder_is_never_refused_and_others_may_be() {
     let mut history = locks(vec![granted(1, (0, 1), 10, 500), granted(2, (600, 601), 11, 500)]);
-    let write = |token: &str, fence, at| Write {
-        key: "lock".into(),
-        token: token.into(),
-        fence,
-        at: millis(at),
-        accepted: false,
+    let write = |client: i64, at, accepted| {
+        let (key, token) = ("lock".into(), format!("t{client}"));
+        Write { key, token, fence: 9 + client, at: millis(at), accepted }
     };
-    history.writes = vec![write("t1", 10, 700)];
+    history.writes = vec![write(2, 610, true), write(1, 700, false)];
     let verdict = judge(&history, &[]);
     assert_eq!((verdict.violations, verdict.stale_caught), (vec![], 1));
-    history.writes = vec![write("t2", 11, 700)];
+
+    history.writes = vec![write(2, 610, true), write(1, 400, false)];
+    history.writes[0].at = 0;
     assert_eq!(broken(&history), ["fence of the holder"]);
-    history.faults.losses = vec![loss(601, 650, 660)];
+    // A primary that had been replaced granted the larger fence.
+    history.faults.losses = vec![loss(600, 600, 700)];
+    let verdict = judge(&history, &[]);
+    assert_eq!((verdict.violations, verdict.lost_caught), (vec![], 1));
+    // The hold itself was lost.
+    history.faults.losses = vec![loss(1, 300, 310)];
     let verdict = judge(&history, &[]);
     assert_eq!((verdict.violations, verdict.lost_caught), (vec![], 1));
 }

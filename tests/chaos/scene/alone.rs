@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::{Nemesis, Scene, freeze, thaw, version};
+use super::{Nemesis, Scene, freeze, ready, thaw, version};
 use crate::harness::{ANY, OK, Reply, Server, eventually};
 use crate::history::{Loss, Time};
 
@@ -61,9 +61,8 @@ pub fn nuisance() -> Result<Box<dyn Scene>, String> {
     )
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "others cannot be set everywhere")]
 fn scene(server: Server, strikes: &'static [Strike], saved: Option<Time>) -> Result<Box<dyn Scene>, String> {
-    Ok(Box::new(Alone { server, strikes, turn: 0, saved }))
+    ready(Alone { server, strikes, turn: 0, saved })
 }
 
 impl Scene for Alone {

@@ -2,14 +2,16 @@
 
 mod alone;
 mod pair;
+mod sentinel;
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::harness::Server;
+use crate::harness::{Client, PATIENCE, Reply, Server, eventually, eventually_some};
 use crate::history::{Fault, Faults, Loss, Step, Time};
 use crate::route::Route;
 
@@ -55,7 +57,14 @@ pub const PLANS: &[Plan] = &[
     plan("promote", "a primary dies, or does not know that it is replaced", pair::promote),
     plan("min-replicas", "the same, with min-replicas-to-write 1", pair::min_replicas),
     plan("failover", "the FAILOVER command: nothing may be lost", pair::failover),
+    plan("sentinel", "three Sentinels replace a primary that is killed or frozen", sentinel::sentinel),
 ];
+
+/// A scene that every machine can play.
+#[expect(clippy::unnecessary_wraps, reason = "others cannot be played everywhere")]
+fn ready(scene: impl Scene + 'static) -> Result<Box<dyn Scene>, String> {
+    Ok(Box::new(scene))
+}
 
 const fn plan(name: &'static str, about: &'static str, set: Set) -> Plan {
     Plan { name, about, set }
@@ -109,6 +118,36 @@ pub fn thaw(server: &Server) {
 fn signal(server: &Server, signal: Signal) {
     let pid = i32::try_from(server.pid()).ok().and_then(Pid::from_raw).expect("a process");
     kill_process(pid, signal).expect("a process of ours");
+}
+
+/// Asks a server that may cut the connection off meanwhile, as one does whose role changes.
+pub fn ask(server: &Server, words: &str) -> Option<Reply> {
+    Client::try_reach(server.address(), PATIENCE).ok()?.ask(words)
+}
+
+/// What a server says about its replication.
+pub fn replication(server: &Server) -> HashMap<String, String> {
+    let text = ask(server, "INFO replication").map_or_else(String::new, |reply| reply.text());
+    let fields = text.lines().filter_map(|line| line.split_once(':'));
+    fields.map(|(field, value)| (field.to_owned(), value.to_owned())).collect()
+}
+
+/// Waits until the replicas have everything that the primary had; what was acknowledged before the time returned is there.
+pub fn in_sync<'s>(nemesis: &Nemesis<'_>, primary: &Server, replicas: impl IntoIterator<Item = &'s Server>) -> Time {
+    let since = nemesis.now();
+    let number = |info: &HashMap<String, String>, field: &str| info.get(field)?.parse::<i64>().ok();
+    let goal = eventually_some("the primary tells its offset", || number(&replication(primary), "master_repl_offset"));
+    let port = primary.port().to_string();
+    for replica in replicas {
+        eventually("the replica catches up with its primary", || {
+            let info = replication(replica);
+            let is = |field: &str, value: &str| info.get(field).is_some_and(|found| found == value);
+            is("master_link_status", "up")
+                && is("master_port", &port)
+                && number(&info, "slave_repl_offset").is_some_and(|offset| offset >= goal)
+        });
+    }
+    since
 }
 
 /// The product and its version.

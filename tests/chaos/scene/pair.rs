@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::{Nemesis, Scene, freeze, thaw, version};
+use super::{Nemesis, Scene, freeze, in_sync, ready, thaw, version};
 use crate::harness::{ANY, Server, eventually};
 use crate::history::{Loss, Time};
 
@@ -45,14 +45,13 @@ pub fn failover() -> Result<Box<dyn Scene>, String> {
     set(&[], &[Strike::HandOver, Strike::FreezeReplica, Strike::HandOver])
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "others cannot be set everywhere")]
 fn set(config: &[&str], strikes: &'static [Strike]) -> Result<Box<dyn Scene>, String> {
     let builder = config.iter().fold(Server::builder().aof("everysec"), |builder, line| builder.config(line));
     let primary = builder.clone().start();
     let replica = builder.start();
     replica.follow(&primary);
     replica.wait_in_sync(&primary);
-    Ok(Box::new(Pair { servers: [primary, replica], strikes, turn: 0 }))
+    ready(Pair { servers: [primary, replica], strikes, turn: 0 })
 }
 
 impl Scene for Pair {
@@ -75,7 +74,7 @@ impl Scene for Pair {
     fn strike(&mut self, nemesis: &mut Nemesis<'_>) {
         let strike = self.strikes[self.turn % self.strikes.len()];
         self.turn += 1;
-        let since = self.in_sync(nemesis);
+        let since = in_sync(nemesis, &self.servers[0], [&self.servers[1]]);
         match strike {
             Strike::Kill => {
                 let at = nemesis.now();
@@ -105,14 +104,6 @@ impl Scene for Pair {
 }
 
 impl Pair {
-    /// Waits until the replica has everything; what was acknowledged before the time returned is there.
-    fn in_sync(&self, nemesis: &Nemesis<'_>) -> Time {
-        let [primary, replica] = &self.servers;
-        let since = nemesis.now();
-        replica.wait_in_sync(primary);
-        since
-    }
-
     /// The replica takes the place of the primary, which was killed `at`.
     fn replaced(&mut self, nemesis: &mut Nemesis<'_>, kind: &'static str, since: Time, at: Time) {
         let (server, until) = (self.servers[0].port(), nemesis.now());

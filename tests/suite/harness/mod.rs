@@ -24,6 +24,7 @@ mod want;
 mod words;
 
 pub use aof::{Aof, Base};
+pub use builder::Builder;
 pub use client::{Client, Nothing};
 pub use cluster::Cluster;
 pub use feeder::Feeder;

@@ -12,9 +12,9 @@ use std::time::Instant;
 
 use tempfile::TempDir;
 
-use super::builder::{Builder, server_path};
+use super::builder::server_path;
 use super::process::{free_port, kill, spawn};
-use super::{Client, PATIENCE, Reply, Want, Words, log, wait};
+use super::{Builder, Client, PATIENCE, Reply, Want, Words, log, wait};
 
 /// A running server in a directory of its own, gone with everything it wrote when this value is dropped.
 ///
