@@ -1,6 +1,8 @@
 //! The servers, and what is done to them.
 
 mod alone;
+mod clock;
+mod disk;
 mod pair;
 mod sentinel;
 
@@ -54,6 +56,8 @@ pub const PLANS: &[Plan] = &[
     plan("power-everysec", "power cut, AOF everysec: the last second may be lost", alone::power_everysec),
     plan("kill-rdb", "kill -9 and restart, RDB only: what came after the last save may be lost", alone::kill_rdb),
     plan("nuisance", "a server frozen, paused, out of memory; clients cut off: nothing may be lost", alone::nuisance),
+    plan("disk-full", "the disk of the append-only file is full: nothing may be lost", disk::disk),
+    plan("clock", "the wall clock is set, ahead and back", clock::clock),
     plan("promote", "a primary dies, or does not know that it is replaced", pair::promote),
     plan("min-replicas", "the same, with min-replicas-to-write 1", pair::min_replicas),
     plan("failover", "the FAILOVER command: nothing may be lost", pair::failover),
