@@ -8,7 +8,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use super::{Nemesis, Scene, ready, version};
-use crate::harness::{Server, eventually, unix_ms};
+use crate::harness::{ANY, Server, eventually, unix_ms};
 use crate::history::Step;
 
 /// How far the clock is off at most.
@@ -37,7 +37,21 @@ pub fn clock() -> Result<Box<dyn Scene>, String> {
     let preload = format!("LD_PRELOAD={}", library.display());
     let file = format!("CHAOS_CLOCK={}", dir.path().join("off").display());
     let server = Server::builder().aof("always").under(&["env", &preload, &file]).start();
+    if !obeys(&server, &dir) {
+        return Err("this server loads modules so that they read the system's clock, whatever is put in between".into());
+    }
     ready(Stepped { server, dir, off_ms: 0, turn: 0 })
+}
+
+/// Whether the module's clock is the one that is set here: a lease gets shorter when it is set ahead.
+fn obeys(server: &Server, dir: &TempDir) -> bool {
+    server.expect("LOCK.ACQUIRE probe TOKEN probe PX 60000", ANY);
+    set(dir, 10_000);
+    let info = server.cmd("LOCK.INFO probe");
+    let left = info.field("holders").at(0).field("lease-ms").int();
+    set(dir, 0);
+    server.expect("LOCK.RELEASE probe probe", 1);
+    left < 55_000
 }
 
 /// Says how far the clock is off, in one step: the file is mapped, and eight bytes are written at once.

@@ -2,6 +2,7 @@
 
 mod alone;
 mod clock;
+mod cluster;
 mod disk;
 mod pair;
 mod sentinel;
@@ -62,6 +63,8 @@ pub const PLANS: &[Plan] = &[
     plan("min-replicas", "the same, with min-replicas-to-write 1", pair::min_replicas),
     plan("failover", "the FAILOVER command: nothing may be lost", pair::failover),
     plan("sentinel", "three Sentinels replace a primary that is killed or frozen", sentinel::sentinel),
+    plan("cluster-moves", "slots move and replicas take over in good order: nothing may be lost", cluster::moves),
+    plan("cluster-deaths", "primaries of a cluster die while a slot moves now and then", cluster::deaths),
 ];
 
 /// A scene that every machine can play.
