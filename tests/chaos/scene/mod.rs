@@ -4,7 +4,9 @@ mod alone;
 mod clock;
 mod cluster;
 mod disk;
+mod network;
 mod pair;
+mod partition;
 mod sentinel;
 
 use std::collections::HashMap;
@@ -65,6 +67,8 @@ pub const PLANS: &[Plan] = &[
     plan("sentinel", "three Sentinels replace a primary that is killed or frozen", sentinel::sentinel),
     plan("cluster-moves", "slots move and replicas take over in good order: nothing may be lost", cluster::moves),
     plan("cluster-deaths", "primaries of a cluster die while a slot moves now and then", cluster::deaths),
+    plan("partition", "the network cuts a primary off from everybody but its clients", partition::partition),
+    plan("partition-min", "the same, with min-replicas-to-write 1", partition::partition_min),
 ];
 
 /// A scene that every machine can play.

@@ -9,11 +9,11 @@ use crate::history::{Loss, Time};
 /// What the Sentinels call the primary.
 const NAME: &str = "lead";
 
-struct Guarded {
-    servers: Vec<Server>,
+pub struct Guarded {
+    pub servers: Vec<Server>,
     sentinels: Vec<Server>,
     /// Which of the servers is in charge.
-    lead: usize,
+    pub lead: usize,
     turn: usize,
 }
 
@@ -24,24 +24,19 @@ pub fn sentinel() -> Result<Box<dyn Scene>, String> {
     for _ in 0..2 {
         let replica = Server::builder().aof("everysec").start();
         replica.follow(&servers[0]);
-        replica.wait_in_sync(&servers[0]);
         servers.push(replica);
     }
-    let sentinels: Vec<Server> = (0..3).map(|_| watch(servers[0].address(), Server::plain())).collect();
-    eventually("the Sentinels know each other and the replicas", || {
-        sentinels.iter().all(|sentinel| {
-            let facts = sentinel.cmd(["SENTINEL", "MASTER", NAME]);
-            facts.field("num-other-sentinels").text() == "2" && facts.field("num-slaves").text() == "2"
-        })
-    });
-    ready(Guarded { servers, sentinels, lead: 0, turn: 0 })
+    let primary = servers[0].address();
+    let primary = format!("{} {}", primary.ip(), primary.port());
+    let sentinels = (0..3).map(|_| watch(&primary, Server::plain())).collect();
+    ready(Guarded::of(servers, sentinels))
 }
 
-/// A Sentinel that watches `primary` and loses patience after a second.
-fn watch(primary: SocketAddr, builder: Builder) -> Server {
+/// A Sentinel that watches the server at `primary` and loses patience after a second.
+pub fn watch(primary: &str, builder: Builder) -> Server {
     builder
         .sentinel()
-        .config(&format!("sentinel monitor {NAME} {} {} 2", primary.ip(), primary.port()))
+        .config(&format!("sentinel monitor {NAME} {primary} 2"))
         .config(&format!("sentinel down-after-milliseconds {NAME} 1000"))
         .config(&format!("sentinel failover-timeout {NAME} 3000"))
         .start()
@@ -83,9 +78,7 @@ impl Scene for Guarded {
         // The clients learn of it a little later than the servers.
         nemesis.rest(0, 300);
         nemesis.route.lead_to(self.servers[self.lead].address());
-        eventually("the Sentinels make the old primary a replica", || {
-            replication(&self.servers[old]).get("role").is_some_and(|role| role == "slave")
-        });
+        self.demoted(old);
         let (server, until) = (self.servers[old].port(), nemesis.now());
         nemesis.forgot(Loss { server, since, at, until, spares_replicated: true });
         self.in_sync(nemesis);
@@ -94,15 +87,35 @@ impl Scene for Guarded {
 }
 
 impl Guarded {
-    fn in_sync(&self, nemesis: &Nemesis<'_>) -> Time {
+    /// These servers, of which the first is in charge, once the Sentinels know all of them and each other.
+    pub fn of(servers: Vec<Server>, sentinels: Vec<Server>) -> Self {
+        eventually("the Sentinels know each other and the replicas", || {
+            sentinels.iter().all(|sentinel| {
+                let facts = sentinel.cmd(["SENTINEL", "MASTER", NAME]);
+                facts.field("num-other-sentinels").text() == "2" && facts.field("num-slaves").text() == "2"
+            })
+        });
+        Self { servers, sentinels, lead: 0, turn: 0 }
+    }
+
+    /// Waits until all replicas have everything; what was acknowledged before the time returned is there.
+    pub fn in_sync(&self, nemesis: &Nemesis<'_>) -> Time {
         let replicas = self.servers.iter().enumerate().filter(|(number, _)| *number != self.lead);
         in_sync(nemesis, &self.servers[self.lead], replicas.map(|(_, replica)| replica))
     }
 
-    /// Waits until the Sentinels have put another server in charge.
-    fn elected(&self, old: usize) -> usize {
+    /// Waits until the Sentinels have made the old primary a replica.
+    pub fn demoted(&self, old: usize) {
+        eventually("the Sentinels make the old primary a replica", || {
+            replication(&self.servers[old]).get("role").is_some_and(|role| role == "slave")
+        });
+    }
+
+    /// Waits until the Sentinels have put another server in charge; a Sentinel is asked that is not on the old one's host.
+    pub fn elected(&self, old: usize) -> usize {
         eventually_some("the Sentinels elect a primary", || {
-            let reply = self.sentinels[0].cmd(["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME]);
+            let reply =
+                self.sentinels[(old + 1) % self.sentinels.len()].cmd(["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME]);
             let Reply::Array(address) = reply else { return None };
             let port = address[1].text();
             let number = self.servers.iter().position(|server| server.port().to_string() == port)?;
