@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
-use crate::check::{self, Books, Event, Figures, Order, Verdict};
+use crate::check::{self, Books, Event, Figures, Verdict};
 use crate::harness::{Reply, Words, eventually_some};
-use crate::history::{Clock, Fault, Faults, History, Outcome, Time, millis};
+use crate::history::{Clock, Fault, Faults, History, Outcome, Seen, Time, millis};
 use crate::route::{Line, PATIENCE, Route};
 use crate::scene::{Nemesis, Plan};
 use crate::work::{self, EVENTS, Guard, SALES};
@@ -96,6 +96,7 @@ return {redis.call('STOCK.INFO', KEYS[1]), orders, redis.call('XRANGE', KEYS[2],
 fn books(line: &mut Line<'_>, sale: &str, total: i64, stream: &str) -> Books {
     let deadline = line.route.clock.now() + millis(3_000);
     loop {
+        let from = line.route.clock.now();
         let read = insist(line, sale, &["EVAL", READ, "2", sale, stream].into());
         let books = Books {
             sale: sale.to_owned(),
@@ -103,6 +104,7 @@ fn books(line: &mut Line<'_>, sale: &str, total: i64, stream: &str) -> Books {
             info: numbers(read.at(0)),
             orders: read.at(1).items().iter().map(order).collect(),
             events: read.at(2).items().iter().map(|entry| event(entry.at(1))).collect(),
+            read: (from, line.route.clock.now()),
         };
         let mut verdict = Verdict::default();
         books.check(&mut verdict);
@@ -117,8 +119,9 @@ fn numbers(info: &Reply) -> BTreeMap<String, i64> {
     fields.map(|field| (field.to_owned(), info.field(field).int())).into()
 }
 
-fn order(row: &Reply) -> (String, Order) {
-    (row.at(0).text(), Order { state: row.at(1).text(), units: row.at(2).int() })
+fn order(row: &Reply) -> (String, Seen) {
+    let (state, units) = (row.at(1).text(), row.at(2).int());
+    (row.at(0).text(), Seen { state, units, deadline: row.at(5).int() })
 }
 
 fn event(fields: &Reply) -> Event {

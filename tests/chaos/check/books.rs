@@ -1,15 +1,9 @@
 //! What a sale amounts to at the end: its numbers, its orders and its stream must tell the same story.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Verdict;
-
-/// An order, as `STOCK.ORDERS` shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
-    pub state: String,
-    pub units: i64,
-}
+use crate::history::{AboutOrder, Op, Outcome, SaleAnswer, SaleCall, SaleOp, Seen, Time};
 
 /// An event, as it stands in the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,11 +22,26 @@ pub struct Books {
     pub total: i64,
     /// `total`, `remaining`, `held`, `sold`, `seq` of `STOCK.INFO`.
     pub info: BTreeMap<String, i64>,
-    pub orders: BTreeMap<String, Order>,
+    pub orders: BTreeMap<String, Seen>,
     pub events: Vec<Event>,
+    /// When they were read.
+    pub read: (Time, Time),
 }
 
 impl Books {
+    /// What the books say of each order that anybody asked for, as if somebody had looked at it last: so every order that was
+    /// acknowledged is looked for.
+    pub fn last_looks(&self, asked: &[SaleOp]) -> Vec<SaleOp> {
+        let ids = asked.iter().filter(|op| op.call.sale == self.sale).map(|op| op.call.id.as_str());
+        let look = |id: &str| {
+            let (sale, id, (invoked, returned)) = (self.sale.clone(), id.to_owned(), self.read);
+            let outcome = Outcome::Done(SaleAnswer::Order(self.orders.get(&id).cloned()));
+            let call = AboutOrder { sale, id, call: SaleCall::See, replicated: false };
+            Op { client: usize::MAX, line: u64::MAX, server: 0, redirected: false, invoked, returned, call, outcome }
+        };
+        ids.collect::<BTreeSet<_>>().into_iter().map(look).collect()
+    }
+
     /// Judges them.
     pub fn check(&self, verdict: &mut Verdict) {
         let number = |name: &str| self.info.get(name).copied().unwrap_or(-1);

@@ -19,7 +19,7 @@ use std::fmt;
 
 use crate::history::{Faults, History, LockAnswer, LockCall, Outcome, Time};
 
-pub use books::{Books, Event, Order};
+pub use books::{Books, Event};
 
 /// Something that should not have happened, with the requests that show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub fn judge(history: &History, books: &[Books]) -> Verdict {
     fences::check(history, &mut verdict);
     order::check(history, &mut verdict);
     waiting::check(history, &mut verdict);
-    orders::check(history, &mut verdict);
+    orders::check(history, books, &mut verdict);
     for books in books {
         books.check(&mut verdict);
     }

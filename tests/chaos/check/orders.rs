@@ -4,17 +4,18 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::Verdict;
 use super::sale::{Span, State, after, blame, changed};
+use super::{Books, Verdict};
 use crate::history::{Faults, History, Loss, SaleOp, Time};
 
 /// The servers' milliseconds are whole ones, and their clock and ours are read at different moments.
 const BLUR_MS: i64 = 3;
 
 /// Judges all orders.
-pub fn check(history: &History, verdict: &mut Verdict) {
+pub fn check(history: &History, books: &[Books], verdict: &mut Verdict) {
+    let last: Vec<SaleOp> = books.iter().flat_map(|books| books.last_looks(&history.orders)).collect();
     let mut orders: BTreeMap<(&str, &str), Vec<&SaleOp>> = BTreeMap::new();
-    for op in &history.orders {
+    for op in history.orders.iter().chain(&last) {
         orders.entry((&op.call.sale, &op.call.id)).or_default().push(op);
     }
     for ((sale, id), ops) in orders {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Books, Event, Order, judge};
+use super::{Books, Event, judge};
 use crate::harness::Nothing;
 use crate::history::{
     AboutLocks, AboutOrder, Fault, History, LockAnswer, LockCall, LockOp, Loss, Mode, Op, Outcome, SaleAnswer,
@@ -347,9 +347,22 @@ fn books() -> Books {
         sale: "sale".into(),
         total: 5,
         info: info.map(|(name, value)| (name.into(), value)).into(),
-        orders: BTreeMap::from([("id".into(), Order { state: "sold".into(), units: 2 })]),
+        orders: BTreeMap::from([("id".into(), Seen { state: "sold".into(), units: 2, deadline: -1 })]),
+        read: (millis(500), millis(501)),
         events: vec![event(1, "ok", 2), event(2, "confirm", 2)],
     }
+}
+
+#[test]
+fn an_order_that_is_not_in_the_books_is_seen() {
+    let rules = |books: &Books| {
+        let history = orders(vec![told((0, 1), TAKE, "OK", 2, -1)]);
+        judge(&history, std::slice::from_ref(books)).violations.into_iter().map(|violation| violation.rule).collect::<Vec<_>>()
+    };
+    let mut books = books();
+    assert_eq!(rules(&books), [""; 0]);
+    books.orders = BTreeMap::new();
+    assert!(rules(&books).contains(&"orders"));
 }
 
 #[test]
