@@ -38,25 +38,30 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, ensure};
 use lexopt::prelude::{Long, Short, ValueExt};
 
-use crate::scene::{PLANS, Plan};
+use crate::scene::{BROKEN, LIAR, PLANS, Plan};
 
 const HELP: &str = "\
 Attacks servers of its own and judges what their clients were told.
 
-usage: chaos [--seconds N] [--scenes LIST] [--seed N] [--list]
+usage: chaos [--seconds N] [--scenes LIST] [--seed N] [--prove] [--list]
 
-  --seconds N     how long, all scenes together (60)
+  --seconds N     how long, all scenes together (60); some take longer, to wait for an election
   --scenes LIST   only these, separated by commas
   --seed N        the same choices again, as far as threads and processes let it
+  --prove         only this: with a server that breaks its word, is the judge's verdict that it does?
   --list          the scenes
 
 LOCKSTOCK_SERVER names the server program (redis-server), LOCKSTOCK_MODULE the module (target/release).";
 
 fn main() -> ExitCode {
-    match Options::parse() {
-        Ok(None) => ExitCode::SUCCESS,
-        Ok(Some(options)) if options.run() => ExitCode::SUCCESS,
-        Ok(Some(_)) => ExitCode::FAILURE,
+    let judged = Options::parse().map(|options| match options {
+        None => true,
+        Some(options) if options.prove => options.prove(),
+        Some(options) => options.run(),
+    });
+    match judged {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(why) => {
             eprintln!("chaos: {why:#}");
             ExitCode::FAILURE
@@ -69,18 +74,21 @@ struct Options {
     seconds: u32,
     plans: Vec<&'static Plan>,
     seed: u64,
+    prove: bool,
 }
 
 impl Options {
     /// Reads the command line; `None` when it only asked for a text.
     fn parse() -> Result<Option<Self>> {
-        let mut options = Self { seconds: 60, plans: PLANS.iter().collect(), seed: fastrand::u64(..1_000_000) };
+        let seed = fastrand::u64(..1_000_000);
+        let mut options = Self { seconds: 60, plans: PLANS.iter().collect(), seed, prove: false };
         let mut parser = lexopt::Parser::from_env();
         while let Some(argument) = parser.next()? {
             match argument {
                 Long("seconds") => options.seconds = parser.value()?.parse()?,
                 Long("scenes") => options.plans = plans(&parser.value()?.string()?)?,
                 Long("seed") => options.seed = parser.value()?.parse()?,
+                Long("prove") => options.prove = true,
                 Long("list") => {
                     for plan in PLANS {
                         println!("{:<16} {}", plan.name, plan.about);
@@ -117,6 +125,19 @@ impl Options {
             }
         }
         table.print()
+    }
+}
+
+impl Options {
+    /// Plays a scene that must not go well; whether the judge saw why.
+    fn prove(&self) -> bool {
+        let span = Duration::from_secs(self.seconds.into());
+        let played = play::play(&LIAR, span, &mut fastrand::Rng::with_seed(self.seed));
+        let violations = played.map(|played| played.verdict.violations).unwrap_or_default();
+        let seen = |rule: &&str| violations.iter().filter(|violation| violation.rule == *rule).count();
+        let counts: Vec<String> = BROKEN.iter().map(|rule| format!("{rule}: {}", seen(rule))).collect();
+        println!("a server that breaks its word, and what the judge saw: {}", counts.join(", "));
+        BROKEN.iter().all(|rule| seen(rule) > 0)
     }
 }
 

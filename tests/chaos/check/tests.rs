@@ -357,7 +357,11 @@ fn books() -> Books {
 fn an_order_that_is_not_in_the_books_is_seen() {
     let rules = |books: &Books| {
         let history = orders(vec![told((0, 1), TAKE, "OK", 2, -1)]);
-        judge(&history, std::slice::from_ref(books)).violations.into_iter().map(|violation| violation.rule).collect::<Vec<_>>()
+        judge(&history, std::slice::from_ref(books))
+            .violations
+            .into_iter()
+            .map(|violation| violation.rule)
+            .collect::<Vec<_>>()
     };
     let mut books = books();
     assert_eq!(rules(&books), [""; 0]);

@@ -4,6 +4,7 @@ mod alone;
 mod clock;
 mod cluster;
 mod disk;
+mod liar;
 mod network;
 mod pair;
 mod partition;
@@ -15,6 +16,8 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+
+pub use liar::{BROKEN, LIAR};
 
 use crate::harness::{Client, PATIENCE, Reply, Server, eventually, eventually_some};
 use crate::history::{Fault, Faults, Loss, Step, Time};
