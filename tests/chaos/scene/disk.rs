@@ -9,7 +9,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use super::{Nemesis, Scene, ask, ready, version};
-use crate::harness::{OK, Server, eventually};
+use crate::harness::{OK, Server, err, eventually};
 
 /// The size of the disk.
 const MIB: usize = 48;
@@ -111,6 +111,8 @@ impl Scene for Full {
             // It refuses to write until it can again.
             self.disk.fill();
             eventually("the server notices", || self.last_write() == "err");
+            // Even what only gives back.
+            self.server().expect("LOCK.RELEASE mutex-0 nobody", err("MISCONF "));
             nemesis.rest(100, 1_500);
             self.disk.free();
             eventually("the server goes on", || self.last_write() == "ok");
