@@ -8,6 +8,7 @@ mod books;
 mod exclusion;
 mod fences;
 mod holds;
+mod holes;
 mod order;
 mod orders;
 mod sale;
@@ -65,6 +66,7 @@ pub fn judge(history: &History, books: &[Books]) -> Verdict {
     order::check(history, &mut verdict);
     waiting::check(history, &mut verdict);
     orders::check(history, books, &mut verdict);
+    holes::check(history, books, &mut verdict);
     for books in books {
         books.check(&mut verdict);
     }

@@ -370,6 +370,23 @@ fn an_order_that_is_not_in_the_books_is_seen() {
 }
 
 #[test]
+fn a_hole_in_what_is_left_is_seen() {
+    let buy = |id: &str, at| {
+        let mut op = told((at, at + 1), TAKE, "OK", 2, -1);
+        op.call.id = id.into();
+        op
+    };
+    let rules = |first: &str, second: &str| {
+        let mut history = orders(vec![buy(first, 10), buy(second, 20)]);
+        history.faults.losses = vec![loss(1, 50, 60)];
+        judge(&history, &[books()]).violations.into_iter().map(|violation| violation.rule).collect::<Vec<_>>()
+    };
+    // Only the order `id` is in the books.
+    assert_eq!(rules("id", "gone"), [""; 0]);
+    assert_eq!(rules("gone", "id"), ["no holes"]);
+}
+
+#[test]
 fn books_that_do_not_agree_are_seen() {
     let broken = |change: fn(&mut Books)| {
         let mut books = books();
