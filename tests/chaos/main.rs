@@ -18,9 +18,9 @@
     clippy::arithmetic_side_effects,
     reason = "a test may stop at the first surprise"
 )]
-#![allow(dead_code, unused_imports, reason = "the harness of the suite has more than is needed here")]
 
 mod check;
+#[allow(dead_code, unused_imports, reason = "the harness of the suite has more than is needed here")]
 #[path = "../suite/harness/mod.rs"]
 mod harness;
 mod history;

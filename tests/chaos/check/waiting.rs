@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::Verdict;
 use super::holds::possible;
-use crate::history::{Faults, History, LockAnswer, LockCall, LockOp, Op, Time, millis, seconds};
+use crate::history::{Faults, History, LockCall, LockOp, Op, Time, millis, seconds};
 use crate::route::PATIENCE;
 
 /// How long a lock may stand free before somebody who waits for it has been forgotten. A hand-over takes a millisecond; the

@@ -7,7 +7,7 @@ mod shopper;
 use std::thread;
 use std::time::Duration;
 
-use crate::harness::{Nothing, Words};
+use crate::harness::Nothing;
 use crate::history::{
     AboutLocks, AboutOrder, History, LockAnswer, LockCall, LockOp, Op, Outcome, SaleAnswer, SaleCall, SaleOp, Time,
 };
