@@ -9,12 +9,16 @@ TEST_THREADS ?= 8
 MODULE := target/release/liblockstock.so
 DEMO := cargo run --quiet --locked --example demo
 SUITE := cargo test --quiet --test suite -- --test-threads=$(TEST_THREADS)
+CHAOS := cargo run --quiet --locked --example chaos --
+
+# That the judge of `make chaos` sees what it should, in histories made by hand and from a server that breaks its word.
+JUDGE = cargo test --quiet --locked --example chaos -- check:: && $(CHAOS) --prove --seconds 5
 
 # Where rustup puts cargo, for shells that were started before it did.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test test-panics test-servers test-large test-leaks test-valgrind bench check miri fuzz servers deps clean
+.PHONY: help run demo build test test-panics test-servers test-large test-leaks test-valgrind chaos bench check miri fuzz servers deps clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +35,8 @@ build: deps ## Build the module: target/release/liblockstock.so
 test: check build test-panics ## All checks, and all tests on the installed redis-server
 	$(DEMO) -- --check
 	$(SUITE)
+	$(JUDGE)
+	$(CHAOS) --seconds 8 --scenes kill-always
 
 test-panics: deps ## A panic in every entry from the server, in a build made for it
 	cargo build --quiet --locked --features inject-faults --target-dir target/faults
@@ -49,6 +55,11 @@ test-leaks: build ## Millions of operations, of every command, after which no me
 
 test-valgrind: build ## The tests with every server under valgrind (TESTS="waiting:: session::": only those)
 	@scripts/test-valgrind $(TESTS)
+
+chaos: build ## Kill, freeze, cut off and replace servers under load, and judge every answer (SECONDS=60 SERVER=path SCENES=a,b SEED=n)
+	$(JUDGE)
+	$(if $(SERVER),LOCKSTOCK_SERVER=$(if $(findstring /,$(SERVER)),$(abspath $(SERVER)),$(SERVER))) $(CHAOS) --seconds $(or $(SECONDS),60) \
+		$(if $(SCENES),--scenes $(SCENES)) $(if $(SEED),--seed $(SEED))
 
 bench: build ## What a hand-over costs, against BLPOP and LPUSH (LOCKSTOCK_SERVER=path for another server)
 	cargo bench --bench handover

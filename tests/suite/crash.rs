@@ -1,11 +1,14 @@
 //! The power cut in the middle of everything: what was acknowledged is there, and nothing that was not asked for.
 
 use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::harness::{Client, OK, Reply, Server, eventually};
+use crate::harness::{ANY, Client, OK, Reply, Server, eventually};
 use crate::scene::{holds, random};
+use crate::shop::{Replay, events};
 
 /// What a client knows of one of its tokens at one lock.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -175,5 +178,38 @@ fn every_acknowledged_order_outlives_kill_9_and_no_unit_is_lost_or_doubled() {
         };
         assert_eq!((units("held"), units("sold")), (held, sold));
         assert_eq!(server.cmd("XLEN events").int(), seq);
+    }
+}
+
+/// The append-only file that is written to; there is one only.
+fn appended(server: &Server) -> PathBuf {
+    let files = fs::read_dir(server.dir().join("appendonlydir")).expect("the append-only directory");
+    let mut files = files.filter_map(|file| Some(file.ok()?.path()));
+    files.find(|file| file.to_string_lossy().ends_with(".incr.aof")).expect("an append-only file")
+}
+
+#[test]
+fn a_file_cut_within_a_step_has_all_of_it_or_nothing_once_it_is_written_anew() {
+    // Within the event, within the change of the sale, and within the end of the transaction that both are in.
+    for cut in ["XADD", "STOCK.APPLY", "EXEC"] {
+        let mut server = Server::builder().aof("always").start();
+        server.expect("STOCK.CREATE sale 1000 STREAM events", OK);
+        server.expect("STOCK.DECR_ONCE sale before", ("OK", 1, 999, -1, ""));
+        let whole = fs::read(appended(&server)).unwrap().len();
+        server.expect("STOCK.DECR_ONCE sale cut", ANY);
+        server.kill9();
+        let file = appended(&server);
+        let bytes = fs::read(&file).unwrap();
+        let at = bytes[whole..].windows(cut.len()).position(|part| part == cut.as_bytes()).unwrap();
+        File::options().write(true).open(&file).unwrap().set_len((whole + at + 2) as u64).unwrap();
+        server.start_again();
+        // The servers leave the transaction open when they mend such a file: what comes after would end it at the next start.
+        server.rewrite_aof(true);
+        server.expect("STOCK.DECR_ONCE sale after", ("OK", 1, 998, -1, ""));
+        server.kill9();
+        server.start_again();
+        let told = events(&mut server.client(), "events");
+        assert_eq!(told.iter().map(|event| event.id.as_str()).collect::<Vec<_>>(), ["before", "after"]);
+        Replay::of(1_000, &told).agrees_with(&mut server.client(), "sale");
     }
 }

@@ -1,6 +1,7 @@
 //! Describing the server that a test needs.
 
 use std::env;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use super::server::Server;
@@ -12,8 +13,11 @@ pub struct Builder {
     pub(super) module_args: String,
     pub(super) config: Vec<String>,
     pub(super) port: Option<u16>,
-    pub(super) replica_of: Option<u16>,
+    pub(super) replica_of: Option<SocketAddr>,
     pub(super) cluster: bool,
+    pub(super) sentinel: bool,
+    pub(super) under: Vec<String>,
+    pub(super) host: Option<IpAddr>,
 }
 
 impl Builder {
@@ -42,7 +46,25 @@ impl Builder {
 
     /// Starts as a replica of `primary`.
     pub fn replica_of(mut self, primary: &Server) -> Self {
-        self.replica_of = Some(primary.port());
+        self.replica_of = Some(primary.address());
+        self
+    }
+
+    /// Runs as a Sentinel.
+    pub fn sentinel(mut self) -> Self {
+        self.sentinel = true;
+        self
+    }
+
+    /// Is started by this program with these arguments, to which the server's own command line is added. It must end in `exec`.
+    pub fn under(mut self, program: &[&str]) -> Self {
+        self.under = program.iter().map(ToString::to_string).collect();
+        self
+    }
+
+    /// Listens on this address instead of 127.0.0.1.
+    pub fn host(mut self, host: IpAddr) -> Self {
+        self.host = Some(host);
         self
     }
 
@@ -64,10 +86,14 @@ impl Builder {
         Server::launch_refused(self)
     }
 
+    /// The address that it listens on.
+    pub(super) fn listens_on(&self) -> IpAddr {
+        self.host.unwrap_or(Ipv4Addr::LOCALHOST.into())
+    }
+
     /// The configuration file of a server that listens on `port`.
     pub(super) fn conf(&self, port: u16, cluster_port: Option<u16>) -> String {
         let mut lines: Vec<String> = [
-            "bind 127.0.0.1",
             "protected-mode no",
             "daemonize no",
             "dir .",
@@ -84,6 +110,7 @@ impl Builder {
         ]
         .map(String::from)
         .into();
+        lines.push(format!("bind {}", self.listens_on()));
         lines.push(format!("port {port}"));
         if let Some(cluster_port) = cluster_port {
             lines.extend([
@@ -93,7 +120,7 @@ impl Builder {
             ]);
         }
         if let Some(primary) = self.replica_of {
-            lines.push(format!("replicaof 127.0.0.1 {primary}"));
+            lines.push(format!("replicaof {} {}", primary.ip(), primary.port()));
         }
         if self.module {
             lines.push(format!("loadmodule {} {}", module_path().display(), self.module_args));

@@ -1,7 +1,7 @@
 //! One connection to a server.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::set_socket_linger;
@@ -20,9 +20,11 @@ pub struct Client {
 }
 
 /// Why there was nothing to read.
-#[derive(Debug, PartialEq)]
-enum Nothing {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nothing {
+    /// Nothing came in time.
     Silence,
+    /// The connection ended.
     Closed,
 }
 
@@ -35,7 +37,12 @@ impl Client {
 
     /// Connects, or says why that was not possible.
     pub fn try_connect(port: u16) -> std::io::Result<Self> {
-        let stream = TcpStream::connect(("127.0.0.1", port))?;
+        Self::try_reach((Ipv4Addr::LOCALHOST, port).into(), PATIENCE)
+    }
+
+    /// Connects to a server anywhere within `patience`, or says why that was not possible.
+    pub fn try_reach(address: SocketAddr, patience: Duration) -> std::io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, patience)?;
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(PATIENCE))?;
         Ok(Self { stream, ahead: vec![], last_sent: "(nothing yet)".into() })
@@ -51,8 +58,15 @@ impl Client {
     /// Sends a command and reads its reply; `None` if the connection ends instead, as that to a server does which gives up
     /// while it starts.
     pub fn ask(&mut self, words: impl Into<Words>) -> Option<Reply> {
-        self.stream.write_all(&words.into().wire()).ok()?;
-        self.next(PATIENCE).ok().map(|(reply, _)| reply)
+        self.ask_within(words, PATIENCE).ok()
+    }
+
+    /// Sends a command and reads its reply, if one comes within `patience`.
+    pub fn ask_within(&mut self, words: impl Into<Words>, patience: Duration) -> Result<Reply, Nothing> {
+        let words = words.into();
+        self.last_sent = format!("{words:?}");
+        self.stream.write_all(&words.wire()).map_err(|_| Nothing::Closed)?;
+        self.next(patience).map(|(reply, _)| reply)
     }
 
     /// Sends a command and fails the test unless its reply looks as wanted.
@@ -100,7 +114,7 @@ impl Client {
     pub fn read(&mut self) -> Reply {
         match self.next(PATIENCE) {
             Ok((reply, _)) => reply,
-            Err(nothing) => self.unanswered(&nothing),
+            Err(nothing) => self.unanswered(nothing),
         }
     }
 
@@ -109,7 +123,7 @@ impl Client {
     pub fn read_raw(&mut self) -> Vec<u8> {
         match self.next(PATIENCE) {
             Ok((_, bytes)) => bytes,
-            Err(nothing) => self.unanswered(&nothing),
+            Err(nothing) => self.unanswered(nothing),
         }
     }
 
@@ -119,7 +133,7 @@ impl Client {
         match self.next(patience) {
             Ok((reply, _)) => Some(reply),
             Err(Nothing::Silence) => None,
-            Err(closed) => self.unanswered(&closed),
+            Err(closed) => self.unanswered(closed),
         }
     }
 
@@ -145,7 +159,7 @@ impl Client {
         match self.next(PATIENCE) {
             Ok((reply, _)) => Some(reply),
             Err(Nothing::Closed) => None,
-            Err(silence) => self.unanswered(&silence),
+            Err(silence) => self.unanswered(silence),
         }
     }
 
@@ -161,7 +175,7 @@ impl Client {
         let deadline = Instant::now() + PATIENCE;
         while self.ahead.len() < count {
             if let Err(nothing) = self.receive(deadline) {
-                self.unanswered(&nothing);
+                self.unanswered(nothing);
             }
         }
         self.ahead.drain(..count).collect()
@@ -188,7 +202,7 @@ impl Client {
                 return bytes;
             }
             if let Err(nothing) = self.receive(deadline) {
-                self.unanswered(&nothing);
+                self.unanswered(nothing);
             }
         }
     }
@@ -241,14 +255,14 @@ impl Client {
             Err(error) => match error.kind() {
                 ErrorKind::WouldBlock | ErrorKind::TimedOut if Instant::now() >= deadline => Err(Nothing::Silence),
                 ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => Ok(()),
-                ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Err(Nothing::Closed),
+                ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::HostUnreachable => Err(Nothing::Closed),
                 _ => panic!("reading the reply to {}: {error}", self.last_sent),
             },
         }
     }
 
     #[track_caller]
-    fn unanswered(&self, nothing: &Nothing) -> ! {
+    fn unanswered(&self, nothing: Nothing) -> ! {
         let ahead = self.ahead.get(..200).unwrap_or(&self.ahead).escape_ascii();
         match nothing {
             Nothing::Silence => panic!("no reply to {} (in the buffer: \"{ahead}\")", self.last_sent),

@@ -29,6 +29,43 @@ fn nothing_is_left_of_a_dropped_server() {
 }
 
 #[test]
+fn what_is_to_stay_stays() {
+    let mut server = Server::plain().start();
+    server.keep();
+    let dir = server.dir().to_owned();
+    drop(server);
+    assert!(dir.join("server.log").is_file());
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_server_listens_where_it_is_told_and_is_started_by_what_it_is_told() {
+    let server = Server::plain().host([127, 0, 0, 2].into()).under(&["env", "TZ=UTC"]).start();
+    assert!(Client::try_connect(server.port()).is_err());
+    assert_eq!(server.info_int("server", "process_id"), i64::from(server.pid()));
+    let replica = Server::plain().host([127, 0, 0, 3].into()).replica_of(&server).start();
+    replica.wait_in_sync(&server);
+}
+
+#[test]
+fn a_sentinel_watches() {
+    let server = Server::plain().start();
+    let watched = format!("sentinel monitor lead 127.0.0.1 {} 1", server.port());
+    let sentinel = Server::plain().sentinel().config(&watched).start();
+    let address = sentinel.cmd("SENTINEL GET-MASTER-ADDR-BY-NAME lead");
+    assert_eq!(address.at(1).text(), server.port().to_string());
+}
+
+#[test]
+fn silence_is_told_from_a_connection_that_ended() {
+    let mut server = Server::plain().start();
+    let mut client = server.client();
+    assert_eq!(client.ask_within("BLPOP list 0", Duration::from_millis(10)), Err(Nothing::Silence));
+    server.kill9();
+    assert_eq!(client.ask_within("PING", PATIENCE), Err(Nothing::Closed));
+}
+
+#[test]
 fn a_crash_that_the_test_did_not_see_fails_it_and_keeps_the_evidence() {
     let failed = catch_unwind(|| {
         let server = Server::plain().start();

@@ -24,7 +24,8 @@ mod want;
 mod words;
 
 pub use aof::{Aof, Base};
-pub use client::Client;
+pub use builder::Builder;
+pub use client::{Client, Nothing};
 pub use cluster::Cluster;
 pub use feeder::Feeder;
 pub use payload::{Payload, sealed};

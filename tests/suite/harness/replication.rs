@@ -6,7 +6,8 @@ impl Server {
     /// Makes this server a replica of `primary`.
     #[track_caller]
     pub fn follow(&self, primary: &Server) {
-        self.expect(format!("REPLICAOF 127.0.0.1 {}", primary.port()), super::OK);
+        let primary = primary.address();
+        self.expect(format!("REPLICAOF {} {}", primary.ip(), primary.port()), super::OK);
     }
 
     /// Waits until this replica has everything that `primary` has written so far.

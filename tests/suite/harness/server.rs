@@ -1,7 +1,9 @@
 //! A real server as a child process.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs::{self, File};
+use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,9 +12,9 @@ use std::time::Instant;
 
 use tempfile::TempDir;
 
-use super::builder::{Builder, server_path};
+use super::builder::server_path;
 use super::process::{end, free_port, kill, spawn};
-use super::{Client, PATIENCE, Reply, Want, Words, log, wait};
+use super::{Builder, Client, PATIENCE, Reply, Want, Words, log, wait};
 
 /// A running server in a directory of its own, gone with everything it wrote when this value is dropped.
 ///
@@ -28,6 +30,7 @@ pub struct Server {
     child: Option<Child>,
     version: [u32; 3],
     valkey: bool,
+    kept: bool,
 }
 
 const SIGKILL: i32 = rustix::process::Signal::KILL.as_raw();
@@ -76,8 +79,16 @@ impl Server {
 
     fn prepared(wanted: Builder) -> Self {
         let dir = tempfile::Builder::new().prefix("lockstock-test-").tempdir().expect("a directory for the server");
-        let mut server =
-            Self { wanted, port: 0, cluster_port: None, dir: Some(dir), child: None, version: [0; 3], valkey: false };
+        let mut server = Self {
+            wanted,
+            port: 0,
+            cluster_port: None,
+            dir: Some(dir),
+            child: None,
+            version: [0; 3],
+            valkey: false,
+            kept: false,
+        };
         server.take_new_ports();
         server
     }
@@ -136,7 +147,8 @@ impl Server {
     /// A new connection.
     #[track_caller]
     pub fn client(&self) -> Client {
-        Client::connect(self.port)
+        let address = self.address();
+        Client::try_reach(address, PATIENCE).unwrap_or_else(|error| panic!("no connection to {address}: {error}"))
     }
 
     /// Carries out one command on a connection of its own.
@@ -163,6 +175,16 @@ impl Server {
         let info = self.info(section);
         let value = info.get(field).unwrap_or_else(|| panic!("no {field} in INFO {section}: {info:?}"));
         value.parse().unwrap_or_else(|_| panic!("{field} is no number: {value}"))
+    }
+
+    /// Lets the directory stay when this value is dropped, as after a failure.
+    pub fn keep(&mut self) {
+        self.kept = true;
+    }
+
+    /// The address for clients.
+    pub fn address(&self) -> SocketAddr {
+        (self.wanted.listens_on(), self.port).into()
     }
 
     /// The port for clients.
@@ -215,8 +237,13 @@ impl Server {
         fs::write(self.conf_path(), self.wanted.conf(self.port, self.cluster_port)).map_err(broken)?;
         let output = File::options().create(true).append(true).open(self.log_path()).map_err(broken)?;
         let before = self.log().len();
-        let mut command = Command::new(server_path());
-        command.arg("redis.conf").current_dir(self.dir()).stdin(Stdio::null());
+        let mut words = self.wanted.under.iter().map(OsString::from).chain([server_path().into_os_string()]);
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command.args(words).arg("redis.conf");
+        if self.wanted.sentinel {
+            command.arg("--sentinel");
+        }
+        command.current_dir(self.dir()).stdin(Stdio::null());
         command.stdout(output.try_clone().map_err(broken)?).stderr(output);
         let child = spawn(command)
             .map_err(|error| Failure::Other(format!("cannot run {}: {error}", server_path().display())))?;
@@ -251,11 +278,13 @@ impl Server {
 
     /// What INFO says, once it is this process that answers and its data is loaded.
     fn served(&self) -> Option<HashMap<String, String>> {
-        let mut client = Client::try_connect(self.port).ok()?;
+        let mut client = Client::try_reach(self.address(), PATIENCE).ok()?;
         let facts = info(&client.ask("INFO")?);
         // While one server gives up on a port that was taken, another may be the one that answers there.
         let own = facts.get("process_id")? == &self.pid().to_string();
-        (own && facts.get("loading")? == "0" && !client.ask("PING")?.is_error()).then_some(facts)
+        // A Sentinel has nothing to load.
+        let loaded = facts.get("loading").is_none_or(|loading| loading == "0");
+        (own && loaded && !client.ask("PING")?.is_error()).then_some(facts)
     }
 
     #[track_caller]
@@ -283,10 +312,10 @@ impl Drop for Server {
         let log = self.log();
         let crash = log::crash(&log);
         let Some(dir) = self.dir.take() else { return };
-        if panicking() || died.is_some() || crash.is_some() {
+        if panicking() || self.kept || died.is_some() || crash.is_some() {
             let kept = dir.keep();
             eprintln!("the server's directory is kept: {}", kept.display());
-            if !panicking() {
+            if !panicking() && (died.is_some() || crash.is_some()) {
                 let reason = died.map_or_else(String::new, |status| format!("the server died ({status}); "));
                 panic!("{reason}{}\n{}", crash.unwrap_or_default(), log::tail(&kept.join("server.log")));
             }

@@ -1,0 +1,107 @@
+//! What a sale amounts to at the end: its numbers, its orders and its stream must tell the same story.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Verdict;
+use crate::history::{AboutOrder, Op, Outcome, SaleAnswer, SaleCall, SaleOp, Seen, Time};
+
+/// An event, as it stands in the stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    pub seq: i64,
+    pub kind: String,
+    pub id: String,
+    pub units: i64,
+}
+
+/// Everything that is known of a sale at the end of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Books {
+    pub sale: String,
+    /// The units that it began with; nobody adds any.
+    pub total: i64,
+    /// `total`, `remaining`, `held`, `sold`, `seq` of `STOCK.INFO`.
+    pub info: BTreeMap<String, i64>,
+    pub orders: BTreeMap<String, Seen>,
+    pub events: Vec<Event>,
+    /// When they were read.
+    pub read: (Time, Time),
+}
+
+impl Books {
+    /// What the books say of each order that anybody asked for, as if somebody had looked at it last: so every order that was
+    /// acknowledged is looked for.
+    pub fn last_looks(&self, asked: &[SaleOp]) -> Vec<SaleOp> {
+        let ids = asked.iter().filter(|op| op.call.sale == self.sale).map(|op| op.call.id.as_str());
+        let look = |id: &str| {
+            let (sale, id, (invoked, returned)) = (self.sale.clone(), id.to_owned(), self.read);
+            let outcome = Outcome::Done(SaleAnswer::Order(self.orders.get(&id).cloned()));
+            let call = AboutOrder { sale, id, call: SaleCall::See, replicated: false };
+            Op { client: usize::MAX, line: u64::MAX, server: 0, redirected: false, invoked, returned, call, outcome }
+        };
+        ids.collect::<BTreeSet<_>>().into_iter().map(look).collect()
+    }
+
+    /// Judges them.
+    pub fn check(&self, verdict: &mut Verdict) {
+        let number = |name: &str| self.info.get(name).copied().unwrap_or(-1);
+        let units = |state: &str| -> i64 {
+            self.orders.values().filter(|order| order.state == state).map(|order| order.units).sum()
+        };
+        let mut blame = |what: String| verdict.blame("conservation", format!("{}: {what}", self.sale), vec![]);
+        let [total, remaining, held, sold] = ["total", "remaining", "held", "sold"].map(number);
+        if total != self.total || total != remaining + held + sold || remaining < 0 || held < 0 || sold < 0 {
+            blame(format!("of {} units there are {:?}", self.total, self.info));
+        }
+        if (held, sold) != (units("held"), units("sold")) {
+            blame(format!(
+                "{} held and {} sold units in its orders, but {:?}",
+                units("held"),
+                units("sold"),
+                self.info
+            ));
+        }
+        if let Some(what) = self.replay() {
+            verdict.blame("stream", format!("{}: {what}", self.sale), vec![]);
+        }
+    }
+
+    /// What does not agree when the events are replayed.
+    fn replay(&self) -> Option<String> {
+        let mut orders: BTreeMap<&str, (&str, i64)> = BTreeMap::new();
+        let mut taken = 0;
+        for (event, seq) in self.events.iter().zip(1..) {
+            let (_, has) = orders.get(event.id.as_str()).copied().unwrap_or(("none", 0));
+            let fits = match event.kind.as_str() {
+                "ok" => has == 0 && !orders.contains_key(event.id.as_str()),
+                "confirm" => has == event.units || has == 0,
+                "cancel" | "expire" => has == event.units,
+                _ => false,
+            };
+            let left = if matches!(event.kind.as_str(), "ok" | "confirm") { event.units } else { 0 };
+            taken += left - has;
+            if event.seq != seq || !fits || taken > self.total {
+                return Some(format!("event {seq} is {event:?}, of an order with {has} units, {taken} taken in all"));
+            }
+            orders.insert(&event.id, (&event.kind, left));
+        }
+        if self.info.get("seq").copied() != i64::try_from(self.events.len()).ok() {
+            return Some(format!("{} events, but {:?}", self.events.len(), self.info));
+        }
+        let wrong = self.orders.iter().find(|(id, order)| {
+            let event = orders.get(id.as_str()).copied().unwrap_or(("none", 0));
+            let fits = match order.state.as_str() {
+                "held" => event.0 == "ok",
+                "sold" => event.0 == "ok" || event.0 == "confirm",
+                "cancelled" => event.0 == "cancel",
+                state => state == "expired" && event.0 == "expire",
+            };
+            !fits || event.1 != order.units
+        });
+        match wrong {
+            Some((id, order)) => Some(format!("{id} is {order:?}, but in the stream {:?}", orders.get(id.as_str()))),
+            None => (orders.len() != self.orders.len())
+                .then(|| format!("{} orders, but {} in the stream", self.orders.len(), orders.len())),
+        }
+    }
+}

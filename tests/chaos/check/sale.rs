@@ -1,0 +1,149 @@
+//! What an order may be, and what each request makes of it: the contract of `STOCK.*` for one id.
+
+use super::Violation;
+use crate::history::{Outcome, SaleAnswer, SaleCall, SaleOp, Seen, Time};
+
+/// One id of a sale that does not sell twice to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum State {
+    /// Never sold.
+    None,
+    /// Reserved, until a Unix time in milliseconds between these two.
+    Held {
+        units: i64,
+        least: i64,
+        most: i64,
+    },
+    Sold {
+        units: i64,
+    },
+    Cancelled,
+    Expired {
+        units: i64,
+    },
+}
+
+/// When a request was carried out, in Unix milliseconds of the servers' clock, at the earliest and at the latest.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    pub least: i64,
+    pub most: i64,
+}
+
+/// Whether this request changed its order.
+pub fn changed(op: &SaleOp) -> bool {
+    matches!(op.answer(), Some(SaleAnswer::Status { status, .. }) if status == "OK")
+}
+
+/// What the order may be after the request, if it was `state` before; nothing if the answer was impossible.
+pub fn after(state: State, op: &SaleOp, span: Span) -> Vec<State> {
+    let mut before = vec![];
+    match state {
+        State::Held { units, least, most } => {
+            if span.least <= most {
+                before.push(state);
+            }
+            if span.most >= least {
+                before.push(State::Expired { units });
+            }
+        }
+        _ => before.push(state),
+    }
+    let outcomes = before.into_iter().flat_map(|state| match &op.outcome {
+        Outcome::Done(answer) => answered(state, op.call.call, answer, span).into_iter().collect(),
+        Outcome::Refused(_) => vec![state],
+        Outcome::Unknown(_) => unanswered(state, op.call.call, span),
+    });
+    outcomes.collect()
+}
+
+/// All that a request may have made of the order.
+fn unanswered(state: State, call: SaleCall, span: Span) -> Vec<State> {
+    let held = |units, time: Time| {
+        let time = i64::try_from(time / 1_000).expect("a short time");
+        State::Held { units, least: span.least + time, most: span.most.saturating_add(time) }
+    };
+    let changed = match (state, call) {
+        (State::None, SaleCall::Take { units, hold: Some(hold) }) => held(units, hold),
+        (State::None, SaleCall::Take { units, hold: None })
+        | (State::Held { units, .. } | State::Expired { units }, SaleCall::Confirm) => State::Sold { units },
+        (State::Held { units, .. }, SaleCall::Extend(time)) => held(units, time),
+        (State::Held { .. } | State::Sold { .. }, SaleCall::Cancel) => State::Cancelled,
+        _ => return vec![state],
+    };
+    vec![state, changed]
+}
+
+/// What the answer says the order is now, if it fits what the order was.
+fn answered(state: State, call: SaleCall, answer: &SaleAnswer, span: Span) -> Option<State> {
+    let (status, units, remaining, deadline) = match answer {
+        SaleAnswer::Order(seen) => return (call == SaleCall::See).then(|| looked_at(state, seen.as_ref())).flatten(),
+        SaleAnswer::Status { status, units, remaining, deadline } => (status.as_str(), *units, *remaining, *deadline),
+    };
+    let held_from = |time: Time| {
+        let time = i64::try_from(time / 1_000).expect("a short time");
+        (span.least + time..=span.most.saturating_add(time)).contains(&deadline)
+    };
+    let held = |units| State::Held { units, least: deadline, most: deadline };
+    let stands = || match state {
+        State::Held { units: has, .. } => units == has && deadline_fits(state, deadline),
+        State::Sold { units: has } => units == has && deadline == -1,
+        _ => units == 0 && deadline == -1,
+    };
+    let fits = |fits: bool, state| fits.then_some(state);
+    // An answer that leaves the order alone tells the deadline of a hold exactly.
+    let same = || match state {
+        State::Held { units, .. } => held(units),
+        state => state,
+    };
+    match (status, call, state) {
+        ("SOLDOUT", SaleCall::Take { .. }, State::None) => fits(remaining == 0 && units == 0, state),
+        ("INSUFFICIENT", SaleCall::Take { units: asked, .. }, State::None) => {
+            fits(units == 0 && (1..asked).contains(&remaining), state)
+        }
+        ("OK", SaleCall::Take { units: asked, hold: None }, State::None) => {
+            fits(units == asked && deadline == -1 && remaining >= 0, State::Sold { units })
+        }
+        ("OK", SaleCall::Take { units: asked, hold: Some(time) }, State::None) => {
+            fits(units == asked && held_from(time) && remaining >= 0, held(units))
+        }
+        ("OK", SaleCall::Confirm, State::Held { units: has, .. } | State::Expired { units: has }) => {
+            fits(units == has && deadline == -1, State::Sold { units })
+        }
+        ("OK", SaleCall::Cancel, State::Held { .. } | State::Sold { .. }) => fits(units == 0, State::Cancelled),
+        ("OK", SaleCall::Extend(time), State::Held { units: has, .. }) => {
+            fits(units == has && held_from(time), held(units))
+        }
+        ("DUPLICATE", SaleCall::Take { .. }, State::Held { .. } | State::Sold { .. })
+        | ("DUPLICATE", SaleCall::Confirm | SaleCall::Extend(_), State::Sold { .. })
+        | ("DUPLICATE", SaleCall::Cancel, State::Cancelled) => fits(stands(), same()),
+        ("CANCELLED", SaleCall::Take { .. } | SaleCall::Confirm | SaleCall::Extend(_), State::Cancelled)
+        | ("EXPIRED", SaleCall::Take { .. } | SaleCall::Cancel | SaleCall::Extend(_), State::Expired { .. })
+        | ("NOORDER", SaleCall::Confirm | SaleCall::Cancel | SaleCall::Extend(_), State::None) => {
+            fits(units == 0, state)
+        }
+        ("EXPIRED", SaleCall::Confirm, State::Expired { units: has }) => fits(units == 0 && remaining < has, state),
+        _ => None,
+    }
+}
+
+fn looked_at(state: State, seen: Option<&Seen>) -> Option<State> {
+    let Some(seen) = seen else { return (state == State::None).then_some(state) };
+    match (state, seen.state.as_str()) {
+        (State::Held { units, .. }, "held") => (units == seen.units && deadline_fits(state, seen.deadline))
+            .then_some(State::Held { units, least: seen.deadline, most: seen.deadline }),
+        (State::Sold { units }, "sold") => (units == seen.units).then_some(state),
+        (State::Cancelled, "cancelled") | (State::Expired { .. }, "expired") => Some(state),
+        _ => None,
+    }
+}
+
+fn deadline_fits(state: State, deadline: i64) -> bool {
+    matches!(state, State::Held { least, most, .. } if (least..=most).contains(&deadline))
+}
+
+/// The shortest beginning of an order's requests that cannot have happened.
+pub fn blame(sale: &str, id: &str, ops: &[&SaleOp], what: &str) -> Violation {
+    let story = ops.iter().map(|op| format!("{op:?}")).collect();
+    Violation { rule: "orders", what: format!("{id} of {sale}: {what}"), story }
+}

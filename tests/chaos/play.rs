@@ -1,0 +1,131 @@
+//! One scene from its beginning to its end: clients, faults, calm, and the books.
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::Duration;
+
+use crate::check::{self, Books, Event, Figures, Verdict};
+use crate::harness::{Reply, Words, eventually_some};
+use crate::history::{Clock, Fault, Faults, History, Outcome, Seen, Time, millis};
+use crate::route::{Line, PATIENCE, Route};
+use crate::scene::{Nemesis, Plan};
+use crate::work::{self, EVENTS, Guard, SALES};
+
+/// How long the clients go on when nothing is done to the servers any more: longer than anybody waits.
+const CALM: Duration = Duration::from_millis(2_800);
+
+/// What came of a scene.
+pub struct Played {
+    pub server: String,
+    pub figures: Figures,
+    pub faults: Vec<Fault>,
+    pub verdict: Verdict,
+}
+
+/// Plays a scene for about `span`; why not, if this machine cannot.
+pub fn play(plan: &Plan, span: Duration, random: &mut fastrand::Rng) -> Result<Played, String> {
+    let mut scene = (plan.set)()?;
+    let clock = Clock::start();
+    let route = Route::to(clock, scene.servers());
+    let guard = Guard::new(clock);
+    let mut history = History { began_unix_ms: clock.began_unix_ms(), ..History::default() };
+    let mut seller = Line::new(&route, usize::MAX, random.fork());
+    for ((sale, total), events) in SALES.into_iter().zip(EVENTS) {
+        insist(&mut seller, sale, &format!("STOCK.CREATE {sale} {total} STREAM {events}").into());
+    }
+    let mut nemesis = Nemesis { route: &route, random: random.fork(), faults: Faults::default() };
+    scene.open(&mut nemesis);
+    let end = clock.now() + Time::try_from(span.saturating_sub(CALM).as_micros()).expect("a short time");
+    thread::scope(|scope| {
+        let _stop = StopAtEnd(&route);
+        let clients = work::crew(scope, &route, &guard, scene.replicas(), random);
+        nemesis.rest(300, 600);
+        loop {
+            scene.strike(&mut nemesis);
+            if clock.now() > end {
+                break;
+            }
+            nemesis.rest(500, 1_500);
+        }
+        thread::sleep(CALM);
+        route.stop();
+        work::gather(&mut history, clients, &guard);
+    });
+    history.faults = nemesis.faults;
+    history.faults.all.extend(route.confessions());
+    let sales = SALES.into_iter().zip(EVENTS);
+    let books: Vec<Books> = sales.map(|((sale, total), events)| books(&mut seller, sale, total, events)).collect();
+    let verdict = check::judge(&history, &books);
+    if !verdict.violations.is_empty() {
+        scene.keep();
+    }
+    let figures = Figures::of(&history);
+    Ok(Played { server: scene.version(), figures, faults: history.faults.all, verdict })
+}
+
+/// Ends the clients' work also when something fails, for nobody would.
+struct StopAtEnd<'a>(&'a Route);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// Asks until there is an answer.
+fn insist(line: &mut Line<'_>, key: &str, words: &Words) -> Reply {
+    eventually_some("an answer", || match line.ask((), key, words, PATIENCE).outcome {
+        Outcome::Done(reply) => Some(reply),
+        Outcome::Refused(text) if text.starts_with("BUSYKEY") => Some(Reply::Simple("OK".into())),
+        _ => None,
+    })
+}
+
+/// What the sale amounts to, read in one step.
+const READ: &str = "
+local orders, cursor = {}, '0'
+repeat
+    local page = redis.call('STOCK.ORDERS', KEYS[1], cursor, 'COUNT', 1000)
+    cursor = page[1]
+    for _, order in ipairs(page[2]) do table.insert(orders, order) end
+until cursor == '0'
+return {redis.call('STOCK.INFO', KEYS[1]), orders, redis.call('XRANGE', KEYS[2], '-', '+')}";
+
+/// The books of a sale. A hold that lapses just then is in the stream a moment later, so they are read again while they do not
+/// agree.
+fn books(line: &mut Line<'_>, sale: &str, total: i64, stream: &str) -> Books {
+    let deadline = line.route.clock.now() + millis(3_000);
+    loop {
+        let from = line.route.clock.now();
+        let read = insist(line, sale, &["EVAL", READ, "2", sale, stream].into());
+        let books = Books {
+            sale: sale.to_owned(),
+            total,
+            info: numbers(read.at(0)),
+            orders: read.at(1).items().iter().map(order).collect(),
+            events: read.at(2).items().iter().map(|entry| event(entry.at(1))).collect(),
+            read: (from, line.route.clock.now()),
+        };
+        let mut verdict = Verdict::default();
+        books.check(&mut verdict);
+        if verdict.violations.is_empty() || line.route.clock.now() > deadline {
+            return books;
+        }
+    }
+}
+
+fn numbers(info: &Reply) -> BTreeMap<String, i64> {
+    let fields = ["total", "remaining", "held", "sold", "seq"];
+    fields.map(|field| (field.to_owned(), info.field(field).int())).into()
+}
+
+fn order(row: &Reply) -> (String, Seen) {
+    let (state, units) = (row.at(1).text(), row.at(2).int());
+    (row.at(0).text(), Seen { state, units, deadline: row.at(5).int() })
+}
+
+fn event(fields: &Reply) -> Event {
+    let text = |name: &str| fields.field(name).text();
+    let number = |name: &str| text(name).parse().expect("a number");
+    Event { seq: number("seq"), kind: text("event"), id: text("id"), units: number("units") }
+}

@@ -1,0 +1,44 @@
+//! A server that breaks its word: locks are taken from their holders and orders undone, and nobody is told. What the judge
+//! must see, and would not if the clients' record or the judge were good for nothing.
+
+use std::net::SocketAddr;
+
+use super::{Nemesis, Plan, Scene, plan, ready, version};
+use crate::harness::{ANY, Reply, Server};
+
+/// The scene; none of those that should go well.
+pub const LIAR: Plan = plan("liar", "locks are taken away and orders undone behind everybody's back", liar);
+
+/// The rules that it breaks, whatever else.
+pub const BROKEN: [&str; 2] = ["hold kept", "orders"];
+
+struct Liar(Server);
+
+fn liar() -> Result<Box<dyn Scene>, String> {
+    ready(Liar(Server::start()))
+}
+
+impl Scene for Liar {
+    fn servers(&self) -> Vec<SocketAddr> {
+        vec![self.0.address()]
+    }
+
+    /// That it broke its word is no news here.
+    fn keep(&mut self) {}
+
+    fn version(&self) -> String {
+        version(&self.0)
+    }
+
+    fn strike(&mut self, nemesis: &mut Nemesis<'_>) {
+        let mut client = self.0.client();
+        for _ in 0..20 {
+            client.expect("DEL mutex-0 mutex-1 readers permits", ANY);
+            nemesis.rest(1, 10);
+        }
+        let sold = client.cmd("STOCK.ORDERS {sale}many 0 COUNT 20 STATE sold");
+        for id in sold.at(1).items().iter().map(|row| row.at(0)).map(Reply::text) {
+            client.expect(["STOCK.CANCEL", "{sale}many", &id], ANY);
+        }
+    }
+}

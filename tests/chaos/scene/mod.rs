@@ -1,0 +1,171 @@
+//! The servers, and what is done to them.
+
+mod alone;
+mod clock;
+mod cluster;
+mod disk;
+mod liar;
+mod network;
+mod pair;
+mod partition;
+mod sentinel;
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+pub use liar::{BROKEN, LIAR};
+
+use crate::harness::{Client, PATIENCE, Reply, Server, eventually, eventually_some};
+use crate::history::{Fault, Faults, Loss, Step, Time};
+use crate::route::Route;
+
+/// Servers with something that can be done to them.
+pub trait Scene {
+    /// Where the clients find them; the first is in charge.
+    fn servers(&self) -> Vec<SocketAddr>;
+
+    /// How many replicas there are for `WAIT` to count.
+    fn replicas(&self) -> usize {
+        0
+    }
+
+    /// The sales are there, and the clients are about to come.
+    fn open(&mut self, _nemesis: &mut Nemesis<'_>) {}
+
+    /// One fault, from its beginning to its end.
+    fn strike(&mut self, nemesis: &mut Nemesis<'_>);
+
+    /// Lets what the servers wrote stay, for somebody to look at.
+    fn keep(&mut self);
+
+    /// The versions of the servers, for the heading.
+    fn version(&self) -> String;
+}
+
+/// Sets a scene up, or says why this machine cannot.
+type Set = fn() -> Result<Box<dyn Scene>, String>;
+
+/// A scene that can be asked for by its name.
+pub struct Plan {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub set: Set,
+}
+
+/// All scenes, in the order in which they are played.
+pub const PLANS: &[Plan] = &[
+    plan("kill-always", "kill -9 and restart, AOF always: nothing may be lost", alone::kill_always),
+    plan("power-everysec", "power cut, AOF everysec: the last second may be lost", alone::power_everysec),
+    plan("kill-rdb", "kill -9 and restart, RDB only: what came after the last save may be lost", alone::kill_rdb),
+    plan("nuisance", "a server frozen, paused, out of memory; clients cut off: nothing may be lost", alone::nuisance),
+    plan("disk-full", "the disk of the append-only file is full: nothing may be lost", disk::disk),
+    plan("clock", "the wall clock is set, ahead and back", clock::clock),
+    plan("promote", "a primary dies, or does not know that it is replaced", pair::promote),
+    plan("min-replicas", "the same, with min-replicas-to-write 1", pair::min_replicas),
+    plan("failover", "the FAILOVER command: nothing may be lost", pair::failover),
+    plan("sentinel", "three Sentinels replace a primary that is killed or frozen", sentinel::sentinel),
+    plan("cluster-moves", "slots move and replicas take over in good order: nothing may be lost", cluster::moves),
+    plan("cluster-deaths", "primaries of a cluster die while a slot moves now and then", cluster::deaths),
+    plan("partition", "the network cuts a primary off from everybody but its clients", partition::partition),
+    plan("partition-min", "the same, with min-replicas-to-write 1", partition::partition_min),
+];
+
+/// A scene that every machine can play.
+#[expect(clippy::unnecessary_wraps, reason = "others cannot be played everywhere")]
+fn ready(scene: impl Scene + 'static) -> Result<Box<dyn Scene>, String> {
+    Ok(Box::new(scene))
+}
+
+const fn plan(name: &'static str, about: &'static str, set: Set) -> Plan {
+    Plan { name, about, set }
+}
+
+/// The one that does it, and notes what it did.
+pub struct Nemesis<'a> {
+    pub route: &'a Route,
+    pub random: fastrand::Rng,
+    pub faults: Faults,
+}
+
+impl Nemesis<'_> {
+    /// The time now.
+    pub fn now(&self) -> Time {
+        self.route.clock.now()
+    }
+
+    /// Waits for between `least` and `most` milliseconds.
+    pub fn rest(&mut self, least: u64, most: u64) {
+        thread::sleep(Duration::from_millis(self.random.u64(least..=most)));
+    }
+
+    /// Notes a fault that is over.
+    pub fn did(&mut self, kind: &'static str, from: Time) {
+        let to = self.now();
+        self.faults.all.push(Fault { kind, from, to, disturbs: true });
+    }
+
+    /// Notes what may be missing from now on.
+    pub fn forgot(&mut self, loss: Loss) {
+        self.faults.losses.push(loss);
+    }
+
+    /// Notes that a clock was set.
+    pub fn set_clock(&mut self, step: Step) {
+        self.faults.steps.push(step);
+    }
+}
+
+/// Stops a server in its tracks, as a host does that swaps.
+pub fn freeze(server: &Server) {
+    signal(server, Signal::STOP);
+}
+
+/// Lets a frozen server go on.
+pub fn thaw(server: &Server) {
+    signal(server, Signal::CONT);
+}
+
+fn signal(server: &Server, signal: Signal) {
+    let pid = i32::try_from(server.pid()).ok().and_then(Pid::from_raw).expect("a process");
+    kill_process(pid, signal).expect("a process of ours");
+}
+
+/// Asks a server that may cut the connection off meanwhile, as one does whose role changes.
+pub fn ask(server: &Server, words: &str) -> Option<Reply> {
+    Client::try_reach(server.address(), PATIENCE).ok()?.ask(words)
+}
+
+/// What a server says about its replication.
+pub fn replication(server: &Server) -> HashMap<String, String> {
+    let text = ask(server, "INFO replication").map_or_else(String::new, |reply| reply.text());
+    let fields = text.lines().filter_map(|line| line.split_once(':'));
+    fields.map(|(field, value)| (field.to_owned(), value.to_owned())).collect()
+}
+
+/// Waits until the replicas have everything that the primary had; what was acknowledged before the time returned is there.
+pub fn in_sync<'s>(nemesis: &Nemesis<'_>, primary: &Server, replicas: impl IntoIterator<Item = &'s Server>) -> Time {
+    let since = nemesis.now();
+    let number = |info: &HashMap<String, String>, field: &str| info.get(field)?.parse::<i64>().ok();
+    let goal = eventually_some("the primary tells its offset", || number(&replication(primary), "master_repl_offset"));
+    let port = primary.port().to_string();
+    for replica in replicas {
+        eventually("the replica catches up with its primary", || {
+            let info = replication(replica);
+            let is = |field: &str, value: &str| info.get(field).is_some_and(|found| found == value);
+            is("master_link_status", "up")
+                && is("master_port", &port)
+                && number(&info, "slave_repl_offset").is_some_and(|offset| offset >= goal)
+        });
+    }
+    since
+}
+
+/// The product and its version.
+pub fn version(server: &Server) -> String {
+    let [major, minor, patch] = server.version();
+    format!("{} {major}.{minor}.{patch}", if server.is_valkey() { "valkey" } else { "redis" })
+}

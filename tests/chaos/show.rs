@@ -1,0 +1,102 @@
+//! The figures of a run, and every violation with its story.
+
+use std::collections::BTreeMap;
+
+use comfy_table::{CellAlignment, LineStyle, TableStyle};
+
+use crate::history::Fault;
+use crate::play::Played;
+
+/// A line above, one below the header, one at the end.
+const LOOK: TableStyle = TableStyle::new().top_border(LINE).header_separator(LINE).bottom_border(LINE);
+const LINE: LineStyle = LineStyle::none().fill('─').junction('─');
+
+const HEADER: [&str; 11] = [
+    "scene",
+    "operations",
+    "refused",
+    "unknown",
+    "grants",
+    "longest wait",
+    "orders",
+    "holds lost",
+    "orders lost",
+    "stale writes stopped",
+    "violations",
+];
+
+/// How many violations of a scene are told in full.
+const TOLD: usize = 5;
+
+/// What came of all scenes.
+#[derive(Default)]
+pub struct Table {
+    rows: Vec<Vec<String>>,
+    faults: BTreeMap<&'static str, usize>,
+    servers: Vec<String>,
+    violations: usize,
+}
+
+impl Table {
+    /// Adds a scene, and tells its violations.
+    pub fn add(&mut self, name: &str, played: &Played) {
+        let (figures, verdict) = (&played.figures, &played.verdict);
+        for violation in verdict.violations.iter().take(TOLD) {
+            println!("    {violation}");
+        }
+        let kinds = kinds(&played.faults);
+        let told: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        println!("    {}", told.join(", "));
+        for (kind, count) in kinds {
+            *self.faults.entry(kind).or_default() += count;
+        }
+        if !self.servers.contains(&played.server) {
+            self.servers.push(played.server.clone());
+        }
+        self.violations += verdict.violations.len();
+        let caught =
+            format!("{} ({} within the lease)", verdict.stale_caught + verdict.lost_caught, verdict.lost_caught);
+        let counts = [figures.operations, figures.refused, figures.unknown, figures.granted];
+        let mut row = vec![name.to_owned()];
+        row.extend(counts.map(|count| count.to_string()));
+        row.push(format!("{} ms", figures.longest_wait / 1_000));
+        row.extend([figures.orders, verdict.holds_lost, verdict.orders_lost].map(|count| count.to_string()));
+        row.extend([caught, verdict.violations.len().to_string()]);
+        self.rows.push(row);
+    }
+
+    /// Notes a scene that this machine cannot play.
+    pub fn skip(&mut self, name: &str) {
+        self.rows.push(vec![name.to_owned(), "skipped".into()]);
+    }
+
+    /// Notes a scene that broke down: its servers or this program did what nobody expected.
+    pub fn fail(&mut self, name: &str) {
+        self.rows.push(vec![name.to_owned(), "broke down".into()]);
+        self.violations += 1;
+    }
+
+    /// Prints everything; whether there was no violation.
+    pub fn print(self) -> bool {
+        let mut table = comfy_table::Table::new();
+        table.load_style(LOOK).set_header(HEADER);
+        for column in table.column_iter_mut().skip(1) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        table.add_rows(self.rows);
+        println!("\n{}\n{table}", self.servers.join(", "));
+        let faults: Vec<String> = self.faults.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        println!("faults: {}", faults.join(", "));
+        println!("violations: {}", if self.violations == 0 { "none".into() } else { self.violations.to_string() });
+        self.violations == 0
+    }
+}
+
+/// How many faults there were of each kind.
+fn kinds(faults: &[Fault]) -> BTreeMap<&'static str, usize> {
+    let mut kinds = BTreeMap::new();
+    for fault in faults {
+        *kinds.entry(fault.kind).or_default() += 1;
+    }
+    kinds
+}

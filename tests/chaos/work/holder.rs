@@ -1,0 +1,106 @@
+//! Clients that take locks: they hold on, extend, come too late, walk away, and ask again after a lost reply.
+
+use super::Worker;
+use crate::history::{LockAnswer, LockCall, Mode, Outcome, Time};
+
+/// What a client asks for.
+struct Wish {
+    keys: Vec<String>,
+    mode: Mode,
+    /// Whether a register is written under the hold.
+    writes: bool,
+}
+
+impl Worker<'_> {
+    /// A lock that guards a register.
+    pub(super) fn mutex(&mut self) {
+        let keys = vec![format!("mutex-{}", self.random.u8(..2))];
+        self.hold(&Wish { keys, mode: Mode::Exclusive, writes: true });
+    }
+
+    /// A lock that readers share and writers do not.
+    pub(super) fn readers(&mut self) {
+        let mode = if self.chance(70) { Mode::Shared } else { Mode::Exclusive };
+        self.hold(&Wish { keys: vec!["readers".into()], mode, writes: mode == Mode::Exclusive });
+    }
+
+    /// A lock with two permits, which somebody now and then wants alone.
+    pub(super) fn permits(&mut self) {
+        let mode = if self.chance(90) { Mode::Limit(2) } else { Mode::Exclusive };
+        self.hold(&Wish { keys: vec!["permits".into()], mode, writes: mode == Mode::Exclusive });
+    }
+
+    /// One, two or three of four locks, in any order.
+    pub(super) fn many(&mut self) {
+        let mut keys: Vec<String> = (0..4).map(|n| format!("{{many}}-{n}")).collect();
+        self.random.shuffle(&mut keys);
+        keys.truncate(self.random.usize(1..=3));
+        self.hold(&Wish { keys, mode: Mode::Exclusive, writes: true });
+    }
+
+    /// Looks at a queue.
+    pub(super) fn look(&mut self) {
+        let keys = ["mutex-0", "mutex-1", "readers", "permits", "{many}-0", "{many}-1"];
+        let key = keys[self.count % keys.len()].to_owned();
+        self.lock(&[key], LockCall::Look);
+        self.rest(1, 5);
+    }
+
+    fn hold(&mut self, wish: &Wish) {
+        let token = format!("{}-{}", self.number, self.count);
+        let lease = self.span(300, 1_200);
+        let wait = if self.chance(85) { Some(self.span(100, 2_500)) } else { None };
+        let session = self.chance(25);
+        let ask = LockCall::Acquire { token: token.clone(), mode: wish.mode, lease, wait, session };
+        let tries = if self.chance(60) { 3 } else { 1 };
+        let answer = self.persist(tries, |worker| worker.lock(&wish.keys, ask.clone()));
+        let Some(LockAnswer::Granted(fence)) = answer else { return };
+        self.write(wish, &token, fence);
+        self.rest(0, 3);
+        match self.random.u8(..100) {
+            // Frozen for longer than its lease, and unaware of it.
+            0..2 => {
+                let from = self.route.clock.now();
+                self.rest(lease / 1_000 * 11 / 10, lease / 1_000 * 13 / 10);
+                self.route.confess("client frozen", from);
+            }
+            2..20 => self.work_on(wish, &token, lease),
+            20..25 => self.rest(20, 120),
+            _ => {}
+        }
+        self.write(wish, &token, fence);
+        match self.random.u8(..100) {
+            // The lease is left to end it.
+            0..2 => {}
+            2..4 => self.line.hang_up(false),
+            4..6 => self.line.hang_up(true),
+            _ => {
+                let release = LockCall::Release { token };
+                self.persist(3, |worker| worker.lock(&wish.keys, release.clone()));
+            }
+        }
+    }
+
+    /// Extends the hold while it works; of several locks by asking for all of them again.
+    fn work_on(&mut self, wish: &Wish, token: &str, lease: Time) {
+        for _ in 0..self.random.u8(1..4) {
+            self.rest(0, 60);
+            let token = token.to_owned();
+            let call = match wish.keys.as_slice() {
+                [_] => LockCall::Extend { token, lease },
+                _ => LockCall::Acquire { token, mode: wish.mode, lease, wait: None, session: false },
+            };
+            if let Outcome::Unknown(_) | Outcome::Refused(_) = self.lock(&wish.keys, call) {
+                break;
+            }
+        }
+    }
+
+    fn write(&mut self, wish: &Wish, token: &str, fence: i64) {
+        if wish.writes {
+            for key in &wish.keys {
+                self.guard.write(key, token, fence);
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The clients: what they do all day, and the record they keep of it.
+
+mod guard;
+mod holder;
+mod shopper;
+
+use std::thread;
+use std::time::Duration;
+
+use crate::harness::Nothing;
+use crate::history::{
+    AboutLocks, AboutOrder, History, LockAnswer, LockCall, LockOp, Op, Outcome, SaleAnswer, SaleCall, SaleOp, Time,
+};
+use crate::route::{Line, PATIENCE, Route};
+use crate::wire;
+
+pub use guard::Guard;
+pub use shopper::{EVENTS, SALES};
+
+/// What clients compete for.
+#[derive(Clone, Copy)]
+enum Trade {
+    /// A lock that guards a register.
+    Mutex,
+    /// A lock that readers share.
+    Readers,
+    /// A lock with a few permits.
+    Permits,
+    /// Several locks at once.
+    Many,
+    /// Units of a sale.
+    Sale,
+    /// Nothing: it looks at the queues.
+    Look,
+}
+
+/// How many clients follow each trade.
+const CREW: [(Trade, usize); 6] =
+    [(Trade::Mutex, 5), (Trade::Readers, 3), (Trade::Permits, 3), (Trade::Many, 3), (Trade::Sale, 4), (Trade::Look, 1)];
+
+/// One client with its record.
+pub struct Worker<'a> {
+    line: Line<'a>,
+    route: &'a Route,
+    guard: &'a Guard,
+    random: fastrand::Rng,
+    number: usize,
+    /// How many things it has begun.
+    count: usize,
+    /// How many replicas there are for `WAIT` to count.
+    replicas: usize,
+    locks: Vec<LockOp>,
+    orders: Vec<SaleOp>,
+}
+
+/// Lets all clients work until the route is closed, and puts their records together.
+pub fn crew<'scope, 'env>(
+    scope: &'scope thread::Scope<'scope, 'env>,
+    route: &'env Route,
+    guard: &'env Guard,
+    replicas: usize,
+    random: &mut fastrand::Rng,
+) -> Vec<thread::ScopedJoinHandle<'scope, (Vec<LockOp>, Vec<SaleOp>)>> {
+    let trades = CREW.iter().flat_map(|(trade, count)| (0..*count).map(move |_| *trade));
+    let workers = trades.enumerate().map(|(number, trade)| {
+        let line = Line::new(route, number, random.fork());
+        let (locks, orders) = (vec![], vec![]);
+        let worker = Worker { line, route, guard, random: random.fork(), number, count: 0, replicas, locks, orders };
+        scope.spawn(move || worker.work(trade))
+    });
+    workers.collect()
+}
+
+/// Puts the records of all clients together.
+pub fn gather(
+    history: &mut History,
+    workers: Vec<thread::ScopedJoinHandle<'_, (Vec<LockOp>, Vec<SaleOp>)>>,
+    guard: &Guard,
+) {
+    for worker in workers {
+        let (locks, orders) = worker.join().expect("a client never fails");
+        history.locks.extend(locks);
+        history.orders.extend(orders);
+    }
+    history.locks.sort_by_key(|op| op.invoked);
+    history.orders.sort_by_key(|op| op.invoked);
+    history.writes = guard.writes();
+}
+
+impl Worker<'_> {
+    fn work(mut self, trade: Trade) -> (Vec<LockOp>, Vec<SaleOp>) {
+        while !self.route.stopped() {
+            self.count += 1;
+            match trade {
+                Trade::Mutex => self.mutex(),
+                Trade::Readers => self.readers(),
+                Trade::Permits => self.permits(),
+                Trade::Many => self.many(),
+                Trade::Sale => self.shop(),
+                Trade::Look => self.look(),
+            }
+            self.rest(0, 2);
+        }
+        (self.locks, self.orders)
+    }
+
+    /// Does nothing for so many milliseconds.
+    fn rest(&mut self, least: u64, most: u64) {
+        thread::sleep(Duration::from_micros(self.random.u64(least * 1_000..=most * 1_000)));
+    }
+
+    /// Whether something happens that does in `percent` of all cases.
+    fn chance(&mut self, percent: u8) -> bool {
+        self.random.u8(..100) < percent
+    }
+
+    /// One request about locks.
+    fn lock(&mut self, keys: &[String], call: LockCall) -> Outcome<LockAnswer> {
+        let words = wire::lock(keys, &call);
+        let patience = match call {
+            LockCall::Acquire { wait: Some(wait), .. } => wait + PATIENCE,
+            _ => PATIENCE,
+        };
+        let about = AboutLocks { keys: keys.to_vec(), call };
+        let op = self.line.ask(about, &keys[0], &words, patience);
+        let answer = |reply| wire::lock_answer(&op.call.call, &reply);
+        let outcome = read(op.outcome.clone(), answer);
+        self.locks.push(with(op, outcome.clone()));
+        outcome
+    }
+
+    /// One request about an order.
+    fn order(&mut self, sale: &str, id: &str, call: SaleCall) -> Outcome<SaleAnswer> {
+        let buyer = format!("buyer-{}", self.number);
+        let words = wire::order(sale, id, &buyer, call);
+        let about = AboutOrder { sale: sale.to_owned(), id: id.to_owned(), call, replicated: false };
+        let mut op = self.line.ask(about, sale, &words, PATIENCE);
+        if self.replicas > 0 && matches!(op.outcome, Outcome::Done(_)) && self.chance(30) {
+            let waited = self.line.ask((), sale, &format!("WAIT {} 500", self.replicas).into(), PATIENCE);
+            let all = i64::try_from(self.replicas).expect("a few");
+            let counted = matches!(&waited.outcome, Outcome::Done(reply) if reply.int() >= all);
+            op.call.replicated = counted && waited.line == op.line;
+        }
+        let outcome = read(op.outcome.clone(), |reply| wire::sale_answer(call, &reply));
+        self.orders.push(with(op, outcome.clone()));
+        outcome
+    }
+
+    /// Asks again and again until there is an answer, as one does after a lost reply; gives up after `tries`.
+    fn persist<A>(&mut self, tries: usize, mut ask: impl FnMut(&mut Self) -> Outcome<A>) -> Option<A> {
+        for _ in 0..tries {
+            match ask(self) {
+                Outcome::Done(answer) => return Some(answer),
+                _ if self.route.stopped() => return None,
+                Outcome::Refused(_) | Outcome::Unknown(Nothing::Silence | Nothing::Closed) => {}
+            }
+        }
+        None
+    }
+
+    /// A span between `least` and `most` milliseconds.
+    fn span(&mut self, least: u64, most: u64) -> Time {
+        self.random.u64(least..=most) * 1_000
+    }
+}
+
+/// The outcome with the reply made sense of.
+fn read<R, A>(outcome: Outcome<R>, sense: impl FnOnce(R) -> A) -> Outcome<A> {
+    match outcome {
+        Outcome::Done(reply) => Outcome::Done(sense(reply)),
+        Outcome::Refused(text) => Outcome::Refused(text),
+        Outcome::Unknown(nothing) => Outcome::Unknown(nothing),
+    }
+}
+
+/// The request with another outcome.
+fn with<C, A, B>(op: Op<C, A>, outcome: Outcome<B>) -> Op<C, B> {
+    let Op { client, line, server, redirected, invoked, returned, call, .. } = op;
+    Op { client, line, server, redirected, invoked, returned, call, outcome }
+}
