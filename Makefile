@@ -6,6 +6,7 @@ TEST_THREADS ?= 8
 
 MODULE := target/release/liblockstock.so
 DEMO := cargo run --quiet --locked --example demo
+BENCH := cargo bench --quiet --locked --bench compare
 SUITE := cargo test --quiet --test suite -- --test-threads=$(TEST_THREADS)
 
 # Where rustup puts cargo, for shells that were started before it did.
@@ -37,8 +38,8 @@ test-servers: build ## The tests that need a server, on every supported server
 test-large: build ## Sales of a million orders, with figures; takes minutes
 	cargo test --quiet --test suite -- --ignored --nocapture --test-threads=1 large::
 
-bench: build ## What a hand-over costs, against BLPOP and LPUSH (LOCKSTOCK_SERVER=path for another server)
-	cargo bench --bench handover
+bench: build ## Speed and memory beside the alternatives (QUICK=1: in two minutes; LOCKSTOCK_SERVER=path for another server)
+	@$(BENCH)
 
 check: deps ## Formatting, lints and the tests that need no server
 	@scripts/deps lints

@@ -1,0 +1,34 @@
+//! Locks that nobody else wants, and one that somebody else has.
+
+use super::{DEEP, cpu, depth_name, picture, table};
+use crate::bars::Limit::AtMost;
+use crate::contest::{Load, contest};
+use crate::lab::Lab;
+use crate::pump::CONNECTIONS;
+use crate::ways::lock;
+
+pub fn run(lab: &mut Lab) {
+    for depth in [1, DEEP] {
+        let goal = if depth == 1 { 40_000 } else { 150_000 };
+        let load = Load { members: CONNECTIONS, warm: goal / 10, goal, drains: true, whole: false };
+        let how = depth_name(depth);
+        let title = format!("Taking locks that nobody has, {how}");
+        let outcomes = contest(lab, &title, &lock::taking(depth), load);
+        table(lab, &title, &outcomes);
+        lab.paper.found(&format!("LOCK.ACQUIRE against SET NX PX, {how}"), AtMost(1.10), cpu(&outcomes, 1));
+
+        let title = format!("Asking for a lock that somebody else has, {how}");
+        let outcomes = contest(lab, &title, &lock::refused(depth), load);
+        table(lab, &title, &outcomes);
+        lab.paper.found(&format!("refused, against a refused SET NX PX, {how}"), AtMost(1.0), cpu(&outcomes, 1));
+
+        let title = format!("Taking a lock and giving it back, {how}");
+        let native = lab.native();
+        let outcomes = contest(lab, &title, &lock::cycles(depth, native), load);
+        table(lab, &title, &outcomes);
+        picture(lab, if depth == 1 { "cycle" } else { "cycle-pipelined" }, &title, &outcomes);
+        lab.paper.found(&format!("lock cycle against SET NX PX + EVALSHA, {how}"), AtMost(0.5), cpu(&outcomes, 1));
+        let native_ratio = if native.is_some() { cpu(&outcomes, 2) } else { f64::NAN };
+        lab.paper.found(&format!("lock cycle against SET NX PX + DELEX or DELIFEQ, {how}"), AtMost(1.1), native_ratio);
+    }
+}

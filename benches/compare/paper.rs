@@ -1,0 +1,61 @@
+//! What is left of a run: the tables, the pictures, and the bars that were to be reached.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::bars::{Finding, Limit};
+use crate::plan::Plan;
+
+pub struct Paper {
+    dir: PathBuf,
+    pub server: String,
+    pub date: String,
+    text: String,
+    pub findings: Vec<Finding>,
+}
+
+impl Paper {
+    pub fn new(server: &str, plan: &Plan) -> Self {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/bench").join(server);
+        fs::create_dir_all(&dir).expect("a directory for the pictures");
+        let length = plan.either("full run", "quick run");
+        let date = today();
+        let text = format!(
+            "# {server}, {date}, {length}\n\nWritten by `make bench`; [performance.md](../../performance.md) says how it is measured.\n"
+        );
+        Self { dir, server: server.into(), date, text, findings: vec![] }
+    }
+
+    /// What stands in the corner of a picture.
+    pub fn stamp(&self) -> String {
+        format!("{}, {}", self.server, self.date)
+    }
+
+    pub fn keep(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.text.push('\n');
+    }
+
+    /// Where a picture goes; the text shows it from here on.
+    pub fn picture(&mut self, name: &str, title: &str) -> PathBuf {
+        self.keep(&format!("\n![{title}]({name}.svg)"));
+        self.dir.join(format!("{name}.svg"))
+    }
+
+    /// One of the goals was measured.
+    pub fn found(&mut self, what: &str, limit: Limit, measured: f64) {
+        self.findings.push(Finding { what: what.into(), limit, measured });
+    }
+
+    pub fn write(&self) -> PathBuf {
+        let path = self.dir.join("README.md");
+        fs::write(&path, &self.text).expect("the tables are written");
+        path
+    }
+}
+
+fn today() -> String {
+    let date = Command::new("date").args(["-u", "+%F"]).output().expect("every system has `date`");
+    String::from_utf8_lossy(&date.stdout).trim().to_owned()
+}
