@@ -13,10 +13,10 @@ SUITE := cargo test --quiet --test suite -- --test-threads=$(TEST_THREADS)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test test-servers test-large bench check miri servers deps clean
+.PHONY: help run demo build test test-servers test-large bench bench-instructions check miri servers deps clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Start redis-server with the module (PORT=6379); ctrl-C stops it
 	@scripts/run $(PORT)
@@ -40,6 +40,9 @@ test-large: build ## Sales of a million orders, with figures; takes minutes
 
 bench: build ## Speed and memory beside the alternatives (QUICK=1: in two minutes; LOCKSTOCK_SERVER=path for another server)
 	@$(BENCH)
+
+bench-instructions: build ## Only the instructions for an operation, which are the same in every run (needs valgrind)
+	@ONLY=instructions $(BENCH)
 
 check: deps ## Formatting, lints and the tests that need no server
 	@scripts/deps lints

@@ -4,7 +4,7 @@
 //! meets both sides.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::crowd::{Crowd, Member};
 use crate::lab::Lab;
@@ -58,8 +58,10 @@ pub struct Load {
     pub goal: u64,
     /// Every command is answered at once, so that a turn can end with nothing on its way.
     pub drains: bool,
-    /// The goal is reached, however long it takes.
-    pub whole: bool,
+    /// How often each way has its turn. Odd, so that there is a median.
+    pub rounds: usize,
+    /// When to stop though the goal is not reached.
+    pub patience: Duration,
 }
 
 /// What a turn showed.
@@ -110,20 +112,18 @@ pub fn median(mut numbers: Vec<f64>) -> f64 {
 /// Gives every way its turns.
 pub fn contest(lab: &mut Lab, title: &str, ways: &[Way], load: Load) -> Vec<Outcome> {
     let mut outcomes: Vec<Outcome> = ways.iter().map(|way| Outcome { name: way.name.clone(), turns: vec![] }).collect();
-    let rounds = lab.plan.rounds();
+    let rounds = load.rounds;
     for round in 1..=rounds {
         for (way, outcome) in ways.iter().zip(&mut outcomes) {
             lab.progress(&format!("{title}: {} ({round}/{rounds})", way.name));
-            outcome.turns.push(turn(lab, way, load));
+            outcome.turns.push(turn(lab.stand(way.side), way, load));
         }
     }
     outcomes
 }
 
 /// One turn of one way.
-pub fn turn(lab: &mut Lab, way: &Way, load: Load) -> Figures {
-    let patience = lab.plan.patience();
-    let stand = lab.stand(way.side);
+pub fn turn(stand: &mut Stand, way: &Way, load: Load) -> Figures {
     stand.cmd("FLUSHALL");
     (way.prepare)(stand);
     let members = (0..load.members).map(&way.member).collect();
@@ -131,7 +131,7 @@ pub fn turn(lab: &mut Lab, way: &Way, load: Load) -> Figures {
     let begun = Instant::now();
     if load.warm > 0 {
         crowd.open();
-        crowd.run(|tally| tally.done >= load.warm || begun.elapsed() > patience / 3);
+        crowd.run(|tally| tally.done >= load.warm || begun.elapsed() > load.patience / 3);
     }
     if load.drains {
         crowd.close();
@@ -141,7 +141,7 @@ pub fn turn(lab: &mut Lab, way: &Way, load: Load) -> Figures {
     if load.drains || load.warm == 0 {
         crowd.open();
     }
-    crowd.run(|tally| tally.done >= load.goal || (!load.whole && begun.elapsed() > patience));
+    crowd.run(|tally| tally.done >= load.goal || begun.elapsed() > load.patience);
     if load.drains {
         crowd.close();
     }

@@ -79,6 +79,9 @@ pub struct Crowd {
     closing: bool,
 }
 
+/// How often to look whether there is enough, where nothing happens.
+const LOOK: Duration = Duration::from_millis(10);
+
 /// So many connections are opened before the server is given the time to accept them.
 const BURST: usize = 100;
 
@@ -116,7 +119,7 @@ impl Crowd {
         let mut quiet = Instant::now();
         while !enough(&self.tally) {
             let timeout = self.pauses.peek().map(|Reverse((due, _))| due.saturating_duration_since(Instant::now()));
-            let timeout = timespec(timeout.unwrap_or(PATIENCE).min(PATIENCE));
+            let timeout = timespec(timeout.unwrap_or(LOOK).min(LOOK));
             let mut events = [MaybeUninit::<epoll::Event>::uninit(); 512];
             let (ready, _) = epoll::wait(&self.epoll, &mut events, Some(&timeout)).expect("epoll works");
             let lanes: Vec<usize> =

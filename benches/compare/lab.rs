@@ -13,6 +13,7 @@ pub struct Lab {
     pub paper: Paper,
     ours: Stand,
     plain: Stand,
+    control: Option<Stand>,
     bar: ProgressBar,
 }
 
@@ -24,13 +25,14 @@ impl Lab {
             .expect("a template");
         let bar = ProgressBar::new(weight).with_style(look.progress_chars("━━─"));
         bar.enable_steady_tick(Duration::from_millis(200));
-        Self { plan, paper, ours, plain, bar }
+        Self { plan, paper, ours, plain, control: None, bar }
     }
 
     pub fn stand(&mut self, side: Side) -> &mut Stand {
         match side {
             Side::Ours => &mut self.ours,
             Side::Plain => &mut self.plain,
+            Side::Control => self.control.get_or_insert_with(|| Stand::start(side)),
         }
     }
 

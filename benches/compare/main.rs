@@ -41,10 +41,16 @@ use plan::Plan;
 /// A chapter, and the share of the time that it takes.
 type Chapter = (&'static str, u64, fn(&mut Lab));
 
-const CHAPTERS: [Chapter; 3] = [
-    ("cycles", 10, chapters::cycles::run),
-    ("handover", 10, chapters::handover::run),
-    ("sales", 10, chapters::sales::run),
+const CHAPTERS: [Chapter; 9] = [
+    ("cycles", 8, chapters::cycles::run),
+    ("handover", 35, chapters::handover::run),
+    ("sales", 23, chapters::sales::run),
+    ("growth", 8, chapters::growth::run),
+    ("memory", 4, chapters::memory::run),
+    ("persistence", 7, chapters::persistence::run),
+    ("plain", 13, chapters::plain::run),
+    ("python", 2, chapters::python::run),
+    ("instructions", 8, chapters::instructions::run),
 ];
 
 fn main() {

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use crate::bars::{Finding, Limit};
 use crate::plan::Plan;
+use crate::stand::cores;
 
 pub struct Paper {
     dir: PathBuf,
@@ -21,8 +22,12 @@ impl Paper {
         fs::create_dir_all(&dir).expect("a directory for the pictures");
         let length = plan.either("full run", "quick run");
         let date = today();
+        let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let load = load.split(' ').next().unwrap_or_default();
         let text = format!(
-            "# {server}, {date}, {length}\n\nWritten by `make bench`; [performance.md](../../performance.md) says how it is measured.\n"
+            "# {server}, {date}, {length}\n\nWritten by `make bench` on {} cores, load {load} at the start; \
+             [performance.md](../../performance.md) says how it is measured.\n",
+            cores()
         );
         Self { dir, server: server.into(), date, text, findings: vec![] }
     }

@@ -16,6 +16,8 @@ const ROOM: [&str; 2] = ["maxclients 15000", "tcp-backlog 1024"];
 pub enum Side {
     Ours,
     Plain,
+    /// Without it once more: how far two equal servers are apart.
+    Control,
 }
 
 /// A server that is measured.
@@ -35,19 +37,25 @@ pub struct Reading {
 
 impl Stand {
     pub fn start(side: Side) -> Self {
-        Self::start_with(side, &[])
+        Self::start_with(side, &[], &[])
     }
 
-    /// Starts a server with some more lines of configuration.
-    pub fn start_with(side: Side, lines: &[&str]) -> Self {
+    /// Starts a server with some more lines of configuration, perhaps under another program.
+    pub fn start_with(side: Side, lines: &[&str], under: &[&str]) -> Self {
         let builder = match side {
             Side::Ours => Server::builder(),
-            Side::Plain => Server::plain(),
+            Side::Plain | Side::Control => Server::plain(),
         };
-        let server = ROOM.iter().chain(lines).fold(builder, |builder, line| builder.config(line)).start();
+        let server = ROOM.iter().chain(lines).fold(builder, |builder, line| builder.config(line)).under(under).start();
         keep_to(Pid::from_raw(i32::try_from(server.pid()).expect("a process id")), cores() - 1);
         let admin = server.client();
         Self { server, admin }
+    }
+
+    /// Starts the server again, after it was killed or shut down.
+    pub fn start_again(&mut self) {
+        self.server.start_again();
+        self.admin = self.server.client();
     }
 
     pub fn cmd(&mut self, words: impl Into<Words>) -> Reply {

@@ -9,8 +9,15 @@ use crate::ways::lock;
 
 pub fn run(lab: &mut Lab) {
     for depth in [1, DEEP] {
-        let goal = if depth == 1 { 40_000 } else { 150_000 };
-        let load = Load { members: CONNECTIONS, warm: goal / 10, goal, drains: true, whole: false };
+        let goal = lab.plan.goal(depth);
+        let load = Load {
+            members: CONNECTIONS,
+            warm: goal / 10,
+            goal,
+            drains: true,
+            rounds: lab.plan.rounds(),
+            patience: lab.plan.patience(),
+        };
         let how = depth_name(depth);
         let title = format!("Taking locks that nobody has, {how}");
         let outcomes = contest(lab, &title, &lock::taking(depth), load);

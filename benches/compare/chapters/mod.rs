@@ -1,7 +1,13 @@
 //! What is measured, one file for each subject.
 
 pub mod cycles;
+pub mod growth;
 pub mod handover;
+pub mod instructions;
+pub mod memory;
+pub mod persistence;
+pub mod plain;
+pub mod python;
 pub mod sales;
 
 use crate::contest::Outcome;

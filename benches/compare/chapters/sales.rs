@@ -1,5 +1,7 @@
 //! Orders, duplicates, and a sale that is over.
 
+use std::time::Duration;
+
 use super::{DEEP, cpu, depth_name, picture, table};
 use crate::bars::Limit::AtMost;
 use crate::contest::{Load, Way, contest};
@@ -9,8 +11,15 @@ use crate::ways::{sale, watch};
 
 pub fn run(lab: &mut Lab) {
     for depth in [1, DEEP] {
-        let goal = if depth == 1 { 40_000 } else { 150_000 };
-        let load = Load { members: CONNECTIONS, warm: goal / 10, goal, drains: true, whole: false };
+        let goal = lab.plan.goal(depth);
+        let load = Load {
+            members: CONNECTIONS,
+            warm: goal / 10,
+            goal,
+            drains: true,
+            rounds: lab.plan.rounds(),
+            patience: lab.plan.patience(),
+        };
         orders(lab, depth, load);
         with_stream(lab, depth, load);
         refusals(lab, depth, load);
@@ -92,7 +101,14 @@ fn attack(lab: &mut Lab) {
         sale::decr_once(DEEP, sale::anybody, units, false).checked(sale::exactly(units)),
         sale::seckill(DEEP, sale::anybody, units, false).checked(sale::exactly(units)),
     ];
-    let load = Load { members: CONNECTIONS, warm: 0, goal: attempts, drains: true, whole: true };
+    let load = Load {
+        members: CONNECTIONS,
+        warm: 0,
+        goal: attempts,
+        drains: true,
+        rounds: lab.plan.rounds(),
+        patience: Duration::from_mins(1),
+    };
     let outcomes = contest(lab, &title, &ways, load);
     table(lab, &title, &outcomes);
     let answers = &outcomes[0].turns[0].answers;

@@ -36,13 +36,13 @@ fn set(at: At, key: &str, desk: &mut Desk<'_>) {
 }
 
 /// Takes locks that nobody has, each of them once.
-pub fn taking(depth: usize) -> Vec<Way> {
+pub fn taking(depth: usize) -> [Way; 2] {
     let fresh = |at: At| format!("lock:{:08}", at.serial());
     let ours =
         Script::new(1, move |at, desk| acquire(at, &fresh(at), desk), |_, reply| reply.is_array().then_some("granted"));
     let theirs =
         Script::new(1, move |at, desk| set(at, &fresh(at), desk), |_, reply| reply.is_ok().then_some("granted"));
-    vec![way("LOCK.ACQUIRE", Side::Ours, depth, &ours), way("SET NX PX", Side::Plain, depth, &theirs)]
+    [way("LOCK.ACQUIRE", Side::Ours, depth, &ours), way("SET NX PX", Side::Plain, depth, &theirs)]
 }
 
 /// Asks for a lock that somebody else has.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 pub mod lock;
+pub mod plain;
 pub mod poll;
 pub mod queue;
 pub mod redisson;

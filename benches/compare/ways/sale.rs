@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::lock::loading;
+use super::lock::{Sha, loading};
 use crate::contest::Way;
 use crate::crowd::Desk;
 use crate::pump::{At, Script, way};
@@ -165,18 +165,7 @@ pub fn reservations(depth: usize) -> Way {
         move |at, desk| {
             let id = everybody(at);
             if at.step == 0 {
-                let sha = reserve.borrow();
-                let call: [&[u8]; 8] = [
-                    b"EVALSHA",
-                    sha.as_bytes(),
-                    b"3",
-                    b"stock",
-                    b"orders",
-                    b"deadlines",
-                    id.as_bytes(),
-                    b"4102444800000",
-                ];
-                desk.send(0, &call);
+                reserving(&reserve, &id, desk);
             } else {
                 let sha = pay.borrow();
                 desk.send(0, &[b"EVALSHA", sha.as_bytes(), b"2", b"orders", b"deadlines", id.as_bytes()]);
@@ -201,4 +190,81 @@ pub fn exactly(stock: u64) -> impl Fn(&mut Stand, &Tally) {
         };
         assert!(u64::try_from(buyers) == Ok(stock) && sold == stock, "{sold} sold, {buyers} in the books, not {stock}");
     }
+}
+
+/// Each attempt is another buyer's, known by a UUID.
+pub fn uuid(at: At) -> String {
+    let mut random = fastrand::Rng::with_seed(at.serial());
+    let (high, low) = (random.u64(..), random.u64(..));
+    let (first, second, third) = (high >> 32, high >> 16 & 0xffff, high & 0xfff);
+    format!("{first:08x}-{second:04x}-4{third:03x}-8{:03x}-{:012x}", low >> 48 & 0xfff, low & 0xffff_ffff_ffff)
+}
+
+/// Nothing but the set of buyers.
+pub fn sadd(depth: usize, buyer: Buyer) -> Way {
+    let say = move |at: At, desk: &mut Desk<'_>| desk.send(0, &[b"SADD", b"buyers", buyer(at).as_bytes()]);
+    way("SADD", Side::Plain, depth, &Script::new(1, say, |_, reply| (reply.int() == Some(1)).then_some("sold")))
+}
+
+fn buyer_and_ref(at: At) -> (String, String) {
+    (format!("buyer:{:08}", at.serial() / 2), format!("cart:{:08}", at.serial()))
+}
+
+/// An order with everything that it can have: half of the buyers come twice.
+pub fn full(depth: usize) -> Way {
+    let say = |at: At, desk: &mut Desk<'_>| {
+        let (id, (buyer, cart)) = (everybody(at), buyer_and_ref(at));
+        let order: [&[u8]; 5] = [b"STOCK.DECR_ONCE", b"sale", id.as_bytes(), b"BUYER", buyer.as_bytes()];
+        let options: [&[u8]; 4] = [b"REF", cart.as_bytes(), b"HOLD", b"36000000"];
+        desk.send(0, &[&order[..], &options].concat());
+    };
+    way("STOCK.DECR_ONCE BUYER REF HOLD", Side::Ours, depth, &Script::new(1, say, |_, reply| status(reply))).prepared(
+        |stand| {
+            stand.cmd(format!("STOCK.CREATE sale {PLENTY}"));
+        },
+    )
+}
+
+/// The same by hand: a hash of orders, a sorted set of deadlines, a hash of what each buyer has.
+pub fn full_by_hand(depth: usize) -> Way {
+    let script = Script::new(
+        3,
+        |at, desk| {
+            let (id, (buyer, cart)) = (everybody(at), buyer_and_ref(at));
+            match at.step {
+                0 => desk.send(0, &[b"HSET", b"orders", id.as_bytes(), format!("held {buyer} {cart}").as_bytes()]),
+                1 => desk.send(0, &[b"ZADD", b"deadlines", b"4102444800000", id.as_bytes()]),
+                _ => desk.send(0, &[b"HINCRBY", b"bought", buyer.as_bytes(), b"1"]),
+            }
+        },
+        |_, reply| reply.int().map(|_| "ok"),
+    );
+    way("HSET, ZADD, HINCRBY", Side::Plain, depth, &script)
+}
+
+/// One hold after another.
+pub fn hold(depth: usize) -> Way {
+    let say = |at: At, desk: &mut Desk<'_>| {
+        desk.send(0, &[b"STOCK.DECR_ONCE", b"sale", everybody(at).as_bytes(), b"HOLD", b"36000000"]);
+    };
+    way("STOCK.DECR_ONCE HOLD", Side::Ours, depth, &Script::new(1, say, |_, reply| status(reply))).prepared(|stand| {
+        stand.cmd(format!("STOCK.CREATE sale {PLENTY}"));
+    })
+}
+
+/// One reservation by hand after another.
+pub fn reserve(depth: usize) -> Way {
+    let (sha, load) = loading(RESERVE);
+    let say = move |at: At, desk: &mut Desk<'_>| reserving(&sha, &everybody(at), desk);
+    way("script: HEXISTS, GET, DECRBY, HSET, ZADD", Side::Plain, depth, &Script::new(1, say, |_, reply| verdict(reply)))
+        .prepared(move |stand| {
+            load(stand);
+            stand.cmd(format!("SET stock {PLENTY}"));
+        })
+}
+
+fn reserving(sha: &Sha, id: &str, desk: &mut Desk<'_>) {
+    let sha = sha.borrow();
+    let call: [&[u8]; 6] = [b"EVALSHA", sha.as_bytes(), b"3", b"stock", b"orders", b"deadlines"];
+    desk.send(0, &[&call[..], &[id.as_bytes(), b"4102444800000"]].concat());
 }

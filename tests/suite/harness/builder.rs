@@ -14,6 +14,7 @@ pub struct Builder {
     pub(super) port: Option<u16>,
     pub(super) replica_of: Option<u16>,
     pub(super) cluster: bool,
+    pub(super) under: Vec<String>,
 }
 
 impl Builder {
@@ -49,6 +50,12 @@ impl Builder {
     /// Listens on this port instead of a free one.
     pub fn port(mut self, port: u16) -> Self {
         self.port = Some(port);
+        self
+    }
+
+    /// Has the server run by another program, as in `valgrind redis-server`, which ends in the server's own process.
+    pub fn under(mut self, words: &[&str]) -> Self {
+        self.under = words.iter().map(ToString::to_string).collect();
         self
     }
 

@@ -20,6 +20,13 @@ fn a_server_serves_and_says_what_it_is() {
 }
 
 #[test]
+fn a_server_can_be_run_by_another_program() {
+    let server = Server::plain().under(&["env", "LOCKSTOCK_STARTED_UNDER=env"]).start();
+    let environment = fs::read(format!("/proc/{}/environ", server.pid())).unwrap();
+    assert!(environment.split(|byte| *byte == 0).any(|entry| entry == b"LOCKSTOCK_STARTED_UNDER=env"));
+}
+
+#[test]
 fn nothing_is_left_of_a_dropped_server() {
     let server = Server::plain().start();
     let (dir, port) = (server.dir().to_owned(), server.port());

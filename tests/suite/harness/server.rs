@@ -215,7 +215,9 @@ impl Server {
         fs::write(self.conf_path(), self.wanted.conf(self.port, self.cluster_port)).map_err(broken)?;
         let output = File::options().create(true).append(true).open(self.log_path()).map_err(broken)?;
         let before = self.log().len();
-        let mut command = Command::new(server_path());
+        let words = self.wanted.under.iter().map(PathBuf::from).chain([server_path()]).collect::<Vec<_>>();
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
         command.arg("redis.conf").current_dir(self.dir()).stdin(Stdio::null());
         command.stdout(output.try_clone().map_err(broken)?).stderr(output);
         let child = spawn(command)
