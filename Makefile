@@ -7,13 +7,14 @@ TEST_THREADS ?= 8
 MODULE := target/release/liblockstock.so
 DEMO := cargo run --quiet --locked --example demo
 BENCH := cargo bench --quiet --locked --bench compare
+SIMULATION := cargo run --quiet --locked --release --example simulation --
 SUITE := cargo test --quiet --test suite -- --test-threads=$(TEST_THREADS)
 
 # Where rustup puts cargo, for shells that were started before it did.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test test-servers test-large bench bench-instructions check miri servers deps clean
+.PHONY: help run demo build test test-servers test-large bench bench-instructions simulation check miri servers deps clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +44,9 @@ bench: build ## Speed and memory beside the alternatives (QUICK=1: in two minute
 
 bench-instructions: build ## Only the instructions for an operation, which are the same in every run (needs valgrind)
 	@ONLY=instructions $(BENCH)
+
+simulation: ## A hundred nodes and a million requests a second, from the costs that a run of the benchmark measured
+	@$(SIMULATION) docs/bench/redis-7.0.15/costs.json docs/bench/simulation.svg
 
 check: deps ## Formatting, lints and the tests that need no server
 	@scripts/deps lints

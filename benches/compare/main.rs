@@ -41,7 +41,7 @@ use plan::Plan;
 /// A chapter, and the share of the time that it takes.
 type Chapter = (&'static str, u64, fn(&mut Lab));
 
-const CHAPTERS: [Chapter; 9] = [
+const CHAPTERS: [Chapter; 10] = [
     ("cycles", 8, chapters::cycles::run),
     ("handover", 35, chapters::handover::run),
     ("sales", 23, chapters::sales::run),
@@ -50,6 +50,7 @@ const CHAPTERS: [Chapter; 9] = [
     ("persistence", 7, chapters::persistence::run),
     ("plain", 13, chapters::plain::run),
     ("python", 2, chapters::python::run),
+    ("cluster", 3, chapters::cluster::run),
     ("instructions", 8, chapters::instructions::run),
 ];
 

@@ -1,5 +1,6 @@
 //! What is left of a run: the tables, the pictures, and the bars that were to be reached.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,6 +15,8 @@ pub struct Paper {
     pub date: String,
     text: String,
     pub findings: Vec<Finding>,
+    /// Microseconds of the server for an operation, for the simulation.
+    pub costs: BTreeMap<&'static str, f64>,
 }
 
 impl Paper {
@@ -29,7 +32,7 @@ impl Paper {
              [performance.md](../../performance.md) says how it is measured.\n",
             cores()
         );
-        Self { dir, server: server.into(), date, text, findings: vec![] }
+        Self { dir, server: server.into(), date, text, findings: vec![], costs: BTreeMap::new() }
     }
 
     /// What stands in the corner of a picture.
@@ -56,6 +59,8 @@ impl Paper {
     pub fn write(&self) -> PathBuf {
         let path = self.dir.join("README.md");
         fs::write(&path, &self.text).expect("the tables are written");
+        let costs = serde_json::to_string_pretty(&self.costs).expect("numbers and their names");
+        fs::write(self.dir.join("costs.json"), costs + "\n").expect("the costs are written");
         path
     }
 }

@@ -35,6 +35,20 @@ pub struct Reading {
     pub executed: f64,
 }
 
+impl Reading {
+    /// What the server's `INFO all` says.
+    pub fn of(text: &str) -> Self {
+        let field = |name: &str| -> f64 {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            line.and_then(|number| number.trim().parse().ok()).unwrap_or_else(|| panic!("INFO has no {name}"))
+        };
+        Self {
+            cpu: (field("used_cpu_user_main_thread") + field("used_cpu_sys_main_thread")) * 1e6,
+            executed: field("total_commands_processed"),
+        }
+    }
+}
+
 impl Stand {
     pub fn start(side: Side) -> Self {
         Self::start_with(side, &[], &[])
@@ -76,15 +90,7 @@ impl Stand {
     }
 
     pub fn reading(&mut self) -> Reading {
-        let text = self.cmd("INFO all").text();
-        let field = |name: &str| -> f64 {
-            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-            line.and_then(|number| number.trim().parse().ok()).unwrap_or_else(|| panic!("INFO has no {name}"))
-        };
-        Reading {
-            cpu: (field("used_cpu_user_main_thread") + field("used_cpu_sys_main_thread")) * 1e6,
-            executed: field("total_commands_processed"),
-        }
+        Reading::of(&self.cmd("INFO all").text())
     }
 
     pub fn info(&self, section: &str, field: &str) -> i64 {

@@ -13,6 +13,7 @@
 mod harness;
 
 mod bad_input;
+mod buckets;
 mod cluster;
 mod consumer;
 mod crash;

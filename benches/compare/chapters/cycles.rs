@@ -34,6 +34,9 @@ pub fn run(lab: &mut Lab) {
         let outcomes = contest(lab, &title, &lock::cycles(depth, native), load);
         table(lab, &title, &outcomes);
         picture(lab, if depth == 1 { "cycle" } else { "cycle-pipelined" }, &title, &outcomes);
+        if depth == 1 {
+            lab.paper.costs.insert("lock cycle", outcomes[0].median(|turn| turn.cpu));
+        }
         lab.paper.found(&format!("lock cycle against SET NX PX + EVALSHA, {how}"), AtMost(0.5), cpu(&outcomes, 1));
         let native_ratio = if native.is_some() { cpu(&outcomes, 2) } else { f64::NAN };
         lab.paper.found(&format!("lock cycle against SET NX PX + DELEX or DELIFEQ, {how}"), AtMost(1.1), native_ratio);

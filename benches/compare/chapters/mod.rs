@@ -1,5 +1,6 @@
 //! What is measured, one file for each subject.
 
+pub mod cluster;
 pub mod cycles;
 pub mod growth;
 pub mod handover;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{DEEP, cpu, depth_name, picture, table};
 use crate::bars::Limit::AtMost;
-use crate::contest::{Load, Way, contest};
+use crate::contest::{Load, Outcome, Way, contest};
 use crate::lab::Lab;
 use crate::pump::CONNECTIONS;
 use crate::ways::{sale, watch};
@@ -42,6 +42,7 @@ fn orders(lab: &mut Lab, depth: usize, load: Load) {
     let outcomes = contest(lab, &title, &ways, load);
     table(lab, &title, &outcomes);
     picture(lab, if depth == 1 { "order" } else { "order-pipelined" }, &title, &outcomes);
+    cost(lab, depth, "order", &outcomes[0]);
     lab.paper.found(&format!("an order against the seckill script, {how}"), AtMost(0.3), cpu(&outcomes, 1));
     lab.paper.found(&format!("an order against SADD + DECR, {how}"), AtMost(0.85), cpu(&outcomes, 2));
 }
@@ -74,6 +75,7 @@ fn refusals(lab: &mut Lab, depth: usize, load: Load) {
     ];
     let outcomes = contest(lab, &title, &ways, load);
     table(lab, &title, &outcomes);
+    cost(lab, depth, "duplicate", &outcomes[0]);
     lab.paper.found(&format!("a duplicate against SISMEMBER, {how}"), AtMost(1.2), cpu(&outcomes, 2));
 
     let title = format!("Nothing is left, {how}");
@@ -84,6 +86,7 @@ fn refusals(lab: &mut Lab, depth: usize, load: Load) {
     ];
     let outcomes = contest(lab, &title, &ways, load);
     table(lab, &title, &outcomes);
+    cost(lab, depth, "sold out", &outcomes[0]);
     lab.paper.found(&format!("sold out against GET, {how}"), AtMost(1.2), cpu(&outcomes, 2));
 }
 
@@ -91,6 +94,13 @@ fn reservations(lab: &mut Lab, depth: usize, load: Load) {
     let title = format!("Reserving and paying, {}", depth_name(depth));
     let outcomes = contest(lab, &title, &[sale::holds(depth), sale::reservations(depth)], load);
     table(lab, &title, &outcomes);
+}
+
+/// Keeps what an operation costs whose client waits for each reply, as most do.
+fn cost(lab: &mut Lab, depth: usize, what: &'static str, ours: &Outcome) {
+    if depth == 1 {
+        lab.paper.costs.insert(what, ours.median(|turn| turn.cpu));
+    }
 }
 
 /// Far more attempts than units, by people who try again and again.
