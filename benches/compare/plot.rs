@@ -26,6 +26,8 @@ pub type Row = (String, f64);
 /// Lines, each with its name and its points.
 pub type Line = (String, Vec<(f64, f64)>);
 
+const CUT: f64 = 8.0;
+
 /// What stands around a picture.
 pub struct Frame<'a> {
     pub path: &'a Path,
@@ -35,7 +37,7 @@ pub struct Frame<'a> {
     pub y: &'a str,
 }
 
-/// Horizontal bars, ours first. A thin line goes up from the end of ours.
+/// Horizontal bars, ours first. A thin line goes down from the end of ours; what is more than [`CUT`] times as long is cut off.
 pub fn bars(frame: &Frame<'_>, rows: &[Row]) -> Result<(), Failure> {
     const LABELS: i32 = 290;
     const HEIGHT: i32 = 30;
@@ -46,9 +48,10 @@ pub fn bars(frame: &Frame<'_>, rows: &[Row]) -> Result<(), Failure> {
     let root = SVGBackend::new(frame.path, (width.try_into()?, height.try_into()?)).into_drawing_area();
     root.fill(&WHITE)?;
     headings(&root, frame)?;
-    let longest = rows.iter().map(|row| row.1).fold(f64::MIN_POSITIVE, f64::max);
+    let most = rows.first().map_or(f64::INFINITY, |ours| ours.1 * CUT);
+    let longest = rows.iter().map(|row| row.1.min(most)).fold(f64::MIN_POSITIVE, f64::max);
     #[expect(clippy::cast_possible_truncation, reason = "pixels")]
-    let length = |value: f64| (value / longest * f64::from(width - LABELS - 80)) as i32;
+    let length = |value: f64| (value.min(most) / longest * f64::from(width - LABELS - 110)) as i32;
     let mut at = TOP;
     for (number, (label, value)) in rows.iter().enumerate() {
         let colour = if number == 0 { COLOURS[0] } else { COLOURS[1] };
@@ -57,7 +60,8 @@ pub fn bars(frame: &Frame<'_>, rows: &[Row]) -> Result<(), Failure> {
         if value.is_finite() {
             let end = LABELS + length(*value).max(1);
             root.draw(&Rectangle::new([(LABELS, at + 5), (end, at + HEIGHT - 5)], colour.filled()))?;
-            root.draw(&Text::new(crate::table::number(*value), (end + 6, middle - 7), (FONT, 14).into_font()))?;
+            let cut = if *value > most { " (cut off)" } else { "" };
+            root.draw(&Text::new(crate::table::number(*value) + cut, (end + 6, middle - 7), (FONT, 14).into_font()))?;
         }
         at += HEIGHT;
     }
@@ -91,6 +95,7 @@ pub fn lines(frame: &Frame<'_>, lines: &[Line]) -> Result<(), Failure> {
     let (_, below) = root.split_vertically(58);
     let (left_side, right_side) = below.split_horizontally(600);
     let mut chart = ChartBuilder::on(&left_side)
+        .margin_left(16)
         .margin_right(24)
         .margin_bottom(8)
         .x_label_area_size(42)
