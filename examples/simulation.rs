@@ -79,12 +79,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{NODES} nodes, {} requests a second, half of them to one sale; seed {SEED}\n", number(MILLION));
     let mut sheet = Sheet::new(["layout", "nodes busy, %", "busiest, %", "p50 µs", "p99 µs", "p99.9 µs", "backlog, s"]);
     for buckets in [1, 10, 100, 1_000, 10_000] {
-        sheet.row(row(&format!("{buckets} buckets"), &simulate(&costs, Load { buckets, ..load })));
+        sheet.row(row(&name(buckets), &simulate(&costs, Load { buckets, ..load })));
     }
     let outage = Load { buckets: 1_000, outage: 0.5, ..load };
     sheet.row(row("1000 buckets, one node away for 0.5 s", &simulate(&costs, outage)));
     println!("{}", sheet.show());
     curves(&costs, Path::new(picture))
+}
+
+fn name(buckets: usize) -> String {
+    if buckets == 1 { "one key".into() } else { format!("{buckets} buckets") }
 }
 
 fn row(name: &str, result: &Outcome) -> [String; 7] {
@@ -113,7 +117,7 @@ fn curves(costs: &Costs, path: &Path) -> Result<(), Box<dyn Error>> {
                 points.push((rate * 1e3, result.latency[1] * MILLION));
             }
         }
-        lines.push((format!("{} buckets", number(buckets as f64).replace(".00", "").replace(".0", "")), points));
+        lines.push((name(buckets), points));
     }
     lines.retain(|line| !line.1.is_empty());
     let frame = plot::Frame {

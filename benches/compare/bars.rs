@@ -18,7 +18,7 @@ impl Limit {
         }
     }
 
-    fn show(self) -> String {
+    pub fn show(self) -> String {
         match self {
             Self::AtMost(limit) => format!("≤ {limit:.2}"),
             Self::AtLeast(limit) => format!("≥ {limit:.2}"),
@@ -33,14 +33,21 @@ pub struct Finding {
     pub measured: f64,
 }
 
+impl Finding {
+    /// Whether the goal was reached, if that could be measured.
+    pub fn reached(&self) -> Option<bool> {
+        self.measured.is_finite().then(|| self.limit.admits(self.measured))
+    }
+}
+
 /// All goals in one table.
 pub fn table(findings: &[Finding]) -> String {
     let mut sheet = Sheet::new(["goal", "limit", "measured", "reached"]);
     for finding in findings {
-        let verdict = match finding.measured {
-            measured if !measured.is_finite() => "not measured",
-            measured if finding.limit.admits(measured) => "yes",
-            _ => "NO",
+        let verdict = match finding.reached() {
+            None => "not measured",
+            Some(true) => "yes",
+            Some(false) => "NO",
         };
         sheet.row([finding.what.clone(), finding.limit.show(), number(finding.measured), verdict.into()]);
     }

@@ -31,6 +31,7 @@ mod stand;
 mod bars;
 mod paper;
 mod plot;
+mod summary;
 mod table;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

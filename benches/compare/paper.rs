@@ -8,8 +8,10 @@ use std::process::Command;
 use crate::bars::{Finding, Limit};
 use crate::plan::Plan;
 use crate::stand::cores;
+use crate::summary;
 
 pub struct Paper {
+    docs: PathBuf,
     dir: PathBuf,
     pub server: String,
     pub date: String,
@@ -21,7 +23,8 @@ pub struct Paper {
 
 impl Paper {
     pub fn new(server: &str, plan: &Plan) -> Self {
-        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/bench").join(server);
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+        let dir = docs.join("bench").join(server);
         fs::create_dir_all(&dir).expect("a directory for the pictures");
         let length = plan.either("full run", "quick run");
         let date = today();
@@ -32,7 +35,7 @@ impl Paper {
              [performance.md](../../performance.md) says how it is measured.\n",
             cores()
         );
-        Self { dir, server: server.into(), date, text, findings: vec![], costs: BTreeMap::new() }
+        Self { docs, dir, server: server.into(), date, text, findings: vec![], costs: BTreeMap::new() }
     }
 
     /// What stands in the corner of a picture.
@@ -61,6 +64,7 @@ impl Paper {
         fs::write(&path, &self.text).expect("the tables are written");
         let costs = serde_json::to_string_pretty(&self.costs).expect("numbers and their names");
         fs::write(self.dir.join("costs.json"), costs + "\n").expect("the costs are written");
+        summary::update(&self.docs, &self.server, &self.findings);
         path
     }
 }

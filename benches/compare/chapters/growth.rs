@@ -60,10 +60,9 @@ fn grow(lab: &mut Lab, sheet: &mut Sheet, what: &str, sizes: &[u64], ways: &[Way
         lines[1].1.push((*size as f64, theirs));
     }
     let [first, last] = [lines[0].1[0].1, lines[0].1[sizes.len() - 1].1];
-    let most = number(sizes[sizes.len() - 1] as f64);
     // Caches know the difference between a thousand and a million of anything, on both sides.
     let theirs = lines[1].1[sizes.len() - 1].1 / lines[1].1[0].1;
-    let goal = format!("growth of the cost of one more, {most} {what} ÷ 10 000, ours ÷ theirs (flat)");
+    let goal = format!("growth of the cost of one more: at most ÷ at 10 000 {what}, ours ÷ theirs");
     lab.paper.found(&goal, AtMost(1.1), last / first / theirs);
     relate(&mut lines);
     let title = format!("Growth: one more of many {what}");
