@@ -52,7 +52,7 @@ check: deps ## Formatting, lints and the tests that need no server
 	@scripts/deps lints
 	cargo fmt --check
 	cargo clippy --all-targets --locked -- -D warnings
-	cargo test --quiet --lib --locked
+	cargo test --quiet --locked --lib --example demo --example simulation
 
 miri: ## The tests of src/core under Miri (rustup's nightly)
 	@rustup component add --toolchain nightly miri rust-src

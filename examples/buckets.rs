@@ -18,7 +18,6 @@
 use std::env;
 use std::error::Error;
 use std::num::NonZeroU64;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use redis::cluster::ClusterClient;
 use redis::{ConnectionLike, FromRedisValue, RedisResult, cmd};
@@ -33,7 +32,7 @@ const ARRIVE: &str = "
         redis.call('STOCK.ADJUST', KEYS[1], ARGV[2])
         redis.call('SADD', KEYS[2], ARGV[1])
     end
-    if redis.call('HGET', KEYS[3], 'id') == ARGV[1] then
+    if redis.call('GET', KEYS[3]) == ARGV[3] then
         redis.call('DEL', KEYS[3])
     end";
 
@@ -86,6 +85,19 @@ pub struct Move {
     pub from: u64,
     /// How many.
     pub units: u64,
+}
+
+impl Move {
+    /// As the plan is written down.
+    fn text(&self) -> String {
+        format!("{} {} {}", self.id, self.from, self.units)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split(' ');
+        let id = words.next()?.to_owned();
+        Some(Self { id, from: words.next()?.parse().ok()?, units: words.next()?.parse().ok()? })
+    }
 }
 
 /// The answer of every command on an order.
@@ -147,29 +159,29 @@ impl Sale {
         let grant: Option<(String, u64, u64)> =
             cmd("LOCK.ACQUIRE").arg(&lock).arg("PX").arg(5_000).arg("WAIT").arg(10_000).query(redis)?;
         let Some((token, ..)) = grant else { return Ok(true) };
-        let refilled = self.refill_alone(redis, home);
+        let refilled = self.refill_alone(redis, home, &token);
         cmd("LOCK.RELEASE").arg(&lock).arg(token).exec(redis)?;
         refilled
     }
 
-    fn refill_alone(&self, redis: &mut impl ConnectionLike, home: u64) -> RedisResult<bool> {
+    fn refill_alone(&self, redis: &mut impl ConnectionLike, home: u64, token: &str) -> RedisResult<bool> {
         if let Some(unfinished) = self.planned(redis, home)? {
             self.carry_out(redis, home, &unfinished)?;
         }
         if self.remaining(redis, home)? > 0 {
             return Ok(true);
         }
-        let Some(plan) = self.plan(redis, home)? else { return Ok(false) };
+        let Some(plan) = self.plan(redis, home, token)? else { return Ok(false) };
         self.carry_out(redis, home, &plan)?;
         Ok(true)
     }
 
-    /// Chooses half of what the fullest other bucket has, and writes it down.
+    /// Chooses half of what the fullest other bucket has, and writes it down. The name has to be new; the token of a grant is.
     ///
     /// # Errors
     ///
     /// When the server fails.
-    pub fn plan(&self, redis: &mut impl ConnectionLike, home: u64) -> RedisResult<Option<Move>> {
+    pub fn plan(&self, redis: &mut impl ConnectionLike, home: u64, name: &str) -> RedisResult<Option<Move>> {
         let mut fullest = (0, home);
         for bucket in self.all().filter(|bucket| *bucket != home) {
             fullest = fullest.max((self.remaining(redis, bucket)?, bucket));
@@ -179,36 +191,29 @@ impl Sale {
             return Ok(None);
         }
         let units = remaining.div_ceil(2);
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let id = format!("{MOVE}{home}:{}", since.as_nanos());
-        let mut write = cmd("HSET");
-        write
-            .arg(self.key(home, "plan"))
-            .arg("id")
-            .arg(&id)
-            .arg("from")
-            .arg(from)
-            .arg("units")
-            .arg(units)
-            .exec(redis)?;
-        Ok(Some(Move { id, from, units }))
+        let plan = Move { id: format!("{MOVE}{name}"), from, units };
+        let mut write = cmd("SET");
+        let written: Option<String> = write.arg(self.key(home, "plan")).arg(plan.text()).arg("NX").query(redis)?;
+        // Somebody else's plan comes first: who overwrites it leaves units on their way for ever.
+        if written.is_some() { Ok(Some(plan)) } else { self.planned(redis, home) }
     }
 
     /// The move that somebody has begun and not ended.
     fn planned(&self, redis: &mut impl ConnectionLike, home: u64) -> RedisResult<Option<Move>> {
-        let mut read = cmd("HMGET");
-        let plan: (Option<String>, Option<u64>, Option<u64>) =
-            read.arg(self.key(home, "plan")).arg("id").arg("from").arg("units").query(redis)?;
-        Ok(match plan {
-            (Some(id), Some(from), Some(units)) => Some(Move { id, from, units }),
-            _ => None,
-        })
+        let text: Option<String> = cmd("GET").arg(self.key(home, "plan")).query(redis)?;
+        Ok(text.as_deref().and_then(Move::parse))
     }
 
     /// Carries out a move, from wherever somebody else may have left it.
-    fn carry_out(&self, redis: &mut impl ConnectionLike, home: u64, plan: &Move) -> RedisResult<()> {
+    ///
+    /// # Errors
+    ///
+    /// When the server fails.
+    pub fn carry_out(&self, redis: &mut impl ConnectionLike, home: u64, plan: &Move) -> RedisResult<()> {
         let units = self.depart(redis, home, plan)?;
-        self.arrive(redis, home, &plan.id, units)
+        let mut put = cmd("EVAL");
+        put.arg(ARRIVE).arg(3).arg(self.stock(home)).arg(self.key(home, "arrived")).arg(self.key(home, "plan"));
+        put.arg(&plan.id).arg(units).arg(plan.text()).exec(redis)
     }
 
     /// Takes the units out, once, and says how many they are: none if they were bought meanwhile.
@@ -221,12 +226,6 @@ impl Sale {
         take.arg(self.stock(plan.from)).arg(&plan.id).arg("QTY").arg(plan.units).arg("REF").arg(home);
         let (_, units, ..): Order = take.query(redis)?;
         Ok(units)
-    }
-
-    fn arrive(&self, redis: &mut impl ConnectionLike, home: u64, id: &str, units: u64) -> RedisResult<()> {
-        let mut put = cmd("EVAL");
-        put.arg(ARRIVE).arg(3).arg(self.stock(home)).arg(self.key(home, "arrived")).arg(self.key(home, "plan"));
-        put.arg(id).arg(units).exec(redis)
     }
 
     /// Adds all buckets up, order by order. Exact while nobody buys.

@@ -94,17 +94,18 @@ fn a_move_whose_mover_died_is_ended_by_the_next_buyer() {
     for _ in 0..4 {
         assert_eq!(buy(&mut redis), Answer::Sold);
     }
-    // One dies after it took two of the four other units, another one before it took anything.
-    let plan = sale.plan(&mut redis, 0).expect("a plan").expect("there are units");
+    // One stops after it took two of the four other units, later another one before it took anything.
+    let plan = sale.plan(&mut redis, 0, "first").expect("a plan").expect("there are units");
     assert_eq!((plan.from, plan.units), (1, 2));
     assert_eq!(sale.depart(&mut redis, 0, &plan).expect("units"), 2);
     assert_eq!(sale.books(&mut redis).expect("the books"), Books { total: 8, remaining: 2, sold: 4, moving: 2 });
     assert_eq!(buy(&mut redis), Answer::Sold);
     assert_eq!(sale.books(&mut redis).expect("the books"), Books { total: 8, remaining: 3, sold: 5, moving: 0 });
     assert_eq!(buy(&mut redis), Answer::Sold);
-    sale.plan(&mut redis, 0).expect("a plan").expect("there are units");
-    // The first one wakes up and takes its units once more: they are the same units.
-    assert_eq!(sale.depart(&mut redis, 0, &plan).expect("units"), 2);
+    sale.plan(&mut redis, 0, "second").expect("a plan").expect("there are units");
+    // The first one was not dead but frozen, and carries out its move: that is over.
+    sale.carry_out(&mut redis, 0, &plan).expect("nothing to do");
+    assert_eq!(sale.books(&mut redis).expect("the books"), Books { total: 8, remaining: 2, sold: 6, moving: 0 });
     for _ in 0..2 {
         assert_eq!(buy(&mut redis), Answer::Sold);
     }
