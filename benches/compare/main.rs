@@ -1,7 +1,8 @@
 //! Speed and memory beside the alternatives: `make bench`.
 //!
 //! [`ways`] says what is compared, [`chapters`] what is measured. [`contest`] gives each way its turns on a [`stand`], a server
-//! whose meters are read before and after; the clients are a [`crowd`] on one thread. What comes of it goes onto [`paper`].
+//! whose meters are read before and after; the clients are a [`crowd`] on one thread. What comes of it goes onto [`paper`], and the
+//! [`goals`] of all servers into a [`summary`].
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -10,8 +11,8 @@
     clippy::cast_precision_loss,
     reason = "a benchmark may stop at the first surprise, and its counts are small"
 )]
-#![allow(dead_code, unused_imports, reason = "the harness of the tests has more than is needed here")]
 
+#[allow(dead_code, unused_imports, reason = "the harness of the tests has more than is needed here")]
 #[path = "../../tests/suite/harness/mod.rs"]
 mod harness;
 
@@ -28,7 +29,7 @@ mod lab;
 mod plan;
 mod stand;
 
-mod bars;
+mod goals;
 mod paper;
 mod plot;
 mod summary;
@@ -65,7 +66,7 @@ fn main() {
         run(&mut lab);
         lab.advance(weight);
     }
-    let goals = bars::table(&lab.paper.findings);
+    let goals = goals::table(&lab.paper.findings);
     lab.show(&format!("\n## The goals\n\n{goals}"));
     let paper = lab.close();
     if plan.whole() {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::bars::{Finding, Limit};
+use crate::goals::{Finding, Limit};
 use crate::plan::Plan;
 use crate::stand::cores;
 use crate::summary;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bars::Finding;
+use crate::goals::Finding;
 use crate::table::number;
 
 /// The table stands between these lines.

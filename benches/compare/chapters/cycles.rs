@@ -1,8 +1,8 @@
 //! Locks that nobody else wants, and one that somebody else has.
 
 use super::{DEEP, cpu, depth_name, picture, table};
-use crate::bars::Limit::AtMost;
 use crate::contest::{Load, contest};
+use crate::goals::Limit::AtMost;
 use crate::lab::Lab;
 use crate::pump::CONNECTIONS;
 use crate::ways::lock;

@@ -2,9 +2,9 @@
 
 use super::handover::relate;
 use super::{DEEP, curves};
-use crate::bars::Limit::AtMost;
 use crate::contest::{Way, median};
 use crate::crowd::Crowd;
+use crate::goals::Limit::AtMost;
 use crate::lab::Lab;
 use crate::plot::Line;
 use crate::pump::CONNECTIONS;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{cpu, curves, table};
-use crate::bars::Limit::{AtLeast, AtMost};
 use crate::contest::{Figures, Load, Outcome, Way, contest};
+use crate::goals::Limit::{AtLeast, AtMost};
 use crate::lab::Lab;
 use crate::plot::Line;
 use crate::ways::{Hold, poll, queue, redisson};

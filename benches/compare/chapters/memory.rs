@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::DEEP;
-use crate::bars::Limit::AtMost;
 use crate::contest::{Load, Way, turn};
+use crate::goals::Limit::AtMost;
 use crate::harness::{Client, eventually};
 use crate::lab::Lab;
 use crate::pump::CONNECTIONS;

@@ -1,8 +1,8 @@
 //! What the module costs those who do not use it: the same commands on a server with it and on one without.
 
 use super::{DEEP, depth_name};
-use crate::bars::Limit::AtMost;
 use crate::contest::{Load, contest};
+use crate::goals::Limit::AtMost;
 use crate::lab::Lab;
 use crate::pump::CONNECTIONS;
 use crate::stand::Side;

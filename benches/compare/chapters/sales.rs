@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{DEEP, cpu, depth_name, picture, table};
-use crate::bars::Limit::AtMost;
 use crate::contest::{Load, Outcome, Way, contest};
+use crate::goals::Limit::AtMost;
 use crate::lab::Lab;
 use crate::pump::CONNECTIONS;
 use crate::ways::{sale, watch};

@@ -1,7 +1,5 @@
 //! Commands of the server itself.
 
-use std::rc::Rc;
-
 use crate::contest::Way;
 use crate::crowd::Desk;
 use crate::pump::{At, CONNECTIONS, Script, way};

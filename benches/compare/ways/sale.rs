@@ -1,7 +1,5 @@
 //! Limited stock: ours, and what people write by hand.
 
-use std::rc::Rc;
-
 use super::lock::{Sha, loading};
 use crate::contest::Way;
 use crate::crowd::Desk;
