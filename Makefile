@@ -8,6 +8,8 @@ TEST_THREADS ?= 8
 
 MODULE := target/release/liblockstock.so
 DEMO := cargo run --quiet --locked --example demo
+BENCH := cargo bench --quiet --locked --bench compare
+SIMULATION := cargo run --quiet --locked --release --example simulation --
 SUITE := cargo test --quiet --test suite -- --test-threads=$(TEST_THREADS)
 CHAOS := cargo run --quiet --locked --example chaos --
 
@@ -18,10 +20,11 @@ JUDGE = cargo test --quiet --locked --example chaos -- check:: && $(CHAOS) --pro
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test test-panics test-servers test-large test-leaks test-valgrind chaos bench check miri fuzz servers deps clean
+.PHONY: help run demo build test test-panics test-servers test-large test-leaks test-valgrind chaos
+.PHONY: bench bench-instructions simulation check miri fuzz servers deps clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Start redis-server with the module (PORT=6379); ctrl-C stops it
 	@scripts/run $(PORT)
@@ -61,14 +64,20 @@ chaos: build ## Kill, freeze, cut off and replace servers under load, and judge 
 	$(if $(SERVER),LOCKSTOCK_SERVER=$(if $(findstring /,$(SERVER)),$(abspath $(SERVER)),$(SERVER))) $(CHAOS) --seconds $(or $(SECONDS),60) \
 		$(if $(SCENES),--scenes $(SCENES)) $(if $(SEED),--seed $(SEED))
 
-bench: build ## What a hand-over costs, against BLPOP and LPUSH (LOCKSTOCK_SERVER=path for another server)
-	cargo bench --bench handover
+bench: build ## Speed and memory beside the alternatives (QUICK=1: in two minutes; LOCKSTOCK_SERVER=path for another server)
+	@$(BENCH)
+
+bench-instructions: build ## Only the instructions for an operation, which are the same in every run (needs valgrind)
+	@ONLY=instructions $(BENCH)
+
+simulation: ## A hundred nodes and a million requests a second, from the costs that a run of the benchmark measured
+	@$(SIMULATION) docs/bench/redis-7.0.15/costs.json docs/bench/simulation.svg
 
 check: deps ## Formatting, lints and the tests that need no server
 	@scripts/deps lints
 	cargo fmt --check
 	cargo clippy --all-targets --locked -- -D warnings
-	cargo test --quiet --lib --locked
+	cargo test --quiet --locked --lib --example demo --example simulation
 
 miri: ## The tests of src/core under Miri (rustup's nightly)
 	@rustup component add --toolchain nightly miri rust-src

@@ -14,6 +14,7 @@ mod harness;
 
 mod abuse;
 mod bad_input;
+mod buckets;
 mod cluster;
 mod consumer;
 mod crash;

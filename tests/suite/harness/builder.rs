@@ -56,7 +56,7 @@ impl Builder {
         self
     }
 
-    /// Is started by this program with these arguments, to which the server's own command line is added. It must end in `exec`.
+    /// Has the server run by another program, as in `valgrind redis-server`, which ends in the server's own process.
     pub fn under(mut self, program: &[&str]) -> Self {
         self.under = program.iter().map(ToString::to_string).collect();
         self

@@ -20,6 +20,17 @@ fn a_server_serves_and_says_what_it_is() {
 }
 
 #[test]
+fn a_server_can_be_run_by_another_program() {
+    let niceness = |process: &str| -> i32 {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+        // The name in parentheses may have spaces; 16 fields after it comes the niceness.
+        stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(16)).unwrap().parse().unwrap()
+    };
+    let server = Server::plain().under(&["nice", "-n", "3"]).start();
+    assert_eq!(niceness(&server.pid().to_string()), (niceness("self") + 3).min(19));
+}
+
+#[test]
 fn nothing_is_left_of_a_dropped_server() {
     let server = Server::plain().start();
     let (dir, port) = (server.dir().to_owned(), server.port());
