@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn every_number_is_found_through_many_splits() {
-        let count = if cfg!(miri) { 3_000 } else { 30_000 };
+        let count = if cfg!(miri) { 1_300 } else { 30_000 };
         let mut index = filled(count, spread);
         assert!(index.shards.len() > 2);
         for number in 0..count {

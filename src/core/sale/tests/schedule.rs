@@ -331,7 +331,7 @@ proptest! {
 
     #[test]
     fn so_it_does_when_orders_need_more_lapses_than_they_may_have(
-        total in 4..9_u64, limit in prop_oneof![Just(0), 4..9_u64], steps in proptest::collection::vec(crowded_step(), 20..120),
+        total in 4..9_u64, limit in prop_oneof![Just(0), 4..9_u64], steps in proptest::collection::vec(crowded_step(), 20..if cfg!(miri) { 40 } else { 120 }),
     ) {
         play(&Terms { total, limit, rebuy: true, ..Terms::default() }, &steps);
     }
