@@ -146,7 +146,7 @@ impl Sale {
         let (mut units, mut ids) = (0_u64, BTreeSet::new());
         while !reader.rest().is_empty() {
             let order = Record::read_strict(&mut reader).ok_or(Corrupt::Malformed)?;
-            if order.active() {
+            if order.active() && !self.is_over(&order) {
                 units = units.saturating_add(order.units);
             }
             if units > self.unsold() {

@@ -107,10 +107,13 @@ pub fn digest(sale: &Sale) -> Vec<Vec<u8>> {
 }
 
 pub fn reload(sale: &Sale) -> Sale {
-    let mut again = Sale::from_header(&sale.header()).unwrap();
+    // As a file brings it, and as commands do.
+    let [mut again, mut told] = [(); 2].map(|()| Sale::from_header(&sale.header()).unwrap());
     for block in sale.blocks() {
         again.absorb(&block).unwrap();
+        told.absorb_whole(&block).unwrap();
     }
+    assert_eq!(digest(&again), digest(&told));
     again
 }
 
