@@ -264,9 +264,9 @@ fn a_request_for_many_keys_survives_what_happens_to_one_of_them() {
 fn what_is_restored_and_moved_in_one_step_still_ends_on_time() {
     let server = Server::start();
     let mut client = server.client();
-    client.expect("LOCK.ACQUIRE lock TOKEN t PX 60", ANY);
+    client.expect("LOCK.ACQUIRE lock TOKEN t PX 500", ANY);
     client.expect("STOCK.CREATE sale 5", OK);
-    client.expect("STOCK.DECR_ONCE sale ann HOLD 60", ANY);
+    client.expect("STOCK.DECR_ONCE sale ann HOLD 500", ANY);
     let dumps = ["lock", "sale"].map(|key| (key, client.cmd(["DUMP", key]).bytes()));
     for step in ["SWAPDB 0 1", "RENAME lock moved", "RENAME sale moved", "MOVE lock 1", "MOVE sale 1"] {
         client.expect("FLUSHALL", OK);
