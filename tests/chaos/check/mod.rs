@@ -7,6 +7,7 @@
 mod books;
 mod exclusion;
 mod fences;
+mod free;
 mod holds;
 mod holes;
 mod order;
@@ -64,6 +65,7 @@ pub fn judge(history: &History, books: &[Books]) -> Verdict {
     exclusion::check(history, &holds, &mut verdict);
     fences::check(history, &mut verdict);
     order::check(history, &mut verdict);
+    free::check(history, &mut verdict);
     waiting::check(history, &mut verdict);
     orders::check(history, books, &mut verdict);
     holes::check(history, books, &mut verdict);

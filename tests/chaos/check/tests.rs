@@ -229,6 +229,18 @@ fn a_waiter_beside_a_free_lock_is_seen() {
 }
 
 #[test]
+fn a_free_lock_that_is_refused_is_seen() {
+    let refused = |at| on(&["lock"], 2, (at, at + 1), ask(2, Mode::Exclusive, 100, 0), Outcome::Done(LockAnswer::Null));
+    let history = |at| locks(vec![granted(1, (0, 1), 10, 500), released(1, (20, 21), 1), refused(at)]);
+    assert_eq!(broken(&history(10)), [""; 0]);
+    assert_eq!(broken(&history(30)), ["a free lock is granted"]);
+    // Its release was lost.
+    let mut lost = history(30);
+    lost.faults.losses = vec![loss(15, 25, 28)];
+    assert_eq!(broken(&lost), [""; 0]);
+}
+
+#[test]
 fn a_request_without_an_answer_needs_a_reason() {
     let silent = Outcome::Unknown(Nothing::Silence);
     let mut history = locks(vec![on(&["lock"], 1, (5_000, 7_000), ask(1, Mode::Exclusive, 100, 0), silent)]);
