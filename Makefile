@@ -43,7 +43,7 @@ test-servers: build ## The tests that need a server, on every supported server
 test-large: build ## Sales of a million orders, with figures; takes minutes
 	cargo test --quiet --test suite -- --ignored --nocapture --test-threads=1 large::
 
-chaos: build ## Kill, freeze, cut off and replace servers under load, and judge every answer (SECONDS=60 SERVER=path SCENES=a,b SEED=n)
+chaos: build ## Attack servers under load and judge every answer (SECONDS=60 SERVER=path SCENES=a,b SEED=n)
 	$(JUDGE)
 	$(if $(SERVER),LOCKSTOCK_SERVER=$(if $(findstring /,$(SERVER)),$(abspath $(SERVER)),$(SERVER))) $(CHAOS) --seconds $(or $(SECONDS),60) \
 		$(if $(SCENES),--scenes $(SCENES)) $(if $(SEED),--seed $(SEED))
