@@ -13,6 +13,7 @@ mod holes;
 mod order;
 mod orders;
 mod sale;
+mod standstill;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -22,6 +23,7 @@ use std::fmt;
 use crate::history::{Faults, History, LockAnswer, LockCall, Outcome, Time};
 
 pub use books::{Books, Event};
+pub use standstill::find as standstills;
 
 /// Something that should not have happened, with the requests that show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +69,7 @@ pub fn judge(history: &History, books: &[Books]) -> Verdict {
     order::check(history, &mut verdict);
     free::check(history, &mut verdict);
     waiting::check(history, &mut verdict);
+    standstill::check(history, &mut verdict);
     orders::check(history, books, &mut verdict);
     holes::check(history, books, &mut verdict);
     for books in books {

@@ -1,5 +1,7 @@
 //! Locks: exclusion, fences, order, waiting.
 
+use super::super::standstills;
+use super::sales::{TAKE, told};
 use super::*;
 
 #[test]
@@ -179,4 +181,20 @@ fn a_request_without_an_answer_needs_a_reason() {
     assert_eq!(broken(&history), ["every request answered"]);
     history.faults.all = vec![Fault { kind: "server frozen", from: millis(4_900), to: millis(8_000), disturbs: true }];
     assert_eq!(broken(&history), [""; 0]);
+}
+
+#[test]
+fn a_standstill_is_an_excuse_but_not_for_long() {
+    let late = |until| {
+        let mut history = locks(vec![granted(1, (5_000, 5_001), 10, 100), granted(2, (5_002, until), 11, 100)]);
+        history.faults.all = standstills(&history);
+        broken(&history)
+    };
+    assert_eq!(late(6_500), [""; 0]);
+    assert_eq!(late(8_500), ["standstill"]);
+    // Somebody else was answered meanwhile.
+    let mut history = locks(vec![granted(1, (5_000, 5_001), 10, 100), granted(2, (5_002, 6_500), 11, 100)]);
+    history.orders = (0..8).map(|n| told((5_000 + n * 200, 5_001 + n * 200), TAKE, "DUPLICATE", 2, -1)).collect();
+    history.faults.all = standstills(&history);
+    assert!(broken(&history).contains(&"every request answered"));
 }

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use super::super::{Books, Event};
 use super::*;
 
-const TAKE: SaleCall = SaleCall::Take { units: 2, hold: None };
+pub(super) const TAKE: SaleCall = SaleCall::Take { units: 2, hold: None };
 const HOLD: SaleCall = SaleCall::Take { units: 2, hold: Some(millis(100)) };
 
 fn order(span: (Time, Time), call: SaleCall, outcome: Outcome<SaleAnswer>) -> SaleOp {
     op(1, span, AboutOrder { sale: "sale".into(), id: "id".into(), call, replicated: false }, outcome)
 }
 
-fn told(span: (Time, Time), call: SaleCall, status: &str, units: i64, deadline: i64) -> SaleOp {
+pub(super) fn told(span: (Time, Time), call: SaleCall, status: &str, units: i64, deadline: i64) -> SaleOp {
     let answer = SaleAnswer::Status { status: status.into(), units, remaining: 5, deadline };
     order(span, call, Outcome::Done(answer))
 }
