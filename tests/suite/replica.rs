@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::harness::{ANY, Aof, Client, INT, Keys, NULL, OK, Reply, Server, err, eventually, eventually_some, unix_ms};
 use crate::scene::{Scene, holds, random};
 
@@ -269,4 +271,23 @@ fn a_promoted_replica_keeps_every_promise() {
     replica.expect("LOCK.RELEASE mine t", 1);
     replica.expect("LOCK.ACQUIRE mine TOKEN other", ("other", INT, 30_000));
     drop(scene);
+}
+
+#[test]
+fn wait_counts_the_writes_of_its_own_connection_only() {
+    let primary = Server::start();
+    let replica = Server::builder().replica_of(&primary).start();
+    replica.wait_in_sync(&primary);
+    let (mut buyer, mut again) = (primary.client(), primary.client());
+    buyer.expect("STOCK.CREATE sale 10", OK);
+    buyer.expect("WAIT 1 10000", 1);
+    let process = i32::try_from(replica.pid()).ok().and_then(Pid::from_raw).expect("a process");
+    kill_process(process, Signal::STOP).expect("a process of ours");
+    buyer.expect("STOCK.DECR_ONCE sale ann", ("OK", 1, 9, -1, ""));
+    buyer.expect("WAIT 1 100", 0);
+    // Who asks again over another connection has written nothing there: this says nothing about the order.
+    again.expect("STOCK.DECR_ONCE sale ann", ("DUPLICATE", 1, 9, -1, ""));
+    again.expect("WAIT 1 100", 1);
+    kill_process(process, Signal::CONT).expect("a process of ours");
+    buyer.expect("WAIT 1 10000", 1);
 }

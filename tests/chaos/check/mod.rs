@@ -102,7 +102,7 @@ impl Figures {
         }
         for op in &history.orders {
             figures.count(&op.outcome);
-            figures.orders += usize::from(sale::changed(op));
+            figures.orders += usize::from(op.changed());
         }
         figures
     }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::sale::{Span, State, after, blame, changed};
+use super::sale::{Span, State, after, blame};
 use super::{Books, Verdict};
 use crate::history::{Faults, History, Loss, SaleOp, Time};
 
@@ -139,7 +139,7 @@ impl<'a> Search<'a> {
                 let states = after(point.state, op, self.span(op));
                 let mut found: Vec<_> = states.into_iter().map(|state| (state, Effect::Done)).collect();
                 if self.faults.losses.iter().any(|loss| loss.voids(op) && !spared(loss, op)) {
-                    found.push((point.state, Effect::Void { lost: usize::from(changed(op)) }));
+                    found.push((point.state, Effect::Void { lost: usize::from(op.changed()) }));
                 }
                 found
             }
@@ -151,7 +151,7 @@ impl<'a> Search<'a> {
                     if spared(loss, op) || !(op.is_unknown() || loss.takes(op)) {
                         break;
                     }
-                    lost += usize::from(changed(op));
+                    lost += usize::from(op.changed());
                     found.push((*state, Effect::Undone { lost }));
                 }
                 found

@@ -157,15 +157,17 @@ impl Worker<'_> {
         let buyer = format!("buyer-{}", self.number);
         let words = wire::order(sale, id, &buyer, call);
         let about = AboutOrder { sale: sale.to_owned(), id: id.to_owned(), call, replicated: false };
-        let mut op = self.line.ask(about, sale, &words, PATIENCE);
-        if self.replicas > 0 && matches!(op.outcome, Outcome::Done(_)) && self.chance(30) {
+        let op = self.line.ask(about, sale, &words, PATIENCE);
+        let outcome = read(op.outcome.clone(), |reply| wire::sale_answer(call, &reply));
+        let mut op = with(op, outcome.clone());
+        // `WAIT` counts who has the writes of its own connection; an answer that changed nothing was no write.
+        if self.replicas > 0 && op.changed() && self.chance(50) {
             let waited = self.line.ask((), sale, &format!("WAIT {} 500", self.replicas).into(), PATIENCE);
             let all = i64::try_from(self.replicas).expect("a few");
             let counted = matches!(&waited.outcome, Outcome::Done(reply) if reply.int() >= all);
             op.call.replicated = counted && waited.line == op.line;
         }
-        let outcome = read(op.outcome.clone(), |reply| wire::sale_answer(call, &reply));
-        self.orders.push(with(op, outcome.clone()));
+        self.orders.push(op);
         outcome
     }
 
