@@ -294,7 +294,7 @@ fn wait_covers_a_hold_that_was_waited_for_and_not_an_order_that_stood_already() 
     // say at once that nothing is missing.
     again.expect("STOCK.DECR_ONCE sale ann", ("DUPLICATE", 1, 9, -1, ""));
     let waits_for_all = !primary.is_valkey() && primary.version() < [7, 2, 0];
-    again.expect("WAIT 1 100", if waits_for_all { 0 } else { 1 });
+    again.expect("WAIT 1 100", i64::from(!waits_for_all));
     // The hold of one who waited counts as its own, though it was written when the one before it was given back.
     waiter.read().is(("waiter", INT, 30_000));
     waiter.expect("WAIT 1 100", 0);
