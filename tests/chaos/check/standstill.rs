@@ -15,11 +15,14 @@ const MOST: Time = millis(3_000);
 
 /// Finds them. Answers may be late on account of them as on account of a fault.
 pub fn find(history: &History) -> Vec<Fault> {
-    let returned = history.locks.iter().map(|op| op.returned).chain(history.orders.iter().map(|op| op.returned));
-    let mut returned: Vec<Time> = returned.collect();
+    let locks = history.locks.iter().map(|op| (op.invoked, op.returned));
+    let (invoked, mut returned): (Vec<Time>, Vec<Time>) =
+        locks.chain(history.orders.iter().map(|op| (op.invoked, op.returned))).unzip();
     returned.sort_unstable();
+    // Whoever still waits when the others have gone home hears nothing for a while.
+    let last = invoked.into_iter().max().unwrap_or(0);
     let gaps = returned.windows(2).map(|pair| (pair[0], pair[1])).filter(|(from, to)| to - from > NOTABLE);
-    let calm = gaps.filter(|(from, to)| history.faults.disturbed_until(*from, *to).is_none());
+    let calm = gaps.filter(|(from, to)| *from < last && history.faults.disturbed_until(*from, *to).is_none());
     calm.map(|(from, to)| Fault { kind: KIND, from, to, disturbs: true }).collect()
 }
 
