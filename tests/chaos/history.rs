@@ -230,6 +230,13 @@ pub struct AboutOrder {
 /// A request about a sale with what came of it.
 pub type SaleOp = Op<AboutOrder, SaleAnswer>;
 
+impl SaleOp {
+    /// Whether this request changed its order.
+    pub fn changed(&self) -> bool {
+        matches!(self.answer(), Some(SaleAnswer::Status { status, .. }) if status == "OK")
+    }
+}
+
 /// Something that was done to the servers or to the clients' connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {

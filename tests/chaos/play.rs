@@ -53,6 +53,8 @@ pub fn play(plan: &Plan, span: Duration, random: &mut fastrand::Rng) -> Result<P
     });
     history.faults = nemesis.faults;
     history.faults.all.extend(route.confessions());
+    let standstills = check::standstills(&history);
+    history.faults.all.extend(standstills);
     let sales = SALES.into_iter().zip(EVENTS);
     let books: Vec<Books> = sales.map(|((sale, total), events)| books(&mut seller, sale, total, events)).collect();
     let verdict = check::judge(&history, &books);

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::harness::{ANY, Aof, Client, INT, Keys, NULL, OK, Reply, Server, err, eventually, eventually_some, unix_ms};
 use crate::scene::{Scene, holds, random};
 
@@ -269,4 +271,33 @@ fn a_promoted_replica_keeps_every_promise() {
     replica.expect("LOCK.RELEASE mine t", 1);
     replica.expect("LOCK.ACQUIRE mine TOKEN other", ("other", INT, 30_000));
     drop(scene);
+}
+
+#[test]
+fn wait_covers_a_hold_that_was_waited_for_and_not_an_order_that_stood_already() {
+    let primary = Server::start();
+    let replica = Server::builder().replica_of(&primary).start();
+    replica.wait_in_sync(&primary);
+    let (mut buyer, mut again, mut waiter) = (primary.client(), primary.client(), primary.client());
+    buyer.expect("STOCK.CREATE sale 10", OK);
+    buyer.expect("LOCK.ACQUIRE lock TOKEN holder", ANY);
+    waiter.send("LOCK.ACQUIRE lock TOKEN waiter WAIT 0");
+    eventually("it waits", || primary.info_int("lockstock", "lockstock_lock_waiters") == 1);
+    buyer.expect("WAIT 1 10000", 1);
+    let process = i32::try_from(replica.pid()).ok().and_then(Pid::from_raw).expect("a process");
+    kill_process(process, Signal::STOP).expect("a process of ours");
+
+    buyer.expect("STOCK.DECR_ONCE sale ann", ("OK", 1, 9, -1, ""));
+    buyer.expect("LOCK.RELEASE lock holder", 1);
+    buyer.expect("WAIT 1 100", 0);
+    // Who asks again over another connection has written nothing there. Redis 7.0 waits for all that was written before, others
+    // say at once that nothing is missing.
+    again.expect("STOCK.DECR_ONCE sale ann", ("DUPLICATE", 1, 9, -1, ""));
+    let waits_for_all = !primary.is_valkey() && primary.version() < [7, 2, 0];
+    again.expect("WAIT 1 100", i64::from(!waits_for_all));
+    // The hold of one who waited counts as its own, though it was written when the one before it was given back.
+    waiter.read().is(("waiter", INT, 30_000));
+    waiter.expect("WAIT 1 100", 0);
+    kill_process(process, Signal::CONT).expect("a process of ours");
+    waiter.expect("WAIT 1 10000", 1);
 }

@@ -1,6 +1,6 @@
 //! Fences: each grant of a lock has a larger one than every grant that was known before it was asked for.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::Verdict;
 use super::holds::fence_of;
@@ -17,16 +17,16 @@ struct Grant<'a> {
 /// Judges all locks.
 pub fn check(history: &History, verdict: &mut Verdict) {
     let mut asked: HashMap<(&str, &str), Time> = HashMap::new();
+    let mut granted: HashSet<(&str, &str, i64)> = HashSet::new();
     let mut locks: BTreeMap<&str, Vec<Grant<'_>>> = BTreeMap::new();
     for op in &history.locks {
         let Some(token) = op.call.call.token() else { continue };
         for key in &op.call.keys {
             let first = *asked.entry((key, token)).or_insert(op.invoked);
             let Some(fence) = fence_of(op) else { continue };
-            let grants = locks.entry(key).or_default();
             // A token's own fence comes again when it renews.
-            if !grants.iter().rev().take(200).any(|grant| grant.token == token && grant.fence == fence) {
-                grants.push(Grant { op, token, fence, asked: first });
+            if granted.insert((key, token, fence)) {
+                locks.entry(key).or_default().push(Grant { op, token, fence, asked: first });
             }
         }
     }

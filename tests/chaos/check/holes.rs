@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{Books, Verdict};
-use crate::history::{Faults, History, SaleAnswer, SaleCall, SaleOp};
+use crate::history::{Faults, History, SaleCall, SaleOp};
 
 /// Orders of one sale that one server took between two of its losses.
 #[derive(Default)]
@@ -51,8 +51,7 @@ pub fn check(history: &History, books: &[Books], verdict: &mut Verdict) {
 
 /// Whether this request sold something for the first time.
 fn taken(op: &SaleOp) -> bool {
-    let ok = matches!(op.answer(), Some(SaleAnswer::Status { status, .. }) if status == "OK");
-    ok && matches!(op.call.call, SaleCall::Take { .. })
+    op.changed() && matches!(op.call.call, SaleCall::Take { .. })
 }
 
 /// After how many losses of its server it was asked; `None` while one was going on.

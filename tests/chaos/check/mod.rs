@@ -7,11 +7,13 @@
 mod books;
 mod exclusion;
 mod fences;
+mod free;
 mod holds;
 mod holes;
 mod order;
 mod orders;
 mod sale;
+mod standstill;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -21,6 +23,7 @@ use std::fmt;
 use crate::history::{Faults, History, LockAnswer, LockCall, Outcome, Time};
 
 pub use books::{Books, Event};
+pub use standstill::find as standstills;
 
 /// Something that should not have happened, with the requests that show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +67,9 @@ pub fn judge(history: &History, books: &[Books]) -> Verdict {
     exclusion::check(history, &holds, &mut verdict);
     fences::check(history, &mut verdict);
     order::check(history, &mut verdict);
+    free::check(history, &mut verdict);
     waiting::check(history, &mut verdict);
+    standstill::check(history, &mut verdict);
     orders::check(history, books, &mut verdict);
     holes::check(history, books, &mut verdict);
     for books in books {
@@ -97,7 +102,7 @@ impl Figures {
         }
         for op in &history.orders {
             figures.count(&op.outcome);
-            figures.orders += usize::from(sale::changed(op));
+            figures.orders += usize::from(op.changed());
         }
         figures
     }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::sale::{Span, State, after, blame, changed};
+use super::sale::{Span, State, after, blame};
 use super::{Books, Verdict};
 use crate::history::{Faults, History, Loss, SaleOp, Time};
 
@@ -64,6 +64,27 @@ struct Point {
     past: Vec<(State, usize)>,
 }
 
+/// How an event came to make what it made of an order.
+#[derive(Clone, Copy)]
+enum Effect {
+    /// As it was meant to.
+    Done,
+    /// It was a loss, which undid so many acknowledged changes.
+    Undone { lost: usize },
+    /// It was asked of a server whose word did not count any more.
+    Void { lost: usize },
+}
+
+impl Effect {
+    /// How many acknowledged changes were lost by it.
+    fn lost(self) -> usize {
+        match self {
+            Self::Done => 0,
+            Self::Undone { lost } | Self::Void { lost } => lost,
+        }
+    }
+}
+
 struct Search<'a> {
     events: Vec<Event<'a>>,
     faults: &'a Faults,
@@ -102,55 +123,52 @@ impl<'a> Search<'a> {
             if self.events[place].invoked() > bound {
                 break;
             }
-            for (state, lost, skipped) in self.outcomes(place, point) {
-                let next = self.next(point, place, state, lost.is_some_and(|lost| lost > 0), skipped);
-                if let Some(more) = self.from(&next) {
-                    return Some(more + lost.unwrap_or(0));
+            for (state, effect) in self.outcomes(place, point) {
+                if let Some(more) = self.from(&self.next(point, place, state, effect)) {
+                    return Some(more + effect.lost());
                 }
             }
         }
         None
     }
 
-    /// What an event may make of the order: the new state, for a loss how many changes it took, and whether a request was asked
-    /// of a server whose word did not count any more.
-    fn outcomes(&self, place: usize, point: &Point) -> Vec<(State, Option<usize>, bool)> {
+    /// What the order may be after an event, and how that came about.
+    fn outcomes(&self, place: usize, point: &Point) -> Vec<(State, Effect)> {
         match &self.events[place] {
             Event::Asked(op) => {
                 let states = after(point.state, op, self.span(op));
-                let mut found: Vec<_> = states.into_iter().map(|state| (state, None, false)).collect();
+                let mut found: Vec<_> = states.into_iter().map(|state| (state, Effect::Done)).collect();
                 if self.faults.losses.iter().any(|loss| loss.voids(op) && !spared(loss, op)) {
-                    found.push((point.state, Some(usize::from(changed(op))), true));
+                    found.push((point.state, Effect::Void { lost: usize::from(op.changed()) }));
                 }
                 found
             }
             Event::Lost(loss) => {
-                let mut found = vec![(point.state, Some(0), false)];
-                let (mut count, mut later) = (0, point.past.iter().rev());
-                while let Some((state, by)) = later.next()
-                    && let Event::Asked(op) = &self.events[*by]
-                    && (op.is_unknown() || loss.takes(op))
-                    && !spared(loss, op)
-                {
-                    count += usize::from(changed(op));
-                    found.push((*state, Some(count), false));
+                let mut found = vec![(point.state, Effect::Done)];
+                let mut lost = 0;
+                for (state, by) in point.past.iter().rev() {
+                    let Event::Asked(op) = &self.events[*by] else { break };
+                    if spared(loss, op) || !(op.is_unknown() || loss.takes(op)) {
+                        break;
+                    }
+                    lost += usize::from(op.changed());
+                    found.push((*state, Effect::Undone { lost }));
                 }
                 found
             }
         }
     }
 
-    fn next(&self, point: &Point, place: usize, state: State, lost: bool, skipped: bool) -> Point {
+    fn next(&self, point: &Point, place: usize, state: State, effect: Effect) -> Point {
         let mut next = point.clone();
-        if lost && !skipped {
-            // From here on nothing else can be lost by the same event.
-            next.past.clear();
-        } else if !skipped && let Event::Asked(op) = &self.events[place] {
-            next.past.push((point.state, place));
+        match (effect, &self.events[place]) {
             // Most requests change nothing, and are in nobody's way.
-            if state == point.state && !op.is_unknown() && !op.call.replicated {
-                next.past.pop();
+            (Effect::Done, Event::Asked(op)) if state != point.state || op.is_unknown() || op.call.replicated => {
+                next.past.push((point.state, place));
             }
+            // From here on nothing older can be lost.
+            (Effect::Undone { .. }, _) => next.past.clear(),
+            _ => {}
         }
         next.state = state;
         next.ahead.push(place);

@@ -30,11 +30,6 @@ pub struct Span {
     pub most: i64,
 }
 
-/// Whether this request changed its order.
-pub fn changed(op: &SaleOp) -> bool {
-    matches!(op.answer(), Some(SaleAnswer::Status { status, .. }) if status == "OK")
-}
-
 /// What the order may be after the request, if it was `state` before; nothing if the answer was impossible.
 pub fn after(state: State, op: &SaleOp, span: Span) -> Vec<State> {
     let mut before = vec![];

@@ -3,11 +3,10 @@
 use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tempfile::TempDir;
-
+use super::janitor::Janitor;
 use super::{Nemesis, Scene, ask, ready, version};
 use crate::harness::{OK, Server, err, eventually};
 
@@ -15,30 +14,36 @@ use crate::harness::{OK, Server, err, eventually};
 const MIB: usize = 48;
 
 struct Full {
-    /// `None` only while it is dropped: the server goes before its disk.
-    server: Option<Server>,
+    server: Server,
+    /// Dropped after the server that is on it.
     disk: Disk,
     turn: usize,
 }
 
 /// A file system that is unmounted when it is dropped.
-struct Disk(TempDir);
+struct Disk {
+    path: PathBuf,
+    _janitor: Janitor,
+}
 
 impl Disk {
     fn mount() -> Result<Self, String> {
-        let dir = tempfile::tempdir().expect("a directory");
+        let path = tempfile::tempdir().expect("a directory").keep();
+        let name = path.display();
+        // The server may need a moment to be gone.
+        let script = format!("for n in $(seq 50); do umount {name} && break; sleep 0.1; done; rmdir {name}");
+        let disk = Self { _janitor: Janitor::hire(&script), path: path.clone() };
         let size = format!("size={MIB}m");
-        let path = dir.path().to_string_lossy().into_owned();
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs", &path]).output();
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(path).output();
         match mounted {
-            Ok(output) if output.status.success() => Ok(Self(dir)),
+            Ok(output) if output.status.success() => Ok(disk),
             Ok(output) => Err(format!("no tmpfs may be mounted: {}", String::from_utf8_lossy(&output.stderr).trim())),
             Err(error) => Err(format!("no tmpfs may be mounted: {error}")),
         }
     }
 
     fn path(&self) -> &Path {
-        self.0.path()
+        &self.path
     }
 
     /// Leaves no byte free.
@@ -61,45 +66,24 @@ impl Disk {
     }
 }
 
-impl Drop for Disk {
-    fn drop(&mut self) {
-        // If that fails, the directory stays behind as well, for somebody to see.
-        let _ = Command::new("umount").arg(self.path()).status();
-    }
-}
-
-impl Drop for Full {
-    fn drop(&mut self) {
-        self.server = None;
-    }
-}
-
 /// Sets it up, if file systems may be mounted.
 pub fn disk() -> Result<Box<dyn Scene>, String> {
     let disk = Disk::mount()?;
     let server = Server::builder().aof("everysec").config(&format!("dir {}", disk.path().display())).start();
-    ready(Full { server: Some(server), disk, turn: 0 })
-}
-
-impl Full {
-    fn server(&self) -> &Server {
-        self.server.as_ref().expect("present until the drop")
-    }
+    ready(Full { server, disk, turn: 0 })
 }
 
 impl Scene for Full {
     fn servers(&self) -> Vec<SocketAddr> {
-        vec![self.server().address()]
+        vec![self.server.address()]
     }
 
     fn keep(&mut self) {
-        if let Some(server) = &mut self.server {
-            server.keep();
-        }
+        self.server.keep();
     }
 
     fn version(&self) -> String {
-        version(self.server())
+        version(&self.server)
     }
 
     fn strike(&mut self, nemesis: &mut Nemesis<'_>) {
@@ -112,7 +96,7 @@ impl Scene for Full {
             self.disk.fill();
             eventually("the server notices", || self.last_write() == "err");
             // Even what only gives back.
-            self.server().expect("LOCK.RELEASE mutex-0 nobody", err("MISCONF "));
+            self.server.expect("LOCK.RELEASE mutex-0 nobody", err("MISCONF "));
             nemesis.rest(100, 1_500);
             self.disk.free();
             eventually("the server goes on", || self.last_write() == "ok");
@@ -123,19 +107,18 @@ impl Scene for Full {
 
 impl Full {
     fn last_write(&self) -> String {
-        self.server().info("persistence")["aof_last_write_status"].clone()
+        self.server.info("persistence")["aof_last_write_status"].clone()
     }
 
     /// With `appendfsync always` a server that cannot write ends itself rather than break its word.
     fn give_up(&mut self, nemesis: &mut Nemesis<'_>) {
         let from = nemesis.now();
-        self.server().expect("CONFIG SET appendfsync always", OK);
+        self.server.expect("CONFIG SET appendfsync always", OK);
         self.disk.fill();
-        let server = self.server.as_mut().expect("present until the drop");
-        eventually("the server gives up", || ask(server, "PING").is_none());
+        eventually("the server gives up", || ask(&self.server, "PING").is_none());
         self.disk.free();
-        server.kill9();
-        server.start_again();
+        self.server.kill9();
+        self.server.start_again();
         nemesis.did("disk full, the server gave up", from);
     }
 }

@@ -4,6 +4,7 @@ mod alone;
 mod clock;
 mod cluster;
 mod disk;
+mod janitor;
 mod liar;
 mod network;
 mod pair;

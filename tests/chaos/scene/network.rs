@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::Command;
 
+use super::janitor::Janitor;
 use crate::harness::{Builder, Server};
 
 /// Which of a host's links.
@@ -39,7 +40,7 @@ impl Link {
 
 /// Hosts 1 to n and what connects them, gone when this value is dropped.
 pub struct Network {
-    hosts: u8,
+    _janitor: Janitor,
 }
 
 impl Network {
@@ -50,7 +51,7 @@ impl Network {
         if !taken.is_empty() {
             return Err(format!("this machine has a network at 198.18.0.0/15: {taken}"));
         }
-        let network = Self { hosts };
+        let network = Self { _janitor: Janitor::hire(&clean(hosts)) };
         for link in [Link::Clients, Link::Servers] {
             ip(&format!("link add {} type bridge", link.bridge()))?;
             ip(&format!("link set {} up", link.bridge()))?;
@@ -86,19 +87,13 @@ impl Network {
     }
 }
 
-impl Drop for Network {
-    fn drop(&mut self) {
-        // What was not set up cannot be taken away; the rest goes with the namespaces and bridges.
-        for link in [Link::Clients, Link::Servers] {
-            for host in 1..=self.hosts {
-                let _ = ip(&format!("link del {}-{host}", link.bridge()));
-            }
-            let _ = ip(&format!("link del {}", link.bridge()));
-        }
-        for host in 1..=self.hosts {
-            let _ = ip(&format!("netns del {}", space(host)));
-        }
-    }
+/// How to take away all that there may be.
+fn clean(hosts: u8) -> String {
+    let bridges = [Link::Clients, Link::Servers].map(Link::bridge);
+    let ends = bridges.iter().flat_map(|bridge| (1..=hosts).map(move |host| format!("ip link del {bridge}-{host}")));
+    let bridges = bridges.iter().map(|bridge| format!("ip link del {bridge}"));
+    let spaces = (1..=hosts).map(|host| format!("ip netns del {}", space(host)));
+    ends.chain(bridges).chain(spaces).collect::<Vec<_>>().join("\n")
 }
 
 /// The name of a host's namespace.

@@ -38,6 +38,28 @@ impl Worker<'_> {
         self.hold(&Wish { keys, mode: Mode::Exclusive, writes: true });
     }
 
+    /// One of its own locks, which nobody else asks for: takes it for longer than any scene, extends it or gives it back.
+    pub(super) fn keep(&mut self) {
+        self.rest(1, 4);
+        let number = self.random.usize(..self.kept.len());
+        let keys = [format!("keep-{}-{number}", self.number)];
+        let lease = self.span(60_000, 90_000);
+        let Some(token) = self.kept[number].clone() else {
+            let token = format!("{}-{}", self.number, self.count);
+            let mode = [Mode::Exclusive, Mode::Shared, Mode::Limit(2)][number % 3];
+            let ask = LockCall::Acquire { token: token.clone(), mode, lease, wait: None, session: false };
+            let answer = self.persist(3, |worker| worker.lock(&keys, ask.clone()));
+            self.kept[number] = matches!(answer, Some(LockAnswer::Granted(_))).then_some(token);
+            return;
+        };
+        let call = if self.chance(40) { LockCall::Extend { token, lease } } else { LockCall::Release { token } };
+        let answer = self.persist(3, |worker| worker.lock(&keys, call.clone()));
+        let ended = matches!(call, LockCall::Release { .. }) && answer.is_some();
+        if ended || answer == Some(LockAnswer::Count(0)) {
+            self.kept[number] = None;
+        }
+    }
+
     /// Looks at a queue.
     pub(super) fn look(&mut self) {
         let keys = ["mutex-0", "mutex-1", "readers", "permits", "{many}-0", "{many}-1"];

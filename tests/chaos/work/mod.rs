@@ -28,6 +28,8 @@ enum Trade {
     Permits,
     /// Several locks at once.
     Many,
+    /// Nothing: it keeps locks of its own for long, and remembers which.
+    Keep,
     /// Units of a sale.
     Sale,
     /// Nothing: it looks at the queues.
@@ -35,8 +37,15 @@ enum Trade {
 }
 
 /// How many clients follow each trade.
-const CREW: [(Trade, usize); 6] =
-    [(Trade::Mutex, 5), (Trade::Readers, 3), (Trade::Permits, 3), (Trade::Many, 3), (Trade::Sale, 4), (Trade::Look, 1)];
+const CREW: [(Trade, usize); 7] = [
+    (Trade::Mutex, 5),
+    (Trade::Readers, 3),
+    (Trade::Permits, 3),
+    (Trade::Many, 3),
+    (Trade::Keep, 2),
+    (Trade::Sale, 4),
+    (Trade::Look, 1),
+];
 
 /// One client with its record.
 pub struct Worker<'a> {
@@ -49,6 +58,8 @@ pub struct Worker<'a> {
     count: usize,
     /// How many replicas there are for `WAIT` to count.
     replicas: usize,
+    /// The tokens of the locks that it keeps.
+    kept: [Option<String>; 24],
     locks: Vec<LockOp>,
     orders: Vec<SaleOp>,
 }
@@ -65,7 +76,18 @@ pub fn crew<'scope, 'env>(
     let workers = trades.enumerate().map(|(number, trade)| {
         let line = Line::new(route, number, random.fork());
         let (locks, orders) = (vec![], vec![]);
-        let worker = Worker { line, route, guard, random: random.fork(), number, count: 0, replicas, locks, orders };
+        let worker = Worker {
+            line,
+            route,
+            guard,
+            random: random.fork(),
+            number,
+            count: 0,
+            replicas,
+            kept: Default::default(),
+            locks,
+            orders,
+        };
         scope.spawn(move || worker.work(trade))
     });
     workers.collect()
@@ -96,6 +118,7 @@ impl Worker<'_> {
                 Trade::Readers => self.readers(),
                 Trade::Permits => self.permits(),
                 Trade::Many => self.many(),
+                Trade::Keep => self.keep(),
                 Trade::Sale => self.shop(),
                 Trade::Look => self.look(),
             }
@@ -134,15 +157,17 @@ impl Worker<'_> {
         let buyer = format!("buyer-{}", self.number);
         let words = wire::order(sale, id, &buyer, call);
         let about = AboutOrder { sale: sale.to_owned(), id: id.to_owned(), call, replicated: false };
-        let mut op = self.line.ask(about, sale, &words, PATIENCE);
-        if self.replicas > 0 && matches!(op.outcome, Outcome::Done(_)) && self.chance(30) {
+        let op = self.line.ask(about, sale, &words, PATIENCE);
+        let outcome = read(op.outcome.clone(), |reply| wire::sale_answer(call, &reply));
+        let mut op = with(op, outcome.clone());
+        // `WAIT` counts who has the writes of its own connection; an answer that changed nothing was no write.
+        if self.replicas > 0 && op.changed() && self.chance(50) {
             let waited = self.line.ask((), sale, &format!("WAIT {} 500", self.replicas).into(), PATIENCE);
             let all = i64::try_from(self.replicas).expect("a few");
             let counted = matches!(&waited.outcome, Outcome::Done(reply) if reply.int() >= all);
             op.call.replicated = counted && waited.line == op.line;
         }
-        let outcome = read(op.outcome.clone(), |reply| wire::sale_answer(call, &reply));
-        self.orders.push(with(op, outcome.clone()));
+        self.orders.push(op);
         outcome
     }
 

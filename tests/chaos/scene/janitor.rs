@@ -1,0 +1,25 @@
+//! Cleaning up what outlives a process.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+/// Runs its script when it is dropped, and also when this program ends in any other way: it waits for the end of a pipe.
+pub struct Janitor(Child);
+
+impl Janitor {
+    /// Tells it what to do.
+    pub fn hire(script: &str) -> Self {
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(format!("cat >/dev/null\n{script}")).stdin(Stdio::piped()).stderr(Stdio::null());
+        // Whoever interrupts this program from a terminal does not interrupt it.
+        Self(command.process_group(0).spawn().expect("a shell"))
+    }
+}
+
+impl Drop for Janitor {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        // What it could not do stays behind for somebody to see.
+        let _ = self.0.wait();
+    }
+}
