@@ -1,6 +1,7 @@
 //! A server that loads are put on, and the readings of its meters.
 
 use std::num::NonZeroUsize;
+use std::sync::OnceLock;
 use std::thread::available_parallelism;
 
 use rustix::process::Pid;
@@ -110,12 +111,15 @@ impl Stand {
     }
 }
 
+/// The machine's cores. Counted once, for a thread that is kept to one of them would count no other.
 pub fn cores() -> usize {
-    available_parallelism().map_or(1, NonZeroUsize::get)
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| available_parallelism().map_or(1, NonZeroUsize::get))
 }
 
 /// Keeps a thread (`None`: this one) to one core, so that no run has the server beside its clients and the next one apart.
 pub fn keep_to(thread: Option<Pid>, core: usize) {
+    assert!(core < cores(), "there is no core {core}");
     let mut set = CpuSet::new();
     set.set(core);
     // A system that forbids it measures with a little more noise.
