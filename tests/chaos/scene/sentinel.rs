@@ -32,13 +32,14 @@ pub fn sentinel() -> Result<Box<dyn Scene>, String> {
     ready(Guarded::of(servers, sentinels))
 }
 
-/// A Sentinel that watches the server at `primary` and loses patience after a second.
+/// A Sentinel that watches the server at `primary` and loses patience after two seconds: a busy machine may stand still for one,
+/// and then a second primary is replaced that nothing was done to.
 pub fn watch(primary: &str, builder: Builder) -> Server {
     builder
         .sentinel()
         .config(&format!("sentinel monitor {NAME} {primary} 2"))
-        .config(&format!("sentinel down-after-milliseconds {NAME} 1000"))
-        .config(&format!("sentinel failover-timeout {NAME} 3000"))
+        .config(&format!("sentinel down-after-milliseconds {NAME} 2000"))
+        .config(&format!("sentinel failover-timeout {NAME} 4000"))
         .start()
 }
 
