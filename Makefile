@@ -21,7 +21,7 @@ JUDGE = cargo test --quiet --locked --example chaos -- check:: && $(CHAOS) --pro
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test test-panics test-servers test-large test-leaks test-valgrind chaos
+.PHONY: help run demo build test test-panics test-servers test-large test-leaks soak test-valgrind chaos
 .PHONY: bench bench-instructions simulation check miri fuzz servers deps clean
 
 help: ## Show this list
@@ -56,6 +56,9 @@ test-large: build ## A million orders, locks and waits, ten thousand waiters, wi
 
 test-leaks: build ## Millions of operations, of every command, after which no memory is missing; takes minutes
 	cargo test --quiet --test suite -- --ignored --nocapture --test-threads=1 leaks::
+
+soak: build ## A mixed load for MINUTES=20, after which memory and latency are what they were
+	LOCKSTOCK_SOAK_SECONDS=$$(($(or $(MINUTES),20) * 60)) cargo test --quiet --test suite -- --ignored --nocapture soak::
 
 test-valgrind: build ## The tests with every server under valgrind (TESTS="waiting:: session::": only those)
 	@scripts/test-valgrind $(TESTS)

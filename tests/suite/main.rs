@@ -54,6 +54,7 @@ mod scene;
 mod session;
 mod settings;
 mod shop;
+mod soak;
 mod stock;
 mod storm;
 mod stream;
