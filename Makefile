@@ -1,7 +1,7 @@
 # Every target is one line of `make help`. Nothing is installed or fetched unless it is missing.
 
 PORT ?= 6379
-# How long each fuzz target runs.
+# How long each fuzz target runs, and the chaos.
 SECONDS ?= 60
 # Most of a test's time is waiting for a server, so more of them than cores.
 TEST_THREADS ?= 8
@@ -65,7 +65,7 @@ test-valgrind: build ## The tests with every server under valgrind (TESTS="waiti
 
 chaos: build ## Attack servers under load and judge every answer (SECONDS=60 SERVER=path SCENES=a,b SEED=n)
 	$(JUDGE)
-	$(if $(SERVER),LOCKSTOCK_SERVER=$(if $(findstring /,$(SERVER)),$(abspath $(SERVER)),$(SERVER))) $(CHAOS) --seconds $(or $(SECONDS),60) \
+	$(if $(SERVER),LOCKSTOCK_SERVER=$(if $(findstring /,$(SERVER)),$(abspath $(SERVER)),$(SERVER))) $(CHAOS) --seconds $(SECONDS) \
 		$(if $(SCENES),--scenes $(SCENES)) $(if $(SEED),--seed $(SEED))
 
 bench: build ## Speed and memory beside the alternatives (QUICK=1: in two minutes; LOCKSTOCK_SERVER=path for another server)

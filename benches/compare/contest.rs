@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use crate::crowd::{Crowd, Member};
 use crate::lab::Lab;
+use crate::plan::Plan;
+use crate::pump::CONNECTIONS;
 use crate::stand::{Side, Stand};
 use crate::tally::Tally;
 
@@ -62,6 +64,15 @@ pub struct Load {
     pub rounds: usize,
     /// When to stop though the goal is not reached.
     pub patience: Duration,
+}
+
+impl Load {
+    /// Of commands that are answered at once, in pipelines of `depth`.
+    pub fn plain(plan: &Plan, depth: usize) -> Self {
+        let goal = plan.goal(depth);
+        let (rounds, patience) = (plan.rounds(), plan.patience());
+        Self { members: CONNECTIONS, warm: goal / 10, goal, drains: true, rounds, patience }
+    }
 }
 
 /// What a turn showed.

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::Command;
 use crate::core::fence::{Fence, MAX_FENCE};
 use crate::core::ident::Ident;
-use crate::core::lock::{End, Engine, Hold, Lock, Mode};
+use crate::core::lock::{End, Engine, Hold, Lock, LockError, Mode, World};
 use crate::core::place::At;
 use crate::core::time::UnixMs;
 use crate::error::{Error, Range};
@@ -18,15 +18,14 @@ use crate::server::register::{self, Spec};
 use crate::server::{key, replicate};
 use crate::service;
 use crate::store::lock_effect;
-use crate::store::room::Room;
 
 /// `LOCK.APPLY key effect [effect …]`, with an effect of `HELD token fence deadline [SHARED | LIMIT n]`,
 /// `ENDED token [LAPSED | DISCONNECTED]` or `LOAD payload`
 ///
 /// Carries effects, never a request: a hold began or changed and is like this now (with the end of its lease in Unix
 /// milliseconds); a hold ended; these are the holds of the lock. They happen in their order, or none of them. Nothing is decided,
-/// no clock is read, nobody is handed anything. Sent by the primary and by AOF rewrites; a client that may run it can make holds out of nothing, as with
-/// `RESTORE`, so it is in the categories admin and dangerous.
+/// no clock is read, nobody is handed anything. Sent by the primary and by AOF rewrites; a client that may run it can make holds
+/// out of nothing, as with `RESTORE`, so it is in the categories admin and dangerous.
 ///
 /// Replies OK. Errors: `ERR` for a bad argument, `WRONGTYPE`. O(log n) with n holders.
 pub struct LockApply;
@@ -118,7 +117,7 @@ impl Run for LockApply {
         let (name, effects) = parse(args)?;
         let mut events: SmallVec<[&CStr; 2]> = SmallVec::new();
         service::locks(ctx, name, |engine, at, room| {
-            for effect in effects {
+            for effect in &effects {
                 events.push(effect.apply(engine, at, room)?);
             }
             Ok(())
@@ -136,16 +135,21 @@ impl Run for LockApply {
 
 impl Effect {
     /// Makes it true, and says what the listeners are told.
-    fn apply(self, engine: &mut Engine, at: At<'_>, room: &mut Room<'_>) -> Result<&'static CStr, Error> {
+    pub(super) fn apply<W: World>(
+        &self,
+        engine: &mut Engine,
+        at: At<'_>,
+        world: &mut W,
+    ) -> Result<&'static CStr, LockError> {
         match self {
-            Self::Held(mode, hold) => engine.apply_held(at, mode, hold, room)?,
+            Self::Held(mode, hold) => engine.apply_held(at, *mode, hold.clone(), world)?,
             Self::Ended(token, why) => {
-                engine.apply_ended(at, &token, room)?;
-                return Ok(lock_effect::event_of(why));
+                engine.apply_ended(at, token, world)?;
+                return Ok(lock_effect::event_of(*why));
             }
             Self::Load(lock) => {
                 for hold in lock.holds() {
-                    engine.apply_held(at, lock.mode(), hold.clone(), room)?;
+                    engine.apply_held(at, lock.mode(), hold.clone(), world)?;
                 }
             }
         }

@@ -5,13 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::lock_apply::Effect as LockEffect;
 use super::{
     lock_acquire, lock_apply, lock_extend, lock_info, lock_macquire, lock_mrelease, lock_release, stock_adjust,
     stock_alter, stock_apply, stock_buyer, stock_cancel, stock_confirm, stock_create, stock_decr_once, stock_extend,
     stock_info, stock_order, stock_orders,
 };
-use crate::core::lock::{Acquired, Answer, ClientId, Engine, LockError, Mode, Next, Request, WaiterId, World};
+use crate::core::lock::{Acquired, Answer, ClientId, Engine, LockError, Mode, Next, Request, WaiterId};
 use crate::core::place::At;
 use crate::core::sale::{Answer as SaleAnswer, Changes, Decision, MAX_UNITS, Sale, Status};
 use crate::core::time::{Millis, Now, UnixMs};
@@ -137,10 +136,14 @@ impl Rehearsal {
             }
             b"APPLY" => {
                 let (key, effects) = lock_apply::parse(args)?;
-                apply_to_lock(engine, key.bytes(), &effects, world)?;
-                // It is passed on as it came.
+                for effect in &effects {
+                    effect.apply(engine, at(key.bytes()), world)?;
+                }
+                // They are passed on as they came.
                 let (engine, keys) = &mut world.replica;
-                apply_to_lock(engine, key.bytes(), &effects, keys).expect("the replica has what the primary has");
+                for effect in &effects {
+                    effect.apply(engine, at(key.bytes()), keys).expect("the replica has what the primary has");
+                }
             }
             _ => return Err(Error::Syntax),
         }
@@ -293,23 +296,6 @@ impl Rehearsal {
         }
         assert!(state(&self.world.keys) == state(&self.world.replica.1), "the replica has something else");
     }
-}
-
-/// As `LOCK.APPLY` does.
-fn apply_to_lock<W: World>(
-    engine: &mut Engine,
-    key: &[u8],
-    effects: &[LockEffect],
-    world: &mut W,
-) -> Result<(), LockError> {
-    let at = At { db: 0, key };
-    effects.iter().try_for_each(|effect| match effect {
-        LockEffect::Held(mode, hold) => engine.apply_held(at, *mode, hold.clone(), world),
-        LockEffect::Ended(token, _) => engine.apply_ended(at, token, world),
-        LockEffect::Load(lock) => {
-            lock.holds().try_for_each(|hold| engine.apply_held(at, lock.mode(), hold.clone(), world))
-        }
-    })
 }
 
 /// As `STOCK.APPLY` does.

@@ -155,7 +155,7 @@ impl<'a> Args<'a> {
     }
 }
 
-/// The longest option name of any command.
+/// More than the longest option name of any command has.
 const KEYWORD: usize = 16;
 
 /// An option's name in upper case.

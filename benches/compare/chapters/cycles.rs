@@ -4,20 +4,11 @@ use super::{DEEP, cpu, depth_name, picture, table};
 use crate::contest::{Load, contest};
 use crate::goals::Limit::AtMost;
 use crate::lab::Lab;
-use crate::pump::CONNECTIONS;
 use crate::ways::lock;
 
 pub fn run(lab: &mut Lab) {
     for depth in [1, DEEP] {
-        let goal = lab.plan.goal(depth);
-        let load = Load {
-            members: CONNECTIONS,
-            warm: goal / 10,
-            goal,
-            drains: true,
-            rounds: lab.plan.rounds(),
-            patience: lab.plan.patience(),
-        };
+        let load = Load::plain(&lab.plan, depth);
         let how = depth_name(depth);
         let title = format!("Taking locks that nobody has, {how}");
         let outcomes = contest(lab, &title, &lock::taking(depth), load);

@@ -4,7 +4,6 @@ use super::{DEEP, depth_name};
 use crate::contest::{Load, contest};
 use crate::goals::Limit::AtMost;
 use crate::lab::Lab;
-use crate::pump::CONNECTIONS;
 use crate::stand::Side;
 use crate::table::{Sheet, number};
 use crate::ways::plain;
@@ -18,10 +17,7 @@ pub fn run(lab: &mut Lab) {
             Sheet::new(["command", "server CPU, with ÷ without", "without ÷ without (noise)", "CPU µs without"]);
         for command in plain::COMMANDS {
             let ways = [Side::Plain, Side::Ours, Side::Control].map(|side| plain::way_of(&command, side, depth));
-            let goal = lab.plan.goal(depth);
-            let patience = lab.plan.patience();
-            let load =
-                Load { members: CONNECTIONS, warm: goal / 10, goal, drains: true, rounds: lab.plan.rounds(), patience };
+            let load = Load::plain(&lab.plan, depth);
             let outcomes = contest(lab, &title, &ways, load);
             let ratio = |of: usize| outcomes[of].ratio(&outcomes[0], |turn| turn.cpu);
             sheet.row([

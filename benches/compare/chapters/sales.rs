@@ -11,15 +11,7 @@ use crate::ways::{sale, watch};
 
 pub fn run(lab: &mut Lab) {
     for depth in [1, DEEP] {
-        let goal = lab.plan.goal(depth);
-        let load = Load {
-            members: CONNECTIONS,
-            warm: goal / 10,
-            goal,
-            drains: true,
-            rounds: lab.plan.rounds(),
-            patience: lab.plan.patience(),
-        };
+        let load = Load::plain(&lab.plan, depth);
         orders(lab, depth, load);
         with_stream(lab, depth, load);
         refusals(lab, depth, load);

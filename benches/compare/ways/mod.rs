@@ -1,6 +1,8 @@
 //! What is compared: each way to lock or to sell, as its own users do it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use crate::tally::Tally;
 
 pub mod lock;
 pub mod plain;
@@ -35,6 +37,17 @@ pub enum Hold {
 }
 
 impl Hold {
+    /// The hold has begun: how long to do nothing now; `None` if it is given back at once.
+    pub fn begin(self, tally: &mut Tally) -> Option<Duration> {
+        match self {
+            Self::Dies { lease } => {
+                tally.passed = Instant::now() + lease;
+                Some(lease * 2)
+            }
+            Self::Works { time } => (!time.is_zero()).then_some(time),
+        }
+    }
+
     /// The lease that is asked for, in milliseconds.
     pub fn lease(self) -> String {
         match self {

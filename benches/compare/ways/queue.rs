@@ -63,13 +63,9 @@ impl Member for Contender {
         }
         assert!(reply.is_array(), "not a grant: {}", reply.show());
         desk.tally.finish(desk.number, desk.tally.passed);
-        match self.hold {
-            Hold::Dies { lease } => {
-                desk.tally.passed = Instant::now() + lease;
-                desk.pause(lease * 2);
-            }
-            Hold::Works { time } if time.is_zero() => self.release(desk),
-            Hold::Works { time } => desk.pause(time),
+        match self.hold.begin(desk.tally) {
+            Some(time) => desk.pause(time),
+            None => self.release(desk),
         }
     }
 

@@ -213,13 +213,9 @@ impl Contender {
         }
         desk.tally.finish(desk.number, desk.tally.passed);
         self.state = State::Holding;
-        match self.hold {
-            Hold::Dies { lease } => {
-                desk.tally.passed = Instant::now() + lease;
-                self.sleep(lease * 2, desk);
-            }
-            Hold::Works { time } if time.is_zero() => self.release(desk),
-            Hold::Works { time } => self.sleep(time, desk),
+        match self.hold.begin(desk.tally) {
+            Some(time) => self.sleep(time, desk),
+            None => self.release(desk),
         }
     }
 
