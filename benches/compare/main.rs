@@ -45,11 +45,11 @@ type Chapter = (&'static str, u64, fn(&mut Lab));
 
 const CHAPTERS: [Chapter; 10] = [
     ("cycles", 8, chapters::cycles::run),
-    ("handover", 35, chapters::handover::run),
+    ("handover", 47, chapters::handover::run),
     ("sales", 23, chapters::sales::run),
     ("growth", 8, chapters::growth::run),
     ("memory", 4, chapters::memory::run),
-    ("persistence", 7, chapters::persistence::run),
+    ("persistence", 14, chapters::persistence::run),
     ("plain", 13, chapters::plain::run),
     ("python", 2, chapters::python::run),
     ("cluster", 3, chapters::cluster::run),

@@ -39,6 +39,11 @@ fn ways(hold: Hold, contenders: usize) -> Vec<Way> {
     ways
 }
 
+/// So many that each has its turn once or twice take a while; the ways that nobody can wait for are not among them.
+fn patience(lab: &Lab, contenders: usize) -> Duration {
+    if contenders > 1_000 { Duration::from_secs(4) } else { lab.plan.patience() }
+}
+
 fn no_hold_time(lab: &mut Lab, contenders: usize) -> Vec<Outcome> {
     let hold = Hold::Works { time: Duration::ZERO };
     let title = format!("Handing over among {contenders} contenders, no hold time");
@@ -48,8 +53,7 @@ fn no_hold_time(lab: &mut Lab, contenders: usize) -> Vec<Outcome> {
         goal: lab.plan.either(20_000, 10_000),
         drains: false,
         rounds: 3,
-        // So many that each has its turn once or twice take a while; the ways that nobody can wait for are not among them.
-        patience: if contenders > 1_000 { Duration::from_secs(4) } else { lab.plan.patience() },
+        patience: patience(lab, contenders),
     };
     let outcomes = contest(lab, &title, &ways(hold, contenders), load);
     table(lab, &title, &outcomes);
@@ -78,12 +82,14 @@ fn no_hold_time(lab: &mut Lab, contenders: usize) -> Vec<Outcome> {
 }
 
 fn hold_time(lab: &mut Lab) {
-    for contenders in lab.plan.either(&[25, 1_000][..], &[25]) {
+    for contenders in lab.plan.either(&CROWDS[..], &[25]) {
         let contenders = *contenders;
         let hold = Hold::Works { time: Duration::from_millis(1) };
         let title = format!("Handing over among {contenders} contenders, each works 1 ms");
-        let patience = lab.plan.patience();
-        let load = Load { members: contenders, warm: 50, goal: 1_000, drains: false, rounds: 3, patience };
+        // All have asked when the meters are read: ten thousand take a second for that.
+        let warm = (contenders / 20).max(50) as u64;
+        let patience = patience(lab, contenders);
+        let load = Load { members: contenders, warm, goal: 1_000, drains: false, rounds: 3, patience };
         let outcomes = contest(lab, &title, &ways(hold, contenders), load);
         table(lab, &title, &outcomes);
     }
