@@ -84,8 +84,8 @@ impl<'a> Packed<'a> {
     /// A hash that no caller can foresee, so that ids cannot be chosen to collide.
     pub fn hash(&self, keys: &RandomState) -> u64 {
         let mut hasher = keys.build_hasher();
-        hasher.write(self.front());
-        hasher.write(self.rest);
+        // In front of a text is only its length.
+        hasher.write(if self.rest.is_empty() { self.front() } else { self.rest });
         hasher.finish()
     }
 
