@@ -118,14 +118,7 @@ impl Book {
 
     /// Puts a buyer's name in the index.
     pub(super) fn name(&mut self, name: &Packed<'_>, found: u32) {
-        let Self { by_name, buyers, orders, keys, .. } = self;
-        by_name.insert(name.hash(keys), found, |found| match found & ENTRY {
-            0 => match orders.get(found)?.buyer {
-                BuyerRef::Named(name) => Some(name.hash(keys)),
-                BuyerRef::Own | BuyerRef::Shared { .. } => None,
-            },
-            _ => buyers.hash(found & !ENTRY, keys),
-        });
+        self.by_name.insert(name.hash(&self.keys), found);
     }
 
     /// State, units and buyer's entry of an order.
