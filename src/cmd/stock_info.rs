@@ -17,7 +17,8 @@ use crate::service::sales;
 /// Replies null if there is no sale `key`, else fields and values (a map in RESP3). Units: `total` = `remaining` + `held` + `sold`. Numbers:
 /// `orders`, `buyers`. Conditions: `limit` (0: none), `start` and `end` in Unix milliseconds (0: none), `rebuy` (yes or no), `stream`
 /// (empty: none), and in a sale that was created with DEADLINES, there only, `deadlines` (yes). `seq`: changes of orders so far. Counted
-/// since this server loaded the sale, and neither saved nor replicated: `ok`, `duplicate`, `soldout`, `limited`, `expired`, `cancelled`, `confirmed`.
+/// since this server loaded the sale, and neither saved nor replicated: `ok`, `duplicate`, `soldout`, `limited`, `expired`, `cancelled`,
+/// `confirmed`.
 ///
 /// Errors: `WRONGTYPE`. O(1).
 pub struct StockInfo;

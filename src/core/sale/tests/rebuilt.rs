@@ -30,8 +30,9 @@ pub struct Order {
     pub deadline: i64,
 }
 
-/// The sale, as it is once the hold of nobody is due whose event has not been read.
-#[derive(Clone, Debug)]
+/// The sale as the events tell it. A hold that is due is returned from that millisecond on, and still held here until its
+/// `expire` is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rebuilt {
     pub seq: u64,
     pub total: i64,
