@@ -9,8 +9,8 @@
 //!
 //! One consumer per sale: the order of the events matters. When it dies, start it again, anywhere with the same database.
 //!
-//! This shop always takes with `HOLD` and confirms what was paid, so to it an `ok` is a hold. One that also sells without a
-//! hold asks `STOCK.ORDER` which of the two it was.
+//! Create the sale with `STREAM events DEADLINES`. Then the last event of an order says all that it is: held until when,
+//! sold, cancelled or expired.
 
 use std::env;
 use std::error::Error;
@@ -65,7 +65,7 @@ fn open(path: &Path) -> rusqlite::Result<Database> {
     database.execute_batch(
         "CREATE TABLE IF NOT EXISTS progress (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL);
          CREATE TABLE IF NOT EXISTS orders (id BLOB PRIMARY KEY, state TEXT NOT NULL, units INTEGER NOT NULL,
-                                            buyer BLOB NOT NULL, ref BLOB NOT NULL);
+                                            buyer BLOB NOT NULL, ref BLOB NOT NULL, deadline INTEGER NOT NULL);
          INSERT OR IGNORE INTO progress VALUES (1, 0);",
     )?;
     Ok(database)
@@ -89,6 +89,8 @@ struct Event {
     units: i64,
     buyer: Vec<u8>,
     reference: Vec<u8>,
+    /// Until when the units are held; -1: they are not.
+    deadline: i64,
 }
 
 fn read(redis: &mut Connection, stream: &str, from: &str) -> Result<Vec<Event>, Box<dyn Error>> {
@@ -114,6 +116,7 @@ fn event((entry, fields): (String, Vec<(String, Vec<u8>)>)) -> Result<Event, Box
         units: text("units")?.parse()?,
         buyer: bytes("buyer")?,
         reference: bytes("ref")?,
+        deadline: text("deadline")?.parse()?,
         entry,
     })
 }
@@ -128,8 +131,8 @@ fn write(changes: &Transaction<'_>, event: &Event) -> Result<(), Box<dyn Error>>
         return Err(format!("after event {last} comes {}: the stream has lost some", event.seq).into());
     }
     let (state, units) = match event.kind.as_str() {
-        "ok" => ("held", event.units),
-        "confirm" => ("sold", event.units),
+        "ok" | "extend" if event.deadline >= 0 => ("held", event.units),
+        "ok" | "confirm" => ("sold", event.units),
         "cancel" => ("cancelled", 0),
         "expire" => ("expired", 0),
         // "adjust" is about the sale and not about an order.
@@ -137,8 +140,8 @@ fn write(changes: &Transaction<'_>, event: &Event) -> Result<(), Box<dyn Error>>
     };
     if !state.is_empty() {
         changes.execute(
-            "INSERT OR REPLACE INTO orders (id, state, units, buyer, ref) VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![event.id, state, units, event.buyer, event.reference],
+            "INSERT OR REPLACE INTO orders (id, state, units, buyer, ref, deadline) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![event.id, state, units, event.buyer, event.reference, event.deadline],
         )?;
     }
     changes.execute("UPDATE progress SET seq = ?1", [event.seq])?;

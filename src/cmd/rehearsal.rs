@@ -267,8 +267,10 @@ impl Rehearsal {
     fn commit(&mut self, key: &[u8], changes: &Changes<'_>) {
         let Primary { keys, replica, .. } = &mut self.world;
         for change in changes.iter() {
-            let fits = keys.sale(key).map(|sale| sale.commit(change));
-            assert_eq!(fits, Some(Ok(())), "{change:?}");
+            let sale = keys.sale(key).expect("a sale that was decided on");
+            let told = sale.seq().saturating_add(u64::from(sale.event(change).is_some())).min(MAX_UNITS);
+            assert_eq!(sale.commit(change), Ok(()), "{change:?}");
+            assert_eq!(sale.seq(), told, "{change:?}: each event has a number, and nothing else has one");
             let follows = replica.1.sale(key).map(|sale| sale.follow(change));
             assert_eq!(follows, Some(Ok(())), "{change:?} on the replica");
         }

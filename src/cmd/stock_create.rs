@@ -3,7 +3,7 @@
 use super::Command;
 use super::outcome::{TIME, UNITS};
 use super::stock_alter::time;
-use crate::core::sale::{Sale, Terms};
+use crate::core::sale::{Sale, Stream, Terms};
 use crate::error::{Error, Range};
 use crate::server::args::{Arg, Args};
 use crate::server::entry::{Call, Run};
@@ -11,13 +11,14 @@ use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
 use crate::service::sales;
 
-/// `STOCK.CREATE key total [LIMIT units] [START unix-ms] [END unix-ms] [REBUY] [STREAM stream-key]`
+/// `STOCK.CREATE key total [LIMIT units] [START unix-ms] [END unix-ms] [REBUY] [STREAM stream-key [DEADLINES]]`
 ///
 /// Opens the sale `key` of `total` units (0 or more).
 ///
 /// - `LIMIT`: the most that one buyer may hold and have bought. `START`, `END`: it sells from the first to before the second.
 /// - `REBUY`: an id whose hold lapsed, or that was cancelled, may buy again; without it once means once ever.
 /// - `STREAM`: every change of an order is appended to this Redis stream in the same step.
+/// - `DEADLINES`: these events say until when the units are held, and `STOCK.EXTEND` makes one, too. Only with `STREAM`.
 ///
 /// Replies OK. Errors: `ERR` for a bad argument, `BUSYKEY` if the key holds something. O(1).
 pub struct StockCreate;
@@ -39,7 +40,12 @@ impl Command for StockCreate {
             register::Arg::unix_time(c"start-unix-ms").after(c"START").optional(),
             register::Arg::unix_time(c"end-unix-ms").after(c"END").optional(),
             register::Arg::word(c"rebuy", c"REBUY").optional(),
-            register::Arg::other_key(c"stream-key").after(c"STREAM").optional(),
+            register::Arg::group(
+                c"stream",
+                &[register::Arg::other_key(c"stream-key"), register::Arg::word(c"deadlines", c"DEADLINES").optional()],
+            )
+            .after(c"STREAM")
+            .optional(),
         ],
     };
 }
@@ -47,7 +53,7 @@ impl Command for StockCreate {
 pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Terms), Error> {
     let key = args.next()?;
     let total = args.unsigned("total", Range { min: 0, ..UNITS })?;
-    let (mut limit, mut start, mut end, mut rebuy, mut stream) = (None, None, None, false, None);
+    let (mut limit, mut start, mut end, mut rebuy, mut stream, mut deadlines) = (None, None, None, false, None, false);
     while let Some(word) = args.keyword() {
         match word.word() {
             b"LIMIT" if limit.is_none() => limit = Some(args.unsigned("LIMIT", UNITS)?),
@@ -55,9 +61,14 @@ pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Terms), Error> {
             b"END" if end.is_none() => end = Some(args.integer("END", TIME)?),
             b"REBUY" if !rebuy => rebuy = true,
             b"STREAM" if stream.is_none() => stream = Some(stream_of(&mut args, key)?),
+            b"DEADLINES" if !deadlines => deadlines = true,
             _ => return Err(Error::Syntax),
         }
     }
+    if deadlines && stream.is_none() {
+        return Err(Error::Syntax);
+    }
+    let stream = stream.map(|key| Stream { key, deadlines });
     Ok((
         key,
         Terms { total, limit: limit.unwrap_or(0), start: start.and_then(time), end: end.and_then(time), rebuy, stream },

@@ -13,7 +13,8 @@ use crate::service::sales;
 
 /// `STOCK.EXTEND key id PX ms`
 ///
-/// Moves the deadline of the live hold of `id` to `ms` milliseconds from now. It may move either way.
+/// Moves the deadline of the live hold of `id` to `ms` milliseconds from now. It may move either way. In a sale whose events tell
+/// deadlines this is an event, and if that cannot be appended, the deadline stays.
 ///
 /// Replies `[status, units, remaining, deadline, ref]`: `OK`; `DUPLICATE` if the units are sold, so that there is nothing to extend;
 /// `EXPIRED`; `CANCELLED`; `NOORDER`; `NOSTOCK`. Works outside the window, and when the server is out of memory.

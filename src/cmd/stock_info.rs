@@ -16,8 +16,9 @@ use crate::service::sales;
 ///
 /// Replies null if there is no sale `key`, else fields and values (a map in RESP3). Units: `total` = `remaining` + `held` + `sold`. Numbers:
 /// `orders`, `buyers`. Conditions: `limit` (0: none), `start` and `end` in Unix milliseconds (0: none), `rebuy` (yes or no), `stream`
-/// (empty: none). `seq`: changes of orders so far. Counted since this server loaded the sale, and neither saved nor
-/// replicated: `ok`, `duplicate`, `soldout`, `limited`, `expired`, `cancelled`, `confirmed`.
+/// (empty: none), and in a sale that was created with DEADLINES, there only, `deadlines` (yes). `seq`: changes of orders so far. Counted
+/// since this server loaded the sale, and neither saved nor replicated: `ok`, `duplicate`, `soldout`, `limited`, `expired`, `cancelled`,
+/// `confirmed`.
 ///
 /// Errors: `WRONGTYPE`. O(1).
 pub struct StockInfo;
@@ -68,7 +69,7 @@ fn reply(ctx: Ctx<'_>, sale: &Sale, now: UnixMs) {
         ctx.reply_bytes(name.as_bytes());
         ctx.reply_int(value.map_or(0, |time| time.0));
     };
-    ctx.reply_map(19);
+    ctx.reply_map(if terms.tells_deadlines() { 20 } else { 19 });
     number("total", info.total);
     number("remaining", info.remaining);
     number("held", info.held);
@@ -79,7 +80,10 @@ fn reply(ctx: Ctx<'_>, sale: &Sale, now: UnixMs) {
     time("start", terms.start);
     time("end", terms.end);
     text("rebuy", if terms.rebuy { b"yes" } else { b"no" });
-    text("stream", terms.stream.as_deref().unwrap_or_default());
+    text("stream", terms.stream.as_ref().map_or(&[], |stream| &stream.key));
+    if terms.tells_deadlines() {
+        text("deadlines", b"yes");
+    }
     number("seq", info.seq);
     number("ok", info.counters.ok);
     number("duplicate", info.counters.duplicate);

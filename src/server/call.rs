@@ -16,21 +16,32 @@ pub enum Behalf {
     Module,
 }
 
-/// Appends an entry to the stream `key`, creating it if need be, and replicates that. The error is the server's own line.
-///
-/// `fields` are six names with their values, in turn.
-pub fn append(ctx: Ctx<'_>, behalf: Behalf, key: &[u8], fields: &[&[u8]; 12]) -> Result<(), String> {
+/// A name and its value in an entry of a stream.
+pub type Field<'a> = (&'static [u8], &'a [u8]);
+
+/// Appends an entry of six or seven fields to the stream `key`, creating it if need be, and replicates that. The error is the
+/// server's own line.
+pub fn append(
+    ctx: Ctx<'_>,
+    behalf: Behalf,
+    key: &[u8],
+    fields: &[Field<'_>; 6],
+    seventh: Option<Field<'_>>,
+) -> Result<(), String> {
     // SAFETY: plain reads of pointers that only module initialisation writes; the server has these functions since 4.0.
     let call = unsafe { (&raw const raw::RedisModule_Call).read() };
     let Some(call) = call else { return Err("ERR this server cannot append to streams".into()) };
     // '!' replicates, 'E' gives refusals as replies, 'C' asks the client's ACL; then the key, the id, and the fields.
-    let format = match behalf {
-        Behalf::Client => c"!ECbcbbbbbbbbbbbb",
-        Behalf::Module => c"!Ebcbbbbbbbbbbbb",
+    let format = match (behalf, seventh) {
+        (Behalf::Client, None) => c"!ECbcbbbbbbbbbbbb",
+        (Behalf::Client, Some(_)) => c"!ECbcbbbbbbbbbbbbbb",
+        (Behalf::Module, None) => c"!Ebcbbbbbbbbbbbb",
+        (Behalf::Module, Some(_)) => c"!Ebcbbbbbbbbbbbbbb",
     };
-    let [n1, v1, n2, v2, n3, v3, n4, v4, n5, v5, n6, v6] = fields;
-    // SAFETY: the context is valid. The format announces a buffer with its length, a C string, and twelve buffers with their
-    // lengths: just what follows it. The server copies all of them.
+    let [(n1, v1), (n2, v2), (n3, v3), (n4, v4), (n5, v5), (n6, v6)] = fields;
+    let (n7, v7) = seventh.unwrap_or_default();
+    // SAFETY: the context is valid. The format announces a buffer with its length, a C string, and twelve or fourteen buffers
+    // with their lengths: just what follows it, and arguments beyond the format are not read. The server copies the others.
     let reply = unsafe {
         call(
             ctx.raw(),
@@ -63,6 +74,10 @@ pub fn append(ctx: Ctx<'_>, behalf: Behalf, key: &[u8], fields: &[&[u8]; 12]) ->
             n6.len(),
             v6.as_ptr(),
             v6.len(),
+            n7.as_ptr(),
+            n7.len(),
+            v7.as_ptr(),
+            v7.len(),
         )
     };
     done(reply)

@@ -71,6 +71,7 @@ enum Kind {
     UnixTime,
     Token,
     OneOf(&'static [Arg]),
+    Group(&'static [Arg]),
 }
 
 impl Arg {
@@ -111,6 +112,11 @@ impl Arg {
     /// One of several.
     pub const fn one_of(name: &'static CStr, choices: &'static [Self]) -> Self {
         Self::new(name, Kind::OneOf(choices))
+    }
+
+    /// Several that belong together.
+    pub const fn group(name: &'static CStr, members: &'static [Self]) -> Self {
+        Self::new(name, Kind::Group(members))
     }
 
     /// The same argument behind the word `token`.
@@ -192,6 +198,7 @@ impl Args {
                 Kind::UnixTime => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_UNIX_TIME,
                 Kind::Token => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN,
                 Kind::OneOf(_) => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF,
+                Kind::Group(_) => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK,
             },
             key_spec_index: match arg.kind {
                 Kind::Key => 0,
@@ -204,7 +211,7 @@ impl Args {
             flags: c_int::try_from(arg.flags).unwrap_or_default(),
             deprecated_since: ptr::null(),
             subargs: match arg.kind {
-                Kind::OneOf(choices) => self.build(choices),
+                Kind::OneOf(args) | Kind::Group(args) => self.build(args),
                 _ => ptr::null_mut(),
             },
             display_text: ptr::null(),

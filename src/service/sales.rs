@@ -86,15 +86,23 @@ impl<'a> Desk<'a> {
         let Some(sale) = self.sale()? else { return Ok(()) };
         let (Some(stream), Some(event)) = (sale.terms().stream.clone(), sale.event(change)) else { return Ok(()) };
         let (id, buyer, reference) = (event.id.detach(), event.buyer.detach(), event.reference.detach());
-        let (mut seq, mut units) = (itoa::Buffer::new(), itoa::Buffer::new());
-        let seq = seq.format(sale.seq().saturating_add(1)).as_bytes();
-        let units = units.format(event.units).as_bytes();
+        let mut texts = (itoa::Buffer::new(), itoa::Buffer::new(), itoa::Buffer::new());
+        let seq = texts.0.format(sale.seq().saturating_add(1)).as_bytes();
+        let units = texts.1.format(event.units).as_bytes();
+        let deadline = texts.2.format(event.deadline.map_or(-1, |time| time.0)).as_bytes();
         let event = event.kind.word().as_bytes();
         self.key = None;
-        serves(self.ctx, self.name.bytes(), &stream)?;
-        let fields: [&[u8]; 12] =
-            [b"seq", seq, b"event", event, b"id", &id, b"units", units, b"buyer", &buyer, b"ref", &reference];
-        call::append(self.ctx, self.behalf, &stream, &fields).map_err(Error::Stream)
+        serves(self.ctx, self.name.bytes(), &stream.key)?;
+        let fields: [call::Field<'_>; 6] = [
+            (b"seq", seq),
+            (b"event", event),
+            (b"id", &id),
+            (b"units", units),
+            (b"buyer", &buyer),
+            (b"ref", &reference),
+        ];
+        let deadline: Option<call::Field<'_>> = stream.deadlines.then_some((b"deadline", deadline));
+        call::append(self.ctx, self.behalf, &stream.key, &fields, deadline).map_err(Error::Stream)
     }
 
     /// Has the agenda know when the sale's next hold can lapse.

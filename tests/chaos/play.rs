@@ -30,8 +30,9 @@ pub fn play(plan: &Plan, span: Duration, random: &mut fastrand::Rng) -> Result<P
     let guard = Guard::new(clock);
     let mut history = History { began_unix_ms: clock.began_unix_ms(), ..History::default() };
     let mut seller = Line::new(&route, usize::MAX, random.fork());
-    for ((sale, total), events) in SALES.into_iter().zip(EVENTS) {
-        insist(&mut seller, sale, &format!("STOCK.CREATE {sale} {total} STREAM {events}").into());
+    // One that tells deadlines and one that does not.
+    for (((sale, total), events), options) in SALES.into_iter().zip(EVENTS).zip(["DEADLINES", ""]) {
+        insist(&mut seller, sale, &format!("STOCK.CREATE {sale} {total} STREAM {events} {options}").into());
     }
     let mut nemesis = Nemesis { route: &route, random: random.fork(), faults: Faults::default() };
     scene.open(&mut nemesis);
@@ -129,5 +130,6 @@ fn order(row: &Reply) -> (String, Seen) {
 fn event(fields: &Reply) -> Event {
     let text = |name: &str| fields.field(name).text();
     let number = |name: &str| text(name).parse().expect("a number");
-    Event { seq: number("seq"), kind: text("event"), id: text("id"), units: number("units") }
+    let deadline = fields.fields().contains_key("deadline").then(|| number("deadline"));
+    Event { seq: number("seq"), kind: text("event"), id: text("id"), units: number("units"), deadline }
 }

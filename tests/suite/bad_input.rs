@@ -104,8 +104,13 @@ fn faults(form: &Form, key: &str) -> Vec<(Vec<Word>, Fault)> {
     calls.push((with(&vec![b"x".to_vec(); 10_000]), surplus));
     for (name, kind) in form.options {
         let option = form.option(name);
-        calls.push((with(&[option.clone(), option.clone()].concat()), Fault::Syntax));
-        if *kind == Kind::Flag {
+        let twice = [option.clone(), option.clone()].concat();
+        calls.push((with(&twice), Fault::Syntax));
+        if let Kind::FlagBeside(other) = kind {
+            calls.push((with(&option), Fault::Syntax));
+            calls.push((with(&[twice, form.option(other)].concat()), Fault::Syntax));
+        }
+        if matches!(kind, Kind::Flag | Kind::FlagBeside(_)) {
             continue;
         }
         calls.push((with(&option[..1]), Fault::Syntax));
@@ -139,7 +144,7 @@ fn strange_words() -> Vec<Word> {
 /// Values that an argument of this kind does not take.
 fn wrong_values(name: &str, kind: Kind) -> Vec<(Word, Fault)> {
     match kind {
-        Kind::Key | Kind::Flag => vec![],
+        Kind::Key | Kind::Flag | Kind::FlagBeside(_) => vec![],
         Kind::Word => strange_words().into_iter().map(|word| (word, Fault::Syntax)).collect(),
         Kind::OneOf(words) => {
             let near = [format!("{}x", words[0]), words[0][1..].into(), words.join(" ")];
@@ -333,9 +338,13 @@ fn options_come_in_any_order_and_case() {
     client.expect("Lock.Acquire b Token t Shared Ex 5 Wait 10 Session", ("t", ANY, 5_000));
     client.expect("LOCK.EXTEND b t ex 7", 1);
     client.expect("stock.create s 10 rebuy end 0 start 0 limit 4", OK);
+    client.expect("STOCK.CREATE told 10 Deadlines LIMIT 3 stream s:told", OK);
+    client.expect("STOCK.INFO told", ANY).field("deadlines").is("yes");
     client.expect("STOCK.DECR_ONCE s id ref r hold 60000 buyer b qty 2", ("OK", 2, 8, ANY, "r"));
     // A value is never taken for the next option's name.
     client.expect("LOCK.ACQUIRE c TOKEN PX PX 5000", ("PX", ANY, 5_000));
+    client.expect("STOCK.CREATE named 10 STREAM deadlines", OK);
+    assert_eq!(client.cmd("STOCK.INFO named").field("stream").text(), "deadlines");
     client.expect("STOCK.DECR_ONCE s REF BUYER QTY REF HOLD", ("OK", 1, 7, -1, "HOLD"));
 }
 

@@ -83,7 +83,7 @@ fn a_replica_that_takes_over_in_between_sells_nothing_twice() {
     replica.wait_in_sync(&primary);
     let (mut client, mut other) = (primary.client(), replica.client());
     // While writes are paused nothing lapses.
-    sell_again(&mut client, "STREAM events", &["CLIENT PAUSE 20000 WRITE"]);
+    sell_again(&mut client, "STREAM events DEADLINES", &["CLIENT PAUSE 20000 WRITE"]);
     replica.wait_in_sync(&primary);
     assert_eq!(primary.digest(), replica.digest());
     let lapsed = i64::try_from(ITSELF).expect("few");
@@ -100,7 +100,7 @@ fn a_restart_in_between_forgets_nothing() {
     for (what, rewrite) in [("AOF", None), ("rewritten AOF", Some(false)), ("RDB", Some(true))] {
         let mut server = Server::builder().aof("always").start();
         let mut client = server.client();
-        sell_again(&mut client, "STREAM events", &["CLIENT PAUSE 60000 WRITE"]);
+        sell_again(&mut client, "STREAM events DEADLINES", &["CLIENT PAUSE 60000 WRITE"]);
         if let Some(preamble) = rewrite {
             server.rewrite_aof(preamble);
         }
@@ -115,7 +115,7 @@ fn a_restart_in_between_forgets_nothing() {
 fn a_snapshot_in_between_is_the_sale() {
     let server = Server::start();
     let mut client = server.client();
-    sell_again(&mut client, "STREAM events", &["CLIENT PAUSE 20000 WRITE"]);
+    sell_again(&mut client, "STREAM events DEADLINES", &["CLIENT PAUSE 20000 WRITE"]);
     let before = server.digest();
     client.expect("DEBUG RELOAD", OK);
     assert_eq!(server.digest(), before);
@@ -195,7 +195,7 @@ fn a_cutoff_at_the_end_of_time_ends_what_is_held_and_no_more() {
 fn lapses_that_the_stream_refuses_wait_and_sell_nothing_twice() {
     let server = Server::start();
     let mut client = server.client();
-    sell_again(&mut client, "STREAM events", &["DEL events", "SET events x"]);
+    sell_again(&mut client, "STREAM events DEADLINES", &["DEL events", "SET events x"]);
     eventually("the log says that holds wait", || server.log().contains("holds of the sale sale are due and wait"));
     let lapsed = i64::try_from(ITSELF).expect("few");
     assert_eq!(client.cmd("STOCK.INFO sale").field("expired").int(), lapsed);

@@ -30,6 +30,8 @@ pub enum Kind {
     Number(i64),
     /// Nothing: the option stands alone.
     Flag,
+    /// Nothing, but the option stands only where this one stands, too.
+    FlagBeside(&'static str),
     /// One of these words.
     OneOf(&'static [&'static str]),
     /// The argument's own name, which has to be there; the next argument is its value.
@@ -39,7 +41,7 @@ pub enum Kind {
 /// The largest integer that every client reads exactly: the most that units and permits can be.
 pub const MOST: i64 = (1 << 53) - 1;
 
-use Kind::{Flag, Ident, Key, Number, OneOf, Word};
+use Kind::{Flag, FlagBeside, Ident, Key, Number, OneOf, Word};
 
 const KEY: Slot = ("key", Key);
 const ID: Slot = ("id", Ident);
@@ -83,7 +85,14 @@ pub const FORMS: &[Form] = &[
     Form {
         name: "STOCK.CREATE",
         positional: &[KEY, ("total", Number(0))],
-        options: &[("LIMIT", Number(1)), ("START", Number(0)), ("END", Number(0)), ("REBUY", Flag), ("STREAM", Key)],
+        options: &[
+            ("LIMIT", Number(1)),
+            ("START", Number(0)),
+            ("END", Number(0)),
+            ("REBUY", Flag),
+            ("STREAM", Key),
+            ("DEADLINES", FlagBeside("STREAM")),
+        ],
         exclusive: &[],
         reads: false,
         acl: &["write"],
@@ -169,7 +178,7 @@ impl Form {
     pub fn option(&self, name: &str) -> Vec<Vec<u8>> {
         let (name, kind) = self.options.iter().find(|(found, _)| *found == name).expect("an option of this command");
         match kind {
-            Flag => vec![(*name).into()],
+            Flag | FlagBeside(_) => vec![(*name).into()],
             kind => vec![(*name).into(), kind.sample("stream")],
         }
     }
@@ -182,7 +191,7 @@ impl Kind {
             Key => key.into(),
             Ident => b"me".into(),
             OneOf(words) => words[0].into(),
-            Number(_) | Flag | Word => b"60000".into(),
+            Number(_) | Flag | FlagBeside(_) | Word => b"60000".into(),
         }
     }
 }

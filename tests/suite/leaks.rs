@@ -79,6 +79,15 @@ const CYCLES: &[(&str, &[&str])] = &[
     ("hold, lapse", &["STOCK.DECR_ONCE sale lapsing HOLD 1"]),
     ("with a stream", &["STOCK.DECR_ONCE streamed a", "STOCK.CANCEL streamed a", "XTRIM events MAXLEN = 0"]),
     (
+        "with deadlines in it",
+        &[
+            "STOCK.DECR_ONCE telling a HOLD 3600000",
+            "STOCK.EXTEND telling a PX 7200000",
+            "STOCK.CANCEL telling a",
+            "XTRIM deadlines MAXLEN = 0",
+        ],
+    ),
+    (
         "answered without a change",
         &[
             "STOCK.DECR_ONCE sale kept",
@@ -155,6 +164,7 @@ fn a_million_operations_of_every_kind_leave_nothing_behind() {
     client.expect("STOCK.CREATE sale 1000 REBUY", OK);
     client.expect("STOCK.CREATE empty 0", OK);
     client.expect("STOCK.CREATE streamed 10 REBUY STREAM events", OK);
+    client.expect("STOCK.CREATE telling 10 REBUY STREAM deadlines DEADLINES", OK);
     client.expect("STOCK.DECR_ONCE sale kept", ANY);
     client.expect("LOCK.ACQUIRE kept TOKEN t EX 3600", ANY);
     let spoken: String = CYCLES.iter().flat_map(|(_, cycle)| *cycle).copied().collect();

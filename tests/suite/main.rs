@@ -20,6 +20,7 @@ mod consumer;
 mod crash;
 mod crowd;
 mod cutoff;
+mod deadlines;
 mod docs;
 mod fairness;
 mod fences;
@@ -42,6 +43,8 @@ mod pause;
 mod payload;
 mod persist;
 mod readme;
+#[path = "../../src/core/sale/tests/rebuilt.rs"]
+mod rebuilt;
 mod replica;
 mod role;
 mod sale_acl;

@@ -7,6 +7,7 @@ use crate::harness::{Client, NULL, OK, Reply, Server, err, eventually};
 use crate::models::sale::{Answer, Order, Sale, State};
 use crate::models::{pass, steps, timed};
 use crate::scene::random;
+use crate::shop::{Replay, events};
 
 const HOUR: i64 = 3_600_000;
 
@@ -225,7 +226,8 @@ impl Trial {
     fn info_agrees(&mut self) {
         let info = self.client.cmd("STOCK.INFO sale").fields();
         let model = &self.model;
-        assert_eq!(info.len(), 19, "{info:?}");
+        assert_eq!(info.len(), 19 + usize::from(model.deadlines), "{info:?}");
+        assert_eq!(info.get("deadlines").map(Reply::text), model.deadlines.then(|| "yes".into()));
         for (field, expected) in [
             ("total", model.total),
             ("remaining", model.remaining()),
@@ -271,9 +273,10 @@ fn every_reply_is_the_models() {
     if resp3 {
         client.hello3();
     }
-    let model = Sale { total: 25, limit: 6, rebuy: random.bool(), ..Sale::default() };
+    let model = Sale { total: 25, limit: 6, rebuy: random.bool(), deadlines: random.bool(), ..Sale::default() };
     let rebuy = if model.rebuy { "REBUY" } else { "" };
-    client.expect(format!("STOCK.CREATE sale 25 LIMIT 6 {rebuy} STREAM events"), OK);
+    let deadlines = if model.deadlines { "DEADLINES" } else { "" };
+    client.expect(format!("STOCK.CREATE sale 25 LIMIT 6 {rebuy} STREAM events {deadlines}"), OK);
     let mut trial = Trial { server, client, model, random };
     for _ in 0..steps(3_000) {
         trial.step();
@@ -281,7 +284,9 @@ fn every_reply_is_the_models() {
     trial.every_lapse_is_numbered();
     trial.look_at_all();
     let Trial { server, mut client, model, .. } = trial;
-    assert_eq!(client.cmd("XLEN events").int(), model.seq, "an event for each change");
+    let told = events(&mut client, "events");
+    assert_eq!(i64::try_from(told.len()), Ok(model.seq), "an event for each change");
+    Replay::of(25, &told).agrees_with(&mut client, "sale");
     for (status, count) in &model.answers {
         let field = format!("lockstock_stock_{}", status.to_lowercase());
         assert_eq!(server.info_int("lockstock", &field), *count, "{field}");

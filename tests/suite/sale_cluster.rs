@@ -22,11 +22,15 @@ struct Scene {
 
 impl Scene {
     fn set() -> Self {
+        Self::with("")
+    }
+
+    fn with(options: &str) -> Self {
         let cluster = Cluster::start(3);
         let from = cluster.owner(SALE);
         let to = (from + 1) % 3;
         let (mut here, there) = (cluster.node(from).client(), cluster.node(to).client());
-        here.expect(format!("STOCK.CREATE {SALE} 1000 STREAM {EVENTS}"), OK);
+        here.expect(format!("STOCK.CREATE {SALE} 1000 STREAM {EVENTS} {options}"), OK);
         Self { cluster, from, to, here, there }
     }
 
@@ -123,6 +127,21 @@ fn a_sales_first_event_waits_until_its_slot_has_moved() {
 }
 
 #[test]
+fn an_extension_that_must_be_told_waits_for_the_stream() {
+    let mut scene = Scene::with("DEADLINES");
+    let held = scene.here.expect(take("ann") + " HOLD 3600000", ("OK", 1, 999, INT, "")).at(3).int();
+    let longer = format!("STOCK.EXTEND {SALE} ann PX 7200000");
+    scene.begin();
+    scene.carry(SALE);
+    scene.sent_there(&longer).is(err("TRYAGAIN "));
+    assert_eq!(scene.sent_there(&format!("STOCK.ORDER {SALE} ann")).field("deadline").int(), held);
+    scene.carry(EVENTS);
+    scene.sent_there(&longer).is(("OK", 1, 999, held + 1..=i64::MAX, ""));
+    scene.end();
+    Replay::of(1_000, &events(&mut scene.there, EVENTS)).agrees_with(&mut scene.there, SALE);
+}
+
+#[test]
 fn a_stream_in_another_slot_takes_nothing() {
     let mut scene = Scene::set();
     scene.here.expect(format!("STOCK.CREATE {SALE}2 5 STREAM elsewhere"), err("CROSSSLOT "));
@@ -172,7 +191,7 @@ impl Follower {
     }
 }
 
-/// Buys, holds, confirms and cancels until `stop`; returns what it was told of each of its orders.
+/// Buys, holds, extends, confirms and cancels until `stop`; returns what it was told of each of its orders.
 fn shop(cluster: &Cluster, name: usize, stop: &AtomicBool, done: &AtomicUsize) -> BTreeMap<String, String> {
     let mut client = Follower::of(cluster);
     let mut record = BTreeMap::new();
@@ -185,7 +204,10 @@ fn shop(cluster: &Cluster, name: usize, stop: &AtomicBool, done: &AtomicUsize) -
         let status = client.cmd(&format!("{} BUYER b-{name} {hold}", take(&id))).at(0).text();
         assert_eq!(status, "OK", "{id}");
         let (call, state) = match number % 4 {
-            2 => ("CONFIRM", "sold"),
+            2 => {
+                assert_eq!(client.cmd(&format!("STOCK.EXTEND {SALE} {id} PX 90000")).at(0).text(), "OK", "{id}");
+                ("CONFIRM", "sold")
+            }
             3 => ("CANCEL", "cancelled"),
             kind => {
                 record.insert(id, ["sold", "expired"][kind].to_owned());
@@ -203,7 +225,7 @@ fn shop(cluster: &Cluster, name: usize, stop: &AtomicBool, done: &AtomicUsize) -
 fn sale_and_stream_stay_together_under_load_while_the_slot_moves() {
     let cluster = Cluster::start(3);
     let mut seller = Follower::of(&cluster);
-    seller.cmd(&format!("STOCK.CREATE {SALE} 1000000 STREAM {EVENTS}"));
+    seller.cmd(&format!("STOCK.CREATE {SALE} 1000000 STREAM {EVENTS} DEADLINES"));
     let (stop, done) = (AtomicBool::new(false), AtomicUsize::new(0));
     let mut random = random();
     let mut at = cluster.owner(SALE);

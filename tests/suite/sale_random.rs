@@ -17,7 +17,7 @@ fn step(random: &mut fastrand::Rng) -> Words {
         }
         9..12 => format!("STOCK.CONFIRM sale {id}"),
         12..16 => format!("STOCK.CANCEL sale {id}"),
-        16 => format!("STOCK.EXTEND sale {id} PX {}", random.u8(1..20)),
+        16 => format!("STOCK.EXTEND sale {id} PX {}", [1, 10, 60_000][random.usize(..3)]),
         17 => format!("STOCK.ADJUST sale {}", random.i8(-5..6)),
         18 => format!("STOCK.ALTER sale LIMIT {} REBUY {}", random.u8(..9), ["yes", "no"][random.usize(..2)]),
         _ => format!("STOCK.ORDER sale {id}"),
@@ -48,10 +48,20 @@ fn answers_are_true(client: &mut Client, words: &Words, before: i64) {
 
 #[test]
 fn every_unit_is_in_one_place_after_every_step() {
+    load("");
+}
+
+#[test]
+fn with_deadlines_its_events_are_the_sale() {
+    load("DEADLINES");
+}
+
+/// Loads a sale with these `options` at random.
+fn load(options: &str) {
     let primary = Server::builder().aof("everysec").start();
     let replica = Server::builder().replica_of(&primary).start();
     let mut client = primary.client();
-    client.expect("STOCK.CREATE sale 60 LIMIT 6 REBUY STREAM events", OK);
+    client.expect(format!("STOCK.CREATE sale 60 LIMIT 6 REBUY STREAM events {options}"), OK);
     let mut random = random();
     for number in 0..STEPS {
         let seq = client.cmd("STOCK.INFO sale").field("seq").int();
@@ -72,6 +82,7 @@ fn every_unit_is_in_one_place_after_every_step() {
     let told = events(&mut client, "events");
     Replay::of(60, &told).agrees_with(&mut client, "sale");
     assert!(told.len() > STEPS / 10, "the load made few changes: {}", told.len());
+    assert_eq!(told.iter().any(|event| event.event == "extend"), !options.is_empty());
     let digest = |server: &Server| server.expect("DEBUG DIGEST", ANY).text();
     eventually("the replica has the same", || {
         replica.wait_in_sync(&primary);

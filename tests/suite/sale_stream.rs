@@ -5,7 +5,7 @@ use crate::shop::{Event, Replay, books, events, orders};
 
 fn event(seq: i64, event: &str, id: &str, units: i64, buyer: &str, reference: &str) -> Event {
     let [event, id, buyer, reference] = [event, id, buyer, reference].map(String::from);
-    Event { seq, event, id, units, buyer, reference }
+    Event { seq, event, id, units, buyer, reference, deadline: None }
 }
 
 #[test]

@@ -55,7 +55,7 @@ impl Scene {
 /// Opens two sales, one with everything and one with nothing, and takes orders of every kind.
 #[track_caller]
 fn sell(client: &mut Client) {
-    let everything = "STOCK.CREATE sale{s} 1000 LIMIT 100 START 1 END 9000000000000 REBUY STREAM events{s}";
+    let everything = "STOCK.CREATE sale{s} 1000 LIMIT 100 START 1 END 9000000000000 REBUY STREAM events{s} DEADLINES";
     client.expect(everything, OK);
     client.expect("STOCK.CREATE plain{s} 300", OK);
     let mut order = |words: &str, status: &str| {

@@ -1,8 +1,9 @@
 //! A sale as its seller sees it: what it amounts to, its orders page by page, and the events in its stream.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::harness::{ANY, Client, Reply};
+use crate::harness::{ANY, Client, INT, Reply};
+use crate::rebuilt::{self, Rebuilt};
 
 /// One order, as `STOCK.ORDERS` shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub struct Event {
     pub units: i64,
     pub buyer: String,
     pub reference: String,
+    /// Only where the sale was created with DEADLINES; -1: none.
+    pub deadline: Option<i64>,
 }
 
 /// What a sale amounts to.
@@ -91,7 +94,8 @@ pub fn events(client: &mut Client, stream: &str) -> Vec<Event> {
 #[track_caller]
 fn event(fields: &Reply) -> Event {
     let names: Vec<String> = fields.items().iter().step_by(2).map(Reply::text).collect();
-    assert_eq!(names, ["seq", "event", "id", "units", "buyer", "ref"]);
+    let all = ["seq", "event", "id", "units", "buyer", "ref", "deadline"];
+    assert!(names == all || names == all[..6], "{names:?}");
     let text = |name: &str| fields.field(name).text();
     let number = |name: &str| text(name).parse::<i64>().expect("a number");
     Event {
@@ -101,6 +105,7 @@ fn event(fields: &Reply) -> Event {
         units: number("units"),
         buyer: text("buyer"),
         reference: text("ref"),
+        deadline: (names == all).then(|| number("deadline")),
     }
 }
 
@@ -113,13 +118,15 @@ pub struct Replay {
     pub taken: i64,
     /// What each id has now: its last event, units, buyer, reference.
     pub orders: BTreeMap<String, (String, i64, String, String)>,
+    /// The whole sale, where the events tell deadlines.
+    pub rebuilt: Option<Rebuilt>,
 }
 
 impl Replay {
     /// Replays `events` of a sale that began with `total` units, of which never more are taken than there are.
     #[track_caller]
     pub fn of(total: i64, events: &[Event]) -> Self {
-        let mut replay = Self { total, ..Self::default() };
+        let mut replay = Self::begin(total, events);
         for event in events {
             replay.follow(event);
             assert!(replay.taken <= replay.total, "{event:?} oversells");
@@ -131,7 +138,7 @@ impl Replay {
     /// seem to be taken than there is, until their events have come.
     #[track_caller]
     pub fn of_all(total: i64, events: &[Event]) -> Self {
-        let mut replay = Self { total, ..Self::default() };
+        let mut replay = Self::begin(total, events);
         for event in events {
             replay.follow(event);
         }
@@ -139,10 +146,20 @@ impl Replay {
         replay
     }
 
+    fn begin(total: i64, events: &[Event]) -> Self {
+        let tells = events.first().is_some_and(|event| event.deadline.is_some());
+        Self { total, rebuilt: tells.then(|| Rebuilt::new(total)), ..Self::default() }
+    }
+
     #[track_caller]
     fn follow(&mut self, event: &Event) {
         assert_eq!(event.seq, self.seq + 1, "a gap before {event:?}");
         self.seq = event.seq;
+        assert_eq!(event.deadline.is_some(), self.rebuilt.is_some(), "{event:?}");
+        if let (Some(rebuilt), Some(deadline)) = (&mut self.rebuilt, event.deadline) {
+            let Event { seq, event, id, units, buyer, reference, .. } = event.clone();
+            rebuilt.read(&rebuilt::Event { seq: seq.cast_unsigned(), event, id, units, buyer, reference, deadline });
+        }
         let has = self.orders.get(&event.id).map_or(0, |order| order.1);
         let units = match event.event.as_str() {
             "adjust" => {
@@ -158,6 +175,10 @@ impl Replay {
             "cancel" | "expire" => {
                 assert_eq!(has, event.units, "{event:?} gives back something else than it has");
                 0
+            }
+            "extend" if event.deadline.is_some() => {
+                assert_eq!(has, event.units, "{event:?} extends something else than it has");
+                has
             }
             other => panic!("no event is called {other}"),
         };
@@ -178,12 +199,30 @@ impl Replay {
             let order = &orders[id];
             assert_eq!((*units, buyer, reference), (order.units, &order.buyer, &order.reference), "{id}");
             let fits = match order.state.as_str() {
-                "held" => event == "ok",
+                "held" => event == "ok" || event == "extend",
                 "sold" => event == "ok" || event == "confirm",
                 "cancelled" => event == "cancel",
                 state => event == "expire" && state == "expired",
             };
             assert!(fits, "{id} is {} and its last event is {event}", order.state);
         }
+        if let Some(rebuilt) = &self.rebuilt {
+            is_all_there_is(rebuilt, client, key, &orders, books);
+        }
+    }
+}
+
+/// Fails the test unless the sale `key` with these orders and books is the one that was rebuilt, to the last field.
+#[track_caller]
+fn is_all_there_is(rebuilt: &Rebuilt, client: &mut Client, key: &str, orders: &BTreeMap<String, Order>, books: Books) {
+    let amounts = (rebuilt.total, rebuilt.remaining(), rebuilt.held(), rebuilt.sold());
+    assert_eq!(amounts, (books.total, books.remaining, books.held, books.sold), "{rebuilt:?}");
+    for (id, order) in &rebuilt.orders {
+        let rebuilt::Order { state, units, buyer, reference, deadline } = order.clone();
+        assert_eq!(orders.get(id), Some(&Order { state: state.into(), units, buyer, reference, deadline }), "{id}");
+    }
+    assert_eq!(rebuilt.orders.len(), orders.len());
+    for buyer in orders.values().map(|order| &order.buyer).collect::<BTreeSet<_>>() {
+        client.expect(["STOCK.BUYER", key, buyer], (rebuilt.of_buyer(buyer), INT));
     }
 }

@@ -117,6 +117,11 @@ impl Buyer<'_> {
                         self.pay(id)
                     }
                     _ if self.number.is_multiple_of(5) => self.change_its_mind(id),
+                    4 => {
+                        let answer = self.ask(&format!("STOCK.EXTEND sale {id} PX 90000"));
+                        assert_eq!(answer.at(0).text(), "OK", "{id}: {answer:?}");
+                        self.pay(id)
+                    }
                     _ => self.pay(id),
                 }
             }
@@ -150,7 +155,7 @@ impl Buyer<'_> {
 
 impl Square {
     fn at(server: &Server, replicated: bool) -> Self {
-        server.expect(format!("STOCK.CREATE sale {UNITS} LIMIT {LIMIT} STREAM events"), OK);
+        server.expect(format!("STOCK.CREATE sale {UNITS} LIMIT {LIMIT} STREAM events DEADLINES"), OK);
         Self {
             port: AtomicU16::new(server.port()),
             replicated,

@@ -76,12 +76,13 @@ pub fn tokens_of(arguments: &Reply, tokens: &mut Vec<String>) -> usize {
     let mut positional = 0;
     for argument in arguments.items() {
         let fields = argument.fields();
-        if let Some(token) = fields.get("token") {
-            tokens.push(token.text());
-        } else if let Some(choices) = fields.get("arguments") {
-            tokens_of(choices, tokens);
-        } else {
-            positional += 1;
+        let (token, inner) = (fields.get("token"), fields.get("arguments"));
+        tokens.extend(token.map(Reply::text));
+        match inner {
+            // The choices behind an option are its values.
+            Some(inner) if token.is_none() || fields["type"].text() == "block" => drop(tokens_of(inner, tokens)),
+            None if token.is_none() => positional += 1,
+            _ => {}
         }
     }
     positional

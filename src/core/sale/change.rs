@@ -79,6 +79,8 @@ pub enum EventKind {
     Cancel,
     /// A hold lapsed.
     Expire,
+    /// A hold's deadline moved. Only where the events tell deadlines.
+    Extend,
     /// The total changed.
     Adjust,
 }
@@ -92,6 +94,7 @@ impl EventKind {
             Self::Confirm => "confirm",
             Self::Cancel => "cancel",
             Self::Expire => "expire",
+            Self::Extend => "extend",
             Self::Adjust => "adjust",
         }
     }
@@ -104,13 +107,15 @@ pub struct Event<'a> {
     pub kind: EventKind,
     /// To which order; empty for [`EventKind::Adjust`].
     pub id: Name<'a>,
-    /// How many units were taken, confirmed or given back; for [`EventKind::Adjust`] how many were added, which can be
-    /// below zero.
+    /// How many units were taken, confirmed, given back or held on; for [`EventKind::Adjust`] how many were added, which
+    /// can be below zero.
     pub units: i64,
     /// The buyer they count against; empty for [`EventKind::Adjust`].
     pub buyer: Name<'a>,
     /// The order's reference; empty: none.
     pub reference: Name<'a>,
+    /// When the order's hold ends from now on; `None`: it is none, or none any more.
+    pub deadline: Option<UnixMs>,
 }
 
 /// A change that does not fit the sale it was meant for. Nothing has changed.

@@ -59,7 +59,7 @@ impl Sale {
                     return Err(Misfit::Range);
                 }
                 self.book.turn(number, State::Held, *deadline);
-                return Ok(false);
+                return Ok(self.terms.tells_deadlines());
             }
             Change::Lapse { id } => {
                 let (number, order) = self.order_of(id).ok_or(Misfit::State)?;
@@ -100,7 +100,7 @@ impl Sale {
     /// All changes of a decision can be asked for before any is committed.
     #[must_use]
     pub fn event<'a>(&'a self, change: &'a Change<'_>) -> Option<Event<'a>> {
-        let (kind, id) = match change {
+        let (kind, id, deadline) = match change {
             Change::Take(taking) => {
                 return Some(Event {
                     kind: EventKind::Ok,
@@ -108,6 +108,7 @@ impl Sale {
                     units: taking.units.cast_signed(),
                     buyer: Name::from(taking.buyer.as_deref().unwrap_or(&taking.id)),
                     reference: Name::from(&*taking.reference),
+                    deadline: taking.deadline,
                 });
             }
             Change::Adjust { delta } => {
@@ -117,12 +118,14 @@ impl Sale {
                     units: *delta,
                     buyer: Name::NONE,
                     reference: Name::NONE,
+                    deadline: None,
                 });
             }
+            Change::Extend { id, deadline } if self.terms.tells_deadlines() => (EventKind::Extend, id, Some(*deadline)),
             Change::Extend { .. } | Change::Cutoff { .. } | Change::Alter { .. } => return None,
-            Change::Confirm { id } => (EventKind::Confirm, id),
-            Change::Cancel { id } => (EventKind::Cancel, id),
-            Change::Lapse { id } => (EventKind::Expire, id),
+            Change::Confirm { id } => (EventKind::Confirm, id, None),
+            Change::Cancel { id } => (EventKind::Cancel, id, None),
+            Change::Lapse { id } => (EventKind::Expire, id, None),
         };
         let (_, order) = self.order_of(id)?;
         Some(Event {
@@ -131,6 +134,7 @@ impl Sale {
             units: order.units.cast_signed(),
             buyer: self.book.buyer_of(&order).unpack().detach(),
             reference: reference(&order),
+            deadline,
         })
     }
 

@@ -50,7 +50,7 @@ pub use name::Name;
 pub use record::State;
 pub use snapshot::Corrupt;
 pub use take::Take;
-pub use terms::{Alteration, MAX_UNITS, Terms};
+pub use terms::{Alteration, MAX_UNITS, Stream, Terms};
 
 pub use view::{Info, Order, Page};
 

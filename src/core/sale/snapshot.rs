@@ -11,7 +11,7 @@ use super::Sale;
 use super::codec::{Reader, put_signed, put_varint};
 use super::cutoff::Cutoff;
 use super::record::{BuyerRef, Record};
-use super::terms::{MAX_UNITS, Terms};
+use super::terms::{MAX_UNITS, Stream, Terms};
 use crate::core::time::UnixMs;
 
 /// The form written here, and the newest one understood.
@@ -31,6 +31,7 @@ const START: u8 = 2;
 const END: u8 = 4;
 const STREAM: u8 = 8;
 const CUTOFF: u8 = 16;
+const DEADLINES: u8 = 32;
 
 /// Why bytes are not a sale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +75,8 @@ impl Sale {
                 | flag(terms.start.is_some(), START)
                 | flag(terms.end.is_some(), END)
                 | flag(terms.stream.is_some(), STREAM)
-                | flag(self.cutoff.is_some(), CUTOFF),
+                | flag(self.cutoff.is_some(), CUTOFF)
+                | flag(terms.tells_deadlines(), DEADLINES),
         );
         put_varint(&mut out, terms.total);
         put_varint(&mut out, terms.limit);
@@ -83,7 +85,7 @@ impl Sale {
         for time in [terms.start, terms.end, cutoff].into_iter().flatten() {
             put_signed(&mut out, time.0);
         }
-        out.extend_from_slice(terms.stream.as_deref().unwrap_or_default());
+        out.extend_from_slice(terms.stream.as_ref().map_or(&[], |stream| &*stream.key));
         out
     }
 
@@ -226,7 +228,7 @@ fn opened(bytes: &[u8]) -> Result<Reader<'_>, Corrupt> {
 
 fn read_header(reader: &mut Reader<'_>) -> Option<(Terms, u64, Option<Cutoff>)> {
     let flags = reader.byte()?;
-    if flags & !(REBUY | START | END | STREAM | CUTOFF) != 0 {
+    if flags & !(REBUY | START | END | STREAM | CUTOFF | DEADLINES) != 0 {
         return None;
     }
     let (total, limit, seq) = (reader.varint()?, reader.varint()?, reader.varint()?);
@@ -236,8 +238,9 @@ fn read_header(reader: &mut Reader<'_>) -> Option<(Terms, u64, Option<Cutoff>)> 
     let start = if flags & START == 0 { None } else { Some(UnixMs(reader.signed()?)) };
     let end = if flags & END == 0 { None } else { Some(UnixMs(reader.signed()?)) };
     let cutoff = if flags & CUTOFF == 0 { None } else { Some(Cutoff::new(UnixMs(reader.signed()?))?) };
-    let stream = if flags & STREAM == 0 { None } else { Some(reader.rest().into()) };
-    if stream.is_none() && !reader.rest().is_empty() {
+    let deadlines = flags & DEADLINES != 0;
+    let stream = if flags & STREAM == 0 { None } else { Some(Stream { key: reader.rest().into(), deadlines }) };
+    if stream.is_none() && (deadlines || !reader.rest().is_empty()) {
         return None;
     }
     Some((Terms { total, limit, start, end, rebuy: flags & REBUY != 0, stream }, seq, cutoff))

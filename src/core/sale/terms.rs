@@ -18,8 +18,18 @@ pub struct Terms {
     pub end: Option<UnixMs>,
     /// Whether an id whose hold lapsed or was cancelled may buy again.
     pub rebuy: bool,
-    /// The stream that every change of an order is appended to; `None`: none.
-    pub stream: Option<Box<[u8]>>,
+    /// Where every change of an order is told; `None`: nowhere.
+    pub stream: Option<Stream>,
+}
+
+/// The stream of a sale's events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stream {
+    /// Its key.
+    pub key: Box<[u8]>,
+    /// Whether the events say until when units are held. A deadline that moves is an event, too, then: together they are
+    /// all that became of the orders.
+    pub deadlines: bool,
 }
 
 /// What `STOCK.ALTER` asks for: `None` leaves a condition as it is.
@@ -55,6 +65,12 @@ impl Terms {
             (_, Some(end)) if end.reached(now) => Window::Over,
             _ => Window::Open,
         }
+    }
+
+    /// Whether the sale's events say until when units are held.
+    #[must_use]
+    pub fn tells_deadlines(&self) -> bool {
+        self.stream.as_ref().is_some_and(|stream| stream.deadlines)
     }
 }
 

@@ -6,6 +6,8 @@ mod hostile;
 mod keeping;
 mod measure;
 mod model;
+mod readers;
+mod rebuilt;
 mod schedule;
 mod settling;
 mod shop;

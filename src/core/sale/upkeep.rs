@@ -37,7 +37,7 @@ impl Sale {
     /// Heap bytes, without what the allocator adds. Costs a step for about 30,000 orders.
     #[must_use]
     pub fn memory(&self) -> usize {
-        let stream = self.terms.stream.as_ref().map_or(0, |stream| stream.len());
+        let stream = self.terms.stream.as_ref().map_or(0, |stream| stream.key.len());
         self.book.memory().saturating_add(stream)
     }
 

@@ -12,6 +12,8 @@ pub struct Event {
     pub kind: String,
     pub id: String,
     pub units: i64,
+    /// Only in the stream of a sale that tells deadlines; -1: none.
+    pub deadline: Option<i64>,
 }
 
 /// Everything that is known of a sale at the end of a run.
@@ -68,35 +70,36 @@ impl Books {
 
     /// What does not agree when the events are replayed.
     fn replay(&self) -> Option<String> {
-        let mut orders: BTreeMap<&str, (&str, i64)> = BTreeMap::new();
+        let mut orders: BTreeMap<&str, (&Event, i64)> = BTreeMap::new();
         let mut taken = 0;
         for (event, seq) in self.events.iter().zip(1..) {
-            let (_, has) = orders.get(event.id.as_str()).copied().unwrap_or(("none", 0));
+            let has = orders.get(event.id.as_str()).map_or(0, |(_, has)| *has);
             let fits = match event.kind.as_str() {
                 "ok" => has == 0 && !orders.contains_key(event.id.as_str()),
                 "confirm" => has == event.units || has == 0,
                 "cancel" | "expire" => has == event.units,
+                "extend" => has == event.units && event.deadline.is_some(),
                 _ => false,
             };
-            let left = if matches!(event.kind.as_str(), "ok" | "confirm") { event.units } else { 0 };
+            let left = if matches!(event.kind.as_str(), "cancel" | "expire") { 0 } else { event.units };
             taken += left - has;
             if event.seq != seq || !fits || taken > self.total {
                 return Some(format!("event {seq} is {event:?}, of an order with {has} units, {taken} taken in all"));
             }
-            orders.insert(&event.id, (&event.kind, left));
+            orders.insert(&event.id, (event, left));
         }
         if self.info.get("seq").copied() != i64::try_from(self.events.len()).ok() {
             return Some(format!("{} events, but {:?}", self.events.len(), self.info));
         }
         let wrong = self.orders.iter().find(|(id, order)| {
-            let event = orders.get(id.as_str()).copied().unwrap_or(("none", 0));
+            let Some((event, units)) = orders.get(id.as_str()) else { return true };
             let fits = match order.state.as_str() {
-                "held" => event.0 == "ok",
-                "sold" => event.0 == "ok" || event.0 == "confirm",
-                "cancelled" => event.0 == "cancel",
-                state => state == "expired" && event.0 == "expire",
+                "held" => event.kind == "ok" || event.kind == "extend",
+                "sold" => event.kind == "ok" || event.kind == "confirm",
+                "cancelled" => event.kind == "cancel",
+                state => state == "expired" && event.kind == "expire",
             };
-            !fits || event.1 != order.units
+            !fits || *units != order.units || event.deadline.is_some_and(|deadline| deadline != order.deadline)
         });
         match wrong {
             Some((id, order)) => Some(format!("{id} is {order:?}, but in the stream {:?}", orders.get(id.as_str()))),

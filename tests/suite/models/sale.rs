@@ -29,6 +29,8 @@ pub struct Sale {
     pub start: i64,
     pub end: i64,
     pub rebuy: bool,
+    /// Whether its events tell deadlines, so that EXTEND makes one.
+    pub deadlines: bool,
     pub orders: BTreeMap<String, Order>,
     pub seq: i64,
     /// Counted since the sale was loaded, by the names that `STOCK.INFO` has for them.
@@ -173,7 +175,11 @@ impl Sale {
             State::Held => "OK",
         };
         let answer = self.about(id, status);
-        if status == "OK" { Answer { deadline: None, ..answer } } else { answer }
+        if status == "OK" {
+            self.seq += i64::from(self.deadlines);
+            return Answer { deadline: None, ..answer };
+        }
+        answer
     }
 
     fn turn(&mut self, id: &str, status: &'static str, to: State, counter: &'static str) -> Answer {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::schedule::{digest, reload, schedules};
 use crate::core::sale::packed::Packed;
 use crate::core::sale::snapshot::{BLOCK, BLOCK_ORDERS, VERSION};
-use crate::core::sale::{Change, Corrupt, MAX_UNITS, Name, Sale, State, Taking, Terms};
+use crate::core::sale::{Change, Corrupt, MAX_UNITS, Name, Sale, State, Stream, Taking, Terms};
 use crate::core::time::UnixMs;
 
 fn taking(id: &str, units: u64) -> Taking<'_> {
@@ -22,7 +22,7 @@ fn full() -> Sale {
         start: Some(UnixMs(5)),
         end: Some(UnixMs(i64::MAX)),
         rebuy: true,
-        stream: Some(b"events".as_slice().into()),
+        stream: Some(Stream { key: b"events".as_slice().into(), deadlines: true }),
     };
     let mut sale = Sale::new(terms);
     let uuid = "67e55044-10b1-426f-9247-bb680e5fe0c8";
@@ -128,11 +128,19 @@ fn later_versions_are_told_apart_from_junk() {
         &[VERSION, 0, 1, 0],
         &[VERSION, 16, 1, 0, 0],
         &[VERSION, 32, 1, 0, 0],
+        &[VERSION, 8 | 64, 1, 0, 0, b's'],
+        &[VERSION, 8 | 128, 1, 0, 0, b's'],
         &[VERSION, 0, 1, 0, 0, 0],
     ] {
         assert_eq!(Sale::from_header(junk).err(), Some(Corrupt::Malformed), "{junk:?}");
     }
     assert!(Sale::from_header(&[VERSION, 0, 1, 0, 0]).is_ok());
+    for (flags, deadlines) in [(8, false), (8 | 32, true)] {
+        let header = [VERSION, flags, 1, 0, 0, b's'];
+        let sale = Sale::from_header(&header).unwrap();
+        assert_eq!(sale.terms().stream, Some(Stream { key: b"s".as_slice().into(), deadlines }));
+        assert_eq!(sale.header(), header);
+    }
     let last = Sale::from_header(&[VERSION, 0, 1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0f]).unwrap();
     assert_eq!(last.seq(), MAX_UNITS);
     let mut forged = last;
@@ -289,8 +297,11 @@ proptest! {
     }
 
     #[test]
-    fn any_changes_fit_or_change_nothing(total in 0..200_u64, changes in proptest::collection::vec(change(), 1..60)) {
-        let mut sale = Sale::new(Terms { total, ..Terms::default() });
+    fn any_changes_fit_or_change_nothing(
+        total in 0..200_u64, deadlines: bool, changes in proptest::collection::vec(change(), 1..60),
+    ) {
+        let stream = Some(Stream { key: b"events".as_slice().into(), deadlines });
+        let mut sale = Sale::new(Terms { total, stream, ..Terms::default() });
         for change in &changes {
             let before = digest(&sale);
             let event = sale.event(change).is_some();

@@ -1,6 +1,6 @@
 //! Stories of the seller's side: adjusting, altering, events, listings, counters.
 
-use super::shop::{shop, with};
+use super::shop::{Shop, shop, telling, with};
 use crate::core::sale::view::{PAGE_EFFORT, PAGE_ROWS};
 use crate::core::sale::{
     AdjustError, Alteration, Change, Counters, Event, EventKind, MAX_UNITS, Name, State, Status, Taking, Terms,
@@ -47,7 +47,7 @@ fn every_change_of_an_order_is_an_event_with_its_fields() {
     shop.order("o1", 2, Some("ann"), 500, "cart");
     let event = |kind, id: &'static str, units, buyer: &'static str, reference: &'static str| {
         let name = |text: &'static str| Name::from(text.as_bytes());
-        Some(Event { kind, id: name(id), units, buyer: name(buyer), reference: name(reference) })
+        Some(Event { kind, id: name(id), units, buyer: name(buyer), reference: name(reference), deadline: None })
     };
     let id = Name::from(&b"o1"[..]);
     let confirm = Change::Confirm { id: id.clone() };
@@ -66,6 +66,40 @@ fn every_change_of_an_order_is_an_event_with_its_fields() {
         reference: Name::NONE,
     });
     assert_eq!(shop.sale.event(&take), event(EventKind::Ok, "o2", 3, "o2", ""), "it is its own buyer");
+}
+
+#[test]
+fn where_deadlines_are_told_one_that_moves_is_an_event() {
+    let mut shop = telling(9);
+    shop.order("o1", 2, Some("ann"), 500, "cart");
+    let extend = Change::Extend { id: Name::from(&b"o1"[..]), deadline: UnixMs(1_900) };
+    let name = |text: &'static str| Name::from(text.as_bytes());
+    let event = Event {
+        kind: EventKind::Extend,
+        id: name("o1"),
+        units: 2,
+        buyer: name("ann"),
+        reference: name("cart"),
+        deadline: Some(UnixMs(1_900)),
+    };
+    assert_eq!(shop.sale.event(&extend), Some(event));
+    assert_eq!(shop.sale.seq(), 1);
+    shop.extend("o1", 900);
+    assert_eq!(shop.sale.seq(), 2, "and has a number");
+    let told = |shop: &Shop, change: &Change<'_>| shop.sale.event(change).unwrap().deadline;
+    let id = || Name::from(&b"o1"[..]);
+    for change in [Change::Confirm { id: id() }, Change::Cancel { id: id() }, Change::Lapse { id: id() }] {
+        assert_eq!(told(&shop, &change), None, "{change:?} ends it");
+    }
+    let take =
+        |deadline| Change::Take(Taking { id: name("o2"), units: 1, buyer: None, deadline, reference: Name::NONE });
+    assert_eq!(told(&shop, &take(Some(UnixMs(5)))), Some(UnixMs(5)));
+    assert_eq!(told(&shop, &take(None)), None);
+    let unknown = Change::Extend { id: name("nobody"), deadline: UnixMs(1_900) };
+    assert_eq!(shop.sale.event(&unknown), None);
+    shop.confirm("o1");
+    shop.extend("o1", 900);
+    assert_eq!(shop.sale.seq(), 3, "what is sold has no deadline to move");
 }
 
 #[test]

@@ -5,8 +5,9 @@ use std::mem;
 use proptest::prelude::*;
 
 use super::model::Model;
+use super::readers::Readers;
 use crate::core::sale::cutoff::MOST;
-use crate::core::sale::{Alteration, Answer, Change, Changes, Decision, EventKind, Sale, State, Take, Terms};
+use crate::core::sale::{Alteration, Answer, Change, Changes, Decision, Sale, State, Stream, Take, Terms};
 use crate::core::time::{Millis, UnixMs};
 
 /// Few names, so that everything meets; ids and buyers overlap, for an id is its own buyer.
@@ -33,20 +34,13 @@ enum Step {
     Failover(i64),
 }
 
-/// A sale, its replica, and what a consumer of the stream has made of the events.
+/// A sale, its replica, and those who read its stream.
 struct World {
     now: UnixMs,
     sale: Sale,
     replica: Sale,
     model: Model,
-    consumer: Consumer,
-}
-
-#[derive(Default)]
-struct Consumer {
-    seq: u64,
-    total: i64,
-    units: std::collections::BTreeMap<Vec<u8>, i64>,
+    readers: Readers,
 }
 
 fn name() -> impl Strategy<Value = usize> {
@@ -124,7 +118,7 @@ impl World {
             sale: Sale::new(terms.clone()),
             replica: Sale::new(terms.clone()),
             model: Model::new(terms.clone()),
-            consumer: Consumer { total: terms.total.cast_signed(), ..Consumer::default() },
+            readers: Readers::new(terms),
         }
     }
 
@@ -182,7 +176,7 @@ impl World {
             }
             Step::Failover(behind) => {
                 mem::swap(&mut self.sale, &mut self.replica);
-                self.now = UnixMs(now.0 - behind);
+                self.now = UnixMs((now.0 - behind).max(0));
                 self.model.pass(self.now);
                 Changes::default()
             }
@@ -191,12 +185,8 @@ impl World {
     }
 
     fn commit(&mut self, changes: &Changes<'_>) {
-        let mut seq = self.sale.seq();
         for change in changes.iter() {
-            if let Some(event) = self.sale.event(change) {
-                seq += 1;
-                self.consumer.read(seq, event.kind, &event.id, event.units);
-            }
+            self.readers.read(&self.sale, change);
         }
         for change in changes.iter() {
             self.sale.commit(change).unwrap();
@@ -208,7 +198,6 @@ impl World {
                 assert!(limit == 0 || counted <= limit, "{buyer:?} has {counted}");
             }
         }
-        assert_eq!(self.sale.seq(), seq);
     }
 
     fn check(&self) {
@@ -249,11 +238,12 @@ impl World {
             assert_eq!(self.sale.order(now, &row.id).as_ref(), Some(row));
         }
         assert_eq!(digest(&self.sale), digest(&self.replica));
-        assert_eq!(self.consumer.seq, self.sale.seq());
+        assert_eq!(self.readers.seq, self.sale.seq());
+        self.readers.agree(&self.sale, model, now);
         // The events show as much taken as the books do: with a cutoff it can be more than there is.
         let taken = (self.sale.book.held + self.sale.book.sold).cast_signed();
-        assert_eq!(self.consumer.units.values().sum::<i64>(), taken);
-        assert!(taken <= self.consumer.total || self.sale.cutoff.is_some());
+        assert_eq!(self.readers.units.values().sum::<i64>(), taken);
+        assert!(taken <= self.readers.total || self.sale.cutoff.is_some());
         assert!(self.sale.next_lapse().is_none_or(|next| !next.reached(now)) || !self.sale.lapses(now, 1).is_empty());
     }
 }
@@ -268,24 +258,6 @@ fn decide(
     assert_eq!(decision.answer, answer(model));
     assert!(decision.changes.lapses.len() <= MOST + 1);
     Changes { lapses: decision.changes.lapses, own: decision.changes.own.map(owned) }
-}
-
-impl Consumer {
-    fn read(&mut self, seq: u64, kind: EventKind, id: &[u8], units: i64) {
-        assert_eq!(seq, self.seq + 1);
-        self.seq = seq;
-        let now = match kind {
-            EventKind::Ok | EventKind::Confirm => units,
-            EventKind::Cancel | EventKind::Expire => 0,
-            EventKind::Adjust => {
-                self.total += units;
-                return;
-            }
-        };
-        let before = self.units.insert(id.to_vec(), now).unwrap_or(0);
-        let returned = matches!(kind, EventKind::Cancel | EventKind::Expire);
-        assert!(!returned || before == units, "{id:?} gives back {units} of {before}");
-    }
 }
 
 fn owned(change: Change<'_>) -> Change<'static> {
@@ -307,8 +279,10 @@ fn owned(change: Change<'_>) -> Change<'static> {
     }
 }
 
-fn play(terms: &Terms, steps: &[Step]) {
-    let mut world = World::new(terms);
+/// Plays `steps` on a sale with a stream, of one kind or the other.
+fn play(terms: &Terms, deadlines: bool, steps: &[Step]) {
+    let stream = Some(Stream { key: b"events".as_slice().into(), deadlines });
+    let mut world = World::new(&Terms { stream, ..terms.clone() });
     for step in steps {
         world.step(step);
         world.check();
@@ -327,15 +301,16 @@ proptest! {
     #[test]
     fn the_sale_answers_like_the_model(
         total in 0..20_u64, limit in prop_oneof![Just(0), 1..6_u64], rebuy: bool, start in proptest::option::of(0..50_i64),
-        steps in proptest::collection::vec(step(), 1..80),
+        deadlines: bool, steps in proptest::collection::vec(step(), 1..80),
     ) {
-        play(&Terms { total, limit, rebuy, start: start.map(UnixMs), ..Terms::default() }, &steps);
+        play(&Terms { total, limit, rebuy, start: start.map(UnixMs), ..Terms::default() }, deadlines, &steps);
     }
 
     #[test]
     fn so_it_does_when_orders_need_more_lapses_than_they_may_have(
-        total in 4..9_u64, limit in prop_oneof![Just(0), 4..9_u64], steps in proptest::collection::vec(crowded_step(), 20..if cfg!(miri) { 40 } else { 120 }),
+        total in 4..9_u64, limit in prop_oneof![Just(0), 4..9_u64], deadlines: bool,
+        steps in proptest::collection::vec(crowded_step(), 20..if cfg!(miri) { 40 } else { 120 }),
     ) {
-        play(&Terms { total, limit, rebuy: true, ..Terms::default() }, &steps);
+        play(&Terms { total, limit, rebuy: true, ..Terms::default() }, deadlines, &steps);
     }
 }

@@ -1,6 +1,6 @@
 //! A sale with a server around it, for stories.
 
-use crate::core::sale::{AdjustError, Alteration, Answer, Decision, Sale, State, Status, Take, Terms};
+use crate::core::sale::{AdjustError, Alteration, Answer, Decision, Sale, State, Status, Stream, Take, Terms};
 use crate::core::time::UnixMs;
 
 /// A sale with a clock and a server around it that does what servers do: decide, commit, answer.
@@ -13,6 +13,15 @@ pub type Row = (Status, u64, u64, i64, String);
 
 pub fn shop(total: u64) -> Shop {
     with(Terms { total, ..Terms::default() })
+}
+
+/// A shop whose sale tells deadlines in its events.
+pub fn telling(total: u64) -> Shop {
+    with(Terms {
+        stream: Some(Stream { key: b"events".as_slice().into(), deadlines: true }),
+        total,
+        ..Terms::default()
+    })
 }
 
 pub fn with(terms: Terms) -> Shop {

@@ -109,7 +109,7 @@ fn the_story_ends_with_the_answer_that_cannot_be() {
 
 /// A sale of five units with one order of two.
 fn books() -> Books {
-    let event = |seq, kind: &str, units| Event { seq, kind: kind.into(), id: "id".into(), units };
+    let event = |seq, kind: &str, units| Event { seq, kind: kind.into(), id: "id".into(), units, deadline: Some(-1) };
     let info = [("total", 5), ("remaining", 3), ("held", 0), ("sold", 2), ("seq", 2)];
     Books {
         sale: "sale".into(),
@@ -169,6 +169,25 @@ fn books_that_do_not_agree_are_seen() {
     assert_eq!(broken(|books| books.events[1].seq = 3), ["stream"]);
     assert_eq!(broken(|books| books.events[1].kind = "cancel".into()), ["stream"]);
     assert_eq!(broken(|books| books.events[1].id = "other".into()), ["stream"]);
+    assert_eq!(broken(|books| books.events[1].deadline = Some(7)), ["stream"]);
+    assert_eq!(broken(|books| books.events[1].kind = "extend".into()), ["stream"]);
     assert_eq!(broken(|books| books.info.extend([("remaining".into(), 4)])), ["conservation"]);
     assert_eq!(broken(|books| books.info.extend([("seq".into(), 3)])), ["stream"]);
+}
+
+#[test]
+fn a_deadline_that_the_stream_does_not_tell_is_seen() {
+    // The hold of two units ends at 7.
+    let extended = |units, deadline| {
+        let mut books = books();
+        books.orders = BTreeMap::from([("id".into(), Seen { state: "held".into(), units: 2, deadline: 7 })]);
+        books.info.extend([("held".into(), 2), ("sold".into(), 0)]);
+        books.events[1] = Event { seq: 2, kind: "extend".into(), id: "id".into(), units, deadline };
+        let violations = judge(&History::default(), &[books]).violations;
+        violations.into_iter().map(|violation| violation.rule).collect::<Vec<_>>()
+    };
+    assert_eq!(extended(2, Some(7)), [""; 0]);
+    assert_eq!(extended(2, Some(8)), ["stream"]);
+    assert_eq!(extended(1, Some(7)), ["stream"]);
+    assert_eq!(extended(2, None), ["stream"], "no such event where no deadlines are told");
 }

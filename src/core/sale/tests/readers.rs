@@ -1,0 +1,85 @@
+//! Those who read the stream of a sale in a random schedule, and never see the sale itself.
+
+use std::collections::BTreeMap;
+
+use super::model::Model;
+use super::rebuilt::{self, Rebuilt};
+use crate::core::sale::{Change, Event, EventKind, Sale, State, Terms};
+use crate::core::time::UnixMs;
+
+/// One who knows the units of every order, which any stream tells; and where it tells deadlines, one who knows everything.
+pub struct Readers {
+    pub seq: u64,
+    pub total: i64,
+    pub units: BTreeMap<Vec<u8>, i64>,
+    rebuilt: Option<Rebuilt>,
+}
+
+impl Readers {
+    pub fn new(terms: &Terms) -> Self {
+        let total = terms.total.cast_signed();
+        let rebuilt = terms.tells_deadlines().then(|| Rebuilt::new(total));
+        Self { seq: 0, total, units: BTreeMap::new(), rebuilt }
+    }
+
+    /// They read the event of `change`, which is about to be committed, if it makes one.
+    pub fn read(&mut self, sale: &Sale, change: &Change<'_>) {
+        let Some(event) = sale.event(change) else { return };
+        self.seq += 1;
+        if let Some(rebuilt) = &mut self.rebuilt {
+            rebuilt.read(&entry(self.seq, &event));
+        }
+        let now = match event.kind {
+            EventKind::Ok | EventKind::Confirm | EventKind::Extend => event.units,
+            EventKind::Cancel | EventKind::Expire => 0,
+            EventKind::Adjust => {
+                self.total += event.units;
+                return;
+            }
+        };
+        let before = self.units.insert(event.id.to_vec(), now).unwrap_or(0);
+        let had = matches!(event.kind, EventKind::Cancel | EventKind::Expire | EventKind::Extend);
+        assert!(!had || before == event.units, "{event:?} is of {before} units");
+    }
+
+    /// Once they have read the events of all holds that are due, they have what the model has.
+    pub fn agree(&self, sale: &Sale, model: &Model, now: UnixMs) {
+        let Some(mut rebuilt) = self.rebuilt.clone() else { return };
+        for (lapse, seq) in sale.lapses(now, usize::MAX).iter().zip(self.seq + 1..) {
+            rebuilt.read(&entry(seq, &sale.event(lapse).unwrap()));
+        }
+        let units = [model.terms.total, model.remaining(), model.amount(State::Held), model.amount(State::Sold)];
+        assert_eq!(
+            [rebuilt.total, rebuilt.remaining(), rebuilt.held(), rebuilt.sold()],
+            units.map(u64::cast_signed),
+            "{rebuilt:?}"
+        );
+        assert_eq!(rebuilt.orders.len(), model.orders.len());
+        for order in &model.orders {
+            let state = model.state(order);
+            let expected = rebuilt::Order {
+                state: state.word(),
+                units: model.has(order).cast_signed(),
+                buyer: order.buyer.clone(),
+                reference: order.reference.clone(),
+                deadline: if state == State::Held { order.deadline.0 } else { -1 },
+            };
+            assert_eq!(rebuilt.orders.get(&order.id), Some(&expected), "{}", order.id);
+            assert_eq!(rebuilt.of_buyer(&order.buyer), model.buyer(&order.buyer).cast_signed(), "{}", order.buyer);
+        }
+    }
+}
+
+/// The entry of the stream that the server would append.
+fn entry(seq: u64, event: &Event<'_>) -> rebuilt::Event {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    rebuilt::Event {
+        seq,
+        event: event.kind.word().to_owned(),
+        id: text(&event.id),
+        units: event.units,
+        buyer: text(&event.buyer),
+        reference: text(&event.reference),
+        deadline: event.deadline.map_or(-1, |time| time.0),
+    }
+}
