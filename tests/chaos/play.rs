@@ -5,10 +5,10 @@ use std::thread;
 use std::time::Duration;
 
 use crate::check::{self, Books, Event, Figures, Verdict};
-use crate::harness::{Reply, Words, eventually_some};
+use crate::harness::{Reply, Server, Words, eventually_some};
 use crate::history::{Clock, Fault, Faults, History, Outcome, Seen, Time, millis};
 use crate::route::{Line, PATIENCE, Route};
-use crate::scene::{Nemesis, Plan};
+use crate::scene::{Nemesis, Plan, version};
 use crate::work::{self, EVENTS, Guard, SALES};
 
 /// How long the clients go on when nothing is done to the servers any more: longer than anybody waits.
@@ -26,7 +26,7 @@ pub struct Played {
 pub fn play(plan: &Plan, span: Duration, random: &mut fastrand::Rng) -> Result<Played, String> {
     let mut scene = (plan.set)()?;
     let clock = Clock::start();
-    let route = Route::to(clock, scene.servers());
+    let route = Route::to(clock, scene.servers().iter().map(Server::address).collect());
     let guard = Guard::new(clock);
     let mut history = History { began_unix_ms: clock.began_unix_ms(), ..History::default() };
     let mut seller = Line::new(&route, usize::MAX, random.fork());
@@ -62,7 +62,7 @@ pub fn play(plan: &Plan, span: Duration, random: &mut fastrand::Rng) -> Result<P
         scene.keep();
     }
     let figures = Figures::of(&history);
-    Ok(Played { server: scene.version(), figures, faults: history.faults.all, verdict })
+    Ok(Played { server: version(&scene.servers()[0]), figures, faults: history.faults.all, verdict })
 }
 
 /// Ends the clients' work also when something fails, for nobody would.

@@ -12,7 +12,6 @@ mod partition;
 mod sentinel;
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
@@ -26,8 +25,8 @@ use crate::route::Route;
 
 /// Servers with something that can be done to them.
 pub trait Scene {
-    /// Where the clients find them; the first is in charge.
-    fn servers(&self) -> Vec<SocketAddr>;
+    /// Those that the clients talk to; the first is in charge when they come.
+    fn servers(&mut self) -> &mut [Server];
 
     /// How many replicas there are for `WAIT` to count.
     fn replicas(&self) -> usize {
@@ -41,10 +40,9 @@ pub trait Scene {
     fn strike(&mut self, nemesis: &mut Nemesis<'_>);
 
     /// Lets what the servers wrote stay, for somebody to look at.
-    fn keep(&mut self);
-
-    /// The versions of the servers, for the heading.
-    fn version(&self) -> String;
+    fn keep(&mut self) {
+        self.servers().iter_mut().for_each(Server::keep);
+    }
 }
 
 /// Sets a scene up, or says why this machine cannot.
