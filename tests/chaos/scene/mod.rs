@@ -1,6 +1,7 @@
 //! The servers, and what is done to them.
 
 mod alone;
+mod clients;
 mod clock;
 mod cluster;
 mod disk;
@@ -22,6 +23,7 @@ pub use liar::{BROKEN, LIAR};
 use crate::harness::{Client, PATIENCE, Reply, Server, eventually, eventually_some};
 use crate::history::{Fault, Faults, Loss, Step, Time};
 use crate::route::Route;
+use crate::work::Processes;
 
 /// Servers with something that can be done to them.
 pub trait Scene {
@@ -30,6 +32,11 @@ pub trait Scene {
 
     /// How many replicas there are for `WAIT` to count.
     fn replicas(&self) -> usize {
+        0
+    }
+
+    /// How many clients are processes of their own, for the scene to stop and kill. They know only the server in charge.
+    fn processes(&self) -> usize {
         0
     }
 
@@ -61,6 +68,7 @@ pub const PLANS: &[Plan] = &[
     plan("power-everysec", "power cut, AOF everysec: the last second may be lost", alone::power_everysec),
     plan("kill-rdb", "kill -9 and restart, RDB only: what came after the last save may be lost", alone::kill_rdb),
     plan("nuisance", "a server frozen, paused, out of memory; clients cut off: nothing may be lost", alone::nuisance),
+    plan("clients-stopped", "client processes are stopped for longer than a lease, or killed", clients::clients),
     plan("disk-full", "the disk of the append-only file is full: nothing may be lost", disk::disk),
     plan("clock", "the wall clock is set, ahead and back", clock::clock),
     plan("promote", "a primary dies, or does not know that it is replaced", pair::promote),
@@ -86,6 +94,7 @@ const fn plan(name: &'static str, about: &'static str, set: Set) -> Plan {
 /// The one that does it, and notes what it did.
 pub struct Nemesis<'a> {
     pub route: &'a Route,
+    pub processes: &'a Processes,
     pub random: fastrand::Rng,
     pub faults: Faults,
 }
@@ -104,7 +113,7 @@ impl Nemesis<'_> {
     /// Notes a fault that is over.
     pub fn did(&mut self, kind: &'static str, from: Time) {
         let to = self.now();
-        self.faults.all.push(Fault { kind, from, to, disturbs: true });
+        self.faults.all.push(Fault { kind: kind.into(), from, to, client: None });
     }
 
     /// Notes what may be missing from now on.

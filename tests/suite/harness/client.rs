@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::set_socket_linger;
+use serde::{Deserialize, Serialize};
 
 use super::resp::parse;
 use super::{PATIENCE, Reply, Want, Words};
@@ -20,7 +21,7 @@ pub struct Client {
 }
 
 /// Why there was nothing to read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Nothing {
     /// Nothing came in time.
     Silence,
