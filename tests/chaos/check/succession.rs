@@ -33,12 +33,12 @@ fn stopped(history: &History, stop: &Fault, hold: &Hold<'_>, heir: &LockOp, verd
     }
 }
 
-/// Judges a lock that was held when its holder was killed, and that somebody waited for.
+/// Judges a lock that was held when its holder was killed.
 fn killed(history: &History, death: &Fault, hold: &Hold<'_>, heir: &Hold<'_>, verdict: &mut Verdict) {
     let next = heir.grant();
-    let waited = next.invoked < death.from && next.returned > death.from && !history.faults.hit(next);
+    let after = next.returned > death.from && !history.faults.hit(next);
     let alone = hold.mode == Mode::Exclusive && heir.mode == Mode::Exclusive;
-    if !(hold.has_session() && waited && alone && was_held(hold, death.from)) {
+    if !(hold.has_session() && after && alone && was_held(hold, death.from)) {
         return;
     }
     // Somebody of whom nothing more is known may have had it in between.
@@ -49,11 +49,13 @@ fn killed(history: &History, death: &Fault, hold: &Hold<'_>, heir: &Hold<'_>, ve
     if unknown || history.faults.disturbed_until(death.from, next.returned).is_some() {
         return;
     }
-    let late = next.returned - death.from;
-    verdict.inherited += 1;
-    verdict.longest_inheritance = verdict.longest_inheritance.max(late);
+    let late = next.returned - death.from.max(next.invoked);
+    if next.invoked < death.from {
+        verdict.inherited += 1;
+        verdict.longest_inheritance = verdict.longest_inheritance.max(late);
+    }
     if late > GRACE {
-        let what = format!("{key} was passed on {} s after the death of {}", seconds(late), hold.token);
+        let what = format!("{key} took {} s to come from the dead {} to {}", seconds(late), hold.token, heir.token);
         verdict.blame(
             "session ends with its connection",
             what,

@@ -9,17 +9,16 @@ use rustix::process::Signal;
 use super::{Nemesis, Scene, ready};
 use crate::harness::Server;
 use crate::history::{Fault, KILLED, STOPPED, Time};
-use crate::work::Doing;
+use crate::work::Doing::{self, Holds, HoldsWithSession, Waits};
 
 /// How many clients are processes.
 const PROCESSES: usize = 8;
 
 /// Who is stopped each time. A hold with a session outlasts the stop, for its lease is longer.
-const STOPS: [[Doing; 3]; 2] =
-    [[Doing::Holds, Doing::Waits, Doing::Waits], [Doing::Waits, Doing::Holds, Doing::HoldsWithSession]];
+const STOPS: [[Doing; 3]; 2] = [[Holds, HoldsWithSession, Waits], [Waits, Waits, Waits]];
 
 /// Who is killed meanwhile.
-const KILLS: [[Doing; 2]; 2] = [[Doing::HoldsWithSession, Doing::Holds], [Doing::HoldsWithSession, Doing::Waits]];
+const KILLS: [[Doing; 2]; 2] = [[HoldsWithSession, Waits], [HoldsWithSession, Holds]];
 
 struct Clients {
     server: Server,

@@ -90,7 +90,11 @@ impl Processes {
 
     fn watch(&self, number: usize, note: &Note) {
         let doing = match note {
-            Note::Asks(op) if matches!(op.call.call, LockCall::Acquire { wait: Some(_), .. }) => Doing::Waits,
+            Note::Asks(op) => match op.call.call {
+                LockCall::Acquire { wait: Some(_), .. } => Doing::Waits,
+                LockCall::Release { .. } => Doing::Else,
+                _ => return,
+            },
             Note::Locks(op) => match (&op.call.call, op.answer()) {
                 (LockCall::Acquire { session: true, .. }, Some(LockAnswer::Granted(_))) => Doing::HoldsWithSession,
                 (LockCall::Acquire { .. }, Some(LockAnswer::Granted(_))) => Doing::Holds,
