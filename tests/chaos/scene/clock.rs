@@ -1,8 +1,8 @@
 //! A server whose wall clock is set, ahead and back, by a library that is put between it and the system (`clock.c`).
 //!
-//! The library is loaded twice by name and once in fact: as what every program looks into first, for the server, and as the
-//! module, which the library depends on. Valkey lets a module look into the libraries that were loaded with it before all
-//! others, so nothing that is merely put in front of the server would reach it.
+//! The library depends on the module, and is also what the server is told to load as the module. So the module is there from the
+//! start of the program and finds the clock where the program does: a module that Valkey loads by itself looks past what was put
+//! in front of the server.
 
 use std::fs::File;
 use std::io::Write as _;

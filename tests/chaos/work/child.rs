@@ -13,7 +13,7 @@ use crate::route::Route;
 pub fn live() -> Result<()> {
     let mut told = stdin().lines();
     let job: Job = serde_json::from_str(&told.next().context("no job")??)?;
-    let route = Route::to(job.clock, job.servers, job.number);
+    let route = Route::to(job.clock, vec![job.server], job.number);
     let mut parent = Parent { route: &route, told };
     let mut worker = Worker::new(&route, &mut parent, job.number, fastrand::Rng::with_seed(job.seed));
     worker.mortal = true;

@@ -66,7 +66,7 @@ struct Worker<'a> {
     replicas: usize,
     /// The tokens of the locks that it keeps.
     kept: [Option<String>; 24],
-    /// Whether it may be killed, and its holds with a session should end long before their leases then.
+    /// Whether it may be killed. Its holds with a session have long leases, which are not to be waited for then.
     mortal: bool,
 }
 

@@ -29,7 +29,7 @@ const FIRST: usize = 100;
 pub(super) struct Job {
     pub number: usize,
     pub clock: Clock,
-    pub servers: Vec<SocketAddr>,
+    pub server: SocketAddr,
     pub seed: u64,
 }
 
@@ -66,7 +66,7 @@ impl Processes {
         let mut child = spawn(command).expect("this program once more");
         let mut ear = child.stdin.take().expect("a pipe");
         let number = self.register(&child);
-        tell(&mut ear, &Job { number, clock: route.clock, servers: vec![route.leader()], seed });
+        tell(&mut ear, &Job { number, clock: route.clock, server: route.leader(), seed });
         for line in BufReader::new(child.stdout.take().expect("a pipe")).lines() {
             let note: Note = serde_json::from_str(&line.expect("a line")).expect("a note");
             let asks = matches!(note, Note::Asks(_));
