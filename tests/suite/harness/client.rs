@@ -246,7 +246,8 @@ impl Client {
         // A zero timeout would mean none at all.
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_micros(1));
         self.stream.set_read_timeout(Some(left)).expect("read timeout");
-        let mut chunk = [0; 16_384];
+        // What has come is read from its beginning each time, so the longer a reply, the more of it at once.
+        let mut chunk = vec![0; self.ahead.len().max(16_384)];
         match self.stream.read(&mut chunk) {
             Ok(0) => Err(Nothing::Closed),
             Ok(count) => {
