@@ -99,10 +99,14 @@ impl Table {
 /// What became of locks whose holders were stopped or killed.
 fn succession(verdict: &Verdict) -> String {
     let (outlived, unheard, refused) = (verdict.outlived, verdict.unheard, verdict.refused);
-    let (inherited, most) = (verdict.inherited, seconds(verdict.longest_inheritance));
+    let most = match verdict.longest_inheritance {
+        0 => String::new(),
+        most => format!(" (the next knew after {} s at most)", seconds(most)),
+    };
+    let inherited = verdict.inherited;
     format!(
         "locks that went on without their holders: {outlived} held and {unheard} granted while stopped ({refused} late writes \
-         refused), {inherited} held with a session and killed (the next knew after {most} s at most)"
+         refused), {inherited} held with a session and killed{most}"
     )
 }
 
