@@ -40,7 +40,7 @@ test: check build test-panics ## All checks, and all tests on the installed redi
 	$(DEMO) -- --check
 	$(SUITE)
 	$(JUDGE)
-	$(CHAOS) --seconds 8 --scenes kill-always
+	$(CHAOS) --seconds 12 --scenes kill-always,clients-stopped
 
 test-panics: deps ## A panic in every entry from the server, in a build made for it
 	cargo build --quiet --locked --features inject-faults --target-dir target/faults

@@ -1,9 +1,14 @@
 //! What happened: every request with its times and its outcome, and every fault.
 //!
-//! All times are of this process's monotonic clock, which no fault touches, so they can be compared between clients.
+//! All times are of this machine's monotonic clock, which no fault touches, so they can be compared between clients, also those
+//! that are processes of their own.
 
+use std::borrow::Cow;
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
 
 use crate::harness::{Nothing, unix_ms};
 
@@ -16,21 +21,22 @@ pub const fn millis(ms: u64) -> Time {
 }
 
 /// The clock of a run.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 pub struct Clock {
-    begun: Instant,
+    /// By the machine's clock.
+    began: Time,
     unix_ms: i64,
 }
 
 impl Clock {
     /// Begins to count.
     pub fn start() -> Self {
-        Self { begun: Instant::now(), unix_ms: unix_ms() }
+        Self { began: monotonic(), unix_ms: unix_ms() }
     }
 
     /// The time now.
     pub fn now(self) -> Time {
-        Time::try_from(self.begun.elapsed().as_micros()).expect("a run that ends")
+        monotonic() - self.began
     }
 
     /// When the run began, by the wall clock.
@@ -44,8 +50,15 @@ impl Clock {
     }
 }
 
+/// The time that all processes of this machine agree on.
+fn monotonic() -> Time {
+    let now = clock_gettime(ClockId::Monotonic);
+    let part = |number| Time::try_from(number).expect("after the start of the machine");
+    part(now.tv_sec) * 1_000_000 + part(now.tv_nsec) / 1_000
+}
+
 /// What came of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome<A> {
     /// The server carried it out.
     Done(A),
@@ -56,11 +69,11 @@ pub enum Outcome<A> {
 }
 
 /// One request of one client.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Op<C, A> {
     /// Who asked.
     pub client: usize,
-    /// Over which connection; numbers are not used again.
+    /// Over which connection; numbers are not used again, and none is 0.
     pub line: u64,
     /// Whom: the server's port.
     pub server: u16,
@@ -77,6 +90,12 @@ pub struct Op<C, A> {
 }
 
 impl<C, A> Op<C, A> {
+    /// A request as it is when nothing is ever heard of it.
+    pub fn sent(client: usize, server: u16, at: Time, call: C) -> Self {
+        let outcome = Outcome::Unknown(Nothing::Closed);
+        Self { client, line: 0, server, redirected: false, invoked: at, returned: at, call, outcome }
+    }
+
     /// What the server answered, if it carried the request out.
     pub fn answer(&self) -> Option<&A> {
         match &self.outcome {
@@ -109,7 +128,7 @@ pub fn seconds(time: Time) -> String {
 }
 
 /// How a hold shares its lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
     /// With nobody.
     Exclusive,
@@ -120,7 +139,7 @@ pub enum Mode {
 }
 
 /// A request about locks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LockCall {
     /// `LOCK.ACQUIRE`, or `LOCK.MACQUIRE` for several keys.
     Acquire { token: String, mode: Mode, lease: Time, wait: Option<Time>, session: bool },
@@ -143,7 +162,7 @@ impl LockCall {
 }
 
 /// What came of a request about locks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LockAnswer {
     /// Granted, with this fence.
     Granted(i64),
@@ -156,7 +175,7 @@ pub enum LockAnswer {
 }
 
 /// A request about the locks `keys`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AboutLocks {
     /// Which.
     pub keys: Vec<String>,
@@ -183,7 +202,7 @@ pub struct Write {
 }
 
 /// A request about a sale.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SaleCall {
     /// `STOCK.DECR_ONCE`.
     Take { units: i64, hold: Option<Time> },
@@ -198,7 +217,7 @@ pub enum SaleCall {
 }
 
 /// What came of a request about a sale.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SaleAnswer {
     /// The five elements, without the reference.
     Status { status: String, units: i64, remaining: i64, deadline: i64 },
@@ -207,7 +226,7 @@ pub enum SaleAnswer {
 }
 
 /// An order as it was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
     pub state: String,
     pub units: i64,
@@ -215,7 +234,7 @@ pub struct Seen {
 }
 
 /// A request about one order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AboutOrder {
     /// The sale.
     pub sale: String,
@@ -237,18 +256,22 @@ impl SaleOp {
     }
 }
 
-/// Something that was done to the servers or to the clients' connections.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Something that was done to the servers, to the clients' connections or to clients.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// Its name in the table.
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// When it began.
     pub from: Time,
     /// When everything was whole again.
     pub to: Time,
-    /// Whether clients may notice; what a client does to itself disturbs nobody else.
-    pub disturbs: bool,
+    /// The only client that may notice; `None` if all may.
+    pub client: Option<usize>,
 }
+
+/// What it is called in the table that a client was killed (SIGKILL), and that one was stopped for a while (SIGSTOP).
+pub const KILLED: &str = "client killed";
+pub const STOPPED: &str = "client stopped";
 
 /// What a server acknowledged and may have forgotten, by the rules of its persistence or replication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

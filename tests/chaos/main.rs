@@ -95,6 +95,8 @@ impl Options {
                     }
                     return Ok(None);
                 }
+                // Not for users: this is how the clients of a scene start.
+                Long("client") => return work::live().map(|()| None),
                 Long("help") | Short('h') => {
                     println!("{HELP}");
                     return Ok(None);

@@ -5,11 +5,11 @@ use std::thread;
 use std::time::Duration;
 
 use crate::check::{self, Books, Event, Figures, Verdict};
-use crate::harness::{Reply, Words, eventually_some};
+use crate::harness::{Reply, Server, Words, eventually_some};
 use crate::history::{Clock, Fault, Faults, History, Outcome, Seen, Time, millis};
 use crate::route::{Line, PATIENCE, Route};
-use crate::scene::{Nemesis, Plan};
-use crate::work::{self, EVENTS, Guard, SALES};
+use crate::scene::{Nemesis, Plan, version};
+use crate::work::{self, EVENTS, Guard, Processes, SALES};
 
 /// How long the clients go on when nothing is done to the servers any more: longer than anybody waits.
 const CALM: Duration = Duration::from_millis(2_800);
@@ -26,20 +26,23 @@ pub struct Played {
 pub fn play(plan: &Plan, span: Duration, random: &mut fastrand::Rng) -> Result<Played, String> {
     let mut scene = (plan.set)()?;
     let clock = Clock::start();
-    let route = Route::to(clock, scene.servers());
+    let route = Route::to(clock, scene.servers().iter().map(Server::address).collect(), 0);
     let guard = Guard::new(clock);
+    let processes = Processes::default();
     let mut history = History { began_unix_ms: clock.began_unix_ms(), ..History::default() };
     let mut seller = Line::new(&route, usize::MAX, random.fork());
     // One that tells deadlines and one that does not.
     for (((sale, total), events), options) in SALES.into_iter().zip(EVENTS).zip(["DEADLINES", ""]) {
         insist(&mut seller, sale, &format!("STOCK.CREATE {sale} {total} STREAM {events} {options}").into());
     }
-    let mut nemesis = Nemesis { route: &route, random: random.fork(), faults: Faults::default() };
+    let mut nemesis =
+        Nemesis { route: &route, processes: &processes, random: random.fork(), faults: Faults::default() };
     scene.open(&mut nemesis);
     let end = clock.now() + Time::try_from(span.saturating_sub(CALM).as_micros()).expect("a short time");
     thread::scope(|scope| {
-        let _stop = StopAtEnd(&route);
-        let clients = work::crew(scope, &route, &guard, scene.replicas(), random);
+        let _stop = StopAtEnd(&route, &processes);
+        let mut clients = work::crew(scope, &route, &guard, scene.replicas(), random);
+        clients.extend(work::processes(scope, &route, &guard, &processes, scene.processes(), random));
         nemesis.rest(300, 600);
         loop {
             scene.strike(&mut nemesis);
@@ -52,8 +55,8 @@ pub fn play(plan: &Plan, span: Duration, random: &mut fastrand::Rng) -> Result<P
         route.stop();
         work::gather(&mut history, clients, &guard);
     });
+    nemesis.faults.all.append(&mut history.faults.all);
     history.faults = nemesis.faults;
-    history.faults.all.extend(route.confessions());
     let standstills = check::standstills(&history);
     history.faults.all.extend(standstills);
     let sales = SALES.into_iter().zip(EVENTS);
@@ -63,15 +66,16 @@ pub fn play(plan: &Plan, span: Duration, random: &mut fastrand::Rng) -> Result<P
         scene.keep();
     }
     let figures = Figures::of(&history);
-    Ok(Played { server: scene.version(), figures, faults: history.faults.all, verdict })
+    Ok(Played { server: version(&scene.servers()[0]), figures, faults: history.faults.all, verdict })
 }
 
 /// Ends the clients' work also when something fails, for nobody would.
-struct StopAtEnd<'a>(&'a Route);
+struct StopAtEnd<'a>(&'a Route, &'a Processes);
 
 impl Drop for StopAtEnd<'_> {
     fn drop(&mut self) {
         self.0.stop();
+        self.1.wake();
     }
 }
 

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::harness::{Client, Reply, Words};
-use crate::history::{Clock, Fault, Op, Outcome, Time, millis};
+use crate::history::{Clock, Op, Outcome, Time, millis};
 
 /// How long a request that does not wait for a lock may take before its client gives up.
 pub const PATIENCE: Time = millis(2_000);
@@ -20,21 +20,15 @@ pub struct Route {
     servers: Mutex<Vec<SocketAddr>>,
     /// The run is over.
     stop: AtomicBool,
+    /// The number of the next connection.
     lines: AtomicU64,
-    /// What clients did to their own connections.
-    mischief: Mutex<Vec<Fault>>,
 }
 
 impl Route {
-    /// To `servers`, of which the first is in charge.
-    pub fn to(clock: Clock, servers: Vec<SocketAddr>) -> Self {
-        Self {
-            clock,
-            servers: Mutex::new(servers),
-            stop: AtomicBool::new(false),
-            lines: AtomicU64::new(0),
-            mischief: Mutex::new(vec![]),
-        }
+    /// To `servers`, of which the first is in charge. The process with this number is the only one with it.
+    pub fn to(clock: Clock, servers: Vec<SocketAddr>, process: usize) -> Self {
+        let first = (u64::try_from(process).expect("a few") << 32) + 1;
+        Self { clock, servers: Mutex::new(servers), stop: AtomicBool::new(false), lines: AtomicU64::new(first) }
     }
 
     /// From now on this server is in charge.
@@ -57,17 +51,6 @@ impl Route {
     /// Whether the run is over.
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Notes what a client did to its own connection.
-    pub fn confess(&self, kind: &'static str, from: Time) {
-        let fault = Fault { kind, from, to: self.clock.now(), disturbs: false };
-        self.mischief.lock().expect("no thread panicked").push(fault);
-    }
-
-    /// What clients did to their connections.
-    pub fn confessions(&self) -> Vec<Fault> {
-        self.mischief.lock().expect("no thread panicked").clone()
     }
 }
 
@@ -167,7 +150,6 @@ impl<'a> Line<'a> {
 
     /// Ends all connections, politely or as a host that crashed does.
     pub fn hang_up(&mut self, hard: bool) {
-        let now = self.route.clock.now();
         for (_, client) in std::mem::take(&mut self.open).into_values() {
             if hard {
                 client.reset();
@@ -175,7 +157,6 @@ impl<'a> Line<'a> {
                 client.close();
             }
         }
-        self.route.confess(if hard { "connection reset" } else { "connection closed" }, now);
     }
 }
 

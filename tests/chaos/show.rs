@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use comfy_table::{CellAlignment, LineStyle, TableStyle};
 
-use crate::history::Fault;
+use crate::check::Verdict;
+use crate::history::{Fault, seconds};
 use crate::play::Played;
 
 /// A line above, one below the header, one at the end.
@@ -32,7 +33,7 @@ const TOLD: usize = 5;
 #[derive(Default)]
 pub struct Table {
     rows: Vec<Vec<String>>,
-    faults: BTreeMap<&'static str, usize>,
+    faults: BTreeMap<String, usize>,
     servers: Vec<String>,
     violations: usize,
 }
@@ -47,8 +48,11 @@ impl Table {
         let kinds = kinds(&played.faults);
         let told: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
         println!("    {}", told.join(", "));
+        if verdict.outlived + verdict.unheard + verdict.inherited > 0 {
+            println!("    {}", succession(verdict));
+        }
         for (kind, count) in kinds {
-            *self.faults.entry(kind).or_default() += count;
+            *self.faults.entry(kind.to_owned()).or_default() += count;
         }
         if !self.servers.contains(&played.server) {
             self.servers.push(played.server.clone());
@@ -92,11 +96,25 @@ impl Table {
     }
 }
 
+/// What became of locks whose holders were stopped or killed.
+fn succession(verdict: &Verdict) -> String {
+    let (outlived, unheard, refused) = (verdict.outlived, verdict.unheard, verdict.refused);
+    let most = match verdict.longest_inheritance {
+        0 => String::new(),
+        most => format!(" (the next knew after {} s at most)", seconds(most)),
+    };
+    let inherited = verdict.inherited;
+    format!(
+        "locks that went on without their holders: {outlived} held and {unheard} granted while stopped ({refused} late writes \
+         refused), {inherited} held with a session and killed{most}"
+    )
+}
+
 /// How many faults there were of each kind.
-fn kinds(faults: &[Fault]) -> BTreeMap<&'static str, usize> {
+fn kinds(faults: &[Fault]) -> BTreeMap<&str, usize> {
     let mut kinds = BTreeMap::new();
     for fault in faults {
-        *kinds.entry(fault.kind).or_default() += 1;
+        *kinds.entry(&*fault.kind).or_default() += 1;
     }
     kinds
 }

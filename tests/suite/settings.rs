@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{ANY, INT, OK, Reply, Server, TEXT, err};
+use crate::harness::{ANY, INT, OK, Reply, Server, TEXT, err, module_path};
 
 const NAME: &str = "lockstock.default-lease-ms";
 
@@ -91,6 +91,13 @@ fn behind_loadmodule_and_in_the_configuration() {
     // The line of its own is the later word, and the one that CONFIG REWRITE keeps.
     let server = Server::builder().module_args("default-lease-ms 5000").config(&format!("{NAME} 7000")).start();
     assert_eq!(default_lease(&server), 7_000);
+}
+
+#[test]
+fn behind_module_load_in_a_running_server() {
+    let server = Server::plain().start();
+    server.expect(format!("MODULE LOAD {} default-lease-ms 5000", module_path().display()), OK);
+    assert_eq!(default_lease(&server), 5_000);
 }
 
 #[test]

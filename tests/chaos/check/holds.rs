@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::GRACE;
 use crate::history::{Faults, History, LockAnswer, LockCall, LockOp, Mode, Time, millis};
 
 /// The server counts in milliseconds, and its clock and ours are read at different moments.
@@ -71,6 +72,11 @@ impl Hold<'_> {
     /// The request that was the first to be granted this fence.
     pub fn grant(&self) -> &LockOp {
         self.ops[self.granted]
+    }
+
+    /// Whether it ends with its connection.
+    pub fn has_session(&self) -> bool {
+        self.session.is_some()
     }
 
     /// Whether this grant was a beginning for certain, and not the repetition of one whose reply was lost.
@@ -144,12 +150,15 @@ impl Hold<'_> {
 /// The span in which a request may have led to a hold; `None` if it cannot have.
 pub fn possible(op: &LockOp, faults: &Faults) -> Option<(Time, Time)> {
     let (LockCall::Acquire { lease, .. } | LockCall::Extend { lease, .. }) = &op.call.call else { return None };
-    let wait = match &op.call.call {
-        LockCall::Acquire { wait, .. } => wait.unwrap_or(0),
-        _ => 0,
+    let (wait, session) = match &op.call.call {
+        LockCall::Acquire { wait, session, .. } => (wait.unwrap_or(0), *session),
+        _ => (0, false),
     };
+    let death = faults.death(op.client);
     let end = match op.answer() {
         Some(LockAnswer::Granted(_) | LockAnswer::Count(1)) => op.returned + lease,
+        // Who is dead stands in no line.
+        None if op.is_unknown() && death.is_some_and(|death| death.to > op.invoked) => op.returned + lease,
         // It may be carried out as late as when the server wakes up.
         None if op.is_unknown() => {
             let late = faults.disturbed_until(op.invoked, op.returned).unwrap_or(0).max(op.returned);
@@ -157,5 +166,6 @@ pub fn possible(op: &LockOp, faults: &Faults) -> Option<(Time, Time)> {
         }
         _ => return None,
     };
+    let end = death.filter(|_| session).map_or(end, |death| end.min(death.to.max(op.returned) + GRACE));
     Some((op.invoked, end + faults.set_back() + BLUR))
 }

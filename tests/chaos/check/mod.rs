@@ -14,16 +14,21 @@ mod order;
 mod orders;
 mod sale;
 mod standstill;
+mod succession;
 #[cfg(test)]
 mod tests;
 mod waiting;
 
 use std::fmt;
 
-use crate::history::{Faults, History, LockAnswer, LockCall, Outcome, Time};
+use crate::history::{Fault, Faults, History, KILLED, LockAnswer, LockCall, Op, Outcome, Time, millis};
 
 pub use books::{Books, Event};
 pub use standstill::find as standstills;
+
+/// How late the servers may be before somebody has been forgotten. A hand-over takes a millisecond; the rest is for the threads
+/// of a busy machine.
+const GRACE: Time = millis(1_000);
 
 /// Something that should not have happened, with the requests that show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +57,15 @@ pub struct Verdict {
     pub stale_caught: usize,
     /// Writes within the promised lease, of holds that a fault had ended, and that the fence stopped.
     pub lost_caught: usize,
+    /// Locks that somebody else got at the end of the lease, while the holder was stopped.
+    pub outlived: usize,
+    /// The same of those that had got it while they were stopped.
+    pub unheard: usize,
+    /// Of both, those whose holder went on to write, and was refused.
+    pub refused: usize,
+    /// Locks that went on because their holder was killed, and how long that took at most.
+    pub inherited: usize,
+    pub longest_inheritance: Time,
 }
 
 impl Verdict {
@@ -69,6 +83,7 @@ pub fn judge(history: &History, books: &[Books]) -> Verdict {
     order::check(history, &mut verdict);
     free::check(history, &mut verdict);
     waiting::check(history, &mut verdict);
+    succession::check(history, &holds, &mut verdict);
     standstill::check(history, &mut verdict);
     orders::check(history, books, &mut verdict);
     holes::check(history, books, &mut verdict);
@@ -97,7 +112,9 @@ impl Figures {
             figures.count(&op.outcome);
             if let (LockCall::Acquire { .. }, Some(LockAnswer::Granted(_))) = (&op.call.call, op.answer()) {
                 figures.granted += 1;
-                figures.longest_wait = figures.longest_wait.max(op.returned - op.invoked);
+                // Who was stopped learnt of it late by no fault of anybody else's.
+                let waited = if history.faults.hit(op) { 0 } else { op.returned - op.invoked };
+                figures.longest_wait = figures.longest_wait.max(waited);
             }
         }
         for op in &history.orders {
@@ -116,8 +133,20 @@ impl Figures {
 impl Faults {
     /// The end of the last fault that a span overlaps, if there is one: until then, answers may be missing.
     fn disturbed_until(&self, from: Time, to: Time) -> Option<Time> {
-        let overlapping = self.all.iter().filter(|fault| fault.disturbs && fault.from <= to && fault.to >= from);
+        let overlapping =
+            self.all.iter().filter(|fault| fault.client.is_none() && fault.from <= to && fault.to >= from);
         overlapping.map(|fault| fault.to).max()
+    }
+
+    /// Whether something was done to the client of this request that it may have noticed while it waited for its answer.
+    fn hit<C, A>(&self, op: &Op<C, A>) -> bool {
+        let mut hits = self.all.iter().filter(|fault| fault.client == Some(op.client));
+        hits.any(|fault| fault.from < op.returned && fault.to > op.invoked)
+    }
+
+    /// When the client was killed, if it was.
+    fn death(&self, client: usize) -> Option<&Fault> {
+        self.all.iter().find(|fault| fault.client == Some(client) && fault.kind == KILLED)
     }
 
     /// By how much the clock may have been set back in all.

@@ -23,7 +23,7 @@ pub fn find(history: &History) -> Vec<Fault> {
     let last = invoked.into_iter().max().unwrap_or(0);
     let gaps = returned.windows(2).map(|pair| (pair[0], pair[1])).filter(|(from, to)| to - from > NOTABLE);
     let calm = gaps.filter(|(from, to)| *from < last && history.faults.disturbed_until(*from, *to).is_none());
-    calm.map(|(from, to)| Fault { kind: KIND, from, to, disturbs: true }).collect()
+    calm.map(|(from, to)| Fault { kind: KIND.into(), from, to, client: None }).collect()
 }
 
 /// Judges how long they were.

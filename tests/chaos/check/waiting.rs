@@ -2,14 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::Verdict;
 use super::holds::possible;
-use crate::history::{Faults, History, LockCall, LockOp, Op, Time, millis, seconds};
+use super::{GRACE, Verdict};
+use crate::history::{Faults, History, LockCall, LockOp, Op, Time, seconds};
 use crate::route::PATIENCE;
-
-/// How long a lock may stand free before somebody who waits for it has been forgotten. A hand-over takes a millisecond; the
-/// rest is for the threads of a busy machine.
-const GRACE: Time = millis(1_000);
 
 /// Judges all requests.
 pub fn check(history: &History, verdict: &mut Verdict) {
@@ -30,7 +26,7 @@ pub fn check(history: &History, verdict: &mut Verdict) {
     }
 }
 
-/// A request is answered in time, unless something was going on since its connection was last heard of.
+/// A request is answered in time, unless something was going on since its connection was last heard of, or with its client.
 fn answered<C, A>(op: &Op<C, A>, wait: Time, alive: &mut HashMap<u64, Time>, faults: &Faults, verdict: &mut Verdict)
 where
     Op<C, A>: std::fmt::Debug,
@@ -38,7 +34,7 @@ where
     let late = op.returned - op.invoked > wait + PATIENCE / 2;
     let since = alive.insert(op.line, op.returned).unwrap_or(op.invoked);
     let calm = faults.disturbed_until(since.saturating_sub(GRACE), op.returned).is_none();
-    if calm && faults.set_back() == 0 && (late || op.is_unknown()) {
+    if calm && faults.set_back() == 0 && (late || op.is_unknown()) && !faults.hit(op) {
         let what = if late { "too late" } else { "not at all" };
         verdict.blame("every request answered", what.into(), vec![format!("{op:?}")]);
     }
@@ -62,7 +58,11 @@ fn family(ops: &[&LockOp], faults: &Faults, verdict: &mut Verdict) {
             released.entry(token).or_insert(op);
         }
     }
-    let mut spans: Vec<(Time, Time)> = ops.iter().filter_map(|op| held(op, &released, faults)).collect();
+    // What was granted to a client that was stopped was held for its lease, at some time in this span.
+    let (deaf, heard): (Vec<&LockOp>, Vec<&LockOp>) =
+        ops.iter().copied().partition(|op| op.answer().is_some() && faults.hit(op));
+    let unheard: Vec<(Time, Time, Time)> = deaf.into_iter().filter_map(|op| at_some_time(op, faults)).collect();
+    let mut spans: Vec<(Time, Time)> = heard.iter().filter_map(|op| held(op, &released, faults)).collect();
     spans.sort_unstable();
     let mut gaps = vec![];
     let mut end = 0;
@@ -73,15 +73,26 @@ fn family(ops: &[&LockOp], faults: &Faults, verdict: &mut Verdict) {
         end = end.max(to);
     }
     gaps.push((end, Time::MAX));
-    for op in ops.iter().filter(|op| op.answer().is_some() && matches!(op.call.call, LockCall::Acquire { .. })) {
+    for op in heard.iter().filter(|op| op.answer().is_some() && matches!(op.call.call, LockCall::Acquire { .. })) {
         let first = gaps.partition_point(|(_, to)| *to < op.invoked);
         for (from, to) in gaps[first..].iter().take_while(|(from, _)| *from < op.returned) {
             let (from, to) = (op.invoked.max(*from), op.returned.min(*to));
-            if to > from + GRACE && faults.disturbed_until(from.saturating_sub(GRACE), to).is_none() {
+            let excused: Time =
+                unheard.iter().filter(|(begin, end, _)| *begin < to && *end > from).map(|(_, _, lease)| lease).sum();
+            if to > from + GRACE + excused && faults.disturbed_until(from.saturating_sub(GRACE), to).is_none() {
                 let what = format!("{} stood free from {} to {}", op.call.keys[0], seconds(from), seconds(to));
                 verdict.blame("no waiter forgotten", what, vec![format!("{op:?}")]);
             }
         }
+    }
+}
+
+/// When somebody may have held a lock because of this request, and for how long at most.
+fn at_some_time(op: &LockOp, faults: &Faults) -> Option<(Time, Time, Time)> {
+    let (from, to) = possible(op, faults)?;
+    match op.call.call {
+        LockCall::Acquire { lease, .. } | LockCall::Extend { lease, .. } => Some((from, to, lease)),
+        _ => None,
     }
 }
 

@@ -1,10 +1,10 @@
 //! One server, with each kind of persistence.
 
 use std::fs::{self, File};
-use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::slice::from_mut;
 
-use super::{Nemesis, Scene, freeze, ready, thaw, version};
+use super::{Nemesis, Scene, freeze, ready, thaw};
 use crate::harness::{ANY, OK, Reply, Server, eventually};
 use crate::history::{Loss, Time};
 
@@ -66,16 +66,8 @@ fn scene(server: Server, strikes: &'static [Strike], saved: Option<Time>) -> Res
 }
 
 impl Scene for Alone {
-    fn servers(&self) -> Vec<SocketAddr> {
-        vec![self.server.address()]
-    }
-
-    fn version(&self) -> String {
-        version(&self.server)
-    }
-
-    fn keep(&mut self) {
-        self.server.keep();
+    fn servers(&mut self) -> &mut [Server] {
+        from_mut(&mut self.server)
     }
 
     fn open(&mut self, nemesis: &mut Nemesis<'_>) {

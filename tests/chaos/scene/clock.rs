@@ -1,14 +1,18 @@
 //! A server whose wall clock is set, ahead and back, by a library that is put between it and the system (`clock.c`).
+//!
+//! The library depends on the module, and is also what the server is told to load as the module. So the module is there from the
+//! start of the program and finds the clock where the program does: a module that Valkey loads by itself looks past what was put
+//! in front of the server.
 
 use std::fs::File;
 use std::io::Write as _;
-use std::net::SocketAddr;
 use std::process::Command;
+use std::slice::from_mut;
 
 use tempfile::TempDir;
 
-use super::{Nemesis, Scene, ready, version};
-use crate::harness::{ANY, Server, eventually, unix_ms};
+use super::{Nemesis, Scene, ready};
+use crate::harness::{ANY, Server, eventually, module_path, unix_ms};
 use crate::history::Step;
 
 /// How far the clock is off at most.
@@ -29,6 +33,7 @@ pub fn clock() -> Result<Box<dyn Scene>, String> {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/chaos/scene/clock.c");
     let mut compiler = Command::new("cc");
     compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-o"]).arg(&library).arg(source);
+    compiler.arg("-Wl,--no-as-needed").arg(module_path());
     match compiler.output() {
         Err(error) => return Err(format!("no C compiler: {error}")),
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
@@ -36,9 +41,10 @@ pub fn clock() -> Result<Box<dyn Scene>, String> {
     set(&dir, 0);
     let preload = format!("LD_PRELOAD={}", library.display());
     let file = format!("CHAOS_CLOCK={}", dir.path().join("off").display());
-    let server = Server::builder().aof("always").under(&["env", &preload, &file]).start();
+    let module = format!("loadmodule {}", library.display());
+    let server = Server::plain().config(&module).aof("always").under(&["env", &preload, &file]).start();
     if !obeys(&server, &dir) {
-        return Err("this server loads modules so that they read the system's clock, whatever is put in between".into());
+        return Err("what is put between this server and the system does not reach the module".into());
     }
     ready(Stepped { server, dir, off_ms: 0, turn: 0 })
 }
@@ -61,16 +67,8 @@ fn set(dir: &TempDir, off_ms: i64) {
 }
 
 impl Scene for Stepped {
-    fn servers(&self) -> Vec<SocketAddr> {
-        vec![self.server.address()]
-    }
-
-    fn keep(&mut self) {
-        self.server.keep();
-    }
-
-    fn version(&self) -> String {
-        version(&self.server)
+    fn servers(&mut self) -> &mut [Server] {
+        from_mut(&mut self.server)
     }
 
     fn strike(&mut self, nemesis: &mut Nemesis<'_>) {

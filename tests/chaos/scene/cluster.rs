@@ -1,9 +1,8 @@
 //! Three primaries with a replica each: failovers, and slots that move while they are used.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
-use super::{Nemesis, Scene, ask, in_sync, ready, version};
+use super::{Nemesis, Scene, ask, in_sync, ready};
 use crate::harness::{OK, Reply, Server, eventually, eventually_some};
 use crate::history::{Loss, Time};
 
@@ -68,20 +67,12 @@ fn set(strikes: &'static [Strike]) -> Result<Box<dyn Scene>, String> {
 }
 
 impl Scene for Cluster {
-    fn servers(&self) -> Vec<SocketAddr> {
-        self.nodes.iter().map(Server::address).collect()
+    fn servers(&mut self) -> &mut [Server] {
+        &mut self.nodes
     }
 
     fn replicas(&self) -> usize {
         1
-    }
-
-    fn keep(&mut self) {
-        self.nodes.iter_mut().for_each(Server::keep);
-    }
-
-    fn version(&self) -> String {
-        version(&self.nodes[0])
     }
 
     fn strike(&mut self, nemesis: &mut Nemesis<'_>) {

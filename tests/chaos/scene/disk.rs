@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::io::{ErrorKind, Write as _};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::slice::from_mut;
 
 use super::janitor::Janitor;
-use super::{Nemesis, Scene, ask, ready, version};
+use super::{Nemesis, Scene, ask, ready};
 use crate::harness::{OK, Server, err, eventually};
 
 /// The size of the disk.
@@ -74,16 +74,8 @@ pub fn disk() -> Result<Box<dyn Scene>, String> {
 }
 
 impl Scene for Full {
-    fn servers(&self) -> Vec<SocketAddr> {
-        vec![self.server.address()]
-    }
-
-    fn keep(&mut self) {
-        self.server.keep();
-    }
-
-    fn version(&self) -> String {
-        version(&self.server)
+    fn servers(&mut self) -> &mut [Server] {
+        from_mut(&mut self.server)
     }
 
     fn strike(&mut self, nemesis: &mut Nemesis<'_>) {

@@ -1,9 +1,9 @@
 //! A server that breaks its word: locks are taken from their holders and orders undone, and nobody is told. What the judge
 //! must see, and would not if the clients' record or the judge were good for nothing.
 
-use std::net::SocketAddr;
+use std::slice::from_mut;
 
-use super::{Nemesis, Plan, Scene, plan, ready, version};
+use super::{Nemesis, Plan, Scene, plan, ready};
 use crate::harness::{ANY, Reply, Server};
 
 /// The scene; none of those that should go well.
@@ -19,16 +19,12 @@ fn liar() -> Result<Box<dyn Scene>, String> {
 }
 
 impl Scene for Liar {
-    fn servers(&self) -> Vec<SocketAddr> {
-        vec![self.0.address()]
+    fn servers(&mut self) -> &mut [Server] {
+        from_mut(&mut self.0)
     }
 
     /// That it broke its word is no news here.
     fn keep(&mut self) {}
-
-    fn version(&self) -> String {
-        version(&self.0)
-    }
 
     fn strike(&mut self, nemesis: &mut Nemesis<'_>) {
         let mut client = self.0.client();

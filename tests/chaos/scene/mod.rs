@@ -1,6 +1,7 @@
 //! The servers, and what is done to them.
 
 mod alone;
+mod clients;
 mod clock;
 mod cluster;
 mod disk;
@@ -12,7 +13,6 @@ mod partition;
 mod sentinel;
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
@@ -23,14 +23,20 @@ pub use liar::{BROKEN, LIAR};
 use crate::harness::{Client, PATIENCE, Reply, Server, eventually, eventually_some};
 use crate::history::{Fault, Faults, Loss, Step, Time};
 use crate::route::Route;
+use crate::work::Processes;
 
 /// Servers with something that can be done to them.
 pub trait Scene {
-    /// Where the clients find them; the first is in charge.
-    fn servers(&self) -> Vec<SocketAddr>;
+    /// Those that the clients talk to; the first is in charge when they come.
+    fn servers(&mut self) -> &mut [Server];
 
     /// How many replicas there are for `WAIT` to count.
     fn replicas(&self) -> usize {
+        0
+    }
+
+    /// How many clients are processes of their own, for the scene to stop and kill. They know only the server in charge.
+    fn processes(&self) -> usize {
         0
     }
 
@@ -41,10 +47,9 @@ pub trait Scene {
     fn strike(&mut self, nemesis: &mut Nemesis<'_>);
 
     /// Lets what the servers wrote stay, for somebody to look at.
-    fn keep(&mut self);
-
-    /// The versions of the servers, for the heading.
-    fn version(&self) -> String;
+    fn keep(&mut self) {
+        self.servers().iter_mut().for_each(Server::keep);
+    }
 }
 
 /// Sets a scene up, or says why this machine cannot.
@@ -63,6 +68,7 @@ pub const PLANS: &[Plan] = &[
     plan("power-everysec", "power cut, AOF everysec: the last second may be lost", alone::power_everysec),
     plan("kill-rdb", "kill -9 and restart, RDB only: what came after the last save may be lost", alone::kill_rdb),
     plan("nuisance", "a server frozen, paused, out of memory; clients cut off: nothing may be lost", alone::nuisance),
+    plan("clients-stopped", "client processes are stopped for longer than a lease, or killed", clients::clients),
     plan("disk-full", "the disk of the append-only file is full: nothing may be lost", disk::disk),
     plan("clock", "the wall clock is set, ahead and back", clock::clock),
     plan("promote", "a primary dies, or does not know that it is replaced", pair::promote),
@@ -88,6 +94,7 @@ const fn plan(name: &'static str, about: &'static str, set: Set) -> Plan {
 /// The one that does it, and notes what it did.
 pub struct Nemesis<'a> {
     pub route: &'a Route,
+    pub processes: &'a Processes,
     pub random: fastrand::Rng,
     pub faults: Faults,
 }
@@ -106,7 +113,7 @@ impl Nemesis<'_> {
     /// Notes a fault that is over.
     pub fn did(&mut self, kind: &'static str, from: Time) {
         let to = self.now();
-        self.faults.all.push(Fault { kind, from, to, disturbs: true });
+        self.faults.all.push(Fault { kind: kind.into(), from, to, client: None });
     }
 
     /// Notes what may be missing from now on.

@@ -1,8 +1,6 @@
 //! A primary and its replica, which takes over.
 
-use std::net::SocketAddr;
-
-use super::{Nemesis, Scene, freeze, in_sync, ready, thaw, version};
+use super::{Nemesis, Scene, freeze, in_sync, ready, thaw};
 use crate::harness::{ANY, Server, eventually};
 use crate::history::{Loss, Time};
 
@@ -55,20 +53,12 @@ fn set(config: &[&str], strikes: &'static [Strike]) -> Result<Box<dyn Scene>, St
 }
 
 impl Scene for Pair {
-    fn servers(&self) -> Vec<SocketAddr> {
-        self.servers.iter().map(Server::address).collect()
+    fn servers(&mut self) -> &mut [Server] {
+        &mut self.servers
     }
 
     fn replicas(&self) -> usize {
         1
-    }
-
-    fn keep(&mut self) {
-        self.servers.iter_mut().for_each(Server::keep);
-    }
-
-    fn version(&self) -> String {
-        version(&self.servers[0])
     }
 
     fn strike(&mut self, nemesis: &mut Nemesis<'_>) {

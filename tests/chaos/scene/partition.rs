@@ -1,7 +1,5 @@
 //! A network that falls apart: a primary that its clients still reach, and nobody else does.
 
-use std::net::SocketAddr;
-
 use super::network::{Link, Network, inside};
 use super::sentinel::{Guarded, watch};
 use super::{Nemesis, Scene, ready, replication};
@@ -39,7 +37,7 @@ fn set(config: &[&str]) -> Result<Box<dyn Scene>, String> {
 }
 
 impl Scene for Parted {
-    fn servers(&self) -> Vec<SocketAddr> {
+    fn servers(&mut self) -> &mut [Server] {
         self.guarded.servers()
     }
 
@@ -49,10 +47,6 @@ impl Scene for Parted {
 
     fn keep(&mut self) {
         self.guarded.keep();
-    }
-
-    fn version(&self) -> String {
-        self.guarded.version()
     }
 
     fn strike(&mut self, nemesis: &mut Nemesis<'_>) {

@@ -1,8 +1,6 @@
 //! A primary, two replicas, and three Sentinels who decide who is in charge.
 
-use std::net::SocketAddr;
-
-use super::{Nemesis, Scene, freeze, in_sync, ready, replication, thaw, version};
+use super::{Nemesis, Scene, freeze, in_sync, ready, replication, thaw};
 use crate::harness::{Builder, Reply, Server, eventually, eventually_some};
 use crate::history::{Loss, Time};
 
@@ -44,8 +42,8 @@ pub fn watch(primary: &str, builder: Builder) -> Server {
 }
 
 impl Scene for Guarded {
-    fn servers(&self) -> Vec<SocketAddr> {
-        self.servers.iter().map(Server::address).collect()
+    fn servers(&mut self) -> &mut [Server] {
+        &mut self.servers
     }
 
     fn replicas(&self) -> usize {
@@ -54,10 +52,6 @@ impl Scene for Guarded {
 
     fn keep(&mut self) {
         self.servers.iter_mut().chain(&mut self.sentinels).for_each(Server::keep);
-    }
-
-    fn version(&self) -> String {
-        version(&self.servers[0])
     }
 
     fn strike(&mut self, nemesis: &mut Nemesis<'_>) {

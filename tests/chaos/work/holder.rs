@@ -1,6 +1,7 @@
 //! Clients that take locks: they hold on, extend, come too late, walk away, and ask again after a lost reply.
 
 use super::Worker;
+use super::notes::Note;
 use crate::history::{LockAnswer, LockCall, Mode, Outcome, Time};
 
 /// What a client asks for.
@@ -70,9 +71,9 @@ impl Worker<'_> {
 
     fn hold(&mut self, wish: &Wish) {
         let token = format!("{}-{}", self.number, self.count);
-        let lease = self.span(300, 1_200);
         let wait = if self.chance(85) { Some(self.span(100, 2_500)) } else { None };
         let session = self.chance(25);
+        let lease = if session && self.mortal { self.span(2_500, 4_000) } else { self.span(300, 1_200) };
         let ask = LockCall::Acquire { token: token.clone(), mode: wish.mode, lease, wait, session };
         let tries = if self.chance(60) { 3 } else { 1 };
         let answer = self.persist(tries, |worker| worker.lock(&wish.keys, ask.clone()));
@@ -84,7 +85,7 @@ impl Worker<'_> {
             0..2 => {
                 let from = self.route.clock.now();
                 self.rest(lease / 1_000 * 11 / 10, lease / 1_000 * 13 / 10);
-                self.route.confess("client frozen", from);
+                self.confess("client frozen", from);
             }
             2..20 => self.work_on(wish, &token, lease),
             20..25 => self.rest(20, 120),
@@ -94,8 +95,8 @@ impl Worker<'_> {
         match self.random.u8(..100) {
             // The lease is left to end it.
             0..2 => {}
-            2..4 => self.line.hang_up(false),
-            4..6 => self.line.hang_up(true),
+            2..4 => self.hang_up(false),
+            4..6 => self.hang_up(true),
             _ => {
                 let release = LockCall::Release { token };
                 self.persist(3, |worker| worker.lock(&wish.keys, release.clone()));
@@ -121,7 +122,8 @@ impl Worker<'_> {
     fn write(&mut self, wish: &Wish, token: &str, fence: i64) {
         if wish.writes {
             for key in &wish.keys {
-                self.guard.write(key, token, fence);
+                let (key, token) = (key.clone(), token.to_owned());
+                self.record.note(Note::Write { key, token, fence });
             }
         }
     }

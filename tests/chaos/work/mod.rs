@@ -1,7 +1,10 @@
 //! The clients: what they do all day, and the record they keep of it.
 
+mod child;
 mod guard;
 mod holder;
+mod notes;
+mod process;
 mod shopper;
 
 use std::thread;
@@ -9,12 +12,15 @@ use std::time::Duration;
 
 use crate::harness::Nothing;
 use crate::history::{
-    AboutLocks, AboutOrder, History, LockAnswer, LockCall, LockOp, Op, Outcome, SaleAnswer, SaleCall, SaleOp, Time,
+    AboutLocks, AboutOrder, Fault, History, LockAnswer, LockCall, Op, Outcome, SaleAnswer, SaleCall, Time,
 };
 use crate::route::{Line, PATIENCE, Route};
 use crate::wire;
+use notes::{Note, Notes, Record};
 
+pub use child::live;
 pub use guard::Guard;
+pub use process::{Doing, Processes};
 pub use shopper::{EVENTS, SALES};
 
 /// What clients compete for.
@@ -47,11 +53,11 @@ const CREW: [(Trade, usize); 7] = [
     (Trade::Look, 1),
 ];
 
-/// One client with its record.
-pub struct Worker<'a> {
+/// One client.
+struct Worker<'a> {
     line: Line<'a>,
     route: &'a Route,
-    guard: &'a Guard,
+    record: &'a mut dyn Record,
     random: fastrand::Rng,
     number: usize,
     /// How many things it has begun.
@@ -60,57 +66,78 @@ pub struct Worker<'a> {
     replicas: usize,
     /// The tokens of the locks that it keeps.
     kept: [Option<String>; 24],
-    locks: Vec<LockOp>,
-    orders: Vec<SaleOp>,
+    /// Whether it may be killed. Its holds with a session have long leases, which are not to be waited for then.
+    mortal: bool,
 }
 
-/// Lets all clients work until the route is closed, and puts their records together.
+/// A thread with the notes of the clients that it let work.
+type Hand<'scope, 'env> = thread::ScopedJoinHandle<'scope, Notes<'env>>;
+
+/// Lets all clients work until the route is closed.
 pub fn crew<'scope, 'env>(
     scope: &'scope thread::Scope<'scope, 'env>,
     route: &'env Route,
     guard: &'env Guard,
     replicas: usize,
     random: &mut fastrand::Rng,
-) -> Vec<thread::ScopedJoinHandle<'scope, (Vec<LockOp>, Vec<SaleOp>)>> {
+) -> Vec<Hand<'scope, 'env>> {
     let trades = CREW.iter().flat_map(|(trade, count)| (0..*count).map(move |_| *trade));
     let workers = trades.enumerate().map(|(number, trade)| {
-        let line = Line::new(route, number, random.fork());
-        let (locks, orders) = (vec![], vec![]);
-        let worker = Worker {
-            line,
-            route,
-            guard,
-            random: random.fork(),
-            number,
-            count: 0,
-            replicas,
-            kept: Default::default(),
-            locks,
-            orders,
-        };
-        scope.spawn(move || worker.work(trade))
+        let random = random.fork();
+        scope.spawn(move || {
+            let mut notes = Notes::new(guard);
+            let mut worker = Worker::new(route, &mut notes, number, random);
+            worker.replicas = replicas;
+            worker.work(trade);
+            notes
+        })
     });
     workers.collect()
 }
 
-/// Puts the records of all clients together.
-pub fn gather(
-    history: &mut History,
-    workers: Vec<thread::ScopedJoinHandle<'_, (Vec<LockOp>, Vec<SaleOp>)>>,
-    guard: &Guard,
-) {
-    for worker in workers {
-        let (locks, orders) = worker.join().expect("a client never fails");
-        history.locks.extend(locks);
-        history.orders.extend(orders);
+/// Lets so many clients that are processes of their own work until the route is closed; who is killed is replaced.
+pub fn processes<'scope, 'env>(
+    scope: &'scope thread::Scope<'scope, 'env>,
+    route: &'env Route,
+    guard: &'env Guard,
+    processes: &'env Processes,
+    count: usize,
+    random: &mut fastrand::Rng,
+) -> Vec<Hand<'scope, 'env>> {
+    let hands = (0..count).map(|_| {
+        let mut random = random.fork();
+        scope.spawn(move || {
+            let mut notes = Notes::new(guard);
+            while !route.stopped() {
+                processes.employ(route, random.u64(..), &mut notes);
+            }
+            notes
+        })
+    });
+    hands.collect()
+}
+
+/// Puts the notes of all clients together.
+pub fn gather(history: &mut History, hands: Vec<Hand<'_, '_>>, guard: &Guard) {
+    for hand in hands {
+        let notes = hand.join().expect("a client never fails");
+        history.locks.extend(notes.locks);
+        history.orders.extend(notes.orders);
+        history.faults.all.extend(notes.mischief);
     }
     history.locks.sort_by_key(|op| op.invoked);
     history.orders.sort_by_key(|op| op.invoked);
     history.writes = guard.writes();
 }
 
-impl Worker<'_> {
-    fn work(mut self, trade: Trade) -> (Vec<LockOp>, Vec<SaleOp>) {
+impl<'a> Worker<'a> {
+    fn new(route: &'a Route, record: &'a mut dyn Record, number: usize, mut random: fastrand::Rng) -> Self {
+        let line = Line::new(route, number, random.fork());
+        Self { line, route, record, random, number, count: 0, replicas: 0, kept: Default::default(), mortal: false }
+    }
+
+    /// Does what it does all day.
+    fn work(mut self, trade: Trade) {
         while !self.route.stopped() {
             self.count += 1;
             match trade {
@@ -124,7 +151,6 @@ impl Worker<'_> {
             }
             self.rest(0, 2);
         }
-        (self.locks, self.orders)
     }
 
     /// Does nothing for so many milliseconds.
@@ -145,10 +171,12 @@ impl Worker<'_> {
             _ => PATIENCE,
         };
         let about = AboutLocks { keys: keys.to_vec(), call };
+        let server = self.route.leader().port();
+        self.record.note(Note::Asks(Op::sent(self.number, server, self.route.clock.now(), about.clone())));
         let op = self.line.ask(about, &keys[0], &words, patience);
         let answer = |reply| wire::lock_answer(&op.call.call, &reply);
         let outcome = read(op.outcome.clone(), answer);
-        self.locks.push(with(op, outcome.clone()));
+        self.record.note(Note::Locks(with(op, outcome.clone())));
         outcome
     }
 
@@ -167,8 +195,21 @@ impl Worker<'_> {
             let counted = matches!(&waited.outcome, Outcome::Done(reply) if reply.int() >= all);
             op.call.replicated = counted && waited.line == op.line;
         }
-        self.orders.push(op);
+        self.record.note(Note::Order(op));
         outcome
+    }
+
+    /// Tells what it did to itself.
+    fn confess(&mut self, kind: &'static str, from: Time) {
+        let to = self.route.clock.now();
+        self.record.note(Note::Did(Fault { kind: kind.into(), from, to, client: Some(self.number) }));
+    }
+
+    /// Ends its connections, politely or as a host that crashed does.
+    fn hang_up(&mut self, hard: bool) {
+        let from = self.route.clock.now();
+        self.line.hang_up(hard);
+        self.confess(if hard { "connection reset" } else { "connection closed" }, from);
     }
 
     /// Asks again and again until there is an answer, as one does after a lost reply; gives up after `tries`.

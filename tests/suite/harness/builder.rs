@@ -136,7 +136,7 @@ pub fn server_path() -> PathBuf {
 }
 
 /// The module to load.
-fn module_path() -> PathBuf {
+pub fn module_path() -> PathBuf {
     let path = env::var_os("LOCKSTOCK_MODULE").map_or_else(
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/release/liblockstock.so"),
         PathBuf::from,

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::set_socket_linger;
+use serde::{Deserialize, Serialize};
 
 use super::resp::parse;
 use super::{PATIENCE, Reply, Want, Words};
@@ -20,7 +21,7 @@ pub struct Client {
 }
 
 /// Why there was nothing to read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Nothing {
     /// Nothing came in time.
     Silence,
@@ -245,7 +246,8 @@ impl Client {
         // A zero timeout would mean none at all.
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_micros(1));
         self.stream.set_read_timeout(Some(left)).expect("read timeout");
-        let mut chunk = [0; 16_384];
+        // What has come is read from its beginning each time, so the longer a reply, the more of it at once.
+        let mut chunk = vec![0; self.ahead.len().max(16_384)];
         match self.stream.read(&mut chunk) {
             Ok(0) => Err(Nothing::Closed),
             Ok(count) => {

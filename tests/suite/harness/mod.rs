@@ -24,7 +24,7 @@ mod want;
 mod words;
 
 pub use aof::{Aof, Base};
-pub use builder::Builder;
+pub use builder::{Builder, module_path};
 pub use client::{Client, Nothing};
 pub use cluster::Cluster;
 pub use feeder::Feeder;

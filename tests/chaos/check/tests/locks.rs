@@ -158,7 +158,7 @@ fn a_waiter_beside_a_free_lock_is_seen() {
     assert_eq!(broken(&late), ["no waiter forgotten"]);
     // While the server is down nobody is served.
     let mut down = history(500);
-    down.faults.all = vec![Fault { kind: "kill -9", from: millis(600), to: millis(2_900), disturbs: true }];
+    down.faults.all = vec![fault("kill -9", (600, 2_900), None)];
     assert_eq!(broken(&down), [""; 0]);
 }
 
@@ -179,7 +179,7 @@ fn a_request_without_an_answer_needs_a_reason() {
     let silent = Outcome::Unknown(Nothing::Silence);
     let mut history = locks(vec![on(&["lock"], 1, (5_000, 7_000), ask(1, Mode::Exclusive, 100, 0), silent)]);
     assert_eq!(broken(&history), ["every request answered"]);
-    history.faults.all = vec![Fault { kind: "server frozen", from: millis(4_900), to: millis(8_000), disturbs: true }];
+    history.faults.all = vec![fault("server frozen", (4_900, 8_000), None)];
     assert_eq!(broken(&history), [""; 0]);
 }
 

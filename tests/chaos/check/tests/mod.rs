@@ -1,13 +1,14 @@
 //! Histories of broken servers, made by hand: the judge must complain of each, and of nothing in those of a good one.
 
+mod clients;
 mod locks;
 mod sales;
 
 use super::judge;
 use crate::harness::Nothing;
 use crate::history::{
-    AboutLocks, AboutOrder, Fault, History, LockAnswer, LockCall, LockOp, Loss, Mode, Op, Outcome, SaleAnswer,
-    SaleCall, SaleOp, Seen, Step, Time, Write, millis,
+    AboutLocks, AboutOrder, Fault, History, KILLED, LockAnswer, LockCall, LockOp, Loss, Mode, Op, Outcome, STOPPED,
+    SaleAnswer, SaleCall, SaleOp, Seen, Step, Time, Write, millis,
 };
 
 const SERVER: u16 = 1;
@@ -34,6 +35,15 @@ fn granted(client: usize, span: (Time, Time), fence: i64, lease: Time) -> LockOp
     on(&["lock"], client, span, ask(client, Mode::Exclusive, lease, 0), Outcome::Done(LockAnswer::Granted(fence)))
 }
 
+/// The same with a session.
+fn session(client: usize, span: (Time, Time), fence: i64, lease: Time) -> LockOp {
+    let mut op = granted(client, span, fence, lease);
+    if let LockCall::Acquire { session, .. } = &mut op.call.call {
+        *session = true;
+    }
+    op
+}
+
 fn shared(client: usize, span: (Time, Time), fence: i64, mode: Mode) -> LockOp {
     on(&["lock"], client, span, ask(client, mode, 1_000, 0), Outcome::Done(LockAnswer::Granted(fence)))
 }
@@ -56,6 +66,10 @@ fn looked(span: (Time, Time), waiters: &[usize]) -> LockOp {
 fn loss(since: Time, at: Time, until: Time) -> Loss {
     let (since, at, until) = (millis(since), millis(at), millis(until));
     Loss { server: SERVER, since, at, until, spares_replicated: false }
+}
+
+fn fault(kind: &'static str, span: (Time, Time), client: Option<usize>) -> Fault {
+    Fault { kind: kind.into(), from: millis(span.0), to: millis(span.1), client }
 }
 
 fn locks(mut ops: Vec<LockOp>) -> History {

@@ -75,7 +75,7 @@ fn an_id_that_buys_twice_is_seen() {
         let unknown = order((0, 1), TAKE, Outcome::Unknown(Nothing::Closed));
         let again = told((10, 11), TAKE, status, 2, -1);
         let mut history = orders(vec![unknown, again, told((20, 21), TAKE, "DUPLICATE", 2, -1)]);
-        history.faults.all = vec![Fault { kind: "CLIENT KILL", from: 0, to: millis(1), disturbs: true }];
+        history.faults.all = vec![fault("CLIENT KILL", (0, 1), None)];
         history
     };
     assert_eq!(broken(&lost("DUPLICATE")), [""; 0]);

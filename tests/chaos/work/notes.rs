@@ -1,0 +1,65 @@
+//! What clients note, and where it is kept.
+
+use serde::{Deserialize, Serialize};
+
+use super::Guard;
+use crate::history::{Fault, LockOp, SaleOp, Time};
+
+/// Something that a client notes.
+#[derive(Serialize, Deserialize)]
+pub enum Note {
+    /// It is about to make this request, which it notes again when it knows what came of it. Clients that may be killed make
+    /// only requests about locks.
+    Asks(LockOp),
+    /// What came of a request about locks.
+    Locks(LockOp),
+    /// What came of a request about an order.
+    Order(SaleOp),
+    /// It did something to itself.
+    Did(Fault),
+    /// It writes into the register that a lock guards.
+    Write { key: String, token: String, fence: i64 },
+}
+
+/// Whom a client gives its notes to.
+pub trait Record {
+    /// Returns when the note is kept, and a write is done.
+    fn note(&mut self, note: Note);
+}
+
+/// The notes of one client after the other.
+pub struct Notes<'a> {
+    guard: &'a Guard,
+    /// The request that nothing has been heard of yet.
+    asked: Option<LockOp>,
+    pub locks: Vec<LockOp>,
+    pub orders: Vec<SaleOp>,
+    pub mischief: Vec<Fault>,
+}
+
+impl<'a> Notes<'a> {
+    /// Empty, of clients whose registers are there.
+    pub fn new(guard: &'a Guard) -> Self {
+        Self { guard, asked: None, locks: vec![], orders: vec![], mischief: vec![] }
+    }
+
+    /// The client is no more, and nobody will learn what came of its last request.
+    pub fn end(&mut self, at: Time) {
+        self.locks.extend(self.asked.take().map(|op| LockOp { returned: at, ..op }));
+    }
+}
+
+impl Record for Notes<'_> {
+    fn note(&mut self, note: Note) {
+        match note {
+            Note::Asks(op) => self.asked = Some(op),
+            Note::Locks(op) => {
+                self.asked = None;
+                self.locks.push(op);
+            }
+            Note::Order(op) => self.orders.push(op),
+            Note::Did(fault) => self.mischief.push(fault),
+            Note::Write { key, token, fence } => self.guard.write(&key, &token, fence),
+        }
+    }
+}
