@@ -44,7 +44,7 @@ test: check build test-panics ## All checks, and all tests on the installed redi
 
 test-panics: deps ## A panic in every entry from the server, in a build made for it
 	cargo build --quiet --locked --features inject-faults --target-dir target/faults
-	LOCKSTOCK_MODULE=target/faults/debug/liblockstock.so $(SUITE) --ignored panics::
+	LOCKSTOCK_MODULE=target/faults/debug/liblockstock.so $(SUITE) --ignored panics:: interrupted::
 
 test-servers: build ## The tests that need a server, on every supported server
 	@scripts/servers

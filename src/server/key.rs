@@ -147,8 +147,12 @@ impl<'a> Key<'a> {
 
     /// When the key's own time to live is over, if it has one.
     pub fn expires(&self) -> Option<UnixMs> {
-        // SAFETY: the key is open.
-        let at = self.raw.map(|raw| unsafe { api::get_abs_expire(raw.as_ptr()) });
+        let key = self.raw?.as_ptr();
+        // SAFETY: the key is open. Redis 8.6 crashes when it is asked this of one that holds nothing.
+        let at = unsafe {
+            let holds = api::key_type(key) != api::int(raw::REDISMODULE_KEYTYPE_EMPTY);
+            holds.then(|| api::get_abs_expire(key))
+        };
         at.filter(|at| *at != raw::mstime_t::from(raw::REDISMODULE_NO_EXPIRE)).map(UnixMs)
     }
 
