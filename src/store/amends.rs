@@ -33,7 +33,12 @@ static OWED: MainCell<Vec<Owed>> = MainCell::new(Vec::new());
 
 /// A fault cut work on the key at `at` short.
 pub fn owe(at: At<'_>, untrue: Option<Untrue>) {
-    OWED.with(|owed| owed.push(Owed { place: at.keep(), untrue }));
+    OWED.with(|owed| {
+        // A replica may come here again and again before it is promoted.
+        if untrue.is_some() || owed.iter().all(|known| known.place.at() != at) {
+            owed.push(Owed { place: at.keep(), untrue });
+        }
+    });
 }
 
 /// Makes good what is owed, if this server may write now; else it is left for the timer, which calls this again.

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use crate::forms::FORMS;
-use crate::harness::{ANY, Client, INT, NULL, OK, Reply, Server, TEXT, Words, err, eventually};
+use crate::harness::{ANY, Aof, Client, INT, NULL, OK, Reply, Server, TEXT, Words, err, eventually};
 use crate::shop::{books, orders};
 
 const REFUSED: &str = "ERR lockstock could not carry this out";
@@ -348,6 +348,30 @@ fn while_a_replica_is_fed_or_a_file_is_read() {
     other.client.expect("PING", Reply::Simple("PONG".into()));
     other.client.expect("LOCK.ACQUIRE new TOKEN t", (TEXT, INT, INT));
     site.proves_whole();
+}
+
+#[test]
+#[ignore = "needs inject-faults: make test-panics"]
+fn while_a_replica_applies_an_effect() {
+    let server = Server::start();
+    let replica = Server::builder().aof("always").replica_of(&server).start();
+    replica.wait_in_sync(&server);
+    replica.wait_for_rewrite();
+    replica.expect(["LOCK.FAULT", "a command", "3"], (INT, INT));
+    server.expect("LOCK.ACQUIRE lock TOKEN t EX 3600", ANY);
+    server.expect("LOCK.ACQUIRE next TOKEN t EX 3600", ANY);
+    replica.wait_in_sync(&server);
+    assert!(replica.log().contains("is sending an error to its"), "it says so");
+    // It lacks that one effect, and no other.
+    replica.expect("LOCK.INFO lock", NULL);
+    replica.expect("LOCK.INFO next", ANY);
+    replica.promote();
+    eventually("it tells its own replicas and its file what it has", || {
+        Aof::of(&replica).commands.iter().any(|command| *command == "UNLINK lock")
+    });
+    replica.follow(&server);
+    replica.wait_in_sync(&server);
+    eventually("it has loaded everything anew", || replica.digest() == server.digest());
 }
 
 #[test]
