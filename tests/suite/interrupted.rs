@@ -109,6 +109,13 @@ fn locks_that_others_wait_for() {
         play("wait", HELD, &[], Call("LOCK.ACQUIRE k-# TOKEN b EX 3600 WAIT 200"), COMMAND),
         play("a waiter asks again", HELD, ONE, Call("LOCK.ACQUIRE k-# TOKEN w EX 3600 WAIT 200"), COMMAND),
         play("release", HELD, TWO, Call("LOCK.RELEASE k-# a"), COMMAND),
+        play(
+            "release in a script",
+            HELD,
+            TWO,
+            Call("EVAL return(redis.pcall('LOCK.RELEASE',KEYS[1],'a')) 1 k-#"),
+            COMMAND,
+        ),
         play("release to readers", HELD, READERS, Call("LOCK.RELEASE k-# a"), COMMAND),
         play("downgrade", HELD, READERS, Call("LOCK.ACQUIRE k-# TOKEN a EX 3600 SHARED"), COMMAND),
         play(
@@ -223,6 +230,13 @@ fn sales() {
 fn sales_with_a_stream() {
     Scene::set().play_all(&[
         play("order", &[TOLD], &[], Call("STOCK.DECR_ONCE s-# a"), COMMAND),
+        play(
+            "order in a script",
+            &[TOLD],
+            &[],
+            Call("EVAL return(redis.pcall('STOCK.DECR_ONCE',KEYS[1],'a')) 1 s-#"),
+            COMMAND,
+        ),
         play("hold", &[TOLD], &[], Call("STOCK.DECR_ONCE s-# a QTY 2 BUYER b HOLD 3600000 REF r"), COMMAND),
         play("confirm", &[TOLD, "STOCK.DECR_ONCE s-# a HOLD 3600000"], &[], Call("STOCK.CONFIRM s-# a"), COMMAND),
         play("cancel", &[TOLD, "STOCK.DECR_ONCE s-# a"], &[], Call("STOCK.CANCEL s-# a"), COMMAND),
