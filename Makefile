@@ -42,9 +42,9 @@ test: check build test-panics ## All checks, and all tests on the installed redi
 	$(JUDGE)
 	$(CHAOS) --seconds 12 --scenes kill-always,clients-stopped
 
-test-panics: deps ## A panic in every entry from the server, in a build made for it
+test-panics: deps ## A panic in every entry from the server, and before every step of every transition, in a build made for it
 	cargo build --quiet --locked --features inject-faults --target-dir target/faults
-	LOCKSTOCK_MODULE=target/faults/debug/liblockstock.so $(SUITE) --ignored panics::
+	LOCKSTOCK_MODULE=target/faults/debug/liblockstock.so $(SUITE) --ignored panics:: interrupted::
 
 test-servers: build ## The tests that need a server, on every supported server
 	@scripts/servers
@@ -54,7 +54,7 @@ test-large: build ## A million orders, locks and waits, ten thousand waiters, wi
 	cargo test --quiet --test suite -- --ignored --nocapture --test-threads=1 large crowd::
 	LOCKSTOCK_CYCLES=1000000 cargo test --quiet --test suite -- --nocapture waiting_leaves_nothing_behind
 
-test-leaks: build ## Millions of operations, of every command, after which no memory is missing; takes minutes
+test-leaks: build ## A million operations of each command, after which no memory is missing; takes minutes
 	cargo test --quiet --test suite -- --ignored --nocapture --test-threads=1 leaks::
 
 soak: build ## A mixed load for MINUTES=20, after which memory and latency are what they were

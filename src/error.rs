@@ -166,6 +166,7 @@ impl From<LockError> for Error {
             LockError::OtherMode => Self::OtherMode,
             LockError::Deadlock => Self::Deadlock,
             LockError::FencesUsedUp => Self::FencesUsedUp,
+            LockError::Fault => Self::Internal,
             LockError::LeaseTooLong => Self::Integer { name: "the lease", range: Range::new(1..=i64::MAX) },
         }
     }

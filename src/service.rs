@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::core::agenda::{Agenda, HomeId};
 use crate::core::fence::Fence;
-use crate::core::lock::{ClientId, Engine, Found, Lock, LockInfo, Next, WaiterId, World};
+use crate::core::lock::{Answer, ClientId, Engine, Found, Lock, LockError, LockInfo, Next, WaiterId, World};
 use crate::core::place::{At, Place};
 use crate::core::sale::Status;
 use crate::core::stray::Watch;
@@ -21,8 +21,10 @@ use crate::server::defer::{self, Right};
 use crate::server::entry;
 use crate::server::events::Event;
 use crate::server::facts;
+use crate::server::faults;
 use crate::server::key::{Access, Content, Key, Name};
 use crate::server::park::{self, Left};
+use crate::store::amends;
 use crate::store::room::Room;
 use crate::store::sale_type;
 use crate::store::search::Search;
@@ -71,6 +73,7 @@ const TURN: usize = 500;
 
 /// Leaves a note and has it looked at in the next turn of the event loop.
 pub fn note(note: Note) {
+    faults::point();
     NOTES.with(|notes| notes.push(note));
     defer::arm(defer::Next::Now);
 }
@@ -231,11 +234,16 @@ fn deliver(state: &mut State, waiters: Answered) {
 /// The work of the timer.
 pub fn work(ctx: Ctx<'_>, right: Right) -> defer::Next {
     let now = clock::now();
+    // Of a fault where nothing could be written, or on a replica that has been promoted since.
+    amends::make(ctx);
     let mut room = Room::between_commands(ctx);
     let next = STATE.with(|state| {
         read_notes(state);
         if entry::take_fault() {
             state.locks.doubt(|client| is_connected(client.get()), park::is_parked);
+            for waiter in park::unanswered().into_iter().filter(|waiter| !state.locks.stands_in_line(*waiter)) {
+                room.answer(waiter, Answer::Failed(LockError::Fault));
+            }
             state.search.for_everything();
         }
         let searching = state.search.go_on(ctx, loaded);

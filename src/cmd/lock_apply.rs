@@ -120,9 +120,9 @@ impl Run for LockApply {
             for effect in &effects {
                 events.push(effect.apply(engine, at, room)?);
             }
+            replicate::verbatim(ctx);
             Ok(())
         })?;
-        replicate::verbatim(ctx);
         let name = key::Name::of(name);
         key::touched(ctx, &name);
         for event in events {

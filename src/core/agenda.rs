@@ -118,6 +118,11 @@ impl Agenda {
         self.order.first().map(|(listed, _)| *listed)
     }
 
+    /// Every entry.
+    pub fn homes(&self) -> impl Iterator<Item = HomeId> {
+        self.homes.iter().map(|(id, _)| HomeId(id))
+    }
+
     /// Closes all entries of the database `db`, or of all of them, and names them. O(n).
     pub fn flush(&mut self, db: Option<i32>) -> Vec<HomeId> {
         let homes: Vec<HomeId> = self

@@ -112,6 +112,7 @@ required! {
     open_key = RedisModule_OpenKey(ctx: *mut RawCtx, name: *mut RawString, mode: c_int) -> *mut RawKey;
     close_key = RedisModule_CloseKey(key: *mut RawKey);
     delete_key = RedisModule_DeleteKey(key: *mut RawKey) -> c_int;
+    get_abs_expire = RedisModule_GetAbsExpire(key: *mut RawKey) -> raw::mstime_t;
     set_expire = RedisModule_SetExpire(key: *mut RawKey, expire: raw::mstime_t) -> c_int;
     key_type = RedisModule_KeyType(key: *mut RawKey) -> c_int;
     signal_modified_key = RedisModule_SignalModifiedKey(ctx: *mut RawCtx, name: *mut RawString) -> c_int;

@@ -3,9 +3,11 @@
 use std::slice;
 
 use redis_module::raw;
+use smallvec::SmallVec;
 
 use super::api;
 use super::ctx::Ctx;
+use super::faults;
 
 /// On whose behalf a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +17,9 @@ pub enum Behalf {
     /// The module's own.
     Module,
 }
+
+/// The id of an entry of a stream: two numbers and a hyphen.
+pub type EntryId = SmallVec<[u8; 32]>;
 
 /// A name and its value in an entry of a stream.
 pub type Field<'a> = (&'static [u8], &'a [u8]);
@@ -27,7 +32,8 @@ pub fn append(
     key: &[u8],
     fields: &[Field<'_>; 6],
     seventh: Option<Field<'_>>,
-) -> Result<(), String> {
+) -> Result<EntryId, String> {
+    faults::point();
     // SAFETY: plain reads of pointers that only module initialisation writes; the server has these functions since 4.0.
     let call = unsafe { (&raw const raw::RedisModule_Call).read() };
     let Some(call) = call else { return Err("ERR this server cannot append to streams".into()) };
@@ -83,27 +89,39 @@ pub fn append(
     done(reply)
 }
 
-/// What came of a call; frees the reply.
-fn done(reply: *mut raw::RedisModuleCallReply) -> Result<(), String> {
+/// Takes an entry out of the stream `key` again, and replicates that.
+pub fn take_out(ctx: Ctx<'_>, key: &[u8], entry: &EntryId) -> Result<(), String> {
+    // SAFETY: as in `append`.
+    let call = unsafe { (&raw const raw::RedisModule_Call).read() };
+    let Some(call) = call else { return Err("ERR this server cannot delete from streams".into()) };
+    // SAFETY: the context is valid. The format announces two buffers with their lengths: just what follows it.
+    let reply = unsafe {
+        call(ctx.raw(), c"XDEL".as_ptr(), c"!Ebb".as_ptr(), key.as_ptr(), key.len(), entry.as_ptr(), entry.len())
+    };
+    done(reply).map(drop)
+}
+
+/// What came of a call, which answers a string or an error; frees the reply.
+fn done(reply: *mut raw::RedisModuleCallReply) -> Result<EntryId, String> {
     if reply.is_null() {
         return Err("ERR this node does not serve the key".into());
     }
     // SAFETY: the reply is ours until it is freed at the end; the text belongs to it and is copied before that.
-    unsafe {
+    let (failed, text) = unsafe {
         let failed = api::call_reply_type(reply) == api::int(raw::REDISMODULE_REPLY_ERROR);
         let mut len = 0;
         let text = api::call_reply_string_ptr(reply, &raw mut len);
-        let line = if failed && !text.is_null() {
-            String::from_utf8_lossy(slice::from_raw_parts(text.cast(), len)).into_owned()
-        } else {
-            String::new()
-        };
+        let text = if text.is_null() { EntryId::new() } else { slice::from_raw_parts(text.cast(), len).into() };
         api::free_call_reply(reply);
-        // Redis 7.0 has no code of its own for this refusal.
-        let line = match line.strip_prefix("ERR acl verification failed, ") {
-            Some(why) => format!("NOPERM {why}"),
-            None => line,
-        };
-        if failed { Err(line) } else { Ok(()) }
+        (failed, text)
+    };
+    if !failed {
+        return Ok(text);
     }
+    let line = String::from_utf8_lossy(&text);
+    // Redis 7.0 has no code of its own for this refusal.
+    Err(match line.strip_prefix("ERR acl verification failed, ") {
+        Some(why) => format!("NOPERM {why}"),
+        None => line.into_owned(),
+    })
 }

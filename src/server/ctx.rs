@@ -8,6 +8,7 @@ use redis_module::raw;
 
 use super::api::{self, RawCtx};
 use super::compat;
+use super::faults;
 
 /// What the server handed to the call that is running: a command, a timer, an event.
 ///
@@ -88,6 +89,7 @@ impl Ctx<'_> {
 
     /// Replies an integer. Values past a signed 64-bit integer, which nothing here produces, become the largest one.
     pub fn reply_int(self, value: impl TryInto<i64>) {
+        faults::reply_point();
         let value = value.try_into().unwrap_or(i64::MAX);
         // SAFETY: the context is valid for `'a`.
         unsafe { api::reply_with_long_long(self.raw, value) };
@@ -101,24 +103,28 @@ impl Ctx<'_> {
 
     /// Replies null, in the form of the client's protocol.
     pub fn reply_null(self) {
+        faults::reply_point();
         // SAFETY: the context is valid for `'a`.
         unsafe { api::reply_with_null(self.raw) };
     }
 
     /// Begins an array of `len` replies.
     pub fn reply_array(self, len: usize) {
+        faults::reply_point();
         // SAFETY: the context is valid for `'a`.
         unsafe { api::reply_with_array(self.raw, len.try_into().unwrap_or(0)) };
     }
 
     /// Begins a map of `pairs` fields with their values: a map in RESP3, a flat array in RESP2.
     pub fn reply_map(self, pairs: usize) {
+        faults::reply_point();
         // SAFETY: the context is valid for `'a`. In RESP2 the server itself doubles the length.
         unsafe { api::reply_with_map(self.raw, pairs.try_into().unwrap_or(0)) };
     }
 
     /// Replies `+OK`.
     pub fn reply_ok(self) {
+        faults::reply_point();
         // SAFETY: the context is valid for `'a`; the text is a constant C string.
         unsafe { api::reply_with_simple_string(self.raw, c"OK".as_ptr()) };
     }

@@ -5,7 +5,7 @@
 //! aborts the server. So handlers only leave notes, and one timer does the work, as one unit, when it may.
 
 use std::ffi::c_void;
-use std::ptr;
+use std::{mem, ptr};
 
 use redis_module::raw;
 
@@ -13,13 +13,14 @@ use super::api::{self, RawCtx};
 use super::cell::MainCell;
 use super::clock;
 use super::ctx::Ctx;
-use super::entry::guard;
+use super::entry;
+use super::faults;
 use crate::core::time::UnixMs;
 
 /// How long to wait before asking again while writes are paused or data is loading. There is no event for the end of a pause.
 const PAUSED_MS: i64 = 5;
 
-/// How long to wait after a fault: the log shall not be flooded by one that comes again.
+/// How long to wait after a fault that has come again: the log shall not be flooded.
 const FAULT_MS: i64 = 1_000;
 
 /// The longest the timer sleeps. The server's clock may be set forward, so a far deadline is looked at now and then.
@@ -54,12 +55,15 @@ struct Timer {
     /// The timer that is armed, and when it fires.
     armed: Option<(raw::RedisModuleTimerID, UnixMs)>,
     work: Option<Work>,
+    /// Whether a fault cut the work short when it was done last.
+    failed: bool,
 }
 
 // SAFETY: the pointer is only used on the main thread: `MainCell` sees to it.
 unsafe impl Send for Timer {}
 
-static TIMER: MainCell<Timer> = MainCell::new(Timer { detached: ptr::null_mut(), armed: None, work: None });
+static TIMER: MainCell<Timer> =
+    MainCell::new(Timer { detached: ptr::null_mut(), armed: None, work: None, failed: false });
 
 /// Prepares the timer. Called once, at load.
 pub fn install(ctx: Ctx<'_>, work: Work) {
@@ -74,6 +78,7 @@ pub fn install(ctx: Ctx<'_>, work: Work) {
 
 /// Has the work done when `next` says, or before. Cheap when the timer is early enough already.
 pub fn arm(next: Next) {
+    faults::point();
     let at = match next {
         Next::Now => UnixMs(0),
         Next::At(at) => at,
@@ -103,23 +108,31 @@ unsafe extern "C" fn fire(raw: *mut RawCtx, _data: *mut c_void) {
     // SAFETY: the server calls timers on its main thread with a context that lives until this function returns.
     let ctx = unsafe { Ctx::new(raw) };
     if let Some(Some(work)) = work {
+        let next = entry::contain("deferred work", || run(ctx, work));
+        let again = TIMER.with(|timer| mem::replace(&mut timer.failed, next.is_none())).unwrap_or_default();
         // A fault must not be the last thing that ever happens here.
-        let later = || Next::At(UnixMs(clock::now().ms.0.saturating_add(FAULT_MS)));
-        arm(guard("deferred work", || run(ctx, work)).unwrap_or_else(later));
+        arm(next.unwrap_or_else(|| {
+            entry::make_good(ctx);
+            if again { Next::At(UnixMs(clock::now().ms.0.saturating_add(FAULT_MS))) } else { Next::Now }
+        }));
     }
+}
+
+/// What may be done at this moment.
+pub fn right(ctx: Ctx<'_>) -> Right {
+    let flags = ctx.flags();
+    // SAFETY: the function takes nothing and only reads the server's state.
+    let quiet = flags.is_loading() || unsafe { api::avoid_replica_traffic() } != 0;
+    if flags.is_primary() && !quiet { Right::Write } else { Right::Look }
 }
 
 /// Asks whether this server may decide and write at this moment, and then works.
 fn run(ctx: Ctx<'_>, work: Work) -> Next {
-    let flags = ctx.flags();
-    if !flags.is_primary() {
-        // The primary's effects will come. A change of role arms the timer again.
-        return work(ctx, Right::Look);
-    }
-    // SAFETY: the function takes nothing and only reads the server's state.
-    if flags.is_loading() || unsafe { api::avoid_replica_traffic() } != 0 {
-        work(ctx, Right::Look);
+    let right = right(ctx);
+    let next = work(ctx, right);
+    // A replica need not ask again: the primary's effects will come, and a change of role arms the timer.
+    if right == Right::Look && ctx.flags().is_primary() {
         return Next::At(UnixMs(clock::now().ms.0.saturating_add(PAUSED_MS)));
     }
-    work(ctx, Right::Write)
+    next
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::api::{self, RawCtx, RawString};
 use super::args::Args;
+use super::cell::MainCell;
 use super::ctx::{self, Ctx, Level};
 use super::defer::{self, Next};
 use crate::error::Error;
@@ -31,25 +32,53 @@ pub(super) unsafe extern "C" fn command<C: Run>(raw: *mut RawCtx, words: *mut *m
     match guard("a command", || C::run(Call { ctx, args })) {
         Some(Ok(())) => {}
         Some(Err(error)) => ctx.reply_error(&error.to_string()),
-        None => ctx.reply_error(&Error::Internal.to_string()),
+        None => {
+            make_good(ctx);
+            ctx.reply_error(&Error::Internal.to_string());
+        }
     }
     api::OK
+}
+
+/// Makes good what a fault cut short. Runs as a part of the entry that it ended, where that may write.
+pub type MakeGood = fn(Ctx<'_>);
+
+static MAKE_GOOD: MainCell<Option<MakeGood>> = MainCell::new(None);
+
+/// Names who makes good what faults cut short. Called once, at load.
+pub fn install(make_good: MakeGood) {
+    MAKE_GOOD.with(|slot| *slot = Some(make_good));
+}
+
+/// Has that done. What is left then, because this one fails, too, is lost.
+pub(super) fn make_good(ctx: Ctx<'_>) {
+    if let Some(Some(make_good)) = MAKE_GOOD.with(|slot| *slot) {
+        guard("making a fault good", || make_good(ctx));
+    }
 }
 
 /// Runs `f`; a panic inside ends here, with a line in the log, and gives `None`.
 ///
 /// Unwinding into the server would be undefined, and aborting would take every client down for one bad call.
 pub(super) fn guard<R>(doing: &str, f: impl FnOnce() -> R) -> Option<R> {
+    let done = contain(doing, f);
+    if done.is_none() {
+        defer::arm(Next::Now);
+    }
+    done
+}
+
+/// As [`guard`], but nothing is done about it soon.
+pub(super) fn contain<R>(doing: &str, f: impl FnOnce() -> R) -> Option<R> {
     let f = || {
         #[cfg(feature = "inject-faults")]
-        super::faults::strike(doing);
+        let _entry = super::faults::Entry::begin(doing);
         f()
     };
     panic::catch_unwind(AssertUnwindSafe(f))
         .inspect_err(|_| {
             FAULTY.store(true, Ordering::Relaxed);
             log_line(Level::Warning, &format!("lockstock: {doing} was given up after the fault above"));
-            defer::arm(Next::Now);
         })
         .ok()
 }

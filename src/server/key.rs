@@ -10,6 +10,8 @@ use super::api::{self, RawKey};
 use super::args::Arg;
 use super::ctx::Ctx;
 use super::datatype::DataType;
+use super::faults;
+use crate::core::time::UnixMs;
 
 /// What a command means to do with a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +81,7 @@ impl Drop for Name<'_> {
 impl<'a> Key<'a> {
     /// Opens the key `name` in the database of `ctx`. A key whose own time to live is over is deleted by this and then not there.
     pub fn open(ctx: Ctx<'a>, name: &Name<'_>, access: Access) -> Self {
+        faults::point();
         let mode = match access {
             Access::Read => raw::REDISMODULE_READ,
             Access::Write => raw::REDISMODULE_READ | raw::REDISMODULE_WRITE,
@@ -130,6 +133,7 @@ impl<'a> Key<'a> {
 
     /// Puts `value` into a key that was opened for writing; whatever was there is gone. False when the server refused.
     pub fn set<T: DataType>(&mut self, value: T) -> bool {
+        faults::point();
         let Some(raw) = self.raw else { return false };
         let value = Box::into_raw(Box::new(value));
         // SAFETY: the key is open; the server owns the box from here on, and frees it by the type's free callback.
@@ -141,8 +145,20 @@ impl<'a> Key<'a> {
         stored
     }
 
+    /// When the key's own time to live is over, if it has one.
+    pub fn expires(&self) -> Option<UnixMs> {
+        let key = self.raw?.as_ptr();
+        // SAFETY: the key is open. Redis 8.6 crashes when it is asked this of one that holds nothing.
+        let at = unsafe {
+            let holds = api::key_type(key) != api::int(raw::REDISMODULE_KEYTYPE_EMPTY);
+            holds.then(|| api::get_abs_expire(key))
+        };
+        at.filter(|at| *at != raw::mstime_t::from(raw::REDISMODULE_NO_EXPIRE)).map(UnixMs)
+    }
+
     /// Takes the time to live away from a key that was opened for writing, if it has one.
     pub fn persist(&mut self) {
+        faults::point();
         if let Some(raw) = self.raw {
             // SAFETY: the key is open.
             unsafe { api::set_expire(raw.as_ptr(), raw::mstime_t::from(raw::REDISMODULE_NO_EXPIRE)) };
@@ -151,6 +167,7 @@ impl<'a> Key<'a> {
 
     /// Deletes what a key that was opened for writing holds.
     pub fn delete(&mut self) {
+        faults::point();
         if let Some(raw) = self.raw {
             // SAFETY: the key is open; no borrow of its value exists, because `self` is borrowed here.
             unsafe { api::delete_key(raw.as_ptr()) };
@@ -168,12 +185,14 @@ impl Drop for Key<'_> {
 ///
 /// The module asks the server not to conclude this from an open for writing, since a refused request changes nothing.
 pub fn touched(ctx: Ctx<'_>, name: &Name<'_>) {
+    faults::point();
     // SAFETY: the context and the name are valid for this call.
     unsafe { api::signal_modified_key(ctx.raw(), name.arg.raw()) };
 }
 
 /// Publishes the module's event `event` for the key, as a keyspace notification of the class `d`.
 pub fn notify(ctx: Ctx<'_>, event: &CStr, name: &Name<'_>) {
+    faults::point();
     // SAFETY: the context and the name are valid for this call; the server copies the event's name.
     unsafe { api::notify_keyspace_event(ctx.raw(), raw::REDISMODULE_NOTIFY_MODULE, event.as_ptr(), name.arg.raw()) };
 }

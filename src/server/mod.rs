@@ -29,7 +29,6 @@ pub mod defer;
 pub mod entry;
 pub mod events;
 pub mod facts;
-#[cfg(feature = "inject-faults")]
 pub mod faults;
 pub mod info;
 pub mod key;

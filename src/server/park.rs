@@ -23,6 +23,7 @@ use super::clock;
 use super::ctx::Ctx;
 use super::defer::{self, Next};
 use super::entry::guard;
+use super::faults;
 use crate::core::lock::{Answer, WaiterId};
 use crate::core::time::{Millis, UnixMs};
 use crate::error::Error;
@@ -75,9 +76,17 @@ pub fn install(hear: Hear, reply: Reply) {
 /// Parks the client of the running command on `keys` as `waiter`, for `wait` (zero: without limit). False when the server
 /// would not have it, in which case nothing is left behind.
 pub fn park(ctx: Ctx<'_>, waiter: WaiterId, keys: &[Arg<'_>], wait: Millis) -> bool {
+    faults::point();
     let mut keys: SmallVec<[*mut RawString; 1]> = keys.iter().map(|key| key.raw()).collect();
-    let parked =
-        Box::into_raw(Box::new(Parked { waiter, over: None, handle: ptr::null_mut(), answer: None, left: false }));
+    // The server counts from its own reading of the clock, and only what is past counts as over.
+    let over = (wait.0 > 0).then(|| clock::now().ms.plus(Millis(wait.0.saturating_add(2)))).flatten();
+    if let Some(over) = over {
+        defer::arm(Next::At(over));
+    }
+    let parked = Box::new(Parked { waiter, over, handle: ptr::null_mut(), answer: None, left: false });
+    let parked = NonNull::from(Box::leak(parked));
+    LOT.with(|lot| lot.enter(parked, waiter, over));
+    // All that could fail has been done: a client that is blocked and then gets an error would have two replies.
     // SAFETY: the context is that of a running command; the server takes its own references to the keys. The box belongs to
     // the blocked client from here on, and `on_free` is what frees it.
     let handle = unsafe {
@@ -89,34 +98,43 @@ pub fn park(ctx: Ctx<'_>, waiter: WaiterId, keys: &[Arg<'_>], wait: Millis) -> b
             wait.0,
             keys.as_mut_ptr(),
             c_int::try_from(keys.len()).unwrap_or_default(),
-            parked.cast(),
+            parked.as_ptr().cast(),
         )
     };
-    let Some(parked) = NonNull::new(parked) else { return false };
     if handle.is_null() {
-        // SAFETY: there is no blocked client, so nobody else knows of the box.
+        LOT.with(|lot| lot.leave(waiter, over));
+        // SAFETY: there is no blocked client, and the entry is gone, so nobody else knows of the box.
         drop(unsafe { Box::from_raw(parked.as_ptr()) });
         return false;
     }
-    // The server counts from its own reading of the clock, and only what is past counts as over.
-    let over = (wait.0 > 0).then(|| clock::now().ms.plus(Millis(wait.0.saturating_add(2)))).flatten();
     // SAFETY: the box was made above and is alive; the handle is that of a client that was blocked just now.
     unsafe {
         (*parked.as_ptr()).handle = handle;
-        (*parked.as_ptr()).over = over;
         api::set_disconnect_callback(handle, Some(on_gone));
     }
-    LOT.with(|lot| {
-        lot.parked.insert(waiter, parked);
+    true
+}
+
+impl Lot {
+    fn enter(&mut self, parked: NonNull<Parked>, waiter: WaiterId, over: Option<UnixMs>) {
+        self.parked.insert(waiter, parked);
         if let Some(over) = over {
-            let count = lot.over.entry(over).or_default();
+            let count = self.over.entry(over).or_default();
             *count = count.saturating_add(1);
         }
-    });
-    if let Some(over) = over {
-        defer::arm(Next::At(over));
     }
-    true
+
+    fn leave(&mut self, waiter: WaiterId, over: Option<UnixMs>) {
+        self.parked.remove(&waiter);
+        if let Some(over) = over
+            && let Entry::Occupied(mut count) = self.over.entry(over)
+        {
+            *count.get_mut() = count.get().saturating_sub(1);
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+    }
 }
 
 /// Wakes `waiter` with its answer. Nothing happens if it is gone already.
@@ -124,6 +142,7 @@ pub fn park(ctx: Ctx<'_>, waiter: WaiterId, keys: &[Arg<'_>], wait: Millis) -> b
 /// On some servers the reply is written inside this call and on others at the end of the event loop's turn, so the caller
 /// must have finished its own work, and must hold no state that the callbacks need.
 pub fn wake(waiter: WaiterId, answer: Answer) {
+    faults::point();
     let found = LOT.with(|lot| lot.parked.get(&waiter).copied());
     if let Some(Some(parked)) = found {
         // SAFETY: entries are removed when their box is freed, so this one is alive; only this thread touches it. The reference
@@ -147,6 +166,17 @@ pub fn is_parked(waiter: WaiterId) -> bool {
     LOT.with(|lot| lot.parked.get(&waiter).copied().is_some_and(waits)).unwrap_or(true)
 }
 
+/// Everybody who is parked and has neither been answered nor left.
+pub fn unanswered() -> Vec<WaiterId> {
+    // SAFETY: as in `is_parked`.
+    let waits = |parked: NonNull<Parked>| unsafe {
+        let parked = &*parked.as_ptr();
+        !parked.handle.is_null() && parked.answer.is_none() && !parked.left
+    };
+    LOT.with(|lot| lot.parked.iter().filter(|(_, parked)| waits(**parked)).map(|(waiter, _)| *waiter).collect())
+        .unwrap_or_default()
+}
+
 /// When, after `now`, the time of a parked client is over for the first time.
 ///
 /// The server looks for such clients before it sleeps, but it does not wake up for them; left alone it may sleep a tenth of a second
@@ -158,11 +188,13 @@ pub fn next_over(now: UnixMs) -> Next {
 
 /// Tells that the client of `parked` left; the first reason counts.
 fn tell(parked: &mut Parked, how: Left) {
+    faults::point();
     if !parked.left || how == Left::Answered {
-        parked.left = true;
         if let Some(Some(hear)) = LOT.with(|lot| lot.hear) {
             hear(parked.waiter, how);
         }
+        // Only now: if a fault came first, it is told again.
+        parked.left = true;
     }
 }
 
@@ -213,17 +245,7 @@ unsafe extern "C" fn on_free(_: *mut RawCtx, data: *mut c_void) {
     // SAFETY: `park` made this box, the server passes it here once, and nobody else looks at it meanwhile.
     let Some(parked) = (unsafe { data.as_mut() }) else { return };
     let ended = guard("the end of a parked client", || {
-        LOT.with(|lot| {
-            lot.parked.remove(&parked.waiter);
-            if let Some(over) = parked.over
-                && let Entry::Occupied(mut count) = lot.over.entry(over)
-            {
-                *count.get_mut() = count.get().saturating_sub(1);
-                if *count.get() == 0 {
-                    count.remove();
-                }
-            }
-        });
+        LOT.with(|lot| lot.leave(parked.waiter, parked.over));
         let how = if parked.left { Left::Gone } else { Left::Answered };
         if how == Left::Answered {
             tell(parked, how);

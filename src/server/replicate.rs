@@ -9,33 +9,37 @@ use redis_module::raw;
 
 use super::api;
 use super::ctx::{Ctx, Level};
+use super::faults;
 use super::key::Name;
 
 /// Sends the running command itself. Only for commands whose words are already their effect.
 pub fn verbatim(ctx: Ctx<'_>) {
+    faults::point();
     // SAFETY: the context is that of a running command.
     unsafe { api::replicate_verbatim(ctx.raw()) };
 }
 
-/// Sends `COMMAND key word…`, with one to nine words.
+/// Sends `COMMAND key word…`, with up to nine words.
 ///
 /// Effects of one call stay together: the server wraps them in a transaction when there are several.
 pub fn effect(ctx: Ctx<'_>, command: &CStr, name: &Name<'_>, words: &[&[u8]]) {
+    faults::point();
     // SAFETY: a plain read of a pointer that was seen set at load.
     let Some(replicate) = (unsafe { (&raw const raw::RedisModule_Replicate).read() }) else { return };
     macro_rules! send {
-        ($format:literal, $($word:ident),*) => {
+        ($format:literal $(, $word:ident)*) => {
             // SAFETY: the context is valid. The format announces, in this order, a string of the server and then a buffer
             // with its length for every word: just what follows it. The server copies the buffers.
             unsafe {
                 replicate(
-                    ctx.raw(), command.as_ptr(), $format.as_ptr(), name.arg().raw(),
-                    $($word.as_ptr(), $word.len()),*
+                    ctx.raw(), command.as_ptr(), $format.as_ptr(), name.arg().raw()
+                    $(, $word.as_ptr(), $word.len())*
                 )
             }
         };
     }
     let sent = match words {
+        [] => send!(c"s"),
         [w1] => send!(c"sb", w1),
         [w1, w2] => send!(c"sbb", w1, w2),
         [w1, w2, w3] => send!(c"sbbb", w1, w2, w3),

@@ -1,6 +1,7 @@
 //! Sales at work: a decision, its events, its effects, its answer.
 
-use std::mem;
+use std::ffi::CStr;
+use std::{iter, mem, thread};
 
 use crate::core::agenda::{Agenda, HomeId};
 use crate::core::place::{At, Place};
@@ -14,6 +15,7 @@ use crate::server::ctx::{Ctx, Level};
 use crate::server::defer;
 use crate::server::key::{self, Access, Content, Key, Name};
 use crate::server::replicate;
+use crate::store::amends::{self, Untrue};
 use crate::store::sale_effect;
 use crate::store::sale_type::SaleValue;
 
@@ -33,11 +35,22 @@ struct Desk<'a> {
     name: Name<'a>,
     key: Option<Key<'a>>,
     behalf: Behalf,
+    /// The event of a change that has not been committed.
+    untrue: Option<Untrue>,
+}
+
+impl Drop for Desk<'_> {
+    /// When a fault cuts the work short, stream and replicas may have heard too much or too little.
+    fn drop(&mut self) {
+        if thread::panicking() {
+            amends::owe(At { db: self.ctx.db(), key: self.name.bytes() }, self.untrue.take());
+        }
+    }
 }
 
 impl<'a> Desk<'a> {
     fn new(ctx: Ctx<'a>, name: Name<'a>, behalf: Behalf) -> Self {
-        Self { ctx, name, key: None, behalf }
+        Self { ctx, name, key: None, behalf, untrue: None }
     }
 
     /// The open key.
@@ -66,7 +79,7 @@ impl<'a> Desk<'a> {
         });
         if done > 0 {
             self.remember()?;
-            self.announce(changes.iter().take(done));
+            self.announce(changes.iter().take(done).filter_map(sale_effect::event_name));
         }
         outcome
     }
@@ -74,6 +87,7 @@ impl<'a> Desk<'a> {
     fn make_true(&mut self, change: &Change<'_>) -> Result<(), Error> {
         self.append_event(change)?;
         self.sale()?.ok_or(Error::NoStock)?.commit(change).map_err(|_| Error::Payload)?;
+        self.untrue = None;
         if matches!(change, Change::Lapse { .. }) {
             super::enter(|state| state.lapses = state.lapses.saturating_add(1));
         }
@@ -102,14 +116,15 @@ impl<'a> Desk<'a> {
             (b"ref", &reference),
         ];
         let deadline: Option<call::Field<'_>> = stream.deadlines.then_some((b"deadline", deadline));
-        call::append(self.ctx, self.behalf, &stream.key, &fields, deadline).map_err(Error::Stream)
+        let entry = call::append(self.ctx, self.behalf, &stream.key, &fields, deadline).map_err(Error::Stream)?;
+        self.untrue = Some(Untrue { stream: stream.key, entry });
+        Ok(())
     }
 
     /// Has the agenda know when the sale's next hold can lapse.
     fn remember(&mut self) -> Result<(), Error> {
         let at = Place { db: self.ctx.db(), key: self.name.bytes().into() };
         let Some(sale) = self.sale()? else { return Ok(()) };
-        sale.count_orders();
         if super::enter(|state| meet(&mut state.sales, at.at(), sale)).is_none() {
             // Another module calls us from inside a call of ours. What has been done stays done; the timer meets the sale.
             super::loaded(at);
@@ -118,10 +133,10 @@ impl<'a> Desk<'a> {
     }
 
     /// Tells watchers, caches and listeners of changes that have been made.
-    fn announce<'c>(&mut self, changes: impl Iterator<Item = &'c Change<'c>>) {
+    fn announce(&mut self, events: impl Iterator<Item = &'static CStr>) {
         self.key = None;
         key::touched(self.ctx, &self.name);
-        for event in changes.filter_map(sale_effect::event_name) {
+        for event in events {
             key::notify(self.ctx, event, &self.name);
         }
     }
@@ -141,6 +156,7 @@ fn serves(ctx: Ctx<'_>, sale: &[u8], stream: &[u8]) -> Result<(), Error> {
 /// Enters a sale into the agenda, moves its entry, or takes it out, as its next lapse says.
 pub fn meet(agenda: &mut Agenda, at: At<'_>, sale: &mut SaleValue) {
     sale.settle_down();
+    sale.count_orders();
     let known = sale.home.filter(|home| agenda.place(*home) == Some(at));
     sale.home = match (known, sale.next_lapse()) {
         (Some(home), Some(deadline)) => {
@@ -171,19 +187,16 @@ fn count(status: Status) {
 
 /// Opens a sale under a key that holds nothing.
 pub fn create(ctx: Ctx<'_>, key: Arg<'_>, sale: Sale) -> Result<(), Error> {
-    let name = Name::of(key);
-    let mut open = Key::open(ctx, &name, Access::Write);
-    if !matches!(open.content::<SaleValue>(), Content::Nothing) {
+    let mut desk = Desk::new(ctx, Name::of(key), Behalf::Client);
+    if !matches!(desk.sale(), Ok(None)) {
         return Err(Error::BusyKey);
     }
-    if !open.set(SaleValue::new(sale)) {
+    if !desk.key().set(SaleValue::new(sale)) {
         return Err(Error::Internal);
     }
-    open.close();
     // Its times are absolute and its words are its effect.
     replicate::verbatim(ctx);
-    key::touched(ctx, &name);
-    key::notify(ctx, c"stock.create", &name);
+    desk.announce(iter::once(c"stock.create"));
     Ok(())
 }
 
@@ -230,7 +243,7 @@ pub fn apply(ctx: Ctx<'_>, key: Arg<'_>, change: &Change<'_>) -> Result<(), Erro
     desk.sale()?.ok_or(Error::NoStock)?.follow(change).map_err(|_| Error::Payload)?;
     desk.remember()?;
     replicate::verbatim(ctx);
-    desk.announce(std::iter::once(change));
+    desk.announce(sale_effect::event_name(change).into_iter());
     Ok(())
 }
 
@@ -250,7 +263,7 @@ pub fn restore(ctx: Ctx<'_>, key: Arg<'_>, part: sale_effect::Part<'_>) -> Resul
     }
     desk.remember()?;
     replicate::verbatim(ctx);
-    desk.announce(std::iter::empty());
+    desk.announce(iter::empty());
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use smallvec::SmallVec;
 
 use crate::core::ident::Ident;
-use crate::core::lock::{End, Hold, Mode};
+use crate::core::lock::{End, Hold, Lock, Mode};
 use crate::server::ctx::Ctx;
 use crate::server::key::Name;
 use crate::server::replicate;
@@ -30,6 +30,11 @@ pub fn event_of(why: End) -> &'static CStr {
         End::Lapsed => c"lock.lapsed",
         End::Disconnected | End::Undelivered => c"lock.disconnected",
     }
+}
+
+/// Sends all holds of a lock, for a key that holds nothing there.
+pub fn send_whole(ctx: Ctx<'_>, name: &Name<'_>, lock: &Lock) {
+    replicate::effect(ctx, APPLY, name, &[b"LOAD", &lock.encode()]);
 }
 
 /// Sends effects.

@@ -3,6 +3,7 @@
 //! A lock and a sale are ordinary keys of two native types of our own: they expire, move, are saved, replicated and deleted like any
 //! other. What a value is made of is the core's business; here it gets its life in the server.
 
+pub mod amends;
 pub mod lock_effect;
 pub mod lock_type;
 pub mod room;

@@ -1,7 +1,7 @@
 //! The keyspace as the lock engine sees it.
 
 use std::ffi::CStr;
-use std::mem;
+use std::{mem, thread};
 
 use smallvec::SmallVec;
 
@@ -11,8 +11,10 @@ use crate::core::place::At;
 use crate::error::Error;
 use crate::server::cluster;
 use crate::server::ctx::Ctx;
+use crate::server::faults;
 use crate::server::key::{self, Access, Content, Key, Name};
 use crate::server::park;
+use crate::store::amends;
 use crate::store::lock_effect::{self, Effects};
 use crate::store::sale_type::SaleValue;
 
@@ -42,6 +44,15 @@ struct Open<'a> {
 impl<'a> Open<'a> {
     fn new(db: i32, name: Name<'a>, key: Key<'a>) -> Self {
         Self { db, name, key, news: Effects::default(), events: SmallVec::new() }
+    }
+}
+
+impl Drop for Open<'_> {
+    /// When a fault cuts the work short, replicas may lack a part of it.
+    fn drop(&mut self) {
+        if thread::panicking() {
+            amends::owe(At { db: self.db, key: self.name.bytes() }, None);
+        }
     }
 }
 
@@ -84,14 +95,14 @@ impl<'a> Room<'a> {
 
     /// Closes what is open, and tells everybody what came of it.
     fn shut(&mut self) {
-        if let Some(Open { name, mut key, news, events, .. }) = self.open.take() {
-            key.close();
-            if !events.is_empty() {
-                lock_effect::send(self.ctx, &name, &news);
-                key::touched(self.ctx, &name);
+        if let Some(mut open) = self.open.take() {
+            open.key.close();
+            if !open.events.is_empty() {
+                lock_effect::send(self.ctx, &open.name, &open.news);
+                key::touched(self.ctx, &open.name);
             }
-            for event in events {
-                key::notify(self.ctx, event, &name);
+            for event in mem::take(&mut open.events) {
+                key::notify(self.ctx, event, &open.name);
             }
         }
     }
@@ -108,8 +119,15 @@ impl<'a> Room<'a> {
     /// some servers their replies are written in here.
     pub fn leave(mut self) {
         self.shut();
+        self.end();
+    }
+
+    /// Whoever was answered is answered even if the work comes to no good end: what it was granted, it holds.
+    fn end(&mut self) {
+        self.open = None;
         self.ctx.select(self.db);
-        for (waiter, answer) in self.answers.drain(..) {
+        self.answers.reverse();
+        while let Some((waiter, answer)) = self.answers.pop() {
             park::wake(waiter, answer);
         }
     }
@@ -133,14 +151,16 @@ pub fn reply_answer(ctx: Ctx<'_>, answer: &Answer) {
 }
 
 impl Drop for Room<'_> {
-    /// Also when a fault cuts the work short: what happened to a lock has happened, and replicas must hear of it.
     fn drop(&mut self) {
-        self.shut();
+        if thread::panicking() {
+            self.end();
+        }
     }
 }
 
 impl World for Room<'_> {
     fn find(&mut self, at: At<'_>) -> Found<'_> {
+        faults::point();
         match self.at(at).key.content() {
             Content::Nothing => Found::Nothing,
             Content::Value(lock) => Found::Lock(lock),
@@ -149,10 +169,12 @@ impl World for Room<'_> {
     }
 
     fn put(&mut self, at: At<'_>, lock: Lock) {
+        faults::point();
         self.at(at).key.set(lock);
     }
 
     fn delete(&mut self, at: At<'_>) {
+        faults::point();
         let open = self.at(at);
         // Anything else was put there by a listener meanwhile.
         if let Content::Value(lock) = open.key.content::<Lock>()
@@ -165,6 +187,7 @@ impl World for Room<'_> {
     }
 
     fn held(&mut self, at: At<'_>, mode: Mode, hold: Hold) {
+        faults::point();
         let ctx = self.ctx;
         let Open { name, news, events, .. } = self.at(at);
         if news.held.is_some() {
@@ -175,6 +198,7 @@ impl World for Room<'_> {
     }
 
     fn ended(&mut self, at: At<'_>, token: Ident, why: End) {
+        faults::point();
         let ctx = self.ctx;
         let Open { name, news, events, .. } = self.at(at);
         if news.ended.is_some() || news.held.is_some() {
@@ -185,10 +209,12 @@ impl World for Room<'_> {
     }
 
     fn passed_on(&mut self, at: At<'_>) {
+        faults::point();
         self.at(at).key.persist();
     }
 
     fn answer(&mut self, waiter: WaiterId, answer: Answer) {
+        faults::point();
         self.answers.push((waiter, answer));
     }
 

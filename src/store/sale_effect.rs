@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use crate::core::sale::{Change, MAX_UNITS, Name as Text, Taking};
+use crate::core::sale::{Change, MAX_UNITS, Name as Text, Sale, Taking};
 use crate::core::time::UnixMs;
 use crate::error::{Error, Range};
 use crate::server::args::Args;
@@ -72,6 +72,12 @@ pub fn send(ctx: Ctx<'_>, name: &Name<'_>, change: &Change<'_>) {
             replicate::effect(ctx, APPLY, name, &[b"ALTERED", limit, start, end, rebuy]);
         }
     }
+}
+
+/// Sends a whole sale, for a key that holds nothing there.
+pub fn send_whole(ctx: Ctx<'_>, name: &Name<'_>, sale: &Sale) {
+    replicate::effect(ctx, APPLY, name, &[b"LOAD", &sale.header()]);
+    sale.blocks().for_each(|block| replicate::effect(ctx, APPLY, name, &[b"MORE", &block]));
 }
 
 /// `TAKEN id units [deadline [buyer [ref]]]`: what is not there is 0 or empty, and left out at the end.

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::harness::{ANY, Client, INT, OK, Reply, Server, eventually, unix_ms};
+use crate::harness::{ANY, Client, INT, OK, Reply, Server, err, eventually, unix_ms};
 use crate::large::{MILLION, cost, disturb, fill};
+use crate::line::Line;
 
 const HOLDERS: usize = 100_000;
 
@@ -104,4 +105,61 @@ fn whoever_frees_one_of_a_thousand_keys_hardly_notices_who_waits_for_all() {
     patient.read().is(("all", INT, 30_000));
     client.expect(format!("LOCK.MRELEASE all 1000 {}", keys.join(" ")), 1_000);
     assert!(cost(&server, "lock.mrelease") < 20_000);
+}
+
+#[test]
+#[ignore = "large: make test-large"]
+fn a_million_places_in_line_are_taken_looked_at_and_left() {
+    const REQUESTS: usize = 1_000;
+
+    let server = Server::builder().module_args(&format!("max-waiters {REQUESTS}")).start();
+    let mut client = server.client();
+    let keys = (0..1_000).map(|number| format!("key-{number}")).collect::<Vec<_>>().join(" ");
+    let mut line = Line::at(&server);
+    client.expect("LOCK.ACQUIRE key-500 TOKEN holder EX 3600", ANY);
+    let mut clients: Vec<Client> = (0..REQUESTS).map(|_| server.client()).collect();
+    let before = server.info_int("memory", "used_memory");
+    disturb(&server, "a million places are taken", || {
+        for (n, patient) in clients.iter_mut().enumerate() {
+            line.enter(patient, format!("LOCK.MACQUIRE 1000 {keys} TOKEN t-{n} EX 3600 WAIT 0"));
+        }
+    });
+    let bytes = server.info_int("memory", "used_memory") - before;
+    println!("a place in line: {} bytes", bytes / i64::try_from(MILLION).expect("a million"));
+
+    let refusal = "ERR too many requests wait already, see lockstock.max-waiters";
+    client.expect(format!("LOCK.MACQUIRE 1000 {keys} TOKEN late WAIT 0"), err(refusal));
+    client.expect("LOCK.ACQUIRE key-0 TOKEN late WAIT 0", err(refusal));
+    client.expect("CONFIG RESETSTAT", OK);
+    assert_eq!(client.cmd("LOCK.INFO key-0").field("waiting").int(), i64::try_from(REQUESTS).expect("few"));
+    assert!(cost(&server, "lock.info") < 20_000);
+    client.expect("INFO lockstock", ANY);
+    assert!(cost(&server, "info") < 20_000);
+
+    // The first is granted a thousand locks, and with each that it gives back all the others move up.
+    client.expect("LOCK.RELEASE key-500 holder", 1);
+    assert!(cost(&server, "lock.release") < 100_000);
+    clients.remove(0).read().is(("t-0", INT, 3_600_000));
+    client.expect(format!("LOCK.MRELEASE t-0 1000 {keys}"), 1_000);
+    assert!(cost(&server, "lock.mrelease") < 100_000);
+    clients.remove(0).read().is(("t-1", INT, 3_600_000));
+
+    // One after the other they hang up, the first in line before those behind; then all who are left at once.
+    let at_once = clients.split_off(clients.len() / 2);
+    disturb(&server, "half a million places are left one by one", || {
+        for patient in clients {
+            let left = line.count("lock_waiters") - 1;
+            patient.reset();
+            line.until("lock_waiters", left);
+        }
+    });
+    let begun = Instant::now();
+    at_once.into_iter().for_each(Client::reset);
+    line.until("lock_waiters", 0);
+    client.expect("LOCK.ACQUIRE other TOKEN t", ANY);
+    client.expect("LOCK.RELEASE other t", 1);
+    println!("the other half, at once: {:.1?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    client.expect(format!("LOCK.MRELEASE t-1 1000 {keys}"), 1_000);
+    server.expect("DBSIZE", Reply::Int(0));
 }

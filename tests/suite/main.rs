@@ -27,6 +27,7 @@ mod fences;
 mod files;
 mod forms;
 mod holds;
+mod interrupted;
 mod keys;
 mod large;
 mod large_locks;

@@ -3,8 +3,10 @@
 //!
 //! Needs a module with the feature `inject-faults`: `make test-panics` builds it and runs these.
 
+use std::time::{Duration, Instant};
+
 use crate::forms::FORMS;
-use crate::harness::{ANY, Client, INT, NULL, OK, Reply, Server, TEXT, Words, err, eventually};
+use crate::harness::{ANY, Aof, Client, INT, NULL, OK, Reply, Server, TEXT, Words, err, eventually};
 use crate::shop::{books, orders};
 
 const REFUSED: &str = "ERR lockstock could not carry this out";
@@ -47,7 +49,7 @@ impl Site {
     /// Has the next entry that does `doing` panic.
     #[track_caller]
     fn arm(&mut self, doing: &str) {
-        self.client.expect(["LOCK.FAULT", doing], OK);
+        self.client.expect(["LOCK.FAULT", doing], (INT, INT));
     }
 
     /// Waits for the fault to have struck.
@@ -85,7 +87,7 @@ impl Site {
             self.client.expect(format!("LOCK.RELEASE {lock} heir"), 1);
         }
         let before = orders(&mut self.client, "sale");
-        self.client.expect(["LOCK.FAULT", ""], OK);
+        self.client.expect(["LOCK.FAULT", ""], (INT, INT));
         self.client.expect("LOCK.ACQUIRE after TOKEN t EX 3600", ANY);
         self.client.expect("DEBUG RELOAD", OK);
         assert_eq!(orders(&mut self.client, "sale"), before);
@@ -137,7 +139,7 @@ fn while_a_cluster_asks_for_keys() {
     server.expect("CLUSTER ADDSLOTSRANGE 0 16383", OK);
     eventually("the cluster serves", || server.cmd("CLUSTER INFO").text().contains("cluster_state:ok"));
     let mut client = server.client();
-    client.expect(["LOCK.FAULT", "finding keys"], OK);
+    client.expect(["LOCK.FAULT", "finding keys"], (INT, INT));
     // A call without known keys is served where it arrives.
     client.expect("LOCK.MACQUIRE 1 a TOKEN t", ("t", INT, 30_000));
     let struck = server.log().contains("lockstock: finding keys was given up");
@@ -152,6 +154,19 @@ fn in_the_timer() {
     let mut site = Site::set();
     site.arm("deferred work");
     site.struck("deferred work");
+    site.proves_whole();
+}
+
+#[test]
+#[ignore = "needs inject-faults: make test-panics"]
+fn again_and_again_in_the_timer_without_flooding_the_log() {
+    let mut site = Site::set();
+    site.client.expect(["LOCK.FAULT", "deferred work", "0", "4"], (INT, INT));
+    let failures = || site.server.log().matches("lockstock: deferred work was given up").count();
+    eventually("the work fails, and again at once", || failures() >= 2);
+    let begun = Instant::now();
+    eventually("and again, later", || failures() == 4);
+    assert!(begun.elapsed() > Duration::from_millis(1_500), "{:?}", begun.elapsed());
     site.proves_whole();
 }
 
@@ -333,6 +348,30 @@ fn while_a_replica_is_fed_or_a_file_is_read() {
     other.client.expect("PING", Reply::Simple("PONG".into()));
     other.client.expect("LOCK.ACQUIRE new TOKEN t", (TEXT, INT, INT));
     site.proves_whole();
+}
+
+#[test]
+#[ignore = "needs inject-faults: make test-panics"]
+fn while_a_replica_applies_an_effect() {
+    let server = Server::start();
+    let replica = Server::builder().aof("always").replica_of(&server).start();
+    replica.wait_in_sync(&server);
+    replica.wait_for_rewrite();
+    replica.expect(["LOCK.FAULT", "a command", "3"], (INT, INT));
+    server.expect("LOCK.ACQUIRE lock TOKEN t EX 3600", ANY);
+    server.expect("LOCK.ACQUIRE next TOKEN t EX 3600", ANY);
+    replica.wait_in_sync(&server);
+    assert!(replica.log().contains("is sending an error to its"), "it says so");
+    // It lacks that one effect, and no other.
+    replica.expect("LOCK.INFO lock", NULL);
+    replica.expect("LOCK.INFO next", ANY);
+    replica.promote();
+    eventually("it tells its own replicas and its file what it has", || {
+        Aof::of(&replica).commands.iter().any(|command| *command == "UNLINK lock")
+    });
+    replica.follow(&server);
+    replica.wait_in_sync(&server);
+    eventually("it has loaded everything anew", || replica.digest() == server.digest());
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::core::place::At;
 
 impl Engine {
     /// Compares everything that hangs on connections with what is so: who is `connected`, and whose client `waits` parked. What is
-    /// found out is done at the next tick. O(n) in connections, waiters and queues.
+    /// found out is done at the next tick. O(n) in connections, waiters, queues and locks.
     ///
     /// A grant whose reply may have been written or not stands, while its connection does: better a lock that is held
     /// for nothing until its lease ends than one that is taken from its holder.
@@ -27,7 +27,8 @@ impl Engine {
         for waiter in self.waiting.ids().filter(|waiter| !waits(*waiter)).collect::<Vec<_>>() {
             self.left(waiter);
         }
-        for home in self.forfeits.homes().collect::<Vec<_>>() {
+        // A lock may have gone, or have been left free in its key.
+        for home in self.forfeits.homes().chain(self.agenda.homes()).collect::<Vec<_>>() {
             self.end_later(home);
         }
         for queue in self.waiting.in_db(None).collect::<Vec<QueueId>>() {
@@ -35,6 +36,16 @@ impl Engine {
             self.waiting.unmark(queue);
             self.look_later(queue, Cause::Other);
         }
+    }
+
+    /// Whether `waiter`, whose client is parked without an answer, stands in line. If not, because the fault came between that and its
+    /// answer, it has to be told so, and what it was granted is taken back.
+    pub fn stands_in_line(&mut self, waiter: WaiterId) -> bool {
+        let stands = self.waiting.waiter(waiter).is_some();
+        if !stands {
+            self.left(waiter);
+        }
+        stands
     }
 
     /// Meets a lock again whose entry in the agenda may be that of another place.
@@ -46,5 +57,8 @@ impl Engine {
             self.sessions.forget(home);
         }
         self.welcome(at, lock);
+        if let Some(home) = lock.home().filter(|_| lock.is_empty()) {
+            self.end_later(home);
+        }
     }
 }

@@ -110,6 +110,8 @@ pub enum LockError {
     FencesUsedUp,
     /// The end of the lease does not fit a 64-bit time.
     LeaseTooLong,
+    /// A fault of our own came between the waiter and its answer.
+    Fault,
 }
 
 /// What a key holds.

@@ -63,3 +63,35 @@ fn a_lock_that_vanished_or_moved_without_a_word_is_looked_for() {
     let _ = desk.tick();
     desk.assert_blank();
 }
+
+#[test]
+fn a_lock_that_was_left_free_in_its_key_is_discarded() {
+    for known in [true, false] {
+        let mut desk = Desk::new();
+        let fence = desk.take("lock", &ask("a"));
+        let Some(Value::Lock(lock)) = desk.keys.values.get_mut(&at("lock").keep()) else { panic!("a lock") };
+        lock.take(fence).unwrap();
+        if !known {
+            desk.engine.agenda.disarm(lock.home().unwrap());
+        }
+        desk.engine.doubt(|_| true, |_| true);
+        desk.engine.meet_again(at("lock"), lock);
+        let _ = desk.tick();
+        assert!(desk.lock("lock").is_none());
+        desk.assert_blank();
+    }
+}
+
+#[test]
+fn whoever_is_parked_and_was_forgotten_gives_back_what_it_was_granted() {
+    let mut desk = Desk::new();
+    desk.take("lock", &ask("a"));
+    let forgotten = desk.wait("lock", 2, &ask("b"));
+    let next = desk.wait("lock", 3, &ask("c"));
+    assert!(desk.engine.stands_in_line(forgotten));
+    desk.release("lock", "a");
+    assert_eq!(desk.granted(), [forgotten], "which it is not told");
+    assert!(!desk.engine.stands_in_line(forgotten));
+    let _ = desk.tick();
+    assert_eq!(desk.granted(), [next]);
+}

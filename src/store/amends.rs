@@ -1,0 +1,85 @@
+//! After a fault: making good what it cut short.
+//!
+//! A fault may come between a change and its effect, or between an event in a sale's stream and the change that it tells of, and nobody
+//! can say between which. So a key that was being worked on when one came is owed amends: the event without a change is taken
+//! out again, and replicas and the AOF get the whole value, in place of whatever they have. That is a part of the same entry from
+//! the server, so that nothing comes in between.
+
+use crate::core::lock::Lock;
+use crate::core::place::{At, Place};
+use crate::server::call::{self, EntryId};
+use crate::server::cell::MainCell;
+use crate::server::ctx::{Ctx, Level};
+use crate::server::defer::{self, Right};
+use crate::server::key::{self, Access, Content, Key, Name};
+use crate::server::replicate;
+use crate::store::sale_type::SaleValue;
+use crate::store::{lock_effect, sale_effect};
+
+/// An entry of a stream whose change has not been committed.
+pub struct Untrue {
+    /// The stream's key.
+    pub stream: Box<[u8]>,
+    /// The entry.
+    pub entry: EntryId,
+}
+
+struct Owed {
+    place: Place,
+    untrue: Option<Untrue>,
+}
+
+static OWED: MainCell<Vec<Owed>> = MainCell::new(Vec::new());
+
+/// A fault cut work on the key at `at` short.
+pub fn owe(at: At<'_>, untrue: Option<Untrue>) {
+    OWED.with(|owed| {
+        // A replica may come here again and again before it is promoted.
+        if untrue.is_some() || owed.iter().all(|known| known.place.at() != at) {
+            owed.push(Owed { place: at.keep(), untrue });
+        }
+    });
+}
+
+/// Makes good what is owed, if this server may write now; else it is left for the timer, which calls this again.
+pub fn make(ctx: Ctx<'_>) {
+    let began_in = ctx.db();
+    while OWED.with(|owed| !owed.is_empty()).unwrap_or_default() && defer::right(ctx) == Right::Write {
+        let Some(Some(Owed { place, untrue })) = OWED.with(Vec::pop) else { break };
+        ctx.select(place.db);
+        let name = Name::make(ctx, &place.key);
+        if let Some(Untrue { stream, entry }) = untrue
+            && let Err(why) = call::take_out(ctx, &stream, &entry)
+        {
+            let key = place.key.escape_ascii();
+            ctx.log(Level::Warning, &format!("lockstock: the sale {key} has told of what did not happen: {why}"));
+        }
+        send_whole(ctx, &name);
+        key::touched(ctx, &name);
+    }
+    ctx.select(began_in);
+}
+
+/// Sends what the key `name` holds, unless that is somebody else's value.
+fn send_whole(ctx: Ctx<'_>, name: &Name<'_>) {
+    let mut open = Key::open(ctx, name, Access::Write);
+    match open.content::<Lock>() {
+        Content::Nothing => replicate::effect(ctx, c"UNLINK", name, &[]),
+        Content::Value(lock) if lock.is_empty() => {
+            replicate::effect(ctx, c"UNLINK", name, &[]);
+            open.delete();
+        }
+        Content::Value(lock) => {
+            replicate::effect(ctx, c"UNLINK", name, &[]);
+            lock_effect::send_whole(ctx, name, lock);
+        }
+        Content::Foreign => {
+            let Content::Value(sale) = open.content::<SaleValue>() else { return };
+            replicate::effect(ctx, c"UNLINK", name, &[]);
+            sale_effect::send_whole(ctx, name, sale);
+        }
+    }
+    if let Some(at) = open.expires() {
+        replicate::effect(ctx, c"PEXPIREAT", name, &[at.0.to_string().as_bytes()]);
+    }
+}
