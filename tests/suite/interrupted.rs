@@ -183,7 +183,7 @@ fn waiters_that_are_answered_or_leave() {
 }
 
 const SALE: &str = "STOCK.CREATE s-# 10 REBUY";
-const TOLD: &str = "STOCK.CREATE s-# 10 REBUY STREAM e-#";
+const TOLD: &str = "STOCK.CREATE s-# 10 REBUY STREAM e-# DEADLINES";
 
 #[test]
 #[ignore = "needs inject-faults: make test-panics"]
@@ -240,6 +240,13 @@ fn sales_with_a_stream() {
         play("hold", &[TOLD], &[], Call("STOCK.DECR_ONCE s-# a QTY 2 BUYER b HOLD 3600000 REF r"), COMMAND),
         play("confirm", &[TOLD, "STOCK.DECR_ONCE s-# a HOLD 3600000"], &[], Call("STOCK.CONFIRM s-# a"), COMMAND),
         play("cancel", &[TOLD, "STOCK.DECR_ONCE s-# a"], &[], Call("STOCK.CANCEL s-# a"), COMMAND),
+        play(
+            "extend",
+            &[TOLD, "STOCK.DECR_ONCE s-# a HOLD 3600000"],
+            &[],
+            Call("STOCK.EXTEND s-# a PX 7200000"),
+            COMMAND,
+        ),
         play("adjust", &[TOLD], &[], Call("STOCK.ADJUST s-# 5"), COMMAND),
         play("confirm late", &[TOLD], &[], Before(&["STOCK.DECR_ONCE s-# a HOLD 10"], "STOCK.CONFIRM s-# a"), COMMAND),
         play(
