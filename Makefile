@@ -50,7 +50,7 @@ test-servers: build ## The tests that need a server, on every supported server
 	@scripts/servers
 	@scripts/test-servers $(TEST_THREADS)
 
-test-large: build ## A million orders, locks and waits, ten thousand waiters, with figures; takes minutes
+test-large: build ## A million orders, locks, waits and places in line, ten thousand waiters, with figures; takes minutes
 	cargo test --quiet --test suite -- --ignored --nocapture --test-threads=1 large crowd::
 	LOCKSTOCK_CYCLES=1000000 cargo test --quiet --test suite -- --nocapture waiting_leaves_nothing_behind
 

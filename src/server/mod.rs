@@ -12,8 +12,8 @@
 //!   server may write at this moment.
 //!
 //! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`entry`], [`load`], [`register`], [`keyspec`]; then [`key`], [`datatype`],
-//! [`replicate`], [`call`], [`walk`], [`cluster`]; then [`defer`], [`park`], [`events`]; then [`settings`], [`info`] and [`facts`]. `standin` is
-//! for tests and fuzzing.
+//! [`replicate`], [`call`], [`walk`], [`cluster`]; then [`defer`], [`park`], [`events`]; then [`settings`], [`info`] and [`facts`].
+//! [`faults`] and `standin` are for tests and fuzzing.
 
 pub mod alloc;
 pub mod api;
