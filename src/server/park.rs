@@ -78,8 +78,7 @@ pub fn install(hear: Hear, reply: Reply) {
 pub fn park(ctx: Ctx<'_>, waiter: WaiterId, keys: &[Arg<'_>], wait: Millis) -> bool {
     faults::point();
     let mut keys: SmallVec<[*mut RawString; 1]> = keys.iter().map(|key| key.raw()).collect();
-    // The server counts from its own reading of the clock, and only what is past counts as over.
-    let over = (wait.0 > 0).then(|| clock::now().ms.plus(Millis(wait.0.saturating_add(2)))).flatten();
+    let over = over(wait);
     if let Some(over) = over {
         defer::arm(Next::At(over));
     }
@@ -107,12 +106,26 @@ pub fn park(ctx: Ctx<'_>, waiter: WaiterId, keys: &[Arg<'_>], wait: Millis) -> b
         drop(unsafe { Box::from_raw(parked.as_ptr()) });
         return false;
     }
+    // The server has read its own clock meanwhile, perhaps a later time.
+    let later = self::over(wait);
     // SAFETY: the box was made above and is alive; the handle is that of a client that was blocked just now.
     unsafe {
         (*parked.as_ptr()).handle = handle;
+        (*parked.as_ptr()).over = later;
         api::set_disconnect_callback(handle, Some(on_gone));
     }
+    if later != over {
+        LOT.with(|lot| {
+            lot.leave(waiter, over);
+            lot.enter(parked, waiter, later);
+        });
+    }
     true
+}
+
+/// When the server should be awake to see that a wait that begins now is over: only what is past counts as over.
+fn over(wait: Millis) -> Option<UnixMs> {
+    (wait.0 > 0).then(|| clock::now().ms.plus(Millis(wait.0.saturating_add(2)))).flatten()
 }
 
 impl Lot {
@@ -209,9 +222,10 @@ unsafe extern "C" fn on_answer(raw: *mut RawCtx, _: *mut *mut RawString, _: c_in
     let (ctx, parked) = unsafe { (Ctx::new(raw), api::get_blocked_client_private_data(raw).cast::<Parked>().as_mut()) };
     if let Some(parked) = parked {
         let answered = guard("an answer to a parked client", || {
-            if let Some(answer) = parked.answer.take() {
+            // It stays there: until the server is done with the client, this is how one knows that it has been answered.
+            if let Some(answer) = &parked.answer {
                 if let Some(Some(reply)) = LOT.with(|lot| lot.reply) {
-                    reply(ctx, &answer);
+                    reply(ctx, answer);
                 }
             } else {
                 tell(parked, Left::TimedOut);

@@ -391,3 +391,25 @@ fn while_the_fence_clock_is_saved_or_loaded() {
     site.client.expect("PING", Reply::Simple("PONG".into()));
     site.client.expect("LOCK.INFO nothing", NULL);
 }
+
+#[test]
+#[ignore = "needs inject-faults: make test-panics"]
+fn whoever_has_read_its_grant_keeps_it() {
+    let server = Server::start();
+    let (mut holder, mut heir) = (server.client(), server.client());
+    holder.expect("LOCK.ACQUIRE lock TOKEN first EX 3600", ANY);
+    heir.send("LOCK.ACQUIRE lock TOKEN heir EX 3600 WAIT 0");
+    eventually("it waits", || server.info_int("lockstock", "lockstock_lock_waiters") == 1);
+    // The fault comes in the same turn of the server's event loop as the reply, and has nothing to do with it.
+    let replies = holder.pipeline([
+        Words::from("LOCK.RELEASE lock first"),
+        ["LOCK.FAULT", "a command"].into(),
+        "LOCK.INFO other".into(),
+    ]);
+    assert!(replies[2].is_error(), "{replies:?}");
+    let grant = heir.read();
+    eventually("the look after the fault is over", || server.info_int("lockstock", "lockstock_lock_waiters") == 0);
+    server.expect("LOCK.ACQUIRE lock TOKEN other", NULL);
+    let holders = server.cmd("LOCK.INFO lock");
+    assert_eq!(holders.field("holders").at(0).field("fence"), *grant.at(1), "{holders:?}");
+}

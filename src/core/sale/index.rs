@@ -2,8 +2,9 @@
 //!
 //! Extendible hashing: the front bits of a hash choose a shard through a directory, and the entries of a shard are sorted by those
 //! behind. A sorted array has no empty places, so the cost of an entry does not depend on how many there are; and a shard that is
-//! full splits alone, in the middle, so that no insertion ever moves more than [`FULL`] entries or looks at a record, however large
-//! the sale has become. (A growing hash table moves all of them at once, and lies half empty after that.)
+//! full splits alone, in the middle, so that no insertion moves more than [`FULL`] entries or looks at a record. (A growing hash table
+//! moves all of them at once, and lies half empty after that.) Only the directory doubles as a whole, four bytes for every sixty
+//! orders or so: less than a millisecond, once, when there are ten million.
 
 use std::iter;
 

@@ -9,8 +9,8 @@
 //! on, whether or not its [`Change::Lapse`] has been committed yet; [`Sale::lapses`] gives the server's timer those to
 //! commit, in portions of any size.
 //!
-//! No call moves more than a few kilobytes, however many orders there are, and no decision has more than some hundred
-//! changes, however many holds are due (`cutoff`).
+//! No call moves more than a few kilobytes, however many orders there are (but for the directory of `index`, when that
+//! doubles), and no decision has more than some hundred changes, however many holds are due (`cutoff`).
 //!
 //! Reading order: [`terms`], [`change`], [`answer`]; the decisions in [`take`], [`settle`] and [`adjust`], and what they
 //! need first in `needed` and `cutoff`; [`commit`]; [`view`]; [`snapshot`]. How orders are kept: `record` in `shelf`,

@@ -100,6 +100,7 @@ impl Scene {
             Call(_) | Before(..) => {}
         }
         self.calms_down(&what);
+        self.whoever_was_told_holds(&what, &mut waiters, &mut answered);
         self.comes_to_an_end(&what, &mut waiters, answered, number.is_multiple_of(2));
         let seen = self.eye.expect(["LOCK.FAULT", ""], ANY);
         self.goes_on(&what, number);
@@ -130,6 +131,21 @@ impl Scene {
         if !happens(calm) {
             let values = [&mut self.eye, &mut self.replicas_eye].map(show);
             panic!("{what}: {seen}\n{values:#?}");
+        }
+    }
+
+    /// A waiter that has read its grant holds the lock with that fence.
+    #[track_caller]
+    fn whoever_was_told_holds(&mut self, what: &str, waiters: &mut [Client], answered: &mut [bool]) {
+        for (waiter, answered) in waiters.iter_mut().zip(answered).filter(|(_, answered)| !**answered) {
+            let Some(reply) = waiter.try_read(Duration::from_millis(1)) else { continue };
+            *answered = true;
+            if let Reply::Array(grant) = &reply {
+                let looks = keys(&mut self.eye, "lockstk-l").into_iter().map(|lock| self.eye.cmd(["LOCK.INFO", &lock]));
+                let holds = looks.flat_map(|info| info.field("holders").items().to_vec());
+                let told = |hold: &Reply| hold.field("token") == grant[0] && hold.field("fence") == grant[1];
+                assert!({ holds }.any(|hold| told(&hold)), "{what}: nobody holds {reply:?}");
+            }
         }
     }
 
