@@ -78,13 +78,12 @@ pub fn install(hear: Hear, reply: Reply) {
 pub fn park(ctx: Ctx<'_>, waiter: WaiterId, keys: &[Arg<'_>], wait: Millis) -> bool {
     faults::point();
     let mut keys: SmallVec<[*mut RawString; 1]> = keys.iter().map(|key| key.raw()).collect();
-    let over = over(wait);
-    if let Some(over) = over {
+    if let Some(over) = over(wait) {
         defer::arm(Next::At(over));
     }
-    let parked = Box::new(Parked { waiter, over, handle: ptr::null_mut(), answer: None, left: false });
+    let parked = Box::new(Parked { waiter, over: None, handle: ptr::null_mut(), answer: None, left: false });
     let parked = NonNull::from(Box::leak(parked));
-    LOT.with(|lot| lot.enter(parked, waiter, over));
+    LOT.with(|lot| lot.parked.insert(waiter, parked));
     // All that could fail has been done: a client that is blocked and then gets an error would have two replies.
     // SAFETY: the context is that of a running command; the server takes its own references to the keys. The box belongs to
     // the blocked client from here on, and `on_free` is what frees it.
@@ -101,23 +100,23 @@ pub fn park(ctx: Ctx<'_>, waiter: WaiterId, keys: &[Arg<'_>], wait: Millis) -> b
         )
     };
     if handle.is_null() {
-        LOT.with(|lot| lot.leave(waiter, over));
+        LOT.with(|lot| lot.parked.remove(&waiter));
         // SAFETY: there is no blocked client, and the entry is gone, so nobody else knows of the box.
         drop(unsafe { Box::from_raw(parked.as_ptr()) });
         return false;
     }
-    // The server has read its own clock meanwhile, perhaps a later time.
-    let later = self::over(wait);
+    // Not the time from above, for the server has read its own clock after that.
+    let over = over(wait);
     // SAFETY: the box was made above and is alive; the handle is that of a client that was blocked just now.
     unsafe {
         (*parked.as_ptr()).handle = handle;
-        (*parked.as_ptr()).over = later;
+        (*parked.as_ptr()).over = over;
         api::set_disconnect_callback(handle, Some(on_gone));
     }
-    if later != over {
+    if let Some(over) = over {
         LOT.with(|lot| {
-            lot.leave(waiter, over);
-            lot.enter(parked, waiter, later);
+            let count = lot.over.entry(over).or_default();
+            *count = count.saturating_add(1);
         });
     }
     true
@@ -129,14 +128,7 @@ fn over(wait: Millis) -> Option<UnixMs> {
 }
 
 impl Lot {
-    fn enter(&mut self, parked: NonNull<Parked>, waiter: WaiterId, over: Option<UnixMs>) {
-        self.parked.insert(waiter, parked);
-        if let Some(over) = over {
-            let count = self.over.entry(over).or_default();
-            *count = count.saturating_add(1);
-        }
-    }
-
+    /// Forgets a client that the server is done with.
     fn leave(&mut self, waiter: WaiterId, over: Option<UnixMs>) {
         self.parked.remove(&waiter);
         if let Some(over) = over

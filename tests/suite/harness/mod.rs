@@ -35,6 +35,6 @@ pub use reply::{Nil, Reply};
 pub use server::Server;
 pub use stage::Stage;
 pub use tap::Tap;
-pub use wait::{PATIENCE, eventually, eventually_some};
+pub use wait::{PATIENCE, eventually, eventually_some, patiently};
 pub use want::{ANY, INT, NULL, OK, TEXT, Want, err, items};
 pub use words::Words;

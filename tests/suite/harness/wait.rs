@@ -16,13 +16,19 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 
 /// The first thing that `attempt` gives; fails the test, naming `what` was waited for, if it gives none.
 #[track_caller]
-pub fn eventually_some<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
+pub fn eventually_some<T>(what: &str, attempt: impl FnMut() -> Option<T>) -> T {
+    let Some(found) = patiently(attempt) else { panic!("waited {PATIENCE:?} in vain: {what}") };
+    found
+}
+
+/// The first thing that `attempt` gives; nothing if it gives none, for whoever has more to say of that.
+pub fn patiently<T>(mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        if let Some(found) = attempt() {
+        let found = attempt();
+        if found.is_some() || Instant::now() >= deadline {
             return found;
         }
-        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain: {what}");
         pause();
     }
 }

@@ -1,11 +1,11 @@
 //! Playing a transition with a fault in it, and what has to be so afterwards.
 
-use std::time::{Duration, Instant};
-use std::{iter, thread};
+use std::iter;
+use std::time::Duration;
 
 use super::Act::{Before, Call, HangUp, Holds, Lease, Wait};
 use super::{COMMAND, Play};
-use crate::harness::{ANY, Client, INT, OK, PATIENCE, Reply, Server, Words, eventually};
+use crate::harness::{ANY, Client, INT, OK, Reply, Server, Words, eventually, patiently};
 use crate::line::Line;
 use crate::shop::{Replay, books, events, orders};
 
@@ -111,7 +111,7 @@ impl Scene {
     #[track_caller]
     fn calms_down(&mut self, what: &str) {
         let mut seen = String::new();
-        let calm = || {
+        let mut calm = || {
             let waiters = count(&mut self.eye, "lockstock", "lockstock_lock_waiters");
             let parked = count(&mut self.eye, "clients", "blocked_clients");
             let held = count(&mut self.eye, "lockstock", "lockstock_locks_held");
@@ -128,7 +128,7 @@ impl Scene {
                 && (waiters == 0 || held > 0)
                 && digests[0] == digests[1]
         };
-        if !happens(calm) {
+        if patiently(|| calm().then_some(())).is_none() {
             let values = [&mut self.eye, &mut self.replicas_eye].map(show);
             panic!("{what}: {seen}\n{values:#?}");
         }
@@ -221,18 +221,6 @@ impl Scene {
         assert_eq!(self.server.digest(), before);
         drop(self.replica);
     }
-}
-
-/// Whether `condition` holds some time soon.
-fn happens(mut condition: impl FnMut() -> bool) -> bool {
-    let begun = Instant::now();
-    while begun.elapsed() < PATIENCE {
-        if condition() {
-            return true;
-        }
-        thread::sleep(Duration::from_millis(1));
-    }
-    false
 }
 
 /// The number `field` of a section of INFO.
