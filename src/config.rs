@@ -43,7 +43,7 @@ pub fn max_keys() -> u64 {
 /// Reads the words behind `loadmodule`, makes the settings known to the server and takes what redis.conf says. The error is a
 /// line for the log, and the module does not load: a setting that is not what the operator meant is worse than a server
 /// that does not start.
-pub fn load(ctx: Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
+pub fn load(ctx: &Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
     read(words)?;
     for setting in ALL {
         if !settings::register(ctx, setting) {

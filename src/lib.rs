@@ -39,7 +39,7 @@ use server::{datatype, defer, entry, events, info, load, park};
 pub static ALLOCATOR: server::alloc::ServerAlloc = server::alloc::ServerAlloc;
 
 /// Sets the module up. Called once, by the server; the error is a line for its log, and the module does not load.
-fn start(ctx: Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
+fn start(ctx: &mut Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
     let asked = |done: bool, what: &str| if done { Ok(()) } else { Err(format!("the server refused {what}")) };
     asked(datatype::register::<core::lock::Lock>(ctx), "the data type of locks")?;
     asked(datatype::register::<store::sale_type::SaleValue>(ctx), "the data type of sales")?;

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::core::agenda::{Agenda, HomeId};
 use crate::core::fence::Fence;
-use crate::core::lock::{Answer, ClientId, Engine, Found, Lock, LockError, LockInfo, Next, WaiterId, World};
+use crate::core::lock::{Acquired, Answer, ClientId, Engine, Found, Lock, LockError, LockInfo, Next, WaiterId, World};
 use crate::core::place::{At, Place};
 use crate::core::sale::Status;
 use crate::core::stray::Watch;
@@ -90,7 +90,7 @@ pub fn loaded_fence(fence: Fence) {
 }
 
 /// Leaves the notes of events, where anybody cares.
-pub fn hear(ctx: Ctx<'_>, event: Event) {
+pub fn hear(ctx: &mut Ctx<'_>, event: Event) {
     let Event::ClientGone(number) = event else {
         if let Event::Swapped(one, other) = event {
             // Whoever was loaded before the trade and is met after it lives on the other side by then.
@@ -109,12 +109,12 @@ pub fn hear(ctx: Ctx<'_>, event: Event) {
 
 /// Runs a command on the lock `key`: `f` gets the engine, the place and the room to work in.
 pub fn locks<R>(
-    ctx: Ctx<'_>,
+    ctx: &mut Ctx<'_>,
     key: Arg<'_>,
     f: impl FnOnce(&mut Engine, At<'_>, &mut Room<'_>) -> Result<R, Error>,
 ) -> Result<R, Error> {
     let at = At { db: ctx.db(), key: key.bytes() };
-    let mut room = Room::with_key(ctx, Name::of(key));
+    let mut room = Room::with_key(ctx.reborrow(), Name::of(key));
     let done = enter(|state| {
         let done = f(&mut state.locks, at, &mut room);
         defer::arm(state.locks.next_due().into());
@@ -126,14 +126,15 @@ pub fn locks<R>(
 
 /// Runs a command on the locks of several `keys`: `f` gets the engine, the database, the keys and the room to work in.
 pub fn many_locks<R>(
-    ctx: Ctx<'_>,
+    ctx: &mut Ctx<'_>,
     keys: &[Arg<'_>],
     f: impl FnOnce(&mut Engine, i32, &[&[u8]], &mut Room<'_>) -> Result<R, Error>,
 ) -> Result<R, Error> {
     let keys: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
-    let mut room = Room::new(ctx);
+    let db = ctx.db();
+    let mut room = Room::new(ctx.reborrow());
     let done = enter(|state| {
-        let done = f(&mut state.locks, ctx.db(), &keys, &mut room);
+        let done = f(&mut state.locks, db, &keys, &mut room);
         defer::arm(state.locks.next_due().into());
         done
     });
@@ -142,9 +143,9 @@ pub fn many_locks<R>(
 }
 
 /// How the lock `key` looks at `now`; `None` if nobody holds it and nobody waits.
-pub fn look_at_lock(ctx: Ctx<'_>, key: Arg<'_>, now: Now) -> Result<Option<LockInfo>, Error> {
+pub fn look_at_lock(ctx: &mut Ctx<'_>, key: Arg<'_>, now: Now) -> Result<Option<LockInfo>, Error> {
     let at = At { db: ctx.db(), key: key.bytes() };
-    let mut open = Key::open(ctx, &Name::of(key), Access::Read);
+    let mut open = Key::open(ctx.reborrow(), &Name::of(key), Access::Read);
     let lock = match open.content::<Lock>() {
         Content::Nothing => None,
         Content::Value(lock) => Some(&*lock),
@@ -232,11 +233,11 @@ fn deliver(state: &mut State, waiters: Answered) {
 }
 
 /// The work of the timer.
-pub fn work(ctx: Ctx<'_>, right: Right) -> defer::Next {
+pub fn work(ctx: &mut Ctx<'_>, right: Right) -> defer::Next {
     let now = clock::now();
     // Of a fault where nothing could be written, or on a replica that has been promoted since.
     amends::make(ctx);
-    let mut room = Room::between_commands(ctx);
+    let mut room = Room::between_commands(ctx.reborrow());
     let next = STATE.with(|state| {
         read_notes(state);
         if entry::take_fault() {
@@ -246,7 +247,7 @@ pub fn work(ctx: Ctx<'_>, right: Right) -> defer::Next {
             }
             state.search.for_everything();
         }
-        let searching = state.search.go_on(ctx, loaded);
+        let searching = state.search.go_on(room.free_ctx(), loaded);
         let more = meet_loaded(state, &mut room);
         for client in state.locks.take_doubtful().into_iter().filter(|client| !is_connected(client.get())) {
             state.locks.client_gone(client);
@@ -320,13 +321,22 @@ impl From<Next> for defer::Next {
     }
 }
 
-/// Parks the client of the running command as `waiter` on its keys.
-pub fn park(ctx: Ctx<'_>, waiter: WaiterId, keys: &[Arg<'_>], wait: Millis) -> Result<(), Error> {
-    if park::park(ctx, waiter, keys, wait) {
-        return Ok(());
+/// Parks the client of the running command on `keys` if the request has to wait; before the room is left, because whoever hears of
+/// the events then may free the lock.
+pub fn park(
+    engine: &mut Engine,
+    room: &Room<'_>,
+    acquired: Acquired,
+    keys: &[Arg<'_>],
+    wait: Option<Millis>,
+) -> Result<Acquired, Error> {
+    if let Acquired::Parked(waiter) = acquired
+        && !park::park(room.ctx(), waiter, keys, wait.unwrap_or(Millis(0)))
+    {
+        engine.left(waiter);
+        return Err(Error::CannotWait);
     }
-    enter(|state| state.locks.left(waiter));
-    Err(Error::CannotWait)
+    Ok(acquired)
 }
 
 /// A parked client left.
@@ -339,7 +349,7 @@ pub fn parked_left(waiter: WaiterId, left: Left) {
 }
 
 /// Warns the operator whose server may throw locks and sales away when memory runs short.
-pub fn warn_of_eviction(ctx: Ctx<'_>) {
+pub fn warn_of_eviction(ctx: &Ctx<'_>) {
     if let Some(policy) = facts::info(ctx, c"memory", c"maxmemory_policy")
         && policy.starts_with("allkeys")
     {

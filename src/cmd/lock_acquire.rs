@@ -76,11 +76,14 @@ pub(super) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Request
 
 impl Run for LockAcquire {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, args } = call;
+        let Call { mut ctx, args } = call;
         let now = clock::now();
         let (key, request) = parse(args, now.ms)?;
-        request::carry_out(ctx, &request, &[key], |client, may_wait| {
-            service::locks(ctx, key, |engine, at, room| Ok(engine.acquire(now, at, client, &request, may_wait, room)?))
+        request::carry_out(&mut ctx, &request, |ctx, client, wait| {
+            service::locks(ctx, key, |engine, at, room| {
+                let acquired = engine.acquire(now, at, client, &request, wait.is_some(), room)?;
+                service::park(engine, room, acquired, &[key], wait)
+            })
         })
     }
 }

@@ -113,20 +113,20 @@ fn effect(what: &Keyword, args: &mut Args<'_>) -> Result<(Effect, Option<Keyword
 
 impl Run for LockApply {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, args } = call;
+        let Call { mut ctx, args } = call;
         let (name, effects) = parse(args)?;
         let mut events: SmallVec<[&CStr; 2]> = SmallVec::new();
-        service::locks(ctx, name, |engine, at, room| {
+        service::locks(&mut ctx, name, |engine, at, room| {
             for effect in &effects {
                 events.push(effect.apply(engine, at, room)?);
             }
-            replicate::verbatim(ctx);
+            replicate::verbatim(room.ctx());
             Ok(())
         })?;
         let name = key::Name::of(name);
-        key::touched(ctx, &name);
+        key::touched(&ctx, &name);
         for event in events {
-            key::notify(ctx, event, &name);
+            key::notify(&mut ctx, event, &name);
         }
         ctx.reply_ok();
         Ok(())

@@ -47,10 +47,11 @@ pub(super) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Ident, 
 
 impl Run for LockExtend {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, args } = call;
+        let Call { mut ctx, args } = call;
         let now = clock::now();
         let (key, token, lease) = parse(args, now.ms)?;
-        let extended = service::locks(ctx, key, |engine, at, room| Ok(engine.extend(now, at, &token, lease, room)?))?;
+        let extended =
+            service::locks(&mut ctx, key, |engine, at, room| Ok(engine.extend(now, at, &token, lease, room)?))?;
         ctx.reply_int(i64::from(extended));
         Ok(())
     }

@@ -43,17 +43,17 @@ pub(super) fn parse(mut args: Args<'_>) -> Result<Arg<'_>, Error> {
 
 impl Run for LockInfo {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, args } = call;
+        let Call { mut ctx, args } = call;
         let key = parse(args)?;
-        match service::look_at_lock(ctx, key, clock::now())? {
+        match service::look_at_lock(&mut ctx, key, clock::now())? {
             None => ctx.reply_null(),
-            Some(info) => reply(ctx, &info),
+            Some(info) => reply(&ctx, &info),
         }
         Ok(())
     }
 }
 
-fn reply(ctx: Ctx<'_>, info: &View) {
+fn reply(ctx: &Ctx<'_>, info: &View) {
     ctx.reply_map(5);
     ctx.reply_bytes(b"mode");
     ctx.reply_bytes(info.mode.map_or("free", mode).as_bytes());

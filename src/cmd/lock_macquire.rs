@@ -54,12 +54,13 @@ pub(super) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Vec<Arg<'_>>, Re
 
 impl Run for LockMacquire {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, args } = call;
+        let Call { mut ctx, args } = call;
         let now = clock::now();
         let (keys, request) = parse(args, now.ms)?;
-        request::carry_out(ctx, &request, &keys, |client, may_wait| {
-            service::many_locks(ctx, &keys, |engine, db, keys, room| {
-                Ok(engine.acquire_many(now, db, keys, client, &request, may_wait, room)?)
+        request::carry_out(&mut ctx, &request, |ctx, client, wait| {
+            service::many_locks(ctx, &keys, |engine, db, names, room| {
+                let acquired = engine.acquire_many(now, db, names, client, &request, wait.is_some(), room)?;
+                service::park(engine, room, acquired, &keys, wait)
             })
         })
     }

@@ -33,7 +33,7 @@ mod stock_order;
 mod stock_orders;
 
 /// Registers every command; the error names the one that the server refused.
-pub fn register(ctx: Ctx<'_>) -> Result<(), String> {
+pub fn register(ctx: &Ctx<'_>) -> Result<(), String> {
     one::<lock_acquire::LockAcquire>(ctx)?;
     one::<lock_release::LockRelease>(ctx)?;
     one::<lock_extend::LockExtend>(ctx)?;
@@ -57,7 +57,7 @@ pub fn register(ctx: Ctx<'_>) -> Result<(), String> {
     one::<stock_apply::StockApply>(ctx)
 }
 
-fn one<C: Command>(ctx: Ctx<'_>) -> Result<(), String> {
+fn one<C: Command>(ctx: &Ctx<'_>) -> Result<(), String> {
     if register::register::<C>(ctx) {
         return Ok(());
     }

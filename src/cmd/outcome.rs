@@ -12,7 +12,7 @@ pub const UNITS: Range = Range::up_to(MAX_UNITS);
 pub const TIME: Range = Range::new(0..=i64::MAX);
 
 /// Replies an answer.
-pub fn reply(ctx: Ctx<'_>, answer: &Answer<'_>) {
+pub fn reply(ctx: &Ctx<'_>, answer: &Answer<'_>) {
     ctx.reply_array(5);
     ctx.reply_bytes(answer.status.word().as_bytes());
     ctx.reply_int(answer.units);

@@ -6,7 +6,7 @@ use crate::core::ident::Ident;
 use crate::core::lock::{Acquired, ClientId, Request, Wanted};
 use crate::core::time::{Millis, UnixMs};
 use crate::error::{Error, Range};
-use crate::server::args::{Arg, Args};
+use crate::server::args::Args;
 use crate::server::ctx::{Ctx, is_connected};
 use crate::server::register;
 use crate::service;
@@ -55,15 +55,14 @@ impl Options {
     }
 }
 
-/// Has `ask` decide on `request` for the client of the running command, and replies or parks the client on `keys`.
+/// Has `ask` decide on `request` for the client of the running command, and replies unless it has parked the client.
 ///
-/// `ask` is told whether the request may wait: where nobody may be parked, one try is all there is. One that would wait where as many
+/// `ask` is told how long the request may wait: where nobody may be parked, one try is all there is. One that would wait where as many
 /// do as may is an error, for null would say that its time was over.
 pub fn carry_out(
-    ctx: Ctx<'_>,
+    ctx: &mut Ctx<'_>,
     request: &Request,
-    keys: &[Arg<'_>],
-    ask: impl FnOnce(ClientId, bool) -> Result<Acquired, Error>,
+    ask: impl FnOnce(&mut Ctx<'_>, ClientId, Option<Millis>) -> Result<Acquired, Error>,
 ) -> Result<(), Error> {
     let client = ClientId::new(ctx.client_id()).ok_or(Error::Internal)?;
     // The clients that scripts and other modules run commands through have ids, too, but nothing tells of their end. Valkey 9.1 also
@@ -73,11 +72,11 @@ pub fn carry_out(
     }
     let wait = request.wait.filter(|_| !ctx.flags().denies_blocking());
     let full = wait.is_some() && service::waiters() >= config::max_waiters();
-    match ask(client, wait.is_some() && !full)? {
+    match ask(ctx, client, wait.filter(|_| !full))? {
         Acquired::Granted(grant) => reply_grant(ctx, &grant),
         Acquired::Refused if full => return Err(Error::TooManyWait),
         Acquired::Refused => ctx.reply_null(),
-        Acquired::Parked(waiter) => service::park(ctx, waiter, keys, wait.unwrap_or(Millis(0)))?,
+        Acquired::Parked(_) => {}
     }
     Ok(())
 }

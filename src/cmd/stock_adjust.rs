@@ -43,10 +43,10 @@ pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, i64), Error> {
 
 impl Run for StockAdjust {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, args } = call;
+        let Call { mut ctx, args } = call;
         let (key, delta) = parse(args)?;
         let now = clock::now().ms;
-        let remaining = sales::change(ctx, key, |sale| Ok(sale.adjust(now, delta)?))?;
+        let remaining = sales::change(&mut ctx, key, |sale| Ok(sale.adjust(now, delta)?))?;
         ctx.reply_int(remaining.ok_or(Error::NoStock)?);
         Ok(())
     }

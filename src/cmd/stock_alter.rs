@@ -63,10 +63,11 @@ pub fn time(unix_ms: i64) -> Option<UnixMs> {
 
 impl Run for StockAlter {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, args } = call;
+        let Call { mut ctx, args } = call;
         let (key, alteration) = parse(args)?;
-        let altered =
-            sales::change(ctx, key, |sale| Ok(((), Changes { lapses: Vec::new(), own: sale.alter(&alteration) })))?;
+        let altered = sales::change(&mut ctx, key, |sale| {
+            Ok(((), Changes { lapses: Vec::new(), own: sale.alter(&alteration) }))
+        })?;
         altered.ok_or(Error::NoStock)?;
         ctx.reply_ok();
         Ok(())

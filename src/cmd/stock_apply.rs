@@ -41,11 +41,11 @@ pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Effect<'_>), Error> 
 
 impl Run for StockApply {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, args } = call;
+        let Call { mut ctx, args } = call;
         let (key, effect) = parse(args)?;
         match effect {
-            Effect::Change(change) => sales::apply(ctx, key, &change)?,
-            Effect::Part(part) => sales::restore(ctx, key, part)?,
+            Effect::Change(change) => sales::apply(&mut ctx, key, &change)?,
+            Effect::Part(part) => sales::restore(&mut ctx, key, part)?,
         }
         ctx.reply_ok();
         Ok(())

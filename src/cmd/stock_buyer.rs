@@ -39,10 +39,10 @@ pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, &[u8]), Error> {
 
 impl Run for StockBuyer {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, args } = call;
+        let Call { mut ctx, args } = call;
         let (key, buyer) = parse(args)?;
         let now = clock::now().ms;
-        sales::read(ctx, key, |sale| match sale {
+        sales::read(&mut ctx, key, |ctx, sale| match sale {
             None => ctx.reply_null(),
             Some(sale) => {
                 ctx.reply_array(2);

@@ -42,11 +42,11 @@ pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, &[u8]), Error> {
 
 impl Run for StockCancel {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, args } = call;
+        let Call { mut ctx, args } = call;
         let (key, id) = parse(args)?;
         let now = clock::now().ms;
-        let answer = sales::decide(ctx, key, |sale| sale.cancel(now, id))?;
-        outcome::reply(ctx, &answer);
+        let answer = sales::decide(&mut ctx, key, |sale| sale.cancel(now, id))?;
+        outcome::reply(&ctx, &answer);
         Ok(())
     }
 }

@@ -86,9 +86,9 @@ fn stream_of(args: &mut Args<'_>, sale: Arg<'_>) -> Result<Box<[u8]>, Error> {
 
 impl Run for StockCreate {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, args } = call;
+        let Call { mut ctx, args } = call;
         let (key, terms) = parse(args)?;
-        sales::create(ctx, key, Sale::new(terms))?;
+        sales::create(&mut ctx, key, Sale::new(terms))?;
         ctx.reply_ok();
         Ok(())
     }

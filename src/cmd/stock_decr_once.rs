@@ -77,11 +77,11 @@ pub(super) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Take<'_
 
 impl Run for StockDecrOnce {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, args } = call;
+        let Call { mut ctx, args } = call;
         let now = clock::now().ms;
         let (key, take) = parse(args, now)?;
-        let answer = sales::decide(ctx, key, |sale| sale.take(now, &take))?;
-        outcome::reply(ctx, &answer);
+        let answer = sales::decide(&mut ctx, key, |sale| sale.take(now, &take))?;
+        outcome::reply(&ctx, &answer);
         Ok(())
     }
 }

@@ -52,11 +52,11 @@ pub(super) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, &[u8], 
 
 impl Run for StockExtend {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, args } = call;
+        let Call { mut ctx, args } = call;
         let now = clock::now().ms;
         let (key, id, deadline) = parse(args, now)?;
-        let answer = sales::decide(ctx, key, |sale| sale.extend(now, id, deadline))?;
-        outcome::reply(ctx, &answer);
+        let answer = sales::decide(&mut ctx, key, |sale| sale.extend(now, id, deadline))?;
+        outcome::reply(&ctx, &answer);
         Ok(())
     }
 }

@@ -45,17 +45,17 @@ pub(super) fn parse(mut args: Args<'_>) -> Result<Arg<'_>, Error> {
 
 impl Run for StockInfo {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, args } = call;
+        let Call { mut ctx, args } = call;
         let key = parse(args)?;
         let now = clock::now().ms;
-        sales::read(ctx, key, |sale| match sale {
+        sales::read(&mut ctx, key, |ctx, sale| match sale {
             None => ctx.reply_null(),
             Some(sale) => reply(ctx, sale, now),
         })
     }
 }
 
-fn reply(ctx: Ctx<'_>, sale: &Sale, now: UnixMs) {
+fn reply(ctx: &Ctx<'_>, sale: &Sale, now: UnixMs) {
     let (info, terms) = (sale.info(now), sale.terms());
     let number = |name: &str, value: u64| {
         ctx.reply_bytes(name.as_bytes());

@@ -40,10 +40,10 @@ pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, &[u8]), Error> {
 
 impl Run for StockOrder {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, args } = call;
+        let Call { mut ctx, args } = call;
         let (key, id) = parse(args)?;
         let now = clock::now().ms;
-        sales::read(ctx, key, |sale| match sale.and_then(|sale| sale.order(now, id)) {
+        sales::read(&mut ctx, key, |ctx, sale| match sale.and_then(|sale| sale.order(now, id)) {
             None => ctx.reply_null(),
             Some(order) => {
                 ctx.reply_map(5);

@@ -81,10 +81,10 @@ pub(super) fn parse(mut args: Args<'_>) -> Result<Words<'_>, Error> {
 
 impl Run for StockOrders {
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, args } = call;
+        let Call { mut ctx, args } = call;
         let Words { key, cursor, count, state } = parse(args)?;
         let now = clock::now().ms;
-        sales::read(ctx, key, |sale| {
+        sales::read(&mut ctx, key, |ctx, sale| {
             let page = sale.map(|sale| sale.page(now, cursor, count, state));
             ctx.reply_array(2);
             let next = page.as_ref().map_or(0, |page| page.next);

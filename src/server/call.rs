@@ -27,7 +27,7 @@ pub type Field<'a> = (&'static [u8], &'a [u8]);
 /// Appends an entry of six or seven fields to the stream `key`, creating it if need be, and replicates that. The error is the
 /// server's own line.
 pub fn append(
-    ctx: Ctx<'_>,
+    ctx: &mut Ctx<'_>,
     behalf: Behalf,
     key: &[u8],
     fields: &[Field<'_>; 6],
@@ -90,7 +90,7 @@ pub fn append(
 }
 
 /// Takes an entry out of the stream `key` again, and replicates that.
-pub fn take_out(ctx: Ctx<'_>, key: &[u8], entry: &EntryId) -> Result<(), String> {
+pub fn take_out(ctx: &mut Ctx<'_>, key: &[u8], entry: &EntryId) -> Result<(), String> {
     // SAFETY: as in `append`.
     let call = unsafe { (&raw const raw::RedisModule_Call).read() };
     let Some(call) = call else { return Err("ERR this server cannot delete from streams".into()) };

@@ -13,10 +13,13 @@ use super::faults;
 /// What the server handed to the call that is running: a command, a timer, an event.
 ///
 /// Valid for `'a`, the length of that call; only the entry shims of this ring make one.
-#[derive(Clone, Copy)]
+///
+/// Some calls into the server run other code before they return: a command of the server's, listeners of other modules, callbacks of
+/// our own. Any of it may delete a key and free its value. Such calls take the context by `&mut`, all others by `&`. An open key
+/// borrows the context ([`Key`](super::key::Key)), so no key can be open across the first kind.
 pub struct Ctx<'a> {
     raw: *mut RawCtx,
-    call: PhantomData<&'a RawCtx>,
+    call: PhantomData<&'a mut RawCtx>,
 }
 
 /// What is true of the server or the caller at this moment.
@@ -42,36 +45,41 @@ impl Ctx<'_> {
     }
 
     /// The server's pointer.
-    pub(super) fn raw(self) -> *mut RawCtx {
+    pub(super) fn raw(&self) -> *mut RawCtx {
         self.raw
     }
 
+    /// The same context, lent for a part of the call.
+    pub fn reborrow(&mut self) -> Ctx<'_> {
+        Ctx { raw: self.raw, call: PhantomData }
+    }
+
     /// The database the call works on.
-    pub fn db(self) -> i32 {
+    pub fn db(&self) -> i32 {
         // SAFETY: the context is valid for the length of its lifetime.
         unsafe { api::get_selected_db(self.raw) }
     }
 
     /// Changes the database the call works on; false when there is no such database.
-    pub fn select(self, db: i32) -> bool {
+    pub fn select(&self, db: i32) -> bool {
         // SAFETY: the context is valid for `'a`.
         unsafe { api::select_db(self.raw, db) == api::OK }
     }
 
     /// The id of the client that sent the command.
-    pub fn client_id(self) -> u64 {
+    pub fn client_id(&self) -> u64 {
         // SAFETY: the context is valid for `'a`.
         unsafe { api::get_client_id(self.raw) }
     }
 
     /// What is true of the server and the caller. Costs about 200 instructions: not for hot paths.
-    pub fn flags(self) -> Flags {
+    pub fn flags(&self) -> Flags {
         // SAFETY: the context is valid for `'a`.
         Flags(unsafe { api::get_context_flags(self.raw) })
     }
 
     /// Tells the server what this module can do and wants. Called once, at load.
-    pub(super) fn set_options(self) {
+    pub(super) fn set_options(&self) {
         let options =
             // A damaged payload must be refused, not stop the server; every load callback looks for the fault itself.
             raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
@@ -83,12 +91,12 @@ impl Ctx<'_> {
     }
 
     /// Writes a line into the server's log.
-    pub fn log(self, level: Level, text: &str) {
+    pub fn log(&self, level: Level, text: &str) {
         log(self.raw, level, text);
     }
 
     /// Replies an integer. Values past a signed 64-bit integer, which nothing here produces, become the largest one.
-    pub fn reply_int(self, value: impl TryInto<i64>) {
+    pub fn reply_int(&self, value: impl TryInto<i64>) {
         faults::reply_point();
         let value = value.try_into().unwrap_or(i64::MAX);
         // SAFETY: the context is valid for `'a`.
@@ -96,41 +104,41 @@ impl Ctx<'_> {
     }
 
     /// Replies a binary-safe string.
-    pub fn reply_bytes(self, bytes: &[u8]) {
+    pub fn reply_bytes(&self, bytes: &[u8]) {
         // SAFETY: the context is valid for `'a`; the server copies the bytes.
         unsafe { api::reply_with_string_buffer(self.raw, bytes.as_ptr().cast(), bytes.len()) };
     }
 
     /// Replies null, in the form of the client's protocol.
-    pub fn reply_null(self) {
+    pub fn reply_null(&self) {
         faults::reply_point();
         // SAFETY: the context is valid for `'a`.
         unsafe { api::reply_with_null(self.raw) };
     }
 
     /// Begins an array of `len` replies.
-    pub fn reply_array(self, len: usize) {
+    pub fn reply_array(&self, len: usize) {
         faults::reply_point();
         // SAFETY: the context is valid for `'a`.
         unsafe { api::reply_with_array(self.raw, len.try_into().unwrap_or(0)) };
     }
 
     /// Begins a map of `pairs` fields with their values: a map in RESP3, a flat array in RESP2.
-    pub fn reply_map(self, pairs: usize) {
+    pub fn reply_map(&self, pairs: usize) {
         faults::reply_point();
         // SAFETY: the context is valid for `'a`. In RESP2 the server itself doubles the length.
         unsafe { api::reply_with_map(self.raw, pairs.try_into().unwrap_or(0)) };
     }
 
     /// Replies `+OK`.
-    pub fn reply_ok(self) {
+    pub fn reply_ok(&self) {
         faults::reply_point();
         // SAFETY: the context is valid for `'a`; the text is a constant C string.
         unsafe { api::reply_with_simple_string(self.raw, c"OK".as_ptr()) };
     }
 
     /// Replies an error line. `text` begins with its code word.
-    pub fn reply_error(self, text: &str) {
+    pub fn reply_error(&self, text: &str) {
         let text = c_text(text);
         // SAFETY: the context is valid for `'a`; the server copies the text.
         unsafe { api::reply_with_error(self.raw, text.as_ptr()) };

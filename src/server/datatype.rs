@@ -150,7 +150,7 @@ impl AofOut<'_> {
 }
 
 /// Registers the type `T`; false when the server refused.
-pub fn register<T: DataType>(ctx: Ctx<'_>) -> bool {
+pub fn register<T: DataType>(ctx: &Ctx<'_>) -> bool {
     let mut methods = raw::RedisModuleTypeMethods {
         version: u64::from(raw::REDISMODULE_TYPE_METHOD_VERSION),
         rdb_load: Some(load::<T>),

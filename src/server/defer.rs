@@ -47,7 +47,7 @@ pub enum Right {
 }
 
 /// Does the work that is due.
-pub type Work = fn(Ctx<'_>, Right) -> Next;
+pub type Work = fn(&mut Ctx<'_>, Right) -> Next;
 
 struct Timer {
     /// A context for calls from events that bring none; made once, at load.
@@ -66,7 +66,7 @@ static TIMER: MainCell<Timer> =
     MainCell::new(Timer { detached: ptr::null_mut(), armed: None, work: None, failed: false });
 
 /// Prepares the timer. Called once, at load.
-pub fn install(ctx: Ctx<'_>, work: Work) {
+pub fn install(ctx: &Ctx<'_>, work: Work) {
     // SAFETY: the context is valid; the server keeps the new one until the module is unloaded, which a module with data types
     // never is.
     let detached = unsafe { api::get_detached_thread_safe_context(ctx.raw()) };
@@ -106,20 +106,20 @@ unsafe extern "C" fn fire(raw: *mut RawCtx, _data: *mut c_void) {
         timer.work
     });
     // SAFETY: the server calls timers on its main thread with a context that lives until this function returns.
-    let ctx = unsafe { Ctx::new(raw) };
+    let mut ctx = unsafe { Ctx::new(raw) };
     if let Some(Some(work)) = work {
-        let next = entry::contain("deferred work", || run(ctx, work));
+        let next = entry::contain("deferred work", || run(&mut ctx, work));
         let again = TIMER.with(|timer| mem::replace(&mut timer.failed, next.is_none())).unwrap_or_default();
         // A fault must not be the last thing that ever happens here.
         arm(next.unwrap_or_else(|| {
-            entry::make_good(ctx);
+            entry::make_good(&mut ctx);
             if again { Next::At(UnixMs(clock::now().ms.0.saturating_add(FAULT_MS))) } else { Next::Now }
         }));
     }
 }
 
 /// What may be done at this moment.
-pub fn right(ctx: Ctx<'_>) -> Right {
+pub fn right(ctx: &Ctx<'_>) -> Right {
     let flags = ctx.flags();
     // SAFETY: the function takes nothing and only reads the server's state.
     let quiet = flags.is_loading() || unsafe { api::avoid_replica_traffic() } != 0;
@@ -127,7 +127,7 @@ pub fn right(ctx: Ctx<'_>) -> Right {
 }
 
 /// Asks whether this server may decide and write at this moment, and then works.
-fn run(ctx: Ctx<'_>, work: Work) -> Next {
+fn run(ctx: &mut Ctx<'_>, work: Work) -> Next {
     let right = right(ctx);
     let next = work(ctx, right);
     // A replica need not ask again: the primary's effects will come, and a change of role arms the timer.

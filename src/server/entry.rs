@@ -9,6 +9,7 @@ use super::args::Args;
 use super::cell::MainCell;
 use super::ctx::{self, Ctx, Level};
 use super::defer::{self, Next};
+use super::park;
 use crate::error::Error;
 
 /// One call of a command by a client, a script, the primary or the AOF.
@@ -28,20 +29,24 @@ pub trait Run {
 /// The function that the server calls for the command `C`.
 pub(super) unsafe extern "C" fn command<C: Run>(raw: *mut RawCtx, words: *mut *mut RawString, count: c_int) -> c_int {
     // SAFETY: the server calls commands on its main thread; context and arguments live until this function returns.
-    let (ctx, args) = unsafe { (Ctx::new(raw), Args::new(words, count)) };
-    match guard("a command", || C::run(Call { ctx, args })) {
+    let (mut ctx, args) = unsafe { (Ctx::new(raw), Args::new(words, count)) };
+    let parked = park::parked_so_far();
+    match guard("a command", || C::run(Call { ctx: ctx.reborrow(), args })) {
         Some(Ok(())) => {}
         Some(Err(error)) => ctx.reply_error(&error.to_string()),
         None => {
-            make_good(ctx);
-            ctx.reply_error(&Error::Internal.to_string());
+            make_good(&mut ctx);
+            // A client that was parked before the fault waits for another answer.
+            if park::parked_so_far() == parked {
+                ctx.reply_error(&Error::Internal.to_string());
+            }
         }
     }
     api::OK
 }
 
 /// Makes good what a fault cut short. Runs as a part of the entry that it ended, where that may write.
-pub type MakeGood = fn(Ctx<'_>);
+pub type MakeGood = fn(&mut Ctx<'_>);
 
 static MAKE_GOOD: MainCell<Option<MakeGood>> = MainCell::new(None);
 
@@ -51,7 +56,7 @@ pub fn install(make_good: MakeGood) {
 }
 
 /// Has that done. What is left then, because this one fails, too, is lost.
-pub(super) fn make_good(ctx: Ctx<'_>) {
+pub(super) fn make_good(ctx: &mut Ctx<'_>) {
     if let Some(Some(make_good)) = MAKE_GOOD.with(|slot| *slot) {
         guard("making a fault good", || make_good(ctx));
     }

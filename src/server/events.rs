@@ -30,7 +30,7 @@ pub enum Event {
 }
 
 /// Hears of every event. May write nothing.
-pub type Hear = fn(Ctx<'_>, Event);
+pub type Hear = fn(&mut Ctx<'_>, Event);
 
 static HEAR: MainCell<Option<Hear>> = MainCell::new(None);
 
@@ -45,7 +45,7 @@ const EVENTS: [u64; 5] = [
 ];
 
 /// Subscribes `hear`; false when the server refused.
-pub fn subscribe(ctx: Ctx<'_>, hear: Hear) -> bool {
+pub fn subscribe(ctx: &Ctx<'_>, hear: Hear) -> bool {
     HEAR.with(|slot| *slot = Some(hear));
     EVENTS.iter().all(|id| {
         let event = raw::RedisModuleEvent { id: *id, dataver: 1 };
@@ -61,7 +61,7 @@ unsafe extern "C" fn on_event(raw: *mut RawCtx, event: raw::RedisModuleEvent, wh
             && let Some(Some(hear)) = HEAR.with(|slot| *slot)
         {
             // SAFETY: the server passes a context that lives until this function returns, on the main thread.
-            hear(unsafe { Ctx::new(raw) }, event);
+            hear(&mut unsafe { Ctx::new(raw) }, event);
         }
     });
 }

@@ -11,7 +11,7 @@ use super::ctx::Ctx;
 /// Whether something that `client` was told has not been written to its connection. Also true of no client.
 ///
 /// This is what `CLIENT LIST` says of it. Dear, and for rare moments only.
-pub fn has_unsent(ctx: Ctx<'_>, client: u64) -> bool {
+pub fn has_unsent(ctx: &mut Ctx<'_>, client: u64) -> bool {
     // SAFETY: a plain read of a pointer that was seen set at load.
     let Some(call) = (unsafe { (&raw const raw::RedisModule_Call).read() }) else { return false };
     let id = i64::try_from(client).unwrap_or(i64::MAX);
@@ -38,7 +38,7 @@ fn all_sent(line: &str) -> bool {
 }
 
 /// The value of `field` in the section `section` of the server's `INFO`.
-pub fn info(ctx: Ctx<'_>, section: &CStr, field: &CStr) -> Option<String> {
+pub fn info(ctx: &Ctx<'_>, section: &CStr, field: &CStr) -> Option<String> {
     // SAFETY: plain reads of pointers that only module initialisation writes; the server has these functions since 6.0.
     let (get, read, free) = unsafe {
         (

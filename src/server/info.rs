@@ -24,7 +24,7 @@ pub type Write = fn(&mut Section);
 static WRITE: MainCell<Option<Write>> = MainCell::new(None);
 
 /// Has `write` called for every `INFO` that wants the module's section.
-pub fn register(ctx: Ctx<'_>, write: Write) -> bool {
+pub fn register(ctx: &Ctx<'_>, write: Write) -> bool {
     WRITE.with(|slot| *slot = Some(write));
     // SAFETY: the context is valid.
     unsafe { api::register_info_func(ctx.raw(), Some(section)) == api::OK }

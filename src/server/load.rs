@@ -14,7 +14,7 @@ use super::entry::{guard, log_line, log_panics};
 const API_VERSION: c_int = raw::REDISMODULE_APIVER_1.cast_signed();
 
 /// Sets the module up; the error is a line for the log.
-pub type Start = fn(Ctx<'_>, &[&[u8]]) -> Result<(), String>;
+pub type Start = fn(&mut Ctx<'_>, &[&[u8]]) -> Result<(), String>;
 
 /// Defines the function that the server looks for in the library.
 macro_rules! module {
@@ -62,14 +62,14 @@ pub unsafe fn on_load(
     cell::claim_main_thread();
     log_panics();
     // SAFETY: context and words live until this function returns.
-    let (ctx, mut args) = unsafe { (Ctx::new(ctx), Args::all(words, count)) };
+    let (mut ctx, mut args) = unsafe { (Ctx::new(ctx), Args::all(words, count)) };
     let started = guard("loading", || {
         ctx.set_options();
         let mut words = Vec::new();
         while let Ok(word) = args.next() {
             words.push(word.bytes());
         }
-        start(ctx, &words)
+        start(&mut ctx, &words)
     });
     match started {
         Some(Ok(())) => api::OK,

@@ -8,6 +8,9 @@
 //! - The server calls us on its main thread, except that it may free values on another one. Everything global is in a
 //!   [`cell::MainCell`], which refuses other threads and re-entry instead of trusting to luck.
 //! - Every entry from the server goes through [`entry`], where a panic ends.
+//! - What may run other code of the server takes the context by `&mut`: a command that the module runs, a notification, the waking of a
+//!   client. An open key has borrowed it ([`key::Key`]), so no key and no value is held across such a call.
+//! - Listeners are told last, when the transition is complete and nothing of it is relied on any more.
 //! - A handler of an event writes nothing. It leaves a note and wakes the one timer of [`defer`], which asks first whether this
 //!   server may write at this moment.
 //!

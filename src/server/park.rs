@@ -12,6 +12,7 @@ use std::ffi::{c_int, c_void};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::ptr::{self, NonNull};
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -29,7 +30,7 @@ use crate::core::time::{Millis, UnixMs};
 use crate::error::Error;
 
 /// Writes the reply that a client was woken for.
-pub type Reply = fn(Ctx<'_>, &Answer);
+pub type Reply = fn(&Ctx<'_>, &Answer);
 
 /// How a client left its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +69,15 @@ unsafe impl Send for Lot {}
 
 static LOT: LazyLock<MainCell<Lot>> = LazyLock::new(|| MainCell::new(Lot::default()));
 
+/// How many clients have been parked; see [`parked_so_far`].
+static PARKED: AtomicU64 = AtomicU64::new(0);
+
+/// How many clients have been parked since the module was loaded. Where that has risen during a command, the command's client is
+/// parked and must not be replied to.
+pub(super) fn parked_so_far() -> u64 {
+    PARKED.load(Ordering::Relaxed)
+}
+
 /// Names those who hear of clients that leave and who write replies. Called once, at load.
 pub fn install(hear: Hear, reply: Reply) {
     LOT.with(|lot| (lot.hear, lot.reply) = (Some(hear), Some(reply)));
@@ -75,7 +85,7 @@ pub fn install(hear: Hear, reply: Reply) {
 
 /// Parks the client of the running command on `keys` as `waiter`, for `wait` (zero: without limit). False when the server
 /// would not have it, in which case nothing is left behind.
-pub fn park(ctx: Ctx<'_>, waiter: WaiterId, keys: &[Arg<'_>], wait: Millis) -> bool {
+pub fn park(ctx: &Ctx<'_>, waiter: WaiterId, keys: &[Arg<'_>], wait: Millis) -> bool {
     faults::point();
     let mut keys: SmallVec<[*mut RawString; 1]> = keys.iter().map(|key| key.raw()).collect();
     if let Some(over) = over(wait) {
@@ -84,7 +94,6 @@ pub fn park(ctx: Ctx<'_>, waiter: WaiterId, keys: &[Arg<'_>], wait: Millis) -> b
     let parked = Box::new(Parked { waiter, over: None, handle: ptr::null_mut(), answer: None, left: false });
     let parked = NonNull::from(Box::leak(parked));
     LOT.with(|lot| lot.parked.insert(waiter, parked));
-    // All that could fail has been done: a client that is blocked and then gets an error would have two replies.
     // SAFETY: the context is that of a running command; the server takes its own references to the keys. The box belongs to
     // the blocked client from here on, and `on_free` is what frees it.
     let handle = unsafe {
@@ -105,6 +114,7 @@ pub fn park(ctx: Ctx<'_>, waiter: WaiterId, keys: &[Arg<'_>], wait: Millis) -> b
         drop(unsafe { Box::from_raw(parked.as_ptr()) });
         return false;
     }
+    PARKED.fetch_add(1, Ordering::Relaxed);
     // Not the time from above, for the server has read its own clock after that.
     let over = over(wait);
     // SAFETY: the box was made above and is alive; the handle is that of a client that was blocked just now.
@@ -146,7 +156,7 @@ impl Lot {
 ///
 /// On some servers the reply is written inside this call and on others at the end of the event loop's turn, so the caller
 /// must have finished its own work, and must hold no state that the callbacks need.
-pub fn wake(waiter: WaiterId, answer: Answer) {
+pub fn wake(_: &mut Ctx<'_>, waiter: WaiterId, answer: Answer) {
     faults::point();
     let found = LOT.with(|lot| lot.parked.get(&waiter).copied());
     if let Some(Some(parked)) = found {
@@ -217,7 +227,7 @@ unsafe extern "C" fn on_answer(raw: *mut RawCtx, _: *mut *mut RawString, _: c_in
             // It stays there: until the server is done with the client, this is how one knows that it has been answered.
             if let Some(answer) = &parked.answer {
                 if let Some(Some(reply)) = LOT.with(|lot| lot.reply) {
-                    reply(ctx, answer);
+                    reply(&ctx, answer);
                 }
             } else {
                 tell(parked, Left::TimedOut);

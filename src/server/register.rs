@@ -136,7 +136,7 @@ impl Arg {
 }
 
 /// Registers the command `C`; false when the server refused.
-pub fn register<C: Command>(ctx: Ctx<'_>) -> bool {
+pub fn register<C: Command>(ctx: &Ctx<'_>) -> bool {
     let spec = &C::SPEC;
     let mut args = Args::default();
     let args = args.build(spec.args);

@@ -13,7 +13,7 @@ use super::faults;
 use super::key::Name;
 
 /// Sends the running command itself. Only for commands whose words are already their effect.
-pub fn verbatim(ctx: Ctx<'_>) {
+pub fn verbatim(ctx: &Ctx<'_>) {
     faults::point();
     // SAFETY: the context is that of a running command.
     unsafe { api::replicate_verbatim(ctx.raw()) };
@@ -22,7 +22,7 @@ pub fn verbatim(ctx: Ctx<'_>) {
 /// Sends `COMMAND key word…`, with up to nine words.
 ///
 /// Effects of one call stay together: the server wraps them in a transaction when there are several.
-pub fn effect(ctx: Ctx<'_>, command: &CStr, name: &Name<'_>, words: &[&[u8]]) {
+pub fn effect(ctx: &Ctx<'_>, command: &CStr, name: &Name<'_>, words: &[&[u8]]) {
     faults::point();
     // SAFETY: a plain read of a pointer that was seen set at load.
     let Some(replicate) = (unsafe { (&raw const raw::RedisModule_Replicate).read() }) else { return };

@@ -39,7 +39,7 @@ impl Setting {
 }
 
 /// Makes the setting known to the server, with its present value as the default; the server keeps it in range.
-pub fn register(ctx: Ctx<'_>, setting: &'static Setting) -> bool {
+pub fn register(ctx: &Ctx<'_>, setting: &'static Setting) -> bool {
     let data = ptr::from_ref(setting).cast_mut().cast();
     let Range { min, max } = setting.range;
     // SAFETY: the context is valid; the setting is a static, so the pointer that the server keeps stays good.
@@ -60,7 +60,7 @@ pub fn register(ctx: Ctx<'_>, setting: &'static Setting) -> bool {
 }
 
 /// Takes the values that redis.conf has for the registered settings; false when one of them is refused.
-pub fn load(ctx: Ctx<'_>) -> bool {
+pub fn load(ctx: &Ctx<'_>) -> bool {
     // SAFETY: the context is that of the module's load.
     unsafe { api::load_configs(ctx.raw()) == api::OK }
 }

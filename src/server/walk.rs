@@ -1,14 +1,13 @@
 //! A walk through the whole keyspace, a few keys at a time.
 
 use std::ffi::c_void;
-use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 use super::api::{self, RawCtx, RawCursor, RawKey, RawString};
 use super::args::Arg;
 use super::ctx::Ctx;
 use super::entry::guard;
-use super::key::Key;
+use super::key::Shown;
 use crate::core::place::At;
 
 /// Where a walk has come to. Keys that are there from its beginning to its end are seen, others perhaps; some twice.
@@ -21,7 +20,7 @@ pub struct Walk {
 unsafe impl Send for Walk {}
 
 /// Looks at one key. It may read the value but change nothing in the keyspace.
-type See<'f> = &'f mut dyn FnMut(At<'_>, &mut Key<'_>);
+type See<'f> = &'f mut dyn FnMut(At<'_>, &mut Shown<'_>);
 
 struct Visit<'f> {
     db: i32,
@@ -44,14 +43,14 @@ impl Walk {
     }
 
     /// Goes `steps` steps, of a few keys each, and shows them to `see`; false once every key has been shown.
-    pub fn go(&mut self, ctx: Ctx<'_>, steps: usize, see: See<'_>) -> bool {
+    pub fn go(&mut self, ctx: &mut Ctx<'_>, steps: usize, see: See<'_>) -> bool {
         let db = ctx.db();
         let more = self.go_on(ctx, steps, see);
         ctx.select(db);
         more
     }
 
-    fn go_on(&mut self, ctx: Ctx<'_>, steps: usize, see: See<'_>) -> bool {
+    fn go_on(&mut self, ctx: &mut Ctx<'_>, steps: usize, see: See<'_>) -> bool {
         let mut visit = Visit { db: self.db, see };
         for _ in 0..steps {
             if !ctx.select(self.db) {
@@ -76,8 +75,8 @@ unsafe extern "C" fn on_key(_: *mut RawCtx, name: *mut RawString, key: *mut RawK
     if let Some(visit) = unsafe { visit.cast::<Visit<'_>>().as_mut() }
         && let Some(key) = NonNull::new(key)
     {
-        // SAFETY: the name and the open key are valid while the callback runs. The server closes the key, so the guard must not.
-        let (name, mut key) = unsafe { (Arg::new(name), ManuallyDrop::new(Key::lent(key))) };
+        // SAFETY: the name and the open key are valid while the callback runs, and the server uses the value for nothing else.
+        let (name, mut key) = unsafe { (Arg::new(name), Shown::new(key)) };
         guard("a walk through the keys", || (visit.see)(At { db: visit.db, key: name.bytes() }, &mut key));
     }
 }

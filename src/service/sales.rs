@@ -28,12 +28,11 @@ const MOVING_MS: i64 = 50;
 /// How many steps of the timer a lapse is whose event goes to a stream: an entry of a stream costs the server more than the lapse.
 const EVENT_STEPS: usize = 4;
 
-/// A sale's key for one call. It is open only between two uses of the server that may run other modules, which may do anything to
-/// the key meanwhile.
+/// A sale's key for one call.
 struct Desk<'a> {
-    ctx: Ctx<'a>,
+    /// The context of the call, and the key while it is open: not while other modules may run, who may do anything to it.
+    key: Key<'a>,
     name: Name<'a>,
-    key: Option<Key<'a>>,
     behalf: Behalf,
     /// The event of a change that has not been committed.
     untrue: Option<Untrue>,
@@ -43,20 +42,27 @@ impl Drop for Desk<'_> {
     /// When a fault cuts the work short, stream and replicas may have heard too much or too little.
     fn drop(&mut self) {
         if thread::panicking() {
-            amends::owe(At { db: self.ctx.db(), key: self.name.bytes() }, self.untrue.take());
+            amends::owe(At { db: self.ctx().db(), key: self.name.bytes() }, self.untrue.take());
         }
     }
 }
 
 impl<'a> Desk<'a> {
     fn new(ctx: Ctx<'a>, name: Name<'a>, behalf: Behalf) -> Self {
-        Self { ctx, name, key: None, behalf, untrue: None }
+        Self { key: Key::closed(ctx), name, behalf, untrue: None }
+    }
+
+    /// The context, for calls that run no other code of the server.
+    fn ctx(&self) -> &Ctx<'a> {
+        self.key.quiet()
     }
 
     /// The open key.
     fn key(&mut self) -> &mut Key<'a> {
-        let Self { ctx, name, key, .. } = self;
-        key.get_or_insert_with(|| Key::open(*ctx, name, Access::Write))
+        if !self.key.is_open() {
+            self.key.reopen(&self.name, Access::Write);
+        }
+        &mut self.key
     }
 
     /// The sale; `None` if there is none.
@@ -91,7 +97,7 @@ impl<'a> Desk<'a> {
         if matches!(change, Change::Lapse { .. }) {
             super::enter(|state| state.lapses = state.lapses.saturating_add(1));
         }
-        sale_effect::send(self.ctx, &self.name, change);
+        sale_effect::send(self.ctx(), &self.name, change);
         Ok(())
     }
 
@@ -105,8 +111,7 @@ impl<'a> Desk<'a> {
         let units = texts.1.format(event.units).as_bytes();
         let deadline = texts.2.format(event.deadline.map_or(-1, |time| time.0)).as_bytes();
         let event = event.kind.word().as_bytes();
-        self.key = None;
-        serves(self.ctx, self.name.bytes(), &stream.key)?;
+        serves(self.key.ctx(), self.name.bytes(), &stream.key)?;
         let fields: [call::Field<'_>; 6] = [
             (b"seq", seq),
             (b"event", event),
@@ -116,14 +121,14 @@ impl<'a> Desk<'a> {
             (b"ref", &reference),
         ];
         let deadline: Option<call::Field<'_>> = stream.deadlines.then_some((b"deadline", deadline));
-        let entry = call::append(self.ctx, self.behalf, &stream.key, &fields, deadline).map_err(Error::Stream)?;
+        let entry = call::append(self.key.ctx(), self.behalf, &stream.key, &fields, deadline).map_err(Error::Stream)?;
         self.untrue = Some(Untrue { stream: stream.key, entry });
         Ok(())
     }
 
     /// Has the agenda know when the sale's next hold can lapse.
     fn remember(&mut self) -> Result<(), Error> {
-        let at = Place { db: self.ctx.db(), key: self.name.bytes().into() };
+        let at = Place { db: self.ctx().db(), key: self.name.bytes().into() };
         let Some(sale) = self.sale()? else { return Ok(()) };
         if super::enter(|state| meet(&mut state.sales, at.at(), sale)).is_none() {
             // Another module calls us from inside a call of ours. What has been done stays done; the timer meets the sale.
@@ -134,16 +139,15 @@ impl<'a> Desk<'a> {
 
     /// Tells watchers, caches and listeners of changes that have been made.
     fn announce(&mut self, events: impl Iterator<Item = &'static CStr>) {
-        self.key = None;
-        key::touched(self.ctx, &self.name);
+        key::touched(self.ctx(), &self.name);
         for event in events {
-            key::notify(self.ctx, event, &self.name);
+            key::notify(self.key.ctx(), event, &self.name);
         }
     }
 }
 
 /// In a cluster, whether sale and stream are both here to stay; see DESIGN.md.
-fn serves(ctx: Ctx<'_>, sale: &[u8], stream: &[u8]) -> Result<(), Error> {
+fn serves(ctx: &mut Ctx<'_>, sale: &[u8], stream: &[u8]) -> Result<(), Error> {
     if !ctx.flags().is_cluster() || cluster::serves_both(ctx, sale, stream) {
         return Ok(());
     }
@@ -186,8 +190,8 @@ fn count(status: Status) {
 }
 
 /// Opens a sale under a key that holds nothing.
-pub fn create(ctx: Ctx<'_>, key: Arg<'_>, sale: Sale) -> Result<(), Error> {
-    let mut desk = Desk::new(ctx, Name::of(key), Behalf::Client);
+pub fn create(ctx: &mut Ctx<'_>, key: Arg<'_>, sale: Sale) -> Result<(), Error> {
+    let mut desk = Desk::new(ctx.reborrow(), Name::of(key), Behalf::Client);
     if !matches!(desk.sale(), Ok(None)) {
         return Err(Error::BusyKey);
     }
@@ -195,24 +199,24 @@ pub fn create(ctx: Ctx<'_>, key: Arg<'_>, sale: Sale) -> Result<(), Error> {
         return Err(Error::Internal);
     }
     // Its times are absolute and its words are its effect.
-    replicate::verbatim(ctx);
+    replicate::verbatim(desk.ctx());
     desk.announce(iter::once(c"stock.create"));
     Ok(())
 }
 
 /// Reads the sale `key`; `None` if there is none.
-pub fn read<R>(ctx: Ctx<'_>, key: Arg<'_>, f: impl FnOnce(Option<&Sale>) -> R) -> Result<R, Error> {
-    let mut open = Key::open(ctx, &Name::of(key), Access::Read);
-    match open.content::<SaleValue>() {
-        Content::Nothing => Ok(f(None)),
-        Content::Value(sale) => Ok(f(Some(sale))),
-        Content::Foreign => Err(Error::WrongType),
+pub fn read<R>(ctx: &mut Ctx<'_>, key: Arg<'_>, f: impl FnOnce(&Ctx<'_>, Option<&Sale>) -> R) -> Result<R, Error> {
+    let mut open = Key::open(ctx.reborrow(), &Name::of(key), Access::Read);
+    match open.content_and_ctx::<SaleValue>() {
+        (Content::Nothing, ctx) => Ok(f(ctx, None)),
+        (Content::Value(sale), ctx) => Ok(f(ctx, Some(sale))),
+        (Content::Foreign, _) => Err(Error::WrongType),
     }
 }
 
 /// Runs a command on an order of the sale `key` and gives its answer; that there is no such sale is one.
-pub fn decide<'a>(ctx: Ctx<'_>, key: Arg<'_>, f: impl FnOnce(&Sale) -> Decision<'a>) -> Result<Answer<'a>, Error> {
-    let mut desk = Desk::new(ctx, Name::of(key), Behalf::Client);
+pub fn decide<'a>(ctx: &mut Ctx<'_>, key: Arg<'_>, f: impl FnOnce(&Sale) -> Decision<'a>) -> Result<Answer<'a>, Error> {
+    let mut desk = Desk::new(ctx.reborrow(), Name::of(key), Behalf::Client);
     let Some(sale) = desk.sale()? else {
         count(Status::NoStock);
         return Ok(Answer::NO_STOCK);
@@ -226,11 +230,11 @@ pub fn decide<'a>(ctx: Ctx<'_>, key: Arg<'_>, f: impl FnOnce(&Sale) -> Decision<
 
 /// Changes the sale `key` itself; `None` if there is none.
 pub fn change<R>(
-    ctx: Ctx<'_>,
+    ctx: &mut Ctx<'_>,
     key: Arg<'_>,
     f: impl FnOnce(&Sale) -> Result<(R, Changes<'static>), Error>,
 ) -> Result<Option<R>, Error> {
-    let mut desk = Desk::new(ctx, Name::of(key), Behalf::Client);
+    let mut desk = Desk::new(ctx.reborrow(), Name::of(key), Behalf::Client);
     let Some(sale) = desk.sale()? else { return Ok(None) };
     let (result, changes) = f(sale)?;
     desk.carry_out(&changes)?;
@@ -238,18 +242,18 @@ pub fn change<R>(
 }
 
 /// Makes a change true that somebody else decided: the primary, or an earlier life of this server.
-pub fn apply(ctx: Ctx<'_>, key: Arg<'_>, change: &Change<'_>) -> Result<(), Error> {
-    let mut desk = Desk::new(ctx, Name::of(key), Behalf::Module);
+pub fn apply(ctx: &mut Ctx<'_>, key: Arg<'_>, change: &Change<'_>) -> Result<(), Error> {
+    let mut desk = Desk::new(ctx.reborrow(), Name::of(key), Behalf::Module);
     desk.sale()?.ok_or(Error::NoStock)?.follow(change).map_err(|_| Error::Payload)?;
     desk.remember()?;
-    replicate::verbatim(ctx);
+    replicate::verbatim(desk.ctx());
     desk.announce(sale_effect::event_name(change).into_iter());
     Ok(())
 }
 
 /// Puts what an AOF rewrite wrote back under the key: a head first, then blocks of orders.
-pub fn restore(ctx: Ctx<'_>, key: Arg<'_>, part: sale_effect::Part<'_>) -> Result<(), Error> {
-    let mut desk = Desk::new(ctx, Name::of(key), Behalf::Module);
+pub fn restore(ctx: &mut Ctx<'_>, key: Arg<'_>, part: sale_effect::Part<'_>) -> Result<(), Error> {
+    let mut desk = Desk::new(ctx.reborrow(), Name::of(key), Behalf::Module);
     match (part, desk.sale()?) {
         (sale_effect::Part::Head(head), None) => {
             let sale = Sale::from_header(head).map_err(|_| Error::Payload)?;
@@ -262,13 +266,13 @@ pub fn restore(ctx: Ctx<'_>, key: Arg<'_>, part: sale_effect::Part<'_>) -> Resul
         (sale_effect::Part::Orders(_), None) => return Err(Error::NoStock),
     }
     desk.remember()?;
-    replicate::verbatim(ctx);
+    replicate::verbatim(desk.ctx());
     desk.announce(iter::empty());
     Ok(())
 }
 
 /// Lets holds lapse that are due, in at most `budget` steps, and says when it wants to be called again.
-pub fn tick(ctx: Ctx<'_>, now: Now, budget: usize) -> defer::Next {
+pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> defer::Next {
     let began_in = ctx.db();
     let mut left = budget;
     while left > 0 {
@@ -279,7 +283,7 @@ pub fn tick(ctx: Ctx<'_>, now: Now, budget: usize) -> defer::Next {
         let Some(Some((home, place))) = due else { break };
         left = left.saturating_sub(1);
         ctx.select(place.db);
-        let mut desk = Desk::new(ctx, Name::make(ctx, &place.key), Behalf::Module);
+        let mut desk = Desk::new(ctx.reborrow(), Name::make(&place.key), Behalf::Module);
         match lapse(&mut desk, home, now.ms, left) {
             Ok(steps) => left = left.saturating_sub(steps),
             Err(error) => {
@@ -312,7 +316,7 @@ fn lapse(desk: &mut Desk<'_>, home: HomeId, now: UnixMs, steps: usize) -> Result
         return Ok(0);
     }
     // A node that does not serve the sale (yet, or any more) leaves its holds to the one that does.
-    if desk.ctx.flags().is_cluster() && !cluster::serves(desk.ctx, &desk.name) {
+    if desk.ctx().flags().is_cluster() && !cluster::serves(desk.key.ctx(), &desk.name) {
         return Err(Error::OnTheMove);
     }
     let steps = lapses.len().saturating_mul(each);
@@ -335,7 +339,7 @@ fn put_off(desk: &mut Desk<'_>, place: &Place, error: &Error) -> i64 {
     };
     if !known {
         let key = place.key.escape_ascii();
-        desk.ctx.log(Level::Warning, &format!("lockstock: holds of the sale {key} are due and wait: {error}"));
+        desk.ctx().log(Level::Warning, &format!("lockstock: holds of the sale {key} are due and wait: {error}"));
     }
     STUCK_MS
 }

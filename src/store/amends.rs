@@ -42,12 +42,12 @@ pub fn owe(at: At<'_>, untrue: Option<Untrue>) {
 }
 
 /// Makes good what is owed, if this server may write now; else it is left for the timer, which calls this again.
-pub fn make(ctx: Ctx<'_>) {
+pub fn make(ctx: &mut Ctx<'_>) {
     let began_in = ctx.db();
     while OWED.with(|owed| !owed.is_empty()).unwrap_or_default() && defer::right(ctx) == Right::Write {
         let Some(Some(Owed { place, untrue })) = OWED.with(Vec::pop) else { break };
         ctx.select(place.db);
-        let name = Name::make(ctx, &place.key);
+        let name = Name::make(&place.key);
         if let Some(Untrue { stream, entry }) = untrue
             && let Err(why) = call::take_out(ctx, &stream, &entry)
         {
@@ -61,25 +61,25 @@ pub fn make(ctx: Ctx<'_>) {
 }
 
 /// Sends what the key `name` holds, unless that is somebody else's value.
-fn send_whole(ctx: Ctx<'_>, name: &Name<'_>) {
-    let mut open = Key::open(ctx, name, Access::Write);
-    match open.content::<Lock>() {
-        Content::Nothing => replicate::effect(ctx, c"UNLINK", name, &[]),
-        Content::Value(lock) if lock.is_empty() => {
+fn send_whole(ctx: &mut Ctx<'_>, name: &Name<'_>) {
+    let mut open = Key::open(ctx.reborrow(), name, Access::Write);
+    match open.content_and_ctx::<Lock>() {
+        (Content::Nothing, ctx) => replicate::effect(ctx, c"UNLINK", name, &[]),
+        (Content::Value(lock), ctx) if lock.is_empty() => {
             replicate::effect(ctx, c"UNLINK", name, &[]);
             open.delete();
         }
-        Content::Value(lock) => {
+        (Content::Value(lock), ctx) => {
             replicate::effect(ctx, c"UNLINK", name, &[]);
             lock_effect::send_whole(ctx, name, lock);
         }
-        Content::Foreign => {
-            let Content::Value(sale) = open.content::<SaleValue>() else { return };
+        (Content::Foreign, _) => {
+            let (Content::Value(sale), ctx) = open.content_and_ctx::<SaleValue>() else { return };
             replicate::effect(ctx, c"UNLINK", name, &[]);
             sale_effect::send_whole(ctx, name, sale);
         }
     }
     if let Some(at) = open.expires() {
-        replicate::effect(ctx, c"PEXPIREAT", name, &[at.0.to_string().as_bytes()]);
+        replicate::effect(open.quiet(), c"PEXPIREAT", name, &[at.0.to_string().as_bytes()]);
     }
 }

@@ -33,12 +33,12 @@ pub fn event_of(why: End) -> &'static CStr {
 }
 
 /// Sends all holds of a lock, for a key that holds nothing there.
-pub fn send_whole(ctx: Ctx<'_>, name: &Name<'_>, lock: &Lock) {
+pub fn send_whole(ctx: &Ctx<'_>, name: &Name<'_>, lock: &Lock) {
     replicate::effect(ctx, APPLY, name, &[b"LOAD", &lock.encode()]);
 }
 
 /// Sends effects.
-pub fn send(ctx: Ctx<'_>, name: &Name<'_>, effects: &Effects) {
+pub fn send(ctx: &Ctx<'_>, name: &Name<'_>, effects: &Effects) {
     let ended = effects.ended.as_ref().map(|(token, why)| (token.text(), *why));
     let held = effects.held.as_ref().map(|(mode, hold)| (hold.token.text(), *mode, hold));
     let (mut fence, mut deadline, mut limit) = (itoa::Buffer::new(), itoa::Buffer::new(), itoa::Buffer::new());

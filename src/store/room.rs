@@ -22,119 +22,153 @@ use crate::store::sale_type::SaleValue;
 ///
 /// Nearly every call is about one key, which stays open from the first look to the last change.
 pub struct Room<'a> {
-    ctx: Ctx<'a>,
+    /// The context of the call, and the key that is open.
+    key: Key<'a>,
     /// The database that the call began in.
     db: i32,
     /// Whether this is work between commands on a member of a cluster, where a key may be another node's meanwhile.
     asks: bool,
-    open: Option<Open<'a>>,
+    at_work: Option<AtWork<'a>>,
+    /// Keys that were worked on, and what the listeners will be told of them when all is done: other modules may be among them, who may
+    /// do anything to any key.
+    events: SmallVec<[Told<'a>; 1]>,
     answers: SmallVec<[(WaiterId, Answer); 1]>,
 }
 
-struct Open<'a> {
+/// The key that is being worked on.
+struct AtWork<'a> {
     db: i32,
     name: Name<'a>,
-    key: Key<'a>,
     /// What replicas and the AOF have not heard yet.
     news: Effects,
-    /// What the listeners will be told once the key is closed: other modules may be among them, who may do anything to it.
-    events: SmallVec<[&'static CStr; 4]>,
+    events: Events,
 }
 
-impl<'a> Open<'a> {
-    fn new(db: i32, name: Name<'a>, key: Key<'a>) -> Self {
-        Self { db, name, key, news: Effects::default(), events: SmallVec::new() }
-    }
-}
+/// The events of a key, in order.
+type Events = SmallVec<[&'static CStr; 4]>;
 
-impl Drop for Open<'_> {
-    /// When a fault cuts the work short, replicas may lack a part of it.
-    fn drop(&mut self) {
-        if thread::panicking() {
-            amends::owe(At { db: self.db, key: self.name.bytes() }, None);
-        }
-    }
+struct Told<'a> {
+    db: i32,
+    name: Name<'a>,
+    events: Events,
 }
 
 impl<'a> Room<'a> {
     /// A room without an open key.
     pub fn new(ctx: Ctx<'a>) -> Self {
-        Self { ctx, db: ctx.db(), asks: false, open: None, answers: SmallVec::new() }
+        let db = ctx.db();
+        Self {
+            key: Key::closed(ctx),
+            db,
+            asks: false,
+            at_work: None,
+            events: SmallVec::new(),
+            answers: SmallVec::new(),
+        }
     }
 
     /// A room for work between commands.
     pub fn between_commands(ctx: Ctx<'a>) -> Self {
         let mut room = Self::new(ctx);
-        room.asks = ctx.flags().is_cluster();
+        room.asks = room.ctx().flags().is_cluster();
         room
     }
 
     /// A room for a command on one key, whose name the server already has as a string.
     pub fn with_key(ctx: Ctx<'a>, name: Name<'a>) -> Self {
         let mut room = Self::new(ctx);
-        let key = Key::open(ctx, &name, Access::Write);
-        room.open = Some(Open::new(room.db, name, key));
+        room.key.reopen(&name, Access::Write);
+        room.at_work = Some(AtWork { db: room.db, name, news: Effects::default(), events: Events::new() });
         room
     }
 
-    /// The open key for `at`.
-    fn at(&mut self, at: At<'_>) -> &mut Open<'a> {
-        let is_open = self.open.as_ref().is_some_and(|open| open.db == at.db && open.name.bytes() == at.key);
-        if !is_open {
-            // The other one first.
-            self.shut();
-        }
-        let ctx = self.ctx;
-        self.open.get_or_insert_with(|| {
-            ctx.select(at.db);
-            let name = Name::make(ctx, at.key);
-            let key = Key::open(ctx, &name, Access::Write);
-            Open::new(at.db, name, key)
-        })
+    /// The context, for calls that run no other code of the server.
+    pub fn ctx(&self) -> &Ctx<'a> {
+        self.key.quiet()
     }
 
-    /// Closes what is open, and tells everybody what came of it.
+    /// The context, for calls that may run other code of the server. It is told of everything first.
+    pub fn free_ctx(&mut self) -> &mut Ctx<'a> {
+        self.shut();
+        self.key.ctx()
+    }
+
+    /// What the engine has changed at `at` so far, which the key need not be open for.
+    fn at(&mut self, at: At<'_>) -> (&Ctx<'a>, &mut AtWork<'a>) {
+        if !self.at_work.as_ref().is_some_and(|work| work.db == at.db && work.name.bytes() == at.key) {
+            // The other one first.
+            self.shut();
+            self.key.quiet().select(at.db);
+        }
+        let work = self.at_work.get_or_insert_with(|| AtWork {
+            db: at.db,
+            name: Name::make(at.key),
+            news: Effects::default(),
+            events: Events::new(),
+        });
+        (self.key.quiet(), work)
+    }
+
+    /// The open key for `at`.
+    fn open(&mut self, at: At<'_>) -> &mut Key<'a> {
+        self.at(at);
+        if let Some(work) = &self.at_work
+            && !self.key.is_open()
+        {
+            self.key.reopen(&work.name, Access::Write);
+        }
+        &mut self.key
+    }
+
+    /// Closes what is open, and tells replicas and watchers what came of it.
     fn shut(&mut self) {
-        if let Some(mut open) = self.open.take() {
-            open.key.close();
-            if !open.events.is_empty() {
-                lock_effect::send(self.ctx, &open.name, &open.news);
-                key::touched(self.ctx, &open.name);
-            }
-            for event in mem::take(&mut open.events) {
-                key::notify(self.ctx, event, &open.name);
-            }
+        self.key.close();
+        if let Some(work) = self.at_work.as_ref().filter(|work| !work.events.is_empty()) {
+            lock_effect::send(self.ctx(), &work.name, &work.news);
+            key::touched(self.ctx(), &work.name);
+        }
+        if let Some(AtWork { db, name, events, .. }) = self.at_work.take()
+            && !events.is_empty()
+        {
+            self.events.push(Told { db, name, events });
         }
     }
 
     /// The sale at `at`, if one is there.
     pub fn sale(&mut self, at: At<'_>) -> Option<&mut SaleValue> {
-        match self.at(at).key.content() {
+        match self.open(at).content() {
             Content::Value(sale) => Some(sale),
             Content::Nothing | Content::Foreign => None,
         }
     }
 
-    /// Closes what is open and tells the clients that were parked and have an answer now. The state of the module must be free: on
-    /// some servers their replies are written in here.
+    /// Closes what is open, tells the clients that were parked and have an answer now, and then the listeners. The state of the module
+    /// must be free: on some servers replies are written in here, and listeners run commands.
     pub fn leave(mut self) {
         self.shut();
         self.end();
+        for Told { db, name, events } in mem::take(&mut self.events) {
+            self.ctx().select(db);
+            for event in events {
+                key::notify(self.key.ctx(), event, &name);
+            }
+        }
+        self.ctx().select(self.db);
     }
 
     /// Whoever was answered is answered even if the work comes to no good end: what it was granted, it holds.
     fn end(&mut self) {
-        self.open = None;
-        self.ctx.select(self.db);
+        self.at_work = None;
+        self.ctx().select(self.db);
         self.answers.reverse();
         while let Some((waiter, answer)) = self.answers.pop() {
-            park::wake(waiter, answer);
+            park::wake(self.key.ctx(), waiter, answer);
         }
     }
 }
 
 /// Replies `[token, fence, lease in milliseconds]`.
-pub fn reply_grant(ctx: Ctx<'_>, grant: &Grant) {
+pub fn reply_grant(ctx: &Ctx<'_>, grant: &Grant) {
     ctx.reply_array(3);
     ctx.reply_bytes(&grant.token.text());
     ctx.reply_int(grant.fence.0);
@@ -142,7 +176,7 @@ pub fn reply_grant(ctx: Ctx<'_>, grant: &Grant) {
 }
 
 /// Replies what a waiter is told.
-pub fn reply_answer(ctx: Ctx<'_>, answer: &Answer) {
+pub fn reply_answer(ctx: &Ctx<'_>, answer: &Answer) {
     match answer {
         Answer::Granted(grant) => reply_grant(ctx, grant),
         Answer::Refused => ctx.reply_null(),
@@ -153,6 +187,10 @@ pub fn reply_answer(ctx: Ctx<'_>, answer: &Answer) {
 impl Drop for Room<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
+            // When a fault cuts the work short, replicas may lack a part of it.
+            if let Some(work) = &self.at_work {
+                amends::owe(At { db: work.db, key: work.name.bytes() }, None);
+            }
             self.end();
         }
     }
@@ -161,7 +199,7 @@ impl Drop for Room<'_> {
 impl World for Room<'_> {
     fn find(&mut self, at: At<'_>) -> Found<'_> {
         faults::point();
-        match self.at(at).key.content() {
+        match self.open(at).content() {
             Content::Nothing => Found::Nothing,
             Content::Value(lock) => Found::Lock(lock),
             Content::Foreign => Found::Foreign,
@@ -170,26 +208,25 @@ impl World for Room<'_> {
 
     fn put(&mut self, at: At<'_>, lock: Lock) {
         faults::point();
-        self.at(at).key.set(lock);
+        self.open(at).set(lock);
     }
 
     fn delete(&mut self, at: At<'_>) {
         faults::point();
-        let open = self.at(at);
+        let key = self.open(at);
         // Anything else was put there by a listener meanwhile.
-        if let Content::Value(lock) = open.key.content::<Lock>()
+        if let Content::Value(lock) = key.content::<Lock>()
             && lock.is_empty()
         {
             // The engine knows; the type's own callback need not tell it.
             lock.leave_home();
-            open.key.delete();
+            key.delete();
         }
     }
 
     fn held(&mut self, at: At<'_>, mode: Mode, hold: Hold) {
         faults::point();
-        let ctx = self.ctx;
-        let Open { name, news, events, .. } = self.at(at);
+        let (ctx, AtWork { name, news, events, .. }) = self.at(at);
         if news.held.is_some() {
             lock_effect::send(ctx, name, &mem::take(news));
         }
@@ -199,8 +236,7 @@ impl World for Room<'_> {
 
     fn ended(&mut self, at: At<'_>, token: Ident, why: End) {
         faults::point();
-        let ctx = self.ctx;
-        let Open { name, news, events, .. } = self.at(at);
+        let (ctx, AtWork { name, news, events, .. }) = self.at(at);
         if news.ended.is_some() || news.held.is_some() {
             lock_effect::send(ctx, name, &mem::take(news));
         }
@@ -210,7 +246,7 @@ impl World for Room<'_> {
 
     fn passed_on(&mut self, at: At<'_>) {
         faults::point();
-        self.at(at).key.persist();
+        self.open(at).persist();
     }
 
     fn answer(&mut self, waiter: WaiterId, answer: Answer) {
@@ -222,9 +258,7 @@ impl World for Room<'_> {
         if !self.asks {
             return true;
         }
-        // The question may delete a key whose own time is over; none must be open then.
-        self.shut();
-        self.ctx.select(at.db);
-        cluster::serves(self.ctx, &Name::make(self.ctx, at.key))
+        self.free_ctx().select(at.db);
+        cluster::serves(self.free_ctx(), &Name::make(at.key))
     }
 }

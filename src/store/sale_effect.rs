@@ -44,7 +44,7 @@ pub fn event_name(change: &Change<'_>) -> Option<&'static CStr> {
 }
 
 /// Sends a change.
-pub fn send(ctx: Ctx<'_>, name: &Name<'_>, change: &Change<'_>) {
+pub fn send(ctx: &Ctx<'_>, name: &Name<'_>, change: &Change<'_>) {
     match change {
         Change::Take(taking) => send_taking(ctx, name, taking),
         Change::Confirm { id } => replicate::effect(ctx, APPLY, name, &[b"CONFIRMED", id]),
@@ -75,13 +75,13 @@ pub fn send(ctx: Ctx<'_>, name: &Name<'_>, change: &Change<'_>) {
 }
 
 /// Sends a whole sale, for a key that holds nothing there.
-pub fn send_whole(ctx: Ctx<'_>, name: &Name<'_>, sale: &Sale) {
+pub fn send_whole(ctx: &Ctx<'_>, name: &Name<'_>, sale: &Sale) {
     replicate::effect(ctx, APPLY, name, &[b"LOAD", &sale.header()]);
     sale.blocks().for_each(|block| replicate::effect(ctx, APPLY, name, &[b"MORE", &block]));
 }
 
 /// `TAKEN id units [deadline [buyer [ref]]]`: what is not there is 0 or empty, and left out at the end.
-fn send_taking(ctx: Ctx<'_>, name: &Name<'_>, taking: &Taking<'_>) {
+fn send_taking(ctx: &Ctx<'_>, name: &Name<'_>, taking: &Taking<'_>) {
     let (mut units, mut deadline) = (itoa::Buffer::new(), itoa::Buffer::new());
     let units = units.format(taking.units).as_bytes();
     let deadline = deadline.format(taking.deadline.map_or(0, |time| time.0)).as_bytes();

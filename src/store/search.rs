@@ -44,7 +44,7 @@ impl Search {
     }
 
     /// Searches a little further; true if there is more to search. The places of lost values go to `found`.
-    pub fn go_on(&mut self, ctx: Ctx<'_>, mut found: impl FnMut(Place)) -> bool {
+    pub fn go_on(&mut self, ctx: &mut Ctx<'_>, mut found: impl FnMut(Place)) -> bool {
         self.sought.retain(Watch::is_missing);
         if self.sought.is_empty() && !self.everything.0 {
             // Most of what lost its name was deleted, and is gone by now.
