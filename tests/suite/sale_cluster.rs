@@ -1,10 +1,12 @@
 //! Sales in a cluster: sale and stream move to another node one after the other, and never come apart.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
-use crate::harness::{ANY, Client, Cluster, INT, OK, Reply, err, eventually, eventually_some, unix_ms};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::harness::{ANY, Client, Cluster, INT, OK, Reply, Tap, err, eventually, eventually_some, unix_ms};
 use crate::scene::random;
 use crate::shop::{Replay, books, events, orders};
 
@@ -288,4 +290,49 @@ fn sale_and_stream_stay_together_under_load_while_the_slot_moves() {
     let found: BTreeMap<String, String> =
         orders(&mut client, SALE).into_iter().map(|(id, order)| (id, order.state)).collect();
     assert_eq!(found, expected);
+}
+
+/// What goes wrong here is the use of freed memory, which `make test-valgrind TESTS=whose_time_is_over` sees for certain.
+#[test]
+fn a_sale_whose_time_is_over_while_its_holds_lapse() {
+    let cluster = Cluster::start(1);
+    let mut client = cluster.node(0).client();
+    let server = Pid::from_raw(cluster.node(0).pid().cast_signed()).expect("a process");
+    let ahead = if std::env::var_os("LOCKSTOCK_GENTLY").is_some() { 5_000 } else { 500 };
+    for round in 0..10 {
+        // A thousand sales have holds that end together, and the server stands still while the module looks after them: so long that
+        // the time of the sales is over, too. One of them was under the module's hands then.
+        client.expect("STOCK.CREATE model 10", OK);
+        let hold = |id| format!("STOCK.DECR_ONCE model {id} HOLD {ahead}");
+        let due = client.pipeline(["ann", "ben", "cy"].map(hold)).last().expect("three holds").at(3).int();
+        let (end, dump) = ((due + 60).to_string(), client.cmd("DUMP model").bytes());
+        client.expect("DEL model", 1);
+        let keys: Vec<String> = (0..1_000).map(|number| format!("sale-{number}")).collect();
+        client.pipeline(keys.iter().map(|key| [b"RESTORE", key.as_bytes(), end.as_bytes(), &dump, b"ABSTTL"]));
+        client.expect("DBSIZE", 1_000);
+
+        let mut tap = Tap::attach(cluster.node(0));
+        eventually("the server is at work", || unix_ms() >= due + 2 + round % 4);
+        kill_process(server, Signal::STOP).expect("a process of ours");
+        eventually("the time of the sales is over", || unix_ms() >= due + 70);
+        kill_process(server, Signal::CONT).expect("a process of ours");
+        eventually("all sales are gone", || client.cmd("DBSIZE").int() == 0);
+
+        client.expect("SET the-end 1", OK);
+        let mut gone = BTreeSet::new();
+        loop {
+            let words = tap.next();
+            let Some(key) = words.0.get(1).cloned() else { continue };
+            match words.name().as_str() {
+                "DEL" | "UNLINK" => assert!(gone.insert(key), "gone twice: {words:?}"),
+                "STOCK.APPLY" => assert!(!gone.contains(&key), "said of a sale that is gone: {words:?}"),
+                "SET" => break,
+                _ => {}
+            }
+        }
+        assert_eq!(gone.len(), 1_000);
+        client.expect("DEL the-end", 1);
+        let info = cluster.node(0).info("lockstock");
+        assert_eq!((info["lockstock_sales"].as_str(), info["lockstock_orders"].as_str()), ("0", "0"));
+    }
 }
