@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use crate::core::lock::LockError;
-use crate::core::sale::{AdjustError, MAX_UNITS};
+use crate::core::sale::{AdjustError, EmptyWindow, MAX_UNITS, TakeError};
 
 /// The integers an argument may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +81,15 @@ pub enum Error {
         /// What it has.
         total: u64,
     },
+    /// A window of a sale that ends before it has begun.
+    Window(EmptyWindow),
+    /// An id whose order is another buyer's.
+    OtherBuyer,
+    /// A sale that remembers as many orders as it can.
+    FullSale {
+        /// How many those are.
+        orders: u64,
+    },
     /// The sale's stream does not take the event; the server's own words.
     Stream(String),
     /// The sale and its stream are on their way to another node of the cluster.
@@ -137,6 +146,7 @@ impl fmt::Display for Error {
             Self::SameKey { name } => write!(f, "ERR {name} must be another key than the sale's"),
             Self::BusyKey => f.write_str("BUSYKEY Target key name already exists"),
             Self::NoStock => f.write_str("NOSTOCK there is no such sale"),
+            Self::TooFew { remaining: 0 } => f.write_str("ERR delta must be at least 0, for no units remain unsold"),
             Self::TooFew { remaining } => {
                 write!(f, "ERR delta must be at least -{remaining}, for no more units remain unsold")
             }
@@ -147,6 +157,13 @@ impl fmt::Display for Error {
                     MAX_UNITS.saturating_sub(*total)
                 )
             }
+            Self::Window(EmptyWindow { start, end }) => {
+                write!(f, "ERR START must be before END, and {} is not before {}", start.0, end.0)
+            }
+            Self::OtherBuyer => {
+                f.write_str("ERR the order of this id has another BUYER; two callers have chosen the same id")
+            }
+            Self::FullSale { orders } => write!(f, "ERR the sale remembers {orders} orders, and no more fit in"),
             Self::Stream(refusal) => {
                 let (code, rest) = refusal.split_once(' ').unwrap_or(("ERR", refusal));
                 write!(f, "{code} the sale's stream does not take the event, so nothing was done: {rest}")
@@ -177,6 +194,21 @@ impl From<AdjustError> for Error {
         match error {
             AdjustError::TooFew { remaining } => Self::TooFew { remaining },
             AdjustError::TooMany { total } => Self::TooMany { total },
+        }
+    }
+}
+
+impl From<EmptyWindow> for Error {
+    fn from(window: EmptyWindow) -> Self {
+        Self::Window(window)
+    }
+}
+
+impl From<TakeError> for Error {
+    fn from(error: TakeError) -> Self {
+        match error {
+            TakeError::OtherBuyer => Self::OtherBuyer,
+            TakeError::Full { orders } => Self::FullSale { orders },
         }
     }
 }

@@ -177,9 +177,14 @@ impl Rehearsal {
             b"CREATE" => {
                 let (key, terms) = stock_create::parse(args)?;
                 assert!(terms.total <= MAX_UNITS && terms.limit <= MAX_UNITS);
+                terms.check_window()?;
                 let key = place(key.bytes());
                 if self.world.keys.0.contains_key(&key) {
                     return Err(Error::BusyKey);
+                }
+                // There are no streams here, only locks and sales.
+                if terms.stream.as_ref().is_some_and(|stream| self.world.keys.0.contains_key(&place(&stream.key))) {
+                    return Err(Error::WrongType);
                 }
                 let sale = |terms| Value::Sale(Box::new(Sale::new(terms)));
                 self.world.replica.1.0.insert(key.clone(), sale(terms.clone()));
@@ -187,20 +192,20 @@ impl Rehearsal {
             }
             b"DECR_ONCE" => {
                 let (key, take) = stock_decr_once::parse(args, now)?;
-                self.decide(key.bytes(), |sale| sale.take(now, &take))?;
+                self.decide(key.bytes(), |sale| Ok(sale.take(now, &take)?))?;
             }
             b"CONFIRM" => {
                 let (key, id) = stock_confirm::parse(args)?;
-                self.decide(key.bytes(), |sale| sale.confirm(now, id))?;
+                self.confirm(key.bytes(), id)?;
             }
             b"CANCEL" => {
                 let (key, id) = stock_cancel::parse(args)?;
-                self.decide(key.bytes(), |sale| sale.cancel(now, id))?;
+                self.decide(key.bytes(), |sale| Ok(sale.cancel(now, id)))?;
             }
             b"EXTEND" => {
                 let (key, id, deadline) = stock_extend::parse(args, now)?;
                 assert!(deadline > now);
-                self.decide(key.bytes(), |sale| sale.extend(now, id, deadline))?;
+                self.decide(key.bytes(), |sale| Ok(sale.extend(now, id, deadline)))?;
             }
             b"ADJUST" => {
                 let (key, delta) = stock_adjust::parse(args)?;
@@ -210,8 +215,9 @@ impl Rehearsal {
             }
             b"ALTER" => {
                 let (key, alteration) = stock_alter::parse(args)?;
-                let own = self.sale(key.bytes())?.ok_or(Error::NoStock)?.alter(&alteration);
-                self.commit(key.bytes(), &Changes { lapses: Vec::new(), own });
+                let sale = self.sale(key.bytes())?.ok_or(Error::NoStock)?;
+                let changes = sale.alter(&alteration)?;
+                self.commit(key.bytes(), &changes);
             }
             b"ORDER" => {
                 let (key, id) = stock_order::parse(args)?;
@@ -251,16 +257,34 @@ impl Rehearsal {
         }
     }
 
-    fn decide<'a>(&mut self, key: &[u8], decide: impl FnOnce(&Sale) -> Decision<'a>) -> Result<(), Error> {
+    /// What a confirmation is told stays so.
+    fn confirm(&mut self, key: &[u8], id: &[u8]) -> Result<(), Error> {
         let now = self.now.ms;
-        let Some(sale) = self.sale(key)? else { return Ok(()) };
-        let Decision { answer, changes } = decide(sale);
+        let told = self.decide(key, |sale| Ok(sale.confirm(now, id)))?;
+        let again = self.decide(key, |sale| Ok(sale.confirm(now, id)))?;
+        let expected = told.map(|status| match status {
+            Status::Ok => Status::Duplicate,
+            Status::Limit => Status::Expired,
+            same => same,
+        });
+        assert_eq!(again, expected, "after {told:?}");
+        Ok(())
+    }
+
+    fn decide<'a>(
+        &mut self,
+        key: &[u8],
+        decide: impl FnOnce(&Sale) -> Result<Decision<'a>, Error>,
+    ) -> Result<Option<Status>, Error> {
+        let now = self.now.ms;
+        let Some(sale) = self.sale(key)? else { return Ok(None) };
+        let Decision { answer, changes } = decide(sale)?;
         self.commit(key, &changes);
         let SaleAnswer { status, units, remaining, .. } = answer;
         assert_eq!(self.sale(key)?.map(|sale| sale.remaining(now)), Some(remaining), "{status:?}");
         assert!(status != Status::Ok || !changes.is_empty());
         assert!(units <= MAX_UNITS);
-        Ok(())
+        Ok(Some(status))
     }
 
     /// What was decided fits the sale, and fits the replica's copy of it.

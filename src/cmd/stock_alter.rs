@@ -2,7 +2,7 @@
 
 use super::Command;
 use super::outcome::{TIME, UNITS};
-use crate::core::sale::{Alteration, Changes};
+use crate::core::sale::Alteration;
 use crate::core::time::UnixMs;
 use crate::error::{Error, Range};
 use crate::server::args::{Arg, Args};
@@ -16,7 +16,7 @@ use crate::service::sales;
 /// Changes conditions of the sale `key`: the buyers' limit, the window, whether lapsed and cancelled ids may buy again. 0 takes a
 /// limit, a start or an end away. What was held and sold before stands.
 ///
-/// Replies OK. Errors: `ERR` for a bad argument, `NOSTOCK` if there is no such sale, `WRONGTYPE`. O(1).
+/// Replies OK. Errors: `ERR` for a bad argument and for a window that would end before it starts, `NOSTOCK` if there is no such sale, `WRONGTYPE`. O(1).
 pub struct StockAlter;
 
 impl Command for StockAlter {
@@ -65,9 +65,7 @@ impl Run for StockAlter {
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let (key, alteration) = parse(args)?;
-        let altered = sales::change(&mut ctx, key, |sale| {
-            Ok(((), Changes { lapses: Vec::new(), own: sale.alter(&alteration) }))
-        })?;
+        let altered = sales::change(&mut ctx, key, |sale| Ok(((), sale.alter(&alteration)?)))?;
         altered.ok_or(Error::NoStock)?;
         ctx.reply_ok();
         Ok(())

@@ -9,8 +9,8 @@ use crate::server::register::{self, Spec};
 use crate::service::sales;
 use crate::store::sale_effect::{self, Effect};
 
-/// `STOCK.APPLY key TAKEN id units [deadline [buyer [ref]]]`, `… CONFIRMED id`, `… CANCELLED id`, `… LAPSED id`,
-/// `… EXTENDED id deadline`, `… CUTOFF time`, `… ADJUSTED delta`, `… ALTERED limit start end rebuy`, `… LOAD payload`, `… MORE payload`
+/// `STOCK.APPLY key TAKEN id units [deadline [buyer [ref]]]`, `… CONFIRMED id`, `… REFUSED id`, `… CANCELLED id`,
+/// `… LAPSED id`, `… EXTENDED id deadline`, `… CUTOFF time`, `… ADJUSTED delta`, `… ALTERED limit start end rebuy`, `… LOAD payload`, `… MORE payload`
 ///
 /// Carries an effect, never a request: nothing is decided, no clock is read, nothing is appended to a stream. Times are Unix milliseconds, 0
 /// is none. Sent by the primary and by AOF rewrites; a client that may run it can rewrite a sale, as with `RESTORE`, so it is in the

@@ -45,7 +45,7 @@ impl Run for StockCancel {
         let Call { mut ctx, args } = call;
         let (key, id) = parse(args)?;
         let now = clock::now().ms;
-        let answer = sales::decide(&mut ctx, key, |sale| sale.cancel(now, id))?;
+        let answer = sales::decide(&mut ctx, key, |sale| Ok(sale.cancel(now, id)))?;
         outcome::reply(&ctx, &answer);
         Ok(())
     }

@@ -13,10 +13,10 @@ use crate::service::sales;
 /// `STOCK.CONFIRM key id`
 ///
 /// Makes the hold of `id` on units of the sale `key` a sale. A hold whose deadline is over takes its units again if they are still
-/// there.
+/// there and its buyer stays within the limit. If not, that is final: the order cannot be confirmed any more.
 ///
 /// Replies `[status, units, remaining, deadline, ref]`: `OK`; `DUPLICATE` if they are sold to it already; `EXPIRED` if the hold lapsed and
-/// the units are gone; `LIMIT` if it lapsed and its buyer has bought as much anew; `CANCELLED`; `NOORDER`; `NOSTOCK`. Works outside the
+/// the units are gone, or a confirmation was refused before; `LIMIT` if it lapsed and its buyer has bought as much anew; `CANCELLED`; `NOORDER`; `NOSTOCK`. Works outside the
 /// window, and when the server is out of memory.
 ///
 /// Errors: `ERR` for a bad argument, `WRONGTYPE`. O(log n) with n holds.
@@ -47,7 +47,7 @@ impl Run for StockConfirm {
         let Call { mut ctx, args } = call;
         let (key, id) = parse(args)?;
         let now = clock::now().ms;
-        let answer = sales::decide(&mut ctx, key, |sale| sale.confirm(now, id))?;
+        let answer = sales::decide(&mut ctx, key, |sale| Ok(sale.confirm(now, id)))?;
         outcome::reply(&ctx, &answer);
         Ok(())
     }

@@ -20,7 +20,8 @@ use crate::service::sales;
 /// - `STREAM`: every change of an order is appended to this Redis stream in the same step.
 /// - `DEADLINES`: these events say until when the units are held, and `STOCK.EXTEND` makes one, too. Only with `STREAM`.
 ///
-/// Replies OK. Errors: `ERR` for a bad argument, `BUSYKEY` if the key holds something. O(1).
+/// Replies OK. Errors: `ERR` for a bad argument and for a window that would end before it starts, `BUSYKEY` if the key holds something,
+/// `WRONGTYPE` if the stream's key holds something that is no stream. O(1).
 pub struct StockCreate;
 
 impl Command for StockCreate {

@@ -26,7 +26,8 @@ use crate::service::sales;
 /// (`SOLDOUT`, `INSUFFICIENT`). So a winner who asks again after the sale sold out hears that it has won. `NOSTOCK` if
 /// there is no such sale.
 ///
-/// Errors: `ERR` for a bad argument, `WRONGTYPE`. O(1), with `HOLD` O(log n) in the holds.
+/// Errors: `ERR` for a bad argument, and for a `BUYER` other than that of this id's order while it is held or sold, because two callers
+/// have chosen the same id then; `WRONGTYPE`. O(1), with `HOLD` O(log n) in the holds.
 pub struct StockDecrOnce;
 
 impl Command for StockDecrOnce {
@@ -80,7 +81,7 @@ impl Run for StockDecrOnce {
         let Call { mut ctx, args } = call;
         let now = clock::now().ms;
         let (key, take) = parse(args, now)?;
-        let answer = sales::decide(&mut ctx, key, |sale| sale.take(now, &take))?;
+        let answer = sales::decide(&mut ctx, key, |sale| Ok(sale.take(now, &take)?))?;
         outcome::reply(&ctx, &answer);
         Ok(())
     }

@@ -55,7 +55,7 @@ impl Run for StockExtend {
         let Call { mut ctx, args } = call;
         let now = clock::now().ms;
         let (key, id, deadline) = parse(args, now)?;
-        let answer = sales::decide(&mut ctx, key, |sale| sale.extend(now, id, deadline))?;
+        let answer = sales::decide(&mut ctx, key, |sale| Ok(sale.extend(now, id, deadline)))?;
         outcome::reply(&ctx, &answer);
         Ok(())
     }

@@ -171,6 +171,11 @@ impl Flags {
             || self.has(raw::REDISMODULE_CTX_FLAGS_LOADING)
     }
 
+    /// The command comes from the primary, from a file or from a slot's former owner: what it says was decided there.
+    pub fn is_decided(self) -> bool {
+        self.has(raw::REDISMODULE_CTX_FLAGS_REPLICATED) || self.has(raw::REDISMODULE_CTX_FLAGS_LOADING)
+    }
+
     /// A script or a function runs the command.
     pub fn is_script(self) -> bool {
         self.has(raw::REDISMODULE_CTX_FLAGS_LUA)

@@ -172,6 +172,14 @@ impl<'a> Key<'a> {
         stored
     }
 
+    /// Whether the key holds something that is no stream.
+    pub fn is_no_stream(&self) -> bool {
+        // SAFETY: the key is open.
+        let kind = self.raw.map(|raw| unsafe { api::key_type(raw.as_ptr()) });
+        let streams = [raw::REDISMODULE_KEYTYPE_EMPTY, raw::REDISMODULE_KEYTYPE_STREAM].map(api::int);
+        kind.is_some_and(|kind| !streams.contains(&kind))
+    }
+
     /// When the key's own time to live is over, if it has one.
     pub fn expires(&self) -> Option<UnixMs> {
         let key = self.raw?.as_ptr();

@@ -189,11 +189,23 @@ fn count(status: Status) {
     });
 }
 
-/// Opens a sale under a key that holds nothing.
+/// Opens a sale under a key that holds nothing, and says at once what would keep it from selling. What was decided elsewhere is done as
+/// it was there: lockstock 0.1 looked at neither.
 pub fn create(ctx: &mut Ctx<'_>, key: Arg<'_>, sale: Sale) -> Result<(), Error> {
+    let decided = ctx.flags().is_decided();
+    if !decided {
+        sale.terms().check_window()?;
+    }
+    // Looked at first: once the sale's key is open, nothing else may be asked of the server.
+    let stream = sale.terms().stream.as_ref().map(|stream| Name::make(&stream.key));
+    let unfit =
+        !decided && stream.is_some_and(|stream| Key::open(ctx.reborrow(), &stream, Access::Read).is_no_stream());
     let mut desk = Desk::new(ctx.reborrow(), Name::of(key), Behalf::Client);
     if !matches!(desk.sale(), Ok(None)) {
         return Err(Error::BusyKey);
+    }
+    if unfit {
+        return Err(Error::WrongType);
     }
     if !desk.key().set(SaleValue::new(sale)) {
         return Err(Error::Internal);
@@ -215,13 +227,17 @@ pub fn read<R>(ctx: &mut Ctx<'_>, key: Arg<'_>, f: impl FnOnce(&Ctx<'_>, Option<
 }
 
 /// Runs a command on an order of the sale `key` and gives its answer; that there is no such sale is one.
-pub fn decide<'a>(ctx: &mut Ctx<'_>, key: Arg<'_>, f: impl FnOnce(&Sale) -> Decision<'a>) -> Result<Answer<'a>, Error> {
+pub fn decide<'a>(
+    ctx: &mut Ctx<'_>,
+    key: Arg<'_>,
+    f: impl FnOnce(&Sale) -> Result<Decision<'a>, Error>,
+) -> Result<Answer<'a>, Error> {
     let mut desk = Desk::new(ctx.reborrow(), Name::of(key), Behalf::Client);
     let Some(sale) = desk.sale()? else {
         count(Status::NoStock);
         return Ok(Answer::NO_STOCK);
     };
-    let Decision { answer, changes } = f(sale);
+    let Decision { answer, changes } = f(sale)?;
     sale.note(answer.status);
     desk.carry_out(&changes)?;
     count(answer.status);

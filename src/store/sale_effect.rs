@@ -29,7 +29,8 @@ pub enum Part<'a> {
     Orders(&'a [u8]),
 }
 
-/// The module's event for a change, in the keyspace notifications. A cutoff has none: those of the lapses follow.
+/// The module's event for a change, in the keyspace notifications. A cutoff has none: those of the lapses follow. Nor has a refusal,
+/// which gives nothing and takes nothing.
 pub fn event_name(change: &Change<'_>) -> Option<&'static CStr> {
     Some(match change {
         Change::Take(_) => c"stock.ok",
@@ -39,7 +40,7 @@ pub fn event_name(change: &Change<'_>) -> Option<&'static CStr> {
         Change::Lapse { .. } => c"stock.expire",
         Change::Adjust { .. } => c"stock.adjust",
         Change::Alter { .. } => c"stock.alter",
-        Change::Cutoff { .. } => return None,
+        Change::Refuse { .. } | Change::Cutoff { .. } => return None,
     })
 }
 
@@ -48,6 +49,7 @@ pub fn send(ctx: &Ctx<'_>, name: &Name<'_>, change: &Change<'_>) {
     match change {
         Change::Take(taking) => send_taking(ctx, name, taking),
         Change::Confirm { id } => replicate::effect(ctx, APPLY, name, &[b"CONFIRMED", id]),
+        Change::Refuse { id } => replicate::effect(ctx, APPLY, name, &[b"REFUSED", id]),
         Change::Cancel { id } => replicate::effect(ctx, APPLY, name, &[b"CANCELLED", id]),
         Change::Lapse { id } => replicate::effect(ctx, APPLY, name, &[b"LAPSED", id]),
         Change::Extend { id, deadline } => {
@@ -102,6 +104,7 @@ pub fn parse<'a>(args: &mut Args<'a>) -> Result<Effect<'a>, Error> {
     Ok(Effect::Change(match what.word() {
         b"TAKEN" => Change::Take(parse_taking(args)?),
         b"CONFIRMED" => Change::Confirm { id: args.ident_bytes("id")?.into() },
+        b"REFUSED" => Change::Refuse { id: args.ident_bytes("id")?.into() },
         b"CANCELLED" => Change::Cancel { id: args.ident_bytes("id")?.into() },
         b"LAPSED" => Change::Lapse { id: args.ident_bytes("id")?.into() },
         b"EXTENDED" => {

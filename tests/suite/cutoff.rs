@@ -67,8 +67,9 @@ fn the_first_lapses_come_before_the_order_and_the_others_follow() {
         let mut client = stage.server.client();
         sell_again(&mut client, create, &[]);
         eventually("the last hold lapses", || client.cmd("STOCK.INFO sale").field("expired") == Reply::Int(HOLDS));
-        is_sold_out(&mut client);
         let mut told = stage.told();
+        is_sold_out(&mut client);
+        assert_eq!(stage.told(), ["REFUSED"], "the payment that came late");
         told.retain(|word| word != "MULTI" && word != "EXEC");
         let takes = 1 + (lapse.len() * usize::try_from(HOLDS).expect("few"));
         let rest = usize::try_from(HOLDS).expect("few") - ITSELF;

@@ -1,6 +1,6 @@
 //! Payloads that are damaged, cut short, forged or from the future: refused with one clear line, and the server lives.
 
-use crate::harness::{Client, OK, Payload, Reply, Server, err, sealed};
+use crate::harness::{Client, INT, OK, Payload, Reply, Server, err, eventually, sealed};
 use crate::scene::Scene;
 
 /// A server whose payloads are not compressed, so that every byte of a value can be reached.
@@ -23,9 +23,13 @@ fn specimens(server: &Server) -> Vec<(&'static str, Vec<u8>)> {
         "STOCK.DECR_ONCE sale held HOLD 3600000",
         "STOCK.DECR_ONCE sale gone",
         "STOCK.CANCEL sale gone",
+        "STOCK.DECR_ONCE sale late QTY 7 BUYER b HOLD 1",
     ] {
         assert!(!client.cmd(line).is_error(), "{line}");
     }
+    eventually("the short hold lapses", || client.cmd("STOCK.ORDER sale late").field("state").text() == "expired");
+    client.expect("STOCK.ALTER sale LIMIT 8", OK);
+    client.expect("STOCK.CONFIRM sale late", ("LIMIT", 0, INT, -1, ""));
     let dump = |key| (key, client.cmd(["DUMP", key]).bytes());
     ["exclusive", "shared", "permits", "sale"].map(dump).into()
 }

@@ -67,7 +67,9 @@ fn behave_badly(server: &Server, stop: &AtomicBool, mut random: fastrand::Rng) {
         let reply = client.cmd(&words);
         let expected = match &reply {
             Reply::Error(text) if words.starts_with("STOCK") => {
-                text.starts_with("BUSYKEY") || text.starts_with("NOSTOCK") || text.contains("unsold")
+                ["BUSYKEY", "NOSTOCK"].iter().any(|code| text.starts_with(code))
+                    || text.contains("unsold")
+                    || text.contains("another BUYER")
             }
             Reply::Error(text) => {
                 text.contains("in another mode") || text.starts_with("DEADLOCK") || text.contains("no such key")

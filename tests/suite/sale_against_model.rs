@@ -75,6 +75,11 @@ impl Trial {
         options.extend(reference.map(|reference| format!("REF {reference}")));
         options.extend(span.map(|span| format!("HOLD {span}")));
         self.random.shuffle(&mut options);
+        if self.model.is_anothers(id, buyer) {
+            let fault = "ERR the order of this id has another BUYER; two callers have chosen the same id";
+            self.client.expect(format!("STOCK.DECR_ONCE sale {id} {}", options.join(" ")), err(fault));
+            return;
+        }
         let now = crate::harness::unix_ms();
         let expected = self.model.take(id, units, buyer, span.is_some(), reference.unwrap_or_default(), now);
         let call = format!("STOCK.DECR_ONCE sale {id} {}", options.join(" "));
@@ -111,7 +116,10 @@ impl Trial {
         let call = format!("STOCK.ADJUST sale {delta}");
         let remaining = self.model.remaining();
         if remaining + delta < 0 {
-            let fault = format!("ERR delta must be at least -{remaining}, for no more units remain unsold");
+            let fault = match remaining {
+                0 => "ERR delta must be at least 0, for no units remain unsold".into(),
+                _ => format!("ERR delta must be at least -{remaining}, for no more units remain unsold"),
+            };
             self.client.expect(call, err(&fault));
             return;
         }
@@ -129,18 +137,21 @@ impl Trial {
     fn alter(&mut self) {
         let now = crate::harness::unix_ms();
         let mut words = vec!["STOCK.ALTER sale".to_owned()];
+        // Mostly open: what happens outside the window is soon told.
+        let start = self.some(|trial| [0, 0, 0, 1, now - HOUR, now + HOUR][trial.random.usize(..6)]);
+        let end = self.some(|trial| [0, 0, 0, now + HOUR, now - HOUR][trial.random.usize(..5)]);
+        words.extend(start.map(|start| format!("START {start}")));
+        words.extend(end.map(|end| format!("END {end}")));
+        let (from, to) = (start.unwrap_or(self.model.start), end.unwrap_or(self.model.end));
+        if (start.is_some() || end.is_some()) && from > 0 && to > 0 && from >= to {
+            let fault = format!("ERR START must be before END, and {from} is not before {to}");
+            self.client.expect(words.join(" "), err(&fault));
+            return;
+        }
+        (self.model.start, self.model.end) = (from, to);
         if self.random.bool() {
             self.model.limit = self.random.i64(0..9);
             words.push(format!("LIMIT {}", self.model.limit));
-        }
-        // Mostly open: what happens outside the window is soon told.
-        if self.random.bool() {
-            self.model.start = [0, 0, 0, 1, now - HOUR, now + HOUR][self.random.usize(..6)];
-            words.push(format!("START {}", self.model.start));
-        }
-        if self.random.bool() {
-            self.model.end = [0, 0, 0, now + HOUR, now - HOUR][self.random.usize(..5)];
-            words.push(format!("END {}", self.model.end));
         }
         if self.random.bool() {
             self.model.rebuy = self.random.bool();

@@ -1,5 +1,7 @@
 //! A random load on a sale, looked at after every step.
 
+use std::collections::BTreeSet;
+
 use crate::harness::{ANY, Client, OK, Reply, Server, Words, eventually};
 use crate::scene::random;
 use crate::shop::{Replay, books, events, orders};
@@ -27,7 +29,7 @@ fn step(random: &mut fastrand::Rng) -> Words {
 
 /// What an answer says must be so at that very moment.
 #[track_caller]
-fn answers_are_true(client: &mut Client, words: &Words, before: i64) {
+fn answers_are_true(client: &mut Client, words: &Words, before: i64) -> Reply {
     // In one transaction, so that no hold lapses in between.
     let replies = client.pipeline([Words::from("MULTI"), words.clone(), "STOCK.INFO sale".into(), "EXEC".into()]);
     let (answer, info) = (replies[3].at(0), replies[3].at(1).fields());
@@ -43,6 +45,21 @@ fn answers_are_true(client: &mut Client, words: &Words, before: i64) {
         let has = cells[1].int() > 0;
         let takes = !words.0[0].ends_with(b"CANCEL") && ["OK", "DUPLICATE"].contains(&status.as_str());
         assert_eq!(has, takes, "{words:?}: {answer:?}");
+    }
+    answer.clone()
+}
+
+/// Who was told once that a payment came too late is never told that it came in time, unless it has bought anew.
+#[track_caller]
+fn no_refusal_is_taken_back(late: &mut BTreeSet<Vec<u8>>, words: &Words, answer: &Reply) {
+    let (Some(id), Reply::Array(_)) = (words.0.get(2), answer) else { return };
+    let status = answer.at(0).text();
+    match (words.name().as_str(), status.as_str()) {
+        ("STOCK.DECR_ONCE", "OK") => drop(late.remove(id)),
+        ("STOCK.CONFIRM", "LIMIT") => assert!(late.insert(id.clone()), "{words:?} was refused before"),
+        ("STOCK.CONFIRM", "EXPIRED") => drop(late.insert(id.clone())),
+        ("STOCK.CONFIRM", _) => assert!(!late.contains(id), "{words:?} was refused before: {answer:?}"),
+        _ => {}
     }
 }
 
@@ -62,10 +79,12 @@ fn load(options: &str) {
     let replica = Server::builder().replica_of(&primary).start();
     let mut client = primary.client();
     client.expect(format!("STOCK.CREATE sale 60 LIMIT 6 REBUY STREAM events {options}"), OK);
-    let mut random = random();
+    let (mut random, mut late) = (random(), BTreeSet::new());
     for number in 0..STEPS {
         let seq = client.cmd("STOCK.INFO sale").field("seq").int();
-        answers_are_true(&mut client, &step(&mut random), seq);
+        let words = step(&mut random);
+        let answer = answers_are_true(&mut client, &words, seq);
+        no_refusal_is_taken_back(&mut late, &words, &answer);
         if number % 500 == 0 {
             books(&mut client, "sale");
             client.expect("DEBUG RELOAD", OK);

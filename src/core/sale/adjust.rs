@@ -4,7 +4,7 @@ use super::Sale;
 use super::answer::Changes;
 use super::change::Change;
 use super::needed::Needed;
-use super::terms::{Alteration, MAX_UNITS};
+use super::terms::{Alteration, EmptyWindow, MAX_UNITS, Terms};
 use crate::core::time::UnixMs;
 
 /// Why a total cannot be adjusted.
@@ -43,14 +43,26 @@ impl Sale {
 
     /// The sale's conditions with what `alteration` asks for. What was sold or held before stands, even above a lower
     /// limit. Nothing when they stay as they are.
-    #[must_use]
-    pub fn alter(&self, alteration: &Alteration) -> Option<Change<'static>> {
-        let terms = &self.terms;
-        let limit = alteration.limit.map_or(terms.limit, |limit| limit.min(MAX_UNITS));
-        let start = alteration.start.unwrap_or(terms.start);
-        let end = alteration.end.unwrap_or(terms.end);
-        let rebuy = alteration.rebuy.unwrap_or(terms.rebuy);
-        let same = (limit, start, end, rebuy) == (terms.limit, terms.start, terms.end, terms.rebuy);
-        (!same).then_some(Change::Alter { limit, start, end, rebuy })
+    ///
+    /// # Errors
+    ///
+    /// When it moves the window's start or end so that nothing is left of it. A sale that has come with such a window can be altered
+    /// in everything else.
+    pub fn alter(&self, alteration: &Alteration) -> Result<Changes<'static>, EmptyWindow> {
+        let Alteration { limit, start, end, rebuy } = *alteration;
+        let before = &self.terms;
+        let after = Terms {
+            limit: limit.map_or(before.limit, |limit| limit.min(MAX_UNITS)),
+            start: start.unwrap_or(before.start),
+            end: end.unwrap_or(before.end),
+            rebuy: rebuy.unwrap_or(before.rebuy),
+            ..before.clone()
+        };
+        if start.is_some() || end.is_some() {
+            after.check_window()?;
+        }
+        let Terms { limit, start, end, rebuy, .. } = after;
+        let own = (after != *before).then_some(Change::Alter { limit, start, end, rebuy });
+        Ok(Changes { lapses: Vec::new(), own })
     }
 }

@@ -36,6 +36,8 @@ pub struct Book {
     pub sold: u64,
     /// Buyers that hold or have bought units, due ones included.
     pub active: u64,
+    /// How many orders fit in.
+    pub(super) most: u32,
 }
 
 /// Where a buyer's orders are found.
@@ -61,6 +63,7 @@ impl Book {
             held: 0,
             sold: 0,
             active: 0,
+            most: ENTRY,
         }
     }
 
@@ -169,12 +172,12 @@ impl Book {
 
     /// Whether no further order fits: there is one for each 31-bit number.
     pub fn is_full(&self) -> bool {
-        self.orders.len() >= ENTRY
+        self.orders.len() >= self.most
     }
 
     /// How many further orders fit.
     pub fn room(&self) -> usize {
-        usize::try_from(ENTRY.saturating_sub(self.orders.len())).unwrap_or(usize::MAX)
+        usize::try_from(self.most.saturating_sub(self.orders.len())).unwrap_or(usize::MAX)
     }
 
     /// Writes an order that is not there yet, or writes one anew that has nothing any more. The book must not be full.
@@ -216,6 +219,11 @@ impl Book {
         self.detach(number);
         self.orders.edit(number, |order| Record { state, deadline, ..order });
         self.attach(number);
+    }
+
+    /// Marks a lapsed order as one that cannot be confirmed any more. It takes no more memory for that.
+    pub fn refuse(&mut self, number: u32) {
+        self.orders.edit(number, |order| Record { refused: true, ..order });
     }
 
     /// Heap bytes.

@@ -13,6 +13,11 @@ pub enum Change<'a> {
         /// The order.
         id: Name<'a>,
     },
+    /// An order that has lapsed, or is over by the cutoff, could not take its units again and cannot be confirmed any more.
+    Refuse {
+        /// The order.
+        id: Name<'a>,
+    },
     /// A hold or a sale gives its units back.
     Cancel {
         /// The order.

@@ -35,26 +35,38 @@ impl Sale {
         match change {
             Change::Take(taking) => self.commit_take(taking)?,
             Change::Confirm { id } => {
-                let (number, state, units) = self.settled(id)?;
-                match state {
+                let (number, order) = self.settled(id)?;
+                match order.state {
                     State::Held => {}
-                    State::Expired if units <= self.unsold() => {}
+                    State::Expired if order.refused => return Err(Misfit::State),
+                    State::Expired if order.units <= self.unsold() => {}
                     State::Expired => return Err(Misfit::Units),
                     State::Sold | State::Cancelled => return Err(Misfit::State),
                 }
                 self.book.turn(number, State::Sold, NEVER);
                 self.counters.confirmed = self.counters.confirmed.saturating_add(1);
             }
+            Change::Refuse { id } => {
+                let (number, order) = self.order_of(id).ok_or(Misfit::State)?;
+                if order.refused || !(order.state == State::Expired || self.is_over(&order)) {
+                    return Err(Misfit::State);
+                }
+                self.book.refuse(number);
+                return Ok(false);
+            }
             Change::Cancel { id } => {
-                let (number, state, _) = self.settled(id)?;
-                if !matches!(state, State::Held | State::Sold) {
+                let (number, order) = self.settled(id)?;
+                if !order.active() {
                     return Err(Misfit::State);
                 }
                 self.book.turn(number, State::Cancelled, NEVER);
                 self.counters.cancelled = self.counters.cancelled.saturating_add(1);
             }
             Change::Extend { id, deadline } => {
-                let (number, State::Held, _) = self.settled(id)? else { return Err(Misfit::State) };
+                let (number, order) = self.settled(id)?;
+                if order.state != State::Held {
+                    return Err(Misfit::State);
+                }
                 if self.ends_by_cutoff(*deadline) {
                     return Err(Misfit::Range);
                 }
@@ -122,7 +134,9 @@ impl Sale {
                 });
             }
             Change::Extend { id, deadline } if self.terms.tells_deadlines() => (EventKind::Extend, id, Some(*deadline)),
-            Change::Extend { .. } | Change::Cutoff { .. } | Change::Alter { .. } => return None,
+            Change::Extend { .. } | Change::Refuse { .. } | Change::Cutoff { .. } | Change::Alter { .. } => {
+                return None;
+            }
             Change::Confirm { id } => (EventKind::Confirm, id, None),
             Change::Cancel { id } => (EventKind::Cancel, id, None),
             Change::Lapse { id } => (EventKind::Expire, id, None),
@@ -159,15 +173,15 @@ impl Sale {
             return Err(Misfit::Units);
         }
         let (state, deadline) = taking.deadline.map_or((State::Sold, NEVER), |deadline| (State::Held, deadline));
-        let order = Record { state, units: taking.units, id, deadline, buyer: BuyerRef::Own, reference };
+        let order =
+            Record { state, units: taking.units, id, deadline, buyer: BuyerRef::Own, reference, refused: false };
         self.book.enter(known, order, &buyer);
         self.counters.ok = self.counters.ok.saturating_add(1);
         Ok(())
     }
 
     /// An order that is not in between: one that is over can only lapse.
-    fn settled(&self, id: &[u8]) -> Result<(u32, State, u64), Misfit> {
-        let (number, order) = self.order_of(id).filter(|(_, order)| !self.is_over(order)).ok_or(Misfit::State)?;
-        Ok((number, order.state, order.units))
+    fn settled(&self, id: &[u8]) -> Result<(u32, Record<'_>), Misfit> {
+        self.order_of(id).filter(|(_, order)| !self.is_over(order)).ok_or(Misfit::State)
     }
 }

@@ -49,8 +49,8 @@ pub use change::{Change, Event, EventKind, Misfit, Taking};
 pub use name::Name;
 pub use record::State;
 pub use snapshot::Corrupt;
-pub use take::Take;
-pub use terms::{Alteration, MAX_UNITS, Stream, Terms};
+pub use take::{Take, TakeError};
+pub use terms::{Alteration, EmptyWindow, MAX_UNITS, Stream, Terms};
 
 pub use view::{Info, Order, Page};
 

@@ -85,6 +85,8 @@ pub struct Record<'a> {
     pub deadline: UnixMs,
     pub buyer: BuyerRef<'a>,
     pub reference: Option<Packed<'a>>,
+    /// A confirmation came too late and was refused, for good. Only of orders that have expired, or are over by the cutoff.
+    pub refused: bool,
 }
 
 /// The fields that rolls ask for, without the others.
@@ -102,6 +104,7 @@ const NAMED: u8 = 0b0000_1000;
 const SHARED: u8 = 0b0001_0000;
 const CLOSING: u8 = 0b0001_1000;
 const REFERENCE: u8 = 0b0010_0000;
+const REFUSED: u8 = 0b0100_0000;
 
 impl<'a> Record<'a> {
     /// Reads the order at the front of `bytes`. Deadlines are kept relative to `base`, which makes them short.
@@ -119,17 +122,21 @@ impl<'a> Record<'a> {
             kind => BuyerRef::Shared { entry: u32::try_from(reader.varint()?).ok()?, closing: kind == CLOSING },
         };
         let reference = if flags & REFERENCE == 0 { None } else { Some(Packed::read_trusted(&mut reader)?) };
-        Some(Self { state, units, id, deadline: UnixMs(deadline), buyer, reference })
+        Some(Self { state, units, id, deadline: UnixMs(deadline), buyer, reference, refused: flags & REFUSED != 0 })
     }
 
     /// Reads an order of a snapshot, which nobody vouches for: its form must be the one that is written, its buyer must
     /// be spelled out, its deadline absolute.
     pub fn read_strict(reader: &mut Reader<'a>) -> Option<Self> {
         let flags = reader.byte()?;
-        if flags & !(STATE | MANY | NAMED | REFERENCE) != 0 {
+        if flags & !(STATE | MANY | NAMED | REFERENCE | REFUSED) != 0 {
             return None;
         }
         let state = State::of_code(flags & STATE);
+        let refused = flags & REFUSED != 0;
+        if refused && !matches!(state, State::Held | State::Expired) {
+            return None;
+        }
         let id = Packed::read(reader)?;
         let units =
             if flags & MANY == 0 { 1 } else { reader.varint().filter(|units| (2..=MAX_UNITS).contains(units))? };
@@ -139,7 +146,7 @@ impl<'a> Record<'a> {
             _ => BuyerRef::Named(Packed::read(reader).filter(|buyer| *buyer != id)?),
         };
         let reference = if flags & REFERENCE == 0 { None } else { Some(Packed::read(reader)?) };
-        Some(Self { state, units, id, deadline, buyer, reference })
+        Some(Self { state, units, id, deadline, buyer, reference, refused })
     }
 
     /// Appends the order.
@@ -152,7 +159,8 @@ impl<'a> Record<'a> {
         };
         let many = if self.units == 1 { 0 } else { MANY };
         let reference = if self.reference.is_some() { REFERENCE } else { 0 };
-        out.push(self.state.code() | many | buyer | reference);
+        let refused = if self.refused { REFUSED } else { 0 };
+        out.push(self.state.code() | many | buyer | reference | refused);
         self.id.write(out);
         if self.units != 1 {
             put_varint(out, self.units);
@@ -266,8 +274,15 @@ mod tests {
     fn a_plain_order_is_two_bytes_more_than_its_number() {
         let mut out = Vec::new();
         let id = Packed::new(b"1000000").unwrap();
-        let order =
-            Record { state: State::Sold, units: 1, id, deadline: UnixMs(0), buyer: BuyerRef::Own, reference: None };
+        let order = Record {
+            state: State::Sold,
+            units: 1,
+            id,
+            deadline: UnixMs(0),
+            buyer: BuyerRef::Own,
+            reference: None,
+            refused: false,
+        };
         order.write(UnixMs(0), &mut out);
         assert_eq!(out.len(), 5);
     }
@@ -277,7 +292,7 @@ mod tests {
         fn any_order_comes_back(
             code in 0..4_u8, units in 1..1_u64 << 53, id in "[a-z0-9]{1,40}", named in proptest::option::of("[a-z]{1,9}"),
             shared in proptest::option::of((any::<u32>(), any::<bool>())), reference in proptest::option::of("[a-z]{1,9}"),
-            deadline: i64, base: i64,
+            deadline: i64, base: i64, refused: bool,
         ) {
             let state = State::of_code(code);
             let order = Record {
@@ -291,6 +306,7 @@ mod tests {
                     (None, None) => BuyerRef::Own,
                 },
                 reference: reference.as_ref().map(|text| Packed::new(text.as_bytes()).unwrap()),
+                refused,
             };
             let mut out = Vec::new();
             order.write(UnixMs(base), &mut out);

@@ -5,7 +5,7 @@ use super::change::Change;
 use super::name::Name;
 use super::record::{Record, State};
 use super::take::hold_end;
-use super::{Sale, reference};
+use super::{Sale, lapse, reference};
 use crate::core::time::UnixMs;
 
 impl Sale {
@@ -14,6 +14,7 @@ impl Sale {
     /// After the deadline the units are taken again, if they are still there: the payment that came late is honoured
     /// wherever that harms nobody. It would harm others if their units were gone (`EXPIRED`), and it would harm
     /// everybody if a buyer who meanwhile bought anew got more than the limit (`LIMIT`); the shop gives the money back.
+    /// It may have done so when the same confirmation is delivered again. So a refusal is final, and remembered.
     #[must_use]
     pub fn confirm<'a>(&self, now: UnixMs, id: &'a [u8]) -> Decision<'a> {
         let (mut answer, Some((number, order))) = self.look(now, id) else { return self.no_order(now) };
@@ -27,13 +28,14 @@ impl Sale {
                 answer.deadline = None;
                 Decision { answer, changes: Changes { lapses: Vec::new(), own } }
             }
+            State::Expired if order.refused => answer.with(Status::Expired),
             State::Expired => {
                 let buyer = self.book.buyer_of(&order);
                 if !self.within_limit(now, Some(&buyer), order.units) {
-                    return answer.with(Status::Limit);
+                    return self.refuse(answer.with(Status::Limit), id, &order);
                 }
                 let Some(remaining) = answer.remaining.checked_sub(order.units) else {
-                    return answer.with(Status::Expired);
+                    return self.refuse(answer.with(Status::Expired), id, &order);
                 };
                 answer.status = Status::Ok;
                 answer.units = order.units;
@@ -92,6 +94,14 @@ impl Sale {
             reference: order.map_or(Name::NONE, reference),
         };
         (answer, found)
+    }
+
+    /// Makes a refusal final. It is one whatever any clock says: a hold that is over by the clock alone lapses first.
+    fn refuse<'a>(&self, refusal: Decision<'static>, id: &'a [u8], order: &Record<'_>) -> Decision<'a> {
+        let due = order.state == State::Held && !self.is_over(order);
+        let lapses = if due { vec![lapse(order)] } else { Vec::new() };
+        let own = Some(Change::Refuse { id: Name::from(id) });
+        Decision { answer: refusal.answer, changes: Changes { lapses, own } }
     }
 
     fn no_order(&self, now: UnixMs) -> Decision<'static> {

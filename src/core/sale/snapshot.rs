@@ -14,8 +14,12 @@ use super::record::{BuyerRef, Record};
 use super::terms::{MAX_UNITS, Stream, Terms};
 use crate::core::time::UnixMs;
 
-/// The form written here, and the newest one understood.
+/// The form of headers, and of blocks whose orders a late confirmation can still bring back.
 pub const VERSION: u8 = 1;
+
+/// The form of blocks with an order whose confirmation was refused for good, which lockstock 0.1 does not know. It has no use for
+/// others: a sale without such orders has the bytes that 0.1 gave it.
+pub const WITH_REFUSALS: u8 = 2;
 
 /// The most bytes of one block.
 pub const BLOCK: usize = 64 * 1024;
@@ -40,6 +44,8 @@ pub enum Corrupt {
     Newer {
         /// The version they say.
         version: u8,
+        /// The newest one that is read.
+        newest: u8,
     },
     /// They are cut short, too long, or not of the form that is written here.
     Malformed,
@@ -54,7 +60,9 @@ pub enum Corrupt {
 impl fmt::Display for Corrupt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Newer { version } => write!(f, "a sale of version {version}; this lockstock reads up to {VERSION}"),
+            Self::Newer { version, newest } => {
+                write!(f, "a sale of version {version}; this lockstock reads up to {newest}")
+            }
             Self::Malformed => f.write_str("a sale whose bytes are malformed"),
             Self::Repeated => f.write_str("a sale in which an id has two orders"),
             Self::Oversold => f.write_str("a sale of which more is taken than there is"),
@@ -100,7 +108,7 @@ impl Sale {
     ///
     /// When the bytes are not what [`Sale::header`] makes.
     pub fn from_header(bytes: &[u8]) -> Result<Self, Corrupt> {
-        let mut reader = opened(bytes)?;
+        let (mut reader, _) = opened(bytes, VERSION)?;
         let (terms, seq, cutoff) = read_header(&mut reader).ok_or(Corrupt::Malformed)?;
         Ok(Self { seq, cutoff, ..Self::new(terms) })
     }
@@ -112,14 +120,12 @@ impl Sale {
     /// When the bytes are not what [`Sale::blocks`] makes, or do not fit what was absorbed before. The sale is then
     /// consistent, and lacks the block's orders from the offending one on.
     pub fn absorb(&mut self, bytes: &[u8]) -> Result<(), Corrupt> {
-        let mut reader = opened(bytes)?;
-        if reader.rest().is_empty() {
-            // None is ever written, so that equal sales have equal bytes.
-            return Err(Corrupt::Malformed);
-        }
-        while !reader.rest().is_empty() {
-            let order = Record::read_strict(&mut reader).ok_or(Corrupt::Malformed)?;
+        for order in Strict::open(bytes)? {
+            let order = order?;
             let over = self.is_over(&order);
+            if order.refused && order.active() && !over {
+                return Err(Corrupt::Malformed);
+            }
             if order.active() && !over && order.units > self.unsold() {
                 return Err(Corrupt::Oversold);
             }
@@ -144,11 +150,13 @@ impl Sale {
     ///
     /// As [`Sale::absorb`]; nothing has changed then.
     pub fn absorb_whole(&mut self, bytes: &[u8]) -> Result<(), Corrupt> {
-        let mut reader = opened(bytes)?;
         let (mut units, mut ids) = (0_u64, BTreeSet::new());
-        while !reader.rest().is_empty() {
-            let order = Record::read_strict(&mut reader).ok_or(Corrupt::Malformed)?;
+        for order in Strict::open(bytes)? {
+            let order = order?;
             if order.active() && !self.is_over(&order) {
+                if order.refused {
+                    return Err(Corrupt::Malformed);
+                }
                 units = units.saturating_add(order.units);
             }
             if units > self.unsold() {
@@ -209,6 +217,11 @@ impl Iterator for Blocks<'_> {
                     self.next = number;
                     return Some(block);
                 }
+                if order.refused
+                    && let Some(version) = block.first_mut()
+                {
+                    *version = WITH_REFUSALS;
+                }
             }
             self.next = next;
         }
@@ -216,12 +229,46 @@ impl Iterator for Blocks<'_> {
     }
 }
 
-/// A reader behind the version byte.
-fn opened(bytes: &[u8]) -> Result<Reader<'_>, Corrupt> {
+/// The orders of a block, for which nobody vouches.
+struct Strict<'a> {
+    reader: Reader<'a>,
+    /// Whether the block is of the form that has refusals, and has shown none.
+    lacks_refusal: bool,
+    /// Whether it may have some.
+    refusals: bool,
+}
+
+impl<'a> Strict<'a> {
+    fn open(bytes: &'a [u8]) -> Result<Self, Corrupt> {
+        let (reader, version) = opened(bytes, WITH_REFUSALS)?;
+        if reader.rest().is_empty() {
+            // None is ever written, so that equal sales have equal bytes.
+            return Err(Corrupt::Malformed);
+        }
+        let refusals = version == WITH_REFUSALS;
+        Ok(Self { reader, lacks_refusal: refusals, refusals })
+    }
+}
+
+impl<'a> Iterator for Strict<'a> {
+    type Item = Result<Record<'a>, Corrupt>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.reader.rest().is_empty() {
+            return std::mem::take(&mut self.lacks_refusal).then_some(Err(Corrupt::Malformed));
+        }
+        let order = Record::read_strict(&mut self.reader).filter(|order| self.refusals || !order.refused);
+        self.lacks_refusal &= !order.is_some_and(|order| order.refused);
+        Some(order.ok_or(Corrupt::Malformed))
+    }
+}
+
+/// A reader behind the version byte, and that byte: at most `newest`.
+fn opened(bytes: &[u8], newest: u8) -> Result<(Reader<'_>, u8), Corrupt> {
     let mut reader = Reader::new(bytes);
     match reader.byte() {
-        Some(VERSION) => Ok(reader),
-        Some(version) if version > VERSION => Err(Corrupt::Newer { version }),
+        Some(version) if version > newest => Err(Corrupt::Newer { version, newest }),
+        Some(version @ 1..) => Ok((reader, version)),
         _ => Err(Corrupt::Malformed),
     }
 }

@@ -26,12 +26,28 @@ pub struct Take<'a> {
     pub reference: &'a [u8],
 }
 
+/// Why nothing can be taken for an id, whatever is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TakeError {
+    /// The id holds or has bought units for another buyer: two callers chose the same id.
+    OtherBuyer,
+    /// The sale remembers as many orders as it can.
+    Full {
+        /// How many those are.
+        orders: u64,
+    },
+}
+
 impl Sale {
     /// Takes units for an id, once. Checked in this order: this id's order, the buyer's limit, the window, the stock.
     ///
     /// Costs the same however many orders there are, but for the lapses that it needs, which are never many.
-    #[must_use]
-    pub fn take<'a>(&self, now: UnixMs, take: &Take<'a>) -> Decision<'a> {
+    ///
+    /// # Errors
+    ///
+    /// When the id's order is another buyer's, as a part of the first check; when there is no room for a new order, after
+    /// the last one.
+    pub fn take<'a>(&self, now: UnixMs, take: &Take<'a>) -> Result<Decision<'a>, TakeError> {
         let known = self.order_of(take.id);
         let remaining = self.remaining(now);
         let mut answer = Answer { status: Status::Ok, units: 0, remaining, deadline: None, reference: Name::NONE };
@@ -44,32 +60,38 @@ impl Sale {
                 State::Expired => Some(Status::Expired),
             };
             if let Some(status) = stands.filter(|status| *status == Status::Duplicate || !self.terms.rebuy) {
+                if status == Status::Duplicate && take.buyer.is_some_and(|buyer| !self.is_buyer(order, buyer)) {
+                    return Err(TakeError::OtherBuyer);
+                }
                 answer.status = status;
                 answer.units = order.units_at(at);
                 answer.deadline = hold_end(order, at);
-                return answer.alone();
+                return Ok(answer.alone());
             }
         }
         let buyer = Packed::new(take.buyer.unwrap_or(take.id));
         if !self.within_limit(now, buyer.as_ref(), take.units) {
             answer.status = Status::Limit;
-            return answer.alone();
+            return Ok(answer.alone());
         }
         match self.terms.window(now) {
             Window::Open => {}
             Window::Ahead(start) => {
                 answer.status = Status::NotStarted;
                 answer.deadline = Some(start);
-                return answer.alone();
+                return Ok(answer.alone());
             }
             Window::Over => {
                 answer.status = Status::Ended;
-                return answer.alone();
+                return Ok(answer.alone());
             }
         }
         if remaining < take.units {
             answer.status = if remaining == 0 { Status::SoldOut } else { Status::Insufficient };
-            return answer.alone();
+            return Ok(answer.alone());
+        }
+        if known.is_none() && self.book.is_full() {
+            return Err(TakeError::Full { orders: self.orders() });
         }
         let deadline = take.deadline.map(|deadline| self.after_cutoff(deadline));
         let own = Change::Take(Taking {
@@ -84,7 +106,12 @@ impl Sale {
         answer.deadline = deadline;
         answer.reference = Name::from(take.reference);
         let lapses = self.needed(now, known.as_ref(), buyer.as_ref(), take.units);
-        Decision { answer, changes: Changes { lapses, own: Some(own) } }
+        Ok(Decision { answer, changes: Changes { lapses, own: Some(own) } })
+    }
+
+    /// Whether an order counts against the limit of this buyer.
+    fn is_buyer(&self, order: &Record<'_>, buyer: &[u8]) -> bool {
+        Packed::new(buyer).is_some_and(|buyer| buyer == self.book.buyer_of(order))
     }
 
     /// Whether the buyer may have this many units more.

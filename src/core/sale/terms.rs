@@ -45,6 +45,15 @@ pub struct Alteration {
     pub rebuy: Option<bool>,
 }
 
+/// A window in which nothing is ever sold: it starts when it has ended, or later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EmptyWindow {
+    /// The start.
+    pub start: UnixMs,
+    /// The end.
+    pub end: UnixMs,
+}
+
 /// Where an instant lies relative to a sale's window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
@@ -64,6 +73,18 @@ impl Terms {
             (Some(start), _) if !start.reached(now) => Window::Ahead(start),
             (_, Some(end)) if end.reached(now) => Window::Over,
             _ => Window::Open,
+        }
+    }
+
+    /// Checks that the window has an instant in it.
+    ///
+    /// # Errors
+    ///
+    /// When it has none.
+    pub fn check_window(&self) -> Result<(), EmptyWindow> {
+        match (self.start, self.end) {
+            (Some(start), Some(end)) if end.reached(start) => Err(EmptyWindow { start, end }),
+            _ => Ok(()),
         }
     }
 

@@ -1,4 +1,4 @@
-//! A primary whose link breaks in the middle of its file.
+//! A primary that is none: its link breaks in the middle of its file, or what it sends behind that is made up.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use super::Reply;
 use super::process::free_port;
 use super::resp::parse;
+use super::{Reply, Words};
 
 /// Promises every replica that connects a whole RDB file, sends the beginning of it and hangs up, for as long as the tests run.
 pub struct Feeder {
@@ -20,6 +20,18 @@ impl Feeder {
     /// Starts feeding the first `sent` bytes of `rdb`.
     #[track_caller]
     pub fn start(rdb: Vec<u8>, sent: usize) -> Self {
+        Self::feeding(rdb, sent, vec![])
+    }
+
+    /// Starts feeding all of `rdb` and then `commands`, and stays connected.
+    #[track_caller]
+    pub fn with_stream(rdb: Vec<u8>, commands: &[Words]) -> Self {
+        let sent = rdb.len();
+        Self::feeding(rdb, sent, commands.iter().flat_map(Words::wire).collect())
+    }
+
+    #[track_caller]
+    fn feeding(rdb: Vec<u8>, sent: usize, stream: Vec<u8>) -> Self {
         let port = free_port();
         let listener = TcpListener::bind(("127.0.0.1", port)).expect("a free port");
         let fed = Arc::new(AtomicUsize::new(0));
@@ -27,8 +39,11 @@ impl Feeder {
         thread::spawn(move || {
             for replica in listener.incoming().flatten() {
                 // One that hangs up first will be back.
-                if feed(replica, &rdb, sent).is_ok() {
-                    count.fetch_add(1, Ordering::Relaxed);
+                let Ok(mut replica) = feed(replica, &rdb, sent) else { continue };
+                count.fetch_add(1, Ordering::Relaxed);
+                if !stream.is_empty() && replica.write_all(&stream).is_ok() {
+                    // Until it hangs up.
+                    while matches!(replica.read(&mut [0; 4096]), Ok(1..)) {}
                 }
             }
         });
@@ -47,7 +62,7 @@ impl Feeder {
 }
 
 /// Plays the primary's part of a synchronisation up to the break.
-fn feed(mut replica: TcpStream, rdb: &[u8], sent: usize) -> std::io::Result<()> {
+fn feed(mut replica: TcpStream, rdb: &[u8], sent: usize) -> std::io::Result<TcpStream> {
     let (mut ahead, mut chunk) = (vec![], [0; 4096]);
     loop {
         while let Ok(Some((command, used))) = parse(&ahead) {
@@ -62,7 +77,7 @@ fn feed(mut replica: TcpStream, rdb: &[u8], sent: usize) -> std::io::Result<()> 
                     let id = "0123456789abcdef0123456789abcdef01234567";
                     write!(replica, "+FULLRESYNC {id} 0\r\n${}\r\n", rdb.len())?;
                     replica.write_all(&rdb[..sent])?;
-                    return Ok(());
+                    return Ok(replica);
                 }
                 _ => replica.write_all(b"+OK\r\n")?,
             }

@@ -19,6 +19,8 @@ pub struct Order {
     pub buyer: String,
     pub reference: String,
     pub deadline: i64,
+    /// Its confirmation came too late, and that is its last word.
+    pub refused: bool,
 }
 
 /// A sale. Its window is a matter of yes and no: nothing happens near its ends.
@@ -109,6 +111,11 @@ impl Sale {
         self.limit > 0 && self.has(buyer) + units > self.limit
     }
 
+    /// Whether two callers chose the same `id`, and this `buyer` is the second.
+    pub fn is_anothers(&self, id: &str, buyer: Option<&str>) -> bool {
+        self.orders.get(id).is_some_and(|order| order.has() > 0 && buyer.is_some_and(|buyer| buyer != order.buyer))
+    }
+
     /// `STOCK.DECR_ONCE` at `now`.
     pub fn take(&mut self, id: &str, units: i64, buyer: Option<&str>, hold: bool, reference: &str, now: i64) -> Answer {
         let buyer = buyer.unwrap_or(id);
@@ -127,7 +134,7 @@ impl Sale {
             _ => {
                 let state = if hold { State::Held } else { State::Sold };
                 let (buyer, reference) = (buyer.to_owned(), reference.to_owned());
-                let order = Order { state, units, buyer, reference, deadline: i64::MAX };
+                let order = Order { state, units, buyer, reference, deadline: i64::MAX, refused: false };
                 self.orders.insert(id.into(), order);
                 self.seq += 1;
                 self.count("ok", 1);
@@ -147,10 +154,14 @@ impl Sale {
         let status = match order.state {
             State::Sold => "DUPLICATE",
             State::Cancelled => "CANCELLED",
+            State::Expired if order.refused => "EXPIRED",
             State::Expired if self.over(&order.buyer, order.units) => "LIMIT",
             State::Expired if remaining < order.units => "EXPIRED",
             State::Held | State::Expired => "OK",
         };
+        if let ("LIMIT" | "EXPIRED", Some(order)) = (status, self.orders.get_mut(id)) {
+            order.refused = true;
+        }
         self.turn(id, status, State::Sold, "confirmed")
     }
 

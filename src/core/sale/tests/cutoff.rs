@@ -39,7 +39,7 @@ fn held_in_books(shop: &Shop) -> u64 {
 fn a_cutoff_stands_for_the_lapses_that_are_too_many() {
     let mut shop = due(Terms::default(), None);
     let all = Take { id: b"all", units: MANY as u64, buyer: None, deadline: None, reference: b"" };
-    let decision = shop.sale.take(shop.now(), &all);
+    let decision = shop.sale.take(shop.now(), &all).unwrap();
     assert_eq!(
         first(&decision.changes.lapses),
         ["Lapse { id: \"o0\" }", "Lapse { id: \"o1\" }", "Cutoff { at: UnixMs(1600) }"],
@@ -117,10 +117,10 @@ fn a_buyer_with_many_due_holds_pays_for_few() {
     let mut shop = due(Terms { limit: MANY as u64, ..Terms::default() }, Some("ann"));
     shop.adjust(100).unwrap();
     let take = |id, units| Take { id, units, buyer: Some(b"ann"), deadline: None, reference: b"" };
-    let decision = shop.sale.take(shop.now(), &take(b"again", MANY as u64 - 1));
+    let decision = shop.sale.take(shop.now(), &take(b"again", MANY as u64 - 1)).unwrap();
     assert_eq!(decision.changes.lapses.len(), MOST + 1, "{:?}", decision.changes);
     assert_eq!(shop.does(&decision), says(Status::Ok, MANY as u64 - 1, 101, -1));
-    let decision = shop.sale.take(shop.now(), &take(b"the last", 1));
+    let decision = shop.sale.take(shop.now(), &take(b"the last", 1)).unwrap();
     assert_eq!(decision.changes.lapses, [], "what is over counts no more");
     assert_eq!(shop.does(&decision), says(Status::Ok, 1, 100, -1));
     shop.now -= 600;
@@ -136,7 +136,7 @@ fn a_cutoff_moves_on_and_never_back() {
     let cutoff = |at| Change::Cutoff { at: UnixMs(at) };
     shop.sale.commit(&cutoff(1_500)).unwrap();
     let two = Take { id: b"two", units: 2, buyer: None, deadline: None, reference: b"" };
-    let decision = shop.sale.take(shop.now(), &two);
+    let decision = shop.sale.take(shop.now(), &two).unwrap();
     assert_eq!(first(&decision.changes.lapses), ["Lapse { id: \"o1\" }"], "the unit of o0 is free already");
     shop.sale.commit(&cutoff(1_502)).unwrap();
     let before = digest(&shop.sale);

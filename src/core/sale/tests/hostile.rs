@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::schedule::{digest, reload, schedules};
 use crate::core::sale::packed::Packed;
-use crate::core::sale::snapshot::{BLOCK, BLOCK_ORDERS, VERSION};
-use crate::core::sale::{Change, Corrupt, MAX_UNITS, Name, Sale, State, Stream, Taking, Terms};
+use crate::core::sale::snapshot::{BLOCK, BLOCK_ORDERS, VERSION, WITH_REFUSALS};
+use crate::core::sale::{Change, Corrupt, MAX_UNITS, Name, Sale, State, Status, Stream, Taking, Terms};
 use crate::core::time::UnixMs;
 
 fn taking(id: &str, units: u64) -> Taking<'_> {
@@ -33,6 +33,7 @@ fn full() -> Sale {
         ("bob", 2, None, Some(UnixMs(i64::MIN)), ""),
         ("gone", 5, Some(uuid), None, ""),
         ("lapsed", 300, None, Some(UnixMs(1)), "r"),
+        ("refused", 4, Some("bob"), Some(UnixMs(2)), ""),
     ] {
         let buyer = buyer.map(|buyer: &str| Name::from(buyer.as_bytes()));
         let reference = Name::from(reference.as_bytes());
@@ -40,6 +41,8 @@ fn full() -> Sale {
     }
     sale.commit(&Change::Cancel { id: Name::from(&b"gone"[..]) }).unwrap();
     sale.commit(&Change::Lapse { id: Name::from(&b"lapsed"[..]) }).unwrap();
+    sale.commit(&Change::Lapse { id: Name::from(&b"refused"[..]) }).unwrap();
+    sale.commit(&Change::Refuse { id: Name::from(&b"refused"[..]) }).unwrap();
     // The hold of "bob" is over, the others are not.
     sale.commit(&Change::Cutoff { at: UnixMs(800) }).unwrap();
     sale
@@ -83,11 +86,29 @@ fn a_snapshot_is_the_sale() {
     let sale = full();
     let again = reload(&sale);
     assert_eq!(digest(&again), digest(&sale));
-    assert_eq!((again.terms(), again.seq()), (sale.terms(), 8));
+    assert_eq!((again.terms(), again.seq()), (sale.terms(), 10));
     assert_eq!(again.info(UnixMs(6)).buyers, sale.info(UnixMs(6)).buyers);
     assert_eq!(again.header(), sale.header());
     assert!(again.blocks().eq(sale.blocks()));
     assert_eq!(Sale::new(Terms::default()).blocks().count(), 0);
+}
+
+/// A sale as lockstock 0.1 gave it out with `DUMP`: sold, held, cancelled and lapsed orders.
+#[test]
+fn what_0_1_wrote_is_read_and_written_again_byte_for_byte() {
+    let header = b"\x01\x2f\xe8\x07\x07\x0a\x0a\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01events";
+    let block = b"\x01\x01\x01\x01\x2f\x01\x02\x03\x01\x01\x09\x67\xe5\x50\x44\x10\xb1\x42\x6f\x92\x47\xbb\x68\x0e\x5f\xe0\xc8\
+        \x28\x09\x67\xe5\x50\x44\x10\xb1\x42\x6f\x92\x47\xbb\x68\x0e\x5f\xe0\xc8\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\
+        \x0fbob\x0dr\x07\x0fbob\x02\x0e\x10gone\x05\x09\x67\xe5\x50\x44\x10\xb1\x42\x6f\x92\x47\xbb\x68\x0e\x5f\xe0\xc8\
+        \x27\x12lapsed\xac\x02\x0dr";
+    let mut sale = Sale::from_header(header).unwrap();
+    sale.absorb(block).unwrap();
+    assert_eq!(sale.header(), header);
+    assert_eq!(sale.blocks().collect::<Vec<_>>(), [block]);
+    let info = sale.info(UnixMs(1_000));
+    assert_eq!((info.total, info.held, info.sold, info.orders, info.seq), (1_000, 1, 1, 6, 10));
+    // Nobody's late payment has been refused yet.
+    assert_eq!(sale.confirm(UnixMs(1_000), b"bob").answer.status, Status::Ok);
 }
 
 #[test]
@@ -117,10 +138,10 @@ fn blocks_are_small_and_half_of_them_is_a_sale() {
 
 #[test]
 fn later_versions_are_told_apart_from_junk() {
-    let newer = Corrupt::Newer { version: VERSION + 1 };
-    assert_eq!(Sale::from_header(&[VERSION + 1, 9, 9]).err(), Some(newer));
-    assert_eq!(absorbed(&[VERSION + 1]).err(), Some(newer));
-    assert!(newer.to_string().contains("version 2"));
+    let newer = |version| Corrupt::Newer { version, newest: version - 1 };
+    assert_eq!(Sale::from_header(&[VERSION + 1, 9, 9]).err(), Some(newer(VERSION + 1)));
+    assert_eq!(absorbed(&[WITH_REFUSALS + 1]).err(), Some(newer(WITH_REFUSALS + 1)));
+    assert_eq!(newer(3).to_string(), "a sale of version 3; this lockstock reads up to 2");
     for junk in [
         &[][..],
         &[0],
@@ -171,6 +192,51 @@ fn orders_that_cannot_be_are_refused() {
     }
 }
 
+/// Lockstock 0.1 reads every sale but those with a refusal, and of these it says that they are too new for it.
+#[test]
+fn a_block_says_that_it_has_refusals_if_it_has_some_and_only_then() {
+    let (sold, refused): (&[u8], &[u8]) = (&[0b0000_0001, 1, 7], &[0b0100_0011, 1, 8]);
+    let block = |version, records: &[&[u8]]| [&[version][..], &records.concat()].concat();
+    let whole = |bytes: &[u8]| {
+        let mut sale = Sale::new(Terms { total: 1_000, ..Terms::default() });
+        sale.absorb_whole(bytes).map(|()| sale)
+    };
+    for records in [&[sold, refused][..], &[refused, sold]] {
+        let bytes = block(WITH_REFUSALS, records);
+        for sale in [absorbed(&bytes), whole(&bytes)] {
+            assert_eq!(sale.unwrap().blocks().collect::<Vec<_>>(), [&bytes[..]]);
+        }
+        assert_eq!(absorbed(&block(VERSION, records)).err(), Some(Corrupt::Malformed));
+        assert_eq!(whole(&block(VERSION, records)).err(), Some(Corrupt::Malformed));
+    }
+    // One that is sold, cancelled, or held and not over.
+    let [not_sold, not_gone, not_held] = [&[0b0100_0001, 1, 8][..], &[0b0100_0010, 1, 8], &[0b0100_0000, 1, 8, 20]];
+    for records in [&[sold][..], &[], &[not_sold], &[refused, not_gone], &[not_held]] {
+        let bytes = block(WITH_REFUSALS, records);
+        assert_eq!(absorbed(&bytes).err(), Some(Corrupt::Malformed));
+        assert_eq!(whole(&bytes).err(), Some(Corrupt::Malformed));
+    }
+    let mut sale = Sale::from_header(&[VERSION, 16, 9, 0, 0, 20]).unwrap();
+    sale.absorb_whole(&block(WITH_REFUSALS, &[not_held])).unwrap();
+    assert_eq!(sale.blocks().collect::<Vec<_>>(), [block(WITH_REFUSALS, &[not_held])], "over by the cutoff");
+    // Each block for itself, and the one that an order did not fit into any more is not the one that has it.
+    let mut sale = Sale::new(Terms { total: MAX_UNITS, ..Terms::default() });
+    for n in 0..=BLOCK_ORDERS {
+        let id = n.to_string();
+        let deadline = Some(UnixMs(i64::from(n)));
+        sale.commit(&Change::Take(Taking { deadline, ..taking(&id, 1) })).unwrap();
+    }
+    let versions = |sale: &Sale| sale.blocks().map(|block| block[0]).collect::<Vec<_>>();
+    assert_eq!(versions(&sale), [VERSION, VERSION]);
+    let last = BLOCK_ORDERS.to_string();
+    let id = || Name::from(last.as_bytes());
+    sale.commit(&Change::Lapse { id: id() }).unwrap();
+    assert_eq!(versions(&sale), [VERSION, VERSION]);
+    sale.commit(&Change::Refuse { id: id() }).unwrap();
+    assert_eq!(versions(&sale), [VERSION, WITH_REFUSALS]);
+    assert_eq!(digest(&reload(&sale)), digest(&sale));
+}
+
 #[test]
 fn a_block_that_must_be_whole_is_taken_whole_or_not_at_all() {
     let sold: &[u8] = &[0b0000_0001, 1, 7];
@@ -206,7 +272,18 @@ fn every_cut_of_a_snapshot_is_refused_or_whole_orders() {
         consistent(&again);
         done
     });
-    assert_eq!(whole.count(), 5, "one to five orders");
+    // One that says that it has a refusal, which is the last of the orders, is refused without it.
+    assert_eq!(whole.count(), 0);
+    let mut sale = sale;
+    sale.commit(&Change::Take(taking("refused", 1))).unwrap();
+    let block = sale.blocks().next().unwrap();
+    let whole = (0..block.len()).filter(|len| {
+        let mut again = Sale::from_header(&header).unwrap();
+        let done = again.absorb(&block[..*len]).is_ok();
+        consistent(&again);
+        done
+    });
+    assert_eq!(whole.count(), 6, "one to six orders");
 }
 
 /// Which names fall into the same of 256 buckets is another question in every sale.
@@ -243,6 +320,7 @@ fn change() -> impl Strategy<Value = Change<'static>> {
     prop_oneof![
         4 => taking.prop_map(Change::Take),
         1 => name().prop_map(|id| Change::Confirm { id }),
+        1 => name().prop_map(|id| Change::Refuse { id }),
         1 => name().prop_map(|id| Change::Cancel { id }),
         1 => (name(), time()).prop_map(|(id, deadline)| Change::Extend { id, deadline }),
         1 => name().prop_map(|id| Change::Lapse { id }),
@@ -261,7 +339,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: schedules(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_bytes_are_refused_or_read(junk in proptest::collection::vec(any::<u8>(), 0..200), version in 0..3_u8) {
+    fn any_bytes_are_refused_or_read(junk in proptest::collection::vec(any::<u8>(), 0..200), version in 0..4_u8) {
         let junk = [&[version][..], &junk].concat();
         if let Ok(sale) = Sale::from_header(&junk) {
             prop_assert_eq!(sale.header(), &junk[..]);

@@ -87,7 +87,7 @@ fn fill(sale: &mut Sale, shape: Shape, from: u64, to: u64) -> (Duration, Duratio
         };
         let start = Instant::now();
         let decision = sale.take(now, &take);
-        for change in decision.changes.iter() {
+        for change in decision.unwrap().changes.iter() {
             sale.commit(change).unwrap();
         }
         let took = start.elapsed();

@@ -3,7 +3,9 @@
 //!
 //! Which holds are over for good is not the model's choice: it hears it, and says whether it may be so.
 
-use crate::core::sale::{AdjustError, Alteration, Answer, Change, MAX_UNITS, Name, State, Status, Take, Terms};
+use crate::core::sale::{
+    AdjustError, Alteration, Answer, Change, EmptyWindow, MAX_UNITS, Name, State, Status, Take, TakeError, Terms,
+};
 use crate::core::time::UnixMs;
 
 #[derive(Clone, Debug)]
@@ -16,6 +18,8 @@ pub struct Entry {
     pub deadline: UnixMs,
     /// A cutoff ended it, and its lapse is still to come.
     over: bool,
+    /// Its confirmation came too late, and that is its last word.
+    refused: bool,
 }
 
 pub struct Model {
@@ -104,16 +108,19 @@ impl Model {
         self.orders.iter().position(|order| order.id.as_bytes() == id)
     }
 
-    pub fn take(&mut self, take: &Take<'_>) -> Answer<'static> {
+    pub fn take(&mut self, take: &Take<'_>) -> Result<Answer<'static>, TakeError> {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         let buyer = text(take.buyer.unwrap_or(take.id));
         let known = self.find(take.id);
         let stored = known.map(|at| self.orders[at].reference.clone()).unwrap_or_default();
         if let Some(at) = known {
             match self.state(&self.orders[at]) {
-                State::Held | State::Sold => return self.answer(Status::Duplicate, Some(at)),
-                State::Cancelled if !self.terms.rebuy => return self.answer(Status::Cancelled, Some(at)),
-                State::Expired if !self.terms.rebuy => return self.answer(Status::Expired, Some(at)),
+                State::Held | State::Sold if take.buyer.is_some() && buyer != self.orders[at].buyer => {
+                    return Err(TakeError::OtherBuyer);
+                }
+                State::Held | State::Sold => return Ok(self.answer(Status::Duplicate, Some(at))),
+                State::Cancelled if !self.terms.rebuy => return Ok(self.answer(Status::Cancelled, Some(at))),
+                State::Expired if !self.terms.rebuy => return Ok(self.answer(Status::Expired, Some(at))),
                 State::Cancelled | State::Expired => {}
             }
         }
@@ -139,6 +146,7 @@ impl Model {
                 reference: text(take.reference),
                 deadline: take.deadline.map_or(UnixMs(0), |deadline| self.deadline(deadline)),
                 over: false,
+                refused: false,
             };
             let at = known.unwrap_or(self.orders.len());
             if at == self.orders.len() {
@@ -146,9 +154,9 @@ impl Model {
             } else {
                 self.orders[at] = order;
             }
-            return self.answer(Status::Ok, Some(at));
+            return Ok(self.answer(Status::Ok, Some(at)));
         };
-        Answer { status, units: 0, remaining, deadline, reference: Name::from(stored.as_bytes()).detach() }
+        Ok(Answer { status, units: 0, remaining, deadline, reference: Name::from(stored.as_bytes()).detach() })
     }
 
     pub fn confirm(&mut self, id: &[u8]) -> Answer<'static> {
@@ -157,14 +165,17 @@ impl Model {
         let status = match self.state(&order) {
             State::Sold => Status::Duplicate,
             State::Cancelled => Status::Cancelled,
+            State::Expired if order.refused => Status::Expired,
             State::Expired if self.terms.limit > 0 && self.buyer(&order.buyer) + order.units > self.terms.limit => {
                 Status::Limit
             }
             State::Expired if remaining < order.units => Status::Expired,
             State::Held | State::Expired => Status::Ok,
         };
-        if status == Status::Ok {
-            self.orders[at].state = State::Sold;
+        match status {
+            Status::Ok => self.orders[at].state = State::Sold,
+            Status::Limit | Status::Expired => self.orders[at].refused = true,
+            _ => {}
         }
         self.answer(status, Some(at))
     }
@@ -208,11 +219,19 @@ impl Model {
         Ok(self.remaining())
     }
 
-    pub fn alter(&mut self, alteration: &Alteration) {
+    pub fn alter(&mut self, alteration: &Alteration) -> Result<(), EmptyWindow> {
+        let start = alteration.start.unwrap_or(self.terms.start);
+        let end = alteration.end.unwrap_or(self.terms.end);
+        if let (Some(start), Some(end)) = (start, end)
+            && start >= end
+            && (alteration.start.is_some() || alteration.end.is_some())
+        {
+            return Err(EmptyWindow { start, end });
+        }
+        (self.terms.start, self.terms.end) = (start, end);
         self.terms.limit = alteration.limit.unwrap_or(self.terms.limit);
-        self.terms.start = alteration.start.unwrap_or(self.terms.start);
-        self.terms.end = alteration.end.unwrap_or(self.terms.end);
         self.terms.rebuy = alteration.rebuy.unwrap_or(self.terms.rebuy);
+        Ok(())
     }
 
     fn answer(&self, status: Status, at: Option<usize>) -> Answer<'static> {

@@ -133,7 +133,13 @@ impl World {
                     deadline: hold.map(|hold| now.plus(Millis(hold)).unwrap()),
                     reference: if *reference { NAMES[*id].as_bytes() } else { b"" },
                 };
-                decide(self.sale.take(now, &take), &mut self.model, |model| model.take(&take))
+                match self.sale.take(now, &take) {
+                    Ok(decision) => decide(decision, &mut self.model, |model| model.take(&take).unwrap()),
+                    Err(refused) => {
+                        assert_eq!(self.model.take(&take), Err(refused));
+                        Changes::default()
+                    }
+                }
             }
             Step::Confirm(id) => {
                 let id = NAMES[*id].as_bytes();
@@ -155,8 +161,9 @@ impl World {
                 changes
             }
             Step::Alter(alteration) => {
-                self.model.alter(alteration);
-                Changes { lapses: Vec::new(), own: self.sale.alter(alteration) }
+                let changes = self.sale.alter(alteration);
+                assert_eq!(changes.as_ref().map(drop), self.model.alter(alteration).as_ref().map(drop));
+                changes.unwrap_or_default()
             }
             Step::Timer(most) => {
                 let lapses = self.sale.lapses(now, *most);
@@ -270,6 +277,7 @@ fn owned(change: Change<'_>) -> Change<'static> {
             reference: taking.reference.detach(),
         }),
         Change::Confirm { id } => Change::Confirm { id: id.detach() },
+        Change::Refuse { id } => Change::Refuse { id: id.detach() },
         Change::Cancel { id } => Change::Cancel { id: id.detach() },
         Change::Extend { id, deadline } => Change::Extend { id: id.detach(), deadline },
         Change::Lapse { id } => Change::Lapse { id: id.detach() },

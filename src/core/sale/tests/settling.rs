@@ -1,7 +1,8 @@
 //! Stories of holds, and of what becomes of orders.
 
+use super::schedule::{digest, reload};
 use super::shop::{Shop, names, says, shop, with};
-use crate::core::sale::{Change, EventKind, MAX_UNITS, Misfit, Name, State, Status, Take, Taking, Terms};
+use crate::core::sale::{Alteration, Change, EventKind, MAX_UNITS, Misfit, Name, State, Status, Take, Taking, Terms};
 use crate::core::time::UnixMs;
 
 #[test]
@@ -33,7 +34,7 @@ fn only_the_lapses_that_are_needed_come_first_and_the_earliest_of_them() {
     }
     shop.now += 100;
     let take = Take { id: b"d", units: 2, buyer: None, deadline: None, reference: b"" };
-    let decision = shop.sale.take(shop.now(), &take);
+    let decision = shop.sale.take(shop.now(), &take).unwrap();
     let ids: Vec<_> = decision.changes.lapses.iter().map(|lapse| format!("{lapse:?}")).collect();
     assert_eq!(ids, ["Lapse { id: \"b\" }", "Lapse { id: \"c\" }"]);
     assert_eq!(shop.does(&decision), says(Status::Ok, 2, 1, -1));
@@ -89,14 +90,77 @@ fn a_late_payment_takes_the_units_again_if_they_are_there() {
 }
 
 #[test]
-fn a_late_payment_for_units_that_are_gone_is_expired() {
+fn a_late_payment_for_units_that_are_gone_is_expired_for_good() {
     let mut shop = shop(2);
     shop.hold("ann", 2, 500);
     shop.now += 500;
     shop.take("bob", 1);
+    assert_eq!(shop.sale.seq(), 3, "taken, lapsed, taken");
+    let memory = shop.sale.memory();
     assert_eq!(shop.confirm("ann"), says(Status::Expired, 0, 1, -1));
+    assert_eq!((shop.sale.seq(), shop.sale.memory()), (3, memory), "no event, no byte");
     assert_eq!(shop.adjust(1), Ok(2));
-    assert_eq!(shop.confirm("ann"), says(Status::Ok, 2, 0, -1), "until they are back");
+    assert_eq!(shop.confirm("ann"), says(Status::Expired, 0, 2, -1), "the shop has given the money back");
+    let mut again = reload(&shop.sale);
+    assert!(again.confirm(shop.now(), b"ann").changes.is_empty(), "and nobody forgets it");
+    assert_eq!(again.commit(&Change::Confirm { id: Name::from(&b"ann"[..]) }), Err(Misfit::State));
+    for (row, status) in [(shop.cancel("ann"), Status::Expired), (shop.extend("ann", 500), Status::Expired)] {
+        assert_eq!(row, says(status, 0, 2, -1));
+    }
+    assert_eq!(shop.take("ann", 1), says(Status::Expired, 0, 2, -1));
+    shop.alter(Alteration { rebuy: Some(true), ..Alteration::default() });
+    assert_eq!(shop.hold("ann", 1, 500), says(Status::Ok, 1, 1, shop.now + 500));
+    assert_eq!(shop.confirm("ann"), says(Status::Ok, 1, 1, -1), "an order is an order");
+}
+
+#[test]
+fn a_hold_that_is_due_by_the_clock_alone_lapses_before_its_confirmation_is_refused() {
+    let mut shop = with(Terms { total: 4, limit: 4, ..Terms::default() });
+    for id in ["o1", "o2", "o3", "o4"] {
+        shop.hold(id, 1, 500);
+    }
+    shop.now += 500;
+    assert_eq!(shop.take("all", 4).0, Status::Ok, "two lapses and a cutoff");
+    assert_eq!((shop.sale.seq(), shop.sale.next_lapse()), (7, Some(UnixMs(i64::MIN))));
+    assert_eq!(shop.confirm("o4"), says(Status::Expired, 0, 0, -1));
+    assert_eq!((shop.sale.seq(), shop.sale.lapses(shop.now(), 9).len()), (7, 2), "o4 is over by every clock");
+    let mut again = reload(&shop.sale);
+    for lapse in shop.sale.lapses(shop.now(), 9) {
+        shop.sale.commit(&lapse).unwrap();
+        again.commit(&lapse).unwrap();
+    }
+    assert_eq!(digest(&again), digest(&shop.sale));
+    assert_eq!(shop.sale.seq(), 9);
+    // The other way: the units are there, and the buyer may not have so many any more.
+    shop.cancel("all");
+    shop.order("o5", 2, Some("ann"), 500, "");
+    shop.alter(Alteration { limit: Some(1), ..Alteration::default() });
+    shop.now += 500;
+    let seq = shop.sale.seq();
+    assert_eq!(shop.confirm("o5"), says(Status::Limit, 0, 4, -1));
+    assert_eq!(shop.sale.seq(), seq + 1);
+    assert_eq!(shop.confirm("o5"), says(Status::Expired, 0, 4, -1));
+    assert_eq!(shop.confirm("o4"), says(Status::Expired, 0, 4, -1));
+    assert_eq!(shop.sale.seq(), seq + 1);
+}
+
+#[test]
+fn a_refusal_is_committed_once_and_only_of_what_has_lapsed() {
+    let mut shop = shop(5);
+    shop.hold("held", 1, 500);
+    shop.take("sold", 1);
+    shop.take("gone", 1);
+    shop.cancel("gone");
+    let refuse =
+        |shop: &mut Shop, id: &'static str| shop.sale.commit(&Change::Refuse { id: Name::from(id.as_bytes()) });
+    for id in ["held", "sold", "gone", "nobody", ""] {
+        assert_eq!(refuse(&mut shop, id), Err(Misfit::State), "{id}");
+    }
+    shop.sale.commit(&Change::Lapse { id: Name::from(&b"held"[..]) }).unwrap();
+    assert_eq!(shop.sale.event(&Change::Refuse { id: Name::from(&b"held"[..]) }), None);
+    assert_eq!(refuse(&mut shop, "held"), Ok(()));
+    assert_eq!(refuse(&mut shop, "held"), Err(Misfit::State));
+    assert_eq!(shop.sale.seq(), 5);
 }
 
 #[test]
@@ -107,7 +171,8 @@ fn a_late_payment_does_not_pass_the_buyers_limit() {
     assert_eq!(shop.buy("o2", 1, "ann").0, Status::Ok, "what has lapsed does not count");
     assert_eq!(shop.confirm("o1"), names(Status::Limit, 0, 9, -1, "r1"));
     assert_eq!(shop.cancel("o2").0, Status::Ok);
-    assert_eq!(shop.confirm("o1"), names(Status::Ok, 2, 8, -1, "r1"));
+    assert_eq!(shop.confirm("o1"), names(Status::Expired, 0, 10, -1, "r1"), "a refusal is final, whatever it was for");
+    assert_eq!(shop.sale.info(shop.now()).counters.limited, 1);
 }
 
 #[test]

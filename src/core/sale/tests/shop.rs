@@ -1,6 +1,8 @@
 //! A sale with a server around it, for stories.
 
-use crate::core::sale::{AdjustError, Alteration, Answer, Decision, Sale, State, Status, Stream, Take, Terms};
+use crate::core::sale::{
+    AdjustError, Alteration, Answer, Decision, Sale, State, Status, Stream, Take, TakeError, Terms,
+};
 use crate::core::time::UnixMs;
 
 /// A sale with a clock and a server around it that does what servers do: decide, commit, answer.
@@ -57,8 +59,15 @@ impl Shop {
         let deadline = (hold > 0).then_some(UnixMs(self.now + hold));
         let buyer = buyer.map(str::as_bytes);
         let take = Take { id: id.as_bytes(), units, buyer, deadline, reference: reference.as_bytes() };
-        let decision = self.sale.take(self.now(), &take);
+        let decision = self.sale.take(self.now(), &take).unwrap();
         self.does(&decision)
+    }
+
+    /// Why `buyer` gets nothing for `id`, whatever is left.
+    pub fn refuses(&self, id: &str, buyer: Option<&str>) -> TakeError {
+        let buyer = buyer.map(str::as_bytes);
+        let take = Take { id: id.as_bytes(), units: 1, buyer, deadline: None, reference: b"" };
+        self.sale.take(self.now(), &take).unwrap_err()
     }
 
     pub fn confirm(&mut self, id: &str) -> Row {
@@ -85,8 +94,8 @@ impl Shop {
     }
 
     pub fn alter(&mut self, alteration: Alteration) {
-        let change = self.sale.alter(&alteration).unwrap();
-        self.sale.commit(&change).unwrap();
+        let changes = self.sale.alter(&alteration).unwrap();
+        self.sale.commit(&changes.own.unwrap()).unwrap();
     }
 
     pub fn state(&self, id: &str) -> (State, u64) {

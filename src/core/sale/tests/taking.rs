@@ -1,7 +1,7 @@
 //! Stories of taking: once, within the limit, in the window, while there is something.
 
 use super::shop::{names, row, says, shop, with};
-use crate::core::sale::{Answer, Status, Terms};
+use crate::core::sale::{Alteration, Answer, Status, TakeError, Terms};
 use crate::core::time::UnixMs;
 
 #[test]
@@ -52,6 +52,51 @@ fn a_buyers_limit_spans_orders_and_its_own_id() {
     assert_eq!(shop.cancel("o1").0, Status::Ok);
     assert_eq!(shop.buy("o3", 2, "ann").0, Status::Ok);
     assert_eq!(shop.sale.info(shop.now()).buyers, 1);
+}
+
+#[test]
+fn an_id_that_two_buyers_chose_is_the_first_ones() {
+    let mut shop = shop(9);
+    shop.order("o1", 2, Some("ann"), 0, "r1");
+    shop.order("o2", 1, Some("ann"), 500, "r2");
+    shop.hold("eve", 1, 500);
+    let before = shop.sale.blocks().next();
+    for id in ["o1", "o2", "eve"] {
+        assert_eq!(shop.refuses(id, Some("bob")), TakeError::OtherBuyer, "{id}");
+    }
+    assert_eq!(shop.refuses("o1", Some("o1")), TakeError::OtherBuyer, "its buyer is not its id");
+    assert_eq!(shop.refuses("o1", Some(&"x".repeat(513))), TakeError::OtherBuyer);
+    assert_eq!(shop.buy("o1", 1, "ann"), names(Status::Duplicate, 2, 5, -1, "r1"));
+    assert_eq!(
+        shop.take("o1", 1),
+        names(Status::Duplicate, 2, 5, -1, "r1"),
+        "who names no buyer asks nothing of the kind"
+    );
+    assert_eq!(shop.buy("eve", 1, "eve"), says(Status::Duplicate, 1, 5, 1_500), "the id is its own buyer");
+    assert_eq!((shop.sale.seq(), shop.sale.blocks().next()), (3, before), "nothing has changed");
+    // What has lapsed or was cancelled has no buyer any more.
+    shop.now += 500;
+    shop.cancel("o1");
+    assert_eq!(shop.buy("o1", 1, "bob"), names(Status::Cancelled, 0, 9, -1, "r1"));
+    assert_eq!(shop.buy("o2", 1, "bob"), names(Status::Expired, 0, 9, -1, "r2"));
+    shop.alter(Alteration { rebuy: Some(true), ..Alteration::default() });
+    assert_eq!(shop.buy("o1", 1, "bob").0, Status::Ok);
+    assert_eq!(shop.buy("o2", 1, "bob").0, Status::Ok);
+    assert_eq!(shop.bought("bob"), 2);
+    assert_eq!(shop.refuses("o2", Some("ann")), TakeError::OtherBuyer);
+}
+
+#[test]
+fn a_sale_that_is_full_says_so_before_anything_is_told() {
+    let mut shop = with(Terms { total: 9, rebuy: true, ..Terms::default() });
+    shop.sale.book.most = 2;
+    shop.take("ann", 1);
+    shop.hold("bob", 1, 500);
+    assert_eq!(shop.refuses("eve", None), TakeError::Full { orders: 2 });
+    assert_eq!(shop.take("eve", 8), says(Status::Insufficient, 0, 7, -1), "nothing would be entered");
+    assert_eq!(shop.take("ann", 1), says(Status::Duplicate, 1, 7, -1));
+    shop.now += 500;
+    assert_eq!(shop.take("bob", 1), says(Status::Ok, 1, 7, -1), "in the place of its own earlier order");
 }
 
 #[test]
