@@ -18,8 +18,10 @@ pub enum State {
         units: i64,
     },
     Cancelled,
+    /// Whether a confirmation that came too late was refused, which is final.
     Expired {
         units: i64,
+        refused: bool,
     },
 }
 
@@ -39,7 +41,7 @@ pub fn after(state: State, op: &SaleOp, span: Span) -> Vec<State> {
                 before.push(state);
             }
             if span.most >= least {
-                before.push(State::Expired { units });
+                before.push(State::Expired { units, refused: false });
             }
         }
         _ => before.push(state),
@@ -60,8 +62,12 @@ fn unanswered(state: State, call: SaleCall, span: Span) -> Vec<State> {
     };
     let changed = match (state, call) {
         (State::None, SaleCall::Take { units, hold: Some(hold) }) => held(units, hold),
-        (State::None, SaleCall::Take { units, hold: None })
-        | (State::Held { units, .. } | State::Expired { units }, SaleCall::Confirm) => State::Sold { units },
+        (State::None, SaleCall::Take { units, hold: None }) | (State::Held { units, .. }, SaleCall::Confirm) => {
+            State::Sold { units }
+        }
+        (State::Expired { units, refused: false }, SaleCall::Confirm) => {
+            return vec![state, State::Sold { units }, State::Expired { units, refused: true }];
+        }
         (State::Held { units, .. }, SaleCall::Extend(time)) => held(units, time),
         (State::Held { .. } | State::Sold { .. }, SaleCall::Cancel) => State::Cancelled,
         _ => return vec![state],
@@ -102,7 +108,7 @@ fn answered(state: State, call: SaleCall, answer: &SaleAnswer, span: Span) -> Op
         ("OK", SaleCall::Take { units: asked, hold: Some(time) }, State::None) => {
             fits(units == asked && held_from(time) && remaining >= 0, held(units))
         }
-        ("OK", SaleCall::Confirm, State::Held { units: has, .. } | State::Expired { units: has }) => {
+        ("OK", SaleCall::Confirm, State::Held { units: has, .. } | State::Expired { units: has, refused: false }) => {
             fits(units == has && deadline == -1, State::Sold { units })
         }
         ("OK", SaleCall::Cancel, State::Held { .. } | State::Sold { .. }) => fits(units == 0, State::Cancelled),
@@ -117,7 +123,9 @@ fn answered(state: State, call: SaleCall, answer: &SaleAnswer, span: Span) -> Op
         | ("NOORDER", SaleCall::Confirm | SaleCall::Cancel | SaleCall::Extend(_), State::None) => {
             fits(units == 0, state)
         }
-        ("EXPIRED", SaleCall::Confirm, State::Expired { units: has }) => fits(units == 0 && remaining < has, state),
+        ("EXPIRED", SaleCall::Confirm, State::Expired { units: has, refused }) => {
+            fits(units == 0 && (refused || remaining < has), State::Expired { units: has, refused: true })
+        }
         _ => None,
     }
 }

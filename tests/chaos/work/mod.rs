@@ -21,6 +21,7 @@ use notes::{Note, Notes, Record};
 pub use child::live;
 pub use guard::Guard;
 pub use process::{Doing, Processes};
+use shopper::EVERYBODYS;
 pub use shopper::{EVENTS, SALES};
 
 /// What clients compete for.
@@ -182,7 +183,8 @@ impl<'a> Worker<'a> {
 
     /// One request about an order.
     fn order(&mut self, sale: &str, id: &str, call: SaleCall) -> Outcome<SaleAnswer> {
-        let buyer = format!("buyer-{}", self.number);
+        // An id that several clients want is one buyer's.
+        let buyer = if id.starts_with(EVERYBODYS) { EVERYBODYS.into() } else { format!("buyer-{}", self.number) };
         let words = wire::order(sale, id, &buyer, call);
         let about = AboutOrder { sale: sale.to_owned(), id: id.to_owned(), call, replicated: false };
         let op = self.line.ask(about, sale, &words, PATIENCE);

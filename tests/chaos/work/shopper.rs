@@ -9,6 +9,9 @@ pub const SALES: [(&str, i64); 2] = [("{sale}many", 1_000_000), ("{sale}few", 12
 /// The streams of the sales.
 pub const EVENTS: [&str; 2] = ["{sale}many:events", "{sale}few:events"];
 
+/// How the ids begin that are everybody's.
+pub const EVERYBODYS: &str = "all";
+
 /// How often a client asks before it leaves an order alone.
 const TRIES: usize = 6;
 
@@ -20,7 +23,7 @@ impl Worker<'_> {
         // Some ids are everybody's, and several clients want them at the same time.
         let slice = self.route.clock.now() / 100_000;
         let id = if self.count.is_multiple_of(8) {
-            format!("all-{slice}")
+            format!("{EVERYBODYS}-{slice}")
         } else {
             format!("{}-{}", self.number, self.count)
         };

@@ -97,6 +97,31 @@ fn a_hold_lapses_at_its_deadline_and_not_otherwise() {
 }
 
 #[test]
+fn a_payment_that_was_too_late_and_is_in_time_afterwards_is_seen() {
+    let confirmed = |at: Time, status, units, remaining| {
+        let answer = SaleAnswer::Status { status: String::from(status), units, remaining, deadline: -1 };
+        order((at, at + 1), SaleCall::Confirm, Outcome::Done(answer))
+    };
+    let twice = |first, second| orders(vec![told((0, 1), HOLD, "OK", 2, UNIX + 100), first, second]);
+    let refused = || confirmed(200, "EXPIRED", 0, 1);
+    assert_eq!(broken(&twice(refused(), confirmed(300, "EXPIRED", 0, 5))), [""; 0], "also when the units are back");
+    assert_eq!(broken(&twice(refused(), confirmed(300, "OK", 2, 3))), ["orders"]);
+    let there = confirmed(200, "EXPIRED", 0, 2);
+    assert_eq!(broken(&twice(there, confirmed(300, "EXPIRED", 0, 5))), ["orders"], "they were there");
+    // Whoever heard nothing may hear either.
+    let unknown = || {
+        let mut history = twice(order((200, 201), SaleCall::Confirm, Outcome::Unknown(Nothing::Closed)), refused());
+        history.faults.all = vec![fault("CLIENT KILL", (200, 201), None)];
+        history
+    };
+    assert_eq!(broken(&unknown()), [""; 0]);
+    // A refusal is lost with what else is lost.
+    let mut lost = twice(refused(), confirmed(300, "OK", 2, 3));
+    lost.faults.losses = vec![loss(150, 250, 260)];
+    assert_eq!(broken(&lost), [""; 0]);
+}
+
+#[test]
 fn the_story_ends_with_the_answer_that_cannot_be() {
     let history = orders(vec![
         told((0, 1), TAKE, "OK", 2, -1),
