@@ -1,11 +1,21 @@
 //! A consumer that writes a sale's orders into a database, each change exactly once.
 //!
-//!     cargo run --example consumer -- redis://127.0.0.1:6379 events orders.db
+//!     cargo run --example consumer -- redis://127.0.0.1:6379 events orders.db [--go-on ENTRY]
 //!
-//! The stream delivers at least once: whoever dies between the database's commit and the acknowledgement gets the same events
-//! again. The sale numbers its events without gaps, so the number of the last one that was written, kept in the same
-//! database and changed in the same transaction, says which of them are new. It also says when one is missing, which is
-//! worth an alarm, for then somebody has deleted from the stream.
+//! The stream delivers at least once: whoever dies between the database's commit and the acknowledgement gets the same entries
+//! again. The sale numbers its events without gaps, and the database keeps, in the same transaction as the order, which entry of
+//! the stream each number was. So there are three kinds of entries:
+//!
+//! - The next number: it is written.
+//! - A number that was written, in the same entry: it was delivered again, and is passed over.
+//! - Any other is an alarm, and the consumer stops. A number that comes again in another entry is not a repetition: a server that
+//!   lost its newest changes (a failover to a replica that was behind, a start from an old file) has used it for another change. And
+//!   where numbers are missing, somebody has deleted from the stream.
+//!
+//! After an alarm the database may tell of orders that the sale does not know any more. The alarm says which to compare with
+//! `STOCK.ORDERS`; what becomes of them is the shop's to decide: sell again under the same id, or give the money back. After that
+//! `--go-on` with the entry at which it stopped has it go on from there. It may stay in the command line: it is good for this one
+//! entry only.
 //!
 //! One consumer per sale: the order of the events matters. When it dies, start it again, anywhere with the same database.
 //!
@@ -17,23 +27,27 @@ use std::error::Error;
 use std::path::Path;
 
 use redis::{Connection, RedisResult, Value, cmd};
-use rusqlite::{Connection as Database, Transaction, params};
+use rusqlite::{Connection as Database, OptionalExtension, Transaction, params};
 
 const GROUP: &str = "orders-db";
 const NAME: &str = "writer";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = env::args().skip(1).collect();
-    let [url, stream, database] = &args[..] else { return Err("usage: consumer URL STREAM DATABASE".into()) };
-    consume(url, stream, Path::new(database))
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args[..] {
+        [url, stream, database] => consume(url, stream, Path::new(database), None),
+        [url, stream, database, "--go-on", entry] => consume(url, stream, Path::new(database), Some(entry)),
+        _ => Err("usage: consumer URL STREAM DATABASE [--go-on ENTRY]".into()),
+    }
 }
 
-/// Writes the events of `stream` into `database`, for ever.
+/// Writes the events of `stream` into `database`, for ever. `go_on` is the entry that an earlier alarm was about.
 ///
 /// # Errors
 ///
-/// When the server or the database fails, or events are missing; start it again, and it goes on where it was.
-pub fn consume(url: &str, stream: &str, database: &Path) -> Result<(), Box<dyn Error>> {
+/// When the server or the database fails: start it again, and it goes on where it was. And the alarms.
+pub fn consume(url: &str, stream: &str, database: &Path, go_on: Option<&str>) -> Result<(), Box<dyn Error>> {
     let mut database = open(database)?;
     let mut redis = redis::Client::open(url)?.get_connection()?;
     join(&mut redis, stream)?;
@@ -47,7 +61,7 @@ pub fn consume(url: &str, stream: &str, database: &Path) -> Result<(), Box<dyn E
         }
         let changes = database.transaction()?;
         for event in &events {
-            write(&changes, event)?;
+            write(&changes, event, go_on)?;
         }
         changes.commit()?;
         let mut ack = cmd("XACK");
@@ -63,10 +77,9 @@ fn open(path: &Path) -> rusqlite::Result<Database> {
     let database = Database::open(path)?;
     database.pragma_update(None, "journal_mode", "WAL")?;
     database.execute_batch(
-        "CREATE TABLE IF NOT EXISTS progress (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL);
+        "CREATE TABLE IF NOT EXISTS events (seq INTEGER PRIMARY KEY, entry TEXT NOT NULL, id BLOB NOT NULL);
          CREATE TABLE IF NOT EXISTS orders (id BLOB PRIMARY KEY, state TEXT NOT NULL, units INTEGER NOT NULL,
-                                            buyer BLOB NOT NULL, ref BLOB NOT NULL, deadline INTEGER NOT NULL);
-         INSERT OR IGNORE INTO progress VALUES (1, 0);",
+                                            buyer BLOB NOT NULL, ref BLOB NOT NULL, deadline INTEGER NOT NULL);",
     )?;
     Ok(database)
 }
@@ -121,14 +134,21 @@ fn event((entry, fields): (String, Vec<(String, Vec<u8>)>)) -> Result<Event, Box
     })
 }
 
-/// Writes one event, unless it has been written before.
-fn write(changes: &Transaction<'_>, event: &Event) -> Result<(), Box<dyn Error>> {
-    let last: i64 = changes.query_row("SELECT seq FROM progress", [], |row| row.get(0))?;
-    if event.seq <= last {
+/// Writes one event, unless this very entry has been written before.
+fn write(changes: &Transaction<'_>, event: &Event, go_on: Option<&str>) -> Result<(), Box<dyn Error>> {
+    let Event { seq, entry, .. } = event;
+    let known = "SELECT entry FROM events WHERE seq = ?1";
+    let known: Option<String> = changes.query_row(known, [seq], |row| row.get(0)).optional()?;
+    if known.as_ref() == Some(entry) {
         return Ok(());
     }
-    if Some(event.seq) != last.checked_add(1) {
-        return Err(format!("after event {last} comes {}: the stream has lost some", event.seq).into());
+    let last: i64 = changes.query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0))?;
+    if Some(*seq) != last.checked_add(1) {
+        if go_on != Some(entry) {
+            return Err(alarm(event, last, known.as_deref()).into());
+        }
+        // Those from here on are of a past that the server has lost.
+        changes.execute("DELETE FROM events WHERE seq >= ?1", [seq])?;
     }
     let (state, units) = match event.kind.as_str() {
         "ok" | "extend" if event.deadline >= 0 => ("held", event.units),
@@ -144,6 +164,18 @@ fn write(changes: &Transaction<'_>, event: &Event) -> Result<(), Box<dyn Error>>
             params![event.id, state, units, event.buyer, event.reference, event.deadline],
         )?;
     }
-    changes.execute("UPDATE progress SET seq = ?1", [event.seq])?;
+    changes.execute("INSERT INTO events (seq, entry, id) VALUES (?1, ?2, ?3)", params![seq, entry, event.id])?;
     Ok(())
+}
+
+/// What has happened, and what to do about it.
+fn alarm(Event { seq, entry, .. }: &Event, last: i64, known: Option<&str>) -> String {
+    let (what, compare) = match known {
+        Some(known) => (
+            format!("event {seq} is the entry {entry} and was {known}: the server has lost what it told since then"),
+            format!("the orders in SELECT DISTINCT id FROM events WHERE seq >= {seq}"),
+        ),
+        None => (format!("after event {last} comes {seq}: the stream has lost some"), "all orders".into()),
+    };
+    format!("{what}. Compare {compare} with STOCK.ORDERS, then start again with --go-on {entry}")
 }
