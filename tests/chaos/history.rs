@@ -66,6 +66,8 @@ pub enum Outcome<A> {
     Refused(String),
     /// No reply came: it was carried out or not, or will be.
     Unknown(Nothing),
+    /// The connection ended before the server can have written the reply: whatever was granted is taken back.
+    Unwritten,
 }
 
 /// One request of one client.
@@ -118,6 +120,7 @@ impl<C: fmt::Debug, A: fmt::Debug> fmt::Debug for Op<C, A> {
             Outcome::Done(answer) => write!(f, "{answer:?}"),
             Outcome::Refused(text) => write!(f, "refused: {text}"),
             Outcome::Unknown(nothing) => write!(f, "unknown ({nothing:?})"),
+            Outcome::Unwritten => write!(f, "a reply that was never written"),
         }
     }
 }
@@ -311,6 +314,28 @@ pub struct Step {
     pub by_ms: i64,
 }
 
+/// Something that was measured and has a bound.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Measure {
+    /// What, with its unit.
+    pub what: String,
+    /// When.
+    pub at: Time,
+    /// How much it was.
+    pub value: u64,
+    /// How much it may be.
+    pub most: u64,
+}
+
+/// A server that died and that nobody had killed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Crash {
+    /// Which.
+    pub server: u16,
+    /// How, and what its log says of it.
+    pub log: String,
+}
+
 /// All that was done to the servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
@@ -329,6 +354,10 @@ pub struct History {
     pub writes: Vec<Write>,
     pub orders: Vec<SaleOp>,
     pub faults: Faults,
+    pub measures: Vec<Measure>,
+    /// When a client heard of the server that asks it for nothing else.
+    pub beats: Vec<Time>,
+    pub crashes: Vec<Crash>,
     /// When the run began, by the wall clock that the servers have too.
     pub began_unix_ms: i64,
 }

@@ -1,14 +1,15 @@
 //! One scene from its beginning to its end: clients, faults, calm, and the books.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread;
 use std::time::Duration;
 
 use crate::check::{self, Books, Event, Figures, Verdict};
 use crate::harness::{Reply, Server, Words, eventually_some};
-use crate::history::{Clock, Fault, Faults, History, Outcome, Seen, Time, millis};
+use crate::history::{Clock, Crash, Fault, Faults, History, Outcome, Seen, Time, millis};
 use crate::route::{Line, PATIENCE, Route};
-use crate::scene::{Nemesis, Plan, version};
+use crate::scene::{Nemesis, Plan, Scene, crashes, version};
 use crate::work::{self, EVENTS, Guard, Processes, SALES};
 
 /// How long the clients go on when nothing is done to the servers any more: longer than anybody waits.
@@ -35,31 +36,38 @@ pub fn play(plan: &Plan, span: Duration, random: &mut fastrand::Rng) -> Result<P
     for (((sale, total), events), options) in SALES.into_iter().zip(EVENTS).zip(["DEADLINES", ""]) {
         insist(&mut seller, sale, &format!("STOCK.CREATE {sale} {total} STREAM {events} {options}").into());
     }
-    let mut nemesis =
-        Nemesis { route: &route, processes: &processes, random: random.fork(), faults: Faults::default() };
+    let (faults, measures) = (Faults::default(), vec![]);
+    let mut nemesis = Nemesis { route: &route, processes: &processes, random: random.fork(), faults, measures };
     scene.open(&mut nemesis);
     let end = clock.now() + Time::try_from(span.saturating_sub(CALM).as_micros()).expect("a short time");
     thread::scope(|scope| {
         let _stop = StopAtEnd(&route, &processes);
-        let mut clients = work::crew(scope, &route, &guard, scene.replicas(), random);
+        let mut clients = work::crew(scope, &route, &guard, scene.crew(), scene.replicas(), random);
         clients.extend(work::processes(scope, &route, &guard, &processes, scene.processes(), random));
         nemesis.rest(300, 600);
         loop {
-            scene.strike(&mut nemesis);
-            if clock.now() > end {
+            history.crashes = strike(&mut *scene, &mut nemesis);
+            if clock.now() > end || !history.crashes.is_empty() {
                 break;
             }
             nemesis.rest(500, 1_500);
         }
-        thread::sleep(CALM);
+        if history.crashes.is_empty() {
+            thread::sleep(CALM);
+        }
         route.stop();
         work::gather(&mut history, clients, &guard);
     });
     nemesis.faults.all.append(&mut history.faults.all);
     history.faults = nemesis.faults;
+    history.measures.append(&mut nemesis.measures);
+    if history.crashes.is_empty() {
+        history.crashes = crashes(&mut *scene);
+    }
     let standstills = check::standstills(&history);
     history.faults.all.extend(standstills);
-    let sales = SALES.into_iter().zip(EVENTS);
+    // A server that crashed has no books.
+    let sales = SALES.into_iter().zip(EVENTS).filter(|_| history.crashes.is_empty());
     let books: Vec<Books> = sales.map(|((sale, total), events)| books(&mut seller, sale, total, events)).collect();
     let verdict = check::judge(&history, &books);
     if !verdict.violations.is_empty() {
@@ -67,6 +75,18 @@ pub fn play(plan: &Plan, span: Duration, random: &mut fastrand::Rng) -> Result<P
     }
     let figures = Figures::of(&history);
     Ok(Played { server: version(&scene.servers()[0]), figures, faults: history.faults.all, verdict })
+}
+
+/// One fault, and the servers that did not survive it or what the clients did meanwhile. A scene whose server is gone may break down.
+fn strike(scene: &mut dyn Scene, nemesis: &mut Nemesis<'_>) -> Vec<Crash> {
+    let outcome = catch_unwind(AssertUnwindSafe(|| scene.strike(nemesis)));
+    let Err(panic) = outcome else { return crashes(scene) };
+    // A server that crashes is deaf for a while before its log says so.
+    let late = (0..30).find_map(|_| {
+        thread::sleep(Duration::from_millis(100));
+        Some(crashes(scene)).filter(|crashes| !crashes.is_empty())
+    });
+    late.unwrap_or_else(|| resume_unwind(panic))
 }
 
 /// Ends the clients' work also when something fails, for nobody would.

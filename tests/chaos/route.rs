@@ -38,6 +38,12 @@ impl Route {
         servers.insert(0, server);
     }
 
+    /// A connection of its own to the server in charge, and its number.
+    pub fn open(&self) -> Option<(u64, Client)> {
+        let client = Client::try_reach(self.leader(), Duration::from_micros(PATIENCE)).ok()?;
+        Some((self.lines.fetch_add(1, Ordering::Relaxed), client))
+    }
+
     /// The server in charge.
     pub fn leader(&self) -> SocketAddr {
         self.servers.lock().expect("no thread panicked")[0]

@@ -26,8 +26,8 @@ const HEADER: [&str; 11] = [
     "violations",
 ];
 
-/// How many violations of a scene are told in full.
-const TOLD: usize = 5;
+/// How many violations of each rule are told in full.
+const TOLD: usize = 3;
 
 /// What came of all scenes.
 #[derive(Default)]
@@ -42,8 +42,17 @@ impl Table {
     /// Adds a scene, and tells its violations.
     pub fn add(&mut self, name: &str, played: &Played) {
         let (figures, verdict) = (&played.figures, &played.verdict);
-        for violation in verdict.violations.iter().take(TOLD) {
-            println!("    {violation}");
+        let mut rules: BTreeMap<&str, usize> = BTreeMap::new();
+        for violation in &verdict.violations {
+            let told = rules.entry(violation.rule).or_default();
+            *told += 1;
+            if *told <= TOLD {
+                println!("    {violation}");
+            }
+        }
+        if !rules.is_empty() {
+            let rules: Vec<String> = rules.iter().map(|(rule, count)| format!("{rule} ({count})")).collect();
+            println!("    rules broken: {}", rules.join(", "));
         }
         let kinds = kinds(&played.faults);
         let told: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::GRACE;
-use crate::history::{Faults, History, LockAnswer, LockCall, LockOp, Mode, Time, millis};
+use crate::history::{Faults, History, LockAnswer, LockCall, LockOp, Mode, Outcome, Time, millis};
 
 /// The server counts in milliseconds, and its clock and ours are read at different moments.
-const BLUR: Time = millis(3);
+pub const BLUR: Time = millis(3);
 
 /// One token's hold of one lock.
 pub struct Hold<'a> {
@@ -164,6 +164,8 @@ pub fn possible(op: &LockOp, faults: &Faults) -> Option<(Time, Time)> {
             let late = faults.disturbed_until(op.invoked, op.returned).unwrap_or(0).max(op.returned);
             late + wait + lease
         }
+        // Until the server has noticed that nobody is there any more.
+        None if op.outcome == Outcome::Unwritten => op.returned + GRACE,
         _ => return None,
     };
     let end = death.filter(|_| session).map_or(end, |death| end.min(death.to.max(op.returned) + GRACE));

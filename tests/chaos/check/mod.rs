@@ -5,6 +5,7 @@
 //! no reading of the history can move. What a fault may cost is in the history too ([`Loss`]), and nothing beyond it is forgiven.
 
 mod books;
+mod bounds;
 mod exclusion;
 mod fences;
 mod free;
@@ -12,6 +13,7 @@ mod holds;
 mod holes;
 mod order;
 mod orders;
+mod patience;
 mod sale;
 mod standstill;
 mod succession;
@@ -78,11 +80,13 @@ impl Verdict {
 pub fn judge(history: &History, books: &[Books]) -> Verdict {
     let mut verdict = Verdict::default();
     let holds = holds::holds(history);
+    bounds::check(history, &mut verdict);
     exclusion::check(history, &holds, &mut verdict);
     fences::check(history, &mut verdict);
     order::check(history, &mut verdict);
     free::check(history, &mut verdict);
     waiting::check(history, &mut verdict);
+    patience::check(history, &holds, &mut verdict);
     succession::check(history, &holds, &mut verdict);
     standstill::check(history, &mut verdict);
     orders::check(history, books, &mut verdict);

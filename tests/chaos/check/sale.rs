@@ -48,7 +48,7 @@ pub fn after(state: State, op: &SaleOp, span: Span) -> Vec<State> {
     }
     let outcomes = before.into_iter().flat_map(|state| match &op.outcome {
         Outcome::Done(answer) => answered(state, op.call.call, answer, span).into_iter().collect(),
-        Outcome::Refused(_) => vec![state],
+        Outcome::Refused(_) | Outcome::Unwritten => vec![state],
         Outcome::Unknown(_) => unanswered(state, op.call.call, span),
     });
     outcomes.collect()

@@ -18,6 +18,7 @@ pub fn find(history: &History) -> Vec<Fault> {
     let locks = history.locks.iter().map(|op| (op.invoked, op.returned));
     let (invoked, mut returned): (Vec<Time>, Vec<Time>) =
         locks.chain(history.orders.iter().map(|op| (op.invoked, op.returned))).unzip();
+    returned.extend(&history.beats);
     returned.sort_unstable();
     // Whoever still waits when the others have gone home hears nothing for a while.
     let last = invoked.into_iter().max().unwrap_or(0);

@@ -1,4 +1,5 @@
-/* A wall clock that can be set, for one process: preloaded, it adds the milliseconds in the file CHAOS_CLOCK to every reading.
+/* A wall clock that can be set, for one process: preloaded, it adds the milliseconds in the file CHAOS_CLOCK to every reading, and
+ * up to CHAOS_TREMBLE microseconds, other ones each time: as if much time passed between any two looks at the clock, at times.
  *
  * libfaketime does this for most programs, but not for those with jemalloc, which reads the clock while the first library
  * looks for the real one. So the real one is asked without any library, and the file is mapped before anything else runs.
@@ -14,8 +15,12 @@
 #include <unistd.h>
 
 static const volatile int64_t *off_ms;
+static int64_t tremble_us;
+static volatile uint64_t shaken = 88172645463325252;
 
 __attribute__((constructor)) static void begin(void) {
+    const char *tremble = getenv("CHAOS_TREMBLE");
+    tremble_us = tremble ? atoll(tremble) : 0;
     const char *path = getenv("CHAOS_CLOCK");
     int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (file < 0) return;
@@ -28,6 +33,14 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
     int failed = (int)syscall(SYS_clock_gettime, clock, now);
     if (failed || !off_ms || (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE)) return failed;
     int64_t ns = now->tv_sec * INT64_C(1000000000) + now->tv_nsec + *off_ms * INT64_C(1000000);
+    if (tremble_us > 0) {
+        uint64_t state = shaken;
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        shaken = state;
+        ns += (int64_t)(state % (uint64_t)tremble_us) * 1000;
+    }
     now->tv_sec = ns / INT64_C(1000000000);
     now->tv_nsec = ns % INT64_C(1000000000);
     return 0;

@@ -12,7 +12,7 @@ use std::slice::from_mut;
 use tempfile::TempDir;
 
 use super::{Nemesis, Scene, ready};
-use crate::harness::{ANY, Server, eventually, module_path, unix_ms};
+use crate::harness::{ANY, Builder, Server, eventually, module_path, unix_ms};
 use crate::history::Step;
 
 /// How far the clock is off at most.
@@ -26,9 +26,9 @@ struct Stepped {
     turn: usize,
 }
 
-/// Sets it up, if there is a C compiler.
-pub fn clock() -> Result<Box<dyn Scene>, String> {
-    let dir = tempfile::tempdir().expect("a directory");
+/// A server with the library before it, if there is a C compiler: it is off by what the file in the directory says, and each look at
+/// it by up to `tremble` microseconds more.
+pub fn with_own_clock(builder: Builder, dir: &TempDir, tremble: u32) -> Result<Builder, String> {
     let library = dir.path().join("clock.so");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/chaos/scene/clock.c");
     let mut compiler = Command::new("cc");
@@ -38,11 +38,18 @@ pub fn clock() -> Result<Box<dyn Scene>, String> {
         Err(error) => return Err(format!("no C compiler: {error}")),
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
     }
-    set(&dir, 0);
+    set(dir, 0);
     let preload = format!("LD_PRELOAD={}", library.display());
     let file = format!("CHAOS_CLOCK={}", dir.path().join("off").display());
+    let tremble = format!("CHAOS_TREMBLE={tremble}");
     let module = format!("loadmodule {}", library.display());
-    let server = Server::plain().config(&module).aof("always").under(&["env", &preload, &file]).start();
+    Ok(builder.config(&module).under(&["env", &preload, &file, &tremble]))
+}
+
+/// Sets it up, if there is a C compiler.
+pub fn clock() -> Result<Box<dyn Scene>, String> {
+    let dir = tempfile::tempdir().expect("a directory");
+    let server = with_own_clock(Server::plain().aof("always"), &dir, 0)?.start();
     if !obeys(&server, &dir) {
         return Err("what is put between this server and the system does not reach the module".into());
     }

@@ -9,8 +9,11 @@ use crate::harness::{ANY, Reply, Server};
 /// The scene; none of those that should go well.
 pub const LIAR: Plan = plan("liar", "locks are taken away and orders undone behind everybody's back", liar);
 
-/// The rules that it breaks, whatever else.
-pub const BROKEN: [&str; 2] = ["hold kept", "orders"];
+/// A scene in which the server dies of a fault of its own, as far as anybody can tell.
+pub const MORTAL: Plan = plan("mortal", "the server crashes", mortal);
+
+/// What must not go well, with the rules that are broken there, whatever else.
+pub const BROKEN: [(&Plan, &[&str]); 2] = [(&LIAR, &["hold kept", "orders"]), (&MORTAL, &["the server lives"])];
 
 struct Liar(Server);
 
@@ -36,5 +39,26 @@ impl Scene for Liar {
         for id in sold.at(1).items().iter().map(|row| row.at(0)).map(Reply::text) {
             client.expect(["STOCK.CANCEL", "{sale}many", &id], ANY);
         }
+    }
+}
+
+struct Mortal(Server);
+
+fn mortal() -> Result<Box<dyn Scene>, String> {
+    ready(Mortal(Server::start()))
+}
+
+impl Scene for Mortal {
+    fn servers(&mut self) -> &mut [Server] {
+        from_mut(&mut self.0)
+    }
+
+    /// Nor is it that it crashed.
+    fn keep(&mut self) {}
+
+    fn strike(&mut self, nemesis: &mut Nemesis<'_>) {
+        nemesis.rest(300, 500);
+        self.0.client().send("DEBUG SEGFAULT");
+        nemesis.rest(300, 500);
     }
 }

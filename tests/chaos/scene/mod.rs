@@ -4,13 +4,19 @@ mod alone;
 mod clients;
 mod clock;
 mod cluster;
+mod crowds;
 mod disk;
+mod edge;
+mod expiring;
 mod janitor;
+mod leave;
 mod liar;
 mod network;
 mod pair;
 mod partition;
+mod renames;
 mod sentinel;
+mod unread;
 
 use std::collections::HashMap;
 use std::thread;
@@ -18,12 +24,12 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-pub use liar::{BROKEN, LIAR};
+pub use liar::BROKEN;
 
 use crate::harness::{Client, PATIENCE, Reply, Server, eventually, eventually_some};
-use crate::history::{Fault, Faults, Loss, Step, Time};
+use crate::history::{Crash, Fault, Faults, Loss, Measure, Step, Time};
 use crate::route::Route;
-use crate::work::Processes;
+use crate::work::{self, Crew, Processes};
 
 /// Servers with something that can be done to them.
 pub trait Scene {
@@ -33,6 +39,11 @@ pub trait Scene {
     /// How many replicas there are for `WAIT` to count.
     fn replicas(&self) -> usize {
         0
+    }
+
+    /// What the clients do that are threads.
+    fn crew(&self) -> Crew {
+        work::USUAL
     }
 
     /// How many clients are processes of their own, for the scene to stop and kill. They know only the server in charge.
@@ -69,6 +80,15 @@ pub const PLANS: &[Plan] = &[
     plan("kill-rdb", "kill -9 and restart, RDB only: what came after the last save may be lost", alone::kill_rdb),
     plan("nuisance", "a server frozen, paused, out of memory; clients cut off: nothing may be lost", alone::nuisance),
     plan("clients-stopped", "client processes are stopped for longer than a lease, or killed", clients::clients),
+    plan("unread", "replies left unread, grants to connections that end, unblocked, subscribed", unread::unread),
+    plan(
+        "crowds",
+        "sessions end, requests are granted, holds lapse by the thousand: nobody else waits",
+        crowds::crowds,
+    ),
+    plan("expiring", "locks and sales whose keys expire just at their deadlines, in a cluster", expiring::expiring),
+    plan("renames", "locks and sales are renamed among very many keys, and imported", renames::renames),
+    plan("leave", "a slot with very many locks leaves as a whole, or nearly", leave::leave),
     plan("disk-full", "the disk of the append-only file is full: nothing may be lost", disk::disk),
     plan("clock", "the wall clock is set, ahead and back", clock::clock),
     plan("promote", "a primary dies, or does not know that it is replaced", pair::promote),
@@ -97,6 +117,7 @@ pub struct Nemesis<'a> {
     pub processes: &'a Processes,
     pub random: fastrand::Rng,
     pub faults: Faults,
+    pub measures: Vec<Measure>,
 }
 
 impl Nemesis<'_> {
@@ -119,6 +140,12 @@ impl Nemesis<'_> {
     /// Notes what may be missing from now on.
     pub fn forgot(&mut self, loss: Loss) {
         self.faults.losses.push(loss);
+    }
+
+    /// Notes something that has a bound.
+    pub fn measured(&mut self, what: impl Into<String>, value: u64, most: u64) {
+        let at = self.now();
+        self.measures.push(Measure { what: what.into(), at, value, most });
     }
 
     /// Notes that a clock was set.
@@ -170,6 +197,19 @@ pub fn in_sync<'s>(nemesis: &Nemesis<'_>, primary: &Server, replicas: impl IntoI
         });
     }
     since
+}
+
+/// How many microseconds a server has had of a processor so far. What else the machine does is not in it.
+pub fn processor_time(server: &Server) -> Time {
+    let path = format!("/proc/{}/schedstat", server.pid());
+    let nanos = std::fs::read_to_string(path).ok().and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
+    nanos.unwrap_or(0) / 1_000
+}
+
+/// The servers that died and that nobody had killed.
+pub fn crashes(scene: &mut dyn Scene) -> Vec<Crash> {
+    let crashed = |server: &mut Server| server.crash().map(|log| Crash { server: server.port(), log });
+    scene.servers().iter_mut().filter_map(crashed).collect()
 }
 
 /// The product and its version.

@@ -5,7 +5,9 @@ mod guard;
 mod holder;
 mod notes;
 mod process;
+mod several;
 mod shopper;
+mod unread;
 
 use std::thread;
 use std::time::Duration;
@@ -21,12 +23,13 @@ use notes::{Note, Notes, Record};
 pub use child::live;
 pub use guard::Guard;
 pub use process::{Doing, Processes};
+pub use several::LARGE;
 use shopper::EVERYBODYS;
 pub use shopper::{EVENTS, SALES};
 
 /// What clients compete for.
 #[derive(Clone, Copy)]
-enum Trade {
+pub enum Trade {
     /// A lock that guards a register.
     Mutex,
     /// A lock that readers share.
@@ -41,10 +44,18 @@ enum Trade {
     Sale,
     /// Nothing: it looks at the queues.
     Look,
+    /// Nothing: it asks whether the server is there, which nothing follows from. Where few others ask, it is known by this one when
+    /// the machine stood still.
+    Pulse,
+    /// A lock, over connections that leave replies unread, are cut off, unblocked or subscribed.
+    Unread,
 }
 
 /// How many clients follow each trade.
-const CREW: [(Trade, usize); 7] = [
+pub type Crew = &'static [(Trade, usize)];
+
+/// Those of most scenes.
+pub const USUAL: Crew = &[
     (Trade::Mutex, 5),
     (Trade::Readers, 3),
     (Trade::Permits, 3),
@@ -67,6 +78,8 @@ struct Worker<'a> {
     replicas: usize,
     /// The tokens of the locks that it keeps.
     kept: [Option<String>; 24],
+    /// How many connections it has opened beside its own line.
+    peers: usize,
     /// Whether it may be killed. Its holds with a session have long leases, which are not to be waited for then.
     mortal: bool,
 }
@@ -79,10 +92,11 @@ pub fn crew<'scope, 'env>(
     scope: &'scope thread::Scope<'scope, 'env>,
     route: &'env Route,
     guard: &'env Guard,
+    crew: Crew,
     replicas: usize,
     random: &mut fastrand::Rng,
 ) -> Vec<Hand<'scope, 'env>> {
-    let trades = CREW.iter().flat_map(|(trade, count)| (0..*count).map(move |_| *trade));
+    let trades = crew.iter().flat_map(|(trade, count)| (0..*count).map(move |_| *trade));
     let workers = trades.enumerate().map(|(number, trade)| {
         let random = random.fork();
         scope.spawn(move || {
@@ -125,6 +139,8 @@ pub fn gather(history: &mut History, hands: Vec<Hand<'_, '_>>, guard: &Guard) {
         history.locks.extend(notes.locks);
         history.orders.extend(notes.orders);
         history.faults.all.extend(notes.mischief);
+        history.measures.extend(notes.measures);
+        history.beats.extend(notes.beats);
     }
     history.locks.sort_by_key(|op| op.invoked);
     history.orders.sort_by_key(|op| op.invoked);
@@ -134,7 +150,18 @@ pub fn gather(history: &mut History, hands: Vec<Hand<'_, '_>>, guard: &Guard) {
 impl<'a> Worker<'a> {
     fn new(route: &'a Route, record: &'a mut dyn Record, number: usize, mut random: fastrand::Rng) -> Self {
         let line = Line::new(route, number, random.fork());
-        Self { line, route, record, random, number, count: 0, replicas: 0, kept: Default::default(), mortal: false }
+        Self {
+            line,
+            route,
+            record,
+            random,
+            number,
+            count: 0,
+            replicas: 0,
+            kept: Default::default(),
+            peers: 0,
+            mortal: false,
+        }
     }
 
     /// Does what it does all day.
@@ -149,9 +176,20 @@ impl<'a> Worker<'a> {
                 Trade::Keep => self.keep(),
                 Trade::Sale => self.shop(),
                 Trade::Look => self.look(),
+                Trade::Pulse => self.pulse(),
+                Trade::Unread => self.unread(),
             }
             self.rest(0, 2);
         }
+    }
+
+    /// Asks whether the server is there.
+    fn pulse(&mut self) {
+        let words = "PING".into();
+        if matches!(self.line.ask((), "", &words, PATIENCE).outcome, Outcome::Done(_)) {
+            self.record.note(Note::Beat(self.route.clock.now()));
+        }
+        self.rest(5, 20);
     }
 
     /// Does nothing for so many milliseconds.
@@ -220,7 +258,7 @@ impl<'a> Worker<'a> {
             match ask(self) {
                 Outcome::Done(answer) => return Some(answer),
                 _ if self.route.stopped() => return None,
-                Outcome::Refused(_) | Outcome::Unknown(Nothing::Silence | Nothing::Closed) => {}
+                Outcome::Refused(_) | Outcome::Unwritten | Outcome::Unknown(Nothing::Silence | Nothing::Closed) => {}
             }
         }
         None
@@ -238,6 +276,7 @@ fn read<R, A>(outcome: Outcome<R>, sense: impl FnOnce(R) -> A) -> Outcome<A> {
         Outcome::Done(reply) => Outcome::Done(sense(reply)),
         Outcome::Refused(text) => Outcome::Refused(text),
         Outcome::Unknown(nothing) => Outcome::Unknown(nothing),
+        Outcome::Unwritten => Outcome::Unwritten,
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Guard;
-use crate::history::{Fault, LockOp, SaleOp, Time};
+use crate::history::{Fault, LockOp, Measure, SaleOp, Time};
 
 /// Something that a client notes.
 #[derive(Serialize, Deserialize)]
@@ -17,6 +17,10 @@ pub enum Note {
     Order(SaleOp),
     /// It did something to itself.
     Did(Fault),
+    /// It measured something that has a bound.
+    Measured(Measure),
+    /// It heard that the server is there.
+    Beat(Time),
     /// It writes into the register that a lock guards.
     Write { key: String, token: String, fence: i64 },
 }
@@ -35,12 +39,14 @@ pub struct Notes<'a> {
     pub locks: Vec<LockOp>,
     pub orders: Vec<SaleOp>,
     pub mischief: Vec<Fault>,
+    pub measures: Vec<Measure>,
+    pub beats: Vec<Time>,
 }
 
 impl<'a> Notes<'a> {
     /// Empty, of clients whose registers are there.
     pub fn new(guard: &'a Guard) -> Self {
-        Self { guard, asked: None, locks: vec![], orders: vec![], mischief: vec![] }
+        Self { guard, asked: None, locks: vec![], orders: vec![], mischief: vec![], measures: vec![], beats: vec![] }
     }
 
     /// The client is no more, and nobody will learn what came of its last request.
@@ -59,6 +65,8 @@ impl Record for Notes<'_> {
             }
             Note::Order(op) => self.orders.push(op),
             Note::Did(fault) => self.mischief.push(fault),
+            Note::Beat(at) => self.beats.push(at),
+            Note::Measured(measure) => self.measures.push(measure),
             Note::Write { key, token, fence } => self.guard.write(&key, &token, fence),
         }
     }

@@ -39,6 +39,11 @@ impl Cluster {
         &self.nodes[number]
     }
 
+    /// All nodes.
+    pub fn nodes_mut(&mut self) -> &mut [Server] {
+        &mut self.nodes
+    }
+
     /// The slot of `key`.
     #[track_caller]
     pub fn slot(&self, key: &str) -> i64 {

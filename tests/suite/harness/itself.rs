@@ -94,6 +94,32 @@ fn a_crash_that_the_test_did_not_see_fails_it_and_keeps_the_evidence() {
 }
 
 #[test]
+fn whoever_asks_for_a_crash_is_told_of_it_and_the_drop_is_not() {
+    let mut server = Server::plain().start();
+    assert_eq!(server.crash(), None);
+    server.client().send("DEBUG SEGFAULT");
+    let story = eventually_some("the server crashes", || server.crash().filter(|story| story.contains("died")));
+    assert!(story.contains("BUG REPORT START"), "{story}");
+    drop(server);
+    // So is one that somebody else killed.
+    let mut server = Server::plain().start();
+    let pid = i32::try_from(server.pid()).ok().and_then(rustix::process::Pid::from_raw).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    eventually("the server is found dead", || server.crash().is_some());
+}
+
+#[test]
+fn commands_are_sent_in_one_go_to_a_server_that_may_be_gone() {
+    let mut server = Server::plain().start();
+    let mut client = server.client();
+    assert_eq!(client.try_send(&["ECHO a".into(), "ECHO b".into()]), Ok(()));
+    assert_eq!([client.hear(PATIENCE), client.hear(PATIENCE)], ["a", "b"].map(|text| Ok(Reply::Bulk(text.into()))));
+    assert_eq!(client.hear(Duration::from_millis(5)), Err(Nothing::Silence));
+    server.kill9();
+    assert_eq!(client.hear(PATIENCE), Err(Nothing::Closed));
+}
+
+#[test]
 fn a_refused_start_gives_the_log() {
     let log = Server::plain().config("no-such-setting 1").start_refused();
     assert!(log.contains("no-such-setting"), "{log}");
@@ -237,10 +263,9 @@ fn both_ways_to_hang_up_reach_the_server() {
 }
 
 #[test]
-fn a_cluster_node_serves_its_slots() {
-    let server = Server::plain().cluster().start();
+fn a_cluster_serves_its_slots() {
+    let mut cluster = Cluster::start(1);
+    let [server] = cluster.nodes_mut() else { panic!("one node") };
     assert!(server.cluster_port().is_some());
-    server.expect("CLUSTER ADDSLOTSRANGE 0 16383", OK);
-    eventually("the cluster is up", || server.cmd("CLUSTER INFO").text().contains("cluster_state:ok"));
     server.expect("SET k v", OK);
 }

@@ -20,6 +20,15 @@ pub fn tail(path: &Path) -> String {
     format!("--- end of {}\n{shown}\n---", path.display())
 }
 
+/// The log from its first line that speaks of a crash on, or its last lines if none does.
+pub fn from_crash(path: &Path) -> String {
+    const LINES: usize = 60;
+    let log = read(path);
+    let Some(at) = crash(&log).and_then(|line| log.find(line)) else { return tail(path) };
+    let shown: Vec<&str> = log[at..].lines().take(LINES).collect();
+    format!("--- from {}\n{}\n---", path.display(), shown.join("\n"))
+}
+
 /// Where the faults come from that a test provokes by `LOCK.FAULT`.
 const ON_PURPOSE: &str = "panicked at src/server/faults.rs";
 

@@ -31,6 +31,8 @@ pub struct Server {
     version: [u32; 3],
     valkey: bool,
     kept: bool,
+    /// Somebody has asked for the end of a server that crashed, and told of it.
+    crash_told: bool,
 }
 
 const SIGKILL: i32 = rustix::process::Signal::KILL.as_raw();
@@ -88,6 +90,7 @@ impl Server {
             version: [0; 3],
             valkey: false,
             kept: false,
+            crash_told: false,
         };
         server.take_new_ports();
         server
@@ -180,6 +183,21 @@ impl Server {
     /// Lets the directory stay when this value is dropped, as after a failure.
     pub fn keep(&mut self) {
         self.kept = true;
+    }
+
+    /// What this server left behind if it crashed, in any of its starts; whoever asks is the one who tells, and the drop does not.
+    pub fn crash(&mut self) -> Option<String> {
+        let ended = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten());
+        // Whoever kills it on purpose takes it out of here.
+        let died = ended.filter(|status| status.signal().is_some());
+        let log = self.log();
+        let mark = log::crash(&log);
+        if died.is_none() && mark.is_none() {
+            return None;
+        }
+        self.crash_told = true;
+        let reason = died.map_or_else(String::new, |status| format!("the server died ({status}); "));
+        Some(format!("{reason}{}\n{}", mark.unwrap_or_default(), log::from_crash(&self.log_path())))
     }
 
     /// The address for clients.
@@ -312,12 +330,20 @@ impl Drop for Server {
         let log = self.log();
         let crash = log::crash(&log);
         let Some(dir) = self.dir.take() else { return };
-        if panicking() || self.kept || died.is_some() || crash.is_some() {
+        let untold = (died.is_some() || crash.is_some()) && !self.crash_told;
+        if panicking() || self.kept || untold {
             let kept = dir.keep();
             eprintln!("the server's directory is kept: {}", kept.display());
-            if !panicking() && (died.is_some() || crash.is_some()) {
+            if untold {
                 let reason = died.map_or_else(String::new, |status| format!("the server died ({status}); "));
-                panic!("{reason}{}\n{}", crash.unwrap_or_default(), log::tail(&kept.join("server.log")));
+                let story =
+                    format!("{reason}{}\n{}", crash.unwrap_or_default(), log::from_crash(&kept.join("server.log")));
+                // Somebody may be in the middle of a panic because of it.
+                if panicking() {
+                    eprintln!("{story}");
+                } else {
+                    panic!("{story}");
+                }
             }
         }
     }

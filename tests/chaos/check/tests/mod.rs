@@ -3,6 +3,7 @@
 mod clients;
 mod locks;
 mod sales;
+mod seams;
 
 use super::judge;
 use crate::harness::Nothing;
