@@ -10,6 +10,8 @@
     reason = "a panic is what a fuzz target has to say"
 )]
 
+#[cfg(test)]
+mod edges;
 pub(crate) mod keys;
 mod payloads;
 mod requests;

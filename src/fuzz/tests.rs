@@ -6,7 +6,9 @@ use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::edges::edges;
 use super::{TARGETS, Target};
+use crate::core::codec::Writer;
 
 /// For each target.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -24,17 +26,35 @@ fn try_on(target: Target, what: &str, data: &[u8]) {
     assert!(survived, "{what}: \"{}\"", data.escape_ascii());
 }
 
+/// A number at an edge in place of one that is there: of the digits around `at` in what is text, and as payloads have it elsewhere.
+fn edge(random: &mut fastrand::Rng, data: &mut Vec<u8>, at: usize) {
+    let edges = edges(1_700_000_000_000);
+    let edge = edges[random.usize(..edges.len())];
+    let digits = |byte: &&u8| byte.is_ascii_digit();
+    let before = data[..at].iter().rev().take_while(digits).count();
+    let after = data[at..].iter().take_while(digits).count();
+    if before + after > 0 {
+        drop(data.splice(at - before..at + after, edge.to_string().into_bytes()));
+        return;
+    }
+    let mut writer = Writer::default();
+    writer.number(edge.cast_unsigned());
+    let until = data.len().min(at + random.usize(..9));
+    drop(data.splice(at..until, writer.finish()));
+}
+
 /// Some bytes changed, cut out, repeated, or taken from another input.
 fn mutation(random: &mut fastrand::Rng, corpus: &[(PathBuf, Vec<u8>)]) -> Vec<u8> {
     let mut data = corpus[random.usize(..corpus.len())].1.clone();
     for _ in 0..random.usize(1..6) {
         let at = random.usize(..=data.len());
         let until = data.len().min(at + random.usize(..20));
-        match random.u8(..5) {
+        match random.u8(..7) {
             0 if at < data.len() => data[at] = random.u8(..),
             1 if at < data.len() => data[at] ^= 1 << random.u8(..8),
             2 => drop(data.drain(at..until)),
             3 => drop(data.splice(at..at, data[at..until].to_vec())),
+            4 | 5 => edge(random, &mut data, at),
             _ => {
                 let other = &corpus[random.usize(..corpus.len())].1;
                 let from = random.usize(..=other.len());
