@@ -32,7 +32,7 @@ mod cmd;
 pub mod fuzz;
 
 use server::ctx::{Ctx, Level};
-use server::{datatype, defer, entry, events, info, load, park};
+use server::{cluster, datatype, defer, entry, events, info, load, park};
 
 /// All memory is the server's. Tests and fuzz targets of this library run without one, on the allocator of the system.
 #[cfg_attr(not(any(test, fuzzing)), global_allocator)]
@@ -51,7 +51,8 @@ fn start(ctx: &mut Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
     park::install(service::parked_left, store::room::reply_answer);
     defer::install(ctx, service::work);
     ctx.log(Level::Notice, concat!("lockstock ", env!("CARGO_PKG_VERSION"), " is ready"));
-    service::warn_of_eviction(ctx);
+    let question = cluster::learn(ctx);
+    service::warnings::give(ctx, question);
     Ok(())
 }
 

@@ -16,12 +16,13 @@ use crate::error::Error;
 use crate::server::args::Arg;
 use crate::server::cell::MainCell;
 use crate::server::clock;
-use crate::server::ctx::{Ctx, Level, is_connected};
+use crate::server::ctx::{Ctx, is_connected};
 use crate::server::defer::{self, Right};
 use crate::server::entry;
 use crate::server::events::Event;
 use crate::server::facts;
 use crate::server::faults;
+use crate::server::import;
 use crate::server::key::{Access, Content, Key, Name};
 use crate::server::park::{self, Left};
 use crate::store::amends;
@@ -30,6 +31,7 @@ use crate::store::sale_type;
 use crate::store::search::Search;
 
 pub mod sales;
+pub mod warnings;
 
 /// Everything the module remembers besides its keys.
 #[derive(Default)]
@@ -92,6 +94,9 @@ pub fn loaded_fence(fence: Fence) {
 /// Leaves the notes of events, where anybody cares.
 pub fn hear(ctx: &mut Ctx<'_>, event: Event) {
     let Event::ClientGone(number) = event else {
+        if event == Event::Import {
+            import::changed();
+        }
         if let Event::Swapped(one, other) = event {
             // Whoever was loaded before the trade and is met after it lives on the other side by then.
             LOADED.with(|loaded| loaded.iter_mut().for_each(|place| place.swap(one, other)));
@@ -208,7 +213,7 @@ fn read_notes(state: &mut State) {
             }
             Note::Event(Event::Role { primary: false }) => state.locks.demoted(),
             // The timer is awake now; that is all they are for.
-            Note::Event(Event::Role { primary: true } | Event::Loaded | Event::ClientGone(_)) => {}
+            Note::Event(Event::Role { primary: true } | Event::Loaded | Event::Import | Event::ClientGone(_)) => {}
             Note::Left(waiter, Left::Answered) => answered.push(waiter),
             Note::Left(waiter, Left::TimedOut) => state.locks.timed_out(waiter),
             Note::Left(waiter, Left::Gone) => state.locks.left(waiter),
@@ -345,20 +350,5 @@ pub fn parked_left(waiter: WaiterId, left: Left) {
         // Nothing follows from it that could not wait for the next note: not worth a turn of the event loop.
         Left::Answered => drop(NOTES.with(|notes| notes.push(Note::Left(waiter, left)))),
         Left::TimedOut | Left::Gone => note(Note::Left(waiter, left)),
-    }
-}
-
-/// Warns the operator whose server may throw locks and sales away when memory runs short.
-pub fn warn_of_eviction(ctx: &Ctx<'_>) {
-    if let Some(policy) = facts::info(ctx, c"memory", c"maxmemory_policy")
-        && policy.starts_with("allkeys")
-    {
-        ctx.log(
-            Level::Warning,
-            &format!(
-                "lockstock: maxmemory-policy is {policy}: at maxmemory this server deletes locks that are held and sales that run. \
-                 Set it to noeviction or to a volatile policy"
-            ),
-        );
     }
 }

@@ -5,7 +5,7 @@
 //! what makes the same decision come out the same way wherever it is taken.
 //!
 //! Reading order: [`time`], [`ident`], [`place`], [`fence`], then the [`lock`], the sale and the [`agenda`]; [`arena`],
-//! [`codec`] and [`stray`] are what they stand on.
+//! [`codec`], [`slot`] and [`stray`] are what they stand on.
 #![forbid(unsafe_code)]
 
 pub mod agenda;
@@ -16,5 +16,6 @@ pub mod ident;
 pub mod lock;
 pub mod place;
 pub mod sale;
+pub mod slot;
 pub mod stray;
 pub mod time;

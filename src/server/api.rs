@@ -125,7 +125,7 @@ required! {
     get_db_id_from_opt_ctx = RedisModule_GetDbIdFromOptCtx(ctx: *mut RawOptCtx) -> c_int;
 
     call_reply_type = RedisModule_CallReplyType(reply: *mut RawReply) -> c_int;
-    call_reply_integer = RedisModule_CallReplyInteger(reply: *mut RawReply) -> c_longlong;
+    call_reply_array_element = RedisModule_CallReplyArrayElement(reply: *mut RawReply, index: usize) -> *mut RawReply;
 
     replicate_verbatim = RedisModule_ReplicateVerbatim(ctx: *mut RawCtx) -> c_int;
 

@@ -1,11 +1,13 @@
 //! Commands of the server that the module runs itself.
 
-use std::slice;
+use std::ffi::CStr;
+use std::ptr::NonNull;
+use std::{io, slice};
 
 use redis_module::raw;
 use smallvec::SmallVec;
 
-use super::api;
+use super::api::{self, RawReply};
 use super::ctx::Ctx;
 use super::faults;
 
@@ -49,7 +51,7 @@ pub fn append(
     // SAFETY: the context is valid. The format announces a buffer with its length, a C string, and twelve or fourteen buffers
     // with their lengths: just what follows it, and arguments beyond the format are not read. The server copies the others.
     let reply = unsafe {
-        call(
+        Reply::new(call(
             ctx.raw(),
             c"XADD".as_ptr(),
             format.as_ptr(),
@@ -84,9 +86,9 @@ pub fn append(
             n7.len(),
             v7.as_ptr(),
             v7.len(),
-        )
+        ))
     };
-    done(reply)
+    done(c"XADD", reply)
 }
 
 /// Takes an entry out of the stream `key` again, and replicates that.
@@ -96,32 +98,112 @@ pub fn take_out(ctx: &mut Ctx<'_>, key: &[u8], entry: &EntryId) -> Result<(), St
     let Some(call) = call else { return Err("ERR this server cannot delete from streams".into()) };
     // SAFETY: the context is valid. The format announces two buffers with their lengths: just what follows it.
     let reply = unsafe {
-        call(ctx.raw(), c"XDEL".as_ptr(), c"!Ebb".as_ptr(), key.as_ptr(), key.len(), entry.as_ptr(), entry.len())
+        let (name, format) = (c"XDEL".as_ptr(), c"!Ebb".as_ptr());
+        Reply::new(call(ctx.raw(), name, format, key.as_ptr(), key.len(), entry.as_ptr(), entry.len()))
     };
-    done(reply).map(drop)
+    done(c"XDEL", reply).map(drop)
 }
 
-/// What came of a call, which answers a string or an error; frees the reply.
-fn done(reply: *mut raw::RedisModuleCallReply) -> Result<EntryId, String> {
-    if reply.is_null() {
-        return Err("ERR this node does not serve the key".into());
+/// Whether the server has the command `name`, which takes arguments: the operator may have renamed or disabled it. It is called without
+/// any, which the server refuses before it runs.
+pub fn is_known(ctx: &mut Ctx<'_>, name: &CStr) -> bool {
+    /// No such command, in the words of the C library.
+    const ENOENT: i32 = 2;
+    // SAFETY: a plain read of a pointer that was seen set at load.
+    let Some(call) = (unsafe { (&raw const raw::RedisModule_Call).read() }) else { return false };
+    // SAFETY: the context is valid, and the format announces nothing. Nobody else has the reply.
+    let reply = unsafe { Reply::new(call(ctx.raw(), name.as_ptr(), c"".as_ptr())) };
+    reply.is_some() || io::Error::last_os_error().raw_os_error() != Some(ENOENT)
+}
+
+/// Whether this server can say what it would do with a call without doing it. It is asked for a call of our own command `name`
+/// without its arguments: one that can gives an error, one that cannot does not understand the question.
+pub fn can_be_dry(ctx: &mut Ctx<'_>, name: &CStr) -> bool {
+    // SAFETY: a plain read of a pointer that was seen set at load.
+    let Some(call) = (unsafe { (&raw const raw::RedisModule_Call).read() }) else { return false };
+    // SAFETY: the context is valid, and the format announces nothing. Nobody else has the reply.
+    unsafe { Reply::new(call(ctx.raw(), name.as_ptr(), c"D".as_ptr())) }.is_some()
+}
+
+/// The value of the setting `name` of the server's own; `None` if it has no such one, or does not tell.
+pub fn setting(ctx: &mut Ctx<'_>, name: &CStr) -> Option<String> {
+    // SAFETY: a plain read of a pointer that was seen set at load.
+    let call = unsafe { (&raw const raw::RedisModule_Call).read() }?;
+    // SAFETY: the context is valid; the format announces two C strings, which follow. Nobody else has the reply.
+    let reply =
+        unsafe { Reply::new(call(ctx.raw(), c"CONFIG".as_ptr(), c"cc".as_ptr(), c"GET".as_ptr(), name.as_ptr())) }?;
+    // Name and value; empty without such a setting.
+    reply.element(1).map(|value| String::from_utf8_lossy(&value).into_owned())
+}
+
+/// An answer of the server, until it is dropped.
+pub(super) struct Reply(NonNull<RawReply>);
+
+impl Reply {
+    /// Takes the answer of a call over; `None` for null.
+    ///
+    /// # Safety
+    /// Nobody else uses or frees it.
+    pub(super) unsafe fn new(raw: *mut RawReply) -> Option<Self> {
+        NonNull::new(raw).map(Self)
     }
-    // SAFETY: the reply is ours until it is freed at the end; the text belongs to it and is copied before that.
-    let (failed, text) = unsafe {
-        let failed = api::call_reply_type(reply) == api::int(raw::REDISMODULE_REPLY_ERROR);
-        let mut len = 0;
+
+    /// Whether it is an error.
+    pub(super) fn is_error(&self) -> bool {
+        // SAFETY: the reply is ours until the drop.
+        unsafe { api::call_reply_type(self.0.as_ptr()) == api::int(raw::REDISMODULE_REPLY_ERROR) }
+    }
+
+    /// A string, or the text of an error; empty for anything else.
+    fn text(&self) -> EntryId {
+        // SAFETY: as above.
+        unsafe { text(self.0.as_ptr()) }
+    }
+
+    /// A string in an array.
+    fn element(&self, index: usize) -> Option<EntryId> {
+        // SAFETY: as above; what is in the reply is freed with it.
+        unsafe {
+            let element = api::call_reply_array_element(self.0.as_ptr(), index);
+            (!element.is_null()).then(|| text(element))
+        }
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        // SAFETY: the reply is ours, and nothing of it was lent.
+        unsafe { api::free_call_reply(self.0.as_ptr()) };
+    }
+}
+
+/// A copy of the text of a reply.
+///
+/// # Safety
+/// The reply has not been freed.
+unsafe fn text(reply: *mut RawReply) -> EntryId {
+    let mut len = 0;
+    // SAFETY: the caller's promise; the text belongs to the reply and is copied at once.
+    unsafe {
         let text = api::call_reply_string_ptr(reply, &raw mut len);
-        let text = if text.is_null() { EntryId::new() } else { slice::from_raw_parts(text.cast(), len).into() };
-        api::free_call_reply(reply);
-        (failed, text)
-    };
-    if !failed {
+        if text.is_null() { EntryId::new() } else { slice::from_raw_parts(text.cast(), len).into() }
+    }
+}
+
+/// What came of a call of `command`, which answers a string or an error.
+fn done(command: &CStr, reply: Option<Reply>) -> Result<EntryId, String> {
+    let Some(reply) = reply else { return Err("ERR this node does not serve the key".into()) };
+    let text = reply.text();
+    if !reply.is_error() {
         return Ok(text);
     }
     let line = String::from_utf8_lossy(&text);
     // Redis 7.0 has no code of its own for this refusal.
-    Err(match line.strip_prefix("ERR acl verification failed, ") {
-        Some(why) => format!("NOPERM {why}"),
-        None => line.into_owned(),
-    })
+    if let Some(why) = line.strip_prefix("ERR acl verification failed, ") {
+        return Err(format!("NOPERM {why}"));
+    }
+    if line.starts_with("ERR unknown command") {
+        return Err(format!("ERR {} is renamed or disabled on this server", command.to_string_lossy()));
+    }
+    Err(line.into_owned())
 }

@@ -18,13 +18,6 @@ pub fn set_acl_categories(command: *mut RawCommand, categories: &CStr) -> bool {
     unsafe { set(command, categories.as_ptr()) == api::OK }
 }
 
-/// The cluster's slot of a key. Redis before 7.4 has no function for this; there a command tells, which Valkey 9.1 in its turn
-/// refuses to modules.
-pub fn slot(key: &[u8]) -> Option<u32> {
-    // SAFETY: a plain read of a pointer that only module initialisation writes, and a call that reads `len` bytes.
-    unsafe { (&raw const raw::RedisModule_ClusterKeySlotC).read().map(|slot| slot(key.as_ptr().cast(), key.len())) }
-}
-
 /// Says that this module's data can be moved by Valkey 9's atomic slot migration, which is refused otherwise. The data
 /// goes as the commands of an AOF rewrite and the effects after it, so there is nothing more to do. Other servers know no such
 /// option and ignore the bit.

@@ -15,6 +15,7 @@ use super::clock;
 use super::ctx::Ctx;
 use super::entry;
 use super::faults;
+use super::import;
 use crate::core::time::UnixMs;
 
 /// How long to wait before asking again while writes are paused or data is loading. There is no event for the end of a pause.
@@ -42,7 +43,7 @@ pub enum Next {
 pub enum Right {
     /// Decide and write.
     Write,
-    /// Only take note: this server is a replica, or writes are paused.
+    /// Only take note: this server is a replica, or being filled by a tool, or writes are paused.
     Look,
 }
 
@@ -118,20 +119,24 @@ unsafe extern "C" fn fire(raw: *mut RawCtx, _data: *mut c_void) {
     }
 }
 
-/// What may be done at this moment.
-pub fn right(ctx: &Ctx<'_>) -> Right {
+/// Whether this server may write at this moment: it is a primary with its data, and writes are not paused.
+pub fn may_write(ctx: &Ctx<'_>) -> bool {
     let flags = ctx.flags();
     // SAFETY: the function takes nothing and only reads the server's state.
     let quiet = flags.is_loading() || unsafe { api::avoid_replica_traffic() } != 0;
-    if flags.is_primary() && !quiet { Right::Write } else { Right::Look }
+    flags.is_primary() && !quiet
 }
 
 /// Asks whether this server may decide and write at this moment, and then works.
 fn run(ctx: &mut Ctx<'_>, work: Work) -> Next {
-    let right = right(ctx);
-    let next = work(ctx, right);
+    // While a copying tool fills the server, that decides. The server tells when it ends.
+    let may_decide = !import::is_on(ctx);
+    if may_decide && may_write(ctx) {
+        return work(ctx, Right::Write);
+    }
+    let next = work(ctx, Right::Look);
     // A replica need not ask again: the primary's effects will come, and a change of role arms the timer.
-    if right == Right::Look && ctx.flags().is_primary() {
+    if may_decide && ctx.flags().is_primary() {
         return Next::At(UnixMs(clock::now().ms.0.saturating_add(PAUSED_MS)));
     }
     next

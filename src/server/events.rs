@@ -2,7 +2,7 @@
 //!
 //! Handlers run in the middle of somebody else's work, so they only pass on what they heard; see [`super::defer`].
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 
 use redis_module::raw;
 
@@ -10,6 +10,7 @@ use super::api::{self, RawCtx};
 use super::cell::MainCell;
 use super::ctx::Ctx;
 use super::entry::guard;
+use super::import;
 
 /// Something that happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub enum Event {
     },
     /// Data has been loaded.
     Loaded,
+    /// The server has begun or ended to be filled by a copying tool, or may have; see [`super::import`].
+    Import,
 }
 
 /// Hears of every event. May write nothing.
@@ -36,12 +39,13 @@ static HEAR: MainCell<Option<Hear>> = MainCell::new(None);
 
 /// The events that exist on every server with the same number and meaning. From 18 on, Redis and Valkey use the same numbers for
 /// different things.
-const EVENTS: [u64; 5] = [
+const EVENTS: [u64; 6] = [
     raw::REDISMODULE_EVENT_CLIENT_CHANGE,
     raw::REDISMODULE_EVENT_FLUSHDB,
     raw::REDISMODULE_EVENT_SWAPDB,
     raw::REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED,
     raw::REDISMODULE_EVENT_LOADING,
+    raw::REDISMODULE_EVENT_CONFIG,
 ];
 
 /// Subscribes `hear`; false when the server refused.
@@ -91,6 +95,14 @@ unsafe fn read(id: u64, what: u64, data: *mut c_void) -> Option<Event> {
             Some(Event::Role { primary: what == raw::REDISMODULE_EVENT_REPLROLECHANGED_NOW_MASTER })
         }
         (raw::REDISMODULE_EVENT_LOADING, raw::REDISMODULE_SUBEVENT_LOADING_ENDED) => Some(Event::Loaded),
+        (raw::REDISMODULE_EVENT_CONFIG, raw::REDISMODULE_SUBEVENT_CONFIG_CHANGE) => {
+            // SAFETY: the caller's promise.
+            let change = unsafe { data.cast::<raw::RedisModuleConfigChange>().as_ref() }?;
+            let count = usize::try_from(change.num_changes).unwrap_or_default();
+            // SAFETY: the structure names so many settings, each by a C string.
+            let mut names = (0..count).map(|index| unsafe { CStr::from_ptr(*change.config_names.add(index)) });
+            names.any(|name| name == import::SETTING).then_some(Event::Import)
+        }
         _ => None,
     }
 }

@@ -15,7 +15,7 @@
 //!   server may write at this moment.
 //!
 //! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`entry`], [`load`], [`register`], [`keyspec`]; then [`key`], [`datatype`],
-//! [`replicate`], [`call`], [`walk`], [`cluster`]; then [`defer`], [`park`], [`events`]; then [`settings`], [`info`] and [`facts`].
+//! [`replicate`], [`call`], [`walk`], [`cluster`]; then [`defer`], [`import`], [`park`], [`events`]; then [`settings`], [`info`] and [`facts`].
 //! [`faults`] and `standin` are for tests and fuzzing.
 
 pub mod alloc;
@@ -33,6 +33,7 @@ pub mod entry;
 pub mod events;
 pub mod facts;
 pub mod faults;
+pub mod import;
 pub mod info;
 pub mod key;
 pub mod keyspec;

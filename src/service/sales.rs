@@ -6,6 +6,7 @@ use std::{iter, mem, thread};
 use crate::core::agenda::{Agenda, HomeId};
 use crate::core::place::{At, Place};
 use crate::core::sale::{Answer, Change, Changes, Decision, Sale, Status};
+use crate::core::slot::Slot;
 use crate::core::time::{Now, UnixMs};
 use crate::error::Error;
 use crate::server::args::Arg;
@@ -151,7 +152,7 @@ fn serves(ctx: &mut Ctx<'_>, sale: &[u8], stream: &[u8]) -> Result<(), Error> {
     if !ctx.flags().is_cluster() || cluster::serves_both(ctx, sale, stream) {
         return Ok(());
     }
-    if cluster::share_slot(ctx, sale, stream) {
+    if Slot::of(sale) == Slot::of(stream) {
         return Err(Error::OnTheMove);
     }
     Err(Error::Stream("CROSSSLOT Keys in request don't hash to the same slot".into()))

@@ -10,7 +10,7 @@ use crate::core::place::{At, Place};
 use crate::server::call::{self, EntryId};
 use crate::server::cell::MainCell;
 use crate::server::ctx::{Ctx, Level};
-use crate::server::defer::{self, Right};
+use crate::server::defer;
 use crate::server::key::{self, Access, Content, Key, Name};
 use crate::server::replicate;
 use crate::store::sale_type::SaleValue;
@@ -44,7 +44,7 @@ pub fn owe(at: At<'_>, untrue: Option<Untrue>) {
 /// Makes good what is owed, if this server may write now; else it is left for the timer, which calls this again.
 pub fn make(ctx: &mut Ctx<'_>) {
     let began_in = ctx.db();
-    while OWED.with(|owed| !owed.is_empty()).unwrap_or_default() && defer::right(ctx) == Right::Write {
+    while OWED.with(|owed| !owed.is_empty()).unwrap_or_default() && defer::may_write(ctx) {
         let Some(Some(Owed { place, untrue })) = OWED.with(Vec::pop) else { break };
         ctx.select(place.db);
         let name = Name::make(&place.key);

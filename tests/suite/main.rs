@@ -27,6 +27,7 @@ mod fences;
 mod files;
 mod forms;
 mod holds;
+mod import;
 mod interrupted;
 mod keys;
 mod large;
@@ -47,6 +48,7 @@ mod persist;
 mod readme;
 #[path = "../../src/core/sale/tests/rebuilt.rs"]
 mod rebuilt;
+mod renamed_commands;
 mod replica;
 mod role;
 mod sale_acl;

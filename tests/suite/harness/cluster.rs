@@ -15,7 +15,14 @@ impl Cluster {
     /// Starts `count` nodes with the module and waits until each of them knows all and serves.
     #[track_caller]
     pub fn start(count: usize) -> Self {
-        let nodes: Vec<Server> = (0..count).map(|_| Server::builder().cluster().start()).collect();
+        Self::start_with(count, &[])
+    }
+
+    /// The same with these lines in the configuration of each node.
+    #[track_caller]
+    pub fn start_with(count: usize, config: &[&str]) -> Self {
+        let builder = config.iter().fold(Server::builder().cluster(), |builder, line| builder.config(line));
+        let nodes: Vec<Server> = (0..count).map(|_| builder.clone().start()).collect();
         for (number, node) in nodes.iter().enumerate() {
             let (first, end) = (SLOTS * number / count, SLOTS * (number + 1) / count);
             node.expect(format!("CLUSTER ADDSLOTSRANGE {first} {}", end - 1), super::OK);
@@ -99,5 +106,16 @@ impl Cluster {
         let begun = admin.cmd(words);
         // Servers from before this kind of move do not know the word.
         if matches!(&begun, Reply::Error(text) if text.contains("unknown subcommand")) { None } else { Some(begun) }
+    }
+
+    /// Calls all moves of whole slots between two nodes off.
+    #[track_caller]
+    pub fn cancel_move(&self, from: usize, to: usize) {
+        let (node, words) = if self.nodes[from].is_valkey() {
+            (from, "CLUSTER CANCELSLOTMIGRATIONS")
+        } else {
+            (to, "CLUSTER MIGRATION CANCEL ALL")
+        };
+        self.nodes[node].expect(words, super::ANY);
     }
 }

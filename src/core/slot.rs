@@ -1,0 +1,57 @@
+//! The slot of a key in a cluster.
+
+/// Keys of one slot lie on one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot(u16);
+
+/// How many slots a cluster has.
+const SLOTS: u16 = 16_384;
+
+impl Slot {
+    /// The slot of `key`: what is between its first `{` and the next `}` decides, unless that is empty; else all of it.
+    #[must_use]
+    pub fn of(key: &[u8]) -> Self {
+        Self(crc16(hash_tag(key).unwrap_or(key)) % SLOTS)
+    }
+}
+
+fn hash_tag(key: &[u8]) -> Option<&[u8]> {
+    let mut parts = key.splitn(2, |byte| *byte == b'{');
+    let behind = parts.nth(1)?;
+    let len = behind.iter().position(|byte| *byte == b'}')?;
+    behind.get(..len).filter(|tag| !tag.is_empty())
+}
+
+/// CRC-16/XMODEM: polynomial 0x1021, nothing reflected, begun with zero.
+fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, byte| {
+        (0..8).fold(
+            crc ^ (u16::from(*byte) << 8),
+            |crc, _| {
+                if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 }
+            },
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_the_one_that_clusters_use() {
+        assert_eq!(crc16(b"123456789"), 0x31c3);
+        assert_eq!(crc16(b""), 0);
+        assert_eq!(["foo", "bar", "a"].map(|key| Slot::of(key.as_bytes()).0), [12_182, 5_061, 15_495]);
+    }
+
+    #[test]
+    fn a_hash_tag_decides_if_there_is_one() {
+        for (one, other) in [("{shop}sale", "{shop}events"), ("x{shop}", "shop"), ("{{a}}", "{a"), ("{a}{b}", "a")] {
+            assert_eq!(Slot::of(one.as_bytes()), Slot::of(other.as_bytes()), "{one} {other}");
+        }
+        for (key, tag) in [("{}sale", None), ("{sale", None), ("sale}{", None), ("}{a}", Some("a"))] {
+            assert_eq!(hash_tag(key.as_bytes()), tag.map(str::as_bytes), "{key}");
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Valkey's import mode: a copying tool fills this server and says what becomes of every key. Nothing expires by itself then, and neither
+//! does anything of ours end. Servers without such a mode are never in it.
+
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::call;
+use super::ctx::Ctx;
+
+/// What the server calls the mode.
+pub const SETTING: &CStr = c"import-mode";
+
+static IS_ON: AtomicBool = AtomicBool::new(false);
+/// Whether it may have changed since the server was asked: so it is in the beginning.
+static IS_OLD: AtomicBool = AtomicBool::new(true);
+
+/// Somebody has set it.
+pub fn changed() {
+    IS_OLD.store(true, Ordering::Relaxed);
+}
+
+/// Whether the server is in import mode.
+pub fn is_on(ctx: &mut Ctx<'_>) -> bool {
+    if IS_OLD.swap(false, Ordering::Relaxed) {
+        let on = call::setting(ctx, SETTING).is_some_and(|value| value == "yes");
+        IS_ON.store(on, Ordering::Relaxed);
+    }
+    IS_ON.load(Ordering::Relaxed)
+}
