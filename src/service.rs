@@ -26,6 +26,7 @@ use crate::server::import;
 use crate::server::key::{Access, Content, Key, Name};
 use crate::server::park::{self, Left};
 use crate::store::amends;
+use crate::store::destroyed;
 use crate::store::room::Room;
 use crate::store::sale_type;
 use crate::store::search::Search;
@@ -163,6 +164,10 @@ pub fn look_at_lock(ctx: &mut Ctx<'_>, key: Arg<'_>, now: Now) -> Result<Option<
 pub fn enter<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
     STATE.with(|state| {
         read_notes(state);
+        if destroyed::any() {
+            // Another thread cannot arm the timer.
+            defer::arm(defer::Next::Now);
+        }
         f(state)
     })
 }
@@ -253,7 +258,7 @@ pub fn work(ctx: &mut Ctx<'_>, right: Right) -> defer::Next {
             state.search.for_everything();
         }
         let searching = state.search.go_on(room.free_ctx(), loaded);
-        let more = meet_loaded(state, &mut room);
+        let more = forget_destroyed(state) | meet_loaded(state, &mut room);
         for client in state.locks.take_doubtful().into_iter().filter(|client| !is_connected(client.get())) {
             state.locks.client_gone(client);
         }
@@ -274,6 +279,17 @@ pub fn work(ctx: &mut Ctx<'_>, right: Right) -> defer::Next {
         Right::Write => next.min(sales::tick(ctx, now, TURN)),
         Right::Look => next,
     }
+}
+
+/// Closes the entries of locks and sales that were destroyed without a word; whether there are more of them.
+fn forget_destroyed(state: &mut State) -> bool {
+    for home in destroyed::LOCKS.take(TURN) {
+        state.locks.destroyed(home);
+    }
+    for home in destroyed::SALES.take(TURN) {
+        state.sales.disarm(home);
+    }
+    destroyed::any()
 }
 
 /// Makes the agendas acquainted with locks and sales that were loaded; whether there are more of them.

@@ -40,6 +40,9 @@ pub trait DataType: Sized + Send + 'static {
     /// The value has left the name `at`: deleted, overwritten, expired, evicted, renamed. Freeing comes later, or, for a
     /// rename, never. Runs on the main thread; may write nothing.
     fn unlinked(&mut self, at: At<'_>);
+    /// The value is about to be freed. Runs on any thread. Where a slot moves to another node as a whole, or a database is replaced,
+    /// nothing else tells that the value has left its name.
+    fn destroyed(&mut self);
     /// What besides the keys has to be saved; empty for nothing. A file without it loads on a server without us.
     fn save_aux() -> Vec<u8> {
         Vec::new()
@@ -285,9 +288,12 @@ unsafe extern "C" fn digest<T: DataType>(digest: *mut RawDigest, raw: *mut c_voi
 unsafe extern "C" fn free<T: DataType>(raw: *mut c_void) {
     if !raw.is_null() {
         // SAFETY: the server frees each value once, and it came from `Box::<T>::into_raw`. This may run on another thread: `T` is
-        // `Send`, and its drop touches nothing global.
-        let value = unsafe { Box::from_raw(raw.cast::<T>()) };
-        guard("freeing a value", || drop(value));
+        // `Send`, `destroyed` may be called on any, and the drop touches nothing global.
+        let mut value = unsafe { Box::from_raw(raw.cast::<T>()) };
+        guard("freeing a value", || {
+            value.destroyed();
+            drop(value);
+        });
     }
 }
 

@@ -7,6 +7,7 @@ use crate::core::lock::Lock;
 use crate::core::place::At;
 use crate::server::datatype::{AofOut, DataType, Handle, RdbIn, RdbOut};
 use crate::service::{self, Note};
+use crate::store::destroyed;
 
 static HANDLE: Handle = Handle::new();
 
@@ -52,6 +53,12 @@ impl DataType for Lock {
     fn unlinked(&mut self, at: At<'_>) {
         let (home, watch) = self.go_astray();
         service::note(Note::LockVanished(at.keep(), home, watch));
+    }
+
+    fn destroyed(&mut self) {
+        if let Some(home) = self.home().filter(|_| !self.is_stray()) {
+            destroyed::LOCKS.add(home);
+        }
     }
 
     /// The fence clock, where the wall clock alone would not do: while there are locks, whose file needs the module anyway, and when the

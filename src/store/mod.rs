@@ -4,6 +4,7 @@
 //! other. What a value is made of is the core's business; here it gets its life in the server.
 
 pub mod amends;
+pub mod destroyed;
 pub mod lock_effect;
 pub mod lock_type;
 pub mod room;

@@ -10,6 +10,7 @@ use crate::core::sale::Sale;
 use crate::core::stray::Stray;
 use crate::server::datatype::{AofOut, DataType, Handle, RdbIn, RdbOut};
 use crate::service::{self, Note};
+use crate::store::destroyed;
 
 /// A sale as a value of the keyspace.
 pub struct SaleValue {
@@ -141,6 +142,12 @@ impl DataType for SaleValue {
         if home.is_some() || self.sale.next_lapse().is_some() {
             let watch = self.stray.get_or_insert_default().watch();
             service::note(Note::SaleVanished(home, watch));
+        }
+    }
+
+    fn destroyed(&mut self) {
+        if let Some(home) = self.home {
+            destroyed::SALES.add(home);
         }
     }
 }

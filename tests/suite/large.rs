@@ -132,7 +132,7 @@ fn longest(server: &Server, what: &str) {
 
 /// How long the server's main thread has been at work, by a reply of `INFO cpu`: time in which it was interrupted does not count.
 #[track_caller]
-fn busy(info: &Reply) -> Duration {
+pub fn busy(info: &Reply) -> Duration {
     let text = info.text();
     let used = |name: &str| {
         let line =

@@ -62,6 +62,7 @@ mod scene;
 mod session;
 mod settings;
 mod shop;
+mod slot_moves;
 mod soak;
 mod stock;
 mod storm;

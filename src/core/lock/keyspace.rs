@@ -73,6 +73,13 @@ impl Engine {
         }
     }
 
+    /// The lock whose home this was has been destroyed, and nobody was told that it left its place.
+    pub fn destroyed(&mut self, home: HomeId) {
+        if let Some(place) = self.agenda.place(home).map(At::keep) {
+            self.vanished(place.at(), Some(home));
+        }
+    }
+
     /// This server decides no more. Its connections are no business of the one that does: holds that were tied to them stay
     /// until their leases end, even if this server should decide again one day.
     pub fn demoted(&mut self) {

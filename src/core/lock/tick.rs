@@ -239,16 +239,18 @@ impl Engine {
         }
     }
 
-    /// Brings the place of `home` up to date; `false` if this node does not serve it.
+    /// Brings the place of `home` up to date; `false` if the lock is there and this node does not serve it.
     fn refresh<W: World>(&mut self, turn: &mut Turn, home: HomeId, world: &mut W) -> bool {
         let Some(place) = self.agenda.place(home).map(At::keep) else { return true };
         let at = place.at();
-        if !world.may_grant(at) {
-            return false;
-        }
-        // The value may have gone without a word to the engine. Then another one may live there, with a home of its own.
-        if !matches!(world.find(at), Found::Lock(lock) if lock.home() == Some(home)) {
+        // The value may have gone without a word to the engine, as with a slot that has moved. Then another one may live there, with a home
+        // of its own.
+        let gone = !matches!(world.find(at), Found::Lock(lock) if lock.home() == Some(home));
+        if gone {
             self.vanished(at, Some(home));
+        }
+        if !world.may_grant(at) {
+            return gone;
         }
         if let Some(queue) = self.waiting.at(at) {
             turn.work.push(queue);

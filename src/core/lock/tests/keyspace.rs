@@ -45,6 +45,37 @@ fn a_key_that_went_without_a_word_is_noticed_when_its_lease_would_end() {
 }
 
 #[test]
+fn a_lock_that_was_destroyed_without_a_word_is_forgotten() {
+    let mut desk = Desk::new();
+    desk.acquire("door", 9, &ask("ann").session()).unwrap().granted();
+    let bob = desk.wait("door", 1, &ask("bob"));
+    desk.told();
+    let Some(Value::Lock(lock)) = desk.keys.values.remove(&at("door").keep()) else { panic!("it was taken") };
+    let home = lock.home().unwrap();
+    desk.engine.destroyed(home);
+    assert!(!desk.engine.knows(client(9)));
+    let _ = desk.tick();
+    assert_eq!(desk.granted(), [bob]);
+    // An entry that was closed in another way is nobody else's.
+    desk.engine.destroyed(home);
+    assert_eq!((desk.engine.locks(), desk.holders("door")), (1, vec!["bob".into()]));
+}
+
+#[test]
+fn a_lock_that_is_gone_is_not_put_off_though_its_place_is_another_nodes() {
+    let mut desk = Desk::new();
+    for key in ["door", "gate"] {
+        desk.take(key, &ask("ann").lease(100));
+        desk.keys.elsewhere.push(at(key).keep());
+    }
+    desk.keys.values.remove(&at("door").keep());
+    desk.pass(100);
+    let next = desk.tick();
+    assert_eq!(desk.engine.locks(), 1, "the one that is still there");
+    assert!(matches!(next, Next::At(retry) if retry > desk.now.ms), "{next:?}");
+}
+
+#[test]
 fn a_rename_moves_the_holds_and_their_sessions_and_the_waiters_stay() {
     let mut desk = Desk::new();
     desk.acquire("door", 9, &ask("ann").session()).unwrap().granted();
