@@ -35,6 +35,7 @@ mod large_locks;
 mod late_payments;
 mod leaks;
 mod line;
+mod listener;
 mod lock_against_model;
 mod lock_effects;
 mod many;

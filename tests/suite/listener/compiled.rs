@@ -1,0 +1,34 @@
+//! Another module on the same server: `tests/suite/listener/listener.c`, which answers keyspace events with commands of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::{self, Command};
+use std::sync::OnceLock;
+use std::{env, fs};
+
+/// The line of redis.conf that loads the listener.
+#[track_caller]
+pub fn line() -> String {
+    format!("loadmodule {}", built().display())
+}
+
+/// The listener, compiled by whatever links Rust programs here, once for each run of the tests.
+#[track_caller]
+fn built() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/listener/listener.c");
+        let module = Path::new(env!("CARGO_TARGET_TMPDIR")).join("listener.so");
+        // Other runs may be using the one that is there.
+        let fresh = module.with_extension(process::id().to_string());
+        let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
+        let done = Command::new(&compiler)
+            .args(["-shared", "-fPIC", "-O1", "-g", "-Wall", "-Wextra", "-o"])
+            .args([&fresh, &source])
+            .output()
+            .unwrap_or_else(|error| panic!("cannot run {}: {error}", compiler.display()));
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success() && said.is_empty(), "the listener does not compile:\n{said}");
+        fs::rename(&fresh, &module).expect("the listener is put in its place");
+        module
+    })
+}

@@ -1,0 +1,98 @@
+//! Sales, while another module listens.
+
+use super::scene::Act::{Call, Lease};
+use super::scene::{Scene, Story, story};
+use crate::harness::{INT, TEXT, Want};
+
+const LOOKS: [&str; 4] = ["STOCK.INFO s-#", "STOCK.ORDERS s-# 0", "STOCK.CONFIRM s-# nobody", "LISTENER.TWIN s-# o-#"];
+const BUYS: [&str; 7] = [
+    "STOCK.DECR_ONCE s-# z HOLD 100",
+    "STOCK.DECR_ONCE s-# a HOLD 100",
+    "STOCK.CANCEL s-# a",
+    "STOCK.CONFIRM s-# a",
+    "STOCK.EXTEND s-# a PX 100",
+    "STOCK.ADJUST s-# 1",
+    "STOCK.ALTER s-# END 1",
+];
+const TAKES_KEYS_AWAY: [&str; 11] = [
+    "DEL s-#",
+    "DEL e-#",
+    "DEL @",
+    "RENAME s-# o-#",
+    "RENAME e-# o-#",
+    "RENAME @ o-#",
+    "MOVE s-# 1",
+    "SET s-# text",
+    "EXPIRE s-# -1",
+    "XTRIM e-# MAXLEN 0",
+    "COPY e-# o-#",
+];
+const DOES_AWAY_WITH_ALL: [&str; 3] = ["FLUSHALL", "FLUSHDB ASYNC", "SWAPDB 0 1"];
+/// What it does in the middle of an XADD, which is sent to replicas and files after whatever it does there.
+const MEANWHILE: [&str; 7] = [
+    "STOCK.INFO s-#",
+    "STOCK.DECR_ONCE s-# z HOLD 100",
+    "STOCK.CANCEL s-# a",
+    "STOCK.ADJUST s-# -1",
+    "DEL s-#",
+    "SET s-# text",
+    "EXPIRE s-# -1",
+];
+
+const SALE: &str = "STOCK.CREATE s-# 2 REBUY STREAM e-# DEADLINES";
+const NO_STREAM: &str = "STOCK.CREATE s-# 2 REBUY";
+
+fn ok() -> Want {
+    ("OK", INT, INT, INT, TEXT).into()
+}
+
+fn three() -> Want {
+    3.into()
+}
+
+const SALES: [Story; 10] = [
+    story("sell", &[SALE], &[], Call("STOCK.DECR_ONCE s-# a", ok)),
+    story("sell without a stream", &[NO_STREAM], &[], Call("STOCK.DECR_ONCE s-# a", ok)),
+    story("sell the last", &[SALE, "STOCK.DECR_ONCE s-# b"], &[], Call("STOCK.DECR_ONCE s-# a", ok)),
+    story("hold and lapse", &[SALE], &[], Call("STOCK.DECR_ONCE s-# a QTY 2 HOLD 100", ok)),
+    story("lapse", &[SALE, "STOCK.DECR_ONCE s-# a HOLD 300", "STOCK.DECR_ONCE s-# b HOLD 300"], &[], Lease),
+    story("lapse without a stream", &[NO_STREAM, "STOCK.DECR_ONCE s-# a QTY 2 HOLD 300"], &[], Lease),
+    story("confirm", &[SALE, "STOCK.DECR_ONCE s-# a HOLD 3000"], &[], Call("STOCK.CONFIRM s-# a", ok)),
+    story("cancel", &[SALE, "STOCK.DECR_ONCE s-# a"], &[], Call("STOCK.CANCEL s-# a", ok)),
+    story("extend", &[SALE, "STOCK.DECR_ONCE s-# a HOLD 3000"], &[], Call("STOCK.EXTEND s-# a PX 100", ok)),
+    story("adjust", &[SALE], &[], Call("STOCK.ADJUST s-# 1", three)),
+];
+
+/// Those with a stream.
+const TOLD: [Story; 5] = [
+    story("sell", &[SALE], &[], Call("STOCK.DECR_ONCE s-# a", ok)),
+    story("sell the last", &[SALE, "STOCK.DECR_ONCE s-# b"], &[], Call("STOCK.DECR_ONCE s-# a", ok)),
+    story("lapse", &[SALE, "STOCK.DECR_ONCE s-# a HOLD 300", "STOCK.DECR_ONCE s-# b HOLD 300"], &[], Lease),
+    story("confirm", &[SALE, "STOCK.DECR_ONCE s-# a HOLD 3000"], &[], Call("STOCK.CONFIRM s-# a", ok)),
+    story("cancel", &[SALE, "STOCK.DECR_ONCE s-# a"], &[], Call("STOCK.CANCEL s-# a", ok)),
+];
+
+#[test]
+fn that_it_looks_at() {
+    Scene::set("MODULE").play_quietly(&SALES, &LOOKS);
+}
+
+#[test]
+fn that_it_buys_from() {
+    Scene::set("MODULE").play(&SALES, &BUYS);
+}
+
+#[test]
+fn whose_keys_it_takes_away() {
+    Scene::set("MODULE").play(&SALES, &TAKES_KEYS_AWAY);
+}
+
+#[test]
+fn while_it_does_away_with_everything() {
+    Scene::set("MODULE").play_singly(&SALES, &DOES_AWAY_WITH_ALL);
+}
+
+#[test]
+fn whose_events_are_being_appended() {
+    Scene::set("SERVER").play(&TOLD, &MEANWHILE);
+}
