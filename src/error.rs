@@ -44,8 +44,6 @@ pub enum Error {
     FencesUsedUp,
     /// The payload of an internal command is damaged, or does not fit what the key holds.
     Payload,
-    /// The server would not park the client.
-    CannotWait,
     /// As many requests wait as may.
     TooManyWait,
     /// A session where there is no connection for it to end with.
@@ -137,7 +135,6 @@ impl fmt::Display for Error {
             Self::Deadlock => f.write_str("DEADLOCK another holder of this lock already waits to become exclusive"),
             Self::FencesUsedUp => f.write_str("ERR no fence is left below 2^53"),
             Self::Payload => f.write_str("ERR the effect is damaged or does not fit what the key holds"),
-            Self::CannotWait => f.write_str("ERR the server cannot park this client"),
             Self::TooManyWait => f.write_str("ERR too many requests wait already, see lockstock.max-waiters"),
             Self::NoConnection => f.write_str("ERR SESSION needs a connection to end with, and a script has none"),
             Self::State => f.write_str("ERR STATE must be held, sold, cancelled or expired"),

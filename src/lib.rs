@@ -48,7 +48,7 @@ fn start(ctx: &mut Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
     asked(info::register(ctx, status::write), "the section of INFO")?;
     asked(events::subscribe(ctx, service::hear), "the events")?;
     entry::install(store::amends::make);
-    park::install(service::parked_left, store::room::reply_answer);
+    park::install(ctx, service::parked_left, store::room::reply_answer);
     defer::install(ctx, service::work);
     ctx.log(Level::Notice, concat!("lockstock ", env!("CARGO_PKG_VERSION"), " is ready"));
     let question = cluster::learn(ctx);

@@ -3,11 +3,9 @@
 use std::mem;
 use std::sync::LazyLock;
 
-use smallvec::SmallVec;
-
 use crate::core::agenda::{Agenda, HomeId};
 use crate::core::fence::Fence;
-use crate::core::lock::{Acquired, Answer, ClientId, Engine, Found, Lock, LockError, LockInfo, Next, WaiterId, World};
+use crate::core::lock::{Answer, ClientId, Engine, Found, Lock, LockError, LockInfo, Look, Next, WaiterId, World};
 use crate::core::place::{At, Place};
 use crate::core::sale::Status;
 use crate::core::stray::Watch;
@@ -20,7 +18,7 @@ use crate::server::ctx::{Ctx, is_connected};
 use crate::server::defer::{self, Right};
 use crate::server::entry;
 use crate::server::events::Event;
-use crate::server::facts;
+use crate::server::facts::{self, Output};
 use crate::server::faults;
 use crate::server::import;
 use crate::server::key::{Access, Content, Key, Name};
@@ -57,8 +55,8 @@ pub enum Note {
     SaleVanished(Option<HomeId>, Watch),
     /// A lock is no longer at this place; the entry of the agenda that it had there, and a watch on where it goes.
     LockVanished(Place, Option<HomeId>, Watch),
-    /// A connection ended; whether something that it was told had not been sent.
-    ClientGone(ClientId, bool),
+    /// A connection ended; how it looked then.
+    ClientGone(ClientId, Look),
     /// The server told of something else.
     Event(Event),
     /// A parked client left.
@@ -73,6 +71,9 @@ static LOADED: MainCell<Vec<Place>> = MainCell::new(Vec::new());
 
 /// The most that one turn of the timer does, in steps of the engine: well under a millisecond.
 const TURN: usize = 500;
+
+/// The most connections that one turn of the timer looks at.
+const LOOKS: usize = 32;
 
 /// Leaves a note and has it looked at in the next turn of the event loop.
 pub fn note(note: Note) {
@@ -109,39 +110,47 @@ pub fn hear(ctx: &mut Ctx<'_>, event: Event) {
     let known = STATE.with(|state| (state.locks.knows(client), state.locks.owes(client)));
     let (matters, owed) = known.unwrap_or((true, true));
     if matters {
-        note(Note::ClientGone(client, owed && facts::has_unsent(ctx, number)));
+        note(Note::ClientGone(client, if owed { look_at(ctx, client) } else { Look::Unknown }));
     }
 }
 
-/// Runs a command on the lock `key`: `f` gets the engine, the place and the room to work in.
+/// Runs a command on the lock `key`: `f` gets the engine, the place and the room to work in. The client may be blocked for `wait`.
 pub fn locks<R>(
     ctx: &mut Ctx<'_>,
     key: Arg<'_>,
+    wait: Option<Millis>,
     f: impl FnOnce(&mut Engine, At<'_>, &mut Room<'_>) -> Result<R, Error>,
 ) -> Result<R, Error> {
     let at = At { db: ctx.db(), key: key.bytes() };
     let mut room = Room::with_key(ctx.reborrow(), Name::of(key));
+    room.may_wait(key, wait);
     let done = enter(|state| {
         let done = f(&mut state.locks, at, &mut room);
-        defer::arm(state.locks.next_due().into());
+        arm(&state.locks);
         done
     });
     room.leave();
     done.unwrap_or(Err(Error::Internal))
 }
 
-/// Runs a command on the locks of several `keys`: `f` gets the engine, the database, the keys and the room to work in.
+/// Runs a command on the locks of several `keys`: `f` gets the engine, the database, the keys and the room to work in. The client may be
+/// blocked for `wait`.
 pub fn many_locks<R>(
     ctx: &mut Ctx<'_>,
     keys: &[Arg<'_>],
+    wait: Option<Millis>,
     f: impl FnOnce(&mut Engine, i32, &[&[u8]], &mut Room<'_>) -> Result<R, Error>,
 ) -> Result<R, Error> {
-    let keys: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
+    let names: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
     let db = ctx.db();
     let mut room = Room::new(ctx.reborrow());
+    if let Some(key) = keys.first() {
+        // They all lie in one slot.
+        room.may_wait(*key, wait);
+    }
     let done = enter(|state| {
-        let done = f(&mut state.locks, db, &keys, &mut room);
-        defer::arm(state.locks.next_due().into());
+        let done = f(&mut state.locks, db, &names, &mut room);
+        arm(&state.locks);
         done
     });
     room.leave();
@@ -185,20 +194,14 @@ fn read_notes(state: &mut State) {
         return;
     }
     let mut notes = mem::take(&mut state.reading);
-    let mut answered = Answered::new();
     for note in notes.drain(..) {
         match note {
             Note::LockVanished(place, home, watch) => {
                 state.locks.vanished(place.at(), home);
                 state.search.add(watch);
             }
-            Note::ClientGone(client, unsent) => {
-                let (its, others) = answered.into_iter().partition(|w| state.locks.owed_to(*w) == Some(client));
-                answered = others;
-                // Replies that could not be sent any more are as good as none.
-                if !unsent {
-                    deliver(state, its);
-                }
+            Note::ClientGone(client, look) => {
+                state.locks.last_look(client, look);
                 state.locks.client_gone(client);
             }
             Note::SaleVanished(home, watch) => {
@@ -219,27 +222,42 @@ fn read_notes(state: &mut State) {
             Note::Event(Event::Role { primary: false }) => state.locks.demoted(),
             // The timer is awake now; that is all they are for.
             Note::Event(Event::Role { primary: true } | Event::Loaded | Event::Import | Event::ClientGone(_)) => {}
-            Note::Left(waiter, Left::Answered) => answered.push(waiter),
+            Note::Left(waiter, Left::Answered(front)) => state.locks.written(waiter, front),
             Note::Left(waiter, Left::TimedOut) => state.locks.timed_out(waiter),
             Note::Left(waiter, Left::Gone) => state.locks.left(waiter),
         }
     }
-    deliver(state, answered);
     notes.shrink_to(USUAL_NOTES);
     state.reading = notes;
 }
 
-/// Waiters that were answered; nearly always one.
-type Answered = SmallVec<[WaiterId; 4]>;
-
 /// How many notes may well be there at once, time and again.
 const USUAL_NOTES: usize = 64;
 
-/// These waiters have their replies.
-fn deliver(state: &mut State, waiters: Answered) {
-    for waiter in waiters {
-        state.locks.delivered(waiter);
+/// How the connection of `client` looks, to which a grant was written.
+fn look_at(ctx: &mut Ctx<'_>, client: ClientId) -> Look {
+    match facts::output(ctx, client.get()) {
+        None => Look::Unknown,
+        Some(Output { first: 0, more: 0, .. }) => Look::Sent,
+        Some(Output { first, command, .. }) => {
+            let asked = ["lock.acquire", "lock.macquire"].iter().any(|name| command.eq_ignore_ascii_case(name));
+            Look::Unsent { first_sent: first == 0, another: !asked }
+        }
     }
+}
+
+/// Looks at connections that grants were written to, where it is time for that.
+fn look_around(state: &mut State, ctx: &mut Ctx<'_>, now: UnixMs) {
+    for _ in 0..LOOKS {
+        let Some((waiter, client)) = state.locks.take_look(now) else { return };
+        let look = look_at(ctx, client);
+        state.locks.looked(now, waiter, look);
+    }
+}
+
+/// Has the timer fire when the locks want it.
+fn arm(locks: &Engine) {
+    defer::arm(defer::Next::from(locks.next_due()).min(locks.next_look().into()));
 }
 
 /// The work of the timer.
@@ -250,13 +268,15 @@ pub fn work(ctx: &mut Ctx<'_>, right: Right) -> defer::Next {
     let mut room = Room::between_commands(ctx.reborrow());
     let next = STATE.with(|state| {
         read_notes(state);
-        if entry::take_fault() {
+        let faulty = entry::take_fault();
+        if faulty {
             state.locks.doubt(|client| is_connected(client.get()), park::is_parked);
             for waiter in park::unanswered().into_iter().filter(|waiter| !state.locks.stands_in_line(*waiter)) {
                 room.answer(waiter, Answer::Failed(LockError::Fault));
             }
             state.search.for_everything();
         }
+        look_around(state, room.free_ctx(), now.ms);
         let searching = state.search.go_on(room.free_ctx(), loaded);
         let more = forget_destroyed(state) | meet_loaded(state, &mut room);
         for client in state.locks.take_doubtful().into_iter().filter(|client| !is_connected(client.get())) {
@@ -266,15 +286,21 @@ pub fn work(ctx: &mut Ctx<'_>, right: Right) -> defer::Next {
             Right::Write => state.locks.tick(now, TURN, &mut room).into(),
             Right::Look => defer::Next::Never,
         };
-        match next {
+        let next = next.min(state.locks.next_look().into());
+        let next = match next {
             _ if more => defer::Next::Now,
             // The search can wait for whoever else wants the server.
             next if searching => next.min(defer::Next::At(now.ms.plus(Millis(1)).unwrap_or(UnixMs::MAX))),
             next => next,
-        }
+        };
+        (next, faulty)
     });
     room.leave();
-    let next = next.unwrap_or(defer::Next::Now).min(park::next_over(now.ms));
+    let (next, faulty) = next.unwrap_or((defer::Next::Now, false));
+    if faulty {
+        park::wake_nameless(ctx, &Answer::Failed(LockError::Fault));
+    }
+    let next = next.min(park::next_over(now.ms));
     match right {
         Right::Write => next.min(sales::tick(ctx, now, TURN)),
         Right::Look => next,
@@ -342,29 +368,11 @@ impl From<Next> for defer::Next {
     }
 }
 
-/// Parks the client of the running command on `keys` if the request has to wait; before the room is left, because whoever hears of
-/// the events then may free the lock.
-pub fn park(
-    engine: &mut Engine,
-    room: &Room<'_>,
-    acquired: Acquired,
-    keys: &[Arg<'_>],
-    wait: Option<Millis>,
-) -> Result<Acquired, Error> {
-    if let Acquired::Parked(waiter) = acquired
-        && !park::park(room.ctx(), waiter, keys, wait.unwrap_or(Millis(0)))
-    {
-        engine.left(waiter);
-        return Err(Error::CannotWait);
-    }
-    Ok(acquired)
-}
-
 /// A parked client left.
 pub fn parked_left(waiter: WaiterId, left: Left) {
     match left {
         // Nothing follows from it that could not wait for the next note: not worth a turn of the event loop.
-        Left::Answered => drop(NOTES.with(|notes| notes.push(Note::Left(waiter, left)))),
+        Left::Answered(_) => drop(NOTES.with(|notes| notes.push(Note::Left(waiter, left)))),
         Left::TimedOut | Left::Gone => note(Note::Left(waiter, left)),
     }
 }

@@ -19,7 +19,7 @@ use crate::service;
 /// milliseconds, `EX` seconds, the default lease without either).
 ///
 /// - `SHARED`: together with other shared holds. `LIMIT n`: one of `n` permits. Neither: alone.
-/// - `WAIT ms`: parks the client until it is its turn, at most that long; 0 is without limit.
+/// - `WAIT ms`: parks the client until it is its turn, at most that long (up to 2^53 - 1); 0 is without limit.
 /// - `SESSION`: the hold ends with the connection, too. Scripts have none that would end, so there it is an error.
 ///
 /// Replies `[token, fence, lease in milliseconds]`, or null when the lock was not granted. The same token again renews its
@@ -80,9 +80,8 @@ impl Run for LockAcquire {
         let now = clock::now();
         let (key, request) = parse(args, now.ms)?;
         request::carry_out(&mut ctx, &request, |ctx, client, wait| {
-            service::locks(ctx, key, |engine, at, room| {
-                let acquired = engine.acquire(now, at, client, &request, wait.is_some(), room)?;
-                service::park(engine, room, acquired, &[key], wait)
+            service::locks(ctx, key, wait, |engine, at, room| {
+                Ok(engine.acquire(now, at, client, &request, wait.is_some(), room)?)
             })
         })
     }

@@ -116,7 +116,7 @@ impl Run for LockApply {
         let Call { mut ctx, args } = call;
         let (name, effects) = parse(args)?;
         let mut events: SmallVec<[&CStr; 2]> = SmallVec::new();
-        service::locks(&mut ctx, name, |engine, at, room| {
+        service::locks(&mut ctx, name, None, |engine, at, room| {
             for effect in &effects {
                 events.push(effect.apply(engine, at, room)?);
             }

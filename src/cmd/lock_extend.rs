@@ -51,7 +51,7 @@ impl Run for LockExtend {
         let now = clock::now();
         let (key, token, lease) = parse(args, now.ms)?;
         let extended =
-            service::locks(&mut ctx, key, |engine, at, room| Ok(engine.extend(now, at, &token, lease, room)?))?;
+            service::locks(&mut ctx, key, None, |engine, at, room| Ok(engine.extend(now, at, &token, lease, room)?))?;
         ctx.reply_int(i64::from(extended));
         Ok(())
     }

@@ -58,9 +58,8 @@ impl Run for LockMacquire {
         let now = clock::now();
         let (keys, request) = parse(args, now.ms)?;
         request::carry_out(&mut ctx, &request, |ctx, client, wait| {
-            service::many_locks(ctx, &keys, |engine, db, names, room| {
-                let acquired = engine.acquire_many(now, db, names, client, &request, wait.is_some(), room)?;
-                service::park(engine, room, acquired, &keys, wait)
+            service::many_locks(ctx, &keys, wait, |engine, db, names, room| {
+                Ok(engine.acquire_many(now, db, names, client, &request, wait.is_some(), room)?)
             })
         })
     }

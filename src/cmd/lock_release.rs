@@ -44,8 +44,9 @@ impl Run for LockRelease {
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let (key, token) = parse(args)?;
-        let ended =
-            service::locks(&mut ctx, key, |engine, at, room| Ok(engine.release(clock::now(), at, &token, room)?))?;
+        let ended = service::locks(&mut ctx, key, None, |engine, at, room| {
+            Ok(engine.release(clock::now(), at, &token, room)?)
+        })?;
         ctx.reply_int(i64::from(ended));
         Ok(())
     }

@@ -8,6 +8,7 @@ use crate::core::time::{Millis, UnixMs};
 use crate::error::{Error, Range};
 use crate::server::args::Args;
 use crate::server::ctx::{Ctx, is_connected};
+use crate::server::park;
 use crate::server::register;
 use crate::service;
 use crate::store::room::reply_grant;
@@ -16,6 +17,8 @@ use crate::store::room::reply_grant;
 pub const TOKEN: register::Arg = register::Arg::string(c"token").after(c"TOKEN").optional();
 /// How `WAIT ms` does.
 pub const WAIT: register::Arg = register::Arg::integer(c"milliseconds").after(c"WAIT").optional();
+/// The longest wait. Servers add it to their clock, and what became of a sum past 64 bits is not the same on any two of them.
+const LONGEST_WAIT: i64 = (1 << 53) - 1;
 /// How `SESSION` does.
 pub const SESSION: register::Arg = register::Arg::word(c"session", c"SESSION").optional();
 
@@ -34,8 +37,7 @@ impl Options {
         match word {
             b"TOKEN" if self.token.is_none() => self.token = Some(args.ident("TOKEN")?),
             b"WAIT" if self.wait.is_none() => {
-                // A span that ends at a 64-bit millisecond time.
-                self.wait = Some(args.millis("WAIT", Range::new(0..=UnixMs(i64::MAX).left(now).0))?);
+                self.wait = Some(args.millis("WAIT", Range::new(0..=LONGEST_WAIT))?);
             }
             b"SESSION" if !self.session => self.session = true,
             other => self.lease.option(other, args, now)?,
@@ -57,7 +59,8 @@ impl Options {
 
 /// Has `ask` decide on `request` for the client of the running command, and replies unless it has parked the client.
 ///
-/// `ask` is told how long the request may wait: where nobody may be parked, one try is all there is. One that would wait where as many
+/// `ask` is told how long the request may wait: where nobody may be parked, one try is all there is, and also where the server turns out not
+/// to block the client (as Valkey one that speaks RESP3 and has a subscription). One that would wait where as many
 /// do as may is an error, for null would say that its time was over.
 pub fn carry_out(
     ctx: &mut Ctx<'_>,
@@ -72,9 +75,12 @@ pub fn carry_out(
     }
     let wait = request.wait.filter(|_| !ctx.flags().denies_blocking());
     let full = wait.is_some() && service::waiters() >= config::max_waiters();
+    let before = park::taken_over();
     match ask(ctx, client, wait.filter(|_| !full))? {
         Acquired::Granted(grant) => reply_grant(ctx, &grant),
         Acquired::Refused if full => return Err(Error::TooManyWait),
+        // The server did not block the client, and has told it so itself.
+        Acquired::Refused if park::taken_over() != before => {}
         Acquired::Refused => ctx.reply_null(),
         Acquired::Parked(_) => {}
     }

@@ -15,6 +15,14 @@ impl Slot {
     }
 }
 
+/// A name that ends in `suffix` and lies in the slot of `key`. There is none for a few odd keys: the empty one, and those with a `}` that
+/// count as a whole.
+#[must_use]
+pub fn neighbour(key: &[u8], suffix: &[u8]) -> Option<Vec<u8>> {
+    let tag = hash_tag(key).unwrap_or(key);
+    (!tag.is_empty() && !tag.contains(&b'}')).then(|| [b"{", tag, b"}", suffix].concat())
+}
+
 fn hash_tag(key: &[u8]) -> Option<&[u8]> {
     let mut parts = key.splitn(2, |byte| *byte == b'{');
     let behind = parts.nth(1)?;
@@ -36,6 +44,9 @@ fn crc16(bytes: &[u8]) -> u16 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -52,6 +63,18 @@ mod tests {
         }
         for (key, tag) in [("{}sale", None), ("{sale", None), ("sale}{", None), ("}{a}", Some("a"))] {
             assert_eq!(hash_tag(key.as_bytes()), tag.map(str::as_bytes), "{key}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_neighbour_lies_in_the_slot_of_its_key_and_is_another_one(
+            key in vec(prop_oneof![Just(b'{'), Just(b'}'), Just(b'a'), any::<u8>()], 0..8),
+        ) {
+            match neighbour(&key, b"suffix") {
+                Some(other) => prop_assert!(Slot::of(&other) == Slot::of(&key) && other != key),
+                None => prop_assert!(key.is_empty() || key.contains(&b'}'), "{:?}", key),
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::core::ident::Ident;
-use crate::core::lock::{Answer, End, Engine, Found, Hold, Lock, Mode, WaiterId, World};
+use crate::core::lock::{Answer, ClientId, End, Engine, Found, Hold, Lock, Mode, WaiterId, World};
 use crate::core::place::{At, Place};
 use crate::core::sale::Sale;
 
@@ -70,9 +70,17 @@ impl World for Keys {
 
     fn passed_on(&mut self, _: At<'_>) {}
 
+    fn block_client(&mut self) -> bool {
+        panic!("somebody waits on a server that does not decide");
+    }
+
+    fn client_blocked(&mut self, _: WaiterId) {}
+
     fn answer(&mut self, waiter: WaiterId, _: Answer) {
         panic!("{waiter:?} is answered by a server that does not decide");
     }
+
+    fn look_first(&mut self, _: WaiterId, _: ClientId) {}
 
     fn may_grant(&mut self, _: At<'_>) -> bool {
         panic!("a server that does not decide is about to grant");
@@ -104,9 +112,17 @@ impl World for Primary {
 
     fn passed_on(&mut self, _: At<'_>) {}
 
+    fn block_client(&mut self) -> bool {
+        true
+    }
+
+    fn client_blocked(&mut self, _: WaiterId) {}
+
     fn answer(&mut self, waiter: WaiterId, answer: Answer) {
         self.answers.push((waiter, answer));
     }
+
+    fn look_first(&mut self, _: WaiterId, _: ClientId) {}
 
     fn may_grant(&mut self, _: At<'_>) -> bool {
         true

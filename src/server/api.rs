@@ -107,6 +107,7 @@ required! {
     block_client_on_keys = RedisModule_BlockClientOnKeys(ctx: *mut RawCtx, on_signal: raw::RedisModuleCmdFunc, on_timeout: raw::RedisModuleCmdFunc, on_free: Option<unsafe extern "C" fn(*mut RawCtx, *mut c_void)>, timeout_ms: c_longlong, keys: *mut *mut RawString, len: c_int, data: *mut c_void) -> *mut RawBlocked;
     set_disconnect_callback = RedisModule_SetDisconnectCallback(handle: *mut RawBlocked, callback: raw::RedisModuleDisconnectFunc);
     unblock_client = RedisModule_UnblockClient(handle: *mut RawBlocked, data: *mut c_void) -> c_int;
+    blocked_client_disconnected = RedisModule_BlockedClientDisconnected(ctx: *mut RawCtx) -> c_int;
     get_blocked_client_private_data = RedisModule_GetBlockedClientPrivateData(ctx: *mut RawCtx) -> *mut c_void;
 
     open_key = RedisModule_OpenKey(ctx: *mut RawCtx, name: *mut RawString, mode: c_int) -> *mut RawKey;

@@ -18,6 +18,20 @@ pub fn set_acl_categories(command: *mut RawCommand, categories: &CStr) -> bool {
     unsafe { set(command, categories.as_ptr()) == api::OK }
 }
 
+/// Whether the server may hand out the handle of a client that it has not blocked, having told it why not. Redis 7.0 does so for scripts and
+/// transactions only, which are known before.
+pub fn may_not_block() -> bool {
+    // SAFETY: a plain read of a pointer that only module initialisation writes. Servers have it since Redis 7.2.
+    unsafe { (&raw const raw::RedisModule_BlockClientOnKeysWithFlags).read().is_some() }
+}
+
+/// Whether a reply that is written while a client is being woken is kept aside until the server lets the client go, and forgotten if the client
+/// has another reply by then. Valkey does so; Redis before 7.4 writes such a reply at once, and later ones none so early.
+pub fn keeps_early_replies_aside() -> bool {
+    // SAFETY: a plain read of a pointer that only module initialisation writes. Redis has this one since 7.4, Valkey always.
+    unsafe { (&raw const raw::RedisModule_ClusterKeySlot).read().is_some() }
+}
+
 /// Says that this module's data can be moved by Valkey 9's atomic slot migration, which is refused otherwise. The data
 /// goes as the commands of an AOF rewrite and the effects after it, so there is nothing more to do. Other servers know no such
 /// option and ignore the bit.

@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, CString, c_int};
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ptr;
 
 use redis_module::raw;
@@ -200,6 +201,20 @@ impl Level {
 pub fn is_connected(client: u64) -> bool {
     // SAFETY: without a structure to fill in, the server only looks the id up.
     unsafe { api::get_client_info_by_id(ptr::null_mut(), client) == api::OK }
+}
+
+/// Whether the connection with this id is blocked, as the server itself sees it.
+pub(super) fn is_blocked(client: u64) -> bool {
+    let mut info = MaybeUninit::<raw::RedisModuleClientInfo>::zeroed();
+    // SAFETY: the structure is plain numbers, for which zeros will do; its version says how much of it the server may fill in.
+    let flags = unsafe {
+        (*info.as_mut_ptr()).version = u64::from(raw::REDISMODULE_CLIENTINFO_VERSION);
+        if api::get_client_info_by_id(info.as_mut_ptr().cast(), client) != api::OK {
+            return false;
+        }
+        info.assume_init().flags
+    };
+    flags & u64::from(raw::REDISMODULE_CLIENTINFO_FLAG_BLOCKED) != 0
 }
 
 /// Writes a line into the server's log, from anywhere: `ctx` may be null.

@@ -30,14 +30,14 @@ pub trait Run {
 pub(super) unsafe extern "C" fn command<C: Run>(raw: *mut RawCtx, words: *mut *mut RawString, count: c_int) -> c_int {
     // SAFETY: the server calls commands on its main thread; context and arguments live until this function returns.
     let (mut ctx, args) = unsafe { (Ctx::new(raw), Args::new(words, count)) };
-    let parked = park::parked_so_far();
+    let before = park::taken_over();
     match guard("a command", || C::run(Call { ctx: ctx.reborrow(), args })) {
         Some(Ok(())) => {}
         Some(Err(error)) => ctx.reply_error(&error.to_string()),
         None => {
             make_good(&mut ctx);
-            // A client that was parked before the fault waits for another answer.
-            if park::parked_so_far() == parked {
+            // A client that was blocked before the fault waits for another answer.
+            if park::taken_over() == before {
                 ctx.reply_error(&Error::Internal.to_string());
             }
         }

@@ -8,19 +8,28 @@ use redis_module::raw;
 use super::api;
 use super::ctx::Ctx;
 
-/// Whether something that `client` was told has not been written to its connection. Also true of no client.
-///
-/// This is what `CLIENT LIST` says of it. Dear, and for rare moments only.
-pub fn has_unsent(ctx: &mut Ctx<'_>, client: u64) -> bool {
+/// What a client has been told and not been sent, and what it did last.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Output {
+    /// Bytes in the buffer that is sent first.
+    pub first: u64,
+    /// Blocks in the list behind it.
+    pub more: u64,
+    /// The last command.
+    pub command: String,
+}
+
+/// How `CLIENT LIST` shows a client; `None` if there is no such client, or no such command. Dear, and for rare moments only.
+pub fn output(ctx: &mut Ctx<'_>, client: u64) -> Option<Output> {
     // SAFETY: a plain read of a pointer that was seen set at load.
-    let Some(call) = (unsafe { (&raw const raw::RedisModule_Call).read() }) else { return false };
+    let call = unsafe { (&raw const raw::RedisModule_Call).read() }?;
     let id = i64::try_from(client).unwrap_or(i64::MAX);
     // SAFETY: the context is valid; the format announces two C strings and an integer, which follow. The text belongs to the
     // reply and is copied before that is freed.
     let line = unsafe {
         let reply = call(ctx.raw(), c"CLIENT".as_ptr(), c"ccl".as_ptr(), c"LIST".as_ptr(), c"ID".as_ptr(), id);
         if reply.is_null() {
-            return false;
+            return None;
         }
         let mut len = 0;
         let text = api::call_reply_string_ptr(reply, &raw mut len);
@@ -28,13 +37,15 @@ pub fn has_unsent(ctx: &mut Ctx<'_>, client: u64) -> bool {
         api::free_call_reply(reply);
         line
     };
-    line.is_none_or(|line| !all_sent(&String::from_utf8_lossy(&line)))
+    read(&String::from_utf8_lossy(&line?))
 }
 
-/// Whether a line of `CLIENT LIST` shows a client with nothing in its output buffers.
-fn all_sent(line: &str) -> bool {
-    let empty = |field: &str| line.split(' ').any(|word| word.strip_prefix(field) == Some("=0"));
-    empty("obl") && empty("oll")
+/// Reads a line of `CLIENT LIST`.
+fn read(line: &str) -> Option<Output> {
+    // A name that the client has chosen has no spaces in it.
+    let field = |name: &str| line.split_ascii_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    let number = |name| field(name)?.parse().ok();
+    Some(Output { first: number("obl")?, more: number("oll")?, command: field("cmd")?.to_owned() })
 }
 
 /// The value of `field` in the section `section` of the server's `INFO`.
@@ -62,12 +73,13 @@ pub fn info(ctx: &Ctx<'_>, section: &CStr, field: &CStr) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::all_sent;
+    use super::{Output, read};
 
     #[test]
-    fn only_empty_buffers_are_sent() {
-        let line = |obl, oll| format!("id=7 addr=127.0.0.1:1 qbuf=0 rbs=1024 obl={obl} oll={oll} omem=0 events=r");
-        assert!(all_sent(&line(0, 0)));
-        assert!(!all_sent(&line(12, 0)) && !all_sent(&line(0, 1)) && !all_sent(""));
+    fn a_line_of_client_list_says_what_is_unsent() {
+        let line = "id=7 addr=127.0.0.1:1 name=oll=9 qbuf=0 rbs=1024 obl=12 oll=3 omem=0 events=r cmd=client|list user=default\n";
+        assert_eq!(read(line), Some(Output { first: 12, more: 3, command: "client|list".into() }));
+        assert_eq!(read(""), None);
+        assert_eq!(read("id=7 obl=1 cmd=get"), None);
     }
 }

@@ -15,12 +15,13 @@
 //!   server may write at this moment.
 //!
 //! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`entry`], [`load`], [`register`], [`keyspec`]; then [`key`], [`datatype`],
-//! [`replicate`], [`call`], [`walk`], [`cluster`]; then [`defer`], [`import`], [`park`], [`events`]; then [`settings`], [`info`] and [`facts`].
+//! [`replicate`], [`call`], [`walk`], [`cluster`]; then [`defer`], [`import`], [`park`] with `blocking_key`, [`events`]; then [`settings`], [`info`] and [`facts`].
 //! [`faults`] and `standin` are for tests and fuzzing.
 
 pub mod alloc;
 pub mod api;
 pub mod args;
+mod blocking_key;
 pub mod call;
 pub mod cell;
 pub mod clock;

@@ -1,10 +1,13 @@
 //! Parking clients, and waking exactly the right one.
 //!
-//! A waiting client is blocked on its keys, so that the server itself redirects it when the slot moves away, and answers it when its
-//! time is over or an administrator unblocks it. But it is never served by a signal on the key: that would ask every
+//! A waiting client is blocked on a key ([`super::blocking_key`]), so that the server itself redirects it when the slot moves away, and
+//! answers it when its time is over or an administrator unblocks it. But it is never served by a signal on that key: that would ask every
 //! client parked there, which costs the number of waiters for each hand-over, or its square. The queue is ours; the one
 //! whose turn it is gets woken by name. The server then asks for the reply through the timeout callback, the only one in here
 //! that replies.
+//!
+//! A client is blocked first and gets its place in line, and so its [`WaiterId`], right after that: only the server knows whether it can be
+//! blocked, and if not, nothing has happened.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -15,17 +18,18 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 
 use super::api::{self, RawBlocked, RawCtx, RawString};
 use super::args::Arg;
+use super::blocking_key::BlockingKeys;
 use super::cell::MainCell;
 use super::clock;
-use super::ctx::Ctx;
+use super::compat;
+use super::ctx::{Ctx, Level, is_blocked};
 use super::defer::{self, Next};
 use super::entry::guard;
 use super::faults;
-use crate::core::lock::{Answer, WaiterId};
+use crate::core::lock::{Answer, Front, WaiterId};
 use crate::core::time::{Millis, UnixMs};
 use crate::error::Error;
 
@@ -39,29 +43,38 @@ pub enum Left {
     TimedOut,
     /// Its connection ended, or the server sent it away with an error of its own.
     Gone,
-    /// It has its reply; the server is done with it.
-    Answered,
+    /// It has its reply, with this in front of it; the server is done with it.
+    Answered(Front),
 }
 
 /// Hears of every client that left. Runs inside a callback of the server: may write nothing.
 pub type Hear = fn(waiter: WaiterId, left: Left);
 
 struct Parked {
-    waiter: WaiterId,
+    /// `None` until it has its place in line.
+    waiter: Option<WaiterId>,
     /// When the server should be awake to see that the time of the client is over.
     over: Option<UnixMs>,
     handle: *mut RawBlocked,
     answer: Option<Answer>,
+    /// What its reply is behind, if that was looked at.
+    front: Front,
+    /// Whether a reply was written, and whether the server has put it aside for now.
+    replied: bool,
+    aside: bool,
     left: bool,
 }
 
 #[derive(Default)]
 struct Lot {
     parked: FxHashMap<WaiterId, NonNull<Parked>>,
+    /// Clients that are blocked and have no place in line yet: the one of the running command, and more only after faults.
+    nameless: Vec<NonNull<Parked>>,
     /// How many clients are parked until when.
     over: BTreeMap<UnixMs, usize>,
     hear: Option<Hear>,
     reply: Option<Reply>,
+    keys: Option<BlockingKeys>,
 }
 
 // SAFETY: the pointers are only used on the main thread: `MainCell` sees to it.
@@ -69,52 +82,73 @@ unsafe impl Send for Lot {}
 
 static LOT: LazyLock<MainCell<Lot>> = LazyLock::new(|| MainCell::new(Lot::default()));
 
-/// How many clients have been parked; see [`parked_so_far`].
-static PARKED: AtomicU64 = AtomicU64::new(0);
+/// How many clients were taken over; see [`taken_over`].
+static TAKEN_OVER: AtomicU64 = AtomicU64::new(0);
 
-/// How many clients have been parked since the module was loaded. Where that has risen during a command, the command's client is
-/// parked and must not be replied to.
-pub(super) fn parked_so_far() -> u64 {
-    PARKED.load(Ordering::Relaxed)
+/// How often the client of a command was taken over from it since the module was loaded: it is blocked, or the server itself has replied.
+/// Where that has risen during a command, the client must not be replied to.
+pub fn taken_over() -> u64 {
+    TAKEN_OVER.load(Ordering::Relaxed)
 }
 
 /// Names those who hear of clients that leave and who write replies. Called once, at load.
-pub fn install(hear: Hear, reply: Reply) {
-    LOT.with(|lot| (lot.hear, lot.reply) = (Some(hear), Some(reply)));
+pub fn install(ctx: &Ctx<'_>, hear: Hear, reply: Reply) {
+    let keys = BlockingKeys::new(ctx.flags().is_cluster());
+    LOT.with(|lot| (lot.hear, lot.reply, lot.keys) = (Some(hear), Some(reply), Some(keys)));
 }
 
-/// Parks the client of the running command on `keys` as `waiter`, for `wait` (zero: without limit). False when the server
-/// would not have it, in which case nothing is left behind.
-pub fn park(ctx: &Ctx<'_>, waiter: WaiterId, keys: &[Arg<'_>], wait: Millis) -> bool {
+/// Blocks the client of the running command, which waits for `lock` among others of the same slot, for `wait` (zero: without limit). False
+/// when the server would not have it, in which case nothing is left behind; [`taken_over`] tells whether it has replied.
+///
+/// After this [`name`] is called for the client, at once.
+pub fn block(ctx: &Ctx<'_>, lock: Arg<'_>, wait: Millis) -> bool {
     faults::point();
-    let mut keys: SmallVec<[*mut RawString; 1]> = keys.iter().map(|key| key.raw()).collect();
     if let Some(over) = over(wait) {
         defer::arm(Next::At(over));
     }
-    let parked = Box::new(Parked { waiter, over: None, handle: ptr::null_mut(), answer: None, left: false });
+    let parked = Box::new(Parked {
+        waiter: None,
+        over: None,
+        handle: ptr::null_mut(),
+        answer: None,
+        front: Front::Unknown,
+        replied: false,
+        aside: false,
+        left: false,
+    });
     let parked = NonNull::from(Box::leak(parked));
-    LOT.with(|lot| lot.parked.insert(waiter, parked));
-    // SAFETY: the context is that of a running command; the server takes its own references to the keys. The box belongs to
-    // the blocked client from here on, and `on_free` is what frees it.
-    let handle = unsafe {
-        api::block_client_on_keys(
-            ctx.raw(),
-            Some(on_signal),
-            Some(on_answer),
-            Some(on_free),
-            wait.0,
-            keys.as_mut_ptr(),
-            c_int::try_from(keys.len()).unwrap_or_default(),
-            parked.as_ptr().cast(),
-        )
-    };
+    let handle = LOT.with(|lot| {
+        let Some(keys) = &lot.keys else { return ptr::null_mut() };
+        let key = keys.for_lock(lock);
+        let mut name = key.raw();
+        // SAFETY: the context is that of a running command; the server takes its own reference to the key, and calls nothing of ours
+        // in here. The box belongs to the blocked client from here on, and `on_free` is what frees it.
+        unsafe {
+            api::block_client_on_keys(
+                ctx.raw(),
+                Some(on_signal),
+                Some(on_answer),
+                Some(on_free),
+                wait.0,
+                &raw mut name,
+                1,
+                parked.as_ptr().cast(),
+            )
+        }
+    });
+    let handle = handle.unwrap_or(ptr::null_mut());
     if handle.is_null() {
-        LOT.with(|lot| lot.parked.remove(&waiter));
-        // SAFETY: there is no blocked client, and the entry is gone, so nobody else knows of the box.
+        // SAFETY: there is no blocked client, so nobody else knows of the box.
         drop(unsafe { Box::from_raw(parked.as_ptr()) });
         return false;
     }
-    PARKED.fetch_add(1, Ordering::Relaxed);
+    TAKEN_OVER.fetch_add(1, Ordering::Relaxed);
+    if compat::may_not_block() && !is_blocked(ctx.client_id()) {
+        // The server has replied an error of its own, and this is the handle of nobody. To unblock it would end the server, so it is never
+        // used, and the box, which it points to, is never freed.
+        ctx.log(Level::Warning, "lockstock: the server did not block a client that has to wait");
+        return false;
+    }
     // Not the time from above, for the server has read its own clock after that.
     let over = over(wait);
     // SAFETY: the box was made above and is alive; the handle is that of a client that was blocked just now.
@@ -123,13 +157,25 @@ pub fn park(ctx: &Ctx<'_>, waiter: WaiterId, keys: &[Arg<'_>], wait: Millis) -> 
         (*parked.as_ptr()).over = over;
         api::set_disconnect_callback(handle, Some(on_gone));
     }
-    if let Some(over) = over {
-        LOT.with(|lot| {
+    LOT.with(|lot| {
+        lot.nameless.push(parked);
+        if let Some(over) = over {
             let count = lot.over.entry(over).or_default();
             *count = count.saturating_add(1);
-        });
-    }
+        }
+    });
     true
+}
+
+/// The client that was blocked last waits in line as `waiter`.
+pub fn name(waiter: WaiterId) {
+    LOT.with(|lot| {
+        if let Some(parked) = lot.nameless.pop() {
+            // SAFETY: entries are removed when their box is freed, so this one is alive; only this thread touches it.
+            unsafe { (*parked.as_ptr()).waiter = Some(waiter) };
+            lot.parked.insert(waiter, parked);
+        }
+    });
 }
 
 /// When the server should be awake to see that a wait that begins now is over: only what is past counts as over.
@@ -139,8 +185,11 @@ fn over(wait: Millis) -> Option<UnixMs> {
 
 impl Lot {
     /// Forgets a client that the server is done with.
-    fn leave(&mut self, waiter: WaiterId, over: Option<UnixMs>) {
-        self.parked.remove(&waiter);
+    fn leave(&mut self, client: NonNull<Parked>, waiter: Option<WaiterId>, over: Option<UnixMs>) {
+        match waiter {
+            Some(waiter) => drop(self.parked.remove(&waiter)),
+            None => self.nameless.retain(|other| *other != client),
+        }
         if let Some(over) = over
             && let Entry::Occupied(mut count) = self.over.entry(over)
         {
@@ -160,17 +209,42 @@ pub fn wake(_: &mut Ctx<'_>, waiter: WaiterId, answer: Answer) {
     faults::point();
     let found = LOT.with(|lot| lot.parked.get(&waiter).copied());
     if let Some(Some(parked)) = found {
-        // SAFETY: entries are removed when their box is freed, so this one is alive; only this thread touches it. The reference
-        // ends before the server is called, which may come back for the box.
-        let handle = unsafe {
+        unblock(parked, answer);
+    }
+}
+
+/// Wakes the clients that a fault has kept from getting a place in line.
+pub fn wake_nameless(_: &mut Ctx<'_>, answer: &Answer) {
+    // They stay in the list until the server is done with them.
+    for parked in LOT.with(|lot| lot.nameless.clone()).unwrap_or_default() {
+        unblock(parked, answer.clone());
+    }
+}
+
+fn unblock(parked: NonNull<Parked>, answer: Answer) {
+    // SAFETY: entries are removed when their box is freed, so this one is alive; only this thread touches it. The reference
+    // ends before the server is called, which may come back for the box.
+    let handle = unsafe {
+        let parked = &mut *parked.as_ptr();
+        parked.answer = Some(answer);
+        parked.handle
+    };
+    if !handle.is_null() {
+        // SAFETY: the server's handle lives until `on_free`, which clears it if the box outlives it. It is called when the server is done
+        // with the client, which is never before the end of the running call; so the box is alive after this, too.
+        unsafe {
+            api::unblock_client(handle, ptr::null_mut());
             let parked = &mut *parked.as_ptr();
-            parked.answer = Some(answer);
-            parked.handle
-        };
-        if !handle.is_null() {
-            // SAFETY: the server's handle lives until `on_free`, which clears it if the box outlives it.
-            unsafe { api::unblock_client(handle, ptr::null_mut()) };
+            parked.aside = parked.replied && compat::keeps_early_replies_aside();
         }
+    }
+}
+
+/// Takes note of what the reply to `waiter` will be behind. To be called right before it is woken.
+pub fn stands_behind(waiter: WaiterId, front: Front) {
+    if let Some(Some(parked)) = LOT.with(|lot| lot.parked.get(&waiter).copied()) {
+        // SAFETY: entries are removed when their box is freed, so this one is alive; only this thread touches it.
+        unsafe { (*parked.as_ptr()).front = front };
     }
 }
 
@@ -204,9 +278,9 @@ pub fn next_over(now: UnixMs) -> Next {
 /// Tells that the client of `parked` left; the first reason counts.
 fn tell(parked: &mut Parked, how: Left) {
     faults::point();
-    if !parked.left || how == Left::Answered {
-        if let Some(Some(hear)) = LOT.with(|lot| lot.hear) {
-            hear(parked.waiter, how);
+    if !parked.left {
+        if let (Some(Some(hear)), Some(waiter)) = (LOT.with(|lot| lot.hear), parked.waiter) {
+            hear(waiter, how);
         }
         // Only now: if a fault came first, it is told again.
         parked.left = true;
@@ -229,6 +303,7 @@ unsafe extern "C" fn on_answer(raw: *mut RawCtx, _: *mut *mut RawString, _: c_in
                 if let Some(Some(reply)) = LOT.with(|lot| lot.reply) {
                     reply(&ctx, answer);
                 }
+                parked.replied = true;
             } else {
                 tell(parked, Left::TimedOut);
                 ctx.reply_null();
@@ -253,23 +328,21 @@ unsafe extern "C" fn on_gone(raw: *mut RawCtx, _: *mut RawBlocked) {
 }
 
 /// The server is done with the client. Called exactly once, on every way out.
-unsafe extern "C" fn on_free(_: *mut RawCtx, data: *mut c_void) {
-    if data.is_null() {
-        return;
-    }
-    let data = data.cast::<Parked>();
-    // SAFETY: `park` made this box, the server passes it here once, and nobody else looks at it meanwhile.
-    let Some(parked) = (unsafe { data.as_mut() }) else { return };
+unsafe extern "C" fn on_free(raw: *mut RawCtx, data: *mut c_void) {
+    let Some(data) = NonNull::new(data.cast::<Parked>()) else { return };
+    // SAFETY: `block` made this box, the server passes it here once, and nobody else looks at it meanwhile.
+    let parked = unsafe { &mut *data.as_ptr() };
     let ended = guard("the end of a parked client", || {
-        LOT.with(|lot| lot.leave(parked.waiter, parked.over));
-        let how = if parked.left { Left::Gone } else { Left::Answered };
-        if how == Left::Answered {
-            tell(parked, how);
-        }
+        LOT.with(|lot| lot.leave(data, parked.waiter, parked.over));
+        // SAFETY: the context is the one of this call.
+        let sent_away = parked.aside && unsafe { api::blocked_client_disconnected(raw) } != 0;
+        // A reply that was put aside is forgotten if the client was sent away with another one meanwhile.
+        let answered = parked.replied && !sent_away;
+        tell(parked, if answered { Left::Answered(parked.front) } else { Left::Gone });
     });
     match ended {
         // SAFETY: as above, and the entry that also pointed to it has been removed.
-        Some(()) => drop(unsafe { Box::from_raw(data) }),
+        Some(()) => drop(unsafe { Box::from_raw(data.as_ptr()) }),
         // The entry may still be there, so the box must be, too; but there is nobody left to wake.
         None => parked.handle = ptr::null_mut(),
     }

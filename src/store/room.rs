@@ -6,11 +6,14 @@ use std::{mem, thread};
 use smallvec::SmallVec;
 
 use crate::core::ident::Ident;
-use crate::core::lock::{Answer, End, Found, Grant, Hold, Lock, Mode, WaiterId, World};
+use crate::core::lock::{Answer, ClientId, End, Found, Front, Grant, Hold, Lock, Mode, WaiterId, World};
 use crate::core::place::At;
+use crate::core::time::Millis;
 use crate::error::Error;
+use crate::server::args::Arg;
 use crate::server::cluster;
 use crate::server::ctx::Ctx;
+use crate::server::facts::{self, Output};
 use crate::server::faults;
 use crate::server::key::{self, Access, Content, Key, Name};
 use crate::server::park;
@@ -33,6 +36,10 @@ pub struct Room<'a> {
     /// do anything to any key.
     events: SmallVec<[Told<'a>; 1]>,
     answers: SmallVec<[(WaiterId, Answer); 1]>,
+    /// One of the answered who may have something unsent.
+    look_first: Option<(WaiterId, ClientId)>,
+    /// What the request would wait for, and how long, if its client can be blocked.
+    patience: Option<(Arg<'a>, Millis)>,
 }
 
 /// The key that is being worked on.
@@ -64,6 +71,8 @@ impl<'a> Room<'a> {
             at_work: None,
             events: SmallVec::new(),
             answers: SmallVec::new(),
+            look_first: None,
+            patience: None,
         }
     }
 
@@ -80,6 +89,11 @@ impl<'a> Room<'a> {
         room.key.reopen(&name, Access::Write);
         room.at_work = Some(AtWork { db: room.db, name, news: Effects::default(), events: Events::new() });
         room
+    }
+
+    /// Lets the client of the running command be blocked, which asks for `lock` among others, for `wait` at most.
+    pub fn may_wait(&mut self, lock: Arg<'a>, wait: Option<Millis>) {
+        self.patience = wait.map(|wait| (lock, wait));
     }
 
     /// The context, for calls that run no other code of the server.
@@ -146,6 +160,14 @@ impl<'a> Room<'a> {
     /// must be free: on some servers replies are written in here, and listeners run commands.
     pub fn leave(mut self) {
         self.shut();
+        if let Some((waiter, client)) = self.look_first.take() {
+            let front = match facts::output(self.key.ctx(), client.get()) {
+                None => Front::Unknown,
+                Some(Output { first: 0, more: 0, .. }) => Front::Clear,
+                Some(_) => Front::Unsent,
+            };
+            park::stands_behind(waiter, front);
+        }
         self.end();
         for Told { db, name, events } in mem::take(&mut self.events) {
             self.ctx().select(db);
@@ -249,9 +271,22 @@ impl World for Room<'_> {
         self.open(at).persist();
     }
 
+    fn block_client(&mut self) -> bool {
+        self.patience.is_some_and(|(lock, wait)| park::block(self.ctx(), lock, wait))
+    }
+
+    fn client_blocked(&mut self, waiter: WaiterId) {
+        faults::point();
+        park::name(waiter);
+    }
+
     fn answer(&mut self, waiter: WaiterId, answer: Answer) {
         faults::point();
         self.answers.push((waiter, answer));
+    }
+
+    fn look_first(&mut self, waiter: WaiterId, client: ClientId) {
+        self.look_first = Some((waiter, client));
     }
 
     fn may_grant(&mut self, at: At<'_>) -> bool {

@@ -78,14 +78,15 @@ fn a_request_for_too_many_keys_is_refused() {
 #[test]
 fn a_lease_until_the_end_of_time_is_a_lease() {
     const LONG: i64 = 1 << 62;
+    const LONGEST_WAIT: i64 = (1 << 53) - 1;
     let server = Server::builder().aof("always").start();
     let mut client = server.client();
     client.expect(format!("LOCK.ACQUIRE long TOKEN t PX {LONG}"), ("t", INT, LONG));
-    client.expect(format!("LOCK.ACQUIRE short TOKEN t PX 200 WAIT {LONG}"), ("t", INT, 200));
+    client.expect(format!("LOCK.ACQUIRE short TOKEN t PX 200 WAIT {LONGEST_WAIT}"), ("t", INT, 200));
     client.expect(format!("LOCK.ACQUIRE too-long TOKEN t PX {}", i64::MAX), err("ERR PX must be an integer from 1 to"));
     client.expect(format!("LOCK.ACQUIRE too-long TOKEN t EX {LONG}"), err("ERR EX must be an integer from 1 to"));
     let mut waiter = server.client();
-    waiter.send(format!("LOCK.ACQUIRE long TOKEN next PX {LONG} WAIT {LONG}"));
+    waiter.send(format!("LOCK.ACQUIRE long TOKEN next PX {LONG} WAIT {LONGEST_WAIT}"));
     eventually_wait(&server, 1);
     eventually("other leases end", || client.cmd("EXISTS short") == Reply::Int(0));
     client.expect("DEBUG RELOAD", OK);

@@ -285,7 +285,7 @@ fn the_bounds_themselves_are_allowed() {
     client.expect(format!("LOCK.ACQUIRE b TOKEN t PX {far}"), ("t", ANY, far));
     client.expect(format!("LOCK.EXTEND b t PX {far}"), 1);
     client.expect(format!("LOCK.ACQUIRE c TOKEN t EX {}", far / 1_000), ("t", ANY, far / 1_000 * 1_000));
-    client.expect(format!("LOCK.ACQUIRE d TOKEN t LIMIT {MOST} WAIT {far}"), ("t", ANY, 30_000));
+    client.expect(format!("LOCK.ACQUIRE d TOKEN t LIMIT {MOST} WAIT {MOST}"), ("t", ANY, 30_000));
     client.expect(format!("STOCK.CREATE most {MOST} LIMIT {MOST}"), OK);
     client.expect(format!("STOCK.DECR_ONCE most id QTY {MOST}"), ("OK", MOST, 0, -1, ""));
     client.expect("STOCK.CREATE none 0", OK);

@@ -175,3 +175,19 @@ fn a_node_without_its_cluster_grants_nothing() {
     admin.expect("LOCK.ACQUIRE lock TOKEN other WAIT 0", err("CLUSTERDOWN"));
     assert_eq!((line.count("locks_held"), line.count("lock_grants")), (1, 1));
 }
+
+#[test]
+fn waiters_follow_a_slot_that_moves_whatever_braces_their_locks_have() {
+    for lock in ["{lock}:1", "a{{lock}b", "lock}", "{}lock", "{lock", "}{", "{}"] {
+        let cluster = Cluster::start(2);
+        let from = cluster.owner(lock);
+        let (node, to) = (cluster.node(from), 1 - from);
+        let (mut line, mut holder) = (Line::at(node), node.client());
+        holder.expect(format!("LOCK.ACQUIRE {lock} TOKEN holder PX 60000"), ANY);
+        let mut waiter = line.join(format!("LOCK.ACQUIRE {lock} TOKEN waiter WAIT 0"));
+        cluster.begin_move(lock, from, to);
+        cluster.move_key(lock, from, to);
+        cluster.end_move(lock, from, to);
+        is_redirected(&mut waiter);
+    }
+}

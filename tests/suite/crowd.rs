@@ -144,3 +144,36 @@ fn hundreds_of_waiters_that_die_in_the_line_delay_nobody() {
     times.print("behind 500 dead waiters one is granted the lock after");
     assert!(times.part(50) < Duration::from_millis(50), "{:?}", times.part(50));
 }
+
+#[test]
+#[ignore = "large: make test-large"]
+fn a_lock_that_is_deleted_under_ten_thousand_waiters_goes_to_the_next_at_once() {
+    const WAITERS: usize = 9_500;
+    let server = Server::builder().config("maxclients 19900").start();
+    let mut line = Line::at(&server);
+    let (mut holder, mut other) = (server.client(), server.client());
+    holder.expect("LOCK.ACQUIRE lock TOKEN holder PX 3600000", ANY);
+    let mut waiters: Vec<Client> = (0..WAITERS).map(|_| server.client()).collect();
+    for (n, client) in waiters.iter_mut().enumerate() {
+        client.send(format!("LOCK.ACQUIRE lock TOKEN t{n} PX 3600000 WAIT 0"));
+        // So that they come in this order.
+        if n < 20 {
+            line.until("lock_waiters", i64::try_from(n + 1).expect("few"));
+        }
+    }
+    line.until("lock_waiters", i64::try_from(WAITERS).expect("few"));
+    let mut times = vec![];
+    for (n, waiter) in waiters.iter_mut().take(20).enumerate() {
+        let begun = Instant::now();
+        holder.expect("DEL lock", 1);
+        waiter.read().is((format!("t{n}"), INT, 3_600_000));
+        // Whatever the server does about all the others, it has done when it answers this.
+        other.expect("PING", ANY);
+        times.push(begun.elapsed());
+    }
+    let times = Times::of(times);
+    times.print(&format!(
+        "a lock with {WAITERS} waiters is deleted; the next one has it, and the server has time, after"
+    ));
+    assert!(times.part(50) < Duration::from_millis(20), "{:?}", times.part(50));
+}

@@ -53,8 +53,7 @@ enum Decision {
 impl Engine {
     /// Asks for the lock at `at` on behalf of `client`.
     ///
-    /// With `may_wait` unset the request never waits, whatever it says. When the result is [`Acquired::Parked`], the
-    /// caller parks the client, and calls [`left`](Self::left) if that turns out to be impossible.
+    /// With `may_wait` unset the request never waits, whatever it says, nor does it where the world cannot block its client.
     ///
     /// O(log n) in the holds of the lock and the waiters of its queue, plus what settling the place takes.
     ///
@@ -72,6 +71,7 @@ impl Engine {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
         let patient = may_wait && request.wait.is_some();
         let mut turn = Turn::command(now);
+        self.another_request(client);
         self.spare(at, &request.token, world);
         let (_, visit) = self.settled_visit(&mut turn, at, world, |engine, turn, open, queue| {
             engine.decide(turn, open, queue, client, request, patient)
@@ -81,9 +81,7 @@ impl Engine {
             Decision::Granted(grant) => Ok(Acquired::Granted(grant)),
             Decision::Refused => Ok(Acquired::Refused),
             Decision::Failed(error) => Err(error),
-            Decision::Wait { in_front } => {
-                Ok(Acquired::Parked(self.park(now, &[at], false, client, request, in_front, world)))
-            }
+            Decision::Wait { in_front } => Ok(self.park(now, &[at], false, client, request, in_front, world)),
         }
     }
 
@@ -144,7 +142,8 @@ impl Engine {
         }
     }
 
-    /// Puts a request in line, in the place of an earlier one of the same token for the same keys if there is one.
+    /// Has the client blocked and puts its request in line, in the place of an earlier one of the same token for the same keys if there is
+    /// one. Where the client cannot be blocked nothing changes, for the earlier one either.
     #[expect(clippy::too_many_arguments, reason = "one request in one situation")]
     pub(super) fn park<W: World>(
         &mut self,
@@ -155,7 +154,10 @@ impl Engine {
         request: &Request,
         in_front: bool,
         world: &mut W,
-    ) -> WaiterId {
+    ) -> Acquired {
+        if !world.block_client() {
+            return Acquired::Refused;
+        }
         let mut queues: SmallVec<[QueueId; 1]> = places.iter().map(|at| self.waiting.open(*at)).collect();
         queues.sort_unstable();
         let scope = match queues.first() {
@@ -170,12 +172,13 @@ impl Engine {
         };
         let waiter = Waiter { client, request: request.clone(), since: now.ms, scope, ticket };
         let (id, longest) = self.waiting.join(waiter, earlier);
+        world.client_blocked(id);
         if let Some(earlier) = earlier {
             world.answer(earlier, Answer::Refused);
         }
         count(&mut self.stats.waits);
         self.stats.longest_queue = self.stats.longest_queue.max(u64::try_from(longest).unwrap_or(u64::MAX));
-        id
+        Acquired::Parked(id)
     }
 
     /// Ends the hold of `token` on the lock at `at`; `false` if it has none. A token that only waits keeps its place.
@@ -253,7 +256,7 @@ impl Engine {
         self.agenda.is_empty()
             && self.waiting.is_empty()
             && self.sessions.is_empty()
-            && self.undelivered.is_empty()
+            && self.undelivered.is_blank()
             && self.forfeits.is_empty()
             && self.doubtful.is_empty()
             && self.chores.is_empty()

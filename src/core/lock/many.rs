@@ -90,6 +90,7 @@ impl Engine {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
         let places = distinct(db, keys);
         let mut turn = Turn::command(now);
+        self.another_request(client);
         for at in &places {
             self.spare(*at, &request.token, world);
         }
@@ -117,7 +118,7 @@ impl Engine {
         match taken? {
             Some(grant) => Ok(Acquired::Granted(grant)),
             None if may_wait && request.wait.is_some() => {
-                Ok(Acquired::Parked(self.park(now, &places, true, client, request, false, world)))
+                Ok(self.park(now, &places, true, client, request, false, world))
             }
             None => Ok(Acquired::Refused),
         }
@@ -194,15 +195,17 @@ impl Engine {
             return;
         }
         let Some(departed) = self.waiting.leave(waiter) else { return };
-        let (client, request) = (departed.waiter.client, departed.waiter.request);
-        turn.work.extend(departed.headed);
+        let (client, request) = (departed.waiter.client, departed.waiter.request.clone());
+        turn.work.extend(departed.headed.iter().copied());
         turn.step();
         turn.stir();
         match self.take_all(turn, &places, &survey, client, &request, world) {
             Ok((grant, homes)) => {
                 self.stats.handed_over(turn.cause());
-                if survey.one_fence() != Some(grant.fence) {
-                    self.undelivered.owe(waiter, client, grant.fence, homes);
+                if survey.one_fence() != Some(grant.fence)
+                    && self.owe(turn.now.ms, waiter, &departed.waiter, grant.fence, homes)
+                {
+                    world.look_first(waiter, client);
                 }
                 world.answer(waiter, Answer::Granted(grant));
             }

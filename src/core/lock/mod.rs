@@ -14,6 +14,7 @@
 //! subject: `engine`, `many`, `tick`, `keyspace`, `replica`, `info`, `doubt`. What hangs on connections is in `session`,
 //! `undelivered` and `forfeit`.
 
+mod delivery;
 mod doubt;
 mod engine;
 mod forfeit;
@@ -36,6 +37,7 @@ mod waiting;
 #[cfg(test)]
 mod tests;
 
+pub use delivery::{Front, Look};
 pub use engine::Engine;
 pub use info::{HolderInfo, LockInfo, WaiterInfo};
 pub use stats::Stats;

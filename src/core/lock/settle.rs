@@ -299,8 +299,9 @@ impl Engine {
                     // A hold that its token had before, and keeps, is not taken back for want of this reply.
                     if let Some(home) = open.lock.home()
                         && verdict.needs_a_fence()
+                        && self.owe(turn.now.ms, head, &waiter, grant.fence, [home])
                     {
-                        self.undelivered.owe(head, waiter.client, grant.fence, [home]);
+                        open.news.push(News::LookFirst(head, waiter.client));
                     }
                     Answer::Granted(grant)
                 }

@@ -69,7 +69,8 @@ pub enum Acquired {
     Granted(Grant),
     /// It does not, and nobody waits.
     Refused,
-    /// It does not, and waits under this id. The answer comes through [`World::answer`], unless the waiter leaves before.
+    /// It does not, and its client is blocked and waits under this id. The answer comes through [`World::answer`], unless the waiter
+    /// leaves before.
     Parked(WaiterId),
 }
 
@@ -142,8 +143,16 @@ pub trait World {
     /// The lock at `at` was free for a moment and is held again, without having left its key. Were the key deleted in between, as it
     /// is where nobody waits and on every replica, then an `EXPIRE` that was set on it would be gone; so it has to go.
     fn passed_on(&mut self, at: At<'_>);
+    /// Blocks the client whose request this is, which has to wait; `false` where that cannot be. Asked before anything is changed for
+    /// the sake of waiting. After a `true` the request is put in line, come what may.
+    fn block_client(&mut self) -> bool;
+    /// The client that was blocked just now waits under this id.
+    fn client_blocked(&mut self, waiter: WaiterId);
     /// A parked client gets its reply.
     fn answer(&mut self, waiter: WaiterId, answer: Answer);
+    /// Told before the grant of a waiter that has waited long: it should be found out whether `client` has something unsent, which its
+    /// reply will be behind.
+    fn look_first(&mut self, waiter: WaiterId, client: ClientId);
     /// Whether this node still serves the key. Asked only when work is done outside of a command.
     fn may_grant(&mut self, at: At<'_>) -> bool;
 }

@@ -126,28 +126,9 @@ impl Engine {
             for queue in departed.headed {
                 self.look_later(queue, Cause::Other);
             }
-        } else if let Some((owed, homes)) = self.undelivered.settle(waiter) {
-            for home in homes {
-                self.forfeit(home, owed.fence, End::Undelivered);
-            }
+        } else {
+            self.lost(waiter);
         }
-    }
-
-    /// The reply to a waiter that was granted its lock has been written; the grant is not taken back any more.
-    pub fn delivered(&mut self, waiter: WaiterId) {
-        self.undelivered.settle(waiter);
-    }
-
-    /// Whether a grant is on its way to this connection.
-    #[must_use]
-    pub fn owes(&self, client: ClientId) -> bool {
-        self.undelivered.of(client).next().is_some()
-    }
-
-    /// The connection that the grant of `waiter` is on its way to.
-    #[must_use]
-    pub fn owed_to(&self, waiter: WaiterId) -> Option<ClientId> {
-        self.undelivered.client(waiter)
     }
 
     /// Whether the end of this connection would change anything.
@@ -182,7 +163,7 @@ impl Engine {
     }
 
     /// Notes that a hold is over because of a connection.
-    fn forfeit(&mut self, home: HomeId, fence: Fence, why: End) {
+    pub(super) fn forfeit(&mut self, home: HomeId, fence: Fence, why: End) {
         if self.forfeits.add(home, fence, why) {
             self.end_later(home);
         }

@@ -1,17 +1,19 @@
-//! Grants whose reply has not been written yet.
+//! Grants whose reply is not known to have been sent.
 //!
 //! A parked client is granted a lock at one moment and hears of it at a later one. If its connection ends in between,
 //! nobody knows of the hold, and it is taken back, unless its token has renewed it meanwhile from elsewhere.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::delivery::{Front, PROMPT_AGAIN, PROMPT_AT_ONCE};
 use super::terms::ClientId;
 use super::waiting::WaiterId;
 use crate::core::agenda::HomeId;
 use crate::core::fence::Fence;
+use crate::core::time::{Millis, UnixMs};
 
 /// The grants on their way to their clients.
 #[derive(Debug, Default)]
@@ -23,6 +25,12 @@ pub(super) struct Undelivered {
     clients: BTreeSet<(ClientId, WaiterId)>,
     /// The locks that each grant is a hold of.
     homes: BTreeSet<(WaiterId, HomeId)>,
+    /// When to look first which of them has been sent. They come in nearly this order, and most are settled before.
+    first_looks: VecDeque<(UnixMs, WaiterId)>,
+    /// When to look again.
+    more_looks: BTreeSet<(UnixMs, WaiterId)>,
+    /// From when on all prompt looks may be taken again that may be taken at once.
+    rested: Option<UnixMs>,
 }
 
 /// A grant on its way.
@@ -30,23 +38,37 @@ pub(super) struct Undelivered {
 pub(super) struct Owed {
     pub(super) client: ClientId,
     pub(super) fence: Fence,
+    /// Once the reply has been written: what was in front of it.
+    front: Option<Front>,
+    /// How often its connection has been looked at in vain.
+    in_vain: u32,
 }
 
 impl Undelivered {
-    #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.owed.is_empty() && self.fences.is_empty() && self.clients.is_empty() && self.homes.is_empty()
+        self.owed.is_empty()
     }
 
-    /// Remembers a grant of the locks at `homes` until it is delivered.
+    #[cfg(test)]
+    pub(super) fn is_blank(&self) -> bool {
+        let looks = self.first_looks.is_empty() && self.more_looks.is_empty();
+        self.is_empty() && self.fences.is_empty() && self.clients.is_empty() && self.homes.is_empty() && looks
+    }
+
+    /// Remembers a grant of the locks at `homes` until it is delivered, which should be looked at first at `look`.
     pub(super) fn owe(
         &mut self,
         waiter: WaiterId,
         client: ClientId,
         fence: Fence,
         homes: impl IntoIterator<Item = HomeId>,
+        look: UnixMs,
     ) {
-        self.owed.insert(waiter, Owed { client, fence });
+        self.owed.insert(waiter, Owed { client, fence, front: None, in_vain: 0 });
+        match self.first_looks.back() {
+            Some((last, _)) if look < *last => drop(self.more_looks.insert((look, waiter))),
+            _ => self.first_looks.push_back((look, waiter)),
+        }
         self.fences.insert(fence, waiter);
         self.clients.insert((client, waiter));
         self.homes.extend(homes.into_iter().map(|home| (waiter, home)));
@@ -62,18 +84,88 @@ impl Undelivered {
             self.homes.remove(&(waiter, home));
             homes.push(home);
         }
+        self.pass_settled();
         Some((owed, homes))
+    }
+
+    /// Forgets the looks in front of all others that are not needed any more.
+    fn pass_settled(&mut self) {
+        while let Some((_, waiter)) = self.first_looks.front()
+            && !self.owed.contains_key(waiter)
+        {
+            self.first_looks.pop_front();
+        }
+        while let Some((_, waiter)) = self.more_looks.first()
+            && !self.owed.contains_key(waiter)
+        {
+            self.more_looks.pop_first();
+        }
+    }
+
+    /// Whether a grant at `now` may be looked at promptly; counts it if so.
+    pub(super) fn may_be_prompt(&mut self, now: UnixMs) -> bool {
+        let longest = Millis(PROMPT_AGAIN.0.saturating_mul(PROMPT_AT_ONCE));
+        // A clock that was set back forgets what was before.
+        let rested = self.rested.filter(|rested| rested.left(now) <= longest).map_or(now, |rested| rested.max(now));
+        let rested = rested.plus(PROMPT_AGAIN).unwrap_or(UnixMs::MAX);
+        let may = rested.left(now) <= longest;
+        if may {
+            self.rested = Some(rested);
+        }
+        may
+    }
+
+    /// The reply with the grant of `waiter` has been written.
+    pub(super) fn written(&mut self, waiter: WaiterId, front: Front) {
+        if let Some(owed) = self.owed.get_mut(&waiter) {
+            owed.front = Some(front);
+        }
+    }
+
+    /// What was in front of the reply with the grant of `waiter`, once that has been written.
+    pub(super) fn front(&self, waiter: WaiterId) -> Option<Front> {
+        self.owed.get(&waiter)?.front
+    }
+
+    /// When the next look is due.
+    pub(super) fn next_look(&self) -> Option<UnixMs> {
+        let (first, again) = (self.first_looks.front(), self.more_looks.first());
+        first.into_iter().chain(again).map(|(due, _)| *due).min()
+    }
+
+    /// A grant that should be looked at now.
+    pub(super) fn take_look(&mut self, now: UnixMs) -> Option<(WaiterId, ClientId)> {
+        let is_due = |(due, _): &&(UnixMs, WaiterId)| due.reached(now);
+        let waiter = if self.more_looks.first().as_ref().is_some_and(is_due) {
+            self.more_looks.pop_first()?.1
+        } else {
+            self.first_looks.front().filter(is_due)?;
+            self.first_looks.pop_front()?.1
+        };
+        // Whoever comes first in line has not been settled.
+        self.pass_settled();
+        self.owed.get(&waiter).map(|owed| (waiter, owed.client))
+    }
+
+    /// Has the grant of `waiter` looked at once more, at `due`.
+    pub(super) fn look_again(&mut self, waiter: WaiterId, due: UnixMs) {
+        if self.owed.contains_key(&waiter) {
+            self.more_looks.insert((due, waiter));
+        }
+    }
+
+    /// How long to let the connection of `waiter` be after a look in vain: each time twice as long, within these bounds.
+    pub(super) fn pause(&mut self, waiter: WaiterId, shortest: Millis, longest: Millis) -> Millis {
+        let Some(owed) = self.owed.get_mut(&waiter) else { return longest };
+        owed.in_vain = owed.in_vain.saturating_add(1);
+        let factor = 1_i64.checked_shl(owed.in_vain.min(32)).unwrap_or(i64::MAX);
+        Millis(shortest.0.saturating_mul(factor).min(longest.0))
     }
 
     /// A lock that the grant of `waiter` is a hold of.
     fn home(&self, waiter: WaiterId) -> Option<HomeId> {
         let all = (waiter, HomeId::FIRST)..=(waiter, HomeId::LAST);
         self.homes.range(all).next().map(|(_, home)| *home)
-    }
-
-    /// The connection that the grant of `waiter` is on its way to.
-    pub(super) fn client(&self, waiter: WaiterId) -> Option<ClientId> {
-        self.owed.get(&waiter).map(|owed| owed.client)
     }
 
     /// Every grant on its way.

@@ -3,7 +3,7 @@
 use super::engine::Engine;
 use super::settle::Turn;
 use super::stats::{Cause, count};
-use super::terms::{Answer, End, Found, Mode, World};
+use super::terms::{Answer, ClientId, End, Found, Mode, World};
 use super::value::{Hold, Lock};
 use super::waiting::WaiterId;
 use crate::core::agenda::HomeId;
@@ -17,6 +17,7 @@ pub(super) enum News {
     Held(Mode, Hold),
     Ended(Ident, End),
     Answered(WaiterId, Answer),
+    LookFirst(WaiterId, ClientId),
 }
 
 /// A lock, borrowed from the world for as long as it is changed. A vacant one stands for a key that holds nothing.
@@ -39,6 +40,7 @@ impl News {
             Self::Held(mode, hold) => world.held(at, mode, hold),
             Self::Ended(token, why) => world.ended(at, token, why),
             Self::Answered(waiter, answer) => world.answer(waiter, answer),
+            Self::LookFirst(waiter, client) => world.look_first(waiter, client),
         }
     }
 }
@@ -143,7 +145,6 @@ impl Engine {
         open.news.push(News::Held(mode, hold.clone()));
         if let Some(before) = open.lock.set(mode, hold) {
             self.untie(open.lock, &before);
-            self.undelivered.prove(before.fence, home);
         }
         if let Some(client) = session {
             self.sessions.tie(client, (home, fence));
@@ -159,9 +160,12 @@ impl Engine {
         }
     }
 
+    /// A hold is over, or another one now; whoever did that knew of it, or it does not matter any more who does.
     fn untie(&mut self, lock: &Lock, ended: &Hold) {
-        if let (Some(client), Some(home)) = (ended.session, lock.home()) {
+        let Some(home) = lock.home() else { return };
+        if let Some(client) = ended.session {
             self.sessions.untie(client, (home, ended.fence));
         }
+        self.undelivered.prove(ended.fence, home);
     }
 }

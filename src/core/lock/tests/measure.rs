@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::world::{ask, client, token};
 use crate::core::agenda::Agenda;
 use crate::core::ident::Ident;
-use crate::core::lock::{Acquired, Answer, End, Engine, Found, Hold, Lock, Mode, Next, WaiterId, World};
+use crate::core::lock::{Acquired, Answer, ClientId, End, Engine, Found, Hold, Lock, Mode, Next, WaiterId, World};
 use crate::core::place::At;
 use crate::core::time::{Millis, Now, UnixMs};
 
@@ -43,9 +43,17 @@ impl World for OneKey {
 
     fn passed_on(&mut self, _: At<'_>) {}
 
+    fn block_client(&mut self) -> bool {
+        true
+    }
+
+    fn client_blocked(&mut self, _: WaiterId) {}
+
     fn answer(&mut self, waiter: WaiterId, _: Answer) {
         self.answered = Some(waiter);
     }
+
+    fn look_first(&mut self, _: WaiterId, _: ClientId) {}
 
     fn may_grant(&mut self, _: At<'_>) -> bool {
         true

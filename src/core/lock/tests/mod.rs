@@ -2,6 +2,7 @@
 #![expect(clippy::arithmetic_side_effects, reason = "small numbers")]
 
 mod crowds;
+mod delivery;
 mod doubt;
 mod ends;
 mod keyspace;

@@ -38,6 +38,10 @@ pub(super) struct Keys {
     pub(super) elsewhere: Vec<Place>,
     /// How often the engine has looked at a key.
     pub(super) looks: usize,
+    /// Whether clients cannot be blocked.
+    pub(super) unblockable: bool,
+    /// In front of whose replies it was to be looked.
+    pub(super) looks_first: Vec<(WaiterId, ClientId)>,
 }
 
 impl World for Keys {
@@ -77,8 +81,18 @@ impl World for Keys {
         self.told.push(Told::PassedOn(at.keep()));
     }
 
+    fn block_client(&mut self) -> bool {
+        !self.unblockable
+    }
+
+    fn client_blocked(&mut self, _: WaiterId) {}
+
     fn answer(&mut self, waiter: WaiterId, answer: Answer) {
         self.told.push(Told::Answered(waiter, answer));
+    }
+
+    fn look_first(&mut self, waiter: WaiterId, client: ClientId) {
+        self.looks_first.push((waiter, client));
     }
 
     fn may_grant(&mut self, at: At<'_>) -> bool {

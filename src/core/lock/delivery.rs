@@ -1,0 +1,148 @@
+//! Whether the grant of a waiter has reached its connection.
+//!
+//! The reply is written a moment after the grant, and no server tells when it has gone out. So the server is asked what is unsent: once, a
+//! little after the reply was written, and at the end of the connection if that comes first. A hold that is renewed, released or over
+//! by then is not asked about, and that is nearly every one of them where locks go from hand to hand quickly.
+
+use super::engine::Engine;
+use super::terms::{ClientId, End};
+use super::tick::Next;
+use super::waiting::{Waiter, WaiterId};
+use crate::core::agenda::HomeId;
+use crate::core::fence::Fence;
+use crate::core::time::{Millis, UnixMs};
+
+/// What was unsent to a client when the reply with its grant was about to be written: that reply would be behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Front {
+    /// Nobody has looked.
+    Unknown,
+    /// Nothing: the reply was the first in its buffer.
+    Clear,
+    /// Something.
+    Unsent,
+}
+
+/// What the server says of a connection that a grant was written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Nothing is unsent.
+    Sent,
+    /// Something is.
+    Unsent {
+        /// Whether the buffer that is filled first and sent first is empty, and only what came after it is unsent.
+        first_sent: bool,
+        /// Whether the client has given another command since the one that asked for the lock.
+        another: bool,
+    },
+    /// It cannot be asked.
+    Unknown,
+}
+
+/// A wait that is long enough for the price of two looks not to matter.
+const LONG_WAIT: Millis = Millis(5);
+/// When to look first after such a wait: in the next turn of the event loop.
+const PROMPT: Millis = Millis(1);
+/// When to look first after a short wait, and after a long one where many have waited long.
+const LAZY: Millis = Millis(50);
+/// So many prompt looks may be taken at once, and one more each time that this has passed: of a thousand who wait for one lock all have waited
+/// long, and handing it on shall cost what it costs among a few.
+pub(super) const PROMPT_AT_ONCE: i64 = 16;
+pub(super) const PROMPT_AGAIN: Millis = Millis(200);
+/// The longest pause between two looks.
+const LONGEST_PAUSE: Millis = Millis(250);
+
+/// Whether what was written with this in front of it is known to have been sent, or must be taken for it.
+///
+/// In doubt it was sent: a lock that is held for nothing ends with its lease, and one that is held twice does not end well.
+fn is_sent(front: Front, look: Look) -> bool {
+    match (look, front) {
+        (Look::Sent | Look::Unknown, _) => true,
+        (Look::Unsent { .. }, Front::Unsent) => false,
+        (Look::Unsent { first_sent, another }, Front::Clear) => first_sent || another,
+        (Look::Unsent { another, .. }, Front::Unknown) => another,
+    }
+}
+
+impl Engine {
+    /// Remembers that the reply with a grant is on its way to `parked`; whether it should be looked at what that will be behind.
+    pub(super) fn owe(
+        &mut self,
+        now: UnixMs,
+        waiter: WaiterId,
+        parked: &Waiter,
+        fence: Fence,
+        homes: impl IntoIterator<Item = HomeId>,
+    ) -> bool {
+        let long = parked.waited(now) >= LONG_WAIT && self.undelivered.may_be_prompt(now);
+        let pause = if long { PROMPT } else { LAZY };
+        self.undelivered.owe(waiter, parked.client, fence, homes, now.plus(pause).unwrap_or(UnixMs::MAX));
+        long
+    }
+
+    /// The reply to `waiter` has been written, if it was granted the lock; it is not sent yet.
+    pub fn written(&mut self, waiter: WaiterId, front: Front) {
+        self.undelivered.written(waiter, front);
+    }
+
+    /// When [`take_look`](Self::take_look) wants to be called.
+    pub fn next_look(&self) -> Next {
+        self.undelivered.next_look().map_or(Next::Never, Next::At)
+    }
+
+    /// A grant whose connection should be looked at now; what is seen is told by [`looked`](Self::looked).
+    pub fn take_look(&mut self, now: UnixMs) -> Option<(WaiterId, ClientId)> {
+        self.undelivered.take_look(now)
+    }
+
+    /// This is how the connection looks that the grant of `waiter` was written to.
+    pub fn looked(&mut self, now: UnixMs, waiter: WaiterId, look: Look) {
+        let Some(front) = self.undelivered.front(waiter) else {
+            // The server is about to write it.
+            return self.undelivered.look_again(waiter, now.plus(PROMPT).unwrap_or(UnixMs::MAX));
+        };
+        if is_sent(front, look) {
+            self.delivered(waiter);
+        } else {
+            let pause = self.undelivered.pause(waiter, PROMPT, LONGEST_PAUSE);
+            self.undelivered.look_again(waiter, now.plus(pause).unwrap_or(UnixMs::MAX));
+        }
+    }
+
+    /// A connection is about to end, and looks like this. What it has been granted and told, it keeps; the rest is over with
+    /// [`client_gone`](Self::client_gone).
+    pub fn last_look(&mut self, client: ClientId, look: Look) {
+        for waiter in self.undelivered.of(client).collect::<Vec<_>>() {
+            if self.undelivered.front(waiter).is_some_and(|front| is_sent(front, look)) {
+                self.delivered(waiter);
+            }
+        }
+    }
+
+    /// `client` asks for a lock. Who goes on has had the replies before, unless it is known that they were behind something unsent.
+    pub(super) fn another_request(&mut self, client: ClientId) {
+        if !self.undelivered.is_empty() {
+            self.last_look(client, Look::Unsent { first_sent: false, another: true });
+        }
+    }
+
+    /// The reply to a waiter has been sent; the grant is not taken back any more.
+    pub fn delivered(&mut self, waiter: WaiterId) {
+        self.undelivered.settle(waiter);
+    }
+
+    /// The reply to a waiter that was granted its lock has not been sent and will not be: the grant is taken back.
+    pub(super) fn lost(&mut self, waiter: WaiterId) {
+        if let Some((owed, homes)) = self.undelivered.settle(waiter) {
+            for home in homes {
+                self.forfeit(home, owed.fence, End::Undelivered);
+            }
+        }
+    }
+
+    /// Whether a grant is on its way to this connection.
+    #[must_use]
+    pub fn owes(&self, client: ClientId) -> bool {
+        self.undelivered.of(client).next().is_some()
+    }
+}

@@ -1,0 +1,197 @@
+//! Grants on their way to connections that end, and what is known of those.
+
+use super::world::*;
+use crate::core::lock::{Acquired, Front, Look, Next, WaiterId};
+use crate::core::time::Millis;
+
+/// Something unsent behind what was written first.
+const BEHIND: Look = Look::Unsent { first_sent: true, another: false };
+/// Something unsent, and nothing is known but that the client has asked for no more.
+const STUCK: Look = Look::Unsent { first_sent: false, another: false };
+/// Something unsent, and the client has asked for more.
+const GOING_ON: Look = Look::Unsent { first_sent: false, another: true };
+
+/// A lock that was handed to bob of connection 1, who has waited so long, with eve of connection 2 behind him.
+fn handed_over(waited: i64) -> (Desk, WaiterId) {
+    let mut desk = Desk::new();
+    desk.take("door", &ask("ann"));
+    let bob = desk.wait("door", 1, &ask("bob"));
+    desk.wait("door", 2, &ask("eve"));
+    desk.pass(waited);
+    assert!(desk.release("door", "ann"));
+    desk.told();
+    (desk, bob)
+}
+
+impl Desk {
+    /// Connection 1 ends, and looks like this before.
+    fn hangs_up(&mut self, look: Look) -> Vec<String> {
+        self.engine.last_look(client(1), look);
+        self.engine.client_gone(client(1));
+        let _ = self.tick();
+        self.holders("door")
+    }
+
+    /// The looks that are due now, each of which shows `look`.
+    fn look(&mut self, look: Look) -> usize {
+        let mut taken = 0;
+        while let Some((waiter, _)) = self.engine.take_look(self.now.ms) {
+            self.engine.looked(self.now.ms, waiter, look);
+            taken += 1;
+        }
+        taken
+    }
+
+    /// How long it is until the next look.
+    fn until_look(&self) -> Option<Millis> {
+        match self.engine.next_look() {
+            Next::At(due) => Some(due.left(self.now.ms)),
+            Next::Never => None,
+            Next::Now => panic!("a look has its time"),
+        }
+    }
+}
+
+#[test]
+fn what_was_sent_is_kept_and_what_was_not_goes_on() {
+    for (front, look, holder) in [
+        (Front::Unknown, Look::Sent, "bob"),
+        (Front::Unknown, Look::Unknown, "bob"),
+        (Front::Unknown, STUCK, "eve"),
+        (Front::Unknown, BEHIND, "eve"),
+        (Front::Unknown, GOING_ON, "bob"),
+        (Front::Clear, Look::Sent, "bob"),
+        (Front::Clear, STUCK, "eve"),
+        (Front::Clear, BEHIND, "bob"),
+        (Front::Clear, GOING_ON, "bob"),
+        (Front::Unsent, Look::Sent, "bob"),
+        (Front::Unsent, Look::Unknown, "bob"),
+        (Front::Unsent, STUCK, "eve"),
+        (Front::Unsent, BEHIND, "eve"),
+        (Front::Unsent, GOING_ON, "eve"),
+    ] {
+        let (mut desk, bob) = handed_over(10);
+        desk.engine.written(bob, front);
+        assert_eq!(desk.hangs_up(look), [holder], "{front:?} {look:?}");
+    }
+}
+
+#[test]
+fn what_was_never_written_goes_on_whatever_the_connection_looks_like() {
+    for look in [Look::Sent, Look::Unknown, GOING_ON] {
+        let (mut desk, _) = handed_over(10);
+        assert_eq!(desk.hangs_up(look), ["eve"], "{look:?}");
+    }
+}
+
+#[test]
+fn one_look_settles_it_for_good() {
+    let (mut desk, bob) = handed_over(10);
+    assert_eq!(desk.keys.looks_first, [(bob, client(1))]);
+    desk.engine.written(bob, Front::Clear);
+    assert_eq!(desk.until_look(), Some(Millis(1)));
+    desk.pass(1);
+    assert_eq!(desk.look(Look::Sent), 1);
+    assert_eq!(desk.until_look(), None);
+    assert!(!desk.engine.owes(client(1)));
+    assert_eq!(desk.hangs_up(STUCK), ["bob"]);
+}
+
+#[test]
+fn a_reply_that_is_stuck_is_looked_at_again_and_again_at_ever_longer_intervals() {
+    let (mut desk, bob) = handed_over(10);
+    desk.pass(1);
+    assert_eq!(desk.look(Look::Sent), 1, "it has not been written");
+    desk.engine.written(bob, Front::Unsent);
+    let mut pauses = vec![];
+    for _ in 0..12 {
+        let pause = desk.until_look().unwrap();
+        desk.pass(pause.0);
+        assert_eq!(desk.look(GOING_ON), 1);
+        pauses.push(pause.0);
+    }
+    assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 250, 250, 250, 250]);
+    assert_eq!(desk.hangs_up(GOING_ON), ["eve"]);
+    assert!(desk.release("door", "eve"));
+    desk.engine.client_gone(client(2));
+    let _ = desk.tick();
+    desk.assert_blank();
+}
+
+#[test]
+fn whoever_does_something_with_the_hold_is_not_looked_at() {
+    for ended in ["released", "renewed", "extended", "over"] {
+        let (mut desk, bob) = handed_over(0);
+        desk.engine.written(bob, Front::Unknown);
+        assert!(
+            desk.keys.looks_first.is_empty() && desk.until_look().unwrap() > Millis(1),
+            "a short wait is no matter"
+        );
+        match ended {
+            "released" => assert!(desk.release("door", "bob")),
+            "renewed" => drop(desk.take("door", &ask("bob"))),
+            "extended" => assert_eq!(desk.extend("door", "bob", 9_000), Ok(true)),
+            _ => {
+                desk.pass(5_000);
+                let _ = desk.tick();
+            }
+        }
+        assert!(!desk.engine.owes(client(1)), "{ended}");
+        desk.pass(60_000);
+        while let Some((_, looked_at)) = desk.engine.take_look(desk.now.ms) {
+            assert_eq!(looked_at, client(2), "{ended}");
+        }
+    }
+}
+
+#[test]
+fn whoever_asks_for_another_lock_has_had_the_reply_before() {
+    for (front, holder) in [(Front::Unknown, "bob"), (Front::Clear, "bob"), (Front::Unsent, "eve")] {
+        let (mut desk, bob) = handed_over(10);
+        desk.engine.written(bob, front);
+        desk.acquire("gate", 1, &ask("other")).unwrap().granted();
+        assert_eq!(desk.hangs_up(STUCK), [holder], "{front:?}");
+    }
+}
+
+#[test]
+fn a_thousand_who_have_waited_long_are_not_all_looked_at_promptly() {
+    let mut desk = Desk::new();
+    desk.take("door", &ask("ann").lease(100_000));
+    for number in 1..=1_000 {
+        desk.wait("door", number, &ask(&format!("t{number}")).shared());
+    }
+    desk.pass(60_000);
+    assert!(desk.release("door", "ann"));
+    let prompt = desk.keys.looks_first.len();
+    assert_eq!(prompt, 16);
+    desk.granted().into_iter().for_each(|waiter| desk.engine.written(waiter, Front::Unknown));
+    desk.pass(1);
+    assert_eq!(desk.look(Look::Sent), prompt);
+    desk.pass(50);
+    assert_eq!(desk.look(Look::Sent), 1_000 - prompt);
+    assert_eq!(desk.until_look(), None);
+}
+
+#[test]
+fn where_a_client_cannot_be_blocked_nothing_changes() {
+    let mut desk = Desk::new();
+    desk.take("door", &ask("ann"));
+    let bob = desk.wait("door", 1, &ask("bob"));
+    desk.wait("door", 2, &ask("eve"));
+    let before = desk.info("door");
+    desk.told();
+    desk.keys.unblockable = true;
+    for request in [ask("bob"), ask("new")] {
+        let request = request.waiting(0);
+        assert_eq!(desk.acquire("door", 3, &request), Ok(Acquired::Refused));
+        assert_eq!(desk.acquire_many(&["door", "gate"], 3, &request), Ok(Acquired::Refused));
+    }
+    assert_eq!((desk.info("door"), desk.info("gate")), (before, None));
+    assert!(desk.told().is_empty());
+    desk.keys.unblockable = false;
+    assert!(desk.release("door", "ann"));
+    assert_eq!(desk.granted(), [bob]);
+    assert_eq!(desk.lock("door").unwrap().holds().count(), 1);
+    assert_eq!(desk.engine.stats().waits, 2);
+}

@@ -1,0 +1,272 @@
+//! Whether a grant has reached the client that waited for it, when its connection ends with something unsent.
+
+use crate::harness::{ANY, Builder, Client, INT, OK, Server, eventually};
+use crate::line::Line;
+
+/// More than what the buffers of a connection take between a server and a client that does not read.
+const LARGE: usize = 48 << 20;
+
+/// How the connection of a client ends that has not read what it was sent.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    /// The client hangs up.
+    Closed,
+    /// It hangs up the hard way.
+    Reset,
+    /// `CLIENT KILL`.
+    Killed,
+    /// The server gives up on it, because too much is unsent.
+    Limit,
+}
+
+const ENDS: [End; 4] = [End::Closed, End::Reset, End::Killed, End::Limit];
+
+/// A lock with a holder and two waiters, on a server with a large value, where nobody says anything to the module unless the test
+/// does.
+struct Scene<'a> {
+    server: &'a Server,
+    line: Line<'a>,
+    admin: Client,
+    holder: Client,
+    waiter: Client,
+    waiter_id: i64,
+    next: Client,
+}
+
+fn server() -> Server {
+    with_large_value(Server::builder())
+}
+
+fn with_large_value(builder: Builder) -> Server {
+    let server = builder.start();
+    server.expect(format!("SETRANGE large {} x", LARGE - 1), INT);
+    server
+}
+
+impl<'a> Scene<'a> {
+    /// `before` is what the first waiter does before it asks for the lock; `behind` what it sends after that, before it has heard.
+    fn set(server: &'a Server, before: impl FnOnce(&mut Client, &mut Client), behind: &[&str]) -> Self {
+        let (mut line, mut holder, mut waiter, mut admin) =
+            (Line::at(server), server.client(), server.client(), server.client());
+        let waiter_id = waiter.id();
+        holder.expect("LOCK.ACQUIRE lock TOKEN holder PX 600000", ANY);
+        before(&mut waiter, &mut admin);
+        line.enter(&mut waiter, "LOCK.ACQUIRE lock TOKEN waiter PX 60000 WAIT 0");
+        for words in behind {
+            waiter.send(*words);
+        }
+        let next = line.join("LOCK.ACQUIRE lock TOKEN next WAIT 0");
+        // It has waited for a while, as waiters do.
+        eventually("some milliseconds have passed", || {
+            let info = admin.cmd("LOCK.INFO lock");
+            info.field("waiters").items().iter().all(|row| row.field("waited-ms").int() > 20)
+        });
+        Self { server, line, admin, holder, waiter, waiter_id, next }
+    }
+
+    /// The lock goes to the first waiter.
+    fn pass_on(&mut self) {
+        self.holder.expect("LOCK.RELEASE lock holder", 1);
+    }
+
+    /// The lock goes to the first waiter, who reads that.
+    fn pass_on_and_read(&mut self) {
+        self.pass_on();
+        self.waiter.read().is(("waiter", INT, 60_000));
+    }
+
+    /// Ends the waiter's connection and returns when the server has noticed, without a word to the module.
+    fn end(&mut self, end: End) {
+        let waiter = std::mem::replace(&mut self.waiter, self.server.client());
+        match end {
+            End::Closed => waiter.close(),
+            End::Reset => waiter.reset(),
+            End::Killed => {
+                self.admin.expect(format!("CLIENT KILL ID {}", self.waiter_id), 1);
+                drop(waiter);
+            }
+            End::Limit => {
+                // What is unsent is looked at when there is more to send, or once in a while.
+                self.admin.expect(["CONFIG", "SET", "client-output-buffer-limit", "normal 1mb 0 0"], OK);
+                self.gone();
+                self.admin.expect(["CONFIG", "SET", "client-output-buffer-limit", "normal 0 0 0"], OK);
+                drop(waiter);
+            }
+        }
+        self.gone();
+        // What the module does about it, it has done by now.
+        for _ in 0..3 {
+            self.admin.expect("PING", ANY);
+        }
+    }
+
+    /// Returns when the waiter's connection has ended.
+    fn gone(&mut self) {
+        let line = format!("id={} ", self.waiter_id);
+        eventually("the connection ends", || !self.admin.cmd("CLIENT LIST").text().contains(&line));
+    }
+
+    /// The waiter was granted the lock and nobody takes that back.
+    fn stays(mut self, how: &str) {
+        assert_eq!(self.line.holders("lock"), ["waiter"], "{how}");
+        assert_eq!(self.line.waiters("lock"), ["next"], "{how}");
+        self.holder.expect("LOCK.RELEASE lock waiter", 1);
+        self.next.read().is(("next", INT, 30_000));
+        self.next.expect("LOCK.RELEASE lock next", 1);
+    }
+
+    /// The waiter has never heard that it was granted the lock, and the next one has it.
+    fn goes_on(mut self, how: &str) {
+        eventually(&format!("the next one has the lock: {how}"), || self.line.holders("lock") == ["next"]);
+        self.next.read().is(("next", INT, 30_000));
+        self.next.expect("LOCK.RELEASE lock next", 1);
+    }
+}
+
+/// A reply that servers keep in the client's buffers, byte for byte. For `GET` some only note which value it is.
+const ASK: &str = "GETRANGE large 0 -1";
+
+/// Asks for the large value and returns when the server has answered, which nobody reads.
+fn jam(client: &mut Client, admin: &mut Client) {
+    for (ask, stat) in [("GET large", "cmdstat_get:calls="), (ASK, "cmdstat_getrange:calls=")] {
+        let mut calls = || {
+            let stats = admin.cmd("INFO commandstats").text();
+            let calls = stats.lines().find_map(|line| line.strip_prefix(stat)?.split(',').next()?.parse().ok());
+            calls.unwrap_or(0_u32)
+        };
+        let before = calls();
+        client.send(ask);
+        eventually("the large value is on its way", || calls() == before + 1);
+    }
+}
+
+#[test]
+fn a_grant_that_was_read_stays_whatever_else_is_unsent_when_its_connection_ends() {
+    let server = server();
+    for end in ENDS {
+        let mut scene = Scene::set(&server, |_, _| (), &[]);
+        scene.pass_on_and_read();
+        jam(&mut scene.waiter, &mut scene.admin);
+        scene.end(end);
+        scene.stays(&format!("{end:?}"));
+    }
+}
+
+#[test]
+fn a_grant_that_was_read_stays_however_long_it_has_been_quiet_since() {
+    let server = server();
+    for end in [End::Closed, End::Killed, End::Limit] {
+        let mut scene = Scene::set(&server, |_, _| (), &[]);
+        scene.pass_on_and_read();
+        let uptime = server.info_int("server", "uptime_in_seconds");
+        eventually("a second has passed", || server.info_int("server", "uptime_in_seconds") > uptime);
+        jam(&mut scene.waiter, &mut scene.admin);
+        scene.end(end);
+        scene.stays(&format!("{end:?}"));
+    }
+}
+
+#[test]
+fn a_grant_that_was_read_stays_whatever_was_sent_along_with_the_request() {
+    let server = server();
+    for end in ENDS {
+        // The reply to the one is written together with that to the other, and more than the connection takes.
+        let mut scene = Scene::set(&server, |_, _| (), &[ASK]);
+        scene.pass_on_and_read();
+        scene.end(end);
+        scene.stays(&format!("{end:?}"));
+    }
+}
+
+#[test]
+fn a_grant_behind_a_reply_that_was_never_read_goes_on_to_the_next() {
+    let server = server();
+    for end in ENDS {
+        let mut scene = Scene::set(&server, jam, &[]);
+        scene.pass_on();
+        scene.end(end);
+        scene.goes_on(&format!("{end:?}"));
+    }
+}
+
+#[test]
+fn a_grant_that_is_still_unsent_is_not_taken_for_delivered_because_others_go_on() {
+    let server = server();
+    for end in ENDS {
+        let mut scene = Scene::set(&server, jam, &[]);
+        scene.pass_on();
+        for _ in 0..20 {
+            scene.holder.expect("LOCK.ACQUIRE other TOKEN t", ANY);
+            scene.holder.expect("LOCK.RELEASE other t", 1);
+            scene.admin.expect("PING", ANY);
+        }
+        assert_eq!(scene.line.holders("lock"), ["waiter"]);
+        scene.end(end);
+        scene.goes_on(&format!("{end:?}"));
+    }
+}
+
+#[test]
+fn a_grant_that_is_still_unsent_is_not_taken_for_delivered_because_its_client_had_asked_for_more() {
+    let server = server();
+    for end in ENDS {
+        // What it asked for behind the lock has been done, and cannot be told it either.
+        let mut scene = Scene::set(&server, jam, &["SET behind 1"]);
+        scene.pass_on();
+        eventually("what was asked for behind it is done", || scene.admin.cmd("DEL behind").int() == 1);
+        scene.holder.expect("LOCK.ACQUIRE other TOKEN t", ANY);
+        scene.holder.expect("LOCK.RELEASE other t", 1);
+        scene.end(end);
+        scene.goes_on(&format!("{end:?}"));
+    }
+}
+
+#[test]
+fn a_grant_that_was_read_at_last_stays() {
+    let server = server();
+    for end in [End::Closed, End::Killed] {
+        let mut scene = Scene::set(&server, jam, &[]);
+        scene.pass_on();
+        scene.waiter.read();
+        scene.waiter.read();
+        scene.waiter.read().is(("waiter", INT, 60_000));
+        jam(&mut scene.waiter, &mut scene.admin);
+        scene.end(end);
+        scene.stays(&format!("{end:?}"));
+    }
+}
+
+#[test]
+fn a_grant_that_was_read_stays_while_messages_flood_its_connection() {
+    // However many messages are unread.
+    let server = with_large_value(Server::builder().config("client-output-buffer-limit pubsub 0 0 0"));
+    let message = "x".repeat(1 << 20);
+    for end in [End::Closed, End::Killed] {
+        let mut scene = Scene::set(&server, |_, _| (), &[]);
+        scene.pass_on_and_read();
+        scene.waiter.send("SUBSCRIBE news");
+        scene.waiter.read();
+        for _ in 0..LARGE >> 20 {
+            scene.admin.expect(["PUBLISH", "news", &message], 1);
+        }
+        scene.end(end);
+        scene.stays(&format!("{end:?}"));
+    }
+}
+
+#[test]
+fn where_nobody_may_ask_about_clients_a_grant_counts_as_read() {
+    let server = with_large_value(Server::builder().config("rename-command CLIENT \"\""));
+    let (mut line, mut holder, mut admin) = (Line::at(&server), server.client(), server.client());
+    let mut waiter = line.join_behind(&mut holder, 600_000);
+    let mut next = line.join("LOCK.ACQUIRE lock TOKEN next WAIT 0");
+    holder.expect("LOCK.RELEASE lock holder", 1);
+    waiter.read().is(("waiter", INT, 60_000));
+    let clients = server.info_int("clients", "connected_clients");
+    jam(&mut waiter, &mut admin);
+    waiter.close();
+    eventually("the connection ends", || server.info_int("clients", "connected_clients") < clients);
+    assert_eq!(line.holders("lock"), ["waiter"]);
+    holder.expect("LOCK.RELEASE lock waiter", 1);
+    next.read().is(("next", INT, 30_000));
+}
