@@ -88,6 +88,8 @@ pub enum Error {
         /// How many those are.
         orders: u64,
     },
+    /// Another module changed a sale, or did away with it, while it was being worked on.
+    SaleChanged,
     /// The sale's stream does not take the event; the server's own words.
     Stream(String),
     /// The sale and its stream are on their way to another node of the cluster.
@@ -161,6 +163,9 @@ impl fmt::Display for Error {
                 f.write_str("ERR the order of this id has another BUYER; two callers have chosen the same id")
             }
             Self::FullSale { orders } => write!(f, "ERR the sale remembers {orders} orders, and no more fit in"),
+            Self::SaleChanged => {
+                f.write_str("ERR another module changed the sale when it heard of the event, so nothing was done")
+            }
             Self::Stream(refusal) => {
                 let (code, rest) = refusal.split_once(' ').unwrap_or(("ERR", refusal));
                 write!(f, "{code} the sale's stream does not take the event, so nothing was done: {rest}")

@@ -127,6 +127,7 @@ required! {
 
     call_reply_type = RedisModule_CallReplyType(reply: *mut RawReply) -> c_int;
     call_reply_array_element = RedisModule_CallReplyArrayElement(reply: *mut RawReply, index: usize) -> *mut RawReply;
+    call_reply_integer = RedisModule_CallReplyInteger(reply: *mut RawReply) -> c_longlong;
 
     replicate_verbatim = RedisModule_ReplicateVerbatim(ctx: *mut RawCtx) -> c_int;
 

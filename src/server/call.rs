@@ -91,8 +91,8 @@ pub fn append(
     done(c"XADD", reply)
 }
 
-/// Takes an entry out of the stream `key` again, and replicates that.
-pub fn take_out(ctx: &mut Ctx<'_>, key: &[u8], entry: &EntryId) -> Result<(), String> {
+/// Takes an entry out of the stream `key` again, and replicates that. False if it is not there, which is not replicated.
+pub fn take_out(ctx: &mut Ctx<'_>, key: &[u8], entry: &EntryId) -> Result<bool, String> {
     // SAFETY: as in `append`.
     let call = unsafe { (&raw const raw::RedisModule_Call).read() };
     let Some(call) = call else { return Err("ERR this server cannot delete from streams".into()) };
@@ -101,7 +101,8 @@ pub fn take_out(ctx: &mut Ctx<'_>, key: &[u8], entry: &EntryId) -> Result<(), St
         let (name, format) = (c"XDEL".as_ptr(), c"!Ebb".as_ptr());
         Reply::new(call(ctx.raw(), name, format, key.as_ptr(), key.len(), entry.as_ptr(), entry.len()))
     };
-    done(c"XDEL", reply).map(drop)
+    let count = reply.as_ref().map_or(0, Reply::integer);
+    done(c"XDEL", reply).map(|_| count > 0)
 }
 
 /// Whether the server has the command `name`, which takes arguments: the operator may have renamed or disabled it. It is called without
@@ -158,6 +159,12 @@ impl Reply {
     fn text(&self) -> EntryId {
         // SAFETY: as above.
         unsafe { text(self.0.as_ptr()) }
+    }
+
+    /// An integer; below zero for anything else.
+    fn integer(&self) -> i64 {
+        // SAFETY: as above.
+        unsafe { api::call_reply_integer(self.0.as_ptr()) }
     }
 
     /// A string in an array.

@@ -18,7 +18,7 @@ use crate::server::key::{self, Access, Content, Key, Name};
 use crate::server::replicate;
 use crate::store::amends::{self, Untrue};
 use crate::store::sale_effect;
-use crate::store::sale_type::SaleValue;
+use crate::store::sale_type::{Moment, SaleValue};
 
 /// When to try again to append events that a stream refused without anybody to be told.
 const STUCK_MS: i64 = 1_000;
@@ -75,31 +75,51 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Makes changes true, in order: the event of each is appended, it is committed, its effect is sent. When an event is refused,
-    /// its change and those after it have not happened; those before it, which are lapses or a cutoff, have.
+    /// Makes changes true that were decided just now, in order: the event of each is appended, it is committed, its effect is sent.
+    /// When an event is refused, or another module that heard of it has changed the sale, its change and those after it have not
+    /// happened; those before it, which are lapses or a cutoff, have.
     fn carry_out(&mut self, changes: &Changes<'_>) -> Result<(), Error> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let Some(mut decided_on) = self.sale()?.map(|sale| sale.moment()) else { return Err(Error::NoStock) };
         let mut done = 0_usize;
         let outcome = changes.iter().try_for_each(|change| {
-            self.make_true(change)?;
+            decided_on = self.make_true(change, decided_on)?;
             done = done.saturating_add(1);
             Ok(())
         });
+        if let Some(untrue) = &self.untrue {
+            untrue.take_out(self.key.ctx(), self.name.bytes());
+            self.untrue = None;
+        }
         if done > 0 {
-            self.remember()?;
+            self.remember();
             self.announce(changes.iter().take(done).filter_map(sale_effect::event_name));
         }
         outcome
     }
 
-    fn make_true(&mut self, change: &Change<'_>) -> Result<(), Error> {
+    /// Makes a change true that was decided on the sale as it was at `decided_on`, and says as what it is now.
+    fn make_true(&mut self, change: &Change<'_>, decided_on: Moment) -> Result<Moment, Error> {
         self.append_event(change)?;
-        self.sale()?.ok_or(Error::NoStock)?.commit(change).map_err(|_| Error::Payload)?;
+        let Ok(Some(sale)) = self.sale() else { return Err(Error::SaleChanged) };
+        if sale.moment() != decided_on {
+            return Err(Error::SaleChanged);
+        }
+        if let Err(misfit) = sale.commit(change) {
+            let name = self.name.bytes().escape_ascii().to_string();
+            self.ctx()
+                .log(Level::Warning, &format!("lockstock: a change of the sale {name} does not fit it: {misfit:?}"));
+            return Err(Error::Internal);
+        }
+        let moment = sale.moment();
         self.untrue = None;
         if matches!(change, Change::Lapse { .. }) {
             super::enter(|state| state.lapses = state.lapses.saturating_add(1));
         }
         sale_effect::send(self.ctx(), &self.name, change);
-        Ok(())
+        Ok(moment)
     }
 
     /// Appends the event of a change that is about to be committed, if the sale has a stream.
@@ -128,14 +148,13 @@ impl<'a> Desk<'a> {
     }
 
     /// Has the agenda know when the sale's next hold can lapse.
-    fn remember(&mut self) -> Result<(), Error> {
+    fn remember(&mut self) {
         let at = Place { db: self.ctx().db(), key: self.name.bytes().into() };
-        let Some(sale) = self.sale()? else { return Ok(()) };
+        let Ok(Some(sale)) = self.sale() else { return };
         if super::enter(|state| meet(&mut state.sales, at.at(), sale)).is_none() {
             // Another module calls us from inside a call of ours. What has been done stays done; the timer meets the sale.
             super::loaded(at);
         }
-        Ok(())
     }
 
     /// Tells watchers, caches and listeners of changes that have been made.
@@ -239,8 +258,13 @@ pub fn decide<'a>(
         return Ok(Answer::NO_STOCK);
     };
     let Decision { answer, changes } = f(sale)?;
-    sale.note(answer.status);
     desk.carry_out(&changes)?;
+    // What was done was counted when it was committed.
+    if answer.status != Status::Ok
+        && let Ok(Some(sale)) = desk.sale()
+    {
+        sale.note(answer.status);
+    }
     count(answer.status);
     Ok(answer)
 }
@@ -262,7 +286,7 @@ pub fn change<R>(
 pub fn apply(ctx: &mut Ctx<'_>, key: Arg<'_>, change: &Change<'_>) -> Result<(), Error> {
     let mut desk = Desk::new(ctx.reborrow(), Name::of(key), Behalf::Module);
     desk.sale()?.ok_or(Error::NoStock)?.follow(change).map_err(|_| Error::Payload)?;
-    desk.remember()?;
+    desk.remember();
     replicate::verbatim(desk.ctx());
     desk.announce(sale_effect::event_name(change).into_iter());
     Ok(())
@@ -282,7 +306,7 @@ pub fn restore(ctx: &mut Ctx<'_>, key: Arg<'_>, part: sale_effect::Part<'_>) -> 
         (sale_effect::Part::Head(_), Some(_)) => return Err(Error::BusyKey),
         (sale_effect::Part::Orders(_), None) => return Err(Error::NoStock),
     }
-    desk.remember()?;
+    desk.remember();
     replicate::verbatim(desk.ctx());
     desk.announce(iter::empty());
     Ok(())
@@ -329,7 +353,7 @@ fn lapse(desk: &mut Desk<'_>, home: HomeId, now: UnixMs, steps: usize) -> Result
         if sale.home != Some(home) {
             super::enter(|state| state.sales.disarm(home));
         }
-        desk.remember()?;
+        desk.remember();
         return Ok(0);
     }
     // A node that does not serve the sale (yet, or any more) leaves its holds to the one that does.

@@ -16,12 +16,33 @@ use crate::server::replicate;
 use crate::store::sale_type::SaleValue;
 use crate::store::{lock_effect, sale_effect};
 
-/// An entry of a stream whose change has not been committed.
+/// An entry of a stream whose change has not been committed, and that is to be taken out again.
 pub struct Untrue {
     /// The stream's key.
     pub stream: Box<[u8]>,
     /// The entry.
     pub entry: EntryId,
+}
+
+impl Untrue {
+    /// Takes the entry out of the stream again, as of the sale `sale`.
+    pub fn take_out(&self, ctx: &mut Ctx<'_>, sale: &[u8]) {
+        match call::take_out(ctx, &self.stream, &self.entry) {
+            Ok(true) => {}
+            Ok(false) => {
+                // Whoever did away with it here did so before replicas and the AOF heard of it.
+                replicate::effect(ctx, c"XDEL", &Name::make(&self.stream), &[&self.entry]);
+                self.complain(ctx, sale, "the entry is not there any more");
+            }
+            Err(why) => self.complain(ctx, sale, &why),
+        }
+    }
+
+    fn complain(&self, ctx: &Ctx<'_>, sale: &[u8], why: &str) {
+        let [sale, stream, entry] = [sale, &self.stream, &self.entry].map(|text| text.escape_ascii().to_string());
+        let told = format!("the entry {entry} of {stream} tells what did not happen in the sale {sale}");
+        ctx.log(Level::Warning, &format!("lockstock: {told}: {why}"));
+    }
 }
 
 struct Owed {
@@ -48,11 +69,8 @@ pub fn make(ctx: &mut Ctx<'_>) {
         let Some(Some(Owed { place, untrue })) = OWED.with(Vec::pop) else { break };
         ctx.select(place.db);
         let name = Name::make(&place.key);
-        if let Some(Untrue { stream, entry }) = untrue
-            && let Err(why) = call::take_out(ctx, &stream, &entry)
-        {
-            let key = place.key.escape_ascii();
-            ctx.log(Level::Warning, &format!("lockstock: the sale {key} has told of what did not happen: {why}"));
+        if let Some(untrue) = untrue {
+            untrue.take_out(ctx, &place.key);
         }
         send_whole(ctx, &name);
         key::touched(ctx, &name);

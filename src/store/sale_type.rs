@@ -23,11 +23,23 @@ pub struct SaleValue {
     stray: Option<Stray>,
     /// How many of its orders are counted in [`orders`].
     counted: u64,
+    /// No other value of this process has or had it.
+    number: u64,
+}
+
+/// A sale as it is at a moment: this value, after so many changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    number: u64,
+    revision: u64,
 }
 
 /// What `INFO` shows of all sales together. Atomic, because a large sale is freed on another thread.
 static SALES: AtomicU64 = AtomicU64::new(0);
 static ORDERS: AtomicU64 = AtomicU64::new(0);
+
+/// How many values there have been.
+static VALUES: AtomicU64 = AtomicU64::new(0);
 
 /// How many sales there are.
 pub fn sales() -> u64 {
@@ -43,9 +55,15 @@ impl SaleValue {
     /// A value that nobody has met.
     pub fn new(sale: Sale) -> Self {
         SALES.fetch_add(1, Ordering::Relaxed);
-        let mut value = Self { sale, home: None, stuck: false, stray: None, counted: 0 };
+        let number = VALUES.fetch_add(1, Ordering::Relaxed);
+        let mut value = Self { sale, home: None, stuck: false, stray: None, counted: 0, number };
         value.count_orders();
         value
+    }
+
+    /// What a decision about it is made on.
+    pub fn moment(&self) -> Moment {
+        Moment { number: self.number, revision: self.sale.revision() }
     }
 
     /// Whether it lost its name, and nobody has met it under another since.

@@ -27,6 +27,7 @@ impl Sale {
             self.seq = self.seq.saturating_add(1).min(MAX_SEQ);
         }
         self.retire_cutoff();
+        self.revision = self.revision.wrapping_add(1);
         Ok(())
     }
 

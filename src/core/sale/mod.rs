@@ -69,6 +69,8 @@ pub struct Sale {
     /// Where holds are over that have not lapsed yet, while there are such.
     cutoff: Option<Cutoff>,
     counters: Counters,
+    /// How often it has changed here, numbered change or not. Neither saved nor replicated.
+    revision: u64,
 }
 
 /// What has happened on this server since it loaded the sale. Neither saved nor replicated.
@@ -95,7 +97,7 @@ impl Sale {
     #[must_use]
     pub fn new(terms: Terms) -> Self {
         let terms = Terms { total: terms.total.min(MAX_UNITS), limit: terms.limit.min(MAX_UNITS), ..terms };
-        Self { terms, seq: 0, book: Book::new(), cutoff: None, counters: Counters::default() }
+        Self { terms, seq: 0, book: Book::new(), cutoff: None, counters: Counters::default(), revision: 0 }
     }
 
     /// The conditions.
@@ -108,6 +110,12 @@ impl Sale {
     #[must_use]
     pub fn seq(&self) -> u64 {
         self.seq
+    }
+
+    /// Another number after every change, of whatever kind: a decision holds for the one that it was made at.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.revision
     }
 
     /// How many orders there are, whatever has become of them.

@@ -120,6 +120,7 @@ impl Sale {
     /// When the bytes are not what [`Sale::blocks`] makes, or do not fit what was absorbed before. The sale is then
     /// consistent, and lacks the block's orders from the offending one on.
     pub fn absorb(&mut self, bytes: &[u8]) -> Result<(), Corrupt> {
+        self.revision = self.revision.wrapping_add(1);
         for order in Strict::open(bytes)? {
             let order = order?;
             let over = self.is_over(&order);
