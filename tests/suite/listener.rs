@@ -2,6 +2,7 @@
 //! asks for the lock or the sale itself. In every transition, at each of its events, and whatever it does: nobody holds together
 //! with somebody else, every request has its one reply, what is held ends by itself, and replicas and files have what the server has.
 
+mod appended;
 pub mod compiled;
 mod sales;
 mod scene;
