@@ -32,7 +32,7 @@ mod cmd;
 pub mod fuzz;
 
 use server::ctx::{Ctx, Level};
-use server::{cluster, datatype, defer, entry, events, info, load, park};
+use server::{cluster, datatype, defer, entry, events, info, load, park, renames};
 
 /// All memory is the server's. Tests and fuzz targets of this library run without one, on the allocator of the system.
 #[cfg_attr(not(any(test, fuzzing)), global_allocator)]
@@ -47,6 +47,7 @@ fn start(ctx: &mut Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
     config::load(ctx, words)?;
     asked(info::register(ctx, status::write), "the section of INFO")?;
     asked(events::subscribe(ctx, service::hear), "the events")?;
+    renames::install(ctx, service::loaded);
     entry::install(store::amends::make);
     park::install(ctx, service::parked_left, store::room::reply_answer);
     defer::install(ctx, service::work);

@@ -277,8 +277,9 @@ pub fn work(ctx: &mut Ctx<'_>, right: Right) -> defer::Next {
             state.search.for_everything();
         }
         look_around(state, room.free_ctx(), now.ms);
-        let searching = state.search.go_on(room.free_ctx(), loaded);
         let more = forget_destroyed(state) | meet_loaded(state, &mut room);
+        // What was found by now need not be looked for.
+        let searching = state.search.go_on(room.free_ctx(), loaded);
         for client in state.locks.take_doubtful().into_iter().filter(|client| !is_connected(client.get())) {
             state.locks.client_gone(client);
         }

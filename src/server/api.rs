@@ -75,6 +75,7 @@ required! {
     info_add_section = RedisModule_InfoAddSection(info: *mut RawInfo, name: *const c_char) -> c_int;
     info_add_field_ulong_long = RedisModule_InfoAddFieldULongLong(info: *mut RawInfo, field: *const c_char, value: c_ulonglong) -> c_int;
     subscribe_to_server_event = RedisModule_SubscribeToServerEvent(ctx: *mut RawCtx, event: raw::RedisModuleEvent, callback: raw::RedisModuleEventCallback) -> c_int;
+    subscribe_to_keyspace_events = RedisModule_SubscribeToKeyspaceEvents(ctx: *mut RawCtx, classes: c_int, callback: raw::RedisModuleNotificationFunc) -> c_int;
     get_detached_thread_safe_context = RedisModule_GetDetachedThreadSafeContext(ctx: *mut RawCtx) -> *mut RawCtx;
 
     get_context_flags = RedisModule_GetContextFlags(ctx: *mut RawCtx) -> c_int;

@@ -2,11 +2,12 @@
 //!
 //! Features are found by looking for their function, never by a version number: Valkey and Redis count differently.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char, c_int};
 
 use redis_module::raw;
 
 use super::api::{self, RawCommand};
+use super::ctx::Ctx;
 
 /// Puts a command into ACL categories. Redis 7.0 has none for the commands of modules; there an ACL names commands.
 pub fn set_acl_categories(command: *mut RawCommand, categories: &CStr) -> bool {
@@ -36,3 +37,22 @@ pub fn keeps_early_replies_aside() -> bool {
 /// goes as the commands of an AOF rewrite and the effects after it, so there is nothing more to do. Other servers know no such
 /// option and ignore the bit.
 pub const OPTION_ATOMIC_SLOT_MIGRATION: u32 = 1 << 5;
+
+/// Whether a subscription to keyspace events can be ended: from Redis 8.4 on.
+pub fn can_unsubscribe() -> bool {
+    // SAFETY: a plain read of a pointer that only module initialisation writes.
+    unsafe { (&raw const raw::RedisModule_UnsubscribeFromKeyspaceEvents).read() }.is_some()
+}
+
+/// Ends a subscription to keyspace events; false if that cannot be.
+pub fn unsubscribe(ctx: &Ctx<'_>, class: c_int, callback: Notified) -> bool {
+    // SAFETY: a plain read of a pointer that only module initialisation writes.
+    let Some(end) = (unsafe { (&raw const raw::RedisModule_UnsubscribeFromKeyspaceEvents).read() }) else {
+        return false;
+    };
+    // SAFETY: the context is valid, and nobody is being notified at this moment.
+    unsafe { end(ctx.raw(), class, Some(callback)) == api::OK }
+}
+
+/// What a keyspace event calls.
+pub type Notified = unsafe extern "C" fn(*mut api::RawCtx, c_int, *const c_char, *mut api::RawString) -> c_int;

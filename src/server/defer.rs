@@ -77,6 +77,15 @@ pub fn install(ctx: &Ctx<'_>, work: Work) {
     });
 }
 
+/// Lends the module's own context to whoever is called without one.
+pub fn with_detached(f: impl FnOnce(&Ctx<'_>)) {
+    let detached = TIMER.with(|timer| timer.detached).unwrap_or(ptr::null_mut());
+    if !detached.is_null() {
+        // SAFETY: the context lives as long as the module, and this is the main thread, on which alone `TIMER` answers.
+        f(&unsafe { Ctx::new(detached) });
+    }
+}
+
 /// Has the work done when `next` says, or before. Cheap when the timer is early enough already.
 pub fn arm(next: Next) {
     faults::point();

@@ -48,6 +48,11 @@ fn read(line: &str) -> Option<Output> {
     Some(Output { first: number("obl")?, more: number("oll")?, command: field("cmd")?.to_owned() })
 }
 
+/// Whether the server is a Valkey: for what the two have made different without a function by which to tell.
+pub fn is_valkey(ctx: &Ctx<'_>) -> bool {
+    info(ctx, c"server", c"valkey_version").is_some()
+}
+
 /// The value of `field` in the section `section` of the server's `INFO`.
 pub fn info(ctx: &Ctx<'_>, section: &CStr, field: &CStr) -> Option<String> {
     // SAFETY: plain reads of pointers that only module initialisation writes; the server has these functions since 6.0.

@@ -15,7 +15,8 @@
 //!   server may write at this moment.
 //!
 //! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`entry`], [`load`], [`register`], [`keyspec`]; then [`key`], [`datatype`],
-//! [`replicate`], [`call`], [`walk`], [`cluster`]; then [`defer`], [`import`], [`park`] with `blocking_key`, [`events`]; then [`settings`], [`info`] and [`facts`].
+//! [`replicate`], [`call`], [`walk`], [`renames`], [`cluster`]; then [`defer`], [`import`], [`park`] with `blocking_key`, [`events`]; then
+//! [`settings`], [`info`] and [`facts`].
 //! [`faults`] and `standin` are for tests and fuzzing.
 
 pub mod alloc;
@@ -41,6 +42,7 @@ pub mod keyspec;
 pub mod load;
 pub mod park;
 pub mod register;
+pub mod renames;
 pub mod replicate;
 pub mod settings;
 #[cfg(any(test, fuzzing))]

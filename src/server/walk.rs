@@ -1,7 +1,8 @@
-//! A walk through the whole keyspace, a few keys at a time.
+//! A walk through the whole keyspace, a little at a time, round and round.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
+use std::time::{Duration, Instant};
 
 use super::api::{self, RawCtx, RawCursor, RawKey, RawString};
 use super::args::Arg;
@@ -10,7 +11,7 @@ use super::entry::guard;
 use super::key::Shown;
 use crate::core::place::At;
 
-/// Where a walk has come to. Keys that are there from its beginning to its end are seen, others perhaps; some twice.
+/// Where a walk has come to. Keys that are there for a whole round, from wherever it began, are seen, others perhaps; some twice.
 pub struct Walk {
     cursor: NonNull<RawCursor>,
     db: i32,
@@ -35,28 +36,25 @@ impl Walk {
         NonNull::new(unsafe { api::scan_cursor_create() }).map(|cursor| Self { cursor, db: 0 })
     }
 
-    /// Begins again.
-    pub fn restart(&mut self) {
-        self.db = 0;
-        // SAFETY: the cursor is ours.
-        unsafe { api::scan_cursor_restart(self.cursor.as_ptr()) };
-    }
-
-    /// Goes `steps` steps, of a few keys each, and shows them to `see`; false once every key has been shown.
-    pub fn go(&mut self, ctx: &mut Ctx<'_>, steps: usize, see: See<'_>) -> bool {
-        let db = ctx.db();
-        let more = self.go_on(ctx, steps, see);
+    /// Goes on for about `span` and shows the keys on the way to `see`; true when the last key has been shown. Then the first one is the next.
+    pub fn go(&mut self, ctx: &mut Ctx<'_>, span: Duration, see: See<'_>) -> bool {
+        let (db, begun) = (ctx.db(), Instant::now());
+        let mut went_round = false;
+        while !went_round && begun.elapsed() < span {
+            went_round = self.go_on(ctx, see);
+        }
         ctx.select(db);
-        more
+        went_round
     }
 
-    fn go_on(&mut self, ctx: &mut Ctx<'_>, steps: usize, see: See<'_>) -> bool {
+    /// Goes some steps, of a few keys each; true when the last key has been shown.
+    fn go_on(&mut self, ctx: &mut Ctx<'_>, see: See<'_>) -> bool {
+        if !ctx.select(self.db) {
+            self.db = 0;
+            return true;
+        }
         let mut visit = Visit { db: self.db, see };
-        for _ in 0..steps {
-            if !ctx.select(self.db) {
-                return false;
-            }
-            visit.db = self.db;
+        for _ in 0..STEPS {
             // SAFETY: context and cursor are valid; `visit` outlives the call, in which alone the callback is called.
             let more =
                 unsafe { api::scan(ctx.raw(), self.cursor.as_ptr(), Some(on_key), (&raw mut visit).cast::<c_void>()) };
@@ -64,11 +62,15 @@ impl Walk {
                 self.db = self.db.saturating_add(1);
                 // SAFETY: the cursor is ours.
                 unsafe { api::scan_cursor_restart(self.cursor.as_ptr()) };
+                break;
             }
         }
-        true
+        false
     }
 }
+
+/// How many steps to go between two looks at the clock: some ten microseconds.
+const STEPS: usize = 16;
 
 unsafe extern "C" fn on_key(_: *mut RawCtx, name: *mut RawString, key: *mut RawKey, visit: *mut c_void) {
     // SAFETY: `go` passed this, and waits for the call to end.

@@ -29,7 +29,7 @@ pub fn give(ctx: &mut Ctx<'_>, question: Question) {
         }
     }
     // Only Valkey has the mode of which that setting tells.
-    if facts::info(ctx, c"server", c"valkey_version").is_some() && !call::is_known(ctx, c"CONFIG") {
+    if facts::is_valkey(ctx) && !call::is_known(ctx, c"CONFIG") {
         of_a_command(ctx, "CONFIG", "in import mode lockstock ends holds by itself, for it cannot know of the mode");
     }
     if question == Question::None && ctx.flags().is_cluster() {

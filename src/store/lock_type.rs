@@ -6,6 +6,7 @@ use crate::core::codec::Corrupt;
 use crate::core::lock::Lock;
 use crate::core::place::At;
 use crate::server::datatype::{AofOut, DataType, Handle, RdbIn, RdbOut};
+use crate::server::renames;
 use crate::service::{self, Note};
 use crate::store::destroyed;
 
@@ -51,6 +52,11 @@ impl DataType for Lock {
     }
 
     fn unlinked(&mut self, at: At<'_>) {
+        // The engine has let go of it, and deletes it.
+        if self.is_empty() && self.home().is_none() {
+            return;
+        }
+        renames::expect();
         let (home, watch) = self.go_astray();
         service::note(Note::LockVanished(at.keep(), home, watch));
     }

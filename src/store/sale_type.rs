@@ -9,6 +9,7 @@ use crate::core::place::At;
 use crate::core::sale::Sale;
 use crate::core::stray::Stray;
 use crate::server::datatype::{AofOut, DataType, Handle, RdbIn, RdbOut};
+use crate::server::renames;
 use crate::service::{self, Note};
 use crate::store::destroyed;
 
@@ -158,6 +159,7 @@ impl DataType for SaleValue {
         // A sale without holds has nothing to be found for. One that was loaded just now has holds and no home yet.
         let home = self.home.take();
         if home.is_some() || self.sale.next_lapse().is_some() {
+            renames::expect();
             let watch = self.stray.get_or_insert_default().watch();
             service::note(Note::SaleVanished(home, watch));
         }

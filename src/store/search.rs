@@ -1,82 +1,115 @@
 //! Looking for values that were renamed.
 //!
-//! A value hears that it lost its name, not whether it got another. Keyspace events would tell, but subscribing to them slows down every
-//! `DEL` and `EXPIRE` of the whole server. So a lost value that is not destroyed at once is looked for, key by key,
-//! in small slices, until it is found. Commands that meet it first end the search.
+//! A value hears that it lost its name, not whether it got another. Keyspace events tell, but a subscription slows down every
+//! `DEL` and `EXPIRE` of the whole server, so there is one only while it is of use ([`renames`]). What was lost without one is looked for,
+//! key by key, a little at a time, in one walk for all of it that goes round and round until everything is found. Commands that
+//! meet a value first end the search for it.
+
+use std::time::{Duration, Instant};
 
 use crate::core::lock::Lock;
 use crate::core::place::Place;
 use crate::core::stray::Watch;
 use crate::server::ctx::Ctx;
-use crate::server::key::Content;
+use crate::server::key::{Content, Shown};
+use crate::server::renames;
 use crate::server::walk::Walk;
 use crate::store::sale_type::SaleValue;
 
 /// What is being looked for.
 #[derive(Default)]
 pub struct Search {
-    /// Lost before the current walk began: it will pass them, wherever they are.
-    sought: Vec<Watch>,
-    /// Lost since then.
-    next: Vec<Watch>,
-    /// Whether every lock and sale is sought, lost or not, by the current walk and by the next one.
-    everything: (bool, bool),
+    /// Lost before the walk began its present round, which therefore passes them, wherever they are.
+    sought: Lost,
+    /// Lost since then: they may be behind it, so they have another round.
+    next: Lost,
     walk: Option<Walk>,
+    /// When it rested last.
+    rested: Option<Instant>,
 }
 
-/// Steps of the walk in one turn, a few keys each: some ten microseconds.
-const SLICE: usize = 200;
+/// What was lost within one round.
+#[derive(Default)]
+struct Lost {
+    watches: Vec<Watch>,
+    /// Whether that is every lock and sale: after a fault nobody knows what was lost.
+    everything: bool,
+}
+
+/// It works for this part of the time that it has rested: a fifth of all time, so that with what goes with it a quarter is not reached.
+const PART: f32 = 0.25;
+
+/// It works so long at once.
+const SHORTEST: Duration = Duration::from_micros(100);
+const LONGEST: Duration = Duration::from_micros(700);
+
+impl Lost {
+    /// Whether any of it is still out there. What is at the end of the list is forgotten if it is not, so that nothing is looked at for
+    /// long.
+    fn is_missing(&mut self) -> bool {
+        while self.watches.pop_if(|watch| !watch.is_missing()).is_some() {}
+        self.everything || !self.watches.is_empty()
+    }
+
+    fn add(&mut self, mut other: Self) {
+        self.watches.append(&mut other.watches);
+        self.everything |= other.everything;
+    }
+}
 
 impl Search {
     /// Looks for the value under this watch, too.
     pub fn add(&mut self, watch: Watch) {
-        self.next.push(watch);
+        self.next.watches.push(watch);
     }
 
-    /// Looks for every lock and every sale there is: after a fault nobody knows what was lost.
+    /// Looks for every lock and every sale there is.
     pub fn for_everything(&mut self) {
-        self.everything.1 = true;
+        self.next.everything = true;
     }
 
     /// Databases have traded places: what is being looked for may be where the walk has been already.
     pub fn begin_again(&mut self) {
-        self.next.append(&mut self.sought);
+        self.next.add(std::mem::take(&mut self.sought));
     }
 
     /// Searches a little further; true if there is more to search. The places of lost values go to `found`.
     pub fn go_on(&mut self, ctx: &mut Ctx<'_>, mut found: impl FnMut(Place)) -> bool {
-        self.sought.retain(Watch::is_missing);
-        if self.sought.is_empty() && !self.everything.0 {
-            // Most of what lost its name was deleted, and is gone by now.
-            self.next.retain(Watch::is_missing);
-            std::mem::swap(&mut self.sought, &mut self.next);
-            self.everything = (self.everything.1, false);
-            if self.sought.is_empty() && !self.everything.0 {
-                return false;
-            }
-            if let Some(walk) = &mut self.walk {
-                walk.restart();
-            }
+        if !(self.sought.is_missing() | self.next.is_missing()) {
+            // As a rule: most of what lost its name was deleted, and is gone by now.
+            renames::stop(ctx);
+            self.rested = None;
+            return false;
         }
+        renames::listen(ctx);
         if self.walk.is_none() {
             self.walk = Walk::new();
         }
         let Some(walk) = &mut self.walk else { return true };
-        let all = self.everything.0;
-        let more = walk.go(ctx, SLICE, &mut |at, key| {
-            let is_sought = match key.content::<Lock>() {
-                Content::Value(lock) => all || lock.is_stray(),
-                _ => matches!(key.content::<SaleValue>(), Content::Value(sale) if all || sale.is_stray()),
-            };
-            if is_sought {
+        let rest = self.rested.map_or(SHORTEST, |rested| rested.elapsed().mul_f32(PART));
+        let everything = self.sought.everything || self.next.everything;
+        let went_round = walk.go(ctx, rest.clamp(SHORTEST, LONGEST), &mut |at, key| {
+            if everything && is_ours(key) || is_lost(key) {
                 found(at.keep());
             }
         });
-        if !more {
-            // What a whole walk did not meet has no name any more; it waits for the server to free it.
-            self.sought.clear();
-            self.everything.0 = false;
+        if went_round {
+            // What a whole round did not meet has no name any more; it waits for the server to free it.
+            self.sought = std::mem::take(&mut self.next);
         }
-        !self.sought.is_empty() || !self.next.is_empty() || self.everything != (false, false)
+        self.rested = Some(Instant::now());
+        true
     }
+}
+
+fn is_lost(key: &mut Shown<'_>) -> bool {
+    match key.content::<Lock>() {
+        Content::Value(lock) => lock.is_stray(),
+        Content::Foreign => matches!(key.content::<SaleValue>(), Content::Value(sale) if sale.is_stray()),
+        Content::Nothing => false,
+    }
+}
+
+fn is_ours(key: &mut Shown<'_>) -> bool {
+    matches!(key.content::<Lock>(), Content::Value(_)) || matches!(key.content::<SaleValue>(), Content::Value(_))
 }

@@ -133,3 +133,14 @@ fn an_import_may_begin_with_the_server() {
     client.expect("CONFIG SET import-mode no", OK);
     waiter.read().is(("waiter", INT, 30_000));
 }
+
+#[test]
+fn a_server_that_cannot_be_asked_for_the_mode_says_so() {
+    if importing().is_none() {
+        return;
+    }
+    let server = Server::builder().config("rename-command CONFIG \"\"").start();
+    let told =
+        "lockstock: CONFIG is renamed or disabled (rename-command): in import mode lockstock ends holds by itself";
+    assert_eq!(server.log().matches(told).count(), 1, "{}", server.log());
+}

@@ -51,6 +51,7 @@ mod persist;
 mod readme;
 #[path = "../../src/core/sale/tests/rebuilt.rs"]
 mod rebuilt;
+mod rename_scan;
 mod renamed_commands;
 mod replica;
 mod role;

@@ -1,0 +1,129 @@
+//! Locks and sales that were renamed and that nobody touches, among a million other keys.
+//!
+//! Where the server lets a module listen for a moment (Redis 8.4) the new name is heard of at once. On an older one the first are looked
+//! for, in one walk that leaves most of a core to others; from then on, the module listens. Valkey is always walked through.
+
+use std::time::{Duration, Instant};
+
+use crate::harness::{ANY, Client, OK, Server, eventually};
+use crate::large::busy;
+use crate::line::Line;
+
+const KEYS: usize = 1_000_000;
+
+/// How late what was heard of may be.
+const HEARD: Duration = Duration::from_millis(900);
+
+/// The part of one core that a walk may take.
+const LOAD: f64 = 0.25;
+
+/// A server with so many other keys.
+fn crowded() -> (Server, Client) {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect(format!("DEBUG POPULATE {KEYS} key 8"), OK);
+    (server, client)
+}
+
+/// Waits until `done`; returns how long that took and which part of a core the server used meanwhile.
+#[track_caller]
+fn watch(client: &mut Client, what: &str, mut done: impl FnMut() -> bool) -> (Duration, f64) {
+    let (begun, before) = (Instant::now(), busy(&client.cmd("INFO cpu")));
+    eventually(what, || {
+        // Asking more often would be what costs.
+        std::thread::park_timeout(Duration::from_millis(10));
+        done()
+    });
+    let took = begun.elapsed();
+    (took, busy(&client.cmd("INFO cpu")).saturating_sub(before).as_secs_f64() / took.as_secs_f64())
+}
+
+/// How many times something has to be renamed before the module listens.
+fn listens_from(server: &Server) -> usize {
+    if server.is_valkey() { usize::MAX } else { usize::from(server.version() < [8, 4, 0]) }
+}
+
+/// Has a lock and the hold of a sale fall due in the step in which they are renamed or moved.
+#[track_caller]
+fn rename(client: &mut Client, round: usize) {
+    client.pipeline(["MULTI", "LOCK.ACQUIRE lock TOKEN t PX 1", "RENAME lock moved", "EXEC"]);
+    client.pipeline(["MULTI", "LOCK.ACQUIRE lock TOKEN t PX 1", "MOVE lock 5", "EXEC"]);
+    let (from, to) = [("sale", "sale-2"), ("sale-2", "sale")][round % 2];
+    let hold = format!("STOCK.DECR_ONCE {from} id-{round} HOLD 1");
+    client.pipeline(["MULTI", &hold, &format!("RENAME {from} {to}"), "EXEC"]);
+}
+
+#[test]
+fn what_was_renamed_ends_in_time_among_a_million_keys() {
+    let (server, mut client) = crowded();
+    let mut line = Line::at(&server);
+    client.expect("STOCK.CREATE sale 5", OK);
+    for round in 0..3 {
+        rename(&mut client, round);
+        let ends = i64::try_from(round).expect("few") + 1;
+        let (took, load) = watch(&mut client, "all have ended", || {
+            (line.count("lock_lapses"), line.count("stock_lapses")) == (2 * ends, ends)
+        });
+        println!("found among {KEYS} keys within {took:.2?}, {load:.2} of a core");
+        assert!(load < LOAD, "{load}");
+        assert!(took < HEARD || listens_from(&server) > round, "{took:?}");
+    }
+    // When all are found, it is over.
+    let (_, load) = watch(&mut client, "a while", {
+        let begun = Instant::now();
+        move || begun.elapsed() > Duration::from_secs(1)
+    });
+    assert!(load < 0.1, "{load}");
+}
+
+#[test]
+fn what_is_renamed_during_a_walk_does_not_wait_for_one_of_its_own() {
+    const LOCKS: usize = 40;
+    let (server, mut client) = crowded();
+    let mut line = Line::at(&server);
+    for number in 0..LOCKS {
+        client.expect(format!("LOCK.ACQUIRE lock-{number} TOKEN t PX 3600000"), ANY);
+    }
+    let listens_from = listens_from(&server);
+    // The walk begins with the first.
+    let mut admin = server.client();
+    for number in 0..LOCKS {
+        let before = line.count("locks_held");
+        admin.expect(format!("RENAME lock-{number} moved-{number}"), OK);
+        if number >= listens_from {
+            let begun = Instant::now();
+            eventually("it is found", || line.count("locks_held") >= before);
+            assert!(begun.elapsed() < HEARD, "{number}: {:?}", begun.elapsed());
+        }
+    }
+    let (took, load) = watch(&mut client, "the first is found, too", || line.count("locks_held") == 40);
+    println!("found {took:.2?} after the others, {load:.2} of a core");
+    assert!(load < LOAD, "{load}");
+}
+
+#[test]
+fn a_server_hears_of_renames_only_while_that_is_of_use() {
+    let server = Server::start();
+    let mut client = server.client();
+    // What is deleted needs no looking for, however it goes.
+    for words in ["DEL lock", "UNLINK lock", "SET lock text", "PEXPIRE lock 1"] {
+        client.expect("LOCK.ACQUIRE lock TOKEN t PX 3600000", ANY);
+        client.expect(words, ANY);
+        eventually("it is gone", || server.info_int("lockstock", "lockstock_locks_held") == 0);
+        client.cmd("DEL lock");
+    }
+    client.expect("LOCK.ACQUIRE lock TOKEN t PX 3600000", ANY);
+    client.expect("LOCK.RELEASE lock t", 1);
+    let told = |log: &str| log.lines().filter(|line| line.contains("listens to keyspace events")).count();
+    assert_eq!(told(&server.log()), 0);
+    for round in 0..2 {
+        client.expect(format!("LOCK.ACQUIRE lock TOKEN t-{round} PX 3600000"), ANY);
+        client.expect(format!("RENAME lock moved-{round}"), OK);
+        eventually("it is found", || server.info_int("lockstock", "lockstock_locks_held") == round + 1);
+    }
+    assert_eq!(
+        told(&server.log()),
+        usize::from(listens_from(&server) == 1),
+        "the operator is told of what lasts, once"
+    );
+}
