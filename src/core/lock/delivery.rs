@@ -133,8 +133,8 @@ impl Engine {
 
     /// The reply to a waiter that was granted its lock has not been sent and will not be: the grant is taken back.
     pub(super) fn lost(&mut self, waiter: WaiterId) {
-        if let Some((owed, homes)) = self.undelivered.settle(waiter) {
-            for home in homes {
+        if let Some(owed) = self.undelivered.settle(waiter) {
+            for home in owed.homes {
                 self.forfeit(home, owed.fence, End::Undelivered);
             }
         }

@@ -23,8 +23,6 @@ pub(super) struct Undelivered {
     fences: FxHashMap<Fence, WaiterId>,
     /// Which grants are on their way to which connection.
     clients: BTreeSet<(ClientId, WaiterId)>,
-    /// The locks that each grant is a hold of.
-    homes: BTreeSet<(WaiterId, HomeId)>,
     /// When to look first which of them has been sent. They come in nearly this order, and most are settled before.
     first_looks: VecDeque<(UnixMs, WaiterId)>,
     /// When to look again.
@@ -34,10 +32,12 @@ pub(super) struct Undelivered {
 }
 
 /// A grant on its way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Owed {
     pub(super) client: ClientId,
     pub(super) fence: Fence,
+    /// The locks that it is still a hold of, in order.
+    pub(super) homes: SmallVec<[HomeId; 1]>,
     /// Once the reply has been written: what was in front of it.
     front: Option<Front>,
     /// How often its connection has been looked at in vain.
@@ -52,7 +52,7 @@ impl Undelivered {
     #[cfg(test)]
     pub(super) fn is_blank(&self) -> bool {
         let looks = self.first_looks.is_empty() && self.more_looks.is_empty();
-        self.is_empty() && self.fences.is_empty() && self.clients.is_empty() && self.homes.is_empty() && looks
+        self.is_empty() && self.fences.is_empty() && self.clients.is_empty() && looks
     }
 
     /// Remembers a grant of the locks at `homes` until it is delivered, which should be looked at first at `look`.
@@ -64,28 +64,24 @@ impl Undelivered {
         homes: impl IntoIterator<Item = HomeId>,
         look: UnixMs,
     ) {
-        self.owed.insert(waiter, Owed { client, fence, front: None, in_vain: 0 });
+        let mut homes: SmallVec<[HomeId; 1]> = homes.into_iter().collect();
+        homes.sort_unstable();
+        self.owed.insert(waiter, Owed { client, fence, homes, front: None, in_vain: 0 });
         match self.first_looks.back() {
             Some((last, _)) if look < *last => drop(self.more_looks.insert((look, waiter))),
             _ => self.first_looks.push_back((look, waiter)),
         }
         self.fences.insert(fence, waiter);
         self.clients.insert((client, waiter));
-        self.homes.extend(homes.into_iter().map(|home| (waiter, home)));
     }
 
     /// The grant is delivered, or nobody waits for it any more. Returns it with the locks that it is still a hold of.
-    pub(super) fn settle(&mut self, waiter: WaiterId) -> Option<(Owed, SmallVec<[HomeId; 1]>)> {
+    pub(super) fn settle(&mut self, waiter: WaiterId) -> Option<Owed> {
         let owed = self.owed.remove(&waiter)?;
         self.fences.remove(&owed.fence);
         self.clients.remove(&(owed.client, waiter));
-        let mut homes = SmallVec::new();
-        while let Some(home) = self.home(waiter) {
-            self.homes.remove(&(waiter, home));
-            homes.push(home);
-        }
         self.pass_settled();
-        Some((owed, homes))
+        Some(owed)
     }
 
     /// Forgets the looks in front of all others that are not needed any more.
@@ -162,12 +158,6 @@ impl Undelivered {
         Millis(shortest.0.saturating_mul(factor).min(longest.0))
     }
 
-    /// A lock that the grant of `waiter` is a hold of.
-    fn home(&self, waiter: WaiterId) -> Option<HomeId> {
-        let all = (waiter, HomeId::FIRST)..=(waiter, HomeId::LAST);
-        self.homes.range(all).next().map(|(_, home)| *home)
-    }
-
     /// Every grant on its way.
     pub(super) fn waiters(&self) -> impl Iterator<Item = WaiterId> {
         self.owed.keys().copied()
@@ -183,11 +173,15 @@ impl Undelivered {
         self.clients.range((client, WaiterId::FIRST)..=(client, WaiterId::LAST)).map(|(_, waiter)| *waiter)
     }
 
-    /// The hold `fence` of the lock at `home` is known to its owner: it will not be taken back.
+    /// The hold `fence` of the lock at `home` is known to its owner, or over: it will not be taken back.
     pub(super) fn prove(&mut self, fence: Fence, home: HomeId) {
-        if let Some(waiter) = self.fences.get(&fence).copied() {
-            self.homes.remove(&(waiter, home));
-            if self.home(waiter).is_none() {
+        if let Some(waiter) = self.fences.get(&fence).copied()
+            && let Some(Owed { homes, .. }) = self.owed.get_mut(&waiter)
+        {
+            if let Ok(index) = homes.binary_search(&home) {
+                homes.remove(index);
+            }
+            if homes.is_empty() {
                 self.settle(waiter);
             }
         }
@@ -195,10 +189,14 @@ impl Undelivered {
 
     /// The lock with the hold `fence` has moved; if that hold is on its way, it is in the new place now.
     pub(super) fn follow(&mut self, fence: Fence, from: HomeId, to: HomeId) {
-        if let Some(waiter) = self.fences.get(&fence).copied()
-            && self.homes.remove(&(waiter, from))
+        if let Some(waiter) = self.fences.get(&fence)
+            && let Some(Owed { homes, .. }) = self.owed.get_mut(waiter)
+            && let Ok(index) = homes.binary_search(&from)
         {
-            self.homes.insert((waiter, to));
+            homes.remove(index);
+            if let Err(index) = homes.binary_search(&to) {
+                homes.insert(index, to);
+            }
         }
     }
 }
