@@ -67,7 +67,8 @@ pub fn play(plan: &Plan, span: Duration, random: &mut fastrand::Rng) -> Result<P
     let standstills = check::standstills(&history);
     history.faults.all.extend(standstills);
     // A server that crashed has no books.
-    let sales = SALES.into_iter().zip(EVENTS).filter(|_| history.crashes.is_empty());
+    let there = scene.keeps_sales() && history.crashes.is_empty();
+    let sales = SALES.into_iter().zip(EVENTS).filter(|_| there);
     let books: Vec<Books> = sales.map(|((sale, total), events)| books(&mut seller, sale, total, events)).collect();
     let verdict = check::judge(&history, &books);
     if !verdict.violations.is_empty() {

@@ -11,6 +11,7 @@ mod expiring;
 mod janitor;
 mod leave;
 mod liar;
+mod listener;
 mod network;
 mod pair;
 mod partition;
@@ -44,6 +45,11 @@ pub trait Scene {
     /// What the clients do that are threads.
     fn crew(&self) -> Crew {
         work::USUAL
+    }
+
+    /// Whether the sales are still there at the end.
+    fn keeps_sales(&self) -> bool {
+        true
     }
 
     /// How many clients are processes of their own, for the scene to stop and kill. They know only the server in charge.
@@ -88,6 +94,7 @@ pub const PLANS: &[Plan] = &[
     ),
     plan("expiring", "locks and sales whose keys expire just at their deadlines, in a cluster", expiring::expiring),
     plan("renames", "locks and sales are renamed among very many keys, and imported", renames::renames),
+    plan("listener", "another module meddles with the keys of every transition", listener::listener),
     plan("leave", "a slot with very many locks leaves as a whole, or nearly", leave::leave),
     plan("disk-full", "the disk of the append-only file is full: nothing may be lost", disk::disk),
     plan("clock", "the wall clock is set, ahead and back", clock::clock),

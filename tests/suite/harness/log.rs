@@ -22,7 +22,7 @@ pub fn tail(path: &Path) -> String {
 
 /// The log from its first line that speaks of a crash on, or its last lines if none does.
 pub fn from_crash(path: &Path) -> String {
-    const LINES: usize = 60;
+    const LINES: usize = 120;
     let log = read(path);
     let Some(at) = crash(&log).and_then(|line| log.find(line)) else { return tail(path) };
     let shown: Vec<&str> = log[at..].lines().take(LINES).collect();

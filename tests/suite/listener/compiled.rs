@@ -17,7 +17,9 @@ fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/listener/listener.c");
-        let module = Path::new(env!("CARGO_TARGET_TMPDIR")).join("listener.so");
+        // Cargo has a directory for tests, but not for examples, as the chaos run is one.
+        let dir = option_env!("CARGO_TARGET_TMPDIR").map_or_else(env::temp_dir, PathBuf::from);
+        let module = dir.join("listener.so");
         // Other runs may be using the one that is there.
         let fresh = module.with_extension(process::id().to_string());
         let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
