@@ -151,6 +151,8 @@ impl Rehearsal {
     }
 
     fn asked(&mut self, request: &Request, asked: Result<Acquired, LockError>) -> Result<(), Error> {
+        let longest = Millis((1 << 53) - 1);
+        assert!(request.wait.is_none_or(|wait| wait <= longest), "no server waits for so long: {request:?}");
         match asked? {
             Acquired::Granted(grant) => {
                 assert_eq!((&grant.token, grant.lease), (&request.token, request.lease));

@@ -3,12 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::edges::edges;
 use crate::harness::{Client, NULL, OK, Reply, Server, err, eventually, unix_ms};
 use crate::models::lock::{Hold, Lock, Mode, Outcome, Waiter, ask_all};
 use crate::models::{pass, steps, timed};
 use crate::scene::random;
 
 const HOUR: i64 = 3_600_000;
+/// The longest wait, and the most permits.
+const EXACT: i64 = (1 << 53) - 1;
 const KEYS: [&str; 3] = ["a", "b", "c"];
 const TOKENS: [&str; 6] = ["t1", "t2", "t3", "67e55044-10b1-426f-9247-bb680e5fe0c8", "t5", "%s\\0"];
 const CONNECTIONS: usize = 7;
@@ -52,8 +55,16 @@ impl Trial {
         free[self.random.usize(..free.len())]
     }
 
+    /// Short, long, or as long as at an edge.
     fn lease(&mut self) -> i64 {
-        [1, 3, HOUR, HOUR, HOUR][self.random.usize(..5)]
+        let edge = self.edge(|edge| (HOUR..i64::MAX - unix_ms() - HOUR).contains(&edge));
+        [1, 3, HOUR, HOUR, edge][self.random.usize(..5)]
+    }
+
+    /// A number at an edge.
+    fn edge(&mut self, fits: impl Fn(i64) -> bool) -> i64 {
+        let edges: Vec<i64> = edges(unix_ms()).into_iter().filter(|edge| fits(*edge)).collect();
+        edges[self.random.usize(..edges.len())]
     }
 
     /// One random command, and whatever else happens to a server.
@@ -79,6 +90,7 @@ impl Trial {
                 (lock.holds, lock.foreign) = (vec![], true);
             }
             34..37 => self.hang_up(),
+            37 => self.out_of_range(),
             _ => drop(self.eye.expect("LOCK.INFO nothing", NULL)),
         }
         self.let_the_short_ones_lapse();
@@ -88,6 +100,29 @@ impl Trial {
         for key in KEYS {
             self.looks_like_the_model(key);
         }
+    }
+
+    /// A number that is none of its range changes nothing, whatever else the request may be.
+    fn out_of_range(&mut self) {
+        let (key, token, connection) = (self.key(), self.token(), self.connection());
+        let (call, option) = [
+            ("LOCK.ACQUIRE # TOKEN %", "PX"),
+            ("LOCK.ACQUIRE # TOKEN %", "EX"),
+            ("LOCK.ACQUIRE # TOKEN %", "LIMIT"),
+            ("LOCK.ACQUIRE # TOKEN %", "WAIT"),
+            ("LOCK.MACQUIRE 1 # TOKEN %", "WAIT"),
+            ("LOCK.EXTEND # %", "PX"),
+        ][self.random.usize(..6)];
+        // A moment from now, what is left is less.
+        let most = match option {
+            "PX" => i64::MAX - unix_ms() + HOUR,
+            "EX" => (i64::MAX - unix_ms()) / 1_000 + HOUR,
+            _ => EXACT,
+        };
+        let edge = self.edge(|edge| edge > most || edge < 0);
+        let call = call.replace('#', key).replace('%', token);
+        let range = format!("ERR {option} must be an integer from ");
+        self.connections[connection].expect(format!("{call} {option} {edge}"), err(&range));
     }
 
     fn acquire(&mut self) {
@@ -108,7 +143,9 @@ impl Trial {
         // Whoever holds or stands in line already would wait differently; the core's own model knows how.
         let idle = (0..CONNECTIONS).filter(|connection| !self.parked(*connection)).count();
         let waits = outcome == Outcome::Refused && !stands && idle > 2 && self.random.bool();
-        options.extend(waits.then(|| "WAIT 0".into()));
+        // Without limit, or for longer than this test.
+        let wait = if self.random.bool() { 0 } else { self.edge(|edge| (HOUR..=EXACT).contains(&edge)) };
+        options.extend(waits.then(|| format!("WAIT {wait}")));
         self.random.shuffle(&mut options);
         let call = format!("LOCK.ACQUIRE {key} {}", options.join(" "));
         if waits {
@@ -118,7 +155,7 @@ impl Trial {
                 let (server, waited) = (&self.server, self.waited);
                 eventually("it waits", || server.info_int("lockstock", "lockstock_lock_waits") == waited);
             });
-            self.lock(key).line.push(Waiter { token, mode, lease, session, connection, since });
+            self.lock(key).line.push(Waiter { token, mode, lease, wait, session, connection, since });
             return;
         }
         let (reply, when) = timed(|| self.connections[connection].cmd(&call));
@@ -318,9 +355,13 @@ impl Trial {
         for (shown, waiter) in waiters.items().iter().zip(&lock.line) {
             assert_eq!(shown.field("token").text(), waiter.token);
             assert_eq!(shown.field("mode").text(), waiter.mode.word());
-            assert_eq!(shown.field("wait-left-ms").int(), -1);
             let waited = when.start() - waiter.since.end()..=when.end() - waiter.since.start();
             assert!(waited.contains(&shown.field("waited-ms").int()), "{shown:?}, {waited:?}");
+            let left = match waiter.wait {
+                0 => -1..=-1,
+                wait => wait - waited.end()..=wait - waited.start(),
+            };
+            assert!(left.contains(&shown.field("wait-left-ms").int()), "{shown:?}, {left:?}");
         }
     }
 }

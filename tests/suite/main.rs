@@ -23,6 +23,9 @@ mod cutoff;
 mod deadlines;
 mod delivery;
 mod docs;
+mod edge_numbers;
+#[path = "../../src/fuzz/edges.rs"]
+mod edges;
 mod fairness;
 mod fences;
 mod files;

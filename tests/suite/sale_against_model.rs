@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::edges::edges;
 use crate::harness::{Client, NULL, OK, Reply, Server, err, eventually};
 use crate::models::sale::{Answer, Order, Sale, State};
 use crate::models::{pass, steps, timed};
@@ -10,6 +11,8 @@ use crate::scene::random;
 use crate::shop::{Replay, events};
 
 const HOUR: i64 = 3_600_000;
+/// The most units.
+const EXACT: i64 = (1 << 53) - 1;
 
 /// Few names, so that everything meets; ids and buyers overlap, for an id is its own buyer.
 const NAMES: [&str; 8] = ["1", "2", "bob", "67e55044-10b1-426f-9247-bb680e5fe0c8", "x", "carol", "-0", "1e9"];
@@ -24,6 +27,37 @@ struct Trial {
 impl Trial {
     fn name(&mut self) -> &'static str {
         NAMES[self.random.usize(..NAMES.len())]
+    }
+
+    /// A number at an edge.
+    fn edge(&mut self, fits: impl Fn(i64) -> bool) -> i64 {
+        let edges: Vec<i64> = edges(crate::harness::unix_ms()).into_iter().filter(|edge| fits(*edge)).collect();
+        edges[self.random.usize(..edges.len())]
+    }
+
+    /// Longer than this test, or as long as at an edge.
+    fn long(&mut self) -> i64 {
+        let most = i64::MAX - crate::harness::unix_ms() - HOUR;
+        if self.random.bool() { HOUR } else { self.edge(|edge| (HOUR..most).contains(&edge)) }
+    }
+
+    /// A number that is none of its range changes nothing.
+    fn out_of_range(&mut self) {
+        let id = self.name();
+        let left = i64::MAX - crate::harness::unix_ms() + HOUR;
+        let (call, name, least, most) = [
+            ("STOCK.DECR_ONCE sale % QTY", "QTY", 1, EXACT),
+            ("STOCK.DECR_ONCE sale % HOLD", "HOLD", 1, left),
+            ("STOCK.EXTEND sale % PX", "PX", 1, left),
+            ("STOCK.ADJUST sale", "delta", -EXACT, EXACT),
+            ("STOCK.ALTER sale LIMIT", "LIMIT", 0, EXACT),
+            ("STOCK.ALTER sale START", "START", 0, i64::MAX),
+            ("STOCK.ALTER sale END", "END", 0, i64::MAX),
+            ("STOCK.ORDERS sale 0 COUNT", "COUNT", 1, i64::MAX),
+        ][self.random.usize(..8)];
+        let edge = self.edge(|edge| edge < least || edge > most);
+        let range = format!("ERR {name} must be an integer from ");
+        self.client.expect(format!("{} {edge}", call.replace('%', id)), err(&range));
     }
 
     fn some<T>(&mut self, of: impl FnOnce(&mut Self) -> T) -> Option<T> {
@@ -45,7 +79,7 @@ impl Trial {
                 self.compare(&format!("STOCK.CANCEL sale {id}"), id, 0, &expected);
             }
             24..27 => {
-                let (id, span) = (self.name(), [1, 2, HOUR][self.random.usize(..3)]);
+                let (id, span) = (self.name(), [1, 2, self.long()][self.random.usize(..3)]);
                 let expected = self.model.extend(id);
                 self.compare(&format!("STOCK.EXTEND sale {id} PX {span}"), id, span, &expected);
             }
@@ -53,7 +87,8 @@ impl Trial {
             29..31 => self.alter(),
             31 => self.create_again(),
             32 => self.missing(),
-            33..36 => self.look_at_one(),
+            33..35 => self.look_at_one(),
+            35 => self.out_of_range(),
             36 if self.random.u8(..5) == 0 => {
                 self.every_lapse_is_numbered();
                 // What was counted is counted since the sale was loaded.
@@ -67,8 +102,10 @@ impl Trial {
 
     fn take(&mut self) {
         let (id, units) = (self.name(), self.random.i64(1..5));
+        // More than any sale has, now and then.
+        let units = if self.random.u8(..20) == 0 { self.edge(|edge| (5..=EXACT).contains(&edge)) } else { units };
         let (buyer, reference) = (self.some(Self::name), self.some(Self::name));
-        let span = self.some(|trial| [1, 3, HOUR][trial.random.usize(..3)]);
+        let span = self.some(|trial| [1, 3, trial.long()][trial.random.usize(..3)]);
         let mut options = vec![];
         options.extend((units > 1 || self.random.bool()).then(|| format!("QTY {units}")));
         options.extend(buyer.map(|buyer| format!("BUYER {buyer}")));

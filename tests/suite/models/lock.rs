@@ -23,12 +23,14 @@ pub struct Hold {
     pub session: Option<usize>,
 }
 
-/// A request for one lock that waits without limit.
+/// A request for one lock that waits without limit, or nearly.
 #[derive(Clone, Debug)]
 pub struct Waiter {
     pub token: &'static str,
     pub mode: Mode,
     pub lease: i64,
+    /// For how long; 0 without limit.
+    pub wait: i64,
     pub session: bool,
     pub connection: usize,
     pub since: RangeInclusive<i64>,
