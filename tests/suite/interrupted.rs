@@ -206,6 +206,13 @@ fn sales() {
         ),
         play("confirm late", &[SALE], &[], Before(&["STOCK.DECR_ONCE s-# a HOLD 10"], "STOCK.CONFIRM s-# a"), COMMAND),
         play(
+            "confirm too late",
+            &[SALE],
+            &[],
+            Before(&["STOCK.DECR_ONCE s-# a QTY 2 HOLD 10", "STOCK.ALTER s-# LIMIT 1"], "STOCK.CONFIRM s-# a"),
+            COMMAND,
+        ),
+        play(
             "order due units",
             &[SALE],
             &[],
@@ -249,6 +256,13 @@ fn sales_with_a_stream() {
         ),
         play("adjust", &[TOLD], &[], Call("STOCK.ADJUST s-# 5"), COMMAND),
         play("confirm late", &[TOLD], &[], Before(&["STOCK.DECR_ONCE s-# a HOLD 10"], "STOCK.CONFIRM s-# a"), COMMAND),
+        play(
+            "confirm too late",
+            &[TOLD],
+            &[],
+            Before(&["STOCK.DECR_ONCE s-# a QTY 2 HOLD 10", "STOCK.ALTER s-# LIMIT 1"], "STOCK.CONFIRM s-# a"),
+            COMMAND,
+        ),
         play(
             "order due units",
             &[TOLD],
