@@ -397,6 +397,8 @@ fn every_reply_is_the_models() {
     for number in 0..CONNECTIONS {
         trial.connections[number] = trial.server.client();
     }
+    // Before the keys go: a waiter whose connection has ended without the server having seen it yet would be granted one of them.
+    eventually("nobody waits any more", || trial.server.info_int("lockstock", "lockstock_lock_waiters") == 0);
     for key in KEYS {
         trial.eye.cmd(["DEL", key]);
     }
