@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use crate::core::time::Millis;
 use crate::error::Range;
 use crate::server::ctx::Ctx;
-use crate::server::settings::{self, Setting};
+use crate::server::settings::{self, Setting, Switch};
 
 /// `lockstock.default-lease-ms`: the lease of a hold whose owner named none.
 ///
@@ -22,7 +22,12 @@ pub static MAX_WAITERS: Setting = Setting::new(c"max-waiters", Range::new(0..=9_
 /// Whoever frees one of the keys that a request waits for pays for a look at all of them.
 pub static MAX_KEYS: Setting = Setting::new(c"max-keys", Range::new(1..=1_000_000), 1_000);
 
-/// Every setting, in the order of redis.conf.example.
+/// `lockstock.accept-effects`: whether `LOCK.APPLY` and `STOCK.APPLY` are taken from anybody.
+///
+/// For tools that copy a server by sending its commands. Whoever may run these two can then make holds and orders out of nothing.
+pub static ACCEPT_EFFECTS: Switch = Switch::new(c"accept-effects", false);
+
+/// Every number, in the order of redis.conf.example.
 static ALL: [&Setting; 3] = [&DEFAULT_LEASE_MS, &MAX_WAITERS, &MAX_KEYS];
 
 /// The lease of a hold whose owner named none.
@@ -50,6 +55,9 @@ pub fn load(ctx: &Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
             return Err(format!("the server refused the setting {}", text(setting.name)));
         }
     }
+    if !settings::register_switch(ctx, &ACCEPT_EFFECTS) {
+        return Err(format!("the server refused the setting {}", text(ACCEPT_EFFECTS.name)));
+    }
     if settings::load(ctx) { Ok(()) } else { Err("a lockstock.* setting of the configuration is refused".into()) }
 }
 
@@ -74,6 +82,15 @@ pub fn read(words: &[&[u8]]) -> Result<(), String> {
 }
 
 fn set(name: &[u8], value: &[u8]) -> Result<(), String> {
+    if ACCEPT_EFFECTS.name.to_bytes().eq_ignore_ascii_case(name) {
+        let choice =
+            [(&b"yes"[..], true), (b"no", false)].into_iter().find(|(word, _)| word.eq_ignore_ascii_case(value));
+        let (_, choice) = choice.ok_or_else(|| {
+            format!("{} must be yes or no, not '{}'", text(ACCEPT_EFFECTS.name), value.escape_ascii())
+        })?;
+        ACCEPT_EFFECTS.set(choice);
+        return Ok(());
+    }
     let setting = ALL
         .iter()
         .find(|setting| setting.name.to_bytes().eq_ignore_ascii_case(name))

@@ -44,6 +44,10 @@ pub enum Error {
     FencesUsedUp,
     /// The payload of an internal command is damaged, or does not fit what the key holds.
     Payload,
+    /// An effect from somebody who is to ask, not to tell.
+    Effects,
+    /// A fence that the clock cannot have reached.
+    FenceAhead,
     /// As many requests wait as may.
     TooManyWait,
     /// A session where there is no connection for it to end with.
@@ -137,8 +141,15 @@ impl fmt::Display for Error {
             Self::Deadlock => f.write_str("DEADLOCK another holder of this lock already waits to become exclusive"),
             Self::FencesUsedUp => f.write_str("ERR no fence is left below 2^53"),
             Self::Payload => f.write_str("ERR the effect is damaged or does not fit what the key holds"),
+            Self::Effects => f.write_str(
+                "NOPERM effects are accepted from the primary, from files and from slots that move here only, see \
+                 lockstock.accept-effects",
+            ),
+            Self::FenceAhead => f.write_str("ERR the fence is more than an hour ahead of the server's clock"),
             Self::TooManyWait => f.write_str("ERR too many requests wait already, see lockstock.max-waiters"),
-            Self::NoConnection => f.write_str("ERR SESSION needs a connection to end with, and a script has none"),
+            Self::NoConnection => {
+                f.write_str("ERR SESSION needs a connection to end with, and scripts and modules have none")
+            }
             Self::State => f.write_str("ERR STATE must be held, sold, cancelled or expired"),
             Self::YesOrNo { name } => write!(f, "ERR {name} must be yes or no"),
             Self::NoKey { name } => write!(f, "ERR {name} must name a key"),

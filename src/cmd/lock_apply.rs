@@ -5,6 +5,7 @@ use std::ffi::CStr;
 use smallvec::SmallVec;
 
 use super::Command;
+use crate::config;
 use crate::core::fence::{Fence, MAX_FENCE};
 use crate::core::ident::Ident;
 use crate::core::lock::{End, Engine, Hold, Lock, LockError, Mode, World};
@@ -15,7 +16,7 @@ use crate::server::args::{Arg, Args, Keyword};
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
-use crate::server::{key, replicate};
+use crate::server::{clock, key, origin, replicate};
 use crate::service;
 use crate::store::lock_effect;
 
@@ -24,10 +25,11 @@ use crate::store::lock_effect;
 ///
 /// Carries effects, never a request: a hold began or changed and is like this now (with the end of its lease in Unix
 /// milliseconds); a hold ended; these are the holds of the lock. They happen in their order, or none of them. Nothing is decided,
-/// no clock is read, nobody is handed anything. Sent by the primary and by AOF rewrites; a client that may run it can make holds
-/// out of nothing, as with `RESTORE`, so it is in the categories admin and dangerous.
+/// nobody is handed anything. Sent by the primary, by AOF rewrites and by the node that a slot moves here from, and accepted from these
+/// only, unless `lockstock.accept-effects` is yes: whoever may run it then can make holds out of nothing, as with `RESTORE`. A fence of
+/// his must not be more than an hour ahead of the clock.
 ///
-/// Replies OK. Errors: `ERR` for a bad argument, `WRONGTYPE`. O(log n) with n holders.
+/// Replies OK. Errors: `NOPERM` for everybody else, `ERR` for a bad argument, `WRONGTYPE`. O(log n) with n holders.
 pub struct LockApply;
 
 impl Command for LockApply {
@@ -114,7 +116,15 @@ fn effect(what: &Keyword, args: &mut Args<'_>) -> Result<(Effect, Option<Keyword
 impl Run for LockApply {
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
+        let is_record = origin::is_record(&mut ctx);
+        if !is_record && !config::ACCEPT_EFFECTS.get() {
+            return Err(Error::Effects);
+        }
         let (name, effects) = parse(args)?;
+        let now = clock::now();
+        if !is_record && effects.iter().filter_map(Effect::fence).any(|fence| fence.is_out_of_reach(now.us)) {
+            return Err(Error::FenceAhead);
+        }
         let mut events: SmallVec<[&CStr; 2]> = SmallVec::new();
         service::locks(&mut ctx, name, None, |engine, at, room| {
             for effect in &effects {
@@ -134,6 +144,15 @@ impl Run for LockApply {
 }
 
 impl Effect {
+    /// The largest fence in it.
+    fn fence(&self) -> Option<Fence> {
+        match self {
+            Self::Held(_, hold) => Some(hold.fence),
+            Self::Ended(..) => None,
+            Self::Load(lock) => lock.holds().last().map(|hold| hold.fence),
+        }
+    }
+
     /// Makes it true, and says what the listeners are told.
     pub(super) fn apply<W: World>(
         &self,

@@ -7,7 +7,8 @@ use crate::core::lock::{Acquired, ClientId, Request, Wanted};
 use crate::core::time::{Millis, UnixMs};
 use crate::error::{Error, Range};
 use crate::server::args::Args;
-use crate::server::ctx::{Ctx, is_connected};
+use crate::server::ctx::{Ctx, has_user, is_connected};
+use crate::server::facts;
 use crate::server::park;
 use crate::server::register;
 use crate::service;
@@ -57,6 +58,19 @@ impl Options {
     }
 }
 
+/// Whether the running command has come over a connection whose end will be told of.
+///
+/// The clients that scripts and other modules run commands through have ids, too. Most servers do not find them when they are asked for
+/// the id; Valkey 9.1 does, but does not list them. The list is dear, so it is asked only about a client that has shown that it may be
+/// such a one: by having no user of its own, or by not being allowed to wait.
+fn has_connection(ctx: &mut Ctx<'_>, client: ClientId) -> bool {
+    if ctx.flags().is_script() || !is_connected(client.get()) {
+        return false;
+    }
+    let suspect = ctx.flags().denies_blocking() || !has_user(ctx, client.get());
+    !suspect || facts::is_connection(ctx, client.get())
+}
+
 /// Has `ask` decide on `request` for the client of the running command, and replies unless it has parked the client.
 ///
 /// `ask` is told how long the request may wait: where nobody may be parked, one try is all there is, and also where the server turns out not
@@ -68,9 +82,7 @@ pub fn carry_out(
     ask: impl FnOnce(&mut Ctx<'_>, ClientId, Option<Millis>) -> Result<Acquired, Error>,
 ) -> Result<(), Error> {
     let client = ClientId::new(ctx.client_id()).ok_or(Error::Internal)?;
-    // The clients that scripts and other modules run commands through have ids, too, but nothing tells of their end. Valkey 9.1 also
-    // finds them when it is asked.
-    if request.session && (ctx.flags().is_script() || !is_connected(client.get())) {
+    if request.session && !has_connection(ctx, client) {
         return Err(Error::NoConnection);
     }
     let wait = request.wait.filter(|_| !ctx.flags().denies_blocking());

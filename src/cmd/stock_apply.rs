@@ -1,10 +1,12 @@
 //! `STOCK.APPLY`: what became of a sale, for replicas and the AOF.
 
 use super::Command;
+use crate::config;
 use crate::error::Error;
 use crate::server::args::{Arg, Args};
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
+use crate::server::origin;
 use crate::server::register::{self, Spec};
 use crate::service::sales;
 use crate::store::sale_effect::{self, Effect};
@@ -13,10 +15,10 @@ use crate::store::sale_effect::{self, Effect};
 /// `… LAPSED id`, `… EXTENDED id deadline`, `… CUTOFF time`, `… ADJUSTED delta`, `… ALTERED limit start end rebuy`, `… LOAD payload`, `… MORE payload`
 ///
 /// Carries an effect, never a request: nothing is decided, no clock is read, nothing is appended to a stream. Times are Unix milliseconds, 0
-/// is none. Sent by the primary and by AOF rewrites; a client that may run it can rewrite a sale, as with `RESTORE`, so it is in the
-/// categories admin and dangerous.
+/// is none. Sent by the primary, by AOF rewrites and by the node that a slot moves here from, and accepted from these only, unless
+/// `lockstock.accept-effects` is yes: whoever may run it then can rewrite a sale, as with `RESTORE`.
 ///
-/// Replies OK. Errors: `ERR` for a bad argument or what does not fit the sale, `NOSTOCK`, `WRONGTYPE`. O(log n) with n holds.
+/// Replies OK. Errors: `NOPERM` for everybody else, `ERR` for a bad argument or what does not fit the sale, `NOSTOCK`, `WRONGTYPE`. O(log n) with n holds.
 pub struct StockApply;
 
 impl Command for StockApply {
@@ -42,6 +44,9 @@ pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Effect<'_>), Error> 
 impl Run for StockApply {
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
+        if !origin::is_record(&mut ctx) && !config::ACCEPT_EFFECTS.get() {
+            return Err(Error::Effects);
+        }
         let (key, effect) = parse(args)?;
         match effect {
             Effect::Change(change) => sales::apply(&mut ctx, key, &change)?,

@@ -7,6 +7,15 @@ pub const MAX_FENCE: u64 = (1 << 53) - 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fence(pub u64);
 
+impl Fence {
+    /// Whether no server whose clock is right can have given it by now: it is more than an hour ahead of `now_us`. Once it is seen,
+    /// every other fence is larger; so whoever could bring such a one could use the numbers up.
+    #[must_use]
+    pub fn is_out_of_reach(self, now_us: u64) -> bool {
+        self.0 > now_us.saturating_add(3_600_000_000)
+    }
+}
+
 /// Issues fences that never go back.
 ///
 /// One counter serves every key, so that nothing has to be remembered for a lock that is free. It follows the clock
@@ -60,6 +69,13 @@ mod tests {
         clock.observe(Fence(9_000));
         clock.observe(Fence(3));
         assert_eq!(clock.issue(10), Some(Fence(9_001)));
+    }
+
+    #[test]
+    fn an_hour_ahead_is_within_reach() {
+        assert!(!Fence(3_600_000_007).is_out_of_reach(7));
+        assert!(Fence(3_600_000_008).is_out_of_reach(7));
+        assert!(!Fence(MAX_FENCE).is_out_of_reach(u64::MAX));
     }
 
     #[test]

@@ -70,6 +70,7 @@ required! {
     set_command_info = RedisModule_SetCommandInfo(command: *mut RawCommand, info: *const raw::RedisModuleCommandInfo) -> c_int;
     set_module_options = RedisModule_SetModuleOptions(ctx: *mut RawCtx, options: c_int);
     register_numeric_config = RedisModule_RegisterNumericConfig(ctx: *mut RawCtx, name: *const c_char, default: c_longlong, flags: c_uint, min: c_longlong, max: c_longlong, get: raw::RedisModuleConfigGetNumericFunc, set: raw::RedisModuleConfigSetNumericFunc, apply: raw::RedisModuleConfigApplyFunc, data: *mut c_void) -> c_int;
+    register_bool_config = RedisModule_RegisterBoolConfig(ctx: *mut RawCtx, name: *const c_char, default: c_int, flags: c_uint, get: raw::RedisModuleConfigGetBoolFunc, set: raw::RedisModuleConfigSetBoolFunc, apply: raw::RedisModuleConfigApplyFunc, data: *mut c_void) -> c_int;
     load_configs = RedisModule_LoadConfigs(ctx: *mut RawCtx) -> c_int;
     register_info_func = RedisModule_RegisterInfoFunc(ctx: *mut RawCtx, write: raw::RedisModuleInfoFunc) -> c_int;
     info_add_section = RedisModule_InfoAddSection(info: *mut RawInfo, name: *const c_char) -> c_int;
@@ -87,6 +88,7 @@ required! {
     stop_timer = RedisModule_StopTimer(ctx: *mut RawCtx, id: raw::RedisModuleTimerID, data: *mut *mut c_void) -> c_int;
 
     get_client_info_by_id = RedisModule_GetClientInfoById(info: *mut c_void, id: u64) -> c_int;
+    get_client_user_name_by_id = RedisModule_GetClientUserNameById(ctx: *mut RawCtx, id: u64) -> *mut RawString;
     scan_cursor_create = RedisModule_ScanCursorCreate() -> *mut RawCursor;
     scan_cursor_restart = RedisModule_ScanCursorRestart(cursor: *mut RawCursor);
     scan = RedisModule_Scan(ctx: *mut RawCtx, cursor: *mut RawCursor, seen: raw::RedisModuleScanCB, data: *mut c_void) -> c_int;

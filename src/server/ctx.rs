@@ -177,6 +177,11 @@ impl Flags {
         self.has(raw::REDISMODULE_CTX_FLAGS_REPLICATED) || self.has(raw::REDISMODULE_CTX_FLAGS_LOADING)
     }
 
+    /// The command came over a link from a primary, or from a node that a slot comes from.
+    pub fn is_replicated(self) -> bool {
+        self.has(raw::REDISMODULE_CTX_FLAGS_REPLICATED)
+    }
+
     /// A script or a function runs the command.
     pub fn is_script(self) -> bool {
         self.has(raw::REDISMODULE_CTX_FLAGS_LUA)
@@ -194,6 +199,24 @@ impl Level {
             Self::Notice => c"notice",
             Self::Warning => c"warning",
         }
+    }
+}
+
+/// What is true of the server, where there is no call.
+pub fn flags() -> Flags {
+    // SAFETY: without a context the server tells what is true of itself.
+    Flags(unsafe { api::get_context_flags(ptr::null_mut()) })
+}
+
+/// Whether the client with this id acts for a user.
+pub fn has_user(ctx: &Ctx<'_>, client: u64) -> bool {
+    // SAFETY: the context is valid; the name, where there is one, is ours to free.
+    unsafe {
+        let name = api::get_client_user_name_by_id(ctx.raw, client);
+        if !name.is_null() {
+            api::free_string(ctx.raw, name);
+        }
+        !name.is_null()
     }
 }
 

@@ -21,6 +21,27 @@ pub struct Output {
 
 /// How `CLIENT LIST` shows a client; `None` if there is no such client, or no such command. Dear, and for rare moments only.
 pub fn output(ctx: &mut Ctx<'_>, client: u64) -> Option<Output> {
+    read(&line_of(ctx, client)?)
+}
+
+/// Whether `client` has said that it brings the data of another server, which only Valkey's import mode knows.
+pub fn is_import_source(ctx: &mut Ctx<'_>, client: u64) -> bool {
+    line_of(ctx, client).is_some_and(|line| flags_of(&line).contains('I'))
+}
+
+/// Whether `client` is a connection, and not one that the server made for a script or for another module.
+pub fn is_connection(ctx: &mut Ctx<'_>, client: u64) -> bool {
+    // A server that does not tell of clients does not tell of this one either.
+    line_of(ctx, client).is_none_or(|line| !flags_of(&line).is_empty())
+}
+
+/// The flags of the client that a line of `CLIENT LIST` is about.
+fn flags_of(line: &str) -> &str {
+    line.split(' ').find_map(|word| word.strip_prefix("flags=")).unwrap_or_default()
+}
+
+/// What `CLIENT LIST` says of `client`: a line, or nothing. `None` when the server does not say.
+fn line_of(ctx: &mut Ctx<'_>, client: u64) -> Option<String> {
     // SAFETY: a plain read of a pointer that was seen set at load.
     let call = unsafe { (&raw const raw::RedisModule_Call).read() }?;
     let id = i64::try_from(client).unwrap_or(i64::MAX);
@@ -37,7 +58,7 @@ pub fn output(ctx: &mut Ctx<'_>, client: u64) -> Option<Output> {
         api::free_call_reply(reply);
         line
     };
-    read(&String::from_utf8_lossy(&line?))
+    Some(line.map_or_else(String::new, |line| String::from_utf8_lossy(&line).into_owned()))
 }
 
 /// Reads a line of `CLIENT LIST`.

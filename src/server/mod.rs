@@ -15,7 +15,7 @@
 //!   server may write at this moment.
 //!
 //! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`entry`], [`load`], [`register`], [`keyspec`]; then [`key`], [`datatype`],
-//! [`replicate`], [`call`], [`walk`], [`renames`], [`cluster`]; then [`defer`], [`import`], [`park`] with `blocking_key`, [`events`]; then
+//! [`replicate`], [`call`], [`walk`], [`renames`], [`cluster`]; then [`defer`], [`import`], [`origin`], [`park`] with `blocking_key`, [`events`]; then
 //! [`settings`], [`info`] and [`facts`].
 //! [`faults`] and `standin` are for tests and fuzzing.
 
@@ -40,6 +40,7 @@ pub mod info;
 pub mod key;
 pub mod keyspec;
 pub mod load;
+pub mod origin;
 pub mod park;
 pub mod register;
 pub mod renames;

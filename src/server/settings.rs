@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_longlong, c_void};
 use std::ptr;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use super::api::{self, RawString};
 use super::ctx::Ctx;
@@ -38,6 +38,41 @@ impl Setting {
     }
 }
 
+/// A choice of yes or no that the operator has.
+pub struct Switch {
+    /// The name without the module's prefix.
+    pub name: &'static CStr,
+    value: AtomicBool,
+}
+
+impl Switch {
+    /// A switch with its default.
+    pub const fn new(name: &'static CStr, default: bool) -> Self {
+        Self { name, value: AtomicBool::new(default) }
+    }
+
+    /// Whether it is yes.
+    pub fn get(&self) -> bool {
+        self.value.load(Ordering::Relaxed)
+    }
+
+    /// Sets it.
+    pub fn set(&self, value: bool) {
+        self.value.store(value, Ordering::Relaxed);
+    }
+}
+
+/// Makes the switch known to the server, with its present value as the default.
+pub fn register_switch(ctx: &Ctx<'_>, switch: &'static Switch) -> bool {
+    let data = ptr::from_ref(switch).cast_mut().cast();
+    let (name, default) = (switch.name.as_ptr(), c_int::from(switch.get()));
+    // SAFETY: the context is valid; the switch is a static, so the pointer that the server keeps stays good.
+    unsafe {
+        api::register_bool_config(ctx.raw(), name, default, 0, Some(get_switch), Some(set_switch), None, data)
+            == api::OK
+    }
+}
+
 /// Makes the setting known to the server, with its present value as the default; the server keeps it in range.
 pub fn register(ctx: &Ctx<'_>, setting: &'static Setting) -> bool {
     let data = ptr::from_ref(setting).cast_mut().cast();
@@ -63,6 +98,24 @@ pub fn register(ctx: &Ctx<'_>, setting: &'static Setting) -> bool {
 pub fn load(ctx: &Ctx<'_>) -> bool {
     // SAFETY: the context is that of the module's load.
     unsafe { api::load_configs(ctx.raw()) == api::OK }
+}
+
+unsafe extern "C" fn get_switch(_name: *const c_char, data: *mut c_void) -> c_int {
+    // SAFETY: `register_switch` gave the address of a static switch.
+    unsafe { data.cast::<Switch>().as_ref() }.map_or(0, |switch| c_int::from(switch.get()))
+}
+
+unsafe extern "C" fn set_switch(
+    _name: *const c_char,
+    value: c_int,
+    data: *mut c_void,
+    _error: *mut *mut RawString,
+) -> c_int {
+    // SAFETY: as in `get_switch`.
+    unsafe { data.cast::<Switch>().as_ref() }.map_or(api::ERR, |switch| {
+        switch.set(value != 0);
+        api::OK
+    })
 }
 
 unsafe extern "C" fn get(_name: *const c_char, data: *mut c_void) -> c_longlong {

@@ -8,7 +8,7 @@ use std::sync::Once;
 
 use redis_module::raw;
 
-use super::api::{RawIo, RawString};
+use super::api::{RawCtx, RawIo, RawString};
 use super::args::Args;
 use super::datatype::{DataType, RdbIn, RdbOut};
 
@@ -56,6 +56,7 @@ fn install() {
         raw::RedisModule_IsIOError = Some(is_io_error);
         raw::RedisModule_GetKeyNameFromIO = Some(get_key_name_from_io);
         raw::RedisModule_GetDbIdFromIO = Some(get_db_id_from_io);
+        raw::RedisModule_GetContextFlags = Some(get_context_flags);
         raw::RedisModule_Free = Some(free);
     });
 }
@@ -99,6 +100,11 @@ unsafe extern "C" fn get_key_name_from_io(_: *mut RawIo) -> *const RawString {
 
 unsafe extern "C" fn get_db_id_from_io(_: *mut RawIo) -> c_int {
     0
+}
+
+/// What is read comes from a file.
+unsafe extern "C" fn get_context_flags(_: *mut RawCtx) -> c_int {
+    c_int::try_from(raw::REDISMODULE_CTX_FLAGS_LOADING).unwrap_or_default()
 }
 
 /// The buffers that were read stay the tape's.

@@ -5,6 +5,8 @@ use std::ffi::CStr;
 use crate::core::codec::Corrupt;
 use crate::core::lock::Lock;
 use crate::core::place::At;
+use crate::server::clock;
+use crate::server::ctx;
 use crate::server::datatype::{AofOut, DataType, Handle, RdbIn, RdbOut};
 use crate::server::renames;
 use crate::service::{self, Note};
@@ -27,6 +29,11 @@ impl DataType for Lock {
     fn load(input: &mut RdbIn) -> Result<Self, String> {
         let lock = Self::decode(&input.bytes()?).map_err(refusal)?;
         if let Some(newest) = lock.holds().last() {
+            // What a file or the primary brings was given. A payload is what somebody says, `MIGRATE` of a slot included.
+            let told = ctx::flags();
+            if told.is_primary() && !told.is_loading() && newest.fence.is_out_of_reach(clock::now().us) {
+                return Err("its fence is more than an hour ahead of the server's clock".into());
+            }
             service::loaded_fence(newest.fence);
         }
         if let Some(place) = input.place() {

@@ -128,6 +128,7 @@ fn a_snapshot_in_between_is_the_sale() {
 #[test]
 fn a_clock_that_is_behind_brings_no_hold_back() {
     let server = Server::start();
+    server.take_effects();
     let mut client = server.client();
     let [deadline, cutoff] = [3_600_000, 7_200_000].map(|later| unix_ms() + later);
     let calls = [
@@ -168,6 +169,7 @@ fn a_clock_that_is_behind_brings_no_hold_back() {
 #[test]
 fn a_cutoff_at_the_end_of_time_ends_what_is_held_and_no_more() {
     let server = Server::start();
+    server.take_effects();
     let mut client = server.client();
     let last = i64::MAX - 1;
     let calls = [

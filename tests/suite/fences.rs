@@ -48,6 +48,7 @@ fn saves_the_counter(server: &Server) -> bool {
 #[track_caller]
 fn set_the_clock_back(server: &Server, ladder: &mut Ladder) {
     let ahead = (unix_ms() + 3_600_000) * 1_000;
+    server.take_effects();
     server.expect(format!("LOCK.APPLY ahead HELD t {ahead} {}", unix_ms() + 3_600_000), OK);
     server.expect("LOCK.RELEASE ahead t", 1);
     ladder.last = ladder.last.max(ahead);

@@ -138,6 +138,7 @@ fn with_rebuy_the_id_may_buy_anew_and_pays_in_time() {
 #[test]
 fn replicas_and_the_file_are_told_once() {
     let mut stage = Stage::set(|words| format!("{words:?}"));
+    stage.server.take_effects();
     let mut client = stage.server.client();
     refused(&mut client, "");
     let told: Vec<String> = stage.told().into_iter().filter(|told| told.contains("REFUSED")).collect();

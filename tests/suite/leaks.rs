@@ -194,6 +194,7 @@ fn calls(server: &Server, command: &str) -> usize {
 #[ignore = "long: make test-leaks"]
 fn a_million_operations_of_every_command_leave_nothing_behind() {
     let server = Server::start();
+    server.take_effects();
     server.expect("STOCK.CREATE sale 1000 REBUY", OK);
     server.expect("STOCK.CREATE empty 0", OK);
     server.expect("STOCK.CREATE streamed 10 REBUY STREAM events", OK);
@@ -234,6 +235,7 @@ fn a_million_operations_of_every_command_leave_nothing_behind() {
 #[ignore = "long: make test-leaks"]
 fn nor_do_calls_that_are_refused() {
     let server = Server::start();
+    server.take_effects();
     server.expect("SET text x", OK);
     server.expect("STOCK.CREATE sale 10 STREAM text", OK);
     server.expect("LOCK.ACQUIRE kept TOKEN t SHARED EX 3600", ANY);

@@ -7,6 +7,7 @@ const LATER: &str = "4102444800000";
 #[test]
 fn several_effects_happen_in_their_order() {
     let server = Server::start();
+    server.take_effects();
     server.expect(
         format!("LOCK.APPLY lock HELD a 5 {LATER} ENDED a HELD b 6 {LATER} SHARED HELD c 7 {LATER} SHARED"),
         OK,
@@ -27,6 +28,7 @@ fn several_effects_happen_in_their_order() {
 #[test]
 fn one_bad_effect_and_none_happens() {
     let server = Server::start();
+    server.take_effects();
     server.expect("SET string x", OK);
     for bad in [
         "",

@@ -26,6 +26,7 @@ mod docs;
 mod edge_numbers;
 #[path = "../../src/fuzz/edges.rs"]
 mod edges;
+mod effects;
 mod fairness;
 mod fences;
 mod files;

@@ -20,6 +20,7 @@ fn readable(mut words: Words) -> String {
 #[test]
 fn of_every_change_and_of_nothing_else() {
     let mut stage = Stage::set(readable);
+    stage.server.take_effects();
     let mut client = stage.server.client();
     for (request, status, told) in [
         ("DECR_ONCE sale a", "OK", "TAKEN a 1"),
@@ -150,6 +151,7 @@ fn transactions_and_scripts() {
 #[test]
 fn an_effect_that_is_refused_has_changed_nothing() {
     let mut stage = Stage::set(readable);
+    stage.server.take_effects();
     let mut client = stage.server.client();
     client.expect("STOCK.CREATE sale 3", OK);
     stage.told();

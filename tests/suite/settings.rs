@@ -48,7 +48,7 @@ const ALL: [(&str, i64, i64, i64); 3] = [
 fn each_has_a_default_and_bounds_and_is_documented() {
     let server = Server::start();
     let mut client = server.client();
-    assert_eq!(client.cmd("CONFIG GET lockstock.*").fields().len(), ALL.len());
+    assert_eq!(client.cmd("CONFIG GET lockstock.*").fields().len(), ALL.len() + 1);
     let [readme, example] = ["README.md", "redis.conf.example"].map(|name| fs::read_to_string(name).unwrap());
     for (name, default, least, most) in ALL {
         let mut value = |want: i64| client.expect(format!("CONFIG GET {name}"), (name, want.to_string().as_str()));
@@ -68,6 +68,32 @@ fn each_has_a_default_and_bounds_and_is_documented() {
             value(most);
         }
     }
+}
+
+#[test]
+fn a_switch_is_yes_or_no_wherever_it_is_given() {
+    const SWITCH: &str = "lockstock.accept-effects";
+    let server = Server::start();
+    let is = |server: &Server, value: &str| {
+        server.expect(format!("CONFIG GET {SWITCH}"), (SWITCH, value));
+        let effect = server.cmd("LOCK.APPLY probe ENDED t");
+        assert_eq!(effect == Reply::Simple("OK".into()), value == "yes", "{effect:?}");
+    };
+    is(&server, "no");
+    for value in ["yes", "no", "YES"] {
+        server.expect(format!("CONFIG SET {SWITCH} {value}"), OK);
+        is(&server, &value.to_lowercase());
+    }
+    for wrong in ["1", "true", "x"] {
+        server.expect(format!("CONFIG SET {SWITCH} {wrong}"), err("ERR"));
+    }
+    is(&server, "yes");
+    is(&Server::builder().module_args("accept-effects yes").start(), "yes");
+    is(&Server::builder().config(&format!("{SWITCH} yes")).start(), "yes");
+    let log = Server::builder().module_args("accept-effects maybe").start_refused();
+    assert!(log.contains("accept-effects must be yes or no, not 'maybe'"), "{log}");
+    let [readme, example] = ["README.md", "redis.conf.example"].map(|name| fs::read_to_string(name).unwrap());
+    assert!(readme.contains(&format!("| `{SWITCH}` | no | ")) && example.contains(&format!("\n{SWITCH} no\n")));
 }
 
 #[test]

@@ -126,6 +126,7 @@ fn raw_bytes_are_told_as_they_are() {
 #[test]
 fn nothing_of_a_refusal() {
     let mut stage = Stage::set(readable);
+    stage.server.take_effects();
     let mut client = stage.server.client();
     client.expect("LOCK.ACQUIRE lock TOKEN holder", ANY);
     client.expect("LOCK.ACQUIRE shared TOKEN a SHARED", ANY);
@@ -300,6 +301,7 @@ fn transactions_and_scripts() {
 #[test]
 fn effects_are_passed_on_as_they_came() {
     let mut stage = Stage::set(readable);
+    stage.server.take_effects();
     let mut client = stage.server.client();
     client.expect("LOCK.ACQUIRE lock TOKEN t LIMIT 2 EX 3600", ANY);
     stage.told();
@@ -319,6 +321,7 @@ fn all_of_it_makes_the_same_holds_on_a_fresh_server() {
     client.expect("RENAME semaphore renamed", OK);
     client.expect("PEXPIRE shared 3000000", 1);
     let fresh = Server::start();
+    fresh.take_effects();
     let mut copier = fresh.client();
     // Databases matter here, so every command is taken as it comes.
     client.expect("PUBLISH the end", 0);

@@ -36,6 +36,12 @@ impl Server {
         eventually("the replica is online", || self.cmd("INFO replication").text().contains("state=online"));
     }
 
+    /// Lets everybody send this server effects, as a tool would that copies another one.
+    #[track_caller]
+    pub fn take_effects(&self) {
+        self.expect("CONFIG SET lockstock.accept-effects yes", super::OK);
+    }
+
     /// Makes this replica a primary, as a failover does.
     #[track_caller]
     pub fn promote(&self) {

@@ -23,6 +23,7 @@ impl Scene {
         let server = Server::builder().aof("no").start();
         let replica = Server::builder().replica_of(&server).start();
         replica.wait_in_sync(&server);
+        server.take_effects();
         let (eye, replicas_eye) = (server.client(), replica.client());
         Self { server, replica, eye, replicas_eye }
     }
