@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use crate::harness::{ANY, Client, INT, NULL, Server, Tap, err, eventually};
+use crate::harness::{ANY, Client, INT, NULL, OK, Reply, Server, Tap, err, eventually};
 use crate::line::Line;
 
 /// A process of its own that holds the lock "lock" with a session.
@@ -198,4 +198,82 @@ fn where_no_connection_asks_there_is_no_session() {
     replies[2].clone().is((("t", INT, 30_000),));
     client.close();
     eventually("the hold ends", || server.cmd("EXISTS lock").int() == 0);
+}
+
+/// The connection itself survives: what ends is that the server decides.
+#[test]
+fn a_demotion_ends_no_hold_and_every_session() {
+    let (first, second) = (Server::start(), Server::start());
+    second.follow(&first);
+    second.wait_in_sync(&first);
+    let mut holder = first.client();
+    for lock in ["kept", "renamed", "shared"] {
+        let shared = if lock == "shared" { "SHARED" } else { "" };
+        holder.expect(format!("LOCK.ACQUIRE {lock} TOKEN t EX 3600 SESSION {shared}"), ("t", INT, 3_600_000));
+    }
+    holder.expect("LOCK.ACQUIRE shared TOKEN u EX 3600 SESSION SHARED", ANY);
+    let sessions = |server: &Server, lock: &str| -> Vec<String> {
+        let info = server.cmd(["LOCK.INFO", lock]);
+        assert!(!matches!(info, Reply::Nil(_)), "{lock} is gone, and there is {:?}", server.cmd("KEYS *"));
+        info.field("holders").items().iter().map(|holder| holder.field("session").text()).collect()
+    };
+    assert_eq!(sessions(&first, "shared"), ["yes", "yes"]);
+    second.wait_in_sync(&first);
+    second.promote();
+    first.follow(&second);
+    first.wait_in_sync(&second);
+    assert_eq!(second.info_int("stats", "sync_partial_ok"), 1, "nothing was loaded anew");
+    assert_eq!(sessions(&first, "kept"), ["no"]);
+
+    second.wait_online();
+    first.promote();
+    second.follow(&first);
+    first.expect("RENAME renamed elsewhere", OK);
+    for lock in ["kept", "elsewhere"] {
+        assert_eq!(sessions(&first, lock), ["no"], "{lock}");
+    }
+    assert_eq!(sessions(&first, "shared"), ["no", "no"]);
+    // A session that begins now is one.
+    holder.expect("LOCK.ACQUIRE shared TOKEN u EX 3600 SESSION SHARED", ANY);
+    assert_eq!(sessions(&first, "shared"), ["no", "yes"]);
+    holder.close();
+    eventually("the new session ends", || sessions(&first, "shared") == ["no"]);
+    for lock in ["kept", "elsewhere"] {
+        assert_eq!(
+            sessions(&first, lock),
+            ["no"],
+            "{lock}: {:?} {:?}",
+            first.cmd("KEYS *"),
+            first.cmd(["LOCK.INFO", lock])
+        );
+    }
+    second.wait_in_sync(&first);
+    assert_eq!(second.digest(), first.digest());
+}
+
+#[test]
+fn another_module_has_no_connection_to_end_with() {
+    let server = Server::builder().config(&crate::listener::compiled::line()).start();
+    let mut client = server.client();
+    let refused = err("ERR SESSION needs a connection to end with");
+    for ask in ["LOCK.ACQUIRE lock TOKEN t SESSION", "LOCK.MACQUIRE 2 lock other TOKEN t SESSION"] {
+        client.expect(format!("LISTENER.CALL {ask}"), refused.clone());
+        client.pipeline(["MULTI".into(), format!("LISTENER.CALL {ask}"), "EXEC".into()])[2]
+            .at(0)
+            .clone()
+            .is(refused.clone());
+        client.expect("LISTENER.FORGET", OK);
+        client.expect(format!("LISTENER.LATER {ask}"), OK);
+        eventually("the timer has run it", || {
+            let told = client.expect(["LISTENER.SEEN", ""], ANY);
+            told.items().iter().any(|line| line.text().starts_with("-ERR SESSION"))
+        });
+        client.expect("DBSIZE", 0);
+    }
+    client.expect("LISTENER.CALL LOCK.ACQUIRE lock TOKEN t", ("t", INT, 30_000));
+    // A transaction of a client is the client's.
+    client.pipeline(["MULTI", "LOCK.ACQUIRE mine TOKEN t SESSION", "EXEC"])[2].at(0).clone().is(("t", INT, 30_000));
+    client.close();
+    eventually("the session ends", || server.cmd("EXISTS mine") == Reply::Int(0));
+    server.expect("EXISTS lock", 1);
 }

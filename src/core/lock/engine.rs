@@ -28,6 +28,8 @@ pub struct Engine {
     pub(super) agenda: Agenda,
     pub(super) waiting: Waiting,
     pub(super) sessions: Sessions,
+    /// How often this server has been demoted: no session outlives that.
+    pub(super) era: u32,
     pub(super) undelivered: Undelivered,
     pub(super) forfeits: Forfeits,
     /// Connections that may have ended unnoticed; see [`take_doubtful`](Self::take_doubtful).

@@ -59,10 +59,9 @@ impl Engine {
     /// Changes nothing: a hold that is over is not shown even if it has not been ended yet. O(n) in the holds.
     #[must_use]
     pub fn info(&self, now: Now, at: At<'_>, lock: Option<&Lock>) -> Option<LockInfo> {
-        let holds = lock.into_iter().flat_map(Lock::holds);
-        let live = holds.filter(|hold| !hold.deadline.reached(now.ms));
-        let home = lock.and_then(Lock::home);
-        let live: Vec<&Hold> = live.filter(|hold| !self.is_forfeit(home, hold)).collect();
+        let live = |lock: &&Lock, hold: &&Hold| !hold.deadline.reached(now.ms) && !self.is_forfeit(lock, hold);
+        let holds = lock.into_iter().flat_map(|lock| lock.holds().map(move |hold| (lock, hold)));
+        let live: Vec<(&Lock, &Hold)> = holds.filter(|(lock, hold)| live(lock, hold)).collect();
         let queue = self.waiting.at(at).and_then(|queue| self.waiting.queue(queue));
         if live.is_empty() && queue.is_none() {
             return None;
@@ -70,14 +69,14 @@ impl Engine {
         let waiters = queue.into_iter().flat_map(Queue::line).take(SHOWN);
         Some(LockInfo {
             mode: lock.map(Lock::mode).filter(|_| !live.is_empty()),
-            limit: live.iter().map(|hold| hold.limit).max().unwrap_or(0),
+            limit: live.iter().map(|(_, hold)| hold.limit).max().unwrap_or(0),
             holders: live
                 .into_iter()
-                .map(|hold| HolderInfo {
+                .map(|(lock, hold)| HolderInfo {
                     token: hold.token.clone(),
                     fence: hold.fence,
                     left: hold.deadline.left(now.ms),
-                    session: hold.session.is_some(),
+                    session: self.session(lock, hold).is_some(),
                 })
                 .collect(),
             waiters: waiters

@@ -20,6 +20,7 @@ impl Engine {
     /// The engine does this by itself for every lock that it finds; calling it early lets its leases end on time and its
     /// sessions with their connections. O(n log n) in its holds, or O(1) if it is known.
     pub fn welcome(&mut self, at: At<'_>, lock: &mut Lock) {
+        lock.enter(self.era);
         if lock.home().is_some_and(|home| self.agenda.knows(home)) {
             return;
         }
@@ -83,6 +84,8 @@ impl Engine {
     /// This server decides no more. Its connections are no business of the one that does: holds that were tied to them stay
     /// until their leases end, even if this server should decide again one day.
     pub fn demoted(&mut self) {
+        // The values find out when they are met the next time, wherever they are by then.
+        self.era = self.era.wrapping_add(1);
         self.sessions = Sessions::default();
         self.undelivered = Undelivered::default();
         self.forfeits = Forfeits::default();

@@ -260,8 +260,6 @@ impl Engine {
     fn holds_alone<W: World>(&self, turn: &Turn, at: At<'_>, token: &Ident, world: &mut W) -> bool {
         let Found::Lock(lock) = world.find(at) else { return false };
         lock.mode() == Mode::Exclusive
-            && lock
-                .hold(token)
-                .is_some_and(|hold| !hold.deadline.reached(turn.now.ms) && !self.is_forfeit(lock.home(), hold))
+            && lock.hold(token).is_some_and(|hold| !hold.deadline.reached(turn.now.ms) && !self.is_forfeit(lock, hold))
     }
 }

@@ -6,7 +6,7 @@ use super::engine::Engine;
 use super::settle::Turn;
 use super::stats::{Cause, count};
 use super::terms::{ClientId, End, Found, World};
-use super::value::Hold;
+use super::value::{Hold, Lock};
 use super::waiting::{QueueId, WaiterId};
 use crate::core::agenda::HomeId;
 use crate::core::fence::Fence;
@@ -148,9 +148,15 @@ impl Engine {
         self.sessions.end(client);
     }
 
-    /// Whether a hold of the lock at `home` is over because of a connection.
-    pub(super) fn is_forfeit(&self, home: Option<HomeId>, hold: &Hold) -> bool {
-        hold.session.is_some_and(|client| self.sessions.has_ended(client)) || self.forfeits.contains(home, hold.fence)
+    /// The connection that a hold of `lock` ends with: none if that was named before the last demotion.
+    pub(super) fn session(&self, lock: &Lock, hold: &Hold) -> Option<ClientId> {
+        hold.session.filter(|_| lock.era() == self.era)
+    }
+
+    /// Whether a hold of `lock` is over because of a connection.
+    pub(super) fn is_forfeit(&self, lock: &Lock, hold: &Hold) -> bool {
+        let has_ended = |client| self.sessions.has_ended(client);
+        self.session(lock, hold).is_some_and(has_ended) || self.forfeits.contains(lock.home(), hold.fence)
     }
 
     /// Takes note of what is over at `home` because of connections that have ended.

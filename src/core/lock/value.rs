@@ -38,6 +38,8 @@ pub struct Lock {
     /// Set while nobody knows where the value is, if it still is.
     stray: Option<Stray>,
     mode: Mode,
+    /// The era that its sessions are of: those of an earlier one are over.
+    era: u32,
 }
 
 #[derive(Debug)]
@@ -67,7 +69,7 @@ impl Eq for Lock {}
 impl Lock {
     /// A lock that nobody holds: what a lock is while it passes from one to the next.
     pub(super) fn vacant() -> Self {
-        Self { holds: Holds::None, home: None, stray: None, mode: Mode::Exclusive }
+        Self { holds: Holds::None, home: None, stray: None, mode: Mode::Exclusive, era: 0 }
     }
 
     /// How it is held.
@@ -107,6 +109,24 @@ impl Lock {
     /// Ends its straying; whether it was astray.
     pub(super) fn settle_down(&mut self) -> bool {
         self.stray.take().is_some()
+    }
+
+    /// The era that its sessions are of.
+    pub(super) fn era(&self) -> u32 {
+        self.era
+    }
+
+    /// Ends the sessions of an earlier era. O(n) in its holds, once for each era.
+    pub(super) fn enter(&mut self, era: u32) {
+        if self.era == era {
+            return;
+        }
+        self.era = era;
+        match &mut self.holds {
+            Holds::None => {}
+            Holds::One(hold) => hold.session = None,
+            Holds::Many(crowd) => crowd.holds.values_mut().for_each(|hold| hold.session = None),
+        }
     }
 
     /// How many holds there are.

@@ -57,6 +57,7 @@ impl Engine {
     ) -> Option<Visit<R>> {
         let mut news = std::mem::take(&mut self.news);
         let mut fresh = Lock::vacant();
+        fresh.enter(self.era);
         let mut vacant = None;
         let mut passed_on = false;
         let result = match world.find(at) {
