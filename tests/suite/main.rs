@@ -46,6 +46,7 @@ mod lock_effects;
 mod many;
 mod memory;
 mod models;
+mod old_files;
 mod orders;
 mod panics;
 mod parking;
