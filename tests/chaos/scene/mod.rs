@@ -208,8 +208,17 @@ pub fn in_sync<'s>(nemesis: &Nemesis<'_>, primary: &Server, replicas: impl IntoI
 
 /// How many microseconds a server has had of a processor so far. What else the machine does is not in it.
 pub fn processor_time(server: &Server) -> Time {
-    let path = format!("/proc/{}/schedstat", server.pid());
-    let nanos = std::fs::read_to_string(path).ok().and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
+    scheduled(server, 0)
+}
+
+/// How many microseconds a server has had to wait for a processor so far, because others had them.
+pub fn starved_time(server: &Server) -> Time {
+    scheduled(server, 1)
+}
+
+fn scheduled(server: &Server, field: usize) -> Time {
+    let text = std::fs::read_to_string(format!("/proc/{}/schedstat", server.pid()));
+    let nanos = text.ok().and_then(|text| text.split_whitespace().nth(field)?.parse::<u64>().ok());
     nanos.unwrap_or(0) / 1_000
 }
 
