@@ -74,7 +74,9 @@ fn goes_with(one: Mode, other: Mode) -> bool {
 
 /// A holder that was told, within its lease, that it holds nothing.
 fn vanished(history: &History, hold: &Hold<'_>, began: Time, verdict: &mut Verdict) {
-    for (place, op) in hold.ops.iter().enumerate().skip(hold.granted + 1) {
+    // Another request of the token that was asked before the grant was known may have been answered before it, too.
+    let known = hold.grant().returned;
+    for (place, op) in hold.ops.iter().enumerate().skip(hold.granted + 1).filter(|(_, op)| op.invoked >= known) {
         let gone = match (&op.call.call, op.answer()) {
             (LockCall::Release { .. }, Some(LockAnswer::Count(count))) => {
                 if (1..op.call.keys.len()).contains(count) {

@@ -85,6 +85,20 @@ fn a_wait_ends_early_only_for_another_one_of_its_token() {
 }
 
 #[test]
+fn a_second_request_that_is_sent_away_says_nothing_of_a_grant_after_it() {
+    let history = |second| {
+        with_beats(locks(vec![
+            granted(1, (0, 1), 10, 9_000),
+            wants("t", &["lock"], 2, (2, 30), 3_000, Outcome::Done(LockAnswer::Granted(11))),
+            wants("t", &["lock"], 3, second, 0, Outcome::Done(LockAnswer::Null)),
+            released(1, (20, 21), 1),
+        ]))
+    };
+    assert_eq!(broken(&history((10, 11))), [""; 0]);
+    assert_eq!(broken(&history((40, 41))), ["hold kept"]);
+}
+
+#[test]
 fn nobody_waits_for_a_lock_that_its_own_token_holds() {
     let history = |until, answer| {
         with_beats(locks(vec![
