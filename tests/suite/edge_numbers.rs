@@ -2,7 +2,7 @@
 //! that long is answered in the end.
 
 use crate::edges::edges;
-use crate::harness::{ANY, Client, NULL, OK, Reply, Server, eventually, unix_ms};
+use crate::harness::{ANY, Client, NULL, OK, Payload, Reply, Server, Words, eventually, unix_ms};
 
 /// The largest number that every client reads exactly.
 const EXACT: i64 = (1 << 53) - 1;
@@ -123,4 +123,47 @@ fn who_waits_for_as_long_as_at_an_edge_is_answered() {
         }
     }
     server.expect("PING", ANY);
+}
+
+#[test]
+fn a_restored_fence_at_an_edge_is_refused_or_leaves_room_for_the_next() {
+    let server = Server::builder().config("rdbcompression no").start();
+    let mut client = server.client();
+    let fence = client.cmd("LOCK.ACQUIRE lock TOKEN t PX 3600000").at(1).int();
+    let dump = client.cmd("DUMP lock").bytes();
+    client.expect("DEL lock", 1);
+    let whole = Payload::of(&dump);
+    let (old, mut refused, mut taken) = (varint(fence), 0, 0);
+    let at = whole.strings[0].windows(old.len()).position(|window| window == old).expect("the fence");
+    for edge in edges(unix_ms()).into_iter().filter(|edge| *edge >= 0) {
+        let mut forged = whole.clone();
+        forged.strings[0].splice(at..at + old.len(), varint(edge));
+        let words: Words = [&b"RESTORE"[..], b"lock", b"0", &forged.bytes()].into();
+        let reply = client.cmd(&words);
+        // An hour ahead of the clock is the most; a second more or less is nobody's business.
+        let ahead = edge / 1_000_000 - unix_ms() / 1_000;
+        if ahead.abs_diff(3_600) > 1 {
+            assert_eq!(reply.is_error(), edge == 0 || ahead > 3_600, "a fence of {edge}: {reply:?}");
+        }
+        if reply.is_error() {
+            refused += 1;
+        } else {
+            taken += 1;
+            let next = client.cmd("LOCK.ACQUIRE other TOKEN t PX 3600000").at(1).int();
+            assert!(next > edge, "{next} after {edge}");
+            client.expect("DEL lock other", 2);
+        }
+    }
+    assert!(refused > 5 && taken > 5, "{refused} refused, {taken} taken");
+}
+
+/// A number as payloads have it: seven bits in a byte, the lowest first.
+fn varint(number: i64) -> Vec<u8> {
+    let (mut number, mut bytes) = (number.cast_unsigned(), vec![]);
+    while number >= 0x80 {
+        bytes.push(number.to_le_bytes()[0] | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number.to_le_bytes()[0]);
+    bytes
 }
