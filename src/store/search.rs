@@ -32,9 +32,14 @@ pub struct Search {
 #[derive(Default)]
 struct Lost {
     watches: Vec<Watch>,
+    /// How many of them there may be before those are forgotten whose value is gone.
+    room: usize,
     /// Whether that is every lock and sale: after a fault nobody knows what was lost.
     everything: bool,
 }
+
+/// So many may well be lost at once, time and again.
+const USUAL: usize = 1_000;
 
 /// It works for this part of the time that it has rested: a fifth of all time, so that with what goes with it a quarter is not reached.
 const PART: f32 = 0.25;
@@ -51,6 +56,17 @@ impl Lost {
         self.everything || !self.watches.is_empty()
     }
 
+    /// Watches for one more. While a file is loaded nobody looks whether the values are still there, and it may delete any number
+    /// of them; so the list is gone through when it has become twice as long as it was after the last time.
+    fn watch(&mut self, watch: Watch) {
+        if self.watches.len() >= self.room.max(USUAL) {
+            self.watches.retain(Watch::is_missing);
+            self.watches.shrink_to(USUAL);
+            self.room = self.watches.len().saturating_mul(2);
+        }
+        self.watches.push(watch);
+    }
+
     fn add(&mut self, mut other: Self) {
         self.watches.append(&mut other.watches);
         self.everything |= other.everything;
@@ -60,7 +76,7 @@ impl Lost {
 impl Search {
     /// Looks for the value under this watch, too.
     pub fn add(&mut self, watch: Watch) {
-        self.next.watches.push(watch);
+        self.next.watch(watch);
     }
 
     /// Looks for every lock and every sale there is.

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{ANY, Feeder, INT, OK, Payload, Server, eventually};
+use crate::harness::{ANY, Feeder, INT, OK, Payload, Server, Words, eventually};
 
 /// Uses everything once on a server with the module, and leaves `key` behind if there is one.
 #[track_caller]
@@ -141,4 +141,29 @@ fn a_replica_survives_a_link_that_breaks_anywhere_in_a_value() {
     replica.keys().are(&server.keys());
     replica.promote();
     replica.expect("LOCK.ACQUIRE free TOKEN t", ("t", INT, 30_000));
+}
+
+/// The timer, which tidies up, does not run while a file is loaded.
+#[test]
+fn what_a_file_makes_and_ends_again_leaves_nothing_in_memory() {
+    const MANY: usize = 100_000;
+    let held = |number: usize| format!("LOCK.APPLY lock-{number} HELD t {} 4102444800000", 1_000 + number);
+    for (what, end) in
+        [("released", "LOCK.APPLY lock-# ENDED t"), ("deleted", "DEL lock-#"), ("overwritten", "SET lock-# x PX 1")]
+    {
+        let mut server = Server::builder().aof("always").start();
+        server.expect("SET first x", OK);
+        let before = server.info_int("memory", "used_memory");
+        server.shutdown();
+        let path = server.dir().join("appendonlydir/appendonly.aof.1.incr.aof");
+        let both = |number: usize| [held(number), end.replace('#', &number.to_string()), format!("DEL lock-{number}")];
+        let lines: Vec<u8> = (0..MANY).flat_map(both).flat_map(|line| Words::from(line).wire()).collect();
+        let mut file = fs::File::options().append(true).open(path).expect("the file");
+        std::io::Write::write_all(&mut file, &lines).expect("written");
+        server.start_again();
+        server.expect("DBSIZE", 1);
+        let more = server.info_int("memory", "used_memory_peak") - before;
+        println!("{MANY} {what}: {more} bytes at most");
+        assert!(more < 1_000_000, "{what}: {more} bytes");
+    }
 }
