@@ -132,6 +132,18 @@ impl RdbIn {
 }
 
 impl AofOut<'_> {
+    /// Writes `COMMAND key word word word word word word`.
+    pub fn words(&mut self, command: &CStr, [w1, w2, w3, w4, w5, w6]: [&CStr; 6]) {
+        // SAFETY: both pointers are valid for the callback that made `self`. The format announces a string of the server and six C
+        // strings: just what follows it.
+        unsafe {
+            if let Some(emit) = raw::RedisModule_EmitAOF {
+                let [w1, w2, w3, w4, w5, w6] = [w1, w2, w3, w4, w5, w6].map(CStr::as_ptr);
+                emit(self.io, command.as_ptr(), c"scccccc".as_ptr(), self.key.raw(), w1, w2, w3, w4, w5, w6);
+            }
+        }
+    }
+
     /// Writes `COMMAND key word bytes`.
     pub fn command(&mut self, command: &CStr, word: &CStr, bytes: &[u8]) {
         // SAFETY: both pointers are valid for the callback that made `self`. The format announces, in this order, a

@@ -1,6 +1,6 @@
 //! The native type of a lock.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 
 use crate::core::codec::Corrupt;
 use crate::core::lock::Lock;
@@ -43,6 +43,7 @@ impl DataType for Lock {
     }
 
     fn rewrite(&self, out: &mut AofOut<'_>) {
+        rewrite_fence(out);
         out.command(c"LOCK.APPLY", c"LOAD", &self.encode());
     }
 
@@ -82,6 +83,16 @@ impl DataType for Lock {
 
     fn load_aux(saved: &[u8]) -> Result<(), String> {
         service::fence_saved(saved)
+    }
+}
+
+/// Writes what keeps the fence clock, where the wall clock would not do: a hold of the newest fence, under a key that holds nothing yet, and
+/// its end. A file of commands has no place for anything but keys, so this goes with each of ours.
+pub(super) fn rewrite_fence(out: &mut AofOut<'_>) {
+    if let Some(fence) = service::fence_ahead()
+        && let Ok(fence) = CString::new(fence.0.to_string())
+    {
+        out.words(c"LOCK.APPLY", [c"HELD", c"fence", &fence, c"1", c"ENDED", c"fence"]);
     }
 }
 

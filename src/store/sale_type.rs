@@ -12,6 +12,7 @@ use crate::server::datatype::{AofOut, DataType, Handle, RdbIn, RdbOut};
 use crate::server::renames;
 use crate::service::{self, Note};
 use crate::store::destroyed;
+use crate::store::lock_type::rewrite_fence;
 
 /// A sale as a value of the keyspace.
 pub struct SaleValue {
@@ -139,6 +140,7 @@ impl DataType for SaleValue {
     }
 
     fn rewrite(&self, out: &mut AofOut<'_>) {
+        rewrite_fence(out);
         out.command(c"STOCK.APPLY", c"LOAD", &self.header());
         self.blocks().for_each(|block| out.command(c"STOCK.APPLY", c"MORE", &block));
     }

@@ -134,6 +134,16 @@ fn across_a_power_cut_with_an_append_only_file() {
         server.start_again();
         ladder.climb(&server);
     }
+    // A file of commands has what goes with a lock or a sale that is there.
+    for (make, unmake) in [("LOCK.ACQUIRE held TOKEN t EX 3600", "DEL held"), ("STOCK.CREATE sale 5", "DEL sale")] {
+        server.expect(make, ANY);
+        ladder.climb(&server);
+        server.rewrite_aof(false);
+        server.kill9();
+        server.start_again();
+        server.expect(unmake, 1);
+        ladder.climb(&server);
+    }
 }
 
 #[test]
