@@ -5,7 +5,9 @@ use std::sync::LazyLock;
 
 use crate::core::agenda::{Agenda, HomeId};
 use crate::core::fence::Fence;
-use crate::core::lock::{Answer, ClientId, Engine, Found, Lock, LockError, LockInfo, Look, Next, WaiterId, World};
+use crate::core::lock::{
+    Answer, ClientId, Engine, Found, Lock, LockError, LockInfo, Look, Next, Unsent, WaiterId, World,
+};
 use crate::core::place::{At, Place};
 use crate::core::sale::Status;
 use crate::core::stray::Watch;
@@ -238,10 +240,10 @@ const USUAL_NOTES: usize = 64;
 fn look_at(ctx: &mut Ctx<'_>, client: ClientId) -> Look {
     match facts::output(ctx, client.get()) {
         None => Look::Unknown,
-        Some(Output { first: 0, more: 0, .. }) => Look::Sent,
-        Some(Output { first, command, .. }) => {
+        Some(Output { first: 0, blocks: 0, .. }) => Look::Sent,
+        Some(Output { first, blocks, bytes, command, hears }) => {
             let asked = ["lock.acquire", "lock.macquire"].iter().any(|name| command.eq_ignore_ascii_case(name));
-            Look::Unsent { first_sent: first == 0, another: !asked }
+            Look::Unsent { unsent: Unsent { first, blocks, bytes }, another: hears || !asked }
         }
     }
 }

@@ -14,9 +14,13 @@ pub struct Output {
     /// Bytes in the buffer that is sent first.
     pub first: u64,
     /// Blocks in the list behind it.
-    pub more: u64,
+    pub blocks: u64,
+    /// Bytes in them.
+    pub bytes: u64,
     /// The last command.
     pub command: String,
+    /// Whether it is sent messages that it need not ask for.
+    pub hears: bool,
 }
 
 /// How `CLIENT LIST` shows a client; `None` if there is no such client, or no such command. Dear, and for rare moments only.
@@ -66,7 +70,10 @@ fn read(line: &str) -> Option<Output> {
     // A name that the client has chosen has no spaces in it.
     let field = |name: &str| line.split_ascii_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
     let number = |name| field(name)?.parse().ok();
-    Some(Output { first: number("obl")?, more: number("oll")?, command: field("cmd")?.to_owned() })
+    // Messages go to subscribers and monitors, and to any client that speaks RESP3: it may be told what others read.
+    let hears = field("resp") == Some("3") || field("flags").is_some_and(|flags| flags.contains(['P', 'O']));
+    let (first, blocks, bytes) = (number("obl")?, number("oll")?, number("omem")?);
+    Some(Output { first, blocks, bytes, command: field("cmd")?.to_owned(), hears })
 }
 
 /// Whether the server is a Valkey: for what the two have made different without a function by which to tell.
@@ -103,8 +110,16 @@ mod tests {
 
     #[test]
     fn a_line_of_client_list_says_what_is_unsent() {
-        let line = "id=7 addr=127.0.0.1:1 name=oll=9 qbuf=0 rbs=1024 obl=12 oll=3 omem=0 events=r cmd=client|list user=default\n";
-        assert_eq!(read(line), Some(Output { first: 12, more: 3, command: "client|list".into() }));
+        let line = |flags: &str, resp: u8| {
+            format!(
+                "id=7 name=oll=9 flags={flags} qbuf=0 rbs=1024 obl=12 oll=3 omem=99 events=r cmd=client|list user=default resp={resp}\n"
+            )
+        };
+        for (flags, resp, hears) in [("N", 2, false), ("bt", 2, false), ("P", 2, true), ("O", 2, true), ("N", 3, true)]
+        {
+            let output = Output { first: 12, blocks: 3, bytes: 99, command: "client|list".into(), hears };
+            assert_eq!(read(&line(flags, resp)), Some(output), "{flags} {resp}");
+        }
         assert_eq!(read(""), None);
         assert_eq!(read("id=7 obl=1 cmd=get"), None);
     }

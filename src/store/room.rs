@@ -6,7 +6,7 @@ use std::{mem, thread};
 use smallvec::SmallVec;
 
 use crate::core::ident::Ident;
-use crate::core::lock::{Answer, ClientId, End, Found, Front, Grant, Hold, Lock, Mode, WaiterId, World};
+use crate::core::lock::{Answer, ClientId, End, Found, Front, Grant, Hold, Lock, Mode, Unsent, WaiterId, World};
 use crate::core::place::At;
 use crate::core::time::Millis;
 use crate::error::Error;
@@ -163,8 +163,8 @@ impl<'a> Room<'a> {
         if let Some((waiter, client)) = self.look_first.take() {
             let front = match facts::output(self.key.ctx(), client.get()) {
                 None => Front::Unknown,
-                Some(Output { first: 0, more: 0, .. }) => Front::Clear,
-                Some(_) => Front::Unsent,
+                Some(Output { first: 0, blocks: 0, .. }) => Front::Clear,
+                Some(Output { first, blocks, bytes, .. }) => Front::Unsent(Unsent { first, blocks, bytes }),
             };
             park::stands_behind(waiter, front);
         }

@@ -1,6 +1,6 @@
 //! Whether a grant has reached the client that waited for it, when its connection ends with something unsent.
 
-use crate::harness::{ANY, Builder, Client, INT, OK, Server, eventually};
+use crate::harness::{ANY, Builder, Client, INT, NULL, OK, Server, eventually};
 use crate::line::Line;
 
 /// More than what the buffers of a connection take between a server and a client that does not read.
@@ -252,6 +252,71 @@ fn a_grant_that_was_read_stays_while_messages_flood_its_connection() {
         scene.end(end);
         scene.stays(&format!("{end:?}"));
     }
+}
+
+#[test]
+fn a_grant_that_was_read_stays_though_a_message_was_on_its_way_before_it() {
+    let server = server();
+    for end in [End::Closed, End::Killed] {
+        let track = |waiter: &mut Client, _: &mut Client| {
+            waiter.hello3();
+            waiter.expect("CLIENT TRACKING ON", OK);
+            waiter.expect("GET watched", NULL);
+        };
+        let mut scene = Scene::set(&server, track, &[ASK]);
+        // The waiter is told of the change and of the grant in one turn, and then the large value.
+        scene.holder.pipeline(["SET watched 1", "LOCK.RELEASE lock holder"]);
+        assert_eq!(scene.waiter.read().items().len(), 2, "the message");
+        scene.waiter.read().is(("waiter", INT, 60_000));
+        scene.end(end);
+        scene.stays(&format!("{end:?}"));
+        server.expect("DEL watched", 1);
+    }
+}
+
+#[test]
+fn a_grant_that_was_read_behind_a_large_reply_stays_though_the_next_one_was_not_read() {
+    let server = server();
+    for end in [End::Closed, End::Killed] {
+        // At no time all is sent.
+        let mut scene = Scene::set(&server, jam, &[ASK]);
+        scene.pass_on();
+        let list = format!("CLIENT LIST ID {}", scene.waiter_id);
+        eventually("the last one is on its way", || scene.admin.cmd(&list).text().contains(" cmd=getrange "));
+        scene.waiter.read();
+        scene.waiter.read();
+        scene.waiter.read().is(("waiter", INT, 60_000));
+        scene.end(end);
+        scene.stays(&format!("{end:?}"));
+    }
+}
+
+#[test]
+fn a_grant_after_a_short_wait_that_was_read_stays_whatever_messages_come_behind_it() {
+    let server = with_large_value(Server::builder().config("client-output-buffer-limit pubsub 0 0 0"));
+    let (mut line, mut holder, mut admin) = (Line::at(&server), server.client(), server.client());
+    let message = "x".repeat(1 << 20);
+    let mut waiter = server.client();
+    waiter.hello3();
+    let id = waiter.id();
+    waiter.expect("CLIENT TRACKING ON BCAST PREFIX news", OK);
+    holder.expect("LOCK.ACQUIRE lock TOKEN holder", ANY);
+    line.enter(&mut waiter, "LOCK.ACQUIRE lock TOKEN waiter PX 60000 WAIT 0");
+    let mut next = line.join("LOCK.ACQUIRE lock TOKEN next WAIT 0");
+    // All in one turn: the grant is written, and then more about keys than the connection takes.
+    let names = (0..LARGE >> 20).map(|number| format!("news{number}{message}"));
+    let mut packet = vec![vec!["LOCK.RELEASE".to_owned(), "lock".to_owned(), "holder".to_owned()]];
+    packet.extend(names.map(|name| vec!["SET".to_owned(), name, String::new()]));
+    holder.pipeline(packet);
+    waiter.read().is(("waiter", INT, 60_000));
+    admin.expect(format!("CLIENT KILL ID {id}"), 1);
+    eventually("the connection ends", || !admin.cmd("CLIENT LIST").text().contains(&format!("id={id} ")));
+    for _ in 0..3 {
+        admin.expect("PING", ANY);
+    }
+    assert_eq!(line.holders("lock"), ["waiter"]);
+    holder.expect("LOCK.RELEASE lock waiter", 1);
+    next.read().is(("next", INT, 30_000));
 }
 
 #[test]

@@ -12,6 +12,18 @@ use crate::core::agenda::HomeId;
 use crate::core::fence::Fence;
 use crate::core::time::{Millis, UnixMs};
 
+/// What a server has yet to send to a client. It fills a first buffer and then a list of blocks behind it, until both are empty again. It
+/// sends them in that order, and forgets the buffer and each block when all of it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsent {
+    /// Bytes in the first buffer.
+    pub first: u64,
+    /// Blocks in the list.
+    pub blocks: u64,
+    /// Bytes in the list.
+    pub bytes: u64,
+}
+
 /// What was unsent to a client when the reply with its grant was about to be written: that reply would be behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Front {
@@ -20,7 +32,7 @@ pub enum Front {
     /// Nothing: the reply was the first in its buffer.
     Clear,
     /// Something.
-    Unsent,
+    Unsent(Unsent),
 }
 
 /// What the server says of a connection that a grant was written to.
@@ -30,9 +42,9 @@ pub enum Look {
     Sent,
     /// Something is.
     Unsent {
-        /// Whether the buffer that is filled first and sent first is empty, and only what came after it is unsent.
-        first_sent: bool,
-        /// Whether the client has given another command since the one that asked for the lock.
+        /// This.
+        unsent: Unsent,
+        /// Whether something else than the grant may have been written to the client since: the reply to another command, or a message.
         another: bool,
     },
     /// It cannot be asked.
@@ -52,16 +64,31 @@ pub(super) const PROMPT_AGAIN: Millis = Millis(200);
 /// The longest pause between two looks.
 const LONGEST_PAUSE: Millis = Millis(250);
 
-/// Whether what was written with this in front of it is known to have been sent, or must be taken for it.
+/// Whether what was written with this in front of it is known to have been sent, or must be taken for it. `seen` is what was unsent when that
+/// was looked at last.
 ///
 /// In doubt it was sent: a lock that is held for nothing ends with its lease, and one that is held twice does not end well.
-fn is_sent(front: Front, look: Look) -> bool {
+fn is_sent(front: Front, seen: Option<Unsent>, look: Look) -> bool {
     match (look, front) {
         (Look::Sent | Look::Unknown, _) => true,
-        (Look::Unsent { .. }, Front::Unsent) => false,
-        (Look::Unsent { first_sent, another }, Front::Clear) => first_sent || another,
+        (Look::Unsent { unsent, .. }, Front::Unsent(front)) => may_be_past(front, seen.unwrap_or(front), unsent),
+        (Look::Unsent { unsent, another }, Front::Clear) => unsent.first == 0 || another,
         (Look::Unsent { another, .. }, Front::Unknown) => another,
     }
+}
+
+/// Whether what was written behind `front` may have been sent, now that first this was `seen` to be unsent, and then that. Who reads slowly,
+/// or is sent messages all the time, may always have something unsent.
+fn may_be_past(front: Unsent, seen: Unsent, now: Unsent) -> bool {
+    let first = if front.blocks == 0 {
+        // The reply is in the first buffer, too.
+        now.first < seen.first
+    } else {
+        // It is in the list. The first buffer is filled again when that is empty.
+        seen.first == 0 && now.first > 0
+    };
+    // Nobody can tell which block is gone.
+    first || now.blocks < seen.blocks || now.bytes < seen.bytes
 }
 
 impl Engine {
@@ -101,9 +128,12 @@ impl Engine {
             // The server is about to write it.
             return self.undelivered.look_again(waiter, now.plus(PROMPT).unwrap_or(UnixMs::MAX));
         };
-        if is_sent(front, look) {
+        if is_sent(front, self.undelivered.seen(waiter), look) {
             self.delivered(waiter);
         } else {
+            if let Look::Unsent { unsent, .. } = look {
+                self.undelivered.see(waiter, unsent);
+            }
             let pause = self.undelivered.pause(waiter, PROMPT, LONGEST_PAUSE);
             self.undelivered.look_again(waiter, now.plus(pause).unwrap_or(UnixMs::MAX));
         }
@@ -113,7 +143,8 @@ impl Engine {
     /// [`client_gone`](Self::client_gone).
     pub fn last_look(&mut self, client: ClientId, look: Look) {
         for waiter in self.undelivered.of(client).collect::<Vec<_>>() {
-            if self.undelivered.front(waiter).is_some_and(|front| is_sent(front, look)) {
+            let seen = self.undelivered.seen(waiter);
+            if self.undelivered.front(waiter).is_some_and(|front| is_sent(front, seen, look)) {
                 self.delivered(waiter);
             }
         }
@@ -122,7 +153,11 @@ impl Engine {
     /// `client` asks for a lock. Who goes on has had the replies before, unless it is known that they were behind something unsent.
     pub(super) fn another_request(&mut self, client: ClientId) {
         if !self.undelivered.is_empty() {
-            self.last_look(client, Look::Unsent { first_sent: false, another: true });
+            for waiter in self.undelivered.of(client).collect::<Vec<_>>() {
+                if let Some(Front::Unknown | Front::Clear) = self.undelivered.front(waiter) {
+                    self.delivered(waiter);
+                }
+            }
         }
     }
 

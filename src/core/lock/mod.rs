@@ -37,7 +37,7 @@ mod waiting;
 #[cfg(test)]
 mod tests;
 
-pub use delivery::{Front, Look};
+pub use delivery::{Front, Look, Unsent};
 pub use engine::Engine;
 pub use info::{HolderInfo, LockInfo, WaiterInfo};
 pub use stats::Stats;

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, VecDeque};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::delivery::{Front, PROMPT_AGAIN, PROMPT_AT_ONCE};
+use super::delivery::{Front, PROMPT_AGAIN, PROMPT_AT_ONCE, Unsent};
 use super::terms::ClientId;
 use super::waiting::WaiterId;
 use crate::core::agenda::HomeId;
@@ -40,6 +40,8 @@ pub(super) struct Owed {
     pub(super) homes: SmallVec<[HomeId; 1]>,
     /// Once the reply has been written: what was in front of it.
     front: Option<Front>,
+    /// What was unsent when its connection was looked at last.
+    seen: Option<Unsent>,
     /// How often its connection has been looked at in vain.
     in_vain: u32,
 }
@@ -66,7 +68,7 @@ impl Undelivered {
     ) {
         let mut homes: SmallVec<[HomeId; 1]> = homes.into_iter().collect();
         homes.sort_unstable();
-        self.owed.insert(waiter, Owed { client, fence, homes, front: None, in_vain: 0 });
+        self.owed.insert(waiter, Owed { client, fence, homes, front: None, seen: None, in_vain: 0 });
         match self.first_looks.back() {
             Some((last, _)) if look < *last => drop(self.more_looks.insert((look, waiter))),
             _ => self.first_looks.push_back((look, waiter)),
@@ -121,6 +123,18 @@ impl Undelivered {
     /// What was in front of the reply with the grant of `waiter`, once that has been written.
     pub(super) fn front(&self, waiter: WaiterId) -> Option<Front> {
         self.owed.get(&waiter)?.front
+    }
+
+    /// What was unsent when the connection of `waiter` was looked at last.
+    pub(super) fn seen(&self, waiter: WaiterId) -> Option<Unsent> {
+        self.owed.get(&waiter)?.seen
+    }
+
+    /// This is unsent now.
+    pub(super) fn see(&mut self, waiter: WaiterId, unsent: Unsent) {
+        if let Some(owed) = self.owed.get_mut(&waiter) {
+            owed.seen = Some(unsent);
+        }
     }
 
     /// When the next look is due.

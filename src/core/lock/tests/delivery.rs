@@ -1,15 +1,21 @@
 //! Grants on their way to connections that end, and what is known of those.
 
 use super::world::*;
-use crate::core::lock::{Acquired, Front, Look, Next, WaiterId};
+use crate::core::lock::{Acquired, Front, Look, Next, Unsent, WaiterId};
 use crate::core::time::Millis;
 
 /// Something unsent behind what was written first.
-const BEHIND: Look = Look::Unsent { first_sent: true, another: false };
+const BEHIND: Look = Look::Unsent { unsent: unsent(0, 2, 200), another: false };
 /// Something unsent, and nothing is known but that the client has asked for no more.
-const STUCK: Look = Look::Unsent { first_sent: false, another: false };
+const STUCK: Look = Look::Unsent { unsent: unsent(10, 2, 200), another: false };
 /// Something unsent, and the client has asked for more.
-const GOING_ON: Look = Look::Unsent { first_sent: false, another: true };
+const GOING_ON: Look = Look::Unsent { unsent: unsent(10, 2, 200), another: true };
+/// This much was unsent already when the grant was about to be written.
+const FULL: Front = Front::Unsent(unsent(10, 2, 200));
+
+const fn unsent(first: u64, blocks: u64, bytes: u64) -> Unsent {
+    Unsent { first, blocks, bytes }
+}
 
 /// A lock that was handed to bob of connection 1, who has waited so long, with eve of connection 2 behind him.
 fn handed_over(waited: i64) -> (Desk, WaiterId) {
@@ -64,15 +70,40 @@ fn what_was_sent_is_kept_and_what_was_not_goes_on() {
         (Front::Clear, STUCK, "eve"),
         (Front::Clear, BEHIND, "bob"),
         (Front::Clear, GOING_ON, "bob"),
-        (Front::Unsent, Look::Sent, "bob"),
-        (Front::Unsent, Look::Unknown, "bob"),
-        (Front::Unsent, STUCK, "eve"),
-        (Front::Unsent, BEHIND, "eve"),
-        (Front::Unsent, GOING_ON, "eve"),
+        (FULL, Look::Sent, "bob"),
+        (FULL, Look::Unknown, "bob"),
+        (FULL, STUCK, "eve"),
+        (FULL, BEHIND, "eve"),
+        (FULL, GOING_ON, "eve"),
     ] {
         let (mut desk, bob) = handed_over(10);
         desk.engine.written(bob, front);
         assert_eq!(desk.hangs_up(look), [holder], "{front:?} {look:?}");
+    }
+}
+
+#[test]
+fn who_has_been_sent_anything_may_have_been_sent_the_grant_in_front_of_the_rest() {
+    // What was unsent when the grant was written, at a look, and at the end.
+    for (front, look, end, holder) in [
+        // In the first buffer, with a large reply behind it, or more and more messages.
+        (unsent(10, 0, 0), unsent(90, 3, 300), unsent(90, 3, 300), "eve"),
+        (unsent(10, 0, 0), unsent(90, 3, 300), unsent(0, 3, 300), "bob"),
+        (unsent(10, 0, 0), unsent(90, 0, 0), unsent(95, 0, 0), "eve"),
+        (unsent(10, 0, 0), unsent(90, 0, 0), unsent(20, 0, 0), "bob"),
+        // In the list.
+        (unsent(0, 2, 200), unsent(0, 3, 300), unsent(0, 3, 300), "eve"),
+        (unsent(0, 2, 200), unsent(0, 9, 900), unsent(0, 10, 910), "eve"),
+        (unsent(0, 2, 200), unsent(0, 9, 900), unsent(0, 4, 910), "bob"),
+        (unsent(0, 2, 200), unsent(0, 9, 900), unsent(0, 9, 850), "bob"),
+        (unsent(0, 2, 200), unsent(0, 3, 300), unsent(5, 3, 300), "bob"),
+        (unsent(50, 2, 200), unsent(0, 3, 300), unsent(0, 3, 300), "eve"),
+    ] {
+        let (mut desk, bob) = handed_over(10);
+        desk.engine.written(bob, Front::Unsent(front));
+        desk.pass(1);
+        assert_eq!(desk.look(Look::Unsent { unsent: look, another: true }), 1);
+        assert_eq!(desk.hangs_up(Look::Unsent { unsent: end, another: true }), [holder], "{front:?} {look:?} {end:?}");
     }
 }
 
@@ -102,7 +133,7 @@ fn a_reply_that_is_stuck_is_looked_at_again_and_again_at_ever_longer_intervals()
     let (mut desk, bob) = handed_over(10);
     desk.pass(1);
     assert_eq!(desk.look(Look::Sent), 1, "it has not been written");
-    desk.engine.written(bob, Front::Unsent);
+    desk.engine.written(bob, FULL);
     let mut pauses = vec![];
     for _ in 0..12 {
         let pause = desk.until_look().unwrap();
@@ -146,7 +177,7 @@ fn whoever_does_something_with_the_hold_is_not_looked_at() {
 
 #[test]
 fn whoever_asks_for_another_lock_has_had_the_reply_before() {
-    for (front, holder) in [(Front::Unknown, "bob"), (Front::Clear, "bob"), (Front::Unsent, "eve")] {
+    for (front, holder) in [(Front::Unknown, "bob"), (Front::Clear, "bob"), (FULL, "eve")] {
         let (mut desk, bob) = handed_over(10);
         desk.engine.written(bob, front);
         desk.acquire("gate", 1, &ask("other")).unwrap().granted();
