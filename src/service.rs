@@ -74,6 +74,9 @@ static LOADED: MainCell<Vec<Place>> = MainCell::new(Vec::new());
 /// The most that one turn of the timer does, in steps of the engine: well under a millisecond.
 const TURN: usize = 500;
 
+/// The most clients that one turn of the timer answers because the server has forgotten their time.
+const FORGOTTEN: usize = 100;
+
 /// The most connections that one turn of the timer looks at.
 const LOOKS: usize = 32;
 
@@ -278,8 +281,13 @@ pub fn work(ctx: &mut Ctx<'_>, right: Right) -> defer::Next {
             }
             state.search.for_everything();
         }
+        let forgotten = park::forgotten(now.ms, FORGOTTEN);
+        for waiter in &forgotten {
+            state.locks.timed_out(*waiter);
+            room.answer(*waiter, Answer::Refused);
+        }
         look_around(state, room.free_ctx(), now.ms);
-        let more = forget_destroyed(state) | meet_loaded(state, &mut room);
+        let more = forget_destroyed(state) | meet_loaded(state, &mut room) | (forgotten.len() == FORGOTTEN);
         // What was found by now need not be looked for.
         let searching = state.search.go_on(room.free_ctx(), loaded);
         for client in state.locks.take_doubtful().into_iter().filter(|client| !is_connected(client.get())) {

@@ -9,10 +9,8 @@
 //! A client is blocked first and gets its place in line, and so its [`WaiterId`], right after that: only the server knows whether it can be
 //! blocked, and if not, nothing has happened.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::BTreeSet;
 use std::ffi::{c_int, c_void};
-use std::ops::Bound::{Excluded, Unbounded};
 use std::ptr::{self, NonNull};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,7 +51,7 @@ pub type Hear = fn(waiter: WaiterId, left: Left);
 struct Parked {
     /// `None` until it has its place in line.
     waiter: Option<WaiterId>,
-    /// When the server should be awake to see that the time of the client is over.
+    /// When the server should see that the time of the client is over.
     over: Option<UnixMs>,
     handle: *mut RawBlocked,
     answer: Option<Answer>,
@@ -70,8 +68,8 @@ struct Lot {
     parked: FxHashMap<WaiterId, NonNull<Parked>>,
     /// Clients that are blocked and have no place in line yet: the one of the running command, and more only after faults.
     nameless: Vec<NonNull<Parked>>,
-    /// How many clients are parked until when.
-    over: BTreeMap<UnixMs, usize>,
+    /// Who is parked until when.
+    over: BTreeSet<(UnixMs, NonNull<Parked>)>,
     hear: Option<Hear>,
     reply: Option<Reply>,
     keys: Option<BlockingKeys>,
@@ -159,10 +157,7 @@ pub fn block(ctx: &Ctx<'_>, lock: Arg<'_>, wait: Millis) -> bool {
     }
     LOT.with(|lot| {
         lot.nameless.push(parked);
-        if let Some(over) = over {
-            let count = lot.over.entry(over).or_default();
-            *count = count.saturating_add(1);
-        }
+        lot.over.extend(over.map(|over| (over, parked)));
     });
     true
 }
@@ -190,13 +185,8 @@ impl Lot {
             Some(waiter) => drop(self.parked.remove(&waiter)),
             None => self.nameless.retain(|other| *other != client),
         }
-        if let Some(over) = over
-            && let Entry::Occupied(mut count) = self.over.entry(over)
-        {
-            *count.get_mut() = count.get().saturating_sub(1);
-            if *count.get() == 0 {
-                count.remove();
-            }
+        if let Some(over) = over {
+            self.over.remove(&(over, client));
         }
     }
 }
@@ -266,13 +256,49 @@ pub fn unanswered() -> Vec<WaiterId> {
         .unwrap_or_default()
 }
 
-/// When, after `now`, the time of a parked client is over for the first time.
+/// When, after `now`, the time of a parked client is over for the first time, or so long over that the server must have [forgotten](forgotten)
+/// it.
 ///
 /// The server looks for such clients before it sleeps, but it does not wake up for them; left alone it may sleep a tenth of a second
 /// too long.
 pub fn next_over(now: UnixMs) -> Next {
-    let next = LOT.with(|lot| lot.over.range((Excluded(now), Unbounded)).next().map(|(over, _)| *over));
+    let next = LOT.with(|lot| {
+        let over = first_over(lot, now);
+        let late = latest_late(now).and_then(|before| first_over(lot, before)?.plus(LATE));
+        over.into_iter().chain(late).min()
+    });
     next.flatten().map_or(Next::Never, Next::At)
+}
+
+/// How long a client may be parked after its time.
+const LATE: Millis = Millis(50);
+
+/// Those whose time was over then are late at `now`.
+fn latest_late(now: UnixMs) -> Option<UnixMs> {
+    now.0.checked_sub(LATE.0).map(UnixMs)
+}
+
+/// When, after `time`, the time of a client is over for the first time.
+fn first_over(lot: &Lot, time: UnixMs) -> Option<UnixMs> {
+    let after = UnixMs(time.0.checked_add(1)?);
+    lot.over.range((after, NonNull::dangling())..).next().map(|(over, _)| *over)
+}
+
+/// Some of those whose time was over a while ago, at most `most`, and who have not been answered.
+///
+/// Where a client had to wait for the end of a pause (a failover, `CLIENT PAUSE`) before its command was run, Redis 8.0 and Valkey 8.1 park it
+/// without a time limit, also for their own commands.
+pub fn forgotten(now: UnixMs, most: usize) -> Vec<WaiterId> {
+    // SAFETY: entries are removed when their box is freed, so this one is alive; only this thread touches it.
+    let waiter = |(_, parked): &(UnixMs, NonNull<Parked>)| unsafe {
+        let parked = &*parked.as_ptr();
+        parked.waiter.filter(|_| parked.answer.is_none() && !parked.left && !parked.handle.is_null())
+    };
+    let late = |lot: &mut Lot| {
+        let is_late = |(over, _): &&(UnixMs, NonNull<Parked>)| latest_late(now).is_some_and(|late| *over <= late);
+        lot.over.iter().take_while(is_late).filter_map(waiter).take(most).collect()
+    };
+    LOT.with(late).unwrap_or_default()
 }
 
 /// Tells that the client of `parked` left; the first reason counts.

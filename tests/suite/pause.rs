@@ -107,6 +107,28 @@ fn a_wait_may_end_under_a_pause_and_a_waiter_may_leave() {
 }
 
 #[test]
+fn who_asked_under_a_pause_waits_no_longer_than_it_said() {
+    let server = Server::builder().start();
+    let mut line = Line::at(&server);
+    server.client().expect("LOCK.ACQUIRE lock TOKEN holder", ANY);
+    server.expect("CLIENT PAUSE 60000 WRITE", OK);
+    let mut waiters: Vec<_> = (0..250).map(|_| server.client()).collect();
+    for (number, waiter) in waiters.iter_mut().enumerate() {
+        waiter.send(format!("LOCK.ACQUIRE lock TOKEN waiter-{number} WAIT {}", 50 + number % 100));
+    }
+    eventually("all of them are held back", || server.info_int("clients", "blocked_clients") == 250);
+    server.expect("CLIENT UNPAUSE", OK);
+    for waiter in &mut waiters {
+        waiter.read().is(NULL);
+    }
+    line.until("lock_waiters", 0);
+    assert_eq!(line.count("lock_timeouts"), 250);
+    for waiter in &mut waiters {
+        waiter.expect("PING", ANY);
+    }
+}
+
+#[test]
 fn a_pause_of_everything_that_ends_by_itself() {
     let server = Server::builder().aof("always").start();
     let mut line = Line::at(&server);
