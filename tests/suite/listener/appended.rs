@@ -167,3 +167,14 @@ fn what_cannot_be_taken_out_any_more_is_in_the_log() {
     eventually("the log says so", || scene.server.log().contains(said));
     scene.client.expect("DBSIZE", 0);
 }
+
+#[test]
+fn another_module_sells_in_nobodys_name() {
+    let mut scene = Scene::set();
+    scene.client.expect("LISTENER.CALL STOCK.DECR_ONCE sale ann HOLD 60000", ("OK", 1, 7, INT, ""));
+    scene.client.expect("LISTENER.LATER STOCK.CONFIRM sale ann", OK);
+    eventually("it is confirmed", || scene.client.cmd("XLEN events").int() == 4);
+    let told = scene.is_whole("sale");
+    let told: Vec<(&str, &str)> = told.iter().map(|event| (event.event.as_str(), event.id.as_str())).collect();
+    assert_eq!(told, [("ok", "known"), ("ok", "paid"), ("ok", "ann"), ("confirm", "ann")]);
+}

@@ -368,9 +368,14 @@ impl Scene {
         let wrong: Vec<&str> = self.wrong.iter().map(String::as_str).collect();
         assert!(wrong.is_empty(), "{} of {plays} plays:\n{}", wrong.len(), wrong.join("\n"));
         self.eyes[0].expect("LISTENER.FORGET", OK);
-        let before = self.server.keys();
+        let before = (self.server.digest(), self.server.keys());
         self.eyes[0].expect("DEBUG LOADAOF", OK);
-        self.server.keys().are(&before);
+        // What is appended in the middle of an append is in the file before it, and then the server does not take the other. That is
+        // taken out again anyhow, but a stream counts such entries.
+        if self.class != "SERVER" {
+            self.server.keys().are(&before.1);
+        }
+        assert_eq!(self.server.digest(), before.0);
     }
 }
 
