@@ -54,20 +54,23 @@ pub fn consume(url: &str, stream: &str, database: &Path, go_on: Option<&str>) ->
     // First what was delivered before and not acknowledged, then what comes.
     let mut from = "0";
     loop {
-        let events = read(&mut redis, stream, from)?;
-        if events.is_empty() {
+        let delivered = read(&mut redis, stream, from)?;
+        if delivered.is_empty() {
             from = ">";
             continue;
         }
         let changes = database.transaction()?;
-        for event in &events {
-            write(&changes, event, go_on)?;
+        for (_, event) in &delivered {
+            // What was deleted since it was delivered has been written, or else its number will be missed.
+            if let Some(event) = event {
+                write(&changes, event, go_on)?;
+            }
         }
         changes.commit()?;
         let mut ack = cmd("XACK");
         ack.arg(stream).arg(GROUP);
-        for event in &events {
-            ack.arg(&event.entry);
+        for (entry, _) in &delivered {
+            ack.arg(entry);
         }
         ack.exec(&mut redis)?;
     }
@@ -106,23 +109,32 @@ struct Event {
     deadline: i64,
 }
 
-fn read(redis: &mut Connection, stream: &str, from: &str) -> Result<Vec<Event>, Box<dyn Error>> {
-    type Entry = (String, Vec<(String, Vec<u8>)>);
+/// Names and values; `None` of an entry that is pending and has been deleted from the stream, by `XTRIM` say.
+type Fields = Option<Vec<(String, Vec<u8>)>>;
+
+/// The name of an entry, and its event.
+type Delivered = (String, Option<Event>);
+
+fn read(redis: &mut Connection, stream: &str, from: &str) -> Result<Vec<Delivered>, Box<dyn Error>> {
+    type Entry = (String, Fields);
 
     let mut call = cmd("XREADGROUP");
     call.arg("GROUP").arg(GROUP).arg(NAME).arg("COUNT").arg(100).arg("BLOCK").arg(1_000);
     let reply: Value = call.arg("STREAMS").arg(stream).arg(from).query(redis)?;
     let streams: Option<Vec<(String, Vec<Entry>)>> = redis::from_redis_value(reply)?;
-    streams.unwrap_or_default().into_iter().flat_map(|(_, entries)| entries).map(event).collect()
+    let entries = streams.unwrap_or_default().into_iter().flat_map(|(_, entries)| entries);
+    entries.map(|(entry, fields)| Ok((entry.clone(), event(entry, fields)?))).collect()
 }
 
-fn event((entry, fields): (String, Vec<(String, Vec<u8>)>)) -> Result<Event, Box<dyn Error>> {
+fn event(entry: String, fields: Fields) -> Result<Option<Event>, Box<dyn Error>> {
+    let Some(fields) = fields else { return Ok(None) };
     let bytes = |name: &str| {
         let found = fields.iter().find(|(field, _)| field == name);
-        found.map(|(_, value)| value.clone()).ok_or_else(|| format!("{entry} has no {name}"))
+        let why = || format!("the entry {entry} has no {name}: it is no event of a sale with DEADLINES");
+        found.map(|(_, value)| value.clone()).ok_or_else(why)
     };
     let text = |name: &str| bytes(name).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    Ok(Event {
+    Ok(Some(Event {
         seq: text("seq")?.parse()?,
         kind: text("event")?,
         id: bytes("id")?,
@@ -131,7 +143,7 @@ fn event((entry, fields): (String, Vec<(String, Vec<u8>)>)) -> Result<Event, Box
         reference: bytes("ref")?,
         deadline: text("deadline")?.parse()?,
         entry,
-    })
+    }))
 }
 
 /// Writes one event, unless this very entry has been written before.
