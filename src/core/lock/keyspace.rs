@@ -11,6 +11,7 @@ use super::undelivered::Undelivered;
 use super::value::Lock;
 use super::waiting::QueueId;
 use crate::core::agenda::HomeId;
+use crate::core::ident::Ident;
 use crate::core::place::At;
 use crate::core::time::UnixMs;
 
@@ -43,13 +44,18 @@ impl Engine {
         if before.is_some_and(|before| self.forfeits.follow(before, home)) {
             self.end_later(home);
         }
+        let alone = lock.holds().next().filter(|_| lock.mode() == Mode::Exclusive);
+        self.look_later_at(at, alone.map(|hold| &hold.token));
+    }
+
+    /// The lock at `at` is another one now, which this server did not decide: has the next tick look after its waiters, and after the
+    /// requests of `token`, which may hold it alone, for this and other keys.
+    pub(super) fn look_later_at(&mut self, at: At<'_>, token: Option<&Ident>) {
         if let Some(queue) = self.waiting.at(at) {
             self.look_later(queue, Cause::Other);
         }
-        if lock.mode() == Mode::Exclusive
-            && let Some(hold) = lock.holds().next()
-        {
-            for queue in self.waiting.linked(at, &hold.token).collect::<Vec<_>>() {
+        if let Some(token) = token {
+            for queue in self.waiting.linked(at, token).collect::<Vec<_>>() {
                 self.look_later(queue, Cause::Other);
             }
         }
@@ -69,9 +75,7 @@ impl Engine {
             self.agenda.disarm(home);
             self.sessions.forget(home);
         }
-        if let Some(queue) = self.waiting.at(at) {
-            self.look_later(queue, Cause::Other);
-        }
+        self.look_later_at(at, None);
     }
 
     /// The lock whose home this was has been destroyed, and nobody was told that it left its place.

@@ -1,7 +1,8 @@
 //! Applying what a primary, or the log of an earlier life, says has happened.
 //!
 //! Nothing is decided here: no clock, no lapse, no hand-over, no count. The effect wins over whatever is there, and
-//! applying it twice is applying it once.
+//! applying it twice is applying it once. A replica has nobody waiting; where somebody waits, this server decides as well, or will
+//! (the target of a copying tool, Valkey's import mode), and looks after them at the next tick.
 
 use super::engine::Engine;
 use super::settle::Turn;
@@ -36,6 +37,7 @@ impl Engine {
             for fence in others {
                 engine.end_hold(open, fence, End::Released);
             }
+            engine.look_later_at(at, Some(&hold.token).filter(|_| mode == Mode::Exclusive));
             engine.set_hold(open, mode, hold);
             // The server passes the effect on as it came.
             open.news.clear();
@@ -58,6 +60,7 @@ impl Engine {
             })
             .ok_or(LockError::WrongType)?;
         self.close(at, visit.vacant, world);
+        self.look_later_at(at, None);
         Ok(())
     }
 }

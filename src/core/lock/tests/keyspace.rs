@@ -270,3 +270,31 @@ fn applying_effects_ends_nothing_by_itself() {
     assert_eq!(desk.lock("book").unwrap().len(), 2);
     assert!(desk.told().is_empty());
 }
+
+#[test]
+fn who_waits_where_effects_are_applied_is_looked_after() {
+    let hold = |name: &str, fence| Hold {
+        token: token(name),
+        fence: Fence(fence),
+        deadline: UnixMs(i64::MAX),
+        limit: 0,
+        session: None,
+    };
+    let mut desk = Desk::new();
+    // The holder's end, a mode that leaves room, and another lock that the one who waits for both now has.
+    for key in ["ended", "shared", "a"] {
+        desk.take(key, &ask("ann"));
+    }
+    let first = desk.wait("ended", 1, &ask("bob"));
+    let reader = desk.wait("shared", 2, &ask("bob").shared());
+    let both = desk.wait_many(&["a", "b"], 3, &ask("bob"));
+    desk.told();
+    desk.engine.apply_ended(at("ended"), &token("ann"), &mut desk.keys).unwrap();
+    let shared = hold("ann", u64::from(u32::MAX));
+    desk.engine.apply_held(at("shared"), Mode::Shared, shared, &mut desk.keys).unwrap();
+    desk.engine.apply_held(at("a"), Mode::Exclusive, hold("bob", u64::from(u32::MAX)), &mut desk.keys).unwrap();
+    assert!(desk.granted().is_empty(), "an effect decides nothing");
+    assert_eq!(desk.engine.next_due(), Next::Now);
+    let _ = desk.tick();
+    assert_eq!(desk.granted(), [first, reader, both]);
+}
