@@ -332,7 +332,7 @@ fn forget_destroyed(state: &mut State) -> bool {
 /// Makes the agendas acquainted with locks and sales that were loaded; whether there are more of them.
 fn meet_loaded(state: &mut State, room: &mut Room<'_>) -> bool {
     for _ in 0..TURN {
-        let Some(Some(place)) = LOADED.with(Vec::pop) else { return false };
+        let Some(Some(place)) = LOADED.with(next_loaded) else { return false };
         match room.find(place.at()) {
             Found::Nothing => {}
             Found::Lock(lock) => state.locks.meet_again(place.at(), lock),
@@ -344,6 +344,15 @@ fn meet_loaded(state: &mut State, room: &mut Room<'_>) -> bool {
         }
     }
     true
+}
+
+/// Takes one of the places where something was loaded. The list is as long as the file was, and has no use for its room after that.
+fn next_loaded(loaded: &mut Vec<Place>) -> Option<Place> {
+    let place = loaded.pop();
+    if loaded.is_empty() {
+        *loaded = Vec::new();
+    }
+    place
 }
 
 /// What has to be saved of the fence clock besides the locks themselves.

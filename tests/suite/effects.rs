@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Write;
 
 use crate::harness::{ANY, INT, OK, Reply, Server, Words, err, eventually, unix_ms};
+use crate::line::Line;
 use crate::listener::compiled;
 use crate::shop::events;
 
@@ -195,4 +196,24 @@ fn who_may_restore_may_make_a_sale_that_writes_to_a_stream() {
     let mut eye = to.client();
     eventually("the hold lapses", || eye.cmd("XLEN theirs") == Reply::Int(1));
     assert_eq!(events(&mut eye, "theirs")[0].event, "expire");
+}
+
+#[test]
+fn who_waits_where_effects_are_taken_is_served_when_they_make_room() {
+    let server = Server::start();
+    server.take_effects();
+    let (mut tool, mut line) = (server.client(), Line::at(&server));
+    for key in ["ended", "shared", "one"] {
+        tool.expect(["LOCK.ACQUIRE", key, "TOKEN", "holder", "EX", "3600"], ANY);
+    }
+    let mut first = line.join("LOCK.ACQUIRE ended TOKEN next WAIT 0");
+    let mut reader = line.join("LOCK.ACQUIRE shared TOKEN next SHARED WAIT 0");
+    let mut both = line.join("LOCK.MACQUIRE 2 one other TOKEN next WAIT 0");
+    tool.expect("LOCK.APPLY ended ENDED holder", OK);
+    first.read().is(("next", INT, 30_000));
+    tool.expect(format!("LOCK.APPLY shared HELD holder 5 {LATER} SHARED"), OK);
+    reader.read().is(("next", INT, 30_000));
+    // What it has alone is no obstacle to itself, whoever gave it.
+    tool.expect(format!("LOCK.APPLY one HELD next 6 {LATER}"), OK);
+    both.read().is(("next", INT, 30_000));
 }

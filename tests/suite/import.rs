@@ -144,3 +144,15 @@ fn a_server_that_cannot_be_asked_for_the_mode_says_so() {
         "lockstock: CONFIG is renamed or disabled (rename-command): in import mode lockstock ends holds by itself";
     assert_eq!(server.log().matches(told).count(), 1, "{}", server.log());
 }
+
+#[test]
+fn who_waits_during_an_import_is_served_after_it_if_the_source_has_made_room() {
+    let Some(target) = importing() else { return };
+    let (mut tool, mut line) = (source_of(&target), Line::at(&target));
+    tool.expect(format!("LOCK.APPLY lock HELD t 5 {}", unix_ms() + 3_600_000), OK);
+    let mut waiter = line.join("LOCK.ACQUIRE lock TOKEN waiter WAIT 0");
+    tool.expect("LOCK.APPLY lock ENDED t", OK);
+    assert_eq!(waiter.try_read(Duration::from_millis(300)), None);
+    tool.expect("CONFIG SET import-mode no", OK);
+    waiter.read().is(("waiter", INT, 30_000));
+}

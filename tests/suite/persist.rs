@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::harness::{ANY, Aof, Base, Client, NULL, OK, Server, eventually, unix_ms};
+use crate::large::fill;
 use crate::scene::{Scene, holds};
 
 /// Holds of `server`, then what `road` makes of it, then the same holds.
@@ -198,4 +199,23 @@ fn a_session_hold_that_was_loaded_stays_until_its_lease_whoever_disconnects() {
     renewer.expect("LOCK.ACQUIRE lock TOKEN t EX 3600 SESSION", ANY);
     renewer.close();
     eventually("the hold ends with its new connection", || holds(&server, "lock").is_empty());
+}
+
+#[test]
+fn a_file_leaves_nothing_behind_but_its_keys() {
+    const LOCKS: usize = 100_000;
+    let mut server = Server::start();
+    let used = |server: &Server| {
+        eventually("the locks have been met", || {
+            server.info_int("lockstock", "lockstock_locks_held") == i64::try_from(LOCKS).expect("a hundred thousand")
+        });
+        eventually("nobody else is there", || server.info_int("clients", "connected_clients") == 1);
+        server.info_int("memory", "used_memory")
+    };
+    fill(&mut server.client(), LOCKS, |n| format!("LOCK.ACQUIRE lock-{n} TOKEN t EX 3600"));
+    let before = used(&server);
+    server.expect("SAVE", OK);
+    power_cut(&mut server);
+    let after = used(&server);
+    assert!(after < before + 1_000_000, "{before} bytes before and {after} after");
 }
