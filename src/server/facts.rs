@@ -1,11 +1,12 @@
 //! Facts about the server that only its `INFO` tells.
 
 use std::ffi::CStr;
+use std::ptr;
 use std::slice;
 
 use redis_module::raw;
 
-use super::api;
+use super::api::{self, RawCtx};
 use super::ctx::Ctx;
 
 /// What a client has been told and not been sent, and what it did last.
@@ -81,8 +82,24 @@ pub fn is_valkey(ctx: &Ctx<'_>) -> bool {
     info(ctx, c"server", c"valkey_version").is_some()
 }
 
+/// Whether this is a replica on which clients may write.
+pub fn is_writable_replica() -> bool {
+    // SAFETY: the server does without a context, which it would only keep the data in.
+    let read_only = unsafe { info_of(ptr::null_mut(), c"replication", c"slave_read_only") };
+    read_only.is_some_and(|read_only| read_only == "0")
+}
+
 /// The value of `field` in the section `section` of the server's `INFO`.
 pub fn info(ctx: &Ctx<'_>, section: &CStr, field: &CStr) -> Option<String> {
+    // SAFETY: the context is valid.
+    unsafe { info_of(ctx.raw(), section, field) }
+}
+
+/// The same, for a call that may have no context.
+///
+/// # Safety
+/// `ctx` is a valid context, or null.
+unsafe fn info_of(ctx: *mut RawCtx, section: &CStr, field: &CStr) -> Option<String> {
     // SAFETY: plain reads of pointers that only module initialisation writes; the server has these functions since 6.0.
     let (get, read, free) = unsafe {
         (
@@ -91,15 +108,16 @@ pub fn info(ctx: &Ctx<'_>, section: &CStr, field: &CStr) -> Option<String> {
             (&raw const raw::RedisModule_FreeServerInfo).read()?,
         )
     };
-    // SAFETY: the context is valid; both texts are C strings. The text that comes back belongs to the data, and is copied before that is freed.
+    // SAFETY: the caller vouches for the context; both texts are C strings. The text that comes back belongs to the data, and is copied
+    // before that is freed.
     unsafe {
-        let data = get(ctx.raw(), section.as_ptr());
+        let data = get(ctx, section.as_ptr());
         if data.is_null() {
             return None;
         }
         let text = read(data, field.as_ptr());
         let text = (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned());
-        free(ctx.raw(), data);
+        free(ctx, data);
         text
     }
 }

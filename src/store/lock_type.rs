@@ -8,6 +8,7 @@ use crate::core::place::At;
 use crate::server::clock;
 use crate::server::ctx;
 use crate::server::datatype::{AofOut, DataType, Handle, RdbIn, RdbOut};
+use crate::server::facts;
 use crate::server::renames;
 use crate::service::{self, Note};
 use crate::store::destroyed;
@@ -29,9 +30,13 @@ impl DataType for Lock {
     fn load(input: &mut RdbIn) -> Result<Self, String> {
         let lock = Self::decode(&input.bytes()?).map_err(refusal)?;
         if let Some(newest) = lock.holds().last() {
-            // What a file or the primary brings was given. A payload is what somebody says, `MIGRATE` of a slot included.
+            // What a file or the primary brings was given. A payload is what somebody says, `MIGRATE` of a slot included; on a replica that
+            // takes writes nobody can tell whose it is, and the primary would have refused it, too.
             let told = ctx::flags();
-            if told.is_primary() && !told.is_loading() && newest.fence.is_out_of_reach(clock::now().us) {
+            if newest.fence.is_out_of_reach(clock::now().us)
+                && !told.is_loading()
+                && (told.is_primary() || facts::is_writable_replica())
+            {
                 return Err("its fence is more than an hour ahead of the server's clock".into());
             }
             service::loaded_fence(newest.fence);

@@ -217,3 +217,14 @@ fn who_waits_where_effects_are_taken_is_served_when_they_make_room() {
     tool.expect(format!("LOCK.APPLY one HELD next 6 {LATER}"), OK);
     both.read().is(("next", INT, 30_000));
 }
+
+#[test]
+fn a_replica_that_takes_writes_refuses_it_too() {
+    let primary = Server::start();
+    let replica = Server::builder().replica_of(&primary).config("replica-read-only no").start();
+    replica.wait_in_sync(&primary);
+    let mut client = replica.client();
+    client.expect([&b"RESTORE"[..], b"lock", b"0", &payload((1 << 53) - 1)], err("ERR Bad data format"));
+    replica.promote();
+    client.expect("LOCK.ACQUIRE lock TOKEN t", ("t", INT, 30_000));
+}
