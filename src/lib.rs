@@ -52,8 +52,8 @@ fn start(ctx: &mut Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
     park::install(ctx, service::parked_left, store::room::reply_answer);
     defer::install(ctx, service::work);
     ctx.log(Level::Notice, concat!("lockstock ", env!("CARGO_PKG_VERSION"), " is ready"));
-    let question = cluster::learn(ctx);
-    service::warnings::give(ctx, question);
+    cluster::learn(ctx);
+    service::warnings::give(ctx);
     Ok(())
 }
 

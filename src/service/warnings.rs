@@ -3,7 +3,6 @@
 use std::ffi::CStr;
 
 use crate::server::call;
-use crate::server::cluster::Question;
 use crate::server::ctx::{Ctx, Level};
 use crate::server::facts;
 
@@ -20,8 +19,8 @@ const NEEDED: [(&CStr, &str); 5] = [
     ),
 ];
 
-/// Looks for all of it; `question` is how this server can be asked what it serves.
-pub fn give(ctx: &mut Ctx<'_>, question: Question) {
+/// Looks for all of it.
+pub fn give(ctx: &mut Ctx<'_>) {
     of_eviction(ctx);
     for (command, loss) in NEEDED {
         if !call::is_known(ctx, command) {
@@ -31,13 +30,6 @@ pub fn give(ctx: &mut Ctx<'_>, question: Question) {
     // Only Valkey has the mode of which that setting tells.
     if facts::is_valkey(ctx) && !call::is_known(ctx, c"CONFIG") {
         of_a_command(ctx, "CONFIG", "in import mode lockstock ends holds by itself, for it cannot know of the mode");
-    }
-    if question == Question::None && ctx.flags().is_cluster() {
-        of_a_command(
-            ctx,
-            "each of EXISTS, TOUCH and MGET",
-            "no lock is handed over when its lease or its session ends",
-        );
     }
 }
 

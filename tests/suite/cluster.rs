@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::harness::{ANY, Client, Cluster, INT, NULL, OK, Reply, err, eventually, eventually_some};
+use crate::harness::{ANY, Client, Cluster, INT, NULL, OK, Reply, err, eventually, eventually_some, unix_ms};
 use crate::line::Line;
 
 /// A lock held on one node, with a waiter, and the node that it will move to.
@@ -174,6 +174,26 @@ fn a_node_without_its_cluster_grants_nothing() {
     line.until("lock_waiters", 0);
     admin.expect("LOCK.ACQUIRE lock TOKEN other WAIT 0", err("CLUSTERDOWN"));
     assert_eq!((line.count("locks_held"), line.count("lock_grants")), (1, 1));
+}
+
+#[test]
+fn a_node_that_may_only_read_without_its_cluster_decides_nothing() {
+    let mut cluster = Cluster::start_with(3, &["cluster-allow-reads-when-down yes"]);
+    let from = cluster.owner("lock");
+    let mut reader = cluster.node(from).client();
+    reader.expect("STOCK.CREATE {lock}sale 5 STREAM {lock}events", OK);
+    reader.expect("STOCK.DECR_ONCE {lock}sale ann HOLD 12000", ("OK", 1, 4, INT, ""));
+    reader.expect("LOCK.ACQUIRE lock TOKEN holder PX 12000", ANY);
+    let over = unix_ms() + 12_000;
+    for number in (0..3).filter(|number| *number != from) {
+        cluster.lose(number);
+    }
+    eventually("the node may only read", || reader.cmd("LOCK.RELEASE lock nobody").is_error());
+    assert!(unix_ms() < over, "the machine is too slow for this test");
+    eventually("all is over", || unix_ms() > over + 500);
+    assert_eq!((reader.cmd("EXISTS lock").int(), reader.cmd("XLEN {lock}events").int()), (1, 1));
+    let mut line = Line::at(cluster.node(from));
+    assert_eq!(["lock_lapses", "stock_lapses"].map(|field| line.count(field)), [0, 0]);
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn warnings(server: &Server, command: &str) -> Vec<String> {
 
 #[test]
 fn a_cluster_without_exists_hands_over_and_sells_as_ever() {
-    let (cluster, owner) = node_without(&["EXISTS", "TOUCH"]);
+    let (cluster, owner) = node_without(&["EXISTS", "TOUCH", "MGET"]);
     let node = cluster.node(owner);
     node.expect("EXISTS lock", err("ERR unknown command"));
     let (mut line, mut holder) = (Line::at(node), node.client());
