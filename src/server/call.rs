@@ -145,6 +145,26 @@ pub fn setting(ctx: &mut Ctx<'_>, name: &CStr) -> Option<String> {
     reply.element(1).map(|value| String::from_utf8_lossy(&value).into_owned())
 }
 
+/// The databases that hold keys. Others are not to be selected without need: Valkey 9 makes a database when it is selected, which in a cluster
+/// takes most of a megabyte. All that can be, where the server does not tell.
+pub fn databases(ctx: &mut Ctx<'_>) -> Vec<i32> {
+    // SAFETY: a plain read of a pointer that was seen set at load.
+    let call = unsafe { (&raw const raw::RedisModule_Call).read() };
+    let reply = call.and_then(|call| {
+        // SAFETY: the context is valid; the format announces one C string, which follows. Nobody else has the reply.
+        unsafe { Reply::new(call(ctx.raw(), c"INFO".as_ptr(), c"c".as_ptr(), c"keyspace".as_ptr())) }
+    });
+    match reply {
+        Some(reply) => keyspace(&String::from_utf8_lossy(&reply.text())),
+        None => (0..i32::MAX).take_while(|db| ctx.select(*db)).collect(),
+    }
+}
+
+/// Reads the section of `INFO` that has a line for each database: `db0:keys=1,expires=0`.
+fn keyspace(info: &str) -> Vec<i32> {
+    info.lines().filter_map(|line| line.strip_prefix("db")?.split(':').next()?.parse().ok()).collect()
+}
+
 /// An answer of the server, until it is dropped.
 pub(super) struct Reply(NonNull<RawReply>);
 
@@ -221,4 +241,16 @@ fn done(command: &CStr, reply: Option<Reply>) -> Result<EntryId, String> {
         return Err(format!("ERR {} is renamed or disabled on this server", command.to_string_lossy()));
     }
     Err(line.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::keyspace;
+
+    #[test]
+    fn the_databases_that_hold_keys() {
+        let info = "# Keyspace\r\ndb0:keys=1,expires=0,avg_ttl=0\r\ndb15:keys=2,expires=0\r\ndbx:keys=2\r\n";
+        assert_eq!(keyspace(info), [0, 15]);
+        assert_eq!(keyspace("# Keyspace\r\n"), [0; 0]);
+    }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::api::{self, RawCtx, RawCursor, RawKey, RawString};
 use super::args::Arg;
+use super::call;
 use super::ctx::Ctx;
 use super::entry::guard;
 use super::key::Shown;
@@ -14,7 +15,8 @@ use crate::core::place::At;
 /// Where a walk has come to. Keys that are there for a whole round, from wherever it began, are seen, others perhaps; some twice.
 pub struct Walk {
     cursor: NonNull<RawCursor>,
-    db: i32,
+    /// The databases that this round has still to go through, the next one last.
+    dbs: Vec<i32>,
 }
 
 // SAFETY: the cursor is the server's memory, not tied to a thread; walks are kept in a `MainCell` anyway.
@@ -33,39 +35,38 @@ impl Walk {
     pub fn new() -> Option<Self> {
         // SAFETY: takes nothing; the cursor is ours. There is one walk at most for as long as the server lives, so it is not
         // given back.
-        NonNull::new(unsafe { api::scan_cursor_create() }).map(|cursor| Self { cursor, db: 0 })
+        NonNull::new(unsafe { api::scan_cursor_create() }).map(|cursor| Self { cursor, dbs: Vec::new() })
     }
 
     /// Goes on for about `span` and shows the keys on the way to `see`; true when the last key has been shown. Then the first one is the next.
     pub fn go(&mut self, ctx: &mut Ctx<'_>, span: Duration, see: See<'_>) -> bool {
         let (db, begun) = (ctx.db(), Instant::now());
-        let mut went_round = false;
-        while !went_round && begun.elapsed() < span {
-            went_round = self.go_on(ctx, see);
+        if self.dbs.is_empty() {
+            self.dbs = call::databases(ctx);
+            self.dbs.reverse();
+        }
+        while !self.dbs.is_empty() && begun.elapsed() < span {
+            self.go_on(ctx, see);
         }
         ctx.select(db);
-        went_round
+        self.dbs.is_empty()
     }
 
-    /// Goes some steps, of a few keys each; true when the last key has been shown.
-    fn go_on(&mut self, ctx: &mut Ctx<'_>, see: See<'_>) -> bool {
-        if !ctx.select(self.db) {
-            self.db = 0;
-            return true;
+    /// Goes some steps, of a few keys each.
+    fn go_on(&mut self, ctx: &mut Ctx<'_>, see: See<'_>) {
+        let Some(db) = self.dbs.last().copied() else { return };
+        let mut visit = Visit { db, see };
+        let more = ctx.select(db)
+            && (0..STEPS).all(|_| {
+                let visit = (&raw mut visit).cast::<c_void>();
+                // SAFETY: context and cursor are valid; `visit` outlives the call, in which alone the callback is called.
+                unsafe { api::scan(ctx.raw(), self.cursor.as_ptr(), Some(on_key), visit) != 0 }
+            });
+        if !more {
+            self.dbs.pop();
+            // SAFETY: the cursor is ours.
+            unsafe { api::scan_cursor_restart(self.cursor.as_ptr()) };
         }
-        let mut visit = Visit { db: self.db, see };
-        for _ in 0..STEPS {
-            // SAFETY: context and cursor are valid; `visit` outlives the call, in which alone the callback is called.
-            let more =
-                unsafe { api::scan(ctx.raw(), self.cursor.as_ptr(), Some(on_key), (&raw mut visit).cast::<c_void>()) };
-            if more == 0 {
-                self.db = self.db.saturating_add(1);
-                // SAFETY: the cursor is ours.
-                unsafe { api::scan_cursor_restart(self.cursor.as_ptr()) };
-                break;
-            }
-        }
-        false
     }
 }
 

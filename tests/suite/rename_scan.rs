@@ -127,3 +127,22 @@ fn a_server_hears_of_renames_only_while_that_is_of_use() {
         "the operator is told of what lasts, once"
     );
 }
+
+#[test]
+fn databases_that_nobody_uses_are_left_alone() {
+    // One that is selected is made then, on servers that can have several of them in a cluster.
+    if Server::start().cmd("CONFIG GET cluster-databases").items().is_empty() {
+        return;
+    }
+    let server = Server::builder().cluster().config("cluster-databases 2000").start();
+    let mut client = server.client();
+    client.expect("CLUSTER ADDSLOTSRANGE 0 16383", OK);
+    client.expect("SELECT 1999", OK);
+    eventually("the cluster is up", || !client.cmd("LOCK.ACQUIRE lock TOKEN t PX 2000").is_error());
+    let before = server.info_int("memory", "used_memory");
+    client.expect("RENAME lock {lock}moved", OK);
+    Line::at(&server).until("lock_lapses", 1);
+    assert_eq!(client.cmd("EXISTS {lock}moved").int(), 0);
+    let more = server.info_int("memory", "used_memory") - before;
+    assert!(more < 10_000_000, "{more} bytes");
+}

@@ -1,8 +1,10 @@
 //! Sales, while another module listens.
 
+use super::compiled;
 use super::scene::Act::{Call, Lease};
 use super::scene::{Scene, Story, story};
-use crate::harness::{INT, TEXT, Want};
+use crate::harness::{INT, OK, Server, TEXT, Want, err, eventually};
+use crate::shop::{Replay, books, events};
 
 const LOOKS: [&str; 4] = ["STOCK.INFO s-#", "STOCK.ORDERS s-# 0", "STOCK.CONFIRM s-# nobody", "LISTENER.TWIN s-# o-#"];
 const BUYS: [&str; 7] = [
@@ -95,4 +97,21 @@ fn while_it_does_away_with_everything() {
 #[test]
 fn whose_events_are_being_appended() {
     Scene::set("SERVER").play(&TOLD, &MEANWHILE);
+}
+
+#[test]
+fn that_it_sells_from_itself() {
+    let server = Server::builder().config(&compiled::line()).start();
+    let mut client = server.client();
+    client.expect("STOCK.CREATE sale 10 STREAM events", OK);
+    client.expect("LISTENER.CALL STOCK.DECR_ONCE sale ann HOLD 3600000", ("OK", 1, 9, INT, ""));
+    client.expect("LISTENER.CALL STOCK.CONFIRM sale ann", ("OK", 1, 9, -1, ""));
+    client.expect("LISTENER.CALL STOCK.ADJUST sale 5", 14);
+    client.expect("LISTENER.LATER STOCK.DECR_ONCE sale bob", OK);
+    eventually("it has sold in its timer", || books(&mut client, "sale").sold == 2);
+    Replay::of(10, &events(&mut client, "events")).agrees_with(&mut client, "sale");
+    // A client's rules are asked where it is the client who calls.
+    server.expect("ACL SETUSER user reset on nopass ~sale +@all", OK);
+    client.expect("AUTH user any", OK);
+    client.expect("STOCK.DECR_ONCE sale cid", err("NOPERM"));
 }
