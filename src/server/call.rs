@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::{io, slice};
 
 use redis_module::raw;
@@ -26,6 +27,10 @@ pub type EntryId = SmallVec<[u8; 32]>;
 /// A name and its value in an entry of a stream.
 pub type Field<'a> = (&'static [u8], &'a [u8]);
 
+/// Whether an entry is being appended. A module that hears of that may not append another one on behalf of nobody: the server sends
+/// the later one first, and replicas refuse the earlier one then.
+static IS_APPENDING: AtomicBool = AtomicBool::new(false);
+
 /// Appends an entry of six or seven fields to the stream `key`, creating it if need be, and replicates that. The error is the
 /// server's own line.
 pub fn append(
@@ -48,6 +53,7 @@ pub fn append(
     };
     let [(n1, v1), (n2, v2), (n3, v3), (n4, v4), (n5, v5), (n6, v6)] = fields;
     let (n7, v7) = seventh.unwrap_or_default();
+    let outermost = !IS_APPENDING.swap(true, Ordering::Relaxed);
     // SAFETY: the context is valid. The format announces a buffer with its length, a C string, and twelve or fourteen buffers
     // with their lengths: just what follows it, and arguments beyond the format are not read. The server copies the others.
     let reply = unsafe {
@@ -89,7 +95,8 @@ pub fn append(
         ))
     };
     let done = done(c"XADD", reply);
-    if behalf == Behalf::Client && done.as_ref().is_err_and(|why| why.starts_with(NO_USER)) {
+    IS_APPENDING.store(!outermost, Ordering::Relaxed);
+    if outermost && behalf == Behalf::Client && done.as_ref().is_err_and(|why| why.starts_with(NO_USER)) {
         return append(ctx, Behalf::Module, key, fields, seventh);
     }
     done
