@@ -2,6 +2,7 @@
 
 use std::mem;
 use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 use crate::core::agenda::{Agenda, HomeId};
 use crate::core::fence::Fence;
@@ -41,6 +42,8 @@ pub struct State {
     pub locks: Engine,
     /// When the next hold of each sale ends.
     pub sales: Agenda,
+    /// When to try again what a sale's stream, or the cluster, refused.
+    pub refused: sales::Refused,
     /// How often each status was answered.
     pub answers: [u64; Status::ALL.len()],
     /// How many holds of sales have lapsed.
@@ -71,8 +74,11 @@ static NOTES: MainCell<Vec<Note>> = MainCell::new(Vec::new());
 /// a command has no time for and which can leave new notes.
 static LOADED: MainCell<Vec<Place>> = MainCell::new(Vec::new());
 
-/// The most that one turn of the timer does, in steps of the engine: well under a millisecond.
-const TURN: usize = 500;
+/// How long one turn of the timer may take, if there is so much to do. Then the server looks after its clients before the next one.
+const TURN: Duration = Duration::from_micros(500);
+
+/// How much each kind of work does, in steps, before it is another one's turn: some ten microseconds.
+const SLICE: usize = 16;
 
 /// The most clients that one turn of the timer answers because the server has forgotten their time.
 const FORGOTTEN: usize = 100;
@@ -267,11 +273,29 @@ fn arm(locks: &Engine) {
 
 /// The work of the timer.
 pub fn work(ctx: &mut Ctx<'_>, right: Right) -> defer::Next {
+    let began = Instant::now();
     let now = clock::now();
     // Of a fault where nothing could be written, or on a replica that has been promoted since.
     amends::make(ctx);
+    let searching = catch_up(ctx, now);
+    let next = loop {
+        let locks = work_on_locks(ctx, now, right);
+        let sales = if right == Right::Write { sales::tick(ctx, now, SLICE) } else { defer::Next::Never };
+        let next = locks.min(sales);
+        if next != defer::Next::Now || began.elapsed() >= TURN {
+            break next;
+        }
+    };
+    // The search can wait for whoever else wants the server.
+    let search =
+        if searching { now.ms.plus(Millis(1)).map_or(defer::Next::Never, defer::Next::At) } else { defer::Next::Never };
+    next.min(search).min(park::next_over(now.ms))
+}
+
+/// Takes in what has happened, and searches on for what was renamed; whether there is more to search.
+fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> bool {
     let mut room = Room::between_commands(ctx.reborrow());
-    let next = STATE.with(|state| {
+    let caught_up = STATE.with(|state| {
         read_notes(state);
         let faulty = entry::take_fault();
         if faulty {
@@ -287,43 +311,44 @@ pub fn work(ctx: &mut Ctx<'_>, right: Right) -> defer::Next {
             room.answer(*waiter, Answer::Refused);
         }
         look_around(state, room.free_ctx(), now.ms);
-        let more = forget_destroyed(state) | meet_loaded(state, &mut room) | (forgotten.len() == FORGOTTEN);
         // What was found by now need not be looked for.
-        let searching = state.search.go_on(room.free_ctx(), loaded);
+        meet_loaded(state, &mut room);
+        (state.search.go_on(room.free_ctx(), loaded) | (forgotten.len() == FORGOTTEN), faulty)
+    });
+    room.leave();
+    let (searching, faulty) = caught_up.unwrap_or((true, false));
+    if faulty {
+        park::wake_nameless(ctx, &Answer::Failed(LockError::Fault));
+    }
+    searching
+}
+
+/// A slice of the work on locks, and of meeting what was loaded.
+fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, right: Right) -> defer::Next {
+    let mut room = Room::between_commands(ctx.reborrow());
+    let next = STATE.with(|state| {
+        read_notes(state);
+        let more = forget_destroyed(state) | meet_loaded(state, &mut room);
         for client in state.locks.take_doubtful().into_iter().filter(|client| !is_connected(client.get())) {
             state.locks.client_gone(client);
         }
         let next = match right {
-            Right::Write => state.locks.tick(now, TURN, &mut room).into(),
+            Right::Write => state.locks.tick(now, SLICE, &mut room).into(),
             Right::Look => defer::Next::Never,
         };
         let next = next.min(state.locks.next_look().into());
-        let next = match next {
-            _ if more => defer::Next::Now,
-            // The search can wait for whoever else wants the server.
-            next if searching => next.min(defer::Next::At(now.ms.plus(Millis(1)).unwrap_or(UnixMs::MAX))),
-            next => next,
-        };
-        (next, faulty)
+        if more { defer::Next::Now } else { next }
     });
     room.leave();
-    let (next, faulty) = next.unwrap_or((defer::Next::Now, false));
-    if faulty {
-        park::wake_nameless(ctx, &Answer::Failed(LockError::Fault));
-    }
-    let next = next.min(park::next_over(now.ms));
-    match right {
-        Right::Write => next.min(sales::tick(ctx, now, TURN)),
-        Right::Look => next,
-    }
+    next.unwrap_or(defer::Next::Now)
 }
 
 /// Closes the entries of locks and sales that were destroyed without a word; whether there are more of them.
 fn forget_destroyed(state: &mut State) -> bool {
-    for home in destroyed::LOCKS.take(TURN) {
+    for home in destroyed::LOCKS.take(SLICE) {
         state.locks.destroyed(home);
     }
-    for home in destroyed::SALES.take(TURN) {
+    for home in destroyed::SALES.take(SLICE) {
         state.sales.disarm(home);
     }
     destroyed::any()
@@ -331,7 +356,7 @@ fn forget_destroyed(state: &mut State) -> bool {
 
 /// Makes the agendas acquainted with locks and sales that were loaded; whether there are more of them.
 fn meet_loaded(state: &mut State, room: &mut Room<'_>) -> bool {
-    for _ in 0..TURN {
+    for _ in 0..SLICE {
         let Some(Some(place)) = LOADED.with(next_loaded) else { return false };
         match room.find(place.at()) {
             Found::Nothing => {}

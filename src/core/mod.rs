@@ -5,7 +5,7 @@
 //! what makes the same decision come out the same way wherever it is taken.
 //!
 //! Reading order: [`time`], [`ident`], [`place`], [`fence`], then the [`lock`], the sale and the [`agenda`]; [`arena`],
-//! [`codec`], [`slot`] and [`stray`] are what they stand on.
+//! [`codec`], [`retry`], [`slot`] and [`stray`] are what they stand on.
 #![forbid(unsafe_code)]
 
 pub mod agenda;
@@ -15,6 +15,7 @@ pub mod fence;
 pub mod ident;
 pub mod lock;
 pub mod place;
+pub mod retry;
 pub mod sale;
 pub mod slot;
 pub mod stray;

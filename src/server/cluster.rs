@@ -1,6 +1,7 @@
 //! What a member of a cluster may decide.
 
 use std::ffi::CStr;
+use std::io::{Error, ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis_module::raw;
@@ -8,6 +9,31 @@ use redis_module::raw;
 use super::call::{self, Reply};
 use super::ctx::Ctx;
 use super::key::Name;
+
+/// What this node serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Serves {
+    /// The keys in question.
+    These,
+    /// Not these, perhaps others.
+    Others,
+    /// None at all: the cluster is down, or takes no writes.
+    Nothing,
+}
+
+impl Serves {
+    /// What the call says that has just been made, and answered or not.
+    fn told(answered: bool) -> Self {
+        if answered {
+            return Self::These;
+        }
+        // A call that the cluster refuses says by this whether it would refuse every other one, too.
+        match Error::last_os_error().kind() {
+            ErrorKind::NetworkDown | ErrorKind::ReadOnlyFilesystem => Self::Nothing,
+            _ => Self::Others,
+        }
+    }
+}
 
 /// The command about which the server is asked whether it would serve a call of it: it would change keys, and nobody can have renamed
 /// it. `LOCK.MRELEASE token numkeys key [key …]`.
@@ -25,24 +51,24 @@ pub fn learn(ctx: &mut Ctx<'_>) {
 
 /// Whether this node serves the key `name` at this moment: the slot is its own and the cluster is up. Also false for a key that has been
 /// moved already while its slot is on the way to another node.
-pub fn serves(ctx: &mut Ctx<'_>, name: &Name<'_>) -> bool {
+pub fn serves(ctx: &mut Ctx<'_>, name: &Name<'_>) -> Serves {
     ask(ctx, &[name.bytes()])
 }
 
 /// Whether this node may work on both keys at this moment. As [`serves`]; and also false while one of them is here and the other one
 /// is not, and their slot is on the way to another node or from one; and for keys of two slots.
 pub fn serves_both(ctx: &mut Ctx<'_>, one: &[u8], other: &[u8]) -> bool {
-    ask(ctx, &[one, other])
+    ask(ctx, &[one, other]) == Serves::These
 }
 
 /// Asks for one key or two.
-fn ask(ctx: &mut Ctx<'_>, keys: &[&[u8]]) -> bool {
+fn ask(ctx: &mut Ctx<'_>, keys: &[&[u8]]) -> Serves {
     // SAFETY: a plain read of a pointer that was seen set at load.
-    let Some(call) = (unsafe { (&raw const raw::RedisModule_Call).read() }) else { return false };
+    let Some(call) = (unsafe { (&raw const raw::RedisModule_Call).read() }) else { return Serves::Others };
     let (one, other) = match keys {
         [one] => (*one, &[][..]),
         [one, other] => (*one, *other),
-        _ => return false,
+        _ => return Serves::Others,
     };
     let two = keys.len() > 1;
     let dry = CAN_BE_DRY.load(Ordering::Relaxed);
@@ -71,8 +97,8 @@ fn ask(ctx: &mut Ctx<'_>, keys: &[&[u8]]) -> bool {
     };
     match answer {
         // Null on most servers, and on Valkey 9.1 an empty reply, unless it is an error.
-        answer if dry => answer.is_none_or(|answer| !answer.is_error()),
+        answer if dry => Serves::told(answer.is_none_or(|answer| !answer.is_error())),
         // The error of the command itself; null when the server has refused the call.
-        answer => answer.is_some(),
+        answer => Serves::told(answer.is_some()),
     }
 }

@@ -5,13 +5,14 @@ use std::{iter, mem, thread};
 
 use crate::core::agenda::{Agenda, HomeId};
 use crate::core::place::{At, Place};
+use crate::core::retry::Retries;
 use crate::core::sale::{Answer, Change, Changes, Decision, Sale, Status};
 use crate::core::slot::Slot;
-use crate::core::time::{Now, UnixMs};
+use crate::core::time::{Millis, Now, UnixMs};
 use crate::error::Error;
 use crate::server::args::Arg;
 use crate::server::call::{self, Behalf};
-use crate::server::cluster;
+use crate::server::cluster::{self, Serves};
 use crate::server::ctx::{Ctx, Level};
 use crate::server::defer;
 use crate::server::key::{self, Access, Content, Key, Name};
@@ -21,13 +22,49 @@ use crate::store::sale_effect;
 use crate::store::sale_type::{Moment, SaleValue};
 
 /// When to try again to append events that a stream refused without anybody to be told.
-const STUCK_MS: i64 = 1_000;
+const STUCK: Millis = Millis(1_000);
 
 /// When to ask again whether this node serves a sale.
-const MOVING_MS: i64 = 50;
+const MOVING: Millis = Millis(50);
 
 /// How many steps of the timer a lapse is whose event goes to a stream: an entry of a stream costs the server more than the lapse.
 const EVENT_STEPS: usize = 4;
+
+/// What was refused, and when to try again.
+#[derive(Debug, Default)]
+pub struct Refused {
+    /// For sales whose slot is on the way to another node.
+    moving: Retries,
+    /// For sales whose stream takes nothing.
+    stuck: Retries,
+    /// Until when no sale is tried, because the cluster is down.
+    down: Option<UnixMs>,
+}
+
+impl Refused {
+    fn retries(&mut self, delay: Millis) -> &mut Retries {
+        if delay == MOVING { &mut self.moving } else { &mut self.stuck }
+    }
+
+    /// Until when no sale is tried.
+    fn closed(&mut self, now: UnixMs) -> Option<UnixMs> {
+        self.down.take_if(|until| until.reached(now));
+        self.down
+    }
+}
+
+/// Why holds that are due cannot lapse.
+enum Refusal {
+    /// The cluster is down, for every sale.
+    Down,
+    For(Error),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::For(error)
+    }
+}
 
 /// A sale's key for one call.
 struct Desk<'a> {
@@ -314,6 +351,9 @@ pub fn restore(ctx: &mut Ctx<'_>, key: Arg<'_>, part: sale_effect::Part<'_>) -> 
 
 /// Lets holds lapse that are due, in at most `budget` steps, and says when it wants to be called again.
 pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> defer::Next {
+    if let Some(Some(until)) = super::enter(|state| state.refused.closed(now.ms)) {
+        return defer::Next::At(until);
+    }
     let began_in = ctx.db();
     let mut left = budget;
     while left > 0 {
@@ -327,13 +367,21 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> defer::Next {
         let mut desk = Desk::new(ctx.reborrow(), Name::make(&place.key), Behalf::Module);
         match lapse(&mut desk, home, now.ms, left) {
             Ok(steps) => left = left.saturating_sub(steps),
-            Err(error) => {
-                let retry = put_off(&mut desk, &place, &error);
-                super::enter(|state| state.sales.rearm(home, UnixMs(now.ms.0.saturating_add(retry))));
+            // What holds for all sales is not asked for each.
+            Err(Refusal::Down) => {
+                left = 0;
+                super::enter(|state| state.refused.down = now.ms.plus(MOVING));
+            }
+            Err(Refusal::For(error)) => {
+                let delay = put_off(&mut desk, &place, &error);
+                super::enter(|state| state.sales.rearm(home, state.refused.retries(delay).next(now.ms, delay)));
             }
         }
     }
     ctx.select(began_in);
+    if let Some(Some(until)) = super::enter(|state| state.refused.closed(now.ms)) {
+        return defer::Next::At(until);
+    }
     match super::enter(|state| state.sales.next()).flatten() {
         Some(at) if at.reached(now.ms) => defer::Next::Now,
         Some(at) => defer::Next::At(at),
@@ -342,7 +390,7 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> defer::Next {
 }
 
 /// Lets holds of a sale lapse whose entry `home` is due, in about `steps`, and says how many steps it was.
-fn lapse(desk: &mut Desk<'_>, home: HomeId, now: UnixMs, steps: usize) -> Result<usize, Error> {
+fn lapse(desk: &mut Desk<'_>, home: HomeId, now: UnixMs, steps: usize) -> Result<usize, Refusal> {
     let Ok(Some(sale)) = desk.sale() else {
         super::enter(|state| state.sales.disarm(home));
         return Ok(0);
@@ -357,8 +405,12 @@ fn lapse(desk: &mut Desk<'_>, home: HomeId, now: UnixMs, steps: usize) -> Result
         return Ok(0);
     }
     // A node that does not serve the sale (yet, or any more) leaves its holds to the one that does.
-    if desk.ctx().flags().is_cluster() && !cluster::serves(desk.key.ctx(), &desk.name) {
-        return Err(Error::OnTheMove);
+    if desk.ctx().flags().is_cluster() {
+        match cluster::serves(desk.key.ctx(), &desk.name) {
+            Serves::These => {}
+            Serves::Others => return Err(Refusal::For(Error::OnTheMove)),
+            Serves::Nothing => return Err(Refusal::Down),
+        }
     }
     let steps = lapses.len().saturating_mul(each);
     desk.carry_out(&Changes { lapses, own: None })?;
@@ -368,11 +420,11 @@ fn lapse(desk: &mut Desk<'_>, home: HomeId, now: UnixMs, steps: usize) -> Result
     Ok(steps)
 }
 
-/// Says, once, why holds that are due cannot lapse for now, and returns in how many milliseconds to try again.
-fn put_off(desk: &mut Desk<'_>, place: &Place, error: &Error) -> i64 {
+/// Says, once, why holds that are due cannot lapse for now, and returns after what time to try again.
+fn put_off(desk: &mut Desk<'_>, place: &Place, error: &Error) -> Millis {
     // While a slot is on its way to another node this is as it should be.
     if *error == Error::OnTheMove {
-        return MOVING_MS;
+        return MOVING;
     }
     let known = match desk.sale() {
         Ok(Some(sale)) => mem::replace(&mut sale.stuck, true),
@@ -382,5 +434,5 @@ fn put_off(desk: &mut Desk<'_>, place: &Place, error: &Error) -> i64 {
         let key = place.key.escape_ascii();
         desk.ctx().log(Level::Warning, &format!("lockstock: holds of the sale {key} are due and wait: {error}"));
     }
-    STUCK_MS
+    STUCK
 }

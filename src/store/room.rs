@@ -11,7 +11,7 @@ use crate::core::place::At;
 use crate::core::time::Millis;
 use crate::error::Error;
 use crate::server::args::Arg;
-use crate::server::cluster;
+use crate::server::cluster::{self, Serves};
 use crate::server::ctx::Ctx;
 use crate::server::facts::{self, Output};
 use crate::server::faults;
@@ -31,6 +31,8 @@ pub struct Room<'a> {
     db: i32,
     /// Whether this is work between commands on a member of a cluster, where a key may be another node's meanwhile.
     asks: bool,
+    /// Whether the last answer was that the whole cluster is down.
+    down: bool,
     at_work: Option<AtWork<'a>>,
     /// Keys that were worked on, and what the listeners will be told of them when all is done: other modules may be among them, who may
     /// do anything to any key.
@@ -68,6 +70,7 @@ impl<'a> Room<'a> {
             key: Key::closed(ctx),
             db,
             asks: false,
+            down: false,
             at_work: None,
             events: SmallVec::new(),
             answers: SmallVec::new(),
@@ -294,6 +297,13 @@ impl World for Room<'_> {
             return true;
         }
         self.free_ctx().select(at.db);
-        cluster::serves(self.free_ctx(), &Name::make(at.key))
+        let name = Name::make(at.key);
+        let serves = cluster::serves(self.free_ctx(), &name);
+        self.down = serves == Serves::Nothing;
+        serves == Serves::These
+    }
+
+    fn serves_nothing(&mut self) -> bool {
+        self.down
     }
 }

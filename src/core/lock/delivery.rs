@@ -163,7 +163,11 @@ impl Engine {
 
     /// The reply to a waiter has been sent; the grant is not taken back any more.
     pub fn delivered(&mut self, waiter: WaiterId) {
-        self.undelivered.settle(waiter);
+        if let Some(owed) = self.undelivered.settle(waiter) {
+            for home in owed.homes {
+                self.drop_replaced(home, owed.fence);
+            }
+        }
     }
 
     /// The reply to a waiter that was granted its lock has not been sent and will not be: the grant is taken back.

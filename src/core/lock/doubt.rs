@@ -34,6 +34,7 @@ impl Engine {
         for queue in self.waiting.in_db(None).collect::<Vec<QueueId>>() {
             // Whatever was on its way to it may have been lost.
             self.waiting.unmark(queue);
+            self.waiting.delist(queue);
             self.look_later(queue, Cause::Other);
         }
     }

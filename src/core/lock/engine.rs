@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use smallvec::SmallVec;
 
 use super::forfeit::Forfeits;
+use super::replaced::Replaced;
 use super::session::Sessions;
 use super::settle::Turn;
 use super::stats::{Cause, Stats, count};
-use super::terms::{Acquired, Answer, ClientId, Grant, LockError, Request, World};
+use super::terms::{Acquired, Answer, ClientId, Grant, LockError, Request, Wanted, World};
 use super::tick::Chores;
 use super::undelivered::Undelivered;
 use super::value::{Hold, Lock};
@@ -31,12 +32,14 @@ pub struct Engine {
     /// How often this server has been demoted: no session outlives that.
     pub(super) era: u32,
     pub(super) undelivered: Undelivered,
+    pub(super) replaced: Replaced,
     pub(super) forfeits: Forfeits,
     /// Connections that may have ended unnoticed; see [`take_doubtful`](Self::take_doubtful).
     pub(super) doubtful: BTreeSet<ClientId>,
     /// What `tick` has to do.
     pub(super) chores: Chores,
     pub(super) stats: Stats,
+    pub(super) bound: Bound,
     /// What one visit has to tell the world; kept for its memory only.
     pub(super) news: Vec<News>,
 }
@@ -52,7 +55,23 @@ enum Decision {
     },
 }
 
+/// How much a command does for others, in steps; see [`Engine::tick`]. A few milliseconds at most.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bound(pub(super) usize);
+
+impl Default for Bound {
+    fn default() -> Self {
+        Self(500)
+    }
+}
+
 impl Engine {
+    /// The transition of a command on as many `keys`. What it sets off for others beyond a bound is left to `tick`. Nobody overtakes: whoever
+    /// finds a place where somebody is yet to be served finds it taken.
+    pub(super) fn command(&self, now: Now, keys: usize) -> Turn {
+        Turn::command(now, self.bound.0.saturating_add(keys))
+    }
+
     /// Asks for the lock at `at` on behalf of `client`.
     ///
     /// With `may_wait` unset the request never waits, whatever it says, nor does it where the world cannot block its client.
@@ -72,7 +91,7 @@ impl Engine {
     ) -> Result<Acquired, LockError> {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
         let patient = may_wait && request.wait.is_some();
-        let mut turn = Turn::command(now);
+        let mut turn = self.command(now, 1);
         self.another_request(client);
         self.spare(at, &request.token, world);
         let (_, visit) = self.settled_visit(&mut turn, at, world, |engine, turn, open, queue| {
@@ -83,7 +102,7 @@ impl Engine {
             Decision::Granted(grant) => Ok(Acquired::Granted(grant)),
             Decision::Refused => Ok(Acquired::Refused),
             Decision::Failed(error) => Err(error),
-            Decision::Wait { in_front } => Ok(self.park(now, &[at], false, client, request, in_front, world)),
+            Decision::Wait { in_front } => Ok(self.park(now, &[at], None, client, request, in_front, world)),
         }
     }
 
@@ -96,6 +115,7 @@ impl Engine {
         request: &Request,
         patient: bool,
     ) -> Decision {
+        self.end_own_if_over(turn, open, &request.token);
         let verdict = open.lock.verdict(&request.token, request.mode);
         let wait = |in_front| if patient { Decision::Wait { in_front } } else { Decision::Refused };
         match (verdict, queue) {
@@ -111,18 +131,30 @@ impl Engine {
                 if !patient || head.is_none() || self.waiting.claim(&request.token, &Scope::One(queue)) != head {
                     return wait(false);
                 }
-                if let Some((earlier, departed)) = head.and_then(|head| Some((head, self.waiting.leave(head)?))) {
-                    turn.work.extend(departed.headed);
-                    open.news.push(News::Answered(earlier, Answer::Refused));
-                }
             }
             (Verdict::Downgrade, Some(queue)) => turn.work.push(queue),
             (Verdict::Join | Verdict::Renew | Verdict::Downgrade | Verdict::Upgrade, _) => {}
         }
+        // What this request is answered the one that asked the same before need not wait for any more.
+        let earlier = queue.and_then(|queue| self.waiting.claim(&request.token, &Scope::One(queue)));
+        if let Some(earlier) = earlier.filter(|id| verdict == Verdict::Join || self.wants(*id, request.mode))
+            && let Some(departed) = self.waiting.leave(earlier)
+        {
+            turn.work.extend(departed.headed);
+            open.news.push(News::Answered(earlier, Answer::Refused));
+        }
         match self.enter(turn, open, verdict, client, request) {
-            Ok(grant) => Decision::Granted(grant),
+            Ok((grant, changed)) => {
+                self.heard_of(changed);
+                Decision::Granted(grant)
+            }
             Err(error) => Decision::Failed(error),
         }
+    }
+
+    /// Whether the request `waiter` wants its lock in the same mode.
+    fn wants(&self, waiter: WaiterId, wanted: Wanted) -> bool {
+        self.waiting.waiter(waiter).is_some_and(|waiter| waiter.wanted().mode() == wanted.mode())
     }
 
     /// Whether another holder of `lock` waits in its queue to upgrade. O(log n) in the longer, O(n) in the shorter of the
@@ -145,13 +177,14 @@ impl Engine {
     }
 
     /// Has the client blocked and puts its request in line, in the place of an earlier one of the same token for the same keys if there is
-    /// one. Where the client cannot be blocked nothing changes, for the earlier one either.
+    /// one. One for many keys cannot have that at its `obstacle`. Where the client cannot be blocked nothing changes, for the earlier one
+    /// either.
     #[expect(clippy::too_many_arguments, reason = "one request in one situation")]
     pub(super) fn park<W: World>(
         &mut self,
         now: Now,
         places: &[At<'_>],
-        many: bool,
+        obstacle: Option<At<'_>>,
         client: ClientId,
         request: &Request,
         in_front: bool,
@@ -163,16 +196,19 @@ impl Engine {
         let mut queues: SmallVec<[QueueId; 1]> = places.iter().map(|at| self.waiting.open(*at)).collect();
         queues.sort_unstable();
         let scope = match queues.first() {
-            Some(queue) if !many => Scope::One(*queue),
+            Some(queue) if obstacle.is_none() => Scope::One(*queue),
             _ => Scope::Many(queues.as_slice().into()),
         };
         let earlier = self.waiting.claim(&request.token, &scope);
-        let ticket = match earlier.and_then(|earlier| self.waiting.waiter(earlier)) {
+        let before = earlier.and_then(|earlier| self.waiting.waiter(earlier));
+        // Where it stands in front itself, because of the earlier one, nothing is in its way.
+        let obstacle = before.and_then(|before| before.obstacle).or_else(|| self.waiting.at(obstacle?));
+        let ticket = match before {
             _ if in_front => self.waiting.front_ticket(),
             Some(earlier) => earlier.ticket,
             None => self.waiting.next_ticket(),
         };
-        let waiter = Waiter { client, request: request.clone(), since: now.ms, scope, ticket };
+        let waiter = Waiter { client, request: request.clone(), since: now.ms, scope, ticket, obstacle };
         let (id, longest) = self.waiting.join(waiter, earlier);
         world.client_blocked(id);
         if let Some(earlier) = earlier {
@@ -188,7 +224,7 @@ impl Engine {
     /// # Errors
     /// [`LockError::WrongType`].
     pub fn release<W: World>(&mut self, now: Now, at: At<'_>, token: &Ident, world: &mut W) -> Result<bool, LockError> {
-        let mut turn = Turn::command(now);
+        let mut turn = self.command(now, 1);
         turn.cause = Cause::Release;
         self.spare(at, token, world);
         let (queue, visit) =
@@ -211,11 +247,13 @@ impl Engine {
         world: &mut W,
     ) -> Result<bool, LockError> {
         let deadline = now.ms.plus(lease).ok_or(LockError::LeaseTooLong)?;
-        let mut turn = Turn::command(now);
+        let mut turn = self.command(now, 1);
         self.spare(at, token, world);
-        let (_, visit) = self.settled_visit(&mut turn, at, world, |engine, _, open, _| {
+        let (_, visit) = self.settled_visit(&mut turn, at, world, |engine, turn, open, _| {
+            engine.end_own_if_over(turn, open, token);
             let Some(hold) = open.lock.hold(token).cloned() else { return false };
-            engine.set_hold(open, open.lock.mode(), Hold { deadline, ..hold });
+            let changed = engine.set_hold(open, open.lock.mode(), Hold { deadline, ..hold });
+            engine.heard_of(changed);
             true
         });
         self.leave_place(&mut turn, at, visit, world).ok_or(LockError::WrongType)
@@ -259,6 +297,7 @@ impl Engine {
             && self.waiting.is_empty()
             && self.sessions.is_empty()
             && self.undelivered.is_blank()
+            && self.replaced.is_empty()
             && self.forfeits.is_empty()
             && self.doubtful.is_empty()
             && self.chores.is_empty()

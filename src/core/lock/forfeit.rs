@@ -12,7 +12,23 @@ use crate::core::fence::Fence;
 /// The holds to end, by lock.
 #[derive(Debug, Default)]
 pub(super) struct Forfeits {
-    holds: BTreeMap<HomeId, BTreeMap<Fence, End>>,
+    holds: BTreeMap<HomeId, BTreeMap<Fence, Over>>,
+}
+
+/// Why a hold is over: for one of these reasons, or for both.
+#[derive(Clone, Copy, Debug, Default)]
+struct Over {
+    /// The connection that it was granted to ended before it could be told.
+    undelivered: bool,
+    /// The connection that it was tied to ended.
+    disconnected: bool,
+}
+
+impl Over {
+    /// A grant that nobody heard of is taken back, whatever it was tied to.
+    fn why(self) -> End {
+        if self.undelivered { End::Undelivered } else { End::Disconnected }
+    }
 }
 
 impl Forfeits {
@@ -23,7 +39,11 @@ impl Forfeits {
     /// Notes that a hold is over; `true` if it is the first one of its lock.
     pub(super) fn add(&mut self, home: HomeId, fence: Fence, why: End) -> bool {
         let first = !self.holds.contains_key(&home);
-        self.holds.entry(home).or_default().insert(fence, why);
+        let over = self.holds.entry(home).or_default().entry(fence).or_default();
+        match why {
+            End::Undelivered => over.undelivered = true,
+            End::Disconnected | End::Released | End::Lapsed => over.disconnected = true,
+        }
         first
     }
 
@@ -35,24 +55,36 @@ impl Forfeits {
     /// Takes a hold off the list, to end it.
     pub(super) fn take(&mut self, home: HomeId) -> Option<(Fence, End)> {
         let holds = self.holds.get_mut(&home)?;
-        let next = holds.pop_first();
+        let (fence, over) = holds.pop_first()?;
         if holds.is_empty() {
             self.holds.remove(&home);
         }
-        next
+        Some((fence, over.why()))
+    }
+
+    /// Takes this hold off the list, to end it, if it is on it.
+    pub(super) fn take_one(&mut self, home: HomeId, fence: Fence) -> Option<End> {
+        let holds = self.holds.get_mut(&home)?;
+        let over = holds.remove(&fence)?;
+        if holds.is_empty() {
+            self.holds.remove(&home);
+        }
+        Some(over.why())
     }
 
     /// Lets a grant stand that never reached the connection it was made to: its token has asked again from elsewhere. A
-    /// session, on the other hand, ended with its connection, whoever asks.
-    pub(super) fn spare(&mut self, home: HomeId, fence: Fence) {
-        if let Some(holds) = self.holds.get_mut(&home)
-            && holds.get(&fence) == Some(&End::Undelivered)
-        {
+    /// session, on the other hand, ended with its connection, whoever asks. Says whether there was such a grant.
+    pub(super) fn spare(&mut self, home: HomeId, fence: Fence) -> bool {
+        let Some(holds) = self.holds.get_mut(&home) else { return false };
+        let Some(over) = holds.get_mut(&fence).filter(|over| over.undelivered) else { return false };
+        over.undelivered = false;
+        if !over.disconnected {
             holds.remove(&fence);
-            if holds.is_empty() {
-                self.holds.remove(&home);
-            }
         }
+        if holds.is_empty() {
+            self.holds.remove(&home);
+        }
+        true
     }
 
     /// Follows a lock to its new home; `true` if there was anything to follow it.

@@ -59,20 +59,22 @@ impl Engine {
     /// Changes nothing: a hold that is over is not shown even if it has not been ended yet. O(n) in the holds.
     #[must_use]
     pub fn info(&self, now: Now, at: At<'_>, lock: Option<&Lock>) -> Option<LockInfo> {
-        let live = |lock: &&Lock, hold: &&Hold| !hold.deadline.reached(now.ms) && !self.is_forfeit(lock, hold);
         let holds = lock.into_iter().flat_map(|lock| lock.holds().map(move |hold| (lock, hold)));
-        let live: Vec<(&Lock, &Hold)> = holds.filter(|(lock, hold)| live(lock, hold)).collect();
+        let live: Vec<(&Lock, Mode, &Hold)> = holds
+            .filter_map(|(lock, hold)| self.standing_hold(lock, hold).map(|(mode, hold)| (lock, mode, hold)))
+            .filter(|(_, _, hold)| !hold.deadline.reached(now.ms))
+            .collect();
         let queue = self.waiting.at(at).and_then(|queue| self.waiting.queue(queue));
         if live.is_empty() && queue.is_none() {
             return None;
         }
         let waiters = queue.into_iter().flat_map(Queue::line).take(SHOWN);
         Some(LockInfo {
-            mode: lock.map(Lock::mode).filter(|_| !live.is_empty()),
-            limit: live.iter().map(|(_, hold)| hold.limit).max().unwrap_or(0),
+            mode: live.first().map(|(_, mode, _)| *mode),
+            limit: live.iter().map(|(_, _, hold)| hold.limit).max().unwrap_or(0),
             holders: live
                 .into_iter()
-                .map(|(lock, hold)| HolderInfo {
+                .map(|(lock, _, hold)| HolderInfo {
                     token: hold.token.clone(),
                     fence: hold.fence,
                     left: hold.deadline.left(now.ms),

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use super::engine::Engine;
 use super::forfeit::Forfeits;
+use super::replaced::Replaced;
 use super::session::Sessions;
 use super::stats::Cause;
-use super::terms::{ClientId, Mode};
+use super::terms::ClientId;
 use super::undelivered::Undelivered;
 use super::value::Lock;
 use super::waiting::QueueId;
 use crate::core::agenda::HomeId;
-use crate::core::ident::Ident;
 use crate::core::place::At;
 use crate::core::time::UnixMs;
 
@@ -32,7 +32,7 @@ impl Engine {
         for hold in lock.holds() {
             self.fences.observe(hold.fence);
             if let Some(before) = before {
-                self.undelivered.follow(hold.fence, before, home);
+                self.follow_grants(hold.fence, before, home, was_astray);
             }
             if let Some(client) = hold.session {
                 if was_astray {
@@ -44,20 +44,13 @@ impl Engine {
         if before.is_some_and(|before| self.forfeits.follow(before, home)) {
             self.end_later(home);
         }
-        let alone = lock.holds().next().filter(|_| lock.mode() == Mode::Exclusive);
-        self.look_later_at(at, alone.map(|hold| &hold.token));
+        self.look_later_at(at);
     }
 
-    /// The lock at `at` is another one now, which this server did not decide: has the next tick look after its waiters, and after the
-    /// requests of `token`, which may hold it alone, for this and other keys.
-    pub(super) fn look_later_at(&mut self, at: At<'_>, token: Option<&Ident>) {
+    /// The lock at `at` is another one now, which this server did not decide: has the next tick look after its waiters.
+    pub(super) fn look_later_at(&mut self, at: At<'_>) {
         if let Some(queue) = self.waiting.at(at) {
             self.look_later(queue, Cause::Other);
-        }
-        if let Some(token) = token {
-            for queue in self.waiting.linked(at, token).collect::<Vec<_>>() {
-                self.look_later(queue, Cause::Other);
-            }
         }
     }
 
@@ -75,7 +68,7 @@ impl Engine {
             self.agenda.disarm(home);
             self.sessions.forget(home);
         }
-        self.look_later_at(at, None);
+        self.look_later_at(at);
     }
 
     /// The lock whose home this was has been destroyed, and nobody was told that it left its place.
@@ -92,6 +85,7 @@ impl Engine {
         self.era = self.era.wrapping_add(1);
         self.sessions = Sessions::default();
         self.undelivered = Undelivered::default();
+        self.replaced = Replaced::default();
         self.forfeits = Forfeits::default();
         self.doubtful.clear();
     }

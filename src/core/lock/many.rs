@@ -1,6 +1,6 @@
 //! Requests for many keys: exclusive on all of them or on none, with one fence.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::engine::Engine;
@@ -8,16 +8,16 @@ use super::settle::Turn;
 use super::stats::Cause;
 use super::terms::{Acquired, Answer, ClientId, Found, Grant, LockError, Mode, Request, World};
 use super::value::{Hold, Lock};
-use super::waiting::WaiterId;
-use crate::core::agenda::HomeId;
+use super::visit::Changed;
+use super::waiting::{QueueId, Scope, WaiterId};
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
-use crate::core::place::At;
+use crate::core::place::{At, Place};
 use crate::core::time::{Now, UnixMs};
 
 /// How one of the keys stands to a token that wants them all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+pub(super) enum Standing {
     Free,
     /// Held by the token itself, exclusively.
     Own(Fence),
@@ -27,13 +27,17 @@ enum Standing {
     Foreign,
 }
 
+impl Standing {
+    /// Whether nobody else holds the lock.
+    pub(super) fn is_open(self) -> bool {
+        matches!(self, Self::Free | Self::Own(_))
+    }
+}
+
 /// A look at all the keys.
+#[derive(Default)]
 struct Survey {
     standings: Vec<Standing>,
-    /// Where there is a lock that nobody holds any more.
-    vacant: Vec<bool>,
-    /// Why holds ended there that were over.
-    over: Option<Cause>,
 }
 
 impl Survey {
@@ -52,7 +56,7 @@ impl Survey {
 }
 
 impl Lock {
-    fn standing(&self, token: &Ident) -> Standing {
+    pub(super) fn standing(&self, token: &Ident) -> Standing {
         match (self.hold(token), self.mode()) {
             _ if self.is_empty() => Standing::Free,
             (Some(hold), Mode::Exclusive) => Standing::Own(hold.fence),
@@ -89,7 +93,7 @@ impl Engine {
     ) -> Result<Acquired, LockError> {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
         let places = distinct(db, keys);
-        let mut turn = Turn::command(now);
+        let mut turn = self.command(now, places.len());
         self.another_request(client);
         for at in &places {
             self.spare(*at, &request.token, world);
@@ -97,29 +101,45 @@ impl Engine {
         for at in &places {
             self.settle_at(&mut turn, *at, world);
         }
-        let survey = self.survey(&mut turn, &places, &request.token, world);
-        for (at, vacant) in places.iter().zip(&survey.vacant) {
-            turn.vacated.extend(vacant.then(|| Arc::new(at.keep())));
+        let mut survey = Survey::default();
+        for at in &places {
+            self.look(&mut turn, *at, &request.token, &mut survey, world);
         }
+        let patient = may_wait && request.wait.is_some();
+        // Its place is in front of those who came after it.
+        let earlier = self.same_request(&places, &request.token);
+        let mine = |queue: QueueId| patient && earlier.is_some() && self.waiting.head(queue) == earlier;
+        let mut seen = places.iter().zip(&survey.standings);
+        let obstacle = seen.find(|(at, standing)| match standing {
+            Standing::Own(_) => false,
+            Standing::Free => self.waiting.at(**at).is_some_and(|queue| !mine(queue)),
+            _ => true,
+        });
         let taken = if survey.any(Standing::Foreign) {
             Err(LockError::WrongType)
         } else if survey.any(Standing::OtherMode) {
             Err(LockError::OtherMode)
-        } else if places.iter().zip(&survey.standings).all(|(at, standing)| match standing {
-            Standing::Own(_) => true,
-            Standing::Free => self.waiting.at(*at).is_none(),
-            _ => false,
-        }) {
-            self.take_all(&mut turn, &places, &survey, client, request, world).map(|(grant, _)| Some(grant))
-        } else {
+        } else if obstacle.is_some() {
             Ok(None)
+        } else {
+            // What this request is answered the one that asked the same before need not wait for any more.
+            if let Some(earlier) = earlier
+                && self.waiting.leave(earlier).is_some()
+            {
+                world.answer(earlier, Answer::Refused);
+            }
+            self.take_all(&mut turn, &places, &survey, client, request, world).map(|(grant, changes)| {
+                for changed in changes {
+                    self.heard_of(changed);
+                }
+                Some(grant)
+            })
         };
+        let obstacle = obstacle.map(|(at, _)| *at);
         self.finish(&mut turn, world);
         match taken? {
             Some(grant) => Ok(Acquired::Granted(grant)),
-            None if may_wait && request.wait.is_some() => {
-                Ok(self.park(now, &places, true, client, request, false, world))
-            }
+            None if patient => Ok(self.park(now, &places, obstacle, client, request, false, world)),
             None => Ok(Acquired::Refused),
         }
     }
@@ -137,7 +157,7 @@ impl Engine {
         world: &mut W,
     ) -> Result<u64, LockError> {
         let places = distinct(db, keys);
-        let mut turn = Turn::command(now);
+        let mut turn = self.command(now, places.len());
         for at in &places {
             self.spare(*at, token, world);
         }
@@ -159,70 +179,100 @@ impl Engine {
     }
 
     /// Grants the request `waiter` for many keys if it is first in line, and its keys are free, wherever its token does
-    /// not hold the key already.
-    pub(super) fn admit_many<W: World>(&mut self, turn: &mut Turn, waiter: WaiterId, world: &mut W) {
-        if turn.in_vain.contains(&waiter) {
-            return;
-        }
-        let Some(parked) = self.waiting.waiter(waiter) else { return };
-        let (token, over) = (parked.request.token.clone(), turn.over);
-        let queues: Vec<_> = parked.scope.queues().to_vec();
-        let mut kept = Vec::with_capacity(queues.len());
-        for queue in &queues {
-            let Some(place) = self.waiting.queue(*queue).map(|queue| queue.place.clone()) else { return };
-            let first = self.waiting.head(*queue) == Some(waiter);
-            if !first && !self.holds_alone(turn, place.at(), &token, world) {
-                turn.in_vain.insert(waiter);
-                return;
+    /// not hold the key already, and says whether it did. If not, one that it cannot have becomes its obstacle.
+    ///
+    /// The obstacle that it has is looked at first: nearly always it is still there.
+    pub(super) fn admit_many<W: World>(&mut self, turn: &mut Turn, waiter: WaiterId, world: &mut W) -> bool {
+        let Some(parked) = self.waiting.waiter(waiter) else { return false };
+        let (token, mut over) = (parked.request.token.clone(), turn.over);
+        let queues: Vec<_> = parked.obstacle.into_iter().chain(parked.scope.queues().iter().copied()).collect();
+        let mut survey = Survey::default();
+        let mut places: BTreeMap<QueueId, Arc<Place>> = BTreeMap::new();
+        for queue in queues {
+            let Some(place) = self.waiting.queue(queue).map(|queue| queue.place.clone()) else { return false };
+            if places.insert(queue, place.clone()).is_some() {
+                continue;
             }
+            turn.step();
             if turn.outside && !world.may_grant(place.at()) {
-                self.put_off(turn, *queue);
-                return;
+                turn.in_vain.insert(waiter);
+                self.waiting.obstruct(waiter, queue);
+                self.put_off(turn, queue, world);
+                return false;
             }
-            kept.push(place);
+            let standing = self.look(turn, place.at(), &token, &mut survey, world);
+            over = over.or(turn.over);
+            let first = self.waiting.head(queue) == Some(waiter);
+            if standing == Standing::Foreign {
+                self.refuse_all(turn, queue, world);
+            }
+            if !(matches!(standing, Standing::Own(_)) || (first && standing == Standing::Free)) {
+                turn.in_vain.insert(waiter);
+                self.waiting.obstruct(waiter, queue);
+                if let Some(over) = turn.over {
+                    // Not for this one, but there may be room for the first in line now.
+                    self.waiting.mark(queue, over);
+                    turn.work.push(queue);
+                }
+                return false;
+            }
         }
-        let places: Vec<At<'_>> = kept.iter().map(|place| place.at()).collect();
-        let survey = self.survey(turn, &places, &token, world);
-        turn.over = over.or(survey.over);
-        for (place, vacant) in kept.iter().zip(&survey.vacant) {
-            turn.vacated.extend(vacant.then(|| place.clone()));
-        }
-        if let Some((queue, _)) = queues.iter().zip(&survey.standings).find(|(_, it)| **it == Standing::Foreign) {
-            self.refuse_all(turn, *queue, world);
-        }
-        if !survey.standings.iter().all(|standing| matches!(standing, Standing::Free | Standing::Own(_))) {
-            turn.in_vain.insert(waiter);
-            return;
-        }
-        let Some(departed) = self.waiting.leave(waiter) else { return };
+        turn.over = over;
+        let Some(departed) = self.waiting.leave(waiter) else { return false };
         let (client, request) = (departed.waiter.client, departed.waiter.request.clone());
-        turn.work.extend(departed.headed.iter().copied());
-        turn.step();
-        turn.stir();
+        let places: Vec<At<'_>> = places.values().map(|place| place.at()).collect();
         match self.take_all(turn, &places, &survey, client, &request, world) {
-            Ok((grant, homes)) => {
+            Ok((grant, changes)) => {
                 self.stats.handed_over(turn.cause());
-                if survey.one_fence() != Some(grant.fence)
-                    && self.owe(turn.now.ms, waiter, &departed.waiter, grant.fence, homes)
-                {
-                    world.look_first(waiter, client);
+                if survey.one_fence() == Some(grant.fence) {
+                    for changed in changes {
+                        self.heard_of(changed);
+                    }
+                } else {
+                    let homes = changes.iter().map(|changed| changed.home);
+                    if self.owe(turn.now.ms, waiter, &departed.waiter, grant.fence, homes) {
+                        world.look_first(waiter, client);
+                    }
+                    for Changed { home, before } in changes {
+                        self.keep_replaced(home, grant.fence, before);
+                    }
                 }
                 world.answer(waiter, Answer::Granted(grant));
             }
-            Err(error) => world.answer(waiter, Answer::Failed(error)),
+            Err(error) => {
+                turn.work.extend(departed.headed);
+                world.answer(waiter, Answer::Failed(error));
+            }
         }
+        true
     }
 
-    /// Looks at all `places`, ending what has lapsed there.
-    fn survey<W: World>(&mut self, turn: &mut Turn, places: &[At<'_>], token: &Ident, world: &mut W) -> Survey {
-        let mut survey = Survey { standings: Vec::with_capacity(places.len()), vacant: Vec::new(), over: None };
-        for at in places {
-            let visit = self.visit(turn, *at, world, |_, _, open| open.lock.standing(token));
-            survey.over = survey.over.or(turn.over);
-            survey.vacant.push(visit.as_ref().is_some_and(|visit| visit.vacant.is_some()));
-            survey.standings.push(visit.map_or(Standing::Foreign, |visit| visit.result));
+    /// Looks at the lock at `at` for `survey`, ending what has lapsed there.
+    fn look<W: World>(
+        &mut self,
+        turn: &mut Turn,
+        at: At<'_>,
+        token: &Ident,
+        survey: &mut Survey,
+        world: &mut W,
+    ) -> Standing {
+        let visit = self.visit(turn, at, world, |engine, turn, open| {
+            engine.end_own_if_over(turn, open, token);
+            open.lock.standing(token)
+        });
+        let standing = visit.as_ref().map_or(Standing::Foreign, |visit| visit.result);
+        if visit.is_some_and(|visit| visit.vacant.is_some()) {
+            turn.vacated.push(Arc::new(at.keep()));
         }
-        survey
+        survey.standings.push(standing);
+        standing
+    }
+
+    /// The request of `token` for exactly these places that waits.
+    fn same_request(&self, places: &[At<'_>], token: &Ident) -> Option<WaiterId> {
+        let mut queues: Vec<QueueId> = places.iter().map(|at| self.waiting.at(*at)).collect::<Option<_>>()?;
+        queues.sort_unstable();
+        self.waiting.claim(token, &Scope::Many(queues.into()))
     }
 
     /// Gives the token all `places`. If it has them all from one grant, that is renewed: fence and sessions stay. Else
@@ -235,31 +285,26 @@ impl Engine {
         client: ClientId,
         request: &Request,
         world: &mut W,
-    ) -> Result<(Grant, BTreeSet<HomeId>), LockError> {
+    ) -> Result<(Grant, Vec<Changed>), LockError> {
         turn.stir();
         let renewed = survey.one_fence();
         let fence = renewed.map_or_else(|| self.issue(turn), Ok)?;
         let token = &request.token;
         let deadline = turn.now.ms.plus(request.lease).unwrap_or(UnixMs::MAX);
-        let mut homes = BTreeSet::new();
+        let mut changes = Vec::with_capacity(places.len());
         for at in places {
+            turn.step();
             let visit = self.visit(turn, *at, world, |engine, _, open| {
                 let before = open.lock.hold(token).filter(|_| renewed.is_some()).and_then(|hold| hold.session);
                 let session = if request.session { Some(client) } else { before };
                 let hold = Hold { token: token.clone(), fence, deadline, limit: 0, session };
                 engine.set_hold(open, Mode::Exclusive, hold)
             });
-            homes.extend(visit.map(|visit| visit.result));
+            changes.extend(visit.map(|visit| visit.result));
             if renewed.is_none() {
-                turn.work.extend(self.waiting.linked(*at, token));
+                self.look_at_own(turn, *at, token);
             }
         }
-        Ok((Grant { token: token.clone(), fence, lease: deadline.left(turn.now.ms) }, homes))
-    }
-    /// Whether `token` holds the lock at `at` exclusively, and that is not over.
-    fn holds_alone<W: World>(&self, turn: &Turn, at: At<'_>, token: &Ident, world: &mut W) -> bool {
-        let Found::Lock(lock) = world.find(at) else { return false };
-        lock.mode() == Mode::Exclusive
-            && lock.hold(token).is_some_and(|hold| !hold.deadline.reached(turn.now.ms) && !self.is_forfeit(lock, hold))
+        Ok((Grant { token: token.clone(), fence, lease: deadline.left(turn.now.ms) }, changes))
     }
 }

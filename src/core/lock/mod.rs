@@ -12,7 +12,7 @@
 //! Reading order: `terms` (the words), [`value`] (the lock itself), `verdict` (the table of modes), `waiting` (the queues),
 //! `visit` (how a lock is opened and changed), `settle` (how a place is brought up to date), then the engine's methods by
 //! subject: `engine`, `many`, `tick`, `keyspace`, `replica`, `info`, `doubt`. What hangs on connections is in `session`,
-//! `undelivered` and `forfeit`.
+//! `undelivered`, `replaced` and `forfeit`.
 
 mod delivery;
 mod doubt;
@@ -21,6 +21,7 @@ mod forfeit;
 mod info;
 mod keyspace;
 mod many;
+mod replaced;
 mod replica;
 mod session;
 mod settle;

@@ -37,8 +37,9 @@ impl Engine {
             for fence in others {
                 engine.end_hold(open, fence, End::Released);
             }
-            engine.look_later_at(at, Some(&hold.token).filter(|_| mode == Mode::Exclusive));
-            engine.set_hold(open, mode, hold);
+            engine.look_later_at(at);
+            let changed = engine.set_hold(open, mode, hold);
+            engine.heard_of(changed);
             // The server passes the effect on as it came.
             open.news.clear();
         })
@@ -60,7 +61,7 @@ impl Engine {
             })
             .ok_or(LockError::WrongType)?;
         self.close(at, visit.vacant, world);
-        self.look_later_at(at, None);
+        self.look_later_at(at);
         Ok(())
     }
 }

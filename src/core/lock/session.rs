@@ -34,6 +34,11 @@ impl Sessions {
         self.by_client.keys().copied()
     }
 
+    /// Whether this hold is tied to `client`.
+    pub(super) fn is_tied(&self, client: ClientId, tied: Tied) -> bool {
+        self.by_client.get(&client).is_some_and(|all| all.contains(&tied))
+    }
+
     /// Ties a hold to `client`.
     pub(super) fn tie(&mut self, client: ClientId, (home, fence): Tied) {
         self.by_client.entry(client).or_default().insert((home, fence));

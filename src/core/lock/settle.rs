@@ -7,10 +7,10 @@ use smallvec::SmallVec;
 
 use super::engine::Engine;
 use super::stats::{Cause, count};
-use super::terms::{Answer, ClientId, End, Found, Grant, LockError, Mode, Request, World};
-use super::value::Hold;
+use super::terms::{Answer, ClientId, End, Found, Grant, LockError, Request, World};
+use super::value::{Hold, Lock};
 use super::verdict::Verdict;
-use super::visit::{News, Open, Visit};
+use super::visit::{Changed, News, Open, Visit};
 use super::waiting::{QueueId, Scope, WaiterId};
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
@@ -68,11 +68,11 @@ impl Work {
 }
 
 impl Turn {
-    pub(super) fn command(now: Now) -> Self {
+    pub(super) fn command(now: Now, steps: usize) -> Self {
         Self {
             now,
             outside: false,
-            steps: usize::MAX,
+            steps,
             cause: Cause::Other,
             over: None,
             passive: false,
@@ -83,12 +83,12 @@ impl Turn {
     }
 
     pub(super) fn outside(now: Now, steps: usize) -> Self {
-        Self { outside: true, steps, ..Self::command(now) }
+        Self { outside: true, ..Self::command(now, steps) }
     }
 
     /// The application of an effect, in which nothing ends by itself.
     pub(super) fn passive() -> Self {
-        Self { passive: true, ..Self::command(Now { ms: UnixMs(0), us: 0 }) }
+        Self { passive: true, ..Self::command(Now { ms: UnixMs(0), us: 0 }, usize::MAX) }
     }
 
     /// What makes room for a waiter at the lock visited last.
@@ -109,6 +109,7 @@ impl Turn {
 impl Engine {
     /// Releases the hold of `token`; whether there was one.
     pub(super) fn release_hold(&mut self, turn: &mut Turn, open: &mut Open<'_>, token: &Ident) -> bool {
+        self.end_own_if_over(turn, open, token);
         let fence = open.lock.hold(token).map(|hold| hold.fence);
         if let Some(fence) = fence {
             turn.stir();
@@ -142,7 +143,7 @@ impl Engine {
         verdict: Verdict,
         client: ClientId,
         request: &Request,
-    ) -> Result<Grant, LockError> {
+    ) -> Result<(Grant, Changed), LockError> {
         let before = open.lock.hold(&request.token);
         let session = if request.session { Some(client) } else { before.and_then(|hold| hold.session) };
         let fence = match before {
@@ -153,11 +154,20 @@ impl Engine {
         let deadline = turn.now.ms.plus(request.lease).unwrap_or(UnixMs::MAX);
         let hold = Hold { token: token.clone(), fence, deadline, limit: request.mode.limit(), session };
         turn.stir();
-        self.set_hold(open, request.mode.mode(), hold);
-        if open.lock.mode() == Mode::Exclusive && verdict.needs_a_fence() {
-            turn.work.extend(self.waiting.linked(open.at, &token));
+        let changed = self.set_hold(open, request.mode.mode(), hold);
+        if verdict.needs_a_fence() {
+            self.look_at_own(turn, open.at, &token);
         }
-        Ok(Grant { token, fence, lease: deadline.left(turn.now.ms) })
+        Ok((Grant { token, fence, lease: deadline.left(turn.now.ms) }, changed))
+    }
+
+    /// Has requests of `token` looked at for which its own new hold at `at` may be enough, wherever they stand in line.
+    pub(super) fn look_at_own(&self, turn: &mut Turn, at: At<'_>, token: &Ident) {
+        if let Some(queue) = self.waiting.at(at)
+            && self.waiting.obstructed(queue, token).next().is_some()
+        {
+            turn.work.push(queue);
+        }
     }
 
     pub(super) fn issue(&mut self, turn: &Turn) -> Result<Fence, LockError> {
@@ -218,6 +228,7 @@ impl Engine {
         while let Some(queue) = turn.work.next() {
             if turn.steps == 0 {
                 self.look_later(queue, turn.cause);
+                turn.vacated.extend(self.waiting.queue(queue).map(|queue| queue.place.clone()));
             } else {
                 self.examine(turn, queue, world);
                 turn.step();
@@ -257,13 +268,18 @@ impl Engine {
         let cause = turn.cause;
         turn.cause = self.waiting.unmark(queue).unwrap_or(cause);
         if turn.outside && !world.may_grant(at) {
-            self.put_off(turn, queue);
+            self.put_off(turn, queue, world);
         } else {
             match self.visit(turn, at, world, |engine, turn, open| engine.admit(turn, queue, open)) {
                 None => self.refuse_all(turn, queue, world),
                 Some(visit) => {
                     if let Some(waiter) = visit.result {
-                        self.admit_many(turn, waiter, world);
+                        // One that was obstructed here is not any more, and the next may be looked at; one that was not will be the
+                        // first in line again.
+                        let obstacle = self.waiting.waiter(waiter).and_then(|waiter| waiter.obstacle);
+                        if self.admit_many(turn, waiter, world) || obstacle == Some(queue) {
+                            turn.work.extend(self.waiting.queue(queue).map(|_| queue));
+                        }
                     }
                     turn.vacated.extend(visit.vacant.map(|_| place.clone()));
                 }
@@ -272,19 +288,30 @@ impl Engine {
         turn.cause = cause;
     }
 
-    /// Grants those at the head of `queue` that fit into its lock. If the one in front then is a request for many keys, it
-    /// is returned: that takes more than one lock to decide.
+    /// Who in `queue` may have its lock now: a request of the token that alone holds it, for which its own hold is no obstacle, or the
+    /// first in line. And as what; a request for many keys needs more than this lock.
+    fn next_to_admit(&self, turn: &Turn, queue: QueueId, lock: &Lock) -> Option<(WaiterId, Option<Verdict>)> {
+        let fits = |id: WaiterId| {
+            let waiter = self.waiting.waiter(id)?;
+            let token = &waiter.request.token;
+            match waiter.scope {
+                Scope::One(_) => {
+                    let verdict = lock.verdict(token, waiter.wanted());
+                    verdict.allows().then_some((id, Some(verdict)))
+                }
+                Scope::Many(_) => (lock.standing(token).is_open() && !turn.in_vain.contains(&id)).then_some((id, None)),
+            }
+        };
+        let own = || lock.sole_hold().into_iter().flat_map(|hold| self.waiting.obstructed(queue, &hold.token));
+        own().find_map(fits).or_else(|| self.waiting.head(queue).and_then(fits))
+    }
+
+    /// Grants those in `queue` that fit into its lock. If the next of them is a request for many keys, it is returned: that takes more than
+    /// one lock to decide.
     fn admit(&mut self, turn: &mut Turn, queue: QueueId, open: &mut Open<'_>) -> Option<WaiterId> {
         loop {
-            let head = self.waiting.head(queue)?;
-            let waiter = self.waiting.waiter(head)?;
-            if matches!(waiter.scope, Scope::Many(_)) {
-                return Some(head);
-            }
-            let verdict = open.lock.verdict(&waiter.request.token, waiter.wanted());
-            if !verdict.allows() {
-                return None;
-            }
+            let (next, verdict) = self.next_to_admit(turn, queue, open.lock)?;
+            let Some(verdict) = verdict else { return Some(next) };
             // A vacant lock is handed over at once, even if the last step was to end its last hold.
             if turn.steps == 0 && !open.lock.is_empty() {
                 self.look_later(queue, turn.cause());
@@ -292,22 +319,24 @@ impl Engine {
             }
             turn.step();
             turn.stir();
-            let waiter = self.waiting.leave(head)?.waiter;
+            let waiter = self.waiting.leave(next)?.waiter;
             let answer = match self.enter(turn, open, verdict, waiter.client, &waiter.request) {
-                Ok(grant) => {
+                Ok((grant, changed)) => {
                     self.stats.handed_over(turn.cause());
-                    // A hold that its token had before, and keeps, is not taken back for want of this reply.
-                    if let Some(home) = open.lock.home()
-                        && verdict.needs_a_fence()
-                        && self.owe(turn.now.ms, head, &waiter, grant.fence, [home])
-                    {
-                        open.news.push(News::LookFirst(head, waiter.client));
+                    if verdict.needs_a_fence() {
+                        if self.owe(turn.now.ms, next, &waiter, grant.fence, [changed.home]) {
+                            open.news.push(News::LookFirst(next, waiter.client));
+                        }
+                        self.keep_replaced(changed.home, grant.fence, changed.before);
+                    } else {
+                        // A hold that its token had before, and keeps, is not taken back for want of this reply.
+                        self.heard_of(changed);
                     }
                     Answer::Granted(grant)
                 }
                 Err(error) => Answer::Failed(error),
             };
-            open.news.push(News::Answered(head, answer));
+            open.news.push(News::Answered(next, answer));
         }
     }
 

@@ -155,6 +155,10 @@ pub trait World {
     fn look_first(&mut self, waiter: WaiterId, client: ClientId);
     /// Whether this node still serves the key. Asked only when work is done outside of a command.
     fn may_grant(&mut self, at: At<'_>) -> bool;
+    /// Whether what `may_grant` has just denied would be denied for every key.
+    fn serves_nothing(&mut self) -> bool {
+        false
+    }
 }
 
 impl ClientId {

@@ -12,6 +12,7 @@ use crate::core::agenda::HomeId;
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
 use crate::core::place::At;
+use crate::core::retry::Retries;
 use crate::core::time::{Millis, Now, UnixMs};
 
 /// When to look again at a place that this node does not serve. The server redirects its waiters within a second; this
@@ -39,6 +40,38 @@ pub(super) struct Chores {
     queues: VecDeque<QueueId>,
     /// What could not be done because this node does not serve the key, and when to try again.
     put_off: VecDeque<(UnixMs, PutOff)>,
+    retries: Retries,
+    /// Until when nothing is tried, because this node serves no key at all.
+    closed: Option<UnixMs>,
+    /// Whose turn it is.
+    next: Kind,
+}
+
+/// The kinds of work. They take turns, one unit of each, so that none waits for the end of another.
+#[derive(Clone, Copy, Debug, Default)]
+enum Kind {
+    /// Holds of connections that have ended are found.
+    #[default]
+    Session,
+    /// Holds that are over because of a connection end.
+    Ending,
+    /// Queues are looked at.
+    Queue,
+    /// Leases end.
+    Lease,
+}
+
+impl Kind {
+    const COUNT: usize = 4;
+
+    fn next(self) -> Self {
+        match self {
+            Self::Session => Self::Ending,
+            Self::Ending => Self::Queue,
+            Self::Queue => Self::Lease,
+            Self::Lease => Self::Session,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,11 +87,12 @@ impl Chores {
     }
 
     fn put_off(&mut self, now: Now, what: PutOff) {
-        self.put_off.push_back((now.ms.plus(RETRY).unwrap_or(UnixMs::MAX), what));
+        self.put_off.push_back((self.retries.next(now.ms, RETRY), what));
     }
 
     /// Takes up again what was put off until now.
     fn take_up(&mut self, now: Now) {
+        self.closed.take_if(|until| until.reached(now.ms));
         while let Some((due, what)) = self.put_off.front().copied()
             && due.reached(now.ms)
         {
@@ -74,26 +108,22 @@ impl Chores {
 impl Engine {
     /// Does what has fallen due, at most `budget` steps of it, and says when it wants to be called again.
     ///
-    /// A step is a hold that ends, a waiter that is answered or a place that is looked at.
+    /// A step is a hold that begins or ends, a waiter that is answered or a place that is looked at. The last thing that is begun is done to
+    /// its end: a request for a thousand keys is granted in one go.
     pub fn tick<W: World>(&mut self, now: Now, budget: usize, world: &mut W) -> Next {
         let mut turn = Turn::outside(now, budget);
         self.chores.take_up(now);
-        while turn.steps > 0 {
-            if let Some((home, fence)) = self.sessions.take_ended() {
-                self.forfeit(home, fence, End::Disconnected);
-            } else if let Some(home) = self.chores.endings.pop_front() {
-                self.end_forfeits(&mut turn, home, world);
-            } else if let Some(queue) = self.chores.queues.pop_front() {
-                turn.cause = Cause::Other;
-                turn.work.push(queue);
-                self.finish(&mut turn, world);
-            } else if let Some(home) = self.agenda.due(now.ms, &mut turn.steps) {
-                self.expire(&mut turn, home, world);
+        let mut idle = 0_usize;
+        while turn.steps > 0 && idle < Kind::COUNT && self.chores.closed.is_none() {
+            let kind = self.chores.next;
+            self.chores.next = kind.next();
+            if self.work_on(kind, &mut turn, world) {
+                // Paid for afterwards, so that the last step is never spent on looking alone.
+                turn.step();
+                idle = 0;
             } else {
-                break;
+                idle = idle.saturating_add(1);
             }
-            // Paid for afterwards, so that the last step is never spent on looking alone.
-            turn.step();
         }
         match self.next_due() {
             Next::At(due) if due.reached(now.ms) => Next::Now,
@@ -101,8 +131,37 @@ impl Engine {
         }
     }
 
+    /// Does one unit of this kind of work, if there is any.
+    fn work_on<W: World>(&mut self, kind: Kind, turn: &mut Turn, world: &mut W) -> bool {
+        match kind {
+            Kind::Session => {
+                let Some((home, fence)) = self.sessions.take_ended() else { return false };
+                self.forfeit(home, fence, End::Disconnected);
+            }
+            Kind::Ending => {
+                let Some(home) = self.chores.endings.pop_front() else { return false };
+                self.end_forfeits(turn, home, world);
+            }
+            Kind::Queue => {
+                let Some(queue) = self.chores.queues.pop_front() else { return false };
+                self.waiting.delist(queue);
+                turn.cause = Cause::Other;
+                turn.work.push(queue);
+                self.finish(turn, world);
+            }
+            Kind::Lease => {
+                let Some(home) = self.agenda.due(turn.now.ms, &mut turn.steps) else { return false };
+                self.expire(turn, home, world);
+            }
+        }
+        true
+    }
+
     /// When [`tick`](Self::tick) wants to be called. It may find nothing to do yet if leases were renewed meanwhile.
     pub fn next_due(&self) -> Next {
+        if let Some(until) = self.chores.closed {
+            return Next::At(until);
+        }
         let idle = self.chores.endings.is_empty() && self.chores.queues.is_empty();
         if !(idle && self.doubtful.is_empty()) || self.sessions.any_ended() {
             return Next::Now;
@@ -185,21 +244,24 @@ impl Engine {
         if !self.forfeits.is_empty()
             && let Found::Lock(lock) = world.find(at)
             && let (Some(home), Some(hold)) = (lock.home(), lock.hold(token))
+            && self.forfeits.spare(home, hold.fence)
         {
-            self.forfeits.spare(home, hold.fence);
+            let fence = hold.fence;
+            self.drop_replaced(home, fence);
         }
     }
 
     /// Has `tick` look at `queue`.
     pub(super) fn look_later(&mut self, queue: QueueId, cause: Cause) {
-        if self.waiting.mark(queue, cause) {
+        if self.waiting.enlist(queue, cause) {
             self.chores.queues.push_back(queue);
         }
     }
 
     /// Has `tick` look at `queue` again after a while.
-    pub(super) fn put_off(&mut self, turn: &Turn, queue: QueueId) {
-        if self.waiting.mark(queue, turn.cause) {
+    pub(super) fn put_off<W: World>(&mut self, turn: &Turn, queue: QueueId, world: &mut W) {
+        self.refused(turn, world);
+        if self.waiting.enlist(queue, turn.cause) {
             self.chores.put_off(turn.now, PutOff::Queue(queue));
         }
     }
@@ -209,12 +271,14 @@ impl Engine {
         if self.agenda.knows(home) {
             turn.cause = Cause::Disconnect;
             if !self.refresh(turn, home, world) {
+                self.refused(turn, world);
                 self.chores.put_off(turn.now, PutOff::Ending(home));
             } else if self.forfeits.at(home) {
                 self.end_later(home);
             }
         } else {
             self.forfeits.forget(home);
+            self.replaced.forget(home);
         }
     }
 
@@ -222,7 +286,15 @@ impl Engine {
     fn expire<W: World>(&mut self, turn: &mut Turn, home: HomeId, world: &mut W) {
         turn.cause = Cause::Expiry;
         if !self.refresh(turn, home, world) {
-            self.agenda.rearm(home, turn.now.ms.plus(RETRY).unwrap_or(UnixMs::MAX));
+            self.refused(turn, world);
+            self.agenda.rearm(home, self.chores.retries.next(turn.now.ms, RETRY));
+        }
+    }
+
+    /// This node did not serve a key. If it serves none, there is no use in asking for the others.
+    fn refused<W: World>(&mut self, turn: &Turn, world: &mut W) {
+        if world.serves_nothing() {
+            self.chores.closed = turn.now.ms.plus(RETRY);
         }
     }
 

@@ -175,6 +175,12 @@ impl Lock {
         }
     }
 
+    /// The only hold, if there is just one.
+    #[must_use]
+    pub fn sole_hold(&self) -> Option<&Hold> {
+        if let Holds::One(hold) = &self.holds { Some(hold) } else { None }
+    }
+
     /// When the first of its leases ends.
     #[must_use]
     pub fn earliest(&self) -> Option<UnixMs> {

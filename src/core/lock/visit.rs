@@ -1,6 +1,7 @@
 //! How a lock is opened, changed and closed again: the one way in which the engine touches a value.
 
 use super::engine::Engine;
+use super::replaced::Before;
 use super::settle::Turn;
 use super::stats::{Cause, count};
 use super::terms::{Answer, ClientId, End, Found, Mode, World};
@@ -34,6 +35,13 @@ pub(super) struct Visit<R> {
     pub(super) vacant: Option<HomeId>,
 }
 
+/// A hold that was set, and what its token held there before.
+#[must_use]
+pub(super) struct Changed {
+    pub(super) home: HomeId,
+    pub(super) before: Option<Before>,
+}
+
 impl News {
     fn tell<W: World>(self, at: At<'_>, world: &mut W) {
         match self {
@@ -44,6 +52,9 @@ impl News {
         }
     }
 }
+
+/// How many holds that are over are ended by a visit in any case: more than one has only a lock that many share.
+const AT_LEAST: usize = 4;
 
 impl Engine {
     /// Opens the lock at `at`, or a vacant one if there is nothing, ends what is over, and lets `change` change it.
@@ -114,59 +125,91 @@ impl Engine {
 
     /// Ends the holds that are over, as far as the turn's steps go.
     fn end_what_is_over(&mut self, turn: &mut Turn, open: &mut Open<'_>) {
-        while turn.steps > 0
+        let mut least = AT_LEAST;
+        while (turn.steps > 0 || least > 0)
             && let Some(hold) = open.lock.take_lapsed(turn.now.ms)
         {
+            least = least.saturating_sub(1);
             turn.step();
             turn.stir();
             turn.over = Some(Cause::Expiry);
             count(&mut self.stats.lapses);
-            self.untie(open.lock, &hold);
+            self.forget(open.lock, &hold);
             open.news.push(News::Ended(hold.token, End::Lapsed));
         }
         if let Some(home) = open.lock.home() {
             self.hear_of_the_ended(home);
         }
-        while turn.steps > 0
+        while (turn.steps > 0 || least > 0)
             && !self.forfeits.is_empty()
             && let Some((fence, why)) = open.lock.home().and_then(|home| self.forfeits.take(home))
         {
+            least = least.saturating_sub(1);
             turn.step();
             turn.stir();
             turn.over.get_or_insert(Cause::Disconnect);
-            self.end_hold(open, fence, why);
+            self.end_forfeit(turn, open, fence, why);
         }
     }
 
-    /// Makes `hold` its token's hold and `mode` the mode of the lock.
-    pub(super) fn set_hold(&mut self, open: &mut Open<'_>, mode: Mode, hold: Hold) -> HomeId {
+    fn end_forfeit(&mut self, turn: &mut Turn, open: &mut Open<'_>, fence: Fence, why: End) {
+        match why {
+            End::Undelivered => self.take_back(turn, open, fence),
+            End::Released | End::Lapsed | End::Disconnected => self.end_hold(open, fence, why),
+        }
+    }
+
+    /// Ends the hold of `token` if it is over and was one of too many to be ended just now: for its owner it ends on time.
+    pub(super) fn end_own_if_over(&mut self, turn: &mut Turn, open: &mut Open<'_>, token: &Ident) {
+        let Some(hold) = open.lock.hold(token) else { return };
+        let (fence, lapsed) = (hold.fence, hold.deadline.reached(turn.now.ms));
+        if lapsed {
+            turn.stir();
+            count(&mut self.stats.lapses);
+            self.end_hold(open, fence, End::Lapsed);
+        } else if let Some(why) = open.lock.home().and_then(|home| self.forfeits.take_one(home, fence)) {
+            turn.stir();
+            self.end_forfeit(turn, open, fence, why);
+        }
+    }
+
+    /// Makes `hold` its token's hold and `mode` the mode of the lock; says what it replaces.
+    pub(super) fn set_hold(&mut self, open: &mut Open<'_>, mode: Mode, hold: Hold) -> Changed {
         let home = open.lock.home().unwrap_or_else(|| self.agenda.arm(open.at, hold.deadline));
         open.lock.set_home(Some(home));
-        let (session, fence) = (hold.session, hold.fence);
+        let (session, fence, mode_before) = (hold.session, hold.fence, open.lock.mode());
         open.news.push(News::Held(mode, hold.clone()));
-        if let Some(before) = open.lock.set(mode, hold) {
-            self.untie(open.lock, &before);
+        let before = open.lock.set(mode, hold).map(|hold| Before { mode: mode_before, hold });
+        if let Some(before) = &before {
+            self.untie(open.lock, &before.hold);
         }
         if let Some(client) = session {
             self.sessions.tie(client, (home, fence));
         }
-        home
+        Changed { home, before }
     }
 
     /// Ends the hold that has `fence`.
     pub(super) fn end_hold(&mut self, open: &mut Open<'_>, fence: Fence, why: End) {
         if let Some(hold) = open.lock.take(fence) {
-            self.untie(open.lock, &hold);
+            self.forget(open.lock, &hold);
             open.news.push(News::Ended(hold.token, why));
         }
     }
 
-    /// A hold is over, or another one now; whoever did that knew of it, or it does not matter any more who does.
-    fn untie(&mut self, lock: &Lock, ended: &Hold) {
-        let Some(home) = lock.home() else { return };
-        if let Some(client) = ended.session {
-            self.sessions.untie(client, (home, ended.fence));
+    /// A hold is over. Whoever ended it knew of it, or it does not matter any more who does.
+    fn forget(&mut self, lock: &Lock, ended: &Hold) {
+        self.untie(lock, ended);
+        if let Some(home) = lock.home() {
+            self.undelivered.prove(ended.fence, home);
+            self.drop_replaced(home, ended.fence);
         }
-        self.undelivered.prove(ended.fence, home);
+    }
+
+    /// A hold ends with its connection no more.
+    fn untie(&mut self, lock: &Lock, hold: &Hold) {
+        if let (Some(client), Some(home)) = (hold.session, lock.home()) {
+            self.sessions.untie(client, (home, hold.fence));
+        }
     }
 }

@@ -52,14 +52,18 @@ pub(super) struct Waiter {
     pub(super) since: UnixMs,
     pub(super) scope: Scope,
     pub(super) ticket: Ticket,
+    /// Of a request for many keys: one that it cannot have yet. It need not be looked at again before it can.
+    pub(super) obstacle: Option<QueueId>,
 }
 
 /// A queue; it exists while somebody stands in it.
 #[derive(Debug)]
 pub(super) struct Queue {
     pub(super) place: Arc<Place>,
-    /// Work is on its way that will look at this queue, because of this.
+    /// It has to be looked at, because of this.
     dirty: Option<Cause>,
+    /// Whether it is on a list of queues to look at.
+    listed: bool,
     line: BTreeMap<Ticket, WaiterId>,
 }
 
@@ -72,8 +76,8 @@ pub(super) struct Waiting {
     hasher: RandomState,
     /// By token and scope, so that the next request of a token finds the one that waits.
     claims: HashTable<WaiterId>,
-    /// The requests of a token for many keys that wait in a queue.
-    many: HashMap<(Ident, QueueId), BTreeSet<WaiterId>>,
+    /// The requests of a token for many keys whose obstacle is the key of this queue.
+    obstructed: HashMap<(QueueId, Ident), BTreeSet<WaiterId>>,
     by_client: BTreeSet<(ClientId, WaiterId)>,
     /// The last ticket given at the end of the line, and the last one given in front of it.
     last: i64,
@@ -131,7 +135,7 @@ impl Waiting {
             && self.queues.is_empty()
             && self.by_place.is_empty()
             && self.claims.is_empty()
-            && self.many.is_empty()
+            && self.obstructed.is_empty()
             && self.by_client.is_empty()
     }
 
@@ -173,12 +177,32 @@ impl Waiting {
         self.claims.find(self.hasher.hash_one((token, scope)), is_it).copied()
     }
 
-    /// The queues of all requests of `token` for many keys that wait at `at` among others.
-    pub(super) fn linked(&self, at: At<'_>, token: &Ident) -> impl Iterator<Item = QueueId> {
-        let here = if self.many.is_empty() { None } else { self.at(at) };
-        let waiters = here.and_then(|queue| self.many.get(&(token.clone(), queue)));
-        let queues = |waiter: &WaiterId| self.waiter(*waiter).map(|waiter| waiter.scope.queues());
-        waiters.into_iter().flatten().filter_map(queues).flatten().copied()
+    /// The requests of `token` that wait in `queue` and cannot have its key as long as somebody else holds it or stands in front: the one for
+    /// this key alone, then those for many keys whose obstacle it is.
+    pub(super) fn obstructed(&self, queue: QueueId, token: &Ident) -> impl Iterator<Item = WaiterId> {
+        let many = if self.obstructed.is_empty() { None } else { self.obstructed.get(&(queue, token.clone())) };
+        self.claim(token, &Scope::One(queue)).into_iter().chain(many.into_iter().flatten().copied())
+    }
+
+    /// The request `id` for many keys cannot have that of `queue`.
+    pub(super) fn obstruct(&mut self, id: WaiterId, queue: QueueId) {
+        self.unobstruct(id);
+        if let Some(waiter) = self.waiters.get_mut(id.0) {
+            waiter.obstacle = Some(queue);
+            self.obstructed.entry((queue, waiter.request.token.clone())).or_default().insert(id);
+        }
+    }
+
+    fn unobstruct(&mut self, id: WaiterId) {
+        let Some(waiter) = self.waiters.get_mut(id.0) else { return };
+        let Some(queue) = waiter.obstacle.take() else { return };
+        let key = (queue, waiter.request.token.clone());
+        if let Some(obstructed) = self.obstructed.get_mut(&key) {
+            obstructed.remove(&id);
+            if obstructed.is_empty() {
+                self.obstructed.remove(&key);
+            }
+        }
     }
 
     /// All parked requests.
@@ -202,12 +226,24 @@ impl Waiting {
         self.queues.iter().filter(move |(_, queue)| wanted(queue)).map(|(id, _)| QueueId(id))
     }
 
-    /// Notes that work is on its way for `queue`; `false` if that was known, or if the queue is gone.
-    pub(super) fn mark(&mut self, queue: QueueId, cause: Cause) -> bool {
-        let Some(queue) = self.queues.get_mut(queue.0) else { return false };
-        let news = queue.dirty.is_none();
-        queue.dirty.get_or_insert(cause);
-        news
+    /// Notes that `queue` has to be looked at.
+    pub(super) fn mark(&mut self, queue: QueueId, cause: Cause) {
+        if let Some(queue) = self.queues.get_mut(queue.0) {
+            queue.dirty.get_or_insert(cause);
+        }
+    }
+
+    /// The same; says whether it must be put on a list for that. Not if it is on one, or if the queue is gone.
+    pub(super) fn enlist(&mut self, queue: QueueId, cause: Cause) -> bool {
+        self.mark(queue, cause);
+        self.queues.get_mut(queue.0).is_some_and(|queue| !std::mem::replace(&mut queue.listed, true))
+    }
+
+    /// It is not on a list any more.
+    pub(super) fn delist(&mut self, queue: QueueId) {
+        if let Some(queue) = self.queues.get_mut(queue.0) {
+            queue.listed = false;
+        }
     }
 
     /// Whether no more than the lock of `queue` decides on who is in front there, and nothing has happened to it unseen.
@@ -227,7 +263,7 @@ impl Waiting {
             return queue;
         }
         let place = Arc::new(at.keep());
-        let queue = QueueId(self.queues.insert(Queue { place, dirty: None, line: BTreeMap::new() }));
+        let queue = QueueId(self.queues.insert(Queue { place, dirty: None, listed: false, line: BTreeMap::new() }));
         let Self { by_place, hasher, queues, .. } = self;
         let hash_of = |queue: &QueueId| queues.get(queue.0).map_or(0, |queue| hasher.hash_one(queue.place.at()));
         by_place.insert_unique(hasher.hash_one(at), queue, hash_of);
@@ -251,7 +287,7 @@ impl Waiting {
         if let Some(earlier) = earlier {
             self.strike(earlier);
         }
-        let (client, ticket, scope) = (waiter.client, waiter.ticket, waiter.scope.clone());
+        let (client, ticket, scope, obstacle) = (waiter.client, waiter.ticket, waiter.scope.clone(), waiter.obstacle);
         let hash = self.hasher.hash_one((&waiter.request.token, &scope));
         let id = WaiterId(self.waiters.insert(waiter));
         let mut longest = 0;
@@ -261,12 +297,10 @@ impl Waiting {
                 longest = longest.max(queue.line.len());
             }
         }
-        let Self { waiters, many, claims, hasher, .. } = self;
-        if let (Scope::Many(queues), Some(waiter)) = (&scope, waiters.get(id.0)) {
-            for queue in queues.iter() {
-                many.entry((waiter.request.token.clone(), *queue)).or_default().insert(id);
-            }
+        if let Some(queue) = obstacle {
+            self.obstruct(id, queue);
         }
+        let Self { waiters, claims, hasher, .. } = self;
         claims.insert_unique(hash, id, |id| {
             waiters.get(id.0).map_or(0, |waiter| hasher.hash_one((&waiter.request.token, &waiter.scope)))
         });
@@ -288,6 +322,7 @@ impl Waiting {
 
     /// Takes a request out of everything, but leaves its queues open. Also names the queues whose head it was.
     fn strike(&mut self, id: WaiterId) -> Option<(Waiter, Vec<QueueId>)> {
+        self.unobstruct(id);
         let waiter = self.waiters.remove(id.0)?;
         let mut headed = Vec::new();
         for &queue in waiter.scope.queues() {
@@ -299,17 +334,6 @@ impl Waiting {
             }
         }
         let token = &waiter.request.token;
-        if let Scope::Many(queues) = &waiter.scope {
-            for queue in queues.iter() {
-                let key = (token.clone(), *queue);
-                if let Some(many) = self.many.get_mut(&key) {
-                    many.remove(&id);
-                    if many.is_empty() {
-                        self.many.remove(&key);
-                    }
-                }
-            }
-        }
         if let Ok(claim) = self.claims.find_entry(self.hasher.hash_one((token, &waiter.scope)), |other| *other == id) {
             claim.remove();
         }

@@ -73,7 +73,7 @@ fn ten_thousand_readers_come_in_by_the_budget_and_leave() {
             break;
         }
         assert_eq!(desk.try_acquire("door", &ask("barger")), Ok(Acquired::Refused));
-        // A command settles the place to the end.
+        // A command does some of it, too.
         granted.extend(desk.granted());
     }
     assert_eq!(granted, waiters);

@@ -59,8 +59,22 @@ pub(super) enum Outcome {
 pub(super) struct Owed {
     pub(super) id: WaiterId,
     pub(super) client: u64,
-    holds: Vec<(Key, Serial)>,
+    holds: Vec<Granted>,
     pub(super) lost: bool,
+}
+
+/// One hold of a grant, and what its token held there before.
+#[derive(Clone, Debug)]
+struct Granted {
+    key: Key,
+    serial: Serial,
+    before: Option<Held>,
+}
+
+impl Granted {
+    fn is(&self, hold: &Held) -> bool {
+        (self.key, self.serial) == (hold.key, hold.serial)
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -73,6 +87,8 @@ pub(super) struct Model {
     pub(super) owed: Vec<Owed>,
     /// What waiters were told.
     pub(super) told: Vec<(WaiterId, Outcome)>,
+    /// Whether a command may leave work that it sets off to the timer.
+    pub(super) lenient: bool,
     gone: Vec<u64>,
     serials: Serial,
     ranks: i64,
@@ -121,15 +137,20 @@ impl Model {
         if ask.keys.iter().any(|key| self.elsewhere.contains(key)) {
             return false;
         }
-        if !ask.many {
-            return self.first(ask.keys[0], rank) && self.fits(ask.keys[0], ask.token, ask.wanted);
-        }
-        let open = |key: &Key| self.owns(*key, ask.token) || (self.first(*key, rank) && self.at(*key).next().is_none());
-        ask.keys.iter().any(|key| self.first(*key, rank)) && ask.keys.iter().all(open)
+        ask.keys.iter().all(|key| {
+            // What the token alone holds is no obstacle to it, whoever stands in front.
+            let own = self.at(*key).all(|hold| hold.token == ask.token) && self.hold(*key, ask.token).is_some();
+            let open = if ask.many {
+                self.owns(*key, ask.token) || self.at(*key).next().is_none()
+            } else {
+                self.fits(*key, ask.token, ask.wanted)
+            };
+            open && (own || self.first(*key, rank))
+        })
     }
 
-    /// Gives the holds of `ask`; also the serial if that is a new one.
-    fn grant(&mut self, ask: &Ask) -> (Outcome, Option<Serial>) {
+    /// Gives the holds of `ask`, who is told at once or (not `now`) only hears of it later.
+    fn grant(&mut self, ask: &Ask, now: bool) -> (Outcome, Vec<Granted>) {
         let before: Vec<Option<Held>> = ask.keys.iter().map(|key| self.hold(*key, ask.token).cloned()).collect();
         let first = before[0].as_ref();
         let kept = first.filter(|first| {
@@ -140,39 +161,64 @@ impl Model {
         let fresh = kept.is_none();
         self.serials = self.serials.max(serial);
         let deadline = self.now + ask.lease;
+        if now || !fresh {
+            before.iter().flatten().for_each(|hold| self.prove(hold));
+        }
         for (key, before) in ask.keys.iter().zip(&before) {
             let inherited = before.as_ref().filter(|_| !fresh || !ask.many).and_then(|hold| hold.session);
             let session = if ask.session { Some(ask.client) } else { inherited };
             let (mode, limit) = (ask.wanted.mode(), ask.wanted.limit());
             self.set(Held { key: *key, token: ask.token, mode, limit, serial, deadline, session });
         }
-        (Outcome::Granted { token: ask.token, serial, lease: ask.lease }, fresh.then_some(serial))
+        let granted = ask.keys.iter().zip(before).map(|(key, before)| Granted { key: *key, serial, before });
+        (Outcome::Granted { token: ask.token, serial, lease: ask.lease }, granted.filter(|_| fresh).collect())
     }
 
     fn set(&mut self, hold: Held) {
-        if let Some(before) = self.hold(hold.key, hold.token).cloned() {
-            self.prove(&before);
-            self.holds.retain(|other| *other != before);
-        }
+        self.holds.retain(|other| (other.key, other.token) != (hold.key, hold.token));
         self.holds.push(hold);
     }
 
     fn prove(&mut self, hold: &Held) {
         for owed in &mut self.owed {
-            owed.holds.retain(|other| *other != (hold.key, hold.serial));
+            owed.holds.retain(|granted| !granted.is(hold));
+        }
+    }
+
+    /// Takes back what was granted and never heard of, the oldest first: what was there before is there again, also for a later grant
+    /// that is on its way.
+    fn take_back(&mut self) {
+        let Self { owed, holds, elsewhere, .. } = self;
+        let mut lost: Vec<Granted> = Vec::new();
+        for owed in owed.iter_mut().filter(|owed| owed.lost) {
+            lost.extend(owed.holds.extract_if(.., |granted| !elsewhere.contains(&granted.key)));
+        }
+        owed.retain(|owed| !owed.lost || !owed.holds.is_empty());
+        lost.sort_by_key(|granted| granted.serial);
+        while !lost.is_empty() {
+            let next = lost.remove(0);
+            if let Some(at) = holds.iter().position(|hold| next.is(hold)) {
+                holds.remove(at);
+                holds.extend(next.before);
+            } else {
+                let later = owed.iter_mut().flat_map(|owed| &mut owed.holds).chain(&mut lost);
+                later
+                    .filter(|later| later.before.as_ref().is_some_and(|hold| next.is(hold)))
+                    .for_each(|later| later.before.clone_from(&next.before));
+            }
         }
     }
 
     /// Ends what is over: by its deadline, with its connection, or because its owner never heard of it.
     fn lapse(&mut self) {
-        let Self { now, elsewhere, gone, owed, .. } = self;
-        let lost: Vec<_> = owed.iter().filter(|owed| owed.lost).flat_map(|owed| owed.holds.clone()).collect();
+        let Self { now, elsewhere, .. } = self;
+        self.holds.retain(|hold| hold.deadline > *now || elsewhere.contains(&hold.key));
+        self.take_back();
+        let Self { now, elsewhere, gone, .. } = self;
         self.holds.retain(|hold| {
             let disconnected = hold.session.is_some_and(|client| gone.contains(&client));
-            let over = hold.deadline <= *now || disconnected || lost.contains(&(hold.key, hold.serial));
-            !over || elsewhere.contains(&hold.key)
+            (hold.deadline > *now && !disconnected) || elsewhere.contains(&hold.key)
         });
-        owed.retain(|owed| !owed.lost || owed.holds.iter().any(|(key, _)| elsewhere.contains(key)));
     }
 
     /// A token that asks again keeps what was granted to it and got lost on the way.
@@ -180,7 +226,7 @@ impl Model {
         for key in keys {
             if let Some(hold) = self.hold(*key, token).cloned() {
                 self.owed.iter_mut().filter(|owed| owed.lost).for_each(|owed| {
-                    owed.holds.retain(|other| *other != (hold.key, hold.serial));
+                    owed.holds.retain(|granted| !granted.is(&hold));
                 });
             }
         }
@@ -205,9 +251,8 @@ impl Model {
             let outcome = if parked.ask.keys.iter().any(|key| self.foreign.contains(key)) {
                 Outcome::Failed(LockError::WrongType)
             } else {
-                let (outcome, serial) = self.grant(&parked.ask);
-                if let Some(serial) = serial {
-                    let holds = parked.ask.keys.iter().map(|key| (*key, serial)).collect();
+                let (outcome, holds) = self.grant(&parked.ask, false);
+                if !holds.is_empty() {
                     self.owed.push(Owed { id, client: parked.ask.client, holds, lost: false });
                 }
                 outcome
@@ -219,6 +264,18 @@ impl Model {
     /// Nobody who stands at one of `keys` has been forgotten; and the script is at its end.
     fn check(&self, script: &VecDeque<WaiterId>, here: impl Fn(&Ask) -> bool) {
         assert!(script.is_empty(), "told without need: {script:?}, {self:?}");
+        self.nobody_forgotten(|ask| !self.lenient && here(ask));
+    }
+
+    /// Whether nothing is over and nobody must be told anything.
+    pub(super) fn is_settled(&self) -> bool {
+        let mut settled = self.clone();
+        settled.lapse();
+        settled.holds == self.holds && !self.line.iter().any(|parked| self.due(parked))
+    }
+
+    /// No waiter, wherever it stands, must be told anything now.
+    pub(super) fn nobody_forgotten(&self, here: impl Fn(&Ask) -> bool) {
         for parked in self.line.iter().filter(|parked| here(&parked.ask)) {
             assert!(!self.due(parked), "{parked:?} is forgotten, {self:?}");
         }
@@ -255,10 +312,10 @@ impl Model {
         });
         if free {
             let held = modes.len() == ask.keys.len();
-            if let Some(earlier) = earlier.filter(|_| !held) {
+            if let Some(earlier) = earlier.filter(|it| !held || it.ask.wanted.mode() == ask.wanted.mode()) {
                 self.refuse(&earlier, script);
             }
-            return self.grant(ask).0;
+            return self.grant(ask, true).0;
         }
         if !patient {
             return Outcome::Refused;
@@ -327,6 +384,7 @@ impl Model {
             return Err(LockError::WrongType);
         }
         let Some(hold) = self.hold(key, token).cloned() else { return Ok(false) };
+        self.prove(&hold);
         self.set(Held { deadline: self.now + lease, ..hold });
         Ok(true)
     }
@@ -334,13 +392,14 @@ impl Model {
     pub(super) fn tick(&mut self, script: &mut VecDeque<WaiterId>) {
         self.follow(script);
         self.check(script, |_| true);
+        self.nobody_forgotten(|_| true);
     }
 
     /// Whether a request for many keys by `token` may be due soon, because somebody is due now.
     pub(super) fn may_follow(&self, token: usize) -> bool {
         let mut settled = self.clone();
         settled.lapse();
-        let waits = settled.line.iter().any(|parked| parked.ask.many && parked.ask.token == token);
+        let waits = settled.line.iter().any(|parked| (parked.ask.many || self.lenient) && parked.ask.token == token);
         waits && settled.line.iter().any(|parked| settled.due(parked))
     }
 
@@ -374,7 +433,11 @@ impl Model {
         self.holds = self.holds.iter().filter_map(|hold| Some(Held { key: to(&hold.key)?, ..hold.clone() })).collect();
         self.foreign = self.foreign.iter().filter_map(to).collect();
         for owed in &mut self.owed {
-            owed.holds = owed.holds.iter().filter_map(|(key, serial)| Some((to(key)?, *serial))).collect();
+            let moved = |granted: Granted| {
+                let key = to(&granted.key)?;
+                Some(Granted { key, before: granted.before.map(|hold| Held { key, ..hold }), ..granted })
+            };
+            owed.holds = owed.holds.drain(..).filter_map(moved).collect();
         }
     }
 }

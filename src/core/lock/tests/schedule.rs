@@ -77,8 +77,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn play(steps: Vec<Step>) {
-    let mut trial = Trial::new(CLIENTS);
+fn play(steps: Vec<Step>, bound: Option<usize>) {
+    let mut trial = Trial::new(CLIENTS, bound);
     for step in steps {
         match step {
             Step::Acquire { slot, ask, may_wait } => {
@@ -111,7 +111,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: schedules(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_schedule_ends_as_the_contract_says(steps in vec(step(), 1..80)) {
-        play(steps);
+    fn any_schedule_ends_as_the_contract_says(
+        steps in vec(step(), 1..80),
+        bound in prop_oneof![3 => Just(None), 1 => (0..4_usize).prop_map(Some)],
+    ) {
+        play(steps, bound);
     }
 }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::model::{Ask, Key, Model, Outcome, Serial};
 use super::world::{Desk, Keys, Told, Value, client, token};
 use crate::core::fence::Fence;
+use crate::core::lock::engine::Bound;
 use crate::core::lock::{Acquired, Answer, Engine, Next, Request, WaiterId};
 use crate::core::place::Place;
 use crate::core::time::Millis;
@@ -43,9 +44,14 @@ pub(super) fn all_keys() -> impl Iterator<Item = Key> {
 }
 
 impl Trial {
-    pub(super) fn new(clients: usize) -> Self {
-        let desk = Desk::new();
+    /// With a `bound` on what a command does for others.
+    pub(super) fn new(clients: usize, bound: Option<usize>) -> Self {
+        let mut desk = Desk::new();
+        if let Some(bound) = bound {
+            desk.engine.bound = Bound(bound);
+        }
         let mut model = Model::default();
+        model.lenient = bound.is_some();
         model.now = desk.now.ms.0;
         Self {
             desk,
@@ -78,6 +84,7 @@ impl Trial {
     }
 
     fn acquire_now(&mut self, ask: &Ask, may_wait: bool) {
+        let settled = self.is_settled();
         let request = Request {
             token: token(&name(ask.token)),
             mode: ask.wanted,
@@ -97,6 +104,7 @@ impl Trial {
         };
         self.hear(true);
         let expected = self.model.acquire(ask, may_wait, &mut self.script);
+        self.nobody_forgotten(settled);
         self.compare_told();
         match (expected, actual) {
             (Outcome::Granted { token: expected, serial, lease }, Ok(Acquired::Granted(grant))) => {
@@ -117,7 +125,7 @@ impl Trial {
         if !self.serves(keys) {
             return;
         }
-        let lost = self.model.lost();
+        let (lost, settled) = (self.model.lost(), self.is_settled());
         let ident = token(&name(owner));
         let Desk { engine, keys: world, now } = &mut self.desk;
         let places: Vec<Place> = keys.iter().map(|key| place(*key)).collect();
@@ -129,6 +137,7 @@ impl Trial {
         };
         self.hear(true);
         assert_eq!(released, self.model.release(keys, owner, &mut self.script));
+        self.nobody_forgotten(settled);
         self.compare_told();
         self.catch_up(lost);
     }
@@ -142,6 +151,23 @@ impl Trial {
             assert_eq!(extended, self.model.extend(key, owner, lease, &mut self.script));
             self.compare_told();
             self.catch_up(lost);
+        }
+    }
+
+    /// Whether nobody must be told anything, and the timer has nothing to do now.
+    fn is_settled(&self) -> bool {
+        let idle = match self.desk.engine.next_due() {
+            Next::Now => false,
+            Next::At(due) => !due.reached(self.desk.now.ms),
+            Next::Never => true,
+        };
+        idle && self.model.is_settled()
+    }
+
+    /// If everything was in order before a command, it is so after it: all that it makes possible is done in the same step.
+    fn nobody_forgotten(&self, settled: bool) {
+        if settled && !self.model.lenient {
+            self.model.nobody_forgotten(|_| true);
         }
     }
 

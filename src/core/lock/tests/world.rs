@@ -36,6 +36,10 @@ pub(super) struct Keys {
     pub(super) told: Vec<Told>,
     /// Keys that this node does not serve.
     pub(super) elsewhere: Vec<Place>,
+    /// Whether this node serves no key at all.
+    pub(super) down: bool,
+    /// How often the engine has asked whether this node serves a key.
+    pub(super) asked: usize,
     /// How often the engine has looked at a key.
     pub(super) looks: usize,
     /// Whether clients cannot be blocked.
@@ -96,7 +100,12 @@ impl World for Keys {
     }
 
     fn may_grant(&mut self, at: At<'_>) -> bool {
-        !self.elsewhere.contains(&at.keep())
+        self.asked += 1;
+        !self.down && !self.elsewhere.contains(&at.keep())
+    }
+
+    fn serves_nothing(&mut self) -> bool {
+        self.down
     }
 }
 

@@ -1,0 +1,198 @@
+//! Kinds of work take turns, and no transition does much more than its share.
+
+use super::world::*;
+use crate::core::lock::engine::Bound;
+use crate::core::lock::{Acquired, Next, WaiterId};
+use crate::core::time::Millis;
+
+/// How many ticks of `budget` steps it takes until `done`, at most `most`.
+fn ticks(desk: &mut Desk, budget: usize, most: usize, done: impl Fn(&mut Desk) -> bool) -> usize {
+    for number in 1..=most {
+        let Desk { engine, keys, now } = desk;
+        let _ = engine.tick(*now, budget, keys);
+        if done(desk) {
+            return number;
+        }
+    }
+    panic!("not within {most} ticks");
+}
+
+const MANY: usize = if cfg!(miri) { 50 } else { 2_000 };
+
+/// Work of one kind, a lot of it.
+fn burden(desk: &mut Desk, kind: usize) {
+    for number in 0..MANY {
+        let key = format!("busy {number}");
+        match kind {
+            0 => drop(desk.acquire(&key, 7, &ask("ann").session()).unwrap().granted()),
+            1 => drop(desk.take(&key, &ask("ann").lease(50))),
+            _ => {
+                desk.take(&key, &ask("ann"));
+                desk.wait(&key, 8, &ask("bob"));
+                desk.delete(&key);
+            }
+        }
+    }
+    match kind {
+        0 => desk.engine.client_gone(client(7)),
+        1 => desk.pass(50),
+        _ => {}
+    }
+}
+
+#[test]
+fn no_kind_of_work_waits_for_the_end_of_another() {
+    for kind in 0..3 {
+        // A lease that ends meanwhile, a session that ends meanwhile, a lock that is deleted meanwhile.
+        for urgent in (0..3).filter(|urgent| *urgent != kind) {
+            let mut desk = Desk::new();
+            desk.acquire("door", 9, &if urgent == 0 { ask("eve").session() } else { ask("eve").lease(60) })
+                .unwrap()
+                .granted();
+            let next = desk.wait("door", 10, &ask("fay"));
+            burden(&mut desk, kind);
+            desk.told();
+            match urgent {
+                0 => desk.engine.client_gone(client(9)),
+                1 => desk.pass(60),
+                _ => drop(desk.delete("door")),
+            }
+            let first = |desk: &mut Desk| desk.answers().iter().any(|(waiter, _)| *waiter == next);
+            // Of the same kind as the session ends before it are only the steps of finding them.
+            let most = if urgent == 0 { 2 * MANY.div_ceil(8) } else { 3 };
+            assert!(ticks(&mut desk, 16, most.max(3), first) <= most, "{urgent} beside {kind}");
+            assert!(desk.keys.values.len() > MANY / 2 || kind == 2, "{urgent} beside {kind}: most is still to be done");
+        }
+    }
+}
+
+#[test]
+fn requests_for_many_keys_are_granted_one_a_turn() {
+    const KEYS: usize = if cfg!(miri) { 5 } else { 100 };
+    let mut desk = Desk::new();
+    let gates: Vec<String> = (0..20).map(|n| format!("gate {n}")).collect();
+    let gates: Vec<&str> = gates.iter().map(String::as_str).collect();
+    desk.acquire_many(&gates, 1, &ask("zoe").lease(100)).unwrap().granted();
+    for (number, gate) in gates.iter().enumerate() {
+        let keys: Vec<String> = (0..KEYS).map(|n| format!("{gate}, door {n}")).collect();
+        let keys: Vec<&str> = keys.iter().map(String::as_str).chain([*gate]).collect();
+        desk.wait_many(&keys, 2 + number as u64, &ask(&format!("w{number}")));
+    }
+    desk.told();
+    desk.pass(100);
+    let mut granted = 0;
+    for _ in 0..1_000 {
+        let Desk { engine, keys, now } = &mut desk;
+        let next = engine.tick(*now, 16, keys);
+        let some = desk.granted().len();
+        assert!(some <= if cfg!(miri) { 4 } else { 1 }, "{some} in one tick");
+        granted += some;
+        if next != Next::Now {
+            break;
+        }
+    }
+    assert_eq!(granted, 20);
+}
+
+#[test]
+fn what_a_command_sets_off_beyond_a_bound_is_left_to_the_timer_and_nobody_overtakes() {
+    let mut desk = Desk::new();
+    desk.engine.bound = Bound(20);
+    desk.take("book", &ask("ann"));
+    let readers: Vec<WaiterId> =
+        (0..100).map(|n| desk.wait("book", n + 1, &ask(&format!("r{n}")).shared().lease(9_000))).collect();
+    desk.told();
+    assert!(desk.release("book", "ann"));
+    let mut granted = desk.granted();
+    assert!((1..=25).contains(&granted.len()), "{}", granted.len());
+    assert_eq!(desk.engine.next_due(), Next::Now);
+    // One who comes now does some of it, too, and stands behind all of them.
+    assert_eq!(desk.try_acquire("book", &ask("eve").shared()), Ok(Acquired::Refused));
+    let late = desk.wait("book", 200, &ask("late").shared());
+    while desk.engine.tick(desk.now, 16, &mut desk.keys) == Next::Now {}
+    granted.extend(desk.granted());
+    assert_eq!(granted[..100], readers);
+    assert_eq!(granted[100..], [late]);
+}
+
+#[test]
+fn a_command_ends_no_more_than_a_bound_and_yet_its_own_hold_is_over_in_time() {
+    let mut desk = Desk::new();
+    desk.engine.bound = Bound(5);
+    let mut fences = Vec::new();
+    for number in 0..50 {
+        fences.push(desk.take("book", &ask(&format!("r{number}")).shared().lease(100)));
+    }
+    desk.pass(100);
+    desk.told();
+    assert_eq!(desk.extend("book", "r49", 1_000), Ok(false), "it never revives");
+    assert!(!desk.release("book", "r48"));
+    assert!(desk.take("book", &ask("r47").shared()) > fences[49]);
+    assert!(desk.lock("book").unwrap().len() > 10, "many are still to be ended");
+    assert_eq!(desk.try_acquire("book", &ask("eve")), Ok(Acquired::Refused));
+    while desk.engine.tick(desk.now, 16, &mut desk.keys) == Next::Now {}
+    assert_eq!(desk.holders("book"), ["r47"]);
+    assert_eq!(desk.engine.stats().lapses, 50);
+}
+
+#[test]
+fn a_command_leaves_no_vacant_lock_behind() {
+    let mut desk = Desk::new();
+    desk.engine.bound = Bound(0);
+    let names: Vec<String> = (0..9).map(|n| format!("k{n}")).collect();
+    let keys: Vec<&str> = names.iter().map(String::as_str).collect();
+    desk.acquire_many(&keys, 1, &ask("ann")).unwrap().granted();
+    for key in &keys {
+        desk.wait_many(&[*key, "x"], 2, &ask(&format!("for {key}")));
+    }
+    desk.wait("x", 3, &ask("last"));
+    assert_eq!(desk.release_many(&keys, "ann"), Ok(9));
+    for value in desk.keys.values.values() {
+        assert!(!matches!(value, Value::Lock(lock) if lock.is_empty()));
+    }
+}
+
+#[test]
+fn where_the_whole_cluster_is_down_one_question_is_enough() {
+    let mut desk = Desk::new();
+    for number in 0..MANY {
+        desk.take(&format!("k{number}"), &ask("ann").lease(100));
+        desk.acquire(&format!("s{number}"), 7, &ask("ann").session()).unwrap().granted();
+    }
+    desk.pass(100);
+    desk.engine.client_gone(client(7));
+    desk.keys.down = true;
+    for _ in 0..5 {
+        let Next::At(retry) = desk.tick() else { panic!("it must not spin") };
+        assert_eq!(desk.tick(), Next::At(retry));
+        desk.pass(retry.left(desk.now.ms).0);
+    }
+    assert_eq!(desk.keys.asked, 5);
+    desk.keys.down = false;
+    while desk.engine.tick(desk.now, 500, &mut desk.keys) == Next::Now {}
+    desk.pass(200);
+    while desk.engine.tick(desk.now, 500, &mut desk.keys) == Next::Now {}
+    desk.assert_blank();
+}
+
+#[test]
+fn what_is_refused_key_by_key_is_asked_again_at_a_bounded_rate() {
+    let mut desk = Desk::new();
+    for number in 0..MANY {
+        desk.take(&format!("k{number}"), &ask("ann").lease(100));
+        desk.keys.elsewhere.push(at(&format!("k{number}")).keep());
+    }
+    desk.pass(100);
+    let start = desk.now.ms;
+    let _ = desk.tick();
+    assert_eq!(desk.keys.asked, MANY);
+    let rest = if cfg!(miri) { 100 } else { 1_000 };
+    while start.plus(Millis(rest)).unwrap().left(desk.now.ms).0 > 0 {
+        match desk.tick() {
+            Next::At(next) => desk.pass(next.left(desk.now.ms).0.max(1)),
+            other => panic!("{other:?}"),
+        }
+    }
+    let again = desk.keys.asked - MANY;
+    assert!(again <= 11 * usize::try_from(rest).unwrap(), "{again} in a second");
+}

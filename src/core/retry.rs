@@ -1,0 +1,63 @@
+//! When to try again what was refused, so that all the tries together cost little, however many there are.
+
+use super::time::{Millis, UnixMs};
+
+/// How many tries are made at once at most, and how long it is until the next ones: 10,000 in a second are some percent of a core.
+const AT_ONCE: u32 = 100;
+const APART: Millis = Millis(10);
+
+/// Gives out the times of tries, in order: each as soon as its delay is over and not too many fall together.
+///
+/// A single one comes after its delay exactly. A hundred thousand that were refused together come back over ten seconds, instead of all of
+/// them at the end of each delay.
+#[derive(Debug)]
+pub struct Retries {
+    /// The time of the last try, and how many tries are made then.
+    last: (UnixMs, u32),
+}
+
+impl Default for Retries {
+    fn default() -> Self {
+        Self { last: (UnixMs(0), 0) }
+    }
+}
+
+impl Retries {
+    /// When to try again, `delay` after `now` at the earliest.
+    pub fn next(&mut self, now: UnixMs, delay: Millis) -> UnixMs {
+        let earliest = now.plus(delay).unwrap_or(UnixMs::MAX);
+        // The clock may have been set back: nothing is put off for long because of what was planned before.
+        let far = now.plus(Millis(delay.0.saturating_mul(100))).unwrap_or(UnixMs::MAX);
+        let (at, given) = self.last;
+        self.last = if at < earliest || at > far {
+            (earliest, 1)
+        } else if given < AT_ONCE {
+            (at, given.saturating_add(1))
+        } else {
+            (at.plus(APART).unwrap_or(UnixMs::MAX), 1)
+        };
+        self.last.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_comes_after_its_delay_and_many_come_spread_out() {
+        let mut retries = Retries::default();
+        assert_eq!(retries.next(UnixMs(1_000), Millis(100)), UnixMs(1_100));
+        assert_eq!(retries.next(UnixMs(2_000), Millis(100)), UnixMs(2_100));
+        let all: Vec<i64> = (0..2_000).map(|_| retries.next(UnixMs(5_000), Millis(100)).0).collect();
+        assert_eq!((all[0], all[99], all[100], all[1_999]), (5_100, 5_100, 5_110, 5_290));
+        assert_eq!(retries.next(UnixMs(5_250), Millis(100)), UnixMs(5_350));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_does_not_stop_them() {
+        let mut retries = Retries::default();
+        assert_eq!(retries.next(UnixMs(9_000_000), Millis(100)), UnixMs(9_000_100));
+        assert_eq!(retries.next(UnixMs(1_000), Millis(100)), UnixMs(1_100));
+    }
+}
