@@ -23,7 +23,7 @@ use super::blocking_key::BlockingKeys;
 use super::cell::MainCell;
 use super::clock;
 use super::compat;
-use super::ctx::{Ctx, Level, is_blocked};
+use super::ctx::{Ctx, Level, has_user, is_blocked, is_connected};
 use super::defer::{self, Next};
 use super::entry::guard;
 use super::faults;
@@ -101,6 +101,12 @@ pub fn install(ctx: &Ctx<'_>, hear: Hear, reply: Reply) {
 /// After this [`name`] is called for the client, at once.
 pub fn block(ctx: &Ctx<'_>, lock: Arg<'_>, wait: Millis) -> bool {
     faults::point();
+    // Another module may have a command run for it that may block (servers have that since Redis 7.2), through a client that nobody is
+    // connected to. Nothing would tell of its end, and Valkey 9.1 must not be asked whether it is blocked: that ends the server.
+    let client = ctx.client_id();
+    if compat::may_not_block() && !(is_connected(client) && has_user(ctx, client)) {
+        return false;
+    }
     if let Some(over) = over(wait) {
         defer::arm(Next::At(over));
     }
@@ -141,7 +147,7 @@ pub fn block(ctx: &Ctx<'_>, lock: Arg<'_>, wait: Millis) -> bool {
         return false;
     }
     TAKEN_OVER.fetch_add(1, Ordering::Relaxed);
-    if compat::may_not_block() && !is_blocked(ctx.client_id()) {
+    if compat::may_not_block() && !is_blocked(client) {
         // The server has replied an error of its own, and this is the handle of nobody. To unblock it would end the server, so it is never
         // used, and the box, which it points to, is never freed.
         ctx.log(Level::Warning, "lockstock: the server did not block a client that has to wait");

@@ -24,6 +24,22 @@ fn a_wait_beyond_what_servers_can_time_is_refused_and_parks_nobody() {
     client.expect("PING", ANY);
 }
 
+#[test]
+fn a_request_that_another_module_makes_does_not_wait_even_where_it_might() {
+    let server = Server::builder().config(&crate::listener::compiled::line()).start();
+    let (mut line, mut holder, mut client) = (Line::at(&server), server.client(), server.client());
+    holder.expect("LOCK.ACQUIRE lock TOKEN holder", ANY);
+    let mut waiter = line.join("LOCK.ACQUIRE lock TOKEN waiter WAIT 0");
+    let reply = if server.version() < [7, 2, 0] { err("ERR the server would not run it") } else { NULL };
+    for ask in ["LOCK.ACQUIRE lock TOKEN waiter WAIT 0", "LOCK.MACQUIRE 2 lock other TOKEN other WAIT 60000"] {
+        client.expect(format!("LISTENER.BIDE {ask}"), reply.clone());
+    }
+    assert_eq!(line.waiters("lock"), ["waiter"]);
+    holder.expect("LOCK.RELEASE lock holder", 1);
+    waiter.read().is(("waiter", INT, 30_000));
+    client.expect("PING", ANY);
+}
+
 /// A client that speaks RESP3 and is subscribed to something, as one that caches may be.
 fn subscribed(server: &Server) -> Client {
     let mut client = server.client();

@@ -7,6 +7,7 @@
  * LISTENER.FORGET                                all of that
  * LISTENER.TWIN key twin                         restore what a file would hold of the key under another name, and delete that
  * LISTENER.CALL command [arg ...]                run the command, and pass its reply on
+ * LISTENER.BIDE command [arg ...]                the same with a command that may block; an error if it does
  * LISTENER.LATER command [arg ...]               run the command in a timer, where there is no client; SEEN "" has its reply
  */
 
@@ -23,6 +24,8 @@ typedef int (*Heard)(Ctx *, int, const char *, String *);
 typedef void (*Timer)(Ctx *, void *);
 
 enum { OK = 0, ERR = 1, API_VERSION = 1 };
+/* The reply of a command that has not come to an end. */
+enum { PROMISE = 12 };
 /* Classes of events: those of modules, a key that is being made, and all others but `keymiss`, of which every look for a key that is not
  * there makes one. */
 enum { MODULE = 1 << 13, NEW = 1 << 14, SERVER = (1 << 13) - (1 << 2) - (1 << 11) };
@@ -38,6 +41,7 @@ static int (*StringToLongLong)(const String *, long long *);
 static String *(*CreateStringFromString)(Ctx *, const String *);
 static void (*FreeString)(Ctx *, String *);
 static CallReply *(*Call)(Ctx *, const char *, const char *, ...);
+static int (*CallReplyType)(CallReply *);
 static const char *(*CallReplyProto)(CallReply *, size_t *);
 static const char *(*CallReplyStringPtr)(CallReply *, size_t *);
 static void (*FreeCallReply)(CallReply *);
@@ -65,6 +69,7 @@ static int bind_api(Ctx *ctx) {
     FIND(CreateStringFromString);
     FIND(FreeString);
     FIND(Call);
+    FIND(CallReplyType);
     FIND(CallReplyProto);
     FIND(CallReplyStringPtr);
     FIND(FreeCallReply);
@@ -219,6 +224,17 @@ static int call(Ctx *ctx, String **words, int count) {
     return OK;
 }
 
+static int bide(Ctx *ctx, String **words, int count) {
+    if (count < 2) return WrongArity(ctx);
+    CallReply *reply = Call(ctx, StringPtrLen(words[1], NULL), "!EKv", words + 2, (size_t)count - 2);
+    /* Redis 7.0 knows of no such commands. */
+    if (!reply) return ReplyWithError(ctx, "ERR the server would not run it");
+    if (CallReplyType(reply) == PROMISE) return ReplyWithError(ctx, "ERR it is blocked");
+    ReplyWithCallReply(ctx, reply);
+    FreeCallReply(reply);
+    return OK;
+}
+
 static int twin(Ctx *ctx, String **words, int count) {
     if (count != 3) return WrongArity(ctx);
     CallReply *dump = Call(ctx, "DUMP", "s", words[1]);
@@ -263,6 +279,7 @@ int RedisModule_OnLoad(Ctx *ctx, String **words, int count) {
     static const struct { const char *name; Command run; } commands[] = {
         {"listener.on", on}, {"listener.seen", seen}, {"listener.forget", forget_all},
         {"listener.twin", twin}, {"listener.call", call}, {"listener.later", later},
+        {"listener.bide", bide},
     };
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         if (CreateCommand(ctx, commands[i].name, commands[i].run, "write", 0, 0, 0) != OK) return ERR;
