@@ -40,7 +40,7 @@ test: check build test-panics ## All checks, and all tests on the installed redi
 	$(DEMO) -- --check
 	$(SUITE)
 	$(JUDGE)
-	$(CHAOS) --seconds 32 --scenes kill-always,clients-stopped,expiring,renames,listener
+	$(CHAOS) --seconds 24 --scenes kill-always,clients-stopped,expiring,listener
 
 test-panics: deps ## A panic in every entry from the server, and before every step of every transition, in a build made for it
 	cargo build --quiet --locked --features inject-faults --target-dir target/faults
