@@ -20,6 +20,8 @@ use crate::core::fence::Fence;
 pub(super) struct Before {
     pub(super) mode: Mode,
     pub(super) hold: Hold,
+    /// Whether the connection that it was tied to has ended.
+    pub(super) over: bool,
 }
 
 /// The earlier holds, by the lock and by the fence of the grant that replaced them. Its memory is that of the grants on their way.
@@ -52,6 +54,14 @@ impl Replaced {
         Some(before)
     }
 
+    /// The connection has ended that the hold `fence` is tied to, which was replaced by a grant that is on its way.
+    pub(super) fn end(&mut self, home: HomeId, fence: Fence) {
+        let by = self.by.get(&(home, fence));
+        if let Some(before) = by.and_then(|by| self.holds.get_mut(&(home, *by))) {
+            before.over = true;
+        }
+    }
+
     /// Forgets what was replaced in a lock that is gone.
     pub(super) fn forget(&mut self, home: HomeId) {
         let first = (home, Fence(0));
@@ -68,7 +78,7 @@ impl Engine {
     pub(super) fn keep_replaced(&mut self, home: HomeId, fence: Fence, before: Option<Before>) {
         let Some(before) = before else { return };
         // It goes on ending with its connection.
-        if let Some(client) = before.hold.session {
+        if let Some(client) = before.hold.session.filter(|_| !before.over) {
             self.sessions.tie(client, (home, before.hold.fence));
         }
         self.replaced.keep(home, fence, before);
@@ -148,9 +158,9 @@ impl Engine {
 
     /// Whether the connection that `before` ends with has not ended.
     fn is_tied(&self, home: HomeId, before: &Before) -> bool {
-        before.hold.session.is_none_or(|client| {
-            self.sessions.is_tied(client, (home, before.hold.fence)) && !self.sessions.has_ended(client)
-        })
+        let tied =
+            |client| self.sessions.is_tied(client, (home, before.hold.fence)) && !self.sessions.has_ended(client);
+        !before.over && before.hold.session.is_none_or(tied)
     }
 
     fn untie_replaced(&mut self, home: HomeId, before: &Before) {

@@ -155,7 +155,12 @@ impl Engine {
     fn end_forfeit(&mut self, turn: &mut Turn, open: &mut Open<'_>, fence: Fence, why: End) {
         match why {
             End::Undelivered => self.take_back(turn, open, fence),
-            End::Released | End::Lapsed | End::Disconnected => self.end_hold(open, fence, why),
+            End::Released | End::Lapsed | End::Disconnected => {
+                self.end_hold(open, fence, why);
+                if let Some(home) = open.lock.home() {
+                    self.replaced.end(home, fence);
+                }
+            }
         }
     }
 
@@ -179,7 +184,7 @@ impl Engine {
         open.lock.set_home(Some(home));
         let (session, fence, mode_before) = (hold.session, hold.fence, open.lock.mode());
         open.news.push(News::Held(mode, hold.clone()));
-        let before = open.lock.set(mode, hold).map(|hold| Before { mode: mode_before, hold });
+        let before = open.lock.set(mode, hold).map(|hold| Before { mode: mode_before, hold, over: false });
         if let Some(before) = &before {
             self.untie(open.lock, &before.hold);
         }

@@ -148,6 +148,21 @@ fn it_comes_back_under_the_name_that_the_lock_has_then() {
 }
 
 #[test]
+fn a_session_that_has_ended_does_not_come_back_under_another_name_either() {
+    let (mut desk, _) = partly_held(true);
+    desk.engine.client_gone(client(7));
+    let _ = desk.tick();
+    let lock = desk.delete("a").unwrap();
+    desk.keys.values.insert(at("c").keep(), Value::Lock(lock));
+    let Some(Value::Lock(lock)) = desk.keys.values.get_mut(&at("c").keep()) else { panic!("it is there") };
+    desk.engine.welcome(at("c"), lock);
+    assert_eq!(desk.holders("c"), ["ann"], "the grant is another connection's");
+    desk.engine.client_gone(client(1));
+    let _ = desk.tick();
+    desk.assert_blank();
+}
+
+#[test]
 fn nothing_comes_back_on_a_server_that_has_been_a_replica() {
     let (mut desk, before) = partly_held(false);
     desk.engine.client_gone(client(1));
