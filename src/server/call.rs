@@ -191,7 +191,7 @@ impl Reply {
     }
 
     /// A string, or the text of an error; empty for anything else.
-    fn text(&self) -> EntryId {
+    pub(super) fn text(&self) -> EntryId {
         // SAFETY: as above.
         unsafe { text(self.0.as_ptr()) }
     }

@@ -2,11 +2,11 @@
 
 use std::ffi::CStr;
 use std::ptr;
-use std::slice;
 
 use redis_module::raw;
 
-use super::api::{self, RawCtx};
+use super::api::RawCtx;
+use super::call::Reply;
 use super::ctx::Ctx;
 
 /// What a client has been told and not been sent, and what it did last.
@@ -50,20 +50,11 @@ fn line_of(ctx: &mut Ctx<'_>, client: u64) -> Option<String> {
     // SAFETY: a plain read of a pointer that was seen set at load.
     let call = unsafe { (&raw const raw::RedisModule_Call).read() }?;
     let id = i64::try_from(client).unwrap_or(i64::MAX);
-    // SAFETY: the context is valid; the format announces two C strings and an integer, which follow. The text belongs to the
-    // reply and is copied before that is freed.
-    let line = unsafe {
-        let reply = call(ctx.raw(), c"CLIENT".as_ptr(), c"ccl".as_ptr(), c"LIST".as_ptr(), c"ID".as_ptr(), id);
-        if reply.is_null() {
-            return None;
-        }
-        let mut len = 0;
-        let text = api::call_reply_string_ptr(reply, &raw mut len);
-        let line = (!text.is_null()).then(|| slice::from_raw_parts(text.cast::<u8>(), len).to_vec());
-        api::free_call_reply(reply);
-        line
-    };
-    Some(line.map_or_else(String::new, |line| String::from_utf8_lossy(&line).into_owned()))
+    // SAFETY: the context is valid; the format announces two C strings and an integer, which follow. Nobody else has the reply.
+    let reply = unsafe {
+        Reply::new(call(ctx.raw(), c"CLIENT".as_ptr(), c"ccl".as_ptr(), c"LIST".as_ptr(), c"ID".as_ptr(), id))
+    }?;
+    Some(String::from_utf8_lossy(&reply.text()).into_owned())
 }
 
 /// Reads a line of `CLIENT LIST`.
