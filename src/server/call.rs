@@ -1,6 +1,6 @@
 //! Commands of the server that the module runs itself.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString, c_longlong};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{io, slice};
@@ -170,6 +170,36 @@ pub fn databases(ctx: &mut Ctx<'_>) -> Vec<i32> {
 /// Reads the section of `INFO` that has a line for each database: `db0:keys=1,expires=0`.
 fn keyspace(info: &str) -> Vec<i32> {
     info.lines().filter_map(|line| line.strip_prefix("db")?.split(':').next()?.parse().ok()).collect()
+}
+
+/// What one step of [`scan`] came to.
+pub struct Scanned {
+    /// Where to go on; 0 after the last key.
+    pub cursor: u64,
+    /// The names that it met.
+    pub names: Vec<Box<[u8]>>,
+}
+
+/// Looks at about `count` keys of the database of `ctx`, for those whose value is of the type `kind`; `None` if the server refuses.
+pub fn scan(ctx: &mut Ctx<'_>, cursor: u64, kind: &CStr, count: u16) -> Option<Scanned> {
+    faults::point();
+    // SAFETY: a plain read of a pointer that was seen set at load.
+    let call = unsafe { (&raw const raw::RedisModule_Call).read() }?;
+    let cursor = CString::new(cursor.to_string()).ok()?;
+    let (kind, count) = (kind.as_ptr(), c_longlong::from(count));
+    // SAFETY: the context is valid; the format announces four C strings and an integer, which follow. Nobody else has the reply.
+    let reply = unsafe {
+        let (type_, count_) = (c"TYPE".as_ptr(), c"COUNT".as_ptr());
+        Reply::new(call(ctx.raw(), c"SCAN".as_ptr(), c"ccccl".as_ptr(), cursor.as_ptr(), type_, kind, count_, count))
+    }?;
+    let cursor = std::str::from_utf8(&reply.element(0)?).ok()?.parse().ok()?;
+    // SAFETY: the reply is ours until the drop; what is in it is freed with it.
+    let names = NonNull::new(unsafe { api::call_reply_array_element(reply.0.as_ptr(), 1) })?;
+    // SAFETY: as above; past the last element there is null.
+    let names = (0..).map_while(|index| NonNull::new(unsafe { api::call_reply_array_element(names.as_ptr(), index) }));
+    // SAFETY: as above.
+    let names = names.map(|name| unsafe { text(name.as_ptr()) }.as_slice().into()).collect();
+    Some(Scanned { cursor, names })
 }
 
 /// An answer of the server, until it is dropped.

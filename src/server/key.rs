@@ -22,6 +22,8 @@ use crate::core::time::UnixMs;
 pub enum Access {
     /// Look at it; a key that is not there does not open.
     Read,
+    /// As `Read`, and the server does not count it as a use of the key. Redis 7.0 does.
+    Glance,
     /// Change, create or delete it.
     Write,
 }
@@ -107,12 +109,18 @@ impl<'a> Key<'a> {
         self.close();
         let mode = match access {
             Access::Read => raw::REDISMODULE_READ,
+            Access::Glance => raw::REDISMODULE_READ | raw::REDISMODULE_OPEN_KEY_NOEFFECTS,
             Access::Write => raw::REDISMODULE_READ | raw::REDISMODULE_WRITE,
         };
         // SAFETY: the context is valid for `'a`, the name is a live string. The server keeps its own reference to it. The deletion of
         // a key may run listeners; none is open here.
         let raw = unsafe { api::open_key(self.ctx.raw(), name.arg.raw(), c_int::try_from(mode).unwrap_or_default()) };
         self.raw = NonNull::new(raw);
+    }
+
+    /// The key, if it is open, as a callback would be shown it.
+    pub fn show(&mut self) -> Option<Shown<'_>> {
+        self.raw.map(|raw| Shown { raw, callback: PhantomData })
     }
 
     /// Whether a key is open. One that is opened for reading and not there never is.

@@ -1,9 +1,9 @@
 //! Hearing of keys that get another name, while somebody wants to know.
 //!
-//! `RENAME` and `MOVE` take a value's name away, and then tell which it has now. Where a subscription can be ended again (Redis 8.4), it is
-//! made in between, and costs nothing at other times. On older ones it is there for good and costs every `DEL` and `EXPIRE` of the server
-//! some 100 ns; so it is made when a renamed value is missed for the first time, and never where nobody renames any. Valkey is not
-//! listened to: there `MOVE` leaves its caller in another database when somebody does.
+//! `RENAME` and `MOVE` take a value's name away, and then tell which it has now. A subscription is made in between. Where it can be ended
+//! again (Redis 8.4) it costs nothing at other times. On older ones it is there from then on and costs every `DEL` and `EXPIRE` of the
+//! server some 100 ns; a server whose locks and sales nobody deletes, renames or lets expire never pays that. Valkey is not listened to:
+//! there `MOVE` leaves its caller in another database when somebody does.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,55 +23,24 @@ use crate::core::place::{At, Place};
 /// Hears where a key has come to under its new name. Runs in the middle of a command: may write nothing.
 pub type Hear = fn(Place);
 
-/// When to listen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Policy {
-    /// Not at all.
-    Never,
-    /// Once a value has been missed.
-    FromTheFirst,
-    /// While one may be missing.
-    Meanwhile,
-}
-
-static HEAR: MainCell<Option<(Hear, Policy)>> = MainCell::new(None);
+static HEAR: MainCell<Option<Hear>> = MainCell::new(None);
 static IS_SUBSCRIBED: AtomicBool = AtomicBool::new(false);
 /// Whether somebody wants to know.
 static IS_WANTED: AtomicBool = AtomicBool::new(false);
 
 /// Names who hears. Called once, at load.
 pub fn install(ctx: &Ctx<'_>, hear: Hear) {
-    let policy = if facts::is_valkey(ctx) {
-        Policy::Never
-    } else if compat::can_unsubscribe() {
-        Policy::Meanwhile
-    } else {
-        Policy::FromTheFirst
-    };
-    HEAR.with(|slot| *slot = Some((hear, policy)));
-}
-
-fn policy() -> Policy {
-    HEAR.with(|slot| slot.map_or(Policy::Never, |(_, policy)| policy)).unwrap_or(Policy::Never)
+    if !facts::is_valkey(ctx) {
+        HEAR.with(|slot| *slot = Some(hear));
+    }
 }
 
 /// A value has just lost its name. If it is about to get another one, that shall be heard.
 pub fn expect() {
-    if policy() == Policy::Meanwhile {
+    if heard_by().is_some() {
+        IS_WANTED.store(true, Ordering::Relaxed);
         defer::with_detached(subscribe);
     }
-    IS_WANTED.store(true, Ordering::Relaxed);
-}
-
-/// A value has lost its name and still exists.
-pub fn listen(ctx: &Ctx<'_>) {
-    if policy() == Policy::FromTheFirst && !IS_SUBSCRIBED.load(Ordering::Relaxed) {
-        subscribe(ctx);
-        let text = "lockstock: a lock or sale was renamed. To be told of the next time, lockstock listens to keyspace events \
-                    until the server ends, which costs each DEL and EXPIRE about 100 ns";
-        ctx.log(Level::Notice, text);
-    }
-    IS_WANTED.store(true, Ordering::Relaxed);
 }
 
 /// Nothing is missing.
@@ -84,6 +53,10 @@ pub fn stop(ctx: &Ctx<'_>) {
     }
 }
 
+fn heard_by() -> Option<Hear> {
+    HEAR.with(|slot| *slot).flatten()
+}
+
 /// The events of keys, whatever they hold.
 const CLASS: c_int = raw::REDISMODULE_NOTIFY_GENERIC;
 
@@ -91,6 +64,11 @@ fn subscribe(ctx: &Ctx<'_>) {
     if !IS_SUBSCRIBED.swap(true, Ordering::Relaxed) {
         // SAFETY: the context is one of the module's.
         unsafe { api::subscribe_to_keyspace_events(ctx.raw(), CLASS, Some(on_event)) };
+        if !compat::can_unsubscribe() {
+            let text = "lockstock: a lock or sale was deleted or renamed by a command that is not lockstock's. To hear of new names, \
+                        lockstock listens to keyspace events until the server ends, which costs each DEL and EXPIRE about 100 ns";
+            ctx.log(Level::Notice, text);
+        }
     }
 }
 
@@ -102,7 +80,7 @@ unsafe extern "C" fn on_event(ctx: *mut RawCtx, _: c_int, event: *const c_char, 
             // SAFETY: the context and the key's name are valid while the callback runs, which is on the main thread.
             let (ctx, key) = unsafe { (Ctx::new(ctx), Arg::new(key)) };
             guard("an event", || {
-                if let Some(Some((hear, _))) = HEAR.with(|slot| *slot) {
+                if let Some(hear) = heard_by() {
                     hear(At { db: ctx.db(), key: key.bytes() }.keep());
                 }
             });

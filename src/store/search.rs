@@ -1,16 +1,17 @@
 //! Looking for values that were renamed.
 //!
-//! A value hears that it lost its name, not whether it got another. Keyspace events tell, but a subscription slows down every
-//! `DEL` and `EXPIRE` of the whole server, so there is one only while it is of use ([`renames`]). What was lost without one is looked for,
-//! key by key, a little at a time, in one walk for all of it that goes round and round until everything is found. Commands that
-//! meet a value first end the search for it.
+//! A value hears that it lost its name, not whether it got another. Keyspace events tell, where the module may listen to them
+//! ([`renames`]). What was lost without hearing is looked for, key by key, a little at a time, in one walk for all of it that goes round and
+//! round until everything is found. Commands that meet a value first end the search for it.
 
+use std::ffi::CStr;
 use std::time::{Duration, Instant};
 
 use crate::core::lock::Lock;
 use crate::core::place::Place;
 use crate::core::stray::Watch;
 use crate::server::ctx::Ctx;
+use crate::server::datatype::DataType;
 use crate::server::key::{Content, Shown};
 use crate::server::renames;
 use crate::server::walk::Walk;
@@ -37,6 +38,9 @@ struct Lost {
     /// Whether that is every lock and sale: after a fault nobody knows what was lost.
     everything: bool,
 }
+
+/// The types of the values that are looked for.
+const KINDS: [&CStr; 2] = [Lock::NAME, SaleValue::NAME];
 
 /// So many may well be lost at once, time and again.
 const USUAL: usize = 1_000;
@@ -97,14 +101,13 @@ impl Search {
             self.rested = None;
             return false;
         }
-        renames::listen(ctx);
         if self.walk.is_none() {
-            self.walk = Walk::new();
+            self.walk = Walk::new(ctx);
         }
         let Some(walk) = &mut self.walk else { return true };
         let rest = self.rested.map_or(SHORTEST, |rested| rested.elapsed().mul_f32(PART));
         let everything = self.sought.everything || self.next.everything;
-        let went_round = walk.go(ctx, rest.clamp(SHORTEST, LONGEST), &mut |at, key| {
+        let went_round = walk.go(ctx, &KINDS, rest.clamp(SHORTEST, LONGEST), &mut |at, key| {
             if everything && is_ours(key) || is_lost(key) {
                 found(at.keep());
             }
