@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use crate::core::agenda::{Agenda, HomeId};
 use crate::core::fence::Fence;
+use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::{
     Answer, ClientId, Engine, Found, Lock, LockError, LockInfo, Look, Next, Unsent, WaiterId, World,
 };
-use crate::core::place::{At, Place};
 use crate::core::sale::Status;
 use crate::core::stray::Watch;
 use crate::core::time::{Millis, Now, UnixMs};
@@ -59,7 +59,7 @@ pub enum Note {
     /// A sale with holds lost its name; the entry of the agenda that it had, if it had been met, and a watch on where it goes.
     SaleVanished(Option<HomeId>, Watch),
     /// A lock is no longer at this place; the entry of the agenda that it had there, and a watch on where it goes.
-    LockVanished(Place, Option<HomeId>, Watch),
+    LockVanished(KeyBuf, Option<HomeId>, Watch),
     /// A connection ended; how it looked then.
     ClientGone(ClientId, Look),
     /// The server told of something else.
@@ -72,7 +72,7 @@ static STATE: LazyLock<MainCell<State>> = LazyLock::new(|| MainCell::new(State::
 static NOTES: MainCell<Vec<Note>> = MainCell::new(Vec::new());
 /// Where locks and sales were loaded that nobody has met. A list of its own, because meeting one means opening its key, which
 /// a command has no time for and which can leave new notes.
-static LOADED: MainCell<Vec<Place>> = MainCell::new(Vec::new());
+static LOADED: MainCell<Vec<KeyBuf>> = MainCell::new(Vec::new());
 
 /// How long one turn of the timer may take, if there is so much to do. Then the server looks after its clients before the next one.
 const TURN: Duration = Duration::from_micros(500);
@@ -94,7 +94,7 @@ pub fn note(note: Note) {
 }
 
 /// A lock or a sale came with a file or a payload.
-pub fn loaded(place: Place) {
+pub fn loaded(place: KeyBuf) {
     LOADED.with(|loaded| loaded.push(place));
     defer::arm(defer::Next::Now);
 }
@@ -130,9 +130,9 @@ pub fn locks<R>(
     ctx: &mut Ctx<'_>,
     key: Arg<'_>,
     wait: Option<Millis>,
-    f: impl FnOnce(&mut Engine, At<'_>, &mut Room<'_>) -> Result<R, Error>,
+    f: impl FnOnce(&mut Engine, KeyRef<'_>, &mut Room<'_>) -> Result<R, Error>,
 ) -> Result<R, Error> {
-    let at = At { db: ctx.db(), key: key.bytes() };
+    let at = KeyRef { db: ctx.db(), key: key.bytes() };
     let mut room = Room::with_key(ctx.reborrow(), Name::of(key));
     room.may_wait(key, wait);
     let done = enter(|state| {
@@ -170,7 +170,7 @@ pub fn many_locks<R>(
 
 /// How the lock `key` looks at `now`; `None` if nobody holds it and nobody waits.
 pub fn look_at_lock(ctx: &mut Ctx<'_>, key: Arg<'_>, now: Now) -> Result<Option<LockInfo>, Error> {
-    let at = At { db: ctx.db(), key: key.bytes() };
+    let at = KeyRef { db: ctx.db(), key: key.bytes() };
     let mut open = Key::open(ctx.reborrow(), &Name::of(key), Access::Read);
     let lock = match open.content::<Lock>() {
         Content::Nothing => None,
@@ -208,7 +208,7 @@ fn read_notes(state: &mut State) {
     for note in notes.drain(..) {
         match note {
             Note::LockVanished(place, home, watch) => {
-                state.locks.vanished(place.at(), home);
+                state.locks.vanished(place.as_key(), home);
                 state.search.add(watch);
             }
             Note::ClientGone(client, look) => {
@@ -358,12 +358,12 @@ fn forget_destroyed(state: &mut State) -> bool {
 fn meet_loaded(state: &mut State, room: &mut Room<'_>) -> bool {
     for _ in 0..SLICE {
         let Some(Some(place)) = LOADED.with(next_loaded) else { return false };
-        match room.find(place.at()) {
+        match room.find(place.as_key()) {
             Found::Nothing => {}
-            Found::Lock(lock) => state.locks.meet_again(place.at(), lock),
+            Found::Lock(lock) => state.locks.meet_again(place.as_key(), lock),
             Found::Foreign => {
-                if let Some(sale) = room.sale(place.at()) {
-                    sales::meet(&mut state.sales, place.at(), sale);
+                if let Some(sale) = room.sale(place.as_key()) {
+                    sales::meet(&mut state.sales, place.as_key(), sale);
                 }
             }
         }
@@ -372,7 +372,7 @@ fn meet_loaded(state: &mut State, room: &mut Room<'_>) -> bool {
 }
 
 /// Takes one of the places where something was loaded. The list is as long as the file was, and has no use for its room after that.
-fn next_loaded(loaded: &mut Vec<Place>) -> Option<Place> {
+fn next_loaded(loaded: &mut Vec<KeyBuf>) -> Option<KeyBuf> {
     let place = loaded.pop();
     if loaded.is_empty() {
         *loaded = Vec::new();

@@ -8,8 +8,8 @@ use super::Command;
 use crate::config;
 use crate::core::fence::{Fence, MAX_FENCE};
 use crate::core::ident::Ident;
+use crate::core::key::KeyRef;
 use crate::core::lock::{End, Engine, Hold, Lock, LockError, Mode, World};
-use crate::core::place::At;
 use crate::core::time::UnixMs;
 use crate::error::{Error, Range};
 use crate::server::args::{Arg, Args, Keyword};
@@ -157,7 +157,7 @@ impl Effect {
     pub(super) fn apply<W: World>(
         &self,
         engine: &mut Engine,
-        at: At<'_>,
+        at: KeyRef<'_>,
         world: &mut W,
     ) -> Result<&'static CStr, LockError> {
         match self {

@@ -10,8 +10,8 @@ use super::{
     stock_alter, stock_apply, stock_buyer, stock_cancel, stock_confirm, stock_create, stock_decr_once, stock_extend,
     stock_info, stock_order, stock_orders,
 };
+use crate::core::key::KeyRef;
 use crate::core::lock::{Acquired, Answer, ClientId, Engine, LockError, Mode, Next, Request, WaiterId};
-use crate::core::place::At;
 use crate::core::sale::{Answer as SaleAnswer, Changes, Decision, MAX_UNITS, Sale, Status};
 use crate::core::time::{Millis, Now, UnixMs};
 use crate::error::Error;
@@ -95,7 +95,7 @@ impl Rehearsal {
 
     fn lock(&mut self, name: &[u8], args: Args<'_>) -> Result<(), Error> {
         let Self { engine, world, now, .. } = self;
-        let at = |key| At { db: 0, key };
+        let at = |key| KeyRef { db: 0, key };
         match name {
             b"ACQUIRE" => {
                 let (key, request) = lock_acquire::parse(args, now.ms)?;

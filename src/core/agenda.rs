@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::arena::{Arena, Id};
-use super::place::{At, Place};
+use super::key::{KeyBuf, KeyRef};
 use super::time::UnixMs;
 
 /// A value's entry in an [`Agenda`].
@@ -32,7 +32,7 @@ pub struct Agenda {
 
 #[derive(Debug)]
 struct Home {
-    place: Place,
+    place: KeyBuf,
     deadline: UnixMs,
     /// Where the order has it: at its deadline or before. A deadline that moves later leaves it where it is until the
     /// earlier time has come; so a lease that is renewed often moves in the order only once per lease.
@@ -53,8 +53,8 @@ impl Agenda {
     }
 
     /// Opens an entry for the value at `at`. O(log n), with one allocation: the key.
-    pub fn arm(&mut self, at: At<'_>, deadline: UnixMs) -> HomeId {
-        let home = HomeId(self.homes.insert(Home { place: at.keep(), deadline, listed: deadline }));
+    pub fn arm(&mut self, at: KeyRef<'_>, deadline: UnixMs) -> HomeId {
+        let home = HomeId(self.homes.insert(Home { place: at.to_buf(), deadline, listed: deadline }));
         self.order.insert((deadline, home));
         home
     }
@@ -80,8 +80,8 @@ impl Agenda {
 
     /// Where the value of `home` lives; `None` once the entry is closed.
     #[must_use]
-    pub fn place(&self, home: HomeId) -> Option<At<'_>> {
-        self.homes.get(home.0).map(|entry| entry.place.at())
+    pub fn place(&self, home: HomeId) -> Option<KeyRef<'_>> {
+        self.homes.get(home.0).map(|entry| entry.place.as_key())
     }
 
     /// Whether the entry `home` is open.
@@ -157,8 +157,8 @@ mod tests {
 
     use super::*;
 
-    fn at(key: &[u8]) -> At<'_> {
-        At { db: 0, key }
+    fn at(key: &[u8]) -> KeyRef<'_> {
+        KeyRef { db: 0, key }
     }
 
     #[test]
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn flushed_and_swapped_databases() {
         let mut agenda = Agenda::default();
-        let [here, there] = [0, 1].map(|db| agenda.arm(At { db, key: b"door" }, UnixMs(10)));
+        let [here, there] = [0, 1].map(|db| agenda.arm(KeyRef { db, key: b"door" }, UnixMs(10)));
         agenda.swap(0, 1);
         assert_eq!([here, there].map(|home| agenda.place(home).unwrap().db), [1, 0]);
         assert_eq!(agenda.flush(Some(0)), [there]);

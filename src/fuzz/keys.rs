@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::core::ident::Ident;
+use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::{Answer, ClientId, End, Engine, Found, Hold, Lock, Mode, WaiterId, World};
-use crate::core::place::{At, Place};
 use crate::core::sale::Sale;
 
 /// What a key holds.
@@ -17,7 +17,7 @@ pub enum Value {
 
 /// The keys of a server.
 #[derive(Default)]
-pub struct Keys(pub BTreeMap<Place, Value>);
+pub struct Keys(pub BTreeMap<KeyBuf, Value>);
 
 /// The keys of a primary, which tell a replica what happens to them.
 #[derive(Default)]
@@ -41,34 +41,34 @@ impl Keys {
 }
 
 /// The key of this name.
-pub fn place(key: &[u8]) -> Place {
-    Place { db: 0, key: key.into() }
+pub fn place(key: &[u8]) -> KeyBuf {
+    KeyBuf { db: 0, key: key.into() }
 }
 
 impl World for Keys {
-    fn find(&mut self, at: At<'_>) -> Found<'_> {
-        match self.0.get_mut(&at.keep()) {
+    fn find(&mut self, at: KeyRef<'_>) -> Found<'_> {
+        match self.0.get_mut(&at.to_buf()) {
             None => Found::Nothing,
             Some(Value::Lock(lock)) => Found::Lock(lock),
             Some(Value::Sale(_)) => Found::Foreign,
         }
     }
 
-    fn put(&mut self, at: At<'_>, lock: Lock) {
+    fn put(&mut self, at: KeyRef<'_>, lock: Lock) {
         assert!(!lock.is_empty(), "a free lock leaves no key");
-        assert!(self.0.insert(at.keep(), Value::Lock(lock)).is_none(), "the key held something");
+        assert!(self.0.insert(at.to_buf(), Value::Lock(lock)).is_none(), "the key held something");
     }
 
-    fn delete(&mut self, at: At<'_>) {
-        let gone = self.0.remove(&at.keep());
+    fn delete(&mut self, at: KeyRef<'_>) {
+        let gone = self.0.remove(&at.to_buf());
         assert!(matches!(gone, Some(Value::Lock(lock)) if lock.is_empty()), "not a free lock was deleted");
     }
 
-    fn held(&mut self, _: At<'_>, _: Mode, _: Hold) {}
+    fn held(&mut self, _: KeyRef<'_>, _: Mode, _: Hold) {}
 
-    fn ended(&mut self, _: At<'_>, _: Ident, _: End) {}
+    fn ended(&mut self, _: KeyRef<'_>, _: Ident, _: End) {}
 
-    fn passed_on(&mut self, _: At<'_>) {}
+    fn passed_on(&mut self, _: KeyRef<'_>) {}
 
     fn block_client(&mut self) -> bool {
         panic!("somebody waits on a server that does not decide");
@@ -82,35 +82,35 @@ impl World for Keys {
 
     fn look_first(&mut self, _: WaiterId, _: ClientId) {}
 
-    fn may_grant(&mut self, _: At<'_>) -> bool {
+    fn may_grant(&mut self, _: KeyRef<'_>) -> bool {
         panic!("a server that does not decide is about to grant");
     }
 }
 
 impl World for Primary {
-    fn find(&mut self, at: At<'_>) -> Found<'_> {
+    fn find(&mut self, at: KeyRef<'_>) -> Found<'_> {
         self.keys.find(at)
     }
 
-    fn put(&mut self, at: At<'_>, lock: Lock) {
+    fn put(&mut self, at: KeyRef<'_>, lock: Lock) {
         self.keys.put(at, lock);
     }
 
-    fn delete(&mut self, at: At<'_>) {
+    fn delete(&mut self, at: KeyRef<'_>) {
         self.keys.delete(at);
     }
 
-    fn held(&mut self, at: At<'_>, mode: Mode, hold: Hold) {
+    fn held(&mut self, at: KeyRef<'_>, mode: Mode, hold: Hold) {
         let (engine, keys) = &mut self.replica;
         engine.apply_held(at, mode, hold, keys).expect("the replica has what the primary has");
     }
 
-    fn ended(&mut self, at: At<'_>, token: Ident, _: End) {
+    fn ended(&mut self, at: KeyRef<'_>, token: Ident, _: End) {
         let (engine, keys) = &mut self.replica;
         engine.apply_ended(at, &token, keys).expect("the replica has what the primary has");
     }
 
-    fn passed_on(&mut self, _: At<'_>) {}
+    fn passed_on(&mut self, _: KeyRef<'_>) {}
 
     fn block_client(&mut self) -> bool {
         true
@@ -124,7 +124,7 @@ impl World for Primary {
 
     fn look_first(&mut self, _: WaiterId, _: ClientId) {}
 
-    fn may_grant(&mut self, _: At<'_>) -> bool {
+    fn may_grant(&mut self, _: KeyRef<'_>) -> bool {
         true
     }
 }

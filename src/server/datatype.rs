@@ -14,7 +14,7 @@ use super::api::{self, RawDigest, RawIo, RawOptCtx, RawString, RawType};
 use super::args::Arg;
 use super::ctx::{Ctx, Level};
 use super::entry::{guard, log_line};
-use crate::core::place::{At, Place};
+use crate::core::key::{KeyBuf, KeyRef};
 
 /// A native data type.
 pub trait DataType: Sized + Send + 'static {
@@ -39,7 +39,7 @@ pub trait DataType: Sized + Send + 'static {
     fn digest(&self, part: &mut dyn FnMut(&[u8]));
     /// The value has left the name `at`: deleted, overwritten, expired, evicted, renamed. Freeing comes later, or, for a
     /// rename, never. Runs on the main thread; may write nothing.
-    fn unlinked(&mut self, at: At<'_>);
+    fn unlinked(&mut self, at: KeyRef<'_>);
     /// The value is about to be freed. Runs on any thread. Where a slot moves to another node as a whole, or a database is replaced,
     /// nothing else tells that the value has left its name.
     fn destroyed(&mut self);
@@ -115,12 +115,12 @@ impl RdbIn {
     }
 
     /// The key that is being loaded, if the server tells.
-    pub fn place(&self) -> Option<Place> {
+    pub fn place(&self) -> Option<KeyBuf> {
         // SAFETY: the handle is valid as above, and so is the name while the callback runs.
         unsafe {
             let name = api::get_key_name_from_io(self.0);
             let db = api::get_db_id_from_io(self.0);
-            (!name.is_null()).then(|| At { db, key: Arg::new(name.cast_mut()).bytes() }.keep())
+            (!name.is_null()).then(|| KeyRef { db, key: Arg::new(name.cast_mut()).bytes() }.to_buf())
         }
     }
 
@@ -319,7 +319,7 @@ unsafe extern "C" fn unlinked<T: DataType>(at: *mut RawOptCtx, raw: *const c_voi
     {
         // SAFETY: the name lives as long as the callback.
         let name = unsafe { Arg::new(name.cast_mut()) };
-        guard("letting go of a value", || value.unlinked(At { db, key: name.bytes() }));
+        guard("letting go of a value", || value.unlinked(KeyRef { db, key: name.bytes() }));
     }
 }
 

@@ -18,10 +18,10 @@ use super::ctx::{Ctx, Level};
 use super::defer;
 use super::entry::guard;
 use super::facts;
-use crate::core::place::{At, Place};
+use crate::core::key::{KeyBuf, KeyRef};
 
 /// Hears where a key has come to under its new name. Runs in the middle of a command: may write nothing.
-pub type Hear = fn(Place);
+pub type Hear = fn(KeyBuf);
 
 static HEAR: MainCell<Option<Hear>> = MainCell::new(None);
 static IS_SUBSCRIBED: AtomicBool = AtomicBool::new(false);
@@ -81,7 +81,7 @@ unsafe extern "C" fn on_event(ctx: *mut RawCtx, _: c_int, event: *const c_char, 
             let (ctx, key) = unsafe { (Ctx::new(ctx), Arg::new(key)) };
             guard("an event", || {
                 if let Some(hear) = heard_by() {
-                    hear(At { db: ctx.db(), key: key.bytes() }.keep());
+                    hear(KeyRef { db: ctx.db(), key: key.bytes() }.to_buf());
                 }
             });
         }

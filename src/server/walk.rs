@@ -15,7 +15,7 @@ use super::ctx::Ctx;
 use super::entry::guard;
 use super::facts;
 use super::key::{Access, Key, Name, Shown};
-use crate::core::place::At;
+use crate::core::key::KeyRef;
 
 /// Where a walk has come to. Keys that are there for a whole lap are seen, others perhaps; some twice.
 pub struct Walk {
@@ -40,7 +40,7 @@ enum Way {
 unsafe impl Send for Walk {}
 
 /// Looks at one key. It may read the value but change nothing in the keyspace.
-type See<'f> = &'f mut dyn FnMut(At<'_>, &mut Shown<'_>);
+type See<'f> = &'f mut dyn FnMut(KeyRef<'_>, &mut Shown<'_>);
 
 struct Visit<'f> {
     db: i32,
@@ -127,7 +127,7 @@ fn by_command(ctx: &mut Ctx<'_>, db: i32, cursor: u64, kinds: &[&CStr], see: See
         for name in &scanned.names {
             let mut key = Key::open(ctx.reborrow(), &Name::make(name), Access::Glance);
             if let Some(mut key) = key.show() {
-                see(At { db, key: name }, &mut key);
+                see(KeyRef { db, key: name }, &mut key);
             }
         }
         ends.push(scanned.cursor);
@@ -157,6 +157,6 @@ unsafe extern "C" fn on_key(_: *mut RawCtx, name: *mut RawString, key: *mut RawK
     {
         // SAFETY: the name and the open key are valid while the callback runs, and the server uses the value for nothing else.
         let (name, mut key) = unsafe { (Arg::new(name), Shown::new(key)) };
-        guard("a walk through the keys", || (visit.see)(At { db: visit.db, key: name.bytes() }, &mut key));
+        guard("a walk through the keys", || (visit.see)(KeyRef { db: visit.db, key: name.bytes() }, &mut key));
     }
 }

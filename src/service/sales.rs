@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::{iter, mem, thread};
 
 use crate::core::agenda::{Agenda, HomeId};
-use crate::core::place::{At, Place};
+use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::retry::Retries;
 use crate::core::sale::{Answer, Change, Changes, Decision, Sale, Status};
 use crate::core::slot::Slot;
@@ -80,7 +80,7 @@ impl Drop for Desk<'_> {
     /// When a fault cuts the work short, stream and replicas may have heard too much or too little.
     fn drop(&mut self) {
         if thread::panicking() {
-            amends::owe(At { db: self.ctx().db(), key: self.name.bytes() }, self.untrue.take());
+            amends::owe(KeyRef { db: self.ctx().db(), key: self.name.bytes() }, self.untrue.take());
         }
     }
 }
@@ -186,9 +186,9 @@ impl<'a> Desk<'a> {
 
     /// Has the agenda know when the sale's next hold can lapse.
     fn remember(&mut self) {
-        let at = Place { db: self.ctx().db(), key: self.name.bytes().into() };
+        let at = KeyBuf { db: self.ctx().db(), key: self.name.bytes().into() };
         let Ok(Some(sale)) = self.sale() else { return };
-        if super::enter(|state| meet(&mut state.sales, at.at(), sale)).is_none() {
+        if super::enter(|state| meet(&mut state.sales, at.as_key(), sale)).is_none() {
             // Another module calls us from inside a call of ours. What has been done stays done; the timer meets the sale.
             super::loaded(at);
         }
@@ -215,7 +215,7 @@ fn serves(ctx: &mut Ctx<'_>, sale: &[u8], stream: &[u8]) -> Result<(), Error> {
 }
 
 /// Enters a sale into the agenda, moves its entry, or takes it out, as its next lapse says.
-pub fn meet(agenda: &mut Agenda, at: At<'_>, sale: &mut SaleValue) {
+pub fn meet(agenda: &mut Agenda, at: KeyRef<'_>, sale: &mut SaleValue) {
     sale.settle_down();
     sale.count_orders();
     let known = sale.home.filter(|home| agenda.place(*home) == Some(at));
@@ -359,7 +359,7 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> defer::Next {
     while left > 0 {
         let due = super::enter(|state| {
             let home = state.sales.due(now.ms, &mut left)?;
-            state.sales.place(home).map(|at| (home, at.keep()))
+            state.sales.place(home).map(|at| (home, at.to_buf()))
         });
         let Some(Some((home, place))) = due else { break };
         left = left.saturating_sub(1);
@@ -421,7 +421,7 @@ fn lapse(desk: &mut Desk<'_>, home: HomeId, now: UnixMs, steps: usize) -> Result
 }
 
 /// Says, once, why holds that are due cannot lapse for now, and returns after what time to try again.
-fn put_off(desk: &mut Desk<'_>, place: &Place, error: &Error) -> Millis {
+fn put_off(desk: &mut Desk<'_>, place: &KeyBuf, error: &Error) -> Millis {
     // While a slot is on its way to another node this is as it should be.
     if *error == Error::OnTheMove {
         return MOVING;

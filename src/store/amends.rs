@@ -5,8 +5,8 @@
 //! out again, and replicas and the AOF get the whole value, in place of whatever they have. That is a part of the same entry from
 //! the server, so that nothing comes in between.
 
+use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::Lock;
-use crate::core::place::{At, Place};
 use crate::server::call::{self, EntryId};
 use crate::server::cell::MainCell;
 use crate::server::ctx::{Ctx, Level};
@@ -46,18 +46,18 @@ impl Untrue {
 }
 
 struct Owed {
-    place: Place,
+    place: KeyBuf,
     untrue: Option<Untrue>,
 }
 
 static OWED: MainCell<Vec<Owed>> = MainCell::new(Vec::new());
 
 /// A fault cut work on the key at `at` short.
-pub fn owe(at: At<'_>, untrue: Option<Untrue>) {
+pub fn owe(at: KeyRef<'_>, untrue: Option<Untrue>) {
     OWED.with(|owed| {
         // A replica may come here again and again before it is promoted.
-        if untrue.is_some() || owed.iter().all(|known| known.place.at() != at) {
-            owed.push(Owed { place: at.keep(), untrue });
+        if untrue.is_some() || owed.iter().all(|known| known.place.as_key() != at) {
+            owed.push(Owed { place: at.to_buf(), untrue });
         }
     });
 }

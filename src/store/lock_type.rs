@@ -3,8 +3,8 @@
 use std::ffi::{CStr, CString};
 
 use crate::core::codec::Corrupt;
+use crate::core::key::KeyRef;
 use crate::core::lock::Lock;
-use crate::core::place::At;
 use crate::server::clock;
 use crate::server::ctx;
 use crate::server::datatype::{AofOut, DataType, Handle, RdbIn, RdbOut};
@@ -64,14 +64,14 @@ impl DataType for Lock {
         Self::digest(self).for_each(|bytes| part(&bytes));
     }
 
-    fn unlinked(&mut self, at: At<'_>) {
+    fn unlinked(&mut self, at: KeyRef<'_>) {
         // The engine has let go of it, and deletes it.
         if self.is_empty() && self.home().is_none() {
             return;
         }
         renames::expect();
         let (home, watch) = self.go_astray();
-        service::note(Note::LockVanished(at.keep(), home, watch));
+        service::note(Note::LockVanished(at.to_buf(), home, watch));
     }
 
     fn destroyed(&mut self) {

@@ -6,8 +6,8 @@ use std::{mem, thread};
 use smallvec::SmallVec;
 
 use crate::core::ident::Ident;
+use crate::core::key::KeyRef;
 use crate::core::lock::{Answer, ClientId, End, Found, Front, Grant, Hold, Lock, Mode, Unsent, WaiterId, World};
-use crate::core::place::At;
 use crate::core::time::Millis;
 use crate::error::Error;
 use crate::server::args::Arg;
@@ -111,7 +111,7 @@ impl<'a> Room<'a> {
     }
 
     /// What the engine has changed at `at` so far, which the key need not be open for.
-    fn at(&mut self, at: At<'_>) -> (&Ctx<'a>, &mut AtWork<'a>) {
+    fn at(&mut self, at: KeyRef<'_>) -> (&Ctx<'a>, &mut AtWork<'a>) {
         if !self.at_work.as_ref().is_some_and(|work| work.db == at.db && work.name.bytes() == at.key) {
             // The other one first.
             self.shut();
@@ -127,7 +127,7 @@ impl<'a> Room<'a> {
     }
 
     /// The open key for `at`.
-    fn open(&mut self, at: At<'_>) -> &mut Key<'a> {
+    fn open(&mut self, at: KeyRef<'_>) -> &mut Key<'a> {
         self.at(at);
         if let Some(work) = &self.at_work
             && !self.key.is_open()
@@ -152,7 +152,7 @@ impl<'a> Room<'a> {
     }
 
     /// The sale at `at`, if one is there.
-    pub fn sale(&mut self, at: At<'_>) -> Option<&mut SaleValue> {
+    pub fn sale(&mut self, at: KeyRef<'_>) -> Option<&mut SaleValue> {
         match self.open(at).content() {
             Content::Value(sale) => Some(sale),
             Content::Nothing | Content::Foreign => None,
@@ -214,7 +214,7 @@ impl Drop for Room<'_> {
         if thread::panicking() {
             // When a fault cuts the work short, replicas may lack a part of it.
             if let Some(work) = &self.at_work {
-                amends::owe(At { db: work.db, key: work.name.bytes() }, None);
+                amends::owe(KeyRef { db: work.db, key: work.name.bytes() }, None);
             }
             self.end();
         }
@@ -222,7 +222,7 @@ impl Drop for Room<'_> {
 }
 
 impl World for Room<'_> {
-    fn find(&mut self, at: At<'_>) -> Found<'_> {
+    fn find(&mut self, at: KeyRef<'_>) -> Found<'_> {
         faults::point();
         match self.open(at).content() {
             Content::Nothing => Found::Nothing,
@@ -231,12 +231,12 @@ impl World for Room<'_> {
         }
     }
 
-    fn put(&mut self, at: At<'_>, lock: Lock) {
+    fn put(&mut self, at: KeyRef<'_>, lock: Lock) {
         faults::point();
         self.open(at).set(lock);
     }
 
-    fn delete(&mut self, at: At<'_>) {
+    fn delete(&mut self, at: KeyRef<'_>) {
         faults::point();
         let key = self.open(at);
         // Anything else was put there by a listener meanwhile.
@@ -249,7 +249,7 @@ impl World for Room<'_> {
         }
     }
 
-    fn held(&mut self, at: At<'_>, mode: Mode, hold: Hold) {
+    fn held(&mut self, at: KeyRef<'_>, mode: Mode, hold: Hold) {
         faults::point();
         let (ctx, AtWork { name, news, events, .. }) = self.at(at);
         if news.held.is_some() {
@@ -259,7 +259,7 @@ impl World for Room<'_> {
         events.push(c"lock.held");
     }
 
-    fn ended(&mut self, at: At<'_>, token: Ident, why: End) {
+    fn ended(&mut self, at: KeyRef<'_>, token: Ident, why: End) {
         faults::point();
         let (ctx, AtWork { name, news, events, .. }) = self.at(at);
         if news.ended.is_some() || news.held.is_some() {
@@ -269,7 +269,7 @@ impl World for Room<'_> {
         news.ended = Some((token, why));
     }
 
-    fn passed_on(&mut self, at: At<'_>) {
+    fn passed_on(&mut self, at: KeyRef<'_>) {
         faults::point();
         self.open(at).persist();
     }
@@ -292,7 +292,7 @@ impl World for Room<'_> {
         self.look_first = Some((waiter, client));
     }
 
-    fn may_grant(&mut self, at: At<'_>) -> bool {
+    fn may_grant(&mut self, at: KeyRef<'_>) -> bool {
         if !self.asks {
             return true;
         }

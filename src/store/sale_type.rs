@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::core::agenda::HomeId;
-use crate::core::place::At;
+use crate::core::key::KeyRef;
 use crate::core::sale::Sale;
 use crate::core::stray::Stray;
 use crate::server::datatype::{AofOut, DataType, Handle, RdbIn, RdbOut};
@@ -157,7 +157,7 @@ impl DataType for SaleValue {
         self.sale.digest(part);
     }
 
-    fn unlinked(&mut self, _at: At<'_>) {
+    fn unlinked(&mut self, _at: KeyRef<'_>) {
         // A sale without holds has nothing to be found for. One that was loaded just now has holds and no home yet.
         let home = self.home.take();
         if home.is_some() || self.sale.next_lapse().is_some() {

@@ -7,8 +7,8 @@
 use std::ffi::CStr;
 use std::time::{Duration, Instant};
 
+use crate::core::key::KeyBuf;
 use crate::core::lock::Lock;
-use crate::core::place::Place;
 use crate::core::stray::Watch;
 use crate::server::ctx::Ctx;
 use crate::server::datatype::DataType;
@@ -94,7 +94,7 @@ impl Search {
     }
 
     /// Searches a little further; true if there is more to search. The places of lost values go to `found`.
-    pub fn go_on(&mut self, ctx: &mut Ctx<'_>, mut found: impl FnMut(Place)) -> bool {
+    pub fn go_on(&mut self, ctx: &mut Ctx<'_>, mut found: impl FnMut(KeyBuf)) -> bool {
         if !(self.sought.is_missing() | self.next.is_missing()) {
             // As a rule: most of what lost its name was deleted, and is gone by now.
             renames::stop(ctx);
@@ -109,7 +109,7 @@ impl Search {
         let everything = self.sought.everything || self.next.everything;
         let went_round = walk.go(ctx, &KINDS, rest.clamp(SHORTEST, LONGEST), &mut |at, key| {
             if everything && is_ours(key) || is_lost(key) {
-                found(at.keep());
+                found(at.to_buf());
             }
         });
         if went_round {

@@ -7,7 +7,7 @@ use super::stats::Cause;
 use super::terms::ClientId;
 use super::value::Lock;
 use super::waiting::{QueueId, WaiterId};
-use crate::core::place::At;
+use crate::core::key::KeyRef;
 
 impl Engine {
     /// Compares everything that hangs on connections with what is so: who is `connected`, and whose client `waits` parked. What is
@@ -50,7 +50,7 @@ impl Engine {
     }
 
     /// Meets a lock again whose entry in the agenda may be that of another place.
-    pub fn meet_again(&mut self, at: At<'_>, lock: &mut Lock) {
+    pub fn meet_again(&mut self, at: KeyRef<'_>, lock: &mut Lock) {
         if let Some(home) = lock.home()
             && self.agenda.place(home).is_some_and(|known| known != at)
         {

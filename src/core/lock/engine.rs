@@ -19,7 +19,7 @@ use super::waiting::{QueueId, Scope, Waiter, WaiterId, Waiting};
 use crate::core::agenda::Agenda;
 use crate::core::fence::{Fence, FenceClock};
 use crate::core::ident::Ident;
-use crate::core::place::At;
+use crate::core::key::KeyRef;
 use crate::core::time::{Millis, Now};
 
 /// Everything about locks that does not live in a key.
@@ -83,7 +83,7 @@ impl Engine {
     pub fn acquire<W: World>(
         &mut self,
         now: Now,
-        at: At<'_>,
+        at: KeyRef<'_>,
         client: ClientId,
         request: &Request,
         may_wait: bool,
@@ -183,8 +183,8 @@ impl Engine {
     pub(super) fn park<W: World>(
         &mut self,
         now: Now,
-        places: &[At<'_>],
-        obstacle: Option<At<'_>>,
+        places: &[KeyRef<'_>],
+        obstacle: Option<KeyRef<'_>>,
         client: ClientId,
         request: &Request,
         in_front: bool,
@@ -223,7 +223,13 @@ impl Engine {
     ///
     /// # Errors
     /// [`LockError::WrongType`].
-    pub fn release<W: World>(&mut self, now: Now, at: At<'_>, token: &Ident, world: &mut W) -> Result<bool, LockError> {
+    pub fn release<W: World>(
+        &mut self,
+        now: Now,
+        at: KeyRef<'_>,
+        token: &Ident,
+        world: &mut W,
+    ) -> Result<bool, LockError> {
         let mut turn = self.command(now, 1);
         turn.cause = Cause::Release;
         self.spare(at, token, world);
@@ -241,7 +247,7 @@ impl Engine {
     pub fn extend<W: World>(
         &mut self,
         now: Now,
-        at: At<'_>,
+        at: KeyRef<'_>,
         token: &Ident,
         lease: Millis,
         world: &mut W,

@@ -6,7 +6,7 @@ use super::value::{Hold, Lock};
 use super::waiting::Queue;
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
-use crate::core::place::At;
+use crate::core::key::KeyRef;
 use crate::core::time::{Millis, Now};
 
 /// How many waiters are shown by name.
@@ -58,7 +58,7 @@ impl Engine {
     ///
     /// Changes nothing: a hold that is over is not shown even if it has not been ended yet. O(n) in the holds.
     #[must_use]
-    pub fn info(&self, now: Now, at: At<'_>, lock: Option<&Lock>) -> Option<LockInfo> {
+    pub fn info(&self, now: Now, at: KeyRef<'_>, lock: Option<&Lock>) -> Option<LockInfo> {
         let holds = lock.into_iter().flat_map(|lock| lock.holds().map(move |hold| (lock, hold)));
         let live: Vec<(&Lock, Mode, &Hold)> = holds
             .filter_map(|(lock, hold)| self.standing_hold(lock, hold).map(|(mode, hold)| (lock, mode, hold)))

@@ -12,7 +12,7 @@ use super::undelivered::Undelivered;
 use super::value::Lock;
 use super::waiting::QueueId;
 use crate::core::agenda::HomeId;
-use crate::core::place::At;
+use crate::core::key::KeyRef;
 use crate::core::time::UnixMs;
 
 impl Engine {
@@ -20,7 +20,7 @@ impl Engine {
     ///
     /// The engine does this by itself for every lock that it finds; calling it early lets its leases end on time and its
     /// sessions with their connections. O(n log n) in its holds, or O(1) if it is known.
-    pub fn welcome(&mut self, at: At<'_>, lock: &mut Lock) {
+    pub fn welcome(&mut self, at: KeyRef<'_>, lock: &mut Lock) {
         lock.enter(self.era);
         if lock.home().is_some_and(|home| self.agenda.knows(home)) {
             return;
@@ -48,7 +48,7 @@ impl Engine {
     }
 
     /// The lock at `at` is another one now, which this server did not decide: has the next tick look after its waiters.
-    pub(super) fn look_later_at(&mut self, at: At<'_>) {
+    pub(super) fn look_later_at(&mut self, at: KeyRef<'_>) {
         if let Some(queue) = self.waiting.at(at) {
             self.look_later(queue, Cause::Other);
         }
@@ -63,7 +63,7 @@ impl Engine {
 
     /// The lock at `at`, whose home this was, is no longer there: deleted, expired, overwritten, evicted, renamed away.
     /// Its waiters are looked after at the next tick.
-    pub fn vanished(&mut self, at: At<'_>, home: Option<HomeId>) {
+    pub fn vanished(&mut self, at: KeyRef<'_>, home: Option<HomeId>) {
         if let Some(home) = home {
             self.agenda.disarm(home);
             self.sessions.forget(home);
@@ -73,8 +73,8 @@ impl Engine {
 
     /// The lock whose home this was has been destroyed, and nobody was told that it left its place.
     pub fn destroyed(&mut self, home: HomeId) {
-        if let Some(place) = self.agenda.place(home).map(At::keep) {
-            self.vanished(place.at(), Some(home));
+        if let Some(place) = self.agenda.place(home).map(KeyRef::to_buf) {
+            self.vanished(place.as_key(), Some(home));
         }
     }
 

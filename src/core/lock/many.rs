@@ -12,7 +12,7 @@ use super::visit::Changed;
 use super::waiting::{QueueId, Scope, WaiterId};
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
-use crate::core::place::{At, Place};
+use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::time::{Now, UnixMs};
 
 /// How one of the keys stands to a token that wants them all.
@@ -67,9 +67,9 @@ impl Lock {
 }
 
 /// The keys in order, each once.
-fn distinct<'a>(db: i32, keys: &[&'a [u8]]) -> Vec<At<'a>> {
+fn distinct<'a>(db: i32, keys: &[&'a [u8]]) -> Vec<KeyRef<'a>> {
     let keys: BTreeSet<&[u8]> = keys.iter().copied().collect();
-    keys.into_iter().map(|key| At { db, key }).collect()
+    keys.into_iter().map(|key| KeyRef { db, key }).collect()
 }
 
 impl Engine {
@@ -187,20 +187,20 @@ impl Engine {
         let (token, mut over) = (parked.request.token.clone(), turn.over);
         let queues: Vec<_> = parked.obstacle.into_iter().chain(parked.scope.queues().iter().copied()).collect();
         let mut survey = Survey::default();
-        let mut places: BTreeMap<QueueId, Arc<Place>> = BTreeMap::new();
+        let mut places: BTreeMap<QueueId, Arc<KeyBuf>> = BTreeMap::new();
         for queue in queues {
             let Some(place) = self.waiting.queue(queue).map(|queue| queue.place.clone()) else { return false };
             if places.insert(queue, place.clone()).is_some() {
                 continue;
             }
             turn.step();
-            if turn.outside && !world.may_grant(place.at()) {
+            if turn.outside && !world.may_grant(place.as_key()) {
                 turn.in_vain.insert(waiter);
                 self.waiting.obstruct(waiter, queue);
                 self.put_off(turn, queue, world);
                 return false;
             }
-            let standing = self.look(turn, place.at(), &token, &mut survey, world);
+            let standing = self.look(turn, place.as_key(), &token, &mut survey, world);
             over = over.or(turn.over);
             let first = self.waiting.head(queue) == Some(waiter);
             if standing == Standing::Foreign {
@@ -220,7 +220,7 @@ impl Engine {
         turn.over = over;
         let Some(departed) = self.waiting.leave(waiter) else { return false };
         let (client, request) = (departed.waiter.client, departed.waiter.request.clone());
-        let places: Vec<At<'_>> = places.values().map(|place| place.at()).collect();
+        let places: Vec<KeyRef<'_>> = places.values().map(|place| place.as_key()).collect();
         match self.take_all(turn, &places, &survey, client, &request, world) {
             Ok((grant, changes)) => {
                 self.stats.handed_over(turn.cause());
@@ -251,7 +251,7 @@ impl Engine {
     fn look<W: World>(
         &mut self,
         turn: &mut Turn,
-        at: At<'_>,
+        at: KeyRef<'_>,
         token: &Ident,
         survey: &mut Survey,
         world: &mut W,
@@ -262,14 +262,14 @@ impl Engine {
         });
         let standing = visit.as_ref().map_or(Standing::Foreign, |visit| visit.result);
         if visit.is_some_and(|visit| visit.vacant.is_some()) {
-            turn.vacated.push(Arc::new(at.keep()));
+            turn.vacated.push(Arc::new(at.to_buf()));
         }
         survey.standings.push(standing);
         standing
     }
 
     /// The request of `token` for exactly these places that waits.
-    fn same_request(&self, places: &[At<'_>], token: &Ident) -> Option<WaiterId> {
+    fn same_request(&self, places: &[KeyRef<'_>], token: &Ident) -> Option<WaiterId> {
         let mut queues: Vec<QueueId> = places.iter().map(|at| self.waiting.at(*at)).collect::<Option<_>>()?;
         queues.sort_unstable();
         self.waiting.claim(token, &Scope::Many(queues.into()))
@@ -280,7 +280,7 @@ impl Engine {
     fn take_all<W: World>(
         &mut self,
         turn: &mut Turn,
-        places: &[At<'_>],
+        places: &[KeyRef<'_>],
         survey: &Survey,
         client: ClientId,
         request: &Request,

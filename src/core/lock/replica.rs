@@ -10,7 +10,7 @@ use super::terms::{End, LockError, Mode, World};
 use super::value::{Hold, MAX_LIMIT};
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
-use crate::core::place::At;
+use crate::core::key::KeyRef;
 
 impl Engine {
     /// Makes `hold` its token's hold of the lock at `at`, which is in `mode` now. A session is not taken over: the
@@ -18,7 +18,13 @@ impl Engine {
     ///
     /// # Errors
     /// [`LockError::WrongType`].
-    pub fn apply_held<W: World>(&mut self, at: At<'_>, mode: Mode, hold: Hold, world: &mut W) -> Result<(), LockError> {
+    pub fn apply_held<W: World>(
+        &mut self,
+        at: KeyRef<'_>,
+        mode: Mode,
+        hold: Hold,
+        world: &mut W,
+    ) -> Result<(), LockError> {
         self.fences.observe(hold.fence);
         let limit = if mode == Mode::Limit { hold.limit.clamp(1, MAX_LIMIT) } else { 0 };
         let hold = Hold { limit, session: None, ..hold };
@@ -51,7 +57,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`LockError::WrongType`].
-    pub fn apply_ended<W: World>(&mut self, at: At<'_>, token: &Ident, world: &mut W) -> Result<(), LockError> {
+    pub fn apply_ended<W: World>(&mut self, at: KeyRef<'_>, token: &Ident, world: &mut W) -> Result<(), LockError> {
         let visit = self
             .visit(&mut Turn::passive(), at, world, |engine, _, open| {
                 if let Some(fence) = open.lock.hold(token).map(|hold| hold.fence) {

@@ -14,7 +14,7 @@ use super::visit::{Changed, News, Open, Visit};
 use super::waiting::{QueueId, Scope, WaiterId};
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
-use crate::core::place::{At, Place};
+use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::time::{Now, UnixMs};
 
 /// One transition on its way.
@@ -34,7 +34,7 @@ pub(super) struct Turn {
     /// The queues to look at.
     pub(super) work: Work,
     /// Places whose locks may be vacant. Somebody may still take them over in this turn.
-    pub(super) vacated: Vec<Arc<Place>>,
+    pub(super) vacated: Vec<Arc<KeyBuf>>,
     /// Requests for many keys that were looked at and did not fit. Nothing has begun or ended since, so they need not be looked at
     /// again in every one of their queues, which would cost the square of their keys.
     pub(super) in_vain: BTreeSet<WaiterId>,
@@ -122,7 +122,7 @@ impl Engine {
     pub(super) fn hand_on<W: World, R>(
         &mut self,
         turn: &mut Turn,
-        at: At<'_>,
+        at: KeyRef<'_>,
         queue: Option<QueueId>,
         visit: Visit<R>,
         world: &mut W,
@@ -162,7 +162,7 @@ impl Engine {
     }
 
     /// Has requests of `token` looked at for which its own new hold at `at` may be enough, wherever they stand in line.
-    pub(super) fn look_at_own(&self, turn: &mut Turn, at: At<'_>, token: &Ident) {
+    pub(super) fn look_at_own(&self, turn: &mut Turn, at: KeyRef<'_>, token: &Ident) {
         if let Some(queue) = self.waiting.at(at)
             && self.waiting.obstructed(queue, token).next().is_some()
         {
@@ -177,7 +177,7 @@ impl Engine {
     }
 
     /// Brings `at` up to date if anybody waits there, and returns its queue if somebody still does.
-    pub(super) fn settle_at<W: World>(&mut self, turn: &mut Turn, at: At<'_>, world: &mut W) -> Option<QueueId> {
+    pub(super) fn settle_at<W: World>(&mut self, turn: &mut Turn, at: KeyRef<'_>, world: &mut W) -> Option<QueueId> {
         let queue = self.waiting.at(at)?;
         self.settle_queue(turn, queue, world)
     }
@@ -197,7 +197,7 @@ impl Engine {
     pub(super) fn settled_visit<W: World, R>(
         &mut self,
         turn: &mut Turn,
-        at: At<'_>,
+        at: KeyRef<'_>,
         world: &mut W,
         change: impl FnOnce(&mut Self, &mut Turn, &mut Open<'_>, Option<QueueId>) -> R,
     ) -> (Option<QueueId>, Option<Visit<R>>) {
@@ -240,7 +240,7 @@ impl Engine {
     pub(super) fn leave_place<W: World, R>(
         &mut self,
         turn: &mut Turn,
-        at: At<'_>,
+        at: KeyRef<'_>,
         visit: Option<Visit<R>>,
         world: &mut W,
     ) -> Option<R> {
@@ -253,18 +253,18 @@ impl Engine {
     pub(super) fn finish<W: World>(&mut self, turn: &mut Turn, world: &mut W) {
         self.settle(turn, world);
         for place in turn.vacated.drain(..) {
-            let vacant = match world.find(place.at()) {
+            let vacant = match world.find(place.as_key()) {
                 Found::Lock(lock) if lock.is_empty() => lock.home(),
                 _ => None,
             };
-            self.close(place.at(), vacant, world);
+            self.close(place.as_key(), vacant, world);
         }
     }
 
     /// Ends what has lapsed at the place of `queue` and grants those at its head that fit.
     fn examine<W: World>(&mut self, turn: &mut Turn, queue: QueueId, world: &mut W) {
         let Some(place) = self.waiting.queue(queue).map(|queue| queue.place.clone()) else { return };
-        let at = place.at();
+        let at = place.as_key();
         let cause = turn.cause;
         turn.cause = self.waiting.unmark(queue).unwrap_or(cause);
         if turn.outside && !world.may_grant(at) {

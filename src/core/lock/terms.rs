@@ -6,7 +6,7 @@ use super::value::{Hold, Lock};
 use super::waiting::WaiterId;
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
-use crate::core::place::At;
+use crate::core::key::KeyRef;
 use crate::core::time::Millis;
 
 /// A connection, by the number the server gave it. Never used again for another one while the server lives.
@@ -131,18 +131,18 @@ pub enum Found<'a> {
 /// The order of the calls of `held` and `ended` is the order in which replicas must see them.
 pub trait World {
     /// Looks at a key. May be asked for any key at any time.
-    fn find(&mut self, at: At<'_>) -> Found<'_>;
+    fn find(&mut self, at: KeyRef<'_>) -> Found<'_>;
     /// Keeps `lock` under a key that held nothing.
-    fn put(&mut self, at: At<'_>, lock: Lock);
+    fn put(&mut self, at: KeyRef<'_>, lock: Lock);
     /// Deletes a key whose lock is free now. The engine need not be told that it vanished.
-    fn delete(&mut self, at: At<'_>);
+    fn delete(&mut self, at: KeyRef<'_>);
     /// A hold began or changed, by grant, renewal, extension, upgrade or downgrade; this is what it is now.
-    fn held(&mut self, at: At<'_>, mode: Mode, hold: Hold);
+    fn held(&mut self, at: KeyRef<'_>, mode: Mode, hold: Hold);
     /// The hold of `token` ended.
-    fn ended(&mut self, at: At<'_>, token: Ident, why: End);
+    fn ended(&mut self, at: KeyRef<'_>, token: Ident, why: End);
     /// The lock at `at` was free for a moment and is held again, without having left its key. Were the key deleted in between, as it
     /// is where nobody waits and on every replica, then an `EXPIRE` that was set on it would be gone; so it has to go.
-    fn passed_on(&mut self, at: At<'_>);
+    fn passed_on(&mut self, at: KeyRef<'_>);
     /// Blocks the client whose request this is, which has to wait; `false` where that cannot be. Asked before anything is changed for
     /// the sake of waiting. After a `true` the request is put in line, come what may.
     fn block_client(&mut self) -> bool;
@@ -154,7 +154,7 @@ pub trait World {
     /// reply will be behind.
     fn look_first(&mut self, waiter: WaiterId, client: ClientId);
     /// Whether this node still serves the key. Asked only when work is done outside of a command.
-    fn may_grant(&mut self, at: At<'_>) -> bool;
+    fn may_grant(&mut self, at: KeyRef<'_>) -> bool;
     /// Whether what `may_grant` has just denied would be denied for every key.
     fn serves_nothing(&mut self) -> bool {
         false

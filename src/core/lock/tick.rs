@@ -11,7 +11,7 @@ use super::waiting::{QueueId, WaiterId};
 use crate::core::agenda::HomeId;
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
-use crate::core::place::At;
+use crate::core::key::KeyRef;
 use crate::core::retry::Retries;
 use crate::core::time::{Millis, Now, UnixMs};
 
@@ -240,7 +240,7 @@ impl Engine {
     }
 
     /// A token whose grant is over because it never reached its connection asks again, from another one: it stands.
-    pub(super) fn spare<W: World>(&mut self, at: At<'_>, token: &Ident, world: &mut W) {
+    pub(super) fn spare<W: World>(&mut self, at: KeyRef<'_>, token: &Ident, world: &mut W) {
         if !self.forfeits.is_empty()
             && let Found::Lock(lock) = world.find(at)
             && let (Some(home), Some(hold)) = (lock.home(), lock.hold(token))
@@ -300,8 +300,8 @@ impl Engine {
 
     /// Brings the place of `home` up to date; `false` if the lock is there and this node does not serve it.
     fn refresh<W: World>(&mut self, turn: &mut Turn, home: HomeId, world: &mut W) -> bool {
-        let Some(place) = self.agenda.place(home).map(At::keep) else { return true };
-        let at = place.at();
+        let Some(place) = self.agenda.place(home).map(KeyRef::to_buf) else { return true };
+        let at = place.as_key();
         // The value may have gone without a word to the engine, as with a slot that has moved. Then another one may live there, with a home
         // of its own.
         let gone = !matches!(world.find(at), Found::Lock(lock) if lock.home() == Some(home));

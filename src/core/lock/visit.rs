@@ -10,7 +10,7 @@ use super::waiting::WaiterId;
 use crate::core::agenda::HomeId;
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
-use crate::core::place::At;
+use crate::core::key::KeyRef;
 
 /// What the world must be told once the lock is no longer borrowed from it.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) enum News {
 
 /// A lock, borrowed from the world for as long as it is changed. A vacant one stands for a key that holds nothing.
 pub(super) struct Open<'a> {
-    pub(super) at: At<'a>,
+    pub(super) at: KeyRef<'a>,
     pub(super) lock: &'a mut Lock,
     pub(super) news: &'a mut Vec<News>,
 }
@@ -43,7 +43,7 @@ pub(super) struct Changed {
 }
 
 impl News {
-    fn tell<W: World>(self, at: At<'_>, world: &mut W) {
+    fn tell<W: World>(self, at: KeyRef<'_>, world: &mut W) {
         match self {
             Self::Held(mode, hold) => world.held(at, mode, hold),
             Self::Ended(token, why) => world.ended(at, token, why),
@@ -62,7 +62,7 @@ impl Engine {
     pub(super) fn visit<W: World, R>(
         &mut self,
         turn: &mut Turn,
-        at: At<'_>,
+        at: KeyRef<'_>,
         world: &mut W,
         change: impl FnOnce(&mut Self, &mut Turn, &mut Open<'_>) -> R,
     ) -> Option<Visit<R>> {
@@ -116,7 +116,7 @@ impl Engine {
     }
 
     /// Discards the lock at `at`, whose home is given if it is vacant.
-    pub(super) fn close<W: World>(&mut self, at: At<'_>, vacant: Option<HomeId>, world: &mut W) {
+    pub(super) fn close<W: World>(&mut self, at: KeyRef<'_>, vacant: Option<HomeId>, world: &mut W) {
         if let Some(home) = vacant {
             self.agenda.disarm(home);
             world.delete(at);

@@ -12,7 +12,7 @@ use super::stats::Cause;
 use super::terms::{ClientId, Request, Wanted};
 use crate::core::arena::{Arena, Id};
 use crate::core::ident::Ident;
-use crate::core::place::{At, Place};
+use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::time::{Millis, UnixMs};
 
 /// A parked request.
@@ -59,7 +59,7 @@ pub(super) struct Waiter {
 /// A queue; it exists while somebody stands in it.
 #[derive(Debug)]
 pub(super) struct Queue {
-    pub(super) place: Arc<Place>,
+    pub(super) place: Arc<KeyBuf>,
     /// It has to be looked at, because of this.
     dirty: Option<Cause>,
     /// Whether it is on a list of queues to look at.
@@ -145,11 +145,11 @@ impl Waiting {
     }
 
     /// The queue at `at`, if anybody waits there. Costs nothing while nobody waits anywhere.
-    pub(super) fn at(&self, at: At<'_>) -> Option<QueueId> {
+    pub(super) fn at(&self, at: KeyRef<'_>) -> Option<QueueId> {
         if self.by_place.is_empty() {
             return None;
         }
-        let is_here = |queue: &QueueId| self.queues.get(queue.0).is_some_and(|queue| queue.place.at() == at);
+        let is_here = |queue: &QueueId| self.queues.get(queue.0).is_some_and(|queue| queue.place.as_key() == at);
         self.by_place.find(self.hasher.hash_one(at), is_here).copied()
     }
 
@@ -258,14 +258,14 @@ impl Waiting {
     }
 
     /// The queue at `at`, opened if need be; somebody is going to stand in it.
-    pub(super) fn open(&mut self, at: At<'_>) -> QueueId {
+    pub(super) fn open(&mut self, at: KeyRef<'_>) -> QueueId {
         if let Some(queue) = self.at(at) {
             return queue;
         }
-        let place = Arc::new(at.keep());
+        let place = Arc::new(at.to_buf());
         let queue = QueueId(self.queues.insert(Queue { place, dirty: None, listed: false, line: BTreeMap::new() }));
         let Self { by_place, hasher, queues, .. } = self;
-        let hash_of = |queue: &QueueId| queues.get(queue.0).map_or(0, |queue| hasher.hash_one(queue.place.at()));
+        let hash_of = |queue: &QueueId| queues.get(queue.0).map_or(0, |queue| hasher.hash_one(queue.place.as_key()));
         by_place.insert_unique(hasher.hash_one(at), queue, hash_of);
         queue
     }
@@ -344,7 +344,7 @@ impl Waiting {
     fn close(&mut self, queue: QueueId) {
         if let Some(closed) = self.queues.remove(queue.0)
             && let Ok(entry) =
-                self.by_place.find_entry(self.hasher.hash_one(closed.place.at()), |other| *other == queue)
+                self.by_place.find_entry(self.hasher.hash_one(closed.place.as_key()), |other| *other == queue)
         {
             entry.remove();
         }

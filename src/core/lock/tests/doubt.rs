@@ -43,11 +43,11 @@ fn a_lock_that_vanished_or_moved_without_a_word_is_looked_for() {
     desk.take("gone", &ask("a"));
     desk.acquire("from", 1, &ask("b").lease(50).session()).unwrap().granted();
     let heir = desk.wait("gone", 2, &ask("c"));
-    desk.keys.values.remove(&at("gone").keep());
-    let moved = desk.keys.values.remove(&at("from").keep()).unwrap();
-    desk.keys.values.insert(at("to").keep(), moved);
+    desk.keys.values.remove(&at("gone").to_buf());
+    let moved = desk.keys.values.remove(&at("from").to_buf()).unwrap();
+    desk.keys.values.insert(at("to").to_buf(), moved);
     desk.engine.doubt(|_| true, |_| true);
-    let Some(Value::Lock(lock)) = desk.keys.values.get_mut(&at("to").keep()) else { panic!("a lock") };
+    let Some(Value::Lock(lock)) = desk.keys.values.get_mut(&at("to").to_buf()) else { panic!("a lock") };
     desk.engine.meet_again(at("to"), lock);
     let _ = desk.tick();
     assert_eq!(desk.granted(), [heir]);
@@ -69,7 +69,7 @@ fn a_lock_that_was_left_free_in_its_key_is_discarded() {
     for known in [true, false] {
         let mut desk = Desk::new();
         let fence = desk.take("lock", &ask("a"));
-        let Some(Value::Lock(lock)) = desk.keys.values.get_mut(&at("lock").keep()) else { panic!("a lock") };
+        let Some(Value::Lock(lock)) = desk.keys.values.get_mut(&at("lock").to_buf()) else { panic!("a lock") };
         lock.take(fence).unwrap();
         if !known {
             desk.engine.agenda.disarm(lock.home().unwrap());

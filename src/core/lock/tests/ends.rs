@@ -274,7 +274,7 @@ fn nothing_is_done_where_this_node_does_not_serve_the_key() {
     let bob = desk.wait("door", 1, &ask("bob"));
     let eve = desk.wait("gate", 2, &ask("eve"));
     desk.told();
-    desk.keys.elsewhere = vec![at("door").keep(), at("gate").keep()];
+    desk.keys.elsewhere = vec![at("door").to_buf(), at("gate").to_buf()];
     desk.pass(100);
     desk.engine.client_gone(client(7));
     let Next::At(retry) = desk.tick() else { panic!("it must not spin") };

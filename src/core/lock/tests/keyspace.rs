@@ -3,15 +3,15 @@
 use super::world::*;
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
+use crate::core::key::KeyRef;
 use crate::core::lock::{Engine, Found, Hold, Lock, Mode, Next, World};
-use crate::core::place::At;
 use crate::core::time::UnixMs;
 
 impl Desk {
     /// RENAME.
     fn rename(&mut self, from: &str, to: &str) {
         let lock = self.delete(from).unwrap();
-        self.keys.values.insert(at(to).keep(), Value::Lock(lock));
+        self.keys.values.insert(at(to).to_buf(), Value::Lock(lock));
         let Found::Lock(lock) = self.keys.find(at(to)) else { panic!("it was put there") };
         self.engine.welcome(at(to), lock);
     }
@@ -50,7 +50,7 @@ fn a_lock_that_was_destroyed_without_a_word_is_forgotten() {
     desk.acquire("door", 9, &ask("ann").session()).unwrap().granted();
     let bob = desk.wait("door", 1, &ask("bob"));
     desk.told();
-    let Some(Value::Lock(lock)) = desk.keys.values.remove(&at("door").keep()) else { panic!("it was taken") };
+    let Some(Value::Lock(lock)) = desk.keys.values.remove(&at("door").to_buf()) else { panic!("it was taken") };
     let home = lock.home().unwrap();
     desk.engine.destroyed(home);
     assert!(!desk.engine.knows(client(9)));
@@ -66,9 +66,9 @@ fn a_lock_that_is_gone_is_not_put_off_though_its_place_is_another_nodes() {
     let mut desk = Desk::new();
     for key in ["door", "gate"] {
         desk.take(key, &ask("ann").lease(100));
-        desk.keys.elsewhere.push(at(key).keep());
+        desk.keys.elsewhere.push(at(key).to_buf());
     }
-    desk.keys.values.remove(&at("door").keep());
+    desk.keys.values.remove(&at("door").to_buf());
     desk.pass(100);
     let next = desk.tick();
     assert_eq!(desk.engine.locks(), 1, "the one that is still there");
@@ -112,7 +112,7 @@ fn flushing_frees_everything_and_hands_over() {
         desk.acquire(key, 9, &ask("ann").session()).unwrap().granted();
     }
     let bob = desk.wait("a", 1, &ask("bob"));
-    let other = At { db: 1, key: b"a" };
+    let other = KeyRef { db: 1, key: b"a" };
     let Desk { engine, keys, now } = &mut desk;
     engine.acquire(*now, other, client(9), &ask("ann").session(), true, keys).unwrap().granted();
     desk.told();
@@ -135,8 +135,10 @@ fn when_databases_are_swapped_holds_move_and_waiters_stay() {
     let bob = desk.wait("door", 1, &ask("bob"));
     desk.told();
     let values = std::mem::take(&mut desk.keys.values);
-    desk.keys.values =
-        values.into_iter().map(|(place, value)| (At { db: 1 - place.db, ..place.at() }.keep(), value)).collect();
+    desk.keys.values = values
+        .into_iter()
+        .map(|(place, value)| (KeyRef { db: 1 - place.db, ..place.as_key() }.to_buf(), value))
+        .collect();
     desk.engine.swapped(0, 1);
     let _ = desk.tick();
     assert_eq!(desk.granted(), [bob]);
@@ -162,7 +164,7 @@ fn a_restored_lock_ends_on_time_and_its_fences_count() {
         if welcome {
             desk.engine.welcome(at("door"), &mut lock);
         }
-        desk.keys.values.insert(at("door").keep(), Value::Lock(lock));
+        desk.keys.values.insert(at("door").to_buf(), Value::Lock(lock));
         if !welcome {
             // Nobody said that it is there. Whoever comes by first finds it.
             assert_eq!(desk.take("door", &ask("ann").shared().lease(500)), Fence(7_000_000_000));
@@ -190,7 +192,7 @@ fn a_lock_that_is_restored_over_a_queue_is_looked_at() {
         Hold { token: token("bob"), fence: Fence(5), deadline: UnixMs(desk.now.ms.0 + 500), limit: 0, session: None };
     lock.set(Mode::Exclusive, hold);
     desk.engine.welcome(at("a"), &mut lock);
-    desk.keys.values.insert(at("a").keep(), Value::Lock(lock));
+    desk.keys.values.insert(at("a").to_buf(), Value::Lock(lock));
     let _ = desk.tick();
     assert_eq!(desk.granted(), [both]);
 }
@@ -250,7 +252,7 @@ fn a_replica_does_what_it_is_told_and_nothing_else() {
 #[test]
 fn effects_do_not_touch_a_foreign_value() {
     let mut replica = Replica::default();
-    replica.keys.values.insert(at("door").keep(), Value::Foreign);
+    replica.keys.values.insert(at("door").to_buf(), Value::Foreign);
     let hold = Hold { token: token("ann"), fence: Fence(1), deadline: UnixMs(5), limit: 0, session: None };
     assert!(replica.engine.apply_held(at("door"), Mode::Shared, hold, &mut replica.keys).is_err());
     assert!(replica.engine.apply_ended(at("door"), &token("ann"), &mut replica.keys).is_err());

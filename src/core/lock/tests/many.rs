@@ -153,7 +153,7 @@ fn a_foreign_value_under_one_of_its_keys_fails_it() {
     let behind = desk.wait("b", 3, &ask("fay"));
     desk.told();
     desk.delete("a");
-    desk.keys.values.insert(at("a").keep(), Value::Foreign);
+    desk.keys.values.insert(at("a").to_buf(), Value::Foreign);
     let _ = desk.tick();
     let answers = desk.answers();
     let failed = Answer::Failed(LockError::WrongType);

@@ -9,8 +9,8 @@ use std::time::Instant;
 use super::world::{ask, client, token};
 use crate::core::agenda::Agenda;
 use crate::core::ident::Ident;
+use crate::core::key::KeyRef;
 use crate::core::lock::{Acquired, Answer, ClientId, End, Engine, Found, Hold, Lock, Mode, Next, WaiterId, World};
-use crate::core::place::At;
 use crate::core::time::{Millis, Now, UnixMs};
 
 /// A world of one key, which costs next to nothing.
@@ -21,27 +21,27 @@ struct OneKey {
 }
 
 impl World for OneKey {
-    fn find(&mut self, _: At<'_>) -> Found<'_> {
+    fn find(&mut self, _: KeyRef<'_>) -> Found<'_> {
         self.lock.as_mut().map_or(Found::Nothing, Found::Lock)
     }
 
-    fn put(&mut self, _: At<'_>, lock: Lock) {
+    fn put(&mut self, _: KeyRef<'_>, lock: Lock) {
         self.lock = Some(lock);
     }
 
-    fn delete(&mut self, _: At<'_>) {
+    fn delete(&mut self, _: KeyRef<'_>) {
         self.lock = None;
     }
 
-    fn held(&mut self, _: At<'_>, _: Mode, hold: Hold) {
+    fn held(&mut self, _: KeyRef<'_>, _: Mode, hold: Hold) {
         black_box(hold);
     }
 
-    fn ended(&mut self, _: At<'_>, token: Ident, _: End) {
+    fn ended(&mut self, _: KeyRef<'_>, token: Ident, _: End) {
         black_box(token);
     }
 
-    fn passed_on(&mut self, _: At<'_>) {}
+    fn passed_on(&mut self, _: KeyRef<'_>) {}
 
     fn block_client(&mut self) -> bool {
         true
@@ -55,7 +55,7 @@ impl World for OneKey {
 
     fn look_first(&mut self, _: WaiterId, _: ClientId) {}
 
-    fn may_grant(&mut self, _: At<'_>) -> bool {
+    fn may_grant(&mut self, _: KeyRef<'_>) -> bool {
         true
     }
 }
@@ -97,17 +97,17 @@ fn the_agenda() {
         let mut slowest = 0;
         for (number, name) in keys.iter().enumerate() {
             let start = Instant::now();
-            agenda.arm(At { db: 0, key: name }, UnixMs(number as i64));
+            agenda.arm(KeyRef { db: 0, key: name }, UnixMs(number as i64));
             slowest = slowest.max(start.elapsed().as_micros());
         }
         let each = (resident() - with_keys) / entries.max(1);
         println!("{entries} entries: {each} bytes each with a key of 23, slowest arm {slowest} us");
         let name = key(7);
         time(&format!("arm and disarm beside {entries}"), 200_000, |number| {
-            let home = agenda.arm(At { db: 0, key: &name }, UnixMs((entries + number) as i64));
+            let home = agenda.arm(KeyRef { db: 0, key: &name }, UnixMs((entries + number) as i64));
             agenda.disarm(home);
         });
-        let home = agenda.arm(At { db: 0, key: &name }, UnixMs(0));
+        let home = agenda.arm(KeyRef { db: 0, key: &name }, UnixMs(0));
         time(&format!("rearm later beside {entries}"), 200_000, |number| agenda.rearm(home, UnixMs(number as i64)));
         let start = cpu();
         agenda.flush(Some(0));
@@ -121,7 +121,7 @@ fn the_cycle() {
     let mut engine = Engine::default();
     let mut world = OneKey::default();
     let name = key(7);
-    let at = At { db: 0, key: &name };
+    let at = KeyRef { db: 0, key: &name };
     let me = client(1);
     for request in [ask("67e55044-10b1-426f-9247-bb680e5fe0c8"), ask("67e55044-10b1-426f-9247-bb680e5fe0c8").session()]
     {
@@ -154,7 +154,7 @@ fn the_hand_over() {
     for waiters in [10, 1_000, 100_000] {
         let mut engine = Engine::default();
         let mut world = OneKey::default();
-        let at = At { db: 0, key: b"door" };
+        let at = KeyRef { db: 0, key: b"door" };
         let name = |number: usize| token(&format!("waiter-{number}"));
         let mut holder = 0;
         let first = ask("waiter-0");
@@ -180,7 +180,7 @@ fn the_hand_over() {
 fn a_hundred_thousand_readers() {
     let mut engine = Engine::default();
     let mut world = OneKey::default();
-    let at = At { db: 0, key: b"book" };
+    let at = KeyRef { db: 0, key: b"book" };
     let readers: Vec<_> = (0..100_000).map(|number| ask(&format!("reader-{number}")).shared()).collect();
     let before = resident();
     let start = cpu();

@@ -147,7 +147,7 @@ fn extend_moves_the_end_either_way_and_never_revives() {
 #[test]
 fn a_key_with_another_value_is_left_alone() {
     let mut desk = Desk::new();
-    desk.keys.values.insert(at("door").keep(), Value::Foreign);
+    desk.keys.values.insert(at("door").to_buf(), Value::Foreign);
     assert_eq!(desk.try_acquire("door", &ask("ann")), Err(LockError::WrongType));
     assert_eq!(desk.extend("door", "ann", 1), Err(LockError::WrongType));
     assert_eq!(desk.acquire_many(&["gate", "door"], 1, &ask("ann")), Err(LockError::WrongType));

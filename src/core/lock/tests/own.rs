@@ -56,8 +56,8 @@ fn a_renamed_lock_serves_those_of_its_token_that_wait_for_the_new_name() {
     let many = desk.wait_many(&["new", "more"], 3, &ask("ann"));
     desk.delete("new");
     let lock = desk.delete("old").unwrap();
-    desk.keys.values.insert(at("new").keep(), Value::Lock(lock));
-    let Some(Value::Lock(lock)) = desk.keys.values.get_mut(&at("new").keep()) else { panic!("it is there") };
+    desk.keys.values.insert(at("new").to_buf(), Value::Lock(lock));
+    let Some(Value::Lock(lock)) = desk.keys.values.get_mut(&at("new").to_buf()) else { panic!("it is there") };
     desk.engine.welcome(at("new"), lock);
     desk.told();
     let _ = desk.tick();

@@ -37,8 +37,8 @@ fn what_a_token_held_of_many_keys_is_held_as_before() {
         assert_eq!((hold(&desk, "a", "ann"), hold(&desk, "b", "ann")), (before.clone(), None));
         let told = desk.told();
         let (mode, back) = before.clone().unwrap();
-        assert!(told.contains(&Told::Held(at("a").keep(), mode, back)), "replicas hear of it: {told:?}");
-        assert!(told.contains(&Told::Ended(at("b").keep(), token("ann"), End::Undelivered)));
+        assert!(told.contains(&Told::Held(at("a").to_buf(), mode, back)), "replicas hear of it: {told:?}");
+        assert!(told.contains(&Told::Ended(at("b").to_buf(), token("ann"), End::Undelivered)));
         // Its lease is in the agenda, and its session is tied to its own connection.
         desk.engine.client_gone(client(7));
         let _ = desk.tick();
@@ -73,7 +73,7 @@ fn a_lease_that_is_over_meanwhile_does_not_come_back() {
     desk.told();
     desk.engine.client_gone(client(1));
     let _ = desk.tick();
-    assert!(desk.told().contains(&Told::Ended(at("a").keep(), token("ann"), End::Lapsed)));
+    assert!(desk.told().contains(&Told::Ended(at("a").to_buf(), token("ann"), End::Lapsed)));
     desk.assert_blank();
 }
 
@@ -136,8 +136,8 @@ fn nothing_comes_back_once_the_token_has_heard_of_the_grant() {
 fn it_comes_back_under_the_name_that_the_lock_has_then() {
     let (mut desk, before) = partly_held(true);
     let lock = desk.delete("a").unwrap();
-    desk.keys.values.insert(at("c").keep(), Value::Lock(lock));
-    let Some(Value::Lock(lock)) = desk.keys.values.get_mut(&at("c").keep()) else { panic!("it is there") };
+    desk.keys.values.insert(at("c").to_buf(), Value::Lock(lock));
+    let Some(Value::Lock(lock)) = desk.keys.values.get_mut(&at("c").to_buf()) else { panic!("it is there") };
     desk.engine.welcome(at("c"), lock);
     desk.engine.client_gone(client(1));
     let _ = desk.tick();
@@ -153,8 +153,8 @@ fn a_session_that_has_ended_does_not_come_back_under_another_name_either() {
     desk.engine.client_gone(client(7));
     let _ = desk.tick();
     let lock = desk.delete("a").unwrap();
-    desk.keys.values.insert(at("c").keep(), Value::Lock(lock));
-    let Some(Value::Lock(lock)) = desk.keys.values.get_mut(&at("c").keep()) else { panic!("it is there") };
+    desk.keys.values.insert(at("c").to_buf(), Value::Lock(lock));
+    let Some(Value::Lock(lock)) = desk.keys.values.get_mut(&at("c").to_buf()) else { panic!("it is there") };
     desk.engine.welcome(at("c"), lock);
     assert_eq!(desk.holders("c"), ["ann"], "the grant is another connection's");
     desk.engine.client_gone(client(1));

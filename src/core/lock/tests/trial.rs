@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::model::{Ask, Key, Model, Outcome, Serial};
 use super::world::{Desk, Keys, Told, Value, client, token};
 use crate::core::fence::Fence;
+use crate::core::key::KeyBuf;
 use crate::core::lock::engine::Bound;
 use crate::core::lock::{Acquired, Answer, Engine, Next, Request, WaiterId};
-use crate::core::place::Place;
 use crate::core::time::Millis;
 
 pub(super) const DBS: i32 = 2;
@@ -31,8 +31,8 @@ pub(super) struct Trial {
     script: VecDeque<WaiterId>,
 }
 
-fn place((db, number): Key) -> Place {
-    Place { db, key: format!("key-{number}").into_bytes().into() }
+fn place((db, number): Key) -> KeyBuf {
+    KeyBuf { db, key: format!("key-{number}").into_bytes().into() }
 }
 
 fn name(number: usize) -> String {
@@ -93,14 +93,14 @@ impl Trial {
             session: ask.session,
         };
         let Desk { engine, keys, now } = &mut self.desk;
-        let places: Vec<Place> = ask.keys.iter().map(|key| place(*key)).collect();
+        let places: Vec<KeyBuf> = ask.keys.iter().map(|key| place(*key)).collect();
         let actual = if ask.many {
             // Backwards, and the first key twice: neither matters.
             let mut names: Vec<&[u8]> = places.iter().rev().map(|place| &*place.key).collect();
             names.push(&places[0].key);
             engine.acquire_many(*now, places[0].db, &names, client(ask.client), &request, may_wait, keys)
         } else {
-            engine.acquire(*now, places[0].at(), client(ask.client), &request, may_wait, keys)
+            engine.acquire(*now, places[0].as_key(), client(ask.client), &request, may_wait, keys)
         };
         self.hear(true);
         let expected = self.model.acquire(ask, may_wait, &mut self.script);
@@ -128,12 +128,12 @@ impl Trial {
         let (lost, settled) = (self.model.lost(), self.is_settled());
         let ident = token(&name(owner));
         let Desk { engine, keys: world, now } = &mut self.desk;
-        let places: Vec<Place> = keys.iter().map(|key| place(*key)).collect();
+        let places: Vec<KeyBuf> = keys.iter().map(|key| place(*key)).collect();
         let released = if many {
             let names: Vec<&[u8]> = places.iter().map(|place| &*place.key).collect();
             engine.release_many(*now, places[0].db, &names, &ident, world)
         } else {
-            engine.release(*now, places[0].at(), &ident, world).map(u64::from)
+            engine.release(*now, places[0].as_key(), &ident, world).map(u64::from)
         };
         self.hear(true);
         assert_eq!(released, self.model.release(keys, owner, &mut self.script));
@@ -146,7 +146,7 @@ impl Trial {
         if self.serves(&[key]) {
             let lost = self.model.lost();
             let Desk { engine, keys, now } = &mut self.desk;
-            let extended = engine.extend(*now, place(key).at(), &token(&name(owner)), Millis(lease), keys);
+            let extended = engine.extend(*now, place(key).as_key(), &token(&name(owner)), Millis(lease), keys);
             self.hear(true);
             assert_eq!(extended, self.model.extend(key, owner, lease, &mut self.script));
             self.compare_told();
@@ -273,15 +273,15 @@ impl Trial {
             let taken: Vec<_> = moves.iter().map(|(from, to)| (keys.values.remove(&place(*from)), from, to)).collect();
             for (value, from, _) in &taken {
                 let home = if let Some(Value::Lock(lock)) = value { lock.home() } else { None };
-                engine.vanished(place(**from).at(), home);
+                engine.vanished(place(**from).as_key(), home);
             }
             for (value, _, to) in taken {
                 if let (Some(value), Some(to)) = (value, to) {
                     keys.values.insert(place(*to), value);
                     if let Some(Value::Lock(lock)) = keys.values.get_mut(&place(*to)) {
-                        engine.welcome(place(*to).at(), lock);
+                        engine.welcome(place(*to).as_key(), lock);
                     } else {
-                        engine.vanished(place(*to).at(), None);
+                        engine.vanished(place(*to).as_key(), None);
                     }
                 }
             }
@@ -308,7 +308,7 @@ impl Trial {
         self.model.relocate(&all_keys().map(|(db, number)| ((db, number), Some((other(db), number)))).collect());
         for (engine, keys) in [(&mut self.desk.engine, &mut self.desk.keys), (&mut self.replica.0, &mut self.replica.1)]
         {
-            let swapped = |(place, value): (Place, Value)| (Place { db: other(place.db), ..place }, value);
+            let swapped = |(place, value): (KeyBuf, Value)| (KeyBuf { db: other(place.db), ..place }, value);
             keys.values = keys.values.drain().map(swapped).collect();
             engine.swapped(0, 1);
         }
@@ -348,12 +348,12 @@ impl Trial {
                     if self.seen.insert(hold.fence) {
                         assert!(Some(hold.fence) > highest, "a fence went back");
                     }
-                    self.replica.0.apply_held(place.at(), mode, hold.clone(), &mut self.replica.1).unwrap();
-                    self.replica.0.apply_held(place.at(), mode, hold, &mut self.replica.1).unwrap();
+                    self.replica.0.apply_held(place.as_key(), mode, hold.clone(), &mut self.replica.1).unwrap();
+                    self.replica.0.apply_held(place.as_key(), mode, hold, &mut self.replica.1).unwrap();
                 }
                 Told::Ended(place, token, _) => {
-                    self.replica.0.apply_ended(place.at(), &token, &mut self.replica.1).unwrap();
-                    self.replica.0.apply_ended(place.at(), &token, &mut self.replica.1).unwrap();
+                    self.replica.0.apply_ended(place.as_key(), &token, &mut self.replica.1).unwrap();
+                    self.replica.0.apply_ended(place.as_key(), &token, &mut self.replica.1).unwrap();
                 }
                 Told::Answered(id, answer) => {
                     if matches!(answer, Answer::Granted(_)) {

@@ -180,7 +180,7 @@ fn what_is_refused_key_by_key_is_asked_again_at_a_bounded_rate() {
     let mut desk = Desk::new();
     for number in 0..MANY {
         desk.take(&format!("k{number}"), &ask("ann").lease(100));
-        desk.keys.elsewhere.push(at(&format!("k{number}")).keep());
+        desk.keys.elsewhere.push(at(&format!("k{number}")).to_buf());
     }
     desk.pass(100);
     let start = desk.now.ms;

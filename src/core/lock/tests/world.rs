@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
+use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::{
     Acquired, Answer, ClientId, End, Engine, Found, Grant, Hold, Lock, LockError, LockInfo, Mode, Next, Request,
     WaiterId, Wanted, World,
 };
-use crate::core::place::{At, Place};
 use crate::core::time::{Millis, Now};
 
 /// What a key holds.
@@ -21,21 +21,21 @@ pub(super) enum Value {
 /// What the engine told the world, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Told {
-    Put(Place),
-    Deleted(Place),
-    Held(Place, Mode, Hold),
-    Ended(Place, Ident, End),
-    PassedOn(Place),
+    Put(KeyBuf),
+    Deleted(KeyBuf),
+    Held(KeyBuf, Mode, Hold),
+    Ended(KeyBuf, Ident, End),
+    PassedOn(KeyBuf),
     Answered(WaiterId, Answer),
 }
 
 /// Keys in a map, and a record of everything the engine said.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
-    pub(super) values: HashMap<Place, Value>,
+    pub(super) values: HashMap<KeyBuf, Value>,
     pub(super) told: Vec<Told>,
     /// Keys that this node does not serve.
-    pub(super) elsewhere: Vec<Place>,
+    pub(super) elsewhere: Vec<KeyBuf>,
     /// Whether this node serves no key at all.
     pub(super) down: bool,
     /// How often the engine has asked whether this node serves a key.
@@ -49,40 +49,40 @@ pub(super) struct Keys {
 }
 
 impl World for Keys {
-    fn find(&mut self, at: At<'_>) -> Found<'_> {
+    fn find(&mut self, at: KeyRef<'_>) -> Found<'_> {
         self.looks += 1;
-        match self.values.get_mut(&at.keep()) {
+        match self.values.get_mut(&at.to_buf()) {
             None => Found::Nothing,
             Some(Value::Lock(lock)) => Found::Lock(lock),
             Some(Value::Foreign) => Found::Foreign,
         }
     }
 
-    fn put(&mut self, at: At<'_>, lock: Lock) {
+    fn put(&mut self, at: KeyRef<'_>, lock: Lock) {
         assert!(!lock.is_empty(), "a free lock leaves no key");
-        self.told.push(Told::Put(at.keep()));
-        assert!(self.values.insert(at.keep(), Value::Lock(lock)).is_none(), "the key held something");
+        self.told.push(Told::Put(at.to_buf()));
+        assert!(self.values.insert(at.to_buf(), Value::Lock(lock)).is_none(), "the key held something");
     }
 
-    fn delete(&mut self, at: At<'_>) {
-        self.told.push(Told::Deleted(at.keep()));
-        match self.values.remove(&at.keep()) {
+    fn delete(&mut self, at: KeyRef<'_>) {
+        self.told.push(Told::Deleted(at.to_buf()));
+        match self.values.remove(&at.to_buf()) {
             Some(Value::Lock(lock)) => assert!(lock.is_empty(), "a held lock was deleted"),
             other => panic!("no lock to delete: {other:?}"),
         }
     }
 
-    fn held(&mut self, at: At<'_>, mode: Mode, hold: Hold) {
-        self.told.push(Told::Held(at.keep(), mode, hold));
+    fn held(&mut self, at: KeyRef<'_>, mode: Mode, hold: Hold) {
+        self.told.push(Told::Held(at.to_buf(), mode, hold));
     }
 
-    fn ended(&mut self, at: At<'_>, token: Ident, why: End) {
-        self.told.push(Told::Ended(at.keep(), token, why));
+    fn ended(&mut self, at: KeyRef<'_>, token: Ident, why: End) {
+        self.told.push(Told::Ended(at.to_buf(), token, why));
     }
 
-    fn passed_on(&mut self, at: At<'_>) {
-        assert!(self.values.contains_key(&at.keep()), "the key was never gone");
-        self.told.push(Told::PassedOn(at.keep()));
+    fn passed_on(&mut self, at: KeyRef<'_>) {
+        assert!(self.values.contains_key(&at.to_buf()), "the key was never gone");
+        self.told.push(Told::PassedOn(at.to_buf()));
     }
 
     fn block_client(&mut self) -> bool {
@@ -99,9 +99,9 @@ impl World for Keys {
         self.looks_first.push((waiter, client));
     }
 
-    fn may_grant(&mut self, at: At<'_>) -> bool {
+    fn may_grant(&mut self, at: KeyRef<'_>) -> bool {
         self.asked += 1;
-        !self.down && !self.elsewhere.contains(&at.keep())
+        !self.down && !self.elsewhere.contains(&at.to_buf())
     }
 
     fn serves_nothing(&mut self) -> bool {
@@ -124,8 +124,8 @@ pub(super) fn client(number: u64) -> ClientId {
     ClientId::new(number).unwrap()
 }
 
-pub(super) fn at(key: &str) -> At<'_> {
-    At { db: 0, key: key.as_bytes() }
+pub(super) fn at(key: &str) -> KeyRef<'_> {
+    KeyRef { db: 0, key: key.as_bytes() }
 }
 
 /// An exclusive request with a lease of a second that does not wait.
@@ -253,7 +253,7 @@ impl Desk {
     }
 
     pub(super) fn lock(&self, key: &str) -> Option<&Lock> {
-        match self.keys.values.get(&at(key).keep()) {
+        match self.keys.values.get(&at(key).to_buf()) {
             Some(Value::Lock(lock)) => Some(lock),
             _ => None,
         }
@@ -271,7 +271,7 @@ impl Desk {
 
     /// Removes the value at `key` behind the engine's back, as DEL does.
     pub(super) fn delete(&mut self, key: &str) -> Option<Lock> {
-        let Some(Value::Lock(lock)) = self.keys.values.remove(&at(key).keep()) else { return None };
+        let Some(Value::Lock(lock)) = self.keys.values.remove(&at(key).to_buf()) else { return None };
         self.engine.vanished(at(key), lock.home());
         Some(lock)
     }

@@ -61,7 +61,7 @@ impl Trial {
         assert_eq!(actual, expected, "holds of {key:?}");
         assert!(held.iter().all(|hold| Some(hold.mode) == lock.map(Lock::mode)));
         assert!(held.len() < 2 || held[0].mode != Mode::Exclusive);
-        let info = self.desk.engine.info(self.desk.now, place.at(), lock);
+        let info = self.desk.engine.info(self.desk.now, place.as_key(), lock);
         let waiters: Vec<_> = info
             .iter()
             .flat_map(|info| &info.waiters)
@@ -78,7 +78,7 @@ impl Trial {
             .collect();
         assert_eq!(waiters, line, "queue of {key:?}");
         assert_eq!(info.map_or(0, |info| info.waiting), line.len());
-        let copy = match self.replica.1.find(place.at()) {
+        let copy = match self.replica.1.find(place.as_key()) {
             Found::Lock(copy) => Some(copy.encode()),
             _ => None,
         };

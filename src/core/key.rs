@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 
 /// A key of a database, borrowed for the length of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct At<'a> {
+pub struct KeyRef<'a> {
     /// The database's number.
     pub db: i32,
     /// The key's bytes.
@@ -13,14 +13,14 @@ pub struct At<'a> {
 
 /// A key of a database, kept.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct KeyBuf {
     /// The database's number.
     pub db: i32,
     /// The key's bytes.
     pub key: Box<[u8]>,
 }
 
-impl Hash for At<'_> {
+impl Hash for KeyRef<'_> {
     /// In as few writes as there can be, which is most of what a keyed hash costs.
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write(self.key);
@@ -28,19 +28,19 @@ impl Hash for At<'_> {
     }
 }
 
-impl At<'_> {
+impl KeyRef<'_> {
     /// A copy that can be kept.
     #[must_use]
-    pub fn keep(self) -> Place {
-        Place { db: self.db, key: self.key.into() }
+    pub fn to_buf(self) -> KeyBuf {
+        KeyBuf { db: self.db, key: self.key.into() }
     }
 }
 
-impl Place {
+impl KeyBuf {
     /// This place, borrowed.
     #[must_use]
-    pub fn at(&self) -> At<'_> {
-        At { db: self.db, key: &self.key }
+    pub fn as_key(&self) -> KeyRef<'_> {
+        KeyRef { db: self.db, key: &self.key }
     }
 
     /// Follows the data when two databases trade places.
