@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use crate::core::agenda::{Agenda, HomeId};
+use crate::core::deadline_index::{DeadlineId, DeadlineIndex};
 use crate::core::fence::Fence;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::{
@@ -41,7 +41,7 @@ pub struct State {
     /// Queues, sessions, fences and the ends of leases.
     pub locks: Engine,
     /// When the next hold of each sale ends.
-    pub sales: Agenda,
+    pub sales: DeadlineIndex,
     /// When to try again what a sale's stream, or the cluster, refused.
     pub refused: sales::Refused,
     /// How often each status was answered.
@@ -56,10 +56,10 @@ pub struct State {
 
 /// Something that a callback saw and could not act upon where it was called.
 pub enum Note {
-    /// A sale with holds lost its name; the entry of the agenda that it had, if it had been met, and a watch on where it goes.
-    SaleVanished(Option<HomeId>, Watch),
-    /// A lock is no longer at this place; the entry of the agenda that it had there, and a watch on where it goes.
-    LockVanished(KeyBuf, Option<HomeId>, Watch),
+    /// A sale with holds lost its name; the entry of the deadline index that it had, if it had been met, and a watch on where it goes.
+    SaleVanished(Option<DeadlineId>, Watch),
+    /// A lock is no longer at this place; the entry of the deadline index that it had there, and a watch on where it goes.
+    LockVanished(KeyBuf, Option<DeadlineId>, Watch),
     /// A connection ended; how it looked then.
     ClientGone(ClientId, Look),
     /// The server told of something else.
@@ -207,17 +207,17 @@ fn read_notes(state: &mut State) {
     let mut notes = mem::take(&mut state.reading);
     for note in notes.drain(..) {
         match note {
-            Note::LockVanished(place, home, watch) => {
-                state.locks.vanished(place.as_key(), home);
+            Note::LockVanished(place, entry, watch) => {
+                state.locks.vanished(place.as_key(), entry);
                 state.search.add(watch);
             }
             Note::ClientGone(client, look) => {
                 state.locks.last_look(client, look);
                 state.locks.client_gone(client);
             }
-            Note::SaleVanished(home, watch) => {
-                if let Some(home) = home {
-                    state.sales.disarm(home);
+            Note::SaleVanished(entry, watch) => {
+                if let Some(entry) = entry {
+                    state.sales.remove(entry);
                 }
                 state.search.add(watch);
             }
@@ -345,11 +345,11 @@ fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, right: Right) -> defer::Next {
 
 /// Closes the entries of locks and sales that were destroyed without a word; whether there are more of them.
 fn forget_destroyed(state: &mut State) -> bool {
-    for home in destroyed::LOCKS.take(SLICE) {
-        state.locks.destroyed(home);
+    for entry in destroyed::LOCKS.take(SLICE) {
+        state.locks.destroyed(entry);
     }
-    for home in destroyed::SALES.take(SLICE) {
-        state.sales.disarm(home);
+    for entry in destroyed::SALES.take(SLICE) {
+        state.sales.remove(entry);
     }
     destroyed::any()
 }

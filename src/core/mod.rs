@@ -8,9 +8,9 @@
 //! [`codec`], [`retry`], [`slot`] and [`stray`] are what they stand on.
 #![forbid(unsafe_code)]
 
-pub mod agenda;
 pub mod arena;
 pub mod codec;
+pub mod deadline_index;
 pub mod fence;
 pub mod ident;
 pub mod key;

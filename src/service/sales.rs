@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::{iter, mem, thread};
 
-use crate::core::agenda::{Agenda, HomeId};
+use crate::core::deadline_index::{DeadlineId, DeadlineIndex};
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::retry::Retries;
 use crate::core::sale::{Answer, Change, Changes, Decision, Sale, Status};
@@ -184,7 +184,7 @@ impl<'a> Desk<'a> {
         Ok(())
     }
 
-    /// Has the agenda know when the sale's next hold can lapse.
+    /// Has the deadline index know when the sale's next hold can lapse.
     fn remember(&mut self) {
         let at = KeyBuf { db: self.ctx().db(), key: self.name.bytes().into() };
         let Ok(Some(sale)) = self.sale() else { return };
@@ -214,24 +214,24 @@ fn serves(ctx: &mut Ctx<'_>, sale: &[u8], stream: &[u8]) -> Result<(), Error> {
     Err(Error::Stream("CROSSSLOT Keys in request don't hash to the same slot".into()))
 }
 
-/// Enters a sale into the agenda, moves its entry, or takes it out, as its next lapse says.
-pub fn meet(agenda: &mut Agenda, at: KeyRef<'_>, sale: &mut SaleValue) {
+/// Enters a sale into the deadline index, moves its entry, or takes it out, as its next lapse says.
+pub fn meet(index: &mut DeadlineIndex, at: KeyRef<'_>, sale: &mut SaleValue) {
     sale.settle_down();
     sale.count_orders();
-    let known = sale.home.filter(|home| agenda.place(*home) == Some(at));
-    sale.home = match (known, sale.next_lapse()) {
-        (Some(home), Some(deadline)) => {
-            agenda.rearm(home, deadline);
-            Some(home)
+    let known = sale.deadline_id.filter(|entry| index.key(*entry) == Some(at));
+    sale.deadline_id = match (known, sale.next_lapse()) {
+        (Some(entry), Some(deadline)) => {
+            index.reschedule(entry, deadline);
+            Some(entry)
         }
-        (Some(home), None) => {
-            agenda.disarm(home);
+        (Some(entry), None) => {
+            index.remove(entry);
             None
         }
-        (None, Some(deadline)) => Some(agenda.arm(at, deadline)),
+        (None, Some(deadline)) => Some(index.insert(at, deadline)),
         (None, None) => None,
     };
-    if let Some(next) = agenda.next() {
+    if let Some(next) = index.next() {
         defer::arm(defer::Next::At(next));
     }
 }
@@ -358,14 +358,14 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> defer::Next {
     let mut left = budget;
     while left > 0 {
         let due = super::enter(|state| {
-            let home = state.sales.due(now.ms, &mut left)?;
-            state.sales.place(home).map(|at| (home, at.to_buf()))
+            let entry = state.sales.due(now.ms, &mut left)?;
+            state.sales.key(entry).map(|at| (entry, at.to_buf()))
         });
-        let Some(Some((home, place))) = due else { break };
+        let Some(Some((entry, place))) = due else { break };
         left = left.saturating_sub(1);
         ctx.select(place.db);
         let mut desk = Desk::new(ctx.reborrow(), Name::make(&place.key), Behalf::Module);
-        match lapse(&mut desk, home, now.ms, left) {
+        match lapse(&mut desk, entry, now.ms, left) {
             Ok(steps) => left = left.saturating_sub(steps),
             // What holds for all sales is not asked for each.
             Err(Refusal::Down) => {
@@ -374,7 +374,7 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> defer::Next {
             }
             Err(Refusal::For(error)) => {
                 let delay = put_off(&mut desk, &place, &error);
-                super::enter(|state| state.sales.rearm(home, state.refused.retries(delay).next(now.ms, delay)));
+                super::enter(|state| state.sales.reschedule(entry, state.refused.retries(delay).next(now.ms, delay)));
             }
         }
     }
@@ -390,16 +390,16 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> defer::Next {
 }
 
 /// Lets holds of a sale lapse whose entry `home` is due, in about `steps`, and says how many steps it was.
-fn lapse(desk: &mut Desk<'_>, home: HomeId, now: UnixMs, steps: usize) -> Result<usize, Refusal> {
+fn lapse(desk: &mut Desk<'_>, entry: DeadlineId, now: UnixMs, steps: usize) -> Result<usize, Refusal> {
     let Ok(Some(sale)) = desk.sale() else {
-        super::enter(|state| state.sales.disarm(home));
+        super::enter(|state| state.sales.remove(entry));
         return Ok(0);
     };
     let each = if sale.terms().stream.is_some() { EVENT_STEPS } else { 1 };
     let lapses = sale.lapses(now, steps.div_ceil(each));
-    if sale.home != Some(home) || lapses.is_empty() {
-        if sale.home != Some(home) {
-            super::enter(|state| state.sales.disarm(home));
+    if sale.deadline_id != Some(entry) || lapses.is_empty() {
+        if sale.deadline_id != Some(entry) {
+            super::enter(|state| state.sales.remove(entry));
         }
         desk.remember();
         return Ok(0);

@@ -2,12 +2,12 @@
 //!
 //! The server tells a value that it loses its name, but not always: not when it drops a slot that has moved to another node, nor when it
 //! replaces a database. What it always does is free the value, on whichever thread. So a value that is freed with its entry
-//! in the agenda leaves that here, and the timer closes it.
+//! in the deadline index leaves that here, and the timer closes it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::core::agenda::HomeId;
+use crate::core::deadline_index::DeadlineId;
 
 /// Of locks.
 pub static LOCKS: Destroyed = Destroyed::new();
@@ -16,7 +16,7 @@ pub static SALES: Destroyed = Destroyed::new();
 
 /// Entries whose values are no more.
 pub struct Destroyed {
-    homes: Mutex<Vec<HomeId>>,
+    entries: Mutex<Vec<DeadlineId>>,
     /// How many there are, for whoever asks often.
     count: AtomicUsize,
 }
@@ -28,35 +28,35 @@ pub fn any() -> bool {
 
 impl Destroyed {
     const fn new() -> Self {
-        Self { homes: Mutex::new(Vec::new()), count: AtomicUsize::new(0) }
+        Self { entries: Mutex::new(Vec::new()), count: AtomicUsize::new(0) }
     }
 
     /// Leaves an entry, on any thread.
-    pub fn add(&self, home: HomeId) {
-        let mut homes = self.lock();
-        homes.push(home);
-        self.count.store(homes.len(), Ordering::Relaxed);
+    pub fn add(&self, entry: DeadlineId) {
+        let mut entries = self.lock();
+        entries.push(entry);
+        self.count.store(entries.len(), Ordering::Relaxed);
     }
 
     /// Takes some of them, at most `most`.
-    pub fn take(&self, most: usize) -> Vec<HomeId> {
+    pub fn take(&self, most: usize) -> Vec<DeadlineId> {
         if self.count.load(Ordering::Relaxed) == 0 {
             return Vec::new();
         }
-        let mut homes = self.lock();
-        let keep = homes.len().saturating_sub(most);
-        let taken = homes.split_off(keep);
-        if homes.is_empty() {
+        let mut entries = self.lock();
+        let keep = entries.len().saturating_sub(most);
+        let taken = entries.split_off(keep);
+        if entries.is_empty() {
             // There may have been millions.
-            *homes = Vec::new();
+            *entries = Vec::new();
         }
-        self.count.store(homes.len(), Ordering::Relaxed);
+        self.count.store(entries.len(), Ordering::Relaxed);
         taken
     }
 
     /// A fault elsewhere leaves the list as it was, which is whole at any time.
-    fn lock(&self) -> MutexGuard<'_, Vec<HomeId>> {
-        self.homes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<DeadlineId>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -70,7 +70,7 @@ mod tests {
         assert!(destroyed.take(10).is_empty());
         std::thread::scope(|scope| {
             for _ in 0..2 {
-                scope.spawn(|| (0..3).for_each(|_| destroyed.add(HomeId::FIRST)));
+                scope.spawn(|| (0..3).for_each(|_| destroyed.add(DeadlineId::FIRST)));
             }
         });
         assert_eq!([4, 4, 4].map(|most| destroyed.take(most).len()), [4, 2, 0]);

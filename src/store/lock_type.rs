@@ -66,17 +66,17 @@ impl DataType for Lock {
 
     fn unlinked(&mut self, at: KeyRef<'_>) {
         // The engine has let go of it, and deletes it.
-        if self.is_empty() && self.home().is_none() {
+        if self.is_empty() && self.deadline_id().is_none() {
             return;
         }
         renames::expect();
-        let (home, watch) = self.go_astray();
-        service::note(Note::LockVanished(at.to_buf(), home, watch));
+        let (entry, watch) = self.go_astray();
+        service::note(Note::LockVanished(at.to_buf(), entry, watch));
     }
 
     fn destroyed(&mut self) {
-        if let Some(home) = self.home().filter(|_| !self.is_stray()) {
-            destroyed::LOCKS.add(home);
+        if let Some(entry) = self.deadline_id().filter(|_| !self.is_stray()) {
+            destroyed::LOCKS.add(entry);
         }
     }
 

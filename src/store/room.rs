@@ -244,7 +244,7 @@ impl World for Room<'_> {
             && lock.is_empty()
         {
             // The engine knows; the type's own callback need not tell it.
-            lock.leave_home();
+            lock.take_deadline_id();
             key.delete();
         }
     }

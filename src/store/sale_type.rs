@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::core::agenda::HomeId;
+use crate::core::deadline_index::DeadlineId;
 use crate::core::key::KeyRef;
 use crate::core::sale::Sale;
 use crate::core::stray::Stray;
@@ -17,8 +17,8 @@ use crate::store::lock_type::rewrite_fence;
 /// A sale as a value of the keyspace.
 pub struct SaleValue {
     sale: Sale,
-    /// Its entry in the agenda of holds that end; `None` when it has no holds, or nobody has met it yet.
-    pub home: Option<HomeId>,
+    /// Its entry in the deadline index of holds that end; `None` when it has no holds, or nobody has met it yet.
+    pub deadline_id: Option<DeadlineId>,
     /// Its due holds cannot lapse, because its stream refuses the events, and the log says so.
     pub stuck: bool,
     /// Set while nobody knows where the value is, if it still is.
@@ -58,7 +58,7 @@ impl SaleValue {
     pub fn new(sale: Sale) -> Self {
         SALES.fetch_add(1, Ordering::Relaxed);
         let number = VALUES.fetch_add(1, Ordering::Relaxed);
-        let mut value = Self { sale, home: None, stuck: false, stray: None, counted: 0, number };
+        let mut value = Self { sale, deadline_id: None, stuck: false, stray: None, counted: 0, number };
         value.count_orders();
         value
     }
@@ -159,17 +159,17 @@ impl DataType for SaleValue {
 
     fn unlinked(&mut self, _at: KeyRef<'_>) {
         // A sale without holds has nothing to be found for. One that was loaded just now has holds and no home yet.
-        let home = self.home.take();
-        if home.is_some() || self.sale.next_lapse().is_some() {
+        let entry = self.deadline_id.take();
+        if entry.is_some() || self.sale.next_lapse().is_some() {
             renames::expect();
             let watch = self.stray.get_or_insert_default().watch();
-            service::note(Note::SaleVanished(home, watch));
+            service::note(Note::SaleVanished(entry, watch));
         }
     }
 
     fn destroyed(&mut self) {
-        if let Some(home) = self.home {
-            destroyed::SALES.add(home);
+        if let Some(entry) = self.deadline_id {
+            destroyed::SALES.add(entry);
         }
     }
 }

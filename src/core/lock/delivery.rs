@@ -8,7 +8,7 @@ use super::engine::Engine;
 use super::terms::{ClientId, End};
 use super::tick::Next;
 use super::waiting::{Waiter, WaiterId};
-use crate::core::agenda::HomeId;
+use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 use crate::core::time::{Millis, UnixMs};
 
@@ -99,11 +99,11 @@ impl Engine {
         waiter: WaiterId,
         parked: &Waiter,
         fence: Fence,
-        homes: impl IntoIterator<Item = HomeId>,
+        entries: impl IntoIterator<Item = DeadlineId>,
     ) -> bool {
         let long = parked.waited(now) >= LONG_WAIT && self.undelivered.may_be_prompt(now);
         let pause = if long { PROMPT } else { LAZY };
-        self.undelivered.owe(waiter, parked.client, fence, homes, now.plus(pause).unwrap_or(UnixMs::MAX));
+        self.undelivered.owe(waiter, parked.client, fence, entries, now.plus(pause).unwrap_or(UnixMs::MAX));
         long
     }
 
@@ -164,8 +164,8 @@ impl Engine {
     /// The reply to a waiter has been sent; the grant is not taken back any more.
     pub fn delivered(&mut self, waiter: WaiterId) {
         if let Some(owed) = self.undelivered.settle(waiter) {
-            for home in owed.homes {
-                self.drop_replaced(home, owed.fence);
+            for entry in owed.entries {
+                self.drop_replaced(entry, owed.fence);
             }
         }
     }
@@ -173,8 +173,8 @@ impl Engine {
     /// The reply to a waiter that was granted its lock has not been sent and will not be: the grant is taken back.
     pub(super) fn lost(&mut self, waiter: WaiterId) {
         if let Some(owed) = self.undelivered.settle(waiter) {
-            for home in owed.homes {
-                self.forfeit(home, owed.fence, End::Undelivered);
+            for entry in owed.entries {
+                self.forfeit(entry, owed.fence, End::Undelivered);
             }
         }
     }

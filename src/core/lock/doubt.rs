@@ -28,8 +28,8 @@ impl Engine {
             self.left(waiter);
         }
         // A lock may have gone, or have been left free in its key.
-        for home in self.forfeits.homes().chain(self.agenda.homes()).collect::<Vec<_>>() {
-            self.end_later(home);
+        for entry in self.forfeits.entries().chain(self.deadlines.ids()).collect::<Vec<_>>() {
+            self.end_later(entry);
         }
         for queue in self.waiting.in_db(None).collect::<Vec<QueueId>>() {
             // Whatever was on its way to it may have been lost.
@@ -49,17 +49,17 @@ impl Engine {
         stands
     }
 
-    /// Meets a lock again whose entry in the agenda may be that of another place.
+    /// Meets a lock again whose entry in the deadline index may be that of another place.
     pub fn meet_again(&mut self, at: KeyRef<'_>, lock: &mut Lock) {
-        if let Some(home) = lock.home()
-            && self.agenda.place(home).is_some_and(|known| known != at)
+        if let Some(entry) = lock.deadline_id()
+            && self.deadlines.key(entry).is_some_and(|known| known != at)
         {
-            self.agenda.disarm(home);
-            self.sessions.forget(home);
+            self.deadlines.remove(entry);
+            self.sessions.forget(entry);
         }
         self.welcome(at, lock);
-        if let Some(home) = lock.home().filter(|_| lock.is_empty()) {
-            self.end_later(home);
+        if let Some(entry) = lock.deadline_id().filter(|_| lock.is_empty()) {
+            self.end_later(entry);
         }
     }
 }

@@ -16,7 +16,7 @@ use super::value::{Hold, Lock};
 use super::verdict::Verdict;
 use super::visit::{News, Open};
 use super::waiting::{QueueId, Scope, Waiter, WaiterId, Waiting};
-use crate::core::agenda::Agenda;
+use crate::core::deadline_index::DeadlineIndex;
 use crate::core::fence::{Fence, FenceClock};
 use crate::core::ident::Ident;
 use crate::core::key::KeyRef;
@@ -26,7 +26,7 @@ use crate::core::time::{Millis, Now};
 #[derive(Debug, Default)]
 pub struct Engine {
     pub(super) fences: FenceClock,
-    pub(super) agenda: Agenda,
+    pub(super) deadlines: DeadlineIndex,
     pub(super) waiting: Waiting,
     pub(super) sessions: Sessions,
     /// How often this server has been demoted: no session outlives that.
@@ -274,7 +274,7 @@ impl Engine {
     /// How many locks are held, as far as the engine has met them.
     #[must_use]
     pub fn locks(&self) -> usize {
-        self.agenda.len()
+        self.deadlines.len()
     }
 
     /// How many requests are parked.
@@ -299,7 +299,7 @@ impl Engine {
 impl Engine {
     /// Whether nothing at all is remembered but the fences and the counts.
     pub(super) fn is_blank(&self) -> bool {
-        self.agenda.is_empty()
+        self.deadlines.is_empty()
             && self.waiting.is_empty()
             && self.sessions.is_empty()
             && self.undelivered.is_blank()

@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 
 use super::terms::End;
-use crate::core::agenda::HomeId;
+use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 
 /// The holds to end, by lock.
 #[derive(Debug, Default)]
 pub(super) struct Forfeits {
-    holds: BTreeMap<HomeId, BTreeMap<Fence, Over>>,
+    holds: BTreeMap<DeadlineId, BTreeMap<Fence, Over>>,
 }
 
 /// Why a hold is over: for one of these reasons, or for both.
@@ -37,9 +37,9 @@ impl Forfeits {
     }
 
     /// Notes that a hold is over; `true` if it is the first one of its lock.
-    pub(super) fn add(&mut self, home: HomeId, fence: Fence, why: End) -> bool {
-        let first = !self.holds.contains_key(&home);
-        let over = self.holds.entry(home).or_default().entry(fence).or_default();
+    pub(super) fn add(&mut self, entry: DeadlineId, fence: Fence, why: End) -> bool {
+        let first = !self.holds.contains_key(&entry);
+        let over = self.holds.entry(entry).or_default().entry(fence).or_default();
         match why {
             End::Undelivered => over.undelivered = true,
             End::Disconnected | End::Released | End::Lapsed => over.disconnected = true,
@@ -48,63 +48,64 @@ impl Forfeits {
     }
 
     /// Whether a hold is over.
-    pub(super) fn contains(&self, home: Option<HomeId>, fence: Fence) -> bool {
-        !self.holds.is_empty() && home.and_then(|home| self.holds.get(&home)).is_some_and(|it| it.contains_key(&fence))
+    pub(super) fn contains(&self, entry: Option<DeadlineId>, fence: Fence) -> bool {
+        !self.holds.is_empty()
+            && entry.and_then(|entry| self.holds.get(&entry)).is_some_and(|it| it.contains_key(&fence))
     }
 
     /// Takes a hold off the list, to end it.
-    pub(super) fn take(&mut self, home: HomeId) -> Option<(Fence, End)> {
-        let holds = self.holds.get_mut(&home)?;
+    pub(super) fn take(&mut self, entry: DeadlineId) -> Option<(Fence, End)> {
+        let holds = self.holds.get_mut(&entry)?;
         let (fence, over) = holds.pop_first()?;
         if holds.is_empty() {
-            self.holds.remove(&home);
+            self.holds.remove(&entry);
         }
         Some((fence, over.why()))
     }
 
     /// Takes this hold off the list, to end it, if it is on it.
-    pub(super) fn take_one(&mut self, home: HomeId, fence: Fence) -> Option<End> {
-        let holds = self.holds.get_mut(&home)?;
+    pub(super) fn take_one(&mut self, entry: DeadlineId, fence: Fence) -> Option<End> {
+        let holds = self.holds.get_mut(&entry)?;
         let over = holds.remove(&fence)?;
         if holds.is_empty() {
-            self.holds.remove(&home);
+            self.holds.remove(&entry);
         }
         Some(over.why())
     }
 
     /// Lets a grant stand that never reached the connection it was made to: its token has asked again from elsewhere. A
     /// session, on the other hand, ended with its connection, whoever asks. Says whether there was such a grant.
-    pub(super) fn spare(&mut self, home: HomeId, fence: Fence) -> bool {
-        let Some(holds) = self.holds.get_mut(&home) else { return false };
+    pub(super) fn spare(&mut self, entry: DeadlineId, fence: Fence) -> bool {
+        let Some(holds) = self.holds.get_mut(&entry) else { return false };
         let Some(over) = holds.get_mut(&fence).filter(|over| over.undelivered) else { return false };
         over.undelivered = false;
         if !over.disconnected {
             holds.remove(&fence);
         }
         if holds.is_empty() {
-            self.holds.remove(&home);
+            self.holds.remove(&entry);
         }
         true
     }
 
     /// Follows a lock to its new home; `true` if there was anything to follow it.
-    pub(super) fn follow(&mut self, from: HomeId, to: HomeId) -> bool {
+    pub(super) fn follow(&mut self, from: DeadlineId, to: DeadlineId) -> bool {
         let holds = self.holds.remove(&from);
         holds.is_some_and(|holds| self.holds.insert(to, holds).is_none())
     }
 
     /// Every lock with holds that are over.
-    pub(super) fn homes(&self) -> impl Iterator<Item = HomeId> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = DeadlineId> {
         self.holds.keys().copied()
     }
 
     /// Forgets the holds of a lock that is gone.
-    pub(super) fn forget(&mut self, home: HomeId) {
-        self.holds.remove(&home);
+    pub(super) fn forget(&mut self, entry: DeadlineId) {
+        self.holds.remove(&entry);
     }
 
     /// Whether holds of the lock at `home` are over.
-    pub(super) fn at(&self, home: HomeId) -> bool {
-        self.holds.contains_key(&home)
+    pub(super) fn at(&self, entry: DeadlineId) -> bool {
+        self.holds.contains_key(&entry)
     }
 }

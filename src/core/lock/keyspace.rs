@@ -11,7 +11,7 @@ use super::terms::ClientId;
 use super::undelivered::Undelivered;
 use super::value::Lock;
 use super::waiting::QueueId;
-use crate::core::agenda::HomeId;
+use crate::core::deadline_index::DeadlineId;
 use crate::core::key::KeyRef;
 use crate::core::time::UnixMs;
 
@@ -22,27 +22,27 @@ impl Engine {
     /// sessions with their connections. O(n log n) in its holds, or O(1) if it is known.
     pub fn welcome(&mut self, at: KeyRef<'_>, lock: &mut Lock) {
         lock.enter(self.era);
-        if lock.home().is_some_and(|home| self.agenda.knows(home)) {
+        if lock.deadline_id().is_some_and(|entry| self.deadlines.contains(entry)) {
             return;
         }
-        let home = self.agenda.arm(at, lock.earliest().unwrap_or(UnixMs::MAX));
-        let before = lock.home();
-        lock.set_home(Some(home));
+        let entry = self.deadlines.insert(at, lock.earliest().unwrap_or(UnixMs::MAX));
+        let before = lock.deadline_id();
+        lock.set_deadline_id(Some(entry));
         let was_astray = lock.settle_down();
         for hold in lock.holds() {
             self.fences.observe(hold.fence);
             if let Some(before) = before {
-                self.follow_grants(hold.fence, before, home, was_astray);
+                self.follow_grants(hold.fence, before, entry, was_astray);
             }
             if let Some(client) = hold.session {
                 if was_astray {
                     self.doubtful.insert(client);
                 }
-                self.sessions.tie(client, (home, hold.fence));
+                self.sessions.tie(client, (entry, hold.fence));
             }
         }
-        if before.is_some_and(|before| self.forfeits.follow(before, home)) {
-            self.end_later(home);
+        if before.is_some_and(|before| self.forfeits.follow(before, entry)) {
+            self.end_later(entry);
         }
         self.look_later_at(at);
     }
@@ -63,18 +63,18 @@ impl Engine {
 
     /// The lock at `at`, whose home this was, is no longer there: deleted, expired, overwritten, evicted, renamed away.
     /// Its waiters are looked after at the next tick.
-    pub fn vanished(&mut self, at: KeyRef<'_>, home: Option<HomeId>) {
-        if let Some(home) = home {
-            self.agenda.disarm(home);
-            self.sessions.forget(home);
+    pub fn vanished(&mut self, at: KeyRef<'_>, entry: Option<DeadlineId>) {
+        if let Some(entry) = entry {
+            self.deadlines.remove(entry);
+            self.sessions.forget(entry);
         }
         self.look_later_at(at);
     }
 
     /// The lock whose home this was has been destroyed, and nobody was told that it left its place.
-    pub fn destroyed(&mut self, home: HomeId) {
-        if let Some(place) = self.agenda.place(home).map(KeyRef::to_buf) {
-            self.vanished(place.as_key(), Some(home));
+    pub fn destroyed(&mut self, entry: DeadlineId) {
+        if let Some(place) = self.deadlines.key(entry).map(KeyRef::to_buf) {
+            self.vanished(place.as_key(), Some(entry));
         }
     }
 
@@ -92,15 +92,15 @@ impl Engine {
 
     /// All keys of the database `db`, or of all databases, are gone. O(n).
     pub fn flushed(&mut self, db: Option<i32>) {
-        for home in self.agenda.flush(db) {
-            self.sessions.forget(home);
+        for entry in self.deadlines.flush(db) {
+            self.sessions.forget(entry);
         }
         self.look_later_in(db);
     }
 
     /// Two databases have traded their keys. The holds move with the keys; the waiters stay with the names. O(n).
     pub fn swapped(&mut self, one: i32, other: i32) {
-        self.agenda.swap(one, other);
+        self.deadlines.swap(one, other);
         self.look_later_in(Some(one));
         self.look_later_in(Some(other));
     }

@@ -229,12 +229,12 @@ impl Engine {
                         self.heard_of(changed);
                     }
                 } else {
-                    let homes = changes.iter().map(|changed| changed.home);
-                    if self.owe(turn.now.ms, waiter, &departed.waiter, grant.fence, homes) {
+                    let entries = changes.iter().map(|changed| changed.entry);
+                    if self.owe(turn.now.ms, waiter, &departed.waiter, grant.fence, entries) {
                         world.look_first(waiter, client);
                     }
-                    for Changed { home, before } in changes {
-                        self.keep_replaced(home, grant.fence, before);
+                    for Changed { entry, before } in changes {
+                        self.keep_replaced(entry, grant.fence, before);
                     }
                 }
                 world.answer(waiter, Answer::Granted(grant));

@@ -1,7 +1,7 @@
 //! The lock: who may hold it, who waits for it, and who is next.
 //!
 //! [`Lock`] is the value that lives in the keyspace, one per key: its mode and its holds. [`Engine`] is everything around
-//! it that no key can hold: the queues, the sessions, the fences, the agenda of lease ends. Each public method of the
+//! it that no key can hold: the queues, the sessions, the fences, the deadline index of lease ends. Each public method of the
 //! engine is one atomic transition. It finds the values it needs through [`World`] and tells the same `World` what came of
 //! it; the server does these things with keys, replicas and sockets, a test with a map.
 //!

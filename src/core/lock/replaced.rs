@@ -12,7 +12,7 @@ use super::stats::count;
 use super::terms::{End, Mode};
 use super::value::{Hold, Lock};
 use super::visit::{Changed, Open};
-use crate::core::agenda::HomeId;
+use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 
 /// An earlier hold, and the mode that the lock had then.
@@ -27,9 +27,9 @@ pub(super) struct Before {
 /// The earlier holds, by the lock and by the fence of the grant that replaced them. Its memory is that of the grants on their way.
 #[derive(Debug, Default)]
 pub(super) struct Replaced {
-    holds: BTreeMap<(HomeId, Fence), Before>,
+    holds: BTreeMap<(DeadlineId, Fence), Before>,
     /// The fence of the grant that replaced the hold with this fence.
-    by: BTreeMap<(HomeId, Fence), Fence>,
+    by: BTreeMap<(DeadlineId, Fence), Fence>,
 }
 
 impl Replaced {
@@ -39,69 +39,69 @@ impl Replaced {
     }
 
     /// What the grant `fence` replaced.
-    fn get(&self, home: HomeId, fence: Fence) -> Option<&Before> {
-        self.holds.get(&(home, fence))
+    fn get(&self, entry: DeadlineId, fence: Fence) -> Option<&Before> {
+        self.holds.get(&(entry, fence))
     }
 
-    fn keep(&mut self, home: HomeId, fence: Fence, before: Before) {
-        self.by.insert((home, before.hold.fence), fence);
-        self.holds.insert((home, fence), before);
+    fn keep(&mut self, entry: DeadlineId, fence: Fence, before: Before) {
+        self.by.insert((entry, before.hold.fence), fence);
+        self.holds.insert((entry, fence), before);
     }
 
-    fn take(&mut self, home: HomeId, fence: Fence) -> Option<Before> {
-        let before = self.holds.remove(&(home, fence))?;
-        self.by.remove(&(home, before.hold.fence));
+    fn take(&mut self, entry: DeadlineId, fence: Fence) -> Option<Before> {
+        let before = self.holds.remove(&(entry, fence))?;
+        self.by.remove(&(entry, before.hold.fence));
         Some(before)
     }
 
     /// The connection has ended that the hold `fence` is tied to, which was replaced by a grant that is on its way.
-    pub(super) fn end(&mut self, home: HomeId, fence: Fence) {
-        let by = self.by.get(&(home, fence));
-        if let Some(before) = by.and_then(|by| self.holds.get_mut(&(home, *by))) {
+    pub(super) fn end(&mut self, entry: DeadlineId, fence: Fence) {
+        let by = self.by.get(&(entry, fence));
+        if let Some(before) = by.and_then(|by| self.holds.get_mut(&(entry, *by))) {
             before.over = true;
         }
     }
 
     /// Forgets what was replaced in a lock that is gone.
-    pub(super) fn forget(&mut self, home: HomeId) {
-        let first = (home, Fence(0));
-        while let Some((home, fence)) =
-            self.holds.range(first..).next().map(|(key, _)| *key).filter(|(other, _)| *other == home)
+    pub(super) fn forget(&mut self, entry: DeadlineId) {
+        let first = (entry, Fence(0));
+        while let Some((entry, fence)) =
+            self.holds.range(first..).next().map(|(key, _)| *key).filter(|(other, _)| *other == entry)
         {
-            self.take(home, fence);
+            self.take(entry, fence);
         }
     }
 }
 
 impl Engine {
     /// Keeps `before`, which the grant `fence` has replaced, until that is known to have arrived.
-    pub(super) fn keep_replaced(&mut self, home: HomeId, fence: Fence, before: Option<Before>) {
+    pub(super) fn keep_replaced(&mut self, entry: DeadlineId, fence: Fence, before: Option<Before>) {
         let Some(before) = before else { return };
         // It goes on ending with its connection.
         if let Some(client) = before.hold.session.filter(|_| !before.over) {
-            self.sessions.tie(client, (home, before.hold.fence));
+            self.sessions.tie(client, (entry, before.hold.fence));
         }
-        self.replaced.keep(home, fence, before);
+        self.replaced.keep(entry, fence, before);
     }
 
     /// The token of a hold that was changed is told of that at once. So it knows of whatever it was granted there before.
     pub(super) fn heard_of(&mut self, changed: Changed) {
-        if let Changed { home, before: Some(before) } = changed {
-            self.undelivered.prove(before.hold.fence, home);
-            self.drop_replaced(home, before.hold.fence);
+        if let Changed { entry, before: Some(before) } = changed {
+            self.undelivered.prove(before.hold.fence, entry);
+            self.drop_replaced(entry, before.hold.fence);
         }
     }
 
     /// The grant `fence` stands: what it replaced is over for good.
-    pub(super) fn drop_replaced(&mut self, home: HomeId, fence: Fence) {
-        if let Some(before) = self.replaced.take(home, fence) {
-            self.untie_replaced(home, &before);
+    pub(super) fn drop_replaced(&mut self, entry: DeadlineId, fence: Fence) {
+        if let Some(before) = self.replaced.take(entry, fence) {
+            self.untie_replaced(entry, &before);
         }
     }
 
     /// A lock with the hold `fence` has moved from one home to another. What hangs on its hold follows, down to the oldest hold that may
     /// come back.
-    pub(super) fn follow_grants(&mut self, mut fence: Fence, from: HomeId, to: HomeId, doubtful: bool) {
+    pub(super) fn follow_grants(&mut self, mut fence: Fence, from: DeadlineId, to: DeadlineId, doubtful: bool) {
         loop {
             self.undelivered.follow(fence, from, to);
             let Some(before) = self.replaced.take(from, fence) else { return };
@@ -116,17 +116,17 @@ impl Engine {
 
     /// Takes the grant `fence` back. What its token held before comes back, unless that is over by now.
     pub(super) fn take_back(&mut self, turn: &mut Turn, open: &mut Open<'_>, fence: Fence) {
-        let Some(home) = open.lock.home() else { return };
-        let alive = self.replaced.get(home, fence).is_some_and(|before| self.is_tied(home, before));
-        let before = self.replaced.take(home, fence);
+        let Some(entry) = open.lock.deadline_id() else { return };
+        let alive = self.replaced.get(entry, fence).is_some_and(|before| self.is_tied(entry, before));
+        let before = self.replaced.take(entry, fence);
         if let Some(before) = &before {
-            self.untie_replaced(home, before);
+            self.untie_replaced(entry, before);
         }
         if open.lock.hold_of(fence).is_none() {
             // A later grant, also on its way, has replaced it; that one has now replaced what was there before both.
-            if let Some(later) = self.replaced.by.get(&(home, fence)).copied() {
-                self.drop_replaced(home, later);
-                self.keep_replaced(home, later, before.filter(|_| alive));
+            if let Some(later) = self.replaced.by.get(&(entry, fence)).copied() {
+                self.drop_replaced(entry, later);
+                self.keep_replaced(entry, later, before.filter(|_| alive));
             }
             return;
         }
@@ -149,23 +149,23 @@ impl Engine {
     pub(super) fn standing_hold<'a>(&'a self, lock: &'a Lock, hold: &'a Hold) -> Option<(Mode, &'a Hold)> {
         let (mut mode, mut hold) = (lock.mode(), hold);
         while self.is_forfeit(lock, hold) {
-            let home = lock.home()?;
-            let before = self.replaced.get(home, hold.fence).filter(|before| self.is_tied(home, before))?;
+            let entry = lock.deadline_id()?;
+            let before = self.replaced.get(entry, hold.fence).filter(|before| self.is_tied(entry, before))?;
             (mode, hold) = (before.mode, &before.hold);
         }
         Some((mode, hold))
     }
 
     /// Whether the connection that `before` ends with has not ended.
-    fn is_tied(&self, home: HomeId, before: &Before) -> bool {
+    fn is_tied(&self, entry: DeadlineId, before: &Before) -> bool {
         let tied =
-            |client| self.sessions.is_tied(client, (home, before.hold.fence)) && !self.sessions.has_ended(client);
+            |client| self.sessions.is_tied(client, (entry, before.hold.fence)) && !self.sessions.has_ended(client);
         !before.over && before.hold.session.is_none_or(tied)
     }
 
-    fn untie_replaced(&mut self, home: HomeId, before: &Before) {
+    fn untie_replaced(&mut self, entry: DeadlineId, before: &Before) {
         if let Some(client) = before.hold.session {
-            self.sessions.untie(client, (home, before.hold.fence));
+            self.sessions.untie(client, (entry, before.hold.fence));
         }
     }
 }

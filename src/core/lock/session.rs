@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::terms::ClientId;
-use crate::core::agenda::HomeId;
+use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 
 /// A hold that is tied to a connection: the home of its lock and its fence.
-pub(super) type Tied = (HomeId, Fence);
+pub(super) type Tied = (DeadlineId, Fence);
 
 /// The holds that are tied to connections, by connection and by lock. Whatever concerns one hold is O(log n).
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     by_client: BTreeMap<ClientId, BTreeSet<Tied>>,
-    by_home: BTreeMap<HomeId, BTreeMap<Fence, ClientId>>,
+    by_home: BTreeMap<DeadlineId, BTreeMap<Fence, ClientId>>,
     /// Connections that have ended, while holds are still tied to them: there may be a million, too many for one call.
     ended: BTreeSet<ClientId>,
 }
@@ -40,21 +40,21 @@ impl Sessions {
     }
 
     /// Ties a hold to `client`.
-    pub(super) fn tie(&mut self, client: ClientId, (home, fence): Tied) {
-        self.by_client.entry(client).or_default().insert((home, fence));
-        self.by_home.entry(home).or_default().insert(fence, client);
+    pub(super) fn tie(&mut self, client: ClientId, (entry, fence): Tied) {
+        self.by_client.entry(client).or_default().insert((entry, fence));
+        self.by_home.entry(entry).or_default().insert(fence, client);
     }
 
     /// Unties it.
-    pub(super) fn untie(&mut self, client: ClientId, (home, fence): Tied) {
-        self.untie_home(home, fence);
-        self.untie_client(client, (home, fence));
+    pub(super) fn untie(&mut self, client: ClientId, (entry, fence): Tied) {
+        self.untie_home(entry, fence);
+        self.untie_client(client, (entry, fence));
     }
 
     /// Unties all holds of one lock.
-    pub(super) fn forget(&mut self, home: HomeId) {
-        for (fence, client) in self.by_home.remove(&home).into_iter().flatten() {
-            self.untie_client(client, (home, fence));
+    pub(super) fn forget(&mut self, entry: DeadlineId) {
+        for (fence, client) in self.by_home.remove(&entry).into_iter().flatten() {
+            self.untie_client(client, (entry, fence));
         }
     }
 
@@ -79,8 +79,8 @@ impl Sessions {
     pub(super) fn take_ended(&mut self) -> Option<Tied> {
         while let Some(client) = self.ended.first().copied() {
             let next = self.by_client.get(&client).and_then(|tied| tied.first().copied());
-            if let Some((home, fence)) = next {
-                self.untie(client, (home, fence));
+            if let Some((entry, fence)) = next {
+                self.untie(client, (entry, fence));
                 return next;
             }
             self.ended.remove(&client);
@@ -89,21 +89,21 @@ impl Sessions {
     }
 
     /// Unties the holds at `home` of the connections that have ended, and names them.
-    pub(super) fn take_ended_at(&mut self, home: HomeId) -> Vec<Fence> {
-        let here = self.by_home.get(&home).into_iter().flatten();
+    pub(super) fn take_ended_at(&mut self, entry: DeadlineId) -> Vec<Fence> {
+        let here = self.by_home.get(&entry).into_iter().flatten();
         let over: Vec<_> =
             here.filter(|(_, client)| self.has_ended(**client)).map(|(fence, client)| (*fence, *client)).collect();
         for (fence, client) in &over {
-            self.untie(*client, (home, *fence));
+            self.untie(*client, (entry, *fence));
         }
         over.into_iter().map(|(fence, _)| fence).collect()
     }
 
-    fn untie_home(&mut self, home: HomeId, fence: Fence) {
-        if let Some(tied) = self.by_home.get_mut(&home) {
+    fn untie_home(&mut self, entry: DeadlineId, fence: Fence) {
+        if let Some(tied) = self.by_home.get_mut(&entry) {
             tied.remove(&fence);
             if tied.is_empty() {
-                self.by_home.remove(&home);
+                self.by_home.remove(&entry);
             }
         }
     }

@@ -254,7 +254,7 @@ impl Engine {
         self.settle(turn, world);
         for place in turn.vacated.drain(..) {
             let vacant = match world.find(place.as_key()) {
-                Found::Lock(lock) if lock.is_empty() => lock.home(),
+                Found::Lock(lock) if lock.is_empty() => lock.deadline_id(),
                 _ => None,
             };
             self.close(place.as_key(), vacant, world);
@@ -324,10 +324,10 @@ impl Engine {
                 Ok((grant, changed)) => {
                     self.stats.handed_over(turn.cause());
                     if verdict.needs_a_fence() {
-                        if self.owe(turn.now.ms, next, &waiter, grant.fence, [changed.home]) {
+                        if self.owe(turn.now.ms, next, &waiter, grant.fence, [changed.entry]) {
                             open.news.push(News::LookFirst(next, waiter.client));
                         }
-                        self.keep_replaced(changed.home, grant.fence, changed.before);
+                        self.keep_replaced(changed.entry, grant.fence, changed.before);
                     } else {
                         // A hold that its token had before, and keeps, is not taken back for want of this reply.
                         self.heard_of(changed);

@@ -8,7 +8,7 @@ use super::stats::{Cause, count};
 use super::terms::{ClientId, End, Found, World};
 use super::value::{Hold, Lock};
 use super::waiting::{QueueId, WaiterId};
-use crate::core::agenda::HomeId;
+use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
 use crate::core::key::KeyRef;
@@ -35,7 +35,7 @@ pub enum Next {
 #[derive(Debug, Default)]
 pub(super) struct Chores {
     /// Locks with holds that are over because of a connection.
-    endings: VecDeque<HomeId>,
+    endings: VecDeque<DeadlineId>,
     /// Queues in whose head there may be somebody who fits.
     queues: VecDeque<QueueId>,
     /// What could not be done because this node does not serve the key, and when to try again.
@@ -76,7 +76,7 @@ impl Kind {
 
 #[derive(Clone, Copy, Debug)]
 enum PutOff {
-    Ending(HomeId),
+    Ending(DeadlineId),
     Queue(QueueId),
 }
 
@@ -98,7 +98,7 @@ impl Chores {
         {
             self.put_off.pop_front();
             match what {
-                PutOff::Ending(home) => self.endings.push_back(home),
+                PutOff::Ending(entry) => self.endings.push_back(entry),
                 PutOff::Queue(queue) => self.queues.push_back(queue),
             }
         }
@@ -135,12 +135,12 @@ impl Engine {
     fn work_on<W: World>(&mut self, kind: Kind, turn: &mut Turn, world: &mut W) -> bool {
         match kind {
             Kind::Session => {
-                let Some((home, fence)) = self.sessions.take_ended() else { return false };
-                self.forfeit(home, fence, End::Disconnected);
+                let Some((entry, fence)) = self.sessions.take_ended() else { return false };
+                self.forfeit(entry, fence, End::Disconnected);
             }
             Kind::Ending => {
-                let Some(home) = self.chores.endings.pop_front() else { return false };
-                self.end_forfeits(turn, home, world);
+                let Some(entry) = self.chores.endings.pop_front() else { return false };
+                self.end_forfeits(turn, entry, world);
             }
             Kind::Queue => {
                 let Some(queue) = self.chores.queues.pop_front() else { return false };
@@ -150,8 +150,8 @@ impl Engine {
                 self.finish(turn, world);
             }
             Kind::Lease => {
-                let Some(home) = self.agenda.due(turn.now.ms, &mut turn.steps) else { return false };
-                self.expire(turn, home, world);
+                let Some(entry) = self.deadlines.due(turn.now.ms, &mut turn.steps) else { return false };
+                self.expire(turn, entry, world);
             }
         }
         true
@@ -167,7 +167,7 @@ impl Engine {
             return Next::Now;
         }
         let retry = self.chores.put_off.front().map(|(due, _)| *due);
-        self.agenda.next().into_iter().chain(retry).min().map_or(Next::Never, Next::At)
+        self.deadlines.next().into_iter().chain(retry).min().map_or(Next::Never, Next::At)
     }
 
     /// A parked client timed out: counts it, if it was still waiting, and takes it out of its queues.
@@ -215,39 +215,39 @@ impl Engine {
     /// Whether a hold of `lock` is over because of a connection.
     pub(super) fn is_forfeit(&self, lock: &Lock, hold: &Hold) -> bool {
         let has_ended = |client| self.sessions.has_ended(client);
-        self.session(lock, hold).is_some_and(has_ended) || self.forfeits.contains(lock.home(), hold.fence)
+        self.session(lock, hold).is_some_and(has_ended) || self.forfeits.contains(lock.deadline_id(), hold.fence)
     }
 
     /// Takes note of what is over at `home` because of connections that have ended.
-    pub(super) fn hear_of_the_ended(&mut self, home: HomeId) {
+    pub(super) fn hear_of_the_ended(&mut self, entry: DeadlineId) {
         if self.sessions.any_ended() {
-            for fence in self.sessions.take_ended_at(home) {
-                self.forfeit(home, fence, End::Disconnected);
+            for fence in self.sessions.take_ended_at(entry) {
+                self.forfeit(entry, fence, End::Disconnected);
             }
         }
     }
 
     /// Notes that a hold is over because of a connection.
-    pub(super) fn forfeit(&mut self, home: HomeId, fence: Fence, why: End) {
-        if self.forfeits.add(home, fence, why) {
-            self.end_later(home);
+    pub(super) fn forfeit(&mut self, entry: DeadlineId, fence: Fence, why: End) {
+        if self.forfeits.add(entry, fence, why) {
+            self.end_later(entry);
         }
     }
 
     /// Has `tick` end what is over at `home`.
-    pub(super) fn end_later(&mut self, home: HomeId) {
-        self.chores.endings.push_back(home);
+    pub(super) fn end_later(&mut self, entry: DeadlineId) {
+        self.chores.endings.push_back(entry);
     }
 
     /// A token whose grant is over because it never reached its connection asks again, from another one: it stands.
     pub(super) fn spare<W: World>(&mut self, at: KeyRef<'_>, token: &Ident, world: &mut W) {
         if !self.forfeits.is_empty()
             && let Found::Lock(lock) = world.find(at)
-            && let (Some(home), Some(hold)) = (lock.home(), lock.hold(token))
-            && self.forfeits.spare(home, hold.fence)
+            && let (Some(entry), Some(hold)) = (lock.deadline_id(), lock.hold(token))
+            && self.forfeits.spare(entry, hold.fence)
         {
             let fence = hold.fence;
-            self.drop_replaced(home, fence);
+            self.drop_replaced(entry, fence);
         }
     }
 
@@ -267,27 +267,27 @@ impl Engine {
     }
 
     /// Ends the forfeited holds of the lock at `home` and hands over.
-    fn end_forfeits<W: World>(&mut self, turn: &mut Turn, home: HomeId, world: &mut W) {
-        if self.agenda.knows(home) {
+    fn end_forfeits<W: World>(&mut self, turn: &mut Turn, entry: DeadlineId, world: &mut W) {
+        if self.deadlines.contains(entry) {
             turn.cause = Cause::Disconnect;
-            if !self.refresh(turn, home, world) {
+            if !self.refresh(turn, entry, world) {
                 self.refused(turn, world);
-                self.chores.put_off(turn.now, PutOff::Ending(home));
-            } else if self.forfeits.at(home) {
-                self.end_later(home);
+                self.chores.put_off(turn.now, PutOff::Ending(entry));
+            } else if self.forfeits.at(entry) {
+                self.end_later(entry);
             }
         } else {
-            self.forfeits.forget(home);
-            self.replaced.forget(home);
+            self.forfeits.forget(entry);
+            self.replaced.forget(entry);
         }
     }
 
     /// Ends what has lapsed at `home` and hands over.
-    fn expire<W: World>(&mut self, turn: &mut Turn, home: HomeId, world: &mut W) {
+    fn expire<W: World>(&mut self, turn: &mut Turn, entry: DeadlineId, world: &mut W) {
         turn.cause = Cause::Expiry;
-        if !self.refresh(turn, home, world) {
+        if !self.refresh(turn, entry, world) {
             self.refused(turn, world);
-            self.agenda.rearm(home, self.chores.retries.next(turn.now.ms, RETRY));
+            self.deadlines.reschedule(entry, self.chores.retries.next(turn.now.ms, RETRY));
         }
     }
 
@@ -299,14 +299,14 @@ impl Engine {
     }
 
     /// Brings the place of `home` up to date; `false` if the lock is there and this node does not serve it.
-    fn refresh<W: World>(&mut self, turn: &mut Turn, home: HomeId, world: &mut W) -> bool {
-        let Some(place) = self.agenda.place(home).map(KeyRef::to_buf) else { return true };
+    fn refresh<W: World>(&mut self, turn: &mut Turn, entry: DeadlineId, world: &mut W) -> bool {
+        let Some(place) = self.deadlines.key(entry).map(KeyRef::to_buf) else { return true };
         let at = place.as_key();
         // The value may have gone without a word to the engine, as with a slot that has moved. Then another one may live there, with a home
         // of its own.
-        let gone = !matches!(world.find(at), Found::Lock(lock) if lock.home() == Some(home));
+        let gone = !matches!(world.find(at), Found::Lock(lock) if lock.deadline_id() == Some(entry));
         if gone {
-            self.vanished(at, Some(home));
+            self.vanished(at, Some(entry));
         }
         if !world.may_grant(at) {
             return gone;

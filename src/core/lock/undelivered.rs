@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::delivery::{Front, PROMPT_AGAIN, PROMPT_AT_ONCE, Unsent};
 use super::terms::ClientId;
 use super::waiting::WaiterId;
-use crate::core::agenda::HomeId;
+use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 use crate::core::time::{Millis, UnixMs};
 
@@ -37,7 +37,7 @@ pub(super) struct Owed {
     pub(super) client: ClientId,
     pub(super) fence: Fence,
     /// The locks that it is still a hold of, in order.
-    pub(super) homes: SmallVec<[HomeId; 1]>,
+    pub(super) entries: SmallVec<[DeadlineId; 1]>,
     /// Once the reply has been written: what was in front of it.
     front: Option<Front>,
     /// What was unsent when its connection was looked at last.
@@ -63,12 +63,12 @@ impl Undelivered {
         waiter: WaiterId,
         client: ClientId,
         fence: Fence,
-        homes: impl IntoIterator<Item = HomeId>,
+        entries: impl IntoIterator<Item = DeadlineId>,
         look: UnixMs,
     ) {
-        let mut homes: SmallVec<[HomeId; 1]> = homes.into_iter().collect();
-        homes.sort_unstable();
-        self.owed.insert(waiter, Owed { client, fence, homes, front: None, seen: None, in_vain: 0 });
+        let mut entries: SmallVec<[DeadlineId; 1]> = entries.into_iter().collect();
+        entries.sort_unstable();
+        self.owed.insert(waiter, Owed { client, fence, entries, front: None, seen: None, in_vain: 0 });
         match self.first_looks.back() {
             Some((last, _)) if look < *last => drop(self.more_looks.insert((look, waiter))),
             _ => self.first_looks.push_back((look, waiter)),
@@ -188,28 +188,28 @@ impl Undelivered {
     }
 
     /// The hold `fence` of the lock at `home` is known to its owner, or over: it will not be taken back.
-    pub(super) fn prove(&mut self, fence: Fence, home: HomeId) {
+    pub(super) fn prove(&mut self, fence: Fence, entry: DeadlineId) {
         if let Some(waiter) = self.fences.get(&fence).copied()
-            && let Some(Owed { homes, .. }) = self.owed.get_mut(&waiter)
+            && let Some(Owed { entries, .. }) = self.owed.get_mut(&waiter)
         {
-            if let Ok(index) = homes.binary_search(&home) {
-                homes.remove(index);
+            if let Ok(index) = entries.binary_search(&entry) {
+                entries.remove(index);
             }
-            if homes.is_empty() {
+            if entries.is_empty() {
                 self.settle(waiter);
             }
         }
     }
 
     /// The lock with the hold `fence` has moved; if that hold is on its way, it is in the new place now.
-    pub(super) fn follow(&mut self, fence: Fence, from: HomeId, to: HomeId) {
+    pub(super) fn follow(&mut self, fence: Fence, from: DeadlineId, to: DeadlineId) {
         if let Some(waiter) = self.fences.get(&fence)
-            && let Some(Owed { homes, .. }) = self.owed.get_mut(waiter)
-            && let Ok(index) = homes.binary_search(&from)
+            && let Some(Owed { entries, .. }) = self.owed.get_mut(waiter)
+            && let Ok(index) = entries.binary_search(&from)
         {
-            homes.remove(index);
-            if let Err(index) = homes.binary_search(&to) {
-                homes.insert(index, to);
+            entries.remove(index);
+            if let Err(index) = entries.binary_search(&to) {
+                entries.insert(index, to);
             }
         }
     }

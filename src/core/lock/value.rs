@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::terms::{ClientId, Mode};
-use crate::core::agenda::HomeId;
+use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
 use crate::core::stray::{Stray, Watch};
@@ -34,7 +34,7 @@ pub struct Hold {
 #[derive(Debug)]
 pub struct Lock {
     holds: Holds,
-    home: Option<HomeId>,
+    deadline_id: Option<DeadlineId>,
     /// Set while nobody knows where the value is, if it still is.
     stray: Option<Stray>,
     mode: Mode,
@@ -69,7 +69,7 @@ impl Eq for Lock {}
 impl Lock {
     /// A lock that nobody holds: what a lock is while it passes from one to the next.
     pub(super) fn vacant() -> Self {
-        Self { holds: Holds::None, home: None, stray: None, mode: Mode::Exclusive, era: 0 }
+        Self { holds: Holds::None, deadline_id: None, stray: None, mode: Mode::Exclusive, era: 0 }
     }
 
     /// How it is held.
@@ -80,24 +80,24 @@ impl Lock {
 
     /// Its entry in the engine's agenda; `None` while the engine has not met it.
     #[must_use]
-    pub fn home(&self) -> Option<HomeId> {
-        self.home
+    pub fn deadline_id(&self) -> Option<DeadlineId> {
+        self.deadline_id
     }
 
-    pub(super) fn set_home(&mut self, home: Option<HomeId>) {
-        self.home = home;
+    pub(super) fn set_deadline_id(&mut self, entry: Option<DeadlineId>) {
+        self.deadline_id = entry;
     }
 
-    /// Leaves its entry in the agenda: the value is not where it was any more. Returns the entry for the engine to close.
-    pub fn leave_home(&mut self) -> Option<HomeId> {
-        self.home.take()
+    /// Leaves its entry in the deadline index: the value is not where it was any more. Returns the entry for the engine to close.
+    pub fn take_deadline_id(&mut self) -> Option<DeadlineId> {
+        self.deadline_id.take()
     }
 
     /// Loses its name without knowing what comes next: its end, or another name. The watch tells. The entry that is
     /// returned is for the engine to close; the value remembers it, so that what hangs on it can follow.
-    pub fn go_astray(&mut self) -> (Option<HomeId>, Watch) {
+    pub fn go_astray(&mut self) -> (Option<DeadlineId>, Watch) {
         let watch = self.stray.get_or_insert_default().watch();
-        (self.home, watch)
+        (self.deadline_id, watch)
     }
 
     /// Whether it has gone astray and has not been welcomed since.

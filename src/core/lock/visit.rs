@@ -7,7 +7,7 @@ use super::stats::{Cause, count};
 use super::terms::{Answer, ClientId, End, Found, Mode, World};
 use super::value::{Hold, Lock};
 use super::waiting::WaiterId;
-use crate::core::agenda::HomeId;
+use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
 use crate::core::key::KeyRef;
@@ -32,13 +32,13 @@ pub(super) struct Open<'a> {
 pub(super) struct Visit<R> {
     pub(super) result: R,
     /// The key now keeps a lock that nobody holds. It must be granted to somebody or discarded in the same transition.
-    pub(super) vacant: Option<HomeId>,
+    pub(super) vacant: Option<DeadlineId>,
 }
 
 /// A hold that was set, and what its token held there before.
 #[must_use]
 pub(super) struct Changed {
-    pub(super) home: HomeId,
+    pub(super) entry: DeadlineId,
     pub(super) before: Option<Before>,
 }
 
@@ -91,7 +91,7 @@ impl Engine {
                 let lock = open.lock;
                 passed_on = was_free && !lock.is_empty();
                 self.keep_time(lock);
-                vacant = lock.home().filter(|_| lock.is_empty());
+                vacant = lock.deadline_id().filter(|_| lock.is_empty());
                 Some(result)
             }
         };
@@ -108,17 +108,17 @@ impl Engine {
         result.map(|result| Visit { result, vacant })
     }
 
-    /// Brings the agenda up to date with the leases of `lock`.
+    /// Brings the deadline index up to date with the leases of `lock`.
     fn keep_time(&mut self, lock: &Lock) {
-        if let (Some(home), Some(earliest)) = (lock.home(), lock.earliest()) {
-            self.agenda.rearm(home, earliest);
+        if let (Some(entry), Some(earliest)) = (lock.deadline_id(), lock.earliest()) {
+            self.deadlines.reschedule(entry, earliest);
         }
     }
 
     /// Discards the lock at `at`, whose home is given if it is vacant.
-    pub(super) fn close<W: World>(&mut self, at: KeyRef<'_>, vacant: Option<HomeId>, world: &mut W) {
-        if let Some(home) = vacant {
-            self.agenda.disarm(home);
+    pub(super) fn close<W: World>(&mut self, at: KeyRef<'_>, vacant: Option<DeadlineId>, world: &mut W) {
+        if let Some(entry) = vacant {
+            self.deadlines.remove(entry);
             world.delete(at);
         }
     }
@@ -137,12 +137,12 @@ impl Engine {
             self.forget(open.lock, &hold);
             open.news.push(News::Ended(hold.token, End::Lapsed));
         }
-        if let Some(home) = open.lock.home() {
-            self.hear_of_the_ended(home);
+        if let Some(entry) = open.lock.deadline_id() {
+            self.hear_of_the_ended(entry);
         }
         while (turn.steps > 0 || least > 0)
             && !self.forfeits.is_empty()
-            && let Some((fence, why)) = open.lock.home().and_then(|home| self.forfeits.take(home))
+            && let Some((fence, why)) = open.lock.deadline_id().and_then(|entry| self.forfeits.take(entry))
         {
             least = least.saturating_sub(1);
             turn.step();
@@ -157,8 +157,8 @@ impl Engine {
             End::Undelivered => self.take_back(turn, open, fence),
             End::Released | End::Lapsed | End::Disconnected => {
                 self.end_hold(open, fence, why);
-                if let Some(home) = open.lock.home() {
-                    self.replaced.end(home, fence);
+                if let Some(entry) = open.lock.deadline_id() {
+                    self.replaced.end(entry, fence);
                 }
             }
         }
@@ -172,7 +172,7 @@ impl Engine {
             turn.stir();
             count(&mut self.stats.lapses);
             self.end_hold(open, fence, End::Lapsed);
-        } else if let Some(why) = open.lock.home().and_then(|home| self.forfeits.take_one(home, fence)) {
+        } else if let Some(why) = open.lock.deadline_id().and_then(|entry| self.forfeits.take_one(entry, fence)) {
             turn.stir();
             self.end_forfeit(turn, open, fence, why);
         }
@@ -180,8 +180,8 @@ impl Engine {
 
     /// Makes `hold` its token's hold and `mode` the mode of the lock; says what it replaces.
     pub(super) fn set_hold(&mut self, open: &mut Open<'_>, mode: Mode, hold: Hold) -> Changed {
-        let home = open.lock.home().unwrap_or_else(|| self.agenda.arm(open.at, hold.deadline));
-        open.lock.set_home(Some(home));
+        let entry = open.lock.deadline_id().unwrap_or_else(|| self.deadlines.insert(open.at, hold.deadline));
+        open.lock.set_deadline_id(Some(entry));
         let (session, fence, mode_before) = (hold.session, hold.fence, open.lock.mode());
         open.news.push(News::Held(mode, hold.clone()));
         let before = open.lock.set(mode, hold).map(|hold| Before { mode: mode_before, hold, over: false });
@@ -189,9 +189,9 @@ impl Engine {
             self.untie(open.lock, &before.hold);
         }
         if let Some(client) = session {
-            self.sessions.tie(client, (home, fence));
+            self.sessions.tie(client, (entry, fence));
         }
-        Changed { home, before }
+        Changed { entry, before }
     }
 
     /// Ends the hold that has `fence`.
@@ -205,16 +205,16 @@ impl Engine {
     /// A hold is over. Whoever ended it knew of it, or it does not matter any more who does.
     fn forget(&mut self, lock: &Lock, ended: &Hold) {
         self.untie(lock, ended);
-        if let Some(home) = lock.home() {
-            self.undelivered.prove(ended.fence, home);
-            self.drop_replaced(home, ended.fence);
+        if let Some(entry) = lock.deadline_id() {
+            self.undelivered.prove(ended.fence, entry);
+            self.drop_replaced(entry, ended.fence);
         }
     }
 
     /// A hold ends with its connection no more.
     fn untie(&mut self, lock: &Lock, hold: &Hold) {
-        if let (Some(client), Some(home)) = (hold.session, lock.home()) {
-            self.sessions.untie(client, (home, hold.fence));
+        if let (Some(client), Some(entry)) = (hold.session, lock.deadline_id()) {
+            self.sessions.untie(client, (entry, hold.fence));
         }
     }
 }

@@ -72,7 +72,7 @@ fn a_lock_that_was_left_free_in_its_key_is_discarded() {
         let Some(Value::Lock(lock)) = desk.keys.values.get_mut(&at("lock").to_buf()) else { panic!("a lock") };
         lock.take(fence).unwrap();
         if !known {
-            desk.engine.agenda.disarm(lock.home().unwrap());
+            desk.engine.deadlines.remove(lock.deadline_id().unwrap());
         }
         desk.engine.doubt(|_| true, |_| true);
         desk.engine.meet_again(at("lock"), lock);

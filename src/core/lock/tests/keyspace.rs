@@ -51,13 +51,13 @@ fn a_lock_that_was_destroyed_without_a_word_is_forgotten() {
     let bob = desk.wait("door", 1, &ask("bob"));
     desk.told();
     let Some(Value::Lock(lock)) = desk.keys.values.remove(&at("door").to_buf()) else { panic!("it was taken") };
-    let home = lock.home().unwrap();
-    desk.engine.destroyed(home);
+    let entry = lock.deadline_id().unwrap();
+    desk.engine.destroyed(entry);
     assert!(!desk.engine.knows(client(9)));
     let _ = desk.tick();
     assert_eq!(desk.granted(), [bob]);
     // An entry that was closed in another way is nobody else's.
-    desk.engine.destroyed(home);
+    desk.engine.destroyed(entry);
     assert_eq!((desk.engine.locks(), desk.holders("door")), (1, vec!["bob".into()]));
 }
 

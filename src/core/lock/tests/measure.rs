@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use super::world::{ask, client, token};
-use crate::core::agenda::Agenda;
+use crate::core::deadline_index::DeadlineIndex;
 use crate::core::ident::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::{Acquired, Answer, ClientId, End, Engine, Found, Hold, Lock, Mode, Next, WaiterId, World};
@@ -91,26 +91,28 @@ fn resident() -> usize {
 #[ignore = "a measurement"]
 fn the_agenda() {
     for entries in [0, 1_000, 100_000, 1_000_000] {
-        let mut agenda = Agenda::default();
+        let mut index = DeadlineIndex::default();
         let keys: Vec<Vec<u8>> = (0..entries).map(key).collect();
         let with_keys = resident();
         let mut slowest = 0;
         for (number, name) in keys.iter().enumerate() {
             let start = Instant::now();
-            agenda.arm(KeyRef { db: 0, key: name }, UnixMs(number as i64));
+            index.insert(KeyRef { db: 0, key: name }, UnixMs(number as i64));
             slowest = slowest.max(start.elapsed().as_micros());
         }
         let each = (resident() - with_keys) / entries.max(1);
         println!("{entries} entries: {each} bytes each with a key of 23, slowest arm {slowest} us");
         let name = key(7);
         time(&format!("arm and disarm beside {entries}"), 200_000, |number| {
-            let home = agenda.arm(KeyRef { db: 0, key: &name }, UnixMs((entries + number) as i64));
-            agenda.disarm(home);
+            let entry = index.insert(KeyRef { db: 0, key: &name }, UnixMs((entries + number) as i64));
+            index.remove(entry);
         });
-        let home = agenda.arm(KeyRef { db: 0, key: &name }, UnixMs(0));
-        time(&format!("rearm later beside {entries}"), 200_000, |number| agenda.rearm(home, UnixMs(number as i64)));
+        let entry = index.insert(KeyRef { db: 0, key: &name }, UnixMs(0));
+        time(&format!("rearm later beside {entries}"), 200_000, |number| {
+            index.reschedule(entry, UnixMs(number as i64))
+        });
         let start = cpu();
-        agenda.flush(Some(0));
+        index.flush(Some(0));
         println!("flush of {entries}: {} us", (cpu() - start) / 1_000);
     }
 }

@@ -39,7 +39,7 @@ fn what_a_token_held_of_many_keys_is_held_as_before() {
         let (mode, back) = before.clone().unwrap();
         assert!(told.contains(&Told::Held(at("a").to_buf(), mode, back)), "replicas hear of it: {told:?}");
         assert!(told.contains(&Told::Ended(at("b").to_buf(), token("ann"), End::Undelivered)));
-        // Its lease is in the agenda, and its session is tied to its own connection.
+        // Its lease is in the deadline index, and its session is tied to its own connection.
         desk.engine.client_gone(client(7));
         let _ = desk.tick();
         assert_eq!(desk.holders("a"), [if session { "eve" } else { "ann" }]);

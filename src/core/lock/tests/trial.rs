@@ -272,8 +272,8 @@ impl Trial {
         {
             let taken: Vec<_> = moves.iter().map(|(from, to)| (keys.values.remove(&place(*from)), from, to)).collect();
             for (value, from, _) in &taken {
-                let home = if let Some(Value::Lock(lock)) = value { lock.home() } else { None };
-                engine.vanished(place(**from).as_key(), home);
+                let entry = if let Some(Value::Lock(lock)) = value { lock.deadline_id() } else { None };
+                engine.vanished(place(**from).as_key(), entry);
             }
             for (value, _, to) in taken {
                 if let (Some(value), Some(to)) = (value, to) {

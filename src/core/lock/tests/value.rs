@@ -68,7 +68,7 @@ proptest! {
         prop_assert_eq!(&copy, &lock);
         prop_assert_eq!(copy.encode(), bytes);
         prop_assert!(copy.digest().eq(lock.digest()));
-        prop_assert_eq!(copy.home(), None);
+        prop_assert_eq!(copy.deadline_id(), None);
     }
 
     #[test]

@@ -272,7 +272,7 @@ impl Desk {
     /// Removes the value at `key` behind the engine's back, as DEL does.
     pub(super) fn delete(&mut self, key: &str) -> Option<Lock> {
         let Some(Value::Lock(lock)) = self.keys.values.remove(&at(key).to_buf()) else { return None };
-        self.engine.vanished(at(key), lock.home());
+        self.engine.vanished(at(key), lock.deadline_id());
         Some(lock)
     }
 
