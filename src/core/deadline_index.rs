@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use super::arena::{Arena, Id};
 use super::key::{KeyBuf, KeyRef};
+use super::slab::{Id, Slab};
 use super::time::UnixMs;
 
 /// A value's entry in an [`Agenda`].
@@ -26,7 +26,7 @@ impl DeadlineId {
 /// pays for all entries. Memory: about 70 bytes and the key per entry.
 #[derive(Debug, Default)]
 pub struct DeadlineIndex {
-    entries: Arena<Entry>,
+    entries: Slab<Entry>,
     order: BTreeSet<(UnixMs, DeadlineId)>,
 }
 

@@ -8,7 +8,6 @@
 //! [`codec`], [`retry`], [`slot`] and [`stray`] are what they stand on.
 #![forbid(unsafe_code)]
 
-pub mod arena;
 pub mod codec;
 pub mod deadline_index;
 pub mod fence;
@@ -17,6 +16,7 @@ pub mod key;
 pub mod lock;
 pub mod retry;
 pub mod sale;
+pub mod slab;
 pub mod slot;
 pub mod stray;
 pub mod time;

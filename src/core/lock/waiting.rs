@@ -10,9 +10,9 @@ use hashbrown::HashTable;
 
 use super::stats::Cause;
 use super::terms::{ClientId, Request, Wanted};
-use crate::core::arena::{Arena, Id};
 use crate::core::ident::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
+use crate::core::slab::{Id, Slab};
 use crate::core::time::{Millis, UnixMs};
 
 /// A parked request.
@@ -70,8 +70,8 @@ pub(super) struct Queue {
 /// All queues and all who wait. Whatever concerns one waiter is O(log n) per queue it stands in.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    waiters: Arena<Waiter>,
-    queues: Arena<Queue>,
+    waiters: Slab<Waiter>,
+    queues: Slab<Queue>,
     by_place: HashTable<QueueId>,
     hasher: RandomState,
     /// By token and scope, so that the next request of a token finds the one that waits.

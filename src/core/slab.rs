@@ -10,26 +10,26 @@ const CHUNK: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Id {
     slot: u32,
-    stamp: NonZeroU32,
+    generation: NonZeroU32,
 }
 
 impl Id {
     /// The first of all ids in their order.
-    pub const FIRST: Self = Self { slot: 0, stamp: NonZeroU32::MIN };
+    pub const FIRST: Self = Self { slot: 0, generation: NonZeroU32::MIN };
     /// The last of all ids in their order.
-    pub const LAST: Self = Self { slot: u32::MAX, stamp: NonZeroU32::MAX };
+    pub const LAST: Self = Self { slot: u32::MAX, generation: NonZeroU32::MAX };
 }
 
 impl Hash for Id {
     /// In one write.
     fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(u64::from(self.slot).wrapping_shl(32) | u64::from(self.stamp.get()));
+        state.write_u64(u64::from(self.slot).wrapping_shl(32) | u64::from(self.generation.get()));
     }
 }
 
 /// Values under ids. Inserting, finding and removing take constant time.
 #[derive(Debug)]
-pub struct Arena<T> {
+pub struct Slab<T> {
     chunks: Vec<Vec<Slot<T>>>,
     /// The slot vacated last, where the chain of vacant slots starts.
     vacant: Option<u32>,
@@ -44,13 +44,13 @@ enum Slot<T> {
     Vacant { next: Option<u32> },
 }
 
-impl<T> Default for Arena<T> {
+impl<T> Default for Slab<T> {
     fn default() -> Self {
         Self { chunks: Vec::new(), vacant: None, len: 0, stamp: NonZeroU32::MAX }
     }
 }
 
-impl<T> Arena<T> {
+impl<T> Slab<T> {
     /// How many values there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -77,7 +77,7 @@ impl<T> Arena<T> {
                 Slot::Taken { .. } => None,
             };
             *room = taken;
-            return Id { slot, stamp };
+            return Id { slot, generation: stamp };
         }
         let slot = self.chunks.len().saturating_sub(1).saturating_mul(CHUNK);
         let within = match self.chunks.last_mut() {
@@ -92,7 +92,7 @@ impl<T> Arena<T> {
             }
         };
         // Four billion values do not fit any server; the id of one past them would just name nothing.
-        Id { slot: u32::try_from(slot.saturating_add(within)).unwrap_or(u32::MAX), stamp }
+        Id { slot: u32::try_from(slot.saturating_add(within)).unwrap_or(u32::MAX), generation: stamp }
     }
 
     /// The value named `id`, if it is still there.
@@ -100,7 +100,7 @@ impl<T> Arena<T> {
     pub fn get(&self, id: Id) -> Option<&T> {
         let (chunk, within) = split(id.slot);
         match self.chunks.get(chunk)?.get(within)? {
-            Slot::Taken { stamp, value } if *stamp == id.stamp => Some(value),
+            Slot::Taken { stamp, value } if *stamp == id.generation => Some(value),
             _ => None,
         }
     }
@@ -108,7 +108,7 @@ impl<T> Arena<T> {
     /// The value named `id`, if it is still there, to change it.
     pub fn get_mut(&mut self, id: Id) -> Option<&mut T> {
         match slot_mut(&mut self.chunks, id.slot)? {
-            Slot::Taken { stamp, value } if *stamp == id.stamp => Some(value),
+            Slot::Taken { stamp, value } if *stamp == id.generation => Some(value),
             _ => None,
         }
     }
@@ -116,7 +116,7 @@ impl<T> Arena<T> {
     /// Takes the value named `id` out.
     pub fn remove(&mut self, id: Id) -> Option<T> {
         let room = slot_mut(&mut self.chunks, id.slot)?;
-        if !matches!(room, Slot::Taken { stamp, .. } if *stamp == id.stamp) {
+        if !matches!(room, Slot::Taken { stamp, .. } if *stamp == id.generation) {
             return None;
         }
         let removed = std::mem::replace(room, Slot::Vacant { next: self.vacant });
@@ -142,7 +142,7 @@ impl<T> Arena<T> {
     /// Every value with its id.
     pub fn iter(&self) -> impl Iterator<Item = (Id, &T)> {
         self.chunks.iter().flatten().zip(0..).filter_map(|(slot, number)| match slot {
-            Slot::Taken { stamp, value } => Some((Id { slot: number, stamp: *stamp }, value)),
+            Slot::Taken { stamp, value } => Some((Id { slot: number, generation: *stamp }, value)),
             Slot::Vacant { .. } => None,
         })
     }
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn an_old_id_does_not_name_the_next_value_in_its_slot() {
-        let mut arena = Arena::default();
+        let mut arena = Slab::default();
         let first = arena.insert("first");
         assert_eq!(arena.remove(first), Some("first"));
         let second = arena.insert("second");
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn vacant_slots_are_used_before_new_ones_and_an_empty_arena_keeps_one_chunk() {
-        let mut arena = Arena::default();
+        let mut arena = Slab::default();
         let ids: Vec<Id> = (0..3 * CHUNK).map(|n| arena.insert(n)).collect();
         assert_eq!(arena.chunks.len(), 3);
         for id in ids.iter().step_by(2) {
@@ -204,8 +204,8 @@ mod tests {
 
     #[test]
     fn the_stamps_may_wrap() {
-        let mut arena = Arena { stamp: NonZeroU32::MAX, ..Arena::default() };
+        let mut arena = Slab { stamp: NonZeroU32::MAX, ..Slab::default() };
         let id = arena.insert(1);
-        assert_eq!((id.stamp, arena.get(id)), (NonZeroU32::MIN, Some(&1)));
+        assert_eq!((id.generation, arena.get(id)), (NonZeroU32::MIN, Some(&1)));
     }
 }
