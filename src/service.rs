@@ -11,8 +11,8 @@ use crate::core::lock::{
     Answer, ClientId, Engine, Found, Lock, LockError, LockInfo, Look, Next, Unsent, WaiterId, World,
 };
 use crate::core::sale::Status;
-use crate::core::stray::Watch;
 use crate::core::time::{Millis, Now, UnixMs};
+use crate::core::unlinked::UnlinkedWatch;
 use crate::error::Error;
 use crate::server::args::Arg;
 use crate::server::cell::MainCell;
@@ -28,9 +28,9 @@ use crate::server::key::{Access, Content, Key, Name};
 use crate::server::park::{self, Left};
 use crate::store::amends;
 use crate::store::destroyed;
+use crate::store::rename_scan::RenameScan;
 use crate::store::room::Room;
 use crate::store::sale_type;
-use crate::store::search::Search;
 
 pub mod sales;
 pub mod warnings;
@@ -49,7 +49,7 @@ pub struct State {
     /// How many holds of sales have lapsed.
     pub lapses: u64,
     /// Locks and sales that were renamed, and where they may be.
-    search: Search,
+    search: RenameScan,
     /// The notes that are being read; empty in between, and kept for its memory only.
     reading: Vec<Note>,
 }
@@ -57,9 +57,9 @@ pub struct State {
 /// Something that a callback saw and could not act upon where it was called.
 pub enum Note {
     /// A sale with holds lost its name; the entry of the deadline index that it had, if it had been met, and a watch on where it goes.
-    SaleVanished(Option<DeadlineId>, Watch),
+    SaleVanished(Option<DeadlineId>, UnlinkedWatch),
     /// A lock is no longer at this place; the entry of the deadline index that it had there, and a watch on where it goes.
-    LockVanished(KeyBuf, Option<DeadlineId>, Watch),
+    LockVanished(KeyBuf, Option<DeadlineId>, UnlinkedWatch),
     /// A connection ended; how it looked then.
     ClientGone(ClientId, Look),
     /// The server told of something else.

@@ -18,5 +18,5 @@ pub mod retry;
 pub mod sale;
 pub mod slab;
 pub mod slot;
-pub mod stray;
 pub mod time;
+pub mod unlinked;

@@ -38,6 +38,7 @@ pub mod faults;
 pub mod import;
 pub mod info;
 pub mod key;
+pub mod keyspace_scan;
 pub mod keyspec;
 pub mod load;
 pub mod origin;
@@ -48,4 +49,3 @@ pub mod replicate;
 pub mod settings;
 #[cfg(any(test, fuzzing))]
 pub mod standin;
-pub mod walk;

@@ -216,7 +216,7 @@ fn serves(ctx: &mut Ctx<'_>, sale: &[u8], stream: &[u8]) -> Result<(), Error> {
 
 /// Enters a sale into the deadline index, moves its entry, or takes it out, as its next lapse says.
 pub fn meet(index: &mut DeadlineIndex, at: KeyRef<'_>, sale: &mut SaleValue) {
-    sale.settle_down();
+    sale.mark_found();
     sale.count_orders();
     let known = sale.deadline_id.filter(|entry| index.key(*entry) == Some(at));
     sale.deadline_id = match (known, sale.next_lapse()) {

@@ -70,12 +70,12 @@ impl DataType for Lock {
             return;
         }
         renames::expect();
-        let (entry, watch) = self.go_astray();
+        let (entry, watch) = self.mark_unlinked();
         service::note(Note::LockVanished(at.to_buf(), entry, watch));
     }
 
     fn destroyed(&mut self) {
-        if let Some(entry) = self.deadline_id().filter(|_| !self.is_stray()) {
+        if let Some(entry) = self.deadline_id().filter(|_| !self.is_unlinked()) {
             destroyed::LOCKS.add(entry);
         }
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::core::deadline_index::DeadlineId;
 use crate::core::key::KeyRef;
 use crate::core::sale::Sale;
-use crate::core::stray::Stray;
+use crate::core::unlinked::Unlinked;
 use crate::server::datatype::{AofOut, DataType, Handle, RdbIn, RdbOut};
 use crate::server::renames;
 use crate::service::{self, Note};
@@ -22,7 +22,7 @@ pub struct SaleValue {
     /// Its due holds cannot lapse, because its stream refuses the events, and the log says so.
     pub stuck: bool,
     /// Set while nobody knows where the value is, if it still is.
-    stray: Option<Stray>,
+    unlinked: Option<Unlinked>,
     /// How many of its orders are counted in [`orders`].
     counted: u64,
     /// No other value of this process has or had it.
@@ -58,7 +58,7 @@ impl SaleValue {
     pub fn new(sale: Sale) -> Self {
         SALES.fetch_add(1, Ordering::Relaxed);
         let number = VALUES.fetch_add(1, Ordering::Relaxed);
-        let mut value = Self { sale, deadline_id: None, stuck: false, stray: None, counted: 0, number };
+        let mut value = Self { sale, deadline_id: None, stuck: false, unlinked: None, counted: 0, number };
         value.count_orders();
         value
     }
@@ -69,13 +69,13 @@ impl SaleValue {
     }
 
     /// Whether it lost its name, and nobody has met it under another since.
-    pub fn is_stray(&self) -> bool {
-        self.stray.is_some()
+    pub fn is_unlinked(&self) -> bool {
+        self.unlinked.is_some()
     }
 
     /// It has been met under a name.
-    pub fn settle_down(&mut self) {
-        self.stray = None;
+    pub fn mark_found(&mut self) {
+        self.unlinked = None;
     }
 
     /// Counts the orders that have come since the last time. Orders are never forgotten.
@@ -162,7 +162,7 @@ impl DataType for SaleValue {
         let entry = self.deadline_id.take();
         if entry.is_some() || self.sale.next_lapse().is_some() {
             renames::expect();
-            let watch = self.stray.get_or_insert_default().watch();
+            let watch = self.unlinked.get_or_insert_default().watch();
             service::note(Note::SaleVanished(entry, watch));
         }
     }

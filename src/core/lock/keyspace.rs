@@ -28,7 +28,7 @@ impl Engine {
         let entry = self.deadlines.insert(at, lock.earliest().unwrap_or(UnixMs::MAX));
         let before = lock.deadline_id();
         lock.set_deadline_id(Some(entry));
-        let was_astray = lock.settle_down();
+        let was_astray = lock.mark_found();
         for hold in lock.holds() {
             self.fences.observe(hold.fence);
             if let Some(before) = before {

@@ -6,8 +6,8 @@ use super::terms::{ClientId, Mode};
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
-use crate::core::stray::{Stray, Watch};
 use crate::core::time::UnixMs;
+use crate::core::unlinked::{Unlinked, UnlinkedWatch};
 
 /// The largest LIMIT: the largest integer that Lua and JavaScript hold exactly.
 pub const MAX_LIMIT: u64 = (1 << 53) - 1;
@@ -36,7 +36,7 @@ pub struct Lock {
     holds: Holds,
     deadline_id: Option<DeadlineId>,
     /// Set while nobody knows where the value is, if it still is.
-    stray: Option<Stray>,
+    unlinked: Option<Unlinked>,
     mode: Mode,
     /// The era that its sessions are of: those of an earlier one are over.
     era: u32,
@@ -69,7 +69,7 @@ impl Eq for Lock {}
 impl Lock {
     /// A lock that nobody holds: what a lock is while it passes from one to the next.
     pub(super) fn vacant() -> Self {
-        Self { holds: Holds::None, deadline_id: None, stray: None, mode: Mode::Exclusive, era: 0 }
+        Self { holds: Holds::None, deadline_id: None, unlinked: None, mode: Mode::Exclusive, era: 0 }
     }
 
     /// How it is held.
@@ -95,20 +95,20 @@ impl Lock {
 
     /// Loses its name without knowing what comes next: its end, or another name. The watch tells. The entry that is
     /// returned is for the engine to close; the value remembers it, so that what hangs on it can follow.
-    pub fn go_astray(&mut self) -> (Option<DeadlineId>, Watch) {
-        let watch = self.stray.get_or_insert_default().watch();
+    pub fn mark_unlinked(&mut self) -> (Option<DeadlineId>, UnlinkedWatch) {
+        let watch = self.unlinked.get_or_insert_default().watch();
         (self.deadline_id, watch)
     }
 
     /// Whether it has gone astray and has not been welcomed since.
     #[must_use]
-    pub fn is_stray(&self) -> bool {
-        self.stray.is_some()
+    pub fn is_unlinked(&self) -> bool {
+        self.unlinked.is_some()
     }
 
     /// Ends its straying; whether it was astray.
-    pub(super) fn settle_down(&mut self) -> bool {
-        self.stray.take().is_some()
+    pub(super) fn mark_found(&mut self) -> bool {
+        self.unlinked.take().is_some()
     }
 
     /// The era that its sessions are of.

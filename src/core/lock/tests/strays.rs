@@ -3,9 +3,9 @@
 use super::world::*;
 
 /// Takes the lock away from its name, as RENAME does, and says whether anybody should look for it.
-fn rename(desk: &mut Desk, from: &str, to: &str) -> crate::core::stray::Watch {
+fn rename(desk: &mut Desk, from: &str, to: &str) -> crate::core::unlinked::UnlinkedWatch {
     let Some(Value::Lock(mut lock)) = desk.keys.values.remove(&at(from).to_buf()) else { panic!("no lock") };
-    let (entry, watch) = lock.go_astray();
+    let (entry, watch) = lock.mark_unlinked();
     desk.engine.vanished(at(from), entry);
     desk.keys.values.insert(at(to).to_buf(), Value::Lock(lock));
     watch

@@ -18,7 +18,7 @@ use super::key::{Access, Key, Name, Shown};
 use crate::core::key::KeyRef;
 
 /// Where a walk has come to. Keys that are there for a whole lap are seen, others perhaps; some twice.
-pub struct Walk {
+pub struct KeyspaceScan {
     way: Way,
     /// The database that it goes through; none before a lap.
     db: Option<i32>,
@@ -37,7 +37,7 @@ enum Way {
 }
 
 // SAFETY: the cursor is the server's memory, not tied to a thread; walks are kept in a `MainCell` anyway.
-unsafe impl Send for Walk {}
+unsafe impl Send for KeyspaceScan {}
 
 /// Looks at one key. It may read the value but change nothing in the keyspace.
 type See<'f> = &'f mut dyn FnMut(KeyRef<'_>, &mut Shown<'_>);
@@ -63,7 +63,7 @@ impl Way {
     }
 }
 
-impl Walk {
+impl KeyspaceScan {
     /// A walk that begins at the first key of the first database; `None` when the server has no memory for it.
     pub fn new(ctx: &Ctx<'_>) -> Option<Self> {
         let way = if facts::is_valkey(ctx) { Some(Way::Command(0)) } else { Way::function() };

@@ -9,22 +9,22 @@ use std::time::{Duration, Instant};
 
 use crate::core::key::KeyBuf;
 use crate::core::lock::Lock;
-use crate::core::stray::Watch;
+use crate::core::unlinked::UnlinkedWatch;
 use crate::server::ctx::Ctx;
 use crate::server::datatype::DataType;
 use crate::server::key::{Content, Shown};
+use crate::server::keyspace_scan::KeyspaceScan;
 use crate::server::renames;
-use crate::server::walk::Walk;
 use crate::store::sale_type::SaleValue;
 
 /// What is being looked for.
 #[derive(Default)]
-pub struct Search {
+pub struct RenameScan {
     /// Lost before the walk began its present round, which therefore passes them, wherever they are.
     sought: Lost,
     /// Lost since then: they may be behind it, so they have another round.
     next: Lost,
-    walk: Option<Walk>,
+    walk: Option<KeyspaceScan>,
     /// When it rested last.
     rested: Option<Instant>,
 }
@@ -32,7 +32,7 @@ pub struct Search {
 /// What was lost within one round.
 #[derive(Default)]
 struct Lost {
-    watches: Vec<Watch>,
+    watches: Vec<UnlinkedWatch>,
     /// How many of them there may be before those are forgotten whose value is gone.
     room: usize,
     /// Whether that is every lock and sale: after a fault nobody knows what was lost.
@@ -62,9 +62,9 @@ impl Lost {
 
     /// Watches for one more. While a file is loaded nobody looks whether the values are still there, and it may delete any number
     /// of them; so the list is gone through when it has become twice as long as it was after the last time.
-    fn watch(&mut self, watch: Watch) {
+    fn watch(&mut self, watch: UnlinkedWatch) {
         if self.watches.len() >= self.room.max(USUAL) {
-            self.watches.retain(Watch::is_missing);
+            self.watches.retain(UnlinkedWatch::is_missing);
             self.watches.shrink_to(USUAL);
             self.room = self.watches.len().saturating_mul(2);
         }
@@ -77,9 +77,9 @@ impl Lost {
     }
 }
 
-impl Search {
+impl RenameScan {
     /// Looks for the value under this watch, too.
-    pub fn add(&mut self, watch: Watch) {
+    pub fn add(&mut self, watch: UnlinkedWatch) {
         self.next.watch(watch);
     }
 
@@ -102,7 +102,7 @@ impl Search {
             return false;
         }
         if self.walk.is_none() {
-            self.walk = Walk::new(ctx);
+            self.walk = KeyspaceScan::new(ctx);
         }
         let Some(walk) = &mut self.walk else { return true };
         let rest = self.rested.map_or(SHORTEST, |rested| rested.elapsed().mul_f32(PART));
@@ -123,8 +123,8 @@ impl Search {
 
 fn is_lost(key: &mut Shown<'_>) -> bool {
     match key.content::<Lock>() {
-        Content::Value(lock) => lock.is_stray(),
-        Content::Foreign => matches!(key.content::<SaleValue>(), Content::Value(sale) if sale.is_stray()),
+        Content::Value(lock) => lock.is_unlinked(),
+        Content::Foreign => matches!(key.content::<SaleValue>(), Content::Value(sale) if sale.is_unlinked()),
         Content::Nothing => false,
     }
 }

@@ -7,21 +7,21 @@ use std::sync::{Arc, Weak};
 
 /// In the value: it has no name that anybody knows.
 #[derive(Debug, Default)]
-pub struct Stray(Arc<()>);
+pub struct Unlinked(Arc<()>);
 
 /// Outside: tells whether the value still exists and has not been found.
 #[derive(Debug)]
-pub struct Watch(Weak<()>);
+pub struct UnlinkedWatch(Weak<()>);
 
-impl Stray {
+impl Unlinked {
     /// A watch on this value.
     #[must_use]
-    pub fn watch(&self) -> Watch {
-        Watch(Arc::downgrade(&self.0))
+    pub fn watch(&self) -> UnlinkedWatch {
+        UnlinkedWatch(Arc::downgrade(&self.0))
     }
 }
 
-impl Watch {
+impl UnlinkedWatch {
     /// Whether the value is still out there.
     #[must_use]
     pub fn is_missing(&self) -> bool {
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn a_watch_ends_with_the_value_even_on_another_thread() {
-        let stray = Stray::default();
+        let stray = Unlinked::default();
         let watch = stray.watch();
         assert!(watch.is_missing());
         std::thread::spawn(move || drop(stray)).join().unwrap();
