@@ -49,7 +49,7 @@ fn start(ctx: &mut Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
     asked(events::subscribe(ctx, service::hear), "the events")?;
     renames::install(ctx, service::loaded);
     entry::install(store::amends::make);
-    park::install(ctx, service::parked_left, store::room::reply_answer);
+    park::install(ctx, service::parked_left, store::lock_session::reply_answer);
     defer::install(ctx, service::work);
     ctx.log(Level::Notice, concat!("lockstock ", env!("CARGO_PKG_VERSION"), " is ready"));
     cluster::learn(ctx);

@@ -8,7 +8,7 @@ use crate::core::deadline_index::{DeadlineId, DeadlineIndex};
 use crate::core::fence::Fence;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::{
-    Answer, ClientId, Engine, Found, Lock, LockError, LockInfo, Look, Next, Unsent, WaiterId, World,
+    Answer, ClientId, Engine, Found, Keyspace, Lock, LockError, LockInfo, Look, Next, Unsent, WaiterId,
 };
 use crate::core::sale::Status;
 use crate::core::time::{Millis, Now, UnixMs};
@@ -28,8 +28,8 @@ use crate::server::key::{Access, Content, Key, Name};
 use crate::server::park::{self, Left};
 use crate::store::amends;
 use crate::store::destroyed;
+use crate::store::lock_session::LockSession;
 use crate::store::rename_scan::RenameScan;
-use crate::store::room::Room;
 use crate::store::sale_type;
 
 pub mod sales;
@@ -130,17 +130,17 @@ pub fn locks<R>(
     ctx: &mut Ctx<'_>,
     key: Arg<'_>,
     wait: Option<Millis>,
-    f: impl FnOnce(&mut Engine, KeyRef<'_>, &mut Room<'_>) -> Result<R, Error>,
+    f: impl FnOnce(&mut Engine, KeyRef<'_>, &mut LockSession<'_>) -> Result<R, Error>,
 ) -> Result<R, Error> {
     let at = KeyRef { db: ctx.db(), key: key.bytes() };
-    let mut room = Room::with_key(ctx.reborrow(), Name::of(key));
-    room.may_wait(key, wait);
+    let mut session = LockSession::with_key(ctx.reborrow(), Name::of(key));
+    session.may_wait(key, wait);
     let done = enter(|state| {
-        let done = f(&mut state.locks, at, &mut room);
+        let done = f(&mut state.locks, at, &mut session);
         arm(&state.locks);
         done
     });
-    room.leave();
+    session.leave();
     done.unwrap_or(Err(Error::Internal))
 }
 
@@ -150,21 +150,21 @@ pub fn many_locks<R>(
     ctx: &mut Ctx<'_>,
     keys: &[Arg<'_>],
     wait: Option<Millis>,
-    f: impl FnOnce(&mut Engine, i32, &[&[u8]], &mut Room<'_>) -> Result<R, Error>,
+    f: impl FnOnce(&mut Engine, i32, &[&[u8]], &mut LockSession<'_>) -> Result<R, Error>,
 ) -> Result<R, Error> {
     let names: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
     let db = ctx.db();
-    let mut room = Room::new(ctx.reborrow());
+    let mut session = LockSession::new(ctx.reborrow());
     if let Some(key) = keys.first() {
         // They all lie in one slot.
-        room.may_wait(*key, wait);
+        session.may_wait(*key, wait);
     }
     let done = enter(|state| {
-        let done = f(&mut state.locks, db, &names, &mut room);
+        let done = f(&mut state.locks, db, &names, &mut session);
         arm(&state.locks);
         done
     });
-    room.leave();
+    session.leave();
     done.unwrap_or(Err(Error::Internal))
 }
 
@@ -294,28 +294,28 @@ pub fn work(ctx: &mut Ctx<'_>, right: Right) -> defer::Next {
 
 /// Takes in what has happened, and searches on for what was renamed; whether there is more to search.
 fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> bool {
-    let mut room = Room::between_commands(ctx.reborrow());
+    let mut session = LockSession::between_commands(ctx.reborrow());
     let caught_up = STATE.with(|state| {
         read_notes(state);
         let faulty = entry::take_fault();
         if faulty {
             state.locks.doubt(|client| is_connected(client.get()), park::is_parked);
             for waiter in park::unanswered().into_iter().filter(|waiter| !state.locks.stands_in_line(*waiter)) {
-                room.answer(waiter, Answer::Failed(LockError::Fault));
+                session.answer(waiter, Answer::Failed(LockError::Fault));
             }
             state.search.for_everything();
         }
         let forgotten = park::forgotten(now.ms, FORGOTTEN);
         for waiter in &forgotten {
             state.locks.timed_out(*waiter);
-            room.answer(*waiter, Answer::Refused);
+            session.answer(*waiter, Answer::Refused);
         }
-        look_around(state, room.free_ctx(), now.ms);
+        look_around(state, session.free_ctx(), now.ms);
         // What was found by now need not be looked for.
-        meet_loaded(state, &mut room);
-        (state.search.go_on(room.free_ctx(), loaded) | (forgotten.len() == FORGOTTEN), faulty)
+        meet_loaded(state, &mut session);
+        (state.search.go_on(session.free_ctx(), loaded) | (forgotten.len() == FORGOTTEN), faulty)
     });
-    room.leave();
+    session.leave();
     let (searching, faulty) = caught_up.unwrap_or((true, false));
     if faulty {
         park::wake_nameless(ctx, &Answer::Failed(LockError::Fault));
@@ -325,21 +325,21 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> bool {
 
 /// A slice of the work on locks, and of meeting what was loaded.
 fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, right: Right) -> defer::Next {
-    let mut room = Room::between_commands(ctx.reborrow());
+    let mut session = LockSession::between_commands(ctx.reborrow());
     let next = STATE.with(|state| {
         read_notes(state);
-        let more = forget_destroyed(state) | meet_loaded(state, &mut room);
+        let more = forget_destroyed(state) | meet_loaded(state, &mut session);
         for client in state.locks.take_doubtful().into_iter().filter(|client| !is_connected(client.get())) {
             state.locks.client_gone(client);
         }
         let next = match right {
-            Right::Write => state.locks.tick(now, SLICE, &mut room).into(),
+            Right::Write => state.locks.tick(now, SLICE, &mut session).into(),
             Right::Look => defer::Next::Never,
         };
         let next = next.min(state.locks.next_look().into());
         if more { defer::Next::Now } else { next }
     });
-    room.leave();
+    session.leave();
     next.unwrap_or(defer::Next::Now)
 }
 
@@ -355,14 +355,14 @@ fn forget_destroyed(state: &mut State) -> bool {
 }
 
 /// Makes the agendas acquainted with locks and sales that were loaded; whether there are more of them.
-fn meet_loaded(state: &mut State, room: &mut Room<'_>) -> bool {
+fn meet_loaded(state: &mut State, session: &mut LockSession<'_>) -> bool {
     for _ in 0..SLICE {
         let Some(Some(place)) = LOADED.with(next_loaded) else { return false };
-        match room.find(place.as_key()) {
+        match session.find(place.as_key()) {
             Found::Nothing => {}
             Found::Lock(lock) => state.locks.meet_again(place.as_key(), lock),
             Found::Foreign => {
-                if let Some(sale) = room.sale(place.as_key()) {
+                if let Some(sale) = session.sale(place.as_key()) {
                     sales::meet(&mut state.sales, place.as_key(), sale);
                 }
             }

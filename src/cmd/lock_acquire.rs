@@ -80,8 +80,8 @@ impl Run for LockAcquire {
         let now = clock::now();
         let (key, request) = parse(args, now.ms)?;
         request::carry_out(&mut ctx, &request, |ctx, client, wait| {
-            service::locks(ctx, key, wait, |engine, at, room| {
-                Ok(engine.acquire(now, at, client, &request, wait.is_some(), room)?)
+            service::locks(ctx, key, wait, |engine, at, session| {
+                Ok(engine.acquire(now, at, client, &request, wait.is_some(), session)?)
             })
         })
     }

@@ -9,7 +9,7 @@ use crate::config;
 use crate::core::fence::{Fence, MAX_FENCE};
 use crate::core::ident::Ident;
 use crate::core::key::KeyRef;
-use crate::core::lock::{End, Engine, Hold, Lock, LockError, Mode, World};
+use crate::core::lock::{EndReason, Engine, Hold, Keyspace, Lock, LockError, Mode};
 use crate::core::time::UnixMs;
 use crate::error::{Error, Range};
 use crate::server::args::{Arg, Args, Keyword};
@@ -59,7 +59,7 @@ impl Command for LockApply {
 
 pub(super) enum Effect {
     Held(Mode, Hold),
-    Ended(Ident, End),
+    Ended(Ident, EndReason),
     Load(Lock),
 }
 
@@ -98,11 +98,11 @@ fn effect(what: &Keyword, args: &mut Args<'_>) -> Result<(Effect, Option<Keyword
             let token = args.ident("token")?;
             let next = args.keyword();
             let why = match next.as_ref().map(Keyword::word) {
-                Some(b"LAPSED") => End::Lapsed,
-                Some(b"DISCONNECTED") => End::Disconnected,
-                _ => End::Released,
+                Some(b"LAPSED") => EndReason::Lapsed,
+                Some(b"DISCONNECTED") => EndReason::Disconnected,
+                _ => EndReason::Released,
             };
-            let next = if why == End::Released { next } else { args.keyword() };
+            let next = if why == EndReason::Released { next } else { args.keyword() };
             Ok((Effect::Ended(token, why), next))
         }
         b"LOAD" => {
@@ -126,11 +126,11 @@ impl Run for LockApply {
             return Err(Error::FenceAhead);
         }
         let mut events: SmallVec<[&CStr; 2]> = SmallVec::new();
-        service::locks(&mut ctx, name, None, |engine, at, room| {
+        service::locks(&mut ctx, name, None, |engine, at, session| {
             for effect in &effects {
-                events.push(effect.apply(engine, at, room)?);
+                events.push(effect.apply(engine, at, session)?);
             }
-            replicate::verbatim(room.ctx());
+            replicate::verbatim(session.ctx());
             Ok(())
         })?;
         let name = key::Name::of(name);
@@ -154,7 +154,7 @@ impl Effect {
     }
 
     /// Makes it true, and says what the listeners are told.
-    pub(super) fn apply<W: World>(
+    pub(super) fn apply<W: Keyspace>(
         &self,
         engine: &mut Engine,
         at: KeyRef<'_>,

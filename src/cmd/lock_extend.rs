@@ -50,8 +50,9 @@ impl Run for LockExtend {
         let Call { mut ctx, args } = call;
         let now = clock::now();
         let (key, token, lease) = parse(args, now.ms)?;
-        let extended =
-            service::locks(&mut ctx, key, None, |engine, at, room| Ok(engine.extend(now, at, &token, lease, room)?))?;
+        let extended = service::locks(&mut ctx, key, None, |engine, at, session| {
+            Ok(engine.extend(now, at, &token, lease, session)?)
+        })?;
         ctx.reply_int(i64::from(extended));
         Ok(())
     }

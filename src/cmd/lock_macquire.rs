@@ -58,8 +58,8 @@ impl Run for LockMacquire {
         let now = clock::now();
         let (keys, request) = parse(args, now.ms)?;
         request::carry_out(&mut ctx, &request, |ctx, client, wait| {
-            service::many_locks(ctx, &keys, wait, |engine, db, names, room| {
-                Ok(engine.acquire_many(now, db, names, client, &request, wait.is_some(), room)?)
+            service::many_locks(ctx, &keys, wait, |engine, db, names, session| {
+                Ok(engine.acquire_many(now, db, names, client, &request, wait.is_some(), session)?)
             })
         })
     }

@@ -44,8 +44,8 @@ impl Run for LockMrelease {
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let (token, keys) = parse(args)?;
-        let released = service::many_locks(&mut ctx, &keys, None, |engine, db, keys, room| {
-            Ok(engine.release_many(clock::now(), db, keys, &token, room)?)
+        let released = service::many_locks(&mut ctx, &keys, None, |engine, db, keys, session| {
+            Ok(engine.release_many(clock::now(), db, keys, &token, session)?)
         })?;
         ctx.reply_int(released);
         Ok(())

@@ -44,8 +44,8 @@ impl Run for LockRelease {
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let (key, token) = parse(args)?;
-        let ended = service::locks(&mut ctx, key, None, |engine, at, room| {
-            Ok(engine.release(clock::now(), at, &token, room)?)
+        let ended = service::locks(&mut ctx, key, None, |engine, at, session| {
+            Ok(engine.release(clock::now(), at, &token, session)?)
         })?;
         ctx.reply_int(i64::from(ended));
         Ok(())

@@ -12,7 +12,7 @@ use crate::server::facts;
 use crate::server::park;
 use crate::server::register;
 use crate::service;
-use crate::store::room::reply_grant;
+use crate::store::lock_session::reply_grant;
 
 /// How `TOKEN token` appears in the documentation.
 pub const TOKEN: register::Arg = register::Arg::string(c"token").after(c"TOKEN").optional();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::core::ident::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
-use crate::core::lock::{Answer, ClientId, End, Engine, Found, Hold, Lock, Mode, WaiterId, World};
+use crate::core::lock::{Answer, ClientId, EndReason, Engine, Found, Hold, Keyspace, Lock, Mode, WaiterId};
 use crate::core::sale::Sale;
 
 /// What a key holds.
@@ -45,7 +45,7 @@ pub fn place(key: &[u8]) -> KeyBuf {
     KeyBuf { db: 0, key: key.into() }
 }
 
-impl World for Keys {
+impl Keyspace for Keys {
     fn find(&mut self, at: KeyRef<'_>) -> Found<'_> {
         match self.0.get_mut(&at.to_buf()) {
             None => Found::Nothing,
@@ -66,9 +66,9 @@ impl World for Keys {
 
     fn held(&mut self, _: KeyRef<'_>, _: Mode, _: Hold) {}
 
-    fn ended(&mut self, _: KeyRef<'_>, _: Ident, _: End) {}
+    fn ended(&mut self, _: KeyRef<'_>, _: Ident, _: EndReason) {}
 
-    fn passed_on(&mut self, _: KeyRef<'_>) {}
+    fn clear_expire(&mut self, _: KeyRef<'_>) {}
 
     fn block_client(&mut self) -> bool {
         panic!("somebody waits on a server that does not decide");
@@ -82,12 +82,12 @@ impl World for Keys {
 
     fn look_first(&mut self, _: WaiterId, _: ClientId) {}
 
-    fn may_grant(&mut self, _: KeyRef<'_>) -> bool {
+    fn owns_slot(&mut self, _: KeyRef<'_>) -> bool {
         panic!("a server that does not decide is about to grant");
     }
 }
 
-impl World for Primary {
+impl Keyspace for Primary {
     fn find(&mut self, at: KeyRef<'_>) -> Found<'_> {
         self.keys.find(at)
     }
@@ -105,12 +105,12 @@ impl World for Primary {
         engine.apply_held(at, mode, hold, keys).expect("the replica has what the primary has");
     }
 
-    fn ended(&mut self, at: KeyRef<'_>, token: Ident, _: End) {
+    fn ended(&mut self, at: KeyRef<'_>, token: Ident, _: EndReason) {
         let (engine, keys) = &mut self.replica;
         engine.apply_ended(at, &token, keys).expect("the replica has what the primary has");
     }
 
-    fn passed_on(&mut self, _: KeyRef<'_>) {}
+    fn clear_expire(&mut self, _: KeyRef<'_>) {}
 
     fn block_client(&mut self) -> bool {
         true
@@ -124,7 +124,7 @@ impl World for Primary {
 
     fn look_first(&mut self, _: WaiterId, _: ClientId) {}
 
-    fn may_grant(&mut self, _: KeyRef<'_>) -> bool {
+    fn owns_slot(&mut self, _: KeyRef<'_>) -> bool {
         true
     }
 }

@@ -67,7 +67,7 @@ impl From<Error> for Refusal {
 }
 
 /// A sale's key for one call.
-struct Desk<'a> {
+struct SaleSession<'a> {
     /// The context of the call, and the key while it is open: not while other modules may run, who may do anything to it.
     key: Key<'a>,
     name: Name<'a>,
@@ -76,7 +76,7 @@ struct Desk<'a> {
     untrue: Option<Untrue>,
 }
 
-impl Drop for Desk<'_> {
+impl Drop for SaleSession<'_> {
     /// When a fault cuts the work short, stream and replicas may have heard too much or too little.
     fn drop(&mut self) {
         if thread::panicking() {
@@ -85,7 +85,7 @@ impl Drop for Desk<'_> {
     }
 }
 
-impl<'a> Desk<'a> {
+impl<'a> SaleSession<'a> {
     fn new(ctx: Ctx<'a>, name: Name<'a>, behalf: Behalf) -> Self {
         Self { key: Key::closed(ctx), name, behalf, untrue: None }
     }
@@ -257,19 +257,19 @@ pub fn create(ctx: &mut Ctx<'_>, key: Arg<'_>, sale: Sale) -> Result<(), Error> 
     let stream = sale.terms().stream.as_ref().map(|stream| Name::make(&stream.key));
     let unfit =
         !decided && stream.is_some_and(|stream| Key::open(ctx.reborrow(), &stream, Access::Read).is_no_stream());
-    let mut desk = Desk::new(ctx.reborrow(), Name::of(key), Behalf::Client);
-    if !matches!(desk.sale(), Ok(None)) {
+    let mut session = SaleSession::new(ctx.reborrow(), Name::of(key), Behalf::Client);
+    if !matches!(session.sale(), Ok(None)) {
         return Err(Error::BusyKey);
     }
     if unfit {
         return Err(Error::WrongType);
     }
-    if !desk.key().set(SaleValue::new(sale)) {
+    if !session.key().set(SaleValue::new(sale)) {
         return Err(Error::Internal);
     }
     // Its times are absolute and its words are its effect.
-    replicate::verbatim(desk.ctx());
-    desk.announce(iter::once(c"stock.create"));
+    replicate::verbatim(session.ctx());
+    session.announce(iter::once(c"stock.create"));
     Ok(())
 }
 
@@ -289,16 +289,16 @@ pub fn decide<'a>(
     key: Arg<'_>,
     f: impl FnOnce(&Sale) -> Result<Decision<'a>, Error>,
 ) -> Result<Answer<'a>, Error> {
-    let mut desk = Desk::new(ctx.reborrow(), Name::of(key), Behalf::Client);
-    let Some(sale) = desk.sale()? else {
+    let mut session = SaleSession::new(ctx.reborrow(), Name::of(key), Behalf::Client);
+    let Some(sale) = session.sale()? else {
         count(Status::NoStock);
         return Ok(Answer::NO_STOCK);
     };
     let Decision { answer, changes } = f(sale)?;
-    desk.carry_out(&changes)?;
+    session.carry_out(&changes)?;
     // What was done was counted when it was committed.
     if answer.status != Status::Ok
-        && let Ok(Some(sale)) = desk.sale()
+        && let Ok(Some(sale)) = session.sale()
     {
         sale.note(answer.status);
     }
@@ -312,30 +312,30 @@ pub fn change<R>(
     key: Arg<'_>,
     f: impl FnOnce(&Sale) -> Result<(R, Changes<'static>), Error>,
 ) -> Result<Option<R>, Error> {
-    let mut desk = Desk::new(ctx.reborrow(), Name::of(key), Behalf::Client);
-    let Some(sale) = desk.sale()? else { return Ok(None) };
+    let mut session = SaleSession::new(ctx.reborrow(), Name::of(key), Behalf::Client);
+    let Some(sale) = session.sale()? else { return Ok(None) };
     let (result, changes) = f(sale)?;
-    desk.carry_out(&changes)?;
+    session.carry_out(&changes)?;
     Ok(Some(result))
 }
 
 /// Makes a change true that somebody else decided: the primary, or an earlier life of this server.
 pub fn apply(ctx: &mut Ctx<'_>, key: Arg<'_>, change: &Change<'_>) -> Result<(), Error> {
-    let mut desk = Desk::new(ctx.reborrow(), Name::of(key), Behalf::Module);
-    desk.sale()?.ok_or(Error::NoStock)?.follow(change).map_err(|_| Error::Payload)?;
-    desk.remember();
-    replicate::verbatim(desk.ctx());
-    desk.announce(sale_effect::event_name(change).into_iter());
+    let mut session = SaleSession::new(ctx.reborrow(), Name::of(key), Behalf::Module);
+    session.sale()?.ok_or(Error::NoStock)?.follow(change).map_err(|_| Error::Payload)?;
+    session.remember();
+    replicate::verbatim(session.ctx());
+    session.announce(sale_effect::event_name(change).into_iter());
     Ok(())
 }
 
 /// Puts what an AOF rewrite wrote back under the key: a head first, then blocks of orders.
 pub fn restore(ctx: &mut Ctx<'_>, key: Arg<'_>, part: sale_effect::Part<'_>) -> Result<(), Error> {
-    let mut desk = Desk::new(ctx.reborrow(), Name::of(key), Behalf::Module);
-    match (part, desk.sale()?) {
+    let mut session = SaleSession::new(ctx.reborrow(), Name::of(key), Behalf::Module);
+    match (part, session.sale()?) {
         (sale_effect::Part::Head(head), None) => {
             let sale = Sale::from_header(head).map_err(|_| Error::Payload)?;
-            if !desk.key().set(SaleValue::new(sale)) {
+            if !session.key().set(SaleValue::new(sale)) {
                 return Err(Error::Internal);
             }
         }
@@ -343,9 +343,9 @@ pub fn restore(ctx: &mut Ctx<'_>, key: Arg<'_>, part: sale_effect::Part<'_>) -> 
         (sale_effect::Part::Head(_), Some(_)) => return Err(Error::BusyKey),
         (sale_effect::Part::Orders(_), None) => return Err(Error::NoStock),
     }
-    desk.remember();
-    replicate::verbatim(desk.ctx());
-    desk.announce(iter::empty());
+    session.remember();
+    replicate::verbatim(session.ctx());
+    session.announce(iter::empty());
     Ok(())
 }
 
@@ -364,8 +364,8 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> defer::Next {
         let Some(Some((entry, place))) = due else { break };
         left = left.saturating_sub(1);
         ctx.select(place.db);
-        let mut desk = Desk::new(ctx.reborrow(), Name::make(&place.key), Behalf::Module);
-        match lapse(&mut desk, entry, now.ms, left) {
+        let mut session = SaleSession::new(ctx.reborrow(), Name::make(&place.key), Behalf::Module);
+        match lapse(&mut session, entry, now.ms, left) {
             Ok(steps) => left = left.saturating_sub(steps),
             // What holds for all sales is not asked for each.
             Err(Refusal::Down) => {
@@ -373,7 +373,7 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> defer::Next {
                 super::enter(|state| state.refused.down = now.ms.plus(MOVING));
             }
             Err(Refusal::For(error)) => {
-                let delay = put_off(&mut desk, &place, &error);
+                let delay = put_off(&mut session, &place, &error);
                 super::enter(|state| state.sales.reschedule(entry, state.refused.retries(delay).next(now.ms, delay)));
             }
         }
@@ -390,8 +390,8 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> defer::Next {
 }
 
 /// Lets holds of a sale lapse whose entry `home` is due, in about `steps`, and says how many steps it was.
-fn lapse(desk: &mut Desk<'_>, entry: DeadlineId, now: UnixMs, steps: usize) -> Result<usize, Refusal> {
-    let Ok(Some(sale)) = desk.sale() else {
+fn lapse(session: &mut SaleSession<'_>, entry: DeadlineId, now: UnixMs, steps: usize) -> Result<usize, Refusal> {
+    let Ok(Some(sale)) = session.sale() else {
         super::enter(|state| state.sales.remove(entry));
         return Ok(0);
     };
@@ -401,38 +401,38 @@ fn lapse(desk: &mut Desk<'_>, entry: DeadlineId, now: UnixMs, steps: usize) -> R
         if sale.deadline_id != Some(entry) {
             super::enter(|state| state.sales.remove(entry));
         }
-        desk.remember();
+        session.remember();
         return Ok(0);
     }
     // A node that does not serve the sale (yet, or any more) leaves its holds to the one that does.
-    if desk.ctx().flags().is_cluster() {
-        match cluster::serves(desk.key.ctx(), &desk.name) {
+    if session.ctx().flags().is_cluster() {
+        match cluster::serves(session.key.ctx(), &session.name) {
             Serves::These => {}
             Serves::Others => return Err(Refusal::For(Error::OnTheMove)),
             Serves::Nothing => return Err(Refusal::Down),
         }
     }
     let steps = lapses.len().saturating_mul(each);
-    desk.carry_out(&Changes { lapses, own: None })?;
-    if let Some(sale) = desk.sale()? {
+    session.carry_out(&Changes { lapses, own: None })?;
+    if let Some(sale) = session.sale()? {
         sale.stuck = false;
     }
     Ok(steps)
 }
 
 /// Says, once, why holds that are due cannot lapse for now, and returns after what time to try again.
-fn put_off(desk: &mut Desk<'_>, place: &KeyBuf, error: &Error) -> Millis {
+fn put_off(session: &mut SaleSession<'_>, place: &KeyBuf, error: &Error) -> Millis {
     // While a slot is on its way to another node this is as it should be.
     if *error == Error::OnTheMove {
         return MOVING;
     }
-    let known = match desk.sale() {
+    let known = match session.sale() {
         Ok(Some(sale)) => mem::replace(&mut sale.stuck, true),
         _ => true,
     };
     if !known {
         let key = place.key.escape_ascii();
-        desk.ctx().log(Level::Warning, &format!("lockstock: holds of the sale {key} are due and wait: {error}"));
+        session.ctx().log(Level::Warning, &format!("lockstock: holds of the sale {key} are due and wait: {error}"));
     }
     STUCK
 }

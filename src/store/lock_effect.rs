@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use smallvec::SmallVec;
 
 use crate::core::ident::Ident;
-use crate::core::lock::{End, Hold, Lock, Mode};
+use crate::core::lock::{EndReason, Hold, Lock, Mode};
 use crate::server::ctx::Ctx;
 use crate::server::key::Name;
 use crate::server::replicate;
@@ -18,17 +18,17 @@ const APPLY: &CStr = c"LOCK.APPLY";
 #[derive(Default)]
 pub struct Effects {
     /// The hold of this token ended.
-    pub ended: Option<(Ident, End)>,
+    pub ended: Option<(Ident, EndReason)>,
     /// This hold began or changed.
     pub held: Option<(Mode, Hold)>,
 }
 
 /// The module's event for the end of a hold, in the keyspace notifications.
-pub fn event_of(why: End) -> &'static CStr {
+pub fn event_of(why: EndReason) -> &'static CStr {
     match why {
-        End::Released => c"lock.released",
-        End::Lapsed => c"lock.lapsed",
-        End::Disconnected | End::Undelivered => c"lock.disconnected",
+        EndReason::Released => c"lock.released",
+        EndReason::Lapsed => c"lock.lapsed",
+        EndReason::Disconnected | EndReason::Undelivered => c"lock.disconnected",
     }
 }
 
@@ -46,9 +46,9 @@ pub fn send(ctx: &Ctx<'_>, name: &Name<'_>, effects: &Effects) {
     if let Some((token, why)) = &ended {
         words.extend([b"ENDED".as_slice(), token]);
         match why {
-            End::Released => {}
-            End::Lapsed => words.push(b"LAPSED"),
-            End::Disconnected | End::Undelivered => words.push(b"DISCONNECTED"),
+            EndReason::Released => {}
+            EndReason::Lapsed => words.push(b"LAPSED"),
+            EndReason::Disconnected | EndReason::Undelivered => words.push(b"DISCONNECTED"),
         }
     }
     if let Some((token, mode, hold)) = &held {

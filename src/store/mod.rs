@@ -6,8 +6,8 @@
 pub mod amends;
 pub mod destroyed;
 pub mod lock_effect;
+pub mod lock_session;
 pub mod lock_type;
 pub mod rename_scan;
-pub mod room;
 pub mod sale_effect;
 pub mod sale_type;

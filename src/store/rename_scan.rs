@@ -34,7 +34,7 @@ pub struct RenameScan {
 struct Lost {
     watches: Vec<UnlinkedWatch>,
     /// How many of them there may be before those are forgotten whose value is gone.
-    room: usize,
+    session: usize,
     /// Whether that is every lock and sale: after a fault nobody knows what was lost.
     everything: bool,
 }
@@ -63,10 +63,10 @@ impl Lost {
     /// Watches for one more. While a file is loaded nobody looks whether the values are still there, and it may delete any number
     /// of them; so the list is gone through when it has become twice as long as it was after the last time.
     fn watch(&mut self, watch: UnlinkedWatch) {
-        if self.watches.len() >= self.room.max(USUAL) {
+        if self.watches.len() >= self.session.max(USUAL) {
             self.watches.retain(UnlinkedWatch::is_missing);
             self.watches.shrink_to(USUAL);
-            self.room = self.watches.len().saturating_mul(2);
+            self.session = self.watches.len().saturating_mul(2);
         }
         self.watches.push(watch);
     }

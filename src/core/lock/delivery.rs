@@ -5,7 +5,7 @@
 //! by then is not asked about, and that is nearly every one of them where locks go from hand to hand quickly.
 
 use super::engine::Engine;
-use super::terms::{ClientId, End};
+use super::terms::{ClientId, EndReason};
 use super::tick::Next;
 use super::waiting::{Waiter, WaiterId};
 use crate::core::deadline_index::DeadlineId;
@@ -174,7 +174,7 @@ impl Engine {
     pub(super) fn lost(&mut self, waiter: WaiterId) {
         if let Some(owed) = self.undelivered.settle(waiter) {
             for entry in owed.entries {
-                self.forfeit(entry, owed.fence, End::Undelivered);
+                self.forfeit(entry, owed.fence, EndReason::Undelivered);
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::engine::Engine;
-use super::stats::Cause;
+use super::stats::HandoverCause;
 use super::terms::ClientId;
 use super::value::Lock;
 use super::waiting::{QueueId, WaiterId};
@@ -35,7 +35,7 @@ impl Engine {
             // Whatever was on its way to it may have been lost.
             self.waiting.unmark(queue);
             self.waiting.delist(queue);
-            self.look_later(queue, Cause::Other);
+            self.look_later(queue, HandoverCause::Other);
         }
     }
 

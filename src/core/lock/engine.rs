@@ -8,8 +8,8 @@ use super::forfeit::Forfeits;
 use super::replaced::Replaced;
 use super::session::Sessions;
 use super::settle::Turn;
-use super::stats::{Cause, Stats, count};
-use super::terms::{Acquired, Answer, ClientId, Grant, LockError, Request, Wanted, World};
+use super::stats::{HandoverCause, Stats, count};
+use super::terms::{Acquired, Answer, ClientId, Grant, Keyspace, LockError, Request, Wanted};
 use super::tick::Chores;
 use super::undelivered::Undelivered;
 use super::value::{Hold, Lock};
@@ -80,29 +80,29 @@ impl Engine {
     ///
     /// # Errors
     /// See [`LockError`].
-    pub fn acquire<W: World>(
+    pub fn acquire<W: Keyspace>(
         &mut self,
         now: Now,
         at: KeyRef<'_>,
         client: ClientId,
         request: &Request,
         may_wait: bool,
-        world: &mut W,
+        keyspace: &mut W,
     ) -> Result<Acquired, LockError> {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
         let patient = may_wait && request.wait.is_some();
         let mut turn = self.command(now, 1);
         self.another_request(client);
-        self.spare(at, &request.token, world);
-        let (_, visit) = self.settled_visit(&mut turn, at, world, |engine, turn, open, queue| {
+        self.spare(at, &request.token, keyspace);
+        let (_, visit) = self.settled_visit(&mut turn, at, keyspace, |engine, turn, open, queue| {
             engine.decide(turn, open, queue, client, request, patient)
         });
-        let decision = self.leave_place(&mut turn, at, visit, world);
+        let decision = self.leave_place(&mut turn, at, visit, keyspace);
         match decision.ok_or(LockError::WrongType)? {
             Decision::Granted(grant) => Ok(Acquired::Granted(grant)),
             Decision::Refused => Ok(Acquired::Refused),
             Decision::Failed(error) => Err(error),
-            Decision::Wait { in_front } => Ok(self.park(now, &[at], None, client, request, in_front, world)),
+            Decision::Wait { in_front } => Ok(self.park(now, &[at], None, client, request, in_front, keyspace)),
         }
     }
 
@@ -180,7 +180,7 @@ impl Engine {
     /// one. One for many keys cannot have that at its `obstacle`. Where the client cannot be blocked nothing changes, for the earlier one
     /// either.
     #[expect(clippy::too_many_arguments, reason = "one request in one situation")]
-    pub(super) fn park<W: World>(
+    pub(super) fn park<W: Keyspace>(
         &mut self,
         now: Now,
         places: &[KeyRef<'_>],
@@ -188,9 +188,9 @@ impl Engine {
         client: ClientId,
         request: &Request,
         in_front: bool,
-        world: &mut W,
+        keyspace: &mut W,
     ) -> Acquired {
-        if !world.block_client() {
+        if !keyspace.block_client() {
             return Acquired::Refused;
         }
         let mut queues: SmallVec<[QueueId; 1]> = places.iter().map(|at| self.waiting.open(*at)).collect();
@@ -210,9 +210,9 @@ impl Engine {
         };
         let waiter = Waiter { client, request: request.clone(), since: now.ms, scope, ticket, obstacle };
         let (id, longest) = self.waiting.join(waiter, earlier);
-        world.client_blocked(id);
+        keyspace.client_blocked(id);
         if let Some(earlier) = earlier {
-            world.answer(earlier, Answer::Refused);
+            keyspace.answer(earlier, Answer::Refused);
         }
         count(&mut self.stats.waits);
         self.stats.longest_queue = self.stats.longest_queue.max(u64::try_from(longest).unwrap_or(u64::MAX));
@@ -223,20 +223,20 @@ impl Engine {
     ///
     /// # Errors
     /// [`LockError::WrongType`].
-    pub fn release<W: World>(
+    pub fn release<W: Keyspace>(
         &mut self,
         now: Now,
         at: KeyRef<'_>,
         token: &Ident,
-        world: &mut W,
+        keyspace: &mut W,
     ) -> Result<bool, LockError> {
         let mut turn = self.command(now, 1);
-        turn.cause = Cause::Release;
-        self.spare(at, token, world);
+        turn.cause = HandoverCause::Release;
+        self.spare(at, token, keyspace);
         let (queue, visit) =
-            self.settled_visit(&mut turn, at, world, |engine, turn, open, _| engine.release_hold(turn, open, token));
-        let ended = visit.map(|visit| self.hand_on(&mut turn, at, queue, visit, world));
-        self.finish(&mut turn, world);
+            self.settled_visit(&mut turn, at, keyspace, |engine, turn, open, _| engine.release_hold(turn, open, token));
+        let ended = visit.map(|visit| self.hand_on(&mut turn, at, queue, visit, keyspace));
+        self.finish(&mut turn, keyspace);
         ended.ok_or(LockError::WrongType)
     }
 
@@ -244,25 +244,25 @@ impl Engine {
     ///
     /// # Errors
     /// [`LockError::WrongType`] or [`LockError::LeaseTooLong`].
-    pub fn extend<W: World>(
+    pub fn extend<W: Keyspace>(
         &mut self,
         now: Now,
         at: KeyRef<'_>,
         token: &Ident,
         lease: Millis,
-        world: &mut W,
+        keyspace: &mut W,
     ) -> Result<bool, LockError> {
         let deadline = now.ms.plus(lease).ok_or(LockError::LeaseTooLong)?;
         let mut turn = self.command(now, 1);
-        self.spare(at, token, world);
-        let (_, visit) = self.settled_visit(&mut turn, at, world, |engine, turn, open, _| {
+        self.spare(at, token, keyspace);
+        let (_, visit) = self.settled_visit(&mut turn, at, keyspace, |engine, turn, open, _| {
             engine.end_own_if_over(turn, open, token);
             let Some(hold) = open.lock.hold(token).cloned() else { return false };
             let changed = engine.set_hold(open, open.lock.mode(), Hold { deadline, ..hold });
             engine.heard_of(changed);
             true
         });
-        self.leave_place(&mut turn, at, visit, world).ok_or(LockError::WrongType)
+        self.leave_place(&mut turn, at, visit, keyspace).ok_or(LockError::WrongType)
     }
 
     /// What has been counted.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::terms::End;
+use super::terms::EndReason;
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 
@@ -26,8 +26,8 @@ struct Over {
 
 impl Over {
     /// A grant that nobody heard of is taken back, whatever it was tied to.
-    fn why(self) -> End {
-        if self.undelivered { End::Undelivered } else { End::Disconnected }
+    fn why(self) -> EndReason {
+        if self.undelivered { EndReason::Undelivered } else { EndReason::Disconnected }
     }
 }
 
@@ -37,12 +37,12 @@ impl Forfeits {
     }
 
     /// Notes that a hold is over; `true` if it is the first one of its lock.
-    pub(super) fn add(&mut self, entry: DeadlineId, fence: Fence, why: End) -> bool {
+    pub(super) fn add(&mut self, entry: DeadlineId, fence: Fence, why: EndReason) -> bool {
         let first = !self.holds.contains_key(&entry);
         let over = self.holds.entry(entry).or_default().entry(fence).or_default();
         match why {
-            End::Undelivered => over.undelivered = true,
-            End::Disconnected | End::Released | End::Lapsed => over.disconnected = true,
+            EndReason::Undelivered => over.undelivered = true,
+            EndReason::Disconnected | EndReason::Released | EndReason::Lapsed => over.disconnected = true,
         }
         first
     }
@@ -54,7 +54,7 @@ impl Forfeits {
     }
 
     /// Takes a hold off the list, to end it.
-    pub(super) fn take(&mut self, entry: DeadlineId) -> Option<(Fence, End)> {
+    pub(super) fn take(&mut self, entry: DeadlineId) -> Option<(Fence, EndReason)> {
         let holds = self.holds.get_mut(&entry)?;
         let (fence, over) = holds.pop_first()?;
         if holds.is_empty() {
@@ -64,7 +64,7 @@ impl Forfeits {
     }
 
     /// Takes this hold off the list, to end it, if it is on it.
-    pub(super) fn take_one(&mut self, entry: DeadlineId, fence: Fence) -> Option<End> {
+    pub(super) fn take_one(&mut self, entry: DeadlineId, fence: Fence) -> Option<EndReason> {
         let holds = self.holds.get_mut(&entry)?;
         let over = holds.remove(&fence)?;
         if holds.is_empty() {

@@ -6,7 +6,7 @@ use super::engine::Engine;
 use super::forfeit::Forfeits;
 use super::replaced::Replaced;
 use super::session::Sessions;
-use super::stats::Cause;
+use super::stats::HandoverCause;
 use super::terms::ClientId;
 use super::undelivered::Undelivered;
 use super::value::Lock;
@@ -50,7 +50,7 @@ impl Engine {
     /// The lock at `at` is another one now, which this server did not decide: has the next tick look after its waiters.
     pub(super) fn look_later_at(&mut self, at: KeyRef<'_>) {
         if let Some(queue) = self.waiting.at(at) {
-            self.look_later(queue, Cause::Other);
+            self.look_later(queue, HandoverCause::Other);
         }
     }
 
@@ -107,7 +107,7 @@ impl Engine {
 
     fn look_later_in(&mut self, db: Option<i32>) {
         for queue in self.waiting.in_db(db).collect::<Vec<QueueId>>() {
-            self.look_later(queue, Cause::Other);
+            self.look_later(queue, HandoverCause::Other);
         }
     }
 }

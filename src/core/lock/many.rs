@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::engine::Engine;
 use super::settle::Turn;
-use super::stats::Cause;
-use super::terms::{Acquired, Answer, ClientId, Found, Grant, LockError, Mode, Request, World};
+use super::stats::HandoverCause;
+use super::terms::{Acquired, Answer, ClientId, Found, Grant, Keyspace, LockError, Mode, Request};
 use super::value::{Hold, Lock};
 use super::visit::Changed;
 use super::waiting::{QueueId, Scope, WaiterId};
@@ -81,7 +81,7 @@ impl Engine {
     /// # Errors
     /// See [`LockError`].
     #[expect(clippy::too_many_arguments, reason = "one request in one situation")]
-    pub fn acquire_many<W: World>(
+    pub fn acquire_many<W: Keyspace>(
         &mut self,
         now: Now,
         db: i32,
@@ -89,21 +89,21 @@ impl Engine {
         client: ClientId,
         request: &Request,
         may_wait: bool,
-        world: &mut W,
+        keyspace: &mut W,
     ) -> Result<Acquired, LockError> {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
         let places = distinct(db, keys);
         let mut turn = self.command(now, places.len());
         self.another_request(client);
         for at in &places {
-            self.spare(*at, &request.token, world);
+            self.spare(*at, &request.token, keyspace);
         }
         for at in &places {
-            self.settle_at(&mut turn, *at, world);
+            self.settle_at(&mut turn, *at, keyspace);
         }
         let mut survey = Survey::default();
         for at in &places {
-            self.look(&mut turn, *at, &request.token, &mut survey, world);
+            self.look(&mut turn, *at, &request.token, &mut survey, keyspace);
         }
         let patient = may_wait && request.wait.is_some();
         // Its place is in front of those who came after it.
@@ -126,9 +126,9 @@ impl Engine {
             if let Some(earlier) = earlier
                 && self.waiting.leave(earlier).is_some()
             {
-                world.answer(earlier, Answer::Refused);
+                keyspace.answer(earlier, Answer::Refused);
             }
-            self.take_all(&mut turn, &places, &survey, client, request, world).map(|(grant, changes)| {
+            self.take_all(&mut turn, &places, &survey, client, request, keyspace).map(|(grant, changes)| {
                 for changed in changes {
                     self.heard_of(changed);
                 }
@@ -136,10 +136,10 @@ impl Engine {
             })
         };
         let obstacle = obstacle.map(|(at, _)| *at);
-        self.finish(&mut turn, world);
+        self.finish(&mut turn, keyspace);
         match taken? {
             Some(grant) => Ok(Acquired::Granted(grant)),
-            None if patient => Ok(self.park(now, &places, obstacle, client, request, false, world)),
+            None if patient => Ok(self.park(now, &places, obstacle, client, request, false, keyspace)),
             None => Ok(Acquired::Refused),
         }
     }
@@ -148,33 +148,34 @@ impl Engine {
     ///
     /// # Errors
     /// [`LockError::WrongType`] if any of the keys holds something else; then nothing was released.
-    pub fn release_many<W: World>(
+    pub fn release_many<W: Keyspace>(
         &mut self,
         now: Now,
         db: i32,
         keys: &[&[u8]],
         token: &Ident,
-        world: &mut W,
+        keyspace: &mut W,
     ) -> Result<u64, LockError> {
         let places = distinct(db, keys);
         let mut turn = self.command(now, places.len());
         for at in &places {
-            self.spare(*at, token, world);
+            self.spare(*at, token, keyspace);
         }
         for at in &places {
-            self.settle_at(&mut turn, *at, world);
+            self.settle_at(&mut turn, *at, keyspace);
         }
-        let foreign = places.iter().any(|at| matches!(world.find(*at), Found::Foreign));
-        turn.cause = Cause::Release;
+        let foreign = places.iter().any(|at| matches!(keyspace.find(*at), Found::Foreign));
+        turn.cause = HandoverCause::Release;
         let mut released = 0_u64;
         for at in places.iter().filter(|_| !foreign) {
-            let visit = self.visit(&mut turn, *at, world, |engine, turn, open| engine.release_hold(turn, open, token));
+            let visit =
+                self.visit(&mut turn, *at, keyspace, |engine, turn, open| engine.release_hold(turn, open, token));
             let queue = self.waiting.at(*at);
-            if visit.is_some_and(|visit| self.hand_on(&mut turn, *at, queue, visit, world)) {
+            if visit.is_some_and(|visit| self.hand_on(&mut turn, *at, queue, visit, keyspace)) {
                 released = released.saturating_add(1);
             }
         }
-        self.finish(&mut turn, world);
+        self.finish(&mut turn, keyspace);
         if foreign { Err(LockError::WrongType) } else { Ok(released) }
     }
 
@@ -182,7 +183,7 @@ impl Engine {
     /// not hold the key already, and says whether it did. If not, one that it cannot have becomes its obstacle.
     ///
     /// The obstacle that it has is looked at first: nearly always it is still there.
-    pub(super) fn admit_many<W: World>(&mut self, turn: &mut Turn, waiter: WaiterId, world: &mut W) -> bool {
+    pub(super) fn admit_many<W: Keyspace>(&mut self, turn: &mut Turn, waiter: WaiterId, keyspace: &mut W) -> bool {
         let Some(parked) = self.waiting.waiter(waiter) else { return false };
         let (token, mut over) = (parked.request.token.clone(), turn.over);
         let queues: Vec<_> = parked.obstacle.into_iter().chain(parked.scope.queues().iter().copied()).collect();
@@ -194,17 +195,17 @@ impl Engine {
                 continue;
             }
             turn.step();
-            if turn.outside && !world.may_grant(place.as_key()) {
+            if turn.outside && !keyspace.owns_slot(place.as_key()) {
                 turn.in_vain.insert(waiter);
                 self.waiting.obstruct(waiter, queue);
-                self.put_off(turn, queue, world);
+                self.put_off(turn, queue, keyspace);
                 return false;
             }
-            let standing = self.look(turn, place.as_key(), &token, &mut survey, world);
+            let standing = self.look(turn, place.as_key(), &token, &mut survey, keyspace);
             over = over.or(turn.over);
             let first = self.waiting.head(queue) == Some(waiter);
             if standing == Standing::Foreign {
-                self.refuse_all(turn, queue, world);
+                self.refuse_all(turn, queue, keyspace);
             }
             if !(matches!(standing, Standing::Own(_)) || (first && standing == Standing::Free)) {
                 turn.in_vain.insert(waiter);
@@ -221,7 +222,7 @@ impl Engine {
         let Some(departed) = self.waiting.leave(waiter) else { return false };
         let (client, request) = (departed.waiter.client, departed.waiter.request.clone());
         let places: Vec<KeyRef<'_>> = places.values().map(|place| place.as_key()).collect();
-        match self.take_all(turn, &places, &survey, client, &request, world) {
+        match self.take_all(turn, &places, &survey, client, &request, keyspace) {
             Ok((grant, changes)) => {
                 self.stats.handed_over(turn.cause());
                 if survey.one_fence() == Some(grant.fence) {
@@ -231,32 +232,32 @@ impl Engine {
                 } else {
                     let entries = changes.iter().map(|changed| changed.entry);
                     if self.owe(turn.now.ms, waiter, &departed.waiter, grant.fence, entries) {
-                        world.look_first(waiter, client);
+                        keyspace.look_first(waiter, client);
                     }
                     for Changed { entry, before } in changes {
                         self.keep_replaced(entry, grant.fence, before);
                     }
                 }
-                world.answer(waiter, Answer::Granted(grant));
+                keyspace.answer(waiter, Answer::Granted(grant));
             }
             Err(error) => {
                 turn.work.extend(departed.headed);
-                world.answer(waiter, Answer::Failed(error));
+                keyspace.answer(waiter, Answer::Failed(error));
             }
         }
         true
     }
 
     /// Looks at the lock at `at` for `survey`, ending what has lapsed there.
-    fn look<W: World>(
+    fn look<W: Keyspace>(
         &mut self,
         turn: &mut Turn,
         at: KeyRef<'_>,
         token: &Ident,
         survey: &mut Survey,
-        world: &mut W,
+        keyspace: &mut W,
     ) -> Standing {
-        let visit = self.visit(turn, at, world, |engine, turn, open| {
+        let visit = self.visit(turn, at, keyspace, |engine, turn, open| {
             engine.end_own_if_over(turn, open, token);
             open.lock.standing(token)
         });
@@ -277,14 +278,14 @@ impl Engine {
 
     /// Gives the token all `places`. If it has them all from one grant, that is renewed: fence and sessions stay. Else
     /// it is a new grant in every respect, also where the token held before.
-    fn take_all<W: World>(
+    fn take_all<W: Keyspace>(
         &mut self,
         turn: &mut Turn,
         places: &[KeyRef<'_>],
         survey: &Survey,
         client: ClientId,
         request: &Request,
-        world: &mut W,
+        keyspace: &mut W,
     ) -> Result<(Grant, Vec<Changed>), LockError> {
         turn.stir();
         let renewed = survey.one_fence();
@@ -294,7 +295,7 @@ impl Engine {
         let mut changes = Vec::with_capacity(places.len());
         for at in places {
             turn.step();
-            let visit = self.visit(turn, *at, world, |engine, _, open| {
+            let visit = self.visit(turn, *at, keyspace, |engine, _, open| {
                 let before = open.lock.hold(token).filter(|_| renewed.is_some()).and_then(|hold| hold.session);
                 let session = if request.session { Some(client) } else { before };
                 let hold = Hold { token: token.clone(), fence, deadline, limit: 0, session };

@@ -42,7 +42,7 @@ pub use delivery::{Front, Look, Unsent};
 pub use engine::Engine;
 pub use info::{HolderInfo, LockInfo, WaiterInfo};
 pub use stats::Stats;
-pub use terms::{Acquired, Answer, ClientId, End, Found, Grant, LockError, Mode, Request, Wanted, World};
+pub use terms::{Acquired, Answer, ClientId, EndReason, Found, Grant, Keyspace, LockError, Mode, Request, Wanted};
 pub use tick::Next;
 pub use value::{Hold, Lock};
 pub use waiting::WaiterId;

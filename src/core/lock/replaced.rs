@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::engine::Engine;
 use super::settle::Turn;
 use super::stats::count;
-use super::terms::{End, Mode};
+use super::terms::{EndReason, Mode};
 use super::value::{Hold, Lock};
 use super::visit::{Changed, Open};
 use crate::core::deadline_index::DeadlineId;
@@ -131,12 +131,12 @@ impl Engine {
             return;
         }
         match before {
-            None => self.end_hold(open, fence, End::Undelivered),
+            None => self.end_hold(open, fence, EndReason::Undelivered),
             Some(before) if before.hold.deadline.reached(turn.now.ms) => {
                 count(&mut self.stats.lapses);
-                self.end_hold(open, fence, End::Lapsed);
+                self.end_hold(open, fence, EndReason::Lapsed);
             }
-            Some(_) if !alive => self.end_hold(open, fence, End::Disconnected),
+            Some(_) if !alive => self.end_hold(open, fence, EndReason::Disconnected),
             Some(before) => {
                 let token = before.hold.token.clone();
                 let _ = self.set_hold(open, before.mode, before.hold);

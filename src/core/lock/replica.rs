@@ -6,7 +6,7 @@
 
 use super::engine::Engine;
 use super::settle::Turn;
-use super::terms::{End, LockError, Mode, World};
+use super::terms::{EndReason, Keyspace, LockError, Mode};
 use super::value::{Hold, MAX_LIMIT};
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
@@ -18,17 +18,17 @@ impl Engine {
     ///
     /// # Errors
     /// [`LockError::WrongType`].
-    pub fn apply_held<W: World>(
+    pub fn apply_held<W: Keyspace>(
         &mut self,
         at: KeyRef<'_>,
         mode: Mode,
         hold: Hold,
-        world: &mut W,
+        keyspace: &mut W,
     ) -> Result<(), LockError> {
         self.fences.observe(hold.fence);
         let limit = if mode == Mode::Limit { hold.limit.clamp(1, MAX_LIMIT) } else { 0 };
         let hold = Hold { limit, session: None, ..hold };
-        self.visit(&mut Turn::passive(), at, world, |engine, _, open| {
+        self.visit(&mut Turn::passive(), at, keyspace, |engine, _, open| {
             // A primary ends the holds that cannot stay before it grants this one. Whatever it did not tell us ends here.
             let others: Vec<Fence> = if mode == Mode::Exclusive || open.lock.mode() != mode {
                 open.lock.holds().filter(|other| other.token != hold.token).map(|other| other.fence).collect()
@@ -41,7 +41,7 @@ impl Engine {
                     .collect()
             };
             for fence in others {
-                engine.end_hold(open, fence, End::Released);
+                engine.end_hold(open, fence, EndReason::Released);
             }
             engine.look_later_at(at);
             let changed = engine.set_hold(open, mode, hold);
@@ -57,16 +57,21 @@ impl Engine {
     ///
     /// # Errors
     /// [`LockError::WrongType`].
-    pub fn apply_ended<W: World>(&mut self, at: KeyRef<'_>, token: &Ident, world: &mut W) -> Result<(), LockError> {
+    pub fn apply_ended<W: Keyspace>(
+        &mut self,
+        at: KeyRef<'_>,
+        token: &Ident,
+        keyspace: &mut W,
+    ) -> Result<(), LockError> {
         let visit = self
-            .visit(&mut Turn::passive(), at, world, |engine, _, open| {
+            .visit(&mut Turn::passive(), at, keyspace, |engine, _, open| {
                 if let Some(fence) = open.lock.hold(token).map(|hold| hold.fence) {
-                    engine.end_hold(open, fence, End::Released);
+                    engine.end_hold(open, fence, EndReason::Released);
                     open.news.clear();
                 }
             })
             .ok_or(LockError::WrongType)?;
-        self.close(at, visit.vacant, world);
+        self.close(at, visit.vacant, keyspace);
         self.look_later_at(at);
         Ok(())
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::engine::Engine;
-use super::stats::{Cause, count};
-use super::terms::{Answer, ClientId, End, Found, Grant, LockError, Request, World};
+use super::stats::{HandoverCause, count};
+use super::terms::{Answer, ClientId, EndReason, Found, Grant, Keyspace, LockError, Request};
 use super::value::{Hold, Lock};
 use super::verdict::Verdict;
 use super::visit::{Changed, News, Open, Visit};
@@ -26,9 +26,9 @@ pub(super) struct Turn {
     /// How much more may be done at once.
     pub(super) steps: usize,
     /// What makes room for waiters, unless holds of the lock itself are over.
-    pub(super) cause: Cause,
+    pub(super) cause: HandoverCause,
     /// Why holds ended that were over when the lock was visited last.
-    pub(super) over: Option<Cause>,
+    pub(super) over: Option<HandoverCause>,
     /// Whether nothing may end by itself: a replica is told what does.
     pub(super) passive: bool,
     /// The queues to look at.
@@ -73,7 +73,7 @@ impl Turn {
             now,
             outside: false,
             steps,
-            cause: Cause::Other,
+            cause: HandoverCause::Other,
             over: None,
             passive: false,
             work: Work::default(),
@@ -92,7 +92,7 @@ impl Turn {
     }
 
     /// What makes room for a waiter at the lock visited last.
-    pub(super) fn cause(&self) -> Cause {
+    pub(super) fn cause(&self) -> HandoverCause {
         self.over.unwrap_or(self.cause)
     }
 
@@ -113,24 +113,24 @@ impl Engine {
         let fence = open.lock.hold(token).map(|hold| hold.fence);
         if let Some(fence) = fence {
             turn.stir();
-            self.end_hold(open, fence, End::Released);
+            self.end_hold(open, fence, EndReason::Released);
         }
         fence.is_some()
     }
 
     /// Leaves it to [`finish`](Self::finish) to hand over what `visit` has left to `queue`, the one of the place.
-    pub(super) fn hand_on<W: World, R>(
+    pub(super) fn hand_on<W: Keyspace, R>(
         &mut self,
         turn: &mut Turn,
         at: KeyRef<'_>,
         queue: Option<QueueId>,
         visit: Visit<R>,
-        world: &mut W,
+        keyspace: &mut W,
     ) -> R {
         // Whoever is next takes the lock over as it is. If nobody fits, it is discarded then.
         match queue {
             Some(queue) => turn.work.push(queue),
-            None => self.close(at, visit.vacant, world),
+            None => self.close(at, visit.vacant, keyspace),
         }
         visit.result
     }
@@ -177,14 +177,19 @@ impl Engine {
     }
 
     /// Brings `at` up to date if anybody waits there, and returns its queue if somebody still does.
-    pub(super) fn settle_at<W: World>(&mut self, turn: &mut Turn, at: KeyRef<'_>, world: &mut W) -> Option<QueueId> {
+    pub(super) fn settle_at<W: Keyspace>(
+        &mut self,
+        turn: &mut Turn,
+        at: KeyRef<'_>,
+        keyspace: &mut W,
+    ) -> Option<QueueId> {
         let queue = self.waiting.at(at)?;
-        self.settle_queue(turn, queue, world)
+        self.settle_queue(turn, queue, keyspace)
     }
 
-    fn settle_queue<W: World>(&mut self, turn: &mut Turn, queue: QueueId, world: &mut W) -> Option<QueueId> {
+    fn settle_queue<W: Keyspace>(&mut self, turn: &mut Turn, queue: QueueId, keyspace: &mut W) -> Option<QueueId> {
         turn.work.push(queue);
-        self.settle(turn, world);
+        self.settle(turn, keyspace);
         // It is closed when the last one leaves, and no other is opened meanwhile.
         self.waiting.queue(queue).map(|_| queue)
     }
@@ -194,17 +199,17 @@ impl Engine {
     ///
     /// Nearly always there is nothing to settle: nobody in line fits while the lock is held, nothing of it is over, no work is on
     /// its way for the queue, and the first in it wants no other key.
-    pub(super) fn settled_visit<W: World, R>(
+    pub(super) fn settled_visit<W: Keyspace, R>(
         &mut self,
         turn: &mut Turn,
         at: KeyRef<'_>,
-        world: &mut W,
+        keyspace: &mut W,
         change: impl FnOnce(&mut Self, &mut Turn, &mut Open<'_>, Option<QueueId>) -> R,
     ) -> (Option<QueueId>, Option<Visit<R>>) {
         let mut queue = self.waiting.at(at);
         let mut change = Some(change);
         if let Some(known) = queue {
-            let visit = self.visit(turn, at, world, |engine, turn, open| {
+            let visit = self.visit(turn, at, keyspace, |engine, turn, open| {
                 let settled = turn.over.is_none() && !open.lock.is_empty() && engine.waiting.is_quiet(known);
                 change.take_if(|_| settled).map(|change| change(engine, turn, open, queue))
             });
@@ -215,69 +220,70 @@ impl Engine {
                 // Whoever is granted the lock now owes it to that.
                 self.waiting.mark(known, over);
             }
-            queue = self.settle_queue(turn, known, world);
+            queue = self.settle_queue(turn, known, keyspace);
         }
-        let visit = self
-            .visit(turn, at, world, |engine, turn, open| change.take().map(|change| change(engine, turn, open, queue)));
+        let visit = self.visit(turn, at, keyspace, |engine, turn, open| {
+            change.take().map(|change| change(engine, turn, open, queue))
+        });
         let visit = visit.and_then(|Visit { result, vacant }| Some(Visit { result: result?, vacant }));
         (queue, visit)
     }
 
     /// Looks at all queues in the turn's work, and at those that come up while doing so.
-    fn settle<W: World>(&mut self, turn: &mut Turn, world: &mut W) {
+    fn settle<W: Keyspace>(&mut self, turn: &mut Turn, keyspace: &mut W) {
         while let Some(queue) = turn.work.next() {
             if turn.steps == 0 {
                 self.look_later(queue, turn.cause);
                 turn.vacated.extend(self.waiting.queue(queue).map(|queue| queue.place.clone()));
             } else {
-                self.examine(turn, queue, world);
+                self.examine(turn, queue, keyspace);
                 turn.step();
             }
         }
     }
 
     /// Ends a turn whose last visit was `visit`.
-    pub(super) fn leave_place<W: World, R>(
+    pub(super) fn leave_place<W: Keyspace, R>(
         &mut self,
         turn: &mut Turn,
         at: KeyRef<'_>,
         visit: Option<Visit<R>>,
-        world: &mut W,
+        keyspace: &mut W,
     ) -> Option<R> {
-        self.close(at, visit.as_ref().and_then(|visit| visit.vacant), world);
-        self.finish(turn, world);
+        self.close(at, visit.as_ref().and_then(|visit| visit.vacant), keyspace);
+        self.finish(turn, keyspace);
         visit.map(|visit| visit.result)
     }
 
     /// Ends the turn: settles what is left to do and discards the locks that nobody took over.
-    pub(super) fn finish<W: World>(&mut self, turn: &mut Turn, world: &mut W) {
-        self.settle(turn, world);
+    pub(super) fn finish<W: Keyspace>(&mut self, turn: &mut Turn, keyspace: &mut W) {
+        self.settle(turn, keyspace);
         for place in turn.vacated.drain(..) {
-            let vacant = match world.find(place.as_key()) {
+            let vacant = match keyspace.find(place.as_key()) {
                 Found::Lock(lock) if lock.is_empty() => lock.deadline_id(),
                 _ => None,
             };
-            self.close(place.as_key(), vacant, world);
+            self.close(place.as_key(), vacant, keyspace);
         }
     }
 
     /// Ends what has lapsed at the place of `queue` and grants those at its head that fit.
-    fn examine<W: World>(&mut self, turn: &mut Turn, queue: QueueId, world: &mut W) {
+    fn examine<W: Keyspace>(&mut self, turn: &mut Turn, queue: QueueId, keyspace: &mut W) {
         let Some(place) = self.waiting.queue(queue).map(|queue| queue.place.clone()) else { return };
         let at = place.as_key();
         let cause = turn.cause;
         turn.cause = self.waiting.unmark(queue).unwrap_or(cause);
-        if turn.outside && !world.may_grant(at) {
-            self.put_off(turn, queue, world);
+        if turn.outside && !keyspace.owns_slot(at) {
+            self.put_off(turn, queue, keyspace);
         } else {
-            match self.visit(turn, at, world, |engine, turn, open| engine.admit(turn, queue, open)) {
-                None => self.refuse_all(turn, queue, world),
+            match self.visit(turn, at, keyspace, |engine, turn, open| engine.admit(turn, queue, open)) {
+                None => self.refuse_all(turn, queue, keyspace),
                 Some(visit) => {
                     if let Some(waiter) = visit.result {
                         // One that was obstructed here is not any more, and the next may be looked at; one that was not will be the
                         // first in line again.
                         let obstacle = self.waiting.waiter(waiter).and_then(|waiter| waiter.obstacle);
-                        if self.admit_many(turn, waiter, world) || obstacle == Some(queue) {
+                        if self.admit_many(turn, waiter, keyspace) || obstacle == Some(queue) {
                             turn.work.extend(self.waiting.queue(queue).map(|_| queue));
                         }
                     }
@@ -341,7 +347,7 @@ impl Engine {
     }
 
     /// Tells everybody in `queue` that the key holds something else.
-    pub(super) fn refuse_all<W: World>(&mut self, turn: &mut Turn, queue: QueueId, world: &mut W) {
+    pub(super) fn refuse_all<W: Keyspace>(&mut self, turn: &mut Turn, queue: QueueId, keyspace: &mut W) {
         while let Some(head) = self.waiting.head(queue) {
             if turn.steps == 0 {
                 self.look_later(queue, turn.cause);
@@ -351,7 +357,7 @@ impl Engine {
             turn.stir();
             let departed = self.waiting.leave(head);
             turn.work.extend(departed.into_iter().flat_map(|departed| departed.headed).filter(|other| *other != queue));
-            world.answer(head, Answer::Failed(LockError::WrongType));
+            keyspace.answer(head, Answer::Failed(LockError::WrongType));
         }
     }
 }

@@ -23,7 +23,7 @@ pub struct Stats {
 
 /// What made room for a waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(super) enum HandoverCause {
     Release,
     Expiry,
     Disconnect,
@@ -32,12 +32,12 @@ pub(super) enum Cause {
 }
 
 impl Stats {
-    pub(super) fn handed_over(&mut self, cause: Cause) {
+    pub(super) fn handed_over(&mut self, cause: HandoverCause) {
         match cause {
-            Cause::Release => count(&mut self.handover_release),
-            Cause::Expiry => count(&mut self.handover_expiry),
-            Cause::Disconnect => count(&mut self.handover_disconnect),
-            Cause::Other => {}
+            HandoverCause::Release => count(&mut self.handover_release),
+            HandoverCause::Expiry => count(&mut self.handover_expiry),
+            HandoverCause::Disconnect => count(&mut self.handover_disconnect),
+            HandoverCause::Other => {}
         }
     }
 }

@@ -87,7 +87,7 @@ pub enum Answer {
 
 /// Why a hold ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum End {
+pub enum EndReason {
     /// Its owner released it.
     Released,
     /// Its lease was over.
@@ -129,7 +129,7 @@ pub enum Found<'a> {
 /// What the engine needs of the world and what it tells it.
 ///
 /// The order of the calls of `held` and `ended` is the order in which replicas must see them.
-pub trait World {
+pub trait Keyspace {
     /// Looks at a key. May be asked for any key at any time.
     fn find(&mut self, at: KeyRef<'_>) -> Found<'_>;
     /// Keeps `lock` under a key that held nothing.
@@ -139,10 +139,10 @@ pub trait World {
     /// A hold began or changed, by grant, renewal, extension, upgrade or downgrade; this is what it is now.
     fn held(&mut self, at: KeyRef<'_>, mode: Mode, hold: Hold);
     /// The hold of `token` ended.
-    fn ended(&mut self, at: KeyRef<'_>, token: Ident, why: End);
+    fn ended(&mut self, at: KeyRef<'_>, token: Ident, why: EndReason);
     /// The lock at `at` was free for a moment and is held again, without having left its key. Were the key deleted in between, as it
     /// is where nobody waits and on every replica, then an `EXPIRE` that was set on it would be gone; so it has to go.
-    fn passed_on(&mut self, at: KeyRef<'_>);
+    fn clear_expire(&mut self, at: KeyRef<'_>);
     /// Blocks the client whose request this is, which has to wait; `false` where that cannot be. Asked before anything is changed for
     /// the sake of waiting. After a `true` the request is put in line, come what may.
     fn block_client(&mut self) -> bool;
@@ -154,7 +154,7 @@ pub trait World {
     /// reply will be behind.
     fn look_first(&mut self, waiter: WaiterId, client: ClientId);
     /// Whether this node still serves the key. Asked only when work is done outside of a command.
-    fn may_grant(&mut self, at: KeyRef<'_>) -> bool;
+    fn owns_slot(&mut self, at: KeyRef<'_>) -> bool;
     /// Whether what `may_grant` has just denied would be denied for every key.
     fn serves_nothing(&mut self) -> bool {
         false

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use super::engine::Engine;
 use super::settle::Turn;
-use super::stats::{Cause, count};
-use super::terms::{ClientId, End, Found, World};
+use super::stats::{HandoverCause, count};
+use super::terms::{ClientId, EndReason, Found, Keyspace};
 use super::value::{Hold, Lock};
 use super::waiting::{QueueId, WaiterId};
 use crate::core::deadline_index::DeadlineId;
@@ -110,14 +110,14 @@ impl Engine {
     ///
     /// A step is a hold that begins or ends, a waiter that is answered or a place that is looked at. The last thing that is begun is done to
     /// its end: a request for a thousand keys is granted in one go.
-    pub fn tick<W: World>(&mut self, now: Now, budget: usize, world: &mut W) -> Next {
+    pub fn tick<W: Keyspace>(&mut self, now: Now, budget: usize, keyspace: &mut W) -> Next {
         let mut turn = Turn::outside(now, budget);
         self.chores.take_up(now);
         let mut idle = 0_usize;
         while turn.steps > 0 && idle < Kind::COUNT && self.chores.closed.is_none() {
             let kind = self.chores.next;
             self.chores.next = kind.next();
-            if self.work_on(kind, &mut turn, world) {
+            if self.work_on(kind, &mut turn, keyspace) {
                 // Paid for afterwards, so that the last step is never spent on looking alone.
                 turn.step();
                 idle = 0;
@@ -132,26 +132,26 @@ impl Engine {
     }
 
     /// Does one unit of this kind of work, if there is any.
-    fn work_on<W: World>(&mut self, kind: Kind, turn: &mut Turn, world: &mut W) -> bool {
+    fn work_on<W: Keyspace>(&mut self, kind: Kind, turn: &mut Turn, keyspace: &mut W) -> bool {
         match kind {
             Kind::Session => {
                 let Some((entry, fence)) = self.sessions.take_ended() else { return false };
-                self.forfeit(entry, fence, End::Disconnected);
+                self.forfeit(entry, fence, EndReason::Disconnected);
             }
             Kind::Ending => {
                 let Some(entry) = self.chores.endings.pop_front() else { return false };
-                self.end_forfeits(turn, entry, world);
+                self.end_forfeits(turn, entry, keyspace);
             }
             Kind::Queue => {
                 let Some(queue) = self.chores.queues.pop_front() else { return false };
                 self.waiting.delist(queue);
-                turn.cause = Cause::Other;
+                turn.cause = HandoverCause::Other;
                 turn.work.push(queue);
-                self.finish(turn, world);
+                self.finish(turn, keyspace);
             }
             Kind::Lease => {
                 let Some(entry) = self.deadlines.due(turn.now.ms, &mut turn.steps) else { return false };
-                self.expire(turn, entry, world);
+                self.expire(turn, entry, keyspace);
             }
         }
         true
@@ -183,7 +183,7 @@ impl Engine {
     pub fn left(&mut self, waiter: WaiterId) {
         if let Some(departed) = self.waiting.leave(waiter) {
             for queue in departed.headed {
-                self.look_later(queue, Cause::Other);
+                self.look_later(queue, HandoverCause::Other);
             }
         } else {
             self.lost(waiter);
@@ -222,13 +222,13 @@ impl Engine {
     pub(super) fn hear_of_the_ended(&mut self, entry: DeadlineId) {
         if self.sessions.any_ended() {
             for fence in self.sessions.take_ended_at(entry) {
-                self.forfeit(entry, fence, End::Disconnected);
+                self.forfeit(entry, fence, EndReason::Disconnected);
             }
         }
     }
 
     /// Notes that a hold is over because of a connection.
-    pub(super) fn forfeit(&mut self, entry: DeadlineId, fence: Fence, why: End) {
+    pub(super) fn forfeit(&mut self, entry: DeadlineId, fence: Fence, why: EndReason) {
         if self.forfeits.add(entry, fence, why) {
             self.end_later(entry);
         }
@@ -240,9 +240,9 @@ impl Engine {
     }
 
     /// A token whose grant is over because it never reached its connection asks again, from another one: it stands.
-    pub(super) fn spare<W: World>(&mut self, at: KeyRef<'_>, token: &Ident, world: &mut W) {
+    pub(super) fn spare<W: Keyspace>(&mut self, at: KeyRef<'_>, token: &Ident, keyspace: &mut W) {
         if !self.forfeits.is_empty()
-            && let Found::Lock(lock) = world.find(at)
+            && let Found::Lock(lock) = keyspace.find(at)
             && let (Some(entry), Some(hold)) = (lock.deadline_id(), lock.hold(token))
             && self.forfeits.spare(entry, hold.fence)
         {
@@ -252,26 +252,26 @@ impl Engine {
     }
 
     /// Has `tick` look at `queue`.
-    pub(super) fn look_later(&mut self, queue: QueueId, cause: Cause) {
+    pub(super) fn look_later(&mut self, queue: QueueId, cause: HandoverCause) {
         if self.waiting.enlist(queue, cause) {
             self.chores.queues.push_back(queue);
         }
     }
 
     /// Has `tick` look at `queue` again after a while.
-    pub(super) fn put_off<W: World>(&mut self, turn: &Turn, queue: QueueId, world: &mut W) {
-        self.refused(turn, world);
+    pub(super) fn put_off<W: Keyspace>(&mut self, turn: &Turn, queue: QueueId, keyspace: &mut W) {
+        self.refused(turn, keyspace);
         if self.waiting.enlist(queue, turn.cause) {
             self.chores.put_off(turn.now, PutOff::Queue(queue));
         }
     }
 
     /// Ends the forfeited holds of the lock at `home` and hands over.
-    fn end_forfeits<W: World>(&mut self, turn: &mut Turn, entry: DeadlineId, world: &mut W) {
+    fn end_forfeits<W: Keyspace>(&mut self, turn: &mut Turn, entry: DeadlineId, keyspace: &mut W) {
         if self.deadlines.contains(entry) {
-            turn.cause = Cause::Disconnect;
-            if !self.refresh(turn, entry, world) {
-                self.refused(turn, world);
+            turn.cause = HandoverCause::Disconnect;
+            if !self.refresh(turn, entry, keyspace) {
+                self.refused(turn, keyspace);
                 self.chores.put_off(turn.now, PutOff::Ending(entry));
             } else if self.forfeits.at(entry) {
                 self.end_later(entry);
@@ -283,40 +283,40 @@ impl Engine {
     }
 
     /// Ends what has lapsed at `home` and hands over.
-    fn expire<W: World>(&mut self, turn: &mut Turn, entry: DeadlineId, world: &mut W) {
-        turn.cause = Cause::Expiry;
-        if !self.refresh(turn, entry, world) {
-            self.refused(turn, world);
+    fn expire<W: Keyspace>(&mut self, turn: &mut Turn, entry: DeadlineId, keyspace: &mut W) {
+        turn.cause = HandoverCause::Expiry;
+        if !self.refresh(turn, entry, keyspace) {
+            self.refused(turn, keyspace);
             self.deadlines.reschedule(entry, self.chores.retries.next(turn.now.ms, RETRY));
         }
     }
 
     /// This node did not serve a key. If it serves none, there is no use in asking for the others.
-    fn refused<W: World>(&mut self, turn: &Turn, world: &mut W) {
-        if world.serves_nothing() {
+    fn refused<W: Keyspace>(&mut self, turn: &Turn, keyspace: &mut W) {
+        if keyspace.serves_nothing() {
             self.chores.closed = turn.now.ms.plus(RETRY);
         }
     }
 
     /// Brings the place of `home` up to date; `false` if the lock is there and this node does not serve it.
-    fn refresh<W: World>(&mut self, turn: &mut Turn, entry: DeadlineId, world: &mut W) -> bool {
+    fn refresh<W: Keyspace>(&mut self, turn: &mut Turn, entry: DeadlineId, keyspace: &mut W) -> bool {
         let Some(place) = self.deadlines.key(entry).map(KeyRef::to_buf) else { return true };
         let at = place.as_key();
         // The value may have gone without a word to the engine, as with a slot that has moved. Then another one may live there, with a home
         // of its own.
-        let gone = !matches!(world.find(at), Found::Lock(lock) if lock.deadline_id() == Some(entry));
+        let gone = !matches!(keyspace.find(at), Found::Lock(lock) if lock.deadline_id() == Some(entry));
         if gone {
             self.vanished(at, Some(entry));
         }
-        if !world.may_grant(at) {
+        if !keyspace.owns_slot(at) {
             return gone;
         }
         if let Some(queue) = self.waiting.at(at) {
             turn.work.push(queue);
-            self.finish(turn, world);
+            self.finish(turn, keyspace);
         } else {
-            let visit = self.visit(turn, at, world, |_, _, _| ());
-            self.leave_place(turn, at, visit, world);
+            let visit = self.visit(turn, at, keyspace, |_, _, _| ());
+            self.leave_place(turn, at, visit, keyspace);
         }
         true
     }

@@ -3,8 +3,8 @@
 use super::engine::Engine;
 use super::replaced::Before;
 use super::settle::Turn;
-use super::stats::{Cause, count};
-use super::terms::{Answer, ClientId, End, Found, Mode, World};
+use super::stats::{HandoverCause, count};
+use super::terms::{Answer, ClientId, EndReason, Found, Keyspace, Mode};
 use super::value::{Hold, Lock};
 use super::waiting::WaiterId;
 use crate::core::deadline_index::DeadlineId;
@@ -16,7 +16,7 @@ use crate::core::key::KeyRef;
 #[derive(Debug)]
 pub(super) enum News {
     Held(Mode, Hold),
-    Ended(Ident, End),
+    Ended(Ident, EndReason),
     Answered(WaiterId, Answer),
     LookFirst(WaiterId, ClientId),
 }
@@ -43,12 +43,12 @@ pub(super) struct Changed {
 }
 
 impl News {
-    fn tell<W: World>(self, at: KeyRef<'_>, world: &mut W) {
+    fn tell<W: Keyspace>(self, at: KeyRef<'_>, keyspace: &mut W) {
         match self {
-            Self::Held(mode, hold) => world.held(at, mode, hold),
-            Self::Ended(token, why) => world.ended(at, token, why),
-            Self::Answered(waiter, answer) => world.answer(waiter, answer),
-            Self::LookFirst(waiter, client) => world.look_first(waiter, client),
+            Self::Held(mode, hold) => keyspace.held(at, mode, hold),
+            Self::Ended(token, why) => keyspace.ended(at, token, why),
+            Self::Answered(waiter, answer) => keyspace.answer(waiter, answer),
+            Self::LookFirst(waiter, client) => keyspace.look_first(waiter, client),
         }
     }
 }
@@ -59,11 +59,11 @@ const AT_LEAST: usize = 4;
 impl Engine {
     /// Opens the lock at `at`, or a vacant one if there is nothing, ends what is over, and lets `change` change it.
     /// What comes of it is kept and told. `None` if the key holds something else.
-    pub(super) fn visit<W: World, R>(
+    pub(super) fn visit<W: Keyspace, R>(
         &mut self,
         turn: &mut Turn,
         at: KeyRef<'_>,
-        world: &mut W,
+        keyspace: &mut W,
         change: impl FnOnce(&mut Self, &mut Turn, &mut Open<'_>) -> R,
     ) -> Option<Visit<R>> {
         let mut news = std::mem::take(&mut self.news);
@@ -71,7 +71,7 @@ impl Engine {
         fresh.enter(self.era);
         let mut vacant = None;
         let mut passed_on = false;
-        let result = match world.find(at) {
+        let result = match keyspace.find(at) {
             Found::Foreign => None,
             Found::Nothing => {
                 turn.over = None;
@@ -96,13 +96,13 @@ impl Engine {
             }
         };
         if !fresh.is_empty() {
-            world.put(at, fresh);
+            keyspace.put(at, fresh);
         }
         if passed_on {
-            world.passed_on(at);
+            keyspace.clear_expire(at);
         }
         for item in news.drain(..) {
-            item.tell(at, world);
+            item.tell(at, keyspace);
         }
         self.news = news;
         result.map(|result| Visit { result, vacant })
@@ -116,10 +116,10 @@ impl Engine {
     }
 
     /// Discards the lock at `at`, whose home is given if it is vacant.
-    pub(super) fn close<W: World>(&mut self, at: KeyRef<'_>, vacant: Option<DeadlineId>, world: &mut W) {
+    pub(super) fn close<W: Keyspace>(&mut self, at: KeyRef<'_>, vacant: Option<DeadlineId>, keyspace: &mut W) {
         if let Some(entry) = vacant {
             self.deadlines.remove(entry);
-            world.delete(at);
+            keyspace.delete(at);
         }
     }
 
@@ -132,10 +132,10 @@ impl Engine {
             least = least.saturating_sub(1);
             turn.step();
             turn.stir();
-            turn.over = Some(Cause::Expiry);
+            turn.over = Some(HandoverCause::Expiry);
             count(&mut self.stats.lapses);
             self.forget(open.lock, &hold);
-            open.news.push(News::Ended(hold.token, End::Lapsed));
+            open.news.push(News::Ended(hold.token, EndReason::Lapsed));
         }
         if let Some(entry) = open.lock.deadline_id() {
             self.hear_of_the_ended(entry);
@@ -147,15 +147,15 @@ impl Engine {
             least = least.saturating_sub(1);
             turn.step();
             turn.stir();
-            turn.over.get_or_insert(Cause::Disconnect);
+            turn.over.get_or_insert(HandoverCause::Disconnect);
             self.end_forfeit(turn, open, fence, why);
         }
     }
 
-    fn end_forfeit(&mut self, turn: &mut Turn, open: &mut Open<'_>, fence: Fence, why: End) {
+    fn end_forfeit(&mut self, turn: &mut Turn, open: &mut Open<'_>, fence: Fence, why: EndReason) {
         match why {
-            End::Undelivered => self.take_back(turn, open, fence),
-            End::Released | End::Lapsed | End::Disconnected => {
+            EndReason::Undelivered => self.take_back(turn, open, fence),
+            EndReason::Released | EndReason::Lapsed | EndReason::Disconnected => {
                 self.end_hold(open, fence, why);
                 if let Some(entry) = open.lock.deadline_id() {
                     self.replaced.end(entry, fence);
@@ -171,7 +171,7 @@ impl Engine {
         if lapsed {
             turn.stir();
             count(&mut self.stats.lapses);
-            self.end_hold(open, fence, End::Lapsed);
+            self.end_hold(open, fence, EndReason::Lapsed);
         } else if let Some(why) = open.lock.deadline_id().and_then(|entry| self.forfeits.take_one(entry, fence)) {
             turn.stir();
             self.end_forfeit(turn, open, fence, why);
@@ -195,7 +195,7 @@ impl Engine {
     }
 
     /// Ends the hold that has `fence`.
-    pub(super) fn end_hold(&mut self, open: &mut Open<'_>, fence: Fence, why: End) {
+    pub(super) fn end_hold(&mut self, open: &mut Open<'_>, fence: Fence, why: EndReason) {
         if let Some(hold) = open.lock.take(fence) {
             self.forget(open.lock, &hold);
             open.news.push(News::Ended(hold.token, why));

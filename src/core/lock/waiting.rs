@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
-use super::stats::Cause;
+use super::stats::HandoverCause;
 use super::terms::{ClientId, Request, Wanted};
 use crate::core::ident::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
@@ -61,7 +61,7 @@ pub(super) struct Waiter {
 pub(super) struct Queue {
     pub(super) place: Arc<KeyBuf>,
     /// It has to be looked at, because of this.
-    dirty: Option<Cause>,
+    dirty: Option<HandoverCause>,
     /// Whether it is on a list of queues to look at.
     listed: bool,
     line: BTreeMap<Ticket, WaiterId>,
@@ -227,14 +227,14 @@ impl Waiting {
     }
 
     /// Notes that `queue` has to be looked at.
-    pub(super) fn mark(&mut self, queue: QueueId, cause: Cause) {
+    pub(super) fn mark(&mut self, queue: QueueId, cause: HandoverCause) {
         if let Some(queue) = self.queues.get_mut(queue.0) {
             queue.dirty.get_or_insert(cause);
         }
     }
 
     /// The same; says whether it must be put on a list for that. Not if it is on one, or if the queue is gone.
-    pub(super) fn enlist(&mut self, queue: QueueId, cause: Cause) -> bool {
+    pub(super) fn enlist(&mut self, queue: QueueId, cause: HandoverCause) -> bool {
         self.mark(queue, cause);
         self.queues.get_mut(queue.0).is_some_and(|queue| !std::mem::replace(&mut queue.listed, true))
     }
@@ -253,7 +253,7 @@ impl Waiting {
     }
 
     /// Notes that the work for `queue` is being done, and says what made it necessary.
-    pub(super) fn unmark(&mut self, queue: QueueId) -> Option<Cause> {
+    pub(super) fn unmark(&mut self, queue: QueueId) -> Option<HandoverCause> {
         self.queues.get_mut(queue.0)?.dirty.take()
     }
 

@@ -1,7 +1,7 @@
 //! What was lost on the way to the engine is found out.
 
 use super::world::{Desk, Told, Value, ask, at, client};
-use crate::core::lock::End;
+use crate::core::lock::EndReason;
 
 #[test]
 fn who_left_unnoticed_is_missed() {
@@ -29,7 +29,7 @@ fn a_grant_that_may_have_been_told_stands_with_its_connection() {
         desk.told();
         desk.engine.doubt(|_| connected, |_| false);
         let _ = desk.tick();
-        let taken_back = desk.told().iter().any(|told| matches!(told, Told::Ended(_, _, End::Undelivered)));
+        let taken_back = desk.told().iter().any(|told| matches!(told, Told::Ended(_, _, EndReason::Undelivered)));
         assert_eq!((taken_back, desk.holders("lock").len()), (!connected, usize::from(connected)));
         desk.engine.client_gone(client(2));
         let _ = desk.tick();

@@ -1,11 +1,11 @@
 //! How holds end: by time, with a connection, or because nobody ever heard of them.
 
 use super::world::*;
-use crate::core::lock::{Acquired, Answer, End, Next};
+use crate::core::lock::{Acquired, Answer, EndReason, Next};
 use crate::core::time::{Millis, UnixMs};
 
 /// Why holds ended since this was asked last.
-fn ends(desk: &mut Desk) -> Vec<End> {
+fn ends(desk: &mut Desk) -> Vec<EndReason> {
     desk.told()
         .into_iter()
         .filter_map(|told| if let Told::Ended(_, _, why) = told { Some(why) } else { None })
@@ -29,7 +29,7 @@ fn a_lease_is_over_at_its_deadline_with_and_without_the_timer() {
         } else {
             assert!(!desk.release("door", "ann"));
         }
-        assert_eq!(ends(&mut desk), [End::Lapsed]);
+        assert_eq!(ends(&mut desk), [EndReason::Lapsed]);
         assert_eq!(desk.engine.stats().lapses, 1);
         desk.take("door", &ask("bob"));
     }
@@ -98,7 +98,7 @@ fn a_renewal_with_session_ties_the_hold_to_another_connection_and_one_without_le
     desk.told();
     desk.engine.client_gone(client(2));
     assert_eq!(desk.tick(), Next::Never);
-    assert_eq!(ends(&mut desk), [End::Disconnected]);
+    assert_eq!(ends(&mut desk), [EndReason::Disconnected]);
     desk.assert_blank();
 }
 
@@ -150,7 +150,7 @@ fn a_grant_that_never_reached_its_connection_is_taken_back() {
         let _ = desk.tick();
         let told = desk.told();
         assert!(matches!(&told[0], Told::PassedOn(_)));
-        assert!(matches!(&told[1], Told::Ended(_, name, End::Undelivered) if *name == token("bob")));
+        assert!(matches!(&told[1], Told::Ended(_, name, EndReason::Undelivered) if *name == token("bob")));
         assert!(matches!(told.last(), Some(Told::Answered(id, Answer::Granted(_))) if *id == eve));
     }
 }

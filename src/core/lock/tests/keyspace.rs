@@ -4,7 +4,7 @@ use super::world::*;
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
 use crate::core::key::KeyRef;
-use crate::core::lock::{Engine, Found, Hold, Lock, Mode, Next, World};
+use crate::core::lock::{Engine, Found, Hold, Keyspace, Lock, Mode, Next};
 use crate::core::time::UnixMs;
 
 impl Desk {

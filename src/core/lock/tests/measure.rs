@@ -10,7 +10,9 @@ use super::world::{ask, client, token};
 use crate::core::deadline_index::DeadlineIndex;
 use crate::core::ident::Ident;
 use crate::core::key::KeyRef;
-use crate::core::lock::{Acquired, Answer, ClientId, End, Engine, Found, Hold, Lock, Mode, Next, WaiterId, World};
+use crate::core::lock::{
+    Acquired, Answer, ClientId, EndReason, Engine, Found, Hold, Keyspace, Lock, Mode, Next, WaiterId,
+};
 use crate::core::time::{Millis, Now, UnixMs};
 
 /// A world of one key, which costs next to nothing.
@@ -20,7 +22,7 @@ struct OneKey {
     answered: Option<WaiterId>,
 }
 
-impl World for OneKey {
+impl Keyspace for OneKey {
     fn find(&mut self, _: KeyRef<'_>) -> Found<'_> {
         self.lock.as_mut().map_or(Found::Nothing, Found::Lock)
     }
@@ -37,11 +39,11 @@ impl World for OneKey {
         black_box(hold);
     }
 
-    fn ended(&mut self, _: KeyRef<'_>, token: Ident, _: End) {
+    fn ended(&mut self, _: KeyRef<'_>, token: Ident, _: EndReason) {
         black_box(token);
     }
 
-    fn passed_on(&mut self, _: KeyRef<'_>) {}
+    fn clear_expire(&mut self, _: KeyRef<'_>) {}
 
     fn block_client(&mut self) -> bool {
         true
@@ -55,7 +57,7 @@ impl World for OneKey {
 
     fn look_first(&mut self, _: WaiterId, _: ClientId) {}
 
-    fn may_grant(&mut self, _: KeyRef<'_>) -> bool {
+    fn owns_slot(&mut self, _: KeyRef<'_>) -> bool {
         true
     }
 }
@@ -121,7 +123,7 @@ fn the_agenda() {
 #[ignore = "a measurement"]
 fn the_cycle() {
     let mut engine = Engine::default();
-    let mut world = OneKey::default();
+    let mut keyspace = OneKey::default();
     let name = key(7);
     let at = KeyRef { db: 0, key: &name };
     let me = client(1);
@@ -131,22 +133,22 @@ fn the_cycle() {
             if request.session { "acquire and release, with session" } else { "acquire and release" },
             200_000,
             |_| {
-                black_box(engine.acquire(NOW, at, me, &request, true, &mut world)).unwrap().granted();
-                black_box(engine.release(NOW, at, &request.token, &mut world)).unwrap();
+                black_box(engine.acquire(NOW, at, me, &request, true, &mut keyspace)).unwrap().granted();
+                black_box(engine.release(NOW, at, &request.token, &mut keyspace)).unwrap();
             },
         );
     }
     let mine = ask("mine");
-    engine.acquire(NOW, at, me, &mine, true, &mut world).unwrap().granted();
+    engine.acquire(NOW, at, me, &mine, true, &mut keyspace).unwrap().granted();
     time("renewal", 200_000, |_| {
-        black_box(engine.acquire(NOW, at, me, &mine, true, &mut world)).unwrap().granted();
+        black_box(engine.acquire(NOW, at, me, &mine, true, &mut keyspace)).unwrap().granted();
     });
     time("extend", 200_000, |_| {
-        black_box(engine.extend(NOW, at, &mine.token, Millis(5_000), &mut world)).unwrap();
+        black_box(engine.extend(NOW, at, &mine.token, Millis(5_000), &mut keyspace)).unwrap();
     });
     let other = ask("other");
     time("refusal", 200_000, |_| {
-        assert_eq!(engine.acquire(NOW, at, me, &other, true, &mut world), Ok(Acquired::Refused));
+        assert_eq!(engine.acquire(NOW, at, me, &other, true, &mut keyspace), Ok(Acquired::Refused));
     });
 }
 
@@ -155,24 +157,24 @@ fn the_cycle() {
 fn the_hand_over() {
     for waiters in [10, 1_000, 100_000] {
         let mut engine = Engine::default();
-        let mut world = OneKey::default();
+        let mut keyspace = OneKey::default();
         let at = KeyRef { db: 0, key: b"door" };
         let name = |number: usize| token(&format!("waiter-{number}"));
         let mut holder = 0;
         let first = ask("waiter-0");
-        engine.acquire(NOW, at, client(1), &first, true, &mut world).unwrap().granted();
+        engine.acquire(NOW, at, client(1), &first, true, &mut keyspace).unwrap().granted();
         for number in 1..=waiters {
             let request = ask(&format!("waiter-{number}")).waiting(0);
-            engine.acquire(NOW, at, client(number as u64), &request, true, &mut world).unwrap().parked();
+            engine.acquire(NOW, at, client(number as u64), &request, true, &mut keyspace).unwrap().parked();
         }
         let mut last = waiters;
         time(&format!("release, hand-over, delivery and a new waiter behind {waiters}"), 20_000, |_| {
-            assert!(engine.release(NOW, at, &name(holder), &mut world).unwrap());
-            engine.delivered(world.answered.take().unwrap());
+            assert!(engine.release(NOW, at, &name(holder), &mut keyspace).unwrap());
+            engine.delivered(keyspace.answered.take().unwrap());
             holder += 1;
             last += 1;
             let request = ask(&format!("waiter-{last}")).waiting(0);
-            engine.acquire(NOW, at, client(last as u64), &request, true, &mut world).unwrap().parked();
+            engine.acquire(NOW, at, client(last as u64), &request, true, &mut keyspace).unwrap().parked();
         });
     }
 }
@@ -181,17 +183,17 @@ fn the_hand_over() {
 #[ignore = "a measurement"]
 fn a_hundred_thousand_readers() {
     let mut engine = Engine::default();
-    let mut world = OneKey::default();
+    let mut keyspace = OneKey::default();
     let at = KeyRef { db: 0, key: b"book" };
     let readers: Vec<_> = (0..100_000).map(|number| ask(&format!("reader-{number}")).shared()).collect();
     let before = resident();
     let start = cpu();
     for reader in &readers {
-        engine.acquire(NOW, at, client(1), reader, true, &mut world).unwrap().granted();
+        engine.acquire(NOW, at, client(1), reader, true, &mut keyspace).unwrap().granted();
     }
     let each = (cpu() - start) / readers.len() as u64;
     let bytes = (resident() - before) / readers.len();
-    let lock = world.lock.as_ref().unwrap();
+    let lock = keyspace.lock.as_ref().unwrap();
     println!("each of 100,000 readers: {each} ns, {bytes} bytes, {} by its own account", lock.memory() / readers.len());
     let start = cpu();
     let copy = Lock::decode(&black_box(lock.encode())).unwrap();
@@ -200,7 +202,7 @@ fn a_hundred_thousand_readers() {
     let (mut ticks, mut slowest) = (0, 0);
     loop {
         let start = cpu();
-        let next = engine.tick(later, 500, &mut world);
+        let next = engine.tick(later, 500, &mut keyspace);
         slowest = slowest.max((cpu() - start) / 1_000);
         ticks += 1;
         if next != Next::Now {

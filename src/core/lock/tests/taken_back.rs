@@ -1,7 +1,7 @@
 //! What comes back when a grant is taken back that nobody heard of.
 
 use super::world::*;
-use crate::core::lock::{Answer, End, Hold, Mode};
+use crate::core::lock::{Answer, EndReason, Hold, Mode};
 use crate::core::time::UnixMs;
 
 /// The hold of `name` on `key`, and the mode of the lock.
@@ -38,7 +38,7 @@ fn what_a_token_held_of_many_keys_is_held_as_before() {
         let told = desk.told();
         let (mode, back) = before.clone().unwrap();
         assert!(told.contains(&Told::Held(at("a").to_buf(), mode, back)), "replicas hear of it: {told:?}");
-        assert!(told.contains(&Told::Ended(at("b").to_buf(), token("ann"), End::Undelivered)));
+        assert!(told.contains(&Told::Ended(at("b").to_buf(), token("ann"), EndReason::Undelivered)));
         // Its lease is in the deadline index, and its session is tied to its own connection.
         desk.engine.client_gone(client(7));
         let _ = desk.tick();
@@ -73,7 +73,7 @@ fn a_lease_that_is_over_meanwhile_does_not_come_back() {
     desk.told();
     desk.engine.client_gone(client(1));
     let _ = desk.tick();
-    assert!(desk.told().contains(&Told::Ended(at("a").to_buf(), token("ann"), End::Lapsed)));
+    assert!(desk.told().contains(&Told::Ended(at("a").to_buf(), token("ann"), EndReason::Lapsed)));
     desk.assert_blank();
 }
 

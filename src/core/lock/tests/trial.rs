@@ -127,13 +127,13 @@ impl Trial {
         }
         let (lost, settled) = (self.model.lost(), self.is_settled());
         let ident = token(&name(owner));
-        let Desk { engine, keys: world, now } = &mut self.desk;
+        let Desk { engine, keys: keyspace, now } = &mut self.desk;
         let places: Vec<KeyBuf> = keys.iter().map(|key| place(*key)).collect();
         let released = if many {
             let names: Vec<&[u8]> = places.iter().map(|place| &*place.key).collect();
-            engine.release_many(*now, places[0].db, &names, &ident, world)
+            engine.release_many(*now, places[0].db, &names, &ident, keyspace)
         } else {
-            engine.release(*now, places[0].as_key(), &ident, world).map(u64::from)
+            engine.release(*now, places[0].as_key(), &ident, keyspace).map(u64::from)
         };
         self.hear(true);
         assert_eq!(released, self.model.release(keys, owner, &mut self.script));

@@ -6,8 +6,8 @@ use crate::core::fence::Fence;
 use crate::core::ident::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::{
-    Acquired, Answer, ClientId, End, Engine, Found, Grant, Hold, Lock, LockError, LockInfo, Mode, Next, Request,
-    WaiterId, Wanted, World,
+    Acquired, Answer, ClientId, EndReason, Engine, Found, Grant, Hold, Keyspace, Lock, LockError, LockInfo, Mode, Next,
+    Request, WaiterId, Wanted,
 };
 use crate::core::time::{Millis, Now};
 
@@ -24,7 +24,7 @@ pub(super) enum Told {
     Put(KeyBuf),
     Deleted(KeyBuf),
     Held(KeyBuf, Mode, Hold),
-    Ended(KeyBuf, Ident, End),
+    Ended(KeyBuf, Ident, EndReason),
     PassedOn(KeyBuf),
     Answered(WaiterId, Answer),
 }
@@ -48,7 +48,7 @@ pub(super) struct Keys {
     pub(super) looks_first: Vec<(WaiterId, ClientId)>,
 }
 
-impl World for Keys {
+impl Keyspace for Keys {
     fn find(&mut self, at: KeyRef<'_>) -> Found<'_> {
         self.looks += 1;
         match self.values.get_mut(&at.to_buf()) {
@@ -76,11 +76,11 @@ impl World for Keys {
         self.told.push(Told::Held(at.to_buf(), mode, hold));
     }
 
-    fn ended(&mut self, at: KeyRef<'_>, token: Ident, why: End) {
+    fn ended(&mut self, at: KeyRef<'_>, token: Ident, why: EndReason) {
         self.told.push(Told::Ended(at.to_buf(), token, why));
     }
 
-    fn passed_on(&mut self, at: KeyRef<'_>) {
+    fn clear_expire(&mut self, at: KeyRef<'_>) {
         assert!(self.values.contains_key(&at.to_buf()), "the key was never gone");
         self.told.push(Told::PassedOn(at.to_buf()));
     }
@@ -99,7 +99,7 @@ impl World for Keys {
         self.looks_first.push((waiter, client));
     }
 
-    fn may_grant(&mut self, at: KeyRef<'_>) -> bool {
+    fn owns_slot(&mut self, at: KeyRef<'_>) -> bool {
         self.asked += 1;
         !self.down && !self.elsewhere.contains(&at.to_buf())
     }

@@ -4,7 +4,7 @@ use super::super::model::{Held, Key, Outcome, Serial};
 use super::super::world::{Value, client, token};
 use super::{Trial, all_keys, name, place};
 use crate::core::fence::Fence;
-use crate::core::lock::{Answer, Found, Lock, Mode, World};
+use crate::core::lock::{Answer, Found, Keyspace, Lock, Mode};
 use crate::core::time::Millis;
 
 impl Trial {

@@ -7,7 +7,9 @@ use smallvec::SmallVec;
 
 use crate::core::ident::Ident;
 use crate::core::key::KeyRef;
-use crate::core::lock::{Answer, ClientId, End, Found, Front, Grant, Hold, Lock, Mode, Unsent, WaiterId, World};
+use crate::core::lock::{
+    Answer, ClientId, EndReason, Found, Front, Grant, Hold, Keyspace, Lock, Mode, Unsent, WaiterId,
+};
 use crate::core::time::Millis;
 use crate::error::Error;
 use crate::server::args::Arg;
@@ -24,7 +26,7 @@ use crate::store::sale_type::SaleValue;
 /// What the engine needs during one call: keys to look at, and a way to say what came of it.
 ///
 /// Nearly every call is about one key, which stays open from the first look to the last change.
-pub struct Room<'a> {
+pub struct LockSession<'a> {
     /// The context of the call, and the key that is open.
     key: Key<'a>,
     /// The database that the call began in.
@@ -62,7 +64,7 @@ struct Told<'a> {
     events: Events,
 }
 
-impl<'a> Room<'a> {
+impl<'a> LockSession<'a> {
     /// A room without an open key.
     pub fn new(ctx: Ctx<'a>) -> Self {
         let db = ctx.db();
@@ -81,17 +83,17 @@ impl<'a> Room<'a> {
 
     /// A room for work between commands.
     pub fn between_commands(ctx: Ctx<'a>) -> Self {
-        let mut room = Self::new(ctx);
-        room.asks = room.ctx().flags().is_cluster();
-        room
+        let mut session = Self::new(ctx);
+        session.asks = session.ctx().flags().is_cluster();
+        session
     }
 
     /// A room for a command on one key, whose name the server already has as a string.
     pub fn with_key(ctx: Ctx<'a>, name: Name<'a>) -> Self {
-        let mut room = Self::new(ctx);
-        room.key.reopen(&name, Access::Write);
-        room.at_work = Some(AtWork { db: room.db, name, news: Effects::default(), events: Events::new() });
-        room
+        let mut session = Self::new(ctx);
+        session.key.reopen(&name, Access::Write);
+        session.at_work = Some(AtWork { db: session.db, name, news: Effects::default(), events: Events::new() });
+        session
     }
 
     /// Lets the client of the running command be blocked, which asks for `lock` among others, for `wait` at most.
@@ -209,7 +211,7 @@ pub fn reply_answer(ctx: &Ctx<'_>, answer: &Answer) {
     }
 }
 
-impl Drop for Room<'_> {
+impl Drop for LockSession<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
             // When a fault cuts the work short, replicas may lack a part of it.
@@ -221,7 +223,7 @@ impl Drop for Room<'_> {
     }
 }
 
-impl World for Room<'_> {
+impl Keyspace for LockSession<'_> {
     fn find(&mut self, at: KeyRef<'_>) -> Found<'_> {
         faults::point();
         match self.open(at).content() {
@@ -259,7 +261,7 @@ impl World for Room<'_> {
         events.push(c"lock.held");
     }
 
-    fn ended(&mut self, at: KeyRef<'_>, token: Ident, why: End) {
+    fn ended(&mut self, at: KeyRef<'_>, token: Ident, why: EndReason) {
         faults::point();
         let (ctx, AtWork { name, news, events, .. }) = self.at(at);
         if news.ended.is_some() || news.held.is_some() {
@@ -269,7 +271,7 @@ impl World for Room<'_> {
         news.ended = Some((token, why));
     }
 
-    fn passed_on(&mut self, at: KeyRef<'_>) {
+    fn clear_expire(&mut self, at: KeyRef<'_>) {
         faults::point();
         self.open(at).persist();
     }
@@ -292,7 +294,7 @@ impl World for Room<'_> {
         self.look_first = Some((waiter, client));
     }
 
-    fn may_grant(&mut self, at: KeyRef<'_>) -> bool {
+    fn owns_slot(&mut self, at: KeyRef<'_>) -> bool {
         if !self.asks {
             return true;
         }
