@@ -360,10 +360,10 @@ fn meet_loaded(state: &mut State, session: &mut LockSession<'_>) -> bool {
         let Some(Some(place)) = LOADED.with(next_loaded) else { return false };
         match session.find(place.as_key()) {
             Found::Nothing => {}
-            Found::Lock(lock) => state.locks.meet_again(place.as_key(), lock),
+            Found::Lock(lock) => state.locks.register_again(place.as_key(), lock),
             Found::Foreign => {
                 if let Some(sale) = session.sale(place.as_key()) {
-                    sales::meet(&mut state.sales, place.as_key(), sale);
+                    sales::register(&mut state.sales, place.as_key(), sale);
                 }
             }
         }

@@ -25,10 +25,10 @@ pub fn lock_payload(data: &[u8]) {
             keys.0.insert(place(b"key"), Value::Lock(lock));
         }
         if let Some(Value::Lock(lock)) = stage.world.keys.0.get_mut(&place(b"key")) {
-            stage.engine.welcome(place(b"key").as_key(), lock);
+            stage.engine.register(place(b"key").as_key(), lock);
         }
         if let Some(Value::Lock(lock)) = stage.world.replica.1.0.get_mut(&place(b"key")) {
-            stage.world.replica.0.welcome(place(b"key").as_key(), lock);
+            stage.world.replica.0.register(place(b"key").as_key(), lock);
         }
         for token in tokens.iter().map(|token| &token[..]).chain([&b"somebody else"[..]]) {
             for line in [

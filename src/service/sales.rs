@@ -188,7 +188,7 @@ impl<'a> SaleSession<'a> {
     fn remember(&mut self) {
         let at = KeyBuf { db: self.ctx().db(), key: self.name.bytes().into() };
         let Ok(Some(sale)) = self.sale() else { return };
-        if super::enter(|state| meet(&mut state.sales, at.as_key(), sale)).is_none() {
+        if super::enter(|state| register(&mut state.sales, at.as_key(), sale)).is_none() {
             // Another module calls us from inside a call of ours. What has been done stays done; the timer meets the sale.
             super::loaded(at);
         }
@@ -215,7 +215,7 @@ fn serves(ctx: &mut Ctx<'_>, sale: &[u8], stream: &[u8]) -> Result<(), Error> {
 }
 
 /// Enters a sale into the deadline index, moves its entry, or takes it out, as its next lapse says.
-pub fn meet(index: &mut DeadlineIndex, at: KeyRef<'_>, sale: &mut SaleValue) {
+pub fn register(index: &mut DeadlineIndex, at: KeyRef<'_>, sale: &mut SaleValue) {
     sale.mark_found();
     sale.count_orders();
     let known = sale.deadline_id.filter(|entry| index.key(*entry) == Some(at));

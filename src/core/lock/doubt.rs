@@ -35,7 +35,7 @@ impl Engine {
             // Whatever was on its way to it may have been lost.
             self.waiting.unmark(queue);
             self.waiting.delist(queue);
-            self.look_later(queue, HandoverCause::Other);
+            self.schedule_queue(queue, HandoverCause::Other);
         }
     }
 
@@ -50,14 +50,14 @@ impl Engine {
     }
 
     /// Meets a lock again whose entry in the deadline index may be that of another place.
-    pub fn meet_again(&mut self, at: KeyRef<'_>, lock: &mut Lock) {
+    pub fn register_again(&mut self, at: KeyRef<'_>, lock: &mut Lock) {
         if let Some(entry) = lock.deadline_id()
             && self.deadlines.key(entry).is_some_and(|known| known != at)
         {
             self.deadlines.remove(entry);
             self.sessions.forget(entry);
         }
-        self.welcome(at, lock);
+        self.register(at, lock);
         if let Some(entry) = lock.deadline_id().filter(|_| lock.is_empty()) {
             self.end_later(entry);
         }

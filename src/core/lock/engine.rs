@@ -7,14 +7,14 @@ use smallvec::SmallVec;
 use super::forfeit::Forfeits;
 use super::replaced::Replaced;
 use super::session::Sessions;
-use super::settle::Turn;
+use super::settle::Transition;
 use super::stats::{HandoverCause, Stats, count};
 use super::terms::{Acquired, Answer, ClientId, Grant, Keyspace, LockError, Request, Wanted};
-use super::tick::Chores;
+use super::tick::Backlog;
 use super::undelivered::Undelivered;
 use super::value::{Hold, Lock};
 use super::verdict::Verdict;
-use super::visit::{News, Open};
+use super::visit::{LockMut, Outcome};
 use super::waiting::{QueueId, Scope, Waiter, WaiterId, Waiting};
 use crate::core::deadline_index::DeadlineIndex;
 use crate::core::fence::{Fence, FenceClock};
@@ -37,11 +37,11 @@ pub struct Engine {
     /// Connections that may have ended unnoticed; see [`take_doubtful`](Self::take_doubtful).
     pub(super) doubtful: BTreeSet<ClientId>,
     /// What `tick` has to do.
-    pub(super) chores: Chores,
+    pub(super) backlog: Backlog,
     pub(super) stats: Stats,
     pub(super) bound: Bound,
     /// What one visit has to tell the world; kept for its memory only.
-    pub(super) news: Vec<News>,
+    pub(super) news: Vec<Outcome>,
 }
 
 /// What came of a request that looked at its lock.
@@ -68,8 +68,8 @@ impl Default for Bound {
 impl Engine {
     /// The transition of a command on as many `keys`. What it sets off for others beyond a bound is left to `tick`. Nobody overtakes: whoever
     /// finds a place where somebody is yet to be served finds it taken.
-    pub(super) fn command(&self, now: Now, keys: usize) -> Turn {
-        Turn::command(now, self.bound.0.saturating_add(keys))
+    pub(super) fn command(&self, now: Now, keys: usize) -> Transition {
+        Transition::command(now, self.bound.0.saturating_add(keys))
     }
 
     /// Asks for the lock at `at` on behalf of `client`.
@@ -91,13 +91,13 @@ impl Engine {
     ) -> Result<Acquired, LockError> {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
         let patient = may_wait && request.wait.is_some();
-        let mut turn = self.command(now, 1);
+        let mut transition = self.command(now, 1);
         self.another_request(client);
         self.spare(at, &request.token, keyspace);
-        let (_, visit) = self.settled_visit(&mut turn, at, keyspace, |engine, turn, open, queue| {
-            engine.decide(turn, open, queue, client, request, patient)
+        let (_, visit) = self.settle_then(&mut transition, at, keyspace, |engine, transition, open, queue| {
+            engine.decide(transition, open, queue, client, request, patient)
         });
-        let decision = self.leave_place(&mut turn, at, visit, keyspace);
+        let decision = self.leave_place(&mut transition, at, visit, keyspace);
         match decision.ok_or(LockError::WrongType)? {
             Decision::Granted(grant) => Ok(Acquired::Granted(grant)),
             Decision::Refused => Ok(Acquired::Refused),
@@ -108,14 +108,14 @@ impl Engine {
 
     fn decide(
         &mut self,
-        turn: &mut Turn,
-        open: &mut Open<'_>,
+        transition: &mut Transition,
+        open: &mut LockMut<'_>,
         queue: Option<QueueId>,
         client: ClientId,
         request: &Request,
         patient: bool,
     ) -> Decision {
-        self.end_own_if_over(turn, open, &request.token);
+        self.end_own_if_over(transition, open, &request.token);
         let verdict = open.lock.verdict(&request.token, request.mode);
         let wait = |in_front| if patient { Decision::Wait { in_front } } else { Decision::Refused };
         match (verdict, queue) {
@@ -132,7 +132,7 @@ impl Engine {
                     return wait(false);
                 }
             }
-            (Verdict::Downgrade, Some(queue)) => turn.work.push(queue),
+            (Verdict::Downgrade, Some(queue)) => transition.work.push(queue),
             (Verdict::Join | Verdict::Renew | Verdict::Downgrade | Verdict::Upgrade, _) => {}
         }
         // What this request is answered the one that asked the same before need not wait for any more.
@@ -140,10 +140,10 @@ impl Engine {
         if let Some(earlier) = earlier.filter(|id| verdict == Verdict::Join || self.wants(*id, request.mode))
             && let Some(departed) = self.waiting.leave(earlier)
         {
-            turn.work.extend(departed.headed);
-            open.news.push(News::Answered(earlier, Answer::Refused));
+            transition.work.extend(departed.headed);
+            open.outcomes.push(Outcome::Answered(earlier, Answer::Refused));
         }
-        match self.enter(turn, open, verdict, client, request) {
+        match self.grant(transition, open, verdict, client, request) {
             Ok((grant, changed)) => {
                 self.heard_of(changed);
                 Decision::Granted(grant)
@@ -230,13 +230,14 @@ impl Engine {
         token: &Ident,
         keyspace: &mut W,
     ) -> Result<bool, LockError> {
-        let mut turn = self.command(now, 1);
-        turn.cause = HandoverCause::Release;
+        let mut transition = self.command(now, 1);
+        transition.cause = HandoverCause::Release;
         self.spare(at, token, keyspace);
-        let (queue, visit) =
-            self.settled_visit(&mut turn, at, keyspace, |engine, turn, open, _| engine.release_hold(turn, open, token));
-        let ended = visit.map(|visit| self.hand_on(&mut turn, at, queue, visit, keyspace));
-        self.finish(&mut turn, keyspace);
+        let (queue, visit) = self.settle_then(&mut transition, at, keyspace, |engine, transition, open, _| {
+            engine.release_hold(transition, open, token)
+        });
+        let ended = visit.map(|visit| self.defer_handover(&mut transition, at, queue, visit, keyspace));
+        self.commit(&mut transition, keyspace);
         ended.ok_or(LockError::WrongType)
     }
 
@@ -253,16 +254,16 @@ impl Engine {
         keyspace: &mut W,
     ) -> Result<bool, LockError> {
         let deadline = now.ms.plus(lease).ok_or(LockError::LeaseTooLong)?;
-        let mut turn = self.command(now, 1);
+        let mut transition = self.command(now, 1);
         self.spare(at, token, keyspace);
-        let (_, visit) = self.settled_visit(&mut turn, at, keyspace, |engine, turn, open, _| {
-            engine.end_own_if_over(turn, open, token);
+        let (_, visit) = self.settle_then(&mut transition, at, keyspace, |engine, transition, open, _| {
+            engine.end_own_if_over(transition, open, token);
             let Some(hold) = open.lock.hold(token).cloned() else { return false };
             let changed = engine.set_hold(open, open.lock.mode(), Hold { deadline, ..hold });
             engine.heard_of(changed);
             true
         });
-        self.leave_place(&mut turn, at, visit, keyspace).ok_or(LockError::WrongType)
+        self.leave_place(&mut transition, at, visit, keyspace).ok_or(LockError::WrongType)
     }
 
     /// What has been counted.
@@ -306,7 +307,7 @@ impl Engine {
             && self.replaced.is_empty()
             && self.forfeits.is_empty()
             && self.doubtful.is_empty()
-            && self.chores.is_empty()
+            && self.backlog.is_empty()
             && self.news.is_empty()
     }
 }

@@ -20,7 +20,7 @@ impl Engine {
     ///
     /// The engine does this by itself for every lock that it finds; calling it early lets its leases end on time and its
     /// sessions with their connections. O(n log n) in its holds, or O(1) if it is known.
-    pub fn welcome(&mut self, at: KeyRef<'_>, lock: &mut Lock) {
+    pub fn register(&mut self, at: KeyRef<'_>, lock: &mut Lock) {
         lock.enter(self.era);
         if lock.deadline_id().is_some_and(|entry| self.deadlines.contains(entry)) {
             return;
@@ -50,7 +50,7 @@ impl Engine {
     /// The lock at `at` is another one now, which this server did not decide: has the next tick look after its waiters.
     pub(super) fn look_later_at(&mut self, at: KeyRef<'_>) {
         if let Some(queue) = self.waiting.at(at) {
-            self.look_later(queue, HandoverCause::Other);
+            self.schedule_queue(queue, HandoverCause::Other);
         }
     }
 
@@ -95,19 +95,19 @@ impl Engine {
         for entry in self.deadlines.flush(db) {
             self.sessions.forget(entry);
         }
-        self.look_later_in(db);
+        self.schedule_queues_of(db);
     }
 
     /// Two databases have traded their keys. The holds move with the keys; the waiters stay with the names. O(n).
     pub fn swapped(&mut self, one: i32, other: i32) {
         self.deadlines.swap(one, other);
-        self.look_later_in(Some(one));
-        self.look_later_in(Some(other));
+        self.schedule_queues_of(Some(one));
+        self.schedule_queues_of(Some(other));
     }
 
-    fn look_later_in(&mut self, db: Option<i32>) {
+    fn schedule_queues_of(&mut self, db: Option<i32>) {
         for queue in self.waiting.in_db(db).collect::<Vec<QueueId>>() {
-            self.look_later(queue, HandoverCause::Other);
+            self.schedule_queue(queue, HandoverCause::Other);
         }
     }
 }

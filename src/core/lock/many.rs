@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::engine::Engine;
-use super::settle::Turn;
+use super::settle::Transition;
 use super::stats::HandoverCause;
 use super::terms::{Acquired, Answer, ClientId, Found, Grant, Keyspace, LockError, Mode, Request};
 use super::value::{Hold, Lock};
@@ -93,17 +93,17 @@ impl Engine {
     ) -> Result<Acquired, LockError> {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
         let places = distinct(db, keys);
-        let mut turn = self.command(now, places.len());
+        let mut transition = self.command(now, places.len());
         self.another_request(client);
         for at in &places {
             self.spare(*at, &request.token, keyspace);
         }
         for at in &places {
-            self.settle_at(&mut turn, *at, keyspace);
+            self.settle_at(&mut transition, *at, keyspace);
         }
         let mut survey = Survey::default();
         for at in &places {
-            self.look(&mut turn, *at, &request.token, &mut survey, keyspace);
+            self.look(&mut transition, *at, &request.token, &mut survey, keyspace);
         }
         let patient = may_wait && request.wait.is_some();
         // Its place is in front of those who came after it.
@@ -128,7 +128,7 @@ impl Engine {
             {
                 keyspace.answer(earlier, Answer::Refused);
             }
-            self.take_all(&mut turn, &places, &survey, client, request, keyspace).map(|(grant, changes)| {
+            self.take_all(&mut transition, &places, &survey, client, request, keyspace).map(|(grant, changes)| {
                 for changed in changes {
                     self.heard_of(changed);
                 }
@@ -136,7 +136,7 @@ impl Engine {
             })
         };
         let obstacle = obstacle.map(|(at, _)| *at);
-        self.finish(&mut turn, keyspace);
+        self.commit(&mut transition, keyspace);
         match taken? {
             Some(grant) => Ok(Acquired::Granted(grant)),
             None if patient => Ok(self.park(now, &places, obstacle, client, request, false, keyspace)),
@@ -157,25 +157,26 @@ impl Engine {
         keyspace: &mut W,
     ) -> Result<u64, LockError> {
         let places = distinct(db, keys);
-        let mut turn = self.command(now, places.len());
+        let mut transition = self.command(now, places.len());
         for at in &places {
             self.spare(*at, token, keyspace);
         }
         for at in &places {
-            self.settle_at(&mut turn, *at, keyspace);
+            self.settle_at(&mut transition, *at, keyspace);
         }
         let foreign = places.iter().any(|at| matches!(keyspace.find(*at), Found::Foreign));
-        turn.cause = HandoverCause::Release;
+        transition.cause = HandoverCause::Release;
         let mut released = 0_u64;
         for at in places.iter().filter(|_| !foreign) {
-            let visit =
-                self.visit(&mut turn, *at, keyspace, |engine, turn, open| engine.release_hold(turn, open, token));
+            let visit = self.visit(&mut transition, *at, keyspace, |engine, transition, open| {
+                engine.release_hold(transition, open, token)
+            });
             let queue = self.waiting.at(*at);
-            if visit.is_some_and(|visit| self.hand_on(&mut turn, *at, queue, visit, keyspace)) {
+            if visit.is_some_and(|visit| self.defer_handover(&mut transition, *at, queue, visit, keyspace)) {
                 released = released.saturating_add(1);
             }
         }
-        self.finish(&mut turn, keyspace);
+        self.commit(&mut transition, keyspace);
         if foreign { Err(LockError::WrongType) } else { Ok(released) }
     }
 
@@ -183,9 +184,14 @@ impl Engine {
     /// not hold the key already, and says whether it did. If not, one that it cannot have becomes its obstacle.
     ///
     /// The obstacle that it has is looked at first: nearly always it is still there.
-    pub(super) fn admit_many<W: Keyspace>(&mut self, turn: &mut Turn, waiter: WaiterId, keyspace: &mut W) -> bool {
+    pub(super) fn grant_multi<W: Keyspace>(
+        &mut self,
+        transition: &mut Transition,
+        waiter: WaiterId,
+        keyspace: &mut W,
+    ) -> bool {
         let Some(parked) = self.waiting.waiter(waiter) else { return false };
-        let (token, mut over) = (parked.request.token.clone(), turn.over);
+        let (token, mut over) = (parked.request.token.clone(), transition.over);
         let queues: Vec<_> = parked.obstacle.into_iter().chain(parked.scope.queues().iter().copied()).collect();
         let mut survey = Survey::default();
         let mut places: BTreeMap<QueueId, Arc<KeyBuf>> = BTreeMap::new();
@@ -194,44 +200,44 @@ impl Engine {
             if places.insert(queue, place.clone()).is_some() {
                 continue;
             }
-            turn.step();
-            if turn.outside && !keyspace.owns_slot(place.as_key()) {
-                turn.in_vain.insert(waiter);
+            transition.step();
+            if transition.outside && !keyspace.owns_slot(place.as_key()) {
+                transition.blocked_multi.insert(waiter);
                 self.waiting.obstruct(waiter, queue);
-                self.put_off(turn, queue, keyspace);
+                self.put_off(transition, queue, keyspace);
                 return false;
             }
-            let standing = self.look(turn, place.as_key(), &token, &mut survey, keyspace);
-            over = over.or(turn.over);
+            let standing = self.look(transition, place.as_key(), &token, &mut survey, keyspace);
+            over = over.or(transition.over);
             let first = self.waiting.head(queue) == Some(waiter);
             if standing == Standing::Foreign {
-                self.refuse_all(turn, queue, keyspace);
+                self.refuse_all(transition, queue, keyspace);
             }
             if !(matches!(standing, Standing::Own(_)) || (first && standing == Standing::Free)) {
-                turn.in_vain.insert(waiter);
+                transition.blocked_multi.insert(waiter);
                 self.waiting.obstruct(waiter, queue);
-                if let Some(over) = turn.over {
+                if let Some(over) = transition.over {
                     // Not for this one, but there may be room for the first in line now.
                     self.waiting.mark(queue, over);
-                    turn.work.push(queue);
+                    transition.work.push(queue);
                 }
                 return false;
             }
         }
-        turn.over = over;
+        transition.over = over;
         let Some(departed) = self.waiting.leave(waiter) else { return false };
         let (client, request) = (departed.waiter.client, departed.waiter.request.clone());
         let places: Vec<KeyRef<'_>> = places.values().map(|place| place.as_key()).collect();
-        match self.take_all(turn, &places, &survey, client, &request, keyspace) {
+        match self.take_all(transition, &places, &survey, client, &request, keyspace) {
             Ok((grant, changes)) => {
-                self.stats.handed_over(turn.cause());
+                self.stats.handed_over(transition.cause());
                 if survey.one_fence() == Some(grant.fence) {
                     for changed in changes {
                         self.heard_of(changed);
                     }
                 } else {
                     let entries = changes.iter().map(|changed| changed.entry);
-                    if self.owe(turn.now.ms, waiter, &departed.waiter, grant.fence, entries) {
+                    if self.owe(transition.now.ms, waiter, &departed.waiter, grant.fence, entries) {
                         keyspace.look_first(waiter, client);
                     }
                     for Changed { entry, before } in changes {
@@ -241,7 +247,7 @@ impl Engine {
                 keyspace.answer(waiter, Answer::Granted(grant));
             }
             Err(error) => {
-                turn.work.extend(departed.headed);
+                transition.work.extend(departed.headed);
                 keyspace.answer(waiter, Answer::Failed(error));
             }
         }
@@ -251,19 +257,19 @@ impl Engine {
     /// Looks at the lock at `at` for `survey`, ending what has lapsed there.
     fn look<W: Keyspace>(
         &mut self,
-        turn: &mut Turn,
+        transition: &mut Transition,
         at: KeyRef<'_>,
         token: &Ident,
         survey: &mut Survey,
         keyspace: &mut W,
     ) -> Standing {
-        let visit = self.visit(turn, at, keyspace, |engine, turn, open| {
-            engine.end_own_if_over(turn, open, token);
+        let visit = self.visit(transition, at, keyspace, |engine, transition, open| {
+            engine.end_own_if_over(transition, open, token);
             open.lock.standing(token)
         });
         let standing = visit.as_ref().map_or(Standing::Foreign, |visit| visit.result);
         if visit.is_some_and(|visit| visit.vacant.is_some()) {
-            turn.vacated.push(Arc::new(at.to_buf()));
+            transition.vacated.push(Arc::new(at.to_buf()));
         }
         survey.standings.push(standing);
         standing
@@ -280,22 +286,22 @@ impl Engine {
     /// it is a new grant in every respect, also where the token held before.
     fn take_all<W: Keyspace>(
         &mut self,
-        turn: &mut Turn,
+        transition: &mut Transition,
         places: &[KeyRef<'_>],
         survey: &Survey,
         client: ClientId,
         request: &Request,
         keyspace: &mut W,
     ) -> Result<(Grant, Vec<Changed>), LockError> {
-        turn.stir();
+        transition.progress();
         let renewed = survey.one_fence();
-        let fence = renewed.map_or_else(|| self.issue(turn), Ok)?;
+        let fence = renewed.map_or_else(|| self.issue(transition), Ok)?;
         let token = &request.token;
-        let deadline = turn.now.ms.plus(request.lease).unwrap_or(UnixMs::MAX);
+        let deadline = transition.now.ms.plus(request.lease).unwrap_or(UnixMs::MAX);
         let mut changes = Vec::with_capacity(places.len());
         for at in places {
-            turn.step();
-            let visit = self.visit(turn, *at, keyspace, |engine, _, open| {
+            transition.step();
+            let visit = self.visit(transition, *at, keyspace, |engine, _, open| {
                 let before = open.lock.hold(token).filter(|_| renewed.is_some()).and_then(|hold| hold.session);
                 let session = if request.session { Some(client) } else { before };
                 let hold = Hold { token: token.clone(), fence, deadline, limit: 0, session };
@@ -303,9 +309,9 @@ impl Engine {
             });
             changes.extend(visit.map(|visit| visit.result));
             if renewed.is_none() {
-                self.look_at_own(turn, *at, token);
+                self.look_at_own(transition, *at, token);
             }
         }
-        Ok((Grant { token: token.clone(), fence, lease: deadline.left(turn.now.ms) }, changes))
+        Ok((Grant { token: token.clone(), fence, lease: deadline.left(transition.now.ms) }, changes))
     }
 }

@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 
 use super::engine::Engine;
-use super::settle::Turn;
+use super::settle::Transition;
 use super::stats::count;
 use super::terms::{EndReason, Mode};
 use super::value::{Hold, Lock};
-use super::visit::{Changed, Open};
+use super::visit::{Changed, LockMut};
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 
@@ -115,7 +115,7 @@ impl Engine {
     }
 
     /// Takes the grant `fence` back. What its token held before comes back, unless that is over by now.
-    pub(super) fn take_back(&mut self, turn: &mut Turn, open: &mut Open<'_>, fence: Fence) {
+    pub(super) fn take_back(&mut self, transition: &mut Transition, open: &mut LockMut<'_>, fence: Fence) {
         let Some(entry) = open.lock.deadline_id() else { return };
         let alive = self.replaced.get(entry, fence).is_some_and(|before| self.is_tied(entry, before));
         let before = self.replaced.take(entry, fence);
@@ -132,7 +132,7 @@ impl Engine {
         }
         match before {
             None => self.end_hold(open, fence, EndReason::Undelivered),
-            Some(before) if before.hold.deadline.reached(turn.now.ms) => {
+            Some(before) if before.hold.deadline.reached(transition.now.ms) => {
                 count(&mut self.stats.lapses);
                 self.end_hold(open, fence, EndReason::Lapsed);
             }
@@ -140,7 +140,7 @@ impl Engine {
             Some(before) => {
                 let token = before.hold.token.clone();
                 let _ = self.set_hold(open, before.mode, before.hold);
-                self.look_at_own(turn, open.at, &token);
+                self.look_at_own(transition, open.at, &token);
             }
         }
     }

@@ -5,7 +5,7 @@
 //! (the target of a copying tool, Valkey's import mode), and looks after them at the next tick.
 
 use super::engine::Engine;
-use super::settle::Turn;
+use super::settle::Transition;
 use super::terms::{EndReason, Keyspace, LockError, Mode};
 use super::value::{Hold, MAX_LIMIT};
 use crate::core::fence::Fence;
@@ -28,7 +28,7 @@ impl Engine {
         self.fences.observe(hold.fence);
         let limit = if mode == Mode::Limit { hold.limit.clamp(1, MAX_LIMIT) } else { 0 };
         let hold = Hold { limit, session: None, ..hold };
-        self.visit(&mut Turn::passive(), at, keyspace, |engine, _, open| {
+        self.visit(&mut Transition::passive(), at, keyspace, |engine, _, open| {
             // A primary ends the holds that cannot stay before it grants this one. Whatever it did not tell us ends here.
             let others: Vec<Fence> = if mode == Mode::Exclusive || open.lock.mode() != mode {
                 open.lock.holds().filter(|other| other.token != hold.token).map(|other| other.fence).collect()
@@ -47,7 +47,7 @@ impl Engine {
             let changed = engine.set_hold(open, mode, hold);
             engine.heard_of(changed);
             // The server passes the effect on as it came.
-            open.news.clear();
+            open.outcomes.clear();
         })
         .map(|_| ())
         .ok_or(LockError::WrongType)
@@ -64,10 +64,10 @@ impl Engine {
         keyspace: &mut W,
     ) -> Result<(), LockError> {
         let visit = self
-            .visit(&mut Turn::passive(), at, keyspace, |engine, _, open| {
+            .visit(&mut Transition::passive(), at, keyspace, |engine, _, open| {
                 if let Some(fence) = open.lock.hold(token).map(|hold| hold.fence) {
                     engine.end_hold(open, fence, EndReason::Released);
-                    open.news.clear();
+                    open.outcomes.clear();
                 }
             })
             .ok_or(LockError::WrongType)?;

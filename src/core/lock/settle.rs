@@ -10,7 +10,7 @@ use super::stats::{HandoverCause, count};
 use super::terms::{Answer, ClientId, EndReason, Found, Grant, Keyspace, LockError, Request};
 use super::value::{Hold, Lock};
 use super::verdict::Verdict;
-use super::visit::{Changed, News, Open, Visit};
+use super::visit::{Changed, LockMut, Outcome, Visit};
 use super::waiting::{QueueId, Scope, WaiterId};
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
@@ -19,12 +19,12 @@ use crate::core::time::{Now, UnixMs};
 
 /// One transition on its way.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct Transition {
     pub(super) now: Now,
     /// Whether no command asked for it.
     pub(super) outside: bool,
     /// How much more may be done at once.
-    pub(super) steps: usize,
+    pub(super) budget: usize,
     /// What makes room for waiters, unless holds of the lock itself are over.
     pub(super) cause: HandoverCause,
     /// Why holds ended that were over when the lock was visited last.
@@ -37,7 +37,7 @@ pub(super) struct Turn {
     pub(super) vacated: Vec<Arc<KeyBuf>>,
     /// Requests for many keys that were looked at and did not fit. Nothing has begun or ended since, so they need not be looked at
     /// again in every one of their queues, which would cost the square of their keys.
-    pub(super) in_vain: BTreeSet<WaiterId>,
+    pub(super) blocked_multi: BTreeSet<WaiterId>,
 }
 
 /// Queues to look at, in the order in which they came up. Nearly always one or two.
@@ -67,18 +67,18 @@ impl Work {
     }
 }
 
-impl Turn {
+impl Transition {
     pub(super) fn command(now: Now, steps: usize) -> Self {
         Self {
             now,
             outside: false,
-            steps,
+            budget: steps,
             cause: HandoverCause::Other,
             over: None,
             passive: false,
             work: Work::default(),
             vacated: Vec::new(),
-            in_vain: BTreeSet::new(),
+            blocked_multi: BTreeSet::new(),
         }
     }
 
@@ -97,31 +97,31 @@ impl Turn {
     }
 
     /// Something has begun or ended that may make room for somebody.
-    pub(super) fn stir(&mut self) {
-        self.in_vain.clear();
+    pub(super) fn progress(&mut self) {
+        self.blocked_multi.clear();
     }
 
     pub(super) fn step(&mut self) {
-        self.steps = self.steps.saturating_sub(1);
+        self.budget = self.budget.saturating_sub(1);
     }
 }
 
 impl Engine {
     /// Releases the hold of `token`; whether there was one.
-    pub(super) fn release_hold(&mut self, turn: &mut Turn, open: &mut Open<'_>, token: &Ident) -> bool {
-        self.end_own_if_over(turn, open, token);
+    pub(super) fn release_hold(&mut self, transition: &mut Transition, open: &mut LockMut<'_>, token: &Ident) -> bool {
+        self.end_own_if_over(transition, open, token);
         let fence = open.lock.hold(token).map(|hold| hold.fence);
         if let Some(fence) = fence {
-            turn.stir();
+            transition.progress();
             self.end_hold(open, fence, EndReason::Released);
         }
         fence.is_some()
     }
 
     /// Leaves it to [`finish`](Self::finish) to hand over what `visit` has left to `queue`, the one of the place.
-    pub(super) fn hand_on<W: Keyspace, R>(
+    pub(super) fn defer_handover<W: Keyspace, R>(
         &mut self,
-        turn: &mut Turn,
+        transition: &mut Transition,
         at: KeyRef<'_>,
         queue: Option<QueueId>,
         visit: Visit<R>,
@@ -129,17 +129,17 @@ impl Engine {
     ) -> R {
         // Whoever is next takes the lock over as it is. If nobody fits, it is discarded then.
         match queue {
-            Some(queue) => turn.work.push(queue),
+            Some(queue) => transition.work.push(queue),
             None => self.close(at, visit.vacant, keyspace),
         }
         visit.result
     }
 
     /// Gives the token its hold, as `verdict` says.
-    pub(super) fn enter(
+    pub(super) fn grant(
         &mut self,
-        turn: &mut Turn,
-        open: &mut Open<'_>,
+        transition: &mut Transition,
+        open: &mut LockMut<'_>,
         verdict: Verdict,
         client: ClientId,
         request: &Request,
@@ -148,30 +148,30 @@ impl Engine {
         let session = if request.session { Some(client) } else { before.and_then(|hold| hold.session) };
         let fence = match before {
             Some(before) if !verdict.needs_a_fence() => before.fence,
-            _ => self.issue(turn)?,
+            _ => self.issue(transition)?,
         };
         let token = request.token.clone();
-        let deadline = turn.now.ms.plus(request.lease).unwrap_or(UnixMs::MAX);
+        let deadline = transition.now.ms.plus(request.lease).unwrap_or(UnixMs::MAX);
         let hold = Hold { token: token.clone(), fence, deadline, limit: request.mode.limit(), session };
-        turn.stir();
+        transition.progress();
         let changed = self.set_hold(open, request.mode.mode(), hold);
         if verdict.needs_a_fence() {
-            self.look_at_own(turn, open.at, &token);
+            self.look_at_own(transition, open.at, &token);
         }
-        Ok((Grant { token, fence, lease: deadline.left(turn.now.ms) }, changed))
+        Ok((Grant { token, fence, lease: deadline.left(transition.now.ms) }, changed))
     }
 
     /// Has requests of `token` looked at for which its own new hold at `at` may be enough, wherever they stand in line.
-    pub(super) fn look_at_own(&self, turn: &mut Turn, at: KeyRef<'_>, token: &Ident) {
+    pub(super) fn look_at_own(&self, transition: &mut Transition, at: KeyRef<'_>, token: &Ident) {
         if let Some(queue) = self.waiting.at(at)
             && self.waiting.obstructed(queue, token).next().is_some()
         {
-            turn.work.push(queue);
+            transition.work.push(queue);
         }
     }
 
-    pub(super) fn issue(&mut self, turn: &Turn) -> Result<Fence, LockError> {
-        let fence = self.fences.issue(turn.now.us).ok_or(LockError::FencesUsedUp)?;
+    pub(super) fn issue(&mut self, transition: &Transition) -> Result<Fence, LockError> {
+        let fence = self.fences.issue(transition.now.us).ok_or(LockError::FencesUsedUp)?;
         count(&mut self.stats.grants);
         Ok(fence)
     }
@@ -179,17 +179,22 @@ impl Engine {
     /// Brings `at` up to date if anybody waits there, and returns its queue if somebody still does.
     pub(super) fn settle_at<W: Keyspace>(
         &mut self,
-        turn: &mut Turn,
+        transition: &mut Transition,
         at: KeyRef<'_>,
         keyspace: &mut W,
     ) -> Option<QueueId> {
         let queue = self.waiting.at(at)?;
-        self.settle_queue(turn, queue, keyspace)
+        self.settle_queue(transition, queue, keyspace)
     }
 
-    fn settle_queue<W: Keyspace>(&mut self, turn: &mut Turn, queue: QueueId, keyspace: &mut W) -> Option<QueueId> {
-        turn.work.push(queue);
-        self.settle(turn, keyspace);
+    fn settle_queue<W: Keyspace>(
+        &mut self,
+        transition: &mut Transition,
+        queue: QueueId,
+        keyspace: &mut W,
+    ) -> Option<QueueId> {
+        transition.work.push(queue);
+        self.settle(transition, keyspace);
         // It is closed when the last one leaves, and no other is opened meanwhile.
         self.waiting.queue(queue).map(|_| queue)
     }
@@ -199,45 +204,45 @@ impl Engine {
     ///
     /// Nearly always there is nothing to settle: nobody in line fits while the lock is held, nothing of it is over, no work is on
     /// its way for the queue, and the first in it wants no other key.
-    pub(super) fn settled_visit<W: Keyspace, R>(
+    pub(super) fn settle_then<W: Keyspace, R>(
         &mut self,
-        turn: &mut Turn,
+        transition: &mut Transition,
         at: KeyRef<'_>,
         keyspace: &mut W,
-        change: impl FnOnce(&mut Self, &mut Turn, &mut Open<'_>, Option<QueueId>) -> R,
+        change: impl FnOnce(&mut Self, &mut Transition, &mut LockMut<'_>, Option<QueueId>) -> R,
     ) -> (Option<QueueId>, Option<Visit<R>>) {
         let mut queue = self.waiting.at(at);
         let mut change = Some(change);
         if let Some(known) = queue {
-            let visit = self.visit(turn, at, keyspace, |engine, turn, open| {
-                let settled = turn.over.is_none() && !open.lock.is_empty() && engine.waiting.is_quiet(known);
-                change.take_if(|_| settled).map(|change| change(engine, turn, open, queue))
+            let visit = self.visit(transition, at, keyspace, |engine, transition, open| {
+                let settled = transition.over.is_none() && !open.lock.is_empty() && engine.waiting.is_quiet(known);
+                change.take_if(|_| settled).map(|change| change(engine, transition, open, queue))
             });
             if let Some(Visit { result: Some(result), vacant }) = visit {
                 return (queue, Some(Visit { result, vacant }));
             }
-            if let Some(over) = turn.over {
+            if let Some(over) = transition.over {
                 // Whoever is granted the lock now owes it to that.
                 self.waiting.mark(known, over);
             }
-            queue = self.settle_queue(turn, known, keyspace);
+            queue = self.settle_queue(transition, known, keyspace);
         }
-        let visit = self.visit(turn, at, keyspace, |engine, turn, open| {
-            change.take().map(|change| change(engine, turn, open, queue))
+        let visit = self.visit(transition, at, keyspace, |engine, transition, open| {
+            change.take().map(|change| change(engine, transition, open, queue))
         });
         let visit = visit.and_then(|Visit { result, vacant }| Some(Visit { result: result?, vacant }));
         (queue, visit)
     }
 
     /// Looks at all queues in the turn's work, and at those that come up while doing so.
-    fn settle<W: Keyspace>(&mut self, turn: &mut Turn, keyspace: &mut W) {
-        while let Some(queue) = turn.work.next() {
-            if turn.steps == 0 {
-                self.look_later(queue, turn.cause);
-                turn.vacated.extend(self.waiting.queue(queue).map(|queue| queue.place.clone()));
+    fn settle<W: Keyspace>(&mut self, transition: &mut Transition, keyspace: &mut W) {
+        while let Some(queue) = transition.work.next() {
+            if transition.budget == 0 {
+                self.schedule_queue(queue, transition.cause);
+                transition.vacated.extend(self.waiting.queue(queue).map(|queue| queue.place.clone()));
             } else {
-                self.examine(turn, queue, keyspace);
-                turn.step();
+                self.serve_queue(transition, queue, keyspace);
+                transition.step();
             }
         }
     }
@@ -245,20 +250,20 @@ impl Engine {
     /// Ends a turn whose last visit was `visit`.
     pub(super) fn leave_place<W: Keyspace, R>(
         &mut self,
-        turn: &mut Turn,
+        transition: &mut Transition,
         at: KeyRef<'_>,
         visit: Option<Visit<R>>,
         keyspace: &mut W,
     ) -> Option<R> {
         self.close(at, visit.as_ref().and_then(|visit| visit.vacant), keyspace);
-        self.finish(turn, keyspace);
+        self.commit(transition, keyspace);
         visit.map(|visit| visit.result)
     }
 
     /// Ends the turn: settles what is left to do and discards the locks that nobody took over.
-    pub(super) fn finish<W: Keyspace>(&mut self, turn: &mut Turn, keyspace: &mut W) {
-        self.settle(turn, keyspace);
-        for place in turn.vacated.drain(..) {
+    pub(super) fn commit<W: Keyspace>(&mut self, transition: &mut Transition, keyspace: &mut W) {
+        self.settle(transition, keyspace);
+        for place in transition.vacated.drain(..) {
             let vacant = match keyspace.find(place.as_key()) {
                 Found::Lock(lock) if lock.is_empty() => lock.deadline_id(),
                 _ => None,
@@ -268,35 +273,42 @@ impl Engine {
     }
 
     /// Ends what has lapsed at the place of `queue` and grants those at its head that fit.
-    fn examine<W: Keyspace>(&mut self, turn: &mut Turn, queue: QueueId, keyspace: &mut W) {
+    fn serve_queue<W: Keyspace>(&mut self, transition: &mut Transition, queue: QueueId, keyspace: &mut W) {
         let Some(place) = self.waiting.queue(queue).map(|queue| queue.place.clone()) else { return };
         let at = place.as_key();
-        let cause = turn.cause;
-        turn.cause = self.waiting.unmark(queue).unwrap_or(cause);
-        if turn.outside && !keyspace.owns_slot(at) {
-            self.put_off(turn, queue, keyspace);
+        let cause = transition.cause;
+        transition.cause = self.waiting.unmark(queue).unwrap_or(cause);
+        if transition.outside && !keyspace.owns_slot(at) {
+            self.put_off(transition, queue, keyspace);
         } else {
-            match self.visit(turn, at, keyspace, |engine, turn, open| engine.admit(turn, queue, open)) {
-                None => self.refuse_all(turn, queue, keyspace),
+            match self.visit(transition, at, keyspace, |engine, transition, open| {
+                engine.grant_fitting(transition, queue, open)
+            }) {
+                None => self.refuse_all(transition, queue, keyspace),
                 Some(visit) => {
                     if let Some(waiter) = visit.result {
                         // One that was obstructed here is not any more, and the next may be looked at; one that was not will be the
                         // first in line again.
                         let obstacle = self.waiting.waiter(waiter).and_then(|waiter| waiter.obstacle);
-                        if self.admit_many(turn, waiter, keyspace) || obstacle == Some(queue) {
-                            turn.work.extend(self.waiting.queue(queue).map(|_| queue));
+                        if self.grant_multi(transition, waiter, keyspace) || obstacle == Some(queue) {
+                            transition.work.extend(self.waiting.queue(queue).map(|_| queue));
                         }
                     }
-                    turn.vacated.extend(visit.vacant.map(|_| place.clone()));
+                    transition.vacated.extend(visit.vacant.map(|_| place.clone()));
                 }
             }
         }
-        turn.cause = cause;
+        transition.cause = cause;
     }
 
     /// Who in `queue` may have its lock now: a request of the token that alone holds it, for which its own hold is no obstacle, or the
     /// first in line. And as what; a request for many keys needs more than this lock.
-    fn next_to_admit(&self, turn: &Turn, queue: QueueId, lock: &Lock) -> Option<(WaiterId, Option<Verdict>)> {
+    fn next_to_admit(
+        &self,
+        transition: &Transition,
+        queue: QueueId,
+        lock: &Lock,
+    ) -> Option<(WaiterId, Option<Verdict>)> {
         let fits = |id: WaiterId| {
             let waiter = self.waiting.waiter(id)?;
             let token = &waiter.request.token;
@@ -305,7 +317,9 @@ impl Engine {
                     let verdict = lock.verdict(token, waiter.wanted());
                     verdict.allows().then_some((id, Some(verdict)))
                 }
-                Scope::Many(_) => (lock.standing(token).is_open() && !turn.in_vain.contains(&id)).then_some((id, None)),
+                Scope::Many(_) => {
+                    (lock.standing(token).is_open() && !transition.blocked_multi.contains(&id)).then_some((id, None))
+                }
             }
         };
         let own = || lock.sole_hold().into_iter().flat_map(|hold| self.waiting.obstructed(queue, &hold.token));
@@ -314,24 +328,29 @@ impl Engine {
 
     /// Grants those in `queue` that fit into its lock. If the next of them is a request for many keys, it is returned: that takes more than
     /// one lock to decide.
-    fn admit(&mut self, turn: &mut Turn, queue: QueueId, open: &mut Open<'_>) -> Option<WaiterId> {
+    fn grant_fitting(
+        &mut self,
+        transition: &mut Transition,
+        queue: QueueId,
+        open: &mut LockMut<'_>,
+    ) -> Option<WaiterId> {
         loop {
-            let (next, verdict) = self.next_to_admit(turn, queue, open.lock)?;
+            let (next, verdict) = self.next_to_admit(transition, queue, open.lock)?;
             let Some(verdict) = verdict else { return Some(next) };
             // A vacant lock is handed over at once, even if the last step was to end its last hold.
-            if turn.steps == 0 && !open.lock.is_empty() {
-                self.look_later(queue, turn.cause());
+            if transition.budget == 0 && !open.lock.is_empty() {
+                self.schedule_queue(queue, transition.cause());
                 return None;
             }
-            turn.step();
-            turn.stir();
+            transition.step();
+            transition.progress();
             let waiter = self.waiting.leave(next)?.waiter;
-            let answer = match self.enter(turn, open, verdict, waiter.client, &waiter.request) {
+            let answer = match self.grant(transition, open, verdict, waiter.client, &waiter.request) {
                 Ok((grant, changed)) => {
-                    self.stats.handed_over(turn.cause());
+                    self.stats.handed_over(transition.cause());
                     if verdict.needs_a_fence() {
-                        if self.owe(turn.now.ms, next, &waiter, grant.fence, [changed.entry]) {
-                            open.news.push(News::LookFirst(next, waiter.client));
+                        if self.owe(transition.now.ms, next, &waiter, grant.fence, [changed.entry]) {
+                            open.outcomes.push(Outcome::LookFirst(next, waiter.client));
                         }
                         self.keep_replaced(changed.entry, grant.fence, changed.before);
                     } else {
@@ -342,21 +361,23 @@ impl Engine {
                 }
                 Err(error) => Answer::Failed(error),
             };
-            open.news.push(News::Answered(next, answer));
+            open.outcomes.push(Outcome::Answered(next, answer));
         }
     }
 
     /// Tells everybody in `queue` that the key holds something else.
-    pub(super) fn refuse_all<W: Keyspace>(&mut self, turn: &mut Turn, queue: QueueId, keyspace: &mut W) {
+    pub(super) fn refuse_all<W: Keyspace>(&mut self, transition: &mut Transition, queue: QueueId, keyspace: &mut W) {
         while let Some(head) = self.waiting.head(queue) {
-            if turn.steps == 0 {
-                self.look_later(queue, turn.cause);
+            if transition.budget == 0 {
+                self.schedule_queue(queue, transition.cause);
                 return;
             }
-            turn.step();
-            turn.stir();
+            transition.step();
+            transition.progress();
             let departed = self.waiting.leave(head);
-            turn.work.extend(departed.into_iter().flat_map(|departed| departed.headed).filter(|other| *other != queue));
+            transition
+                .work
+                .extend(departed.into_iter().flat_map(|departed| departed.headed).filter(|other| *other != queue));
             keyspace.answer(head, Answer::Failed(LockError::WrongType));
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::engine::Engine;
-use super::settle::Turn;
+use super::settle::Transition;
 use super::stats::{HandoverCause, count};
 use super::terms::{ClientId, EndReason, Found, Keyspace};
 use super::value::{Hold, Lock};
@@ -33,13 +33,13 @@ pub enum Next {
 
 /// Something for `tick` to do.
 #[derive(Debug, Default)]
-pub(super) struct Chores {
+pub(super) struct Backlog {
     /// Locks with holds that are over because of a connection.
     endings: VecDeque<DeadlineId>,
     /// Queues in whose head there may be somebody who fits.
     queues: VecDeque<QueueId>,
     /// What could not be done because this node does not serve the key, and when to try again.
-    put_off: VecDeque<(UnixMs, PutOff)>,
+    put_off: VecDeque<(UnixMs, Retry)>,
     retries: Retries,
     /// Until when nothing is tried, because this node serves no key at all.
     closed: Option<UnixMs>,
@@ -75,18 +75,18 @@ impl Kind {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum PutOff {
+enum Retry {
     Ending(DeadlineId),
     Queue(QueueId),
 }
 
-impl Chores {
+impl Backlog {
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.endings.is_empty() && self.queues.is_empty() && self.put_off.is_empty()
     }
 
-    fn put_off(&mut self, now: Now, what: PutOff) {
+    fn put_off(&mut self, now: Now, what: Retry) {
         self.put_off.push_back((self.retries.next(now.ms, RETRY), what));
     }
 
@@ -98,8 +98,8 @@ impl Chores {
         {
             self.put_off.pop_front();
             match what {
-                PutOff::Ending(entry) => self.endings.push_back(entry),
-                PutOff::Queue(queue) => self.queues.push_back(queue),
+                Retry::Ending(entry) => self.endings.push_back(entry),
+                Retry::Queue(queue) => self.queues.push_back(queue),
             }
         }
     }
@@ -111,15 +111,15 @@ impl Engine {
     /// A step is a hold that begins or ends, a waiter that is answered or a place that is looked at. The last thing that is begun is done to
     /// its end: a request for a thousand keys is granted in one go.
     pub fn tick<W: Keyspace>(&mut self, now: Now, budget: usize, keyspace: &mut W) -> Next {
-        let mut turn = Turn::outside(now, budget);
-        self.chores.take_up(now);
+        let mut transition = Transition::outside(now, budget);
+        self.backlog.take_up(now);
         let mut idle = 0_usize;
-        while turn.steps > 0 && idle < Kind::COUNT && self.chores.closed.is_none() {
-            let kind = self.chores.next;
-            self.chores.next = kind.next();
-            if self.work_on(kind, &mut turn, keyspace) {
+        while transition.budget > 0 && idle < Kind::COUNT && self.backlog.closed.is_none() {
+            let kind = self.backlog.next;
+            self.backlog.next = kind.next();
+            if self.work_on(kind, &mut transition, keyspace) {
                 // Paid for afterwards, so that the last step is never spent on looking alone.
-                turn.step();
+                transition.step();
                 idle = 0;
             } else {
                 idle = idle.saturating_add(1);
@@ -132,26 +132,26 @@ impl Engine {
     }
 
     /// Does one unit of this kind of work, if there is any.
-    fn work_on<W: Keyspace>(&mut self, kind: Kind, turn: &mut Turn, keyspace: &mut W) -> bool {
+    fn work_on<W: Keyspace>(&mut self, kind: Kind, transition: &mut Transition, keyspace: &mut W) -> bool {
         match kind {
             Kind::Session => {
                 let Some((entry, fence)) = self.sessions.take_ended() else { return false };
                 self.forfeit(entry, fence, EndReason::Disconnected);
             }
             Kind::Ending => {
-                let Some(entry) = self.chores.endings.pop_front() else { return false };
-                self.end_forfeits(turn, entry, keyspace);
+                let Some(entry) = self.backlog.endings.pop_front() else { return false };
+                self.end_forfeits(transition, entry, keyspace);
             }
             Kind::Queue => {
-                let Some(queue) = self.chores.queues.pop_front() else { return false };
+                let Some(queue) = self.backlog.queues.pop_front() else { return false };
                 self.waiting.delist(queue);
-                turn.cause = HandoverCause::Other;
-                turn.work.push(queue);
-                self.finish(turn, keyspace);
+                transition.cause = HandoverCause::Other;
+                transition.work.push(queue);
+                self.commit(transition, keyspace);
             }
             Kind::Lease => {
-                let Some(entry) = self.deadlines.due(turn.now.ms, &mut turn.steps) else { return false };
-                self.expire(turn, entry, keyspace);
+                let Some(entry) = self.deadlines.due(transition.now.ms, &mut transition.budget) else { return false };
+                self.expire(transition, entry, keyspace);
             }
         }
         true
@@ -159,14 +159,14 @@ impl Engine {
 
     /// When [`tick`](Self::tick) wants to be called. It may find nothing to do yet if leases were renewed meanwhile.
     pub fn next_due(&self) -> Next {
-        if let Some(until) = self.chores.closed {
+        if let Some(until) = self.backlog.closed {
             return Next::At(until);
         }
-        let idle = self.chores.endings.is_empty() && self.chores.queues.is_empty();
+        let idle = self.backlog.endings.is_empty() && self.backlog.queues.is_empty();
         if !(idle && self.doubtful.is_empty()) || self.sessions.any_ended() {
             return Next::Now;
         }
-        let retry = self.chores.put_off.front().map(|(due, _)| *due);
+        let retry = self.backlog.put_off.front().map(|(due, _)| *due);
         self.deadlines.next().into_iter().chain(retry).min().map_or(Next::Never, Next::At)
     }
 
@@ -183,7 +183,7 @@ impl Engine {
     pub fn left(&mut self, waiter: WaiterId) {
         if let Some(departed) = self.waiting.leave(waiter) {
             for queue in departed.headed {
-                self.look_later(queue, HandoverCause::Other);
+                self.schedule_queue(queue, HandoverCause::Other);
             }
         } else {
             self.lost(waiter);
@@ -236,7 +236,7 @@ impl Engine {
 
     /// Has `tick` end what is over at `home`.
     pub(super) fn end_later(&mut self, entry: DeadlineId) {
-        self.chores.endings.push_back(entry);
+        self.backlog.endings.push_back(entry);
     }
 
     /// A token whose grant is over because it never reached its connection asks again, from another one: it stands.
@@ -252,27 +252,27 @@ impl Engine {
     }
 
     /// Has `tick` look at `queue`.
-    pub(super) fn look_later(&mut self, queue: QueueId, cause: HandoverCause) {
+    pub(super) fn schedule_queue(&mut self, queue: QueueId, cause: HandoverCause) {
         if self.waiting.enlist(queue, cause) {
-            self.chores.queues.push_back(queue);
+            self.backlog.queues.push_back(queue);
         }
     }
 
     /// Has `tick` look at `queue` again after a while.
-    pub(super) fn put_off<W: Keyspace>(&mut self, turn: &Turn, queue: QueueId, keyspace: &mut W) {
-        self.refused(turn, keyspace);
-        if self.waiting.enlist(queue, turn.cause) {
-            self.chores.put_off(turn.now, PutOff::Queue(queue));
+    pub(super) fn put_off<W: Keyspace>(&mut self, transition: &Transition, queue: QueueId, keyspace: &mut W) {
+        self.refused(transition, keyspace);
+        if self.waiting.enlist(queue, transition.cause) {
+            self.backlog.put_off(transition.now, Retry::Queue(queue));
         }
     }
 
     /// Ends the forfeited holds of the lock at `home` and hands over.
-    fn end_forfeits<W: Keyspace>(&mut self, turn: &mut Turn, entry: DeadlineId, keyspace: &mut W) {
+    fn end_forfeits<W: Keyspace>(&mut self, transition: &mut Transition, entry: DeadlineId, keyspace: &mut W) {
         if self.deadlines.contains(entry) {
-            turn.cause = HandoverCause::Disconnect;
-            if !self.refresh(turn, entry, keyspace) {
-                self.refused(turn, keyspace);
-                self.chores.put_off(turn.now, PutOff::Ending(entry));
+            transition.cause = HandoverCause::Disconnect;
+            if !self.refresh(transition, entry, keyspace) {
+                self.refused(transition, keyspace);
+                self.backlog.put_off(transition.now, Retry::Ending(entry));
             } else if self.forfeits.at(entry) {
                 self.end_later(entry);
             }
@@ -283,23 +283,23 @@ impl Engine {
     }
 
     /// Ends what has lapsed at `home` and hands over.
-    fn expire<W: Keyspace>(&mut self, turn: &mut Turn, entry: DeadlineId, keyspace: &mut W) {
-        turn.cause = HandoverCause::Expiry;
-        if !self.refresh(turn, entry, keyspace) {
-            self.refused(turn, keyspace);
-            self.deadlines.reschedule(entry, self.chores.retries.next(turn.now.ms, RETRY));
+    fn expire<W: Keyspace>(&mut self, transition: &mut Transition, entry: DeadlineId, keyspace: &mut W) {
+        transition.cause = HandoverCause::Expiry;
+        if !self.refresh(transition, entry, keyspace) {
+            self.refused(transition, keyspace);
+            self.deadlines.reschedule(entry, self.backlog.retries.next(transition.now.ms, RETRY));
         }
     }
 
     /// This node did not serve a key. If it serves none, there is no use in asking for the others.
-    fn refused<W: Keyspace>(&mut self, turn: &Turn, keyspace: &mut W) {
+    fn refused<W: Keyspace>(&mut self, transition: &Transition, keyspace: &mut W) {
         if keyspace.serves_nothing() {
-            self.chores.closed = turn.now.ms.plus(RETRY);
+            self.backlog.closed = transition.now.ms.plus(RETRY);
         }
     }
 
     /// Brings the place of `home` up to date; `false` if the lock is there and this node does not serve it.
-    fn refresh<W: Keyspace>(&mut self, turn: &mut Turn, entry: DeadlineId, keyspace: &mut W) -> bool {
+    fn refresh<W: Keyspace>(&mut self, transition: &mut Transition, entry: DeadlineId, keyspace: &mut W) -> bool {
         let Some(place) = self.deadlines.key(entry).map(KeyRef::to_buf) else { return true };
         let at = place.as_key();
         // The value may have gone without a word to the engine, as with a slot that has moved. Then another one may live there, with a home
@@ -312,11 +312,11 @@ impl Engine {
             return gone;
         }
         if let Some(queue) = self.waiting.at(at) {
-            turn.work.push(queue);
-            self.finish(turn, keyspace);
+            transition.work.push(queue);
+            self.commit(transition, keyspace);
         } else {
-            let visit = self.visit(turn, at, keyspace, |_, _, _| ());
-            self.leave_place(turn, at, visit, keyspace);
+            let visit = self.visit(transition, at, keyspace, |_, _, _| ());
+            self.leave_place(transition, at, visit, keyspace);
         }
         true
     }

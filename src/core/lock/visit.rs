@@ -2,7 +2,7 @@
 
 use super::engine::Engine;
 use super::replaced::Before;
-use super::settle::Turn;
+use super::settle::Transition;
 use super::stats::{HandoverCause, count};
 use super::terms::{Answer, ClientId, EndReason, Found, Keyspace, Mode};
 use super::value::{Hold, Lock};
@@ -14,7 +14,7 @@ use crate::core::key::KeyRef;
 
 /// What the world must be told once the lock is no longer borrowed from it.
 #[derive(Debug)]
-pub(super) enum News {
+pub(super) enum Outcome {
     Held(Mode, Hold),
     Ended(Ident, EndReason),
     Answered(WaiterId, Answer),
@@ -22,10 +22,10 @@ pub(super) enum News {
 }
 
 /// A lock, borrowed from the world for as long as it is changed. A vacant one stands for a key that holds nothing.
-pub(super) struct Open<'a> {
+pub(super) struct LockMut<'a> {
     pub(super) at: KeyRef<'a>,
     pub(super) lock: &'a mut Lock,
-    pub(super) news: &'a mut Vec<News>,
+    pub(super) outcomes: &'a mut Vec<Outcome>,
 }
 
 /// What came of a visit to a lock.
@@ -42,7 +42,7 @@ pub(super) struct Changed {
     pub(super) before: Option<Before>,
 }
 
-impl News {
+impl Outcome {
     fn tell<W: Keyspace>(self, at: KeyRef<'_>, keyspace: &mut W) {
         match self {
             Self::Held(mode, hold) => keyspace.held(at, mode, hold),
@@ -61,10 +61,10 @@ impl Engine {
     /// What comes of it is kept and told. `None` if the key holds something else.
     pub(super) fn visit<W: Keyspace, R>(
         &mut self,
-        turn: &mut Turn,
+        transition: &mut Transition,
         at: KeyRef<'_>,
         keyspace: &mut W,
-        change: impl FnOnce(&mut Self, &mut Turn, &mut Open<'_>) -> R,
+        change: impl FnOnce(&mut Self, &mut Transition, &mut LockMut<'_>) -> R,
     ) -> Option<Visit<R>> {
         let mut news = std::mem::take(&mut self.news);
         let mut fresh = Lock::vacant();
@@ -74,20 +74,20 @@ impl Engine {
         let result = match keyspace.find(at) {
             Found::Foreign => None,
             Found::Nothing => {
-                turn.over = None;
-                let result = change(self, turn, &mut Open { at, lock: &mut fresh, news: &mut news });
+                transition.over = None;
+                let result = change(self, transition, &mut LockMut { at, lock: &mut fresh, outcomes: &mut news });
                 self.keep_time(&fresh);
                 Some(result)
             }
             Found::Lock(lock) => {
-                self.welcome(at, lock);
-                let mut open = Open { at, lock, news: &mut news };
-                turn.over = None;
-                if !turn.passive {
-                    self.end_what_is_over(turn, &mut open);
+                self.register(at, lock);
+                let mut open = LockMut { at, lock, outcomes: &mut news };
+                transition.over = None;
+                if !transition.passive {
+                    self.end_what_is_over(transition, &mut open);
                 }
                 let was_free = open.lock.is_empty();
-                let result = change(self, turn, &mut open);
+                let result = change(self, transition, &mut open);
                 let lock = open.lock;
                 passed_on = was_free && !lock.is_empty();
                 self.keep_time(lock);
@@ -124,37 +124,37 @@ impl Engine {
     }
 
     /// Ends the holds that are over, as far as the turn's steps go.
-    fn end_what_is_over(&mut self, turn: &mut Turn, open: &mut Open<'_>) {
+    fn end_what_is_over(&mut self, transition: &mut Transition, open: &mut LockMut<'_>) {
         let mut least = AT_LEAST;
-        while (turn.steps > 0 || least > 0)
-            && let Some(hold) = open.lock.take_lapsed(turn.now.ms)
+        while (transition.budget > 0 || least > 0)
+            && let Some(hold) = open.lock.take_lapsed(transition.now.ms)
         {
             least = least.saturating_sub(1);
-            turn.step();
-            turn.stir();
-            turn.over = Some(HandoverCause::Expiry);
+            transition.step();
+            transition.progress();
+            transition.over = Some(HandoverCause::Expiry);
             count(&mut self.stats.lapses);
             self.forget(open.lock, &hold);
-            open.news.push(News::Ended(hold.token, EndReason::Lapsed));
+            open.outcomes.push(Outcome::Ended(hold.token, EndReason::Lapsed));
         }
         if let Some(entry) = open.lock.deadline_id() {
             self.hear_of_the_ended(entry);
         }
-        while (turn.steps > 0 || least > 0)
+        while (transition.budget > 0 || least > 0)
             && !self.forfeits.is_empty()
             && let Some((fence, why)) = open.lock.deadline_id().and_then(|entry| self.forfeits.take(entry))
         {
             least = least.saturating_sub(1);
-            turn.step();
-            turn.stir();
-            turn.over.get_or_insert(HandoverCause::Disconnect);
-            self.end_forfeit(turn, open, fence, why);
+            transition.step();
+            transition.progress();
+            transition.over.get_or_insert(HandoverCause::Disconnect);
+            self.end_forfeit(transition, open, fence, why);
         }
     }
 
-    fn end_forfeit(&mut self, turn: &mut Turn, open: &mut Open<'_>, fence: Fence, why: EndReason) {
+    fn end_forfeit(&mut self, transition: &mut Transition, open: &mut LockMut<'_>, fence: Fence, why: EndReason) {
         match why {
-            EndReason::Undelivered => self.take_back(turn, open, fence),
+            EndReason::Undelivered => self.take_back(transition, open, fence),
             EndReason::Released | EndReason::Lapsed | EndReason::Disconnected => {
                 self.end_hold(open, fence, why);
                 if let Some(entry) = open.lock.deadline_id() {
@@ -165,25 +165,25 @@ impl Engine {
     }
 
     /// Ends the hold of `token` if it is over and was one of too many to be ended just now: for its owner it ends on time.
-    pub(super) fn end_own_if_over(&mut self, turn: &mut Turn, open: &mut Open<'_>, token: &Ident) {
+    pub(super) fn end_own_if_over(&mut self, transition: &mut Transition, open: &mut LockMut<'_>, token: &Ident) {
         let Some(hold) = open.lock.hold(token) else { return };
-        let (fence, lapsed) = (hold.fence, hold.deadline.reached(turn.now.ms));
+        let (fence, lapsed) = (hold.fence, hold.deadline.reached(transition.now.ms));
         if lapsed {
-            turn.stir();
+            transition.progress();
             count(&mut self.stats.lapses);
             self.end_hold(open, fence, EndReason::Lapsed);
         } else if let Some(why) = open.lock.deadline_id().and_then(|entry| self.forfeits.take_one(entry, fence)) {
-            turn.stir();
-            self.end_forfeit(turn, open, fence, why);
+            transition.progress();
+            self.end_forfeit(transition, open, fence, why);
         }
     }
 
     /// Makes `hold` its token's hold and `mode` the mode of the lock; says what it replaces.
-    pub(super) fn set_hold(&mut self, open: &mut Open<'_>, mode: Mode, hold: Hold) -> Changed {
+    pub(super) fn set_hold(&mut self, open: &mut LockMut<'_>, mode: Mode, hold: Hold) -> Changed {
         let entry = open.lock.deadline_id().unwrap_or_else(|| self.deadlines.insert(open.at, hold.deadline));
         open.lock.set_deadline_id(Some(entry));
         let (session, fence, mode_before) = (hold.session, hold.fence, open.lock.mode());
-        open.news.push(News::Held(mode, hold.clone()));
+        open.outcomes.push(Outcome::Held(mode, hold.clone()));
         let before = open.lock.set(mode, hold).map(|hold| Before { mode: mode_before, hold, over: false });
         if let Some(before) = &before {
             self.untie(open.lock, &before.hold);
@@ -195,10 +195,10 @@ impl Engine {
     }
 
     /// Ends the hold that has `fence`.
-    pub(super) fn end_hold(&mut self, open: &mut Open<'_>, fence: Fence, why: EndReason) {
+    pub(super) fn end_hold(&mut self, open: &mut LockMut<'_>, fence: Fence, why: EndReason) {
         if let Some(hold) = open.lock.take(fence) {
             self.forget(open.lock, &hold);
-            open.news.push(News::Ended(hold.token, why));
+            open.outcomes.push(Outcome::Ended(hold.token, why));
         }
     }
 

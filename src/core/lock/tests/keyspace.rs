@@ -13,7 +13,7 @@ impl Desk {
         let lock = self.delete(from).unwrap();
         self.keys.values.insert(at(to).to_buf(), Value::Lock(lock));
         let Found::Lock(lock) = self.keys.find(at(to)) else { panic!("it was put there") };
-        self.engine.welcome(at(to), lock);
+        self.engine.register(at(to), lock);
     }
 }
 
@@ -162,7 +162,7 @@ fn a_restored_lock_ends_on_time_and_its_fences_count() {
         let mut desk = Desk::new();
         let mut lock = restored(&[("ann", 7_000_000_000), ("bob", 7_000_000_001)], &desk);
         if welcome {
-            desk.engine.welcome(at("door"), &mut lock);
+            desk.engine.register(at("door"), &mut lock);
         }
         desk.keys.values.insert(at("door").to_buf(), Value::Lock(lock));
         if !welcome {
@@ -191,7 +191,7 @@ fn a_lock_that_is_restored_over_a_queue_is_looked_at() {
     let hold =
         Hold { token: token("bob"), fence: Fence(5), deadline: UnixMs(desk.now.ms.0 + 500), limit: 0, session: None };
     lock.set(Mode::Exclusive, hold);
-    desk.engine.welcome(at("a"), &mut lock);
+    desk.engine.register(at("a"), &mut lock);
     desk.keys.values.insert(at("a").to_buf(), Value::Lock(lock));
     let _ = desk.tick();
     assert_eq!(desk.granted(), [both]);

@@ -58,7 +58,7 @@ fn a_renamed_lock_serves_those_of_its_token_that_wait_for_the_new_name() {
     let lock = desk.delete("old").unwrap();
     desk.keys.values.insert(at("new").to_buf(), Value::Lock(lock));
     let Some(Value::Lock(lock)) = desk.keys.values.get_mut(&at("new").to_buf()) else { panic!("it is there") };
-    desk.engine.welcome(at("new"), lock);
+    desk.engine.register(at("new"), lock);
     desk.told();
     let _ = desk.tick();
     assert_eq!(desk.granted(), [single, many]);

@@ -138,7 +138,7 @@ fn it_comes_back_under_the_name_that_the_lock_has_then() {
     let lock = desk.delete("a").unwrap();
     desk.keys.values.insert(at("c").to_buf(), Value::Lock(lock));
     let Some(Value::Lock(lock)) = desk.keys.values.get_mut(&at("c").to_buf()) else { panic!("it is there") };
-    desk.engine.welcome(at("c"), lock);
+    desk.engine.register(at("c"), lock);
     desk.engine.client_gone(client(1));
     let _ = desk.tick();
     assert_eq!(hold(&desk, "c", "ann"), before);
@@ -155,7 +155,7 @@ fn a_session_that_has_ended_does_not_come_back_under_another_name_either() {
     let lock = desk.delete("a").unwrap();
     desk.keys.values.insert(at("c").to_buf(), Value::Lock(lock));
     let Some(Value::Lock(lock)) = desk.keys.values.get_mut(&at("c").to_buf()) else { panic!("it is there") };
-    desk.engine.welcome(at("c"), lock);
+    desk.engine.register(at("c"), lock);
     assert_eq!(desk.holders("c"), ["ann"], "the grant is another connection's");
     desk.engine.client_gone(client(1));
     let _ = desk.tick();

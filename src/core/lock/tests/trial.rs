@@ -279,7 +279,7 @@ impl Trial {
                 if let (Some(value), Some(to)) = (value, to) {
                     keys.values.insert(place(*to), value);
                     if let Some(Value::Lock(lock)) = keys.values.get_mut(&place(*to)) {
-                        engine.welcome(place(*to).as_key(), lock);
+                        engine.register(place(*to).as_key(), lock);
                     } else {
                         engine.vanished(place(*to).as_key(), None);
                     }
