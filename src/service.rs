@@ -299,8 +299,8 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> bool {
         read_notes(state);
         let faulty = entry::take_fault();
         if faulty {
-            state.locks.doubt(|client| is_connected(client.get()), park::is_parked);
-            for waiter in park::unanswered().into_iter().filter(|waiter| !state.locks.stands_in_line(*waiter)) {
+            state.locks.reconcile(|client| is_connected(client.get()), park::is_parked);
+            for waiter in park::unanswered().into_iter().filter(|waiter| !state.locks.is_queued(*waiter)) {
                 session.answer(waiter, Answer::Failed(LockError::Fault));
             }
             state.search.for_everything();
@@ -329,7 +329,7 @@ fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, right: Right) -> defer::Next {
     let next = STATE.with(|state| {
         read_notes(state);
         let more = forget_destroyed(state) | meet_loaded(state, &mut session);
-        for client in state.locks.take_doubtful().into_iter().filter(|client| !is_connected(client.get())) {
+        for client in state.locks.take_unverified_sessions().into_iter().filter(|client| !is_connected(client.get())) {
             state.locks.client_gone(client);
         }
         let next = match right {

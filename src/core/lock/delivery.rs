@@ -101,50 +101,50 @@ impl Engine {
         fence: Fence,
         entries: impl IntoIterator<Item = DeadlineId>,
     ) -> bool {
-        let long = parked.waited(now) >= LONG_WAIT && self.undelivered.may_be_prompt(now);
+        let long = parked.waited(now) >= LONG_WAIT && self.unacked.may_be_prompt(now);
         let pause = if long { PROMPT } else { LAZY };
-        self.undelivered.owe(waiter, parked.client, fence, entries, now.plus(pause).unwrap_or(UnixMs::MAX));
+        self.unacked.track(waiter, parked.client, fence, entries, now.plus(pause).unwrap_or(UnixMs::MAX));
         long
     }
 
     /// The reply to `waiter` has been written, if it was granted the lock; it is not sent yet.
     pub fn written(&mut self, waiter: WaiterId, front: Front) {
-        self.undelivered.written(waiter, front);
+        self.unacked.written(waiter, front);
     }
 
     /// When [`take_look`](Self::take_look) wants to be called.
     pub fn next_look(&self) -> Next {
-        self.undelivered.next_look().map_or(Next::Never, Next::At)
+        self.unacked.next_look().map_or(Next::Never, Next::At)
     }
 
     /// A grant whose connection should be looked at now; what is seen is told by [`looked`](Self::looked).
     pub fn take_look(&mut self, now: UnixMs) -> Option<(WaiterId, ClientId)> {
-        self.undelivered.take_look(now)
+        self.unacked.take_look(now)
     }
 
     /// This is how the connection looks that the grant of `waiter` was written to.
     pub fn looked(&mut self, now: UnixMs, waiter: WaiterId, look: Look) {
-        let Some(front) = self.undelivered.front(waiter) else {
+        let Some(front) = self.unacked.front(waiter) else {
             // The server is about to write it.
-            return self.undelivered.look_again(waiter, now.plus(PROMPT).unwrap_or(UnixMs::MAX));
+            return self.unacked.look_again(waiter, now.plus(PROMPT).unwrap_or(UnixMs::MAX));
         };
-        if is_sent(front, self.undelivered.seen(waiter), look) {
+        if is_sent(front, self.unacked.seen(waiter), look) {
             self.delivered(waiter);
         } else {
             if let Look::Unsent { unsent, .. } = look {
-                self.undelivered.see(waiter, unsent);
+                self.unacked.see(waiter, unsent);
             }
-            let pause = self.undelivered.pause(waiter, PROMPT, LONGEST_PAUSE);
-            self.undelivered.look_again(waiter, now.plus(pause).unwrap_or(UnixMs::MAX));
+            let pause = self.unacked.pause(waiter, PROMPT, LONGEST_PAUSE);
+            self.unacked.look_again(waiter, now.plus(pause).unwrap_or(UnixMs::MAX));
         }
     }
 
     /// A connection is about to end, and looks like this. What it has been granted and told, it keeps; the rest is over with
     /// [`client_gone`](Self::client_gone).
     pub fn last_look(&mut self, client: ClientId, look: Look) {
-        for waiter in self.undelivered.of(client).collect::<Vec<_>>() {
-            let seen = self.undelivered.seen(waiter);
-            if self.undelivered.front(waiter).is_some_and(|front| is_sent(front, seen, look)) {
+        for waiter in self.unacked.of(client).collect::<Vec<_>>() {
+            let seen = self.unacked.seen(waiter);
+            if self.unacked.front(waiter).is_some_and(|front| is_sent(front, seen, look)) {
                 self.delivered(waiter);
             }
         }
@@ -152,9 +152,9 @@ impl Engine {
 
     /// `client` asks for a lock. Who goes on has had the replies before, unless it is known that they were behind something unsent.
     pub(super) fn another_request(&mut self, client: ClientId) {
-        if !self.undelivered.is_empty() {
-            for waiter in self.undelivered.of(client).collect::<Vec<_>>() {
-                if let Some(Front::Unknown | Front::Clear) = self.undelivered.front(waiter) {
+        if !self.unacked.is_empty() {
+            for waiter in self.unacked.of(client).collect::<Vec<_>>() {
+                if let Some(Front::Unknown | Front::Clear) = self.unacked.front(waiter) {
                     self.delivered(waiter);
                 }
             }
@@ -163,7 +163,7 @@ impl Engine {
 
     /// The reply to a waiter has been sent; the grant is not taken back any more.
     pub fn delivered(&mut self, waiter: WaiterId) {
-        if let Some(owed) = self.undelivered.settle(waiter) {
+        if let Some(owed) = self.unacked.settle(waiter) {
             for entry in owed.entries {
                 self.drop_replaced(entry, owed.fence);
             }
@@ -172,9 +172,9 @@ impl Engine {
 
     /// The reply to a waiter that was granted its lock has not been sent and will not be: the grant is taken back.
     pub(super) fn lost(&mut self, waiter: WaiterId) {
-        if let Some(owed) = self.undelivered.settle(waiter) {
+        if let Some(owed) = self.unacked.settle(waiter) {
             for entry in owed.entries {
-                self.forfeit(entry, owed.fence, EndReason::Undelivered);
+                self.revoke(entry, owed.fence, EndReason::Undelivered);
             }
         }
     }
@@ -182,6 +182,6 @@ impl Engine {
     /// Whether a grant is on its way to this connection.
     #[must_use]
     pub fn owes(&self, client: ClientId) -> bool {
-        self.undelivered.of(client).next().is_some()
+        self.unacked.of(client).next().is_some()
     }
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use smallvec::SmallVec;
 
-use super::forfeit::Forfeits;
 use super::replaced::Replaced;
+use super::revoked::RevokedHolds;
 use super::session::Sessions;
 use super::settle::Transition;
 use super::stats::{HandoverCause, Stats, count};
 use super::terms::{Acquired, Answer, ClientId, Grant, Keyspace, LockError, Request, Wanted};
 use super::tick::Backlog;
-use super::undelivered::Undelivered;
+use super::unacked::UnackedGrants;
 use super::value::{Hold, Lock};
 use super::verdict::Verdict;
 use super::visit::{LockMut, Outcome};
@@ -31,11 +31,11 @@ pub struct Engine {
     pub(super) sessions: Sessions,
     /// How often this server has been demoted: no session outlives that.
     pub(super) era: u32,
-    pub(super) undelivered: Undelivered,
+    pub(super) unacked: UnackedGrants,
     pub(super) replaced: Replaced,
-    pub(super) forfeits: Forfeits,
+    pub(super) revoked: RevokedHolds,
     /// Connections that may have ended unnoticed; see [`take_doubtful`](Self::take_doubtful).
-    pub(super) doubtful: BTreeSet<ClientId>,
+    pub(super) unverified_sessions: BTreeSet<ClientId>,
     /// What `tick` has to do.
     pub(super) backlog: Backlog,
     pub(super) stats: Stats,
@@ -93,7 +93,7 @@ impl Engine {
         let patient = may_wait && request.wait.is_some();
         let mut transition = self.command(now, 1);
         self.another_request(client);
-        self.spare(at, &request.token, keyspace);
+        self.pardon(at, &request.token, keyspace);
         let (_, visit) = self.settle_then(&mut transition, at, keyspace, |engine, transition, open, queue| {
             engine.decide(transition, open, queue, client, request, patient)
         });
@@ -232,7 +232,7 @@ impl Engine {
     ) -> Result<bool, LockError> {
         let mut transition = self.command(now, 1);
         transition.cause = HandoverCause::Release;
-        self.spare(at, token, keyspace);
+        self.pardon(at, token, keyspace);
         let (queue, visit) = self.settle_then(&mut transition, at, keyspace, |engine, transition, open, _| {
             engine.release_hold(transition, open, token)
         });
@@ -255,7 +255,7 @@ impl Engine {
     ) -> Result<bool, LockError> {
         let deadline = now.ms.plus(lease).ok_or(LockError::LeaseTooLong)?;
         let mut transition = self.command(now, 1);
-        self.spare(at, token, keyspace);
+        self.pardon(at, token, keyspace);
         let (_, visit) = self.settle_then(&mut transition, at, keyspace, |engine, transition, open, _| {
             engine.end_own_if_over(transition, open, token);
             let Some(hold) = open.lock.hold(token).cloned() else { return false };
@@ -303,10 +303,10 @@ impl Engine {
         self.deadlines.is_empty()
             && self.waiting.is_empty()
             && self.sessions.is_empty()
-            && self.undelivered.is_blank()
+            && self.unacked.is_blank()
             && self.replaced.is_empty()
-            && self.forfeits.is_empty()
-            && self.doubtful.is_empty()
+            && self.revoked.is_empty()
+            && self.unverified_sessions.is_empty()
             && self.backlog.is_empty()
             && self.news.is_empty()
     }

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::engine::Engine;
-use super::forfeit::Forfeits;
 use super::replaced::Replaced;
+use super::revoked::RevokedHolds;
 use super::session::Sessions;
 use super::stats::HandoverCause;
 use super::terms::ClientId;
-use super::undelivered::Undelivered;
+use super::unacked::UnackedGrants;
 use super::value::Lock;
 use super::waiting::QueueId;
 use crate::core::deadline_index::DeadlineId;
@@ -36,12 +36,12 @@ impl Engine {
             }
             if let Some(client) = hold.session {
                 if was_astray {
-                    self.doubtful.insert(client);
+                    self.unverified_sessions.insert(client);
                 }
                 self.sessions.tie(client, (entry, hold.fence));
             }
         }
-        if before.is_some_and(|before| self.forfeits.follow(before, entry)) {
+        if before.is_some_and(|before| self.revoked.follow(before, entry)) {
             self.end_later(entry);
         }
         self.look_later_at(at);
@@ -57,8 +57,8 @@ impl Engine {
     /// The connections of sessions that came with a lock from under another name. One that ended while the lock was on its way
     /// was unknown then; the caller reports it again by [`client_gone`](Self::client_gone).
     #[must_use]
-    pub fn take_doubtful(&mut self) -> BTreeSet<ClientId> {
-        std::mem::take(&mut self.doubtful)
+    pub fn take_unverified_sessions(&mut self) -> BTreeSet<ClientId> {
+        std::mem::take(&mut self.unverified_sessions)
     }
 
     /// The lock at `at`, whose home this was, is no longer there: deleted, expired, overwritten, evicted, renamed away.
@@ -84,10 +84,10 @@ impl Engine {
         // The values find out when they are met the next time, wherever they are by then.
         self.era = self.era.wrapping_add(1);
         self.sessions = Sessions::default();
-        self.undelivered = Undelivered::default();
+        self.unacked = UnackedGrants::default();
         self.replaced = Replaced::default();
-        self.forfeits = Forfeits::default();
-        self.doubtful.clear();
+        self.revoked = RevokedHolds::default();
+        self.unverified_sessions.clear();
     }
 
     /// All keys of the database `db`, or of all databases, are gone. O(n).

@@ -96,7 +96,7 @@ impl Engine {
         let mut transition = self.command(now, places.len());
         self.another_request(client);
         for at in &places {
-            self.spare(*at, &request.token, keyspace);
+            self.pardon(*at, &request.token, keyspace);
         }
         for at in &places {
             self.settle_at(&mut transition, *at, keyspace);
@@ -159,7 +159,7 @@ impl Engine {
         let places = distinct(db, keys);
         let mut transition = self.command(now, places.len());
         for at in &places {
-            self.spare(*at, token, keyspace);
+            self.pardon(*at, token, keyspace);
         }
         for at in &places {
             self.settle_at(&mut transition, *at, keyspace);

@@ -15,21 +15,21 @@
 //! `undelivered`, `replaced` and `forfeit`.
 
 mod delivery;
-mod doubt;
 mod engine;
-mod forfeit;
 mod info;
 mod keyspace;
 mod many;
+mod reconcile;
 mod replaced;
 mod replica;
+mod revoked;
 mod session;
 mod settle;
 mod snapshot;
 mod stats;
 mod terms;
 mod tick;
-mod undelivered;
+mod unacked;
 pub mod value;
 mod verdict;
 mod visit;

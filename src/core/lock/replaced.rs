@@ -87,7 +87,7 @@ impl Engine {
     /// The token of a hold that was changed is told of that at once. So it knows of whatever it was granted there before.
     pub(super) fn heard_of(&mut self, changed: Changed) {
         if let Changed { entry, before: Some(before) } = changed {
-            self.undelivered.prove(before.hold.fence, entry);
+            self.unacked.confirm(before.hold.fence, entry);
             self.drop_replaced(entry, before.hold.fence);
         }
     }
@@ -103,11 +103,11 @@ impl Engine {
     /// come back.
     pub(super) fn follow_grants(&mut self, mut fence: Fence, from: DeadlineId, to: DeadlineId, doubtful: bool) {
         loop {
-            self.undelivered.follow(fence, from, to);
+            self.unacked.follow(fence, from, to);
             let Some(before) = self.replaced.take(from, fence) else { return };
             let earlier = before.hold.fence;
             if let Some(client) = before.hold.session.filter(|_| doubtful) {
-                self.doubtful.insert(client);
+                self.unverified_sessions.insert(client);
             }
             self.keep_replaced(to, fence, Some(before));
             fence = earlier;
@@ -148,7 +148,7 @@ impl Engine {
     /// The hold that counts where `hold` is found: itself, what it replaced if it is going to be taken back, or none if it is over.
     pub(super) fn standing_hold<'a>(&'a self, lock: &'a Lock, hold: &'a Hold) -> Option<(Mode, &'a Hold)> {
         let (mut mode, mut hold) = (lock.mode(), hold);
-        while self.is_forfeit(lock, hold) {
+        while self.is_revoked(lock, hold) {
             let entry = lock.deadline_id()?;
             let before = self.replaced.get(entry, hold.fence).filter(|before| self.is_tied(entry, before))?;
             (mode, hold) = (before.mode, &before.hold);

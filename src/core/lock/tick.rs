@@ -136,11 +136,11 @@ impl Engine {
         match kind {
             Kind::Session => {
                 let Some((entry, fence)) = self.sessions.take_ended() else { return false };
-                self.forfeit(entry, fence, EndReason::Disconnected);
+                self.revoke(entry, fence, EndReason::Disconnected);
             }
             Kind::Ending => {
                 let Some(entry) = self.backlog.endings.pop_front() else { return false };
-                self.end_forfeits(transition, entry, keyspace);
+                self.end_revoked(transition, entry, keyspace);
             }
             Kind::Queue => {
                 let Some(queue) = self.backlog.queues.pop_front() else { return false };
@@ -163,7 +163,7 @@ impl Engine {
             return Next::At(until);
         }
         let idle = self.backlog.endings.is_empty() && self.backlog.queues.is_empty();
-        if !(idle && self.doubtful.is_empty()) || self.sessions.any_ended() {
+        if !(idle && self.unverified_sessions.is_empty()) || self.sessions.any_ended() {
             return Next::Now;
         }
         let retry = self.backlog.put_off.front().map(|(due, _)| *due);
@@ -200,7 +200,7 @@ impl Engine {
     /// got, are over, and end at the next tick or when a command meets them: this may be called where nothing may be
     /// written. O(log n) for each of its waiters.
     pub fn client_gone(&mut self, client: ClientId) {
-        let waiting = self.waiting.of(client).chain(self.undelivered.of(client));
+        let waiting = self.waiting.of(client).chain(self.unacked.of(client));
         for waiter in waiting.collect::<Vec<_>>() {
             self.left(waiter);
         }
@@ -213,23 +213,23 @@ impl Engine {
     }
 
     /// Whether a hold of `lock` is over because of a connection.
-    pub(super) fn is_forfeit(&self, lock: &Lock, hold: &Hold) -> bool {
+    pub(super) fn is_revoked(&self, lock: &Lock, hold: &Hold) -> bool {
         let has_ended = |client| self.sessions.has_ended(client);
-        self.session(lock, hold).is_some_and(has_ended) || self.forfeits.contains(lock.deadline_id(), hold.fence)
+        self.session(lock, hold).is_some_and(has_ended) || self.revoked.contains(lock.deadline_id(), hold.fence)
     }
 
     /// Takes note of what is over at `home` because of connections that have ended.
     pub(super) fn hear_of_the_ended(&mut self, entry: DeadlineId) {
         if self.sessions.any_ended() {
             for fence in self.sessions.take_ended_at(entry) {
-                self.forfeit(entry, fence, EndReason::Disconnected);
+                self.revoke(entry, fence, EndReason::Disconnected);
             }
         }
     }
 
     /// Notes that a hold is over because of a connection.
-    pub(super) fn forfeit(&mut self, entry: DeadlineId, fence: Fence, why: EndReason) {
-        if self.forfeits.add(entry, fence, why) {
+    pub(super) fn revoke(&mut self, entry: DeadlineId, fence: Fence, why: EndReason) {
+        if self.revoked.add(entry, fence, why) {
             self.end_later(entry);
         }
     }
@@ -240,11 +240,11 @@ impl Engine {
     }
 
     /// A token whose grant is over because it never reached its connection asks again, from another one: it stands.
-    pub(super) fn spare<W: Keyspace>(&mut self, at: KeyRef<'_>, token: &Ident, keyspace: &mut W) {
-        if !self.forfeits.is_empty()
+    pub(super) fn pardon<W: Keyspace>(&mut self, at: KeyRef<'_>, token: &Ident, keyspace: &mut W) {
+        if !self.revoked.is_empty()
             && let Found::Lock(lock) = keyspace.find(at)
             && let (Some(entry), Some(hold)) = (lock.deadline_id(), lock.hold(token))
-            && self.forfeits.spare(entry, hold.fence)
+            && self.revoked.pardon(entry, hold.fence)
         {
             let fence = hold.fence;
             self.drop_replaced(entry, fence);
@@ -267,17 +267,17 @@ impl Engine {
     }
 
     /// Ends the forfeited holds of the lock at `home` and hands over.
-    fn end_forfeits<W: Keyspace>(&mut self, transition: &mut Transition, entry: DeadlineId, keyspace: &mut W) {
+    fn end_revoked<W: Keyspace>(&mut self, transition: &mut Transition, entry: DeadlineId, keyspace: &mut W) {
         if self.deadlines.contains(entry) {
             transition.cause = HandoverCause::Disconnect;
             if !self.refresh(transition, entry, keyspace) {
                 self.refused(transition, keyspace);
                 self.backlog.put_off(transition.now, Retry::Ending(entry));
-            } else if self.forfeits.at(entry) {
+            } else if self.revoked.at(entry) {
                 self.end_later(entry);
             }
         } else {
-            self.forfeits.forget(entry);
+            self.revoked.forget(entry);
             self.replaced.forget(entry);
         }
     }

@@ -141,8 +141,8 @@ impl Engine {
             self.hear_of_the_ended(entry);
         }
         while (transition.budget > 0 || least > 0)
-            && !self.forfeits.is_empty()
-            && let Some((fence, why)) = open.lock.deadline_id().and_then(|entry| self.forfeits.take(entry))
+            && !self.revoked.is_empty()
+            && let Some((fence, why)) = open.lock.deadline_id().and_then(|entry| self.revoked.take(entry))
         {
             least = least.saturating_sub(1);
             transition.step();
@@ -172,7 +172,7 @@ impl Engine {
             transition.progress();
             count(&mut self.stats.lapses);
             self.end_hold(open, fence, EndReason::Lapsed);
-        } else if let Some(why) = open.lock.deadline_id().and_then(|entry| self.forfeits.take_one(entry, fence)) {
+        } else if let Some(why) = open.lock.deadline_id().and_then(|entry| self.revoked.take_one(entry, fence)) {
             transition.progress();
             self.end_forfeit(transition, open, fence, why);
         }
@@ -206,7 +206,7 @@ impl Engine {
     fn forget(&mut self, lock: &Lock, ended: &Hold) {
         self.untie(lock, ended);
         if let Some(entry) = lock.deadline_id() {
-            self.undelivered.prove(ended.fence, entry);
+            self.unacked.confirm(ended.fence, entry);
             self.drop_replaced(entry, ended.fence);
         }
     }

@@ -15,20 +15,20 @@ impl Engine {
     ///
     /// A grant whose reply may have been written or not stands, while its connection does: better a lock that is held
     /// for nothing until its lease ends than one that is taken from its holder.
-    pub fn doubt(&mut self, connected: impl Fn(ClientId) -> bool, waits: impl Fn(WaiterId) -> bool) {
+    pub fn reconcile(&mut self, connected: impl Fn(ClientId) -> bool, waits: impl Fn(WaiterId) -> bool) {
         let clients: BTreeSet<ClientId> =
-            self.sessions.clients().chain(self.waiting.clients()).chain(self.undelivered.clients()).collect();
+            self.sessions.clients().chain(self.waiting.clients()).chain(self.unacked.clients()).collect();
         for client in clients.into_iter().filter(|client| !connected(*client)) {
             self.client_gone(client);
         }
-        for waiter in self.undelivered.waiters().filter(|waiter| !waits(*waiter)).collect::<Vec<_>>() {
+        for waiter in self.unacked.waiters().filter(|waiter| !waits(*waiter)).collect::<Vec<_>>() {
             self.delivered(waiter);
         }
         for waiter in self.waiting.ids().filter(|waiter| !waits(*waiter)).collect::<Vec<_>>() {
             self.left(waiter);
         }
         // A lock may have gone, or have been left free in its key.
-        for entry in self.forfeits.entries().chain(self.deadlines.ids()).collect::<Vec<_>>() {
+        for entry in self.revoked.entries().chain(self.deadlines.ids()).collect::<Vec<_>>() {
             self.end_later(entry);
         }
         for queue in self.waiting.in_db(None).collect::<Vec<QueueId>>() {
@@ -41,7 +41,7 @@ impl Engine {
 
     /// Whether `waiter`, whose client is parked without an answer, stands in line. If not, because the fault came between that and its
     /// answer, it has to be told so, and what it was granted is taken back.
-    pub fn stands_in_line(&mut self, waiter: WaiterId) -> bool {
+    pub fn is_queued(&mut self, waiter: WaiterId) -> bool {
         let stands = self.waiting.waiter(waiter).is_some();
         if !stands {
             self.left(waiter);

@@ -17,8 +17,8 @@ use crate::core::time::{Millis, UnixMs};
 
 /// The grants on their way to their clients.
 #[derive(Debug, Default)]
-pub(super) struct Undelivered {
-    owed: FxHashMap<WaiterId, Owed>,
+pub(super) struct UnackedGrants {
+    owed: FxHashMap<WaiterId, UnackedGrant>,
     /// Whose grant has this fence.
     fences: FxHashMap<Fence, WaiterId>,
     /// Which grants are on their way to which connection.
@@ -33,7 +33,7 @@ pub(super) struct Undelivered {
 
 /// A grant on its way.
 #[derive(Debug)]
-pub(super) struct Owed {
+pub(super) struct UnackedGrant {
     pub(super) client: ClientId,
     pub(super) fence: Fence,
     /// The locks that it is still a hold of, in order.
@@ -46,7 +46,7 @@ pub(super) struct Owed {
     in_vain: u32,
 }
 
-impl Undelivered {
+impl UnackedGrants {
     pub(super) fn is_empty(&self) -> bool {
         self.owed.is_empty()
     }
@@ -58,7 +58,7 @@ impl Undelivered {
     }
 
     /// Remembers a grant of the locks at `homes` until it is delivered, which should be looked at first at `look`.
-    pub(super) fn owe(
+    pub(super) fn track(
         &mut self,
         waiter: WaiterId,
         client: ClientId,
@@ -68,7 +68,7 @@ impl Undelivered {
     ) {
         let mut entries: SmallVec<[DeadlineId; 1]> = entries.into_iter().collect();
         entries.sort_unstable();
-        self.owed.insert(waiter, Owed { client, fence, entries, front: None, seen: None, in_vain: 0 });
+        self.owed.insert(waiter, UnackedGrant { client, fence, entries, front: None, seen: None, in_vain: 0 });
         match self.first_looks.back() {
             Some((last, _)) if look < *last => drop(self.more_looks.insert((look, waiter))),
             _ => self.first_looks.push_back((look, waiter)),
@@ -78,7 +78,7 @@ impl Undelivered {
     }
 
     /// The grant is delivered, or nobody waits for it any more. Returns it with the locks that it is still a hold of.
-    pub(super) fn settle(&mut self, waiter: WaiterId) -> Option<Owed> {
+    pub(super) fn settle(&mut self, waiter: WaiterId) -> Option<UnackedGrant> {
         let owed = self.owed.remove(&waiter)?;
         self.fences.remove(&owed.fence);
         self.clients.remove(&(owed.client, waiter));
@@ -188,9 +188,9 @@ impl Undelivered {
     }
 
     /// The hold `fence` of the lock at `home` is known to its owner, or over: it will not be taken back.
-    pub(super) fn prove(&mut self, fence: Fence, entry: DeadlineId) {
+    pub(super) fn confirm(&mut self, fence: Fence, entry: DeadlineId) {
         if let Some(waiter) = self.fences.get(&fence).copied()
-            && let Some(Owed { entries, .. }) = self.owed.get_mut(&waiter)
+            && let Some(UnackedGrant { entries, .. }) = self.owed.get_mut(&waiter)
         {
             if let Ok(index) = entries.binary_search(&entry) {
                 entries.remove(index);
@@ -204,7 +204,7 @@ impl Undelivered {
     /// The lock with the hold `fence` has moved; if that hold is on its way, it is in the new place now.
     pub(super) fn follow(&mut self, fence: Fence, from: DeadlineId, to: DeadlineId) {
         if let Some(waiter) = self.fences.get(&fence)
-            && let Some(Owed { entries, .. }) = self.owed.get_mut(waiter)
+            && let Some(UnackedGrant { entries, .. }) = self.owed.get_mut(waiter)
             && let Ok(index) = entries.binary_search(&from)
         {
             entries.remove(index);

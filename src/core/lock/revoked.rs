@@ -11,7 +11,7 @@ use crate::core::fence::Fence;
 
 /// The holds to end, by lock.
 #[derive(Debug, Default)]
-pub(super) struct Forfeits {
+pub(super) struct RevokedHolds {
     holds: BTreeMap<DeadlineId, BTreeMap<Fence, Over>>,
 }
 
@@ -31,7 +31,7 @@ impl Over {
     }
 }
 
-impl Forfeits {
+impl RevokedHolds {
     pub(super) fn is_empty(&self) -> bool {
         self.holds.is_empty()
     }
@@ -75,7 +75,7 @@ impl Forfeits {
 
     /// Lets a grant stand that never reached the connection it was made to: its token has asked again from elsewhere. A
     /// session, on the other hand, ended with its connection, whoever asks. Says whether there was such a grant.
-    pub(super) fn spare(&mut self, entry: DeadlineId, fence: Fence) -> bool {
+    pub(super) fn pardon(&mut self, entry: DeadlineId, fence: Fence) -> bool {
         let Some(holds) = self.holds.get_mut(&entry) else { return false };
         let Some(over) = holds.get_mut(&fence).filter(|over| over.undelivered) else { return false };
         over.undelivered = false;
