@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use smallvec::SmallVec;
 
+use super::compatibility::Compatibility;
 use super::replaced::Replaced;
 use super::revoked::RevokedHolds;
 use super::session::Sessions;
@@ -13,7 +14,6 @@ use super::terms::{Acquired, Answer, ClientId, Grant, Keyspace, LockError, Reque
 use super::tick::Backlog;
 use super::unacked::UnackedGrants;
 use super::value::{Hold, Lock};
-use super::verdict::Verdict;
 use super::visit::{LockMut, Outcome};
 use super::waiting::{QueueId, Scope, Waiter, WaiterId, Waiting};
 use crate::core::deadline_index::DeadlineIndex;
@@ -116,28 +116,33 @@ impl Engine {
         patient: bool,
     ) -> Decision {
         self.end_own_if_over(transition, open, &request.token);
-        let verdict = open.lock.verdict(&request.token, request.mode);
+        let verdict = open.lock.compatibility(&request.token, request.mode);
         let wait = |in_front| if patient { Decision::Wait { in_front } } else { Decision::Refused };
         match (verdict, queue) {
-            (Verdict::OtherMode, _) => return Decision::Failed(LockError::OtherMode),
-            (Verdict::UpgradeLater, Some(queue)) if patient && self.rival(open.lock, queue, &request.token) => {
+            (Compatibility::OtherMode, _) => return Decision::Failed(LockError::OtherMode),
+            (Compatibility::UpgradeLater, Some(queue))
+                if patient && self.other_upgrader(open.lock, queue, &request.token) =>
+            {
                 return Decision::Failed(LockError::Deadlock);
             }
-            (Verdict::UpgradeLater, _) => return wait(true),
-            (Verdict::Full, _) => return wait(false),
-            (Verdict::Join, Some(queue)) => {
+            (Compatibility::UpgradeLater, _) => return wait(true),
+            (Compatibility::Full, _) => return wait(false),
+            (Compatibility::Join, Some(queue)) => {
                 // Somebody waits in front, unless that is an earlier request of this token, whose place this one takes.
                 let head = self.waiting.head(queue);
-                if !patient || head.is_none() || self.waiting.claim(&request.token, &Scope::One(queue)) != head {
+                if !patient
+                    || head.is_none()
+                    || self.waiting.waiting_request(&request.token, &Scope::One(queue)) != head
+                {
                     return wait(false);
                 }
             }
-            (Verdict::Downgrade, Some(queue)) => transition.work.push(queue),
-            (Verdict::Join | Verdict::Renew | Verdict::Downgrade | Verdict::Upgrade, _) => {}
+            (Compatibility::Downgrade, Some(queue)) => transition.work.push(queue),
+            (Compatibility::Join | Compatibility::Renew | Compatibility::Downgrade | Compatibility::Upgrade, _) => {}
         }
         // What this request is answered the one that asked the same before need not wait for any more.
-        let earlier = queue.and_then(|queue| self.waiting.claim(&request.token, &Scope::One(queue)));
-        if let Some(earlier) = earlier.filter(|id| verdict == Verdict::Join || self.wants(*id, request.mode))
+        let earlier = queue.and_then(|queue| self.waiting.waiting_request(&request.token, &Scope::One(queue)));
+        if let Some(earlier) = earlier.filter(|id| verdict == Compatibility::Join || self.wants(*id, request.mode))
             && let Some(departed) = self.waiting.leave(earlier)
         {
             transition.work.extend(departed.headed);
@@ -159,17 +164,17 @@ impl Engine {
 
     /// Whether another holder of `lock` waits in its queue to upgrade. O(log n) in the longer, O(n) in the shorter of the
     /// two.
-    fn rival(&self, lock: &Lock, queue: QueueId, token: &Ident) -> bool {
+    fn other_upgrader(&self, lock: &Lock, queue: QueueId, token: &Ident) -> bool {
         let Some(in_line) = self.waiting.queue(queue) else { return false };
         let upgrades = |waiter: WaiterId| {
             self.waiting.waiter(waiter).is_some_and(|waiter| {
                 let other = &waiter.request.token;
                 let alone = matches!(waiter.scope, Scope::One(_));
-                alone && other != token && lock.verdict(other, waiter.wanted()) == Verdict::UpgradeLater
+                alone && other != token && lock.compatibility(other, waiter.wanted()) == Compatibility::UpgradeLater
             })
         };
         if lock.len() < in_line.line().len() {
-            let claim = |hold: &Hold| self.waiting.claim(&hold.token, &Scope::One(queue));
+            let claim = |hold: &Hold| self.waiting.waiting_request(&hold.token, &Scope::One(queue));
             lock.holds().filter_map(claim).any(upgrades)
         } else {
             in_line.line().any(upgrades)
@@ -199,7 +204,7 @@ impl Engine {
             Some(queue) if obstacle.is_none() => Scope::One(*queue),
             _ => Scope::Many(queues.as_slice().into()),
         };
-        let earlier = self.waiting.claim(&request.token, &scope);
+        let earlier = self.waiting.waiting_request(&request.token, &scope);
         let before = earlier.and_then(|earlier| self.waiting.waiter(earlier));
         // Where it stands in front itself, because of the earlier one, nothing is in its way.
         let obstacle = before.and_then(|before| before.obstacle).or_else(|| self.waiting.at(obstacle?));

@@ -17,7 +17,7 @@ use crate::core::time::{Now, UnixMs};
 
 /// How one of the keys stands to a token that wants them all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum KeyState {
     Free,
     /// Held by the token itself, exclusively.
     Own(Fence),
@@ -27,7 +27,7 @@ pub(super) enum Standing {
     Foreign,
 }
 
-impl Standing {
+impl KeyState {
     /// Whether nobody else holds the lock.
     pub(super) fn is_open(self) -> bool {
         matches!(self, Self::Free | Self::Own(_))
@@ -36,12 +36,12 @@ impl Standing {
 
 /// A look at all the keys.
 #[derive(Default)]
-struct Survey {
-    standings: Vec<Standing>,
+struct KeyStates {
+    standings: Vec<KeyState>,
 }
 
-impl Survey {
-    fn any(&self, standing: Standing) -> bool {
+impl KeyStates {
+    fn any(&self, standing: KeyState) -> bool {
         self.standings.contains(&standing)
     }
 
@@ -49,19 +49,19 @@ impl Survey {
     fn one_fence(&self) -> Option<Fence> {
         let first = *self.standings.first()?;
         match first {
-            Standing::Own(fence) if self.standings.iter().all(|other| *other == first) => Some(fence),
+            KeyState::Own(fence) if self.standings.iter().all(|other| *other == first) => Some(fence),
             _ => None,
         }
     }
 }
 
 impl Lock {
-    pub(super) fn standing(&self, token: &Ident) -> Standing {
+    pub(super) fn key_state(&self, token: &Ident) -> KeyState {
         match (self.hold(token), self.mode()) {
-            _ if self.is_empty() => Standing::Free,
-            (Some(hold), Mode::Exclusive) => Standing::Own(hold.fence),
-            (Some(_), _) => Standing::OtherMode,
-            (None, _) => Standing::Busy,
+            _ if self.is_empty() => KeyState::Free,
+            (Some(hold), Mode::Exclusive) => KeyState::Own(hold.fence),
+            (Some(_), _) => KeyState::OtherMode,
+            (None, _) => KeyState::Busy,
         }
     }
 }
@@ -101,9 +101,9 @@ impl Engine {
         for at in &places {
             self.settle_at(&mut transition, *at, keyspace);
         }
-        let mut survey = Survey::default();
+        let mut survey = KeyStates::default();
         for at in &places {
-            self.look(&mut transition, *at, &request.token, &mut survey, keyspace);
+            self.key_states(&mut transition, *at, &request.token, &mut survey, keyspace);
         }
         let patient = may_wait && request.wait.is_some();
         // Its place is in front of those who came after it.
@@ -111,13 +111,13 @@ impl Engine {
         let mine = |queue: QueueId| patient && earlier.is_some() && self.waiting.head(queue) == earlier;
         let mut seen = places.iter().zip(&survey.standings);
         let obstacle = seen.find(|(at, standing)| match standing {
-            Standing::Own(_) => false,
-            Standing::Free => self.waiting.at(**at).is_some_and(|queue| !mine(queue)),
+            KeyState::Own(_) => false,
+            KeyState::Free => self.waiting.at(**at).is_some_and(|queue| !mine(queue)),
             _ => true,
         });
-        let taken = if survey.any(Standing::Foreign) {
+        let taken = if survey.any(KeyState::Foreign) {
             Err(LockError::WrongType)
-        } else if survey.any(Standing::OtherMode) {
+        } else if survey.any(KeyState::OtherMode) {
             Err(LockError::OtherMode)
         } else if obstacle.is_some() {
             Ok(None)
@@ -193,7 +193,7 @@ impl Engine {
         let Some(parked) = self.waiting.waiter(waiter) else { return false };
         let (token, mut over) = (parked.request.token.clone(), transition.over);
         let queues: Vec<_> = parked.obstacle.into_iter().chain(parked.scope.queues().iter().copied()).collect();
-        let mut survey = Survey::default();
+        let mut survey = KeyStates::default();
         let mut places: BTreeMap<QueueId, Arc<KeyBuf>> = BTreeMap::new();
         for queue in queues {
             let Some(place) = self.waiting.queue(queue).map(|queue| queue.place.clone()) else { return false };
@@ -203,19 +203,19 @@ impl Engine {
             transition.step();
             if transition.outside && !keyspace.owns_slot(place.as_key()) {
                 transition.blocked_multi.insert(waiter);
-                self.waiting.obstruct(waiter, queue);
+                self.waiting.block_multi_at(waiter, queue);
                 self.put_off(transition, queue, keyspace);
                 return false;
             }
-            let standing = self.look(transition, place.as_key(), &token, &mut survey, keyspace);
+            let standing = self.key_states(transition, place.as_key(), &token, &mut survey, keyspace);
             over = over.or(transition.over);
             let first = self.waiting.head(queue) == Some(waiter);
-            if standing == Standing::Foreign {
+            if standing == KeyState::Foreign {
                 self.refuse_all(transition, queue, keyspace);
             }
-            if !(matches!(standing, Standing::Own(_)) || (first && standing == Standing::Free)) {
+            if !(matches!(standing, KeyState::Own(_)) || (first && standing == KeyState::Free)) {
                 transition.blocked_multi.insert(waiter);
-                self.waiting.obstruct(waiter, queue);
+                self.waiting.block_multi_at(waiter, queue);
                 if let Some(over) = transition.over {
                     // Not for this one, but there may be room for the first in line now.
                     self.waiting.mark(queue, over);
@@ -255,19 +255,19 @@ impl Engine {
     }
 
     /// Looks at the lock at `at` for `survey`, ending what has lapsed there.
-    fn look<W: Keyspace>(
+    fn key_states<W: Keyspace>(
         &mut self,
         transition: &mut Transition,
         at: KeyRef<'_>,
         token: &Ident,
-        survey: &mut Survey,
+        survey: &mut KeyStates,
         keyspace: &mut W,
-    ) -> Standing {
+    ) -> KeyState {
         let visit = self.visit(transition, at, keyspace, |engine, transition, open| {
             engine.end_own_if_over(transition, open, token);
-            open.lock.standing(token)
+            open.lock.key_state(token)
         });
-        let standing = visit.as_ref().map_or(Standing::Foreign, |visit| visit.result);
+        let standing = visit.as_ref().map_or(KeyState::Foreign, |visit| visit.result);
         if visit.is_some_and(|visit| visit.vacant.is_some()) {
             transition.vacated.push(Arc::new(at.to_buf()));
         }
@@ -279,7 +279,7 @@ impl Engine {
     fn same_request(&self, places: &[KeyRef<'_>], token: &Ident) -> Option<WaiterId> {
         let mut queues: Vec<QueueId> = places.iter().map(|at| self.waiting.at(*at)).collect::<Option<_>>()?;
         queues.sort_unstable();
-        self.waiting.claim(token, &Scope::Many(queues.into()))
+        self.waiting.waiting_request(token, &Scope::Many(queues.into()))
     }
 
     /// Gives the token all `places`. If it has them all from one grant, that is renewed: fence and sessions stay. Else
@@ -288,7 +288,7 @@ impl Engine {
         &mut self,
         transition: &mut Transition,
         places: &[KeyRef<'_>],
-        survey: &Survey,
+        survey: &KeyStates,
         client: ClientId,
         request: &Request,
         keyspace: &mut W,

@@ -14,6 +14,7 @@
 //! subject: `engine`, `many`, `tick`, `keyspace`, `replica`, `info`, `doubt`. What hangs on connections is in `session`,
 //! `undelivered`, `replaced` and `forfeit`.
 
+mod compatibility;
 mod delivery;
 mod engine;
 mod info;
@@ -31,7 +32,6 @@ mod terms;
 mod tick;
 mod unacked;
 pub mod value;
-mod verdict;
 mod visit;
 mod waiting;
 

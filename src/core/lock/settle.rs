@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::compatibility::Compatibility;
 use super::engine::Engine;
 use super::stats::{HandoverCause, count};
 use super::terms::{Answer, ClientId, EndReason, Found, Grant, Keyspace, LockError, Request};
 use super::value::{Hold, Lock};
-use super::verdict::Verdict;
 use super::visit::{Changed, LockMut, Outcome, Visit};
 use super::waiting::{QueueId, Scope, WaiterId};
 use crate::core::fence::Fence;
@@ -140,7 +140,7 @@ impl Engine {
         &mut self,
         transition: &mut Transition,
         open: &mut LockMut<'_>,
-        verdict: Verdict,
+        verdict: Compatibility,
         client: ClientId,
         request: &Request,
     ) -> Result<(Grant, Changed), LockError> {
@@ -164,7 +164,7 @@ impl Engine {
     /// Has requests of `token` looked at for which its own new hold at `at` may be enough, wherever they stand in line.
     pub(super) fn look_at_own(&self, transition: &mut Transition, at: KeyRef<'_>, token: &Ident) {
         if let Some(queue) = self.waiting.at(at)
-            && self.waiting.obstructed(queue, token).next().is_some()
+            && self.waiting.blocked_multi_at(queue, token).next().is_some()
         {
             transition.work.push(queue);
         }
@@ -308,21 +308,21 @@ impl Engine {
         transition: &Transition,
         queue: QueueId,
         lock: &Lock,
-    ) -> Option<(WaiterId, Option<Verdict>)> {
+    ) -> Option<(WaiterId, Option<Compatibility>)> {
         let fits = |id: WaiterId| {
             let waiter = self.waiting.waiter(id)?;
             let token = &waiter.request.token;
             match waiter.scope {
                 Scope::One(_) => {
-                    let verdict = lock.verdict(token, waiter.wanted());
+                    let verdict = lock.compatibility(token, waiter.wanted());
                     verdict.allows().then_some((id, Some(verdict)))
                 }
                 Scope::Many(_) => {
-                    (lock.standing(token).is_open() && !transition.blocked_multi.contains(&id)).then_some((id, None))
+                    (lock.key_state(token).is_open() && !transition.blocked_multi.contains(&id)).then_some((id, None))
                 }
             }
         };
-        let own = || lock.sole_hold().into_iter().flat_map(|hold| self.waiting.obstructed(queue, &hold.token));
+        let own = || lock.sole_hold().into_iter().flat_map(|hold| self.waiting.blocked_multi_at(queue, &hold.token));
         own().find_map(fits).or_else(|| self.waiting.head(queue).and_then(fits))
     }
 

@@ -75,7 +75,7 @@ pub(super) struct Waiting {
     by_place: HashTable<QueueId>,
     hasher: RandomState,
     /// By token and scope, so that the next request of a token finds the one that waits.
-    claims: HashTable<WaiterId>,
+    by_request: HashTable<WaiterId>,
     /// The requests of a token for many keys whose obstacle is the key of this queue.
     obstructed: HashMap<(QueueId, Ident), BTreeSet<WaiterId>>,
     by_client: BTreeSet<(ClientId, WaiterId)>,
@@ -134,7 +134,7 @@ impl Waiting {
         self.waiters.is_empty()
             && self.queues.is_empty()
             && self.by_place.is_empty()
-            && self.claims.is_empty()
+            && self.by_request.is_empty()
             && self.obstructed.is_empty()
             && self.by_client.is_empty()
     }
@@ -167,33 +167,33 @@ impl Waiting {
     }
 
     /// The parked request of `token` that waits in `scope`.
-    pub(super) fn claim(&self, token: &Ident, scope: &Scope) -> Option<WaiterId> {
-        if self.claims.is_empty() {
+    pub(super) fn waiting_request(&self, token: &Ident, scope: &Scope) -> Option<WaiterId> {
+        if self.by_request.is_empty() {
             return None;
         }
         let is_it = |id: &WaiterId| {
             self.waiter(*id).is_some_and(|waiter| waiter.request.token == *token && waiter.scope == *scope)
         };
-        self.claims.find(self.hasher.hash_one((token, scope)), is_it).copied()
+        self.by_request.find(self.hasher.hash_one((token, scope)), is_it).copied()
     }
 
     /// The requests of `token` that wait in `queue` and cannot have its key as long as somebody else holds it or stands in front: the one for
     /// this key alone, then those for many keys whose obstacle it is.
-    pub(super) fn obstructed(&self, queue: QueueId, token: &Ident) -> impl Iterator<Item = WaiterId> {
+    pub(super) fn blocked_multi_at(&self, queue: QueueId, token: &Ident) -> impl Iterator<Item = WaiterId> {
         let many = if self.obstructed.is_empty() { None } else { self.obstructed.get(&(queue, token.clone())) };
-        self.claim(token, &Scope::One(queue)).into_iter().chain(many.into_iter().flatten().copied())
+        self.waiting_request(token, &Scope::One(queue)).into_iter().chain(many.into_iter().flatten().copied())
     }
 
     /// The request `id` for many keys cannot have that of `queue`.
-    pub(super) fn obstruct(&mut self, id: WaiterId, queue: QueueId) {
-        self.unobstruct(id);
+    pub(super) fn block_multi_at(&mut self, id: WaiterId, queue: QueueId) {
+        self.unblock_multi(id);
         if let Some(waiter) = self.waiters.get_mut(id.0) {
             waiter.obstacle = Some(queue);
             self.obstructed.entry((queue, waiter.request.token.clone())).or_default().insert(id);
         }
     }
 
-    fn unobstruct(&mut self, id: WaiterId) {
+    fn unblock_multi(&mut self, id: WaiterId) {
         let Some(waiter) = self.waiters.get_mut(id.0) else { return };
         let Some(queue) = waiter.obstacle.take() else { return };
         let key = (queue, waiter.request.token.clone());
@@ -298,9 +298,9 @@ impl Waiting {
             }
         }
         if let Some(queue) = obstacle {
-            self.obstruct(id, queue);
+            self.block_multi_at(id, queue);
         }
-        let Self { waiters, claims, hasher, .. } = self;
+        let Self { waiters, by_request: claims, hasher, .. } = self;
         claims.insert_unique(hash, id, |id| {
             waiters.get(id.0).map_or(0, |waiter| hasher.hash_one((&waiter.request.token, &waiter.scope)))
         });
@@ -322,7 +322,7 @@ impl Waiting {
 
     /// Takes a request out of everything, but leaves its queues open. Also names the queues whose head it was.
     fn strike(&mut self, id: WaiterId) -> Option<(Waiter, Vec<QueueId>)> {
-        self.unobstruct(id);
+        self.unblock_multi(id);
         let waiter = self.waiters.remove(id.0)?;
         let mut headed = Vec::new();
         for &queue in waiter.scope.queues() {
@@ -334,7 +334,9 @@ impl Waiting {
             }
         }
         let token = &waiter.request.token;
-        if let Ok(claim) = self.claims.find_entry(self.hasher.hash_one((token, &waiter.scope)), |other| *other == id) {
+        if let Ok(claim) =
+            self.by_request.find_entry(self.hasher.hash_one((token, &waiter.scope)), |other| *other == id)
+        {
             claim.remove();
         }
         self.by_client.remove(&(waiter.client, id));

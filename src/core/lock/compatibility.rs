@@ -6,7 +6,7 @@ use crate::core::ident::Ident;
 
 /// What the holds of a lock say to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Compatibility {
     /// The token has no hold and there is room for one.
     Join,
     /// The token has no hold and there is no room.
@@ -23,7 +23,7 @@ pub(super) enum Verdict {
     OtherMode,
 }
 
-impl Verdict {
+impl Compatibility {
     /// Whether the holds allow the request now.
     pub(super) fn allows(self) -> bool {
         matches!(self, Self::Join | Self::Renew | Self::Downgrade | Self::Upgrade)
@@ -37,17 +37,17 @@ impl Verdict {
 
 impl Lock {
     /// What the holds say to `token`, which wants the lock as `wanted`. O(log n).
-    pub(super) fn verdict(&self, token: &Ident, wanted: Wanted) -> Verdict {
+    pub(super) fn compatibility(&self, token: &Ident, wanted: Wanted) -> Compatibility {
         let alone = self.len() == 1;
         if self.hold(token).is_some() {
             return match (self.mode(), wanted) {
                 (Mode::Exclusive, Wanted::Exclusive)
                 | (Mode::Shared, Wanted::Shared)
-                | (Mode::Limit, Wanted::Limit(_)) => Verdict::Renew,
-                (Mode::Exclusive, Wanted::Shared) => Verdict::Downgrade,
-                (Mode::Shared, Wanted::Exclusive) if alone => Verdict::Upgrade,
-                (Mode::Shared, Wanted::Exclusive) => Verdict::UpgradeLater,
-                _ => Verdict::OtherMode,
+                | (Mode::Limit, Wanted::Limit(_)) => Compatibility::Renew,
+                (Mode::Exclusive, Wanted::Shared) => Compatibility::Downgrade,
+                (Mode::Shared, Wanted::Exclusive) if alone => Compatibility::Upgrade,
+                (Mode::Shared, Wanted::Exclusive) => Compatibility::UpgradeLater,
+                _ => Compatibility::OtherMode,
             };
         }
         let room = match (self.mode(), wanted) {
@@ -56,6 +56,6 @@ impl Lock {
             (Mode::Limit, Wanted::Limit(permits)) => u64::try_from(self.len()).is_ok_and(|held| held < permits),
             _ => false,
         };
-        if room { Verdict::Join } else { Verdict::Full }
+        if room { Compatibility::Join } else { Compatibility::Full }
     }
 }
