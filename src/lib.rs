@@ -32,7 +32,7 @@ mod cmd;
 pub mod fuzz;
 
 use server::ctx::{Ctx, Level};
-use server::{cluster, datatype, defer, entry, events, info, load, park, renames};
+use server::{blocked_clients, cluster, datatype, defer, entry, events, info, load, renames};
 
 /// All memory is the server's. Tests and fuzz targets of this library run without one, on the allocator of the system.
 #[cfg_attr(not(any(test, fuzzing)), global_allocator)]
@@ -49,7 +49,7 @@ fn start(ctx: &mut Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
     asked(events::subscribe(ctx, service::hear), "the events")?;
     renames::install(ctx, service::loaded);
     entry::install(store::amends::make);
-    park::install(ctx, service::parked_left, store::lock_session::reply_answer);
+    blocked_clients::install(ctx, service::parked_left, store::lock_session::reply_answer);
     defer::install(ctx, service::work);
     ctx.log(Level::Notice, concat!("lockstock ", env!("CARGO_PKG_VERSION"), " is ready"));
     cluster::learn(ctx);

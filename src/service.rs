@@ -15,6 +15,7 @@ use crate::core::time::{Millis, Now, UnixMs};
 use crate::core::unlinked::UnlinkedWatch;
 use crate::error::Error;
 use crate::server::args::Arg;
+use crate::server::blocked_clients::{self, Unblocked};
 use crate::server::cell::MainCell;
 use crate::server::clock;
 use crate::server::ctx::{Ctx, is_connected};
@@ -25,7 +26,6 @@ use crate::server::facts::{self, Output};
 use crate::server::faults;
 use crate::server::import;
 use crate::server::key::{Access, Content, Key, Name};
-use crate::server::park::{self, Left};
 use crate::store::amends;
 use crate::store::destroyed;
 use crate::store::lock_session::LockSession;
@@ -65,7 +65,7 @@ pub enum Note {
     /// The server told of something else.
     Event(Event),
     /// A parked client left.
-    Left(WaiterId, Left),
+    Left(WaiterId, Unblocked),
 }
 
 static STATE: LazyLock<MainCell<State>> = LazyLock::new(|| MainCell::new(State::default()));
@@ -233,9 +233,9 @@ fn read_notes(state: &mut State) {
             Note::Event(Event::Role { primary: false }) => state.locks.demoted(),
             // The timer is awake now; that is all they are for.
             Note::Event(Event::Role { primary: true } | Event::Loaded | Event::Import | Event::ClientGone(_)) => {}
-            Note::Left(waiter, Left::Answered(front)) => state.locks.written(waiter, front),
-            Note::Left(waiter, Left::TimedOut) => state.locks.timed_out(waiter),
-            Note::Left(waiter, Left::Gone) => state.locks.left(waiter),
+            Note::Left(waiter, Unblocked::Answered(front)) => state.locks.written(waiter, front),
+            Note::Left(waiter, Unblocked::TimedOut) => state.locks.timed_out(waiter),
+            Note::Left(waiter, Unblocked::Gone) => state.locks.left(waiter),
         }
     }
     notes.shrink_to(USUAL_NOTES);
@@ -289,7 +289,7 @@ pub fn work(ctx: &mut Ctx<'_>, right: Right) -> defer::Next {
     // The search can wait for whoever else wants the server.
     let search =
         if searching { now.ms.plus(Millis(1)).map_or(defer::Next::Never, defer::Next::At) } else { defer::Next::Never };
-    next.min(search).min(park::next_over(now.ms))
+    next.min(search).min(blocked_clients::next_over(now.ms))
 }
 
 /// Takes in what has happened, and searches on for what was renamed; whether there is more to search.
@@ -299,13 +299,13 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> bool {
         read_notes(state);
         let faulty = entry::take_fault();
         if faulty {
-            state.locks.reconcile(|client| is_connected(client.get()), park::is_parked);
-            for waiter in park::unanswered().into_iter().filter(|waiter| !state.locks.is_queued(*waiter)) {
+            state.locks.reconcile(|client| is_connected(client.get()), blocked_clients::is_waiting);
+            for waiter in blocked_clients::unanswered().into_iter().filter(|waiter| !state.locks.is_queued(*waiter)) {
                 session.answer(waiter, Answer::Failed(LockError::Fault));
             }
             state.search.for_everything();
         }
-        let forgotten = park::forgotten(now.ms, FORGOTTEN);
+        let forgotten = blocked_clients::forgotten(now.ms, FORGOTTEN);
         for waiter in &forgotten {
             state.locks.timed_out(*waiter);
             session.answer(*waiter, Answer::Refused);
@@ -318,7 +318,7 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> bool {
     session.leave();
     let (searching, faulty) = caught_up.unwrap_or((true, false));
     if faulty {
-        park::wake_nameless(ctx, &Answer::Failed(LockError::Fault));
+        blocked_clients::unblock_nameless(ctx, &Answer::Failed(LockError::Fault));
     }
     searching
 }
@@ -420,10 +420,10 @@ impl From<Next> for defer::Next {
 }
 
 /// A parked client left.
-pub fn parked_left(waiter: WaiterId, left: Left) {
+pub fn parked_left(waiter: WaiterId, left: Unblocked) {
     match left {
         // Nothing follows from it that could not wait for the next note: not worth a turn of the event loop.
-        Left::Answered(_) => drop(NOTES.with(|notes| notes.push(Note::Left(waiter, left)))),
-        Left::TimedOut | Left::Gone => note(Note::Left(waiter, left)),
+        Unblocked::Answered(_) => drop(NOTES.with(|notes| notes.push(Note::Left(waiter, left)))),
+        Unblocked::TimedOut | Unblocked::Gone => note(Note::Left(waiter, left)),
     }
 }

@@ -7,9 +7,9 @@ use crate::core::lock::{Acquired, ClientId, Request, Wanted};
 use crate::core::time::{Millis, UnixMs};
 use crate::error::{Error, Range};
 use crate::server::args::Args;
+use crate::server::blocked_clients;
 use crate::server::ctx::{Ctx, has_user, is_connected};
 use crate::server::facts;
-use crate::server::park;
 use crate::server::register;
 use crate::service;
 use crate::store::lock_session::reply_grant;
@@ -87,12 +87,12 @@ pub fn carry_out(
     }
     let wait = request.wait.filter(|_| !ctx.flags().denies_blocking());
     let full = wait.is_some() && service::waiters() >= config::max_waiters();
-    let before = park::taken_over();
+    let before = blocked_clients::taken_over();
     match ask(ctx, client, wait.filter(|_| !full))? {
         Acquired::Granted(grant) => reply_grant(ctx, &grant),
         Acquired::Refused if full => return Err(Error::TooManyWait),
         // The server did not block the client, and has told it so itself.
-        Acquired::Refused if park::taken_over() != before => {}
+        Acquired::Refused if blocked_clients::taken_over() != before => {}
         Acquired::Refused => ctx.reply_null(),
         Acquired::Parked(_) => {}
     }

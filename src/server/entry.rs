@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::api::{self, RawCtx, RawString};
 use super::args::Args;
+use super::blocked_clients;
 use super::cell::MainCell;
 use super::ctx::{self, Ctx, Level};
 use super::defer::{self, Next};
-use super::park;
 use crate::error::Error;
 
 /// One call of a command by a client, a script, the primary or the AOF.
@@ -30,14 +30,14 @@ pub trait Run {
 pub(super) unsafe extern "C" fn command<C: Run>(raw: *mut RawCtx, words: *mut *mut RawString, count: c_int) -> c_int {
     // SAFETY: the server calls commands on its main thread; context and arguments live until this function returns.
     let (mut ctx, args) = unsafe { (Ctx::new(raw), Args::new(words, count)) };
-    let before = park::taken_over();
+    let before = blocked_clients::taken_over();
     match guard("a command", || C::run(Call { ctx: ctx.reborrow(), args })) {
         Some(Ok(())) => {}
         Some(Err(error)) => ctx.reply_error(&error.to_string()),
         None => {
             make_good(&mut ctx);
             // A client that was blocked before the fault waits for another answer.
-            if park::taken_over() == before {
+            if blocked_clients::taken_over() == before {
                 ctx.reply_error(&Error::Internal.to_string());
             }
         }

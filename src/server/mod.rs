@@ -22,6 +22,7 @@
 pub mod alloc;
 pub mod api;
 pub mod args;
+pub mod blocked_clients;
 mod blocking_key;
 pub mod call;
 pub mod cell;
@@ -42,7 +43,6 @@ pub mod keyspace_scan;
 pub mod keyspec;
 pub mod load;
 pub mod origin;
-pub mod park;
 pub mod register;
 pub mod renames;
 pub mod replicate;

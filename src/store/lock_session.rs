@@ -13,12 +13,12 @@ use crate::core::lock::{
 use crate::core::time::Millis;
 use crate::error::Error;
 use crate::server::args::Arg;
+use crate::server::blocked_clients;
 use crate::server::cluster::{self, Serves};
 use crate::server::ctx::Ctx;
 use crate::server::facts::{self, Output};
 use crate::server::faults;
 use crate::server::key::{self, Access, Content, Key, Name};
-use crate::server::park;
 use crate::store::amends;
 use crate::store::lock_effect::{self, Effects};
 use crate::store::sale_type::SaleValue;
@@ -171,7 +171,7 @@ impl<'a> LockSession<'a> {
                 Some(Output { first: 0, blocks: 0, .. }) => Front::Clear,
                 Some(Output { first, blocks, bytes, .. }) => Front::Unsent(Unsent { first, blocks, bytes }),
             };
-            park::stands_behind(waiter, front);
+            blocked_clients::written_behind(waiter, front);
         }
         self.end();
         for Told { db, name, events } in mem::take(&mut self.events) {
@@ -189,7 +189,7 @@ impl<'a> LockSession<'a> {
         self.ctx().select(self.db);
         self.answers.reverse();
         while let Some((waiter, answer)) = self.answers.pop() {
-            park::wake(self.key.ctx(), waiter, answer);
+            blocked_clients::unblock_client(self.key.ctx(), waiter, answer);
         }
     }
 }
@@ -277,12 +277,12 @@ impl Keyspace for LockSession<'_> {
     }
 
     fn block_client(&mut self) -> bool {
-        self.patience.is_some_and(|(lock, wait)| park::block(self.ctx(), lock, wait))
+        self.patience.is_some_and(|(lock, wait)| blocked_clients::block_client(self.ctx(), lock, wait))
     }
 
     fn client_blocked(&mut self, waiter: WaiterId) {
         faults::point();
-        park::name(waiter);
+        blocked_clients::name(waiter);
     }
 
     fn answer(&mut self, waiter: WaiterId, answer: Answer) {

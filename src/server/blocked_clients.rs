@@ -36,7 +36,7 @@ pub type Reply = fn(&Ctx<'_>, &Answer);
 
 /// How a client left its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum Unblocked {
     /// Its time was over, or an administrator said so: it was answered null.
     TimedOut,
     /// Its connection ended, or the server sent it away with an error of its own.
@@ -46,9 +46,9 @@ pub enum Left {
 }
 
 /// Hears of every client that left. Runs inside a callback of the server: may write nothing.
-pub type Hear = fn(waiter: WaiterId, left: Left);
+pub type Hear = fn(waiter: WaiterId, left: Unblocked);
 
-struct Parked {
+struct BlockedClient {
     /// `None` until it has its place in line.
     waiter: Option<WaiterId>,
     /// When the server should see that the time of the client is over.
@@ -64,21 +64,21 @@ struct Parked {
 }
 
 #[derive(Default)]
-struct Lot {
-    parked: FxHashMap<WaiterId, NonNull<Parked>>,
+struct BlockedClients {
+    parked: FxHashMap<WaiterId, NonNull<BlockedClient>>,
     /// Clients that are blocked and have no place in line yet: the one of the running command, and more only after faults.
-    nameless: Vec<NonNull<Parked>>,
+    nameless: Vec<NonNull<BlockedClient>>,
     /// Who is parked until when.
-    over: BTreeSet<(UnixMs, NonNull<Parked>)>,
+    over: BTreeSet<(UnixMs, NonNull<BlockedClient>)>,
     hear: Option<Hear>,
     reply: Option<Reply>,
     keys: Option<BlockingKeys>,
 }
 
 // SAFETY: the pointers are only used on the main thread: `MainCell` sees to it.
-unsafe impl Send for Lot {}
+unsafe impl Send for BlockedClients {}
 
-static LOT: LazyLock<MainCell<Lot>> = LazyLock::new(|| MainCell::new(Lot::default()));
+static BLOCKED: LazyLock<MainCell<BlockedClients>> = LazyLock::new(|| MainCell::new(BlockedClients::default()));
 
 /// How many clients were taken over; see [`taken_over`].
 static TAKEN_OVER: AtomicU64 = AtomicU64::new(0);
@@ -92,14 +92,14 @@ pub fn taken_over() -> u64 {
 /// Names those who hear of clients that leave and who write replies. Called once, at load.
 pub fn install(ctx: &Ctx<'_>, hear: Hear, reply: Reply) {
     let keys = BlockingKeys::new(ctx.flags().is_cluster());
-    LOT.with(|lot| (lot.hear, lot.reply, lot.keys) = (Some(hear), Some(reply), Some(keys)));
+    BLOCKED.with(|lot| (lot.hear, lot.reply, lot.keys) = (Some(hear), Some(reply), Some(keys)));
 }
 
 /// Blocks the client of the running command, which waits for `lock` among others of the same slot, for `wait` (zero: without limit). False
 /// when the server would not have it, in which case nothing is left behind; [`taken_over`] tells whether it has replied.
 ///
 /// After this [`name`] is called for the client, at once.
-pub fn block(ctx: &Ctx<'_>, lock: Arg<'_>, wait: Millis) -> bool {
+pub fn block_client(ctx: &Ctx<'_>, lock: Arg<'_>, wait: Millis) -> bool {
     faults::point();
     // Another module may have a command run for it that may block (servers have that since Redis 7.2), through a client that nobody is
     // connected to. Nothing would tell of its end, and Valkey 9.1 must not be asked whether it is blocked: that ends the server.
@@ -110,7 +110,7 @@ pub fn block(ctx: &Ctx<'_>, lock: Arg<'_>, wait: Millis) -> bool {
     if let Some(over) = over(wait) {
         defer::arm(Next::At(over));
     }
-    let parked = Box::new(Parked {
+    let parked = Box::new(BlockedClient {
         waiter: None,
         over: None,
         handle: ptr::null_mut(),
@@ -121,7 +121,7 @@ pub fn block(ctx: &Ctx<'_>, lock: Arg<'_>, wait: Millis) -> bool {
         left: false,
     });
     let parked = NonNull::from(Box::leak(parked));
-    let handle = LOT.with(|lot| {
+    let handle = BLOCKED.with(|lot| {
         let Some(keys) = &lot.keys else { return ptr::null_mut() };
         let key = keys.for_lock(lock);
         let mut name = key.raw();
@@ -161,7 +161,7 @@ pub fn block(ctx: &Ctx<'_>, lock: Arg<'_>, wait: Millis) -> bool {
         (*parked.as_ptr()).over = over;
         api::set_disconnect_callback(handle, Some(on_gone));
     }
-    LOT.with(|lot| {
+    BLOCKED.with(|lot| {
         lot.nameless.push(parked);
         lot.over.extend(over.map(|over| (over, parked)));
     });
@@ -170,7 +170,7 @@ pub fn block(ctx: &Ctx<'_>, lock: Arg<'_>, wait: Millis) -> bool {
 
 /// The client that was blocked last waits in line as `waiter`.
 pub fn name(waiter: WaiterId) {
-    LOT.with(|lot| {
+    BLOCKED.with(|lot| {
         if let Some(parked) = lot.nameless.pop() {
             // SAFETY: entries are removed when their box is freed, so this one is alive; only this thread touches it.
             unsafe { (*parked.as_ptr()).waiter = Some(waiter) };
@@ -184,9 +184,9 @@ fn over(wait: Millis) -> Option<UnixMs> {
     (wait.0 > 0).then(|| clock::now().ms.plus(Millis(wait.0.saturating_add(2)))).flatten()
 }
 
-impl Lot {
+impl BlockedClients {
     /// Forgets a client that the server is done with.
-    fn leave(&mut self, client: NonNull<Parked>, waiter: Option<WaiterId>, over: Option<UnixMs>) {
+    fn leave(&mut self, client: NonNull<BlockedClient>, waiter: Option<WaiterId>, over: Option<UnixMs>) {
         match waiter {
             Some(waiter) => drop(self.parked.remove(&waiter)),
             None => self.nameless.retain(|other| *other != client),
@@ -201,23 +201,23 @@ impl Lot {
 ///
 /// On some servers the reply is written inside this call and on others at the end of the event loop's turn, so the caller
 /// must have finished its own work, and must hold no state that the callbacks need.
-pub fn wake(_: &mut Ctx<'_>, waiter: WaiterId, answer: Answer) {
+pub fn unblock_client(_: &mut Ctx<'_>, waiter: WaiterId, answer: Answer) {
     faults::point();
-    let found = LOT.with(|lot| lot.parked.get(&waiter).copied());
+    let found = BLOCKED.with(|lot| lot.parked.get(&waiter).copied());
     if let Some(Some(parked)) = found {
-        unblock(parked, answer);
+        unblock_one(parked, answer);
     }
 }
 
 /// Wakes the clients that a fault has kept from getting a place in line.
-pub fn wake_nameless(_: &mut Ctx<'_>, answer: &Answer) {
+pub fn unblock_nameless(_: &mut Ctx<'_>, answer: &Answer) {
     // They stay in the list until the server is done with them.
-    for parked in LOT.with(|lot| lot.nameless.clone()).unwrap_or_default() {
-        unblock(parked, answer.clone());
+    for parked in BLOCKED.with(|lot| lot.nameless.clone()).unwrap_or_default() {
+        unblock_one(parked, answer.clone());
     }
 }
 
-fn unblock(parked: NonNull<Parked>, answer: Answer) {
+fn unblock_one(parked: NonNull<BlockedClient>, answer: Answer) {
     // SAFETY: entries are removed when their box is freed, so this one is alive; only this thread touches it. The reference
     // ends before the server is called, which may come back for the box.
     let handle = unsafe {
@@ -237,28 +237,29 @@ fn unblock(parked: NonNull<Parked>, answer: Answer) {
 }
 
 /// Takes note of what the reply to `waiter` will be behind. To be called right before it is woken.
-pub fn stands_behind(waiter: WaiterId, front: Front) {
-    if let Some(Some(parked)) = LOT.with(|lot| lot.parked.get(&waiter).copied()) {
+pub fn written_behind(waiter: WaiterId, front: Front) {
+    if let Some(Some(parked)) = BLOCKED.with(|lot| lot.parked.get(&waiter).copied()) {
         // SAFETY: entries are removed when their box is freed, so this one is alive; only this thread touches it.
         unsafe { (*parked.as_ptr()).front = front };
     }
 }
 
 /// Whether `waiter` is parked.
-pub fn is_parked(waiter: WaiterId) -> bool {
+pub fn is_waiting(waiter: WaiterId) -> bool {
     // SAFETY: entries are removed when their box is freed, so this one is alive; only this thread touches it.
-    let waits = |parked: NonNull<Parked>| unsafe { !(*parked.as_ptr()).handle.is_null() };
-    LOT.with(|lot| lot.parked.get(&waiter).copied().is_some_and(waits)).unwrap_or(true)
+    let waits = |parked: NonNull<BlockedClient>| unsafe { !(*parked.as_ptr()).handle.is_null() };
+    BLOCKED.with(|lot| lot.parked.get(&waiter).copied().is_some_and(waits)).unwrap_or(true)
 }
 
 /// Everybody who is parked and has neither been answered nor left.
 pub fn unanswered() -> Vec<WaiterId> {
     // SAFETY: as in `is_parked`.
-    let waits = |parked: NonNull<Parked>| unsafe {
+    let waits = |parked: NonNull<BlockedClient>| unsafe {
         let parked = &*parked.as_ptr();
         !parked.handle.is_null() && parked.answer.is_none() && !parked.left
     };
-    LOT.with(|lot| lot.parked.iter().filter(|(_, parked)| waits(**parked)).map(|(waiter, _)| *waiter).collect())
+    BLOCKED
+        .with(|lot| lot.parked.iter().filter(|(_, parked)| waits(**parked)).map(|(waiter, _)| *waiter).collect())
         .unwrap_or_default()
 }
 
@@ -268,7 +269,7 @@ pub fn unanswered() -> Vec<WaiterId> {
 /// The server looks for such clients before it sleeps, but it does not wake up for them; left alone it may sleep a tenth of a second
 /// too long.
 pub fn next_over(now: UnixMs) -> Next {
-    let next = LOT.with(|lot| {
+    let next = BLOCKED.with(|lot| {
         let over = first_over(lot, now);
         let late = latest_late(now).and_then(|before| first_over(lot, before)?.plus(LATE));
         over.into_iter().chain(late).min()
@@ -285,7 +286,7 @@ fn latest_late(now: UnixMs) -> Option<UnixMs> {
 }
 
 /// When, after `time`, the time of a client is over for the first time.
-fn first_over(lot: &Lot, time: UnixMs) -> Option<UnixMs> {
+fn first_over(lot: &BlockedClients, time: UnixMs) -> Option<UnixMs> {
     let after = UnixMs(time.0.checked_add(1)?);
     lot.over.range((after, NonNull::dangling())..).next().map(|(over, _)| *over)
 }
@@ -296,22 +297,23 @@ fn first_over(lot: &Lot, time: UnixMs) -> Option<UnixMs> {
 /// without a time limit, also for their own commands.
 pub fn forgotten(now: UnixMs, most: usize) -> Vec<WaiterId> {
     // SAFETY: entries are removed when their box is freed, so this one is alive; only this thread touches it.
-    let waiter = |(_, parked): &(UnixMs, NonNull<Parked>)| unsafe {
+    let waiter = |(_, parked): &(UnixMs, NonNull<BlockedClient>)| unsafe {
         let parked = &*parked.as_ptr();
         parked.waiter.filter(|_| parked.answer.is_none() && !parked.left && !parked.handle.is_null())
     };
-    let late = |lot: &mut Lot| {
-        let is_late = |(over, _): &&(UnixMs, NonNull<Parked>)| latest_late(now).is_some_and(|late| *over <= late);
+    let late = |lot: &mut BlockedClients| {
+        let is_late =
+            |(over, _): &&(UnixMs, NonNull<BlockedClient>)| latest_late(now).is_some_and(|late| *over <= late);
         lot.over.iter().take_while(is_late).filter_map(waiter).take(most).collect()
     };
-    LOT.with(late).unwrap_or_default()
+    BLOCKED.with(late).unwrap_or_default()
 }
 
 /// Tells that the client of `parked` left; the first reason counts.
-fn tell(parked: &mut Parked, how: Left) {
+fn tell(parked: &mut BlockedClient, how: Unblocked) {
     faults::point();
     if !parked.left {
-        if let (Some(Some(hear)), Some(waiter)) = (LOT.with(|lot| lot.hear), parked.waiter) {
+        if let (Some(Some(hear)), Some(waiter)) = (BLOCKED.with(|lot| lot.hear), parked.waiter) {
             hear(waiter, how);
         }
         // Only now: if a fault came first, it is told again.
@@ -327,23 +329,24 @@ unsafe extern "C" fn on_signal(_: *mut RawCtx, _: *mut *mut RawString, _: c_int)
 /// The client was woken, or its time is over: the one place where a parked client is replied to.
 unsafe extern "C" fn on_answer(raw: *mut RawCtx, _: *mut *mut RawString, _: c_int) -> c_int {
     // SAFETY: the server calls this on its main thread; the private data is the box of `park`, which lives until `on_free`.
-    let (ctx, parked) = unsafe { (Ctx::new(raw), api::get_blocked_client_private_data(raw).cast::<Parked>().as_mut()) };
+    let (ctx, parked) =
+        unsafe { (Ctx::new(raw), api::get_blocked_client_private_data(raw).cast::<BlockedClient>().as_mut()) };
     if let Some(parked) = parked {
         let answered = guard("an answer to a parked client", || {
             // It stays there: until the server is done with the client, this is how one knows that it has been answered.
             if let Some(answer) = &parked.answer {
-                if let Some(Some(reply)) = LOT.with(|lot| lot.reply) {
+                if let Some(Some(reply)) = BLOCKED.with(|lot| lot.reply) {
                     reply(&ctx, answer);
                 }
                 parked.replied = true;
             } else {
-                tell(parked, Left::TimedOut);
+                tell(parked, Unblocked::TimedOut);
                 ctx.reply_null();
             }
         });
         if answered.is_none() {
             // What it was granted is taken back, for it has not heard of it.
-            guard("the end of a parked client", || tell(parked, Left::Gone));
+            guard("the end of a parked client", || tell(parked, Unblocked::Gone));
             ctx.reply_error(&Error::Internal.to_string());
         }
     }
@@ -353,24 +356,24 @@ unsafe extern "C" fn on_answer(raw: *mut RawCtx, _: *mut *mut RawString, _: c_in
 /// The client is gone: its connection ended, or the server sent it an error of its own (unblocked, moved, demoted).
 unsafe extern "C" fn on_gone(raw: *mut RawCtx, _: *mut RawBlocked) {
     // SAFETY: as in `on_answer`.
-    let parked = unsafe { api::get_blocked_client_private_data(raw).cast::<Parked>().as_mut() };
+    let parked = unsafe { api::get_blocked_client_private_data(raw).cast::<BlockedClient>().as_mut() };
     if let Some(parked) = parked {
-        guard("the end of a parked client", || tell(parked, Left::Gone));
+        guard("the end of a parked client", || tell(parked, Unblocked::Gone));
     }
 }
 
 /// The server is done with the client. Called exactly once, on every way out.
 unsafe extern "C" fn on_free(raw: *mut RawCtx, data: *mut c_void) {
-    let Some(data) = NonNull::new(data.cast::<Parked>()) else { return };
+    let Some(data) = NonNull::new(data.cast::<BlockedClient>()) else { return };
     // SAFETY: `block` made this box, the server passes it here once, and nobody else looks at it meanwhile.
     let parked = unsafe { &mut *data.as_ptr() };
     let ended = guard("the end of a parked client", || {
-        LOT.with(|lot| lot.leave(data, parked.waiter, parked.over));
+        BLOCKED.with(|lot| lot.leave(data, parked.waiter, parked.over));
         // SAFETY: the context is the one of this call.
         let sent_away = parked.aside && unsafe { api::blocked_client_disconnected(raw) } != 0;
         // A reply that was put aside is forgotten if the client was sent away with another one meanwhile.
         let answered = parked.replied && !sent_away;
-        tell(parked, if answered { Left::Answered(parked.front) } else { Left::Gone });
+        tell(parked, if answered { Unblocked::Answered(parked.front) } else { Unblocked::Gone });
     });
     match ended {
         // SAFETY: as above, and the entry that also pointed to it has been removed.
