@@ -19,13 +19,13 @@ use crate::server::blocked_clients::{self, Unblocked};
 use crate::server::cell::MainCell;
 use crate::server::clock;
 use crate::server::ctx::{Ctx, is_connected};
-use crate::server::defer::{self, Right};
+use crate::server::defer::{self, Authority};
 use crate::server::entry;
 use crate::server::events::Event;
-use crate::server::facts::{self, Output};
 use crate::server::faults;
 use crate::server::import;
 use crate::server::key::{Access, Content, Key, Name};
+use crate::server::server_info::{self, Output};
 use crate::store::amends;
 use crate::store::destroyed;
 use crate::store::lock_session::LockSession;
@@ -247,7 +247,7 @@ const USUAL_NOTES: usize = 64;
 
 /// How the connection of `client` looks, to which a grant was written.
 fn look_at(ctx: &mut Ctx<'_>, client: ClientId) -> Look {
-    match facts::output(ctx, client.get()) {
+    match server_info::output(ctx, client.get()) {
         None => Look::Unknown,
         Some(Output { first: 0, blocks: 0, .. }) => Look::Sent,
         Some(Output { first, blocks, bytes, command, hears }) => {
@@ -272,7 +272,7 @@ fn arm(locks: &Engine) {
 }
 
 /// The work of the timer.
-pub fn work(ctx: &mut Ctx<'_>, right: Right) -> defer::Next {
+pub fn work(ctx: &mut Ctx<'_>, right: Authority) -> defer::Next {
     let began = Instant::now();
     let now = clock::now();
     // Of a fault where nothing could be written, or on a replica that has been promoted since.
@@ -280,7 +280,7 @@ pub fn work(ctx: &mut Ctx<'_>, right: Right) -> defer::Next {
     let searching = catch_up(ctx, now);
     let next = loop {
         let locks = work_on_locks(ctx, now, right);
-        let sales = if right == Right::Write { sales::tick(ctx, now, SLICE) } else { defer::Next::Never };
+        let sales = if right == Authority::Primary { sales::tick(ctx, now, SLICE) } else { defer::Next::Never };
         let next = locks.min(sales);
         if next != defer::Next::Now || began.elapsed() >= TURN {
             break next;
@@ -324,7 +324,7 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> bool {
 }
 
 /// A slice of the work on locks, and of meeting what was loaded.
-fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, right: Right) -> defer::Next {
+fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, right: Authority) -> defer::Next {
     let mut session = LockSession::between_commands(ctx.reborrow());
     let next = STATE.with(|state| {
         read_notes(state);
@@ -333,8 +333,8 @@ fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, right: Right) -> defer::Next {
             state.locks.client_gone(client);
         }
         let next = match right {
-            Right::Write => state.locks.tick(now, SLICE, &mut session).into(),
-            Right::Look => defer::Next::Never,
+            Authority::Primary => state.locks.tick(now, SLICE, &mut session).into(),
+            Authority::Observer => defer::Next::Never,
         };
         let next = next.min(state.locks.next_look().into());
         if more { defer::Next::Now } else { next }

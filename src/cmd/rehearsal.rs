@@ -17,7 +17,7 @@ use crate::core::time::{Millis, Now, UnixMs};
 use crate::error::Error;
 use crate::fuzz::keys::{Keys, Primary, Value, place};
 use crate::server::args::Args;
-use crate::server::standin;
+use crate::server::fake_server;
 use crate::store::sale_effect::{Effect, Part};
 
 /// A primary and its replica, without servers.
@@ -77,7 +77,7 @@ impl Rehearsal {
     pub fn call(&mut self, words: &[&[u8]]) -> Result<(), Error> {
         let [name, rest @ ..] = words else { return Err(Error::Syntax) };
         let name = name.to_ascii_uppercase();
-        let done = standin::with_args(rest, |args| match name.split_at_checked(5) {
+        let done = fake_server::with_args(rest, |args| match name.split_at_checked(5) {
             Some((b"LOCK.", name)) => self.lock(name, args),
             _ => match name.split_at_checked(6) {
                 Some((b"STOCK.", name)) => self.stock(name, args),

@@ -9,8 +9,8 @@ use crate::error::{Error, Range};
 use crate::server::args::Args;
 use crate::server::blocked_clients;
 use crate::server::ctx::{Ctx, has_user, is_connected};
-use crate::server::facts;
 use crate::server::register;
+use crate::server::server_info;
 use crate::service;
 use crate::store::lock_session::reply_grant;
 
@@ -68,7 +68,7 @@ fn has_connection(ctx: &mut Ctx<'_>, client: ClientId) -> bool {
         return false;
     }
     let suspect = ctx.flags().denies_blocking() || !has_user(ctx, client.get());
-    !suspect || facts::is_connection(ctx, client.get())
+    !suspect || server_info::is_connection(ctx, client.get())
 }
 
 /// Has `ask` decide on `request` for the client of the running command, and replies unless it has parked the client.

@@ -5,7 +5,7 @@ use crate::cmd::rehearsal::Rehearsal;
 use crate::core::lock::Lock;
 use crate::core::sale::Sale;
 use crate::core::time::{Millis, UnixMs};
-use crate::server::standin;
+use crate::server::fake_server;
 use crate::store::sale_type::SaleValue;
 
 /// When the values are used: before, between and after the deadlines they may have.
@@ -13,15 +13,15 @@ const INSTANTS: [UnixMs; 3] = [UnixMs(1), UnixMs(1_700_000_000_000), UnixMs(i64:
 
 /// A lock: the one string that a file keeps it as. What is read writes the same bytes again, and works.
 pub fn lock_payload(data: &[u8]) {
-    let (Ok(lock), _) = standin::load::<Lock>(&[data]) else { return };
-    assert_eq!(standin::save(&lock), [data], "two payloads for one lock");
+    let (Ok(lock), _) = fake_server::load::<Lock>(&[data]) else { return };
+    assert_eq!(fake_server::save(&lock), [data], "two payloads for one lock");
     assert_eq!(lock.digest().count(), lock.len());
     assert!(lock.memory() < usize::MAX && lock.effort() >= 1);
     let tokens: Vec<Vec<u8>> = lock.holds().take(4).map(|hold| hold.token.text().to_vec()).collect();
     for now in INSTANTS {
         let mut stage = Rehearsal::at(now);
         for keys in [&mut stage.world.keys, &mut stage.world.replica.1] {
-            let lock = standin::load::<Lock>(&[data]).0.expect("as before");
+            let lock = fake_server::load::<Lock>(&[data]).0.expect("as before");
             keys.0.insert(place(b"key"), Value::Lock(lock));
         }
         if let Some(Value::Lock(lock)) = stage.world.keys.0.get_mut(&place(b"key")) {
@@ -53,9 +53,9 @@ pub fn lock_payload(data: &[u8]) {
 /// A sale: its strings, each with its length in front (two bytes, the lower one first).
 pub fn sale_payload(data: &[u8]) {
     let strings = strings(data);
-    let (Ok(sale), read) = standin::load::<SaleValue>(&strings) else { return };
+    let (Ok(sale), read) = fake_server::load::<SaleValue>(&strings) else { return };
     let read = strings.get(..read).expect("no more than there are");
-    let saved = standin::save(&sale);
+    let saved = fake_server::save(&sale);
     // How orders are spread over blocks is the writer's choice.
     assert!(saved.first().is_some_and(|head| head == read[0]), "two heads for one sale");
     let bytes =

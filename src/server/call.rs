@@ -14,7 +14,7 @@ use super::faults;
 
 /// On whose behalf a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Behalf {
+pub enum RunAs {
     /// The client's, whose ACL rules apply; where another module calls for no user, that module's.
     Client,
     /// The module's own.
@@ -35,7 +35,7 @@ static IS_APPENDING: AtomicBool = AtomicBool::new(false);
 /// server's own line.
 pub fn append(
     ctx: &mut Ctx<'_>,
-    behalf: Behalf,
+    behalf: RunAs,
     key: &[u8],
     fields: &[Field<'_>; 6],
     seventh: Option<Field<'_>>,
@@ -46,10 +46,10 @@ pub fn append(
     let Some(call) = call else { return Err("ERR this server cannot append to streams".into()) };
     // '!' replicates, 'E' gives refusals as replies, 'C' asks the client's ACL; then the key, the id, and the fields.
     let format = match (behalf, seventh) {
-        (Behalf::Client, None) => c"!ECbcbbbbbbbbbbbb",
-        (Behalf::Client, Some(_)) => c"!ECbcbbbbbbbbbbbbbb",
-        (Behalf::Module, None) => c"!Ebcbbbbbbbbbbbb",
-        (Behalf::Module, Some(_)) => c"!Ebcbbbbbbbbbbbbbb",
+        (RunAs::Client, None) => c"!ECbcbbbbbbbbbbbb",
+        (RunAs::Client, Some(_)) => c"!ECbcbbbbbbbbbbbbbb",
+        (RunAs::Module, None) => c"!Ebcbbbbbbbbbbbb",
+        (RunAs::Module, Some(_)) => c"!Ebcbbbbbbbbbbbbbb",
     };
     let [(n1, v1), (n2, v2), (n3, v3), (n4, v4), (n5, v5), (n6, v6)] = fields;
     let (n7, v7) = seventh.unwrap_or_default();
@@ -96,8 +96,8 @@ pub fn append(
     };
     let done = done(c"XADD", reply);
     IS_APPENDING.store(!outermost, Ordering::Relaxed);
-    if outermost && behalf == Behalf::Client && done.as_ref().is_err_and(|why| why.starts_with(NO_USER)) {
-        return append(ctx, Behalf::Module, key, fields, seventh);
+    if outermost && behalf == RunAs::Client && done.as_ref().is_err_and(|why| why.starts_with(NO_USER)) {
+        return append(ctx, RunAs::Module, key, fields, seventh);
     }
     done
 }

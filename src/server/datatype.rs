@@ -34,7 +34,7 @@ pub trait DataType: Sized + Send + 'static {
     /// Bytes of memory the value takes, besides its own struct.
     fn memory(&self) -> usize;
     /// About how many allocations freeing the value gives back: past 64 the server frees it on another thread.
-    fn effort(&self) -> usize;
+    fn free_effort(&self) -> usize;
     /// Feeds everything that must be equal on primary and replica, in parts whose order does not matter.
     fn digest(&self, part: &mut dyn FnMut(&[u8]));
     /// The value has left the name `at`: deleted, overwritten, expired, evicted, renamed. Freeing comes later, or, for a
@@ -279,7 +279,7 @@ unsafe extern "C" fn effort<T: DataType>(_: *mut RawOptCtx, raw: *const c_void) 
     // SAFETY: as in `save`.
     let value = unsafe { value::<T>(raw) };
     // Never 0: that would mean "always free on another thread".
-    value.and_then(|value| guard("measuring a value", || value.effort())).unwrap_or_default().max(1)
+    value.and_then(|value| guard("measuring a value", || value.free_effort())).unwrap_or_default().max(1)
 }
 
 unsafe extern "C" fn digest<T: DataType>(digest: *mut RawDigest, raw: *mut c_void) {

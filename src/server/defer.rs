@@ -40,15 +40,15 @@ pub enum Next {
 
 /// What the work may do at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Right {
+pub enum Authority {
     /// Decide and write.
-    Write,
+    Primary,
     /// Only take note: this server is a replica, or being filled by a tool, or writes are paused.
-    Look,
+    Observer,
 }
 
 /// Does the work that is due.
-pub type Work = fn(&mut Ctx<'_>, Right) -> Next;
+pub type Work = fn(&mut Ctx<'_>, Authority) -> Next;
 
 struct Timer {
     /// A context for calls from events that bring none; made once, at load.
@@ -141,9 +141,9 @@ fn run(ctx: &mut Ctx<'_>, work: Work) -> Next {
     // While a copying tool fills the server, that decides. The server tells when it ends.
     let may_decide = !import::is_on(ctx);
     if may_decide && may_write(ctx) {
-        return work(ctx, Right::Write);
+        return work(ctx, Authority::Primary);
     }
-    let next = work(ctx, Right::Look);
+    let next = work(ctx, Authority::Observer);
     // A replica need not ask again: the primary's effects will come, and a change of role arms the timer.
     if may_decide && ctx.flags().is_primary() {
         return Next::At(UnixMs(clock::now().ms.0.saturating_add(PAUSED_MS)));

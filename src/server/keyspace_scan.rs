@@ -13,8 +13,8 @@ use super::args::Arg;
 use super::call;
 use super::ctx::Ctx;
 use super::entry::guard;
-use super::facts;
 use super::key::{Access, Key, Name, Shown};
+use super::server_info;
 use crate::core::key::KeyRef;
 
 /// Where a walk has come to. Keys that are there for a whole lap are seen, others perhaps; some twice.
@@ -66,7 +66,7 @@ impl Way {
 impl KeyspaceScan {
     /// A walk that begins at the first key of the first database; `None` when the server has no memory for it.
     pub fn new(ctx: &Ctx<'_>) -> Option<Self> {
-        let way = if facts::is_valkey(ctx) { Some(Way::Command(0)) } else { Way::function() };
+        let way = if server_info::is_valkey(ctx) { Some(Way::Command(0)) } else { Way::function() };
         way.map(|way| Self { way, db: None, done: Vec::new(), is_whole: true })
     }
 

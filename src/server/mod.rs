@@ -34,7 +34,8 @@ pub mod datatype;
 pub mod defer;
 pub mod entry;
 pub mod events;
-pub mod facts;
+#[cfg(any(test, fuzzing))]
+pub mod fake_server;
 pub mod faults;
 pub mod import;
 pub mod info;
@@ -46,6 +47,5 @@ pub mod origin;
 pub mod register;
 pub mod renames;
 pub mod replicate;
+pub mod server_info;
 pub mod settings;
-#[cfg(any(test, fuzzing))]
-pub mod standin;

@@ -1,8 +1,8 @@
 //! Where a command comes from: from somebody who asks, or from somebody who says what has happened.
 
 use super::ctx::Ctx;
-use super::facts;
 use super::import;
+use super::server_info;
 
 /// The id of the client that a file of commands is loaded through, on every server.
 const OF_A_FILE: u64 = u64::MAX;
@@ -15,5 +15,5 @@ pub fn is_record(ctx: &mut Ctx<'_>) -> bool {
     if flags.is_replicated() || (flags.is_loading() && ctx.client_id() == OF_A_FILE) {
         return true;
     }
-    import::is_on(ctx) && !flags.is_script() && facts::is_import_source(ctx, ctx.client_id())
+    import::is_on(ctx) && !flags.is_script() && server_info::is_import_source(ctx, ctx.client_id())
 }

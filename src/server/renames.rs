@@ -17,7 +17,7 @@ use super::compat;
 use super::ctx::{Ctx, Level};
 use super::defer;
 use super::entry::guard;
-use super::facts;
+use super::server_info;
 use crate::core::key::{KeyBuf, KeyRef};
 
 /// Hears where a key has come to under its new name. Runs in the middle of a command: may write nothing.
@@ -30,7 +30,7 @@ static IS_WANTED: AtomicBool = AtomicBool::new(false);
 
 /// Names who hears. Called once, at load.
 pub fn install(ctx: &Ctx<'_>, hear: Hear) {
-    if !facts::is_valkey(ctx) {
+    if !server_info::is_valkey(ctx) {
         HEAR.with(|slot| *slot = Some(hear));
     }
 }

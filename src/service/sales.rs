@@ -11,7 +11,7 @@ use crate::core::slot::Slot;
 use crate::core::time::{Millis, Now, UnixMs};
 use crate::error::Error;
 use crate::server::args::Arg;
-use crate::server::call::{self, Behalf};
+use crate::server::call::{self, RunAs};
 use crate::server::cluster::{self, Serves};
 use crate::server::ctx::{Ctx, Level};
 use crate::server::defer;
@@ -71,7 +71,7 @@ struct SaleSession<'a> {
     /// The context of the call, and the key while it is open: not while other modules may run, who may do anything to it.
     key: Key<'a>,
     name: Name<'a>,
-    behalf: Behalf,
+    behalf: RunAs,
     /// The event of a change that has not been committed.
     untrue: Option<Untrue>,
 }
@@ -86,7 +86,7 @@ impl Drop for SaleSession<'_> {
 }
 
 impl<'a> SaleSession<'a> {
-    fn new(ctx: Ctx<'a>, name: Name<'a>, behalf: Behalf) -> Self {
+    fn new(ctx: Ctx<'a>, name: Name<'a>, behalf: RunAs) -> Self {
         Self { key: Key::closed(ctx), name, behalf, untrue: None }
     }
 
@@ -257,7 +257,7 @@ pub fn create(ctx: &mut Ctx<'_>, key: Arg<'_>, sale: Sale) -> Result<(), Error> 
     let stream = sale.terms().stream.as_ref().map(|stream| Name::make(&stream.key));
     let unfit =
         !decided && stream.is_some_and(|stream| Key::open(ctx.reborrow(), &stream, Access::Read).is_no_stream());
-    let mut session = SaleSession::new(ctx.reborrow(), Name::of(key), Behalf::Client);
+    let mut session = SaleSession::new(ctx.reborrow(), Name::of(key), RunAs::Client);
     if !matches!(session.sale(), Ok(None)) {
         return Err(Error::BusyKey);
     }
@@ -289,7 +289,7 @@ pub fn decide<'a>(
     key: Arg<'_>,
     f: impl FnOnce(&Sale) -> Result<Decision<'a>, Error>,
 ) -> Result<Answer<'a>, Error> {
-    let mut session = SaleSession::new(ctx.reborrow(), Name::of(key), Behalf::Client);
+    let mut session = SaleSession::new(ctx.reborrow(), Name::of(key), RunAs::Client);
     let Some(sale) = session.sale()? else {
         count(Status::NoStock);
         return Ok(Answer::NO_STOCK);
@@ -312,7 +312,7 @@ pub fn change<R>(
     key: Arg<'_>,
     f: impl FnOnce(&Sale) -> Result<(R, Changes<'static>), Error>,
 ) -> Result<Option<R>, Error> {
-    let mut session = SaleSession::new(ctx.reborrow(), Name::of(key), Behalf::Client);
+    let mut session = SaleSession::new(ctx.reborrow(), Name::of(key), RunAs::Client);
     let Some(sale) = session.sale()? else { return Ok(None) };
     let (result, changes) = f(sale)?;
     session.carry_out(&changes)?;
@@ -321,7 +321,7 @@ pub fn change<R>(
 
 /// Makes a change true that somebody else decided: the primary, or an earlier life of this server.
 pub fn apply(ctx: &mut Ctx<'_>, key: Arg<'_>, change: &Change<'_>) -> Result<(), Error> {
-    let mut session = SaleSession::new(ctx.reborrow(), Name::of(key), Behalf::Module);
+    let mut session = SaleSession::new(ctx.reborrow(), Name::of(key), RunAs::Module);
     session.sale()?.ok_or(Error::NoStock)?.follow(change).map_err(|_| Error::Payload)?;
     session.remember();
     replicate::verbatim(session.ctx());
@@ -331,7 +331,7 @@ pub fn apply(ctx: &mut Ctx<'_>, key: Arg<'_>, change: &Change<'_>) -> Result<(),
 
 /// Puts what an AOF rewrite wrote back under the key: a head first, then blocks of orders.
 pub fn restore(ctx: &mut Ctx<'_>, key: Arg<'_>, part: sale_effect::Part<'_>) -> Result<(), Error> {
-    let mut session = SaleSession::new(ctx.reborrow(), Name::of(key), Behalf::Module);
+    let mut session = SaleSession::new(ctx.reborrow(), Name::of(key), RunAs::Module);
     match (part, session.sale()?) {
         (sale_effect::Part::Head(head), None) => {
             let sale = Sale::from_header(head).map_err(|_| Error::Payload)?;
@@ -364,7 +364,7 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> defer::Next {
         let Some(Some((entry, place))) = due else { break };
         left = left.saturating_sub(1);
         ctx.select(place.db);
-        let mut session = SaleSession::new(ctx.reborrow(), Name::make(&place.key), Behalf::Module);
+        let mut session = SaleSession::new(ctx.reborrow(), Name::make(&place.key), RunAs::Module);
         match lapse(&mut session, entry, now.ms, left) {
             Ok(steps) => left = left.saturating_sub(steps),
             // What holds for all sales is not asked for each.

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use crate::server::call;
 use crate::server::ctx::{Ctx, Level};
-use crate::server::facts;
+use crate::server::server_info;
 
 /// Commands of the server that the module cannot do without, and what comes of it where `rename-command` has taken one away. Their new
 /// names are nobody's business, so the module does not look for them.
@@ -28,7 +28,7 @@ pub fn give(ctx: &mut Ctx<'_>) {
         }
     }
     // Only Valkey has the mode of which that setting tells.
-    if facts::is_valkey(ctx) && !call::is_known(ctx, c"CONFIG") {
+    if server_info::is_valkey(ctx) && !call::is_known(ctx, c"CONFIG") {
         of_a_command(ctx, "CONFIG", "in import mode lockstock ends holds by itself, for it cannot know of the mode");
     }
 }
@@ -39,7 +39,7 @@ fn of_a_command(ctx: &Ctx<'_>, command: &str, loss: &str) {
 
 /// A server that may throw locks and sales away when memory runs short.
 fn of_eviction(ctx: &Ctx<'_>) {
-    if let Some(policy) = facts::info(ctx, c"memory", c"maxmemory_policy")
+    if let Some(policy) = server_info::info(ctx, c"memory", c"maxmemory_policy")
         && policy.starts_with("allkeys")
     {
         ctx.log(

@@ -16,9 +16,9 @@ use crate::server::args::Arg;
 use crate::server::blocked_clients;
 use crate::server::cluster::{self, Serves};
 use crate::server::ctx::Ctx;
-use crate::server::facts::{self, Output};
 use crate::server::faults;
 use crate::server::key::{self, Access, Content, Key, Name};
+use crate::server::server_info::{self, Output};
 use crate::store::amends;
 use crate::store::lock_effect::{self, Effects};
 use crate::store::sale_type::SaleValue;
@@ -166,7 +166,7 @@ impl<'a> LockSession<'a> {
     pub fn leave(mut self) {
         self.shut();
         if let Some((waiter, client)) = self.look_first.take() {
-            let front = match facts::output(self.key.ctx(), client.get()) {
+            let front = match server_info::output(self.key.ctx(), client.get()) {
                 None => Front::Unknown,
                 Some(Output { first: 0, blocks: 0, .. }) => Front::Clear,
                 Some(Output { first, blocks, bytes, .. }) => Front::Unsent(Unsent { first, blocks, bytes }),

@@ -8,8 +8,8 @@ use crate::core::lock::Lock;
 use crate::server::clock;
 use crate::server::ctx;
 use crate::server::datatype::{AofOut, DataType, Handle, RdbIn, RdbOut};
-use crate::server::facts;
 use crate::server::renames;
+use crate::server::server_info;
 use crate::service::{self, Note};
 use crate::store::destroyed;
 
@@ -35,7 +35,7 @@ impl DataType for Lock {
             let told = ctx::flags();
             if newest.fence.is_out_of_reach(clock::now().us)
                 && !told.is_loading()
-                && (told.is_primary() || facts::is_writable_replica())
+                && (told.is_primary() || server_info::is_writable_replica())
             {
                 return Err("its fence is more than an hour ahead of the server's clock".into());
             }
@@ -56,7 +56,7 @@ impl DataType for Lock {
         Self::memory(self)
     }
 
-    fn effort(&self) -> usize {
+    fn free_effort(&self) -> usize {
         Self::effort(self)
     }
 

@@ -149,7 +149,7 @@ impl DataType for SaleValue {
         self.sale.memory()
     }
 
-    fn effort(&self) -> usize {
+    fn free_effort(&self) -> usize {
         self.sale.effort()
     }
 
