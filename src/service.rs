@@ -1,4 +1,4 @@
-//! The module at work: its state, the notes that events leave, and the work that is done between commands.
+//! The module at work: its state, the inbox of what callbacks saw, and the work that is done between commands.
 
 use std::mem;
 use std::sync::LazyLock;
@@ -50,12 +50,12 @@ pub struct State {
     pub lapses: u64,
     /// Locks and sales that were renamed, and where they may be.
     search: RenameScan,
-    /// The notes that are being read; empty in between, and kept for its memory only.
-    reading: Vec<Note>,
+    /// The notifications that are being read; empty in between, and kept for its memory only.
+    reading: Vec<Notification>,
 }
 
 /// Something that a callback saw and could not act upon where it was called.
-pub enum Note {
+pub enum Notification {
     /// A sale with holds lost its name; the entry of the deadline index that it had, if it had been met, and a watch on where it goes.
     SaleVanished(Option<DeadlineId>, UnlinkedWatch),
     /// A lock is no longer at this place; the entry of the deadline index that it had there, and a watch on where it goes.
@@ -69,9 +69,9 @@ pub enum Note {
 }
 
 static STATE: LazyLock<MainCell<State>> = LazyLock::new(|| MainCell::new(State::default()));
-static NOTES: MainCell<Vec<Note>> = MainCell::new(Vec::new());
+static INBOX: MainCell<Vec<Notification>> = MainCell::new(Vec::new());
 /// Where locks and sales were loaded that nobody has met. A list of its own, because meeting one means opening its key, which
-/// a command has no time for and which can leave new notes.
+/// a command has no time for and which can leave new notifications.
 static LOADED: MainCell<Vec<KeyBuf>> = MainCell::new(Vec::new());
 
 /// How long one turn of the timer may take, if there is so much to do. Then the server looks after its clients before the next one.
@@ -86,10 +86,10 @@ const FORGOTTEN: usize = 100;
 /// The most connections that one turn of the timer looks at.
 const LOOKS: usize = 32;
 
-/// Leaves a note and has it looked at in the next turn of the event loop.
-pub fn note(note: Note) {
+/// Posts a notification and has it looked at in the next turn of the event loop.
+pub fn post(note: Notification) {
     faults::point();
-    NOTES.with(|notes| notes.push(note));
+    INBOX.with(|inbox| inbox.push(note));
     defer::arm(defer::Next::Now);
 }
 
@@ -104,7 +104,7 @@ pub fn loaded_fence(fence: Fence) {
     STATE.with(|state| state.locks.observe_fence(fence));
 }
 
-/// Leaves the notes of events, where anybody cares.
+/// Posts the events of the server, where anybody cares.
 pub fn hear(ctx: &mut Ctx<'_>, event: Event) {
     let Event::ClientGone(number) = event else {
         if event == Event::Import {
@@ -114,14 +114,14 @@ pub fn hear(ctx: &mut Ctx<'_>, event: Event) {
             // Whoever was loaded before the trade and is met after it lives on the other side by then.
             LOADED.with(|loaded| loaded.iter_mut().for_each(|place| place.swap(one, other)));
         }
-        return note(Note::Event(event));
+        return post(Notification::Event(event));
     };
     let Some(client) = ClientId::new(number) else { return };
     // Connections come and go by the thousand; few of them hold or wait for anything.
     let known = STATE.with(|state| (state.locks.knows(client), state.locks.owes(client)));
     let (matters, owed) = known.unwrap_or((true, true));
     if matters {
-        note(Note::ClientGone(client, if owed { look_at(ctx, client) } else { Look::Unknown }));
+        post(Notification::ClientGone(client, if owed { look_at(ctx, client) } else { Look::Unknown }));
     }
 }
 
@@ -183,7 +183,7 @@ pub fn look_at_lock(ctx: &mut Ctx<'_>, key: Arg<'_>, now: Now) -> Result<Option<
 /// Looks at the state; `None` when it is in use by an outer call.
 pub fn enter<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
     STATE.with(|state| {
-        read_notes(state);
+        drain_inbox(state);
         if destroyed::any() {
             // Another thread cannot arm the timer.
             defer::arm(defer::Next::Now);
@@ -197,53 +197,55 @@ pub fn waiters() -> usize {
     enter(|state| state.locks.waiters()).unwrap_or_default()
 }
 
-/// Takes in what the callbacks saw, in the order in which they saw it; so that no command works on a picture that is older than
+/// Takes in what callbacks saw, in the order in which they saw it; so that no command works on a picture that is older than
 /// its own turn.
-fn read_notes(state: &mut State) {
-    NOTES.with(|notes| mem::swap(notes, &mut state.reading));
+fn drain_inbox(state: &mut State) {
+    INBOX.with(|inbox| mem::swap(inbox, &mut state.reading));
     if state.reading.is_empty() {
         return;
     }
-    let mut notes = mem::take(&mut state.reading);
-    for note in notes.drain(..) {
+    let mut inbox = mem::take(&mut state.reading);
+    for note in inbox.drain(..) {
         match note {
-            Note::LockVanished(place, entry, watch) => {
+            Notification::LockVanished(place, entry, watch) => {
                 state.locks.vanished(place.as_key(), entry);
                 state.search.add(watch);
             }
-            Note::ClientGone(client, look) => {
+            Notification::ClientGone(client, look) => {
                 state.locks.last_look(client, look);
                 state.locks.client_gone(client);
             }
-            Note::SaleVanished(entry, watch) => {
+            Notification::SaleVanished(entry, watch) => {
                 if let Some(entry) = entry {
                     state.sales.remove(entry);
                 }
                 state.search.add(watch);
             }
-            Note::Event(Event::Flushed(db)) => {
+            Notification::Event(Event::Flushed(db)) => {
                 state.locks.flushed(db);
                 state.sales.flush(db);
             }
-            Note::Event(Event::Swapped(one, other)) => {
+            Notification::Event(Event::Swapped(one, other)) => {
                 state.locks.swapped(one, other);
                 state.sales.swap(one, other);
                 state.search.begin_again();
             }
-            Note::Event(Event::Role { primary: false }) => state.locks.demoted(),
+            Notification::Event(Event::Role { primary: false }) => state.locks.demoted(),
             // The timer is awake now; that is all they are for.
-            Note::Event(Event::Role { primary: true } | Event::Loaded | Event::Import | Event::ClientGone(_)) => {}
-            Note::Left(waiter, Unblocked::Answered(front)) => state.locks.written(waiter, front),
-            Note::Left(waiter, Unblocked::TimedOut) => state.locks.timed_out(waiter),
-            Note::Left(waiter, Unblocked::Gone) => state.locks.left(waiter),
+            Notification::Event(
+                Event::Role { primary: true } | Event::Loaded | Event::Import | Event::ClientGone(_),
+            ) => {}
+            Notification::Left(waiter, Unblocked::Answered(front)) => state.locks.written(waiter, front),
+            Notification::Left(waiter, Unblocked::TimedOut) => state.locks.timed_out(waiter),
+            Notification::Left(waiter, Unblocked::Gone) => state.locks.left(waiter),
         }
     }
-    notes.shrink_to(USUAL_NOTES);
-    state.reading = notes;
+    inbox.shrink_to(USUAL);
+    state.reading = inbox;
 }
 
-/// How many notes may well be there at once, time and again.
-const USUAL_NOTES: usize = 64;
+/// How many notifications may well be there at once, time and again.
+const USUAL: usize = 64;
 
 /// How the connection of `client` looks, to which a grant was written.
 fn look_at(ctx: &mut Ctx<'_>, client: ClientId) -> Look {
@@ -296,7 +298,7 @@ pub fn work(ctx: &mut Ctx<'_>, right: Authority) -> defer::Next {
 fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> bool {
     let mut session = LockSession::between_commands(ctx.reborrow());
     let caught_up = STATE.with(|state| {
-        read_notes(state);
+        drain_inbox(state);
         let faulty = entry::take_fault();
         if faulty {
             state.locks.reconcile(|client| is_connected(client.get()), blocked_clients::is_waiting);
@@ -327,7 +329,7 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> bool {
 fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, right: Authority) -> defer::Next {
     let mut session = LockSession::between_commands(ctx.reborrow());
     let next = STATE.with(|state| {
-        read_notes(state);
+        drain_inbox(state);
         let more = forget_destroyed(state) | meet_loaded(state, &mut session);
         for client in state.locks.take_unverified_sessions().into_iter().filter(|client| !is_connected(client.get())) {
             state.locks.client_gone(client);
@@ -420,10 +422,10 @@ impl From<Next> for defer::Next {
 }
 
 /// A parked client left.
-pub fn parked_left(waiter: WaiterId, left: Unblocked) {
+pub fn client_unblocked(waiter: WaiterId, left: Unblocked) {
     match left {
         // Nothing follows from it that could not wait for the next note: not worth a turn of the event loop.
-        Unblocked::Answered(_) => drop(NOTES.with(|notes| notes.push(Note::Left(waiter, left)))),
-        Unblocked::TimedOut | Unblocked::Gone => note(Note::Left(waiter, left)),
+        Unblocked::Answered(_) => drop(INBOX.with(|inbox| inbox.push(Notification::Left(waiter, left)))),
+        Unblocked::TimedOut | Unblocked::Gone => post(Notification::Left(waiter, left)),
     }
 }

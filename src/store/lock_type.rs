@@ -10,7 +10,7 @@ use crate::server::ctx;
 use crate::server::datatype::{AofOut, DataType, Handle, RdbIn, RdbOut};
 use crate::server::renames;
 use crate::server::server_info;
-use crate::service::{self, Note};
+use crate::service::{self, Notification};
 use crate::store::destroyed;
 
 static HANDLE: Handle = Handle::new();
@@ -71,7 +71,7 @@ impl DataType for Lock {
         }
         renames::expect();
         let (entry, watch) = self.mark_unlinked();
-        service::note(Note::LockVanished(at.to_buf(), entry, watch));
+        service::post(Notification::LockVanished(at.to_buf(), entry, watch));
     }
 
     fn destroyed(&mut self) {

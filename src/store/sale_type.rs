@@ -10,7 +10,7 @@ use crate::core::sale::Sale;
 use crate::core::unlinked::Unlinked;
 use crate::server::datatype::{AofOut, DataType, Handle, RdbIn, RdbOut};
 use crate::server::renames;
-use crate::service::{self, Note};
+use crate::service::{self, Notification};
 use crate::store::destroyed;
 use crate::store::lock_type::rewrite_fence;
 
@@ -163,7 +163,7 @@ impl DataType for SaleValue {
         if entry.is_some() || self.sale.next_lapse().is_some() {
             renames::expect();
             let watch = self.unlinked.get_or_insert_default().watch();
-            service::note(Note::SaleVanished(entry, watch));
+            service::post(Notification::SaleVanished(entry, watch));
         }
     }
 
