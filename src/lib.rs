@@ -48,7 +48,7 @@ fn start(ctx: &mut Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
     asked(info::register(ctx, status::write), "the section of INFO")?;
     asked(events::subscribe(ctx, service::hear), "the events")?;
     renames::install(ctx, service::loaded);
-    entry::install(store::amends::make);
+    entry::install(store::repair::repair_all);
     blocked_clients::install(ctx, service::client_unblocked, store::lock_session::reply_answer);
     defer::install(ctx, service::work);
     ctx.log(Level::Notice, concat!("lockstock ", env!("CARGO_PKG_VERSION"), " is ready"));

@@ -26,10 +26,10 @@ use crate::server::faults;
 use crate::server::import;
 use crate::server::key::{Access, Content, Key, Name};
 use crate::server::server_info::{self, Output};
-use crate::store::amends;
 use crate::store::destroyed;
 use crate::store::lock_session::LockSession;
 use crate::store::rename_scan::RenameScan;
+use crate::store::repair;
 use crate::store::sale_type;
 
 pub mod sales;
@@ -278,7 +278,7 @@ pub fn work(ctx: &mut Ctx<'_>, right: Authority) -> defer::Next {
     let began = Instant::now();
     let now = clock::now();
     // Of a fault where nothing could be written, or on a replica that has been promoted since.
-    amends::make(ctx);
+    repair::repair_all(ctx);
     let searching = catch_up(ctx, now);
     let next = loop {
         let locks = work_on_locks(ctx, now, right);

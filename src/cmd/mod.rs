@@ -16,9 +16,9 @@ mod lock_macquire;
 mod lock_mrelease;
 mod lock_release;
 mod outcome;
-#[cfg(any(test, fuzzing))]
-pub mod rehearsal;
 mod request;
+#[cfg(any(test, fuzzing))]
+pub mod simulator;
 mod stock_adjust;
 mod stock_alter;
 mod stock_apply;

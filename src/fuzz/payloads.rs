@@ -1,7 +1,7 @@
 //! Values, as RDB files, `DUMP` and full synchronisations carry them.
 
 use super::keys::{Value, place};
-use crate::cmd::rehearsal::Rehearsal;
+use crate::cmd::simulator::Simulator;
 use crate::core::lock::Lock;
 use crate::core::sale::Sale;
 use crate::core::time::{Millis, UnixMs};
@@ -19,7 +19,7 @@ pub fn lock_payload(data: &[u8]) {
     assert!(lock.memory() < usize::MAX && lock.effort() >= 1);
     let tokens: Vec<Vec<u8>> = lock.holds().take(4).map(|hold| hold.token.text().to_vec()).collect();
     for now in INSTANTS {
-        let mut stage = Rehearsal::at(now);
+        let mut stage = Simulator::at(now);
         for keys in [&mut stage.world.keys, &mut stage.world.replica.1] {
             let lock = fake_server::load::<Lock>(&[data]).0.expect("as before");
             keys.0.insert(place(b"key"), Value::Lock(lock));
@@ -67,7 +67,7 @@ pub fn sale_payload(data: &[u8]) {
     assert_eq!(parts, sale.orders().saturating_add(1));
     let ids: Vec<Vec<u8>> = sale.page(UnixMs(1), 0, 4, None).rows.iter().map(|row| row.id.to_vec()).collect();
     for now in INSTANTS {
-        let mut stage = Rehearsal::at(now);
+        let mut stage = Simulator::at(now);
         for keys in [&mut stage.world.keys, &mut stage.world.replica.1] {
             let mut sale = Sale::from_header(read[0]).expect("as before");
             for block in read[1..].iter().filter(|block| !block.is_empty()) {
@@ -97,7 +97,7 @@ pub fn sale_payload(data: &[u8]) {
 }
 
 /// Carries out the command that `line` spells, with `name` for each `%`; whatever comes of it, the rehearsal sees what must not.
-fn say(stage: &mut Rehearsal, line: &str, name: &[u8]) {
+fn say(stage: &mut Simulator, line: &str, name: &[u8]) {
     let words: Vec<&[u8]> = line.split(' ').map(|word| if word == "%" { name } else { word.as_bytes() }).collect();
     drop(stage.call(&words));
 }

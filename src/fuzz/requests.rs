@@ -1,6 +1,6 @@
 //! Commands, as clients, the primary and an append-only file send them.
 
-use crate::cmd::rehearsal::Rehearsal;
+use crate::cmd::simulator::Simulator;
 use crate::core::time::{Millis, UnixMs};
 
 /// Carries out one command after another: the lines of `data`, with a blank between two words.
@@ -8,7 +8,7 @@ use crate::core::time::{Millis, UnixMs};
 /// A line of its own lets time pass (`+500`, in milliseconds), another connection speak (`@2`), or the one that speaks
 /// hang up (`@!`).
 pub fn requests(data: &[u8]) {
-    let mut stage = Rehearsal::at(UnixMs(1_700_000_000_000));
+    let mut stage = Simulator::at(UnixMs(1_700_000_000_000));
     for line in data.split(|byte| *byte == b'\n') {
         match line {
             [b'+', span @ ..] => stage.pass(Millis(i64::try_from(number(span)).unwrap_or(i64::MAX))),

@@ -17,7 +17,7 @@ use crate::server::ctx::{Ctx, Level};
 use crate::server::defer;
 use crate::server::key::{self, Access, Content, Key, Name};
 use crate::server::replicate;
-use crate::store::amends::{self, Untrue};
+use crate::store::repair::{self, OrphanEvent};
 use crate::store::sale_effect;
 use crate::store::sale_type::{Moment, SaleValue};
 
@@ -73,21 +73,21 @@ struct SaleSession<'a> {
     name: Name<'a>,
     behalf: RunAs,
     /// The event of a change that has not been committed.
-    untrue: Option<Untrue>,
+    orphan: Option<OrphanEvent>,
 }
 
 impl Drop for SaleSession<'_> {
     /// When a fault cuts the work short, stream and replicas may have heard too much or too little.
     fn drop(&mut self) {
         if thread::panicking() {
-            amends::owe(KeyRef { db: self.ctx().db(), key: self.name.bytes() }, self.untrue.take());
+            repair::mark(KeyRef { db: self.ctx().db(), key: self.name.bytes() }, self.orphan.take());
         }
     }
 }
 
 impl<'a> SaleSession<'a> {
     fn new(ctx: Ctx<'a>, name: Name<'a>, behalf: RunAs) -> Self {
-        Self { key: Key::closed(ctx), name, behalf, untrue: None }
+        Self { key: Key::closed(ctx), name, behalf, orphan: None }
     }
 
     /// The context, for calls that run no other code of the server.
@@ -126,9 +126,9 @@ impl<'a> SaleSession<'a> {
             done = done.saturating_add(1);
             Ok(())
         });
-        if let Some(untrue) = &self.untrue {
+        if let Some(untrue) = &self.orphan {
             untrue.take_out(self.key.ctx(), self.name.bytes());
-            self.untrue = None;
+            self.orphan = None;
         }
         if done > 0 {
             self.remember();
@@ -151,7 +151,7 @@ impl<'a> SaleSession<'a> {
             return Err(Error::Internal);
         }
         let moment = sale.moment();
-        self.untrue = None;
+        self.orphan = None;
         if matches!(change, Change::Lapse { .. }) {
             super::enter(|state| state.lapses = state.lapses.saturating_add(1));
         }
@@ -180,7 +180,7 @@ impl<'a> SaleSession<'a> {
         ];
         let deadline: Option<call::Field<'_>> = stream.deadlines.then_some((b"deadline", deadline));
         let entry = call::append(self.key.ctx(), self.behalf, &stream.key, &fields, deadline).map_err(Error::Stream)?;
-        self.untrue = Some(Untrue { stream: stream.key, entry });
+        self.orphan = Some(OrphanEvent { stream: stream.key, entry });
         Ok(())
     }
 

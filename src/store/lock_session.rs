@@ -19,8 +19,8 @@ use crate::server::ctx::Ctx;
 use crate::server::faults;
 use crate::server::key::{self, Access, Content, Key, Name};
 use crate::server::server_info::{self, Output};
-use crate::store::amends;
 use crate::store::lock_effect::{self, Effects};
+use crate::store::repair;
 use crate::store::sale_type::SaleValue;
 
 /// What the engine needs during one call: keys to look at, and a way to say what came of it.
@@ -216,7 +216,7 @@ impl Drop for LockSession<'_> {
         if thread::panicking() {
             // When a fault cuts the work short, replicas may lack a part of it.
             if let Some(work) = &self.at_work {
-                amends::owe(KeyRef { db: work.db, key: work.name.bytes() }, None);
+                repair::mark(KeyRef { db: work.db, key: work.name.bytes() }, None);
             }
             self.end();
         }

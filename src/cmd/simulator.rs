@@ -21,7 +21,7 @@ use crate::server::fake_server;
 use crate::store::sale_effect::{Effect, Part};
 
 /// A primary and its replica, without servers.
-pub struct Rehearsal {
+pub struct Simulator {
     /// The primary's locks.
     pub engine: Engine,
     /// Its keys, and those of the replica.
@@ -31,7 +31,7 @@ pub struct Rehearsal {
     waiting: BTreeMap<WaiterId, u64>,
 }
 
-impl Rehearsal {
+impl Simulator {
     /// Empty keys at `now`.
     pub fn at(now: UnixMs) -> Self {
         let us = u64::try_from(now.0).unwrap_or_default().saturating_mul(1_000);

@@ -17,14 +17,14 @@ use crate::store::sale_type::SaleValue;
 use crate::store::{lock_effect, sale_effect};
 
 /// An entry of a stream whose change has not been committed, and that is to be taken out again.
-pub struct Untrue {
+pub struct OrphanEvent {
     /// The stream's key.
     pub stream: Box<[u8]>,
     /// The entry.
     pub entry: EntryId,
 }
 
-impl Untrue {
+impl OrphanEvent {
     /// Takes the entry out of the stream again, as of the sale `sale`.
     pub fn take_out(&self, ctx: &mut Ctx<'_>, sale: &[u8]) {
         match call::take_out(ctx, &self.stream, &self.entry) {
@@ -45,28 +45,28 @@ impl Untrue {
     }
 }
 
-struct Owed {
+struct Damaged {
     place: KeyBuf,
-    untrue: Option<Untrue>,
+    untrue: Option<OrphanEvent>,
 }
 
-static OWED: MainCell<Vec<Owed>> = MainCell::new(Vec::new());
+static OWED: MainCell<Vec<Damaged>> = MainCell::new(Vec::new());
 
 /// A fault cut work on the key at `at` short.
-pub fn owe(at: KeyRef<'_>, untrue: Option<Untrue>) {
+pub fn mark(at: KeyRef<'_>, untrue: Option<OrphanEvent>) {
     OWED.with(|owed| {
         // A replica may come here again and again before it is promoted.
         if untrue.is_some() || owed.iter().all(|known| known.place.as_key() != at) {
-            owed.push(Owed { place: at.to_buf(), untrue });
+            owed.push(Damaged { place: at.to_buf(), untrue });
         }
     });
 }
 
 /// Makes good what is owed, if this server may write now; else it is left for the timer, which calls this again.
-pub fn make(ctx: &mut Ctx<'_>) {
+pub fn repair_all(ctx: &mut Ctx<'_>) {
     let began_in = ctx.db();
     while OWED.with(|owed| !owed.is_empty()).unwrap_or_default() && defer::may_write(ctx) {
-        let Some(Some(Owed { place, untrue })) = OWED.with(Vec::pop) else { break };
+        let Some(Some(Damaged { place, untrue })) = OWED.with(Vec::pop) else { break };
         ctx.select(place.db);
         let name = Name::make(&place.key);
         if let Some(untrue) = untrue {
