@@ -297,7 +297,7 @@ impl Simulator {
             let told = sale.seq().saturating_add(u64::from(sale.event(change).is_some())).min(MAX_UNITS);
             assert_eq!(sale.commit(change), Ok(()), "{change:?}");
             assert_eq!(sale.seq(), told, "{change:?}: each event has a number, and nothing else has one");
-            let follows = replica.1.sale(key).map(|sale| sale.follow(change));
+            let follows = replica.1.sale(key).map(|sale| sale.replay(change));
             assert_eq!(follows, Some(Ok(())), "{change:?} on the replica");
         }
     }
@@ -330,7 +330,7 @@ impl Simulator {
 fn apply_to_sale(keys: &mut Keys, key: &[u8], effect: &Effect<'_>) -> Result<(), Error> {
     match (effect, keys.0.get_mut(&place(key))) {
         (_, Some(Value::Lock(_))) => Err(Error::WrongType),
-        (Effect::Change(change), Some(Value::Sale(sale))) => sale.follow(change).map_err(|_| Error::Payload),
+        (Effect::Change(change), Some(Value::Sale(sale))) => sale.replay(change).map_err(|_| Error::Payload),
         (Effect::Part(Part::Head(head)), None) => {
             let sale = Sale::from_header(head).map_err(|_| Error::Payload)?;
             keys.0.insert(place(key), Value::Sale(Box::new(sale)));

@@ -71,7 +71,7 @@ pub fn sale_payload(data: &[u8]) {
         for keys in [&mut stage.world.keys, &mut stage.world.replica.1] {
             let mut sale = Sale::from_header(read[0]).expect("as before");
             for block in read[1..].iter().filter(|block| !block.is_empty()) {
-                sale.absorb(block).expect("as before");
+                sale.load_block(block).expect("as before");
             }
             keys.0.insert(place(b"key"), Value::Sale(Box::new(sale)));
         }

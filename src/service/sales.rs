@@ -300,7 +300,7 @@ pub fn decide<'a>(
     if answer.status != Status::Ok
         && let Ok(Some(sale)) = session.sale()
     {
-        sale.note(answer.status);
+        sale.count_answer(answer.status);
     }
     count(answer.status);
     Ok(answer)
@@ -322,7 +322,7 @@ pub fn change<R>(
 /// Makes a change true that somebody else decided: the primary, or an earlier life of this server.
 pub fn apply(ctx: &mut Ctx<'_>, key: Arg<'_>, change: &Change<'_>) -> Result<(), Error> {
     let mut session = SaleSession::new(ctx.reborrow(), Name::of(key), RunAs::Module);
-    session.sale()?.ok_or(Error::NoStock)?.follow(change).map_err(|_| Error::Payload)?;
+    session.sale()?.ok_or(Error::NoStock)?.replay(change).map_err(|_| Error::Payload)?;
     session.remember();
     replicate::verbatim(session.ctx());
     session.announce(sale_effect::event_name(change).into_iter());

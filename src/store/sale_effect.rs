@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use crate::core::sale::{Change, MAX_UNITS, Name as Text, Sale, Taking};
+use crate::core::sale::{Change, IdText as Text, MAX_UNITS, Sale, Taking};
 use crate::core::time::UnixMs;
 use crate::error::{Error, Range};
 use crate::server::args::Args;

@@ -131,7 +131,7 @@ impl DataType for SaleValue {
             if block.is_empty() {
                 break;
             }
-            sale.absorb(&block).map_err(|why| why.to_string())?;
+            sale.load_block(&block).map_err(|why| why.to_string())?;
         }
         if let Some(place) = input.place() {
             service::loaded(place);

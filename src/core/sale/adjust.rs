@@ -3,7 +3,7 @@
 use super::Sale;
 use super::answer::Changes;
 use super::change::Change;
-use super::needed::Needed;
+use super::due::DueFirst;
 use super::terms::{Alteration, EmptyWindow, MAX_UNITS, Terms};
 use crate::core::time::UnixMs;
 
@@ -36,7 +36,7 @@ impl Sale {
         if total.checked_add_signed(delta).is_none_or(|total| total > MAX_UNITS) {
             return Err(AdjustError::TooMany { total });
         }
-        let lapses = Needed::new(self, now).by_stock(if delta < 0 { delta.unsigned_abs() } else { 0 });
+        let lapses = DueFirst::new(self, now).by_stock(if delta < 0 { delta.unsigned_abs() } else { 0 });
         let own = (delta != 0).then_some(Change::Adjust { delta });
         Ok((after, Changes { lapses, own }))
     }

@@ -1,7 +1,7 @@
 //! What a command on an order answers, and the changes that make it true.
 
 use super::change::Change;
-use super::name::Name;
+use super::id_text::IdText;
 use crate::core::time::UnixMs;
 
 /// The outcome of a command on an order.
@@ -78,13 +78,13 @@ pub struct Answer<'a> {
     /// When this id's hold ends, or with [`Status::NotStarted`] when the sale starts.
     pub deadline: Option<UnixMs>,
     /// The reference stored with the order; empty: none.
-    pub reference: Name<'a>,
+    pub reference: IdText<'a>,
 }
 
 impl Answer<'static> {
     /// What is answered for a sale that does not exist.
     pub const NO_STOCK: Self =
-        Self { status: Status::NoStock, units: 0, remaining: 0, deadline: None, reference: Name::NONE };
+        Self { status: Status::NoStock, units: 0, remaining: 0, deadline: None, reference: IdText::NONE };
 }
 
 /// An answer, and the changes that make it true.

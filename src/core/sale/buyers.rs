@@ -4,8 +4,8 @@ use std::hash::RandomState;
 use std::mem;
 
 use super::codec::{Reader, put_varint};
-use super::packed::Packed;
-use super::shelf::{Layout, Shelf};
+use super::packed_id::PackedId;
+use super::pages::{Layout, RecordPages};
 
 /// What a buyer's orders amount to, due holds included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Account {
 
 /// The entries of buyers that several orders share.
 pub struct Buyers {
-    shelf: Shelf<BuyerLayout>,
+    shelf: RecordPages<BuyerLayout>,
     /// The first unused entry; each holds the next one's number plus one.
     free: Option<u32>,
     /// Where an entry is put together before it is shelved.
@@ -32,7 +32,7 @@ struct BuyerLayout;
 impl Layout for BuyerLayout {
     fn length(bytes: &[u8]) -> Option<usize> {
         let mut reader = Reader::new(bytes);
-        Packed::skip(&mut reader)?;
+        PackedId::skip(&mut reader)?;
         Account::read(&mut reader)?;
         bytes.len().checked_sub(reader.rest().len())
     }
@@ -52,11 +52,11 @@ impl Account {
 
 impl Buyers {
     pub const fn new() -> Self {
-        Self { shelf: Shelf::new(), free: None, draft: Vec::new() }
+        Self { shelf: RecordPages::new(), free: None, draft: Vec::new() }
     }
 
     /// A new entry without orders; `None` when there are too many.
-    pub fn open(&mut self, name: &Packed<'_>) -> Option<u32> {
+    pub fn open(&mut self, name: &PackedId<'_>) -> Option<u32> {
         self.draft.clear();
         name.write(&mut self.draft);
         Account::default().write(&mut self.draft);
@@ -71,7 +71,7 @@ impl Buyers {
     pub fn close(&mut self, entry: u32) {
         let next = self.free.map_or(0, |next| u64::from(next).saturating_add(1));
         self.draft.clear();
-        if let Some(nobody) = Packed::new(b"0") {
+        if let Some(nobody) = PackedId::new(b"0") {
             nobody.write(&mut self.draft);
             Account { units: next, ..Account::default() }.write(&mut self.draft);
             self.shelf.replace(entry, &self.draft);
@@ -80,17 +80,17 @@ impl Buyers {
     }
 
     /// Whether the entry is this buyer's.
-    pub fn is(&self, entry: u32, name: &Packed<'_>) -> bool {
+    pub fn is(&self, entry: u32, name: &PackedId<'_>) -> bool {
         self.shelf.get(entry).is_some_and(|bytes| name.leads(bytes))
     }
 
-    pub fn name(&self, entry: u32) -> Option<Packed<'_>> {
-        Packed::read_trusted(&mut Reader::new(self.shelf.get(entry)?))
+    pub fn name(&self, entry: u32) -> Option<PackedId<'_>> {
+        PackedId::read_trusted(&mut Reader::new(self.shelf.get(entry)?))
     }
 
     pub fn account(&self, entry: u32) -> Option<Account> {
         let mut reader = Reader::new(self.shelf.get(entry)?);
-        Packed::skip(&mut reader)?;
+        PackedId::skip(&mut reader)?;
         Account::read(&mut reader)
     }
 
@@ -128,7 +128,7 @@ mod tests {
     fn closed_entries_are_used_again() {
         let mut buyers = Buyers::new();
         let names: Vec<String> = (0..100).map(|n| format!("buyer {n}")).collect();
-        let packed = |n: usize| Packed::new(names[n].as_bytes()).unwrap();
+        let packed = |n: usize| PackedId::new(names[n].as_bytes()).unwrap();
         for (n, entry) in (0..50).zip(0..) {
             assert_eq!(buyers.open(&packed(n)), Some(entry));
         }

@@ -1,6 +1,6 @@
 //! Changes of a sale: absolute, complete, and the same wherever they are committed.
 
-use super::name::Name;
+use super::id_text::IdText;
 use crate::core::time::UnixMs;
 
 /// One change of a sale. A replica and the AOF get the changes, never the decision that led to them.
@@ -11,29 +11,29 @@ pub enum Change<'a> {
     /// A hold becomes a sale, or a lapsed order takes its units again.
     Confirm {
         /// The order.
-        id: Name<'a>,
+        id: IdText<'a>,
     },
     /// An order that has lapsed, or is over by the cutoff, could not take its units again and cannot be confirmed any more.
     Refuse {
         /// The order.
-        id: Name<'a>,
+        id: IdText<'a>,
     },
     /// A hold or a sale gives its units back.
     Cancel {
         /// The order.
-        id: Name<'a>,
+        id: IdText<'a>,
     },
     /// A hold's deadline moves.
     Extend {
         /// The order.
-        id: Name<'a>,
+        id: IdText<'a>,
         /// The new deadline.
         deadline: UnixMs,
     },
     /// A hold has passed its deadline and gives its units back.
     Lapse {
         /// The order.
-        id: Name<'a>,
+        id: IdText<'a>,
     },
     /// Every hold that ends at this instant or before is over, and its units are unsold: its lapse follows.
     Cutoff {
@@ -62,15 +62,15 @@ pub enum Change<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taking<'a> {
     /// The order.
-    pub id: Name<'a>,
+    pub id: IdText<'a>,
     /// How many units: 1 to [`MAX_UNITS`](super::MAX_UNITS).
     pub units: u64,
     /// Whose limit they count against; `None`: the id is its own buyer.
-    pub buyer: Option<Name<'a>>,
+    pub buyer: Option<IdText<'a>>,
     /// Until when they are held; `None`: they are sold.
     pub deadline: Option<UnixMs>,
     /// The caller's reference; empty: none.
-    pub reference: Name<'a>,
+    pub reference: IdText<'a>,
 }
 
 /// The kind of a change, for the stream of events.
@@ -111,21 +111,21 @@ pub struct Event<'a> {
     /// What happened.
     pub kind: EventKind,
     /// To which order; empty for [`EventKind::Adjust`].
-    pub id: Name<'a>,
+    pub id: IdText<'a>,
     /// How many units were taken, confirmed, given back or held on; for [`EventKind::Adjust`] how many were added, which
     /// can be below zero.
     pub units: i64,
     /// The buyer they count against; empty for [`EventKind::Adjust`].
-    pub buyer: Name<'a>,
+    pub buyer: IdText<'a>,
     /// The order's reference; empty: none.
-    pub reference: Name<'a>,
+    pub reference: IdText<'a>,
     /// When the order's hold ends from now on; `None`: it is none, or none any more.
     pub deadline: Option<UnixMs>,
 }
 
 /// A change that does not fit the sale it was meant for. Nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Misfit {
+pub enum InvalidChange {
     /// A name or a number is out of its range.
     Range,
     /// The order is not in a state that allows it.

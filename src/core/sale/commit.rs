@@ -1,8 +1,8 @@
 //! Making a change true. Nothing is decided here, no clock is read, and whatever does not fit changes nothing.
 
-use super::change::{Change, Event, EventKind, Misfit, Taking};
-use super::name::Name;
-use super::packed::Packed;
+use super::change::{Change, Event, EventKind, InvalidChange, Taking};
+use super::id_text::IdText;
+use super::packed_id::PackedId;
 use super::record::{BuyerRef, Record, State};
 use super::snapshot::MAX_SEQ;
 use super::terms::MAX_UNITS;
@@ -21,7 +21,7 @@ impl Sale {
     /// # Errors
     ///
     /// When the change does not fit, as one from a damaged file or a hostile caller might not: then nothing has changed.
-    pub fn commit(&mut self, change: &Change<'_>) -> Result<(), Misfit> {
+    pub fn commit(&mut self, change: &Change<'_>) -> Result<(), InvalidChange> {
         if self.make(change)? {
             // Stays where a snapshot can carry it, even if it came from a forged one.
             self.seq = self.seq.saturating_add(1).min(MAX_SEQ);
@@ -32,25 +32,25 @@ impl Sale {
     }
 
     /// Makes a change true and says whether it has a number.
-    fn make(&mut self, change: &Change<'_>) -> Result<bool, Misfit> {
+    fn make(&mut self, change: &Change<'_>) -> Result<bool, InvalidChange> {
         match change {
             Change::Take(taking) => self.commit_take(taking)?,
             Change::Confirm { id } => {
                 let (number, order) = self.settled(id)?;
                 match order.state {
                     State::Held => {}
-                    State::Expired if order.refused => return Err(Misfit::State),
+                    State::Expired if order.refused => return Err(InvalidChange::State),
                     State::Expired if order.units <= self.unsold() => {}
-                    State::Expired => return Err(Misfit::Units),
-                    State::Sold | State::Cancelled => return Err(Misfit::State),
+                    State::Expired => return Err(InvalidChange::Units),
+                    State::Sold | State::Cancelled => return Err(InvalidChange::State),
                 }
-                self.book.turn(number, State::Sold, NEVER);
+                self.book.set_state(number, State::Sold, NEVER);
                 self.counters.confirmed = self.counters.confirmed.saturating_add(1);
             }
             Change::Refuse { id } => {
-                let (number, order) = self.order_of(id).ok_or(Misfit::State)?;
+                let (number, order) = self.order_of(id).ok_or(InvalidChange::State)?;
                 if order.refused || !(order.state == State::Expired || self.is_over(&order)) {
-                    return Err(Misfit::State);
+                    return Err(InvalidChange::State);
                 }
                 self.book.refuse(number);
                 return Ok(false);
@@ -58,29 +58,29 @@ impl Sale {
             Change::Cancel { id } => {
                 let (number, order) = self.settled(id)?;
                 if !order.active() {
-                    return Err(Misfit::State);
+                    return Err(InvalidChange::State);
                 }
-                self.book.turn(number, State::Cancelled, NEVER);
+                self.book.set_state(number, State::Cancelled, NEVER);
                 self.counters.cancelled = self.counters.cancelled.saturating_add(1);
             }
             Change::Extend { id, deadline } => {
                 let (number, order) = self.settled(id)?;
                 if order.state != State::Held {
-                    return Err(Misfit::State);
+                    return Err(InvalidChange::State);
                 }
                 if self.ends_by_cutoff(*deadline) {
-                    return Err(Misfit::Range);
+                    return Err(InvalidChange::Range);
                 }
-                self.book.turn(number, State::Held, *deadline);
+                self.book.set_state(number, State::Held, *deadline);
                 return Ok(self.terms.tells_deadlines());
             }
             Change::Lapse { id } => {
-                let (number, order) = self.order_of(id).ok_or(Misfit::State)?;
+                let (number, order) = self.order_of(id).ok_or(InvalidChange::State)?;
                 if order.state != State::Held {
-                    return Err(Misfit::State);
+                    return Err(InvalidChange::State);
                 }
                 let (over, units) = (self.is_over(&order), order.units);
-                self.book.turn(number, State::Expired, NEVER);
+                self.book.set_state(number, State::Expired, NEVER);
                 if over {
                     self.recount_over(|over| over.wrapping_sub(units));
                 }
@@ -91,13 +91,13 @@ impl Sale {
                 return Ok(false);
             }
             Change::Adjust { delta } => {
-                self.unsold().checked_add_signed(*delta).ok_or(Misfit::Units)?;
-                let total = self.terms.total.checked_add_signed(*delta).ok_or(Misfit::Units)?;
-                self.terms.total = if total <= MAX_UNITS { total } else { return Err(Misfit::Range) };
+                self.unsold().checked_add_signed(*delta).ok_or(InvalidChange::Units)?;
+                let total = self.terms.total.checked_add_signed(*delta).ok_or(InvalidChange::Units)?;
+                self.terms.total = if total <= MAX_UNITS { total } else { return Err(InvalidChange::Range) };
             }
             Change::Alter { limit, start, end, rebuy } => {
                 if *limit > MAX_UNITS {
-                    return Err(Misfit::Range);
+                    return Err(InvalidChange::Range);
                 }
                 (self.terms.limit, self.terms.start, self.terms.end) = (*limit, *start, *end);
                 self.terms.rebuy = *rebuy;
@@ -117,20 +117,20 @@ impl Sale {
             Change::Take(taking) => {
                 return Some(Event {
                     kind: EventKind::Ok,
-                    id: Name::from(&*taking.id),
+                    id: IdText::from(&*taking.id),
                     units: taking.units.cast_signed(),
-                    buyer: Name::from(taking.buyer.as_deref().unwrap_or(&taking.id)),
-                    reference: Name::from(&*taking.reference),
+                    buyer: IdText::from(taking.buyer.as_deref().unwrap_or(&taking.id)),
+                    reference: IdText::from(&*taking.reference),
                     deadline: taking.deadline,
                 });
             }
             Change::Adjust { delta } => {
                 return Some(Event {
                     kind: EventKind::Adjust,
-                    id: Name::NONE,
+                    id: IdText::NONE,
                     units: *delta,
-                    buyer: Name::NONE,
-                    reference: Name::NONE,
+                    buyer: IdText::NONE,
+                    reference: IdText::NONE,
                     deadline: None,
                 });
             }
@@ -145,7 +145,7 @@ impl Sale {
         let (_, order) = self.order_of(id)?;
         Some(Event {
             kind,
-            id: Name::from(&**id),
+            id: IdText::from(&**id),
             units: order.units.cast_signed(),
             buyer: self.book.buyer_of(&order).unpack().detach(),
             reference: reference(&order),
@@ -153,25 +153,25 @@ impl Sale {
         })
     }
 
-    fn commit_take(&mut self, taking: &Taking<'_>) -> Result<(), Misfit> {
-        let id = Packed::new(&taking.id).ok_or(Misfit::Range)?;
-        let buyer = taking.buyer.as_deref().map_or(Ok(id), |buyer| Packed::new(buyer).ok_or(Misfit::Range))?;
+    fn commit_take(&mut self, taking: &Taking<'_>) -> Result<(), InvalidChange> {
+        let id = PackedId::new(&taking.id).ok_or(InvalidChange::Range)?;
+        let buyer = taking.buyer.as_deref().map_or(Ok(id), |buyer| PackedId::new(buyer).ok_or(InvalidChange::Range))?;
         let reference = match &*taking.reference {
             [] => None,
-            text => Some(Packed::new(text).ok_or(Misfit::Range)?),
+            text => Some(PackedId::new(text).ok_or(InvalidChange::Range)?),
         };
         let ended = taking.deadline.is_some_and(|deadline| self.ends_by_cutoff(deadline));
         if taking.units == 0 || taking.units > MAX_UNITS || ended {
-            return Err(Misfit::Range);
+            return Err(InvalidChange::Range);
         }
         let known = self.book.find(&id);
         match known.and_then(|number| self.book.orders.get(number)) {
-            Some(order) if order.active() => return Err(Misfit::State),
-            None if self.book.is_full() => return Err(Misfit::Full),
+            Some(order) if order.active() => return Err(InvalidChange::State),
+            None if self.book.is_full() => return Err(InvalidChange::Full),
             _ => {}
         }
         if taking.units > self.unsold() {
-            return Err(Misfit::Units);
+            return Err(InvalidChange::Units);
         }
         let (state, deadline) = taking.deadline.map_or((State::Sold, NEVER), |deadline| (State::Held, deadline));
         let order =
@@ -182,7 +182,7 @@ impl Sale {
     }
 
     /// An order that is not in between: one that is over can only lapse.
-    fn settled(&self, id: &[u8]) -> Result<(u32, Record<'_>), Misfit> {
-        self.order_of(id).filter(|(_, order)| !self.is_over(order)).ok_or(Misfit::State)
+    fn settled(&self, id: &[u8]) -> Result<(u32, Record<'_>), InvalidChange> {
+        self.order_of(id).filter(|(_, order)| !self.is_over(order)).ok_or(InvalidChange::State)
     }
 }

@@ -11,7 +11,7 @@
 //! then it would confirm it and sell its units twice.
 
 use super::Sale;
-use super::change::Misfit;
+use super::change::InvalidChange;
 use super::record::{Record, State};
 use crate::core::time::{Millis, UnixMs};
 
@@ -65,8 +65,8 @@ impl Sale {
     }
 
     /// Moves the cutoff forward, never back.
-    pub(super) fn move_cutoff(&mut self, at: UnixMs) -> Result<(), Misfit> {
-        let cutoff = Cutoff::new(at).ok_or(Misfit::Range)?;
+    pub(super) fn move_cutoff(&mut self, at: UnixMs) -> Result<(), InvalidChange> {
+        let cutoff = Cutoff::new(at).ok_or(InvalidChange::Range)?;
         if self.cutoff.is_none_or(|known| known.at < at) {
             self.cutoff = Some(Cutoff { units: self.book.due_sum(at).units, ..cutoff });
         }

@@ -16,25 +16,25 @@
 //! need first in `needed` and `cutoff`; [`commit`]; [`view`]; [`snapshot`]. How orders are kept: `record` in `shelf`,
 //! found through `index`, in the order of `roll`; `book` and `ledger` hold them together.
 
+mod accounting;
 pub mod adjust;
 pub mod answer;
-mod book;
 mod buyers;
 pub mod change;
 mod codec;
 mod commit;
 mod cutoff;
-mod index;
-mod ledger;
-pub mod name;
-mod needed;
+mod due;
+mod hash_index;
+pub mod id_text;
+mod order_table;
 mod orders;
-mod packed;
+mod packed_id;
+mod pages;
 mod record;
-mod roll;
 mod settle;
-mod shelf;
 pub mod snapshot;
+mod sum_tree;
 pub mod take;
 pub mod terms;
 mod upkeep;
@@ -45,8 +45,8 @@ mod tests;
 
 pub use adjust::AdjustError;
 pub use answer::{Answer, Changes, Decision, Status};
-pub use change::{Change, Event, EventKind, Misfit, Taking};
-pub use name::Name;
+pub use change::{Change, Event, EventKind, InvalidChange, Taking};
+pub use id_text::IdText;
 pub use record::State;
 pub use snapshot::Corrupt;
 pub use take::{Take, TakeError};
@@ -55,9 +55,9 @@ pub use terms::{Alteration, EmptyWindow, MAX_UNITS, Stream, Terms};
 pub use view::{Info, Order, Page};
 
 use crate::core::time::UnixMs;
-use book::{Book, EVER};
 use cutoff::Cutoff;
-use packed::Packed;
+use order_table::{EVER, OrderTable};
+use packed_id::PackedId;
 use record::Record;
 
 /// A sale, with every order it was ever asked to take.
@@ -65,7 +65,7 @@ pub struct Sale {
     terms: Terms,
     /// Changes of orders and of the total so far.
     seq: u64,
-    book: Book,
+    book: OrderTable,
     /// Where holds are over that have not lapsed yet, while there are such.
     cutoff: Option<Cutoff>,
     counters: Counters,
@@ -97,7 +97,7 @@ impl Sale {
     #[must_use]
     pub fn new(terms: Terms) -> Self {
         let terms = Terms { total: terms.total.min(MAX_UNITS), limit: terms.limit.min(MAX_UNITS), ..terms };
-        Self { terms, seq: 0, book: Book::new(), cutoff: None, counters: Counters::default(), revision: 0 }
+        Self { terms, seq: 0, book: OrderTable::new(), cutoff: None, counters: Counters::default(), revision: 0 }
     }
 
     /// The conditions.
@@ -152,7 +152,7 @@ impl Sale {
 
     /// The order of this id, if there is one and it could be an id.
     fn order_of(&self, id: &[u8]) -> Option<(u32, Record<'_>)> {
-        let number = self.book.find(&Packed::new(id)?)?;
+        let number = self.book.find(&PackedId::new(id)?)?;
         Some((number, self.book.orders.get(number)?))
     }
 }
@@ -161,6 +161,6 @@ fn lapse(order: &Record<'_>) -> Change<'static> {
     Change::Lapse { id: order.id.unpack().detach() }
 }
 
-fn reference(order: &Record<'_>) -> Name<'static> {
-    order.reference.map_or(Name::NONE, |reference| reference.unpack().detach())
+fn reference(order: &Record<'_>) -> IdText<'static> {
+    order.reference.map_or(IdText::NONE, |reference| reference.unpack().detach())
 }

@@ -3,11 +3,11 @@
 use std::hash::RandomState;
 use std::mem;
 
-use super::index::Index;
-use super::packed::Packed;
+use super::hash_index::HashIndex;
+use super::packed_id::PackedId;
+use super::pages::{Layout, RecordPages};
 use super::record::{HoldPart, OrderLayout, Record, State, id_part, marked};
-use super::roll::{Source, Sum};
-use super::shelf::{Layout, Shelf};
+use super::sum_tree::{Source, Sum};
 use crate::core::time::UnixMs;
 
 /// By deadline, and by number where that is the same.
@@ -18,8 +18,8 @@ pub type ByBuyer = (u32, UnixMs, u32);
 
 /// Every order the sale remembers, in the order in which they came.
 pub struct Orders {
-    shelf: Shelf<OrderLayout>,
-    by_id: Index,
+    shelf: RecordPages<OrderLayout>,
+    by_id: HashIndex,
     /// What deadlines are counted from: the first one there was.
     base: Option<UnixMs>,
     /// Where a record is put together before it is shelved.
@@ -28,7 +28,7 @@ pub struct Orders {
 
 impl Orders {
     pub fn new() -> Self {
-        Self { shelf: Shelf::new(), by_id: Index::new(), base: None, draft: Vec::new() }
+        Self { shelf: RecordPages::new(), by_id: HashIndex::new(), base: None, draft: Vec::new() }
     }
 
     /// How many there are; the next one's number.
@@ -41,7 +41,7 @@ impl Orders {
         Record::read(self.shelf.get(number)?, self.base())
     }
 
-    pub fn find(&self, id: &Packed<'_>, keys: &RandomState) -> Option<u32> {
+    pub fn find(&self, id: &PackedId<'_>, keys: &RandomState) -> Option<u32> {
         let is = |number| self.shelf.get(number).and_then(id_part).is_some_and(|bytes| id.leads(bytes));
         self.by_id.find(id.hash(keys), is)
     }

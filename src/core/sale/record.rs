@@ -4,8 +4,8 @@
 //! bytes more than the number.
 
 use super::codec::{Reader, put_signed, put_varint};
-use super::packed::Packed;
-use super::shelf::Layout;
+use super::packed_id::PackedId;
+use super::pages::Layout;
 use super::terms::MAX_UNITS;
 use crate::core::time::UnixMs;
 
@@ -65,7 +65,7 @@ pub enum BuyerRef<'a> {
     /// The id itself, and no other order has this buyer.
     Own,
     /// This one, and no other order has it.
-    Named(Packed<'a>),
+    Named(PackedId<'a>),
     /// An entry of the buyers, for this and other orders.
     Shared {
         /// The number of the entry.
@@ -80,11 +80,11 @@ pub enum BuyerRef<'a> {
 pub struct Record<'a> {
     pub state: State,
     pub units: u64,
-    pub id: Packed<'a>,
+    pub id: PackedId<'a>,
     /// When a hold ends. Not kept in the other states.
     pub deadline: UnixMs,
     pub buyer: BuyerRef<'a>,
-    pub reference: Option<Packed<'a>>,
+    pub reference: Option<PackedId<'a>>,
     /// A confirmation came too late and was refused, for good. Only of orders that have expired, or are over by the cutoff.
     pub refused: bool,
 }
@@ -113,15 +113,15 @@ impl<'a> Record<'a> {
         let mut reader = Reader::new(bytes);
         let flags = reader.byte()?;
         let state = State::of_code(flags & STATE);
-        let id = Packed::read_trusted(&mut reader)?;
+        let id = PackedId::read_trusted(&mut reader)?;
         let units = if flags & MANY == 0 { 1 } else { reader.varint()? };
         let deadline = if state == State::Held { base.0.wrapping_add(reader.signed()?) } else { 0 };
         let buyer = match flags & BUYER {
             0 => BuyerRef::Own,
-            NAMED => BuyerRef::Named(Packed::read_trusted(&mut reader)?),
+            NAMED => BuyerRef::Named(PackedId::read_trusted(&mut reader)?),
             kind => BuyerRef::Shared { entry: u32::try_from(reader.varint()?).ok()?, closing: kind == CLOSING },
         };
-        let reference = if flags & REFERENCE == 0 { None } else { Some(Packed::read_trusted(&mut reader)?) };
+        let reference = if flags & REFERENCE == 0 { None } else { Some(PackedId::read_trusted(&mut reader)?) };
         Some(Self { state, units, id, deadline: UnixMs(deadline), buyer, reference, refused: flags & REFUSED != 0 })
     }
 
@@ -137,15 +137,15 @@ impl<'a> Record<'a> {
         if refused && !matches!(state, State::Held | State::Expired) {
             return None;
         }
-        let id = Packed::read(reader)?;
+        let id = PackedId::read(reader)?;
         let units =
             if flags & MANY == 0 { 1 } else { reader.varint().filter(|units| (2..=MAX_UNITS).contains(units))? };
         let deadline = UnixMs(if state == State::Held { reader.signed()? } else { 0 });
         let buyer = match flags & NAMED {
             0 => BuyerRef::Own,
-            _ => BuyerRef::Named(Packed::read(reader).filter(|buyer| *buyer != id)?),
+            _ => BuyerRef::Named(PackedId::read(reader).filter(|buyer| *buyer != id)?),
         };
-        let reference = if flags & REFERENCE == 0 { None } else { Some(Packed::read(reader)?) };
+        let reference = if flags & REFERENCE == 0 { None } else { Some(PackedId::read(reader)?) };
         Some(Self { state, units, id, deadline, buyer, reference, refused })
     }
 
@@ -218,7 +218,7 @@ impl HoldPart {
     pub fn read(bytes: &[u8], base: UnixMs) -> Option<Self> {
         let mut reader = Reader::new(bytes);
         let flags = reader.byte()?;
-        Packed::skip(&mut reader)?;
+        PackedId::skip(&mut reader)?;
         let units = if flags & MANY == 0 { 1 } else { reader.varint()? };
         let deadline = UnixMs(base.0.wrapping_add(reader.signed()?));
         let (entry, closing) = match flags & BUYER {
@@ -237,7 +237,7 @@ impl Layout for OrderLayout {
     fn length(bytes: &[u8]) -> Option<usize> {
         let mut reader = Reader::new(bytes);
         let flags = reader.byte()?;
-        Packed::skip(&mut reader)?;
+        PackedId::skip(&mut reader)?;
         if flags & MANY != 0 {
             reader.skip_varint()?;
         }
@@ -246,11 +246,11 @@ impl Layout for OrderLayout {
         }
         match flags & BUYER {
             0 => {}
-            NAMED => Packed::skip(&mut reader)?,
+            NAMED => PackedId::skip(&mut reader)?,
             _ => reader.skip_varint()?,
         }
         if flags & REFERENCE != 0 {
-            Packed::skip(&mut reader)?;
+            PackedId::skip(&mut reader)?;
         }
         bytes.len().checked_sub(reader.rest().len())
     }
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn a_plain_order_is_two_bytes_more_than_its_number() {
         let mut out = Vec::new();
-        let id = Packed::new(b"1000000").unwrap();
+        let id = PackedId::new(b"1000000").unwrap();
         let order = Record {
             state: State::Sold,
             units: 1,
@@ -298,14 +298,14 @@ mod tests {
             let order = Record {
                 state,
                 units,
-                id: Packed::new(id.as_bytes()).unwrap(),
+                id: PackedId::new(id.as_bytes()).unwrap(),
                 deadline: UnixMs(if state == State::Held { deadline } else { 0 }),
                 buyer: match (&named, shared) {
                     (_, Some((entry, closing))) => BuyerRef::Shared { entry, closing },
-                    (Some(name), None) => BuyerRef::Named(Packed::new(name.as_bytes()).unwrap()),
+                    (Some(name), None) => BuyerRef::Named(PackedId::new(name.as_bytes()).unwrap()),
                     (None, None) => BuyerRef::Own,
                 },
-                reference: reference.as_ref().map(|text| Packed::new(text.as_bytes()).unwrap()),
+                reference: reference.as_ref().map(|text| PackedId::new(text.as_bytes()).unwrap()),
                 refused,
             };
             let mut out = Vec::new();

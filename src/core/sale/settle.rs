@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, Changes, Decision, Status};
 use super::change::Change;
-use super::name::Name;
+use super::id_text::IdText;
 use super::record::{Record, State};
 use super::take::hold_end;
 use super::{Sale, lapse, reference};
@@ -19,9 +19,9 @@ impl Sale {
     pub fn confirm<'a>(&self, now: UnixMs, id: &'a [u8]) -> Decision<'a> {
         let (mut answer, Some((number, order))) = self.look(now, id) else { return self.no_order(now) };
         let at = self.hold_time(now);
-        let own = Some(Change::Confirm { id: Name::from(id) });
+        let own = Some(Change::Confirm { id: IdText::from(id) });
         match order.state_at(at) {
-            State::Sold => answer.alone(),
+            State::Sold => answer.unchanged(),
             State::Cancelled => answer.with(Status::Cancelled),
             State::Held => {
                 answer.status = Status::Ok;
@@ -51,14 +51,14 @@ impl Sale {
     pub fn cancel<'a>(&self, now: UnixMs, id: &'a [u8]) -> Decision<'a> {
         let (mut answer, Some((_, order))) = self.look(now, id) else { return self.no_order(now) };
         match order.state_at(self.hold_time(now)) {
-            State::Cancelled => answer.alone(),
+            State::Cancelled => answer.unchanged(),
             State::Expired => answer.with(Status::Expired),
             State::Held | State::Sold => {
                 answer.status = Status::Ok;
                 answer.remaining = answer.remaining.saturating_add(answer.units);
                 answer.units = 0;
                 answer.deadline = None;
-                let own = Some(Change::Cancel { id: Name::from(id) });
+                let own = Some(Change::Cancel { id: IdText::from(id) });
                 Decision { answer, changes: Changes { lapses: Vec::new(), own } }
             }
         }
@@ -69,14 +69,14 @@ impl Sale {
     pub fn extend<'a>(&self, now: UnixMs, id: &'a [u8], deadline: UnixMs) -> Decision<'a> {
         let (mut answer, Some((_, order))) = self.look(now, id) else { return self.no_order(now) };
         match order.state_at(self.hold_time(now)) {
-            State::Sold => answer.alone(),
+            State::Sold => answer.unchanged(),
             State::Cancelled => answer.with(Status::Cancelled),
             State::Expired => answer.with(Status::Expired),
             State::Held => {
                 let deadline = self.after_cutoff(deadline);
                 answer.status = Status::Ok;
                 answer.deadline = Some(deadline);
-                let own = Some(Change::Extend { id: Name::from(id), deadline });
+                let own = Some(Change::Extend { id: IdText::from(id), deadline });
                 Decision { answer, changes: Changes { lapses: Vec::new(), own } }
             }
         }
@@ -91,7 +91,7 @@ impl Sale {
             units: order.map_or(0, |order| order.units_at(at)),
             remaining: self.remaining(now),
             deadline: order.and_then(|order| hold_end(order, at)),
-            reference: order.map_or(Name::NONE, reference),
+            reference: order.map_or(IdText::NONE, reference),
         };
         (answer, found)
     }
@@ -100,19 +100,19 @@ impl Sale {
     fn refuse<'a>(&self, refusal: Decision<'static>, id: &'a [u8], order: &Record<'_>) -> Decision<'a> {
         let due = order.state == State::Held && !self.is_over(order);
         let lapses = if due { vec![lapse(order)] } else { Vec::new() };
-        let own = Some(Change::Refuse { id: Name::from(id) });
+        let own = Some(Change::Refuse { id: IdText::from(id) });
         Decision { answer: refusal.answer, changes: Changes { lapses, own } }
     }
 
     fn no_order(&self, now: UnixMs) -> Decision<'static> {
         let remaining = self.remaining(now);
-        Answer { status: Status::NoOrder, units: 0, remaining, deadline: None, reference: Name::NONE }.alone()
+        Answer { status: Status::NoOrder, units: 0, remaining, deadline: None, reference: IdText::NONE }.unchanged()
     }
 }
 
 impl<'a> Answer<'a> {
     /// This answer with another status, and nothing changed.
     fn with(self, status: Status) -> Decision<'a> {
-        Self { status, ..self }.alone()
+        Self { status, ..self }.unchanged()
     }
 }

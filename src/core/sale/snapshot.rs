@@ -119,7 +119,7 @@ impl Sale {
     ///
     /// When the bytes are not what [`Sale::blocks`] makes, or do not fit what was absorbed before. The sale is then
     /// consistent, and lacks the block's orders from the offending one on.
-    pub fn absorb(&mut self, bytes: &[u8]) -> Result<(), Corrupt> {
+    pub fn load_block(&mut self, bytes: &[u8]) -> Result<(), Corrupt> {
         self.revision = self.revision.wrapping_add(1);
         for order in Strict::open(bytes)? {
             let order = order?;
@@ -170,7 +170,7 @@ impl Sale {
         if ids.len() > self.book.room() {
             return Err(Corrupt::Full);
         }
-        self.absorb(bytes)
+        self.load_block(bytes)
     }
 
     /// Calls `part` with byte strings whose set is the same for equal sales, wherever they are and however they came

@@ -1,11 +1,11 @@
 //! Taking units: `STOCK.DECR_ONCE`.
 
 use super::answer::{Answer, Changes, Decision, Status};
-use super::book::Party;
 use super::change::{Change, Taking};
-use super::name::Name;
-use super::needed::Needed;
-use super::packed::Packed;
+use super::due::DueFirst;
+use super::id_text::IdText;
+use super::order_table::BuyerLookup;
+use super::packed_id::PackedId;
 use super::record::{Record, State};
 use super::terms::Window;
 use super::{Sale, reference};
@@ -50,7 +50,7 @@ impl Sale {
     pub fn take<'a>(&self, now: UnixMs, take: &Take<'a>) -> Result<Decision<'a>, TakeError> {
         let known = self.order_of(take.id);
         let remaining = self.remaining(now);
-        let mut answer = Answer { status: Status::Ok, units: 0, remaining, deadline: None, reference: Name::NONE };
+        let mut answer = Answer { status: Status::Ok, units: 0, remaining, deadline: None, reference: IdText::NONE };
         if let Some((_, order)) = &known {
             answer.reference = reference(order);
             let at = self.hold_time(now);
@@ -66,56 +66,56 @@ impl Sale {
                 answer.status = status;
                 answer.units = order.units_at(at);
                 answer.deadline = hold_end(order, at);
-                return Ok(answer.alone());
+                return Ok(answer.unchanged());
             }
         }
-        let buyer = Packed::new(take.buyer.unwrap_or(take.id));
+        let buyer = PackedId::new(take.buyer.unwrap_or(take.id));
         if !self.within_limit(now, buyer.as_ref(), take.units) {
             answer.status = Status::Limit;
-            return Ok(answer.alone());
+            return Ok(answer.unchanged());
         }
         match self.terms.window(now) {
             Window::Open => {}
             Window::Ahead(start) => {
                 answer.status = Status::NotStarted;
                 answer.deadline = Some(start);
-                return Ok(answer.alone());
+                return Ok(answer.unchanged());
             }
             Window::Over => {
                 answer.status = Status::Ended;
-                return Ok(answer.alone());
+                return Ok(answer.unchanged());
             }
         }
         if remaining < take.units {
             answer.status = if remaining == 0 { Status::SoldOut } else { Status::Insufficient };
-            return Ok(answer.alone());
+            return Ok(answer.unchanged());
         }
         if known.is_none() && self.book.is_full() {
             return Err(TakeError::Full { orders: self.orders() });
         }
         let deadline = take.deadline.map(|deadline| self.after_cutoff(deadline));
         let own = Change::Take(Taking {
-            id: Name::from(take.id),
+            id: IdText::from(take.id),
             units: take.units,
-            buyer: take.buyer.map(Name::from),
+            buyer: take.buyer.map(IdText::from),
             deadline,
-            reference: Name::from(take.reference),
+            reference: IdText::from(take.reference),
         });
         answer.units = take.units;
         answer.remaining = remaining.saturating_sub(take.units);
         answer.deadline = deadline;
-        answer.reference = Name::from(take.reference);
+        answer.reference = IdText::from(take.reference);
         let lapses = self.needed(now, known.as_ref(), buyer.as_ref(), take.units);
         Ok(Decision { answer, changes: Changes { lapses, own: Some(own) } })
     }
 
     /// Whether an order counts against the limit of this buyer.
     fn is_buyer(&self, order: &Record<'_>, buyer: &[u8]) -> bool {
-        Packed::new(buyer).is_some_and(|buyer| buyer == self.book.buyer_of(order))
+        PackedId::new(buyer).is_some_and(|buyer| buyer == self.book.buyer_of(order))
     }
 
     /// Whether the buyer may have this many units more.
-    pub(super) fn within_limit(&self, now: UnixMs, buyer: Option<&Packed<'_>>, units: u64) -> bool {
+    pub(super) fn within_limit(&self, now: UnixMs, buyer: Option<&PackedId<'_>>, units: u64) -> bool {
         let limit = self.terms.limit;
         if limit == 0 {
             return true;
@@ -130,21 +130,21 @@ impl Sale {
         &self,
         now: UnixMs,
         known: Option<&(u32, Record<'_>)>,
-        buyer: Option<&Packed<'_>>,
+        buyer: Option<&PackedId<'_>>,
         units: u64,
     ) -> Vec<Change<'static>> {
         let at = self.hold_time(now);
         if self.book.next_deadline().is_none_or(|deadline| !deadline.reached(at)) {
             return Vec::new();
         }
-        let party = buyer.map_or(Party::Nobody, |buyer| self.book.party(buyer));
-        Needed::new(self, now).by_itself(known).by_buyer(party, units).by_stock(units)
+        let party = buyer.map_or(BuyerLookup::Nobody, |buyer| self.book.party(buyer));
+        DueFirst::new(self, now).by_itself(known).by_buyer(party, units).by_stock(units)
     }
 }
 
 impl<'a> Answer<'a> {
     /// A decision that changes nothing.
-    pub(super) fn alone(self) -> Decision<'a> {
+    pub(super) fn unchanged(self) -> Decision<'a> {
         Decision { answer: self, changes: Changes::default() }
     }
 }

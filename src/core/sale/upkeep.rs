@@ -2,11 +2,11 @@
 
 use super::Sale;
 use super::answer::Status;
-use super::change::{Change, Misfit};
+use super::change::{Change, InvalidChange};
 
 impl Sale {
     /// Counts a command's answer. Successes and lapses are counted when they are committed.
-    pub fn note(&mut self, status: Status) {
+    pub fn count_answer(&mut self, status: Status) {
         let counter = match status {
             Status::Duplicate => &mut self.counters.duplicate,
             Status::SoldOut | Status::Insufficient => &mut self.counters.soldout,
@@ -27,7 +27,7 @@ impl Sale {
     /// # Errors
     ///
     /// As [`Sale::commit`].
-    pub fn follow(&mut self, change: &Change<'_>) -> Result<(), Misfit> {
+    pub fn replay(&mut self, change: &Change<'_>) -> Result<(), InvalidChange> {
         let counters = self.counters;
         let done = self.commit(change);
         self.counters = counters;

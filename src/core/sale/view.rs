@@ -1,7 +1,7 @@
 //! Reading a sale: `STOCK.ORDER`, `STOCK.BUYER`, `STOCK.INFO`, `STOCK.ORDERS`.
 
-use super::name::Name;
-use super::packed::Packed;
+use super::id_text::IdText;
+use super::packed_id::PackedId;
 use super::record::{Record, State};
 use super::take::hold_end;
 use super::{Counters, Sale};
@@ -17,15 +17,15 @@ pub const PAGE_EFFORT: usize = 4_096;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order<'a> {
     /// The id.
-    pub id: Name<'a>,
+    pub id: IdText<'a>,
     /// What has become of it.
     pub state: State,
     /// What it holds or has bought; 0 once given back.
     pub units: u64,
     /// Whose limit it counts against; without a BUYER this is the id.
-    pub buyer: Name<'a>,
+    pub buyer: IdText<'a>,
     /// The caller's reference; empty: none.
-    pub reference: Name<'a>,
+    pub reference: IdText<'a>,
     /// When the hold ends; `None` unless it is held.
     pub deadline: Option<UnixMs>,
 }
@@ -70,7 +70,7 @@ impl Sale {
     /// Units that this buyer holds or has bought.
     #[must_use]
     pub fn buyer(&self, now: UnixMs, buyer: &[u8]) -> u64 {
-        Packed::new(buyer).map_or(0, |buyer| self.book.units_of(self.book.party(&buyer), self.hold_time(now)))
+        PackedId::new(buyer).map_or(0, |buyer| self.book.units_of(self.book.party(&buyer), self.hold_time(now)))
     }
 
     /// What the sale amounts to. The conditions are in [`Sale::terms`].
@@ -121,7 +121,7 @@ impl Sale {
             state: order.state_at(now),
             units: order.units_at(now),
             buyer: self.book.buyer_of(order).unpack(),
-            reference: order.reference.map_or(Name::NONE, |reference| reference.unpack()),
+            reference: order.reference.map_or(IdText::NONE, |reference| reference.unpack()),
             deadline: hold_end(order, now),
         }
     }

@@ -3,7 +3,7 @@
 use super::schedule::{digest, reload};
 use super::shop::{Shop, says, shop, with};
 use crate::core::sale::cutoff::MOST;
-use crate::core::sale::{Change, MAX_UNITS, Misfit, Name, Sale, State, Status, Take, Taking, Terms};
+use crate::core::sale::{Change, IdText, InvalidChange, MAX_UNITS, Sale, State, Status, Take, Taking, Terms};
 use crate::core::time::UnixMs;
 
 const MANY: usize = 2 * MOST + 3;
@@ -148,7 +148,7 @@ fn a_cutoff_moves_on_and_never_back() {
     assert_eq!(free(&shop.sale), 4);
     assert_eq!(free(&reload(&shop.sale)), 4);
     assert_ne!(digest(&shop.sale), before);
-    assert_eq!(shop.sale.commit(&cutoff(i64::MAX)), Err(Misfit::Range));
+    assert_eq!(shop.sale.commit(&cutoff(i64::MAX)), Err(InvalidChange::Range));
     let mut empty = Sale::new(Terms::default());
     let before = digest(&empty);
     empty.commit(&cutoff(1_503)).unwrap();
@@ -160,20 +160,20 @@ fn what_is_over_can_only_lapse() {
     let mut shop = due(Terms::default(), None);
     shop.sale.commit(&Change::Cutoff { at: UnixMs(1_502) }).unwrap();
     let before = digest(&shop.sale);
-    let id = || Name::from(&b"o2"[..]);
+    let id = || IdText::from(&b"o2"[..]);
     let taking = Taking {
-        id: Name::from(&b"x"[..]),
+        id: IdText::from(&b"x"[..]),
         units: 1,
         buyer: None,
         deadline: Some(UnixMs(1_502)),
-        reference: Name::NONE,
+        reference: IdText::NONE,
     };
     for (change, misfit) in [
-        (Change::Confirm { id: id() }, Misfit::State),
-        (Change::Cancel { id: id() }, Misfit::State),
-        (Change::Extend { id: id(), deadline: UnixMs(9_000) }, Misfit::State),
-        (Change::Extend { id: Name::from(&b"o5"[..]), deadline: UnixMs(1_502) }, Misfit::Range),
-        (Change::Take(taking), Misfit::Range),
+        (Change::Confirm { id: id() }, InvalidChange::State),
+        (Change::Cancel { id: id() }, InvalidChange::State),
+        (Change::Extend { id: id(), deadline: UnixMs(9_000) }, InvalidChange::State),
+        (Change::Extend { id: IdText::from(&b"o5"[..]), deadline: UnixMs(1_502) }, InvalidChange::Range),
+        (Change::Take(taking), InvalidChange::Range),
     ] {
         assert_eq!(shop.sale.commit(&change), Err(misfit), "{change:?}");
     }
@@ -203,11 +203,11 @@ fn sums_survive_more_units_than_a_number_holds() {
     for n in 0..2_100 {
         let id = format!("o{n}");
         let taking = Taking {
-            id: Name::from(id.as_bytes()),
+            id: IdText::from(id.as_bytes()),
             units: MAX_UNITS,
-            buyer: Some(Name::from(&b"ann"[..])),
+            buyer: Some(IdText::from(&b"ann"[..])),
             deadline: Some(UnixMs(n + 1)),
-            reference: Name::NONE,
+            reference: IdText::NONE,
         };
         shop.sale.commit(&Change::Take(taking)).unwrap();
         assert_eq!(shop.sale.remaining(UnixMs(n)), 0);

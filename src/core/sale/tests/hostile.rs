@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::schedule::{digest, reload, schedules};
-use crate::core::sale::packed::Packed;
+use crate::core::sale::packed_id::PackedId;
 use crate::core::sale::snapshot::{BLOCK, BLOCK_ORDERS, VERSION, WITH_REFUSALS};
-use crate::core::sale::{Change, Corrupt, MAX_UNITS, Name, Sale, State, Status, Stream, Taking, Terms};
+use crate::core::sale::{Change, Corrupt, IdText, MAX_UNITS, Sale, State, Status, Stream, Taking, Terms};
 use crate::core::time::UnixMs;
 
 fn taking(id: &str, units: u64) -> Taking<'_> {
-    Taking { id: Name::from(id.as_bytes()), units, buyer: None, deadline: None, reference: Name::NONE }
+    Taking { id: IdText::from(id.as_bytes()), units, buyer: None, deadline: None, reference: IdText::NONE }
 }
 
 /// A sale with something of everything.
@@ -35,14 +35,14 @@ fn full() -> Sale {
         ("lapsed", 300, None, Some(UnixMs(1)), "r"),
         ("refused", 4, Some("bob"), Some(UnixMs(2)), ""),
     ] {
-        let buyer = buyer.map(|buyer: &str| Name::from(buyer.as_bytes()));
-        let reference = Name::from(reference.as_bytes());
+        let buyer = buyer.map(|buyer: &str| IdText::from(buyer.as_bytes()));
+        let reference = IdText::from(reference.as_bytes());
         sale.commit(&Change::Take(Taking { buyer, deadline, reference, ..taking(id, units) })).unwrap();
     }
-    sale.commit(&Change::Cancel { id: Name::from(&b"gone"[..]) }).unwrap();
-    sale.commit(&Change::Lapse { id: Name::from(&b"lapsed"[..]) }).unwrap();
-    sale.commit(&Change::Lapse { id: Name::from(&b"refused"[..]) }).unwrap();
-    sale.commit(&Change::Refuse { id: Name::from(&b"refused"[..]) }).unwrap();
+    sale.commit(&Change::Cancel { id: IdText::from(&b"gone"[..]) }).unwrap();
+    sale.commit(&Change::Lapse { id: IdText::from(&b"lapsed"[..]) }).unwrap();
+    sale.commit(&Change::Lapse { id: IdText::from(&b"refused"[..]) }).unwrap();
+    sale.commit(&Change::Refuse { id: IdText::from(&b"refused"[..]) }).unwrap();
     // The hold of "bob" is over, the others are not.
     sale.commit(&Change::Cutoff { at: UnixMs(800) }).unwrap();
     sale
@@ -72,7 +72,7 @@ fn consistent(sale: &Sale) {
 
 fn absorbed(block: &[u8]) -> Result<Sale, Corrupt> {
     let mut sale = Sale::new(Terms { total: 1_000, ..Terms::default() });
-    sale.absorb(block)?;
+    sale.load_block(block)?;
     Ok(sale)
 }
 
@@ -102,7 +102,7 @@ fn what_0_1_wrote_is_read_and_written_again_byte_for_byte() {
         \x0fbob\x0dr\x07\x0fbob\x02\x0e\x10gone\x05\x09\x67\xe5\x50\x44\x10\xb1\x42\x6f\x92\x47\xbb\x68\x0e\x5f\xe0\xc8\
         \x27\x12lapsed\xac\x02\x0dr";
     let mut sale = Sale::from_header(header).unwrap();
-    sale.absorb(block).unwrap();
+    sale.load_block(block).unwrap();
     assert_eq!(sale.header(), header);
     assert_eq!(sale.blocks().collect::<Vec<_>>(), [block]);
     let info = sale.info(UnixMs(1_000));
@@ -120,7 +120,7 @@ fn blocks_are_small_and_half_of_them_is_a_sale() {
         let id = n.to_string();
         // Long ones first, so that bytes bound the early blocks and orders the late ones.
         let reference = if n < count / 10 { &reference[..] } else { b"" };
-        let taking = Taking { reference: Name::from(reference), ..taking(&id, u64::from(n) + 1) };
+        let taking = Taking { reference: IdText::from(reference), ..taking(&id, u64::from(n) + 1) };
         sale.commit(&Change::Take(taking)).unwrap();
     }
     let blocks: Vec<_> = sale.blocks().collect();
@@ -129,10 +129,10 @@ fn blocks_are_small_and_half_of_them_is_a_sale() {
     let mut again = Sale::from_header(&sale.header()).unwrap();
     for block in &blocks {
         consistent(&again);
-        again.absorb(block).unwrap();
+        again.load_block(block).unwrap();
     }
     assert_eq!(digest(&again), digest(&sale));
-    assert_eq!(again.absorb(&blocks[0]), Err(Corrupt::Repeated));
+    assert_eq!(again.load_block(&blocks[0]), Err(Corrupt::Repeated));
     assert_eq!(digest(&again), digest(&sale));
 }
 
@@ -229,7 +229,7 @@ fn a_block_says_that_it_has_refusals_if_it_has_some_and_only_then() {
     let versions = |sale: &Sale| sale.blocks().map(|block| block[0]).collect::<Vec<_>>();
     assert_eq!(versions(&sale), [VERSION, VERSION]);
     let last = BLOCK_ORDERS.to_string();
-    let id = || Name::from(last.as_bytes());
+    let id = || IdText::from(last.as_bytes());
     sale.commit(&Change::Lapse { id: id() }).unwrap();
     assert_eq!(versions(&sale), [VERSION, VERSION]);
     sale.commit(&Change::Refuse { id: id() }).unwrap();
@@ -268,7 +268,7 @@ fn every_cut_of_a_snapshot_is_refused_or_whole_orders() {
     let block = sale.blocks().next().unwrap();
     let whole = (0..block.len()).filter(|len| {
         let mut again = Sale::from_header(&header).unwrap();
-        let done = again.absorb(&block[..*len]).is_ok();
+        let done = again.load_block(&block[..*len]).is_ok();
         consistent(&again);
         done
     });
@@ -279,7 +279,7 @@ fn every_cut_of_a_snapshot_is_refused_or_whole_orders() {
     let block = sale.blocks().next().unwrap();
     let whole = (0..block.len()).filter(|len| {
         let mut again = Sale::from_header(&header).unwrap();
-        let done = again.absorb(&block[..*len]).is_ok();
+        let done = again.load_block(&block[..*len]).is_ok();
         consistent(&again);
         done
     });
@@ -289,7 +289,7 @@ fn every_cut_of_a_snapshot_is_refused_or_whole_orders() {
 /// Which names fall into the same of 256 buckets is another question in every sale.
 #[test]
 fn ids_that_collide_in_one_sale_do_not_in_the_next() {
-    let bucket = |sale: &Sale, id: &str| Packed::new(id.as_bytes()).unwrap().hash(&sale.book.keys) & 0xff;
+    let bucket = |sale: &Sale, id: &str| PackedId::new(id.as_bytes()).unwrap().hash(&sale.book.keys) & 0xff;
     let attacked = Sale::new(Terms::default());
     let all = (0..).map(|number: u32| format!("id-{number}"));
     let chosen: Vec<String> =
@@ -300,11 +300,11 @@ fn ids_that_collide_in_one_sale_do_not_in_the_next() {
     assert!(buckets.len() > chosen.len() / 2, "{buckets:?}");
 }
 
-fn name() -> impl Strategy<Value = Name<'static>> {
+fn name() -> impl Strategy<Value = IdText<'static>> {
     prop_oneof![
-        8 => (0..20_u32).prop_map(|n| Name::from(n.to_string().as_bytes()).detach()),
-        1 => proptest::collection::vec(any::<u8>(), 0..3).prop_map(|bytes| Name::from(&bytes[..]).detach()),
-        1 => Just(Name::from(&[b'x'; 513][..]).detach()),
+        8 => (0..20_u32).prop_map(|n| IdText::from(n.to_string().as_bytes()).detach()),
+        1 => proptest::collection::vec(any::<u8>(), 0..3).prop_map(|bytes| IdText::from(&bytes[..]).detach()),
+        1 => Just(IdText::from(&[b'x'; 513][..]).detach()),
     ]
 }
 
@@ -345,7 +345,7 @@ proptest! {
             prop_assert_eq!(sale.header(), &junk[..]);
         }
         let mut sale = Sale::new(Terms { total: MAX_UNITS, ..Terms::default() });
-        if sale.absorb(&junk) == Ok(()) && junk.len() > 1 {
+        if sale.load_block(&junk) == Ok(()) && junk.len() > 1 {
             prop_assert_eq!(sale.blocks().collect::<Vec<_>>().concat(), &junk[..]);
         }
         consistent(&sale);
@@ -368,7 +368,7 @@ proptest! {
         }
         let mut again = Sale::from_header(&sale.header()).unwrap();
         let block = damage(sale.blocks().next().unwrap());
-        if again.absorb(&block) == Ok(()) {
+        if again.load_block(&block) == Ok(()) {
             prop_assert_eq!(again.blocks().next().unwrap(), block);
         }
         consistent(&again);

@@ -3,7 +3,7 @@
 use super::shop::{Shop, shop, telling, with};
 use crate::core::sale::view::{PAGE_EFFORT, PAGE_ROWS};
 use crate::core::sale::{
-    AdjustError, Alteration, Change, Counters, EmptyWindow, Event, EventKind, MAX_UNITS, Name, State, Status, Taking,
+    AdjustError, Alteration, Change, Counters, EmptyWindow, Event, EventKind, IdText, MAX_UNITS, State, Status, Taking,
     Terms,
 };
 use crate::core::time::UnixMs;
@@ -77,10 +77,10 @@ fn every_change_of_an_order_is_an_event_with_its_fields() {
     let mut shop = shop(9);
     shop.order("o1", 2, Some("ann"), 500, "cart");
     let event = |kind, id: &'static str, units, buyer: &'static str, reference: &'static str| {
-        let name = |text: &'static str| Name::from(text.as_bytes());
+        let name = |text: &'static str| IdText::from(text.as_bytes());
         Some(Event { kind, id: name(id), units, buyer: name(buyer), reference: name(reference), deadline: None })
     };
-    let id = Name::from(&b"o1"[..]);
+    let id = IdText::from(&b"o1"[..]);
     let confirm = Change::Confirm { id: id.clone() };
     assert_eq!(shop.sale.event(&confirm), event(EventKind::Confirm, "o1", 2, "ann", "cart"));
     let cancel = Change::Cancel { id: id.clone() };
@@ -90,11 +90,11 @@ fn every_change_of_an_order_is_an_event_with_its_fields() {
     assert_eq!(shop.sale.event(&Change::Adjust { delta: -3 }), event(EventKind::Adjust, "", -3, "", ""));
     assert_eq!(shop.sale.event(&Change::Extend { id, deadline: UnixMs(5) }), None);
     let take = Change::Take(Taking {
-        id: Name::from(&b"o2"[..]),
+        id: IdText::from(&b"o2"[..]),
         units: 3,
         buyer: None,
         deadline: None,
-        reference: Name::NONE,
+        reference: IdText::NONE,
     });
     assert_eq!(shop.sale.event(&take), event(EventKind::Ok, "o2", 3, "o2", ""), "it is its own buyer");
 }
@@ -103,8 +103,8 @@ fn every_change_of_an_order_is_an_event_with_its_fields() {
 fn where_deadlines_are_told_one_that_moves_is_an_event() {
     let mut shop = telling(9);
     shop.order("o1", 2, Some("ann"), 500, "cart");
-    let extend = Change::Extend { id: Name::from(&b"o1"[..]), deadline: UnixMs(1_900) };
-    let name = |text: &'static str| Name::from(text.as_bytes());
+    let extend = Change::Extend { id: IdText::from(&b"o1"[..]), deadline: UnixMs(1_900) };
+    let name = |text: &'static str| IdText::from(text.as_bytes());
     let event = Event {
         kind: EventKind::Extend,
         id: name("o1"),
@@ -118,12 +118,12 @@ fn where_deadlines_are_told_one_that_moves_is_an_event() {
     shop.extend("o1", 900);
     assert_eq!(shop.sale.seq(), 2, "and has a number");
     let told = |shop: &Shop, change: &Change<'_>| shop.sale.event(change).unwrap().deadline;
-    let id = || Name::from(&b"o1"[..]);
+    let id = || IdText::from(&b"o1"[..]);
     for change in [Change::Confirm { id: id() }, Change::Cancel { id: id() }, Change::Lapse { id: id() }] {
         assert_eq!(told(&shop, &change), None, "{change:?} ends it");
     }
     let take =
-        |deadline| Change::Take(Taking { id: name("o2"), units: 1, buyer: None, deadline, reference: Name::NONE });
+        |deadline| Change::Take(Taking { id: name("o2"), units: 1, buyer: None, deadline, reference: IdText::NONE });
     assert_eq!(told(&shop, &take(Some(UnixMs(5)))), Some(UnixMs(5)));
     assert_eq!(told(&shop, &take(None)), None);
     let unknown = Change::Extend { id: name("nobody"), deadline: UnixMs(1_900) };
@@ -185,7 +185,7 @@ fn counters_count_what_happened_here() {
     let expected = Counters { ok: 4, duplicate: 2, soldout: 1, limited: 1, expired: 1, cancelled: 1, confirmed: 1 };
     assert_eq!(shop.sale.info(shop.now()).counters, expected);
     // What somebody else decided is true here, too, and counts for nothing.
-    shop.sale.follow(&Change::Adjust { delta: 5 }).unwrap();
-    shop.sale.follow(&Change::Cancel { id: Name::from(&b"c"[..]) }).unwrap();
+    shop.sale.replay(&Change::Adjust { delta: 5 }).unwrap();
+    shop.sale.replay(&Change::Cancel { id: IdText::from(&b"c"[..]) }).unwrap();
     assert_eq!(shop.sale.info(shop.now()).counters, expected);
 }

@@ -4,7 +4,7 @@
 //! Which holds are over for good is not the model's choice: it hears it, and says whether it may be so.
 
 use crate::core::sale::{
-    AdjustError, Alteration, Answer, Change, EmptyWindow, MAX_UNITS, Name, State, Status, Take, TakeError, Terms,
+    AdjustError, Alteration, Answer, Change, EmptyWindow, IdText, MAX_UNITS, State, Status, Take, TakeError, Terms,
 };
 use crate::core::time::UnixMs;
 
@@ -156,7 +156,7 @@ impl Model {
             }
             return Ok(self.answer(Status::Ok, Some(at)));
         };
-        Ok(Answer { status, units: 0, remaining, deadline, reference: Name::from(stored.as_bytes()).detach() })
+        Ok(Answer { status, units: 0, remaining, deadline, reference: IdText::from(stored.as_bytes()).detach() })
     }
 
     pub fn confirm(&mut self, id: &[u8]) -> Answer<'static> {
@@ -241,7 +241,7 @@ impl Model {
             units: order.map_or(0, |order| self.has(order)),
             remaining: self.remaining(),
             deadline: order.filter(|order| self.state(order) == State::Held).map(|order| order.deadline),
-            reference: order.map_or(Name::NONE, |order| Name::from(order.reference.as_bytes()).detach()),
+            reference: order.map_or(IdText::NONE, |order| IdText::from(order.reference.as_bytes()).detach()),
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use super::schedule::{digest, reload};
 use super::shop::{Shop, names, says, shop, with};
-use crate::core::sale::{Alteration, Change, EventKind, MAX_UNITS, Misfit, Name, State, Status, Take, Taking, Terms};
+use crate::core::sale::{
+    Alteration, Change, EventKind, IdText, InvalidChange, MAX_UNITS, State, Status, Take, Taking, Terms,
+};
 use crate::core::time::UnixMs;
 
 #[test]
@@ -103,7 +105,7 @@ fn a_late_payment_for_units_that_are_gone_is_expired_for_good() {
     assert_eq!(shop.confirm("ann"), says(Status::Expired, 0, 2, -1), "the shop has given the money back");
     let mut again = reload(&shop.sale);
     assert!(again.confirm(shop.now(), b"ann").changes.is_empty(), "and nobody forgets it");
-    assert_eq!(again.commit(&Change::Confirm { id: Name::from(&b"ann"[..]) }), Err(Misfit::State));
+    assert_eq!(again.commit(&Change::Confirm { id: IdText::from(&b"ann"[..]) }), Err(InvalidChange::State));
     for (row, status) in [(shop.cancel("ann"), Status::Expired), (shop.extend("ann", 500), Status::Expired)] {
         assert_eq!(row, says(status, 0, 2, -1));
     }
@@ -152,14 +154,14 @@ fn a_refusal_is_committed_once_and_only_of_what_has_lapsed() {
     shop.take("gone", 1);
     shop.cancel("gone");
     let refuse =
-        |shop: &mut Shop, id: &'static str| shop.sale.commit(&Change::Refuse { id: Name::from(id.as_bytes()) });
+        |shop: &mut Shop, id: &'static str| shop.sale.commit(&Change::Refuse { id: IdText::from(id.as_bytes()) });
     for id in ["held", "sold", "gone", "nobody", ""] {
-        assert_eq!(refuse(&mut shop, id), Err(Misfit::State), "{id}");
+        assert_eq!(refuse(&mut shop, id), Err(InvalidChange::State), "{id}");
     }
-    shop.sale.commit(&Change::Lapse { id: Name::from(&b"held"[..]) }).unwrap();
-    assert_eq!(shop.sale.event(&Change::Refuse { id: Name::from(&b"held"[..]) }), None);
+    shop.sale.commit(&Change::Lapse { id: IdText::from(&b"held"[..]) }).unwrap();
+    assert_eq!(shop.sale.event(&Change::Refuse { id: IdText::from(&b"held"[..]) }), None);
     assert_eq!(refuse(&mut shop, "held"), Ok(()));
-    assert_eq!(refuse(&mut shop, "held"), Err(Misfit::State));
+    assert_eq!(refuse(&mut shop, "held"), Err(InvalidChange::State));
     assert_eq!(shop.sale.seq(), 5);
 }
 
@@ -236,31 +238,36 @@ fn what_does_not_fit_changes_nothing() {
     shop.take("sold", 1);
     shop.take("gone", 1);
     shop.cancel("gone");
-    let id = |id: &'static str| Name::from(id.as_bytes());
-    let taking =
-        |name: &'static str, units| Taking { id: id(name), units, buyer: None, deadline: None, reference: Name::NONE };
+    let id = |id: &'static str| IdText::from(id.as_bytes());
+    let taking = |name: &'static str, units| Taking {
+        id: id(name),
+        units,
+        buyer: None,
+        deadline: None,
+        reference: IdText::NONE,
+    };
     let long = vec![b'x'; 513];
     let before = shop.sale.blocks().next();
     for (change, misfit) in [
-        (Change::Take(taking("held", 1)), Misfit::State),
-        (Change::Take(taking("sold", 1)), Misfit::State),
-        (Change::Take(taking("new", 3)), Misfit::Units),
-        (Change::Take(taking("gone", 3)), Misfit::Units),
-        (Change::Take(taking("new", 0)), Misfit::Range),
-        (Change::Take(taking("new", MAX_UNITS + 1)), Misfit::Range),
-        (Change::Take(taking("", 1)), Misfit::Range),
-        (Change::Take(Taking { buyer: Some(id("")), ..taking("new", 1) }), Misfit::Range),
-        (Change::Take(Taking { reference: Name::from(&long[..]), ..taking("new", 1) }), Misfit::Range),
-        (Change::Confirm { id: id("sold") }, Misfit::State),
-        (Change::Confirm { id: id("gone") }, Misfit::State),
-        (Change::Confirm { id: id("nobody") }, Misfit::State),
-        (Change::Cancel { id: id("gone") }, Misfit::State),
-        (Change::Lapse { id: id("sold") }, Misfit::State),
-        (Change::Lapse { id: id("") }, Misfit::State),
-        (Change::Extend { id: id("sold"), deadline: UnixMs(9) }, Misfit::State),
-        (Change::Adjust { delta: -3 }, Misfit::Units),
-        (Change::Adjust { delta: i64::MAX }, Misfit::Range),
-        (Change::Alter { limit: MAX_UNITS + 1, start: None, end: None, rebuy: false }, Misfit::Range),
+        (Change::Take(taking("held", 1)), InvalidChange::State),
+        (Change::Take(taking("sold", 1)), InvalidChange::State),
+        (Change::Take(taking("new", 3)), InvalidChange::Units),
+        (Change::Take(taking("gone", 3)), InvalidChange::Units),
+        (Change::Take(taking("new", 0)), InvalidChange::Range),
+        (Change::Take(taking("new", MAX_UNITS + 1)), InvalidChange::Range),
+        (Change::Take(taking("", 1)), InvalidChange::Range),
+        (Change::Take(Taking { buyer: Some(id("")), ..taking("new", 1) }), InvalidChange::Range),
+        (Change::Take(Taking { reference: IdText::from(&long[..]), ..taking("new", 1) }), InvalidChange::Range),
+        (Change::Confirm { id: id("sold") }, InvalidChange::State),
+        (Change::Confirm { id: id("gone") }, InvalidChange::State),
+        (Change::Confirm { id: id("nobody") }, InvalidChange::State),
+        (Change::Cancel { id: id("gone") }, InvalidChange::State),
+        (Change::Lapse { id: id("sold") }, InvalidChange::State),
+        (Change::Lapse { id: id("") }, InvalidChange::State),
+        (Change::Extend { id: id("sold"), deadline: UnixMs(9) }, InvalidChange::State),
+        (Change::Adjust { delta: -3 }, InvalidChange::Units),
+        (Change::Adjust { delta: i64::MAX }, InvalidChange::Range),
+        (Change::Alter { limit: MAX_UNITS + 1, start: None, end: None, rebuy: false }, InvalidChange::Range),
     ] {
         assert_eq!(shop.sale.commit(&change), Err(misfit), "{change:?}");
     }
@@ -268,5 +275,5 @@ fn what_does_not_fit_changes_nothing() {
     let lapsed = Change::Lapse { id: id("held") };
     shop.sale.commit(&lapsed).unwrap();
     shop.sale.commit(&Change::Take(taking("new", 3))).unwrap();
-    assert_eq!(shop.sale.commit(&Change::Confirm { id: id("held") }), Err(Misfit::Units), "its units are gone");
+    assert_eq!(shop.sale.commit(&Change::Confirm { id: id("held") }), Err(InvalidChange::Units), "its units are gone");
 }

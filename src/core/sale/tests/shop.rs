@@ -39,7 +39,7 @@ impl Shop {
         for change in decision.changes.iter() {
             self.sale.commit(change).unwrap();
         }
-        self.sale.note(decision.answer.status);
+        self.sale.count_answer(decision.answer.status);
         row(&decision.answer)
     }
 

@@ -55,7 +55,7 @@ struct Leaf {
 }
 
 /// Holds sorted by a key.
-pub struct Roll<K> {
+pub struct SumTree<K> {
     /// Each leaf under a key that is not above its first hold's, and above those of all leaves before it.
     leaves: BTreeMap<K, Leaf>,
     /// The first hold's key.
@@ -65,7 +65,7 @@ pub struct Roll<K> {
     known: Cell<Option<(K, Sum)>>,
 }
 
-impl<K: Ord + Copy> Roll<K> {
+impl<K: Ord + Copy> SumTree<K> {
     pub const fn new() -> Self {
         Self { leaves: BTreeMap::new(), first: None, room: 0, known: Cell::new(None) }
     }

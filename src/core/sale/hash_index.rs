@@ -33,7 +33,7 @@ struct Shard {
 }
 
 /// Numbers by hash. Several numbers may have the same tag; whoever asks compares.
-pub struct Index {
+pub struct HashIndex {
     shards: Vec<Shard>,
     /// The shard of each combination of the first `depth` bits.
     directory: Vec<u32>,
@@ -64,7 +64,7 @@ fn tag(hash: u64) -> u32 {
     (hash >> u32::BITS) as u32
 }
 
-impl Index {
+impl HashIndex {
     pub fn new() -> Self {
         Self { shards: vec![Shard { entries: Vec::new(), depth: 0 }], directory: vec![0], depth: 0, len: 0, room: 0 }
     }
@@ -177,15 +177,15 @@ mod tests {
         z ^ z >> 31
     }
 
-    fn filled(count: u32, hash_of: fn(u32) -> u64) -> Index {
-        let mut index = Index::new();
+    fn filled(count: u32, hash_of: fn(u32) -> u64) -> HashIndex {
+        let mut index = HashIndex::new();
         for number in 0..count {
             index.insert(hash_of(number), number);
         }
         index
     }
 
-    fn find(index: &Index, number: u32) -> Option<u32> {
+    fn find(index: &HashIndex, number: u32) -> Option<u32> {
         index.find(spread(number), |found| found == number)
     }
 

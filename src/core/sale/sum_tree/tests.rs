@@ -39,7 +39,7 @@ impl Holds {
 
 const LAST: (i64, u32) = (i64::MAX, u32::MAX);
 
-fn check(roll: &Roll<(i64, u32)>, holds: &Holds, low: (i64, u32), high: (i64, u32)) {
+fn check(roll: &SumTree<(i64, u32)>, holds: &Holds, low: (i64, u32), high: (i64, u32)) {
     let ever = (i64::MIN, 0);
     let mut behind = holds.between(low, high);
     behind.retain(|number| holds.key(*number) != Some(low));
@@ -59,7 +59,7 @@ fn check(roll: &Roll<(i64, u32)>, holds: &Holds, low: (i64, u32), high: (i64, u3
 #[test]
 #[cfg_attr(miri, ignore = "too many steps for Miri")]
 fn deadlines_in_their_order_fill_the_leaves() {
-    let (mut roll, mut holds) = (Roll::new(), Holds::default());
+    let (mut roll, mut holds) = (SumTree::new(), Holds::default());
     for number in 0..10_000 {
         holds.0.insert(number, (i64::from(number / 7), 1));
         roll.insert(number, &holds);
@@ -77,7 +77,7 @@ fn deadlines_in_their_order_fill_the_leaves() {
 #[test]
 #[cfg_attr(miri, ignore = "too many steps for Miri")]
 fn what_is_left_of_many_holds_takes_little() {
-    let (mut roll, mut holds) = (Roll::new(), Holds::default());
+    let (mut roll, mut holds) = (SumTree::new(), Holds::default());
     for number in 0..10_000 {
         holds.0.insert(number, (i64::from(number), 1));
         roll.insert(number, &holds);
@@ -94,7 +94,7 @@ fn what_is_left_of_many_holds_takes_little() {
 fn sums_begin_behind_a_hold_and_end_with_one() {
     // Three leaves and a part of one; Miri would take minutes for so many sums.
     let count: u32 = if cfg!(miri) { 140 } else { 400 };
-    let (mut roll, mut holds) = (Roll::new(), Holds::default());
+    let (mut roll, mut holds) = (SumTree::new(), Holds::default());
     for number in 0..count {
         holds.0.insert(number, (i64::from(number), 1));
         roll.insert(number, &holds);
@@ -120,7 +120,7 @@ proptest! {
         steps in proptest::collection::vec((0..600_u32, 0..200_i64, 1..4_u64), 1..if cfg!(miri) { 60 } else { 1_200 }),
         grow in 2..5_usize, low in (0..200_i64, 0..600_u32), high in (0..200_i64, 0..600_u32),
     ) {
-        let (mut roll, mut holds) = (Roll::new(), Holds::default());
+        let (mut roll, mut holds) = (SumTree::new(), Holds::default());
         for (at, (number, deadline, units)) in steps.into_iter().enumerate() {
             if holds.0.contains_key(&number) && at.is_multiple_of(grow) {
                 roll.remove(number, &holds);

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use uuid::fmt::{Hyphenated, Simple};
 
 use super::codec::Reader;
-use super::name::{INLINE, Name};
+use super::id_text::{INLINE, IdText};
 use crate::core::ident::MAX_IDENT;
 
 /// Head bytes 0 to 8 are integers of that many bytes; the others say what follows.
@@ -29,13 +29,13 @@ const HEAD: usize = 17;
 
 /// A name in its short form: `head` and then `rest`. The split, too, is a function of the text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Packed<'a> {
+pub struct PackedId<'a> {
     head: [u8; HEAD],
     len: u8,
     rest: &'a [u8],
 }
 
-impl<'a> Packed<'a> {
+impl<'a> PackedId<'a> {
     /// The short form of `text`, or `None` unless it has 1 to [`MAX_IDENT`] bytes.
     pub fn new(text: &'a [u8]) -> Option<Self> {
         if text.is_empty() || text.len() > MAX_IDENT {
@@ -49,7 +49,7 @@ impl<'a> Packed<'a> {
     pub fn read(reader: &mut Reader<'a>) -> Option<Self> {
         let packed = Self::read_trusted(reader)?;
         let text = packed.unpack();
-        let again = Packed::new(&text)?;
+        let again = PackedId::new(&text)?;
         (again.head == packed.head && again.len == packed.len && again.rest == packed.rest).then_some(packed)
     }
 
@@ -90,7 +90,7 @@ impl<'a> Packed<'a> {
     }
 
     /// The text, as the caller wrote it.
-    pub fn unpack(&self) -> Name<'a> {
+    pub fn unpack(&self) -> IdText<'a> {
         let tag = self.head.first().copied().unwrap_or_default();
         match tag {
             0..=INTEGER => {
@@ -112,9 +112,9 @@ impl<'a> Packed<'a> {
                 } else {
                     uuid.simple().encode_lower(&mut text).len()
                 };
-                Name::inline(text, len)
+                IdText::inline(text, len)
             }
-            _ => Name::from(self.rest),
+            _ => IdText::from(self.rest),
         }
     }
 
@@ -183,7 +183,7 @@ fn sizes(bytes: &[u8]) -> Option<(usize, usize)> {
 }
 
 /// An integer in canonical decimal.
-fn decimal(mut value: u64) -> Name<'static> {
+fn decimal(mut value: u64) -> IdText<'static> {
     let mut digits = [0; INLINE];
     let mut len = 0_usize;
     for digit in &mut digits {
@@ -197,7 +197,7 @@ fn decimal(mut value: u64) -> Name<'static> {
     if let Some(written) = digits.get_mut(..len) {
         written.reverse();
     }
-    Name::inline(digits, len)
+    IdText::inline(digits, len)
 }
 
 #[cfg(test)]
@@ -208,7 +208,7 @@ mod tests {
 
     fn bytes(text: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
-        Packed::new(text).unwrap().write(&mut out);
+        PackedId::new(text).unwrap().write(&mut out);
         out
     }
 
@@ -242,11 +242,11 @@ mod tests {
             let packed = bytes(text);
             assert!(packed.len() > text.len());
             let mut reader = Reader::new(&packed);
-            assert_eq!(*Packed::read(&mut reader).unwrap().unpack(), *text);
+            assert_eq!(*PackedId::read(&mut reader).unwrap().unpack(), *text);
             assert!(reader.rest().is_empty());
         }
-        assert_eq!(Packed::new(b""), None);
-        assert_eq!(Packed::new(&[b'x'; MAX_IDENT + 1]), None);
+        assert_eq!(PackedId::new(b""), None);
+        assert_eq!(PackedId::new(&[b'x'; MAX_IDENT + 1]), None);
     }
 
     #[test]
@@ -262,7 +262,7 @@ mod tests {
             &[3, 1],
             &[],
         ] {
-            assert_eq!(Packed::read(&mut Reader::new(other)), None, "{other:?}");
+            assert_eq!(PackedId::read(&mut Reader::new(other)), None, "{other:?}");
         }
     }
 
@@ -271,7 +271,7 @@ mod tests {
         let texts = [&b"1"[..], b"256", b"12", b"x", b"xx", &[b'x'; 300], &[b'x'; 301], &[9; 17], b"\x00"];
         for one in texts {
             for other in texts {
-                assert_eq!(Packed::new(one).unwrap().leads(&bytes(other)), one == other, "{one:?} {other:?}");
+                assert_eq!(PackedId::new(one).unwrap().leads(&bytes(other)), one == other, "{one:?} {other:?}");
             }
         }
     }
@@ -285,24 +285,24 @@ mod tests {
             "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}".prop_map(String::into_bytes),
         ], tail: u8) {
             let keys = RandomState::new();
-            let packed = Packed::new(&text).unwrap();
+            let packed = PackedId::new(&text).unwrap();
             prop_assert_eq!(&*packed.unpack(), &text[..]);
             let mut out = Vec::new();
             packed.write(&mut out);
             out.push(tail);
             let (mut first, mut second) = (Reader::new(&out), Reader::new(&out));
-            let read = Packed::read(&mut first).unwrap();
+            let read = PackedId::read(&mut first).unwrap();
             prop_assert_eq!(read, packed);
             prop_assert!(packed.leads(&out));
             prop_assert_eq!(read.hash(&keys), packed.hash(&keys));
-            Packed::skip(&mut second).unwrap();
+            PackedId::skip(&mut second).unwrap();
             prop_assert_eq!((first.rest(), second.rest()), (&[tail][..], &[tail][..]));
         }
 
         #[test]
         fn any_bytes_are_read_or_refused(junk in proptest::collection::vec(any::<u8>(), 0..=24)) {
             let mut reader = Reader::new(&junk);
-            if let Some(packed) = Packed::read(&mut reader) {
+            if let Some(packed) = PackedId::read(&mut reader) {
                 let mut out = Vec::new();
                 packed.write(&mut out);
                 out.extend_from_slice(reader.rest());

@@ -1,14 +1,14 @@
 //! What has to come before an order can take its units: the lapses of due holds, or a cutoff in their place.
 
-use super::book::Party;
 use super::change::Change;
 use super::cutoff::MOST;
+use super::order_table::BuyerLookup;
 use super::record::{Record, State};
 use super::{Sale, lapse};
 use crate::core::time::UnixMs;
 
 /// The changes that an order needs first, as they are found.
-pub(super) struct Needed<'s> {
+pub(super) struct DueFirst<'s> {
     sale: &'s Sale,
     /// When holds are due that can lapse.
     now: UnixMs,
@@ -21,7 +21,7 @@ pub(super) struct Needed<'s> {
     too_many: bool,
 }
 
-impl<'s> Needed<'s> {
+impl<'s> DueFirst<'s> {
     pub(super) fn new(sale: &'s Sale, now: UnixMs) -> Self {
         Self { sale, now, changes: Vec::new(), numbers: Vec::new(), units: sale.unsold(), too_many: false }
     }
@@ -36,7 +36,7 @@ impl<'s> Needed<'s> {
 
     /// The lapses without which a buyer would have more than the limit: whoever counts along with the events never sees
     /// that, the cutoff aside.
-    pub(super) fn by_buyer(mut self, party: Party, units: u64) -> Self {
+    pub(super) fn by_buyer(mut self, party: BuyerLookup, units: u64) -> Self {
         let Sale { terms, book, cutoff, .. } = self.sale;
         if terms.limit == 0 {
             return self;

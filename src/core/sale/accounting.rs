@@ -1,13 +1,13 @@
 //! Keeping the sums of a [`Book`] in step with its orders.
 
-use super::book::{Book, ENTRY, FOREVER};
 use super::buyers::Account;
+use super::order_table::{ENTRY, FOREVER, OrderTable};
 use super::orders::{ByBuyer, ByDeadline};
-use super::packed::Packed;
+use super::packed_id::PackedId;
 use super::record::{BuyerRef, Record, State};
-use super::roll::{Source, Sum};
+use super::sum_tree::{Source, Sum};
 
-impl Book {
+impl OrderTable {
     /// Counts an order in: its units, its hold, its buyer.
     pub(super) fn attach(&mut self, number: u32) {
         let Some((state, units, entry)) = self.outline(number) else { return };
@@ -23,7 +23,7 @@ impl Book {
             self.active = self.active.saturating_add(1);
             return;
         };
-        let before = self.closing(entry);
+        let before = self.last_active_hold(entry);
         let account = self.buyers.account(entry).unwrap_or_default();
         let after = if state == State::Held {
             self.by_buyer.insert(number, &self.orders);
@@ -46,7 +46,7 @@ impl Book {
     /// Counts an order out again.
     pub(super) fn detach(&mut self, number: u32) {
         let Some((state, units, entry)) = self.outline(number) else { return };
-        let closing = entry.and_then(|entry| self.closing(entry));
+        let closing = entry.and_then(|entry| self.last_active_hold(entry));
         match state {
             State::Held => {
                 self.held = self.held.wrapping_sub(units);
@@ -72,7 +72,7 @@ impl Book {
         if closing.is_some_and(|closing| closing != number) {
             return;
         }
-        let closing = self.closing(entry);
+        let closing = self.last_active_hold(entry);
         if closing.is_none() && sold == 0 {
             self.active = self.active.saturating_sub(1);
         }
@@ -80,7 +80,7 @@ impl Book {
     }
 
     /// Gives a buyer that had one order an entry, for that one and those to come.
-    pub(super) fn share(&mut self, number: u32, name: &Packed<'_>) -> Option<u32> {
+    pub(super) fn share(&mut self, number: u32, name: &PackedId<'_>) -> Option<u32> {
         let entry = self.buyers.open(name)?;
         self.detach(number);
         let hash = name.hash(&self.keys);
@@ -117,7 +117,7 @@ impl Book {
     }
 
     /// Puts a buyer's name in the index.
-    pub(super) fn name(&mut self, name: &Packed<'_>, found: u32) {
+    pub(super) fn name(&mut self, name: &PackedId<'_>, found: u32) {
         self.by_name.insert(name.hash(&self.keys), found);
     }
 
@@ -132,7 +132,7 @@ impl Book {
     }
 
     /// The last hold to end of a buyer that has bought nothing.
-    fn closing(&self, entry: u32) -> Option<u32> {
+    fn last_active_hold(&self, entry: u32) -> Option<u32> {
         if self.buyers.account(entry)?.sold > 0 {
             return None;
         }

@@ -5,11 +5,11 @@
 use std::hash::RandomState;
 
 use super::buyers::{Account, Buyers};
-use super::index::Index;
+use super::hash_index::HashIndex;
 use super::orders::{ByBuyer, ByDeadline, Orders};
-use super::packed::Packed;
+use super::packed_id::PackedId;
 use super::record::{BuyerRef, Record, State};
-use super::roll::{Roll, Source, Sum};
+use super::sum_tree::{Source, Sum, SumTree};
 use crate::core::time::UnixMs;
 
 /// In the index of buyers: the number is that of an entry, not of the buyer's only order.
@@ -19,16 +19,16 @@ pub(super) const EVER: UnixMs = UnixMs(i64::MIN);
 pub(super) const FOREVER: UnixMs = UnixMs(i64::MAX);
 
 /// The orders of a sale and the sums over them.
-pub struct Book {
+pub struct OrderTable {
     pub(super) keys: RandomState,
     pub orders: Orders,
     /// All holds, the next to end first.
-    pub(super) holds: Roll<ByDeadline>,
+    pub(super) holds: SumTree<ByDeadline>,
     pub(super) buyers: Buyers,
     /// Buyers that are not their own order's id, or have several orders.
-    pub(super) by_name: Index,
+    pub(super) by_name: HashIndex,
     /// The holds of buyers with an entry.
-    pub(super) by_buyer: Roll<ByBuyer>,
+    pub(super) by_buyer: SumTree<ByBuyer>,
     /// Units held, those of due holds included. Modulo 2^64, as are all sums with due holds: of what a cutoff has ended
     /// there can be any amount. What is live is less than 2^53.
     pub held: u64,
@@ -42,7 +42,7 @@ pub struct Book {
 
 /// Where a buyer's orders are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Party {
+pub enum BuyerLookup {
     /// The buyer has no order.
     Nobody,
     /// The buyer has this order only.
@@ -51,15 +51,15 @@ pub enum Party {
     Entry(u32),
 }
 
-impl Book {
+impl OrderTable {
     pub fn new() -> Self {
         Self {
             keys: RandomState::new(),
             orders: Orders::new(),
-            holds: Roll::new(),
+            holds: SumTree::new(),
             buyers: Buyers::new(),
-            by_name: Index::new(),
-            by_buyer: Roll::new(),
+            by_name: HashIndex::new(),
+            by_buyer: SumTree::new(),
             held: 0,
             sold: 0,
             active: 0,
@@ -68,34 +68,34 @@ impl Book {
     }
 
     /// The number of the order of this id.
-    pub fn find(&self, id: &Packed<'_>) -> Option<u32> {
+    pub fn find(&self, id: &PackedId<'_>) -> Option<u32> {
         self.orders.find(id, &self.keys)
     }
 
     /// Where the orders of this buyer are.
-    pub fn party(&self, buyer: &Packed<'_>) -> Party {
+    pub fn party(&self, buyer: &PackedId<'_>) -> BuyerLookup {
         self.party_beside(buyer, || self.find(buyer))
     }
 
     /// As [`Book::party`], for callers who may know the number of the order whose id the buyer is.
-    fn party_beside(&self, buyer: &Packed<'_>, same: impl FnOnce() -> Option<u32>) -> Party {
+    fn party_beside(&self, buyer: &PackedId<'_>, same: impl FnOnce() -> Option<u32>) -> BuyerLookup {
         if self.by_name.len() > 0 {
             let is = |found: u32| match found & ENTRY {
                 0 => self.orders.get(found).is_some_and(|order| order.buyer == BuyerRef::Named(*buyer)),
                 _ => self.buyers.is(found & !ENTRY, buyer),
             };
             match self.by_name.find(buyer.hash(&self.keys), is) {
-                Some(found) if found & ENTRY != 0 => return Party::Entry(found & !ENTRY),
-                Some(found) => return Party::Sole(found),
+                Some(found) if found & ENTRY != 0 => return BuyerLookup::Entry(found & !ENTRY),
+                Some(found) => return BuyerLookup::Sole(found),
                 None => {}
             }
         }
         let own = same().filter(|number| self.orders.get(*number).is_some_and(|o| o.buyer == BuyerRef::Own));
-        own.map_or(Party::Nobody, Party::Sole)
+        own.map_or(BuyerLookup::Nobody, BuyerLookup::Sole)
     }
 
     /// Whose limit an order counts against.
-    pub fn buyer_of<'a>(&'a self, order: &Record<'a>) -> Packed<'a> {
+    pub fn buyer_of<'a>(&'a self, order: &Record<'a>) -> PackedId<'a> {
         match order.buyer {
             BuyerRef::Own => order.id,
             BuyerRef::Named(name) => name,
@@ -104,23 +104,23 @@ impl Book {
     }
 
     /// What a buyer's orders amount to, due holds included.
-    pub fn counted(&self, party: Party) -> u64 {
+    pub fn counted(&self, party: BuyerLookup) -> u64 {
         match party {
-            Party::Nobody => 0,
-            Party::Sole(number) => self.orders.get(number).filter(Record::active).map_or(0, |order| order.units),
-            Party::Entry(entry) => self.buyers.account(entry).map_or(0, |account| account.units),
+            BuyerLookup::Nobody => 0,
+            BuyerLookup::Sole(number) => self.orders.get(number).filter(Record::active).map_or(0, |order| order.units),
+            BuyerLookup::Entry(entry) => self.buyers.account(entry).map_or(0, |account| account.units),
         }
     }
 
     /// What a buyer's orders amount to at `now`.
-    pub fn units_of(&self, party: Party, now: UnixMs) -> u64 {
+    pub fn units_of(&self, party: BuyerLookup, now: UnixMs) -> u64 {
         match party {
-            Party::Nobody => 0,
-            Party::Sole(number) => self.orders.get(number).map_or(0, |order| order.units_at(now)),
-            Party::Entry(_) if self.next_deadline().is_none_or(|deadline| !deadline.reached(now)) => {
+            BuyerLookup::Nobody => 0,
+            BuyerLookup::Sole(number) => self.orders.get(number).map_or(0, |order| order.units_at(now)),
+            BuyerLookup::Entry(_) if self.next_deadline().is_none_or(|deadline| !deadline.reached(now)) => {
                 self.counted(party)
             }
-            Party::Entry(entry) => {
+            BuyerLookup::Entry(entry) => {
                 let before = entry.checked_sub(1).map(|before| (before, FOREVER, u32::MAX));
                 let due = self.by_buyer.sum(before, (entry, now, u32::MAX), &self.orders);
                 self.counted(party).wrapping_sub(due.units)
@@ -129,11 +129,16 @@ impl Book {
     }
 
     /// The holds of a buyer that are due at `now` and were not at `over`, the earliest first.
-    pub fn due_of(&self, party: Party, over: Option<UnixMs>, now: UnixMs) -> impl Iterator<Item = (u32, Record<'_>)> {
+    pub fn due_of(
+        &self,
+        party: BuyerLookup,
+        over: Option<UnixMs>,
+        now: UnixMs,
+    ) -> impl Iterator<Item = (u32, Record<'_>)> {
         let (sole, entry) = match party {
-            Party::Nobody => (None, None),
-            Party::Sole(number) => (Some(number), None),
-            Party::Entry(entry) => (None, Some(entry)),
+            BuyerLookup::Nobody => (None, None),
+            BuyerLookup::Sole(number) => (Some(number), None),
+            BuyerLookup::Entry(entry) => (None, Some(entry)),
         };
         let (deadline, after) = from(over);
         let shared = entry.into_iter().flat_map(move |entry| {
@@ -181,15 +186,15 @@ impl Book {
     }
 
     /// Writes an order that is not there yet, or writes one anew that has nothing any more. The book must not be full.
-    pub fn enter<'a>(&mut self, known: Option<u32>, mut order: Record<'a>, buyer: &Packed<'a>) {
+    pub fn enter<'a>(&mut self, known: Option<u32>, mut order: Record<'a>, buyer: &PackedId<'a>) {
         if let Some(number) = known {
             self.leave_buyer(number);
         }
         let entry = match self.party_beside(buyer, || if *buyer == order.id { known } else { self.find(buyer) }) {
-            Party::Entry(entry) => Some(entry),
+            BuyerLookup::Entry(entry) => Some(entry),
             // Its own earlier self is not another order.
-            Party::Sole(other) if Some(other) != known => self.share(other, buyer),
-            Party::Sole(_) | Party::Nobody => None,
+            BuyerLookup::Sole(other) if Some(other) != known => self.share(other, buyer),
+            BuyerLookup::Sole(_) | BuyerLookup::Nobody => None,
         };
         order.buyer = match entry {
             Some(entry) => BuyerRef::Shared { entry, closing: false },
@@ -215,7 +220,7 @@ impl Book {
     }
 
     /// Moves an order to another state or deadline.
-    pub fn turn(&mut self, number: u32, state: State, deadline: UnixMs) {
+    pub fn set_state(&mut self, number: u32, state: State, deadline: UnixMs) {
         self.detach(number);
         self.orders.edit(number, |order| Record { state, deadline, ..order });
         self.attach(number);

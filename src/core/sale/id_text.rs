@@ -8,7 +8,7 @@ pub const INLINE: usize = 36;
 
 /// An id, buyer or ref: borrowed where it lies, or small and detached from the sale.
 #[derive(Clone)]
-pub struct Name<'a>(Kind<'a>);
+pub struct IdText<'a>(Kind<'a>);
 
 #[derive(Clone)]
 enum Kind<'a> {
@@ -17,9 +17,9 @@ enum Kind<'a> {
     Heap(Box<[u8]>),
 }
 
-impl Name<'_> {
+impl IdText<'_> {
     /// The empty name: "none".
-    pub const NONE: Name<'static> = Name(Kind::Borrowed(&[]));
+    pub const NONE: IdText<'static> = IdText(Kind::Borrowed(&[]));
 
     /// The first `len` of `bytes`; all of them when there are no more.
     pub(super) fn inline(bytes: [u8; INLINE], len: usize) -> Self {
@@ -28,8 +28,8 @@ impl Name<'_> {
 
     /// A copy that outlives the sale it was read from. Names of up to 36 bytes take no allocation.
     #[must_use]
-    pub fn detach(&self) -> Name<'static> {
-        Name(match &self.0 {
+    pub fn detach(&self) -> IdText<'static> {
+        IdText(match &self.0 {
             Kind::Inline { len, bytes } => Kind::Inline { len: *len, bytes: *bytes },
             Kind::Heap(bytes) => Kind::Heap(bytes.clone()),
             Kind::Borrowed([]) => Kind::Borrowed(&[]),
@@ -47,7 +47,7 @@ impl Name<'_> {
     }
 }
 
-impl Deref for Name<'_> {
+impl Deref for IdText<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -59,27 +59,27 @@ impl Deref for Name<'_> {
     }
 }
 
-impl<'a> From<&'a [u8]> for Name<'a> {
+impl<'a> From<&'a [u8]> for IdText<'a> {
     fn from(bytes: &'a [u8]) -> Self {
         Self(Kind::Borrowed(bytes))
     }
 }
 
-impl PartialEq for Name<'_> {
+impl PartialEq for IdText<'_> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl Eq for Name<'_> {}
+impl Eq for IdText<'_> {}
 
-impl PartialEq<[u8]> for Name<'_> {
+impl PartialEq<[u8]> for IdText<'_> {
     fn eq(&self, other: &[u8]) -> bool {
         **self == *other
     }
 }
 
-impl fmt::Debug for Name<'_> {
+impl fmt::Debug for IdText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\"{}\"", self.escape_ascii())
     }
@@ -93,8 +93,8 @@ mod tests {
     fn a_detached_name_reads_the_same() {
         for len in [0, 1, INLINE, INLINE + 1, 512] {
             let bytes = vec![7; len];
-            assert_eq!(*Name::from(&bytes[..]).detach(), bytes[..]);
-            assert_eq!(*Name::from(&bytes[..]).detach().detach(), bytes[..]);
+            assert_eq!(*IdText::from(&bytes[..]).detach(), bytes[..]);
+            assert_eq!(*IdText::from(&bytes[..]).detach().detach(), bytes[..]);
         }
     }
 }

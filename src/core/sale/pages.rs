@@ -24,7 +24,7 @@ pub trait Layout {
 }
 
 /// Where records of one shape are kept.
-pub struct Shelf<L> {
+pub struct RecordPages<L> {
     pages: Vec<Vec<Chunk>>,
     len: u32,
     /// Heap bytes of all chunks.
@@ -38,7 +38,7 @@ struct Chunk {
     marks: [u16; MARKS],
 }
 
-impl<L: Layout> Shelf<L> {
+impl<L: Layout> RecordPages<L> {
     pub const fn new() -> Self {
         Self { pages: Vec::new(), len: 0, bytes: 0, layout: PhantomData }
     }
@@ -187,7 +187,7 @@ mod tests {
         record
     }
 
-    fn read(shelf: &Shelf<Counted>, number: u32) -> &[u8] {
+    fn read(shelf: &RecordPages<Counted>, number: u32) -> &[u8] {
         let rest = shelf.get(number).unwrap();
         &rest[..Counted::length(rest).unwrap()]
     }
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "too many steps for Miri")]
     fn numbers_outlive_pages() {
-        let mut shelf = Shelf::<Counted>::new();
+        let mut shelf = RecordPages::<Counted>::new();
         for n in 0..ROOM * PAGE + 5 {
             assert_eq!(shelf.push(&record((n % 3) as u8, n as u8)), Some(n));
         }
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_full_chunk_has_little_to_spare() {
-        let mut shelf = Shelf::<Counted>::new();
+        let mut shelf = RecordPages::<Counted>::new();
         for n in 0..ROOM {
             shelf.push(&record(4, n as u8));
         }
@@ -224,7 +224,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_a_list(steps in proptest::collection::vec((any::<u16>(), 0..40_u8, any::<u8>()), 1..300)) {
-            let (mut shelf, mut list) = (Shelf::<Counted>::new(), Vec::new());
+            let (mut shelf, mut list) = (RecordPages::<Counted>::new(), Vec::new());
             for (at, len, fill) in steps {
                 let record = record(len, fill);
                 match usize::from(at) % (list.len() + 4) {
