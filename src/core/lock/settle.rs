@@ -374,11 +374,21 @@ impl Engine {
             }
             transition.step();
             transition.progress();
+            self.vacate_with(transition, head, queue);
             let departed = self.waiting.leave(head);
             transition
                 .work
                 .extend(departed.into_iter().flat_map(|departed| departed.headed).filter(|other| *other != queue));
             keyspace.answer(head, Answer::Failed(LockError::WrongType));
         }
+    }
+
+    /// `waiter` is about to leave `queue` and all its other queues, and those in which it stands alone close. A lock there may have been
+    /// released in this transition and be free still: it is discarded when the transition ends.
+    fn vacate_with(&self, transition: &mut Transition, waiter: WaiterId, queue: QueueId) {
+        let Some(waiter) = self.waiting.waiter(waiter) else { return };
+        let others = waiter.scope.queues().iter().filter(|other| **other != queue);
+        let closing = others.filter_map(|other| self.waiting.queue(*other)).filter(|other| other.line().len() == 1);
+        transition.vacated.extend(closing.map(|other| other.place.clone()));
     }
 }

@@ -162,6 +162,20 @@ fn a_foreign_value_under_one_of_its_keys_fails_it() {
 }
 
 #[test]
+fn what_is_released_leaves_no_key_though_its_only_waiter_fails_over_another_key() {
+    let mut desk = Desk::new();
+    desk.acquire_many(&["b", "c"], 1, &ask("ann")).unwrap().granted();
+    let all = desk.wait_many(&["a", "b", "c"], 2, &ask("bob"));
+    desk.told();
+    desk.keys.values.insert(at("a").to_buf(), Value::Foreign);
+    assert_eq!(desk.release_many(&["b", "c"], "ann"), Ok(2));
+    assert_eq!(desk.answers(), [(all, Answer::Failed(LockError::WrongType))]);
+    assert!(desk.lock("b").is_none() && desk.lock("c").is_none());
+    desk.keys.values.clear();
+    desk.assert_blank();
+}
+
+#[test]
 fn a_lapse_on_one_key_is_seen_by_a_request_that_comes_for_another() {
     let mut desk = Desk::new();
     desk.take("a", &ask("ann").lease(100));
