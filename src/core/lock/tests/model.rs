@@ -4,8 +4,11 @@
 //! and the waiters that the engine has answered must have been due, and none at these keys may have been forgotten; after
 //! a tick, none anywhere.
 
+mod grants;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use self::grants::Owed;
 use crate::core::lock::{LockError, Mode, WaiterId, Wanted};
 
 /// A database and one of its keys.
@@ -54,29 +57,6 @@ pub(super) enum Outcome {
     Failed(LockError),
 }
 
-/// A grant whose reply is on its way, and which of its holds are not yet known to their owner otherwise.
-#[derive(Clone, Debug)]
-pub(super) struct Owed {
-    pub(super) id: WaiterId,
-    pub(super) client: u64,
-    holds: Vec<Granted>,
-    pub(super) lost: bool,
-}
-
-/// One hold of a grant, and what its token held there before.
-#[derive(Clone, Debug)]
-struct Granted {
-    key: Key,
-    serial: Serial,
-    before: Option<Held>,
-}
-
-impl Granted {
-    fn is(&self, hold: &Held) -> bool {
-        (self.key, self.serial) == (hold.key, hold.serial)
-    }
-}
-
 #[derive(Clone, Debug, Default)]
 pub(super) struct Model {
     pub(super) now: i64,
@@ -84,7 +64,7 @@ pub(super) struct Model {
     pub(super) foreign: BTreeSet<Key>,
     pub(super) elsewhere: BTreeSet<Key>,
     pub(super) line: Vec<Parked>,
-    pub(super) owed: Vec<Owed>,
+    owed: Vec<Owed>,
     /// What waiters were told.
     pub(super) told: Vec<(WaiterId, Outcome)>,
     /// Whether a command may leave work that it sets off to the timer.
@@ -147,89 +127,6 @@ impl Model {
             };
             open && (own || self.first(*key, rank))
         })
-    }
-
-    /// Gives the holds of `ask`, who is told at once or (not `now`) only hears of it later.
-    fn grant(&mut self, ask: &Ask, now: bool) -> (Outcome, Vec<Granted>) {
-        let before: Vec<Option<Held>> = ask.keys.iter().map(|key| self.hold(*key, ask.token).cloned()).collect();
-        let first = before[0].as_ref();
-        let kept = first.filter(|first| {
-            let same = before.iter().all(|hold| hold.as_ref().is_some_and(|hold| hold.serial == first.serial));
-            same && !(first.mode == Mode::Shared && ask.wanted == Wanted::Exclusive)
-        });
-        let serial = kept.map_or(self.serials + 1, |hold| hold.serial);
-        let fresh = kept.is_none();
-        self.serials = self.serials.max(serial);
-        let deadline = self.now + ask.lease;
-        if now || !fresh {
-            before.iter().flatten().for_each(|hold| self.prove(hold));
-        }
-        for (key, before) in ask.keys.iter().zip(&before) {
-            let inherited = before.as_ref().filter(|_| !fresh || !ask.many).and_then(|hold| hold.session);
-            let session = if ask.session { Some(ask.client) } else { inherited };
-            let (mode, limit) = (ask.wanted.mode(), ask.wanted.limit());
-            self.set(Held { key: *key, token: ask.token, mode, limit, serial, deadline, session });
-        }
-        let granted = ask.keys.iter().zip(before).map(|(key, before)| Granted { key: *key, serial, before });
-        (Outcome::Granted { token: ask.token, serial, lease: ask.lease }, granted.filter(|_| fresh).collect())
-    }
-
-    fn set(&mut self, hold: Held) {
-        self.holds.retain(|other| (other.key, other.token) != (hold.key, hold.token));
-        self.holds.push(hold);
-    }
-
-    fn prove(&mut self, hold: &Held) {
-        for owed in &mut self.owed {
-            owed.holds.retain(|granted| !granted.is(hold));
-        }
-    }
-
-    /// Takes back what was granted and never heard of, the oldest first: what was there before is there again, also for a later grant
-    /// that is on its way.
-    fn take_back(&mut self) {
-        let Self { owed, holds, elsewhere, .. } = self;
-        let mut lost: Vec<Granted> = Vec::new();
-        for owed in owed.iter_mut().filter(|owed| owed.lost) {
-            lost.extend(owed.holds.extract_if(.., |granted| !elsewhere.contains(&granted.key)));
-        }
-        owed.retain(|owed| !owed.lost || !owed.holds.is_empty());
-        lost.sort_by_key(|granted| granted.serial);
-        while !lost.is_empty() {
-            let next = lost.remove(0);
-            if let Some(at) = holds.iter().position(|hold| next.is(hold)) {
-                holds.remove(at);
-                holds.extend(next.before);
-            } else {
-                let later = owed.iter_mut().flat_map(|owed| &mut owed.holds).chain(&mut lost);
-                later
-                    .filter(|later| later.before.as_ref().is_some_and(|hold| next.is(hold)))
-                    .for_each(|later| later.before.clone_from(&next.before));
-            }
-        }
-    }
-
-    /// Ends what is over: by its deadline, with its connection, or because its owner never heard of it.
-    fn lapse(&mut self) {
-        let Self { now, elsewhere, .. } = self;
-        self.holds.retain(|hold| hold.deadline > *now || elsewhere.contains(&hold.key));
-        self.take_back();
-        let Self { now, elsewhere, gone, .. } = self;
-        self.holds.retain(|hold| {
-            let disconnected = hold.session.is_some_and(|client| gone.contains(&client));
-            (hold.deadline > *now && !disconnected) || elsewhere.contains(&hold.key)
-        });
-    }
-
-    /// A token that asks again keeps what was granted to it and got lost on the way.
-    fn spare(&mut self, keys: &[Key], token: usize) {
-        for key in keys {
-            if let Some(hold) = self.hold(*key, token).cloned() {
-                self.owed.iter_mut().filter(|owed| owed.lost).for_each(|owed| {
-                    owed.holds.retain(|granted| !granted.is(&hold));
-                });
-            }
-        }
     }
 
     /// What `parked` must be told now, if anything.
@@ -408,15 +305,20 @@ impl Model {
         self.owed.iter().any(|owed| owed.lost)
     }
 
+    /// Whether the grant of this waiter is.
+    pub(super) fn is_lost(&self, id: WaiterId) -> bool {
+        self.owed.iter().any(|owed| owed.id == id && owed.lost)
+    }
+
+    pub(super) fn delivered(&mut self, id: WaiterId) {
+        self.owed.retain(|owed| owed.id != id);
+    }
+
     pub(super) fn left(&mut self, id: WaiterId) {
         self.line.retain(|parked| parked.id != Some(id));
         for owed in self.owed.iter_mut().filter(|owed| owed.id == id) {
             owed.lost = true;
         }
-    }
-
-    pub(super) fn delivered(&mut self, id: WaiterId) {
-        self.owed.retain(|owed| owed.id != id);
     }
 
     pub(super) fn client_gone(&mut self, client: u64) {
@@ -432,12 +334,6 @@ impl Model {
         let to = |key: &Key| moves.get(key).copied().unwrap_or(Some(*key));
         self.holds = self.holds.iter().filter_map(|hold| Some(Held { key: to(&hold.key)?, ..hold.clone() })).collect();
         self.foreign = self.foreign.iter().filter_map(to).collect();
-        for owed in &mut self.owed {
-            let moved = |granted: Granted| {
-                let key = to(&granted.key)?;
-                Some(Granted { key, before: granted.before.map(|hold| Held { key, ..hold }), ..granted })
-            };
-            owed.holds = owed.holds.drain(..).filter_map(moved).collect();
-        }
+        self.owed.iter_mut().for_each(|owed| owed.relocate(to));
     }
 }

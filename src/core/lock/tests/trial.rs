@@ -237,7 +237,7 @@ impl Trial {
         self.desk.engine.client_gone(client(gone));
         self.model.client_gone(gone);
         let Self { model, undelivered, .. } = self;
-        undelivered.retain(|id| !model.owed.iter().any(|owed| owed.id == *id && owed.lost));
+        undelivered.retain(|id| !model.is_lost(*id));
     }
 
     /// DEL.
