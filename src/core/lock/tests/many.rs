@@ -176,6 +176,26 @@ fn what_is_released_leaves_no_key_though_its_only_waiter_fails_over_another_key(
 }
 
 #[test]
+fn who_fails_over_one_key_stands_in_line_at_the_others_until_that_is_found_out() {
+    for found_out in [false, true] {
+        let mut desk = Desk::new();
+        desk.take("c", &ask("ann"));
+        let all = desk.wait_many(&["a", "b", "c"], 1, &ask("bob"));
+        let ann = desk.wait("b", 2, &ask("ann"));
+        desk.told();
+        desk.keys.values.insert(at("a").to_buf(), Value::Foreign);
+        desk.engine.vanished(at("a"), None);
+        if found_out {
+            let _ = desk.tick();
+        }
+        assert_eq!(desk.release_many(&["b", "c"], "ann"), Ok(if found_out { 2 } else { 1 }));
+        let answers = desk.answers();
+        assert_eq!(answers[0], (all, Answer::Failed(LockError::WrongType)));
+        assert_eq!(answers[1].0, ann);
+    }
+}
+
+#[test]
 fn a_lapse_on_one_key_is_seen_by_a_request_that_comes_for_another() {
     let mut desk = Desk::new();
     desk.take("a", &ask("ann").lease(100));

@@ -117,22 +117,28 @@ impl Model {
         if ask.keys.iter().any(|key| self.elsewhere.contains(key)) {
             return false;
         }
-        ask.keys.iter().all(|key| {
-            // What the token alone holds is no obstacle to it, whoever stands in front.
-            let own = self.at(*key).all(|hold| hold.token == ask.token) && self.hold(*key, ask.token).is_some();
-            let open = if ask.many {
-                self.owns(*key, ask.token) || self.at(*key).next().is_none()
-            } else {
-                self.fits(*key, ask.token, ask.wanted)
-            };
-            open && (own || self.first(*key, rank))
-        })
+        ask.keys.iter().all(|key| self.is_open(ask, *key, rank))
     }
 
-    /// What `parked` must be told now, if anything.
+    /// Whether `key` is not in the way of `ask`, which stands at `rank`.
+    fn is_open(&self, ask: &Ask, key: Key, rank: i64) -> bool {
+        // What the token alone holds is no obstacle to it, whoever stands in front.
+        let own = self.at(key).all(|hold| hold.token == ask.token) && self.hold(key, ask.token).is_some();
+        let fits = if ask.many {
+            self.owns(key, ask.token) || self.at(key).next().is_none()
+        } else {
+            self.fits(key, ask.token, ask.wanted)
+        };
+        fits && (own || self.first(key, rank))
+    }
+
+    fn is_foreign(&self, key: Key) -> bool {
+        self.foreign.contains(&key) && !self.elsewhere.contains(&key)
+    }
+
+    /// Whether `parked` must be told something now.
     fn due(&self, parked: &Parked) -> bool {
-        let foreign = |key: &Key| self.foreign.contains(key) && !self.elsewhere.contains(key);
-        self.ready(parked) || parked.ask.keys.iter().any(foreign)
+        self.ready(parked) || parked.ask.keys.iter().any(|key| self.is_foreign(*key))
     }
 
     /// Tells the next waiters of `script` what they must hear, as long as they must hear something now. In which order
@@ -292,12 +298,26 @@ impl Model {
         self.nobody_forgotten(|_| true);
     }
 
-    /// Whether a request for many keys by `token` may be due soon, because somebody is due now.
+    /// Whether a request of `token` that waits may be due soon, because somebody is due now: it may be answered before the next command of the
+    /// token or after it.
     pub(super) fn may_follow(&self, token: usize) -> bool {
         let mut settled = self.clone();
         settled.lapse();
-        let waits = settled.line.iter().any(|parked| (parked.ask.many || self.lenient) && parked.ask.token == token);
+        let follows = |ask: &Ask| ask.many || self.lenient || self.may_overlook(&ask.keys);
+        let waits = settled.line.iter().any(|parked| parked.ask.token == token && follows(&parked.ask));
         waits && settled.line.iter().any(|parked| settled.due(parked))
+    }
+
+    /// Whether a request stands at one of `keys` that fails over another key, and the timer may have to find that out: a command that comes for
+    /// these keys looks no further than to the first key that the request cannot have.
+    pub(super) fn may_overlook(&self, keys: &[Key]) -> bool {
+        let mut settled = self.clone();
+        settled.lapse();
+        settled.line.iter().filter(|parked| keys.iter().any(|key| parked.ask.keys.contains(key))).any(|parked| {
+            let (foreign, other): (Vec<Key>, Vec<Key>) =
+                parked.ask.keys.iter().partition(|key| settled.is_foreign(**key));
+            !foreign.is_empty() && other.iter().any(|key| !settled.is_open(&parked.ask, *key, parked.rank))
+        })
     }
 
     /// Whether a grant is going to be taken back.

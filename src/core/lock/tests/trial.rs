@@ -73,10 +73,8 @@ impl Trial {
 
     pub(super) fn acquire(&mut self, ask: &Ask, may_wait: bool) {
         if self.serves(&ask.keys) {
-            if self.model.may_follow(ask.token) {
-                // It may be granted before this request or after it, and so with another fence.
-                self.tick(usize::MAX);
-            }
+            // What waits may be granted before this request or after it, and so with another fence.
+            self.catch_up(self.model.may_follow(ask.token) || self.model.may_overlook(&ask.keys));
             let lost = self.model.lost();
             self.acquire_now(ask, may_wait);
             self.catch_up(lost);
@@ -125,6 +123,7 @@ impl Trial {
         if !self.serves(keys) {
             return;
         }
+        self.catch_up(self.model.may_follow(owner));
         let (lost, settled) = (self.model.lost(), self.is_settled());
         let ident = token(&name(owner));
         let Desk { engine, keys: keyspace, now } = &mut self.desk;
@@ -144,6 +143,7 @@ impl Trial {
 
     pub(super) fn extend(&mut self, key: Key, owner: usize, lease: i64) {
         if self.serves(&[key]) {
+            self.catch_up(self.model.may_follow(owner));
             let lost = self.model.lost();
             let Desk { engine, keys, now } = &mut self.desk;
             let extended = engine.extend(*now, place(key).as_key(), &token(&name(owner)), Millis(lease), keys);
@@ -171,10 +171,10 @@ impl Trial {
         }
     }
 
-    /// The token of a lost grant may save it until it is taken back, which the model does at once everywhere and the engine
-    /// only where it comes by. One request is let in between.
-    fn catch_up(&mut self, lost: bool) {
-        if lost {
+    /// Lets the timer catch up with the model if that `may_differ`. The model does everything at once everywhere, the engine only where it
+    /// comes by. For one: the token of a lost grant may save it until it is taken back; one request is let in between.
+    fn catch_up(&mut self, may_differ: bool) {
+        if may_differ {
             self.tick(usize::MAX);
         }
     }
