@@ -111,7 +111,7 @@ fn the_agenda() {
         });
         let entry = index.insert(KeyRef { db: 0, key: &name }, UnixMs(0));
         time(&format!("rearm later beside {entries}"), 200_000, |number| {
-            index.reschedule(entry, UnixMs(number as i64))
+            index.reschedule(entry, UnixMs(number as i64));
         });
         let start = cpu();
         index.flush(Some(0));
