@@ -8,8 +8,8 @@
 //!   server, by property tests and under Miri.
 //! - [`server`]: the one place with `unsafe`. The module API with a safe face: contexts, arguments, replies, keys, data types, parked
 //!   clients, the one deferred timer, replication, settings.
-//! - [`store`] makes locks and sales values of the keyspace; [`service`] holds the module's state and does the work between commands;
-//!   [`cmd`] has one file per command.
+//! - [`module`] makes locks and sales values of the keyspace, holds the module's state and does the work between commands; [`cmd`] has one
+//!   file per command.
 //!
 //! `fuzz` (tests and fuzzing only) feeds bytes to everything that takes bytes from outside.
 //!
@@ -22,15 +22,15 @@ mod error;
 mod server;
 
 mod config;
-mod service;
+mod module;
 mod status;
-mod store;
 
 mod cmd;
 
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 
+use module::{connection, inbox, repair, timer, warnings};
 use server::ctx::{Ctx, Level};
 use server::{blocked_clients, cluster, datatype, defer, entry, events, info, load, renames};
 
@@ -42,18 +42,18 @@ pub static ALLOCATOR: server::alloc::ServerAlloc = server::alloc::ServerAlloc;
 fn start(ctx: &mut Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
     let asked = |done: bool, what: &str| if done { Ok(()) } else { Err(format!("the server refused {what}")) };
     asked(datatype::register::<core::lock::Lock>(ctx), "the data type of locks")?;
-    asked(datatype::register::<store::sale_type::SaleValue>(ctx), "the data type of sales")?;
+    asked(datatype::register::<module::sale_type::SaleValue>(ctx), "the data type of sales")?;
     cmd::register(ctx)?;
     config::load(ctx, words)?;
     asked(info::register(ctx, status::write), "the section of INFO")?;
-    asked(events::subscribe(ctx, service::hear), "the events")?;
-    renames::install(ctx, service::loaded);
-    entry::install(store::repair::repair_all);
-    blocked_clients::install(ctx, service::client_unblocked, store::lock_session::reply_answer);
-    defer::install(ctx, service::work);
+    asked(events::subscribe(ctx, connection::hear), "the events")?;
+    renames::install(ctx, inbox::loaded);
+    entry::install(repair::repair_all);
+    blocked_clients::install(ctx, inbox::client_unblocked, cmd::reply::answer);
+    defer::install(ctx, timer::work);
     ctx.log(Level::Notice, concat!("lockstock ", env!("CARGO_PKG_VERSION"), " is ready"));
     cluster::learn(ctx);
-    service::warnings::give(ctx);
+    warnings::give(ctx);
     Ok(())
 }
 

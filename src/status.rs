@@ -3,13 +3,13 @@
 use std::ffi::CStr;
 
 use crate::core::sale::Status;
+use crate::module::sale_type;
+use crate::module::state;
 use crate::server::info::Section;
-use crate::service;
-use crate::store::sale_type;
 
 /// Writes every field.
 pub fn write(section: &mut Section) {
-    let seen = service::enter(|state| {
+    let seen = state::enter(|state| {
         (state.locks.locks(), state.locks.waiters(), *state.locks.stats(), state.answers, state.lapses)
     });
     let Some((held, waiters, locks, answers, lapses)) = seen else { return };

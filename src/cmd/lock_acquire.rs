@@ -6,12 +6,12 @@ use super::request::{self, Options, SESSION, TOKEN, WAIT};
 use crate::core::lock::{Request, Wanted};
 use crate::core::time::UnixMs;
 use crate::error::{Error, Range};
+use crate::module::lock_session;
 use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
-use crate::service;
 
 /// `LOCK.ACQUIRE key [TOKEN token] [PX ms | EX s] [SHARED | LIMIT n] [WAIT ms] [SESSION]`
 ///
@@ -80,7 +80,7 @@ impl Run for LockAcquire {
         let now = clock::now();
         let (key, request) = parse(args, now.ms)?;
         request::carry_out(&mut ctx, &request, |ctx, client, wait| {
-            service::locks(ctx, key, wait, |engine, at, session| {
+            lock_session::run(ctx, key, wait, |engine, at, session| {
                 Ok(engine.acquire(now, at, client, &request, wait.is_some(), session)?)
             })
         })

@@ -12,13 +12,13 @@ use crate::core::key::KeyRef;
 use crate::core::lock::{EndReason, Engine, Hold, Keyspace, Lock, LockError, Mode};
 use crate::core::time::UnixMs;
 use crate::error::{Error, Range};
+use crate::module::lock_effect;
+use crate::module::lock_session;
 use crate::server::args::{Arg, Args, Keyword};
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
 use crate::server::{clock, key, origin, replicate};
-use crate::service;
-use crate::store::lock_effect;
 
 /// `LOCK.APPLY key effect [effect …]`, with an effect of `HELD token fence deadline [SHARED | LIMIT n]`,
 /// `ENDED token [LAPSED | DISCONNECTED]` or `LOAD payload`
@@ -126,7 +126,7 @@ impl Run for LockApply {
             return Err(Error::FenceAhead);
         }
         let mut events: SmallVec<[&CStr; 2]> = SmallVec::new();
-        service::locks(&mut ctx, name, None, |engine, at, session| {
+        lock_session::run(&mut ctx, name, None, |engine, at, session| {
             for effect in &effects {
                 events.push(effect.apply(engine, at, session)?);
             }

@@ -5,12 +5,12 @@ use super::lease::{LEASE, Lease};
 use crate::core::ident::Ident;
 use crate::core::time::{Millis, UnixMs};
 use crate::error::Error;
+use crate::module::lock_session;
 use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
-use crate::service;
 
 /// `LOCK.EXTEND key token [PX ms | EX s]`
 ///
@@ -50,7 +50,7 @@ impl Run for LockExtend {
         let Call { mut ctx, args } = call;
         let now = clock::now();
         let (key, token, lease) = parse(args, now.ms)?;
-        let extended = service::locks(&mut ctx, key, None, |engine, at, session| {
+        let extended = lock_session::run(&mut ctx, key, None, |engine, at, session| {
             Ok(engine.extend(now, at, &token, lease, session)?)
         })?;
         ctx.reply_int(i64::from(extended));

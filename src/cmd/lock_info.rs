@@ -3,13 +3,13 @@
 use super::Command;
 use crate::core::lock::{LockInfo as View, Mode};
 use crate::error::Error;
+use crate::module::lock_session;
 use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::ctx::Ctx;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
-use crate::service;
 
 /// `LOCK.INFO key`
 ///
@@ -45,7 +45,7 @@ impl Run for LockInfo {
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let key = parse(args)?;
-        match service::look_at_lock(&mut ctx, key, clock::now())? {
+        match lock_session::look(&mut ctx, key, clock::now())? {
             None => ctx.reply_null(),
             Some(info) => reply(&ctx, &info),
         }

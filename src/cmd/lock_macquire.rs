@@ -7,12 +7,12 @@ use crate::config;
 use crate::core::lock::{Request, Wanted};
 use crate::core::time::UnixMs;
 use crate::error::Error;
+use crate::module::lock_session;
 use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
-use crate::service;
 
 /// `LOCK.MACQUIRE numkeys key [key …] [TOKEN token] [PX ms | EX s] [WAIT ms] [SESSION]`
 ///
@@ -58,7 +58,7 @@ impl Run for LockMacquire {
         let now = clock::now();
         let (keys, request) = parse(args, now.ms)?;
         request::carry_out(&mut ctx, &request, |ctx, client, wait| {
-            service::many_locks(ctx, &keys, wait, |engine, db, names, session| {
+            lock_session::run_many(ctx, &keys, wait, |engine, db, names, session| {
                 Ok(engine.acquire_many(now, db, names, client, &request, wait.is_some(), session)?)
             })
         })

@@ -3,12 +3,12 @@
 use super::Command;
 use crate::core::ident::Ident;
 use crate::error::Error;
+use crate::module::lock_session;
 use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
-use crate::service;
 
 /// `LOCK.MRELEASE token numkeys key [key …]`
 ///
@@ -44,7 +44,7 @@ impl Run for LockMrelease {
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let (token, keys) = parse(args)?;
-        let released = service::many_locks(&mut ctx, &keys, None, |engine, db, keys, session| {
+        let released = lock_session::run_many(&mut ctx, &keys, None, |engine, db, keys, session| {
             Ok(engine.release_many(clock::now(), db, keys, &token, session)?)
         })?;
         ctx.reply_int(released);

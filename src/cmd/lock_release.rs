@@ -3,12 +3,12 @@
 use super::Command;
 use crate::core::ident::Ident;
 use crate::error::Error;
+use crate::module::lock_session;
 use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
-use crate::service;
 
 /// `LOCK.RELEASE key token`
 ///
@@ -44,7 +44,7 @@ impl Run for LockRelease {
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let (key, token) = parse(args)?;
-        let ended = service::locks(&mut ctx, key, None, |engine, at, session| {
+        let ended = lock_session::run(&mut ctx, key, None, |engine, at, session| {
             Ok(engine.release(clock::now(), at, &token, session)?)
         })?;
         ctx.reply_int(i64::from(ended));

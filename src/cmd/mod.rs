@@ -16,6 +16,7 @@ mod lock_macquire;
 mod lock_mrelease;
 mod lock_release;
 mod outcome;
+pub mod reply;
 mod request;
 #[cfg(any(test, fuzzing))]
 pub mod simulator;

@@ -1,18 +1,18 @@
 //! What `LOCK.ACQUIRE` and `LOCK.MACQUIRE` have in common: who asks, for how long, and whether to wait.
 
 use super::lease::Lease;
+use super::reply;
 use crate::config;
 use crate::core::ident::Ident;
 use crate::core::lock::{Acquired, ClientId, Request, Wanted};
 use crate::core::time::{Millis, UnixMs};
 use crate::error::{Error, Range};
+use crate::module::state;
 use crate::server::args::Args;
 use crate::server::blocked_clients;
 use crate::server::ctx::{Ctx, has_user, is_connected};
 use crate::server::register;
 use crate::server::server_info;
-use crate::service;
-use crate::store::lock_session::reply_grant;
 
 /// How `TOKEN token` appears in the documentation.
 pub const TOKEN: register::Arg = register::Arg::string(c"token").after(c"TOKEN").optional();
@@ -86,10 +86,10 @@ pub fn carry_out(
         return Err(Error::NoConnection);
     }
     let wait = request.wait.filter(|_| !ctx.flags().denies_blocking());
-    let full = wait.is_some() && service::waiters() >= config::max_waiters();
+    let full = wait.is_some() && state::waiters() >= config::max_waiters();
     let before = blocked_clients::taken_over();
     match ask(ctx, client, wait.filter(|_| !full))? {
-        Acquired::Granted(grant) => reply_grant(ctx, &grant),
+        Acquired::Granted(grant) => reply::granted(ctx, &grant),
         Acquired::Refused if full => return Err(Error::TooManyWait),
         // The server did not block the client, and has told it so itself.
         Acquired::Refused if blocked_clients::taken_over() != before => {}

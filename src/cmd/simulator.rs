@@ -16,9 +16,9 @@ use crate::core::sale::{Answer as SaleAnswer, Changes, Decision, MAX_UNITS, Sale
 use crate::core::time::{Millis, Now, UnixMs};
 use crate::error::Error;
 use crate::fuzz::keys::{Keys, Primary, Value, place};
+use crate::module::sale_effect::{Effect, Part};
 use crate::server::args::Args;
 use crate::server::fake_server;
-use crate::store::sale_effect::{Effect, Part};
 
 /// A primary and its replica, without servers.
 pub struct Simulator {

@@ -3,12 +3,12 @@
 use super::Command;
 use crate::core::sale::MAX_UNITS;
 use crate::error::{Error, Range};
+use crate::module::sale_session;
 use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
-use crate::service::sales;
 
 /// `STOCK.ADJUST key delta`
 ///
@@ -46,7 +46,7 @@ impl Run for StockAdjust {
         let Call { mut ctx, args } = call;
         let (key, delta) = parse(args)?;
         let now = clock::now().ms;
-        let remaining = sales::change(&mut ctx, key, |sale| Ok(sale.adjust(now, delta)?))?;
+        let remaining = sale_session::change(&mut ctx, key, |sale| Ok(sale.adjust(now, delta)?))?;
         ctx.reply_int(remaining.ok_or(Error::NoStock)?);
         Ok(())
     }

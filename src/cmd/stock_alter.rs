@@ -5,11 +5,11 @@ use super::outcome::{TIME, UNITS};
 use crate::core::sale::Alteration;
 use crate::core::time::UnixMs;
 use crate::error::{Error, Range};
+use crate::module::sale_session;
 use crate::server::args::{Arg, Args};
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
-use crate::service::sales;
 
 /// `STOCK.ALTER key [LIMIT units|0] [START unix-ms|0] [END unix-ms|0] [REBUY yes|no]`
 ///
@@ -65,7 +65,7 @@ impl Run for StockAlter {
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let (key, alteration) = parse(args)?;
-        let altered = sales::change(&mut ctx, key, |sale| Ok(((), sale.alter(&alteration)?)))?;
+        let altered = sale_session::change(&mut ctx, key, |sale| Ok(((), sale.alter(&alteration)?)))?;
         altered.ok_or(Error::NoStock)?;
         ctx.reply_ok();
         Ok(())

@@ -3,13 +3,13 @@
 use super::Command;
 use crate::config;
 use crate::error::Error;
+use crate::module::sale_effect::{self, Effect};
+use crate::module::sale_session;
 use crate::server::args::{Arg, Args};
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::origin;
 use crate::server::register::{self, Spec};
-use crate::service::sales;
-use crate::store::sale_effect::{self, Effect};
 
 /// `STOCK.APPLY key TAKEN id units [deadline [buyer [ref]]]`, `… CONFIRMED id`, `… REFUSED id`, `… CANCELLED id`,
 /// `… LAPSED id`, `… EXTENDED id deadline`, `… CUTOFF time`, `… ADJUSTED delta`, `… ALTERED limit start end rebuy`, `… LOAD payload`, `… MORE payload`
@@ -49,8 +49,8 @@ impl Run for StockApply {
         }
         let (key, effect) = parse(args)?;
         match effect {
-            Effect::Change(change) => sales::apply(&mut ctx, key, &change)?,
-            Effect::Part(part) => sales::restore(&mut ctx, key, part)?,
+            Effect::Change(change) => sale_session::apply(&mut ctx, key, &change)?,
+            Effect::Part(part) => sale_session::restore(&mut ctx, key, part)?,
         }
         ctx.reply_ok();
         Ok(())

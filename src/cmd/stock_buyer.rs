@@ -2,12 +2,12 @@
 
 use super::Command;
 use crate::error::Error;
+use crate::module::sale_session;
 use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
-use crate::service::sales;
 
 /// `STOCK.BUYER key buyer`
 ///
@@ -42,7 +42,7 @@ impl Run for StockBuyer {
         let Call { mut ctx, args } = call;
         let (key, buyer) = parse(args)?;
         let now = clock::now().ms;
-        sales::read(&mut ctx, key, |ctx, sale| match sale {
+        sale_session::read(&mut ctx, key, |ctx, sale| match sale {
             None => ctx.reply_null(),
             Some(sale) => {
                 ctx.reply_array(2);

@@ -3,12 +3,12 @@
 use super::Command;
 use super::outcome;
 use crate::error::Error;
+use crate::module::sale_session;
 use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
-use crate::service::sales;
 
 /// `STOCK.CANCEL key id`
 ///
@@ -45,7 +45,7 @@ impl Run for StockCancel {
         let Call { mut ctx, args } = call;
         let (key, id) = parse(args)?;
         let now = clock::now().ms;
-        let answer = sales::decide(&mut ctx, key, |sale| Ok(sale.cancel(now, id)))?;
+        let answer = sale_session::decide(&mut ctx, key, |sale| Ok(sale.cancel(now, id)))?;
         outcome::reply(&ctx, &answer);
         Ok(())
     }

@@ -3,12 +3,12 @@
 use super::Command;
 use super::outcome;
 use crate::error::Error;
+use crate::module::sale_session;
 use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
-use crate::service::sales;
 
 /// `STOCK.CONFIRM key id`
 ///
@@ -47,7 +47,7 @@ impl Run for StockConfirm {
         let Call { mut ctx, args } = call;
         let (key, id) = parse(args)?;
         let now = clock::now().ms;
-        let answer = sales::decide(&mut ctx, key, |sale| Ok(sale.confirm(now, id)))?;
+        let answer = sale_session::decide(&mut ctx, key, |sale| Ok(sale.confirm(now, id)))?;
         outcome::reply(&ctx, &answer);
         Ok(())
     }

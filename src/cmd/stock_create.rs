@@ -5,11 +5,11 @@ use super::outcome::{TIME, UNITS};
 use super::stock_alter::time;
 use crate::core::sale::{Sale, Stream, Terms};
 use crate::error::{Error, Range};
+use crate::module::sale_session;
 use crate::server::args::{Arg, Args};
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
-use crate::service::sales;
 
 /// `STOCK.CREATE key total [LIMIT units] [START unix-ms] [END unix-ms] [REBUY] [STREAM stream-key [DEADLINES]]`
 ///
@@ -89,7 +89,7 @@ impl Run for StockCreate {
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let (key, terms) = parse(args)?;
-        sales::create(&mut ctx, key, Sale::new(terms))?;
+        sale_session::create(&mut ctx, key, Sale::new(terms))?;
         ctx.reply_ok();
         Ok(())
     }

@@ -5,12 +5,12 @@ use super::outcome::{self, UNITS};
 use crate::core::sale::Take;
 use crate::core::time::UnixMs;
 use crate::error::{Error, Range};
+use crate::module::sale_session;
 use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
-use crate::service::sales;
 
 /// `STOCK.DECR_ONCE key id [QTY n] [BUYER buyer] [HOLD ms] [REF ref]`
 ///
@@ -81,7 +81,7 @@ impl Run for StockDecrOnce {
         let Call { mut ctx, args } = call;
         let now = clock::now().ms;
         let (key, take) = parse(args, now)?;
-        let answer = sales::decide(&mut ctx, key, |sale| Ok(sale.take(now, &take)?))?;
+        let answer = sale_session::decide(&mut ctx, key, |sale| Ok(sale.take(now, &take)?))?;
         outcome::reply(&ctx, &answer);
         Ok(())
     }

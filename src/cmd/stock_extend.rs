@@ -4,12 +4,12 @@ use super::Command;
 use super::outcome;
 use crate::core::time::UnixMs;
 use crate::error::{Error, Range};
+use crate::module::sale_session;
 use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
-use crate::service::sales;
 
 /// `STOCK.EXTEND key id PX ms`
 ///
@@ -55,7 +55,7 @@ impl Run for StockExtend {
         let Call { mut ctx, args } = call;
         let now = clock::now().ms;
         let (key, id, deadline) = parse(args, now)?;
-        let answer = sales::decide(&mut ctx, key, |sale| Ok(sale.extend(now, id, deadline)))?;
+        let answer = sale_session::decide(&mut ctx, key, |sale| Ok(sale.extend(now, id, deadline)))?;
         outcome::reply(&ctx, &answer);
         Ok(())
     }

@@ -4,13 +4,13 @@ use super::Command;
 use crate::core::sale::Sale;
 use crate::core::time::UnixMs;
 use crate::error::Error;
+use crate::module::sale_session;
 use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::ctx::Ctx;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
-use crate::service::sales;
 
 /// `STOCK.INFO key`
 ///
@@ -48,7 +48,7 @@ impl Run for StockInfo {
         let Call { mut ctx, args } = call;
         let key = parse(args)?;
         let now = clock::now().ms;
-        sales::read(&mut ctx, key, |ctx, sale| match sale {
+        sale_session::read(&mut ctx, key, |ctx, sale| match sale {
             None => ctx.reply_null(),
             Some(sale) => reply(ctx, sale, now),
         })

@@ -3,12 +3,12 @@
 use super::Command;
 use super::outcome::unix_ms;
 use crate::error::Error;
+use crate::module::sale_session;
 use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
-use crate::service::sales;
 
 /// `STOCK.ORDER key id`
 ///
@@ -43,7 +43,7 @@ impl Run for StockOrder {
         let Call { mut ctx, args } = call;
         let (key, id) = parse(args)?;
         let now = clock::now().ms;
-        sales::read(&mut ctx, key, |ctx, sale| match sale.and_then(|sale| sale.order(now, id)) {
+        sale_session::read(&mut ctx, key, |ctx, sale| match sale.and_then(|sale| sale.order(now, id)) {
             None => ctx.reply_null(),
             Some(order) => {
                 ctx.reply_map(5);

@@ -4,12 +4,12 @@ use super::Command;
 use super::outcome::unix_ms;
 use crate::core::sale::State;
 use crate::error::{Error, Range};
+use crate::module::sale_session;
 use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
-use crate::service::sales;
 
 /// `STOCK.ORDERS key cursor [COUNT n] [STATE held|sold|cancelled|expired]`
 ///
@@ -84,7 +84,7 @@ impl Run for StockOrders {
         let Call { mut ctx, args } = call;
         let Words { key, cursor, count, state } = parse(args)?;
         let now = clock::now().ms;
-        sales::read(&mut ctx, key, |ctx, sale| {
+        sale_session::read(&mut ctx, key, |ctx, sale| {
             let page = sale.map(|sale| sale.page(now, cursor, count, state));
             ctx.reply_array(2);
             let next = page.as_ref().map_or(0, |page| page.next);

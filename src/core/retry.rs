@@ -40,6 +40,36 @@ impl Retries {
     }
 }
 
+/// When to try again to let holds of sales lapse that something refused.
+#[derive(Debug, Default)]
+pub struct RefusedLapses {
+    /// For sales whose slot is on the way to another node.
+    moving: Retries,
+    /// For sales whose stream takes nothing.
+    stuck: Retries,
+    /// Until when no sale is tried, because the cluster is down.
+    down: Option<UnixMs>,
+}
+
+impl RefusedLapses {
+    /// When to try a sale again, whose slot is moving or else whose stream refuses, `delay` after `now` at the earliest.
+    pub fn next(&mut self, is_moving: bool, now: UnixMs, delay: Millis) -> UnixMs {
+        let retries = if is_moving { &mut self.moving } else { &mut self.stuck };
+        retries.next(now, delay)
+    }
+
+    /// The cluster is down; no sale is tried until `until`.
+    pub fn close(&mut self, until: Option<UnixMs>) {
+        self.down = until;
+    }
+
+    /// Until when no sale is tried.
+    pub fn closed(&mut self, now: UnixMs) -> Option<UnixMs> {
+        self.down.take_if(|until| until.reached(now));
+        self.down
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,8 +5,8 @@ use crate::cmd::simulator::Simulator;
 use crate::core::lock::Lock;
 use crate::core::sale::Sale;
 use crate::core::time::{Millis, UnixMs};
+use crate::module::sale_type::SaleValue;
 use crate::server::fake_server;
-use crate::store::sale_type::SaleValue;
 
 /// When the values are used: before, between and after the deadlines they may have.
 const INSTANTS: [UnixMs; 3] = [UnixMs(1), UnixMs(1_700_000_000_000), UnixMs(i64::MAX - 1_000_000)];

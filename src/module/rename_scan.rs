@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use crate::core::key::KeyBuf;
 use crate::core::lock::Lock;
 use crate::core::unlinked::UnlinkedWatch;
+use crate::module::sale_type::SaleValue;
 use crate::server::ctx::Ctx;
 use crate::server::datatype::DataType;
 use crate::server::key::{Content, Shown};
 use crate::server::keyspace_scan::KeyspaceScan;
 use crate::server::renames;
-use crate::store::sale_type::SaleValue;
 
 /// What is being looked for.
 #[derive(Default)]

@@ -1,17 +1,17 @@
 //! The native type of a lock.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 
 use crate::core::codec::Corrupt;
 use crate::core::key::KeyRef;
 use crate::core::lock::Lock;
+use crate::module::inbox::{self, Notification};
+use crate::module::{destroyed, fence_clock};
 use crate::server::clock;
 use crate::server::ctx;
 use crate::server::datatype::{AofOut, DataType, Handle, RdbIn, RdbOut};
 use crate::server::renames;
 use crate::server::server_info;
-use crate::service::{self, Notification};
-use crate::store::destroyed;
 
 static HANDLE: Handle = Handle::new();
 
@@ -39,16 +39,16 @@ impl DataType for Lock {
             {
                 return Err("its fence is more than an hour ahead of the server's clock".into());
             }
-            service::loaded_fence(newest.fence);
+            fence_clock::loaded(newest.fence);
         }
         if let Some(place) = input.place() {
-            service::loaded(place);
+            inbox::loaded(place);
         }
         Ok(lock)
     }
 
     fn rewrite(&self, out: &mut AofOut<'_>) {
-        rewrite_fence(out);
+        fence_clock::rewrite(out);
         out.command(c"LOCK.APPLY", c"LOAD", &self.encode());
     }
 
@@ -71,7 +71,7 @@ impl DataType for Lock {
         }
         renames::expect();
         let (entry, watch) = self.mark_unlinked();
-        service::post(Notification::LockVanished(at.to_buf(), entry, watch));
+        inbox::post(Notification::LockVanished(at.to_buf(), entry, watch));
     }
 
     fn destroyed(&mut self) {
@@ -83,21 +83,11 @@ impl DataType for Lock {
     /// The fence clock, where the wall clock alone would not do: while there are locks, whose file needs the module anyway, and when the
     /// counter is ahead of the clock, because that was set back.
     fn save_aux() -> Vec<u8> {
-        service::fence_to_save()
+        fence_clock::to_save()
     }
 
     fn load_aux(saved: &[u8]) -> Result<(), String> {
-        service::fence_saved(saved)
-    }
-}
-
-/// Writes what keeps the fence clock, where the wall clock would not do: a hold of the newest fence, under a key that holds nothing yet, and
-/// its end. A file of commands has no place for anything but keys, so this goes with each of ours.
-pub(super) fn rewrite_fence(out: &mut AofOut<'_>) {
-    if let Some(fence) = service::fence_ahead()
-        && let Ok(fence) = CString::new(fence.0.to_string())
-    {
-        out.words(c"LOCK.APPLY", [c"HELD", c"fence", &fence, c"1", c"ENDED", c"fence"]);
+        fence_clock::saved(saved)
     }
 }
 

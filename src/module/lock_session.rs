@@ -8,20 +8,22 @@ use smallvec::SmallVec;
 use crate::core::ident::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::{
-    Answer, ClientId, EndReason, Found, Front, Grant, Hold, Keyspace, Lock, Mode, Unsent, WaiterId,
+    Answer, ClientId, EndReason, Engine, Found, Front, Hold, Keyspace, Lock, LockInfo, Mode, Unsent, WaiterId,
 };
-use crate::core::time::Millis;
+use crate::core::time::{Millis, Now};
 use crate::error::Error;
+use crate::module::lock_effect::{self, Effects};
+use crate::module::repair;
+use crate::module::sale_type::SaleValue;
+use crate::module::state;
 use crate::server::args::Arg;
 use crate::server::blocked_clients;
 use crate::server::cluster::{self, Serves};
 use crate::server::ctx::Ctx;
+use crate::server::defer;
 use crate::server::faults;
 use crate::server::key::{self, Access, Content, Key, Name};
 use crate::server::server_info::{self, Output};
-use crate::store::lock_effect::{self, Effects};
-use crate::store::repair;
-use crate::store::sale_type::SaleValue;
 
 /// What the engine needs during one call: keys to look at, and a way to say what came of it.
 ///
@@ -194,21 +196,64 @@ impl<'a> LockSession<'a> {
     }
 }
 
-/// Replies `[token, fence, lease in milliseconds]`.
-pub fn reply_grant(ctx: &Ctx<'_>, grant: &Grant) {
-    ctx.reply_array(3);
-    ctx.reply_bytes(&grant.token.text());
-    ctx.reply_int(grant.fence.0);
-    ctx.reply_int(grant.lease.0);
+/// Runs a command on the lock `key`: `f` gets the engine, the key and the session. The client may be blocked for `wait`.
+pub fn run<R>(
+    ctx: &mut Ctx<'_>,
+    key: Arg<'_>,
+    wait: Option<Millis>,
+    f: impl FnOnce(&mut Engine, KeyRef<'_>, &mut LockSession<'_>) -> Result<R, Error>,
+) -> Result<R, Error> {
+    let at = KeyRef { db: ctx.db(), key: key.bytes() };
+    let mut session = LockSession::with_key(ctx.reborrow(), Name::of(key));
+    session.may_wait(key, wait);
+    let done = state::enter(|state| {
+        let done = f(&mut state.locks, at, &mut session);
+        arm(&state.locks);
+        done
+    });
+    session.leave();
+    done.unwrap_or(Err(Error::Internal))
 }
 
-/// Replies what a waiter is told.
-pub fn reply_answer(ctx: &Ctx<'_>, answer: &Answer) {
-    match answer {
-        Answer::Granted(grant) => reply_grant(ctx, grant),
-        Answer::Refused => ctx.reply_null(),
-        Answer::Failed(error) => ctx.reply_error(&Error::from(*error).to_string()),
+/// Runs a command on the locks of several `keys`: `f` gets the engine, the database, the keys and the session. The client may be
+/// blocked for `wait`.
+pub fn run_many<R>(
+    ctx: &mut Ctx<'_>,
+    keys: &[Arg<'_>],
+    wait: Option<Millis>,
+    f: impl FnOnce(&mut Engine, i32, &[&[u8]], &mut LockSession<'_>) -> Result<R, Error>,
+) -> Result<R, Error> {
+    let names: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
+    let db = ctx.db();
+    let mut session = LockSession::new(ctx.reborrow());
+    if let Some(key) = keys.first() {
+        // They all lie in one slot.
+        session.may_wait(*key, wait);
     }
+    let done = state::enter(|state| {
+        let done = f(&mut state.locks, db, &names, &mut session);
+        arm(&state.locks);
+        done
+    });
+    session.leave();
+    done.unwrap_or(Err(Error::Internal))
+}
+
+/// How the lock `key` looks at `now`; `None` if nobody holds it and nobody waits.
+pub fn look(ctx: &mut Ctx<'_>, key: Arg<'_>, now: Now) -> Result<Option<LockInfo>, Error> {
+    let at = KeyRef { db: ctx.db(), key: key.bytes() };
+    let mut open = Key::open(ctx.reborrow(), &Name::of(key), Access::Read);
+    let lock = match open.content::<Lock>() {
+        Content::Nothing => None,
+        Content::Value(lock) => Some(&*lock),
+        Content::Foreign => return Err(Error::WrongType),
+    };
+    state::enter(|state| state.locks.info(now, at, lock)).ok_or(Error::Internal)
+}
+
+/// Has the timer fire when the locks want it.
+fn arm(locks: &Engine) {
+    defer::arm(defer::Next::from(locks.next_due()).min(locks.next_look().into()));
 }
 
 impl Drop for LockSession<'_> {

@@ -1,13 +1,21 @@
-//! Locks and sales as values of the keyspace.
+//! Locks and sales as values of the keyspace, the state of the module, and its work.
 //!
 //! A lock and a sale are ordinary keys of two native types of our own: they expire, move, are saved, replicated and deleted like any
 //! other. What a value is made of is the core's business; here it gets its life in the server.
 
+pub mod connection;
 pub mod destroyed;
+pub mod fence_clock;
+pub mod inbox;
+pub mod lapses;
 pub mod lock_effect;
 pub mod lock_session;
 pub mod lock_type;
 pub mod rename_scan;
 pub mod repair;
 pub mod sale_effect;
+pub mod sale_session;
 pub mod sale_type;
+pub mod state;
+pub mod timer;
+pub mod warnings;

@@ -8,11 +8,10 @@ use crate::core::deadline_index::DeadlineId;
 use crate::core::key::KeyRef;
 use crate::core::sale::Sale;
 use crate::core::unlinked::Unlinked;
+use crate::module::inbox::{self, Notification};
+use crate::module::{destroyed, fence_clock};
 use crate::server::datatype::{AofOut, DataType, Handle, RdbIn, RdbOut};
 use crate::server::renames;
-use crate::service::{self, Notification};
-use crate::store::destroyed;
-use crate::store::lock_type::rewrite_fence;
 
 /// A sale as a value of the keyspace.
 pub struct SaleValue {
@@ -134,13 +133,13 @@ impl DataType for SaleValue {
             sale.load_block(&block).map_err(|why| why.to_string())?;
         }
         if let Some(place) = input.place() {
-            service::loaded(place);
+            inbox::loaded(place);
         }
         Ok(Self::new(sale))
     }
 
     fn rewrite(&self, out: &mut AofOut<'_>) {
-        rewrite_fence(out);
+        fence_clock::rewrite(out);
         out.command(c"STOCK.APPLY", c"LOAD", &self.header());
         self.blocks().for_each(|block| out.command(c"STOCK.APPLY", c"MORE", &block));
     }
@@ -163,7 +162,7 @@ impl DataType for SaleValue {
         if entry.is_some() || self.sale.next_lapse().is_some() {
             renames::expect();
             let watch = self.unlinked.get_or_insert_default().watch();
-            service::post(Notification::SaleVanished(entry, watch));
+            inbox::post(Notification::SaleVanished(entry, watch));
         }
     }
 

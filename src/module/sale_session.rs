@@ -1,15 +1,17 @@
 //! Sales at work: a decision, its events, its effects, its answer.
 
 use std::ffi::CStr;
-use std::{iter, mem, thread};
+use std::{iter, thread};
 
-use crate::core::deadline_index::{DeadlineId, DeadlineIndex};
+use crate::core::deadline_index::DeadlineIndex;
 use crate::core::key::{KeyBuf, KeyRef};
-use crate::core::retry::Retries;
 use crate::core::sale::{Answer, Change, Changes, Decision, Sale, Status};
 use crate::core::slot::Slot;
-use crate::core::time::{Millis, Now, UnixMs};
 use crate::error::Error;
+use crate::module::repair::{self, OrphanEvent};
+use crate::module::sale_effect;
+use crate::module::sale_type::{Moment, SaleValue};
+use crate::module::{inbox, state};
 use crate::server::args::Arg;
 use crate::server::call::{self, RunAs};
 use crate::server::cluster::{self, Serves};
@@ -17,57 +19,9 @@ use crate::server::ctx::{Ctx, Level};
 use crate::server::defer;
 use crate::server::key::{self, Access, Content, Key, Name};
 use crate::server::replicate;
-use crate::store::repair::{self, OrphanEvent};
-use crate::store::sale_effect;
-use crate::store::sale_type::{Moment, SaleValue};
-
-/// When to try again to append events that a stream refused without anybody to be told.
-const STUCK: Millis = Millis(1_000);
-
-/// When to ask again whether this node serves a sale.
-const MOVING: Millis = Millis(50);
-
-/// How many steps of the timer a lapse is whose event goes to a stream: an entry of a stream costs the server more than the lapse.
-const EVENT_STEPS: usize = 4;
-
-/// What was refused, and when to try again.
-#[derive(Debug, Default)]
-pub struct Refused {
-    /// For sales whose slot is on the way to another node.
-    moving: Retries,
-    /// For sales whose stream takes nothing.
-    stuck: Retries,
-    /// Until when no sale is tried, because the cluster is down.
-    down: Option<UnixMs>,
-}
-
-impl Refused {
-    fn retries(&mut self, delay: Millis) -> &mut Retries {
-        if delay == MOVING { &mut self.moving } else { &mut self.stuck }
-    }
-
-    /// Until when no sale is tried.
-    fn closed(&mut self, now: UnixMs) -> Option<UnixMs> {
-        self.down.take_if(|until| until.reached(now));
-        self.down
-    }
-}
-
-/// Why holds that are due cannot lapse.
-enum Refusal {
-    /// The cluster is down, for every sale.
-    Down,
-    For(Error),
-}
-
-impl From<Error> for Refusal {
-    fn from(error: Error) -> Self {
-        Self::For(error)
-    }
-}
 
 /// A sale's key for one call.
-struct SaleSession<'a> {
+pub struct SaleSession<'a> {
     /// The context of the call, and the key while it is open: not while other modules may run, who may do anything to it.
     key: Key<'a>,
     name: Name<'a>,
@@ -86,12 +40,12 @@ impl Drop for SaleSession<'_> {
 }
 
 impl<'a> SaleSession<'a> {
-    fn new(ctx: Ctx<'a>, name: Name<'a>, behalf: RunAs) -> Self {
+    pub(super) fn new(ctx: Ctx<'a>, name: Name<'a>, behalf: RunAs) -> Self {
         Self { key: Key::closed(ctx), name, behalf, orphan: None }
     }
 
     /// The context, for calls that run no other code of the server.
-    fn ctx(&self) -> &Ctx<'a> {
+    pub(super) fn ctx(&self) -> &Ctx<'a> {
         self.key.quiet()
     }
 
@@ -104,7 +58,7 @@ impl<'a> SaleSession<'a> {
     }
 
     /// The sale; `None` if there is none.
-    fn sale(&mut self) -> Result<Option<&mut SaleValue>, Error> {
+    pub(super) fn sale(&mut self) -> Result<Option<&mut SaleValue>, Error> {
         match self.key().content() {
             Content::Nothing => Ok(None),
             Content::Value(sale) => Ok(Some(sale)),
@@ -112,10 +66,15 @@ impl<'a> SaleSession<'a> {
         }
     }
 
+    /// Who serves the sale, in a cluster.
+    pub(super) fn served(&mut self) -> Serves {
+        cluster::serves(self.key.ctx(), &self.name)
+    }
+
     /// Makes changes true that were decided just now, in order: the event of each is appended, it is committed, its effect is sent.
     /// When an event is refused, or another module that heard of it has changed the sale, its change and those after it have not
     /// happened; those before it, which are lapses or a cutoff, have.
-    fn carry_out(&mut self, changes: &Changes<'_>) -> Result<(), Error> {
+    pub(super) fn carry_out(&mut self, changes: &Changes<'_>) -> Result<(), Error> {
         if changes.is_empty() {
             return Ok(());
         }
@@ -153,7 +112,7 @@ impl<'a> SaleSession<'a> {
         let moment = sale.moment();
         self.orphan = None;
         if matches!(change, Change::Lapse { .. }) {
-            super::enter(|state| state.lapses = state.lapses.saturating_add(1));
+            state::enter(|state| state.lapses = state.lapses.saturating_add(1));
         }
         sale_effect::send(self.ctx(), &self.name, change);
         Ok(moment)
@@ -185,12 +144,12 @@ impl<'a> SaleSession<'a> {
     }
 
     /// Has the deadline index know when the sale's next hold can lapse.
-    fn remember(&mut self) {
+    pub(super) fn remember(&mut self) {
         let at = KeyBuf { db: self.ctx().db(), key: self.name.bytes().into() };
         let Ok(Some(sale)) = self.sale() else { return };
-        if super::enter(|state| register(&mut state.sales, at.as_key(), sale)).is_none() {
+        if state::enter(|state| register(&mut state.sales, at.as_key(), sale)).is_none() {
             // Another module calls us from inside a call of ours. What has been done stays done; the timer meets the sale.
-            super::loaded(at);
+            inbox::loaded(at);
         }
     }
 
@@ -238,7 +197,7 @@ pub fn register(index: &mut DeadlineIndex, at: KeyRef<'_>, sale: &mut SaleValue)
 
 /// Counts an answer for the server as a whole.
 fn count(status: Status) {
-    super::enter(|state| {
+    state::enter(|state| {
         let counters = Status::ALL.iter().zip(&mut state.answers);
         if let Some((_, counter)) = counters.into_iter().find(|(known, _)| **known == status) {
             *counter = counter.saturating_add(1);
@@ -347,92 +306,4 @@ pub fn restore(ctx: &mut Ctx<'_>, key: Arg<'_>, part: sale_effect::Part<'_>) -> 
     replicate::verbatim(session.ctx());
     session.announce(iter::empty());
     Ok(())
-}
-
-/// Lets holds lapse that are due, in at most `budget` steps, and says when it wants to be called again.
-pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> defer::Next {
-    if let Some(Some(until)) = super::enter(|state| state.refused.closed(now.ms)) {
-        return defer::Next::At(until);
-    }
-    let began_in = ctx.db();
-    let mut left = budget;
-    while left > 0 {
-        let due = super::enter(|state| {
-            let entry = state.sales.due(now.ms, &mut left)?;
-            state.sales.key(entry).map(|at| (entry, at.to_buf()))
-        });
-        let Some(Some((entry, place))) = due else { break };
-        left = left.saturating_sub(1);
-        ctx.select(place.db);
-        let mut session = SaleSession::new(ctx.reborrow(), Name::make(&place.key), RunAs::Module);
-        match lapse(&mut session, entry, now.ms, left) {
-            Ok(steps) => left = left.saturating_sub(steps),
-            // What holds for all sales is not asked for each.
-            Err(Refusal::Down) => {
-                left = 0;
-                super::enter(|state| state.refused.down = now.ms.plus(MOVING));
-            }
-            Err(Refusal::For(error)) => {
-                let delay = put_off(&mut session, &place, &error);
-                super::enter(|state| state.sales.reschedule(entry, state.refused.retries(delay).next(now.ms, delay)));
-            }
-        }
-    }
-    ctx.select(began_in);
-    if let Some(Some(until)) = super::enter(|state| state.refused.closed(now.ms)) {
-        return defer::Next::At(until);
-    }
-    match super::enter(|state| state.sales.next()).flatten() {
-        Some(at) if at.reached(now.ms) => defer::Next::Now,
-        Some(at) => defer::Next::At(at),
-        None => defer::Next::Never,
-    }
-}
-
-/// Lets holds of a sale lapse whose entry `home` is due, in about `steps`, and says how many steps it was.
-fn lapse(session: &mut SaleSession<'_>, entry: DeadlineId, now: UnixMs, steps: usize) -> Result<usize, Refusal> {
-    let Ok(Some(sale)) = session.sale() else {
-        super::enter(|state| state.sales.remove(entry));
-        return Ok(0);
-    };
-    let each = if sale.terms().stream.is_some() { EVENT_STEPS } else { 1 };
-    let lapses = sale.lapses(now, steps.div_ceil(each));
-    if sale.deadline_id != Some(entry) || lapses.is_empty() {
-        if sale.deadline_id != Some(entry) {
-            super::enter(|state| state.sales.remove(entry));
-        }
-        session.remember();
-        return Ok(0);
-    }
-    // A node that does not serve the sale (yet, or any more) leaves its holds to the one that does.
-    if session.ctx().flags().is_cluster() {
-        match cluster::serves(session.key.ctx(), &session.name) {
-            Serves::These => {}
-            Serves::Others => return Err(Refusal::For(Error::OnTheMove)),
-            Serves::Nothing => return Err(Refusal::Down),
-        }
-    }
-    let steps = lapses.len().saturating_mul(each);
-    session.carry_out(&Changes { lapses, own: None })?;
-    if let Some(sale) = session.sale()? {
-        sale.stuck = false;
-    }
-    Ok(steps)
-}
-
-/// Says, once, why holds that are due cannot lapse for now, and returns after what time to try again.
-fn put_off(session: &mut SaleSession<'_>, place: &KeyBuf, error: &Error) -> Millis {
-    // While a slot is on its way to another node this is as it should be.
-    if *error == Error::OnTheMove {
-        return MOVING;
-    }
-    let known = match session.sale() {
-        Ok(Some(sale)) => mem::replace(&mut sale.stuck, true),
-        _ => true,
-    };
-    if !known {
-        let key = place.key.escape_ascii();
-        session.ctx().log(Level::Warning, &format!("lockstock: holds of the sale {key} are due and wait: {error}"));
-    }
-    STUCK
 }

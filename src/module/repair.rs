@@ -7,14 +7,14 @@
 
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::Lock;
+use crate::module::sale_type::SaleValue;
+use crate::module::{lock_effect, sale_effect};
 use crate::server::call::{self, EntryId};
 use crate::server::cell::MainCell;
 use crate::server::ctx::{Ctx, Level};
 use crate::server::defer;
 use crate::server::key::{self, Access, Content, Key, Name};
 use crate::server::replicate;
-use crate::store::sale_type::SaleValue;
-use crate::store::{lock_effect, sale_effect};
 
 /// An entry of a stream whose change has not been committed, and that is to be taken out again.
 pub struct OrphanEvent {

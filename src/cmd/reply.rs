@@ -1,0 +1,22 @@
+//! Replies that several commands give, and that waiters are given later.
+
+use crate::core::lock::{Answer, Grant};
+use crate::error::Error;
+use crate::server::ctx::Ctx;
+
+/// Replies `[token, fence, lease in milliseconds]`.
+pub fn granted(ctx: &Ctx<'_>, grant: &Grant) {
+    ctx.reply_array(3);
+    ctx.reply_bytes(&grant.token.text());
+    ctx.reply_int(grant.fence.0);
+    ctx.reply_int(grant.lease.0);
+}
+
+/// Replies what a waiter is told.
+pub fn answer(ctx: &Ctx<'_>, answer: &Answer) {
+    match answer {
+        Answer::Granted(grant) => granted(ctx, grant),
+        Answer::Refused => ctx.reply_null(),
+        Answer::Failed(error) => ctx.reply_error(&Error::from(*error).to_string()),
+    }
+}

@@ -1,0 +1,135 @@
+//! The work between commands: what callbacks posted, what is due, what was renamed.
+//!
+//! It runs on the one deferred timer of the module, a little at a time; kinds of work take turns.
+
+use std::time::{Duration, Instant};
+
+use crate::core::lock::{Answer, Found, Keyspace, LockError};
+use crate::core::time::{Millis, Now, UnixMs};
+use crate::module::lock_session::LockSession;
+use crate::module::state::{self, State};
+use crate::module::{connection, destroyed, inbox, lapses, repair, sale_session};
+use crate::server::ctx::{Ctx, is_connected};
+use crate::server::defer::{self, Authority};
+use crate::server::{blocked_clients, clock, entry};
+
+/// How long one turn of the timer may take, if there is so much to do. Then the server looks after its clients before the next one.
+const TURN: Duration = Duration::from_micros(500);
+
+/// How much each kind of work does, in steps, before it is another one's turn: some ten microseconds.
+const SLICE: usize = 16;
+
+/// The most clients that one turn of the timer answers because the server has forgotten their time.
+const FORGOTTEN: usize = 100;
+
+/// The most connections that one turn of the timer looks at.
+const LOOKS: usize = 32;
+
+/// The work of the timer.
+pub fn work(ctx: &mut Ctx<'_>, right: Authority) -> defer::Next {
+    let began = Instant::now();
+    let now = clock::now();
+    // Of a fault where nothing could be written, or on a replica that has been promoted since.
+    repair::repair_all(ctx);
+    let searching = catch_up(ctx, now);
+    let next = loop {
+        let locks = work_on_locks(ctx, now, right);
+        let sales = if right == Authority::Primary { lapses::tick(ctx, now, SLICE) } else { defer::Next::Never };
+        let next = locks.min(sales);
+        if next != defer::Next::Now || began.elapsed() >= TURN {
+            break next;
+        }
+    };
+    // The search can wait for whoever else wants the server.
+    let search =
+        if searching { now.ms.plus(Millis(1)).map_or(defer::Next::Never, defer::Next::At) } else { defer::Next::Never };
+    next.min(search).min(blocked_clients::next_over(now.ms))
+}
+
+/// Takes in what has happened, and searches on for what was renamed; whether there is more to search.
+fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> bool {
+    let mut session = LockSession::between_commands(ctx.reborrow());
+    let caught_up = state::peek(|state| {
+        state::drain_inbox(state);
+        let faulty = entry::take_fault();
+        if faulty {
+            state.locks.reconcile(|client| is_connected(client.get()), blocked_clients::is_waiting);
+            for waiter in blocked_clients::unanswered().into_iter().filter(|waiter| !state.locks.is_queued(*waiter)) {
+                session.answer(waiter, Answer::Failed(LockError::Fault));
+            }
+            state.renamed.for_everything();
+        }
+        let forgotten = blocked_clients::forgotten(now.ms, FORGOTTEN);
+        for waiter in &forgotten {
+            state.locks.timed_out(*waiter);
+            session.answer(*waiter, Answer::Refused);
+        }
+        look_around(state, session.free_ctx(), now.ms);
+        // What was found by now need not be looked for.
+        meet_loaded(state, &mut session);
+        (state.renamed.go_on(session.free_ctx(), inbox::loaded) | (forgotten.len() == FORGOTTEN), faulty)
+    });
+    session.leave();
+    let (searching, faulty) = caught_up.unwrap_or((true, false));
+    if faulty {
+        blocked_clients::unblock_nameless(ctx, &Answer::Failed(LockError::Fault));
+    }
+    searching
+}
+
+/// A slice of the work on locks, and of meeting what was loaded.
+fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, right: Authority) -> defer::Next {
+    let mut session = LockSession::between_commands(ctx.reborrow());
+    let next = state::peek(|state| {
+        state::drain_inbox(state);
+        let more = forget_destroyed(state) | meet_loaded(state, &mut session);
+        for client in state.locks.take_unverified_sessions().into_iter().filter(|client| !is_connected(client.get())) {
+            state.locks.client_gone(client);
+        }
+        let next = match right {
+            Authority::Primary => state.locks.tick(now, SLICE, &mut session).into(),
+            Authority::Observer => defer::Next::Never,
+        };
+        let next = next.min(state.locks.next_look().into());
+        if more { defer::Next::Now } else { next }
+    });
+    session.leave();
+    next.unwrap_or(defer::Next::Now)
+}
+
+/// Closes the entries of locks and sales that were destroyed without a word; whether there are more of them.
+fn forget_destroyed(state: &mut State) -> bool {
+    for entry in destroyed::LOCKS.take(SLICE) {
+        state.locks.destroyed(entry);
+    }
+    for entry in destroyed::SALES.take(SLICE) {
+        state.sales.remove(entry);
+    }
+    destroyed::any()
+}
+
+/// Makes the agendas acquainted with locks and sales that were loaded; whether there are more of them.
+fn meet_loaded(state: &mut State, session: &mut LockSession<'_>) -> bool {
+    for _ in 0..SLICE {
+        let Some(place) = inbox::next_loaded() else { return false };
+        match session.find(place.as_key()) {
+            Found::Nothing => {}
+            Found::Lock(lock) => state.locks.register_again(place.as_key(), lock),
+            Found::Foreign => {
+                if let Some(sale) = session.sale(place.as_key()) {
+                    sale_session::register(&mut state.sales, place.as_key(), sale);
+                }
+            }
+        }
+    }
+    true
+}
+
+/// Looks at connections that grants were written to, where it is time for that.
+fn look_around(state: &mut State, ctx: &mut Ctx<'_>, now: UnixMs) {
+    for _ in 0..LOOKS {
+        let Some((waiter, client)) = state.locks.take_look(now) else { return };
+        let look = connection::look_at(ctx, client);
+        state.locks.looked(now, waiter, look);
+    }
+}
