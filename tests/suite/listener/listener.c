@@ -9,11 +9,13 @@
  * LISTENER.CALL command [arg ...]                run the command, and pass its reply on
  * LISTENER.BIDE command [arg ...]                the same with a command that may block; an error if it does
  * LISTENER.LATER command [arg ...]               run the command in a timer, where there is no client; SEEN "" has its reply
+ * LISTENER.LINGER tail ms                        let so much time pass before any command with an argument that ends in `tail`
  */
 
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* What the module API is made of, as far as it is used here. */
 typedef struct Ctx Ctx;
@@ -22,6 +24,8 @@ typedef struct CallReply CallReply;
 typedef int (*Command)(Ctx *, String **, int);
 typedef int (*Heard)(Ctx *, int, const char *, String *);
 typedef void (*Timer)(Ctx *, void *);
+typedef struct Filtered Filtered;
+typedef void (*Filter)(Filtered *);
 
 enum { OK = 0, ERR = 1, API_VERSION = 1 };
 /* The reply of a command that has not come to an end. */
@@ -52,6 +56,9 @@ static int (*ReplyWithSimpleString)(Ctx *, const char *);
 static int (*ReplyWithError)(Ctx *, const char *);
 static int (*WrongArity)(Ctx *);
 static unsigned long long (*CreateTimer)(Ctx *, long long, Timer, void *);
+static void *(*RegisterCommandFilter)(Ctx *, Filter, int);
+static const String *(*CommandFilterArgGet)(Filtered *, int);
+static int (*CommandFilterArgsCount)(Filtered *);
 
 static int bind_api(Ctx *ctx) {
     /* The first word of the context that a module is loaded with is the function that finds the others. */
@@ -80,6 +87,9 @@ static int bind_api(Ctx *ctx) {
     FIND(ReplyWithError);
     FIND(WrongArity);
     FIND(CreateTimer);
+    FIND(RegisterCommandFilter);
+    FIND(CommandFilterArgGet);
+    FIND(CommandFilterArgsCount);
     return missing ? ERR : OK;
 }
 
@@ -272,6 +282,31 @@ static int later(Ctx *ctx, String **words, int count) {
     return ReplyWithSimpleString(ctx, "OK");
 }
 
+static char *lingering_at;
+static long long lingering_ms;
+
+static void before(Filtered *call) {
+    size_t length;
+    const char *word;
+    for (int i = 1; i < CommandFilterArgsCount(call); i++) {
+        word = StringPtrLen(CommandFilterArgGet(call, i), &length);
+        if (!ends_in(word, length, lingering_at)) continue;
+        struct timespec time = {lingering_ms / 1000, lingering_ms % 1000 * 1000000};
+        nanosleep(&time, NULL);
+        return;
+    }
+}
+
+static int linger(Ctx *ctx, String **words, int count) {
+    if (count != 3) return WrongArity(ctx);
+    if (StringToLongLong(words[2], &lingering_ms) != OK) return ReplyWithError(ctx, "ERR how long");
+    /* Nobody else need pay for it. */
+    if (!lingering_at) RegisterCommandFilter(ctx, before, 0);
+    Free(lingering_at);
+    lingering_at = Strdup(StringPtrLen(words[1], NULL));
+    return ReplyWithSimpleString(ctx, "OK");
+}
+
 int RedisModule_OnLoad(Ctx *ctx, String **words, int count) {
     (void)words, (void)count;
     if (bind_api(ctx) != OK) return ERR;
@@ -279,7 +314,7 @@ int RedisModule_OnLoad(Ctx *ctx, String **words, int count) {
     static const struct { const char *name; Command run; } commands[] = {
         {"listener.on", on}, {"listener.seen", seen}, {"listener.forget", forget_all},
         {"listener.twin", twin}, {"listener.call", call}, {"listener.later", later},
-        {"listener.bide", bide},
+        {"listener.bide", bide}, {"listener.linger", linger},
     };
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         if (CreateCommand(ctx, commands[i].name, commands[i].run, "write", 0, 0, 0) != OK) return ERR;
