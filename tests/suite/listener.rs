@@ -6,6 +6,7 @@ mod appended;
 pub mod compiled;
 mod sales;
 mod scene;
+mod swapped_in;
 
 use crate::harness::{INT, Want};
 use scene::Act::{Call, HangUp, Lease};
