@@ -14,6 +14,9 @@ use crate::server::ctx::{Ctx, has_user, is_connected};
 use crate::server::register;
 use crate::server::server_info;
 
+#[cfg(test)]
+mod tests;
+
 /// How `TOKEN token` appears in the documentation.
 pub const TOKEN: register::Arg = register::Arg::string(c"token").after(c"TOKEN").optional();
 /// How `WAIT ms` does.

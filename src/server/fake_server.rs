@@ -12,6 +12,9 @@ use super::api::{RawCtx, RawIo, RawString};
 use super::args::Args;
 use super::datatype::{DataType, RdbIn, RdbOut};
 
+#[cfg(test)]
+pub mod clients;
+
 /// The strings of one value in a file, and how many of them have been read.
 #[derive(Default)]
 struct Tape {
@@ -102,9 +105,10 @@ unsafe extern "C" fn get_db_id_from_io(_: *mut RawIo) -> c_int {
     0
 }
 
-/// What is read comes from a file.
-unsafe extern "C" fn get_context_flags(_: *mut RawCtx) -> c_int {
-    c_int::try_from(raw::REDISMODULE_CTX_FLAGS_LOADING).unwrap_or_default()
+/// What is read comes from a file, and what clients ask comes to a primary.
+unsafe extern "C" fn get_context_flags(ctx: *mut RawCtx) -> c_int {
+    let flags = if ctx.is_null() { raw::REDISMODULE_CTX_FLAGS_LOADING } else { raw::REDISMODULE_CTX_FLAGS_MASTER };
+    c_int::try_from(flags).unwrap_or_default()
 }
 
 /// The buffers that were read stay the tape's.

@@ -1,0 +1,61 @@
+//! Requests that would wait, on servers that block clients and on such as do not.
+
+use super::super::lock_acquire::LockAcquire;
+use super::super::lock_release::LockRelease;
+use crate::core::lock::{Answer, LockError};
+use crate::core::time::UnixMs;
+use crate::module::state;
+use crate::server::blocked_clients;
+use crate::server::defer::Next;
+use crate::server::fake_server::clients::{Blocking, call, ctx, serve};
+
+/// Somebody holds the lock, and somebody else would wait for it, who is told this.
+fn ask(told: &[&str]) {
+    assert_eq!(call::<LockAcquire>("LOCK.ACQUIRE lock TOKEN holder PX 60000")[..2], ["array of 3", "holder"]);
+    assert_eq!(call::<LockAcquire>("LOCK.ACQUIRE lock TOKEN waiter WAIT 1000"), told);
+}
+
+/// Nobody waits in line, no client is parked, with a place in line or without, and no time limit runs.
+fn nobody_waits() {
+    assert_eq!(state::waiters(), 0);
+    assert_eq!(blocked_clients::unanswered(), []);
+    assert_eq!(blocked_clients::next_over(UnixMs(0)), Next::Never);
+    blocked_clients::unblock_nameless(&mut ctx(), &Answer::Failed(LockError::Fault));
+}
+
+/// So there is nobody to be woken.
+fn nobody_is_next() {
+    nobody_waits();
+    assert_eq!(call::<LockRelease>("LOCK.RELEASE lock holder"), ["1"]);
+    // It is free.
+    assert_eq!(call::<LockAcquire>("LOCK.ACQUIRE lock TOKEN next")[..2], ["array of 3", "next"]);
+    assert_eq!(call::<LockRelease>("LOCK.RELEASE lock next"), ["1"]);
+}
+
+#[test]
+fn a_client_that_is_blocked_waits_for_its_turn() {
+    serve(Blocking::Done, || {
+        ask(&[]);
+        assert_eq!((state::waiters(), blocked_clients::unanswered().len()), (1, 1));
+        let replies = call::<LockRelease>("LOCK.RELEASE lock holder");
+        assert_eq!((&replies[..2], replies.len()), (&["array of 3".to_owned(), "waiter".to_owned()][..], 5));
+        nobody_waits();
+        assert_eq!(call::<LockRelease>("LOCK.RELEASE lock waiter"), ["1"]);
+    });
+}
+
+#[test]
+fn a_client_that_the_server_will_not_block_hears_null_as_in_a_transaction() {
+    serve(Blocking::Refused, || {
+        ask(&["null"]);
+        nobody_is_next();
+    });
+}
+
+#[test]
+fn a_client_that_the_server_has_told_why_it_does_not_block_it_hears_nothing_else() {
+    serve(Blocking::Feigned, || {
+        ask(&["ERR timeout is out of range"]);
+        nobody_is_next();
+    });
+}
