@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,9 +31,12 @@ fn pings(server: &Server, happening: impl FnOnce()) -> Vec<Duration> {
             }
             times
         });
-        happening();
+        let happened = catch_unwind(AssertUnwindSafe(happening));
+        // Else a failure would never be told of.
         done.store(true, Ordering::Relaxed);
-        pinging.join().expect("no panic")
+        let times = pinging.join().expect("no panic");
+        happened.unwrap_or_else(|failure| resume_unwind(failure));
+        times
     });
     times.sort_unstable();
     println!("{} pings: p99 {:?}, worst {:?}", times.len(), part(&times, 99), part(&times, 100));
