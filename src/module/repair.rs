@@ -9,12 +9,12 @@ use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::Lock;
 use crate::module::sale_type::SaleValue;
 use crate::module::{lock_effect, sale_effect};
-use crate::server::call::{self, EntryId};
 use crate::server::cell::MainCell;
 use crate::server::ctx::{Ctx, Level};
 use crate::server::defer;
 use crate::server::key::{self, Access, Content, Key, Name};
 use crate::server::replicate;
+use crate::server::stream::{self, EntryId};
 
 /// An entry of a stream whose change has not been committed, and that is to be taken out again.
 pub struct OrphanEvent {
@@ -27,7 +27,7 @@ pub struct OrphanEvent {
 impl OrphanEvent {
     /// Takes the entry out of the stream again, as of the sale `sale`.
     pub fn take_out(&self, ctx: &mut Ctx<'_>, sale: &[u8]) {
-        match call::take_out(ctx, &self.stream, &self.entry) {
+        match stream::take_out(ctx, &self.stream, &self.entry) {
             Ok(true) => {}
             Ok(false) => {
                 // Whoever did away with it here did so before replicas and the AOF heard of it.

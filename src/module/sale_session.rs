@@ -13,12 +13,13 @@ use crate::module::sale_effect;
 use crate::module::sale_type::{Moment, SaleValue};
 use crate::module::{inbox, state};
 use crate::server::args::Arg;
-use crate::server::call::{self, RunAs};
+use crate::server::call::RunAs;
 use crate::server::cluster::{self, Serves};
 use crate::server::ctx::{Ctx, Level};
 use crate::server::defer;
 use crate::server::key::{self, Access, Content, Key, Name};
 use crate::server::replicate;
+use crate::server::stream::{self, Field};
 
 /// A sale's key for one call.
 pub struct SaleSession<'a> {
@@ -129,16 +130,18 @@ impl<'a> SaleSession<'a> {
         let deadline = texts.2.format(event.deadline.map_or(-1, |time| time.0)).as_bytes();
         let event = event.kind.word().as_bytes();
         serves(self.key.ctx(), self.name.bytes(), &stream.key)?;
-        let fields: [call::Field<'_>; 6] = [
+        let fields: [Field<'_>; 7] = [
             (b"seq", seq),
             (b"event", event),
             (b"id", &id),
             (b"units", units),
             (b"buyer", &buyer),
             (b"ref", &reference),
+            (b"deadline", deadline),
         ];
-        let deadline: Option<call::Field<'_>> = stream.deadlines.then_some((b"deadline", deadline));
-        let entry = call::append(self.key.ctx(), self.behalf, &stream.key, &fields, deadline).map_err(Error::Stream)?;
+        let fields =
+            if stream.deadlines { &fields[..] } else { fields.split_last().map_or(&fields[..], |(_, six)| six) };
+        let entry = stream::append(self.key.ctx(), self.behalf, &stream.key, fields).map_err(Error::Stream)?;
         self.orphan = Some(OrphanEvent { stream: stream.key, entry });
         Ok(())
     }

@@ -4,9 +4,9 @@ use std::ffi::CStr;
 use std::io::{Error, ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use redis_module::raw;
+use smallvec::SmallVec;
 
-use super::call::{self, Reply};
+use super::call::{self, How};
 use super::ctx::Ctx;
 use super::key::Name;
 
@@ -61,40 +61,15 @@ pub fn serves_both(ctx: &mut Ctx<'_>, one: &[u8], other: &[u8]) -> bool {
     ask(ctx, &[one, other]) == Serves::These
 }
 
-/// Asks for one key or two.
+/// Asks for all of `keys`.
 fn ask(ctx: &mut Ctx<'_>, keys: &[&[u8]]) -> Serves {
-    // SAFETY: a plain read of a pointer that was seen set at load.
-    let Some(call) = (unsafe { (&raw const raw::RedisModule_Call).read() }) else { return Serves::Others };
-    let (one, other) = match keys {
-        [one] => (*one, &[][..]),
-        [one, other] => (*one, *other),
-        _ => return Serves::Others,
-    };
-    let two = keys.len() > 1;
     let dry = CAN_BE_DRY.load(Ordering::Relaxed);
     // Where the call is made (Redis 7.0) it comes to nothing, for no token is empty. The server has looked at all else before it.
-    let (format, token) = match (dry, two) {
-        (true, false) => (c"Dccb", c"token"),
-        (true, true) => (c"Dccbb", c"token"),
-        (false, false) => (c"ccb", c""),
-        (false, true) => (c"ccbb", c""),
-    };
-    let count = if two { c"2" } else { c"1" };
-    // SAFETY: the context is valid; the format announces two C strings and then a buffer with its length for each key, which
-    // follow, and arguments beyond the format are not read.
-    let answer = unsafe {
-        Reply::new(call(
-            ctx.raw(),
-            CHANGING.as_ptr(),
-            format.as_ptr(),
-            token.as_ptr(),
-            count.as_ptr(),
-            one.as_ptr(),
-            one.len(),
-            other.as_ptr(),
-            other.len(),
-        ))
-    };
+    let (how, token) = if dry { (How::Dry, &b"token"[..]) } else { (How::Quietly, &b""[..]) };
+    let mut count = itoa::Buffer::new();
+    let mut words: SmallVec<[&[u8]; 4]> = SmallVec::from_slice(&[token, count.format(keys.len()).as_bytes()]);
+    words.extend_from_slice(keys);
+    let answer = call::call(ctx, CHANGING, how, &words);
     match answer {
         // Null on most servers, and on Valkey 9.1 an empty reply, unless it is an error.
         answer if dry => Serves::told(answer.is_none_or(|answer| !answer.is_error())),

@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 
 use super::api::{self, RawCtx, RawCursor, RawKey, RawString};
 use super::args::Arg;
-use super::call;
+use super::call::{How, Text, call};
 use super::ctx::Ctx;
 use super::entry::guard;
+use super::faults;
 use super::key::{Access, Key, Name, Shown};
 use super::server_info;
 use crate::core::key::KeyRef;
@@ -94,7 +95,7 @@ impl KeyspaceScan {
 
     /// A database that this lap has still to go through. One may have got its first key since the lap began.
     fn next_db(&self, ctx: &mut Ctx<'_>) -> Option<i32> {
-        call::databases(ctx).into_iter().find(|db| !self.done.contains(db))
+        server_info::databases(ctx).into_iter().find(|db| !self.done.contains(db))
     }
 
     /// Goes some ten microseconds far: shows the next keys of the database `db`, which is that of `ctx`; true when the last one has been shown.
@@ -116,14 +117,32 @@ impl KeyspaceScan {
 }
 
 /// How many keys `SCAN` looks at in one step.
-const COUNT: u16 = 200;
+const COUNT: &[u8] = b"200";
+
+/// What one step of `SCAN` came to.
+struct Scanned {
+    /// Where to go on; 0 after the last key.
+    cursor: u64,
+    /// The names that it met.
+    names: Vec<Text>,
+}
+
+/// Looks at the next keys of the database of `ctx`, for those whose value is of the type `kind`; `None` if the server refuses.
+fn scan(ctx: &mut Ctx<'_>, cursor: u64, kind: &CStr) -> Option<Scanned> {
+    faults::point();
+    let mut from = itoa::Buffer::new();
+    let words = [from.format(cursor).as_bytes(), b"TYPE", kind.to_bytes(), b"COUNT", COUNT];
+    let reply = call(ctx, c"SCAN", How::Quietly, &words)?;
+    let cursor = std::str::from_utf8(&reply.element(0)?).ok()?.parse().ok()?;
+    Some(Scanned { cursor, names: reply.elements(1) })
+}
 
 /// Shows the next keys of each of the types `kinds`: the same part of the database for each, which is in the processor's cache for all but the
 /// first. Returns where to go on, 0 after the last key, and whether it was the same part; `None` if the server refuses.
 fn by_command(ctx: &mut Ctx<'_>, db: i32, cursor: u64, kinds: &[&CStr], see: See<'_>) -> Option<(u64, bool)> {
     let mut ends = Vec::with_capacity(kinds.len());
     for kind in kinds {
-        let scanned = call::scan(ctx, cursor, kind, COUNT)?;
+        let scanned = scan(ctx, cursor, kind)?;
         for name in &scanned.names {
             let mut key = Key::open(ctx.reborrow(), &Name::make(name), Access::Glance);
             if let Some(mut key) = key.show() {

@@ -49,3 +49,4 @@ pub mod renames;
 pub mod replicate;
 pub mod server_info;
 pub mod settings;
+pub mod stream;

@@ -1,4 +1,4 @@
-//! Facts about the server that only its `INFO` tells.
+//! What the server tells of itself and of its clients: `INFO`, `CONFIG GET`, `CLIENT LIST`.
 
 use std::ffi::CStr;
 use std::ptr;
@@ -6,7 +6,7 @@ use std::ptr;
 use redis_module::raw;
 
 use super::api::RawCtx;
-use super::call::Reply;
+use super::call::{How, call};
 use super::ctx::Ctx;
 
 /// What a client has been told and not been sent, and what it did last.
@@ -47,13 +47,8 @@ fn flags_of(line: &str) -> &str {
 
 /// What `CLIENT LIST` says of `client`: a line, or nothing. `None` when the server does not say.
 fn line_of(ctx: &mut Ctx<'_>, client: u64) -> Option<String> {
-    // SAFETY: a plain read of a pointer that was seen set at load.
-    let call = unsafe { (&raw const raw::RedisModule_Call).read() }?;
-    let id = i64::try_from(client).unwrap_or(i64::MAX);
-    // SAFETY: the context is valid; the format announces two C strings and an integer, which follow. Nobody else has the reply.
-    let reply = unsafe {
-        Reply::new(call(ctx.raw(), c"CLIENT".as_ptr(), c"ccl".as_ptr(), c"LIST".as_ptr(), c"ID".as_ptr(), id))
-    }?;
+    let mut id = itoa::Buffer::new();
+    let reply = call(ctx, c"CLIENT", How::Quietly, &[b"LIST", b"ID", id.format(client).as_bytes()])?;
     Some(String::from_utf8_lossy(&reply.text()).into_owned())
 }
 
@@ -66,6 +61,27 @@ fn read(line: &str) -> Option<Output> {
     let hears = field("resp") == Some("3") || field("flags").is_some_and(|flags| flags.contains(['P', 'O']));
     let (first, blocks, bytes) = (number("obl")?, number("oll")?, number("omem")?);
     Some(Output { first, blocks, bytes, command: field("cmd")?.to_owned(), hears })
+}
+
+/// The value of the setting `name` of the server's own; `None` if it has no such one, or does not tell.
+pub fn setting(ctx: &mut Ctx<'_>, name: &CStr) -> Option<String> {
+    // Name and value; empty without such a setting.
+    let reply = call(ctx, c"CONFIG", How::Quietly, &[b"GET", name.to_bytes()])?;
+    reply.element(1).map(|value| String::from_utf8_lossy(&value).into_owned())
+}
+
+/// The databases that hold keys. Others are not to be selected without need: Valkey 9 makes a database when it is selected, which in a cluster
+/// takes most of a megabyte. All that can be, where the server does not tell.
+pub fn databases(ctx: &mut Ctx<'_>) -> Vec<i32> {
+    match call(ctx, c"INFO", How::Quietly, &[b"keyspace"]) {
+        Some(reply) => databases_in(&String::from_utf8_lossy(&reply.text())),
+        None => (0..i32::MAX).take_while(|db| ctx.select(*db)).collect(),
+    }
+}
+
+/// Reads the section of `INFO` that has a line for each database: `db0:keys=1,expires=0`.
+fn databases_in(info: &str) -> Vec<i32> {
+    info.lines().filter_map(|line| line.strip_prefix("db")?.split(':').next()?.parse().ok()).collect()
 }
 
 /// Whether the server is a Valkey: for what the two have made different without a function by which to tell.
@@ -115,7 +131,14 @@ unsafe fn info_of(ctx: *mut RawCtx, section: &CStr, field: &CStr) -> Option<Stri
 
 #[cfg(test)]
 mod tests {
-    use super::{Output, read};
+    use super::{Output, databases_in, read};
+
+    #[test]
+    fn the_databases_that_hold_keys() {
+        let info = "# Keyspace\r\ndb0:keys=1,expires=0,avg_ttl=0\r\ndb15:keys=2,expires=0\r\ndbx:keys=2\r\n";
+        assert_eq!(databases_in(info), [0, 15]);
+        assert_eq!(databases_in("# Keyspace\r\n"), [0; 0]);
+    }
 
     #[test]
     fn a_line_of_client_list_says_what_is_unsent() {
