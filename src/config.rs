@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 
 use crate::core::time::Millis;
-use crate::error::Range;
+use crate::server::args::Range;
 use crate::server::ctx::Ctx;
 use crate::server::settings::{self, Setting, Switch};
 

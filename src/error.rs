@@ -1,19 +1,11 @@
 //! What a command refuses, and the exact line the client reads.
 
 use std::fmt;
-use std::ops::RangeInclusive;
 
 use crate::core::lock::LockError;
 use crate::core::sale::{AdjustError, EmptyWindow, MAX_UNITS, TakeError};
-
-/// The integers an argument may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Range {
-    /// The smallest.
-    pub min: i64,
-    /// The largest.
-    pub max: i64,
-}
+use crate::server::args::{ArgError, Range};
+use crate::server::entry::FAULT;
 
 /// The caller's faults and the server's state. What business decides (sold out, busy, too late) is data, never here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,33 +94,6 @@ pub enum Error {
     Internal,
 }
 
-impl Range {
-    /// The range from `range.start()` to `range.end()`, both included.
-    pub const fn new(range: RangeInclusive<i64>) -> Self {
-        Self { min: *range.start(), max: *range.end() }
-    }
-
-    /// The range from 1 to `max`.
-    pub const fn up_to(max: u64) -> Self {
-        Self { min: 1, max: max.cast_signed() }
-    }
-
-    /// The range from 0 to `max`.
-    pub const fn below(max: u64) -> Self {
-        Self { min: 0, max: max.cast_signed() }
-    }
-
-    /// The range from `-max` to `max`.
-    pub const fn either_way(max: u64) -> Self {
-        Self { min: max.cast_signed().wrapping_neg(), max: max.cast_signed() }
-    }
-
-    /// Whether `value` lies in the range.
-    pub fn contains(self, value: i64) -> bool {
-        (self.min..=self.max).contains(&value)
-    }
-}
-
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -183,8 +148,19 @@ impl fmt::Display for Error {
             }
             // Clients of a cluster ask again after this code by themselves.
             Self::OnTheMove => f.write_str("TRYAGAIN the sale and its stream are on their way to another node"),
-            Self::Internal => f.write_str("ERR lockstock could not carry this out, see the server's log"),
+            Self::Internal => f.write_str(FAULT),
             Self::WrongType => f.write_str("WRONGTYPE Operation against a key holding the wrong kind of value"),
+        }
+    }
+}
+
+impl From<ArgError> for Error {
+    fn from(error: ArgError) -> Self {
+        match error {
+            ArgError::Syntax => Self::Syntax,
+            ArgError::Integer { name, range } => Self::Integer { name, range },
+            ArgError::Length { name, max } => Self::Length { name, max },
+            ArgError::YesOrNo { name } => Self::YesOrNo { name },
         }
     }
 }

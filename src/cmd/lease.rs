@@ -2,8 +2,8 @@
 
 use crate::config;
 use crate::core::time::{Millis, UnixMs};
-use crate::error::{Error, Range};
-use crate::server::args::Args;
+use crate::error::Error;
+use crate::server::args::{Args, Range};
 use crate::server::register::Arg;
 
 /// How the choice of units appears in the documentation.

@@ -5,9 +5,9 @@ use super::lease::LEASE;
 use super::request::{self, Options, SESSION, TOKEN, WAIT};
 use crate::core::lock::{Request, Wanted};
 use crate::core::time::UnixMs;
-use crate::error::{Error, Range};
+use crate::error::Error;
 use crate::module::lock_session;
-use crate::server::args::{Arg, Args};
+use crate::server::args::{Arg, Args, Range};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
@@ -75,6 +75,8 @@ pub(super) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Request
 }
 
 impl Run for LockAcquire {
+    type Error = Error;
+
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let now = clock::now();

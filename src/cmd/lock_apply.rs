@@ -11,10 +11,10 @@ use crate::core::ident::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::{EndReason, Engine, Hold, Keyspace, Lock, LockError, Mode};
 use crate::core::time::UnixMs;
-use crate::error::{Error, Range};
+use crate::error::Error;
 use crate::module::lock_effect;
 use crate::module::lock_session;
-use crate::server::args::{Arg, Args, Keyword};
+use crate::server::args::{Arg, Args, Keyword, Range};
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
@@ -114,6 +114,8 @@ fn effect(what: &Keyword, args: &mut Args<'_>) -> Result<(Effect, Option<Keyword
 }
 
 impl Run for LockApply {
+    type Error = Error;
+
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let is_record = origin::is_record(&mut ctx);

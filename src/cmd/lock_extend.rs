@@ -46,6 +46,8 @@ pub(super) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Ident, 
 }
 
 impl Run for LockExtend {
+    type Error = Error;
+
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let now = clock::now();

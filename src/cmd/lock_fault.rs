@@ -1,8 +1,8 @@
 //! `LOCK.FAULT`: a fault on purpose. Only in builds with the feature `inject-faults`.
 
 use super::Command;
-use crate::error::{Error, Range};
-use crate::server::args::Args;
+use crate::error::Error;
+use crate::server::args::{Args, Range};
 use crate::server::entry::{Call, Run};
 use crate::server::faults::{self, Fault};
 use crate::server::keyspec::{KeyUse, Keys};
@@ -46,6 +46,8 @@ fn parse(mut args: Args<'_>) -> Result<Fault, Error> {
 }
 
 impl Run for LockFault {
+    type Error = Error;
+
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { ctx, args } = call;
         faults::arm(parse(args)?);

@@ -53,6 +53,8 @@ pub(super) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Vec<Arg<'_>>, Re
 }
 
 impl Run for LockMacquire {
+    type Error = Error;
+
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let now = clock::now();

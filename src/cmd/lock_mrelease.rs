@@ -41,6 +41,8 @@ pub(super) fn parse(mut args: Args<'_>) -> Result<(Ident, Vec<Arg<'_>>), Error> 
 }
 
 impl Run for LockMrelease {
+    type Error = Error;
+
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let (token, keys) = parse(args)?;

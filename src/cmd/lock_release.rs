@@ -41,6 +41,8 @@ pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Ident), Error> {
 }
 
 impl Run for LockRelease {
+    type Error = Error;
+
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let (key, token) = parse(args)?;

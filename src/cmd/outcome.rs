@@ -2,7 +2,7 @@
 
 use crate::core::sale::{Answer, MAX_UNITS};
 use crate::core::time::UnixMs;
-use crate::error::Range;
+use crate::server::args::Range;
 use crate::server::ctx::Ctx;
 
 /// Quantities and limits: up to the largest integer that every client reads exactly.

@@ -2,9 +2,9 @@
 
 use super::Command;
 use crate::core::sale::MAX_UNITS;
-use crate::error::{Error, Range};
+use crate::error::Error;
 use crate::module::sale_session;
-use crate::server::args::{Arg, Args};
+use crate::server::args::{Arg, Args, Range};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
@@ -42,6 +42,8 @@ pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, i64), Error> {
 }
 
 impl Run for StockAdjust {
+    type Error = Error;
+
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let (key, delta) = parse(args)?;

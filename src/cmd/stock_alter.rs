@@ -4,9 +4,9 @@ use super::Command;
 use super::outcome::{TIME, UNITS};
 use crate::core::sale::Alteration;
 use crate::core::time::UnixMs;
-use crate::error::{Error, Range};
+use crate::error::Error;
 use crate::module::sale_session;
-use crate::server::args::{Arg, Args};
+use crate::server::args::{Arg, Args, Range};
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
@@ -62,6 +62,8 @@ pub fn time(unix_ms: i64) -> Option<UnixMs> {
 }
 
 impl Run for StockAlter {
+    type Error = Error;
+
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let (key, alteration) = parse(args)?;

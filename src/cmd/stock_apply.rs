@@ -42,6 +42,8 @@ pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Effect<'_>), Error> 
 }
 
 impl Run for StockApply {
+    type Error = Error;
+
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         if !origin::is_record(&mut ctx) && !config::ACCEPT_EFFECTS.get() {

@@ -41,6 +41,8 @@ pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, &[u8]), Error> {
 }
 
 impl Run for StockCancel {
+    type Error = Error;
+
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let (key, id) = parse(args)?;

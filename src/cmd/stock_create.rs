@@ -4,9 +4,9 @@ use super::Command;
 use super::outcome::{TIME, UNITS};
 use super::stock_alter::time;
 use crate::core::sale::{Sale, Stream, Terms};
-use crate::error::{Error, Range};
+use crate::error::Error;
 use crate::module::sale_session;
-use crate::server::args::{Arg, Args};
+use crate::server::args::{Arg, Args, Range};
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
@@ -86,6 +86,8 @@ fn stream_of(args: &mut Args<'_>, sale: Arg<'_>) -> Result<Box<[u8]>, Error> {
 }
 
 impl Run for StockCreate {
+    type Error = Error;
+
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let (key, terms) = parse(args)?;

@@ -4,9 +4,9 @@ use super::Command;
 use super::outcome::{self, UNITS};
 use crate::core::sale::Take;
 use crate::core::time::UnixMs;
-use crate::error::{Error, Range};
+use crate::error::Error;
 use crate::module::sale_session;
-use crate::server::args::{Arg, Args};
+use crate::server::args::{Arg, Args, Range};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
@@ -77,6 +77,8 @@ pub(super) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Take<'_
 }
 
 impl Run for StockDecrOnce {
+    type Error = Error;
+
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let now = clock::now().ms;

@@ -44,6 +44,8 @@ pub(super) fn parse(mut args: Args<'_>) -> Result<Arg<'_>, Error> {
 }
 
 impl Run for StockInfo {
+    type Error = Error;
+
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let key = parse(args)?;

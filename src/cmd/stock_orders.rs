@@ -3,9 +3,9 @@
 use super::Command;
 use super::outcome::unix_ms;
 use crate::core::sale::State;
-use crate::error::{Error, Range};
+use crate::error::Error;
 use crate::module::sale_session;
-use crate::server::args::{Arg, Args};
+use crate::server::args::{Arg, Args, Range};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
@@ -80,6 +80,8 @@ pub(super) fn parse(mut args: Args<'_>) -> Result<Words<'_>, Error> {
 }
 
 impl Run for StockOrders {
+    type Error = Error;
+
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let Words { key, cursor, count, state } = parse(args)?;

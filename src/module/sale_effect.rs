@@ -4,8 +4,8 @@ use std::ffi::CStr;
 
 use crate::core::sale::{Change, IdText as Text, MAX_UNITS, Sale, Taking};
 use crate::core::time::UnixMs;
-use crate::error::{Error, Range};
-use crate::server::args::Args;
+use crate::error::Error;
+use crate::server::args::{Args, Range};
 use crate::server::ctx::Ctx;
 use crate::server::key::Name;
 use crate::server::replicate;

@@ -1,12 +1,12 @@
 //! A cursor over the arguments of a command.
 
 use std::marker::PhantomData;
+use std::ops::RangeInclusive;
 use std::slice;
 
 use super::api::{self, RawString};
 use crate::core::ident::{Ident, MAX_IDENT};
 use crate::core::time::Millis;
-use crate::error::{Error, Range};
 
 /// One argument: a string of the server, valid for the length of the call.
 #[derive(Clone, Copy)]
@@ -21,6 +21,68 @@ pub struct Arg<'a> {
 /// that what is left over is an error everywhere.
 pub struct Args<'a> {
     rest: slice::Iter<'a, *mut RawString>,
+}
+
+/// Why an argument is refused. The module's own error has the words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArgError {
+    /// An argument that is missing, or one too many.
+    Syntax,
+    /// An argument that is not an integer of its range.
+    Integer {
+        /// What the documentation calls the argument.
+        name: &'static str,
+        /// What it may be.
+        range: Range,
+    },
+    /// A string that is empty or too long.
+    Length {
+        /// What the documentation calls the argument.
+        name: &'static str,
+        /// The longest it may be, in bytes.
+        max: usize,
+    },
+    /// A choice that is neither yes nor no.
+    YesOrNo {
+        /// What the documentation calls the argument.
+        name: &'static str,
+    },
+}
+
+/// The integers an argument may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// The smallest.
+    pub min: i64,
+    /// The largest.
+    pub max: i64,
+}
+
+impl Range {
+    /// The range from `range.start()` to `range.end()`, both included.
+    pub const fn new(range: RangeInclusive<i64>) -> Self {
+        Self { min: *range.start(), max: *range.end() }
+    }
+
+    /// The range from 1 to `max`.
+    pub const fn up_to(max: u64) -> Self {
+        Self { min: 1, max: max.cast_signed() }
+    }
+
+    /// The range from 0 to `max`.
+    pub const fn below(max: u64) -> Self {
+        Self { min: 0, max: max.cast_signed() }
+    }
+
+    /// The range from `-max` to `max`.
+    pub const fn either_way(max: u64) -> Self {
+        Self { min: max.cast_signed().wrapping_neg(), max: max.cast_signed() }
+    }
+
+    /// Whether `value` lies in the range.
+    pub fn contains(self, value: i64) -> bool {
+        (self.min..=self.max).contains(&value)
+    }
 }
 
 impl<'a> Arg<'a> {
@@ -74,14 +136,14 @@ impl<'a> Args<'a> {
     }
 
     /// The next argument, as it is.
-    pub fn next(&mut self) -> Result<Arg<'a>, Error> {
-        let raw = self.rest.next().ok_or(Error::Syntax)?;
+    pub fn next(&mut self) -> Result<Arg<'a>, ArgError> {
+        let raw = self.rest.next().ok_or(ArgError::Syntax)?;
         // SAFETY: `new` was promised that every string of the array lives unchanged for `'a`.
         Ok(unsafe { Arg::new(*raw) })
     }
 
     /// Passes over `count` arguments.
-    pub fn skip(&mut self, count: usize) -> Result<(), Error> {
+    pub fn skip(&mut self, count: usize) -> Result<(), ArgError> {
         (0..count).try_for_each(|_| self.next().map(drop))
     }
 
@@ -97,48 +159,48 @@ impl<'a> Args<'a> {
     }
 
     /// The next argument as an identifier of 1 to 512 bytes; `name` is what the error calls it.
-    pub fn ident(&mut self, name: &'static str) -> Result<Ident, Error> {
-        Ident::new(self.next()?.bytes()).ok_or(Error::Length { name, max: MAX_IDENT })
+    pub fn ident(&mut self, name: &'static str) -> Result<Ident, ArgError> {
+        Ident::new(self.next()?.bytes()).ok_or(ArgError::Length { name, max: MAX_IDENT })
     }
 
     /// The next argument as the bytes of an identifier, checked and not kept.
-    pub fn ident_bytes(&mut self, name: &'static str) -> Result<&'a [u8], Error> {
+    pub fn ident_bytes(&mut self, name: &'static str) -> Result<&'a [u8], ArgError> {
         let bytes = self.next()?.bytes();
         if bytes.is_empty() || bytes.len() > MAX_IDENT {
-            return Err(Error::Length { name, max: MAX_IDENT });
+            return Err(ArgError::Length { name, max: MAX_IDENT });
         }
         Ok(bytes)
     }
 
     /// The next argument as an integer of `range`; `name` is what the error calls it.
-    pub fn integer(&mut self, name: &'static str, range: Range) -> Result<i64, Error> {
+    pub fn integer(&mut self, name: &'static str, range: Range) -> Result<i64, ArgError> {
         let value = parse_integer(self.next()?.bytes());
-        value.filter(|value| range.contains(*value)).ok_or(Error::Integer { name, range })
+        value.filter(|value| range.contains(*value)).ok_or(ArgError::Integer { name, range })
     }
 
     /// The next argument as an integer of `range` that is never negative.
-    pub fn unsigned(&mut self, name: &'static str, range: Range) -> Result<u64, Error> {
+    pub fn unsigned(&mut self, name: &'static str, range: Range) -> Result<u64, ArgError> {
         let value = self.integer(name, range)?;
-        u64::try_from(value).map_err(|_| Error::Integer { name, range })
+        u64::try_from(value).map_err(|_| ArgError::Integer { name, range })
     }
 
     /// The next argument as a span of milliseconds.
-    pub fn millis(&mut self, name: &'static str, range: Range) -> Result<Millis, Error> {
+    pub fn millis(&mut self, name: &'static str, range: Range) -> Result<Millis, ArgError> {
         self.integer(name, range).map(Millis)
     }
 
     /// The next argument as yes or no, in any case.
-    pub fn yes_or_no(&mut self, name: &'static str) -> Result<bool, Error> {
+    pub fn yes_or_no(&mut self, name: &'static str) -> Result<bool, ArgError> {
         match self.next()?.bytes() {
             word if word.eq_ignore_ascii_case(b"yes") => Ok(true),
             word if word.eq_ignore_ascii_case(b"no") => Ok(false),
-            _ => Err(Error::YesOrNo { name }),
+            _ => Err(ArgError::YesOrNo { name }),
         }
     }
 
     /// The next argument as a number of keys, and that many keys behind it; at least one, at most `most` and as many as there
     /// are words.
-    pub fn counted(&mut self, name: &'static str, most: u64) -> Result<Vec<Arg<'a>>, Error> {
+    pub fn counted(&mut self, name: &'static str, most: u64) -> Result<Vec<Arg<'a>>, ArgError> {
         let words = u64::try_from(self.len().saturating_sub(1)).unwrap_or(u64::MAX);
         let count = self.integer(name, Range::up_to(most.min(words)))?;
         (0..count).map(|_| self.next()).collect()
@@ -150,8 +212,8 @@ impl<'a> Args<'a> {
     }
 
     /// Nothing may be left.
-    pub fn finish(mut self) -> Result<(), Error> {
-        if self.rest.next().is_some() { Err(Error::Syntax) } else { Ok(()) }
+    pub fn finish(mut self) -> Result<(), ArgError> {
+        if self.rest.next().is_some() { Err(ArgError::Syntax) } else { Ok(()) }
     }
 }
 

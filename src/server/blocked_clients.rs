@@ -25,11 +25,10 @@ use super::clock;
 use super::compat;
 use super::ctx::{Ctx, Level, has_user, is_blocked, is_connected};
 use super::defer::{self, Next};
-use super::entry::guard;
+use super::entry::{self, guard};
 use super::faults;
 use crate::core::lock::{Answer, Front, WaiterId};
 use crate::core::time::{Millis, UnixMs};
-use crate::error::Error;
 
 /// Writes the reply that a client was woken for.
 pub type Reply = fn(&Ctx<'_>, &Answer);
@@ -347,7 +346,7 @@ unsafe extern "C" fn on_answer(raw: *mut RawCtx, _: *mut *mut RawString, _: c_in
         if answered.is_none() {
             // What it was granted is taken back, for it has not heard of it.
             guard("the end of a parked client", || tell(parked, Unblocked::Gone));
-            ctx.reply_error(&Error::Internal.to_string());
+            ctx.reply_error(entry::FAULT);
         }
     }
     api::OK

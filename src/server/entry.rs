@@ -1,6 +1,7 @@
 //! The way in for the server, and the end of every panic.
 
 use std::ffi::c_int;
+use std::fmt;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,7 +11,6 @@ use super::blocked_clients;
 use super::cell::MainCell;
 use super::ctx::{self, Ctx, Level};
 use super::defer::{self, Next};
-use crate::error::Error;
 
 /// One call of a command by a client, a script, the primary or the AOF.
 pub struct Call<'a> {
@@ -22,9 +22,15 @@ pub struct Call<'a> {
 
 /// What a command does with its call. It replies exactly once, or returns the error that is replied for it.
 pub trait Run {
+    /// What the caller is told when it does not come to a reply.
+    type Error: fmt::Display;
+
     /// Runs the command.
-    fn run(call: Call<'_>) -> Result<(), Error>;
+    fn run(call: Call<'_>) -> Result<(), Self::Error>;
 }
+
+/// What a caller is told after a fault of the module's own.
+pub const FAULT: &str = "ERR lockstock could not carry this out, see the server's log";
 
 /// The function that the server calls for the command `C`.
 pub(super) unsafe extern "C" fn command<C: Run>(raw: *mut RawCtx, words: *mut *mut RawString, count: c_int) -> c_int {
@@ -38,7 +44,7 @@ pub(super) unsafe extern "C" fn command<C: Run>(raw: *mut RawCtx, words: *mut *m
             make_good(&mut ctx);
             // A client that was blocked before the fault waits for another answer.
             if blocked_clients::taken_over() == before {
-                ctx.reply_error(&Error::Internal.to_string());
+                ctx.reply_error(FAULT);
             }
         }
     }

@@ -5,8 +5,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use super::api::{self, RawString};
+use super::args::Range;
 use super::ctx::Ctx;
-use crate::error::Range;
 
 /// A number that the operator may set.
 pub struct Setting {
