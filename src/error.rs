@@ -5,7 +5,7 @@ use std::fmt;
 use crate::core::lock::LockError;
 use crate::core::sale::{AdjustError, EmptyWindow, MAX_UNITS, TakeError};
 use crate::server::args::{ArgError, Range};
-use crate::server::entry::FAULT;
+use crate::server::panics::FAULT;
 
 /// The caller's faults and the server's state. What business decides (sold out, busy, too late) is data, never here.
 #[derive(Clone, Debug, PartialEq, Eq)]

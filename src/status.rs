@@ -3,8 +3,7 @@
 use std::ffi::CStr;
 
 use crate::core::sale::Status;
-use crate::module::sale_type;
-use crate::module::state;
+use crate::module::{sale_counts, state};
 use crate::server::info::Section;
 
 /// Writes every field.
@@ -23,8 +22,8 @@ pub fn write(section: &mut Section) {
     section.field(c"lock_handover_disconnect", locks.handover_disconnect);
     section.field(c"lock_longest_queue", locks.longest_queue);
     section.field(c"lock_lapses", locks.lapses);
-    section.field(c"sales", sale_type::sales());
-    section.field(c"orders", sale_type::orders());
+    section.field(c"sales", sale_counts::sales());
+    section.field(c"orders", sale_counts::orders());
     for (status, answered) in Status::ALL.into_iter().zip(answers) {
         section.field(counter(status), answered);
     }

@@ -5,7 +5,7 @@
 use std::ffi::CString;
 
 use crate::core::fence::Fence;
-use crate::module::{sale_type, state};
+use crate::module::{sale_counts, state};
 use crate::server::clock;
 use crate::server::datatype::AofOut;
 
@@ -16,7 +16,7 @@ use crate::server::datatype::AofOut;
 /// back, it must not be lost.
 pub fn to_save() -> Vec<u8> {
     let now = clock::now();
-    let last = state::peek(|state| (state.locks.last_fence(), state.locks.locks() > 0 || sale_type::sales() > 0))
+    let last = state::peek(|state| (state.locks.last_fence(), state.locks.locks() > 0 || sale_counts::sales() > 0))
         .unwrap_or_default();
     match last {
         (last, locks) if last > 0 && (locks || last >= now.us) => last.to_le_bytes().to_vec(),

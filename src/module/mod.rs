@@ -13,6 +13,7 @@ pub mod lock_session;
 pub mod lock_type;
 pub mod rename_scan;
 pub mod repair;
+pub mod sale_counts;
 pub mod sale_effect;
 pub mod sale_session;
 pub mod sale_type;

@@ -9,7 +9,7 @@ use crate::core::key::KeyRef;
 use crate::core::sale::Sale;
 use crate::core::unlinked::Unlinked;
 use crate::module::inbox::{self, Notification};
-use crate::module::{destroyed, fence_clock};
+use crate::module::{destroyed, fence_clock, sale_counts};
 use crate::server::datatype::{AofOut, DataType, Handle, RdbIn, RdbOut};
 use crate::server::renames;
 
@@ -22,7 +22,7 @@ pub struct SaleValue {
     pub stuck: bool,
     /// Set while nobody knows where the value is, if it still is.
     unlinked: Option<Unlinked>,
-    /// How many of its orders are counted in [`orders`].
+    /// How many of its orders are counted in [`sale_counts`].
     counted: u64,
     /// No other value of this process has or had it.
     number: u64,
@@ -35,27 +35,13 @@ pub struct Moment {
     revision: u64,
 }
 
-/// What `INFO` shows of all sales together. Atomic, because a large sale is freed on another thread.
-static SALES: AtomicU64 = AtomicU64::new(0);
-static ORDERS: AtomicU64 = AtomicU64::new(0);
-
 /// How many values there have been.
 static VALUES: AtomicU64 = AtomicU64::new(0);
-
-/// How many sales there are.
-pub fn sales() -> u64 {
-    SALES.load(Ordering::Relaxed)
-}
-
-/// How many orders they have together.
-pub fn orders() -> u64 {
-    ORDERS.load(Ordering::Relaxed)
-}
 
 impl SaleValue {
     /// A value that nobody has met.
     pub fn new(sale: Sale) -> Self {
-        SALES.fetch_add(1, Ordering::Relaxed);
+        sale_counts::sale_began();
         let number = VALUES.fetch_add(1, Ordering::Relaxed);
         let mut value = Self { sale, deadline_id: None, stuck: false, unlinked: None, counted: 0, number };
         value.count_orders();
@@ -80,15 +66,14 @@ impl SaleValue {
     /// Counts the orders that have come since the last time. Orders are never forgotten.
     pub fn count_orders(&mut self) {
         let orders = self.sale.orders();
-        ORDERS.fetch_add(orders.saturating_sub(self.counted), Ordering::Relaxed);
+        sale_counts::orders_came(orders.saturating_sub(self.counted));
         self.counted = orders;
     }
 }
 
 impl Drop for SaleValue {
     fn drop(&mut self) {
-        SALES.fetch_sub(1, Ordering::Relaxed);
-        ORDERS.fetch_sub(self.counted, Ordering::Relaxed);
+        sale_counts::sale_ended(self.counted);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::module::state::{self, State};
 use crate::module::{connection, destroyed, inbox, lapses, repair, sale_session};
 use crate::server::ctx::{Ctx, is_connected};
 use crate::server::defer::{self, Authority};
-use crate::server::{blocked_clients, clock, entry};
+use crate::server::{blocked_clients, clock, panics};
 
 /// How long one turn of the timer may take, if there is so much to do. Then the server looks after its clients before the next one.
 const TURN: Duration = Duration::from_micros(500);
@@ -51,7 +51,7 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> bool {
     let mut session = LockSession::between_commands(ctx.reborrow());
     let caught_up = state::peek(|state| {
         state::drain_inbox(state);
-        let faulty = entry::take_fault();
+        let faulty = panics::take_fault();
         if faulty {
             state.locks.reconcile(|client| is_connected(client.get()), blocked_clients::is_waiting);
             for waiter in blocked_clients::unanswered().into_iter().filter(|waiter| !state.locks.is_queued(*waiter)) {

@@ -144,3 +144,8 @@ required! {
 
     ; variadic RedisModule_Log, RedisModule_Replicate, RedisModule_EmitAOF, RedisModule_Call
 }
+
+/// Says that this module's data can be moved by Valkey 9's atomic slot migration, which is refused otherwise. The data
+/// goes as the commands of an AOF rewrite and the effects after it, so there is nothing more to do. Other servers know no such
+/// option and ignore the bit.
+pub const OPTION_ATOMIC_SLOT_MIGRATION: u32 = 1 << 5;

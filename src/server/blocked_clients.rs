@@ -25,8 +25,9 @@ use super::clock;
 use super::compat;
 use super::ctx::{Ctx, Level, has_user, is_blocked, is_connected};
 use super::defer::{self, Next};
-use super::entry::{self, guard};
 use super::faults;
+use super::guard::guard;
+use super::panics;
 use crate::core::lock::{Answer, Front, WaiterId};
 use crate::core::time::{Millis, UnixMs};
 
@@ -346,7 +347,7 @@ unsafe extern "C" fn on_answer(raw: *mut RawCtx, _: *mut *mut RawString, _: c_in
         if answered.is_none() {
             // What it was granted is taken back, for it has not heard of it.
             guard("the end of a parked client", || tell(parked, Unblocked::Gone));
-            ctx.reply_error(entry::FAULT);
+            ctx.reply_error(panics::FAULT);
         }
     }
     api::OK

@@ -33,11 +33,6 @@ pub fn keeps_early_replies_aside() -> bool {
     unsafe { (&raw const raw::RedisModule_ClusterKeySlot).read().is_some() }
 }
 
-/// Says that this module's data can be moved by Valkey 9's atomic slot migration, which is refused otherwise. The data
-/// goes as the commands of an AOF rewrite and the effects after it, so there is nothing more to do. Other servers know no such
-/// option and ignore the bit.
-pub const OPTION_ATOMIC_SLOT_MIGRATION: u32 = 1 << 5;
-
 /// Whether a subscription to keyspace events can be ended: from Redis 8.4 on.
 pub fn can_unsubscribe() -> bool {
     // SAFETY: a plain read of a pointer that only module initialisation writes.

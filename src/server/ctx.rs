@@ -8,7 +8,6 @@ use std::ptr;
 use redis_module::raw;
 
 use super::api::{self, RawCtx};
-use super::compat;
 use super::faults;
 
 /// What the server handed to the call that is running: a command, a timer, an event.
@@ -86,7 +85,7 @@ impl Ctx<'_> {
             raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
             // Opening a key for writing does not mean that it changed; see `key::touched`.
             | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
-            | compat::OPTION_ATOMIC_SLOT_MIGRATION;
+            | api::OPTION_ATOMIC_SLOT_MIGRATION;
         // SAFETY: the context is that of the module's load.
         unsafe { api::set_module_options(self.raw, c_int::try_from(options).unwrap_or_default()) };
     }

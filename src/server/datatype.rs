@@ -13,7 +13,8 @@ use redis_module::raw;
 use super::api::{self, RawDigest, RawIo, RawOptCtx, RawString, RawType};
 use super::args::Arg;
 use super::ctx::{Ctx, Level};
-use super::entry::{guard, log_line};
+use super::guard::guard;
+use super::panics::log_line;
 use crate::core::key::{KeyBuf, KeyRef};
 
 /// A native data type.

@@ -13,9 +13,9 @@ use super::api::{self, RawCtx};
 use super::cell::MainCell;
 use super::clock;
 use super::ctx::Ctx;
-use super::entry;
 use super::faults;
 use super::import;
+use super::panics;
 use crate::core::time::UnixMs;
 
 /// How long to wait before asking again while writes are paused or data is loading. There is no event for the end of a pause.
@@ -118,11 +118,11 @@ unsafe extern "C" fn fire(raw: *mut RawCtx, _data: *mut c_void) {
     // SAFETY: the server calls timers on its main thread with a context that lives until this function returns.
     let mut ctx = unsafe { Ctx::new(raw) };
     if let Some(Some(work)) = work {
-        let next = entry::contain("deferred work", || run(&mut ctx, work));
+        let next = panics::contain("deferred work", || run(&mut ctx, work));
         let again = TIMER.with(|timer| mem::replace(&mut timer.failed, next.is_none())).unwrap_or_default();
         // A fault must not be the last thing that ever happens here.
         arm(next.unwrap_or_else(|| {
-            entry::make_good(&mut ctx);
+            panics::make_good(&mut ctx);
             if again { Next::At(UnixMs(clock::now().ms.0.saturating_add(FAULT_MS))) } else { Next::Now }
         }));
     }

@@ -9,7 +9,7 @@ use redis_module::raw;
 use super::api::{self, RawCtx};
 use super::cell::MainCell;
 use super::ctx::Ctx;
-use super::entry::guard;
+use super::guard::guard;
 use super::import;
 
 /// Something that happened.

@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_int};
 use super::api::{self, RawInfo};
 use super::cell::MainCell;
 use super::ctx::Ctx;
-use super::entry::guard;
+use super::guard::guard;
 
 /// Where a section's fields go.
 pub struct Section(*mut RawInfo);

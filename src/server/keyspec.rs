@@ -7,8 +7,8 @@ use redis_module::raw;
 
 use super::api::{self, RawCtx, RawString};
 use super::args::Args;
-use super::entry;
-use super::register::Command;
+use super::entry::{self, Run};
+use super::guard::guard;
 
 /// Where a command's keys are, and what it does to them.
 #[derive(Clone, Copy)]
@@ -68,8 +68,14 @@ impl Keys {
     }
 }
 
+/// A command that has keys.
+pub(super) trait HasKeys: Run {
+    /// Where they are.
+    const KEYS: Keys;
+}
+
 /// The function that the server calls for a command whose keys it asks for: to run it, or to be told where they are.
-pub(super) unsafe extern "C" fn command<C: Command>(
+pub(super) unsafe extern "C" fn command<C: HasKeys>(
     ctx: *mut RawCtx,
     words: *mut *mut RawString,
     count: c_int,
@@ -82,7 +88,7 @@ pub(super) unsafe extern "C" fn command<C: Command>(
     }
     // SAFETY: the words live until this function returns.
     let args = unsafe { Args::new(words, count) };
-    for (at, key_use) in entry::guard("finding keys", || C::SPEC.keys.positions(args, count)).unwrap_or_default() {
+    for (at, key_use) in guard("finding keys", || C::KEYS.positions(args, count)).unwrap_or_default() {
         // SAFETY: the context is that of a request for positions, and there is a word at this one.
         unsafe { api::key_at_pos_with_flags(ctx, at, c_int::try_from(key_use.flags()).unwrap_or_default()) };
     }

@@ -8,7 +8,8 @@ use super::api::{self, RawCtx, RawString};
 use super::args::Args;
 use super::cell;
 use super::ctx::{Ctx, Level};
-use super::entry::{guard, log_line, log_panics};
+use super::guard::guard;
+use super::panics::{log_line, log_panics};
 
 /// The version of the module API that the bindings are of.
 const API_VERSION: c_int = raw::REDISMODULE_APIVER_1.cast_signed();

@@ -2,22 +2,22 @@
 //!
 //! It is written for this product only and shows the rest of the crate a safe face. The wrappers of the `redis-module`
 //! crate are not used, only its bindings: they allocate on every call, they panic on a NUL byte, their log lines are
-//! printf formats, and they know nothing of parking a client on a key.
+//! printf formats, and they cannot block a client on a key.
 //!
 //! Rules of the ring:
 //! - The server calls us on its main thread, except that it may free values on another one. Everything global is in a
 //!   [`cell::MainCell`], which refuses other threads and re-entry instead of trusting to luck.
-//! - Every entry from the server goes through [`entry`], where a panic ends.
+//! - Every entry from the server goes through [`guard`], where a panic ends ([`panics`]).
 //! - What may run other code of the server takes the context by `&mut`: a command that the module runs, a notification, the waking of a
 //!   client. An open key has borrowed it ([`key::Key`]), so no key and no value is held across such a call.
 //! - Listeners are told last, when the transition is complete and nothing of it is relied on any more.
-//! - A handler of an event writes nothing. It leaves a note and wakes the one timer of [`defer`], which asks first whether this
+//! - A handler of an event writes nothing. It posts a notification and wakes the one timer of [`defer`], which asks first whether this
 //!   server may write at this moment.
 //!
-//! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`entry`], [`load`], [`register`], [`keyspec`]; then [`key`], [`datatype`],
-//! [`replicate`], [`call`], [`walk`], [`renames`], [`cluster`]; then [`defer`], [`import`], [`origin`], [`park`] with `blocking_key`, [`events`]; then
-//! [`settings`], [`info`] and [`facts`].
-//! [`faults`] and `standin` are for tests and fuzzing.
+//! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`panics`], [`guard`], [`entry`], [`load`], [`register`], [`keyspec`]; then
+//! [`key`], [`datatype`], [`replicate`], [`call`], [`stream`], [`cluster`], [`keyspace_scan`], [`renames`]; then [`defer`], [`import`], [`origin`],
+//! [`blocked_clients`] with `blocking_key`, [`events`]; then [`settings`], [`info`] and [`server_info`].
+//! [`faults`] and `fake_server` are for tests and fuzzing.
 
 pub mod alloc;
 pub mod api;
@@ -37,6 +37,7 @@ pub mod events;
 #[cfg(any(test, fuzzing))]
 pub mod fake_server;
 pub mod faults;
+pub mod guard;
 pub mod import;
 pub mod info;
 pub mod key;
@@ -44,6 +45,7 @@ pub mod keyspace_scan;
 pub mod keyspec;
 pub mod load;
 pub mod origin;
+pub mod panics;
 pub mod register;
 pub mod renames;
 pub mod replicate;

@@ -12,12 +12,16 @@ use super::api;
 use super::compat;
 use super::ctx::{Ctx, c_text};
 use super::entry::{self, Run};
-use super::keyspec::{self, Keys, no_keys};
+use super::keyspec::{self, HasKeys, Keys, no_keys};
 
 /// A command of the module.
 pub trait Command: Run {
     /// What the server is told of it.
     const SPEC: Spec;
+}
+
+impl<C: Command> HasKeys for C {
+    const KEYS: Keys = C::SPEC.keys;
 }
 
 /// Everything the server wants to know of a command.

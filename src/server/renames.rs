@@ -16,7 +16,7 @@ use super::cell::MainCell;
 use super::compat;
 use super::ctx::{Ctx, Level};
 use super::defer;
-use super::entry::guard;
+use super::guard::guard;
 use super::server_info;
 use crate::core::key::{KeyBuf, KeyRef};
 
