@@ -1,113 +1,52 @@
-//! What happens to locks as keys: they come, vanish and move under the hands of others.
+//! What the engine needs of the keyspace, and what it tells it.
 
-use std::collections::BTreeSet;
-
-use super::engine::Engine;
-use super::replaced::Replaced;
-use super::revoked::RevokedHolds;
-use super::session::Sessions;
-use super::stats::HandoverCause;
-use super::terms::ClientId;
-use super::unacked::UnackedGrants;
-use super::value::Lock;
-use super::waiting::QueueId;
-use crate::core::deadline_index::DeadlineId;
+use super::terms::{Answer, ClientId, EndReason, Mode, WaiterId};
+use super::value::{Hold, Lock};
+use crate::core::ident::Ident;
 use crate::core::key::KeyRef;
-use crate::core::time::UnixMs;
 
-impl Engine {
-    /// Makes a lock known that came to `at` from elsewhere: loaded, restored, renamed. Does nothing if it is known.
-    ///
-    /// The engine does this by itself for every lock that it finds; calling it early lets its leases end on time and its
-    /// sessions with their connections. O(n log n) in its holds, or O(1) if it is known.
-    pub fn register(&mut self, at: KeyRef<'_>, lock: &mut Lock) {
-        lock.enter(self.era);
-        if lock.deadline_id().is_some_and(|entry| self.deadlines.contains(entry)) {
-            return;
-        }
-        let entry = self.deadlines.insert(at, lock.earliest().unwrap_or(UnixMs::MAX));
-        let before = lock.deadline_id();
-        lock.set_deadline_id(Some(entry));
-        let was_astray = lock.mark_found();
-        for hold in lock.holds() {
-            self.fences.observe(hold.fence);
-            if let Some(before) = before {
-                self.follow_grants(hold.fence, before, entry, was_astray);
-            }
-            if let Some(client) = hold.session {
-                if was_astray {
-                    self.unverified_sessions.insert(client);
-                }
-                self.sessions.tie(client, (entry, hold.fence));
-            }
-        }
-        if before.is_some_and(|before| self.revoked.follow(before, entry)) {
-            self.end_later(entry);
-        }
-        self.look_later_at(at);
-    }
+/// What a key holds.
+#[derive(Debug)]
+pub enum Found<'a> {
+    /// Nothing.
+    Nothing,
+    /// A lock.
+    Lock(&'a mut Lock),
+    /// A value of another type.
+    Foreign,
+}
 
-    /// The lock at `at` is another one now, which this server did not decide: has the next tick look after its waiters.
-    pub(super) fn look_later_at(&mut self, at: KeyRef<'_>) {
-        if let Some(queue) = self.waiting.at(at) {
-            self.schedule_queue(queue, HandoverCause::Other);
-        }
-    }
-
-    /// The connections of sessions that came with a lock from under another name. One that ended while the lock was on its way
-    /// was unknown then; the caller reports it again by [`client_gone`](Self::client_gone).
-    #[must_use]
-    pub fn take_unverified_sessions(&mut self) -> BTreeSet<ClientId> {
-        std::mem::take(&mut self.unverified_sessions)
-    }
-
-    /// The lock at `at`, whose home this was, is no longer there: deleted, expired, overwritten, evicted, renamed away.
-    /// Its waiters are looked after at the next tick.
-    pub fn vanished(&mut self, at: KeyRef<'_>, entry: Option<DeadlineId>) {
-        if let Some(entry) = entry {
-            self.deadlines.remove(entry);
-            self.sessions.forget(entry);
-        }
-        self.look_later_at(at);
-    }
-
-    /// The lock whose home this was has been destroyed, and nobody was told that it left its place.
-    pub fn destroyed(&mut self, entry: DeadlineId) {
-        if let Some(place) = self.deadlines.key(entry).map(KeyRef::to_buf) {
-            self.vanished(place.as_key(), Some(entry));
-        }
-    }
-
-    /// This server decides no more. Its connections are no business of the one that does: holds that were tied to them stay
-    /// until their leases end, even if this server should decide again one day.
-    pub fn demoted(&mut self) {
-        // The values find out when they are met the next time, wherever they are by then.
-        self.era = self.era.wrapping_add(1);
-        self.sessions = Sessions::default();
-        self.unacked = UnackedGrants::default();
-        self.replaced = Replaced::default();
-        self.revoked = RevokedHolds::default();
-        self.unverified_sessions.clear();
-    }
-
-    /// All keys of the database `db`, or of all databases, are gone. O(n).
-    pub fn flushed(&mut self, db: Option<i32>) {
-        for entry in self.deadlines.flush(db) {
-            self.sessions.forget(entry);
-        }
-        self.schedule_queues_of(db);
-    }
-
-    /// Two databases have traded their keys. The holds move with the keys; the waiters stay with the names. O(n).
-    pub fn swapped(&mut self, one: i32, other: i32) {
-        self.deadlines.swap(one, other);
-        self.schedule_queues_of(Some(one));
-        self.schedule_queues_of(Some(other));
-    }
-
-    fn schedule_queues_of(&mut self, db: Option<i32>) {
-        for queue in self.waiting.in_db(db).collect::<Vec<QueueId>>() {
-            self.schedule_queue(queue, HandoverCause::Other);
-        }
+/// What the engine needs of the world and what it tells it.
+///
+/// The order of the calls of `held` and `ended` is the order in which replicas must see them.
+pub trait Keyspace {
+    /// Looks at a key. May be asked for any key at any time.
+    fn find(&mut self, at: KeyRef<'_>) -> Found<'_>;
+    /// Keeps `lock` under a key that held nothing.
+    fn put(&mut self, at: KeyRef<'_>, lock: Lock);
+    /// Deletes a key whose lock is free now. The engine need not be told that it vanished.
+    fn delete(&mut self, at: KeyRef<'_>);
+    /// A hold began or changed, by grant, renewal, extension, upgrade or downgrade; this is what it is now.
+    fn held(&mut self, at: KeyRef<'_>, mode: Mode, hold: Hold);
+    /// The hold of `token` ended.
+    fn ended(&mut self, at: KeyRef<'_>, token: Ident, why: EndReason);
+    /// The lock at `at` was free for a moment and is held again, without having left its key. Were the key deleted in between, as it
+    /// is where nobody waits and on every replica, then an `EXPIRE` that was set on it would be gone; so it has to go.
+    fn clear_expire(&mut self, at: KeyRef<'_>);
+    /// Blocks the client whose request this is, which has to wait; `false` where that cannot be. Asked before anything is changed for
+    /// the sake of waiting. After a `true` the request is put in line, come what may.
+    fn block_client(&mut self) -> bool;
+    /// The client that was blocked just now waits under this id.
+    fn client_blocked(&mut self, waiter: WaiterId);
+    /// A parked client gets its reply.
+    fn answer(&mut self, waiter: WaiterId, answer: Answer);
+    /// Told before the grant of a waiter that has waited long: it should be found out whether `client` has something unsent, which its
+    /// reply will be behind.
+    fn look_first(&mut self, waiter: WaiterId, client: ClientId);
+    /// Whether this node still serves the key. Asked only when work is done outside of a command.
+    fn owns_slot(&mut self, at: KeyRef<'_>) -> bool;
+    /// Whether what `may_grant` has just denied would be denied for every key.
+    fn serves_nothing(&mut self) -> bool {
+        false
     }
 }

@@ -6,12 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use super::engine::Engine;
-use super::settle::Transition;
-use super::stats::count;
-use super::terms::{EndReason, Mode};
-use super::value::{Hold, Lock};
-use super::visit::{Changed, LockMut};
+use super::terms::Mode;
+use super::value::Hold;
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 
@@ -39,16 +35,16 @@ impl Replaced {
     }
 
     /// What the grant `fence` replaced.
-    fn get(&self, entry: DeadlineId, fence: Fence) -> Option<&Before> {
+    pub(super) fn get(&self, entry: DeadlineId, fence: Fence) -> Option<&Before> {
         self.holds.get(&(entry, fence))
     }
 
-    fn keep(&mut self, entry: DeadlineId, fence: Fence, before: Before) {
+    pub(super) fn keep(&mut self, entry: DeadlineId, fence: Fence, before: Before) {
         self.by.insert((entry, before.hold.fence), fence);
         self.holds.insert((entry, fence), before);
     }
 
-    fn take(&mut self, entry: DeadlineId, fence: Fence) -> Option<Before> {
+    pub(super) fn take(&mut self, entry: DeadlineId, fence: Fence) -> Option<Before> {
         let before = self.holds.remove(&(entry, fence))?;
         self.by.remove(&(entry, before.hold.fence));
         Some(before)
@@ -62,6 +58,11 @@ impl Replaced {
         }
     }
 
+    /// The fence of the grant that replaced the hold `fence`.
+    pub(super) fn replaced_by(&self, entry: DeadlineId, fence: Fence) -> Option<Fence> {
+        self.by.get(&(entry, fence)).copied()
+    }
+
     /// Forgets what was replaced in a lock that is gone.
     pub(super) fn forget(&mut self, entry: DeadlineId) {
         let first = (entry, Fence(0));
@@ -69,103 +70,6 @@ impl Replaced {
             self.holds.range(first..).next().map(|(key, _)| *key).filter(|(other, _)| *other == entry)
         {
             self.take(entry, fence);
-        }
-    }
-}
-
-impl Engine {
-    /// Keeps `before`, which the grant `fence` has replaced, until that is known to have arrived.
-    pub(super) fn keep_replaced(&mut self, entry: DeadlineId, fence: Fence, before: Option<Before>) {
-        let Some(before) = before else { return };
-        // It goes on ending with its connection.
-        if let Some(client) = before.hold.session.filter(|_| !before.over) {
-            self.sessions.tie(client, (entry, before.hold.fence));
-        }
-        self.replaced.keep(entry, fence, before);
-    }
-
-    /// The token of a hold that was changed is told of that at once. So it knows of whatever it was granted there before.
-    pub(super) fn heard_of(&mut self, changed: Changed) {
-        if let Changed { entry, before: Some(before) } = changed {
-            self.unacked.confirm(before.hold.fence, entry);
-            self.drop_replaced(entry, before.hold.fence);
-        }
-    }
-
-    /// The grant `fence` stands: what it replaced is over for good.
-    pub(super) fn drop_replaced(&mut self, entry: DeadlineId, fence: Fence) {
-        if let Some(before) = self.replaced.take(entry, fence) {
-            self.untie_replaced(entry, &before);
-        }
-    }
-
-    /// A lock with the hold `fence` has moved from one home to another. What hangs on its hold follows, down to the oldest hold that may
-    /// come back.
-    pub(super) fn follow_grants(&mut self, mut fence: Fence, from: DeadlineId, to: DeadlineId, doubtful: bool) {
-        loop {
-            self.unacked.follow(fence, from, to);
-            let Some(before) = self.replaced.take(from, fence) else { return };
-            let earlier = before.hold.fence;
-            if let Some(client) = before.hold.session.filter(|_| doubtful) {
-                self.unverified_sessions.insert(client);
-            }
-            self.keep_replaced(to, fence, Some(before));
-            fence = earlier;
-        }
-    }
-
-    /// Takes the grant `fence` back. What its token held before comes back, unless that is over by now.
-    pub(super) fn take_back(&mut self, transition: &mut Transition, open: &mut LockMut<'_>, fence: Fence) {
-        let Some(entry) = open.lock.deadline_id() else { return };
-        let alive = self.replaced.get(entry, fence).is_some_and(|before| self.is_tied(entry, before));
-        let before = self.replaced.take(entry, fence);
-        if let Some(before) = &before {
-            self.untie_replaced(entry, before);
-        }
-        if open.lock.hold_of(fence).is_none() {
-            // A later grant, also on its way, has replaced it; that one has now replaced what was there before both.
-            if let Some(later) = self.replaced.by.get(&(entry, fence)).copied() {
-                self.drop_replaced(entry, later);
-                self.keep_replaced(entry, later, before.filter(|_| alive));
-            }
-            return;
-        }
-        match before {
-            None => self.end_hold(open, fence, EndReason::Undelivered),
-            Some(before) if before.hold.deadline.reached(transition.now.ms) => {
-                count(&mut self.stats.lapses);
-                self.end_hold(open, fence, EndReason::Lapsed);
-            }
-            Some(_) if !alive => self.end_hold(open, fence, EndReason::Disconnected),
-            Some(before) => {
-                let token = before.hold.token.clone();
-                let _ = self.set_hold(open, before.mode, before.hold);
-                self.look_at_own(transition, open.at, &token);
-            }
-        }
-    }
-
-    /// The hold that counts where `hold` is found: itself, what it replaced if it is going to be taken back, or none if it is over.
-    pub(super) fn standing_hold<'a>(&'a self, lock: &'a Lock, hold: &'a Hold) -> Option<(Mode, &'a Hold)> {
-        let (mut mode, mut hold) = (lock.mode(), hold);
-        while self.is_revoked(lock, hold) {
-            let entry = lock.deadline_id()?;
-            let before = self.replaced.get(entry, hold.fence).filter(|before| self.is_tied(entry, before))?;
-            (mode, hold) = (before.mode, &before.hold);
-        }
-        Some((mode, hold))
-    }
-
-    /// Whether the connection that `before` ends with has not ended.
-    fn is_tied(&self, entry: DeadlineId, before: &Before) -> bool {
-        let tied =
-            |client| self.sessions.is_tied(client, (entry, before.hold.fence)) && !self.sessions.has_ended(client);
-        !before.over && before.hold.session.is_none_or(tied)
-    }
-
-    fn untie_replaced(&mut self, entry: DeadlineId, before: &Before) {
-        if let Some(client) = before.hold.session {
-            self.sessions.untie(client, (entry, before.hold.fence));
         }
     }
 }

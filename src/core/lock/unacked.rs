@@ -9,8 +9,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::delivery::{Front, PROMPT_AGAIN, PROMPT_AT_ONCE, Unsent};
-use super::terms::ClientId;
-use super::waiting::WaiterId;
+use super::terms::{ClientId, WaiterId};
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 use crate::core::time::{Millis, UnixMs};

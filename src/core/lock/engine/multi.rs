@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::engine::Engine;
-use super::settle::Transition;
-use super::stats::HandoverCause;
-use super::terms::{Acquired, Answer, ClientId, Found, Grant, Keyspace, LockError, Mode, Request};
-use super::value::{Hold, Lock};
-use super::visit::Changed;
-use super::waiting::{QueueId, Scope, WaiterId};
+use super::Engine;
+use super::lock_mut::Changed;
+use super::transition::Transition;
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
+use crate::core::lock::keyspace::{Found, Keyspace};
+use crate::core::lock::queue::{QueueId, Scope};
+use crate::core::lock::stats::HandoverCause;
+use crate::core::lock::terms::{Acquired, Answer, ClientId, Grant, LockError, Mode, Request, WaiterId};
+use crate::core::lock::value::{Hold, Lock};
 use crate::core::time::{Now, UnixMs};
 
 /// How one of the keys stands to a token that wants them all.

@@ -1,57 +1,17 @@
 //! How a lock is opened, changed and closed again: the one way in which the engine touches a value.
 
-use super::engine::Engine;
-use super::replaced::Before;
-use super::settle::Transition;
-use super::stats::{HandoverCause, count};
-use super::terms::{Answer, ClientId, EndReason, Found, Keyspace, Mode};
-use super::value::{Hold, Lock};
-use super::waiting::WaiterId;
+use super::Engine;
+use super::lock_mut::{Changed, LockMut, Outcome, Visit};
+use super::transition::Transition;
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
 use crate::core::key::KeyRef;
-
-/// What the world must be told once the lock is no longer borrowed from it.
-#[derive(Debug)]
-pub(super) enum Outcome {
-    Held(Mode, Hold),
-    Ended(Ident, EndReason),
-    Answered(WaiterId, Answer),
-    LookFirst(WaiterId, ClientId),
-}
-
-/// A lock, borrowed from the world for as long as it is changed. A vacant one stands for a key that holds nothing.
-pub(super) struct LockMut<'a> {
-    pub(super) at: KeyRef<'a>,
-    pub(super) lock: &'a mut Lock,
-    pub(super) outcomes: &'a mut Vec<Outcome>,
-}
-
-/// What came of a visit to a lock.
-pub(super) struct Visit<R> {
-    pub(super) result: R,
-    /// The key now keeps a lock that nobody holds. It must be granted to somebody or discarded in the same transition.
-    pub(super) vacant: Option<DeadlineId>,
-}
-
-/// A hold that was set, and what its token held there before.
-#[must_use]
-pub(super) struct Changed {
-    pub(super) entry: DeadlineId,
-    pub(super) before: Option<Before>,
-}
-
-impl Outcome {
-    fn tell<W: Keyspace>(self, at: KeyRef<'_>, keyspace: &mut W) {
-        match self {
-            Self::Held(mode, hold) => keyspace.held(at, mode, hold),
-            Self::Ended(token, why) => keyspace.ended(at, token, why),
-            Self::Answered(waiter, answer) => keyspace.answer(waiter, answer),
-            Self::LookFirst(waiter, client) => keyspace.look_first(waiter, client),
-        }
-    }
-}
+use crate::core::lock::keyspace::{Found, Keyspace};
+use crate::core::lock::replaced::Before;
+use crate::core::lock::stats::{HandoverCause, count};
+use crate::core::lock::terms::{EndReason, Mode};
+use crate::core::lock::value::{Hold, Lock};
 
 /// How many holds that are over are ended by a visit in any case: more than one has only a lock that many share.
 const AT_LEAST: usize = 4;

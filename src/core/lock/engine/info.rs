@@ -1,12 +1,12 @@
 //! How a lock looks from outside.
 
-use super::engine::Engine;
-use super::terms::{Mode, Wanted};
-use super::value::{Hold, Lock};
-use super::waiting::Queue;
+use super::Engine;
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
 use crate::core::key::KeyRef;
+use crate::core::lock::queue::Queue;
+use crate::core::lock::terms::{Mode, Wanted};
+use crate::core::lock::value::{Hold, Lock};
 use crate::core::time::{Millis, Now};
 
 /// How many waiters are shown by name.

@@ -1,109 +1,19 @@
 //! Work that no command asks for: leases that are over, connections that are gone, queues that another head stands in.
 
-use std::collections::VecDeque;
+use super::backlog::{Kind, Next, RETRY, Retry};
 
-use super::engine::Engine;
-use super::settle::Transition;
-use super::stats::{HandoverCause, count};
-use super::terms::{ClientId, EndReason, Found, Keyspace};
-use super::value::{Hold, Lock};
-use super::waiting::{QueueId, WaiterId};
+use super::Engine;
+use super::transition::Transition;
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
 use crate::core::key::KeyRef;
-use crate::core::retry::Retries;
-use crate::core::time::{Millis, Now, UnixMs};
-
-/// When to look again at a place that this node does not serve. The server redirects its waiters within a second; this
-/// is for the case that the place comes back.
-const RETRY: Millis = Millis(100);
-
-/// When [`Engine::tick`] wants to be called again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Next {
-    /// As soon as possible.
-    Now,
-    /// At this instant.
-    At(UnixMs),
-    /// Not before something else was called.
-    Never,
-}
-
-/// Something for `tick` to do.
-#[derive(Debug, Default)]
-pub(super) struct Backlog {
-    /// Locks with holds that are over because of a connection.
-    endings: VecDeque<DeadlineId>,
-    /// Queues in whose head there may be somebody who fits.
-    queues: VecDeque<QueueId>,
-    /// What could not be done because this node does not serve the key, and when to try again.
-    put_off: VecDeque<(UnixMs, Retry)>,
-    retries: Retries,
-    /// Until when nothing is tried, because this node serves no key at all.
-    closed: Option<UnixMs>,
-    /// Whose turn it is.
-    next: Kind,
-}
-
-/// The kinds of work. They take turns, one unit of each, so that none waits for the end of another.
-#[derive(Clone, Copy, Debug, Default)]
-enum Kind {
-    /// Holds of connections that have ended are found.
-    #[default]
-    Session,
-    /// Holds that are over because of a connection end.
-    Ending,
-    /// Queues are looked at.
-    Queue,
-    /// Leases end.
-    Lease,
-}
-
-impl Kind {
-    const COUNT: usize = 4;
-
-    fn next(self) -> Self {
-        match self {
-            Self::Session => Self::Ending,
-            Self::Ending => Self::Queue,
-            Self::Queue => Self::Lease,
-            Self::Lease => Self::Session,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Retry {
-    Ending(DeadlineId),
-    Queue(QueueId),
-}
-
-impl Backlog {
-    #[cfg(test)]
-    pub(super) fn is_empty(&self) -> bool {
-        self.endings.is_empty() && self.queues.is_empty() && self.put_off.is_empty()
-    }
-
-    fn put_off(&mut self, now: Now, what: Retry) {
-        self.put_off.push_back((self.retries.next(now.ms, RETRY), what));
-    }
-
-    /// Takes up again what was put off until now.
-    fn take_up(&mut self, now: Now) {
-        self.closed.take_if(|until| until.reached(now.ms));
-        while let Some((due, what)) = self.put_off.front().copied()
-            && due.reached(now.ms)
-        {
-            self.put_off.pop_front();
-            match what {
-                Retry::Ending(entry) => self.endings.push_back(entry),
-                Retry::Queue(queue) => self.queues.push_back(queue),
-            }
-        }
-    }
-}
+use crate::core::lock::keyspace::{Found, Keyspace};
+use crate::core::lock::queue::QueueId;
+use crate::core::lock::stats::HandoverCause;
+use crate::core::lock::terms::{ClientId, EndReason};
+use crate::core::lock::value::{Hold, Lock};
+use crate::core::time::Now;
 
 impl Engine {
     /// Does what has fallen due, at most `budget` steps of it, and says when it wants to be called again.
@@ -168,43 +78,6 @@ impl Engine {
         }
         let retry = self.backlog.put_off.front().map(|(due, _)| *due);
         self.deadlines.next().into_iter().chain(retry).min().map_or(Next::Never, Next::At)
-    }
-
-    /// A parked client timed out: counts it, if it was still waiting, and takes it out of its queues.
-    pub fn timed_out(&mut self, waiter: WaiterId) {
-        if self.waiting.waiter(waiter).is_some() {
-            count(&mut self.stats.timeouts);
-        }
-        self.left(waiter);
-    }
-
-    /// A parked client waits no more: it went away or could not be parked. If it was granted the lock meanwhile and the
-    /// reply has not been [`delivered`](Self::delivered), the grant is taken back at the next tick.
-    pub fn left(&mut self, waiter: WaiterId) {
-        if let Some(departed) = self.waiting.leave(waiter) {
-            for queue in departed.headed {
-                self.schedule_queue(queue, HandoverCause::Other);
-            }
-        } else {
-            self.lost(waiter);
-        }
-    }
-
-    /// Whether the end of this connection would change anything.
-    #[must_use]
-    pub fn knows(&self, client: ClientId) -> bool {
-        self.sessions.has(client) || self.waiting.of(client).next().is_some() || self.owes(client)
-    }
-
-    /// A connection is gone. Its waiters leave at once. The holds tied to it, and those granted to it whose reply it never
-    /// got, are over, and end at the next tick or when a command meets them: this may be called where nothing may be
-    /// written. O(log n) for each of its waiters.
-    pub fn client_gone(&mut self, client: ClientId) {
-        let waiting = self.waiting.of(client).chain(self.unacked.of(client));
-        for waiter in waiting.collect::<Vec<_>>() {
-            self.left(waiter);
-        }
-        self.sessions.end(client);
     }
 
     /// The connection that a hold of `lock` ends with: none if that was named before the last demotion.

@@ -9,22 +9,11 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 
 use super::stats::HandoverCause;
-use super::terms::{ClientId, Request, Wanted};
+use super::terms::{ClientId, Request, WaiterId, Wanted};
 use crate::core::ident::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::slab::{Id, Slab};
 use crate::core::time::{Millis, UnixMs};
-
-/// A parked request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct WaiterId(Id);
-
-impl WaiterId {
-    /// The first of all in their order.
-    pub(super) const FIRST: Self = Self(Id::FIRST);
-    /// The last of all in their order.
-    pub(super) const LAST: Self = Self(Id::LAST);
-}
 
 /// The queue of one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::engine::Engine;
-use super::stats::HandoverCause;
-use super::terms::ClientId;
-use super::value::Lock;
-use super::waiting::{QueueId, WaiterId};
+use super::Engine;
 use crate::core::key::KeyRef;
+use crate::core::lock::queue::QueueId;
+use crate::core::lock::stats::HandoverCause;
+use crate::core::lock::terms::{ClientId, WaiterId};
+use crate::core::lock::value::Lock;
 
 impl Engine {
     /// Compares everything that hangs on connections with what is so: who is `connected`, and whose client `waits` parked. What is

@@ -4,13 +4,14 @@
 //! applying it twice is applying it once. A replica has nobody waiting; where somebody waits, this server decides as well, or will
 //! (the target of a copying tool, Valkey's import mode), and looks after them at the next tick.
 
-use super::engine::Engine;
-use super::settle::Transition;
-use super::terms::{EndReason, Keyspace, LockError, Mode};
-use super::value::{Hold, MAX_LIMIT};
+use super::Engine;
+use super::transition::Transition;
 use crate::core::fence::Fence;
 use crate::core::ident::Ident;
 use crate::core::key::KeyRef;
+use crate::core::lock::keyspace::Keyspace;
+use crate::core::lock::terms::{EndReason, LockError, Mode};
+use crate::core::lock::value::{Hold, MAX_LIMIT};
 
 impl Engine {
     /// Makes `hold` its token's hold of the lock at `at`, which is in `mode` now. A session is not taken over: the

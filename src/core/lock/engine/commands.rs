@@ -1,48 +1,20 @@
 //! The engine and its requests for one key: acquire, release, extend.
 
-use std::collections::BTreeSet;
+use super::Engine;
 
 use smallvec::SmallVec;
 
-use super::compatibility::Compatibility;
-use super::replaced::Replaced;
-use super::revoked::RevokedHolds;
-use super::session::Sessions;
-use super::settle::Transition;
-use super::stats::{HandoverCause, Stats, count};
-use super::terms::{Acquired, Answer, ClientId, Grant, Keyspace, LockError, Request, Wanted};
-use super::tick::Backlog;
-use super::unacked::UnackedGrants;
-use super::value::{Hold, Lock};
-use super::visit::{LockMut, Outcome};
-use super::waiting::{QueueId, Scope, Waiter, WaiterId, Waiting};
-use crate::core::deadline_index::DeadlineIndex;
-use crate::core::fence::{Fence, FenceClock};
+use super::lock_mut::{LockMut, Outcome};
+use super::transition::Transition;
 use crate::core::ident::Ident;
 use crate::core::key::KeyRef;
+use crate::core::lock::compatibility::Compatibility;
+use crate::core::lock::keyspace::Keyspace;
+use crate::core::lock::queue::{QueueId, Scope, Waiter};
+use crate::core::lock::stats::{HandoverCause, count};
+use crate::core::lock::terms::{Acquired, Answer, ClientId, Grant, LockError, Request, WaiterId, Wanted};
+use crate::core::lock::value::{Hold, Lock};
 use crate::core::time::{Millis, Now};
-
-/// Everything about locks that does not live in a key.
-#[derive(Debug, Default)]
-pub struct Engine {
-    pub(super) fences: FenceClock,
-    pub(super) deadlines: DeadlineIndex,
-    pub(super) waiting: Waiting,
-    pub(super) sessions: Sessions,
-    /// How often this server has been demoted: no session outlives that.
-    pub(super) era: u32,
-    pub(super) unacked: UnackedGrants,
-    pub(super) replaced: Replaced,
-    pub(super) revoked: RevokedHolds,
-    /// Connections that may have ended unnoticed; see [`take_doubtful`](Self::take_doubtful).
-    pub(super) unverified_sessions: BTreeSet<ClientId>,
-    /// What `tick` has to do.
-    pub(super) backlog: Backlog,
-    pub(super) stats: Stats,
-    pub(super) bound: Bound,
-    /// What one visit has to tell the world; kept for its memory only.
-    pub(super) news: Vec<Outcome>,
-}
 
 /// What came of a request that looked at its lock.
 enum Decision {
@@ -53,16 +25,6 @@ enum Decision {
     Wait {
         in_front: bool,
     },
-}
-
-/// How much a command does for others, in steps; see [`Engine::tick`]. A few milliseconds at most.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bound(pub(super) usize);
-
-impl Default for Bound {
-    fn default() -> Self {
-        Self(500)
-    }
 }
 
 impl Engine {
@@ -269,50 +231,5 @@ impl Engine {
             true
         });
         self.leave_place(&mut transition, at, visit, keyspace).ok_or(LockError::WrongType)
-    }
-
-    /// What has been counted.
-    #[must_use]
-    pub fn stats(&self) -> &Stats {
-        &self.stats
-    }
-
-    /// How many locks are held, as far as the engine has met them.
-    #[must_use]
-    pub fn locks(&self) -> usize {
-        self.deadlines.len()
-    }
-
-    /// How many requests are parked.
-    #[must_use]
-    pub fn waiters(&self) -> usize {
-        self.waiting.len()
-    }
-
-    /// The highest fence issued or seen, to be saved with the data; 0 when there was none.
-    #[must_use]
-    pub fn last_fence(&self) -> u64 {
-        self.fences.last()
-    }
-
-    /// Learns of a fence that somebody else issued.
-    pub fn observe_fence(&mut self, fence: Fence) {
-        self.fences.observe(fence);
-    }
-}
-
-#[cfg(test)]
-impl Engine {
-    /// Whether nothing at all is remembered but the fences and the counts.
-    pub(super) fn is_blank(&self) -> bool {
-        self.deadlines.is_empty()
-            && self.waiting.is_empty()
-            && self.sessions.is_empty()
-            && self.unacked.is_blank()
-            && self.replaced.is_empty()
-            && self.revoked.is_empty()
-            && self.unverified_sessions.is_empty()
-            && self.backlog.is_empty()
-            && self.news.is_empty()
     }
 }

@@ -1,0 +1,44 @@
+//! Parked clients that leave, and connections that end.
+
+use super::Engine;
+use crate::core::lock::stats::{HandoverCause, count};
+use crate::core::lock::terms::{ClientId, WaiterId};
+
+impl Engine {
+    /// A parked client timed out: counts it, if it was still waiting, and takes it out of its queues.
+    pub fn timed_out(&mut self, waiter: WaiterId) {
+        if self.waiting.waiter(waiter).is_some() {
+            count(&mut self.stats.timeouts);
+        }
+        self.left(waiter);
+    }
+
+    /// A parked client waits no more: it went away or could not be parked. If it was granted the lock meanwhile and the
+    /// reply has not been [`delivered`](Self::delivered), the grant is taken back at the next tick.
+    pub fn left(&mut self, waiter: WaiterId) {
+        if let Some(departed) = self.waiting.leave(waiter) {
+            for queue in departed.headed {
+                self.schedule_queue(queue, HandoverCause::Other);
+            }
+        } else {
+            self.lost(waiter);
+        }
+    }
+
+    /// Whether the end of this connection would change anything.
+    #[must_use]
+    pub fn knows(&self, client: ClientId) -> bool {
+        self.sessions.has(client) || self.waiting.of(client).next().is_some() || self.owes(client)
+    }
+
+    /// A connection is gone. Its waiters leave at once. The holds tied to it, and those granted to it whose reply it never
+    /// got, are over, and end at the next tick or when a command meets them: this may be called where nothing may be
+    /// written. O(log n) for each of its waiters.
+    pub fn client_gone(&mut self, client: ClientId) {
+        let waiting = self.waiting.of(client).chain(self.unacked.of(client));
+        for waiter in waiting.collect::<Vec<_>>() {
+            self.left(waiter);
+        }
+        self.sessions.end(client);
+    }
+}

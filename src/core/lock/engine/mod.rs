@@ -1,0 +1,114 @@
+//! Everything about locks that does not live in a key. Each public method of the engine is one atomic transition.
+
+use std::collections::BTreeSet;
+
+use super::queue::Waiting;
+use super::replaced::Replaced;
+use super::revoked::RevokedHolds;
+use super::sessions::Sessions;
+use super::stats::Stats;
+use super::terms::ClientId;
+use super::unacked::UnackedGrants;
+use crate::core::deadline_index::DeadlineIndex;
+use crate::core::fence::{Fence, FenceClock};
+
+mod backlog;
+mod clients;
+mod commands;
+mod delivery;
+mod info;
+mod keyspace;
+mod lock_mut;
+mod multi;
+mod reconcile;
+mod replica;
+mod serve;
+mod take_back;
+mod timer;
+mod transition;
+mod visit;
+
+pub use backlog::Next;
+pub use info::{HolderInfo, LockInfo, WaiterInfo};
+
+use backlog::Backlog;
+use lock_mut::Outcome;
+
+/// Everything about locks that does not live in a key.
+#[derive(Debug, Default)]
+pub struct Engine {
+    pub(super) fences: FenceClock,
+    pub(super) deadlines: DeadlineIndex,
+    pub(super) waiting: Waiting,
+    pub(super) sessions: Sessions,
+    /// How often this server has been demoted: no session outlives that.
+    pub(super) era: u32,
+    pub(super) unacked: UnackedGrants,
+    pub(super) replaced: Replaced,
+    pub(super) revoked: RevokedHolds,
+    /// Connections that may have ended unnoticed; see [`take_doubtful`](Self::take_doubtful).
+    pub(super) unverified_sessions: BTreeSet<ClientId>,
+    /// What `tick` has to do.
+    backlog: Backlog,
+    pub(super) stats: Stats,
+    pub(super) bound: Bound,
+    /// What one visit has to tell the world; kept for its memory only.
+    news: Vec<Outcome>,
+}
+
+/// How much a command does for others, in steps; see [`Engine::tick`]. A few milliseconds at most.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bound(pub(super) usize);
+
+impl Default for Bound {
+    fn default() -> Self {
+        Self(500)
+    }
+}
+
+impl Engine {
+    /// What has been counted.
+    #[must_use]
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// How many locks are held, as far as the engine has met them.
+    #[must_use]
+    pub fn locks(&self) -> usize {
+        self.deadlines.len()
+    }
+
+    /// How many requests are parked.
+    #[must_use]
+    pub fn waiters(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// The highest fence issued or seen, to be saved with the data; 0 when there was none.
+    #[must_use]
+    pub fn last_fence(&self) -> u64 {
+        self.fences.last()
+    }
+
+    /// Learns of a fence that somebody else issued.
+    pub fn observe_fence(&mut self, fence: Fence) {
+        self.fences.observe(fence);
+    }
+}
+
+#[cfg(test)]
+impl Engine {
+    /// Whether nothing at all is remembered but the fences and the counts.
+    pub(super) fn is_blank(&self) -> bool {
+        self.deadlines.is_empty()
+            && self.waiting.is_empty()
+            && self.sessions.is_empty()
+            && self.unacked.is_blank()
+            && self.replaced.is_empty()
+            && self.revoked.is_empty()
+            && self.unverified_sessions.is_empty()
+            && self.backlog.is_empty()
+            && self.news.is_empty()
+    }
+}
