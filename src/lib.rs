@@ -29,6 +29,8 @@ mod cmd;
 
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
+#[cfg(test)]
+mod layers;
 
 use module::{connection, inbox, repair, timer, warnings};
 use server::ctx::{Ctx, Level};

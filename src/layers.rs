@@ -1,0 +1,129 @@
+//! That `use` points one way: `core` ← `server` ← `module` ← `cmd` ← `lib.rs`, and that no two files import each other.
+
+#![expect(clippy::arithmetic_side_effects, reason = "a test may panic")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+/// A file by its path in the crate: `["server", "key"]`.
+type Module = Vec<String>;
+
+/// Each folder or file of `src`, from the inside out. One knows those before it and itself.
+const RINGS: [&[&str]; 5] = [&["core"], &["server"], &["error", "config"], &["module"], &["cmd", "status"]];
+
+/// Pairs that know each other because one is the other's in every respect.
+const MUTUAL: [(&str, &str); 0] = [];
+
+/// The code of every file that users run, without comments.
+fn sources(folder: &Path, module: &Module, found: &mut BTreeMap<Module, String>) {
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        // For tests and fuzzing only.
+        if ["tests", "fuzz", "fake_server", "simulator", "layers", "lib"].contains(&name.as_str()) {
+            continue;
+        }
+        let mut inner = module.clone();
+        if name != "mod" {
+            inner.push(name);
+        }
+        if path.is_dir() {
+            sources(&path, &inner, found);
+        } else {
+            let text = fs::read_to_string(&path).unwrap();
+            let code = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+            let lines = code.lines().map(|line| line.split("//").next().unwrap());
+            found.insert(inner, lines.collect::<Vec<_>>().join("\n"));
+        }
+    }
+}
+
+/// The paths that a tree of names spells: `a::{b, c::d}`.
+fn spelled(before: &str, text: &str, paths: &mut Vec<String>) {
+    let name: String = text.chars().take_while(|c| c.is_alphanumeric() || "_:".contains(*c)).collect();
+    let path = format!("{before}{name}");
+    let Some(tree) = text[name.len()..].strip_prefix('{').filter(|_| name.ends_with("::") || name.is_empty()) else {
+        return paths.push(path);
+    };
+    let (mut depth, mut start) = (0, 0);
+    for (at, c) in tree.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => return spelled(&path, tree[start..at].trim(), paths),
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                spelled(&path, tree[start..at].trim(), paths);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The files that the code of `module` names.
+fn named(module: &Module, code: &str, known: &BTreeSet<Module>) -> BTreeSet<Module> {
+    let mut paths = vec![];
+    for start in ["crate::", "super::"] {
+        for (at, _) in code.match_indices(start) {
+            // `super::super::x` is found at its beginning.
+            if !code[..at].ends_with("::") {
+                spelled("", &code[at..], &mut paths);
+            }
+        }
+    }
+    let resolve = |path: String| {
+        let mut at = if path.starts_with("super") { module.clone() } else { vec![] };
+        for name in path.split("::").filter(|name| !name.is_empty() && *name != "crate" && *name != "self") {
+            if name == "super" {
+                at.pop();
+            } else {
+                at.push(name.to_owned());
+            }
+        }
+        while !at.is_empty() && !known.contains(&at) {
+            at.pop();
+        }
+        at
+    };
+    paths.into_iter().map(resolve).filter(|found| !found.is_empty() && found != module).collect()
+}
+
+fn ring(module: &Module) -> usize {
+    let first = module[0].as_str();
+    RINGS.iter().position(|names| names.contains(&first)).unwrap_or_else(|| panic!("{first} belongs to no ring"))
+}
+
+/// Which file names which.
+fn arrows() -> BTreeMap<Module, BTreeSet<Module>> {
+    let mut sources_found = BTreeMap::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &vec![], &mut sources_found);
+    let known: BTreeSet<Module> = sources_found.keys().cloned().collect();
+    let arrows: BTreeMap<_, _> =
+        sources_found.iter().map(|(module, code)| (module.clone(), named(module, code, &known))).collect();
+    // That it sees anything.
+    let session = vec!["module".to_owned(), "lock_session".to_owned()];
+    assert!(arrows[&session].contains(&vec!["server".to_owned(), "key".to_owned()]));
+    assert!(arrows.len() > 80 && arrows.values().map(BTreeSet::len).sum::<usize>() > 300);
+    arrows
+}
+
+#[test]
+fn every_ring_knows_only_those_inside_it() {
+    for (from, named) in arrows() {
+        for to in named {
+            assert!(ring(&to) <= ring(&from), "{} names {}", from.join("::"), to.join("::"));
+        }
+    }
+}
+
+#[test]
+fn no_two_files_name_each_other() {
+    let arrows = arrows();
+    for (one, named) in &arrows {
+        for other in named.iter().filter(|other| *other > one && arrows[*other].contains(one)) {
+            let pair = (one.join("::"), other.join("::"));
+            assert!(MUTUAL.contains(&(pair.0.as_str(), pair.1.as_str())), "{pair:?}");
+        }
+    }
+}
