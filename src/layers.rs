@@ -127,3 +127,11 @@ fn no_two_files_name_each_other() {
         }
     }
 }
+#[test]
+fn the_server_ring_names_no_lock_and_no_sale() {
+    for (from, named) in arrows().into_iter().filter(|(from, _)| from[0] == "server") {
+        for to in named.into_iter().filter(|to| to[0] == "core") {
+            assert!(!["lock", "sale"].contains(&to[1].as_str()), "{} names {}", from.join("::"), to.join("::"));
+        }
+    }
+}

@@ -32,9 +32,10 @@ pub mod fuzz;
 #[cfg(test)]
 mod layers;
 
+use module::waiters::WAITERS;
 use module::{connection, inbox, repair, timer, warnings};
 use server::ctx::{Ctx, Level};
-use server::{blocked_clients, cluster, datatype, defer, events, info, load, panics, renames};
+use server::{cluster, datatype, defer, events, info, load, panics, renames};
 
 /// All memory is the server's. Tests and fuzz targets of this library run without one, on the allocator of the system.
 #[cfg_attr(not(any(test, fuzzing)), global_allocator)]
@@ -51,7 +52,7 @@ fn start(ctx: &mut Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
     asked(events::subscribe(ctx, connection::hear), "the events")?;
     renames::install(ctx, inbox::loaded);
     panics::install(repair::repair_all);
-    blocked_clients::install(ctx, inbox::client_unblocked, cmd::reply::answer);
+    WAITERS.install(ctx, inbox::client_unblocked, cmd::reply::answer);
     defer::install(ctx, timer::work);
     ctx.log(Level::Notice, concat!("lockstock ", env!("CARGO_PKG_VERSION"), " is ready"));
     cluster::learn(ctx);

@@ -1,12 +1,13 @@
 //! The connections of clients: how they look, and that they end.
 
-use crate::core::lock::{ClientId, Look, Unsent};
+use crate::core::lock::{ClientId, Front, Look, Mark, Unsent};
 use crate::module::inbox::{self, Notification};
 use crate::module::state;
 use crate::server::ctx::Ctx;
 use crate::server::events::Event;
 use crate::server::import;
 use crate::server::server_info::{self, Output};
+use crate::server::turns;
 
 /// Posts the events of the server, where anybody cares.
 pub fn hear(ctx: &mut Ctx<'_>, event: Event) {
@@ -24,18 +25,38 @@ pub fn hear(ctx: &mut Ctx<'_>, event: Event) {
     let known = state::peek(|state| (state.locks.knows(client), state.locks.owes(client)));
     let (matters, owed) = known.unwrap_or((true, true));
     if matters {
-        inbox::post(Notification::ClientGone(client, if owed { look_at(ctx, client) } else { Look::Unknown }));
+        inbox::post(Notification::ClientGone(client, if owed { look(ctx, client) } else { Look::Unknown }));
     }
 }
 
-/// How the connection of `client` looks, to which a grant was written.
-pub fn look_at(ctx: &mut Ctx<'_>, client: ClientId) -> Look {
-    match server_info::output(ctx, client.get()) {
-        None => Look::Unknown,
-        Some(Output { first: 0, blocks: 0, .. }) => Look::Sent,
-        Some(Output { first, blocks, bytes, command, hears }) => {
-            let asked = ["lock.acquire", "lock.macquire"].iter().any(|name| command.eq_ignore_ascii_case(name));
-            Look::Unsent { unsent: Unsent { first, blocks, bytes }, another: hears || !asked }
-        }
+/// What a reply to `client` would be behind.
+pub fn front(ctx: &mut Ctx<'_>, client: ClientId) -> Front {
+    let Some(output) = server_info::output(ctx, client.get()) else { return Front::Unknown };
+    if let Some(unsent) = unsent(&output) {
+        return Front::Unsent(unsent);
     }
+    // What was asked for behind the lock may be answered in the same turn.
+    let turn = || if output.asks { turns::mark(ctx) } else { None };
+    Front::Clear(output.sent.or_else(turn).map(Mark))
+}
+
+/// How the connection of `client` looks, to which a grant was written.
+pub fn look(ctx: &mut Ctx<'_>, client: ClientId) -> Look {
+    let Some(output) = server_info::output(ctx, client.get()) else { return Look::Unknown };
+    let Some(unsent) = unsent(&output) else { return Look::Sent };
+    let asked = ["lock.acquire", "lock.macquire"].iter().any(|name| output.command.eq_ignore_ascii_case(name));
+    Look::Unsent { unsent, another: output.hears || !asked, mark: mark(ctx, &output) }
+}
+
+fn unsent(&Output { first, blocks, bytes, .. }: &Output) -> Option<Unsent> {
+    (first > 0 || blocks > 0).then_some(Unsent { first, blocks, bytes })
+}
+
+/// The mark of a connection at this moment: what it has been sent so far, where the server counts that, else the turn.
+fn mark(ctx: &mut Ctx<'_>, output: &Output) -> Option<Mark> {
+    // Who takes no more has been written to, perhaps in this turn.
+    let turn = |ctx: &mut Ctx<'_>| if output.is_slow { None } else { turns::number(ctx) };
+    let mark = output.sent.or_else(|| turn(ctx))?;
+    // Other threads may have sent what the server has not counted yet.
+    (server_info::setting(ctx, c"io-threads")? == "1").then_some(Mark(mark))
 }

@@ -7,23 +7,20 @@ use smallvec::SmallVec;
 
 use crate::core::ident::Ident;
 use crate::core::key::KeyRef;
-use crate::core::lock::{
-    Answer, ClientId, EndReason, Engine, Found, Front, Hold, Keyspace, Lock, LockInfo, Mode, Unsent, WaiterId,
-};
+use crate::core::lock::{Answer, ClientId, EndReason, Engine, Found, Hold, Keyspace, Lock, LockInfo, Mode, WaiterId};
 use crate::core::time::{Millis, Now};
 use crate::error::Error;
 use crate::module::lock_effect::{self, Effects};
 use crate::module::repair;
 use crate::module::sale_type::SaleValue;
-use crate::module::state;
+use crate::module::waiters::WAITERS;
+use crate::module::{connection, state};
 use crate::server::args::Arg;
-use crate::server::blocked_clients;
 use crate::server::cluster::{self, Serves};
 use crate::server::ctx::Ctx;
 use crate::server::defer;
 use crate::server::faults;
 use crate::server::key::{self, Access, Content, Key, Name};
-use crate::server::server_info::{self, Output};
 
 /// What the engine needs during one call: keys to look at, and a way to say what came of it.
 ///
@@ -168,12 +165,8 @@ impl<'a> LockSession<'a> {
     pub fn leave(mut self) {
         self.shut();
         if let Some((waiter, client)) = self.look_first.take() {
-            let front = match server_info::output(self.key.ctx(), client.get()) {
-                None => Front::Unknown,
-                Some(Output { first: 0, blocks: 0, .. }) => Front::Clear,
-                Some(Output { first, blocks, bytes, .. }) => Front::Unsent(Unsent { first, blocks, bytes }),
-            };
-            blocked_clients::written_behind(waiter, front);
+            let front = connection::front(self.key.ctx(), client);
+            state::peek(|state| state.locks.goes_behind(waiter, front));
         }
         self.end();
         for Told { db, name, events } in mem::take(&mut self.events) {
@@ -191,7 +184,7 @@ impl<'a> LockSession<'a> {
         self.ctx().select(self.db);
         self.answers.reverse();
         while let Some((waiter, answer)) = self.answers.pop() {
-            blocked_clients::unblock_client(self.key.ctx(), waiter, answer);
+            WAITERS.unblock(self.key.ctx(), waiter, answer);
         }
     }
 }
@@ -322,12 +315,12 @@ impl Keyspace for LockSession<'_> {
     }
 
     fn block_client(&mut self) -> bool {
-        self.patience.is_some_and(|(lock, wait)| blocked_clients::block_client(self.ctx(), lock, wait))
+        self.patience.is_some_and(|(lock, wait)| WAITERS.block(self.ctx(), lock, wait))
     }
 
     fn client_blocked(&mut self, waiter: WaiterId) {
         faults::point();
-        blocked_clients::name(waiter);
+        WAITERS.name(waiter);
     }
 
     fn answer(&mut self, waiter: WaiterId, answer: Answer) {

@@ -19,4 +19,5 @@ pub mod sale_session;
 pub mod sale_type;
 pub mod state;
 pub mod timer;
+pub mod waiters;
 pub mod warnings;

@@ -91,7 +91,7 @@ pub fn drain_inbox(state: &mut State) {
             Notification::Event(
                 Event::Role { primary: true } | Event::Loaded | Event::Import | Event::ClientGone(_),
             ) => {}
-            Notification::Left(waiter, Unblocked::Answered(front)) => state.locks.written(waiter, front),
+            Notification::Left(waiter, Unblocked::Answered) => state.locks.written(waiter),
             Notification::Left(waiter, Unblocked::TimedOut) => state.locks.timed_out(waiter),
             Notification::Left(waiter, Unblocked::Gone) => state.locks.left(waiter),
         }

@@ -8,10 +8,11 @@ use crate::core::lock::{Answer, Found, Keyspace, LockError};
 use crate::core::time::{Millis, Now, UnixMs};
 use crate::module::lock_session::LockSession;
 use crate::module::state::{self, State};
+use crate::module::waiters::WAITERS;
 use crate::module::{connection, destroyed, inbox, lapses, repair, sale_session};
 use crate::server::ctx::{Ctx, is_connected};
 use crate::server::defer::{self, Authority};
-use crate::server::{blocked_clients, clock, panics};
+use crate::server::{clock, panics, turns};
 
 /// How long one turn of the timer may take, if there is so much to do. Then the server looks after its clients before the next one.
 const TURN: Duration = Duration::from_micros(500);
@@ -31,6 +32,7 @@ pub fn work(ctx: &mut Ctx<'_>, right: Authority) -> defer::Next {
     let now = clock::now();
     // Of a fault where nothing could be written, or on a replica that has been promoted since.
     repair::repair_all(ctx);
+    turns::rest(ctx);
     let searching = catch_up(ctx, now);
     let next = loop {
         let locks = work_on_locks(ctx, now, right);
@@ -43,7 +45,7 @@ pub fn work(ctx: &mut Ctx<'_>, right: Authority) -> defer::Next {
     // The search can wait for whoever else wants the server.
     let search =
         if searching { now.ms.plus(Millis(1)).map_or(defer::Next::Never, defer::Next::At) } else { defer::Next::Never };
-    next.min(search).min(blocked_clients::next_over(now.ms))
+    next.min(search).min(WAITERS.next_over(now.ms))
 }
 
 /// Takes in what has happened, and searches on for what was renamed; whether there is more to search.
@@ -53,13 +55,13 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> bool {
         state::drain_inbox(state);
         let faulty = panics::take_fault();
         if faulty {
-            state.locks.reconcile(|client| is_connected(client.get()), blocked_clients::is_waiting);
-            for waiter in blocked_clients::unanswered().into_iter().filter(|waiter| !state.locks.is_queued(*waiter)) {
+            state.locks.reconcile(|client| is_connected(client.get()), |waiter| WAITERS.is_waiting(waiter));
+            for waiter in WAITERS.unanswered().into_iter().filter(|waiter| !state.locks.is_queued(*waiter)) {
                 session.answer(waiter, Answer::Failed(LockError::Fault));
             }
             state.renamed.for_everything();
         }
-        let forgotten = blocked_clients::forgotten(now.ms, FORGOTTEN);
+        let forgotten = WAITERS.forgotten(now.ms, FORGOTTEN);
         for waiter in &forgotten {
             state.locks.timed_out(*waiter);
             session.answer(*waiter, Answer::Refused);
@@ -72,7 +74,7 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> bool {
     session.leave();
     let (searching, faulty) = caught_up.unwrap_or((true, false));
     if faulty {
-        blocked_clients::unblock_nameless(ctx, &Answer::Failed(LockError::Fault));
+        WAITERS.unblock_nameless(ctx, &Answer::Failed(LockError::Fault));
     }
     searching
 }
@@ -129,7 +131,7 @@ fn meet_loaded(state: &mut State, session: &mut LockSession<'_>) -> bool {
 fn look_around(state: &mut State, ctx: &mut Ctx<'_>, now: UnixMs) {
     for _ in 0..LOOKS {
         let Some((waiter, client)) = state.locks.take_look(now) else { return };
-        let look = connection::look_at(ctx, client);
+        let look = connection::look(ctx, client);
         state.locks.looked(now, waiter, look);
     }
 }

@@ -16,7 +16,7 @@
 //!
 //! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`panics`], [`guard`], [`entry`], [`load`], [`register`], [`keyspec`]; then
 //! [`key`], [`datatype`], [`replicate`], [`call`], [`stream`], [`cluster`], [`keyspace_scan`], [`renames`]; then [`defer`], [`import`], [`origin`],
-//! [`blocked_clients`] with `blocking_key`, [`events`]; then [`settings`], [`info`] and [`server_info`].
+//! [`blocked_clients`] with `blocking_key`, [`events`]; then [`settings`], [`info`], [`server_info`] and [`turns`].
 //! [`faults`] and `fake_server` are for tests and fuzzing.
 
 pub mod alloc;
@@ -52,3 +52,4 @@ pub mod replicate;
 pub mod server_info;
 pub mod settings;
 pub mod stream;
+pub mod turns;

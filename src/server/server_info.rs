@@ -22,6 +22,12 @@ pub struct Output {
     pub command: String,
     /// Whether it is sent messages that it need not ask for.
     pub hears: bool,
+    /// How many bytes it has been sent, where the server counts them: Valkey, and later ones of Redis 8.
+    pub sent: Option<u64>,
+    /// Whether it has sent requests that are yet to be run.
+    pub asks: bool,
+    /// Whether the server waits until it takes more.
+    pub is_slow: bool,
 }
 
 /// How `CLIENT LIST` shows a client; `None` if there is no such client, or no such command. Dear, and for rare moments only.
@@ -60,7 +66,10 @@ fn read(line: &str) -> Option<Output> {
     // Messages go to subscribers and monitors, and to any client that speaks RESP3: it may be told what others read.
     let hears = field("resp") == Some("3") || field("flags").is_some_and(|flags| flags.contains(['P', 'O']));
     let (first, blocks, bytes) = (number("obl")?, number("oll")?, number("omem")?);
-    Some(Output { first, blocks, bytes, command: field("cmd")?.to_owned(), hears })
+    let asks = number("qbuf").is_some_and(|bytes| bytes > 0);
+    let is_slow = field("events").is_none_or(|events| events.contains('w'));
+    let command = field("cmd")?.to_owned();
+    Some(Output { first, blocks, bytes, command, hears, sent: number("tot-net-out"), asks, is_slow })
 }
 
 /// The value of the setting `name` of the server's own; `None` if it has no such one, or does not tell.
@@ -147,11 +156,16 @@ mod tests {
                 "id=7 name=oll=9 flags={flags} qbuf=0 rbs=1024 obl=12 oll=3 omem=99 events=r cmd=client|list user=default resp={resp}\n"
             )
         };
+        let (sent, asks, is_slow) = (None, false, false);
         for (flags, resp, hears) in [("N", 2, false), ("bt", 2, false), ("P", 2, true), ("O", 2, true), ("N", 3, true)]
         {
-            let output = Output { first: 12, blocks: 3, bytes: 99, command: "client|list".into(), hears };
+            let command = "client|list".into();
+            let output = Output { first: 12, blocks: 3, bytes: 99, command, hears, sent, asks, is_slow };
             assert_eq!(read(&line(flags, resp)), Some(output), "{flags} {resp}");
         }
+        let output =
+            read("qbuf=5 obl=1 oll=0 omem=0 events=rw cmd=get tot-net-in=3 tot-net-out=40 tot-cmds=2\n").unwrap();
+        assert_eq!((output.sent, output.asks, output.is_slow), (Some(40), true, true));
         assert_eq!(read(""), None);
         assert_eq!(read("id=7 obl=1 cmd=get"), None);
     }

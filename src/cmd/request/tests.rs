@@ -5,7 +5,7 @@ use super::super::lock_release::LockRelease;
 use crate::core::lock::{Answer, LockError};
 use crate::core::time::UnixMs;
 use crate::module::state;
-use crate::server::blocked_clients;
+use crate::module::waiters::WAITERS;
 use crate::server::defer::Next;
 use crate::server::fake_server::clients::{Blocking, call, ctx, serve};
 
@@ -18,9 +18,9 @@ fn ask(told: &[&str]) {
 /// Nobody waits in line, no client is parked, with a place in line or without, and no time limit runs.
 fn nobody_waits() {
     assert_eq!(state::waiters(), 0);
-    assert_eq!(blocked_clients::unanswered(), []);
-    assert_eq!(blocked_clients::next_over(UnixMs(0)), Next::Never);
-    blocked_clients::unblock_nameless(&mut ctx(), &Answer::Failed(LockError::Fault));
+    assert_eq!(WAITERS.unanswered(), []);
+    assert_eq!(WAITERS.next_over(UnixMs(0)), Next::Never);
+    WAITERS.unblock_nameless(&mut ctx(), &Answer::Failed(LockError::Fault));
 }
 
 /// So there is nobody to be woken.
@@ -36,7 +36,7 @@ fn nobody_is_next() {
 fn a_client_that_is_blocked_waits_for_its_turn() {
     serve(Blocking::Done, || {
         ask(&[]);
-        assert_eq!((state::waiters(), blocked_clients::unanswered().len()), (1, 1));
+        assert_eq!((state::waiters(), WAITERS.unanswered().len()), (1, 1));
         let replies = call::<LockRelease>("LOCK.RELEASE lock holder");
         assert_eq!((&replies[..2], replies.len()), (&["array of 3".to_owned(), "waiter".to_owned()][..], 5));
         nobody_waits();

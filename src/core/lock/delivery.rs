@@ -18,13 +18,17 @@ pub struct Unsent {
     pub bytes: u64,
 }
 
+/// A number of the server's for a client. As long as it stays the same, the client has been sent nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(pub u64);
+
 /// What was unsent to a client when the reply with its grant was about to be written: that reply would be behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Front {
     /// Nobody has looked.
     Unknown,
-    /// Nothing: the reply was the first in its buffer.
-    Clear,
+    /// Nothing: the reply was the first in its buffer. With the mark of that moment, if the server had one.
+    Clear(Option<Mark>),
     /// Something.
     Unsent(Unsent),
 }
@@ -40,6 +44,8 @@ pub enum Look {
         unsent: Unsent,
         /// Whether something else than the grant may have been written to the client since: the reply to another command, or a message.
         another: bool,
+        /// The mark of this moment, if the server has one.
+        mark: Option<Mark>,
     },
     /// It cannot be asked.
     Unknown,
@@ -58,16 +64,27 @@ pub(super) const PROMPT_AGAIN: Millis = Millis(200);
 /// The longest pause between two looks.
 pub(super) const LONGEST_PAUSE: Millis = Millis(250);
 
-/// Whether what was written with this in front of it is known to have been sent, or must be taken for it. `seen` is what was unsent when that
-/// was looked at last.
+/// What is known of a reply that has been reply.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reply {
+    /// What was in front of it.
+    pub(super) front: Front,
+    /// What was unsent when its connection was looked at last.
+    pub(super) seen: Option<Unsent>,
+    /// Whether the client has asked for another lock since.
+    pub(super) went_on: bool,
+}
+
+/// Whether this reply is known to have been sent, or must be taken for it, now that its connection looks like this.
 ///
 /// In doubt it was sent: a lock that is held for nothing ends with its lease, and one that is held twice does not end well.
-pub(super) fn is_sent(front: Front, seen: Option<Unsent>, look: Look) -> bool {
-    match (look, front) {
-        (Look::Sent | Look::Unknown, _) => true,
-        (Look::Unsent { unsent, .. }, Front::Unsent(front)) => may_be_past(front, seen.unwrap_or(front), unsent),
-        (Look::Unsent { unsent, another }, Front::Clear) => unsent.first == 0 || another,
-        (Look::Unsent { another, .. }, Front::Unknown) => another,
+pub(super) fn is_sent(reply: Reply, look: Look) -> bool {
+    let Look::Unsent { unsent, another, mark } = look else { return true };
+    let another = another || reply.went_on;
+    match reply.front {
+        Front::Unsent(front) => may_be_past(front, reply.seen.unwrap_or(front), unsent),
+        Front::Clear(then) => unsent.first == 0 || (another && (then.is_none() || then != mark)),
+        Front::Unknown => another,
     }
 }
 

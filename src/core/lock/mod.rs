@@ -31,7 +31,7 @@ pub mod value;
 #[cfg(test)]
 mod tests;
 
-pub use delivery::{Front, Look, Unsent};
+pub use delivery::{Front, Look, Mark, Unsent};
 pub use engine::{Engine, HolderInfo, LockInfo, Next, WaiterInfo};
 pub use keyspace::{Found, Keyspace};
 pub use stats::Stats;

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, VecDeque};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::delivery::{Front, PROMPT_AGAIN, PROMPT_AT_ONCE, Unsent};
+use super::delivery::{Front, PROMPT_AGAIN, PROMPT_AT_ONCE, Reply, Unsent};
 use super::terms::{ClientId, WaiterId};
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
@@ -37,10 +37,10 @@ pub(super) struct UnackedGrant {
     pub(super) fence: Fence,
     /// The locks that it is still a hold of, in order.
     pub(super) entries: SmallVec<[DeadlineId; 1]>,
-    /// Once the reply has been written: what was in front of it.
-    front: Option<Front>,
-    /// What was unsent when its connection was looked at last.
-    seen: Option<Unsent>,
+    /// What is known of the reply.
+    reply: Reply,
+    /// Whether the reply has been written.
+    is_written: bool,
     /// How often its connection has been looked at in vain.
     in_vain: u32,
 }
@@ -67,7 +67,8 @@ impl UnackedGrants {
     ) {
         let mut entries: SmallVec<[DeadlineId; 1]> = entries.into_iter().collect();
         entries.sort_unstable();
-        self.owed.insert(waiter, UnackedGrant { client, fence, entries, front: None, seen: None, in_vain: 0 });
+        let reply = Reply { front: Front::Unknown, seen: None, went_on: false };
+        self.owed.insert(waiter, UnackedGrant { client, fence, entries, reply, is_written: false, in_vain: 0 });
         match self.first_looks.back() {
             Some((last, _)) if look < *last => drop(self.more_looks.insert((look, waiter))),
             _ => self.first_looks.push_back((look, waiter)),
@@ -112,27 +113,34 @@ impl UnackedGrants {
         may
     }
 
-    /// The reply with the grant of `waiter` has been written.
-    pub(super) fn written(&mut self, waiter: WaiterId, front: Front) {
-        if let Some(owed) = self.owed.get_mut(&waiter) {
-            owed.front = Some(front);
-        }
+    /// The reply with the grant of `waiter` is going to be written behind this.
+    pub(super) fn goes_behind(&mut self, waiter: WaiterId, front: Front) {
+        self.change(waiter, |owed| owed.reply.front = front);
     }
 
-    /// What was in front of the reply with the grant of `waiter`, once that has been written.
-    pub(super) fn front(&self, waiter: WaiterId) -> Option<Front> {
-        self.owed.get(&waiter)?.front
+    /// The reply has been written.
+    pub(super) fn written(&mut self, waiter: WaiterId) {
+        self.change(waiter, |owed| owed.is_written = true);
     }
 
-    /// What was unsent when the connection of `waiter` was looked at last.
-    pub(super) fn seen(&self, waiter: WaiterId) -> Option<Unsent> {
-        self.owed.get(&waiter)?.seen
+    /// What is known of the reply, once it has been written.
+    pub(super) fn reply(&self, waiter: WaiterId) -> Option<Reply> {
+        self.owed.get(&waiter).filter(|owed| owed.is_written).map(|owed| owed.reply)
     }
 
     /// This is unsent now.
     pub(super) fn see(&mut self, waiter: WaiterId, unsent: Unsent) {
+        self.change(waiter, |owed| owed.reply.seen = Some(unsent));
+    }
+
+    /// The client of `waiter` has asked for another lock.
+    pub(super) fn goes_on(&mut self, waiter: WaiterId) {
+        self.change(waiter, |owed| owed.reply.went_on = true);
+    }
+
+    fn change(&mut self, waiter: WaiterId, change: impl FnOnce(&mut UnackedGrant)) {
         if let Some(owed) = self.owed.get_mut(&waiter) {
-            owed.seen = Some(unsent);
+            change(owed);
         }
     }
 

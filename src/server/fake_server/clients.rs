@@ -13,8 +13,8 @@ use redis_module::raw;
 use crate::cmd::reply;
 use crate::core::lock::Lock;
 use crate::module::inbox;
+use crate::module::waiters::WAITERS;
 use crate::server::api::{self, RawBlocked, RawCtx, RawKey, RawString, RawType};
-use crate::server::blocked_clients;
 use crate::server::cell;
 use crate::server::ctx::Ctx;
 use crate::server::entry::{self, Run};
@@ -68,7 +68,7 @@ pub fn serve(blocking: Blocking, f: impl FnOnce() + Send) {
         let serving = || {
             cell::claim_main_thread();
             with(|host| host.blocking = blocking);
-            blocked_clients::install(&ctx(), inbox::client_unblocked, reply::answer);
+            WAITERS.install(&ctx(), inbox::client_unblocked, reply::answer);
             f();
         };
         scope.spawn(serving).join()

@@ -25,9 +25,14 @@ impl Engine {
         long
     }
 
+    /// The reply to `waiter`, if it was granted the lock, is going to be written behind this.
+    pub fn goes_behind(&mut self, waiter: WaiterId, front: Front) {
+        self.unacked.goes_behind(waiter, front);
+    }
+
     /// The reply to `waiter` has been written, if it was granted the lock; it is not sent yet.
-    pub fn written(&mut self, waiter: WaiterId, front: Front) {
-        self.unacked.written(waiter, front);
+    pub fn written(&mut self, waiter: WaiterId) {
+        self.unacked.written(waiter);
     }
 
     /// When [`take_look`](Self::take_look) wants to be called.
@@ -42,11 +47,11 @@ impl Engine {
 
     /// This is how the connection looks that the grant of `waiter` was written to.
     pub fn looked(&mut self, now: UnixMs, waiter: WaiterId, look: Look) {
-        let Some(front) = self.unacked.front(waiter) else {
+        let Some(reply) = self.unacked.reply(waiter) else {
             // The server is about to write it.
             return self.unacked.look_again(waiter, now.plus(PROMPT).unwrap_or(UnixMs::MAX));
         };
-        if is_sent(front, self.unacked.seen(waiter), look) {
+        if is_sent(reply, look) {
             self.delivered(waiter);
         } else {
             if let Look::Unsent { unsent, .. } = look {
@@ -61,19 +66,21 @@ impl Engine {
     /// [`client_gone`](Self::client_gone).
     pub fn last_look(&mut self, client: ClientId, look: Look) {
         for waiter in self.unacked.of(client).collect::<Vec<_>>() {
-            let seen = self.unacked.seen(waiter);
-            if self.unacked.front(waiter).is_some_and(|front| is_sent(front, seen, look)) {
+            if self.unacked.reply(waiter).is_some_and(|reply| is_sent(reply, look)) {
                 self.delivered(waiter);
             }
         }
     }
 
-    /// `client` asks for a lock. Who goes on has had the replies before, unless it is known that they were behind something unsent.
+    /// `client` asks for a lock. Who goes on has had the replies before, unless it is known that they were behind something unsent, or
+    /// a mark may yet tell that the client asked for both at once.
     pub(super) fn another_request(&mut self, client: ClientId) {
         if !self.unacked.is_empty() {
             for waiter in self.unacked.of(client).collect::<Vec<_>>() {
-                if let Some(Front::Unknown | Front::Clear) = self.unacked.front(waiter) {
-                    self.delivered(waiter);
+                match self.unacked.reply(waiter).map(|reply| reply.front) {
+                    Some(Front::Unknown | Front::Clear(None)) => self.delivered(waiter),
+                    Some(Front::Clear(Some(_))) => self.unacked.goes_on(waiter),
+                    Some(Front::Unsent(_)) | None => {}
                 }
             }
         }

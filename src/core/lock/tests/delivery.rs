@@ -1,15 +1,17 @@
 //! Grants on their way to connections that end, and what is known of those.
 
 use super::world::*;
-use crate::core::lock::{Acquired, Front, Look, Next, Unsent, WaiterId};
+use crate::core::lock::{Acquired, Front, Look, Mark, Next, Unsent, WaiterId};
 use crate::core::time::Millis;
 
 /// Something unsent behind what was written first.
-const BEHIND: Look = Look::Unsent { unsent: unsent(0, 2, 200), another: false };
+const BEHIND: Look = Look::Unsent { unsent: unsent(0, 2, 200), another: false, mark: None };
 /// Something unsent, and nothing is known but that the client has asked for no more.
-const STUCK: Look = Look::Unsent { unsent: unsent(10, 2, 200), another: false };
+const STUCK: Look = Look::Unsent { unsent: unsent(10, 2, 200), another: false, mark: None };
 /// Something unsent, and the client has asked for more.
-const GOING_ON: Look = Look::Unsent { unsent: unsent(10, 2, 200), another: true };
+const GOING_ON: Look = Look::Unsent { unsent: unsent(10, 2, 200), another: true, mark: None };
+/// Nothing was unsent when the grant was about to be written.
+const CLEAR: Front = Front::Clear(None);
 /// This much was unsent already when the grant was about to be written.
 const FULL: Front = Front::Unsent(unsent(10, 2, 200));
 
@@ -30,6 +32,12 @@ fn handed_over(waited: i64) -> (Desk, WaiterId) {
 }
 
 impl Desk {
+    /// The reply with the grant of `waiter` is written behind `front`.
+    fn writes(&mut self, waiter: WaiterId, front: Front) {
+        self.engine.goes_behind(waiter, front);
+        self.engine.written(waiter);
+    }
+
     /// Connection 1 ends, and looks like this before.
     fn hangs_up(&mut self, look: Look) -> Vec<String> {
         self.engine.last_look(client(1), look);
@@ -66,10 +74,10 @@ fn what_was_sent_is_kept_and_what_was_not_goes_on() {
         (Front::Unknown, STUCK, "eve"),
         (Front::Unknown, BEHIND, "eve"),
         (Front::Unknown, GOING_ON, "bob"),
-        (Front::Clear, Look::Sent, "bob"),
-        (Front::Clear, STUCK, "eve"),
-        (Front::Clear, BEHIND, "bob"),
-        (Front::Clear, GOING_ON, "bob"),
+        (CLEAR, Look::Sent, "bob"),
+        (CLEAR, STUCK, "eve"),
+        (CLEAR, BEHIND, "bob"),
+        (CLEAR, GOING_ON, "bob"),
         (FULL, Look::Sent, "bob"),
         (FULL, Look::Unknown, "bob"),
         (FULL, STUCK, "eve"),
@@ -77,8 +85,42 @@ fn what_was_sent_is_kept_and_what_was_not_goes_on() {
         (FULL, GOING_ON, "eve"),
     ] {
         let (mut desk, bob) = handed_over(10);
-        desk.engine.written(bob, front);
+        desk.writes(bob, front);
         assert_eq!(desk.hangs_up(look), [holder], "{front:?} {look:?}");
+    }
+}
+
+#[test]
+fn a_client_with_the_same_mark_as_before_has_been_sent_nothing_whatever_it_has_asked_for() {
+    let (then, other) = (Some(Mark(7)), Some(Mark(8)));
+    for (front, mark, holder) in [
+        (Front::Clear(then), then, "eve"),
+        (Front::Clear(then), other, "bob"),
+        (Front::Clear(then), None, "bob"),
+        (CLEAR, other, "bob"),
+        (CLEAR, None, "bob"),
+        (Front::Unknown, other, "bob"),
+    ] {
+        // By its last command, or by what it has asked of us.
+        for (another, goes_on) in [(true, false), (false, true)] {
+            let (mut desk, bob) = handed_over(10);
+            desk.writes(bob, front);
+            if goes_on {
+                desk.acquire("gate", 1, &ask("other")).unwrap().granted();
+            }
+            desk.pass(1);
+            let look = Look::Unsent { unsent: unsent(10, 2, 200), another, mark };
+            desk.look(look);
+            assert_eq!(desk.hangs_up(look), [holder], "{front:?} {look:?}");
+        }
+        // What is not in the first buffer any more has been sent.
+        let (mut desk, bob) = handed_over(10);
+        desk.writes(bob, front);
+        assert_eq!(
+            desk.hangs_up(Look::Unsent { unsent: unsent(0, 2, 200), another: true, mark }),
+            ["bob"],
+            "{front:?}"
+        );
     }
 }
 
@@ -100,10 +142,14 @@ fn who_has_been_sent_anything_may_have_been_sent_the_grant_in_front_of_the_rest(
         (unsent(50, 2, 200), unsent(0, 3, 300), unsent(0, 3, 300), "eve"),
     ] {
         let (mut desk, bob) = handed_over(10);
-        desk.engine.written(bob, Front::Unsent(front));
+        desk.writes(bob, Front::Unsent(front));
         desk.pass(1);
-        assert_eq!(desk.look(Look::Unsent { unsent: look, another: true }), 1);
-        assert_eq!(desk.hangs_up(Look::Unsent { unsent: end, another: true }), [holder], "{front:?} {look:?} {end:?}");
+        assert_eq!(desk.look(Look::Unsent { unsent: look, another: true, mark: None }), 1);
+        assert_eq!(
+            desk.hangs_up(Look::Unsent { unsent: end, another: true, mark: None }),
+            [holder],
+            "{front:?} {look:?} {end:?}"
+        );
     }
 }
 
@@ -119,7 +165,7 @@ fn what_was_never_written_goes_on_whatever_the_connection_looks_like() {
 fn one_look_settles_it_for_good() {
     let (mut desk, bob) = handed_over(10);
     assert_eq!(desk.keys.looks_first, [(bob, client(1))]);
-    desk.engine.written(bob, Front::Clear);
+    desk.writes(bob, CLEAR);
     assert_eq!(desk.until_look(), Some(Millis(1)));
     desk.pass(1);
     assert_eq!(desk.look(Look::Sent), 1);
@@ -133,7 +179,7 @@ fn a_reply_that_is_stuck_is_looked_at_again_and_again_at_ever_longer_intervals()
     let (mut desk, bob) = handed_over(10);
     desk.pass(1);
     assert_eq!(desk.look(Look::Sent), 1, "it has not been written");
-    desk.engine.written(bob, FULL);
+    desk.writes(bob, FULL);
     let mut pauses = vec![];
     for _ in 0..12 {
         let pause = desk.until_look().unwrap();
@@ -153,7 +199,7 @@ fn a_reply_that_is_stuck_is_looked_at_again_and_again_at_ever_longer_intervals()
 fn whoever_does_something_with_the_hold_is_not_looked_at() {
     for ended in ["released", "renewed", "extended", "over"] {
         let (mut desk, bob) = handed_over(0);
-        desk.engine.written(bob, Front::Unknown);
+        desk.writes(bob, Front::Unknown);
         assert!(
             desk.keys.looks_first.is_empty() && desk.until_look().unwrap() > Millis(1),
             "a short wait is no matter"
@@ -177,9 +223,9 @@ fn whoever_does_something_with_the_hold_is_not_looked_at() {
 
 #[test]
 fn whoever_asks_for_another_lock_has_had_the_reply_before() {
-    for (front, holder) in [(Front::Unknown, "bob"), (Front::Clear, "bob"), (FULL, "eve")] {
+    for (front, holder) in [(Front::Unknown, "bob"), (CLEAR, "bob"), (FULL, "eve")] {
         let (mut desk, bob) = handed_over(10);
-        desk.engine.written(bob, front);
+        desk.writes(bob, front);
         desk.acquire("gate", 1, &ask("other")).unwrap().granted();
         assert_eq!(desk.hangs_up(STUCK), [holder], "{front:?}");
     }
@@ -197,7 +243,7 @@ fn a_thousand_who_have_waited_long_are_not_all_looked_at_promptly() {
     let _ = desk.tick();
     let prompt = desk.keys.looks_first.len();
     assert_eq!(prompt, 16);
-    desk.granted().into_iter().for_each(|waiter| desk.engine.written(waiter, Front::Unknown));
+    desk.granted().into_iter().for_each(|waiter| desk.writes(waiter, Front::Unknown));
     desk.pass(1);
     assert_eq!(desk.look(Look::Sent), prompt);
     desk.pass(50);
