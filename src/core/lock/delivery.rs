@@ -60,7 +60,7 @@ pub(super) const LAZY: Millis = Millis(50);
 /// So many prompt looks may be taken at once, and one more each time that this has passed: of a thousand who wait for one lock all have waited
 /// long, and handing it on shall cost what it costs among a few.
 pub(super) const PROMPT_AT_ONCE: i64 = 16;
-pub(super) const PROMPT_AGAIN: Millis = Millis(200);
+pub(super) const PROMPT_AGAIN: Millis = Millis(50);
 /// The longest pause between two looks.
 pub(super) const LONGEST_PAUSE: Millis = Millis(250);
 
