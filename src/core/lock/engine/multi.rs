@@ -4,68 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Engine;
+use super::key_states::{KeyState, KeyStates};
 use super::lock_mut::Changed;
+use super::take_all::NotTaken;
 use super::transition::Transition;
-use crate::core::fence::Fence;
 use crate::core::ident::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::queue::{QueueId, Scope};
 use crate::core::lock::stats::HandoverCause;
-use crate::core::lock::terms::{Acquired, Answer, ClientId, Grant, LockError, Mode, Request, WaiterId};
-use crate::core::lock::value::{Hold, Lock};
-use crate::core::time::{Now, UnixMs};
-
-/// How one of the keys stands to a token that wants them all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum KeyState {
-    Free,
-    /// Held by the token itself, exclusively.
-    Own(Fence),
-    /// Held by the token itself, in a mode that this request cannot change.
-    OtherMode,
-    Busy,
-    Foreign,
-}
-
-impl KeyState {
-    /// Whether nobody else holds the lock.
-    pub(super) fn is_open(self) -> bool {
-        matches!(self, Self::Free | Self::Own(_))
-    }
-}
-
-/// A look at all the keys.
-#[derive(Default)]
-struct KeyStates {
-    standings: Vec<KeyState>,
-}
-
-impl KeyStates {
-    fn any(&self, standing: KeyState) -> bool {
-        self.standings.contains(&standing)
-    }
-
-    /// The fence of the holds if the token has all of them from one grant.
-    fn one_fence(&self) -> Option<Fence> {
-        let first = *self.standings.first()?;
-        match first {
-            KeyState::Own(fence) if self.standings.iter().all(|other| *other == first) => Some(fence),
-            _ => None,
-        }
-    }
-}
-
-impl Lock {
-    pub(super) fn key_state(&self, token: &Ident) -> KeyState {
-        match (self.hold(token), self.mode()) {
-            _ if self.is_empty() => KeyState::Free,
-            (Some(hold), Mode::Exclusive) => KeyState::Own(hold.fence),
-            (Some(_), _) => KeyState::OtherMode,
-            (None, _) => KeyState::Busy,
-        }
-    }
-}
+use crate::core::lock::terms::{Acquired, Answer, ClientId, LockError, Request, WaiterId};
+use crate::core::time::Now;
 
 /// The keys in order, each once.
 fn distinct<'a>(db: i32, keys: &[&'a [u8]]) -> Vec<KeyRef<'a>> {
@@ -116,6 +65,7 @@ impl Engine {
             KeyState::Free => self.waiting.at(**at).is_some_and(|queue| !mine(queue)),
             _ => true,
         });
+        let mut lost = None;
         let taken = if survey.any(KeyState::Foreign) {
             Err(LockError::WrongType)
         } else if survey.any(KeyState::OtherMode) {
@@ -123,24 +73,37 @@ impl Engine {
         } else if obstacle.is_some() {
             Ok(None)
         } else {
-            // What this request is answered the one that asked the same before need not wait for any more.
-            if let Some(earlier) = earlier
-                && self.waiting.leave(earlier).is_some()
-            {
-                keyspace.answer(earlier, Answer::Refused);
-            }
-            self.take_all(&mut transition, &places, &survey, client, request, keyspace).map(|(grant, changes)| {
-                for changed in changes {
-                    self.heard_of(changed);
+            match self.take_all(&mut transition, &places, &survey, client, request, keyspace) {
+                Ok((grant, changes)) => {
+                    for changed in changes {
+                        self.heard_of(changed);
+                    }
+                    // What this request is answered the one that asked the same before need not wait for any more.
+                    if let Some(earlier) = earlier
+                        && self.waiting.leave(earlier).is_some()
+                    {
+                        keyspace.answer(earlier, Answer::Refused);
+                    }
+                    Ok(Some(grant))
                 }
-                Some(grant)
-            })
+                Err(NotTaken::Failed(error)) => Err(error),
+                Err(NotTaken::Lost(at, standing)) => {
+                    lost = Some(at);
+                    standing.error().map_or(Ok(None), Err)
+                }
+            }
         };
-        let obstacle = obstacle.map(|(at, _)| *at);
+        let obstacle = lost.or(obstacle.map(|(at, _)| *at));
         self.commit(&mut transition, keyspace);
         match taken? {
             Some(grant) => Ok(Acquired::Granted(grant)),
-            None if patient => Ok(self.park(now, &places, obstacle, client, request, false, keyspace)),
+            None if patient => {
+                let parked = self.park(now, &places, obstacle, client, request, false, keyspace);
+                if let Some(lost) = lost {
+                    self.look_later_at(lost);
+                }
+                Ok(parked)
+            }
             None => Ok(Acquired::Refused),
         }
     }
@@ -226,10 +189,16 @@ impl Engine {
             }
         }
         transition.over = over;
+        let Some(parked) = self.waiting.waiter(waiter) else { return false };
+        let (client, request) = (parked.client, parked.request.clone());
+        let keys: Vec<KeyRef<'_>> = places.values().map(|place| place.as_key()).collect();
+        let taken = self.take_all(transition, &keys, &survey, client, &request, keyspace);
+        if let Err(NotTaken::Lost(at, standing)) = taken {
+            self.stay_in_line(transition, waiter, at, standing, keyspace);
+            return false;
+        }
         let Some(departed) = self.waiting.leave(waiter) else { return false };
-        let (client, request) = (departed.waiter.client, departed.waiter.request.clone());
-        let places: Vec<KeyRef<'_>> = places.values().map(|place| place.as_key()).collect();
-        match self.take_all(transition, &places, &survey, client, &request, keyspace) {
+        match taken {
             Ok((grant, changes)) => {
                 self.stats.handed_over(transition.cause());
                 if survey.one_fence() == Some(grant.fence) {
@@ -247,12 +216,32 @@ impl Engine {
                 }
                 keyspace.answer(waiter, Answer::Granted(grant));
             }
-            Err(error) => {
+            Err(NotTaken::Failed(error)) => {
                 transition.work.extend(departed.headed);
                 keyspace.answer(waiter, Answer::Failed(error));
             }
+            Err(NotTaken::Lost(..)) => {}
         }
         true
+    }
+
+    /// The request `waiter` for many keys was about to be granted, and cannot have that at `at` any more.
+    fn stay_in_line<W: Keyspace>(
+        &mut self,
+        transition: &mut Transition,
+        waiter: WaiterId,
+        at: KeyRef<'_>,
+        standing: KeyState,
+        keyspace: &mut W,
+    ) {
+        let Some(queue) = self.waiting.at(at) else { return };
+        if standing == KeyState::Foreign {
+            self.refuse_all(transition, queue, keyspace);
+        }
+        transition.blocked_multi.insert(waiter);
+        self.waiting.block_multi_at(waiter, queue);
+        // It may be free again by now.
+        self.look_later_at(at);
     }
 
     /// Looks at the lock at `at` for `survey`, ending what has lapsed there.
@@ -281,38 +270,5 @@ impl Engine {
         let mut queues: Vec<QueueId> = places.iter().map(|at| self.waiting.at(*at)).collect::<Option<_>>()?;
         queues.sort_unstable();
         self.waiting.waiting_request(token, &Scope::Many(queues.into()))
-    }
-
-    /// Gives the token all `places`. If it has them all from one grant, that is renewed: fence and sessions stay. Else
-    /// it is a new grant in every respect, also where the token held before.
-    fn take_all<W: Keyspace>(
-        &mut self,
-        transition: &mut Transition,
-        places: &[KeyRef<'_>],
-        survey: &KeyStates,
-        client: ClientId,
-        request: &Request,
-        keyspace: &mut W,
-    ) -> Result<(Grant, Vec<Changed>), LockError> {
-        transition.progress();
-        let renewed = survey.one_fence();
-        let fence = renewed.map_or_else(|| self.issue(transition), Ok)?;
-        let token = &request.token;
-        let deadline = transition.now.ms.plus(request.lease).unwrap_or(UnixMs::MAX);
-        let mut changes = Vec::with_capacity(places.len());
-        for at in places {
-            transition.step();
-            let visit = self.visit(transition, *at, keyspace, |engine, _, open| {
-                let before = open.lock.hold(token).filter(|_| renewed.is_some()).and_then(|hold| hold.session);
-                let session = if request.session { Some(client) } else { before };
-                let hold = Hold { token: token.clone(), fence, deadline, limit: 0, session };
-                engine.set_hold(open, Mode::Exclusive, hold)
-            });
-            changes.extend(visit.map(|visit| visit.result));
-            if renewed.is_none() {
-                self.look_at_own(transition, *at, token);
-            }
-        }
-        Ok((Grant { token: token.clone(), fence, lease: deadline.left(transition.now.ms) }, changes))
     }
 }

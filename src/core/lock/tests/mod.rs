@@ -14,6 +14,7 @@ mod own;
 mod queue;
 mod schedule;
 mod strays;
+mod swapped_in;
 mod taken_back;
 mod trial;
 mod turns;

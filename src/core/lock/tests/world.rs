@@ -29,6 +29,24 @@ pub(super) enum Told {
     Answered(WaiterId, Answer),
 }
 
+/// Another module moves a value, at the first event about a key.
+#[derive(Debug)]
+pub(super) struct Meddling {
+    pub(super) event: Event,
+    pub(super) key: &'static str,
+    pub(super) from: &'static str,
+    pub(super) to: &'static str,
+}
+
+/// What the server tells at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Event {
+    /// The key is looked at, and what was there is over.
+    Over,
+    /// The key is made.
+    Made,
+}
+
 /// Keys in a map, and a record of everything the engine said.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
@@ -44,13 +62,25 @@ pub(super) struct Keys {
     pub(super) looks: usize,
     /// Whether clients cannot be blocked.
     pub(super) unblockable: bool,
+    /// What another module does as soon as it hears of something.
+    pub(super) meddling: Option<Meddling>,
     /// In front of whose replies it was to be looked.
     pub(super) looks_first: Vec<(WaiterId, ClientId)>,
+}
+
+impl Keys {
+    fn tell(&mut self, event: Event, key: KeyRef<'_>) {
+        if let Some(it) = self.meddling.take_if(|it| it.event == event && at(it.key) == key) {
+            let moved = self.values.remove(&at(it.from).to_buf()).unwrap();
+            self.values.insert(at(it.to).to_buf(), moved);
+        }
+    }
 }
 
 impl Keyspace for Keys {
     fn find(&mut self, at: KeyRef<'_>) -> Found<'_> {
         self.looks += 1;
+        self.tell(Event::Over, at);
         match self.values.get_mut(&at.to_buf()) {
             None => Found::Nothing,
             Some(Value::Lock(lock)) => Found::Lock(lock),
@@ -62,6 +92,7 @@ impl Keyspace for Keys {
         assert!(!lock.is_empty(), "a free lock leaves no key");
         self.told.push(Told::Put(at.to_buf()));
         assert!(self.values.insert(at.to_buf(), Value::Lock(lock)).is_none(), "the key held something");
+        self.tell(Event::Made, at);
     }
 
     fn delete(&mut self, at: KeyRef<'_>) {

@@ -1,0 +1,66 @@
+//! How the keys of one request stand to its token.
+
+use crate::core::fence::Fence;
+use crate::core::ident::Ident;
+use crate::core::lock::terms::{LockError, Mode};
+use crate::core::lock::value::Lock;
+
+/// How one of the keys stands to a token that wants them all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeyState {
+    Free,
+    /// Held by the token itself, exclusively.
+    Own(Fence),
+    /// Held by the token itself, in a mode that this request cannot change.
+    OtherMode,
+    Busy,
+    Foreign,
+}
+
+impl KeyState {
+    /// Whether nobody else holds the lock.
+    pub(super) fn is_open(self) -> bool {
+        matches!(self, Self::Free | Self::Own(_))
+    }
+
+    /// Why a request cannot even wait for such a key.
+    pub(super) fn error(self) -> Option<LockError> {
+        match self {
+            Self::Foreign => Some(LockError::WrongType),
+            Self::OtherMode => Some(LockError::OtherMode),
+            Self::Free | Self::Own(_) | Self::Busy => None,
+        }
+    }
+}
+
+/// A look at all the keys.
+#[derive(Default)]
+pub(super) struct KeyStates {
+    pub(super) standings: Vec<KeyState>,
+}
+
+impl KeyStates {
+    pub(super) fn any(&self, standing: KeyState) -> bool {
+        self.standings.contains(&standing)
+    }
+
+    /// The fence of the holds if the token has all of them from one grant.
+    pub(super) fn one_fence(&self) -> Option<Fence> {
+        let first = *self.standings.first()?;
+        match first {
+            KeyState::Own(fence) if self.standings.iter().all(|other| *other == first) => Some(fence),
+            _ => None,
+        }
+    }
+}
+
+impl Lock {
+    pub(super) fn key_state(&self, token: &Ident) -> KeyState {
+        match (self.hold(token), self.mode()) {
+            _ if self.is_empty() => KeyState::Free,
+            (Some(hold), Mode::Exclusive) => KeyState::Own(hold.fence),
+            (Some(_), _) => KeyState::OtherMode,
+            (None, _) => KeyState::Busy,
+        }
+    }
+}

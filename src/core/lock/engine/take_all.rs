@@ -1,0 +1,137 @@
+//! How the keys of one request are taken: all of them or none.
+//!
+//! The server tells the listeners of other modules at once when a key is made, or is opened and its own time is found over. They may put
+//! another lock in the place of one that has been looked at. So each is looked at again when it is taken.
+
+use std::sync::Arc;
+
+use super::Engine;
+use super::key_states::{KeyState, KeyStates};
+use super::lock_mut::Changed;
+use super::transition::Transition;
+use crate::core::fence::Fence;
+use crate::core::key::KeyRef;
+use crate::core::lock::keyspace::Keyspace;
+use crate::core::lock::terms::{ClientId, EndReason, Grant, LockError, Mode, Request};
+use crate::core::lock::value::{Hold, Lock};
+use crate::core::time::UnixMs;
+
+/// A grant of many keys, on its way into each of them.
+struct ManyGrant<'a> {
+    request: &'a Request,
+    client: ClientId,
+    fence: Fence,
+    deadline: UnixMs,
+    /// Whether it renews an earlier one, whose fence and sessions stay.
+    renews: bool,
+}
+
+/// Why a token was given none of its keys.
+pub(super) enum NotTaken<'a> {
+    Failed(LockError),
+    /// This key cannot be had any more.
+    Lost(KeyRef<'a>, KeyState),
+}
+
+impl ManyGrant<'_> {
+    /// Whether a key can be had that stands like this.
+    fn fits(&self, standing: KeyState) -> bool {
+        if self.renews { standing == KeyState::Own(self.fence) } else { standing.is_open() }
+    }
+
+    /// The token's hold of `lock` from now on.
+    fn hold(&self, lock: &Lock) -> Hold {
+        let token = self.request.token.clone();
+        let before = lock.hold(&token).filter(|_| self.renews).and_then(|hold| hold.session);
+        let session = if self.request.session { Some(self.client) } else { before };
+        Hold { token, fence: self.fence, deadline: self.deadline, limit: 0, session }
+    }
+}
+
+impl Engine {
+    /// Gives the token all `places`. If it has them all from one grant, that is renewed: fence and sessions stay. Else
+    /// it is a new grant in every respect, also where the token held before.
+    ///
+    /// Each key is looked at once more, and if one cannot be had any more, nothing is taken.
+    pub(super) fn take_all<'a, W: Keyspace>(
+        &mut self,
+        transition: &mut Transition,
+        places: &[KeyRef<'a>],
+        survey: &KeyStates,
+        client: ClientId,
+        request: &Request,
+        keyspace: &mut W,
+    ) -> Result<(Grant, Vec<Changed>), NotTaken<'a>> {
+        transition.progress();
+        let renewed = survey.one_fence();
+        let fence = renewed.map_or_else(|| self.issue(transition), Ok).map_err(NotTaken::Failed)?;
+        let deadline = transition.now.ms.plus(request.lease).unwrap_or(UnixMs::MAX);
+        let all = ManyGrant { request, client, fence, deadline, renews: renewed.is_some() };
+        let mut changes = Vec::with_capacity(places.len());
+        for at in places {
+            match self.take_one(transition, *at, &all, keyspace) {
+                Ok(changed) => changes.push(changed),
+                Err(standing) => {
+                    for (at, changed) in places.iter().zip(changes) {
+                        self.give_back(transition, *at, &all, changed, keyspace);
+                    }
+                    return Err(NotTaken::Lost(*at, standing));
+                }
+            }
+        }
+        Ok((Grant { token: request.token.clone(), fence, lease: deadline.left(transition.now.ms) }, changes))
+    }
+
+    /// Gives the token the lock at `at`, as one of those that `all` names. If it cannot have that any more, says why.
+    fn take_one<W: Keyspace>(
+        &mut self,
+        transition: &mut Transition,
+        at: KeyRef<'_>,
+        all: &ManyGrant<'_>,
+        keyspace: &mut W,
+    ) -> Result<Changed, KeyState> {
+        transition.step();
+        let visit = self.visit(transition, at, keyspace, |engine, _, open| {
+            let standing = open.lock.key_state(&all.request.token);
+            if !all.fits(standing) {
+                return Err(standing);
+            }
+            let hold = all.hold(open.lock);
+            Ok(engine.set_hold(open, Mode::Exclusive, hold))
+        });
+        let Some(visit) = visit else { return Err(KeyState::Foreign) };
+        transition.vacated.extend(visit.vacant.map(|_| Arc::new(at.to_buf())));
+        if !all.renews && visit.result.is_ok() {
+            self.look_at_own(transition, at, &all.request.token);
+        }
+        visit.result
+    }
+
+    /// Takes back what the token was given at `at` by a grant that came to nothing.
+    fn give_back<W: Keyspace>(
+        &mut self,
+        transition: &mut Transition,
+        at: KeyRef<'_>,
+        all: &ManyGrant<'_>,
+        changed: Changed,
+        keyspace: &mut W,
+    ) {
+        let Changed { entry, before } = changed;
+        let earlier = if all.renews {
+            before
+        } else {
+            // As if its connection had ended: so it is taken back by the next visit, wherever the lock is by then.
+            self.keep_replaced(entry, all.fence, before);
+            self.revoke(entry, all.fence, EndReason::Undelivered);
+            None
+        };
+        let visit = self.visit(transition, at, keyspace, |engine, _, open| {
+            if let Some(earlier) = earlier
+                && open.lock.hold_of(all.fence).is_some()
+            {
+                let _ = engine.set_hold(open, earlier.mode, earlier.hold);
+            }
+        });
+        transition.vacated.extend(visit.and_then(|visit| visit.vacant).map(|_| Arc::new(at.to_buf())));
+    }
+}
