@@ -160,17 +160,17 @@ impl Effect {
         &self,
         engine: &mut Engine,
         at: KeyRef<'_>,
-        world: &mut W,
+        keyspace: &mut W,
     ) -> Result<&'static CStr, LockError> {
         match self {
-            Self::Held(mode, hold) => engine.apply_held(at, *mode, hold.clone(), world)?,
+            Self::Held(mode, hold) => engine.apply_held(at, *mode, hold.clone(), keyspace)?,
             Self::Ended(token, why) => {
-                engine.apply_ended(at, token, world)?;
+                engine.apply_ended(at, token, keyspace)?;
                 return Ok(lock_effect::event_of(*why));
             }
             Self::Load(lock) => {
                 for hold in lock.holds() {
-                    engine.apply_held(at, lock.mode(), hold.clone(), world)?;
+                    engine.apply_held(at, lock.mode(), hold.clone(), keyspace)?;
                 }
             }
         }

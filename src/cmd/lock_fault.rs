@@ -11,7 +11,7 @@ use crate::server::register::{self, Spec};
 /// `LOCK.FAULT doing [point [times]]`
 ///
 /// Has the next entry from the server that does `doing` (as the log calls it: `a command`, `deferred work` …) panic, at its start (0) or
-/// before the step with this number: there is one wherever the work touches the world. An entry with fewer steps leaves the fault
+/// before the step with this number: there is one wherever the work touches the server. An entry with fewer steps leaves the fault
 /// to the next. `times` does so for several entries; an empty `doing` takes back what was armed.
 ///
 /// Replies how many faults have struck so far, and the most steps of an entry that the last one was armed for.

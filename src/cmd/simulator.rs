@@ -25,7 +25,7 @@ pub struct Simulator {
     /// The primary's locks.
     pub engine: Engine,
     /// Its keys, and those of the replica.
-    pub world: Primary,
+    pub keyspace: Primary,
     now: Now,
     client: u64,
     waiting: BTreeMap<WaiterId, u64>,
@@ -37,7 +37,7 @@ impl Simulator {
         let us = u64::try_from(now.0).unwrap_or_default().saturating_mul(1_000);
         Self {
             engine: Engine::default(),
-            world: Primary::default(),
+            keyspace: Primary::default(),
             now: Now { ms: now, us },
             client: 1,
             waiting: BTreeMap::new(),
@@ -48,11 +48,11 @@ impl Simulator {
     pub fn pass(&mut self, span: Millis) {
         let ms = self.now.ms.plus(span).unwrap_or(UnixMs::MAX);
         self.now = Now { ms, us: u64::try_from(ms.0).unwrap_or_default().saturating_mul(1_000) };
-        let next = self.engine.tick(self.now, usize::MAX, &mut self.world);
+        let next = self.engine.tick(self.now, usize::MAX, &mut self.keyspace);
         assert_ne!(next, Next::Now, "the timer did not do all there was to do");
-        let sales: Vec<_> = self.world.keys.0.keys().cloned().collect();
+        let sales: Vec<_> = self.keyspace.keys.0.keys().cloned().collect();
         for key in sales {
-            if let Some(sale) = self.world.keys.sale(&key.key) {
+            if let Some(sale) = self.keyspace.keys.sale(&key.key) {
                 let lapses = sale.lapses(self.now.ms, usize::MAX);
                 self.commit(&key.key, &Changes { lapses, own: None });
             }
@@ -94,13 +94,19 @@ impl Simulator {
     }
 
     fn lock(&mut self, name: &[u8], args: Args<'_>) -> Result<(), Error> {
-        let Self { engine, world, now, .. } = self;
+        let Self { engine, keyspace, now, .. } = self;
         let at = |key| KeyRef { db: 0, key };
         match name {
             b"ACQUIRE" => {
                 let (key, request) = lock_acquire::parse(args, now.ms)?;
-                let asked =
-                    engine.acquire(*now, at(key.bytes()), client(self.client), &request, request.wait.is_some(), world);
+                let asked = engine.acquire(
+                    *now,
+                    at(key.bytes()),
+                    client(self.client),
+                    &request,
+                    request.wait.is_some(),
+                    keyspace,
+                );
                 self.asked(&request, asked)?;
             }
             b"MACQUIRE" => {
@@ -108,25 +114,25 @@ impl Simulator {
                 let keys: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
                 assert!(!keys.is_empty());
                 let may_wait = request.wait.is_some();
-                let asked = engine.acquire_many(*now, 0, &keys, client(self.client), &request, may_wait, world);
+                let asked = engine.acquire_many(*now, 0, &keys, client(self.client), &request, may_wait, keyspace);
                 self.asked(&request, asked)?;
             }
             b"RELEASE" => {
                 let (key, token) = lock_release::parse(args)?;
-                engine.release(*now, at(key.bytes()), &token, world)?;
+                engine.release(*now, at(key.bytes()), &token, keyspace)?;
             }
             b"MRELEASE" => {
                 let (token, keys) = lock_mrelease::parse(args)?;
                 let keys: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
-                engine.release_many(*now, 0, &keys, &token, world)?;
+                engine.release_many(*now, 0, &keys, &token, keyspace)?;
             }
             b"EXTEND" => {
                 let (key, token, lease) = lock_extend::parse(args, now.ms)?;
-                engine.extend(*now, at(key.bytes()), &token, lease, world)?;
+                engine.extend(*now, at(key.bytes()), &token, lease, keyspace)?;
             }
             b"INFO" => {
                 let key = lock_info::parse(args)?;
-                let lock = match world.keys.0.get(&place(key.bytes())) {
+                let lock = match keyspace.keys.0.get(&place(key.bytes())) {
                     None => None,
                     Some(Value::Lock(lock)) => Some(lock),
                     Some(Value::Sale(_)) => return Err(Error::WrongType),
@@ -137,10 +143,10 @@ impl Simulator {
             b"APPLY" => {
                 let (key, effects) = lock_apply::parse(args)?;
                 for effect in &effects {
-                    effect.apply(engine, at(key.bytes()), world)?;
+                    effect.apply(engine, at(key.bytes()), keyspace)?;
                 }
                 // They are passed on as they came.
-                let (engine, keys) = &mut world.replica;
+                let (engine, keys) = &mut keyspace.replica;
                 for effect in &effects {
                     effect.apply(engine, at(key.bytes()), keys).expect("the replica has what the primary has");
                 }
@@ -165,7 +171,7 @@ impl Simulator {
 
     /// Every answer reaches its client, who must have been waiting for it.
     fn deliver(&mut self) {
-        for (waiter, answer) in std::mem::take(&mut self.world.answers) {
+        for (waiter, answer) in std::mem::take(&mut self.keyspace.answers) {
             assert!(self.waiting.remove(&waiter).is_some(), "nobody waits for {answer:?}");
             if matches!(answer, Answer::Granted(_)) {
                 self.engine.delivered(waiter);
@@ -181,16 +187,16 @@ impl Simulator {
                 assert!(terms.total <= MAX_UNITS && terms.limit <= MAX_UNITS);
                 terms.check_window()?;
                 let key = place(key.bytes());
-                if self.world.keys.0.contains_key(&key) {
+                if self.keyspace.keys.0.contains_key(&key) {
                     return Err(Error::BusyKey);
                 }
                 // There are no streams here, only locks and sales.
-                if terms.stream.as_ref().is_some_and(|stream| self.world.keys.0.contains_key(&place(&stream.key))) {
+                if terms.stream.as_ref().is_some_and(|stream| self.keyspace.keys.0.contains_key(&place(&stream.key))) {
                     return Err(Error::WrongType);
                 }
                 let sale = |terms| Value::Sale(Box::new(Sale::new(terms)));
-                self.world.replica.1.0.insert(key.clone(), sale(terms.clone()));
-                self.world.keys.0.insert(key, sale(terms));
+                self.keyspace.replica.1.0.insert(key.clone(), sale(terms.clone()));
+                self.keyspace.keys.0.insert(key, sale(terms));
             }
             b"DECR_ONCE" => {
                 let (key, take) = stock_decr_once::parse(args, now)?;
@@ -242,7 +248,7 @@ impl Simulator {
             b"INFO" => drop(self.sale(stock_info::parse(args)?.bytes())?.map(|sale| sale.info(now))),
             b"APPLY" => {
                 let (key, effect) = stock_apply::parse(args)?;
-                let Primary { keys, replica, .. } = &mut self.world;
+                let Primary { keys, replica, .. } = &mut self.keyspace;
                 apply_to_sale(keys, key.bytes(), &effect)?;
                 apply_to_sale(&mut replica.1, key.bytes(), &effect).expect("the replica has what the primary has");
             }
@@ -252,7 +258,7 @@ impl Simulator {
     }
 
     fn sale(&mut self, key: &[u8]) -> Result<Option<&mut Sale>, Error> {
-        match self.world.keys.0.get_mut(&place(key)) {
+        match self.keyspace.keys.0.get_mut(&place(key)) {
             None => Ok(None),
             Some(Value::Sale(sale)) => Ok(Some(sale)),
             Some(Value::Lock(_)) => Err(Error::WrongType),
@@ -291,7 +297,7 @@ impl Simulator {
 
     /// What was decided fits the sale, and fits the replica's copy of it.
     fn commit(&mut self, key: &[u8], changes: &Changes<'_>) {
-        let Primary { keys, replica, .. } = &mut self.world;
+        let Primary { keys, replica, .. } = &mut self.keyspace;
         for change in changes.iter() {
             let sale = keys.sale(key).expect("a sale that was decided on");
             let told = sale.seq().saturating_add(u64::from(sale.event(change).is_some())).min(MAX_UNITS);
@@ -306,7 +312,7 @@ impl Simulator {
     fn check(&mut self) {
         self.deliver();
         let now = self.now.ms;
-        for (key, value) in &self.world.keys.0 {
+        for (key, value) in &self.keyspace.keys.0 {
             match value {
                 Value::Lock(lock) => {
                     assert!(!lock.is_empty(), "a free lock was left under {key:?}");
@@ -322,7 +328,7 @@ impl Simulator {
                 }
             }
         }
-        assert!(state(&self.world.keys) == state(&self.world.replica.1), "the replica has something else");
+        assert!(state(&self.keyspace.keys) == state(&self.keyspace.replica.1), "the replica has something else");
     }
 }
 

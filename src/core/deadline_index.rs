@@ -1,7 +1,7 @@
 //! The deadline index: at which place something falls due next.
 //!
-//! One entry, a *home*, per value that has a deadline: a lock with its earliest lease, a sale with its earliest hold.
-//! The home knows the value's name, so that a single timer can find what is due without looking through the keyspace.
+//! One entry per value that has a deadline: a lock with its earliest lease, a sale with its earliest hold.
+//! The entry knows the value's name, so that a single timer can find what is due without looking through the keyspace.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::key::{KeyBuf, KeyRef};
 use super::slab::{Id, Slab};
 use super::time::UnixMs;
 
-/// A value's entry in an [`Agenda`].
+/// A value's entry in an [`DeadlineIndex`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeadlineId(Id);
 
@@ -59,7 +59,7 @@ impl DeadlineIndex {
         id
     }
 
-    /// Moves the deadline of `home`. O(1) if it moves later, else O(log n).
+    /// Moves the deadline of `id`. O(1) if it moves later, else O(log n).
     pub fn reschedule(&mut self, id: DeadlineId, deadline: UnixMs) {
         if let Some(entry) = self.entries.get_mut(id.0) {
             entry.deadline = deadline;
@@ -71,20 +71,20 @@ impl DeadlineIndex {
         }
     }
 
-    /// Closes the entry `home`. O(log n).
+    /// Closes the entry `id`. O(log n).
     pub fn remove(&mut self, id: DeadlineId) {
         if let Some(entry) = self.entries.remove(id.0) {
             self.order.remove(&(entry.indexed, id));
         }
     }
 
-    /// Where the value of `home` lives; `None` once the entry is closed.
+    /// Where the value of `id` lives; `None` once the entry is closed.
     #[must_use]
     pub fn key(&self, id: DeadlineId) -> Option<KeyRef<'_>> {
         self.entries.get(id.0).map(|entry| entry.key.as_key())
     }
 
-    /// Whether the entry `home` is open.
+    /// Whether the entry `id` is open.
     #[must_use]
     pub fn contains(&self, id: DeadlineId) -> bool {
         self.entries.get(id.0).is_some()

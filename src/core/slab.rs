@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 /// Slots per chunk. Growing adds a chunk and moves nothing, so that no command pays for a million entries at once.
 const CHUNK: usize = 256;
 
-/// The name of a value in an [`Arena`]. It outlives the value harmlessly: it then names nothing.
+/// The name of a value in an [`Slab`]. It outlives the value harmlessly: it then names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Id {
     slot: u32,
@@ -172,40 +172,40 @@ mod tests {
 
     #[test]
     fn an_old_id_does_not_name_the_next_value_in_its_slot() {
-        let mut arena = Slab::default();
-        let first = arena.insert("first");
-        assert_eq!(arena.remove(first), Some("first"));
-        let second = arena.insert("second");
-        assert_eq!((arena.get(first), arena.get(second)), (None, Some(&"second")));
-        assert_eq!(arena.remove(first), None);
-        assert_eq!(arena.len(), 1);
+        let mut slab = Slab::default();
+        let first = slab.insert("first");
+        assert_eq!(slab.remove(first), Some("first"));
+        let second = slab.insert("second");
+        assert_eq!((slab.get(first), slab.get(second)), (None, Some(&"second")));
+        assert_eq!(slab.remove(first), None);
+        assert_eq!(slab.len(), 1);
     }
 
     #[test]
     fn vacant_slots_are_used_before_new_ones_and_an_empty_arena_keeps_one_chunk() {
-        let mut arena = Slab::default();
-        let ids: Vec<Id> = (0..3 * CHUNK).map(|n| arena.insert(n)).collect();
-        assert_eq!(arena.chunks.len(), 3);
+        let mut slab = Slab::default();
+        let ids: Vec<Id> = (0..3 * CHUNK).map(|n| slab.insert(n)).collect();
+        assert_eq!(slab.chunks.len(), 3);
         for id in ids.iter().step_by(2) {
-            arena.remove(*id).unwrap();
+            slab.remove(*id).unwrap();
         }
-        let again: Vec<Id> = (0..CHUNK).map(|n| arena.insert(n)).collect();
-        assert_eq!((arena.chunks.len(), arena.len()), (3, 3 * CHUNK / 2 + CHUNK));
-        assert_eq!(arena.iter().count(), arena.len());
-        assert!(arena.iter().all(|(id, value)| arena.get(id) == Some(value)));
+        let again: Vec<Id> = (0..CHUNK).map(|n| slab.insert(n)).collect();
+        assert_eq!((slab.chunks.len(), slab.len()), (3, 3 * CHUNK / 2 + CHUNK));
+        assert_eq!(slab.iter().count(), slab.len());
+        assert!(slab.iter().all(|(id, value)| slab.get(id) == Some(value)));
         for id in ids.iter().skip(1).step_by(2).chain(&again) {
-            arena.remove(*id).unwrap();
+            slab.remove(*id).unwrap();
         }
-        assert_eq!((arena.chunks.len(), arena.is_empty()), (1, true));
-        let fresh = arena.insert(7);
-        assert!(ids.iter().chain(&again).all(|id| arena.get(*id).is_none()));
-        assert_eq!(arena.get(fresh), Some(&7));
+        assert_eq!((slab.chunks.len(), slab.is_empty()), (1, true));
+        let fresh = slab.insert(7);
+        assert!(ids.iter().chain(&again).all(|id| slab.get(*id).is_none()));
+        assert_eq!(slab.get(fresh), Some(&7));
     }
 
     #[test]
     fn the_stamps_may_wrap() {
-        let mut arena = Slab { stamp: NonZeroU32::MAX, ..Slab::default() };
-        let id = arena.insert(1);
-        assert_eq!((id.generation, arena.get(id)), (NonZeroU32::MIN, Some(&1)));
+        let mut slab = Slab { stamp: NonZeroU32::MAX, ..Slab::default() };
+        let id = slab.insert(1);
+        assert_eq!((id.generation, slab.get(id)), (NonZeroU32::MIN, Some(&1)));
     }
 }

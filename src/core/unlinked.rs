@@ -1,6 +1,6 @@
 //! Values that lost their name: deleted, overwritten, or renamed, which from where they stand looks the same.
 //!
-//! The value keeps a [`Stray`] and whoever took note keeps a [`Watch`]. The watch ends when the value is destroyed, on
+//! The value keeps a [`Unlinked`] and whoever took note keeps a [`UnlinkedWatch`]. The watch ends when the value is destroyed, on
 //! whichever thread that may be, or when it has been found under a new name.
 
 use std::sync::{Arc, Weak};
@@ -35,10 +35,10 @@ mod tests {
 
     #[test]
     fn a_watch_ends_with_the_value_even_on_another_thread() {
-        let stray = Unlinked::default();
-        let watch = stray.watch();
+        let unlinked = Unlinked::default();
+        let watch = unlinked.watch();
         assert!(watch.is_missing());
-        std::thread::spawn(move || drop(stray)).join().unwrap();
+        std::thread::spawn(move || drop(unlinked)).join().unwrap();
         assert!(!watch.is_missing());
     }
 }

@@ -20,15 +20,15 @@ pub fn lock_payload(data: &[u8]) {
     let tokens: Vec<Vec<u8>> = lock.holds().take(4).map(|hold| hold.token.text().to_vec()).collect();
     for now in INSTANTS {
         let mut stage = Simulator::at(now);
-        for keys in [&mut stage.world.keys, &mut stage.world.replica.1] {
+        for keys in [&mut stage.keyspace.keys, &mut stage.keyspace.replica.1] {
             let lock = fake_server::load::<Lock>(&[data]).0.expect("as before");
             keys.0.insert(place(b"key"), Value::Lock(lock));
         }
-        if let Some(Value::Lock(lock)) = stage.world.keys.0.get_mut(&place(b"key")) {
+        if let Some(Value::Lock(lock)) = stage.keyspace.keys.0.get_mut(&place(b"key")) {
             stage.engine.register(place(b"key").as_key(), lock);
         }
-        if let Some(Value::Lock(lock)) = stage.world.replica.1.0.get_mut(&place(b"key")) {
-            stage.world.replica.0.register(place(b"key").as_key(), lock);
+        if let Some(Value::Lock(lock)) = stage.keyspace.replica.1.0.get_mut(&place(b"key")) {
+            stage.keyspace.replica.0.register(place(b"key").as_key(), lock);
         }
         for token in tokens.iter().map(|token| &token[..]).chain([&b"somebody else"[..]]) {
             for line in [
@@ -46,7 +46,7 @@ pub fn lock_payload(data: &[u8]) {
         stage.pass(Millis(1_000));
         stage.hang_up();
         stage.pass(Millis(i64::MAX));
-        assert!(stage.world.keys.0.is_empty(), "a lock outlives its leases");
+        assert!(stage.keyspace.keys.0.is_empty(), "a lock outlives its leases");
     }
 }
 
@@ -68,7 +68,7 @@ pub fn sale_payload(data: &[u8]) {
     let ids: Vec<Vec<u8>> = sale.page(UnixMs(1), 0, 4, None).rows.iter().map(|row| row.id.to_vec()).collect();
     for now in INSTANTS {
         let mut stage = Simulator::at(now);
-        for keys in [&mut stage.world.keys, &mut stage.world.replica.1] {
+        for keys in [&mut stage.keyspace.keys, &mut stage.keyspace.replica.1] {
             let mut sale = Sale::from_header(read[0]).expect("as before");
             for block in read[1..].iter().filter(|block| !block.is_empty()) {
                 sale.load_block(block).expect("as before");

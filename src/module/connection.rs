@@ -22,7 +22,7 @@ pub fn hear(ctx: &mut Ctx<'_>, event: Event) {
     };
     let Some(client) = ClientId::new(number) else { return };
     // Connections come and go by the thousand; few of them hold or wait for anything.
-    let known = state::peek(|state| (state.locks.knows(client), state.locks.owes(client)));
+    let known = state::peek(|state| (state.locks.knows(client), state.locks.has_undelivered(client)));
     let (matters, owed) = known.unwrap_or((true, true));
     if matters {
         inbox::post(Notification::ClientGone(client, if owed { look(ctx, client) } else { Look::Unknown }));

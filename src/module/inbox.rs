@@ -67,7 +67,7 @@ pub fn next_loaded() -> Option<KeyBuf> {
 /// A parked client left.
 pub fn client_unblocked(waiter: WaiterId, left: Unblocked) {
     match left {
-        // Nothing follows from it that could not wait for the next note: not worth a turn of the event loop.
+        // Nothing follows from it that could not wait for the next notification: not worth a turn of the event loop.
         Unblocked::Answered => drop(INBOX.with(|inbox| inbox.push(Notification::Left(waiter, left)))),
         Unblocked::TimedOut | Unblocked::Gone => post(Notification::Left(waiter, left)),
     }

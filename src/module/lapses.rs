@@ -77,7 +77,7 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> defer::Next {
     }
 }
 
-/// Lets holds of a sale lapse whose entry `home` is due, in about `steps`, and says how many steps it was.
+/// Lets holds of a sale lapse whose entry `entry` is due, in about `steps`, and says how many steps it was.
 fn lapse(session: &mut SaleSession<'_>, entry: DeadlineId, now: UnixMs, steps: usize) -> Result<usize, Refusal> {
     let Ok(Some(sale)) = session.sale() else {
         state::enter(|state| state.sales.remove(entry));

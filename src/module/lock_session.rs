@@ -50,7 +50,7 @@ struct AtWork<'a> {
     db: i32,
     name: Name<'a>,
     /// What replicas and the AOF have not heard yet.
-    news: Effects,
+    effects: Effects,
     events: Events,
 }
 
@@ -64,7 +64,7 @@ struct Told<'a> {
 }
 
 impl<'a> LockSession<'a> {
-    /// A room without an open key.
+    /// A session without an open key.
     pub fn new(ctx: Ctx<'a>) -> Self {
         let db = ctx.db();
         Self {
@@ -80,18 +80,18 @@ impl<'a> LockSession<'a> {
         }
     }
 
-    /// A room for work between commands.
+    /// A session for work between commands.
     pub fn between_commands(ctx: Ctx<'a>) -> Self {
         let mut session = Self::new(ctx);
         session.asks = session.ctx().flags().is_cluster();
         session
     }
 
-    /// A room for a command on one key, whose name the server already has as a string.
+    /// A session for a command on one key, whose name the server already has as a string.
     pub fn with_key(ctx: Ctx<'a>, name: Name<'a>) -> Self {
         let mut session = Self::new(ctx);
         session.key.reopen(&name, Access::Write);
-        session.at_work = Some(AtWork { db: session.db, name, news: Effects::default(), events: Events::new() });
+        session.at_work = Some(AtWork { db: session.db, name, effects: Effects::default(), events: Events::new() });
         session
     }
 
@@ -121,7 +121,7 @@ impl<'a> LockSession<'a> {
         let work = self.at_work.get_or_insert_with(|| AtWork {
             db: at.db,
             name: Name::make(at.key),
-            news: Effects::default(),
+            effects: Effects::default(),
             events: Events::new(),
         });
         (self.key.quiet(), work)
@@ -142,7 +142,7 @@ impl<'a> LockSession<'a> {
     fn shut(&mut self) {
         self.key.close();
         if let Some(work) = self.at_work.as_ref().filter(|work| !work.events.is_empty()) {
-            lock_effect::send(self.ctx(), &work.name, &work.news);
+            lock_effect::send(self.ctx(), &work.name, &work.effects);
             key::touched(self.ctx(), &work.name);
         }
         if let Some(AtWork { db, name, events, .. }) = self.at_work.take()
@@ -291,22 +291,22 @@ impl Keyspace for LockSession<'_> {
 
     fn held(&mut self, at: KeyRef<'_>, mode: Mode, hold: Hold) {
         faults::point();
-        let (ctx, AtWork { name, news, events, .. }) = self.at(at);
-        if news.held.is_some() {
-            lock_effect::send(ctx, name, &mem::take(news));
+        let (ctx, AtWork { name, effects, events, .. }) = self.at(at);
+        if effects.held.is_some() {
+            lock_effect::send(ctx, name, &mem::take(effects));
         }
-        news.held = Some((mode, hold));
+        effects.held = Some((mode, hold));
         events.push(c"lock.held");
     }
 
     fn ended(&mut self, at: KeyRef<'_>, token: Ident, why: EndReason) {
         faults::point();
-        let (ctx, AtWork { name, news, events, .. }) = self.at(at);
-        if news.ended.is_some() || news.held.is_some() {
-            lock_effect::send(ctx, name, &mem::take(news));
+        let (ctx, AtWork { name, effects, events, .. }) = self.at(at);
+        if effects.ended.is_some() || effects.held.is_some() {
+            lock_effect::send(ctx, name, &mem::take(effects));
         }
         events.push(lock_effect::event_of(why));
-        news.ended = Some((token, why));
+        effects.ended = Some((token, why));
     }
 
     fn clear_expire(&mut self, at: KeyRef<'_>) {

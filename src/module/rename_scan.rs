@@ -1,7 +1,7 @@
 //! Looking for values that were renamed.
 //!
 //! A value hears that it lost its name, not whether it got another. Keyspace events tell, where the module may listen to them
-//! ([`renames`]). What was lost without hearing is looked for, key by key, a little at a time, in one walk for all of it that goes round and
+//! ([`renames`]). What was lost without hearing is looked for, key by key, a little at a time, in one scan for all of it that goes round and
 //! round until everything is found. Commands that meet a value first end the search for it.
 
 use std::ffi::CStr;
@@ -20,11 +20,11 @@ use crate::server::renames;
 /// What is being looked for.
 #[derive(Default)]
 pub struct RenameScan {
-    /// Lost before the walk began its present round, which therefore passes them, wherever they are.
+    /// Lost before the scan began its present round, which therefore passes them, wherever they are.
     sought: Lost,
     /// Lost since then: they may be behind it, so they have another round.
     next: Lost,
-    walk: Option<KeyspaceScan>,
+    scan: Option<KeyspaceScan>,
     /// When it rested last.
     rested: Option<Instant>,
 }
@@ -88,7 +88,7 @@ impl RenameScan {
         self.next.everything = true;
     }
 
-    /// Databases have traded places: what is being looked for may be where the walk has been already.
+    /// Databases have traded places: what is being looked for may be where the scan has been already.
     pub fn begin_again(&mut self) {
         self.next.add(std::mem::take(&mut self.sought));
     }
@@ -101,13 +101,13 @@ impl RenameScan {
             self.rested = None;
             return false;
         }
-        if self.walk.is_none() {
-            self.walk = KeyspaceScan::new(ctx);
+        if self.scan.is_none() {
+            self.scan = KeyspaceScan::new(ctx);
         }
-        let Some(walk) = &mut self.walk else { return true };
+        let Some(scan) = &mut self.scan else { return true };
         let rest = self.rested.map_or(SHORTEST, |rested| rested.elapsed().mul_f32(PART));
         let everything = self.sought.everything || self.next.everything;
-        let went_round = walk.go(ctx, &KINDS, rest.clamp(SHORTEST, LONGEST), &mut |at, key| {
+        let went_round = scan.go(ctx, &KINDS, rest.clamp(SHORTEST, LONGEST), &mut |at, key| {
             if everything && is_ours(key) || is_lost(key) {
                 found(at.to_buf());
             }

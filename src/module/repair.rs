@@ -1,7 +1,7 @@
 //! After a fault: making good what it cut short.
 //!
 //! A fault may come between a change and its effect, or between an event in a sale's stream and the change that it tells of, and nobody
-//! can say between which. So a key that was being worked on when one came is owed amends: the event without a change is taken
+//! can say between which. So a key that was being worked on when one came is marked for repair: the event without a change is taken
 //! out again, and replicas and the AOF get the whole value, in place of whatever they have. That is a part of the same entry from
 //! the server, so that nothing comes in between.
 
@@ -47,30 +47,30 @@ impl OrphanEvent {
 
 struct Damaged {
     place: KeyBuf,
-    untrue: Option<OrphanEvent>,
+    orphan: Option<OrphanEvent>,
 }
 
-static OWED: MainCell<Vec<Damaged>> = MainCell::new(Vec::new());
+static DAMAGED: MainCell<Vec<Damaged>> = MainCell::new(Vec::new());
 
 /// A fault cut work on the key at `at` short.
-pub fn mark(at: KeyRef<'_>, untrue: Option<OrphanEvent>) {
-    OWED.with(|owed| {
+pub fn mark(at: KeyRef<'_>, orphan: Option<OrphanEvent>) {
+    DAMAGED.with(|damaged| {
         // A replica may come here again and again before it is promoted.
-        if untrue.is_some() || owed.iter().all(|known| known.place.as_key() != at) {
-            owed.push(Damaged { place: at.to_buf(), untrue });
+        if orphan.is_some() || damaged.iter().all(|known| known.place.as_key() != at) {
+            damaged.push(Damaged { place: at.to_buf(), orphan });
         }
     });
 }
 
-/// Makes good what is owed, if this server may write now; else it is left for the timer, which calls this again.
+/// Repairs what is marked, if this server may write now; else it is left for the timer, which calls this again.
 pub fn repair_all(ctx: &mut Ctx<'_>) {
     let began_in = ctx.db();
-    while OWED.with(|owed| !owed.is_empty()).unwrap_or_default() && defer::may_write(ctx) {
-        let Some(Some(Damaged { place, untrue })) = OWED.with(Vec::pop) else { break };
+    while DAMAGED.with(|damaged| !damaged.is_empty()).unwrap_or_default() && defer::may_write(ctx) {
+        let Some(Some(Damaged { place, orphan })) = DAMAGED.with(Vec::pop) else { break };
         ctx.select(place.db);
         let name = Name::make(&place.key);
-        if let Some(untrue) = untrue {
-            untrue.take_out(ctx, &place.key);
+        if let Some(orphan) = orphan {
+            orphan.take_out(ctx, &place.key);
         }
         send_whole(ctx, &name);
         key::touched(ctx, &name);

@@ -26,7 +26,7 @@ pub struct SaleSession<'a> {
     /// The context of the call, and the key while it is open: not while other modules may run, who may do anything to it.
     key: Key<'a>,
     name: Name<'a>,
-    behalf: RunAs,
+    run_as: RunAs,
     /// The event of a change that has not been committed.
     orphan: Option<OrphanEvent>,
 }
@@ -41,8 +41,8 @@ impl Drop for SaleSession<'_> {
 }
 
 impl<'a> SaleSession<'a> {
-    pub(super) fn new(ctx: Ctx<'a>, name: Name<'a>, behalf: RunAs) -> Self {
-        Self { key: Key::closed(ctx), name, behalf, orphan: None }
+    pub(super) fn new(ctx: Ctx<'a>, name: Name<'a>, run_as: RunAs) -> Self {
+        Self { key: Key::closed(ctx), name, run_as, orphan: None }
     }
 
     /// The context, for calls that run no other code of the server.
@@ -141,7 +141,7 @@ impl<'a> SaleSession<'a> {
         ];
         let fields =
             if stream.deadlines { &fields[..] } else { fields.split_last().map_or(&fields[..], |(_, six)| six) };
-        let entry = stream::append(self.key.ctx(), self.behalf, &stream.key, fields).map_err(Error::Stream)?;
+        let entry = stream::append(self.key.ctx(), self.run_as, &stream.key, fields).map_err(Error::Stream)?;
         self.orphan = Some(OrphanEvent { stream: stream.key, entry });
         Ok(())
     }

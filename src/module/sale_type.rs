@@ -142,7 +142,7 @@ impl DataType for SaleValue {
     }
 
     fn unlinked(&mut self, _at: KeyRef<'_>) {
-        // A sale without holds has nothing to be found for. One that was loaded just now has holds and no home yet.
+        // A sale without holds has nothing to be found for. One that was loaded just now has holds and no entry yet.
         let entry = self.deadline_id.take();
         if entry.is_some() || self.sale.next_lapse().is_some() {
             renames::expect();

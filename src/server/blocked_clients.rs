@@ -97,7 +97,7 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
     /// Names those who hear of clients that leave and who write replies. Called once, at load.
     pub fn install(&self, ctx: &Ctx<'_>, hear: Hear<I>, reply: Reply<A>) {
         let keys = BlockingKeys::new(ctx.flags().is_cluster());
-        self.0.with(|lot| (lot.hear, lot.reply, lot.keys) = (Some(hear), Some(reply), Some(keys)));
+        self.0.with(|table| (table.hear, table.reply, table.keys) = (Some(hear), Some(reply), Some(keys)));
     }
 
     /// Blocks the client of the running command, which waits for `lock` among others of the same slot, for `wait` (zero: without limit). False
@@ -126,8 +126,8 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
             left: false,
         });
         let parked = NonNull::from(Box::leak(parked));
-        let handle = self.0.with(|lot| {
-            let Some(keys) = &lot.keys else { return ptr::null_mut() };
+        let handle = self.0.with(|table| {
+            let Some(keys) = &table.keys else { return ptr::null_mut() };
             let key = keys.for_lock(lock);
             let mut name = key.raw();
             // SAFETY: the context is that of a running command; the server takes its own reference to the key, and calls nothing of ours
@@ -166,20 +166,20 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
             (*parked.as_ptr()).over = over;
             api::set_disconnect_callback(handle, Some(on_gone::<I, A>));
         }
-        self.0.with(|lot| {
-            lot.nameless.push(parked);
-            lot.over.extend(over.map(|over| (over, parked)));
+        self.0.with(|table| {
+            table.nameless.push(parked);
+            table.over.extend(over.map(|over| (over, parked)));
         });
         true
     }
 
     /// The client that was blocked last waits in line as `waiter`.
     pub fn name(&self, waiter: I) {
-        self.0.with(|lot| {
-            if let Some(parked) = lot.nameless.pop() {
+        self.0.with(|table| {
+            if let Some(parked) = table.nameless.pop() {
                 // SAFETY: entries are removed when their box is freed, so this one is alive; only this thread touches it.
                 unsafe { (*parked.as_ptr()).waiter = Some(waiter) };
-                lot.parked.insert(waiter, parked);
+                table.parked.insert(waiter, parked);
             }
         });
     }
@@ -190,7 +190,7 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
     /// must have finished its own work, and must hold no state that the callbacks need.
     pub fn unblock(&self, _: &mut Ctx<'_>, waiter: I, answer: A) {
         faults::point();
-        let found = self.0.with(|lot| lot.parked.get(&waiter).copied());
+        let found = self.0.with(|table| table.parked.get(&waiter).copied());
         if let Some(Some(parked)) = found {
             unblock_one(parked, answer);
         }
@@ -202,7 +202,7 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
         A: Clone,
     {
         // They stay in the list until the server is done with them.
-        for parked in self.0.with(|lot| lot.nameless.clone()).unwrap_or_default() {
+        for parked in self.0.with(|table| table.nameless.clone()).unwrap_or_default() {
             unblock_one(parked, answer.clone());
         }
     }
@@ -211,7 +211,7 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
     pub fn is_waiting(&self, waiter: I) -> bool {
         // SAFETY: entries are removed when their box is freed, so this one is alive; only this thread touches it.
         let waits = |parked: Blocked<I, A>| unsafe { !(*parked.as_ptr()).handle.is_null() };
-        self.0.with(|lot| lot.parked.get(&waiter).copied().is_some_and(waits)).unwrap_or(true)
+        self.0.with(|table| table.parked.get(&waiter).copied().is_some_and(waits)).unwrap_or(true)
     }
 
     /// Everybody who is parked and has neither been answered nor left.
@@ -222,7 +222,9 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
             !parked.handle.is_null() && parked.answer.is_none() && !parked.left
         };
         self.0
-            .with(|lot| lot.parked.iter().filter(|(_, parked)| waits(**parked)).map(|(waiter, _)| *waiter).collect())
+            .with(|table| {
+                table.parked.iter().filter(|(_, parked)| waits(**parked)).map(|(waiter, _)| *waiter).collect()
+            })
             .unwrap_or_default()
     }
 
@@ -232,9 +234,9 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
     /// The server looks for such clients before it sleeps, but it does not wake up for them; left alone it may sleep a tenth of a second
     /// too long.
     pub fn next_over(&self, now: UnixMs) -> Next {
-        let next = self.0.with(|lot| {
-            let over = lot.first_over(now);
-            let late = latest_late(now).and_then(|before| lot.first_over(before)?.plus(LATE));
+        let next = self.0.with(|table| {
+            let over = table.first_over(now);
+            let late = latest_late(now).and_then(|before| table.first_over(before)?.plus(LATE));
             over.into_iter().chain(late).min()
         });
         next.flatten().map_or(Next::Never, Next::At)
@@ -250,9 +252,9 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
             let parked = &*parked.as_ptr();
             parked.waiter.filter(|_| parked.answer.is_none() && !parked.left && !parked.handle.is_null())
         };
-        let late = |lot: &mut Table<I, A>| {
+        let late = |table: &mut Table<I, A>| {
             let is_late = |(over, _): &&(UnixMs, Blocked<I, A>)| latest_late(now).is_some_and(|late| *over <= late);
-            lot.over.iter().take_while(is_late).filter_map(waiter).take(most).collect()
+            table.over.iter().take_while(is_late).filter_map(waiter).take(most).collect()
         };
         self.0.with(late).unwrap_or_default()
     }
@@ -324,7 +326,7 @@ fn unblock_one<I: 'static, A: 'static>(parked: Blocked<I, A>, answer: A) {
 fn tell<I: Copy + 'static, A: 'static>(parked: &mut BlockedClient<I, A>, how: Unblocked) {
     faults::point();
     if !parked.left {
-        if let (Some(Some(hear)), Some(waiter)) = (parked.among.0.with(|lot| lot.hear), parked.waiter) {
+        if let (Some(Some(hear)), Some(waiter)) = (parked.among.0.with(|table| table.hear), parked.waiter) {
             hear(waiter, how);
         }
         // Only now: if a fault came first, it is told again.
@@ -350,7 +352,7 @@ unsafe extern "C" fn on_answer<I: Copy + 'static, A: 'static>(
         let answered = guard("an answer to a parked client", || {
             // It stays there: until the server is done with the client, this is how one knows that it has been answered.
             if let Some(answer) = &parked.answer {
-                if let Some(Some(reply)) = parked.among.0.with(|lot| lot.reply) {
+                if let Some(Some(reply)) = parked.among.0.with(|table| table.reply) {
                     reply(&ctx, answer);
                 }
                 parked.replied = true;
@@ -383,7 +385,7 @@ unsafe extern "C" fn on_free<I: Copy + Eq + Hash + 'static, A: 'static>(raw: *mu
     // SAFETY: `block` made this box, the server passes it here once, and nobody else looks at it meanwhile.
     let parked = unsafe { &mut *data.as_ptr() };
     let ended = guard("the end of a parked client", || {
-        parked.among.0.with(|lot| lot.leave(data, parked.waiter, parked.over));
+        parked.among.0.with(|table| table.leave(data, parked.waiter, parked.over));
         // SAFETY: the context is the one of this call.
         let sent_away = parked.aside && unsafe { api::blocked_client_disconnected(raw) } != 0;
         // A reply that was put aside is forgotten if the client was sent away with another one meanwhile.

@@ -2,7 +2,7 @@
 //!
 //! Leases end, connections close, keys vanish: none of it may be acted upon where the server tells of it. Replicating from
 //! an event handler can put our write before its cause, or let a replica kill clients of its own; and a write while writes are paused
-//! aborts the server. So handlers only leave notes, and one timer does the work, as one unit, when it may.
+//! aborts the server. So handlers only post notifications, and one timer does the work, as one unit, when it may.
 
 use std::ffi::c_void;
 use std::{mem, ptr};

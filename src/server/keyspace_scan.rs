@@ -1,4 +1,4 @@
-//! A walk through the whole keyspace, a little at a time, lap after lap.
+//! A scan through the whole keyspace, a little at a time, lap after lap.
 //!
 //! There are two ways. On Valkey, `SCAN` with a `TYPE` passes over other keys without copying their names, and takes a fifth of the time that
 //! the server's function for modules takes. On Redis it gains little or nothing, and 7.0 would count each key as used. So there, and where
@@ -18,7 +18,7 @@ use super::key::{Access, Key, Name, Shown};
 use super::server_info;
 use crate::core::key::KeyRef;
 
-/// Where a walk has come to. Keys that are there for a whole lap are seen, others perhaps; some twice.
+/// Where a scan has come to. Keys that are there for a whole lap are seen, others perhaps; some twice.
 pub struct KeyspaceScan {
     way: Way,
     /// The database that it goes through; none before a lap.
@@ -29,7 +29,7 @@ pub struct KeyspaceScan {
     is_whole: bool,
 }
 
-/// How a walk goes through a database, and where it is in it.
+/// How a scan goes through a database, and where it is in it.
 enum Way {
     /// By `SCAN`; its cursor.
     Command(u64),
@@ -37,7 +37,7 @@ enum Way {
     Function(NonNull<RawCursor>),
 }
 
-// SAFETY: the cursor is the server's memory, not tied to a thread; walks are kept in a `MainCell` anyway.
+// SAFETY: the cursor is the server's memory, not tied to a thread; scans are kept in a `MainCell` anyway.
 unsafe impl Send for KeyspaceScan {}
 
 /// Looks at one key. It may read the value but change nothing in the keyspace.
@@ -50,7 +50,7 @@ struct Visit<'f> {
 
 impl Way {
     fn function() -> Option<Self> {
-        // SAFETY: takes nothing; the cursor is ours. There is one walk at most for as long as the server lives, so it is not given back.
+        // SAFETY: takes nothing; the cursor is ours. There is one scan at most for as long as the server lives, so it is not given back.
         NonNull::new(unsafe { api::scan_cursor_create() }).map(Self::Function)
     }
 
@@ -65,7 +65,7 @@ impl Way {
 }
 
 impl KeyspaceScan {
-    /// A walk that begins at the first key of the first database; `None` when the server has no memory for it.
+    /// A scan that begins at the first key of the first database; `None` when the server has no memory for it.
     pub fn new(ctx: &Ctx<'_>) -> Option<Self> {
         let way = if server_info::is_valkey(ctx) { Some(Way::Command(0)) } else { Way::function() };
         way.map(|way| Self { way, db: None, done: Vec::new(), is_whole: true })

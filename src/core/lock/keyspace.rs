@@ -16,7 +16,7 @@ pub enum Found<'a> {
     Foreign,
 }
 
-/// What the engine needs of the world and what it tells it.
+/// What the engine needs of the keyspace, and what it tells it.
 ///
 /// The order of the calls of `held` and `ended` is the order in which replicas must see them.
 pub trait Keyspace {

@@ -215,7 +215,7 @@ impl Waiting {
         self.queues.iter().filter(move |(_, queue)| wanted(queue)).map(|(id, _)| QueueId(id))
     }
 
-    /// Notes that `queue` has to be looked at.
+    /// Records that `queue` has to be looked at.
     pub(super) fn mark(&mut self, queue: QueueId, cause: HandoverCause) {
         if let Some(queue) = self.queues.get_mut(queue.0) {
             queue.dirty.get_or_insert(cause);
@@ -241,7 +241,7 @@ impl Waiting {
         self.queue(queue).is_some_and(|queue| queue.dirty.is_none() && queue.line().next().is_some_and(alone))
     }
 
-    /// Notes that the work for `queue` is being done, and says what made it necessary.
+    /// Records that the work for `queue` is being done, and says what made it necessary.
     pub(super) fn unmark(&mut self, queue: QueueId) -> Option<HandoverCause> {
         self.queues.get_mut(queue.0)?.dirty.take()
     }

@@ -36,7 +36,7 @@ impl RevokedHolds {
         self.holds.is_empty()
     }
 
-    /// Notes that a hold is over; `true` if it is the first one of its lock.
+    /// Records that a hold is over; `true` if it is the first one of its lock.
     pub(super) fn add(&mut self, entry: DeadlineId, fence: Fence, why: EndReason) -> bool {
         let first = !self.holds.contains_key(&entry);
         let over = self.holds.entry(entry).or_default().entry(fence).or_default();
@@ -88,7 +88,7 @@ impl RevokedHolds {
         true
     }
 
-    /// Follows a lock to its new home; `true` if there was anything to follow it.
+    /// Follows a lock to its new entry; `true` if there was anything to follow it.
     pub(super) fn follow(&mut self, from: DeadlineId, to: DeadlineId) -> bool {
         let holds = self.holds.remove(&from);
         holds.is_some_and(|holds| self.holds.insert(to, holds).is_none())
@@ -104,7 +104,7 @@ impl RevokedHolds {
         self.holds.remove(&entry);
     }
 
-    /// Whether holds of the lock at `home` are over.
+    /// Whether holds of the lock at `entry` are over.
     pub(super) fn at(&self, entry: DeadlineId) -> bool {
         self.holds.contains_key(&entry)
     }

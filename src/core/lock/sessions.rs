@@ -6,7 +6,7 @@ use super::terms::ClientId;
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 
-/// A hold that is tied to a connection: the home of its lock and its fence.
+/// A hold that is tied to a connection: the entry of its lock and its fence.
 pub(super) type Tied = (DeadlineId, Fence);
 
 /// The holds that are tied to connections, by connection and by lock. Whatever concerns one hold is O(log n).
@@ -58,7 +58,7 @@ impl Sessions {
         }
     }
 
-    /// Notes that a connection has ended. O(log n), whatever is tied to it.
+    /// Records that a connection has ended. O(log n), whatever is tied to it.
     pub(super) fn end(&mut self, client: ClientId) {
         if self.has(client) {
             self.ended.insert(client);
@@ -88,7 +88,7 @@ impl Sessions {
         None
     }
 
-    /// Unties the holds at `home` of the connections that have ended, and names them.
+    /// Unties the holds at `entry` of the connections that have ended, and names them.
     pub(super) fn take_ended_at(&mut self, entry: DeadlineId) -> Vec<Fence> {
         let here = self.by_home.get(&entry).into_iter().flatten();
         let over: Vec<_> =

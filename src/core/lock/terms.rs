@@ -78,7 +78,7 @@ pub enum Acquired {
     Granted(Grant),
     /// It does not, and nobody waits.
     Refused,
-    /// It does not, and its client is blocked and waits under this id. The answer comes through [`World::answer`], unless the waiter
+    /// It does not, and its client is blocked and waits under this id. The answer comes through [`Keyspace::answer`], unless the waiter
     /// leaves before.
     Parked(WaiterId),
 }

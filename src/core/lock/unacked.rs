@@ -17,7 +17,7 @@ use crate::core::time::{Millis, UnixMs};
 /// The grants on their way to their clients.
 #[derive(Debug, Default)]
 pub(super) struct UnackedGrants {
-    owed: FxHashMap<WaiterId, UnackedGrant>,
+    grants: FxHashMap<WaiterId, UnackedGrant>,
     /// Whose grant has this fence.
     fences: FxHashMap<Fence, WaiterId>,
     /// Which grants are on their way to which connection.
@@ -42,12 +42,12 @@ pub(super) struct UnackedGrant {
     /// Whether the reply has been written.
     is_written: bool,
     /// How often its connection has been looked at in vain.
-    in_vain: u32,
+    tries: u32,
 }
 
 impl UnackedGrants {
     pub(super) fn is_empty(&self) -> bool {
-        self.owed.is_empty()
+        self.grants.is_empty()
     }
 
     #[cfg(test)]
@@ -56,7 +56,7 @@ impl UnackedGrants {
         self.is_empty() && self.fences.is_empty() && self.clients.is_empty() && looks
     }
 
-    /// Remembers a grant of the locks at `homes` until it is delivered, which should be looked at first at `look`.
+    /// Remembers a grant of the locks at `entries` until it is delivered, which should be looked at first at `look`.
     pub(super) fn track(
         &mut self,
         waiter: WaiterId,
@@ -68,7 +68,7 @@ impl UnackedGrants {
         let mut entries: SmallVec<[DeadlineId; 1]> = entries.into_iter().collect();
         entries.sort_unstable();
         let reply = Reply { front: Front::Unknown, seen: None, went_on: false };
-        self.owed.insert(waiter, UnackedGrant { client, fence, entries, reply, is_written: false, in_vain: 0 });
+        self.grants.insert(waiter, UnackedGrant { client, fence, entries, reply, is_written: false, tries: 0 });
         match self.first_looks.back() {
             Some((last, _)) if look < *last => drop(self.more_looks.insert((look, waiter))),
             _ => self.first_looks.push_back((look, waiter)),
@@ -79,22 +79,22 @@ impl UnackedGrants {
 
     /// The grant is delivered, or nobody waits for it any more. Returns it with the locks that it is still a hold of.
     pub(super) fn settle(&mut self, waiter: WaiterId) -> Option<UnackedGrant> {
-        let owed = self.owed.remove(&waiter)?;
-        self.fences.remove(&owed.fence);
-        self.clients.remove(&(owed.client, waiter));
+        let grant = self.grants.remove(&waiter)?;
+        self.fences.remove(&grant.fence);
+        self.clients.remove(&(grant.client, waiter));
         self.pass_settled();
-        Some(owed)
+        Some(grant)
     }
 
     /// Forgets the looks in front of all others that are not needed any more.
     fn pass_settled(&mut self) {
         while let Some((_, waiter)) = self.first_looks.front()
-            && !self.owed.contains_key(waiter)
+            && !self.grants.contains_key(waiter)
         {
             self.first_looks.pop_front();
         }
         while let Some((_, waiter)) = self.more_looks.first()
-            && !self.owed.contains_key(waiter)
+            && !self.grants.contains_key(waiter)
         {
             self.more_looks.pop_first();
         }
@@ -115,32 +115,32 @@ impl UnackedGrants {
 
     /// The reply with the grant of `waiter` is going to be written behind this.
     pub(super) fn goes_behind(&mut self, waiter: WaiterId, front: Front) {
-        self.change(waiter, |owed| owed.reply.front = front);
+        self.change(waiter, |grant| grant.reply.front = front);
     }
 
     /// The reply has been written.
     pub(super) fn written(&mut self, waiter: WaiterId) {
-        self.change(waiter, |owed| owed.is_written = true);
+        self.change(waiter, |grant| grant.is_written = true);
     }
 
     /// What is known of the reply, once it has been written.
     pub(super) fn reply(&self, waiter: WaiterId) -> Option<Reply> {
-        self.owed.get(&waiter).filter(|owed| owed.is_written).map(|owed| owed.reply)
+        self.grants.get(&waiter).filter(|grant| grant.is_written).map(|grant| grant.reply)
     }
 
     /// This is unsent now.
     pub(super) fn see(&mut self, waiter: WaiterId, unsent: Unsent) {
-        self.change(waiter, |owed| owed.reply.seen = Some(unsent));
+        self.change(waiter, |grant| grant.reply.seen = Some(unsent));
     }
 
     /// The client of `waiter` has asked for another lock.
     pub(super) fn goes_on(&mut self, waiter: WaiterId) {
-        self.change(waiter, |owed| owed.reply.went_on = true);
+        self.change(waiter, |grant| grant.reply.went_on = true);
     }
 
     fn change(&mut self, waiter: WaiterId, change: impl FnOnce(&mut UnackedGrant)) {
-        if let Some(owed) = self.owed.get_mut(&waiter) {
-            change(owed);
+        if let Some(grant) = self.grants.get_mut(&waiter) {
+            change(grant);
         }
     }
 
@@ -161,27 +161,27 @@ impl UnackedGrants {
         };
         // Whoever comes first in line has not been settled.
         self.pass_settled();
-        self.owed.get(&waiter).map(|owed| (waiter, owed.client))
+        self.grants.get(&waiter).map(|grant| (waiter, grant.client))
     }
 
     /// Has the grant of `waiter` looked at once more, at `due`.
     pub(super) fn look_again(&mut self, waiter: WaiterId, due: UnixMs) {
-        if self.owed.contains_key(&waiter) {
+        if self.grants.contains_key(&waiter) {
             self.more_looks.insert((due, waiter));
         }
     }
 
     /// How long to let the connection of `waiter` be after a look in vain: each time twice as long, within these bounds.
     pub(super) fn pause(&mut self, waiter: WaiterId, shortest: Millis, longest: Millis) -> Millis {
-        let Some(owed) = self.owed.get_mut(&waiter) else { return longest };
-        owed.in_vain = owed.in_vain.saturating_add(1);
-        let factor = 1_i64.checked_shl(owed.in_vain.min(32)).unwrap_or(i64::MAX);
+        let Some(grant) = self.grants.get_mut(&waiter) else { return longest };
+        grant.tries = grant.tries.saturating_add(1);
+        let factor = 1_i64.checked_shl(grant.tries.min(32)).unwrap_or(i64::MAX);
         Millis(shortest.0.saturating_mul(factor).min(longest.0))
     }
 
     /// Every grant on its way.
     pub(super) fn waiters(&self) -> impl Iterator<Item = WaiterId> {
-        self.owed.keys().copied()
+        self.grants.keys().copied()
     }
 
     /// Every connection that a grant is on its way to.
@@ -194,10 +194,10 @@ impl UnackedGrants {
         self.clients.range((client, WaiterId::FIRST)..=(client, WaiterId::LAST)).map(|(_, waiter)| *waiter)
     }
 
-    /// The hold `fence` of the lock at `home` is known to its owner, or over: it will not be taken back.
+    /// The hold `fence` of the lock at `entry` is known to its owner, or over: it will not be taken back.
     pub(super) fn confirm(&mut self, fence: Fence, entry: DeadlineId) {
         if let Some(waiter) = self.fences.get(&fence).copied()
-            && let Some(UnackedGrant { entries, .. }) = self.owed.get_mut(&waiter)
+            && let Some(UnackedGrant { entries, .. }) = self.grants.get_mut(&waiter)
         {
             if let Ok(index) = entries.binary_search(&entry) {
                 entries.remove(index);
@@ -211,7 +211,7 @@ impl UnackedGrants {
     /// The lock with the hold `fence` has moved; if that hold is on its way, it is in the new place now.
     pub(super) fn follow(&mut self, fence: Fence, from: DeadlineId, to: DeadlineId) {
         if let Some(waiter) = self.fences.get(&fence)
-            && let Some(UnackedGrant { entries, .. }) = self.owed.get_mut(waiter)
+            && let Some(UnackedGrant { entries, .. }) = self.grants.get_mut(waiter)
             && let Ok(index) = entries.binary_search(&from)
         {
             entries.remove(index);

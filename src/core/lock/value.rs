@@ -78,7 +78,7 @@ impl Lock {
         self.mode
     }
 
-    /// Its entry in the engine's agenda; `None` while the engine has not met it.
+    /// Its entry in the deadline index; `None` while the engine has not met it.
     #[must_use]
     pub fn deadline_id(&self) -> Option<DeadlineId> {
         self.deadline_id

@@ -28,7 +28,7 @@ impl Engine {
     /// Whether the end of this connection would change anything.
     #[must_use]
     pub fn knows(&self, client: ClientId) -> bool {
-        self.sessions.has(client) || self.waiting.of(client).next().is_some() || self.owes(client)
+        self.sessions.has(client) || self.waiting.of(client).next().is_some() || self.has_undelivered(client)
     }
 
     /// A connection is gone. Its waiters leave at once. The holds tied to it, and those granted to it whose reply it never

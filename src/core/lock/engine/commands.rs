@@ -36,7 +36,7 @@ impl Engine {
 
     /// Asks for the lock at `at` on behalf of `client`.
     ///
-    /// With `may_wait` unset the request never waits, whatever it says, nor does it where the world cannot block its client.
+    /// With `may_wait` unset the request never waits, whatever it says, nor does it where the server cannot block its client.
     ///
     /// O(log n) in the holds of the lock and the waiters of its queue, plus what settling the place takes.
     ///
@@ -78,9 +78,9 @@ impl Engine {
         patient: bool,
     ) -> Decision {
         self.end_own_if_over(transition, open, &request.token);
-        let verdict = open.lock.compatibility(&request.token, request.mode);
+        let compatibility = open.lock.compatibility(&request.token, request.mode);
         let wait = |in_front| if patient { Decision::Wait { in_front } } else { Decision::Refused };
-        match (verdict, queue) {
+        match (compatibility, queue) {
             (Compatibility::OtherMode, _) => return Decision::Failed(LockError::OtherMode),
             (Compatibility::UpgradeLater, Some(queue))
                 if patient && self.other_upgrader(open.lock, queue, &request.token) =>
@@ -104,13 +104,14 @@ impl Engine {
         }
         // What this request is answered the one that asked the same before need not wait for any more.
         let earlier = queue.and_then(|queue| self.waiting.waiting_request(&request.token, &Scope::One(queue)));
-        if let Some(earlier) = earlier.filter(|id| verdict == Compatibility::Join || self.wants(*id, request.mode))
+        if let Some(earlier) =
+            earlier.filter(|id| compatibility == Compatibility::Join || self.wants(*id, request.mode))
             && let Some(departed) = self.waiting.leave(earlier)
         {
             transition.work.extend(departed.headed);
             open.outcomes.push(Outcome::Answered(earlier, Answer::Refused));
         }
-        match self.grant(transition, open, verdict, client, request) {
+        match self.grant(transition, open, compatibility, client, request) {
             Ok((grant, changed)) => {
                 self.heard_of(changed);
                 Decision::Granted(grant)

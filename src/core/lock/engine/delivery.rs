@@ -11,7 +11,7 @@ use crate::core::time::UnixMs;
 
 impl Engine {
     /// Remembers that the reply with a grant is on its way to `parked`; whether it should be looked at what that will be behind.
-    pub(super) fn owe(
+    pub(super) fn track_delivery(
         &mut self,
         now: UnixMs,
         waiter: WaiterId,
@@ -88,25 +88,25 @@ impl Engine {
 
     /// The reply to a waiter has been sent; the grant is not taken back any more.
     pub fn delivered(&mut self, waiter: WaiterId) {
-        if let Some(owed) = self.unacked.settle(waiter) {
-            for entry in owed.entries {
-                self.drop_replaced(entry, owed.fence);
+        if let Some(grant) = self.unacked.settle(waiter) {
+            for entry in grant.entries {
+                self.drop_replaced(entry, grant.fence);
             }
         }
     }
 
     /// The reply to a waiter that was granted its lock has not been sent and will not be: the grant is taken back.
     pub(super) fn lost(&mut self, waiter: WaiterId) {
-        if let Some(owed) = self.unacked.settle(waiter) {
-            for entry in owed.entries {
-                self.revoke(entry, owed.fence, EndReason::Undelivered);
+        if let Some(grant) = self.unacked.settle(waiter) {
+            for entry in grant.entries {
+                self.revoke(entry, grant.fence, EndReason::Undelivered);
             }
         }
     }
 
     /// Whether a grant is on its way to this connection.
     #[must_use]
-    pub fn owes(&self, client: ClientId) -> bool {
+    pub fn has_undelivered(&self, client: ClientId) -> bool {
         self.unacked.of(client).next().is_some()
     }
 }

@@ -36,19 +36,19 @@ impl KeyState {
 /// A look at all the keys.
 #[derive(Default)]
 pub(super) struct KeyStates {
-    pub(super) standings: Vec<KeyState>,
+    pub(super) all: Vec<KeyState>,
 }
 
 impl KeyStates {
-    pub(super) fn any(&self, standing: KeyState) -> bool {
-        self.standings.contains(&standing)
+    pub(super) fn any(&self, state: KeyState) -> bool {
+        self.all.contains(&state)
     }
 
     /// The fence of the holds if the token has all of them from one grant.
     pub(super) fn one_fence(&self) -> Option<Fence> {
-        let first = *self.standings.first()?;
+        let first = *self.all.first()?;
         match first {
-            KeyState::Own(fence) if self.standings.iter().all(|other| *other == first) => Some(fence),
+            KeyState::Own(fence) if self.all.iter().all(|other| *other == first) => Some(fence),
             _ => None,
         }
     }

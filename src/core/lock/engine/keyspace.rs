@@ -61,7 +61,7 @@ impl Engine {
         std::mem::take(&mut self.unverified_sessions)
     }
 
-    /// The lock at `at`, whose home this was, is no longer there: deleted, expired, overwritten, evicted, renamed away.
+    /// The lock at `at`, whose entry this was, is no longer there: deleted, expired, overwritten, evicted, renamed away.
     /// Its waiters are looked after at the next tick.
     pub fn vanished(&mut self, at: KeyRef<'_>, entry: Option<DeadlineId>) {
         if let Some(entry) = entry {
@@ -71,7 +71,7 @@ impl Engine {
         self.look_later_at(at);
     }
 
-    /// The lock whose home this was has been destroyed, and nobody was told that it left its place.
+    /// The lock whose entry this was has been destroyed, and nobody was told that it left its place.
     pub fn destroyed(&mut self, entry: DeadlineId) {
         if let Some(place) = self.deadlines.key(entry).map(KeyRef::to_buf) {
             self.vanished(place.as_key(), Some(entry));

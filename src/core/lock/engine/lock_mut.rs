@@ -8,7 +8,7 @@ use crate::core::lock::replaced::Before;
 use crate::core::lock::terms::{Answer, ClientId, EndReason, Mode, WaiterId};
 use crate::core::lock::value::{Hold, Lock};
 
-/// What the world must be told once the lock is no longer borrowed from it.
+/// What the keyspace must be told once the lock is no longer borrowed from it.
 #[derive(Debug)]
 pub(super) enum Outcome {
     Held(Mode, Hold),
@@ -17,7 +17,7 @@ pub(super) enum Outcome {
     LookFirst(WaiterId, ClientId),
 }
 
-/// A lock, borrowed from the world for as long as it is changed. A vacant one stands for a key that holds nothing.
+/// A lock, borrowed from the keyspace for as long as it is changed. A vacant one stands for a key that holds nothing.
 pub(super) struct LockMut<'a> {
     pub(super) at: KeyRef<'a>,
     pub(super) lock: &'a mut Lock,

@@ -54,8 +54,8 @@ pub struct Engine {
     backlog: Backlog,
     pub(super) stats: Stats,
     pub(super) bound: Bound,
-    /// What one visit has to tell the world; kept for its memory only.
-    news: Vec<Outcome>,
+    /// What one visit has to tell the keyspace; kept for its memory only.
+    outcomes: Vec<Outcome>,
 }
 
 /// How much a command does for others, in steps; see [`Engine::tick`]. A few milliseconds at most.
@@ -111,6 +111,6 @@ impl Engine {
             && self.revoked.is_empty()
             && self.unverified_sessions.is_empty()
             && self.backlog.is_empty()
-            && self.news.is_empty()
+            && self.outcomes.is_empty()
     }
 }

@@ -51,29 +51,29 @@ impl Engine {
         for at in &places {
             self.settle_at(&mut transition, *at, keyspace);
         }
-        let mut survey = KeyStates::default();
+        let mut states = KeyStates::default();
         for at in &places {
-            self.key_states(&mut transition, *at, &request.token, &mut survey, keyspace);
+            self.key_states(&mut transition, *at, &request.token, &mut states, keyspace);
         }
         let patient = may_wait && request.wait.is_some();
         // Its place is in front of those who came after it.
         let earlier = self.same_request(&places, &request.token);
         let mine = |queue: QueueId| patient && earlier.is_some() && self.waiting.head(queue) == earlier;
-        let mut seen = places.iter().zip(&survey.standings);
-        let obstacle = seen.find(|(at, standing)| match standing {
+        let mut seen = places.iter().zip(&states.all);
+        let obstacle = seen.find(|(at, state)| match state {
             KeyState::Own(_) => false,
             KeyState::Free => self.waiting.at(**at).is_some_and(|queue| !mine(queue)),
             _ => true,
         });
         let mut lost = None;
-        let taken = if survey.any(KeyState::Foreign) {
+        let taken = if states.any(KeyState::Foreign) {
             Err(LockError::WrongType)
-        } else if survey.any(KeyState::OtherMode) {
+        } else if states.any(KeyState::OtherMode) {
             Err(LockError::OtherMode)
         } else if obstacle.is_some() {
             Ok(None)
         } else {
-            match self.take_all(&mut transition, &places, &survey, client, request, keyspace) {
+            match self.take_all(&mut transition, &places, &states, client, request, keyspace) {
                 Ok((grant, changes)) => {
                     for changed in changes {
                         self.heard_of(changed);
@@ -87,9 +87,9 @@ impl Engine {
                     Ok(Some(grant))
                 }
                 Err(NotTaken::Failed(error)) => Err(error),
-                Err(NotTaken::Lost(at, standing)) => {
+                Err(NotTaken::Lost(at, state)) => {
                     lost = Some(at);
-                    standing.error().map_or(Ok(None), Err)
+                    state.error().map_or(Ok(None), Err)
                 }
             }
         };
@@ -157,7 +157,7 @@ impl Engine {
         let Some(parked) = self.waiting.waiter(waiter) else { return false };
         let (token, mut over) = (parked.request.token.clone(), transition.over);
         let queues: Vec<_> = parked.obstacle.into_iter().chain(parked.scope.queues().iter().copied()).collect();
-        let mut survey = KeyStates::default();
+        let mut states = KeyStates::default();
         let mut places: BTreeMap<QueueId, Arc<KeyBuf>> = BTreeMap::new();
         for queue in queues {
             let Some(place) = self.waiting.queue(queue).map(|queue| queue.place.clone()) else { return false };
@@ -171,13 +171,13 @@ impl Engine {
                 self.put_off(transition, queue, keyspace);
                 return false;
             }
-            let standing = self.key_states(transition, place.as_key(), &token, &mut survey, keyspace);
+            let state = self.key_states(transition, place.as_key(), &token, &mut states, keyspace);
             over = over.or(transition.over);
             let first = self.waiting.head(queue) == Some(waiter);
-            if standing == KeyState::Foreign {
+            if state == KeyState::Foreign {
                 self.refuse_all(transition, queue, keyspace);
             }
-            if !(matches!(standing, KeyState::Own(_)) || (first && standing == KeyState::Free)) {
+            if !(matches!(state, KeyState::Own(_)) || (first && state == KeyState::Free)) {
                 transition.blocked_multi.insert(waiter);
                 self.waiting.block_multi_at(waiter, queue);
                 if let Some(over) = transition.over {
@@ -192,22 +192,22 @@ impl Engine {
         let Some(parked) = self.waiting.waiter(waiter) else { return false };
         let (client, request) = (parked.client, parked.request.clone());
         let keys: Vec<KeyRef<'_>> = places.values().map(|place| place.as_key()).collect();
-        let taken = self.take_all(transition, &keys, &survey, client, &request, keyspace);
-        if let Err(NotTaken::Lost(at, standing)) = taken {
-            self.stay_in_line(transition, waiter, at, standing, keyspace);
+        let taken = self.take_all(transition, &keys, &states, client, &request, keyspace);
+        if let Err(NotTaken::Lost(at, state)) = taken {
+            self.stay_in_line(transition, waiter, at, state, keyspace);
             return false;
         }
         let Some(departed) = self.waiting.leave(waiter) else { return false };
         match taken {
             Ok((grant, changes)) => {
                 self.stats.handed_over(transition.cause());
-                if survey.one_fence() == Some(grant.fence) {
+                if states.one_fence() == Some(grant.fence) {
                     for changed in changes {
                         self.heard_of(changed);
                     }
                 } else {
                     let entries = changes.iter().map(|changed| changed.entry);
-                    if self.owe(transition.now.ms, waiter, &departed.waiter, grant.fence, entries) {
+                    if self.track_delivery(transition.now.ms, waiter, &departed.waiter, grant.fence, entries) {
                         keyspace.look_first(waiter, client);
                     }
                     for Changed { entry, before } in changes {
@@ -231,11 +231,11 @@ impl Engine {
         transition: &mut Transition,
         waiter: WaiterId,
         at: KeyRef<'_>,
-        standing: KeyState,
+        state: KeyState,
         keyspace: &mut W,
     ) {
         let Some(queue) = self.waiting.at(at) else { return };
-        if standing == KeyState::Foreign {
+        if state == KeyState::Foreign {
             self.refuse_all(transition, queue, keyspace);
         }
         transition.blocked_multi.insert(waiter);
@@ -244,25 +244,25 @@ impl Engine {
         self.look_later_at(at);
     }
 
-    /// Looks at the lock at `at` for `survey`, ending what has lapsed there.
+    /// Looks at the lock at `at` for `states`, ending what has lapsed there.
     fn key_states<W: Keyspace>(
         &mut self,
         transition: &mut Transition,
         at: KeyRef<'_>,
         token: &Ident,
-        survey: &mut KeyStates,
+        states: &mut KeyStates,
         keyspace: &mut W,
     ) -> KeyState {
         let visit = self.visit(transition, at, keyspace, |engine, transition, open| {
             engine.end_own_if_over(transition, open, token);
             open.lock.key_state(token)
         });
-        let standing = visit.as_ref().map_or(KeyState::Foreign, |visit| visit.result);
+        let state = visit.as_ref().map_or(KeyState::Foreign, |visit| visit.result);
         if visit.is_some_and(|visit| visit.vacant.is_some()) {
             transition.vacated.push(Arc::new(at.to_buf()));
         }
-        survey.standings.push(standing);
-        standing
+        states.all.push(state);
+        state
     }
 
     /// The request of `token` for exactly these places that waits.

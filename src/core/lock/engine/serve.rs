@@ -44,19 +44,19 @@ impl Engine {
         visit.result
     }
 
-    /// Gives the token its hold, as `verdict` says.
+    /// Gives the token its hold, as `compatibility` says.
     pub(super) fn grant(
         &mut self,
         transition: &mut Transition,
         open: &mut LockMut<'_>,
-        verdict: Compatibility,
+        compatibility: Compatibility,
         client: ClientId,
         request: &Request,
     ) -> Result<(Grant, Changed), LockError> {
         let before = open.lock.hold(&request.token);
         let session = if request.session { Some(client) } else { before.and_then(|hold| hold.session) };
         let fence = match before {
-            Some(before) if !verdict.needs_a_fence() => before.fence,
+            Some(before) if !compatibility.needs_a_fence() => before.fence,
             _ => self.issue(transition)?,
         };
         let token = request.token.clone();
@@ -64,7 +64,7 @@ impl Engine {
         let hold = Hold { token: token.clone(), fence, deadline, limit: request.mode.limit(), session };
         transition.progress();
         let changed = self.set_hold(open, request.mode.mode(), hold);
-        if verdict.needs_a_fence() {
+        if compatibility.needs_a_fence() {
             self.look_at_own(transition, open.at, &token);
         }
         Ok((Grant { token, fence, lease: deadline.left(transition.now.ms) }, changed))
@@ -223,8 +223,8 @@ impl Engine {
             let token = &waiter.request.token;
             match waiter.scope {
                 Scope::One(_) => {
-                    let verdict = lock.compatibility(token, waiter.wanted());
-                    verdict.allows().then_some((id, Some(verdict)))
+                    let compatibility = lock.compatibility(token, waiter.wanted());
+                    compatibility.allows().then_some((id, Some(compatibility)))
                 }
                 Scope::Many(_) => {
                     (lock.key_state(token).is_open() && !transition.blocked_multi.contains(&id)).then_some((id, None))
@@ -244,8 +244,8 @@ impl Engine {
         open: &mut LockMut<'_>,
     ) -> Option<WaiterId> {
         loop {
-            let (next, verdict) = self.next_to_admit(transition, queue, open.lock)?;
-            let Some(verdict) = verdict else { return Some(next) };
+            let (next, compatibility) = self.next_to_admit(transition, queue, open.lock)?;
+            let Some(compatibility) = compatibility else { return Some(next) };
             // A vacant lock is handed over at once, even if the last step was to end its last hold.
             if transition.budget == 0 && !open.lock.is_empty() {
                 self.schedule_queue(queue, transition.cause());
@@ -254,11 +254,11 @@ impl Engine {
             transition.step();
             transition.progress();
             let waiter = self.waiting.leave(next)?.waiter;
-            let answer = match self.grant(transition, open, verdict, waiter.client, &waiter.request) {
+            let answer = match self.grant(transition, open, compatibility, waiter.client, &waiter.request) {
                 Ok((grant, changed)) => {
                     self.stats.handed_over(transition.cause());
-                    if verdict.needs_a_fence() {
-                        if self.owe(transition.now.ms, next, &waiter, grant.fence, [changed.entry]) {
+                    if compatibility.needs_a_fence() {
+                        if self.track_delivery(transition.now.ms, next, &waiter, grant.fence, [changed.entry]) {
                             open.outcomes.push(Outcome::LookFirst(next, waiter.client));
                         }
                         self.keep_replaced(changed.entry, grant.fence, changed.before);

@@ -35,8 +35,8 @@ pub(super) enum NotTaken<'a> {
 
 impl ManyGrant<'_> {
     /// Whether a key can be had that stands like this.
-    fn fits(&self, standing: KeyState) -> bool {
-        if self.renews { standing == KeyState::Own(self.fence) } else { standing.is_open() }
+    fn fits(&self, state: KeyState) -> bool {
+        if self.renews { state == KeyState::Own(self.fence) } else { state.is_open() }
     }
 
     /// The token's hold of `lock` from now on.
@@ -57,13 +57,13 @@ impl Engine {
         &mut self,
         transition: &mut Transition,
         places: &[KeyRef<'a>],
-        survey: &KeyStates,
+        states: &KeyStates,
         client: ClientId,
         request: &Request,
         keyspace: &mut W,
     ) -> Result<(Grant, Vec<Changed>), NotTaken<'a>> {
         transition.progress();
-        let renewed = survey.one_fence();
+        let renewed = states.one_fence();
         let fence = renewed.map_or_else(|| self.issue(transition), Ok).map_err(NotTaken::Failed)?;
         let deadline = transition.now.ms.plus(request.lease).unwrap_or(UnixMs::MAX);
         let all = ManyGrant { request, client, fence, deadline, renews: renewed.is_some() };
@@ -71,11 +71,11 @@ impl Engine {
         for at in places {
             match self.take_one(transition, *at, &all, keyspace) {
                 Ok(changed) => changes.push(changed),
-                Err(standing) => {
+                Err(state) => {
                     for (at, changed) in places.iter().zip(changes) {
                         self.give_back(transition, *at, &all, changed, keyspace);
                     }
-                    return Err(NotTaken::Lost(*at, standing));
+                    return Err(NotTaken::Lost(*at, state));
                 }
             }
         }
@@ -92,9 +92,9 @@ impl Engine {
     ) -> Result<Changed, KeyState> {
         transition.step();
         let visit = self.visit(transition, at, keyspace, |engine, _, open| {
-            let standing = open.lock.key_state(&all.request.token);
-            if !all.fits(standing) {
-                return Err(standing);
+            let state = open.lock.key_state(&all.request.token);
+            if !all.fits(state) {
+                return Err(state);
             }
             let hold = all.hold(open.lock);
             Ok(engine.set_hold(open, Mode::Exclusive, hold))

@@ -36,7 +36,7 @@ impl Engine {
         }
     }
 
-    /// A lock with the hold `fence` has moved from one home to another. What hangs on its hold follows, down to the oldest hold that may
+    /// A lock with the hold `fence` has moved from one entry to another. What hangs on its hold follows, down to the oldest hold that may
     /// come back.
     pub(super) fn follow_grants(&mut self, mut fence: Fence, from: DeadlineId, to: DeadlineId, doubtful: bool) {
         loop {

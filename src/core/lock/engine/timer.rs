@@ -91,7 +91,7 @@ impl Engine {
         self.session(lock, hold).is_some_and(has_ended) || self.revoked.contains(lock.deadline_id(), hold.fence)
     }
 
-    /// Takes note of what is over at `home` because of connections that have ended.
+    /// Takes note of what is over at `entry` because of connections that have ended.
     pub(super) fn hear_of_the_ended(&mut self, entry: DeadlineId) {
         if self.sessions.any_ended() {
             for fence in self.sessions.take_ended_at(entry) {
@@ -100,14 +100,14 @@ impl Engine {
         }
     }
 
-    /// Notes that a hold is over because of a connection.
+    /// Records that a hold is over because of a connection.
     pub(super) fn revoke(&mut self, entry: DeadlineId, fence: Fence, why: EndReason) {
         if self.revoked.add(entry, fence, why) {
             self.end_later(entry);
         }
     }
 
-    /// Has `tick` end what is over at `home`.
+    /// Has `tick` end what is over at `entry`.
     pub(super) fn end_later(&mut self, entry: DeadlineId) {
         self.backlog.endings.push_back(entry);
     }
@@ -139,7 +139,7 @@ impl Engine {
         }
     }
 
-    /// Ends the forfeited holds of the lock at `home` and hands over.
+    /// Ends the revoked holds of the lock at `entry` and hands over.
     fn end_revoked<W: Keyspace>(&mut self, transition: &mut Transition, entry: DeadlineId, keyspace: &mut W) {
         if self.deadlines.contains(entry) {
             transition.cause = HandoverCause::Disconnect;
@@ -155,7 +155,7 @@ impl Engine {
         }
     }
 
-    /// Ends what has lapsed at `home` and hands over.
+    /// Ends what has lapsed at `entry` and hands over.
     fn expire<W: Keyspace>(&mut self, transition: &mut Transition, entry: DeadlineId, keyspace: &mut W) {
         transition.cause = HandoverCause::Expiry;
         if !self.refresh(transition, entry, keyspace) {
@@ -171,11 +171,11 @@ impl Engine {
         }
     }
 
-    /// Brings the place of `home` up to date; `false` if the lock is there and this node does not serve it.
+    /// Brings the place of `entry` up to date; `false` if the lock is there and this node does not serve it.
     fn refresh<W: Keyspace>(&mut self, transition: &mut Transition, entry: DeadlineId, keyspace: &mut W) -> bool {
         let Some(place) = self.deadlines.key(entry).map(KeyRef::to_buf) else { return true };
         let at = place.as_key();
-        // The value may have gone without a word to the engine, as with a slot that has moved. Then another one may live there, with a home
+        // The value may have gone without a word to the engine, as with a slot that has moved. Then another one may live there, with an entry
         // of its own.
         let gone = !matches!(keyspace.find(at), Found::Lock(lock) if lock.deadline_id() == Some(entry));
         if gone {

@@ -26,7 +26,7 @@ impl Engine {
         keyspace: &mut W,
         change: impl FnOnce(&mut Self, &mut Transition, &mut LockMut<'_>) -> R,
     ) -> Option<Visit<R>> {
-        let mut news = std::mem::take(&mut self.news);
+        let mut outcomes = std::mem::take(&mut self.outcomes);
         let mut fresh = Lock::vacant();
         fresh.enter(self.era);
         let mut vacant = None;
@@ -35,13 +35,13 @@ impl Engine {
             Found::Foreign => None,
             Found::Nothing => {
                 transition.over = None;
-                let result = change(self, transition, &mut LockMut { at, lock: &mut fresh, outcomes: &mut news });
+                let result = change(self, transition, &mut LockMut { at, lock: &mut fresh, outcomes: &mut outcomes });
                 self.keep_time(&fresh);
                 Some(result)
             }
             Found::Lock(lock) => {
                 self.register(at, lock);
-                let mut open = LockMut { at, lock, outcomes: &mut news };
+                let mut open = LockMut { at, lock, outcomes: &mut outcomes };
                 transition.over = None;
                 if !transition.passive {
                     self.end_what_is_over(transition, &mut open);
@@ -61,10 +61,10 @@ impl Engine {
         if passed_on {
             keyspace.clear_expire(at);
         }
-        for item in news.drain(..) {
+        for item in outcomes.drain(..) {
             item.tell(at, keyspace);
         }
-        self.news = news;
+        self.outcomes = outcomes;
         result.map(|result| Visit { result, vacant })
     }
 
@@ -75,7 +75,7 @@ impl Engine {
         }
     }
 
-    /// Discards the lock at `at`, whose home is given if it is vacant.
+    /// Discards the lock at `at`, whose entry is given if it is vacant.
     pub(super) fn close<W: Keyspace>(&mut self, at: KeyRef<'_>, vacant: Option<DeadlineId>, keyspace: &mut W) {
         if let Some(entry) = vacant {
             self.deadlines.remove(entry);

@@ -170,7 +170,7 @@ fn one_look_settles_it_for_good() {
     desk.pass(1);
     assert_eq!(desk.look(Look::Sent), 1);
     assert_eq!(desk.until_look(), None);
-    assert!(!desk.engine.owes(client(1)));
+    assert!(!desk.engine.has_undelivered(client(1)));
     assert_eq!(desk.hangs_up(STUCK), ["bob"]);
 }
 
@@ -213,7 +213,7 @@ fn whoever_does_something_with_the_hold_is_not_looked_at() {
                 let _ = desk.tick();
             }
         }
-        assert!(!desk.engine.owes(client(1)), "{ended}");
+        assert!(!desk.engine.has_undelivered(client(1)), "{ended}");
         desk.pass(60_000);
         while let Some((_, looked_at)) = desk.engine.take_look(desk.now.ms) {
             assert_eq!(looked_at, client(2), "{ended}");
