@@ -21,7 +21,7 @@ fn sources(folder: &Path, module: &Module, found: &mut BTreeMap<Module, String>)
         let path = entry.path();
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
         // For tests and fuzzing only.
-        if ["tests", "fuzz", "fake_server", "simulator", "layers", "lib"].contains(&name.as_str()) {
+        if ["tests", "fuzz", "fake_server", "layers", "lib"].contains(&name.as_str()) {
             continue;
         }
         let mut inner = module.clone();

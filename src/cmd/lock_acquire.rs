@@ -59,7 +59,7 @@ impl Command for LockAcquire {
 /// The most permits a lock can have: the largest integer that every client reads exactly.
 const MOST_PERMITS: i64 = (1 << 53) - 1;
 
-pub(super) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Request), Error> {
+pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Request), Error> {
     let key = args.next()?;
     let (mut options, mut mode) = (Options::default(), None);
     while let Some(word) = args.keyword() {

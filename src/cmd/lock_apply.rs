@@ -57,7 +57,7 @@ impl Command for LockApply {
     };
 }
 
-pub(super) enum Effect {
+pub(crate) enum Effect {
     Held(Mode, Hold),
     Ended(Ident, EndReason),
     Load(Lock),
@@ -66,7 +66,7 @@ pub(super) enum Effect {
 /// The effects of one call: a hand-over has two.
 type Effects = SmallVec<[Effect; 2]>;
 
-pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Effects), Error> {
+pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Effects), Error> {
     let name = args.next()?;
     let mut effects = Effects::new();
     let mut next = Some(args.keyword().ok_or(Error::Syntax)?);
@@ -156,7 +156,7 @@ impl Effect {
     }
 
     /// Makes it true, and says what the listeners are told.
-    pub(super) fn apply<W: Keyspace>(
+    pub(crate) fn apply<W: Keyspace>(
         &self,
         engine: &mut Engine,
         at: KeyRef<'_>,

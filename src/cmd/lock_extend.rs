@@ -36,7 +36,7 @@ impl Command for LockExtend {
     };
 }
 
-pub(super) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Ident, Millis), Error> {
+pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Ident, Millis), Error> {
     let (key, token) = (args.next()?, args.ident("token")?);
     let mut lease = Lease::default();
     while let Some(word) = args.keyword() {

@@ -35,7 +35,7 @@ impl Command for LockInfo {
     };
 }
 
-pub(super) fn parse(mut args: Args<'_>) -> Result<Arg<'_>, Error> {
+pub(crate) fn parse(mut args: Args<'_>) -> Result<Arg<'_>, Error> {
     let key = args.next()?;
     args.finish()?;
     Ok(key)

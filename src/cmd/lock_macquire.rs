@@ -43,7 +43,7 @@ impl Command for LockMacquire {
     };
 }
 
-pub(super) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Vec<Arg<'_>>, Request), Error> {
+pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Vec<Arg<'_>>, Request), Error> {
     let keys = args.counted("numkeys", config::max_keys())?;
     let mut options = Options::default();
     while let Some(word) = args.keyword() {

@@ -34,7 +34,7 @@ impl Command for LockMrelease {
     };
 }
 
-pub(super) fn parse(mut args: Args<'_>) -> Result<(Ident, Vec<Arg<'_>>), Error> {
+pub(crate) fn parse(mut args: Args<'_>) -> Result<(Ident, Vec<Arg<'_>>), Error> {
     let words = (args.ident("token")?, args.counted("numkeys", u64::MAX)?);
     args.finish()?;
     Ok(words)

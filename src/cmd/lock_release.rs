@@ -34,7 +34,7 @@ impl Command for LockRelease {
     };
 }
 
-pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Ident), Error> {
+pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Ident), Error> {
     let words = (args.next()?, args.ident("token")?);
     args.finish()?;
     Ok(words)

@@ -6,32 +6,30 @@ use crate::server::ctx::Ctx;
 use crate::server::register::{self, Command};
 
 mod lease;
-mod lock_acquire;
-mod lock_apply;
-mod lock_extend;
+pub(crate) mod lock_acquire;
+pub(crate) mod lock_apply;
+pub(crate) mod lock_extend;
 #[cfg(feature = "inject-faults")]
 mod lock_fault;
-mod lock_info;
-mod lock_macquire;
-mod lock_mrelease;
-mod lock_release;
+pub(crate) mod lock_info;
+pub(crate) mod lock_macquire;
+pub(crate) mod lock_mrelease;
+pub(crate) mod lock_release;
 mod outcome;
 pub mod reply;
 mod request;
-#[cfg(any(test, fuzzing))]
-pub mod simulator;
-mod stock_adjust;
-mod stock_alter;
-mod stock_apply;
-mod stock_buyer;
-mod stock_cancel;
-mod stock_confirm;
-mod stock_create;
-mod stock_decr_once;
-mod stock_extend;
-mod stock_info;
-mod stock_order;
-mod stock_orders;
+pub(crate) mod stock_adjust;
+pub(crate) mod stock_alter;
+pub(crate) mod stock_apply;
+pub(crate) mod stock_buyer;
+pub(crate) mod stock_cancel;
+pub(crate) mod stock_confirm;
+pub(crate) mod stock_create;
+pub(crate) mod stock_decr_once;
+pub(crate) mod stock_extend;
+pub(crate) mod stock_info;
+pub(crate) mod stock_order;
+pub(crate) mod stock_orders;
 
 /// Registers every command; the error names the one that the server refused.
 pub fn register(ctx: &Ctx<'_>) -> Result<(), String> {

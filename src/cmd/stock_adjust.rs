@@ -35,7 +35,7 @@ impl Command for StockAdjust {
     };
 }
 
-pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, i64), Error> {
+pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, i64), Error> {
     let words = (args.next()?, args.integer("delta", DELTA)?);
     args.finish()?;
     Ok(words)

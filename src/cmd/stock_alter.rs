@@ -41,7 +41,7 @@ impl Command for StockAlter {
     };
 }
 
-pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Alteration), Error> {
+pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Alteration), Error> {
     let key = args.next()?;
     let (mut limit, mut start, mut end, mut rebuy) = (None, None, None, None);
     while let Some(word) = args.keyword() {

@@ -35,7 +35,7 @@ impl Command for StockApply {
     };
 }
 
-pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Effect<'_>), Error> {
+pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Effect<'_>), Error> {
     let words = (args.next()?, sale_effect::parse(&mut args)?);
     args.finish()?;
     Ok(words)

@@ -31,7 +31,7 @@ impl Command for StockBuyer {
     };
 }
 
-pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, &[u8]), Error> {
+pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, &[u8]), Error> {
     let words = (args.next()?, args.ident_bytes("buyer")?);
     args.finish()?;
     Ok(words)

@@ -51,7 +51,7 @@ impl Command for StockCreate {
     };
 }
 
-pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Terms), Error> {
+pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Terms), Error> {
     let key = args.next()?;
     let total = args.unsigned("total", Range { min: 0, ..UNITS })?;
     let (mut limit, mut start, mut end, mut rebuy, mut stream, mut deadlines) = (None, None, None, false, None, false);

@@ -51,7 +51,7 @@ impl Command for StockDecrOnce {
     };
 }
 
-pub(super) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Take<'_>), Error> {
+pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Take<'_>), Error> {
     let key = args.next()?;
     let id = args.ident_bytes("id")?;
     let (mut qty, mut buyer, mut hold, mut reference) = (None, None, None, None);

@@ -40,7 +40,7 @@ impl Command for StockExtend {
     };
 }
 
-pub(super) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, &[u8], UnixMs), Error> {
+pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, &[u8], UnixMs), Error> {
     let (key, id) = (args.next()?, args.ident_bytes("id")?);
     if args.keyword().is_none_or(|word| word.word() != b"PX") {
         return Err(Error::Syntax);

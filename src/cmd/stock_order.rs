@@ -32,7 +32,7 @@ impl Command for StockOrder {
     };
 }
 
-pub(super) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, &[u8]), Error> {
+pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, &[u8]), Error> {
     let words = (args.next()?, args.ident_bytes("id")?);
     args.finish()?;
     Ok(words)

@@ -53,14 +53,14 @@ impl Command for StockOrders {
 /// How many rows a page has if nothing is said.
 const COUNT: u64 = 10;
 
-pub(super) struct Words<'a> {
-    pub(super) key: Arg<'a>,
-    pub(super) cursor: u64,
-    pub(super) count: usize,
-    pub(super) state: Option<State>,
+pub(crate) struct Words<'a> {
+    pub(crate) key: Arg<'a>,
+    pub(crate) cursor: u64,
+    pub(crate) count: usize,
+    pub(crate) state: Option<State>,
 }
 
-pub(super) fn parse(mut args: Args<'_>) -> Result<Words<'_>, Error> {
+pub(crate) fn parse(mut args: Args<'_>) -> Result<Words<'_>, Error> {
     let (key, cursor) = (args.next()?, args.unsigned("cursor", Range::new(0..=i64::MAX))?);
     let (mut count, mut state) = (None, None);
     while let Some(word) = args.keyword() {

@@ -12,10 +12,11 @@
 
 #[cfg(test)]
 mod edges;
-pub(crate) mod keys;
+mod keys;
 mod payloads;
 mod requests;
 mod settings;
+mod simulator;
 
 #[cfg(test)]
 mod tests;

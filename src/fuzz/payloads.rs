@@ -1,7 +1,7 @@
 //! Values, as RDB files, `DUMP` and full synchronisations carry them.
 
 use super::keys::{Value, place};
-use crate::cmd::simulator::Simulator;
+use super::simulator::Simulator;
 use crate::core::lock::Lock;
 use crate::core::sale::Sale;
 use crate::core::time::{Millis, UnixMs};

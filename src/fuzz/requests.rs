@@ -1,6 +1,6 @@
 //! Commands, as clients, the primary and an append-only file send them.
 
-use crate::cmd::simulator::Simulator;
+use super::simulator::Simulator;
 use crate::core::time::{Millis, UnixMs};
 
 /// Carries out one command after another: the lines of `data`, with a blank between two words.

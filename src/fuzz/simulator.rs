@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{
+use super::keys::{Keys, Primary, Value, place};
+use crate::cmd::{
     lock_acquire, lock_apply, lock_extend, lock_info, lock_macquire, lock_mrelease, lock_release, stock_adjust,
     stock_alter, stock_apply, stock_buyer, stock_cancel, stock_confirm, stock_create, stock_decr_once, stock_extend,
     stock_info, stock_order, stock_orders,
@@ -15,7 +16,6 @@ use crate::core::lock::{Acquired, Answer, ClientId, Engine, LockError, Mode, Nex
 use crate::core::sale::{Answer as SaleAnswer, Changes, Decision, MAX_UNITS, Sale, Status};
 use crate::core::time::{Millis, Now, UnixMs};
 use crate::error::Error;
-use crate::fuzz::keys::{Keys, Primary, Value, place};
 use crate::module::sale_effect::{Effect, Part};
 use crate::server::args::Args;
 use crate::server::fake_server;
