@@ -2,8 +2,8 @@
 
 use super::change::{Change, Event, EventKind, InvalidChange, Taking};
 use super::id_text::IdText;
+use super::orders::record::{BuyerRef, Record, State};
 use super::packed_id::PackedId;
-use super::record::{BuyerRef, Record, State};
 use super::snapshot::MAX_SEQ;
 use super::terms::MAX_UNITS;
 use super::{Sale, reference};
@@ -31,6 +31,18 @@ impl Sale {
         Ok(())
     }
 
+    /// Commits a change that another server decided, or this one in an earlier life: it counts for nothing here.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sale::commit`].
+    pub fn replay(&mut self, change: &Change<'_>) -> Result<(), InvalidChange> {
+        let counters = self.counters;
+        let done = self.commit(change);
+        self.counters = counters;
+        done
+    }
+
     /// Makes a change true and says whether it has a number.
     fn make(&mut self, change: &Change<'_>) -> Result<bool, InvalidChange> {
         match change {
@@ -44,7 +56,7 @@ impl Sale {
                     State::Expired => return Err(InvalidChange::Units),
                     State::Sold | State::Cancelled => return Err(InvalidChange::State),
                 }
-                self.book.set_state(number, State::Sold, NEVER);
+                self.table.set_state(number, State::Sold, NEVER);
                 self.counters.confirmed = self.counters.confirmed.saturating_add(1);
             }
             Change::Refuse { id } => {
@@ -52,7 +64,7 @@ impl Sale {
                 if order.refused || !(order.state == State::Expired || self.is_over(&order)) {
                     return Err(InvalidChange::State);
                 }
-                self.book.refuse(number);
+                self.table.refuse(number);
                 return Ok(false);
             }
             Change::Cancel { id } => {
@@ -60,7 +72,7 @@ impl Sale {
                 if !order.active() {
                     return Err(InvalidChange::State);
                 }
-                self.book.set_state(number, State::Cancelled, NEVER);
+                self.table.set_state(number, State::Cancelled, NEVER);
                 self.counters.cancelled = self.counters.cancelled.saturating_add(1);
             }
             Change::Extend { id, deadline } => {
@@ -71,7 +83,7 @@ impl Sale {
                 if self.ends_by_cutoff(*deadline) {
                     return Err(InvalidChange::Range);
                 }
-                self.book.set_state(number, State::Held, *deadline);
+                self.table.set_state(number, State::Held, *deadline);
                 return Ok(self.terms.tells_deadlines());
             }
             Change::Lapse { id } => {
@@ -80,7 +92,7 @@ impl Sale {
                     return Err(InvalidChange::State);
                 }
                 let (over, units) = (self.is_over(&order), order.units);
-                self.book.set_state(number, State::Expired, NEVER);
+                self.table.set_state(number, State::Expired, NEVER);
                 if over {
                     self.recount_over(|over| over.wrapping_sub(units));
                 }
@@ -147,7 +159,7 @@ impl Sale {
             kind,
             id: IdText::from(&**id),
             units: order.units.cast_signed(),
-            buyer: self.book.buyer_of(&order).unpack().detach(),
+            buyer: self.table.buyer_of(&order).unpack().detach(),
             reference: reference(&order),
             deadline,
         })
@@ -164,10 +176,10 @@ impl Sale {
         if taking.units == 0 || taking.units > MAX_UNITS || ended {
             return Err(InvalidChange::Range);
         }
-        let known = self.book.find(&id);
-        match known.and_then(|number| self.book.orders.get(number)) {
+        let known = self.table.find(&id);
+        match known.and_then(|number| self.table.orders.get(number)) {
             Some(order) if order.active() => return Err(InvalidChange::State),
-            None if self.book.is_full() => return Err(InvalidChange::Full),
+            None if self.table.is_full() => return Err(InvalidChange::Full),
             _ => {}
         }
         if taking.units > self.unsold() {
@@ -176,7 +188,7 @@ impl Sale {
         let (state, deadline) = taking.deadline.map_or((State::Sold, NEVER), |deadline| (State::Held, deadline));
         let order =
             Record { state, units: taking.units, id, deadline, buyer: BuyerRef::Own, reference, refused: false };
-        self.book.enter(known, order, &buyer);
+        self.table.enter(known, order, &buyer);
         self.counters.ok = self.counters.ok.saturating_add(1);
         Ok(())
     }

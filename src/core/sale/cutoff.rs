@@ -1,7 +1,7 @@
 //! The cutoff of a sale: an instant up to which holds are over, whatever any clock says.
 //!
-//! A hold that is due is free to others, but in the books it is still held until it lapses, and only what the books
-//! call unsold can be taken. So an order lets the due holds lapse that it needs, before it takes their units. It may need
+//! A hold that is due is free to others, but in the table it is still held until it lapses, and only what the table
+//! calls unsold can be taken. So an order lets the due holds lapse that it needs, before it takes their units. It may need
 //! a hundred thousand, though, and no command takes that long. Then it lets [`MOST`] of them lapse and moves the cutoff to
 //! its own instant for the others: from there on their units are unsold for everybody, and the timer lets them lapse as
 //! it comes to it.
@@ -12,7 +12,7 @@
 
 use super::Sale;
 use super::change::InvalidChange;
-use super::record::{Record, State};
+use super::orders::record::{Record, State};
 use crate::core::time::{Millis, UnixMs};
 
 /// The most due holds that one command lets lapse itself.
@@ -68,7 +68,7 @@ impl Sale {
     pub(super) fn move_cutoff(&mut self, at: UnixMs) -> Result<(), InvalidChange> {
         let cutoff = Cutoff::new(at).ok_or(InvalidChange::Range)?;
         if self.cutoff.is_none_or(|known| known.at < at) {
-            self.cutoff = Some(Cutoff { units: self.book.due_sum(at).units, ..cutoff });
+            self.cutoff = Some(Cutoff { units: self.table.due_sum(at).units, ..cutoff });
         }
         Ok(())
     }
@@ -82,7 +82,7 @@ impl Sale {
 
     /// Forgets the cutoff once everything before it has lapsed.
     pub(super) fn retire_cutoff(&mut self) {
-        if self.book.next_deadline().is_none_or(|first| !self.ends_by_cutoff(first)) {
+        if self.table.next_deadline().is_none_or(|first| !self.ends_by_cutoff(first)) {
             self.cutoff = None;
         }
     }

@@ -2,8 +2,8 @@
 
 use super::change::Change;
 use super::cutoff::MOST;
-use super::order_table::BuyerLookup;
-use super::record::{Record, State};
+use super::orders::BuyerLookup;
+use super::orders::record::{Record, State};
 use super::{Sale, lapse};
 use crate::core::time::UnixMs;
 
@@ -36,14 +36,14 @@ impl<'s> DueFirst<'s> {
 
     /// The lapses without which a buyer would have more than the limit: whoever counts along with the events never sees
     /// that, the cutoff aside.
-    pub(super) fn by_buyer(mut self, party: BuyerLookup, units: u64) -> Self {
-        let Sale { terms, book, cutoff, .. } = self.sale;
+    pub(super) fn by_buyer(mut self, lookup: BuyerLookup, units: u64) -> Self {
+        let Sale { terms, table, cutoff, .. } = self.sale;
         if terms.limit == 0 {
             return self;
         }
         let over = cutoff.map(|cutoff| cutoff.at);
-        let mut has = over.map_or(book.counted(party), |over| book.units_of(party, over)).saturating_add(units);
-        for (number, order) in book.due_of(party, over, self.now) {
+        let mut has = over.map_or(table.counted(lookup), |over| table.units_of(lookup, over)).saturating_add(units);
+        for (number, order) in table.due_of(lookup, over, self.now) {
             if has <= terms.limit || self.too_many {
                 break;
             }
@@ -58,7 +58,7 @@ impl<'s> DueFirst<'s> {
     /// The lapses, the earliest first, without which there are fewer than `units` to sell.
     pub(super) fn by_stock(mut self, units: u64) -> Vec<Change<'static>> {
         let over = self.sale.cutoff.map(|cutoff| cutoff.at);
-        for (number, order) in self.sale.book.due(over, self.now) {
+        for (number, order) in self.sale.table.due(over, self.now) {
             if self.units >= units || self.too_many {
                 break;
             }

@@ -10,7 +10,7 @@ use std::fmt;
 use super::Sale;
 use super::codec::{Reader, put_signed, put_varint};
 use super::cutoff::Cutoff;
-use super::record::{BuyerRef, Record};
+use super::orders::record::{BuyerRef, Record};
 use super::terms::{MAX_UNITS, Stream, Terms};
 use crate::core::time::UnixMs;
 
@@ -130,17 +130,17 @@ impl Sale {
             if order.active() && !over && order.units > self.unsold() {
                 return Err(Corrupt::Oversold);
             }
-            if self.book.find(&order.id).is_some() {
+            if self.table.find(&order.id).is_some() {
                 return Err(Corrupt::Repeated);
             }
-            if self.book.is_full() {
+            if self.table.is_full() {
                 return Err(Corrupt::Full);
             }
             if over {
                 self.recount_over(|over| over.wrapping_add(order.units));
             }
             let buyer = if let BuyerRef::Named(buyer) = order.buyer { buyer } else { order.id };
-            self.book.enter(None, order, &buyer);
+            self.table.enter(None, order, &buyer);
         }
         Ok(())
     }
@@ -163,11 +163,11 @@ impl Sale {
             if units > self.unsold() {
                 return Err(Corrupt::Oversold);
             }
-            if self.book.find(&order.id).is_some() || !ids.insert(order.id) {
+            if self.table.find(&order.id).is_some() || !ids.insert(order.id) {
                 return Err(Corrupt::Repeated);
             }
         }
-        if ids.len() > self.book.room() {
+        if ids.len() > self.table.room() {
             return Err(Corrupt::Full);
         }
         self.load_block(bytes)
@@ -178,7 +178,7 @@ impl Sale {
     pub fn digest(&self, mut part: impl FnMut(&[u8])) {
         part(&self.header());
         let (mut at, mut bytes) = (0, Vec::new());
-        while let Some((run, next)) = self.book.orders.run(at) {
+        while let Some((run, next)) = self.table.orders.run(at) {
             for (_, order) in run {
                 bytes.clear();
                 self.spell(&order, &mut bytes);
@@ -190,7 +190,7 @@ impl Sale {
 
     /// An order without what only this copy of the sale knows.
     fn spell(&self, order: &Record<'_>, out: &mut Vec<u8>) {
-        let buyer = self.book.buyer_of(order);
+        let buyer = self.table.buyer_of(order);
         let buyer = if buyer == order.id { BuyerRef::Own } else { BuyerRef::Named(buyer) };
         Record { buyer, ..*order }.write(UnixMs(0), out);
     }
@@ -208,7 +208,7 @@ impl Iterator for Blocks<'_> {
         let mut block = vec![VERSION];
         let last = self.next.saturating_add(BLOCK_ORDERS);
         while self.next < last
-            && let Some((run, next)) = self.sale.book.orders.run(self.next)
+            && let Some((run, next)) = self.sale.table.orders.run(self.next)
         {
             for (number, order) in run {
                 let before = block.len();

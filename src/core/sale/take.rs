@@ -4,9 +4,9 @@ use super::answer::{Answer, Changes, Decision, Status};
 use super::change::{Change, Taking};
 use super::due::DueFirst;
 use super::id_text::IdText;
-use super::order_table::BuyerLookup;
+use super::orders::BuyerLookup;
+use super::orders::record::{Record, State};
 use super::packed_id::PackedId;
-use super::record::{Record, State};
 use super::terms::Window;
 use super::{Sale, reference};
 use crate::core::time::UnixMs;
@@ -90,7 +90,7 @@ impl Sale {
             answer.status = if remaining == 0 { Status::SoldOut } else { Status::Insufficient };
             return Ok(answer.unchanged());
         }
-        if known.is_none() && self.book.is_full() {
+        if known.is_none() && self.table.is_full() {
             return Err(TakeError::Full { orders: self.orders() });
         }
         let deadline = take.deadline.map(|deadline| self.after_cutoff(deadline));
@@ -111,7 +111,7 @@ impl Sale {
 
     /// Whether an order counts against the limit of this buyer.
     fn is_buyer(&self, order: &Record<'_>, buyer: &[u8]) -> bool {
-        PackedId::new(buyer).is_some_and(|buyer| buyer == self.book.buyer_of(order))
+        PackedId::new(buyer).is_some_and(|buyer| buyer == self.table.buyer_of(order))
     }
 
     /// Whether the buyer may have this many units more.
@@ -120,7 +120,7 @@ impl Sale {
         if limit == 0 {
             return true;
         }
-        let has = buyer.map_or(0, |buyer| self.book.units_of(self.book.party(buyer), self.hold_time(now)));
+        let has = buyer.map_or(0, |buyer| self.table.units_of(self.table.look_up(buyer), self.hold_time(now)));
         has.saturating_add(units) <= limit
     }
 
@@ -134,11 +134,11 @@ impl Sale {
         units: u64,
     ) -> Vec<Change<'static>> {
         let at = self.hold_time(now);
-        if self.book.next_deadline().is_none_or(|deadline| !deadline.reached(at)) {
+        if self.table.next_deadline().is_none_or(|deadline| !deadline.reached(at)) {
             return Vec::new();
         }
-        let party = buyer.map_or(BuyerLookup::Nobody, |buyer| self.book.party(buyer));
-        DueFirst::new(self, now).by_itself(known).by_buyer(party, units).by_stock(units)
+        let lookup = buyer.map_or(BuyerLookup::Nobody, |buyer| self.table.look_up(buyer));
+        DueFirst::new(self, now).by_itself(known).by_buyer(lookup, units).by_stock(units)
     }
 }
 

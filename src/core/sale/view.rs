@@ -1,8 +1,8 @@
 //! Reading a sale: `STOCK.ORDER`, `STOCK.BUYER`, `STOCK.INFO`, `STOCK.ORDERS`.
 
 use super::id_text::IdText;
+use super::orders::record::{Record, State};
 use super::packed_id::PackedId;
-use super::record::{Record, State};
 use super::take::hold_end;
 use super::{Counters, Sale};
 use crate::core::time::UnixMs;
@@ -70,20 +70,20 @@ impl Sale {
     /// Units that this buyer holds or has bought.
     #[must_use]
     pub fn buyer(&self, now: UnixMs, buyer: &[u8]) -> u64 {
-        PackedId::new(buyer).map_or(0, |buyer| self.book.units_of(self.book.party(&buyer), self.hold_time(now)))
+        PackedId::new(buyer).map_or(0, |buyer| self.table.units_of(self.table.look_up(&buyer), self.hold_time(now)))
     }
 
     /// What the sale amounts to. The conditions are in [`Sale::terms`].
     #[must_use]
     pub fn info(&self, now: UnixMs) -> Info {
-        let due = self.book.due_sum(self.hold_time(now));
+        let due = self.table.due_sum(self.hold_time(now));
         Info {
             total: self.terms.total,
             remaining: self.left(due.units),
-            held: self.book.held.wrapping_sub(due.units),
-            sold: self.book.sold,
-            orders: u64::from(self.book.orders.len()),
-            buyers: self.book.active.saturating_sub(due.buyers),
+            held: self.table.held.wrapping_sub(due.units),
+            sold: self.table.sold,
+            orders: u64::from(self.table.orders.len()),
+            buyers: self.table.active.saturating_sub(due.buyers),
             seq: self.seq,
             counters: self.counters,
         }
@@ -100,7 +100,7 @@ impl Sale {
         let mut page = Page { next: 0, rows: Vec::with_capacity(count.min(64)) };
         let Ok(mut at) = u32::try_from(cursor) else { return page };
         let last = at.saturating_add(u32::try_from(PAGE_EFFORT).unwrap_or(u32::MAX));
-        while let Some((run, next)) = self.book.orders.run(at) {
+        while let Some((run, next)) = self.table.orders.run(at) {
             for (number, order) in run {
                 if page.rows.len() == count || number >= last {
                     page.next = u64::from(number);
@@ -120,7 +120,7 @@ impl Sale {
             id: order.id.unpack(),
             state: order.state_at(now),
             units: order.units_at(now),
-            buyer: self.book.buyer_of(order).unpack(),
+            buyer: self.table.buyer_of(order).unpack(),
             reference: order.reference.map_or(IdText::NONE, |reference| reference.unpack()),
             deadline: hold_end(order, now),
         }

@@ -32,7 +32,7 @@ fn let_all_lapse(shop: &mut Shop) {
 
 /// The holds in the books, whoever they belong to.
 fn held_in_books(shop: &Shop) -> u64 {
-    shop.sale.book.held
+    shop.sale.table.held
 }
 
 #[test]

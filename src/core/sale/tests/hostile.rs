@@ -289,7 +289,7 @@ fn every_cut_of_a_snapshot_is_refused_or_whole_orders() {
 /// Which names fall into the same of 256 buckets is another question in every sale.
 #[test]
 fn ids_that_collide_in_one_sale_do_not_in_the_next() {
-    let bucket = |sale: &Sale, id: &str| PackedId::new(id.as_bytes()).unwrap().hash(&sale.book.keys) & 0xff;
+    let bucket = |sale: &Sale, id: &str| PackedId::new(id.as_bytes()).unwrap().hash(&sale.table.keys) & 0xff;
     let attacked = Sale::new(Terms::default());
     let all = (0..).map(|number: u32| format!("id-{number}"));
     let chosen: Vec<String> =

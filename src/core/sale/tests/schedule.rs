@@ -248,7 +248,7 @@ impl World {
         assert_eq!(self.readers.seq, self.sale.seq());
         self.readers.agree(&self.sale, model, now);
         // The events show as much taken as the books do: with a cutoff it can be more than there is.
-        let taken = (self.sale.book.held + self.sale.book.sold).cast_signed();
+        let taken = (self.sale.table.held + self.sale.table.sold).cast_signed();
         assert_eq!(self.readers.units.values().sum::<i64>(), taken);
         assert!(taken <= self.readers.total || self.sale.cutoff.is_some());
         assert!(self.sale.next_lapse().is_none_or(|next| !next.reached(now)) || !self.sale.lapses(now, 1).is_empty());

@@ -89,7 +89,7 @@ fn an_id_that_two_buyers_chose_is_the_first_ones() {
 #[test]
 fn a_sale_that_is_full_says_so_before_anything_is_told() {
     let mut shop = with(Terms { total: 9, rebuy: true, ..Terms::default() });
-    shop.sale.book.most = 2;
+    shop.sale.table.most = 2;
     shop.take("ann", 1);
     shop.hold("bob", 1, 500);
     assert_eq!(shop.refuses("eve", None), TakeError::Full { orders: 2 });

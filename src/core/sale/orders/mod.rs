@@ -1,14 +1,25 @@
-//! The orders themselves, by number and by id.
+//! How a sale keeps its orders: each as a `record` in `pages`, found by its id through `hash_index`, sorted by deadline in a `sum_tree`.
+//! `order_table` holds them together, `accounting` keeps their sums, `buyers` knows who has several. This file has the orders by number and by id.
+
+mod accounting;
+mod buyers;
+mod hash_index;
+mod order_table;
+mod pages;
+pub mod record;
+mod sum_tree;
 
 use std::hash::RandomState;
 use std::mem;
 
-use super::hash_index::HashIndex;
-use super::packed_id::PackedId;
-use super::pages::{Layout, RecordPages};
-use super::record::{HoldPart, OrderLayout, Record, State, id_part, marked};
-use super::sum_tree::{Source, Sum};
+use crate::core::sale::packed_id::PackedId;
 use crate::core::time::UnixMs;
+use hash_index::HashIndex;
+use pages::{Layout, RecordPages};
+use record::{HoldPart, OrderLayout, Record, State, id_part, marked};
+use sum_tree::{Source, Sum};
+
+pub use order_table::{BuyerLookup, EVER, OrderTable};
 
 /// By deadline, and by number where that is the same.
 pub type ByDeadline = (UnixMs, u32);
@@ -18,31 +29,31 @@ pub type ByBuyer = (u32, UnixMs, u32);
 
 /// Every order the sale remembers, in the order in which they came.
 pub struct Orders {
-    shelf: RecordPages<OrderLayout>,
+    pages: RecordPages<OrderLayout>,
     by_id: HashIndex,
     /// What deadlines are counted from: the first one there was.
     base: Option<UnixMs>,
-    /// Where a record is put together before it is shelved.
+    /// Where a record is put together before it goes into its page.
     draft: Vec<u8>,
 }
 
 impl Orders {
     pub fn new() -> Self {
-        Self { shelf: RecordPages::new(), by_id: HashIndex::new(), base: None, draft: Vec::new() }
+        Self { pages: RecordPages::new(), by_id: HashIndex::new(), base: None, draft: Vec::new() }
     }
 
     /// How many there are; the next one's number.
     pub fn len(&self) -> u32 {
-        self.shelf.len()
+        self.pages.len()
     }
 
     #[inline]
     pub fn get(&self, number: u32) -> Option<Record<'_>> {
-        Record::read(self.shelf.get(number)?, self.base())
+        Record::read(self.pages.get(number)?, self.base())
     }
 
     pub fn find(&self, id: &PackedId<'_>, keys: &RandomState) -> Option<u32> {
-        let is = |number| self.shelf.get(number).and_then(id_part).is_some_and(|bytes| id.leads(bytes));
+        let is = |number| self.pages.get(number).and_then(id_part).is_some_and(|bytes| id.leads(bytes));
         self.by_id.find(id.hash(keys), is)
     }
 
@@ -51,7 +62,7 @@ impl Orders {
         self.set_base(order);
         self.draft.clear();
         order.write(self.base(), &mut self.draft);
-        let number = self.shelf.push(&self.draft)?;
+        let number = self.pages.push(&self.draft)?;
         self.by_id.insert(order.id.hash(keys), number);
         Some(number)
     }
@@ -61,7 +72,7 @@ impl Orders {
         self.set_base(order);
         self.draft.clear();
         order.write(self.base(), &mut self.draft);
-        self.shelf.replace(number, &self.draft);
+        self.pages.replace(number, &self.draft);
     }
 
     /// Writes an order anew, with what `edit` makes of it.
@@ -70,19 +81,19 @@ impl Orders {
         draft.clear();
         if let Some(order) = self.get(number) {
             edit(order).write(self.base(), &mut draft);
-            self.shelf.replace(number, &draft);
+            self.pages.replace(number, &draft);
         }
         self.draft = draft;
     }
 
     /// Marks whether a hold is the last of a buyer that shares an entry.
-    pub fn set_closing(&mut self, number: u32, closing: bool) {
-        self.shelf.touch(number, |flags| marked(flags, closing));
+    pub fn mark_last_hold(&mut self, number: u32, last_hold: bool) {
+        self.pages.touch(number, |flags| marked(flags, last_hold));
     }
 
     /// The orders from this number on in a convenient piece, with their numbers, and the number after the piece.
     pub fn run(&self, number: u32) -> Option<(impl Iterator<Item = (u32, Record<'_>)>, u32)> {
-        let (mut rest, next) = self.shelf.run(number)?;
+        let (mut rest, next) = self.pages.run(number)?;
         let base = self.base();
         let orders = (number..next).map_while(move |number| {
             let order = Record::read(rest, base)?;
@@ -94,12 +105,12 @@ impl Orders {
 
     /// Heap bytes.
     pub fn memory(&self) -> usize {
-        self.shelf.memory().saturating_add(self.by_id.memory()).saturating_add(self.draft.capacity())
+        self.pages.memory().saturating_add(self.by_id.memory()).saturating_add(self.draft.capacity())
     }
 
     /// Allocations to free.
     pub fn effort(&self) -> usize {
-        self.shelf.effort().saturating_add(self.by_id.effort())
+        self.pages.effort().saturating_add(self.by_id.effort())
     }
 
     fn base(&self) -> UnixMs {
@@ -114,7 +125,7 @@ impl Orders {
 
     #[inline]
     fn hold(&self, number: u32) -> Option<HoldPart> {
-        HoldPart::read(self.shelf.get(number)?, self.base())
+        HoldPart::read(self.pages.get(number)?, self.base())
     }
 }
 
@@ -128,7 +139,7 @@ impl Source<ByDeadline> for Orders {
         self.hold(number).map_or(Sum::default(), |hold| Sum {
             orders: 1,
             units: hold.units,
-            buyers: u64::from(hold.closing),
+            buyers: u64::from(hold.last_hold),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! A roll compared with a sorted list of its holds.
+//! A sum tree compared with a sorted list of its holds.
 
 use std::collections::BTreeMap;
 
@@ -39,77 +39,77 @@ impl Holds {
 
 const LAST: (i64, u32) = (i64::MAX, u32::MAX);
 
-fn check(roll: &SumTree<(i64, u32)>, holds: &Holds, low: (i64, u32), high: (i64, u32)) {
+fn check(tree: &SumTree<(i64, u32)>, holds: &Holds, low: (i64, u32), high: (i64, u32)) {
     let ever = (i64::MIN, 0);
     let mut behind = holds.between(low, high);
     behind.retain(|number| holds.key(*number) != Some(low));
-    assert_eq!(roll.sum(Some(low), high, holds), holds.sum_of(&behind));
+    assert_eq!(tree.sum(Some(low), high, holds), holds.sum_of(&behind));
     for high in [high, LAST, low, low, high] {
         let expected = holds.sum_of(&holds.between(ever, high));
-        assert_eq!(roll.sum(None, high, holds), expected);
-        assert_eq!(roll.sum_to(high, holds), expected);
+        assert_eq!(tree.sum(None, high, holds), expected);
+        assert_eq!(tree.sum_to(high, holds), expected);
     }
-    assert_eq!(roll.from(low, holds).collect::<Vec<_>>(), holds.between(low, LAST));
-    assert_eq!(roll.last(high, holds), holds.between(ever, high).last().copied());
-    assert_eq!(roll.first().map(|(_, number)| number), holds.between(ever, LAST).first().copied());
-    assert_eq!(roll.room, roll.leaves.values().map(|leaf| leaf.numbers.capacity()).sum::<usize>());
-    assert!(roll.leaves.values().all(|leaf| !leaf.numbers.is_empty()));
+    assert_eq!(tree.from(low, holds).collect::<Vec<_>>(), holds.between(low, LAST));
+    assert_eq!(tree.last(high, holds), holds.between(ever, high).last().copied());
+    assert_eq!(tree.first().map(|(_, number)| number), holds.between(ever, LAST).first().copied());
+    assert_eq!(tree.room, tree.leaves.values().map(|leaf| leaf.numbers.capacity()).sum::<usize>());
+    assert!(tree.leaves.values().all(|leaf| !leaf.numbers.is_empty()));
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "too many steps for Miri")]
 fn deadlines_in_their_order_fill_the_leaves() {
-    let (mut roll, mut holds) = (SumTree::new(), Holds::default());
+    let (mut tree, mut holds) = (SumTree::new(), Holds::default());
     for number in 0..10_000 {
         holds.0.insert(number, (i64::from(number / 7), 1));
-        roll.insert(number, &holds);
+        tree.insert(number, &holds);
     }
-    assert_eq!(roll.effort(), 10_000_usize.div_ceil(FULL));
-    assert!(roll.memory() < 5 * 10_000, "{} bytes", roll.memory());
-    assert_eq!(roll.sum(None, (99, u32::MAX), &holds), holds.sum_of(&(0..700).collect::<Vec<_>>()));
+    assert_eq!(tree.effort(), 10_000_usize.div_ceil(FULL));
+    assert!(tree.memory() < 5 * 10_000, "{} bytes", tree.memory());
+    assert_eq!(tree.sum(None, (99, u32::MAX), &holds), holds.sum_of(&(0..700).collect::<Vec<_>>()));
     for number in 0..10_000 {
-        assert_eq!(roll.first(), Some((i64::from(number / 7), number)));
-        roll.remove(number, &holds);
+        assert_eq!(tree.first(), Some((i64::from(number / 7), number)));
+        tree.remove(number, &holds);
     }
-    assert_eq!((roll.first(), roll.effort(), roll.memory()), (None, 0, 0));
+    assert_eq!((tree.first(), tree.effort(), tree.memory()), (None, 0, 0));
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "too many steps for Miri")]
 fn what_is_left_of_many_holds_takes_little() {
-    let (mut roll, mut holds) = (SumTree::new(), Holds::default());
+    let (mut tree, mut holds) = (SumTree::new(), Holds::default());
     for number in 0..10_000 {
         holds.0.insert(number, (i64::from(number), 1));
-        roll.insert(number, &holds);
+        tree.insert(number, &holds);
     }
     for number in (0..10_000).filter(|number| number % 100 != 0) {
-        roll.remove(number, &holds);
+        tree.remove(number, &holds);
         holds.0.remove(&number);
     }
-    check(&roll, &holds, (500, 0), (7_000, 0));
-    assert!(roll.memory() < 20 * 100, "{} bytes for 100 holds", roll.memory());
+    check(&tree, &holds, (500, 0), (7_000, 0));
+    assert!(tree.memory() < 20 * 100, "{} bytes for 100 holds", tree.memory());
 }
 
 #[test]
 fn sums_begin_behind_a_hold_and_end_with_one() {
     // Three leaves and a part of one; Miri would take minutes for so many sums.
     let count: u32 = if cfg!(miri) { 140 } else { 400 };
-    let (mut roll, mut holds) = (SumTree::new(), Holds::default());
+    let (mut tree, mut holds) = (SumTree::new(), Holds::default());
     for number in 0..count {
         holds.0.insert(number, (i64::from(number), 1));
-        roll.insert(number, &holds);
+        tree.insert(number, &holds);
     }
     for number in (0..count).step_by(if cfg!(miri) { 9 } else { 1 }) {
         let key = (i64::from(number), number);
-        assert_eq!(roll.sum(Some(key), LAST, &holds).units, u64::from(count - 1 - number));
-        assert_eq!(roll.sum(None, key, &holds).units, 1 + u64::from(number));
+        assert_eq!(tree.sum(Some(key), LAST, &holds).units, u64::from(count - 1 - number));
+        assert_eq!(tree.sum(None, key, &holds).units, 1 + u64::from(number));
     }
     let key = (100, 100);
-    assert_eq!(roll.sum_to(key, &holds).units, 101);
-    roll.remove(100, &holds);
-    assert_eq!(roll.sum_to(key, &holds).units, 100);
-    roll.insert(100, &holds);
-    assert_eq!(roll.sum_to(key, &holds).units, 101);
+    assert_eq!(tree.sum_to(key, &holds).units, 101);
+    tree.remove(100, &holds);
+    assert_eq!(tree.sum_to(key, &holds).units, 100);
+    tree.insert(100, &holds);
+    assert_eq!(tree.sum_to(key, &holds).units, 101);
 }
 
 proptest! {
@@ -120,23 +120,23 @@ proptest! {
         steps in proptest::collection::vec((0..600_u32, 0..200_i64, 1..4_u64), 1..if cfg!(miri) { 60 } else { 1_200 }),
         grow in 2..5_usize, low in (0..200_i64, 0..600_u32), high in (0..200_i64, 0..600_u32),
     ) {
-        let (mut roll, mut holds) = (SumTree::new(), Holds::default());
+        let (mut tree, mut holds) = (SumTree::new(), Holds::default());
         for (at, (number, deadline, units)) in steps.into_iter().enumerate() {
             if holds.0.contains_key(&number) && at.is_multiple_of(grow) {
-                roll.remove(number, &holds);
+                tree.remove(number, &holds);
                 holds.0.remove(&number);
             } else if let Some((_, before)) = holds.0.get(&number).copied() {
                 let before_sum = Sum { units: before, ..holds.sum(number) };
                 holds.0.entry(number).and_modify(|hold| hold.1 = units);
-                roll.reweigh(number, before_sum, holds.sum(number), &holds);
+                tree.reweigh(number, before_sum, holds.sum(number), &holds);
             } else {
                 holds.0.insert(number, (deadline, units));
-                roll.insert(number, &holds);
+                tree.insert(number, &holds);
             }
             if at.is_multiple_of(64) {
-                check(&roll, &holds, low, high);
+                check(&tree, &holds, low, high);
             }
         }
-        check(&roll, &holds, low, high);
+        check(&tree, &holds, low, high);
     }
 }

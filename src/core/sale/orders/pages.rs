@@ -16,7 +16,7 @@ const MARKS: usize = ((ROOM - 1) / STRIDE) as usize;
 /// Chunks per page: the largest piece that growing has to move.
 const PAGE: u32 = 1024;
 
-/// The shape of the records of a shelf.
+/// The shape of the records.
 pub trait Layout {
     /// The length of the record that `bytes` start with; `None` if they start with none. All the records of a chunk
     /// together stay below 64 KiB.
@@ -187,61 +187,61 @@ mod tests {
         record
     }
 
-    fn read(shelf: &RecordPages<Counted>, number: u32) -> &[u8] {
-        let rest = shelf.get(number).unwrap();
+    fn read(pages: &RecordPages<Counted>, number: u32) -> &[u8] {
+        let rest = pages.get(number).unwrap();
         &rest[..Counted::length(rest).unwrap()]
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "too many steps for Miri")]
     fn numbers_outlive_pages() {
-        let mut shelf = RecordPages::<Counted>::new();
+        let mut pages = RecordPages::<Counted>::new();
         for n in 0..ROOM * PAGE + 5 {
-            assert_eq!(shelf.push(&record((n % 3) as u8, n as u8)), Some(n));
+            assert_eq!(pages.push(&record((n % 3) as u8, n as u8)), Some(n));
         }
-        assert_eq!(shelf.pages.len(), 2);
-        assert_eq!(read(&shelf, ROOM * PAGE + 4), record(((ROOM * PAGE + 4) % 3) as u8, 4));
-        assert_eq!(shelf.get(ROOM * PAGE + 5), None);
+        assert_eq!(pages.pages.len(), 2);
+        assert_eq!(read(&pages, ROOM * PAGE + 4), record(((ROOM * PAGE + 4) % 3) as u8, 4));
+        assert_eq!(pages.get(ROOM * PAGE + 5), None);
     }
 
     #[test]
     fn a_full_chunk_has_little_to_spare() {
-        let mut shelf = RecordPages::<Counted>::new();
+        let mut pages = RecordPages::<Counted>::new();
         for n in 0..ROOM {
-            shelf.push(&record(4, n as u8));
+            pages.push(&record(4, n as u8));
         }
         for n in 0..ROOM {
-            shelf.replace(n, &record(20, n as u8));
+            pages.replace(n, &record(20, n as u8));
         }
         let needed = 21 * ROOM as usize;
-        assert!(shelf.bytes <= needed + needed / 4, "{} bytes for {needed}", shelf.bytes);
+        assert!(pages.bytes <= needed + needed / 4, "{} bytes for {needed}", pages.bytes);
         for n in 0..ROOM {
-            shelf.replace(n, &record(0, 0));
+            pages.replace(n, &record(0, 0));
         }
-        assert!(shelf.bytes <= 2 * ROOM as usize, "{} bytes", shelf.bytes);
+        assert!(pages.bytes <= 2 * ROOM as usize, "{} bytes", pages.bytes);
     }
 
     proptest! {
         #[test]
         fn it_is_a_list(steps in proptest::collection::vec((any::<u16>(), 0..40_u8, any::<u8>()), 1..300)) {
-            let (mut shelf, mut list) = (RecordPages::<Counted>::new(), Vec::new());
+            let (mut pages, mut list) = (RecordPages::<Counted>::new(), Vec::new());
             for (at, len, fill) in steps {
                 let record = record(len, fill);
                 match usize::from(at) % (list.len() + 4) {
                     at if at < list.len() => {
-                        shelf.replace(at as u32, &record);
+                        pages.replace(at as u32, &record);
                         list[at] = record;
                     }
                     _ => {
-                        shelf.push(&record);
+                        pages.push(&record);
                         list.push(record);
                     }
                 }
-                let held: usize = shelf.pages.iter().flatten().map(|chunk| chunk.records.capacity()).sum();
-                prop_assert_eq!(shelf.bytes, held);
+                let held: usize = pages.pages.iter().flatten().map(|chunk| chunk.records.capacity()).sum();
+                prop_assert_eq!(pages.bytes, held);
             }
             for (number, record) in list.iter().enumerate() {
-                prop_assert_eq!(read(&shelf, number as u32), &record[..]);
+                prop_assert_eq!(read(&pages, number as u32), &record[..]);
             }
         }
     }

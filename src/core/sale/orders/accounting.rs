@@ -1,11 +1,11 @@
-//! Keeping the sums of a [`Book`] in step with its orders.
+//! Keeping the sums of an [`OrderTable`] in step with its orders.
 
 use super::buyers::Account;
 use super::order_table::{ENTRY, FOREVER, OrderTable};
-use super::orders::{ByBuyer, ByDeadline};
-use super::packed_id::PackedId;
 use super::record::{BuyerRef, Record, State};
 use super::sum_tree::{Source, Sum};
+use super::{ByBuyer, ByDeadline};
+use crate::core::sale::packed_id::PackedId;
 
 impl OrderTable {
     /// Counts an order in: its units, its hold, its buyer.
@@ -40,13 +40,13 @@ impl OrderTable {
         }
         let sold = account.sold.saturating_add(if state == State::Sold { units } else { 0 });
         self.buyers.set(entry, Account { units: account.units.wrapping_add(units), sold, ..account });
-        self.close_with(before, after);
+        self.move_last_hold_mark(before, after);
     }
 
     /// Counts an order out again.
     pub(super) fn detach(&mut self, number: u32) {
         let Some((state, units, entry)) = self.outline(number) else { return };
-        let closing = entry.and_then(|entry| self.last_active_hold(entry));
+        let last_hold = entry.and_then(|entry| self.last_active_hold(entry));
         match state {
             State::Held => {
                 self.held = self.held.wrapping_sub(units);
@@ -63,20 +63,20 @@ impl OrderTable {
             self.by_buyer.remove(number, &self.orders);
         }
         // An order that is counted out closes nothing.
-        if closing == Some(number) {
-            self.orders.set_closing(number, false);
+        if last_hold == Some(number) {
+            self.orders.mark_last_hold(number, false);
         }
         let account = self.buyers.account(entry).unwrap_or_default();
         let sold = account.sold.saturating_sub(if state == State::Sold { units } else { 0 });
         self.buyers.set(entry, Account { units: account.units.wrapping_sub(units), sold, ..account });
-        if closing.is_some_and(|closing| closing != number) {
+        if last_hold.is_some_and(|last_hold| last_hold != number) {
             return;
         }
-        let closing = self.last_active_hold(entry);
-        if closing.is_none() && sold == 0 {
+        let last_hold = self.last_active_hold(entry);
+        if last_hold.is_none() && sold == 0 {
             self.active = self.active.saturating_sub(1);
         }
-        self.close_with(None, closing);
+        self.move_last_hold_mark(None, last_hold);
     }
 
     /// Gives a buyer that had one order an entry, for that one and those to come.
@@ -87,7 +87,7 @@ impl OrderTable {
         if self.orders.get(number)?.buyer != BuyerRef::Own {
             self.by_name.remove(hash, number);
         }
-        self.orders.edit(number, |order| Record { buyer: BuyerRef::Shared { entry, closing: false }, ..order });
+        self.orders.edit(number, |order| Record { buyer: BuyerRef::Shared { entry, last_hold: false }, ..order });
         self.buyers.set(entry, Account { orders: 1, ..Account::default() });
         self.name(name, entry | ENTRY);
         self.attach(number);
@@ -141,14 +141,14 @@ impl OrderTable {
     }
 
     /// Moves the mark of a buyer's last hold from one hold to another.
-    fn close_with(&mut self, before: Option<u32>, after: Option<u32>) {
+    fn move_last_hold_mark(&mut self, before: Option<u32>, after: Option<u32>) {
         if before == after {
             return;
         }
-        for (number, closing) in before.map(|n| (n, false)).into_iter().chain(after.map(|n| (n, true))) {
+        for (number, last_hold) in before.map(|n| (n, false)).into_iter().chain(after.map(|n| (n, true))) {
             let old = Source::<ByDeadline>::sum(&self.orders, number);
-            let new = Sum { buyers: u64::from(closing), ..old };
-            self.orders.set_closing(number, closing);
+            let new = Sum { buyers: u64::from(last_hold), ..old };
+            self.orders.mark_last_hold(number, last_hold);
             self.holds.reweigh(number, old, new, &self.orders);
         }
     }

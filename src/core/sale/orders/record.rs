@@ -3,10 +3,10 @@
 //! One byte says which of the other fields there are. The plainest order, one unit sold to a numbered buyer, takes two
 //! bytes more than the number.
 
-use super::codec::{Reader, put_signed, put_varint};
-use super::packed_id::PackedId;
 use super::pages::Layout;
-use super::terms::MAX_UNITS;
+use crate::core::sale::codec::{Reader, put_signed, put_varint};
+use crate::core::sale::packed_id::PackedId;
+use crate::core::sale::terms::MAX_UNITS;
 use crate::core::time::UnixMs;
 
 /// What has become of an order.
@@ -71,7 +71,7 @@ pub enum BuyerRef<'a> {
         /// The number of the entry.
         entry: u32,
         /// Whether this is the last hold to end of a buyer that has bought nothing: with it, the buyer has nothing.
-        closing: bool,
+        last_hold: bool,
     },
 }
 
@@ -89,12 +89,12 @@ pub struct Record<'a> {
     pub refused: bool,
 }
 
-/// The fields that rolls ask for, without the others.
+/// The fields that a sum tree asks for, without the others.
 pub struct HoldPart {
     pub deadline: UnixMs,
     pub units: u64,
     pub entry: u32,
-    pub closing: bool,
+    pub last_hold: bool,
 }
 
 const STATE: u8 = 0b0000_0011;
@@ -102,7 +102,7 @@ const MANY: u8 = 0b0000_0100;
 const BUYER: u8 = 0b0001_1000;
 const NAMED: u8 = 0b0000_1000;
 const SHARED: u8 = 0b0001_0000;
-const CLOSING: u8 = 0b0001_1000;
+const LAST_HOLD: u8 = 0b0001_1000;
 const REFERENCE: u8 = 0b0010_0000;
 const REFUSED: u8 = 0b0100_0000;
 
@@ -119,7 +119,7 @@ impl<'a> Record<'a> {
         let buyer = match flags & BUYER {
             0 => BuyerRef::Own,
             NAMED => BuyerRef::Named(PackedId::read_trusted(&mut reader)?),
-            kind => BuyerRef::Shared { entry: u32::try_from(reader.varint()?).ok()?, closing: kind == CLOSING },
+            kind => BuyerRef::Shared { entry: u32::try_from(reader.varint()?).ok()?, last_hold: kind == LAST_HOLD },
         };
         let reference = if flags & REFERENCE == 0 { None } else { Some(PackedId::read_trusted(&mut reader)?) };
         Some(Self { state, units, id, deadline: UnixMs(deadline), buyer, reference, refused: flags & REFUSED != 0 })
@@ -154,8 +154,8 @@ impl<'a> Record<'a> {
         let buyer = match self.buyer {
             BuyerRef::Own => 0,
             BuyerRef::Named(_) => NAMED,
-            BuyerRef::Shared { closing: false, .. } => SHARED,
-            BuyerRef::Shared { closing: true, .. } => CLOSING,
+            BuyerRef::Shared { last_hold: false, .. } => SHARED,
+            BuyerRef::Shared { last_hold: true, .. } => LAST_HOLD,
         };
         let many = if self.units == 1 { 0 } else { MANY };
         let reference = if self.reference.is_some() { REFERENCE } else { 0 };
@@ -204,15 +204,15 @@ pub fn id_part(bytes: &[u8]) -> Option<&[u8]> {
 }
 
 /// The first byte of a record of a shared buyer, with or without the mark of its last hold.
-pub fn marked(flags: u8, closing: bool) -> u8 {
+pub fn marked(flags: u8, last_hold: bool) -> u8 {
     match flags & BUYER {
-        SHARED | CLOSING => flags & !BUYER | if closing { CLOSING } else { SHARED },
+        SHARED | LAST_HOLD => flags & !BUYER | if last_hold { LAST_HOLD } else { SHARED },
         _ => flags,
     }
 }
 
 impl HoldPart {
-    /// Reads what a roll wants to know of the hold at the front of `bytes`. A hold that is its buyer's only order
+    /// Reads what a sum tree asks for of the hold at the front of `bytes`. A hold that is its buyer's only order
     /// always closes it.
     #[inline]
     pub fn read(bytes: &[u8], base: UnixMs) -> Option<Self> {
@@ -221,11 +221,11 @@ impl HoldPart {
         PackedId::skip(&mut reader)?;
         let units = if flags & MANY == 0 { 1 } else { reader.varint()? };
         let deadline = UnixMs(base.0.wrapping_add(reader.signed()?));
-        let (entry, closing) = match flags & BUYER {
+        let (entry, last_hold) = match flags & BUYER {
             0 | NAMED => (u32::MAX, true),
-            kind => (u32::try_from(reader.varint()?).ok()?, kind == CLOSING),
+            kind => (u32::try_from(reader.varint()?).ok()?, kind == LAST_HOLD),
         };
-        Some(Self { deadline, units, entry, closing })
+        Some(Self { deadline, units, entry, last_hold })
     }
 }
 
@@ -301,7 +301,7 @@ mod tests {
                 id: PackedId::new(id.as_bytes()).unwrap(),
                 deadline: UnixMs(if state == State::Held { deadline } else { 0 }),
                 buyer: match (&named, shared) {
-                    (_, Some((entry, closing))) => BuyerRef::Shared { entry, closing },
+                    (_, Some((entry, last_hold))) => BuyerRef::Shared { entry, last_hold },
                     (Some(name), None) => BuyerRef::Named(PackedId::new(name.as_bytes()).unwrap()),
                     (None, None) => BuyerRef::Own,
                 },
@@ -316,8 +316,8 @@ mod tests {
             if state == State::Held {
                 let part = HoldPart::read(&out, UnixMs(base)).unwrap();
                 prop_assert_eq!((part.deadline, part.units), (order.deadline, units));
-                if let BuyerRef::Shared { entry, closing } = order.buyer {
-                    prop_assert_eq!((part.entry, part.closing), (entry, closing));
+                if let BuyerRef::Shared { entry, last_hold } = order.buyer {
+                    prop_assert_eq!((part.entry, part.last_hold), (entry, last_hold));
                 }
             }
         }

@@ -1,26 +1,26 @@
-//! The book of a sale: its orders, what they amount to, and who ends when.
+//! The orders of a sale, what they amount to, and which hold ends next.
 //!
-//! Everything here is arithmetic on what is written; whether something may be written is decided elsewhere.
+//! The table does the arithmetic. The sale decides what may be written.
 
 use std::hash::RandomState;
 
 use super::buyers::{Account, Buyers};
 use super::hash_index::HashIndex;
-use super::orders::{ByBuyer, ByDeadline, Orders};
-use super::packed_id::PackedId;
 use super::record::{BuyerRef, Record, State};
 use super::sum_tree::{Source, Sum, SumTree};
+use super::{ByBuyer, ByDeadline, Orders};
+use crate::core::sale::packed_id::PackedId;
 use crate::core::time::UnixMs;
 
 /// In the index of buyers: the number is that of an entry, not of the buyer's only order.
 pub(super) const ENTRY: u32 = 1 << 31;
 
-pub(super) const EVER: UnixMs = UnixMs(i64::MIN);
+pub const EVER: UnixMs = UnixMs(i64::MIN);
 pub(super) const FOREVER: UnixMs = UnixMs(i64::MAX);
 
 /// The orders of a sale and the sums over them.
 pub struct OrderTable {
-    pub(super) keys: RandomState,
+    pub(in crate::core::sale) keys: RandomState,
     pub orders: Orders,
     /// All holds, the next to end first.
     pub(super) holds: SumTree<ByDeadline>,
@@ -37,7 +37,7 @@ pub struct OrderTable {
     /// Buyers that hold or have bought units, due ones included.
     pub active: u64,
     /// How many orders fit in.
-    pub(super) most: u32,
+    pub(in crate::core::sale) most: u32,
 }
 
 /// Where a buyer's orders are found.
@@ -73,12 +73,12 @@ impl OrderTable {
     }
 
     /// Where the orders of this buyer are.
-    pub fn party(&self, buyer: &PackedId<'_>) -> BuyerLookup {
-        self.party_beside(buyer, || self.find(buyer))
+    pub fn look_up(&self, buyer: &PackedId<'_>) -> BuyerLookup {
+        self.look_up_beside(buyer, || self.find(buyer))
     }
 
-    /// As [`Book::party`], for callers who may know the number of the order whose id the buyer is.
-    fn party_beside(&self, buyer: &PackedId<'_>, same: impl FnOnce() -> Option<u32>) -> BuyerLookup {
+    /// As [`OrderTable::look_up`], for callers who may know the number of the order whose id the buyer is.
+    fn look_up_beside(&self, buyer: &PackedId<'_>, same: impl FnOnce() -> Option<u32>) -> BuyerLookup {
         if self.by_name.len() > 0 {
             let is = |found: u32| match found & ENTRY {
                 0 => self.orders.get(found).is_some_and(|order| order.buyer == BuyerRef::Named(*buyer)),
@@ -104,8 +104,8 @@ impl OrderTable {
     }
 
     /// What a buyer's orders amount to, due holds included.
-    pub fn counted(&self, party: BuyerLookup) -> u64 {
-        match party {
+    pub fn counted(&self, lookup: BuyerLookup) -> u64 {
+        match lookup {
             BuyerLookup::Nobody => 0,
             BuyerLookup::Sole(number) => self.orders.get(number).filter(Record::active).map_or(0, |order| order.units),
             BuyerLookup::Entry(entry) => self.buyers.account(entry).map_or(0, |account| account.units),
@@ -113,17 +113,17 @@ impl OrderTable {
     }
 
     /// What a buyer's orders amount to at `now`.
-    pub fn units_of(&self, party: BuyerLookup, now: UnixMs) -> u64 {
-        match party {
+    pub fn units_of(&self, lookup: BuyerLookup, now: UnixMs) -> u64 {
+        match lookup {
             BuyerLookup::Nobody => 0,
             BuyerLookup::Sole(number) => self.orders.get(number).map_or(0, |order| order.units_at(now)),
             BuyerLookup::Entry(_) if self.next_deadline().is_none_or(|deadline| !deadline.reached(now)) => {
-                self.counted(party)
+                self.counted(lookup)
             }
             BuyerLookup::Entry(entry) => {
                 let before = entry.checked_sub(1).map(|before| (before, FOREVER, u32::MAX));
                 let due = self.by_buyer.sum(before, (entry, now, u32::MAX), &self.orders);
-                self.counted(party).wrapping_sub(due.units)
+                self.counted(lookup).wrapping_sub(due.units)
             }
         }
     }
@@ -131,11 +131,11 @@ impl OrderTable {
     /// The holds of a buyer that are due at `now` and were not at `over`, the earliest first.
     pub fn due_of(
         &self,
-        party: BuyerLookup,
+        lookup: BuyerLookup,
         over: Option<UnixMs>,
         now: UnixMs,
     ) -> impl Iterator<Item = (u32, Record<'_>)> {
-        let (sole, entry) = match party {
+        let (sole, entry) = match lookup {
             BuyerLookup::Nobody => (None, None),
             BuyerLookup::Sole(number) => (Some(number), None),
             BuyerLookup::Entry(entry) => (None, Some(entry)),
@@ -185,19 +185,19 @@ impl OrderTable {
         usize::try_from(self.most.saturating_sub(self.orders.len())).unwrap_or(usize::MAX)
     }
 
-    /// Writes an order that is not there yet, or writes one anew that has nothing any more. The book must not be full.
+    /// Writes an order that is not there yet, or writes one anew that has nothing any more. The table must not be full.
     pub fn enter<'a>(&mut self, known: Option<u32>, mut order: Record<'a>, buyer: &PackedId<'a>) {
         if let Some(number) = known {
             self.leave_buyer(number);
         }
-        let entry = match self.party_beside(buyer, || if *buyer == order.id { known } else { self.find(buyer) }) {
+        let entry = match self.look_up_beside(buyer, || if *buyer == order.id { known } else { self.find(buyer) }) {
             BuyerLookup::Entry(entry) => Some(entry),
             // Its own earlier self is not another order.
             BuyerLookup::Sole(other) if Some(other) != known => self.share(other, buyer),
             BuyerLookup::Sole(_) | BuyerLookup::Nobody => None,
         };
         order.buyer = match entry {
-            Some(entry) => BuyerRef::Shared { entry, closing: false },
+            Some(entry) => BuyerRef::Shared { entry, last_hold: false },
             None if *buyer == order.id => BuyerRef::Own,
             None => BuyerRef::Named(*buyer),
         };
@@ -233,16 +233,16 @@ impl OrderTable {
 
     /// Heap bytes.
     pub fn memory(&self) -> usize {
-        let rolls = self.holds.memory().saturating_add(self.by_buyer.memory());
+        let trees = self.holds.memory().saturating_add(self.by_buyer.memory());
         let buyers = self.buyers.memory().saturating_add(self.by_name.memory());
-        self.orders.memory().saturating_add(rolls).saturating_add(buyers)
+        self.orders.memory().saturating_add(trees).saturating_add(buyers)
     }
 
     /// Allocations to free.
     pub fn effort(&self) -> usize {
-        let rolls = self.holds.effort().saturating_add(self.by_buyer.effort());
+        let trees = self.holds.effort().saturating_add(self.by_buyer.effort());
         let buyers = self.buyers.effort().saturating_add(self.by_name.effort());
-        self.orders.effort().saturating_add(rolls).saturating_add(buyers)
+        self.orders.effort().saturating_add(trees).saturating_add(buyers)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::answer::{Answer, Changes, Decision, Status};
 use super::change::Change;
 use super::id_text::IdText;
-use super::record::{Record, State};
+use super::orders::record::{Record, State};
 use super::take::hold_end;
 use super::{Sale, lapse, reference};
 use crate::core::time::UnixMs;
@@ -30,7 +30,7 @@ impl Sale {
             }
             State::Expired if order.refused => answer.with(Status::Expired),
             State::Expired => {
-                let buyer = self.book.buyer_of(&order);
+                let buyer = self.table.buyer_of(&order);
                 if !self.within_limit(now, Some(&buyer), order.units) {
                     return self.refuse(answer.with(Status::Limit), id, &order);
                 }

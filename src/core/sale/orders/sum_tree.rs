@@ -1,7 +1,7 @@
 //! Holds in an order of their own, with sums over any part of it.
 //!
 //! What has to be known at every instant, and in microseconds: which hold ends first, and what the holds that have
-//! passed their deadline amount to, be it one or a hundred thousand. A roll keeps the numbers of the holds sorted in
+//! passed their deadline amount to, be it one or a hundred thousand. A sum tree keeps the numbers of the holds sorted in
 //! leaves of up to [`FULL`], each with the sum of its holds. It keeps no keys: a hold's key is read from its record,
 //! which leaves four bytes and a little for each.
 

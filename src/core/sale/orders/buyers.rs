@@ -3,14 +3,14 @@
 use std::hash::RandomState;
 use std::mem;
 
-use super::codec::{Reader, put_varint};
-use super::packed_id::PackedId;
 use super::pages::{Layout, RecordPages};
+use crate::core::sale::codec::{Reader, put_varint};
+use crate::core::sale::packed_id::PackedId;
 
 /// What a buyer's orders amount to, due holds included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Units held and bought, modulo 2^64: see [`Book::held`](super::book::Book::held).
+    /// Units held and bought, modulo 2^64: see [`OrderTable::held`](super::OrderTable::held).
     pub units: u64,
     /// Units bought, among them.
     pub sold: u64,
@@ -20,10 +20,10 @@ pub struct Account {
 
 /// The entries of buyers that several orders share.
 pub struct Buyers {
-    shelf: RecordPages<BuyerLayout>,
+    pages: RecordPages<BuyerLayout>,
     /// The first unused entry; each holds the next one's number plus one.
     free: Option<u32>,
-    /// Where an entry is put together before it is shelved.
+    /// Where an entry is put together before it goes into its page.
     draft: Vec<u8>,
 }
 
@@ -52,7 +52,7 @@ impl Account {
 
 impl Buyers {
     pub const fn new() -> Self {
-        Self { shelf: RecordPages::new(), free: None, draft: Vec::new() }
+        Self { pages: RecordPages::new(), free: None, draft: Vec::new() }
     }
 
     /// A new entry without orders; `None` when there are too many.
@@ -60,10 +60,10 @@ impl Buyers {
         self.draft.clear();
         name.write(&mut self.draft);
         Account::default().write(&mut self.draft);
-        let Some(entry) = self.free else { return self.shelf.push(&self.draft) };
+        let Some(entry) = self.free else { return self.pages.push(&self.draft) };
         let next = self.account(entry)?.units;
         self.free = next.checked_sub(1).and_then(|next| u32::try_from(next).ok());
-        self.shelf.replace(entry, &self.draft);
+        self.pages.replace(entry, &self.draft);
         Some(entry)
     }
 
@@ -74,22 +74,22 @@ impl Buyers {
         if let Some(nobody) = PackedId::new(b"0") {
             nobody.write(&mut self.draft);
             Account { units: next, ..Account::default() }.write(&mut self.draft);
-            self.shelf.replace(entry, &self.draft);
+            self.pages.replace(entry, &self.draft);
             self.free = Some(entry);
         }
     }
 
     /// Whether the entry is this buyer's.
     pub fn is(&self, entry: u32, name: &PackedId<'_>) -> bool {
-        self.shelf.get(entry).is_some_and(|bytes| name.leads(bytes))
+        self.pages.get(entry).is_some_and(|bytes| name.leads(bytes))
     }
 
     pub fn name(&self, entry: u32) -> Option<PackedId<'_>> {
-        PackedId::read_trusted(&mut Reader::new(self.shelf.get(entry)?))
+        PackedId::read_trusted(&mut Reader::new(self.pages.get(entry)?))
     }
 
     pub fn account(&self, entry: u32) -> Option<Account> {
-        let mut reader = Reader::new(self.shelf.get(entry)?);
+        let mut reader = Reader::new(self.pages.get(entry)?);
         PackedId::skip(&mut reader)?;
         Account::read(&mut reader)
     }
@@ -100,7 +100,7 @@ impl Buyers {
         if let Some(name) = self.name(entry) {
             name.write(&mut draft);
             account.write(&mut draft);
-            self.shelf.replace(entry, &draft);
+            self.pages.replace(entry, &draft);
         }
         self.draft = draft;
     }
@@ -111,12 +111,12 @@ impl Buyers {
 
     /// Heap bytes.
     pub fn memory(&self) -> usize {
-        self.shelf.memory().saturating_add(self.draft.capacity())
+        self.pages.memory().saturating_add(self.draft.capacity())
     }
 
     /// Allocations to free.
     pub fn effort(&self) -> usize {
-        self.shelf.effort()
+        self.pages.effort()
     }
 }
 

@@ -1,0 +1,42 @@
+//! What happened to a sale on this server, for `STOCK.INFO` and the section of INFO.
+
+use super::Sale;
+use super::answer::Status;
+
+/// What has happened on this server since it loaded the sale. Neither saved nor replicated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Orders taken.
+    pub ok: u64,
+    /// Commands that found it done already.
+    pub duplicate: u64,
+    /// Commands that found too little left: `SOLDOUT` and `INSUFFICIENT`.
+    pub soldout: u64,
+    /// Commands that would have passed the buyer's limit.
+    pub limited: u64,
+    /// Holds that lapsed.
+    pub expired: u64,
+    /// Orders cancelled.
+    pub cancelled: u64,
+    /// Holds that became sales.
+    pub confirmed: u64,
+}
+
+impl Sale {
+    /// Counts a command's answer. Successes and lapses are counted when they are committed.
+    pub fn count_answer(&mut self, status: Status) {
+        let counter = match status {
+            Status::Duplicate => &mut self.counters.duplicate,
+            Status::SoldOut | Status::Insufficient => &mut self.counters.soldout,
+            Status::Limit => &mut self.counters.limited,
+            Status::Ok
+            | Status::NotStarted
+            | Status::Ended
+            | Status::Expired
+            | Status::Cancelled
+            | Status::NoOrder
+            | Status::NoStock => return,
+        };
+        *counter = counter.saturating_add(1);
+    }
+}
