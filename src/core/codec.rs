@@ -1,37 +1,59 @@
-//! The bytes that values are kept in: numbers of variable length and strings with their length in front.
+//! The bytes that values are kept in: numbers of variable length, and strings with their length in front. Locks and sales are made of them in
+//! files and payloads, and orders in memory as well.
 //!
 //! Whatever is read may be damaged or hostile. Nothing is trusted, nothing is allocated on a promise.
+
+use std::ops::Deref;
 
 /// Why bytes are not a value of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Corrupt {
     /// Written by a newer version, whose format this one does not know.
-    Newer(u8),
+    Newer {
+        /// The version that the bytes name.
+        version: u8,
+        /// The newest version that is read.
+        newest: u8,
+    },
     /// The bytes end too early.
     Truncated,
     /// The bytes say something that cannot be.
     Invalid,
 }
 
-/// Appends values to a byte string.
+/// Appends values to a byte string, which can be read at any time.
 #[derive(Debug, Default)]
 pub struct Writer {
     bytes: Vec<u8>,
 }
 
 /// Takes values off a byte string, in the order they were written.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl Writer {
+    /// A writer that has written nothing.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { bytes: Vec::new() }
+    }
+
     /// One byte as it is.
+    #[inline]
     pub fn byte(&mut self, byte: u8) {
         self.bytes.push(byte);
     }
 
+    /// Bytes as they are, without their length.
+    #[inline]
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
     /// A number: seven bits per byte, the lowest first; the top bit says that more follow.
+    #[inline]
     pub fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.bytes.push(number.to_le_bytes()[0] | 0x80);
@@ -40,10 +62,34 @@ impl Writer {
         self.bytes.push(number.to_le_bytes()[0]);
     }
 
+    /// A number of either sign. Numbers near zero are short.
+    #[inline]
+    pub fn signed(&mut self, number: i64) {
+        self.number((number.wrapping_shl(1) ^ number.wrapping_shr(63)).cast_unsigned());
+    }
+
     /// A string with its length in front.
     pub fn string(&mut self, string: &[u8]) {
         self.number(u64::try_from(string.len()).unwrap_or(u64::MAX));
-        self.bytes.extend_from_slice(string);
+        self.bytes(string);
+    }
+
+    /// Writes another first byte over the one that was written.
+    pub fn set_first(&mut self, byte: u8) {
+        if let Some(first) = self.bytes.first_mut() {
+            *first = byte;
+        }
+    }
+
+    /// Forgets what was written after the first `len` bytes, and keeps the memory for what comes next.
+    pub fn truncate(&mut self, len: usize) {
+        self.bytes.truncate(len);
+    }
+
+    /// Heap bytes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.bytes.capacity()
     }
 
     /// What was written.
@@ -53,27 +99,75 @@ impl Writer {
     }
 }
 
+impl Deref for Writer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
 impl<'a> Reader<'a> {
     /// Starts in front of `bytes`.
+    #[inline]
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
+    }
+
+    /// Starts behind the first of `bytes`, which is their version, and returns that: 1 to `newest`.
+    ///
+    /// # Errors
+    /// [`Corrupt`] if there is no version, or another one.
+    pub fn versioned(bytes: &'a [u8], newest: u8) -> Result<(Self, u8), Corrupt> {
+        let mut reader = Self::new(bytes);
+        match reader.byte()? {
+            0 => Err(Corrupt::Invalid),
+            version if version > newest => Err(Corrupt::Newer { version, newest }),
+            version => Ok((reader, version)),
+        }
+    }
+
+    /// What has not been read yet.
+    #[inline]
+    #[must_use]
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Whether everything has been read.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
     }
 
     /// One byte as it is.
     ///
     /// # Errors
     /// [`Corrupt::Truncated`] at the end.
+    #[inline]
     pub fn byte(&mut self) -> Result<u8, Corrupt> {
         let (byte, rest) = self.rest.split_first().ok_or(Corrupt::Truncated)?;
         self.rest = rest;
         Ok(*byte)
     }
 
+    /// The next `len` bytes as they are.
+    ///
+    /// # Errors
+    /// [`Corrupt::Truncated`] if there are fewer.
+    #[inline]
+    pub fn take(&mut self, len: usize) -> Result<&'a [u8], Corrupt> {
+        let (taken, rest) = self.rest.split_at_checked(len).ok_or(Corrupt::Truncated)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
     /// A number, in the one form that [`Writer::number`] gives it.
     ///
     /// # Errors
     /// [`Corrupt::Truncated`], or [`Corrupt::Invalid`] if it has needless bytes or more than 64 bits.
+    #[inline]
     pub fn number(&mut self) -> Result<u64, Corrupt> {
         let mut number = 0;
         for shift in (0..u64::BITS).step_by(7) {
@@ -90,15 +184,33 @@ impl<'a> Reader<'a> {
         Err(Corrupt::Invalid)
     }
 
+    /// Passes over a number.
+    ///
+    /// # Errors
+    /// [`Corrupt::Truncated`] if it has no end.
+    #[inline]
+    pub fn skip_number(&mut self) -> Result<(), Corrupt> {
+        let last = self.rest.iter().position(|byte| *byte < 0x80).ok_or(Corrupt::Truncated)?;
+        self.take(last.wrapping_add(1)).map(|_| ())
+    }
+
+    /// A number of either sign, as [`Writer::signed`] wrote it.
+    ///
+    /// # Errors
+    /// As [`Reader::number`].
+    #[inline]
+    pub fn signed(&mut self) -> Result<i64, Corrupt> {
+        let folded = self.number()?;
+        Ok((folded >> 1).cast_signed() ^ (folded & 1).cast_signed().wrapping_neg())
+    }
+
     /// A string with its length in front.
     ///
     /// # Errors
     /// [`Corrupt`] if it is not all there.
     pub fn string(&mut self) -> Result<&'a [u8], Corrupt> {
         let len = usize::try_from(self.number()?).map_err(|_| Corrupt::Truncated)?;
-        let (string, rest) = self.rest.split_at_checked(len).ok_or(Corrupt::Truncated)?;
-        self.rest = rest;
-        Ok(string)
+        self.take(len)
     }
 
     /// Checks that nothing is left over.
@@ -106,7 +218,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`Corrupt::Invalid`] if something is.
     pub fn finish(self) -> Result<(), Corrupt> {
-        if self.rest.is_empty() { Ok(()) } else { Err(Corrupt::Invalid) }
+        if self.is_empty() { Ok(()) } else { Err(Corrupt::Invalid) }
     }
 }
 
@@ -128,6 +240,8 @@ mod tests {
             (&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], Ok(u64::MAX)),
             (&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2], Err(Corrupt::Invalid)),
             (&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x81, 0], Err(Corrupt::Invalid)),
+            (&[0xff; 10], Err(Corrupt::Invalid)),
+            (&[0xff; 11], Err(Corrupt::Invalid)),
         ] {
             assert_eq!(Reader::new(bytes).number(), number, "{bytes:?}");
         }
@@ -139,6 +253,24 @@ mod tests {
         writer.number(u64::MAX);
         writer.byte(b'x');
         assert_eq!(Reader::new(&writer.finish()).string(), Err(Corrupt::Truncated));
+    }
+
+    #[test]
+    fn the_ends_of_the_range_come_back() {
+        for number in [0, 1, 127, 128, (1 << 53) - 1, u64::MAX] {
+            let mut writer = Writer::new();
+            writer.number(number);
+            assert_eq!(Reader::new(&writer).number(), Ok(number));
+        }
+        assert_eq!(Reader::new(&[1, 2]).take(3), Err(Corrupt::Truncated));
+    }
+
+    #[test]
+    fn a_version_is_known_newer_or_none() {
+        assert!(Reader::versioned(&[2, 7], 2).is_ok_and(|(reader, version)| version == 2 && reader.rest() == [7]));
+        assert_eq!(Reader::versioned(&[3], 2).err(), Some(Corrupt::Newer { version: 3, newest: 2 }));
+        assert_eq!(Reader::versioned(&[0], 2).err(), Some(Corrupt::Invalid));
+        assert_eq!(Reader::versioned(&[], 2).err(), Some(Corrupt::Truncated));
     }
 
     proptest! {
@@ -154,6 +286,19 @@ mod tests {
             for number in &numbers { prop_assert_eq!(reader.number(), Ok(*number)); }
             for string in &strings { prop_assert_eq!(reader.string(), Ok(&string[..])); }
             prop_assert_eq!(reader.finish(), Ok(()));
+        }
+
+        #[test]
+        fn any_signed_number_comes_back(value: i64, tail: u8) {
+            let mut writer = Writer::new();
+            writer.signed(value);
+            writer.byte(tail);
+            let mut reader = Reader::new(&writer);
+            prop_assert_eq!(reader.signed(), Ok(value));
+            prop_assert_eq!(reader.rest(), &[tail]);
+            let mut reader = Reader::new(&writer);
+            reader.skip_number().unwrap();
+            prop_assert_eq!(reader.rest(), &[tail]);
         }
     }
 }

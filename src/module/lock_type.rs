@@ -94,7 +94,7 @@ impl DataType for Lock {
 /// Why a payload is refused, for the log.
 pub(super) fn refusal(why: Corrupt) -> String {
     match why {
-        Corrupt::Newer(version) => {
+        Corrupt::Newer { version, .. } => {
             format!("its format {version} is newer than this version of lockstock reads; use a newer one")
         }
         Corrupt::Truncated => "it ends early".into(),

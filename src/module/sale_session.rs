@@ -301,7 +301,7 @@ pub fn restore(ctx: &mut Ctx<'_>, key: Arg<'_>, part: sale_effect::Part<'_>) -> 
                 return Err(Error::Internal);
             }
         }
-        (sale_effect::Part::Orders(block), Some(sale)) => sale.absorb_whole(block).map_err(|_| Error::Payload)?,
+        (sale_effect::Part::Orders(block), Some(sale)) => sale.load_whole_block(block).map_err(|_| Error::Payload)?,
         (sale_effect::Part::Head(_), Some(_)) => return Err(Error::BusyKey),
         (sale_effect::Part::Orders(_), None) => return Err(Error::NoStock),
     }

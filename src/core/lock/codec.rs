@@ -51,12 +51,7 @@ impl Lock {
     /// # Errors
     /// [`Corrupt`] unless the bytes are exactly that. Allocates no more than the bytes have holds for.
     pub fn decode(bytes: &[u8]) -> Result<Self, Corrupt> {
-        let mut reader = Reader::new(bytes);
-        match reader.byte()? {
-            VERSION => {}
-            0 => return Err(Corrupt::Invalid),
-            newer => return Err(Corrupt::Newer(newer)),
-        }
+        let (mut reader, _) = Reader::versioned(bytes, VERSION)?;
         let mode = Mode::from_code(reader.byte()?).ok_or(Corrupt::Invalid)?;
         let count = reader.number()?;
         if count == 0 || (mode == Mode::Exclusive && count > 1) {

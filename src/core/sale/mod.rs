@@ -18,7 +18,6 @@
 pub mod adjust;
 pub mod answer;
 pub mod change;
-mod codec;
 mod commit;
 mod confirm;
 mod counters;
@@ -41,7 +40,7 @@ pub use change::{Change, Event, EventKind, InvalidChange, Taking};
 pub use counters::Counters;
 pub use id_text::IdText;
 pub use orders::record::State;
-pub use snapshot::Corrupt;
+pub use snapshot::CorruptSale;
 pub use take::{Take, TakeError};
 pub use terms::{Alteration, EmptyWindow, MAX_UNITS, Stream, Terms};
 pub use view::{Info, Order, Page};

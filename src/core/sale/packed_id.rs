@@ -9,8 +9,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use uuid::Uuid;
 use uuid::fmt::{Hyphenated, Simple};
 
-use super::codec::Reader;
 use super::id_text::{INLINE, IdText};
+use crate::core::codec::{Corrupt, Reader, Writer};
 use crate::core::ident::MAX_IDENT;
 
 /// Head bytes 0 to 8 are integers of that many bytes; the others say what follows.
@@ -25,7 +25,8 @@ const TEXT: u8 = 12;
 const SHORT: usize = (u8::MAX - TEXT) as usize;
 
 /// Head byte and the 16 bytes of a UUID.
-const HEAD: usize = 17;
+const UUID_HEAD: u8 = 17;
+const HEAD: usize = UUID_HEAD as usize;
 
 /// A name in its short form: `head` and then `rest`. The split, too, is a function of the text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -46,27 +47,28 @@ impl<'a> PackedId<'a> {
 
     /// Reads a name where a record or a snapshot has one. The bytes must be the short form that [`Packed::new`] makes:
     /// a second spelling of the same name would be a second buyer.
-    pub fn read(reader: &mut Reader<'a>) -> Option<Self> {
+    pub fn read(reader: &mut Reader<'a>) -> Result<Self, Corrupt> {
         let packed = Self::read_trusted(reader)?;
         let text = packed.unpack();
-        let again = PackedId::new(&text)?;
-        (again.head == packed.head && again.len == packed.len && again.rest == packed.rest).then_some(packed)
+        let again = PackedId::new(&text).ok_or(Corrupt::Invalid)?;
+        let is_same = again.head == packed.head && again.len == packed.len && again.rest == packed.rest;
+        if is_same { Ok(packed) } else { Err(Corrupt::Invalid) }
     }
 
     /// Reads a name that this module wrote, without asking whether the form is the right one.
     #[inline]
-    pub fn read_trusted(reader: &mut Reader<'a>) -> Option<Self> {
-        let (front, rest) = sizes(reader.rest())?;
+    pub fn read_trusted(reader: &mut Reader<'a>) -> Result<Self, Corrupt> {
+        let (front, rest) = sizes(reader.rest()).ok_or(Corrupt::Truncated)?;
         let mut head = [0; HEAD];
-        head.get_mut(..front)?.copy_from_slice(reader.take(front)?);
-        Some(Self { head, len: u8::try_from(front).ok()?, rest: reader.take(rest)? })
+        head.get_mut(..usize::from(front)).ok_or(Corrupt::Invalid)?.copy_from_slice(reader.take(front.into())?);
+        Ok(Self { head, len: front, rest: reader.take(rest)? })
     }
 
     /// Passes over a name that this module wrote.
     #[inline]
-    pub fn skip(reader: &mut Reader<'a>) -> Option<()> {
-        let (front, rest) = sizes(reader.rest())?;
-        reader.take(front.checked_add(rest)?).map(|_| ())
+    pub fn skip(reader: &mut Reader<'a>) -> Result<(), Corrupt> {
+        let (front, rest) = sizes(reader.rest()).ok_or(Corrupt::Truncated)?;
+        reader.take(rest.wrapping_add(front.into())).map(|_| ())
     }
 
     /// Whether `bytes` begin with this name. No name's bytes begin with another's.
@@ -76,9 +78,9 @@ impl<'a> PackedId<'a> {
     }
 
     /// Appends the short form.
-    pub fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.front());
-        out.extend_from_slice(self.rest);
+    pub fn write(&self, out: &mut Writer) {
+        out.bytes(self.front());
+        out.bytes(self.rest);
     }
 
     /// A hash that no caller can foresee, so that ids cannot be chosen to collide.
@@ -153,7 +155,7 @@ impl<'a> PackedId<'a> {
         let mut head = [0; HEAD];
         *head.first_mut()? = tag;
         head.get_mut(1..)?.copy_from_slice(uuid.as_bytes());
-        Some(Self { head, len: 17, rest: &[] })
+        Some(Self { head, len: UUID_HEAD, rest: &[] })
     }
 
     fn text(text: &'a [u8]) -> Self {
@@ -169,11 +171,11 @@ impl<'a> PackedId<'a> {
 
 /// How many bytes a name at the front of `bytes` takes: its head, and the text after it.
 #[inline]
-fn sizes(bytes: &[u8]) -> Option<(usize, usize)> {
+fn sizes(bytes: &[u8]) -> Option<(u8, usize)> {
     let (tag, after) = bytes.split_first()?;
     Some(match *tag {
-        integer @ 0..=INTEGER => (usize::from(integer).checked_add(1)?, 0),
-        HYPHENATED | SIMPLE => (HEAD, 0),
+        integer @ 0..=INTEGER => (integer.wrapping_add(1), 0),
+        HYPHENATED | SIMPLE => (UUID_HEAD, 0),
         LONG => {
             let [low, high, ..] = after else { return None };
             (3, usize::from(u16::from_le_bytes([*low, *high])))
@@ -207,9 +209,9 @@ mod tests {
     use super::*;
 
     fn bytes(text: &[u8]) -> Vec<u8> {
-        let mut out = Vec::new();
+        let mut out = Writer::new();
         PackedId::new(text).unwrap().write(&mut out);
-        out
+        out.finish()
     }
 
     #[test]
@@ -251,18 +253,11 @@ mod tests {
 
     #[test]
     fn a_second_spelling_of_a_name_is_refused() {
-        for other in [
-            &[1, 0][..],
-            &[2, 7, 0],
-            &[TEXT + 1, b'7'],
-            &[TEXT],
-            &[LONG, 1, 0, b'x'],
-            &[LONG, 0, 0],
-            &[LONG, 0xff, 0xff],
-            &[3, 1],
-            &[],
-        ] {
-            assert_eq!(PackedId::read(&mut Reader::new(other)), None, "{other:?}");
+        for other in [&[1, 0][..], &[2, 7, 0], &[TEXT + 1, b'7'], &[TEXT], &[LONG, 1, 0, b'x'], &[LONG, 0, 0]] {
+            assert_eq!(PackedId::read(&mut Reader::new(other)), Err(Corrupt::Invalid), "{other:?}");
+        }
+        for cut in [&[LONG, 0xff, 0xff][..], &[LONG, 1], &[3, 1], &[]] {
+            assert_eq!(PackedId::read(&mut Reader::new(cut)), Err(Corrupt::Truncated), "{cut:?}");
         }
     }
 
@@ -287,9 +282,9 @@ mod tests {
             let keys = RandomState::new();
             let packed = PackedId::new(&text).unwrap();
             prop_assert_eq!(&*packed.unpack(), &text[..]);
-            let mut out = Vec::new();
+            let mut out = Writer::new();
             packed.write(&mut out);
-            out.push(tail);
+            out.byte(tail);
             let (mut first, mut second) = (Reader::new(&out), Reader::new(&out));
             let read = PackedId::read(&mut first).unwrap();
             prop_assert_eq!(read, packed);
@@ -302,10 +297,10 @@ mod tests {
         #[test]
         fn any_bytes_are_read_or_refused(junk in proptest::collection::vec(any::<u8>(), 0..=24)) {
             let mut reader = Reader::new(&junk);
-            if let Some(packed) = PackedId::read(&mut reader) {
-                let mut out = Vec::new();
+            if let Ok(packed) = PackedId::read(&mut reader) {
+                let mut out = Writer::new();
                 packed.write(&mut out);
-                out.extend_from_slice(reader.rest());
+                out.bytes(reader.rest());
                 prop_assert_eq!(&out[..], &junk[..]);
             }
         }

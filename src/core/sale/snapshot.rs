@@ -1,17 +1,18 @@
 //! A sale as bytes, for RDB, AOF rewrite, DUMP and slot migration.
 //!
 //! A header with what concerns the sale as a whole, then any number of blocks with the orders in the order of their creation. What
-//! remains is not written: it follows from the orders, so a file cannot contradict itself, and a sale that has absorbed
+//! remains is not written: it follows from the orders, so a file cannot contradict itself, and a sale that has loaded
 //! only some of its blocks is consistent as well.
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::mem;
 
 use super::Sale;
-use super::codec::{Reader, put_signed, put_varint};
 use super::cutoff::Cutoff;
 use super::orders::record::{BuyerRef, Record};
 use super::terms::{MAX_UNITS, Stream, Terms};
+use crate::core::codec::{Corrupt, Reader, Writer};
 use crate::core::time::UnixMs;
 
 /// The form of headers, and of blocks whose orders a late confirmation can still bring back.
@@ -24,7 +25,7 @@ pub const WITH_REFUSALS: u8 = 2;
 /// The most bytes of one block.
 pub const BLOCK: usize = 64 * 1024;
 
-/// The most orders of one block: absorbing one is a call like any other, and has to be short.
+/// The most orders of one block: loading one is a call like any other, and has to be short.
 pub const BLOCK_ORDERS: u32 = 512;
 
 /// The highest sequence number: what clients can read exactly.
@@ -39,16 +40,9 @@ const DEADLINES: u8 = 32;
 
 /// Why bytes are not a sale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Corrupt {
-    /// A later version of lockstock wrote them.
-    Newer {
-        /// The version they say.
-        version: u8,
-        /// The newest one that is read.
-        newest: u8,
-    },
-    /// They are cut short, too long, or not of the form that is written here.
-    Malformed,
+pub enum CorruptSale {
+    /// They are not of the form that is written here.
+    Bytes(Corrupt),
     /// An id has two orders.
     Repeated,
     /// More units are held and sold than there are.
@@ -57,13 +51,19 @@ pub enum Corrupt {
     Full,
 }
 
-impl fmt::Display for Corrupt {
+impl From<Corrupt> for CorruptSale {
+    fn from(why: Corrupt) -> Self {
+        Self::Bytes(why)
+    }
+}
+
+impl fmt::Display for CorruptSale {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Newer { version, newest } => {
+            Self::Bytes(Corrupt::Newer { version, newest }) => {
                 write!(f, "a sale of version {version}; this lockstock reads up to {newest}")
             }
-            Self::Malformed => f.write_str("a sale whose bytes are malformed"),
+            Self::Bytes(Corrupt::Truncated | Corrupt::Invalid) => f.write_str("a sale whose bytes are malformed"),
             Self::Repeated => f.write_str("a sale in which an id has two orders"),
             Self::Oversold => f.write_str("a sale of which more is taken than there is"),
             Self::Full => f.write_str("a sale with too many orders"),
@@ -77,8 +77,9 @@ impl Sale {
     pub fn header(&self) -> Vec<u8> {
         let terms = &self.terms;
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-        let mut out = vec![VERSION];
-        out.push(
+        let mut out = Writer::new();
+        out.byte(VERSION);
+        out.byte(
             flag(terms.rebuy, REBUY)
                 | flag(terms.start.is_some(), START)
                 | flag(terms.end.is_some(), END)
@@ -86,15 +87,15 @@ impl Sale {
                 | flag(self.cutoff.is_some(), CUTOFF)
                 | flag(terms.tells_deadlines(), DEADLINES),
         );
-        put_varint(&mut out, terms.total);
-        put_varint(&mut out, terms.limit);
-        put_varint(&mut out, self.seq);
+        out.number(terms.total);
+        out.number(terms.limit);
+        out.number(self.seq);
         let cutoff = self.cutoff.map(|cutoff| cutoff.at);
         for time in [terms.start, terms.end, cutoff].into_iter().flatten() {
-            put_signed(&mut out, time.0);
+            out.signed(time.0);
         }
-        out.extend_from_slice(terms.stream.as_ref().map_or(&[], |stream| &*stream.key));
-        out
+        out.bytes(terms.stream.as_ref().map_or(&[], |stream| &*stream.key));
+        out.finish()
     }
 
     /// The orders, in blocks of at most [`BLOCK`] bytes and [`BLOCK_ORDERS`] orders, each made when it is asked for.
@@ -107,9 +108,9 @@ impl Sale {
     /// # Errors
     ///
     /// When the bytes are not what [`Sale::header`] makes.
-    pub fn from_header(bytes: &[u8]) -> Result<Self, Corrupt> {
-        let (mut reader, _) = opened(bytes, VERSION)?;
-        let (terms, seq, cutoff) = read_header(&mut reader).ok_or(Corrupt::Malformed)?;
+    pub fn from_header(bytes: &[u8]) -> Result<Self, CorruptSale> {
+        let (reader, _) = Reader::versioned(bytes, VERSION)?;
+        let (terms, seq, cutoff) = read_header(reader)?;
         Ok(Self { seq, cutoff, ..Self::new(terms) })
     }
 
@@ -117,24 +118,24 @@ impl Sale {
     ///
     /// # Errors
     ///
-    /// When the bytes are not what [`Sale::blocks`] makes, or do not fit what was absorbed before. The sale is then
+    /// When the bytes are not what [`Sale::blocks`] makes, or do not fit what was loaded before. The sale is then
     /// consistent, and lacks the block's orders from the offending one on.
-    pub fn load_block(&mut self, bytes: &[u8]) -> Result<(), Corrupt> {
+    pub fn load_block(&mut self, bytes: &[u8]) -> Result<(), CorruptSale> {
         self.revision = self.revision.wrapping_add(1);
         for order in Strict::open(bytes)? {
             let order = order?;
             let over = self.is_over(&order);
             if order.refused && order.active() && !over {
-                return Err(Corrupt::Malformed);
+                return Err(CorruptSale::Bytes(Corrupt::Invalid));
             }
             if order.active() && !over && order.units > self.unsold() {
-                return Err(Corrupt::Oversold);
+                return Err(CorruptSale::Oversold);
             }
             if self.table.find(&order.id).is_some() {
-                return Err(Corrupt::Repeated);
+                return Err(CorruptSale::Repeated);
             }
             if self.table.is_full() {
-                return Err(Corrupt::Full);
+                return Err(CorruptSale::Full);
             }
             if over {
                 self.recount_over(|over| over.wrapping_add(order.units));
@@ -149,26 +150,26 @@ impl Sale {
     ///
     /// # Errors
     ///
-    /// As [`Sale::absorb`]; nothing has changed then.
-    pub fn absorb_whole(&mut self, bytes: &[u8]) -> Result<(), Corrupt> {
+    /// As [`Sale::load_block`]; nothing has changed then.
+    pub fn load_whole_block(&mut self, bytes: &[u8]) -> Result<(), CorruptSale> {
         let (mut units, mut ids) = (0_u64, BTreeSet::new());
         for order in Strict::open(bytes)? {
             let order = order?;
             if order.active() && !self.is_over(&order) {
                 if order.refused {
-                    return Err(Corrupt::Malformed);
+                    return Err(CorruptSale::Bytes(Corrupt::Invalid));
                 }
                 units = units.saturating_add(order.units);
             }
             if units > self.unsold() {
-                return Err(Corrupt::Oversold);
+                return Err(CorruptSale::Oversold);
             }
             if self.table.find(&order.id).is_some() || !ids.insert(order.id) {
-                return Err(Corrupt::Repeated);
+                return Err(CorruptSale::Repeated);
             }
         }
         if ids.len() > self.table.room() {
-            return Err(Corrupt::Full);
+            return Err(CorruptSale::Full);
         }
         self.load_block(bytes)
     }
@@ -177,10 +178,10 @@ impl Sale {
     /// to be: first the header, then each order.
     pub fn digest(&self, mut part: impl FnMut(&[u8])) {
         part(&self.header());
-        let (mut at, mut bytes) = (0, Vec::new());
+        let (mut at, mut bytes) = (0, Writer::new());
         while let Some((run, next)) = self.table.orders.run(at) {
             for (_, order) in run {
-                bytes.clear();
+                bytes.truncate(0);
                 self.spell(&order, &mut bytes);
                 part(&bytes);
             }
@@ -189,7 +190,7 @@ impl Sale {
     }
 
     /// An order without what only this copy of the sale knows.
-    fn spell(&self, order: &Record<'_>, out: &mut Vec<u8>) {
+    fn spell(&self, order: &Record<'_>, out: &mut Writer) {
         let buyer = self.table.buyer_of(order);
         let buyer = if buyer == order.id { BuyerRef::Own } else { BuyerRef::Named(buyer) };
         Record { buyer, ..*order }.write(UnixMs(0), out);
@@ -205,7 +206,8 @@ impl Iterator for Blocks<'_> {
     type Item = Vec<u8>;
 
     fn next(&mut self) -> Option<Vec<u8>> {
-        let mut block = vec![VERSION];
+        let mut block = Writer::new();
+        block.byte(VERSION);
         let last = self.next.saturating_add(BLOCK_ORDERS);
         while self.next < last
             && let Some((run, next)) = self.sale.table.orders.run(self.next)
@@ -216,17 +218,15 @@ impl Iterator for Blocks<'_> {
                 if block.len() > BLOCK || number >= last {
                     block.truncate(before);
                     self.next = number;
-                    return Some(block);
+                    return Some(block.finish());
                 }
-                if order.refused
-                    && let Some(version) = block.first_mut()
-                {
-                    *version = WITH_REFUSALS;
+                if order.refused {
+                    block.set_first(WITH_REFUSALS);
                 }
             }
             self.next = next;
         }
-        (block.len() > 1).then_some(block)
+        (block.len() > 1).then(|| block.finish())
     }
 }
 
@@ -241,10 +241,10 @@ struct Strict<'a> {
 
 impl<'a> Strict<'a> {
     fn open(bytes: &'a [u8]) -> Result<Self, Corrupt> {
-        let (reader, version) = opened(bytes, WITH_REFUSALS)?;
-        if reader.rest().is_empty() {
+        let (reader, version) = Reader::versioned(bytes, WITH_REFUSALS)?;
+        if reader.is_empty() {
             // None is ever written, so that equal sales have equal bytes.
-            return Err(Corrupt::Malformed);
+            return Err(Corrupt::Invalid);
         }
         let refusals = version == WITH_REFUSALS;
         Ok(Self { reader, lacks_refusal: refusals, refusals })
@@ -255,41 +255,33 @@ impl<'a> Iterator for Strict<'a> {
     type Item = Result<Record<'a>, Corrupt>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.reader.rest().is_empty() {
-            return std::mem::take(&mut self.lacks_refusal).then_some(Err(Corrupt::Malformed));
+        if self.reader.is_empty() {
+            return mem::take(&mut self.lacks_refusal).then_some(Err(Corrupt::Invalid));
         }
-        let order = Record::read_strict(&mut self.reader).filter(|order| self.refusals || !order.refused);
-        self.lacks_refusal &= !order.is_some_and(|order| order.refused);
-        Some(order.ok_or(Corrupt::Malformed))
+        let order = Record::read_strict(&mut self.reader);
+        let is_refused = order.is_ok_and(|order| order.refused);
+        self.lacks_refusal &= !is_refused;
+        Some(if is_refused && !self.refusals { Err(Corrupt::Invalid) } else { order })
     }
 }
 
-/// A reader behind the version byte, and that byte: at most `newest`.
-fn opened(bytes: &[u8], newest: u8) -> Result<(Reader<'_>, u8), Corrupt> {
-    let mut reader = Reader::new(bytes);
-    match reader.byte() {
-        Some(version) if version > newest => Err(Corrupt::Newer { version, newest }),
-        Some(version @ 1..) => Ok((reader, version)),
-        _ => Err(Corrupt::Malformed),
-    }
-}
-
-fn read_header(reader: &mut Reader<'_>) -> Option<(Terms, u64, Option<Cutoff>)> {
+fn read_header(mut reader: Reader<'_>) -> Result<(Terms, u64, Option<Cutoff>), Corrupt> {
     let flags = reader.byte()?;
     if flags & !(REBUY | START | END | STREAM | CUTOFF | DEADLINES) != 0 {
-        return None;
+        return Err(Corrupt::Invalid);
     }
-    let (total, limit, seq) = (reader.varint()?, reader.varint()?, reader.varint()?);
+    let (total, limit, seq) = (reader.number()?, reader.number()?, reader.number()?);
     if total > MAX_UNITS || limit > MAX_UNITS || seq > MAX_SEQ {
-        return None;
+        return Err(Corrupt::Invalid);
     }
     let start = if flags & START == 0 { None } else { Some(UnixMs(reader.signed()?)) };
     let end = if flags & END == 0 { None } else { Some(UnixMs(reader.signed()?)) };
-    let cutoff = if flags & CUTOFF == 0 { None } else { Some(Cutoff::new(UnixMs(reader.signed()?))?) };
+    let cutoff =
+        if flags & CUTOFF == 0 { None } else { Some(Cutoff::new(UnixMs(reader.signed()?)).ok_or(Corrupt::Invalid)?) };
     let deadlines = flags & DEADLINES != 0;
     let stream = if flags & STREAM == 0 { None } else { Some(Stream { key: reader.rest().into(), deadlines }) };
-    if stream.is_none() && (deadlines || !reader.rest().is_empty()) {
-        return None;
+    if stream.is_none() && (deadlines || !reader.is_empty()) {
+        return Err(Corrupt::Invalid);
     }
-    Some((Terms { total, limit, start, end, rebuy: flags & REBUY != 0, stream }, seq, cutoff))
+    Ok((Terms { total, limit, start, end, rebuy: flags & REBUY != 0, stream }, seq, cutoff))
 }

@@ -135,7 +135,7 @@ fn each_impossible_lock_is_refused() {
         bytes[at] = byte;
         Lock::decode(&bytes)
     };
-    assert_eq!(changed(0, 2), Err(Corrupt::Newer(2)));
+    assert_eq!(changed(0, 2), Err(Corrupt::Newer { version: 2, newest: 1 }));
     assert_eq!(changed(0, 0), Err(Corrupt::Invalid));
     assert_eq!(changed(1, 3), Err(Corrupt::Invalid), "no such mode");
     assert_eq!(changed(1, 2), Err(Corrupt::Truncated), "no limit");

@@ -4,7 +4,7 @@ use std::hash::RandomState;
 use std::mem;
 
 use super::pages::{Layout, RecordPages};
-use crate::core::sale::codec::{Reader, put_varint};
+use crate::core::codec::{Corrupt, Reader, Writer};
 use crate::core::sale::packed_id::PackedId;
 
 /// What a buyer's orders amount to, due holds included.
@@ -24,40 +24,40 @@ pub struct Buyers {
     /// The first unused entry; each holds the next one's number plus one.
     free: Option<u32>,
     /// Where an entry is put together before it goes into its page.
-    draft: Vec<u8>,
+    draft: Writer,
 }
 
 struct BuyerLayout;
 
 impl Layout for BuyerLayout {
-    fn length(bytes: &[u8]) -> Option<usize> {
+    fn length(bytes: &[u8]) -> Result<usize, Corrupt> {
         let mut reader = Reader::new(bytes);
         PackedId::skip(&mut reader)?;
         Account::read(&mut reader)?;
-        bytes.len().checked_sub(reader.rest().len())
+        Ok(bytes.len().wrapping_sub(reader.rest().len()))
     }
 }
 
 impl Account {
-    fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        Some(Self { units: reader.varint()?, sold: reader.varint()?, orders: reader.varint()? })
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Corrupt> {
+        Ok(Self { units: reader.number()?, sold: reader.number()?, orders: reader.number()? })
     }
 
-    fn write(&self, out: &mut Vec<u8>) {
-        put_varint(out, self.units);
-        put_varint(out, self.sold);
-        put_varint(out, self.orders);
+    fn write(&self, out: &mut Writer) {
+        out.number(self.units);
+        out.number(self.sold);
+        out.number(self.orders);
     }
 }
 
 impl Buyers {
     pub const fn new() -> Self {
-        Self { pages: RecordPages::new(), free: None, draft: Vec::new() }
+        Self { pages: RecordPages::new(), free: None, draft: Writer::new() }
     }
 
     /// A new entry without orders; `None` when there are too many.
     pub fn open(&mut self, name: &PackedId<'_>) -> Option<u32> {
-        self.draft.clear();
+        self.draft.truncate(0);
         name.write(&mut self.draft);
         Account::default().write(&mut self.draft);
         let Some(entry) = self.free else { return self.pages.push(&self.draft) };
@@ -70,7 +70,7 @@ impl Buyers {
     /// Takes an entry back that no order names any more.
     pub fn close(&mut self, entry: u32) {
         let next = self.free.map_or(0, |next| u64::from(next).saturating_add(1));
-        self.draft.clear();
+        self.draft.truncate(0);
         if let Some(nobody) = PackedId::new(b"0") {
             nobody.write(&mut self.draft);
             Account { units: next, ..Account::default() }.write(&mut self.draft);
@@ -85,18 +85,18 @@ impl Buyers {
     }
 
     pub fn name(&self, entry: u32) -> Option<PackedId<'_>> {
-        PackedId::read_trusted(&mut Reader::new(self.pages.get(entry)?))
+        PackedId::read_trusted(&mut Reader::new(self.pages.get(entry)?)).ok()
     }
 
     pub fn account(&self, entry: u32) -> Option<Account> {
         let mut reader = Reader::new(self.pages.get(entry)?);
-        PackedId::skip(&mut reader)?;
-        Account::read(&mut reader)
+        PackedId::skip(&mut reader).ok()?;
+        Account::read(&mut reader).ok()
     }
 
     pub fn set(&mut self, entry: u32, account: Account) {
         let mut draft = mem::take(&mut self.draft);
-        draft.clear();
+        draft.truncate(0);
         if let Some(name) = self.name(entry) {
             name.write(&mut draft);
             account.write(&mut draft);
@@ -111,7 +111,7 @@ impl Buyers {
 
     /// Heap bytes.
     pub fn memory(&self) -> usize {
-        self.pages.memory().saturating_add(self.draft.capacity())
+        self.pages.memory().saturating_add(self.draft.memory())
     }
 
     /// Allocations to free.

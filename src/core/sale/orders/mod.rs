@@ -12,6 +12,7 @@ mod sum_tree;
 use std::hash::RandomState;
 use std::mem;
 
+use crate::core::codec::Writer;
 use crate::core::sale::packed_id::PackedId;
 use crate::core::time::UnixMs;
 use hash_index::HashIndex;
@@ -34,12 +35,12 @@ pub struct Orders {
     /// What deadlines are counted from: the first one there was.
     base: Option<UnixMs>,
     /// Where a record is put together before it goes into its page.
-    draft: Vec<u8>,
+    draft: Writer,
 }
 
 impl Orders {
     pub fn new() -> Self {
-        Self { pages: RecordPages::new(), by_id: HashIndex::new(), base: None, draft: Vec::new() }
+        Self { pages: RecordPages::new(), by_id: HashIndex::new(), base: None, draft: Writer::new() }
     }
 
     /// How many there are; the next one's number.
@@ -49,7 +50,7 @@ impl Orders {
 
     #[inline]
     pub fn get(&self, number: u32) -> Option<Record<'_>> {
-        Record::read(self.pages.get(number)?, self.base())
+        Record::read(self.pages.get(number)?, self.base()).ok()
     }
 
     pub fn find(&self, id: &PackedId<'_>, keys: &RandomState) -> Option<u32> {
@@ -60,7 +61,7 @@ impl Orders {
     /// Adds an order whose id is not there yet; `None` when there are too many.
     pub fn add(&mut self, order: &Record<'_>, keys: &RandomState) -> Option<u32> {
         self.set_base(order);
-        self.draft.clear();
+        self.draft.truncate(0);
         order.write(self.base(), &mut self.draft);
         let number = self.pages.push(&self.draft)?;
         self.by_id.insert(order.id.hash(keys), number);
@@ -70,7 +71,7 @@ impl Orders {
     /// Writes an order anew. Its id stays the same.
     pub fn replace(&mut self, number: u32, order: &Record<'_>) {
         self.set_base(order);
-        self.draft.clear();
+        self.draft.truncate(0);
         order.write(self.base(), &mut self.draft);
         self.pages.replace(number, &self.draft);
     }
@@ -78,7 +79,7 @@ impl Orders {
     /// Writes an order anew, with what `edit` makes of it.
     pub fn edit(&mut self, number: u32, edit: impl for<'r> FnOnce(Record<'r>) -> Record<'r>) {
         let mut draft = mem::take(&mut self.draft);
-        draft.clear();
+        draft.truncate(0);
         if let Some(order) = self.get(number) {
             edit(order).write(self.base(), &mut draft);
             self.pages.replace(number, &draft);
@@ -96,8 +97,8 @@ impl Orders {
         let (mut rest, next) = self.pages.run(number)?;
         let base = self.base();
         let orders = (number..next).map_while(move |number| {
-            let order = Record::read(rest, base)?;
-            rest = rest.get(OrderLayout::length(rest)?..)?;
+            let order = Record::read(rest, base).ok()?;
+            rest = rest.get(OrderLayout::length(rest).ok()?..)?;
             Some((number, order))
         });
         Some((orders, next))
@@ -105,7 +106,7 @@ impl Orders {
 
     /// Heap bytes.
     pub fn memory(&self) -> usize {
-        self.pages.memory().saturating_add(self.by_id.memory()).saturating_add(self.draft.capacity())
+        self.pages.memory().saturating_add(self.by_id.memory()).saturating_add(self.draft.memory())
     }
 
     /// Allocations to free.
@@ -125,7 +126,7 @@ impl Orders {
 
     #[inline]
     fn hold(&self, number: u32) -> Option<HoldPart> {
-        HoldPart::read(self.pages.get(number)?, self.base())
+        HoldPart::read(self.pages.get(number)?, self.base()).ok()
     }
 }
 

@@ -6,6 +6,8 @@
 
 use std::marker::PhantomData;
 
+use crate::core::codec::Corrupt;
+
 /// Records per chunk, enough that a chunk's own cost hardly counts.
 pub const ROOM: u32 = 32;
 
@@ -18,9 +20,8 @@ const PAGE: u32 = 1024;
 
 /// The shape of the records.
 pub trait Layout {
-    /// The length of the record that `bytes` start with; `None` if they start with none. All the records of a chunk
-    /// together stay below 64 KiB.
-    fn length(bytes: &[u8]) -> Option<usize>;
+    /// The length of the record that `bytes` start with. All the records of a chunk together stay below 64 KiB.
+    fn length(bytes: &[u8]) -> Result<usize, Corrupt>;
 }
 
 /// Where records of one shape are kept.
@@ -59,7 +60,7 @@ impl<L: Layout> RecordPages<L> {
         let mark = (place / STRIDE).checked_sub(1).and_then(|mark| chunk.marks.get(mark as usize));
         let mut rest = chunk.records.get(usize::from(mark.copied().unwrap_or(0))..)?;
         for _ in 0..place % STRIDE {
-            rest = rest.get(L::length(rest)?..)?;
+            rest = rest.get(L::length(rest).ok()?..)?;
         }
         Some(rest)
     }
@@ -101,7 +102,7 @@ impl<L: Layout> RecordPages<L> {
     /// Puts another record in the place of this one.
     pub fn replace(&mut self, number: u32, record: &[u8]) {
         let Some(rest) = self.get(number) else { return };
-        let (Some(old), after) = (L::length(rest), rest.len()) else { return };
+        let (Ok(old), after) = (L::length(rest), rest.len()) else { return };
         let (place, full) = (number % ROOM, number / ROOM != self.len / ROOM);
         self.edit(number, |Chunk { records, marks }| {
             let from = records.len().saturating_sub(after);
@@ -176,8 +177,8 @@ mod tests {
     struct Counted;
 
     impl Layout for Counted {
-        fn length(bytes: &[u8]) -> Option<usize> {
-            bytes.first().map(|len| usize::from(*len) + 1)
+        fn length(bytes: &[u8]) -> Result<usize, Corrupt> {
+            bytes.first().map(|len| usize::from(*len) + 1).ok_or(Corrupt::Truncated)
         }
     }
 

@@ -4,7 +4,7 @@
 //! bytes more than the number.
 
 use super::pages::Layout;
-use crate::core::sale::codec::{Reader, put_signed, put_varint};
+use crate::core::codec::{Corrupt, Reader, Writer};
 use crate::core::sale::packed_id::PackedId;
 use crate::core::sale::terms::MAX_UNITS;
 use crate::core::time::UnixMs;
@@ -109,48 +109,53 @@ const REFUSED: u8 = 0b0100_0000;
 impl<'a> Record<'a> {
     /// Reads the order at the front of `bytes`. Deadlines are kept relative to `base`, which makes them short.
     #[inline]
-    pub fn read(bytes: &'a [u8], base: UnixMs) -> Option<Self> {
+    pub fn read(bytes: &'a [u8], base: UnixMs) -> Result<Self, Corrupt> {
         let mut reader = Reader::new(bytes);
         let flags = reader.byte()?;
         let state = State::of_code(flags & STATE);
         let id = PackedId::read_trusted(&mut reader)?;
-        let units = if flags & MANY == 0 { 1 } else { reader.varint()? };
+        let units = if flags & MANY == 0 { 1 } else { reader.number()? };
         let deadline = if state == State::Held { base.0.wrapping_add(reader.signed()?) } else { 0 };
         let buyer = match flags & BUYER {
             0 => BuyerRef::Own,
             NAMED => BuyerRef::Named(PackedId::read_trusted(&mut reader)?),
-            kind => BuyerRef::Shared { entry: u32::try_from(reader.varint()?).ok()?, last_hold: kind == LAST_HOLD },
+            kind => BuyerRef::Shared { entry: read_entry(&mut reader)?, last_hold: kind == LAST_HOLD },
         };
         let reference = if flags & REFERENCE == 0 { None } else { Some(PackedId::read_trusted(&mut reader)?) };
-        Some(Self { state, units, id, deadline: UnixMs(deadline), buyer, reference, refused: flags & REFUSED != 0 })
+        Ok(Self { state, units, id, deadline: UnixMs(deadline), buyer, reference, refused: flags & REFUSED != 0 })
     }
 
     /// Reads an order of a snapshot, which nobody vouches for: its form must be the one that is written, its buyer must
     /// be spelled out, its deadline absolute.
-    pub fn read_strict(reader: &mut Reader<'a>) -> Option<Self> {
+    pub fn read_strict(reader: &mut Reader<'a>) -> Result<Self, Corrupt> {
         let flags = reader.byte()?;
         if flags & !(STATE | MANY | NAMED | REFERENCE | REFUSED) != 0 {
-            return None;
+            return Err(Corrupt::Invalid);
         }
         let state = State::of_code(flags & STATE);
         let refused = flags & REFUSED != 0;
         if refused && !matches!(state, State::Held | State::Expired) {
-            return None;
+            return Err(Corrupt::Invalid);
         }
         let id = PackedId::read(reader)?;
-        let units =
-            if flags & MANY == 0 { 1 } else { reader.varint().filter(|units| (2..=MAX_UNITS).contains(units))? };
+        let units = if flags & MANY == 0 { 1 } else { reader.number()? };
+        if flags & MANY != 0 && !(2..=MAX_UNITS).contains(&units) {
+            return Err(Corrupt::Invalid);
+        }
         let deadline = UnixMs(if state == State::Held { reader.signed()? } else { 0 });
         let buyer = match flags & NAMED {
             0 => BuyerRef::Own,
-            _ => BuyerRef::Named(PackedId::read(reader).filter(|buyer| *buyer != id)?),
+            _ => BuyerRef::Named(PackedId::read(reader)?),
         };
+        if buyer == BuyerRef::Named(id) {
+            return Err(Corrupt::Invalid);
+        }
         let reference = if flags & REFERENCE == 0 { None } else { Some(PackedId::read(reader)?) };
-        Some(Self { state, units, id, deadline, buyer, reference, refused })
+        Ok(Self { state, units, id, deadline, buyer, reference, refused })
     }
 
     /// Appends the order.
-    pub fn write(&self, base: UnixMs, out: &mut Vec<u8>) {
+    pub fn write(&self, base: UnixMs, out: &mut Writer) {
         let buyer = match self.buyer {
             BuyerRef::Own => 0,
             BuyerRef::Named(_) => NAMED,
@@ -160,18 +165,18 @@ impl<'a> Record<'a> {
         let many = if self.units == 1 { 0 } else { MANY };
         let reference = if self.reference.is_some() { REFERENCE } else { 0 };
         let refused = if self.refused { REFUSED } else { 0 };
-        out.push(self.state.code() | many | buyer | reference | refused);
+        out.byte(self.state.code() | many | buyer | reference | refused);
         self.id.write(out);
         if self.units != 1 {
-            put_varint(out, self.units);
+            out.number(self.units);
         }
         if self.state == State::Held {
-            put_signed(out, self.deadline.0.wrapping_sub(base.0));
+            out.signed(self.deadline.0.wrapping_sub(base.0));
         }
         match self.buyer {
             BuyerRef::Own => {}
             BuyerRef::Named(name) => name.write(out),
-            BuyerRef::Shared { entry, .. } => put_varint(out, u64::from(entry)),
+            BuyerRef::Shared { entry, .. } => out.number(u64::from(entry)),
         }
         if let Some(reference) = self.reference {
             reference.write(out);
@@ -215,18 +220,23 @@ impl HoldPart {
     /// Reads what a sum tree asks for of the hold at the front of `bytes`. A hold that is its buyer's only order
     /// always closes it.
     #[inline]
-    pub fn read(bytes: &[u8], base: UnixMs) -> Option<Self> {
+    pub fn read(bytes: &[u8], base: UnixMs) -> Result<Self, Corrupt> {
         let mut reader = Reader::new(bytes);
         let flags = reader.byte()?;
         PackedId::skip(&mut reader)?;
-        let units = if flags & MANY == 0 { 1 } else { reader.varint()? };
+        let units = if flags & MANY == 0 { 1 } else { reader.number()? };
         let deadline = UnixMs(base.0.wrapping_add(reader.signed()?));
         let (entry, last_hold) = match flags & BUYER {
             0 | NAMED => (u32::MAX, true),
-            kind => (u32::try_from(reader.varint()?).ok()?, kind == LAST_HOLD),
+            kind => (read_entry(&mut reader)?, kind == LAST_HOLD),
         };
-        Some(Self { deadline, units, entry, last_hold })
+        Ok(Self { deadline, units, entry, last_hold })
     }
+}
+
+#[inline]
+fn read_entry(reader: &mut Reader<'_>) -> Result<u32, Corrupt> {
+    u32::try_from(reader.number()?).map_err(|_| Corrupt::Invalid)
 }
 
 /// The shape of orders.
@@ -234,25 +244,25 @@ pub struct OrderLayout;
 
 impl Layout for OrderLayout {
     #[inline]
-    fn length(bytes: &[u8]) -> Option<usize> {
+    fn length(bytes: &[u8]) -> Result<usize, Corrupt> {
         let mut reader = Reader::new(bytes);
         let flags = reader.byte()?;
         PackedId::skip(&mut reader)?;
         if flags & MANY != 0 {
-            reader.skip_varint()?;
+            reader.skip_number()?;
         }
         if flags & STATE == State::Held.code() {
-            reader.skip_varint()?;
+            reader.skip_number()?;
         }
         match flags & BUYER {
             0 => {}
             NAMED => PackedId::skip(&mut reader)?,
-            _ => reader.skip_varint()?,
+            _ => reader.skip_number()?,
         }
         if flags & REFERENCE != 0 {
             PackedId::skip(&mut reader)?;
         }
-        bytes.len().checked_sub(reader.rest().len())
+        Ok(bytes.len().wrapping_sub(reader.rest().len()))
     }
 }
 
@@ -272,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_plain_order_is_two_bytes_more_than_its_number() {
-        let mut out = Vec::new();
+        let mut out = Writer::new();
         let id = PackedId::new(b"1000000").unwrap();
         let order = Record {
             state: State::Sold,
@@ -308,9 +318,9 @@ mod tests {
                 reference: reference.as_ref().map(|text| PackedId::new(text.as_bytes()).unwrap()),
                 refused,
             };
-            let mut out = Vec::new();
+            let mut out = Writer::new();
             order.write(UnixMs(base), &mut out);
-            prop_assert_eq!(OrderLayout::length(&out), Some(out.len()));
+            prop_assert_eq!(OrderLayout::length(&out), Ok(out.len()));
             let again = Record::read(&out, UnixMs(base)).unwrap();
             prop_assert_eq!(format!("{again:?}"), format!("{order:?}"));
             if state == State::Held {

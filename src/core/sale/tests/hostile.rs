@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::schedule::{digest, reload, schedules};
+use crate::core::codec::Corrupt;
 use crate::core::sale::packed_id::PackedId;
 use crate::core::sale::snapshot::{BLOCK, BLOCK_ORDERS, VERSION, WITH_REFUSALS};
-use crate::core::sale::{Change, Corrupt, IdText, MAX_UNITS, Sale, State, Status, Stream, Taking, Terms};
+use crate::core::sale::{Change, CorruptSale, IdText, MAX_UNITS, Sale, State, Status, Stream, Taking, Terms};
 use crate::core::time::UnixMs;
 
 fn taking(id: &str, units: u64) -> Taking<'_> {
@@ -70,7 +71,11 @@ fn consistent(sale: &Sale) {
     assert_eq!(digest(&reload(sale)), digest(sale));
 }
 
-fn absorbed(block: &[u8]) -> Result<Sale, Corrupt> {
+/// Bytes that say what cannot be, and bytes that end too early.
+const INVALID: CorruptSale = CorruptSale::Bytes(Corrupt::Invalid);
+const TRUNCATED: CorruptSale = CorruptSale::Bytes(Corrupt::Truncated);
+
+fn loaded(block: &[u8]) -> Result<Sale, CorruptSale> {
     let mut sale = Sale::new(Terms { total: 1_000, ..Terms::default() });
     sale.load_block(block)?;
     Ok(sale)
@@ -132,28 +137,29 @@ fn blocks_are_small_and_half_of_them_is_a_sale() {
         again.load_block(block).unwrap();
     }
     assert_eq!(digest(&again), digest(&sale));
-    assert_eq!(again.load_block(&blocks[0]), Err(Corrupt::Repeated));
+    assert_eq!(again.load_block(&blocks[0]), Err(CorruptSale::Repeated));
     assert_eq!(digest(&again), digest(&sale));
 }
 
 #[test]
 fn later_versions_are_told_apart_from_junk() {
-    let newer = |version| Corrupt::Newer { version, newest: version - 1 };
+    let newer = |version| CorruptSale::Bytes(Corrupt::Newer { version, newest: version - 1 });
     assert_eq!(Sale::from_header(&[VERSION + 1, 9, 9]).err(), Some(newer(VERSION + 1)));
-    assert_eq!(absorbed(&[WITH_REFUSALS + 1]).err(), Some(newer(WITH_REFUSALS + 1)));
+    assert_eq!(loaded(&[WITH_REFUSALS + 1]).err(), Some(newer(WITH_REFUSALS + 1)));
     assert_eq!(newer(3).to_string(), "a sale of version 3; this lockstock reads up to 2");
-    for junk in [
-        &[][..],
-        &[0],
-        &[VERSION],
-        &[VERSION, 0, 1, 0],
-        &[VERSION, 16, 1, 0, 0],
-        &[VERSION, 32, 1, 0, 0],
-        &[VERSION, 8 | 64, 1, 0, 0, b's'],
-        &[VERSION, 8 | 128, 1, 0, 0, b's'],
-        &[VERSION, 0, 1, 0, 0, 0],
+    for (junk, corrupt) in [
+        (&[][..], TRUNCATED),
+        (&[0], INVALID),
+        (&[VERSION], TRUNCATED),
+        (&[VERSION, 0, 1, 0], TRUNCATED),
+        (&[VERSION, 16, 1, 0, 0], TRUNCATED),
+        (&[VERSION, 32, 1, 0, 0], INVALID),
+        (&[VERSION, 8 | 64, 1, 0, 0, b's'], INVALID),
+        (&[VERSION, 8 | 128, 1, 0, 0, b's'], INVALID),
+        (&[VERSION, 0, 1, 0, 0, 0], INVALID),
     ] {
-        assert_eq!(Sale::from_header(junk).err(), Some(Corrupt::Malformed), "{junk:?}");
+        assert_eq!(Sale::from_header(junk).err(), Some(corrupt), "{junk:?}");
+        assert_eq!(corrupt.to_string(), "a sale whose bytes are malformed");
     }
     assert!(Sale::from_header(&[VERSION, 0, 1, 0, 0]).is_ok());
     for (flags, deadlines) in [(8, false), (8 | 32, true)] {
@@ -172,23 +178,23 @@ fn later_versions_are_told_apart_from_junk() {
 #[test]
 fn orders_that_cannot_be_are_refused() {
     let sold: &[u8] = &[0b0000_0001, 1, 7];
-    let consistent_ones = absorbed(&block(&[sold, &[0b0000_0101, 1, 8, 2]])).unwrap();
+    let consistent_ones = loaded(&block(&[sold, &[0b0000_0101, 1, 8, 2]])).unwrap();
     assert_eq!(consistent_ones.info(UnixMs(0)).sold, 3);
     for (records, corrupt) in [
-        (&[sold, sold][..], Corrupt::Repeated),
-        (&[sold, &[0b0000_0101, 1, 8, 0xff, 0x07]], Corrupt::Oversold),
-        (&[&[0b0000_0101, 1, 8, 0]], Corrupt::Malformed),
-        (&[&[0b0000_0101, 1, 8, 1]], Corrupt::Malformed),
-        (&[&[0b0000_0101, 1, 8, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x10]], Corrupt::Malformed),
-        (&[&[0b0000_1001, 1, 8, 1, 8]], Corrupt::Malformed),
-        (&[&[0b0001_0001, 1, 8, 0]], Corrupt::Malformed),
-        (&[&[0b0100_0001, 1, 8]], Corrupt::Malformed),
-        (&[&[0b0000_0000, 1, 8]], Corrupt::Malformed),
-        (&[&[0b0000_0001, 13, b'8']], Corrupt::Malformed),
-        (&[&[0b0010_0001, 1, 8]], Corrupt::Malformed),
-        (&[sold, &[0b0000_0001]], Corrupt::Malformed),
+        (&[sold, sold][..], CorruptSale::Repeated),
+        (&[sold, &[0b0000_0101, 1, 8, 0xff, 0x07]], CorruptSale::Oversold),
+        (&[&[0b0000_0101, 1, 8, 0]], INVALID),
+        (&[&[0b0000_0101, 1, 8, 1]], INVALID),
+        (&[&[0b0000_0101, 1, 8, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x10]], INVALID),
+        (&[&[0b0000_1001, 1, 8, 1, 8]], INVALID),
+        (&[&[0b0001_0001, 1, 8, 0]], INVALID),
+        (&[&[0b0100_0001, 1, 8]], INVALID),
+        (&[&[0b0000_0000, 1, 8]], TRUNCATED),
+        (&[&[0b0000_0001, 13, b'8']], INVALID),
+        (&[&[0b0010_0001, 1, 8]], TRUNCATED),
+        (&[sold, &[0b0000_0001]], TRUNCATED),
     ] {
-        assert_eq!(absorbed(&block(records)).err(), Some(corrupt), "{records:?}");
+        assert_eq!(loaded(&block(records)).err(), Some(corrupt), "{records:?}");
     }
 }
 
@@ -199,25 +205,25 @@ fn a_block_says_that_it_has_refusals_if_it_has_some_and_only_then() {
     let block = |version, records: &[&[u8]]| [&[version][..], &records.concat()].concat();
     let whole = |bytes: &[u8]| {
         let mut sale = Sale::new(Terms { total: 1_000, ..Terms::default() });
-        sale.absorb_whole(bytes).map(|()| sale)
+        sale.load_whole_block(bytes).map(|()| sale)
     };
     for records in [&[sold, refused][..], &[refused, sold]] {
         let bytes = block(WITH_REFUSALS, records);
-        for sale in [absorbed(&bytes), whole(&bytes)] {
+        for sale in [loaded(&bytes), whole(&bytes)] {
             assert_eq!(sale.unwrap().blocks().collect::<Vec<_>>(), [&bytes[..]]);
         }
-        assert_eq!(absorbed(&block(VERSION, records)).err(), Some(Corrupt::Malformed));
-        assert_eq!(whole(&block(VERSION, records)).err(), Some(Corrupt::Malformed));
+        assert_eq!(loaded(&block(VERSION, records)).err(), Some(INVALID));
+        assert_eq!(whole(&block(VERSION, records)).err(), Some(INVALID));
     }
     // One that is sold, cancelled, or held and not over.
     let [not_sold, not_gone, not_held] = [&[0b0100_0001, 1, 8][..], &[0b0100_0010, 1, 8], &[0b0100_0000, 1, 8, 20]];
     for records in [&[sold][..], &[], &[not_sold], &[refused, not_gone], &[not_held]] {
         let bytes = block(WITH_REFUSALS, records);
-        assert_eq!(absorbed(&bytes).err(), Some(Corrupt::Malformed));
-        assert_eq!(whole(&bytes).err(), Some(Corrupt::Malformed));
+        assert_eq!(loaded(&bytes).err(), Some(INVALID));
+        assert_eq!(whole(&bytes).err(), Some(INVALID));
     }
     let mut sale = Sale::from_header(&[VERSION, 16, 9, 0, 0, 20]).unwrap();
-    sale.absorb_whole(&block(WITH_REFUSALS, &[not_held])).unwrap();
+    sale.load_whole_block(&block(WITH_REFUSALS, &[not_held])).unwrap();
     assert_eq!(sale.blocks().collect::<Vec<_>>(), [block(WITH_REFUSALS, &[not_held])], "over by the cutoff");
     // Each block for itself, and the one that an order did not fit into any more is not the one that has it.
     let mut sale = Sale::new(Terms { total: MAX_UNITS, ..Terms::default() });
@@ -244,17 +250,17 @@ fn a_block_that_must_be_whole_is_taken_whole_or_not_at_all() {
     let mut sale = Sale::from_header(&[VERSION, 0, 9, 0, 0]).unwrap();
     let before = digest(&sale);
     for (records, corrupt) in [
-        (&[sold, sold][..], Corrupt::Repeated),
-        (&[sold, &[0b0000_0101, 1, 8, 9]], Corrupt::Oversold),
-        (&[sold, other, &[0b0000_0001]], Corrupt::Malformed),
+        (&[sold, sold][..], CorruptSale::Repeated),
+        (&[sold, &[0b0000_0101, 1, 8, 9]], CorruptSale::Oversold),
+        (&[sold, other, &[0b0000_0001]], TRUNCATED),
     ] {
-        assert_eq!(sale.absorb_whole(&block(records)), Err(corrupt), "{records:?}");
+        assert_eq!(sale.load_whole_block(&block(records)), Err(corrupt), "{records:?}");
         assert_eq!(digest(&sale), before, "{records:?}");
     }
-    assert_eq!(sale.absorb_whole(&[VERSION]), Err(Corrupt::Malformed));
-    assert_eq!(sale.absorb_whole(&block(&[sold, other])), Ok(()));
+    assert_eq!(sale.load_whole_block(&[VERSION]), Err(INVALID));
+    assert_eq!(sale.load_whole_block(&block(&[sold, other])), Ok(()));
     assert_eq!(sale.info(UnixMs(0)).sold, 3);
-    assert_eq!(sale.absorb_whole(&block(&[other])), Err(Corrupt::Repeated));
+    assert_eq!(sale.load_whole_block(&block(&[other])), Err(CorruptSale::Repeated));
 }
 
 #[test]

@@ -105,7 +105,7 @@ pub fn reload(sale: &Sale) -> Sale {
     let [mut again, mut told] = [(); 2].map(|()| Sale::from_header(&sale.header()).unwrap());
     for block in sale.blocks() {
         again.load_block(&block).unwrap();
-        told.absorb_whole(&block).unwrap();
+        told.load_whole_block(&block).unwrap();
     }
     assert_eq!(digest(&again), digest(&told));
     again
