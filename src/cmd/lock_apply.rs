@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::Command;
 use crate::config;
 use crate::core::fence::{Fence, MAX_FENCE};
-use crate::core::ident::Ident;
+use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::{EndReason, Engine, Hold, Keyspace, Lock, LockError, Mode};
 use crate::core::time::UnixMs;

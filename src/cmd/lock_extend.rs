@@ -2,7 +2,7 @@
 
 use super::Command;
 use super::lease::{LEASE, Lease};
-use crate::core::ident::Ident;
+use crate::core::id::Ident;
 use crate::core::time::{Millis, UnixMs};
 use crate::error::Error;
 use crate::module::lock_session;

@@ -1,7 +1,7 @@
 //! `LOCK.MRELEASE`: several locks go back at once.
 
 use super::Command;
-use crate::core::ident::Ident;
+use crate::core::id::Ident;
 use crate::error::Error;
 use crate::module::lock_session;
 use crate::server::args::{Arg, Args};

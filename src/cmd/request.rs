@@ -3,7 +3,7 @@
 use super::lease::Lease;
 use super::reply;
 use crate::config;
-use crate::core::ident::Ident;
+use crate::core::id::Ident;
 use crate::core::lock::{Acquired, ClientId, Request, Wanted};
 use crate::core::time::{Millis, UnixMs};
 use crate::error::Error;

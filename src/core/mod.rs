@@ -4,14 +4,14 @@
 //! happen in the world goes out as values too. That is what lets these rules run under property tests and Miri, and
 //! what makes the same decision come out the same way wherever it is taken.
 //!
-//! Reading order: [`time`], [`ident`], [`place`], [`fence`], then the [`lock`], the sale and the [`agenda`]; [`arena`],
-//! [`codec`], [`retry`], [`slot`] and [`stray`] are what they stand on.
+//! Reading order: [`time`], [`id`], [`key`], [`fence`], then the [`lock`], the [`sale`] and the [`deadline_index`]; [`codec`], [`retry`],
+//! [`slab`], [`slot`] and [`unlinked`] are what they stand on.
 #![forbid(unsafe_code)]
 
 pub mod codec;
 pub mod deadline_index;
 pub mod fence;
-pub mod ident;
+pub mod id;
 pub mod key;
 pub mod lock;
 pub mod retry;

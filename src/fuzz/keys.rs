@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::core::ident::Ident;
+use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::{Answer, ClientId, EndReason, Engine, Found, Hold, Keyspace, Lock, Mode, WaiterId};
 use crate::core::sale::Sale;

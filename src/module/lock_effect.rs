@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use smallvec::SmallVec;
 
-use crate::core::ident::Ident;
+use crate::core::id::Ident;
 use crate::core::lock::{EndReason, Hold, Lock, Mode};
 use crate::server::ctx::Ctx;
 use crate::server::key::Name;

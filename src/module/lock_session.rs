@@ -5,7 +5,7 @@ use std::{mem, thread};
 
 use smallvec::SmallVec;
 
-use crate::core::ident::Ident;
+use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::{Answer, ClientId, EndReason, Engine, Found, Hold, Keyspace, Lock, LockInfo, Mode, WaiterId};
 use crate::core::time::{Millis, Now};

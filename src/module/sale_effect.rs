@@ -2,7 +2,8 @@
 
 use std::ffi::CStr;
 
-use crate::core::sale::{Change, IdText as Text, MAX_UNITS, Sale, Taking};
+use crate::core::id::IdText;
+use crate::core::sale::{Change, MAX_UNITS, Sale, Taking};
 use crate::core::time::UnixMs;
 use crate::error::Error;
 use crate::server::args::{Args, Range};
@@ -126,7 +127,7 @@ pub fn parse<'a>(args: &mut Args<'a>) -> Result<Effect<'a>, Error> {
 }
 
 fn parse_taking<'a>(args: &mut Args<'a>) -> Result<Taking<'a>, Error> {
-    let id: Text<'a> = args.ident_bytes("id")?.into();
+    let id: IdText<'a> = args.ident_bytes("id")?.into();
     let units = args.unsigned("units", Range::up_to(MAX_UNITS))?;
     let deadline = if args.len() > 0 { time(args, "deadline")? } else { None };
     let mut text =

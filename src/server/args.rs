@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::slice;
 
 use super::api::{self, RawString};
-use crate::core::ident::{Ident, MAX_IDENT};
+use crate::core::id::{Ident, MAX_ID, is_id};
 use crate::core::time::Millis;
 
 /// One argument: a string of the server, valid for the length of the call.
@@ -160,14 +160,14 @@ impl<'a> Args<'a> {
 
     /// The next argument as an identifier of 1 to 512 bytes; `name` is what the error calls it.
     pub fn ident(&mut self, name: &'static str) -> Result<Ident, ArgError> {
-        Ident::new(self.next()?.bytes()).ok_or(ArgError::Length { name, max: MAX_IDENT })
+        Ident::new(self.next()?.bytes()).ok_or(ArgError::Length { name, max: MAX_ID })
     }
 
     /// The next argument as the bytes of an identifier, checked and not kept.
     pub fn ident_bytes(&mut self, name: &'static str) -> Result<&'a [u8], ArgError> {
         let bytes = self.next()?.bytes();
-        if bytes.is_empty() || bytes.len() > MAX_IDENT {
-            return Err(ArgError::Length { name, max: MAX_IDENT });
+        if !is_id(bytes) {
+            return Err(ArgError::Length { name, max: MAX_ID });
         }
         Ok(bytes)
     }

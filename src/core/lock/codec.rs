@@ -10,7 +10,7 @@ use super::terms::Mode;
 use super::value::{Hold, Lock, MAX_LIMIT};
 use crate::core::codec::{Corrupt, Reader, Writer};
 use crate::core::fence::{Fence, MAX_FENCE};
-use crate::core::ident::Ident;
+use crate::core::id::Ident;
 use crate::core::time::UnixMs;
 
 /// The version that is written. Every version up to it is read.

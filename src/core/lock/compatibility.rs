@@ -2,7 +2,7 @@
 
 use super::terms::{Mode, Wanted};
 use super::value::Lock;
-use crate::core::ident::Ident;
+use crate::core::id::Ident;
 
 /// What the holds of a lock say to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

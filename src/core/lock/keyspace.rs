@@ -2,7 +2,7 @@
 
 use super::terms::{Answer, ClientId, EndReason, Mode, WaiterId};
 use super::value::{Hold, Lock};
-use crate::core::ident::Ident;
+use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 
 /// What a key holds.

@@ -10,7 +10,7 @@ use hashbrown::HashTable;
 
 use super::stats::HandoverCause;
 use super::terms::{ClientId, Request, WaiterId, Wanted};
-use crate::core::ident::Ident;
+use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::slab::{Id, Slab};
 use crate::core::time::{Millis, UnixMs};

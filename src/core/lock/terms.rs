@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use crate::core::fence::Fence;
-use crate::core::ident::Ident;
+use crate::core::id::Ident;
 use crate::core::slab::Id;
 use crate::core::time::Millis;
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::terms::{ClientId, Mode};
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
-use crate::core::ident::Ident;
+use crate::core::id::Ident;
 use crate::core::time::UnixMs;
 use crate::core::unlinked::{Unlinked, UnlinkedWatch};
 

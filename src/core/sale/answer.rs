@@ -1,7 +1,7 @@
 //! What a command on an order answers, and the changes that make it true.
 
 use super::change::Change;
-use super::id_text::IdText;
+use crate::core::id::IdText;
 use crate::core::time::UnixMs;
 
 /// The outcome of a command on an order.

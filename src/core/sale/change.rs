@@ -1,6 +1,6 @@
 //! Changes of a sale: absolute, complete, and the same wherever they are committed.
 
-use super::id_text::IdText;
+use crate::core::id::IdText;
 use crate::core::time::UnixMs;
 
 /// One change of a sale. A replica and the AOF get the changes, never the decision that led to them.

@@ -1,12 +1,12 @@
 //! Making a change true. Nothing is decided here, no clock is read, and whatever does not fit changes nothing.
 
 use super::change::{Change, Event, EventKind, InvalidChange, Taking};
-use super::id_text::IdText;
 use super::orders::record::{BuyerRef, Record, State};
-use super::packed_id::PackedId;
 use super::snapshot::MAX_SEQ;
 use super::terms::MAX_UNITS;
 use super::{Sale, reference};
+use crate::core::id::IdText;
+use crate::core::id::PackedId;
 use crate::core::time::UnixMs;
 
 /// Deadline of whatever is not held.

@@ -2,10 +2,10 @@
 
 use super::answer::{Answer, Changes, Decision, Status};
 use super::change::Change;
-use super::id_text::IdText;
 use super::orders::record::{Record, State};
 use super::take::hold_end;
 use super::{Sale, lapse, reference};
+use crate::core::id::IdText;
 use crate::core::time::UnixMs;
 
 impl Sale {

@@ -23,9 +23,7 @@ mod confirm;
 mod counters;
 mod cutoff;
 mod due;
-pub mod id_text;
 mod orders;
-mod packed_id;
 pub mod snapshot;
 pub mod take;
 pub mod terms;
@@ -38,18 +36,17 @@ pub use adjust::AdjustError;
 pub use answer::{Answer, Changes, Decision, Status};
 pub use change::{Change, Event, EventKind, InvalidChange, Taking};
 pub use counters::Counters;
-pub use id_text::IdText;
 pub use orders::record::State;
 pub use snapshot::CorruptSale;
 pub use take::{Take, TakeError};
 pub use terms::{Alteration, EmptyWindow, MAX_UNITS, Stream, Terms};
 pub use view::{Info, Order, Page};
 
+use crate::core::id::{IdText, PackedId};
 use crate::core::time::UnixMs;
 use cutoff::Cutoff;
 use orders::record::Record;
 use orders::{EVER, OrderTable};
-use packed_id::PackedId;
 
 /// A sale, with every order it was ever asked to take.
 pub struct Sale {

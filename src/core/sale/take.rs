@@ -3,12 +3,12 @@
 use super::answer::{Answer, Changes, Decision, Status};
 use super::change::{Change, Taking};
 use super::due::DueFirst;
-use super::id_text::IdText;
 use super::orders::BuyerLookup;
 use super::orders::record::{Record, State};
-use super::packed_id::PackedId;
 use super::terms::Window;
 use super::{Sale, reference};
+use crate::core::id::IdText;
+use crate::core::id::PackedId;
 use crate::core::time::UnixMs;
 
 /// What `STOCK.DECR_ONCE` asks for.

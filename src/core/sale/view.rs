@@ -1,10 +1,10 @@
 //! Reading a sale: `STOCK.ORDER`, `STOCK.BUYER`, `STOCK.INFO`, `STOCK.ORDERS`.
 
-use super::id_text::IdText;
 use super::orders::record::{Record, State};
-use super::packed_id::PackedId;
 use super::take::hold_end;
 use super::{Counters, Sale};
+use crate::core::id::IdText;
+use crate::core::id::PackedId;
 use crate::core::time::UnixMs;
 
 /// The most rows of one page.

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::lock_mut::{LockMut, Outcome};
 use super::transition::Transition;
-use crate::core::ident::Ident;
+use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::compatibility::Compatibility;
 use crate::core::lock::keyspace::Keyspace;

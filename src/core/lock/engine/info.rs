@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::core::fence::Fence;
-use crate::core::ident::Ident;
+use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::queue::Queue;
 use crate::core::lock::terms::{Mode, Wanted};

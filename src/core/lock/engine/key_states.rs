@@ -1,7 +1,7 @@
 //! How the keys of one request stand to its token.
 
 use crate::core::fence::Fence;
-use crate::core::ident::Ident;
+use crate::core::id::Ident;
 use crate::core::lock::terms::{LockError, Mode};
 use crate::core::lock::value::Lock;
 

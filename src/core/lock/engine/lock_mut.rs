@@ -1,7 +1,7 @@
 //! A lock while it is changed, and what came of that.
 
 use crate::core::deadline_index::DeadlineId;
-use crate::core::ident::Ident;
+use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::keyspace::Keyspace;
 use crate::core::lock::replaced::Before;

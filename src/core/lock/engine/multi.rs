@@ -8,7 +8,7 @@ use super::key_states::{KeyState, KeyStates};
 use super::lock_mut::Changed;
 use super::take_all::NotTaken;
 use super::transition::Transition;
-use crate::core::ident::Ident;
+use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::queue::{QueueId, Scope};

@@ -7,7 +7,7 @@
 use super::Engine;
 use super::transition::Transition;
 use crate::core::fence::Fence;
-use crate::core::ident::Ident;
+use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::keyspace::Keyspace;
 use crate::core::lock::terms::{EndReason, LockError, Mode};

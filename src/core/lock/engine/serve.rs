@@ -5,7 +5,7 @@ use super::transition::Transition;
 use super::Engine;
 use super::lock_mut::{Changed, LockMut, Outcome, Visit};
 use crate::core::fence::Fence;
-use crate::core::ident::Ident;
+use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::compatibility::Compatibility;
 use crate::core::lock::keyspace::{Found, Keyspace};

@@ -5,7 +5,7 @@ use super::lock_mut::{Changed, LockMut, Outcome, Visit};
 use super::transition::Transition;
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
-use crate::core::ident::Ident;
+use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::replaced::Before;

@@ -2,7 +2,7 @@
 
 use super::world::*;
 use crate::core::fence::Fence;
-use crate::core::ident::Ident;
+use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::{Engine, Found, Hold, Keyspace, Lock, Mode, Next};
 use crate::core::time::UnixMs;

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::world::{ask, client, token};
 use crate::core::deadline_index::DeadlineIndex;
-use crate::core::ident::Ident;
+use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::{
     Acquired, Answer, ClientId, EndReason, Engine, Found, Hold, Keyspace, Lock, Mode, Next, WaiterId,

@@ -113,7 +113,7 @@ fn lock() -> impl Strategy<Value = Lock> {
     (modes, vec(hold, 1..6)).prop_map(|(mode, holds)| {
         let mut lock = Lock::vacant();
         for (name, fence, deadline, limit) in holds {
-            let token = crate::core::ident::Ident::new(&name).unwrap();
+            let token = crate::core::id::Ident::new(&name).unwrap();
             let fits = mode != Mode::Exclusive || lock.is_empty();
             if fits && lock.hold(&token).is_none() && lock.hold_of(Fence(fence)).is_none() {
                 let limit = if mode == Mode::Limit { limit } else { 0 };

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::core::fence::Fence;
-use crate::core::ident::Ident;
+use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::{
     Acquired, Answer, ClientId, EndReason, Engine, Found, Grant, Hold, Keyspace, Lock, LockError, LockInfo, Mode, Next,

@@ -5,7 +5,7 @@ use super::order_table::{ENTRY, FOREVER, OrderTable};
 use super::record::{BuyerRef, Record, State};
 use super::sum_tree::{Source, Sum};
 use super::{ByBuyer, ByDeadline};
-use crate::core::sale::packed_id::PackedId;
+use crate::core::id::PackedId;
 
 impl OrderTable {
     /// Counts an order in: its units, its hold, its buyer.

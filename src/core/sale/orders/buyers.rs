@@ -5,7 +5,7 @@ use std::mem;
 
 use super::pages::{Layout, RecordPages};
 use crate::core::codec::{Corrupt, Reader, Writer};
-use crate::core::sale::packed_id::PackedId;
+use crate::core::id::PackedId;
 
 /// What a buyer's orders amount to, due holds included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

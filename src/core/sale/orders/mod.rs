@@ -13,7 +13,7 @@ use std::hash::RandomState;
 use std::mem;
 
 use crate::core::codec::Writer;
-use crate::core::sale::packed_id::PackedId;
+use crate::core::id::PackedId;
 use crate::core::time::UnixMs;
 use hash_index::HashIndex;
 use pages::{Layout, RecordPages};

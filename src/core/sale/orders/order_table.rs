@@ -9,7 +9,7 @@ use super::hash_index::HashIndex;
 use super::record::{BuyerRef, Record, State};
 use super::sum_tree::{Source, Sum, SumTree};
 use super::{ByBuyer, ByDeadline, Orders};
-use crate::core::sale::packed_id::PackedId;
+use crate::core::id::PackedId;
 use crate::core::time::UnixMs;
 
 /// In the index of buyers: the number is that of an entry, not of the buyer's only order.

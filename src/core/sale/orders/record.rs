@@ -5,7 +5,7 @@
 
 use super::pages::Layout;
 use crate::core::codec::{Corrupt, Reader, Writer};
-use crate::core::sale::packed_id::PackedId;
+use crate::core::id::PackedId;
 use crate::core::sale::terms::MAX_UNITS;
 use crate::core::time::UnixMs;
 

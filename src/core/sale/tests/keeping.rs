@@ -1,10 +1,10 @@
 //! Stories of the seller's side: adjusting, altering, events, listings, counters.
 
 use super::shop::{Shop, shop, telling, with};
+use crate::core::id::IdText;
 use crate::core::sale::view::{PAGE_EFFORT, PAGE_ROWS};
 use crate::core::sale::{
-    AdjustError, Alteration, Change, Counters, EmptyWindow, Event, EventKind, IdText, MAX_UNITS, State, Status, Taking,
-    Terms,
+    AdjustError, Alteration, Change, Counters, EmptyWindow, Event, EventKind, MAX_UNITS, State, Status, Taking, Terms,
 };
 use crate::core::time::UnixMs;
 

@@ -3,8 +3,9 @@
 //!
 //! Which holds are over for good is not the model's choice: it hears it, and says whether it may be so.
 
+use crate::core::id::IdText;
 use crate::core::sale::{
-    AdjustError, Alteration, Answer, Change, EmptyWindow, IdText, MAX_UNITS, State, Status, Take, TakeError, Terms,
+    AdjustError, Alteration, Answer, Change, EmptyWindow, MAX_UNITS, State, Status, Take, TakeError, Terms,
 };
 use crate::core::time::UnixMs;
 

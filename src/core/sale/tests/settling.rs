@@ -2,9 +2,8 @@
 
 use super::schedule::{digest, reload};
 use super::shop::{Shop, names, says, shop, with};
-use crate::core::sale::{
-    Alteration, Change, EventKind, IdText, InvalidChange, MAX_UNITS, State, Status, Take, Taking, Terms,
-};
+use crate::core::id::IdText;
+use crate::core::sale::{Alteration, Change, EventKind, InvalidChange, MAX_UNITS, State, Status, Take, Taking, Terms};
 use crate::core::time::UnixMs;
 
 #[test]

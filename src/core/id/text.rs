@@ -1,4 +1,4 @@
-//! Names as bytes: what came from the caller, or was spelled out again from a packed record.
+//! Ids as the caller wrote them: where they lie, or spelled out again from a packed form.
 
 use std::fmt;
 use std::ops::Deref;
@@ -6,7 +6,7 @@ use std::ops::Deref;
 /// Bytes that fit without an allocation: a UUID in its usual spelling, or any 64-bit integer.
 pub const INLINE: usize = 36;
 
-/// An id, buyer or ref: borrowed where it lies, or small and detached from the sale.
+/// The bytes of an id: borrowed where they lie, or detached from there.
 #[derive(Clone)]
 pub struct IdText<'a>(Kind<'a>);
 
@@ -18,7 +18,7 @@ enum Kind<'a> {
 }
 
 impl IdText<'_> {
-    /// The empty name: "none".
+    /// Empty: none. No id is empty.
     pub const NONE: IdText<'static> = IdText(Kind::Borrowed(&[]));
 
     /// The first `len` of `bytes`; all of them when there are no more.
@@ -26,7 +26,7 @@ impl IdText<'_> {
         Self(Kind::Inline { len: u8::try_from(len.min(INLINE)).unwrap_or_default(), bytes })
     }
 
-    /// A copy that outlives the sale it was read from. Names of up to 36 bytes take no allocation.
+    /// A copy that outlives what it was read from. Ids of up to 36 bytes take no allocation.
     #[must_use]
     pub fn detach(&self) -> IdText<'static> {
         IdText(match &self.0 {

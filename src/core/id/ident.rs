@@ -1,19 +1,16 @@
-//! Names that callers choose: tokens, ids, buyers and refs.
+//! An id with its own bytes, small and of one size: the token of a hold.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::ops::Deref;
 
-use uuid::Uuid;
-use uuid::fmt::Hyphenated;
-
-/// The longest token, id, buyer or ref, in bytes.
-pub const MAX_IDENT: usize = 512;
+use super::is_id;
+use super::text::IdText;
+use super::uuid::{self, Spelling};
 
 /// Bytes that fit beside the tag and the length without an allocation.
 const INLINE: usize = 22;
 
-/// A binary-safe string of 1 to [`MAX_IDENT`] bytes, kept small.
+/// A binary-safe string of 1 to [`MAX_ID`](super::MAX_ID) bytes, kept small.
 ///
 /// Two identifiers are equal exactly when their bytes are: the form is a function of the bytes. A UUID in its usual
 /// spelling takes 16 bytes instead of 36; whatever is not spelled exactly so is kept as it came.
@@ -27,22 +24,14 @@ enum Form {
     Heap(Box<[u8]>),
 }
 
-/// The bytes of an [`Ident`], as the caller wrote them.
-pub enum Text<'a> {
-    /// Kept as they are.
-    Borrowed(&'a [u8]),
-    /// Spelled out again from a packed UUID.
-    Uuid([u8; Hyphenated::LENGTH]),
-}
-
 impl Ident {
-    /// Keeps `bytes`, or `None` unless there are 1 to [`MAX_IDENT`] of them.
+    /// Keeps `bytes`, or `None` unless there are 1 to [`MAX_ID`](super::MAX_ID) of them.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
-        if bytes.is_empty() || bytes.len() > MAX_IDENT {
+        if !is_id(bytes) {
             return None;
         }
-        if let Some(packed) = pack_uuid(bytes) {
+        if let Some((Spelling::Hyphenated, packed)) = uuid::pack(bytes) {
             return Some(Self(Form::Uuid(packed)));
         }
         let mut inline = [0; INLINE];
@@ -58,20 +47,16 @@ impl Ident {
     /// A fresh random identifier: a UUID of version 4.
     #[must_use]
     pub fn random() -> Self {
-        Self(Form::Uuid(Uuid::new_v4().into_bytes()))
+        Self(Form::Uuid(uuid::random()))
     }
 
     /// The bytes as the caller wrote them.
     #[must_use]
-    pub fn text(&self) -> Text<'_> {
+    pub fn text(&self) -> IdText<'_> {
         match &self.0 {
-            Form::Uuid(packed) => {
-                let mut text = [0; Hyphenated::LENGTH];
-                Uuid::from_bytes(*packed).hyphenated().encode_lower(&mut text);
-                Text::Uuid(text)
-            }
-            Form::Inline { len, bytes } => Text::Borrowed(bytes.get(..usize::from(*len)).unwrap_or_default()),
-            Form::Heap(bytes) => Text::Borrowed(bytes),
+            Form::Uuid(packed) => uuid::unpack(Spelling::Hyphenated, *packed),
+            Form::Inline { len, bytes } => bytes.get(..usize::from(*len)).unwrap_or_default().into(),
+            Form::Heap(bytes) => (&**bytes).into(),
         }
     }
 
@@ -85,15 +70,6 @@ impl Ident {
     }
 }
 
-/// The 16 bytes behind a UUID in lower-case hyphenated spelling; `None` for any other spelling, which would not come
-/// back as it was.
-fn pack_uuid(bytes: &[u8]) -> Option<[u8; 16]> {
-    if bytes.len() != Hyphenated::LENGTH || bytes.iter().any(u8::is_ascii_uppercase) {
-        return None;
-    }
-    Uuid::try_parse_ascii(bytes).ok().map(Uuid::into_bytes)
-}
-
 impl Hash for Ident {
     /// In one write, which is most of what a keyed hash costs.
     fn hash<H: Hasher>(&self, state: &mut H) {
@@ -102,17 +78,6 @@ impl Hash for Ident {
             // What is not used of it is zero.
             Form::Inline { bytes, .. } => state.write(bytes),
             Form::Heap(bytes) => state.write(bytes),
-        }
-    }
-}
-
-impl Deref for Text<'_> {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match self {
-            Self::Borrowed(bytes) => bytes,
-            Self::Uuid(text) => text,
         }
     }
 }
@@ -128,6 +93,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::core::id::MAX_ID;
 
     #[test]
     fn a_hold_keeps_its_token_in_24_bytes() {
@@ -152,8 +118,8 @@ mod tests {
     #[test]
     fn the_length_is_bounded() {
         assert_eq!(Ident::new(b""), None);
-        assert!(Ident::new(&[0; MAX_IDENT]).is_some());
-        assert_eq!(Ident::new(&[0; MAX_IDENT + 1]), None);
+        assert!(Ident::new(&[0; MAX_ID]).is_some());
+        assert_eq!(Ident::new(&[0; MAX_ID + 1]), None);
     }
 
     #[test]

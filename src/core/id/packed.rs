@@ -1,17 +1,15 @@
-//! Names as they lie in memory: the short form of what callers write.
+//! An id in the fewest bytes, as it lies in the records of orders and in their files.
 //!
 //! Almost every id, buyer and ref is a number or a UUID. A canonical decimal integer takes 1 to 9 bytes, a UUID in
 //! either lower-case spelling 17, anything else its length and one byte more. The form is a function of the text, so
-//! two names are equal exactly when their packed bytes are.
+//! two ids are equal exactly when their packed bytes are.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-use uuid::Uuid;
-use uuid::fmt::{Hyphenated, Simple};
-
-use super::id_text::{INLINE, IdText};
+use super::is_id;
+use super::text::{INLINE, IdText};
+use super::uuid::{self, Spelling};
 use crate::core::codec::{Corrupt, Reader, Writer};
-use crate::core::ident::MAX_IDENT;
 
 /// Head bytes 0 to 8 are integers of that many bytes; the others say what follows.
 const INTEGER: u8 = 8;
@@ -28,7 +26,7 @@ const SHORT: usize = (u8::MAX - TEXT) as usize;
 const UUID_HEAD: u8 = 17;
 const HEAD: usize = UUID_HEAD as usize;
 
-/// A name in its short form: `head` and then `rest`. The split, too, is a function of the text.
+/// An id in its short form: `head` and then `rest`. The split, too, is a function of the text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct PackedId<'a> {
     head: [u8; HEAD],
@@ -37,16 +35,16 @@ pub struct PackedId<'a> {
 }
 
 impl<'a> PackedId<'a> {
-    /// The short form of `text`, or `None` unless it has 1 to [`MAX_IDENT`] bytes.
+    /// The short form of `text`, or `None` unless it has 1 to [`MAX_ID`](super::MAX_ID) bytes.
     pub fn new(text: &'a [u8]) -> Option<Self> {
-        if text.is_empty() || text.len() > MAX_IDENT {
+        if !is_id(text) {
             return None;
         }
         Some(Self::integer(text).or_else(|| Self::uuid(text)).unwrap_or_else(|| Self::text(text)))
     }
 
-    /// Reads a name where a record or a snapshot has one. The bytes must be the short form that [`Packed::new`] makes:
-    /// a second spelling of the same name would be a second buyer.
+    /// Reads an id where a record or a snapshot has one. The bytes must be the short form that [`PackedId::new`] makes:
+    /// a second spelling of the same id would be a second buyer.
     pub fn read(reader: &mut Reader<'a>) -> Result<Self, Corrupt> {
         let packed = Self::read_trusted(reader)?;
         let text = packed.unpack();
@@ -55,7 +53,7 @@ impl<'a> PackedId<'a> {
         if is_same { Ok(packed) } else { Err(Corrupt::Invalid) }
     }
 
-    /// Reads a name that this module wrote, without asking whether the form is the right one.
+    /// Reads an id that this module wrote, without asking whether the form is the right one.
     #[inline]
     pub fn read_trusted(reader: &mut Reader<'a>) -> Result<Self, Corrupt> {
         let (front, rest) = sizes(reader.rest()).ok_or(Corrupt::Truncated)?;
@@ -64,14 +62,14 @@ impl<'a> PackedId<'a> {
         Ok(Self { head, len: front, rest: reader.take(rest)? })
     }
 
-    /// Passes over a name that this module wrote.
+    /// Passes over an id that this module wrote.
     #[inline]
     pub fn skip(reader: &mut Reader<'a>) -> Result<(), Corrupt> {
         let (front, rest) = sizes(reader.rest()).ok_or(Corrupt::Truncated)?;
         reader.take(rest.wrapping_add(front.into())).map(|_| ())
     }
 
-    /// Whether `bytes` begin with this name. No name's bytes begin with another's.
+    /// Whether `bytes` begin with this id. No id's bytes begin with another's.
     #[inline]
     pub fn leads(&self, bytes: &[u8]) -> bool {
         bytes.strip_prefix(self.front()).is_some_and(|rest| rest.starts_with(self.rest))
@@ -107,14 +105,7 @@ impl<'a> PackedId<'a> {
                 for (to, from) in bytes.iter_mut().zip(self.front().iter().skip(1)) {
                     *to = *from;
                 }
-                let mut text = [0; INLINE];
-                let uuid = Uuid::from_bytes(bytes);
-                let len = if tag == HYPHENATED {
-                    uuid.hyphenated().encode_lower(&mut text).len()
-                } else {
-                    uuid.simple().encode_lower(&mut text).len()
-                };
-                IdText::inline(text, len)
+                uuid::unpack(if tag == HYPHENATED { Spelling::Hyphenated } else { Spelling::Simple }, bytes)
             }
             _ => IdText::from(self.rest),
         }
@@ -143,18 +134,14 @@ impl<'a> PackedId<'a> {
     }
 
     fn uuid(text: &[u8]) -> Option<Self> {
-        let tag = match text.len() {
-            Hyphenated::LENGTH => HYPHENATED,
-            Simple::LENGTH => SIMPLE,
-            _ => return None,
+        let (spelling, uuid) = uuid::pack(text)?;
+        let tag = match spelling {
+            Spelling::Hyphenated => HYPHENATED,
+            Spelling::Simple => SIMPLE,
         };
-        if text.iter().any(u8::is_ascii_uppercase) {
-            return None;
-        }
-        let uuid = Uuid::try_parse_ascii(text).ok()?;
         let mut head = [0; HEAD];
         *head.first_mut()? = tag;
-        head.get_mut(1..)?.copy_from_slice(uuid.as_bytes());
+        head.get_mut(1..)?.copy_from_slice(&uuid);
         Some(Self { head, len: UUID_HEAD, rest: &[] })
     }
 
@@ -169,7 +156,7 @@ impl<'a> PackedId<'a> {
     }
 }
 
-/// How many bytes a name at the front of `bytes` takes: its head, and the text after it.
+/// How many bytes an id at the front of `bytes` takes: its head, and the text after it.
 #[inline]
 fn sizes(bytes: &[u8]) -> Option<(u8, usize)> {
     let (tag, after) = bytes.split_first()?;
@@ -207,6 +194,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::core::id::MAX_ID;
 
     fn bytes(text: &[u8]) -> Vec<u8> {
         let mut out = Writer::new();
@@ -239,7 +227,7 @@ mod tests {
             b"67e5504410b1426f9247bb680e5fe0cg",
             &[b'x'; SHORT],
             &[b'x'; SHORT + 1],
-            &[b'1'; MAX_IDENT],
+            &[b'1'; MAX_ID],
         ] {
             let packed = bytes(text);
             assert!(packed.len() > text.len());
@@ -248,11 +236,11 @@ mod tests {
             assert!(reader.rest().is_empty());
         }
         assert_eq!(PackedId::new(b""), None);
-        assert_eq!(PackedId::new(&[b'x'; MAX_IDENT + 1]), None);
+        assert_eq!(PackedId::new(&[b'x'; MAX_ID + 1]), None);
     }
 
     #[test]
-    fn a_second_spelling_of_a_name_is_refused() {
+    fn a_second_spelling_of_an_id_is_refused() {
         for other in [&[1, 0][..], &[2, 7, 0], &[TEXT + 1, b'7'], &[TEXT], &[LONG, 1, 0, b'x'], &[LONG, 0, 0]] {
             assert_eq!(PackedId::read(&mut Reader::new(other)), Err(Corrupt::Invalid), "{other:?}");
         }
@@ -262,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_leads_another() {
+    fn no_id_leads_another() {
         let texts = [&b"1"[..], b"256", b"12", b"x", b"xx", &[b'x'; 300], &[b'x'; 301], &[9; 17], b"\x00"];
         for one in texts {
             for other in texts {
@@ -273,7 +261,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_name_comes_back(text in prop_oneof![
+        fn any_id_comes_back(text in prop_oneof![
             proptest::collection::vec(any::<u8>(), 1..=300),
             "[0-9]{1,21}".prop_map(String::into_bytes),
             "[0-9a-f]{32}".prop_map(String::into_bytes),
