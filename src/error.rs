@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use crate::core::limits::MAX_UNITS;
 use crate::core::lock::LockError;
-use crate::core::sale::{AdjustError, EmptyWindow, MAX_UNITS, TakeError};
+use crate::core::sale::{AdjustError, EmptyWindow, TakeError};
 use crate::server::args::{ArgError, Range};
 use crate::server::panics::FAULT;
 

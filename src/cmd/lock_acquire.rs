@@ -3,6 +3,7 @@
 use super::Command;
 use super::lease::LEASE;
 use super::request::{self, Options, SESSION, TOKEN, WAIT};
+use crate::core::limits::MAX_PERMITS;
 use crate::core::lock::{Request, Wanted};
 use crate::core::time::UnixMs;
 use crate::error::Error;
@@ -56,9 +57,6 @@ impl Command for LockAcquire {
     };
 }
 
-/// The most permits a lock can have: the largest integer that every client reads exactly.
-const MOST_PERMITS: i64 = (1 << 53) - 1;
-
 pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Request), Error> {
     let key = args.next()?;
     let (mut options, mut mode) = (Options::default(), None);
@@ -66,7 +64,7 @@ pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Request
         match word.word() {
             b"SHARED" if mode.is_none() => mode = Some(Wanted::Shared),
             b"LIMIT" if mode.is_none() => {
-                mode = Some(Wanted::Limit(args.unsigned("LIMIT", Range::new(1..=MOST_PERMITS))?));
+                mode = Some(Wanted::Limit(args.unsigned("LIMIT", Range::up_to(MAX_PERMITS))?));
             }
             other => options.option(other, &mut args, now)?,
         }

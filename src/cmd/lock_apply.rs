@@ -6,9 +6,10 @@ use smallvec::SmallVec;
 
 use super::Command;
 use crate::config;
-use crate::core::fence::{Fence, MAX_FENCE};
+use crate::core::fence::Fence;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
+use crate::core::limits::{MAX_FENCE, MAX_PERMITS};
 use crate::core::lock::{EndReason, Engine, Hold, Keyspace, Lock, LockError, Mode};
 use crate::core::time::UnixMs;
 use crate::error::Error;
@@ -88,7 +89,7 @@ fn effect(what: &Keyword, args: &mut Args<'_>) -> Result<(Effect, Option<Keyword
             let next = args.keyword();
             let (mode, limit) = match next.as_ref().map(Keyword::word) {
                 Some(b"SHARED") => (Mode::Shared, 0),
-                Some(b"LIMIT") => (Mode::Limit, args.unsigned("LIMIT", Range::up_to(MAX_FENCE))?),
+                Some(b"LIMIT") => (Mode::Limit, args.unsigned("LIMIT", Range::up_to(MAX_PERMITS))?),
                 _ => (Mode::Exclusive, 0),
             };
             let next = if mode == Mode::Exclusive { next } else { args.keyword() };

@@ -1,6 +1,7 @@
 //! The answer of every command on an order: `[status, units, remaining, deadline, ref]`.
 
-use crate::core::sale::{Answer, MAX_UNITS};
+use crate::core::limits::MAX_UNITS;
+use crate::core::sale::Answer;
 use crate::core::time::UnixMs;
 use crate::server::args::Range;
 use crate::server::ctx::Ctx;

@@ -4,6 +4,7 @@ use super::lease::Lease;
 use super::reply;
 use crate::config;
 use crate::core::id::Ident;
+use crate::core::limits::MAX_WAIT;
 use crate::core::lock::{Acquired, ClientId, Request, Wanted};
 use crate::core::time::{Millis, UnixMs};
 use crate::error::Error;
@@ -21,8 +22,6 @@ mod tests;
 pub const TOKEN: register::Arg = register::Arg::string(c"token").after(c"TOKEN").optional();
 /// How `WAIT ms` does.
 pub const WAIT: register::Arg = register::Arg::integer(c"milliseconds").after(c"WAIT").optional();
-/// The longest wait. Servers add it to their clock, and what became of a sum past 64 bits is not the same on any two of them.
-const LONGEST_WAIT: i64 = (1 << 53) - 1;
 /// How `SESSION` does.
 pub const SESSION: register::Arg = register::Arg::word(c"session", c"SESSION").optional();
 
@@ -41,7 +40,7 @@ impl Options {
         match word {
             b"TOKEN" if self.token.is_none() => self.token = Some(args.ident("TOKEN")?),
             b"WAIT" if self.wait.is_none() => {
-                self.wait = Some(args.millis("WAIT", Range::new(0..=LONGEST_WAIT))?);
+                self.wait = Some(args.millis("WAIT", Range::new(0..=MAX_WAIT.0))?);
             }
             b"SESSION" if !self.session => self.session = true,
             other => self.lease.option(other, args, now)?,

@@ -1,7 +1,7 @@
 //! `STOCK.ADJUST`: restocks, or withdraws what is not sold.
 
 use super::Command;
-use crate::core::sale::MAX_UNITS;
+use crate::core::limits::MAX_UNITS;
 use crate::error::Error;
 use crate::module::sale_session;
 use crate::server::args::{Arg, Args, Range};

@@ -227,6 +227,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::core::limits::MAX_EXACT;
 
     #[test]
     fn a_number_has_one_form_only() {
@@ -257,7 +258,7 @@ mod tests {
 
     #[test]
     fn the_ends_of_the_range_come_back() {
-        for number in [0, 1, 127, 128, (1 << 53) - 1, u64::MAX] {
+        for number in [0, 1, 127, 128, MAX_EXACT, u64::MAX] {
             let mut writer = Writer::new();
             writer.number(number);
             assert_eq!(Reader::new(&writer).number(), Ok(number));

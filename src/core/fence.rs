@@ -1,7 +1,6 @@
 //! Fences: the numbers that let a resource refuse a holder whose lease is over.
 
-/// The largest fence: the largest integer that Lua and JavaScript hold exactly.
-pub const MAX_FENCE: u64 = (1 << 53) - 1;
+use super::limits::MAX_FENCE;
 
 /// The number a hold was given. Larger means granted later, for every key of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,7 +4,7 @@
 //! happen in the world goes out as values too. That is what lets these rules run under property tests and Miri, and
 //! what makes the same decision come out the same way wherever it is taken.
 //!
-//! Reading order: [`time`], [`id`], [`key`], [`fence`], then the [`lock`], the [`sale`] and the [`deadline_index`]; [`codec`], [`retry`],
+//! Reading order: [`limits`], [`time`], [`id`], [`key`], [`fence`], then the [`lock`], the [`sale`] and the [`deadline_index`]; [`codec`], [`retry`],
 //! [`slab`], [`slot`] and [`unlinked`] are what they stand on.
 #![forbid(unsafe_code)]
 
@@ -13,6 +13,7 @@ pub mod deadline_index;
 pub mod fence;
 pub mod id;
 pub mod key;
+pub mod limits;
 pub mod lock;
 pub mod retry;
 pub mod sale;

@@ -12,8 +12,9 @@ use crate::cmd::{
     stock_info, stock_order, stock_orders,
 };
 use crate::core::key::KeyRef;
+use crate::core::limits::{MAX_UNITS, MAX_WAIT};
 use crate::core::lock::{Acquired, Answer, ClientId, Engine, LockError, Mode, Next, Request, WaiterId};
-use crate::core::sale::{Answer as SaleAnswer, Changes, Decision, MAX_UNITS, Sale, Status};
+use crate::core::sale::{Answer as SaleAnswer, Changes, Decision, Sale, Status};
 use crate::core::time::{Millis, Now, UnixMs};
 use crate::error::Error;
 use crate::module::sale_effect::{Effect, Part};
@@ -157,8 +158,7 @@ impl Simulator {
     }
 
     fn asked(&mut self, request: &Request, asked: Result<Acquired, LockError>) -> Result<(), Error> {
-        let longest = Millis((1 << 53) - 1);
-        assert!(request.wait.is_none_or(|wait| wait <= longest), "no server waits for so long: {request:?}");
+        assert!(request.wait.is_none_or(|wait| wait <= MAX_WAIT), "no server waits for so long: {request:?}");
         match asked? {
             Acquired::Granted(grant) => {
                 assert_eq!((&grant.token, grant.lease), (&request.token, request.lease));

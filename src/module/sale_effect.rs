@@ -3,7 +3,8 @@
 use std::ffi::CStr;
 
 use crate::core::id::IdText;
-use crate::core::sale::{Change, MAX_UNITS, Sale, Taking};
+use crate::core::limits::MAX_UNITS;
+use crate::core::sale::{Change, Sale, Taking};
 use crate::core::time::UnixMs;
 use crate::error::Error;
 use crate::server::args::{Args, Range};

@@ -5,7 +5,8 @@ use std::ops::RangeInclusive;
 use std::slice;
 
 use super::api::{self, RawString};
-use crate::core::id::{Ident, MAX_ID, is_id};
+use crate::core::id::{Ident, is_id};
+use crate::core::limits::MAX_ID;
 use crate::core::time::Millis;
 
 /// One argument: a string of the server, valid for the length of the call.

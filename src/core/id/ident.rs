@@ -10,7 +10,7 @@ use super::uuid::{self, Spelling};
 /// Bytes that fit beside the tag and the length without an allocation.
 const INLINE: usize = 22;
 
-/// A binary-safe string of 1 to [`MAX_ID`](super::MAX_ID) bytes, kept small.
+/// A binary-safe string of 1 to [`MAX_ID`](crate::core::limits::MAX_ID) bytes, kept small.
 ///
 /// Two identifiers are equal exactly when their bytes are: the form is a function of the bytes. A UUID in its usual
 /// spelling takes 16 bytes instead of 36; whatever is not spelled exactly so is kept as it came.
@@ -25,7 +25,7 @@ enum Form {
 }
 
 impl Ident {
-    /// Keeps `bytes`, or `None` unless there are 1 to [`MAX_ID`](super::MAX_ID) of them.
+    /// Keeps `bytes`, or `None` unless there are 1 to [`MAX_ID`](crate::core::limits::MAX_ID) of them.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
         if !is_id(bytes) {
@@ -93,7 +93,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::core::id::MAX_ID;
+    use crate::core::limits::MAX_ID;
 
     #[test]
     fn a_hold_keeps_its_token_in_24_bytes() {

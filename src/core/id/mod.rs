@@ -13,8 +13,7 @@ pub use ident::Ident;
 pub(super) use packed::PackedId;
 pub use text::IdText;
 
-/// The longest of them, in bytes.
-pub const MAX_ID: usize = 512;
+use super::limits::MAX_ID;
 
 /// Whether these bytes can be one.
 #[must_use]

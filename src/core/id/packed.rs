@@ -35,7 +35,7 @@ pub struct PackedId<'a> {
 }
 
 impl<'a> PackedId<'a> {
-    /// The short form of `text`, or `None` unless it has 1 to [`MAX_ID`](super::MAX_ID) bytes.
+    /// The short form of `text`, or `None` unless it has 1 to [`MAX_ID`](crate::core::limits::MAX_ID) bytes.
     pub fn new(text: &'a [u8]) -> Option<Self> {
         if !is_id(text) {
             return None;
@@ -194,7 +194,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::core::id::MAX_ID;
+    use crate::core::limits::MAX_ID;
 
     fn bytes(text: &[u8]) -> Vec<u8> {
         let mut out = Writer::new();

@@ -7,10 +7,11 @@
 //! equal. Sessions are not kept, for no connection survives a restart.
 
 use super::terms::Mode;
-use super::value::{Hold, Lock, MAX_LIMIT};
+use super::value::{Hold, Lock};
 use crate::core::codec::{Corrupt, Reader, Writer};
-use crate::core::fence::{Fence, MAX_FENCE};
+use crate::core::fence::Fence;
 use crate::core::id::Ident;
+use crate::core::limits::{MAX_FENCE, MAX_PERMITS};
 use crate::core::time::UnixMs;
 
 /// The version that is written. Every version up to it is read.
@@ -97,7 +98,7 @@ fn read_hold(reader: &mut Reader<'_>, mode: Mode, last: u64) -> Result<Hold, Cor
     let deadline = i64::try_from(reader.number()?).ok().filter(|ms| *ms > 0).ok_or(Corrupt::Invalid)?;
     let limit = match mode {
         Mode::Limit => {
-            Some(reader.number()?).filter(|limit| (1..=MAX_LIMIT).contains(limit)).ok_or(Corrupt::Invalid)?
+            Some(reader.number()?).filter(|limit| (1..=MAX_PERMITS).contains(limit)).ok_or(Corrupt::Invalid)?
         }
         Mode::Exclusive | Mode::Shared => 0,
     };

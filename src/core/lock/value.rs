@@ -9,9 +9,6 @@ use crate::core::id::Ident;
 use crate::core::time::UnixMs;
 use crate::core::unlinked::{Unlinked, UnlinkedWatch};
 
-/// The largest LIMIT: the largest integer that Lua and JavaScript hold exactly.
-pub const MAX_LIMIT: u64 = (1 << 53) - 1;
-
 /// One token's place in a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
@@ -21,7 +18,7 @@ pub struct Hold {
     pub fence: Fence,
     /// When it ends by itself.
     pub deadline: UnixMs,
-    /// How many permits its owner wants there to be, 1 to [`MAX_LIMIT`]; 0 unless the mode is [`Mode::Limit`].
+    /// How many permits its owner wants there to be, 1 to [`MAX_PERMITS`](crate::core::limits::MAX_PERMITS); 0 unless the mode is [`Mode::Limit`].
     pub limit: u64,
     /// The connection it ends with. Not saved: no connection survives a restart.
     pub session: Option<ClientId>,

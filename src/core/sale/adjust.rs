@@ -4,7 +4,8 @@ use super::Sale;
 use super::answer::Changes;
 use super::change::Change;
 use super::due::DueFirst;
-use super::terms::{Alteration, EmptyWindow, MAX_UNITS, Terms};
+use super::terms::{Alteration, EmptyWindow, Terms};
+use crate::core::limits::MAX_UNITS;
 use crate::core::time::UnixMs;
 
 /// Why a total cannot be adjusted.

@@ -63,7 +63,7 @@ pub enum Change<'a> {
 pub struct Taking<'a> {
     /// The order.
     pub id: IdText<'a>,
-    /// How many units: 1 to [`MAX_UNITS`](super::MAX_UNITS).
+    /// How many units: 1 to [`MAX_UNITS`](crate::core::limits::MAX_UNITS).
     pub units: u64,
     /// Whose limit they count against; `None`: the id is its own buyer.
     pub buyer: Option<IdText<'a>>,

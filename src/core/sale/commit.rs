@@ -2,11 +2,10 @@
 
 use super::change::{Change, Event, EventKind, InvalidChange, Taking};
 use super::orders::record::{BuyerRef, Record, State};
-use super::snapshot::MAX_SEQ;
-use super::terms::MAX_UNITS;
 use super::{Sale, reference};
 use crate::core::id::IdText;
 use crate::core::id::PackedId;
+use crate::core::limits::{MAX_SEQ, MAX_UNITS};
 use crate::core::time::UnixMs;
 
 /// Deadline of whatever is not held.

@@ -39,10 +39,11 @@ pub use counters::Counters;
 pub use orders::record::State;
 pub use snapshot::CorruptSale;
 pub use take::{Take, TakeError};
-pub use terms::{Alteration, EmptyWindow, MAX_UNITS, Stream, Terms};
+pub use terms::{Alteration, EmptyWindow, Stream, Terms};
 pub use view::{Info, Order, Page};
 
 use crate::core::id::{IdText, PackedId};
+use crate::core::limits::MAX_UNITS;
 use crate::core::time::UnixMs;
 use cutoff::Cutoff;
 use orders::record::Record;

@@ -11,8 +11,9 @@ use std::mem;
 use super::Sale;
 use super::cutoff::Cutoff;
 use super::orders::record::{BuyerRef, Record};
-use super::terms::{MAX_UNITS, Stream, Terms};
+use super::terms::{Stream, Terms};
 use crate::core::codec::{Corrupt, Reader, Writer};
+use crate::core::limits::{MAX_SEQ, MAX_UNITS};
 use crate::core::time::UnixMs;
 
 /// The form of headers, and of blocks whose orders a late confirmation can still bring back.
@@ -27,9 +28,6 @@ pub const BLOCK: usize = 64 * 1024;
 
 /// The most orders of one block: loading one is a call like any other, and has to be short.
 pub const BLOCK_ORDERS: u32 = 512;
-
-/// The highest sequence number: what clients can read exactly.
-pub(super) const MAX_SEQ: u64 = MAX_UNITS;
 
 const REBUY: u8 = 1;
 const START: u8 = 2;

@@ -16,7 +16,7 @@ use crate::core::time::UnixMs;
 pub struct Take<'a> {
     /// What must happen once: 1 to 512 bytes.
     pub id: &'a [u8],
-    /// Units: 1 to [`MAX_UNITS`](super::MAX_UNITS).
+    /// Units: 1 to [`MAX_UNITS`](crate::core::limits::MAX_UNITS).
     pub units: u64,
     /// Whose limit they count against, 1 to 512 bytes; `None`: the id is its own buyer.
     pub buyer: Option<&'a [u8]>,

@@ -2,13 +2,10 @@
 
 use crate::core::time::UnixMs;
 
-/// The largest total, quantity or limit: the largest integer that Lua and JavaScript hold exactly.
-pub const MAX_UNITS: u64 = (1 << 53) - 1;
-
 /// The conditions of a sale. All but the total can be altered later.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
-    /// Units the sale started with, more or less what was adjusted since: 0 to [`MAX_UNITS`].
+    /// Units the sale started with, more or less what was adjusted since: 0 to [`MAX_UNITS`](crate::core::limits::MAX_UNITS).
     pub total: u64,
     /// Units that one buyer may hold and have bought together; 0: no limit.
     pub limit: u64,

@@ -9,9 +9,10 @@ use super::transition::Transition;
 use crate::core::fence::Fence;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
+use crate::core::limits::MAX_PERMITS;
 use crate::core::lock::keyspace::Keyspace;
 use crate::core::lock::terms::{EndReason, LockError, Mode};
-use crate::core::lock::value::{Hold, MAX_LIMIT};
+use crate::core::lock::value::Hold;
 
 impl Engine {
     /// Makes `hold` its token's hold of the lock at `at`, which is in `mode` now. A session is not taken over: the
@@ -27,7 +28,7 @@ impl Engine {
         keyspace: &mut W,
     ) -> Result<(), LockError> {
         self.fences.observe(hold.fence);
-        let limit = if mode == Mode::Limit { hold.limit.clamp(1, MAX_LIMIT) } else { 0 };
+        let limit = if mode == Mode::Limit { hold.limit.clamp(1, MAX_PERMITS) } else { 0 };
         let hold = Hold { limit, session: None, ..hold };
         self.visit(&mut Transition::passive(), at, keyspace, |engine, _, open| {
             // A primary ends the holds that cannot stay before it grants this one. Whatever it did not tell us ends here.

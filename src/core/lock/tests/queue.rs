@@ -194,7 +194,7 @@ fn when_the_fences_are_used_up_everybody_is_told() {
     desk.take("door", &ask("ann"));
     let bob = desk.wait("door", 1, &ask("bob"));
     let both = desk.wait_many(&["door", "gate"], 2, &ask("eve"));
-    desk.engine.observe_fence(crate::core::fence::Fence(crate::core::fence::MAX_FENCE));
+    desk.engine.observe_fence(crate::core::fence::Fence(crate::core::limits::MAX_FENCE));
     desk.told();
     assert_eq!(desk.try_acquire("other", &ask("x")), Err(LockError::FencesUsedUp));
     assert_eq!(desk.acquire_many(&["other", "one"], 3, &ask("x")), Err(LockError::FencesUsedUp));

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::world::{client, token};
 use crate::core::codec::Corrupt;
-use crate::core::fence::{Fence, MAX_FENCE};
-use crate::core::lock::value::MAX_LIMIT;
+use crate::core::fence::Fence;
+use crate::core::limits::{MAX_FENCE, MAX_PERMITS};
 use crate::core::lock::{Hold, Lock, Mode};
 use crate::core::time::UnixMs;
 
@@ -102,14 +102,14 @@ fn check_decode(bytes: &[u8]) {
     assert!(!lock.is_empty() && (lock.mode() != Mode::Exclusive || lock.len() == 1));
     for hold in lock.holds() {
         assert!((1..=MAX_FENCE).contains(&hold.fence.0) && hold.deadline.0 > 0);
-        assert_eq!(lock.mode() == Mode::Limit, (1..=MAX_LIMIT).contains(&hold.limit));
+        assert_eq!(lock.mode() == Mode::Limit, (1..=MAX_PERMITS).contains(&hold.limit));
         assert_eq!(lock.hold(&hold.token), Some(hold));
     }
 }
 
 fn lock() -> impl Strategy<Value = Lock> {
     let modes = prop_oneof![Just(Mode::Exclusive), Just(Mode::Shared), Just(Mode::Limit)];
-    let hold = (vec(any::<u8>(), 1..40), 1..=MAX_FENCE, 1..=i64::MAX, 1..=MAX_LIMIT);
+    let hold = (vec(any::<u8>(), 1..40), 1..=MAX_FENCE, 1..=i64::MAX, 1..=MAX_PERMITS);
     (modes, vec(hold, 1..6)).prop_map(|(mode, holds)| {
         let mut lock = Lock::vacant();
         for (name, fence, deadline, limit) in holds {

@@ -6,7 +6,7 @@
 use super::pages::Layout;
 use crate::core::codec::{Corrupt, Reader, Writer};
 use crate::core::id::PackedId;
-use crate::core::sale::terms::MAX_UNITS;
+use crate::core::limits::MAX_UNITS;
 use crate::core::time::UnixMs;
 
 /// What has become of an order.

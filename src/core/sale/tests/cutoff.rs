@@ -3,8 +3,9 @@
 use super::schedule::{digest, reload};
 use super::shop::{Shop, says, shop, with};
 use crate::core::id::IdText;
+use crate::core::limits::MAX_UNITS;
 use crate::core::sale::cutoff::MOST;
-use crate::core::sale::{Change, InvalidChange, MAX_UNITS, Sale, State, Status, Take, Taking, Terms};
+use crate::core::sale::{Change, InvalidChange, Sale, State, Status, Take, Taking, Terms};
 use crate::core::time::UnixMs;
 
 const MANY: usize = 2 * MOST + 3;

@@ -8,8 +8,9 @@ use super::schedule::{digest, reload, schedules};
 use crate::core::codec::Corrupt;
 use crate::core::id::IdText;
 use crate::core::id::PackedId;
+use crate::core::limits::MAX_UNITS;
 use crate::core::sale::snapshot::{BLOCK, BLOCK_ORDERS, VERSION, WITH_REFUSALS};
-use crate::core::sale::{Change, CorruptSale, MAX_UNITS, Sale, State, Status, Stream, Taking, Terms};
+use crate::core::sale::{Change, CorruptSale, Sale, State, Status, Stream, Taking, Terms};
 use crate::core::time::UnixMs;
 
 fn taking(id: &str, units: u64) -> Taking<'_> {

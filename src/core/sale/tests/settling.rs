@@ -3,7 +3,8 @@
 use super::schedule::{digest, reload};
 use super::shop::{Shop, names, says, shop, with};
 use crate::core::id::IdText;
-use crate::core::sale::{Alteration, Change, EventKind, InvalidChange, MAX_UNITS, State, Status, Take, Taking, Terms};
+use crate::core::limits::MAX_UNITS;
+use crate::core::sale::{Alteration, Change, EventKind, InvalidChange, State, Status, Take, Taking, Terms};
 use crate::core::time::UnixMs;
 
 #[test]
