@@ -79,9 +79,9 @@ simulation: ## A hundred nodes and a million requests a second, from the costs t
 
 check: deps ## Formatting, lints and the tests that need no server
 	@scripts/deps lints
-	cargo fmt --check
-	cargo clippy --all-targets --locked -- -D warnings
-	cargo test --quiet --locked --lib --example demo --example simulation
+	cargo fmt --all --check
+	cargo clippy -p lockstock -p lockstock-harness --all-targets --locked -- -D warnings
+	cargo test --quiet --locked -p lockstock -p lockstock-harness --lib --example demo --example simulation
 
 miri: ## The tests of src/core under Miri (rustup's nightly)
 	@rustup component add --toolchain nightly miri rust-src

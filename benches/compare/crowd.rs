@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::net::sockopt::set_socket_linger;
 
-use crate::harness::PATIENCE;
 use crate::tally::Tally;
 use crate::wire::{self, Reply};
+use harness::PATIENCE;
 
 /// Someone who talks to the server.
 pub trait Member {

@@ -12,10 +12,6 @@
     reason = "a benchmark may stop at the first surprise, and its counts are small"
 )]
 
-#[allow(dead_code, unused_imports, reason = "the harness of the tests has more than is needed here")]
-#[path = "../../tests/suite/harness/mod.rs"]
-mod harness;
-
 mod chapters;
 mod ways;
 

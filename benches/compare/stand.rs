@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use crate::harness::{Client, Reply, Server, Words, eventually};
+use harness::{Client, Reply, Server, Words, eventually};
 
 /// More clients than the largest crowd has, and a queue for those who are just being accepted.
 const ROOM: [&str; 2] = ["maxclients 15000", "tcp-backlog 1024"];

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use crate::harness::{Nothing, unix_ms};
+use harness::{Nothing, unix_ms};
 
 /// Microseconds since the run began.
 pub type Time = u64;

@@ -20,9 +20,6 @@
 )]
 
 mod check;
-#[allow(dead_code, unused_imports, reason = "the harness of the suite has more than is needed here")]
-#[path = "../suite/harness/mod.rs"]
-mod harness;
 mod history;
 mod play;
 mod route;

@@ -6,11 +6,11 @@ use std::thread;
 use std::time::Duration;
 
 use crate::check::{self, Books, Event, Figures, Verdict};
-use crate::harness::{Reply, Server, Words, eventually_some};
 use crate::history::{Clock, Crash, Fault, Faults, History, Outcome, Seen, Time, millis};
 use crate::route::{Line, PATIENCE, Route};
 use crate::scene::{Nemesis, Plan, Scene, crashes, version};
 use crate::work::{self, EVENTS, Guard, Processes, SALES};
+use harness::{Reply, Server, Words, eventually_some};
 
 /// How long the clients go on when nothing is done to the servers any more: longer than anybody waits.
 const CALM: Duration = Duration::from_millis(2_800);

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::harness::{Client, Reply, Words};
 use crate::history::{Clock, Op, Outcome, Time, millis};
+use harness::{Client, Reply, Words};
 
 /// How long a request that does not wait for a lock may take before its client gives up.
 pub const PATIENCE: Time = millis(2_000);

@@ -1,7 +1,7 @@
 //! Requests as words, and replies as answers.
 
-use crate::harness::{Reply, Words};
 use crate::history::{LockAnswer, LockCall, Mode, SaleAnswer, SaleCall, Seen, Time};
+use harness::{Reply, Words};
 
 /// A request about the locks `keys`.
 pub fn lock(keys: &[String], call: &LockCall) -> Words {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::harness::{ANY, Client, INT, NULL, OK, Reply, Server, TEXT, err, eventually};
+use harness::{ANY, Client, INT, NULL, OK, Reply, Server, TEXT, err, eventually};
 
 /// A connection of a user with these rules, and any password.
 #[track_caller]

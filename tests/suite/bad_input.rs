@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::forms::{Form, Kind, MOST};
-use crate::harness::{ANY, Client, NULL, OK, Reply, Server, TEXT, Tap, Want, Words, err, items};
+use harness::{ANY, Client, NULL, OK, Reply, Server, TEXT, Tap, Want, Words, err, items};
 
 type Word = Vec<u8>;
 

@@ -6,7 +6,7 @@ use std::thread;
 
 use redis::cluster::{ClusterClient, ClusterConnection};
 
-use crate::harness::Cluster;
+use harness::Cluster;
 
 #[expect(dead_code, reason = "a test has no use for its main function")]
 #[path = "../../examples/buckets.rs"]

@@ -11,9 +11,8 @@ use std::thread;
 
 use rusqlite::{Connection, params};
 
-use crate::harness::{ANY, Client, OK, PATIENCE, Server, eventually, kill, spawn};
-use crate::scene::random;
-use crate::shop::{Order, Replay, books, events, orders};
+use harness::shop::{Order, Replay, books, events, orders};
+use harness::{ANY, Client, OK, PATIENCE, Server, eventually, kill, random, spawn};
 
 #[expect(dead_code, reason = "a test has no use for its main function")]
 #[path = "../../examples/consumer.rs"]

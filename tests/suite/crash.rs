@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::harness::{ANY, Client, OK, Reply, Server, eventually};
-use crate::scene::{holds, random};
-use crate::shop::{Replay, events};
+use crate::scene::holds;
+use harness::shop::{Replay, events};
+use harness::{ANY, Client, OK, Reply, Server, eventually, random};
 
 /// What a client knows of one of its tokens at one lock.
 #[derive(Clone, Copy, Debug, PartialEq)]

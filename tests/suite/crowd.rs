@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::harness::{ANY, Client, INT, NULL, Server, eventually, unix_ms};
 use crate::line::Line;
+use harness::{ANY, Client, INT, NULL, Server, eventually, unix_ms};
 
 /// Times from shortest to longest.
 struct Times(Vec<Duration>);

@@ -1,8 +1,8 @@
 //! An order that needs the units of more due holds than one command lets lapse: it is served at once, the lapses follow, and
 //! whatever happens in between, no unit is sold twice.
 
-use crate::harness::{ANY, Client, INT, OK, Reply, Server, Stage, Words, err, eventually, unix_ms};
-use crate::shop::{Replay, books, events, orders};
+use harness::shop::{Replay, books, events, orders};
+use harness::{ANY, Client, INT, OK, Reply, Server, Stage, Words, err, eventually, unix_ms};
 
 /// Holds of one unit each, which is all there is.
 const HOLDS: i64 = 300;

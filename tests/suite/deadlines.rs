@@ -1,7 +1,7 @@
 //! A sale whose events tell deadlines: what stands in its stream, and that this is the sale, whatever becomes of the server.
 
-use crate::harness::{ANY, Client, INT, NULL, OK, Reply, Server, Tap, Words, err, eventually, unix_ms};
-use crate::shop::{Replay, events, orders};
+use harness::shop::{Replay, events, orders};
+use harness::{ANY, Client, INT, NULL, OK, Reply, Server, Tap, Words, err, eventually, unix_ms};
 
 const HOUR: i64 = 3_600_000;
 

@@ -2,7 +2,7 @@
 //! that long is answered in the end.
 
 use crate::edges::edges;
-use crate::harness::{ANY, Client, NULL, OK, Payload, Reply, Server, Words, eventually, unix_ms};
+use harness::{ANY, Client, NULL, OK, Payload, Reply, Server, Words, eventually, unix_ms};
 
 /// The largest number that every client reads exactly.
 const EXACT: i64 = (1 << 53) - 1;

@@ -3,10 +3,9 @@
 use std::fs::File;
 use std::io::Write;
 
-use crate::harness::{ANY, INT, OK, Reply, Server, Words, err, eventually, unix_ms};
 use crate::line::Line;
-use crate::listener::compiled;
-use crate::shop::events;
+use harness::shop::events;
+use harness::{ANY, INT, OK, Reply, Server, Words, err, eventually, unix_ms};
 
 const LATER: &str = "4102444800000";
 const HOUR: i64 = 3_600_000;
@@ -41,7 +40,7 @@ fn payload(fence: i64) -> Vec<u8> {
 
 #[test]
 fn are_taken_from_nobody_who_asks() {
-    let server = Server::builder().config(&compiled::line()).start();
+    let server = Server::builder().config(&harness::listener::line()).start();
     let mut client = server.client();
     client.expect("STOCK.CREATE sale 5", OK);
     let before = server.keys();

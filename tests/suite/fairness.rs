@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::harness::{ANY, Client, INT, NULL, Reply, Server};
 use crate::line::Line;
+use harness::{ANY, Client, INT, NULL, Reply, Server};
 
 /// Who had how much, as one number: 1 is all the same, 1/n is one had all.
 fn jain(shares: &[f64]) -> f64 {
@@ -74,7 +74,7 @@ fn answer(client: &mut Client) -> bool {
     match reply {
         Reply::Nil(_) => false,
         grant => {
-            grant.is((crate::harness::TEXT, INT, INT));
+            grant.is((harness::TEXT, INT, INT));
             true
         }
     }

@@ -1,6 +1,6 @@
 //! A fence is never given twice and never goes back, whatever happens to the data in between.
 
-use crate::harness::{ANY, Client, OK, Reply, Server, Tap, eventually, unix_ms};
+use harness::{ANY, Client, OK, Reply, Server, Tap, eventually, unix_ms};
 
 /// The largest number that a fence may be.
 const LARGEST: i64 = (1 << 53) - 1;
@@ -181,8 +181,7 @@ fn of_a_key_that_came_with_a_payload_are_passed() {
     let other = Server::start();
     let mut client = other.client();
     let restore = [&b"RESTORE"[..], b"lock", b"0", &payload].into();
-    let replies =
-        client.pipeline([restore, "DEL lock".into(), crate::harness::Words::from("LOCK.ACQUIRE lock TOKEN t")]);
+    let replies = client.pipeline([restore, "DEL lock".into(), harness::Words::from("LOCK.ACQUIRE lock TOKEN t")]);
     ladder.step(&replies[2]);
 }
 

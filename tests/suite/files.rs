@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{ANY, Feeder, INT, OK, Payload, Server, Words, eventually};
+use harness::{ANY, Feeder, INT, OK, Payload, Server, Words, eventually};
 
 /// Uses everything once on a server with the module, and leaves `key` behind if there is one.
 #[track_caller]

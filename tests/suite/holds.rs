@@ -1,7 +1,7 @@
 //! The life of a hold: it ends on the millisecond, with or without traffic, once, and on the primary only.
 
-use crate::harness::{ANY, Client, INT, OK, Reply, Server, Tap, Words, eventually, unix_ms};
-use crate::shop::{Replay, books, events, orders};
+use harness::shop::{Replay, books, events, orders};
+use harness::{ANY, Client, INT, OK, Reply, Server, Tap, Words, eventually, unix_ms};
 
 /// The deadline of the hold of `id`.
 #[track_caller]

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use crate::harness::{ANY, Client, INT, NULL, OK, Reply, Server, Tap, Words, eventually, unix_ms};
 use crate::line::Line;
-use crate::shop::{Replay, books, events};
+use harness::shop::{Replay, books, events};
+use harness::{ANY, Client, INT, NULL, OK, Reply, Server, Tap, Words, eventually, unix_ms};
 
 /// A server in import mode, if it can be.
 fn importing() -> Option<Server> {

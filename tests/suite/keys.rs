@@ -1,7 +1,7 @@
 //! A lock is an ordinary key, for whoever administrates the server.
 
-use crate::harness::{ANY, Client, INT, NULL, OK, Reply, Server, TEXT, Tap, eventually, unix_ms};
 use crate::scene::holds;
+use harness::{ANY, Client, INT, NULL, OK, Reply, Server, TEXT, Tap, eventually, unix_ms};
 
 #[test]
 fn it_has_a_type_a_size_and_no_time_to_live() {
@@ -151,7 +151,7 @@ fn watch_is_touched_by_changes_and_not_by_refusals() {
         other.expect("LOCK.RELEASE lock other", 0);
         other.expect("LOCK.EXTEND lock other", 0);
         other.expect("LOCK.INFO lock", ANY);
-        other.expect("LOCK.ACQUIRE lock TOKEN t LIMIT 2", crate::harness::err("ERR"));
+        other.expect("LOCK.ACQUIRE lock TOKEN t LIMIT 2", harness::err("ERR"));
         other.expect("LOCK.ACQUIRE another TOKEN t", ANY);
     }));
     let changes = ["LOCK.ACQUIRE lock TOKEN t EX 3600", "LOCK.EXTEND lock t EX 3600", "LOCK.RELEASE lock t"];

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::harness::{ANY, Client, OK, Reply, Server, Words, eventually};
-use crate::shop::{Replay, books, events};
+use harness::shop::{Replay, books, events};
+use harness::{ANY, Client, OK, Reply, Server, Words, eventually};
 
 pub const MILLION: usize = 1_000_000;
 
@@ -214,7 +214,7 @@ fn a_hundred_thousand_holds_that_end_at_once_stop_nobody() {
         fill(&mut client, HOLDS, |n| format!("STOCK.DECR_ONCE sale id-{n} HOLD 36000000"));
         let before = lapsed();
         let script = "for n = 0, ARGV[1] - 1 do redis.call('STOCK.EXTEND', KEYS[1], 'id-' .. n, 'PX', 2000) end";
-        client.expect(["EVAL", script, "1", "sale", &HOLDS.to_string()], crate::harness::NULL);
+        client.expect(["EVAL", script, "1", "sale", &HOLDS.to_string()], harness::NULL);
         let what = format!("{HOLDS} lapses {stream}");
         let took = disturb(&server, &what, || {
             eventually("the first holds lapse", || lapsed() > before);

@@ -1,7 +1,7 @@
 //! A payment that comes after its hold has lapsed: once it was answered "too late", no redelivery of it is ever answered "done".
 
-use crate::harness::{ANY, Client, INT, OK, Reply, Server, Stage, Tap, err, eventually};
-use crate::shop::{Replay, books, events, orders};
+use harness::shop::{Replay, books, events, orders};
+use harness::{ANY, Client, INT, OK, Reply, Server, Stage, Tap, err, eventually};
 
 /// Holds `units` for the order `id` and waits until that has lapsed.
 #[track_caller]

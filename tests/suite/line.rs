@@ -1,6 +1,6 @@
 //! Clients that stand in line for locks, and an eye on them.
 
-use crate::harness::{Client, INT, Reply, Server, Words, eventually};
+use harness::{Client, INT, Reply, Server, Words, eventually};
 
 /// Watches a server and lets clients join its queues one after another, so that their order is known.
 pub struct Line<'a> {

@@ -3,12 +3,11 @@
 //! with somebody else, every request has its one reply, what is held ends by itself, and replicas and files have what the server has.
 
 mod appended;
-pub mod compiled;
 mod sales;
 mod scene;
 mod swapped_in;
 
-use crate::harness::{INT, Want};
+use harness::{INT, Want};
 use scene::Act::{Call, HangUp, Lease};
 use scene::{Scene, Story, story};
 

@@ -4,10 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::edges::edges;
-use crate::harness::{Client, NULL, OK, Reply, Server, err, eventually, unix_ms};
 use crate::models::lock::{Hold, Lock, Mode, Outcome, Waiter, ask_all};
 use crate::models::{pass, steps, timed};
-use crate::scene::random;
+use harness::{Client, NULL, OK, Reply, Server, err, eventually, random, unix_ms};
 
 const HOUR: i64 = 3_600_000;
 /// The longest wait, and the most permits.

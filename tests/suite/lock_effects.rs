@@ -1,6 +1,6 @@
 //! `LOCK.APPLY`, the way in which replicas and files hear of locks: in order, all or nothing, the same however often.
 
-use crate::harness::{ANY, NULL, OK, Server, err};
+use harness::{ANY, NULL, OK, Server, err};
 
 const LATER: &str = "4102444800000";
 

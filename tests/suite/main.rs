@@ -10,8 +10,6 @@
     reason = "here a panic is a failed test, not a dead server"
 )]
 
-mod harness;
-
 mod abuse;
 mod bad_input;
 mod buckets;
@@ -34,6 +32,7 @@ mod forms;
 mod holds;
 mod import;
 mod interrupted;
+mod itself;
 mod keys;
 mod large;
 mod large_locks;
@@ -55,8 +54,6 @@ mod pause;
 mod payload;
 mod persist;
 mod readme;
-#[path = "../../src/core/sale/tests/rebuilt.rs"]
-mod rebuilt;
 mod rename_scan;
 mod renamed_commands;
 mod replica;
@@ -71,7 +68,6 @@ mod sale_stream;
 mod scene;
 mod session;
 mod settings;
-mod shop;
 mod slot_moves;
 mod soak;
 mod stock;

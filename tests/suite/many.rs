@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use crate::harness::{ANY, INT, NULL, OK, Reply, Server, Tap, Want, err};
 use crate::line::Line;
+use harness::{ANY, INT, NULL, OK, Reply, Server, Tap, Want, err};
 
 #[test]
 fn all_or_none_with_one_fence() {
@@ -27,7 +27,7 @@ fn all_or_none_with_one_fence() {
     client.expect("LOCK.MRELEASE t 5 a b c d e", 4);
     client.expect("LOCK.MRELEASE t 5 a b c d e", 0);
     client.expect("DBSIZE", 0);
-    client.expect("LOCK.MACQUIRE 1 a", (crate::harness::TEXT, INT, 30_000));
+    client.expect("LOCK.MACQUIRE 1 a", (harness::TEXT, INT, 30_000));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A server without memory to spare: what frees something still works, what needs some is refused and changes nothing.
 
-use crate::harness::{ANY, Aof, INT, OK, Reply, Server, Words, err, eventually};
+use harness::{ANY, Aof, INT, OK, Reply, Server, Words, err, eventually};
 
 /// Leaves `server` no memory.
 #[track_caller]

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 
-use crate::harness::{OK, Reply, Server};
+use harness::{OK, Reply, Server};
 
 fn file(name: &str) -> Vec<u8> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/suite/of_0_1").join(name);

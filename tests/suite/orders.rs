@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 
-use crate::harness::{ANY, Client, INT, NULL, OK, Reply, Server, err, eventually};
-use crate::shop::orders;
+use harness::shop::orders;
+use harness::{ANY, Client, INT, NULL, OK, Reply, Server, err, eventually};
 
 /// The ids of all pages, in order.
 #[track_caller]

@@ -6,8 +6,8 @@
 use std::time::{Duration, Instant};
 
 use crate::forms::FORMS;
-use crate::harness::{ANY, Aof, Client, INT, NULL, OK, Reply, Server, TEXT, Words, err, eventually};
-use crate::shop::{books, orders};
+use harness::shop::{books, orders};
+use harness::{ANY, Aof, Client, INT, NULL, OK, Reply, Server, TEXT, Words, err, eventually};
 
 const REFUSED: &str = "ERR lockstock could not carry this out";
 

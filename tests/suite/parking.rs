@@ -1,7 +1,7 @@
 //! Where the server cannot park a client, or has an opinion of its own on when it is let go.
 
-use crate::harness::{ANY, Client, INT, NULL, Server, err, unix_ms};
 use crate::line::Line;
+use harness::{ANY, Client, INT, NULL, Server, err, unix_ms};
 
 /// The longest wait there is.
 const LONGEST: i64 = (1 << 53) - 1;
@@ -26,7 +26,7 @@ fn a_wait_beyond_what_servers_can_time_is_refused_and_parks_nobody() {
 
 #[test]
 fn a_request_that_another_module_makes_does_not_wait_even_where_it_might() {
-    let server = Server::builder().config(&crate::listener::compiled::line()).start();
+    let server = Server::builder().config(&harness::listener::line()).start();
     let (mut line, mut holder, mut client) = (Line::at(&server), server.client(), server.client());
     holder.expect("LOCK.ACQUIRE lock TOKEN holder", ANY);
     let mut waiter = line.join("LOCK.ACQUIRE lock TOKEN waiter WAIT 0");

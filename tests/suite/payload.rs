@@ -1,7 +1,7 @@
 //! Payloads that are damaged, cut short, forged or from the future: refused with one clear line, and the server lives.
 
-use crate::harness::{Client, INT, OK, Payload, Reply, Server, err, eventually, sealed};
 use crate::scene::Scene;
+use harness::{Client, INT, OK, Payload, Reply, Server, err, eventually, sealed};
 
 /// A server whose payloads are not compressed, so that every byte of a value can be reached.
 fn server() -> Server {
@@ -39,7 +39,7 @@ fn specimens(server: &Server) -> Vec<(&'static str, Vec<u8>)> {
 fn restore(client: &mut Client, payloads: &[Vec<u8>]) -> Vec<(Reply, Reply)> {
     let mut tried = vec![];
     for batch in payloads.chunks(100) {
-        let mut commands: Vec<crate::harness::Words> = vec![];
+        let mut commands: Vec<harness::Words> = vec![];
         for payload in batch {
             commands.push([&b"RESTORE"[..], b"victim", b"0", payload].into());
             commands.push("DUMP victim".into());
@@ -147,7 +147,7 @@ fn with_any_byte_changed_it_is_refused_or_is_exactly_what_it_says() {
         // Names and times can be anything; everything else is checked.
         let share = forged.len() / 4;
         assert!((1..3 * share).contains(&accepted), "{key}: {accepted} of {} were accepted", forged.len());
-        server.expect(["LOCK.INFO", "none"], crate::harness::NULL);
+        server.expect(["LOCK.INFO", "none"], harness::NULL);
     }
 }
 

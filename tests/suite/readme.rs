@@ -13,9 +13,9 @@ use std::time::Duration;
 use self::block::{Block, Step, What, blocks};
 use self::print::print;
 use self::standin::StandIns;
-use crate::harness::{Client, Server};
 use crate::line::Line;
 use crate::surface::tokens_of;
+use harness::{Client, Server};
 
 const README: &str = include_str!("../../README.md");
 

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::harness::{ANY, Aof, Client, INT, Keys, NULL, OK, Reply, Server, err, eventually, eventually_some, unix_ms};
-use crate::scene::{Scene, holds, random};
+use crate::scene::{Scene, holds};
+use harness::{
+    ANY, Aof, Client, INT, Keys, NULL, OK, Reply, Server, err, eventually, eventually_some, random, unix_ms,
+};
 
 /// How long the random load lasts; `LOCKSTOCK_LOAD_MS` makes it longer.
 fn load_time() -> Duration {

@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::Write;
 
-use crate::harness::{ANY, Aof, Client, INT, NULL, OK, Server, Words, err, eventually};
 use crate::line::Line;
+use harness::{ANY, Aof, Client, INT, NULL, OK, Server, Words, err, eventually};
 
 /// A primary and its replica, with a lock held by a session, and two waiters.
 fn pair() -> (Server, Server) {
@@ -66,7 +66,7 @@ fn a_replica_ends_nothing_by_itself_and_makes_up_for_it_when_promoted() {
     // The primary is gone before the lease is over, and so is the holder's connection.
     drop(primary);
     eventually("the lease is over on the replica, too", || {
-        matches!(replica.cmd("LOCK.INFO brief"), crate::harness::Reply::Nil(_))
+        matches!(replica.cmd("LOCK.INFO brief"), harness::Reply::Nil(_))
     });
     replica.expect("EXISTS brief tied", 2);
     let before = Aof::of(&replica).commands.len();

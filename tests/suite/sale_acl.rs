@@ -1,7 +1,7 @@
 //! Who may do what with a sale.
 
-use crate::harness::{ANY, Client, INT, OK, Server, err, eventually};
-use crate::shop::{Replay, books, events};
+use harness::shop::{Replay, books, events};
+use harness::{ANY, Client, INT, OK, Server, err, eventually};
 
 /// A connection of a user with these rules.
 #[track_caller]
@@ -46,7 +46,7 @@ fn an_auditor_reads() {
     for call in ["INFO sale:1", "ORDERS sale:1 0", "BUYER sale:1 ann"] {
         auditor.expect(format!("STOCK.{call}"), ANY);
     }
-    auditor.expect("STOCK.ORDER sale:1 ann", crate::harness::NULL);
+    auditor.expect("STOCK.ORDER sale:1 ann", harness::NULL);
     for call in ["DECR_ONCE sale:1 ann", "CONFIRM sale:1 ann", "EXTEND sale:1 ann PX 1", "ADJUST sale:1 1"] {
         auditor.expect(format!("STOCK.{call}"), err("NOPERM"));
     }

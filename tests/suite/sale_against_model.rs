@@ -4,11 +4,10 @@
 use std::collections::BTreeMap;
 
 use crate::edges::edges;
-use crate::harness::{Client, NULL, OK, Reply, Server, err, eventually};
 use crate::models::sale::{Answer, Order, Sale, State};
 use crate::models::{pass, steps, timed};
-use crate::scene::random;
-use crate::shop::{Replay, events};
+use harness::shop::{Replay, events};
+use harness::{Client, NULL, OK, Reply, Server, err, eventually, random};
 
 const HOUR: i64 = 3_600_000;
 /// The most units.
@@ -31,20 +30,20 @@ impl Trial {
 
     /// A number at an edge.
     fn edge(&mut self, fits: impl Fn(i64) -> bool) -> i64 {
-        let edges: Vec<i64> = edges(crate::harness::unix_ms()).into_iter().filter(|edge| fits(*edge)).collect();
+        let edges: Vec<i64> = edges(harness::unix_ms()).into_iter().filter(|edge| fits(*edge)).collect();
         edges[self.random.usize(..edges.len())]
     }
 
     /// Longer than this test, or as long as at an edge.
     fn long(&mut self) -> i64 {
-        let most = i64::MAX - crate::harness::unix_ms() - HOUR;
+        let most = i64::MAX - harness::unix_ms() - HOUR;
         if self.random.bool() { HOUR } else { self.edge(|edge| (HOUR..most).contains(&edge)) }
     }
 
     /// A number that is none of its range changes nothing.
     fn out_of_range(&mut self) {
         let id = self.name();
-        let left = i64::MAX - crate::harness::unix_ms() + HOUR;
+        let left = i64::MAX - harness::unix_ms() + HOUR;
         let (call, name, least, most) = [
             ("STOCK.DECR_ONCE sale % QTY", "QTY", 1, EXACT),
             ("STOCK.DECR_ONCE sale % HOLD", "HOLD", 1, left),
@@ -117,7 +116,7 @@ impl Trial {
             self.client.expect(format!("STOCK.DECR_ONCE sale {id} {}", options.join(" ")), err(fault));
             return;
         }
-        let now = crate::harness::unix_ms();
+        let now = harness::unix_ms();
         let expected = self.model.take(id, units, buyer, span.is_some(), reference.unwrap_or_default(), now);
         let call = format!("STOCK.DECR_ONCE sale {id} {}", options.join(" "));
         self.compare(&call, id, span.unwrap_or(0), &expected);
@@ -140,7 +139,7 @@ impl Trial {
 
     /// Nothing is compared near a deadline: holds that end soon have ended before the next command.
     fn let_the_short_ones_lapse(&mut self) {
-        let soon = crate::harness::unix_ms() + HOUR / 2;
+        let soon = harness::unix_ms() + HOUR / 2;
         let held = self.model.orders.values().filter(|order| order.state == State::Held && order.deadline < soon);
         if let Some(last) = held.map(|order| order.deadline).max() {
             pass(last);
@@ -172,7 +171,7 @@ impl Trial {
     }
 
     fn alter(&mut self) {
-        let now = crate::harness::unix_ms();
+        let now = harness::unix_ms();
         let mut words = vec!["STOCK.ALTER sale".to_owned()];
         // Mostly open: what happens outside the window is soon told.
         let start = self.some(|trial| [0, 0, 0, 1, now - HOUR, now + HOUR][trial.random.usize(..6)]);

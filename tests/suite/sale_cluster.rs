@@ -6,10 +6,8 @@ use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::harness::{ANY, Client, Cluster, INT, OK, Reply, Tap, err, eventually, eventually_some, unix_ms};
-use crate::listener::compiled;
-use crate::scene::random;
-use crate::shop::{Replay, books, events, orders};
+use harness::shop::{Replay, books, events, orders};
+use harness::{ANY, Client, Cluster, INT, OK, Reply, Tap, err, eventually, eventually_some, random, unix_ms};
 
 const SALE: &str = "{shop}sale";
 const EVENTS: &str = "{shop}events";
@@ -352,7 +350,7 @@ fn a_sale_whose_time_is_over_while_its_holds_lapse() {
 #[test]
 fn a_sale_that_goes_while_the_server_is_asked_about_it() {
     const MS: i64 = 100;
-    let cluster = Cluster::start_with(1, &[&compiled::line()]);
+    let cluster = Cluster::start_with(1, &[&harness::listener::line()]);
     let server = cluster.node(0);
     let mut client = server.client();
     client.expect("STOCK.CREATE model 10", OK);

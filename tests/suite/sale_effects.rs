@@ -1,7 +1,7 @@
 //! What replicas and the append-only file are told of sales: what became of every order, and the event in the sale's stream
 //! with it, or nothing at all.
 
-use crate::harness::{ANY, INT, OK, Reply, Stage, TEXT, Words, err, eventually, unix_ms};
+use harness::{ANY, INT, OK, Reply, Stage, TEXT, Words, err, eventually, unix_ms};
 
 /// Deadlines in the future as `D`, ids of the stream as `I`.
 #[track_caller]

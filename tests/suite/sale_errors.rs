@@ -1,7 +1,7 @@
 //! What is an error of the caller's is one at once, names what is wrong, and changes nothing.
 
-use crate::harness::{ANY, Client, Feeder, INT, NULL, OK, Reply, Server, Words, err, eventually, unix_ms};
-use crate::shop::{books, orders};
+use harness::shop::{books, orders};
+use harness::{ANY, Client, Feeder, INT, NULL, OK, Reply, Server, Words, err, eventually, unix_ms};
 
 #[test]
 fn a_stream_key_that_holds_something_else_is_wrong_from_the_start() {

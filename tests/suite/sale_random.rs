@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::harness::{ANY, Client, OK, Reply, Server, Words, eventually};
-use crate::scene::random;
-use crate::shop::{Replay, books, events, orders};
+use harness::shop::{Replay, books, events, orders};
+use harness::{ANY, Client, OK, Reply, Server, Words, eventually, random};
 
 const STEPS: usize = 2_500;
 

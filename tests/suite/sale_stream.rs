@@ -1,7 +1,7 @@
 //! The stream of a sale: every change once, in order, together with the change itself or not at all.
 
-use crate::harness::{ANY, Client, INT, OK, Reply, Server, Tap, err, eventually};
-use crate::shop::{Event, Replay, books, events, orders};
+use harness::shop::{Event, Replay, books, events, orders};
+use harness::{ANY, Client, INT, OK, Reply, Server, Tap, err, eventually};
 
 fn event(seq: i64, event: &str, id: &str, units: i64, buyer: &str, reference: &str) -> Event {
     let [event, id, buyer, reference] = [event, id, buyer, reference].map(String::from);
@@ -71,7 +71,7 @@ fn event_and_change_are_one_step_for_replicas_and_files() {
         ]
         .iter()
         .map(|line| {
-            let mut words = crate::harness::Words::from(line);
+            let mut words = harness::Words::from(line);
             if words.name() == "XADD" {
                 words.0.push(vec![]);
             }
@@ -204,7 +204,7 @@ fn scripts_and_transactions_are_one_step_with_all_they_do() {
         OK,
     ));
     client.expect("SET events-of-none x", OK);
-    let names: Vec<String> = tap.drain().iter().map(crate::harness::Words::name).collect();
+    let names: Vec<String> = tap.drain().iter().map(harness::Words::name).collect();
     let step = |inner: &[&'static str]| [&["MULTI"], inner, &["EXEC"]].concat();
     let (event, change) = ("XADD", "STOCK.APPLY");
     let want = [

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::harness::{Client, INT, OK, Reply, Server, TEXT};
+use harness::{Client, INT, OK, Reply, Server, TEXT};
 
 /// The lease of everything in the scene: longer than any test.
 pub const LEASE_MS: i64 = 3_600_000;
@@ -93,12 +93,4 @@ pub fn holds(server: &Server, lock: &str) -> BTreeMap<String, i64> {
     }
     let holders = info.field("holders");
     holders.items().iter().map(|holder| (holder.field("token").text(), holder.field("fence").int())).collect()
-}
-
-/// Random numbers; the seed is printed where a failing test shows it, and `LOCKSTOCK_SEED` takes it back.
-pub fn random() -> fastrand::Rng {
-    let seed = std::env::var("LOCKSTOCK_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
-    println!("LOCKSTOCK_SEED={seed}");
-    fastrand::Rng::with_seed(seed)
 }

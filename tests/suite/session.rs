@@ -3,8 +3,8 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use crate::harness::{ANY, Client, INT, NULL, OK, Reply, Server, Tap, err, eventually};
 use crate::line::Line;
+use harness::{ANY, Client, INT, NULL, OK, Reply, Server, Tap, err, eventually};
 
 /// A process of its own that holds the lock "lock" with a session.
 struct Holder(Child);
@@ -253,7 +253,7 @@ fn a_demotion_ends_no_hold_and_every_session() {
 
 #[test]
 fn another_module_has_no_connection_to_end_with() {
-    let server = Server::builder().config(&crate::listener::compiled::line()).start();
+    let server = Server::builder().config(&harness::listener::line()).start();
     let mut client = server.client();
     let refused = err("ERR SESSION needs a connection to end with");
     for ask in ["LOCK.ACQUIRE lock TOKEN t SESSION", "LOCK.MACQUIRE 2 lock other TOKEN t SESSION"] {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{ANY, INT, OK, Reply, Server, TEXT, err, module_path};
+use harness::{ANY, INT, OK, Reply, Server, TEXT, err, module_path};
 
 const NAME: &str = "lockstock.default-lease-ms";
 

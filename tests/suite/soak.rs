@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::harness::{ANY, Client, Reply, Server};
+use harness::{ANY, Client, Reply, Server};
 
 /// Into how many parts the time is divided. The first is for warming up.
 const PARTS: u32 = 10;

@@ -1,7 +1,7 @@
 //! What the commands on an order answer: every status with every cell, in the order in which things are checked.
 
-use crate::harness::{ANY, Client, INT, NULL, OK, Server, Want, err, eventually};
-use crate::shop::books;
+use harness::shop::books;
+use harness::{ANY, Client, INT, NULL, OK, Server, Want, err, eventually};
 
 /// The server's clock in milliseconds.
 #[track_caller]
@@ -270,8 +270,8 @@ fn info_tells_all_of_a_sale() {
     // A map in RESP3, with the same in it.
     client.hello3();
     assert_eq!(words(&mut client), told);
-    assert!(matches!(client.cmd("STOCK.INFO sale"), crate::harness::Reply::Map(_)));
-    assert!(matches!(client.cmd("STOCK.ORDER sale a"), crate::harness::Reply::Map(_)));
+    assert!(matches!(client.cmd("STOCK.INFO sale"), harness::Reply::Map(_)));
+    assert!(matches!(client.cmd("STOCK.ORDER sale a"), harness::Reply::Map(_)));
     client.expect("STOCK.BUYER sale a", (5, 5));
     client.expect("STOCK.DECR_ONCE sale a", ("DUPLICATE", 2, 95, -1, ""));
 }

@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
-use crate::harness::{ANY, Client, OK, Reply, Server, eventually, eventually_some};
-use crate::scene::random;
-use crate::shop::{Order, Replay, books, events, orders};
+use harness::shop::{Order, Replay, books, events, orders};
+use harness::{ANY, Client, OK, Reply, Server, eventually, eventually_some, random};
 
 const BUYERS: usize = 400;
 const UNITS: i64 = 100;

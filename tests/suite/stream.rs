@@ -2,37 +2,10 @@
 //!
 //! The append-only file gets the same commands as the replicas; every story here compares the two.
 
-use crate::harness::{
-    ANY, Client, INT, NULL, Nil, OK, Reply, Server, Stage, TEXT, Tap, Words, err, eventually, unix_ms,
-};
+use harness::{ANY, Client, INT, NULL, Nil, OK, Reply, Server, Stage, TEXT, Tap, Words, err, eventually, unix_ms};
 
 /// Far beyond the end of every test.
 const LATER: i64 = 3_600_000;
-
-impl Stage {
-    /// Waits until something is told that contains `text`.
-    #[track_caller]
-    fn tells_in_time(&mut self, text: &str, expected: &[&str]) {
-        let mut told = vec![];
-        eventually(&format!("{text} is told"), || {
-            told.extend(self.told());
-            told.iter().any(|line| line.contains(text))
-        });
-        told.extend(self.told());
-        assert_eq!(told, expected);
-    }
-
-    /// A client that waits for `lock`.
-    #[track_caller]
-    fn waiter(&self, words: &str) -> Client {
-        let mut client = self.server.client();
-        // Counts who began to wait: how many still do can change under our hands.
-        let before = self.server.info_int("lockstock", "lockstock_lock_waits");
-        client.send(words);
-        eventually("the client waits", || self.server.info_int("lockstock", "lockstock_lock_waits") == before + 1);
-        client
-    }
-}
 
 /// Fences as `F` and ends of leases as `D`; both are checked for being what they should be before they are replaced.
 #[track_caller]

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::harness::{ANY, Client, INT, NULL, OK, Server, err, eventually, items};
 use crate::line::Line;
+use harness::{ANY, Client, INT, NULL, OK, Server, err, eventually, items};
 
 /// A lock with a holder and two waiters.
 struct Scene<'a> {

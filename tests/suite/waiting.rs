@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::harness::{ANY, INT, NULL, OK, Server, Tap, Want, err};
 use crate::line::Line;
+use harness::{ANY, INT, NULL, OK, Server, Tap, Want, err};
 
 /// How late something may be on a machine that runs many tests at once. The benchmarks say how late it is.
 const LATE: Duration = Duration::from_millis(750);
@@ -239,7 +239,7 @@ fn a_grant_that_cannot_be_written_goes_on_to_the_next() {
 fn a_grant_that_was_delivered_outlives_its_connection() {
     let server = Server::start();
     let (mut line, mut holder) = (Line::at(&server), server.client());
-    for hang_up in [crate::harness::Client::close, crate::harness::Client::reset] {
+    for hang_up in [harness::Client::close, harness::Client::reset] {
         let mut waiter = line.join_behind(&mut holder, 60_000);
         holder.send("LOCK.RELEASE lock holder");
         waiter.read().is(("waiter", INT, 60_000));

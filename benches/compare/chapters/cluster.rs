@@ -6,12 +6,12 @@
 use rustix::process::Pid;
 
 use crate::crowd::{Crowd, Desk};
-use crate::harness::{Cluster, OK, Server};
 use crate::lab::Lab;
 use crate::pump::{At, CONNECTIONS, Script, way};
 use crate::stand::{Reading, Side, cores, keep_to};
 use crate::table::{Sheet, number};
 use crate::ways::LEASE;
+use harness::{Cluster, OK, Server};
 
 const NODES: usize = 3;
 

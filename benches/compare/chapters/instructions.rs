@@ -6,12 +6,12 @@ use std::process::{Command, Stdio};
 use super::DEEP;
 use crate::contest::Way;
 use crate::crowd::Crowd;
-use crate::harness::{Server, eventually_some};
 use crate::lab::Lab;
 use crate::pump::CONNECTIONS;
 use crate::stand::Stand;
 use crate::table::{Sheet, number};
 use crate::ways::{lock, sale};
+use harness::{Server, eventually_some};
 
 const CALLGRIND: [&str; 4] =
     ["valgrind", "--tool=callgrind", "--trace-children=yes", "--callgrind-out-file=callgrind.out"];

@@ -5,12 +5,12 @@ use std::time::Duration;
 use super::DEEP;
 use crate::contest::{Load, Way, turn};
 use crate::goals::Limit::AtMost;
-use crate::harness::{Client, eventually};
 use crate::lab::Lab;
 use crate::pump::CONNECTIONS;
 use crate::stand::Side;
 use crate::table::{Sheet, number};
 use crate::ways::{lock, sale};
+use harness::{Client, eventually};
 
 pub fn run(lab: &mut Lab) {
     let count = lab.plan.either(1_000_000, 200_000);
@@ -63,7 +63,7 @@ fn waiter(lab: &mut Lab, side: Side, command: &str) -> f64 {
     }
     let mut clients: Vec<Client> = (0..WAITERS).map(|_| stand.server.client()).collect();
     for client in &mut clients {
-        client.expect("PING", crate::harness::ANY);
+        client.expect("PING", harness::ANY);
     }
     let before = stand.info("memory", "used_memory");
     for (number, client) in clients.iter_mut().enumerate() {

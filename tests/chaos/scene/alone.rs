@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::slice::from_mut;
 
 use super::{Nemesis, Scene, freeze, ready, thaw};
-use crate::harness::{ANY, OK, Reply, Server, eventually};
 use crate::history::{Loss, Time};
+use harness::{ANY, OK, Reply, Server, eventually};
 
 /// Something that can happen to one server.
 #[derive(Clone, Copy)]

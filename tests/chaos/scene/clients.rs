@@ -7,9 +7,9 @@ use std::slice::from_mut;
 use rustix::process::Signal;
 
 use super::{Nemesis, Scene, ready};
-use crate::harness::Server;
 use crate::history::{Fault, KILLED, STOPPED, Time};
 use crate::work::Doing::{self, Holds, HoldsWithSession, Waits};
+use harness::Server;
 
 /// How many clients are processes.
 const PROCESSES: usize = 8;

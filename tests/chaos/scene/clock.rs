@@ -12,8 +12,8 @@ use std::slice::from_mut;
 use tempfile::TempDir;
 
 use super::{Nemesis, Scene, ready};
-use crate::harness::{ANY, Builder, Server, eventually, module_path, unix_ms};
 use crate::history::Step;
+use harness::{ANY, Builder, Server, eventually, module_path, unix_ms};
 
 /// How far the clock is off at most.
 const MOST_MS: i64 = 3_000;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{Nemesis, Scene, ask, in_sync, ready};
-use crate::harness::{OK, Reply, Server, eventually, eventually_some};
 use crate::history::{Loss, Time};
+use harness::{OK, Reply, Server, eventually, eventually_some};
 
 /// A cluster has this many slots.
 const SLOTS: usize = 16_384;

@@ -5,8 +5,8 @@ use std::slice::from_mut;
 
 use super::edge::{Edge, at_rest, ping};
 use super::{Nemesis, Scene, processor_time, ready};
-use crate::harness::{ANY, Client, OK, Reply, Server, Words, eventually};
 use crate::work::{Crew, Trade};
+use harness::{ANY, Client, OK, Reply, Server, Words, eventually};
 
 /// How many sessions end with one connection, and with how many commands in one packet they begin.
 const SESSIONS: usize = 60_000;

@@ -8,7 +8,7 @@ use std::slice::from_mut;
 
 use super::janitor::Janitor;
 use super::{Nemesis, Scene, ask, ready};
-use crate::harness::{OK, Server, err, eventually};
+use harness::{OK, Server, err, eventually};
 
 /// The size of the disk.
 const MIB: usize = 48;

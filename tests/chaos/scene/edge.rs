@@ -1,7 +1,7 @@
 //! How long a server keeps others waiting, in its own time: what the machine does meanwhile does not count.
 
 use super::{Nemesis, processor_time};
-use crate::harness::{ANY, Client, Reply, Server, eventually, unix_ms};
+use harness::{ANY, Client, Reply, Server, eventually, unix_ms};
 
 /// How much of a server's own time a `PING` may wait for, and somebody who is next when a lease ends, in microseconds. The goals are a
 /// turn of a millisecond and 20 ms; the rest is for the servers' own work (a slot that is trimmed, a client table that is walked).

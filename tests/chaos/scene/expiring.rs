@@ -7,8 +7,8 @@ use tempfile::TempDir;
 
 use super::clock::with_own_clock;
 use super::{Nemesis, Scene, ready};
-use crate::harness::{OK, Server, eventually, unix_ms};
 use crate::work::{Crew, Trade};
+use harness::{OK, Server, eventually, unix_ms};
 
 /// How many sales, and as many locks, expire at one time.
 const SALES: usize = 1_500;

@@ -3,8 +3,8 @@
 use super::crowds::pour;
 use super::edge::{Edge, at_rest};
 use super::{Nemesis, Scene, ask, ready};
-use crate::harness::{Cluster, OK, Reply, Server, eventually, patiently};
 use crate::work::{Crew, Trade};
+use harness::{Cluster, OK, Reply, Server, eventually, patiently};
 
 /// How many locks are in the slot.
 const LOCKS: usize = 60_000;

@@ -4,7 +4,7 @@
 use std::slice::from_mut;
 
 use super::{Nemesis, Plan, Scene, plan, ready};
-use crate::harness::{ANY, Reply, Server};
+use harness::{ANY, Reply, Server};
 
 /// The scene; none of those that should go well.
 pub const LIAR: Plan = plan("liar", "locks are taken away and orders undone behind everybody's back", liar);

@@ -2,15 +2,12 @@
 //! while clients fight for them. Nobody can say who should hold what then; but the server lives, everybody is answered, nothing that is
 //! exclusive has two holders, everything ends, and file and replica have what the primary has. The usual clients have other keys.
 
-#[path = "../../suite/listener/compiled.rs"]
-mod compiled;
-
 use std::process::Command;
 use std::time::Duration;
 
 use super::{Nemesis, Scene, ready};
-use crate::harness::{ANY, Client, OK, Reply, Server, patiently};
 use crate::work::{Crew, Trade};
+use harness::{ANY, Client, OK, Reply, Server, patiently};
 
 /// Whose events are answered: those of keys with names that end so.
 const TAIL: &str = "-wild";
@@ -63,7 +60,7 @@ struct Listener {
 /// Sets it up, if there is a C compiler.
 pub fn listener() -> Result<Box<dyn Scene>, String> {
     Command::new("cc").arg("--version").output().map_err(|error| format!("no C compiler: {error}"))?;
-    let server = Server::builder().aof("everysec").config(&compiled::line()).start();
+    let server = Server::builder().aof("everysec").config(&harness::listener::line()).start();
     let replica = Server::builder().replica_of(&server).start();
     replica.wait_in_sync(&server);
     ready(Listener { servers: [server, replica], turn: 0 })

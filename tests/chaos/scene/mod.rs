@@ -27,10 +27,10 @@ use rustix::process::{Pid, Signal, kill_process};
 
 pub use liar::BROKEN;
 
-use crate::harness::{Client, PATIENCE, Reply, Server, eventually, eventually_some};
 use crate::history::{Crash, Fault, Faults, Loss, Measure, Step, Time};
 use crate::route::Route;
 use crate::work::{self, Crew, Processes};
+use harness::{Client, PATIENCE, Reply, Server, eventually, eventually_some};
 
 /// Servers with something that can be done to them.
 pub trait Scene {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::process::Command;
 
 use super::janitor::Janitor;
-use crate::harness::{Builder, Server};
+use harness::{Builder, Server};
 
 /// Which of a host's links.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,8 @@
 //! A primary and its replica, which takes over.
 
 use super::{Nemesis, Scene, freeze, in_sync, ready, thaw};
-use crate::harness::{ANY, Server, eventually};
 use crate::history::{Loss, Time};
+use harness::{ANY, Server, eventually};
 
 /// A way to change places.
 #[derive(Clone, Copy)]

@@ -3,8 +3,8 @@
 use super::network::{Link, Network, inside};
 use super::sentinel::{Guarded, watch};
 use super::{Nemesis, Scene, ready, replication};
-use crate::harness::{OK, Server, eventually};
 use crate::history::Loss;
+use harness::{OK, Server, eventually};
 
 /// Three hosts with a server and a Sentinel each.
 struct Parted {

@@ -5,8 +5,8 @@ use std::slice::from_mut;
 
 use super::edge::at_rest;
 use super::{Nemesis, Scene, ready, starved_time};
-use crate::harness::{ANY, OK, Server, patiently, unix_ms};
 use crate::work::{Crew, Trade};
+use harness::{ANY, OK, Server, patiently, unix_ms};
 
 /// How many other keys there are.
 const KEYS: u64 = 500_000;

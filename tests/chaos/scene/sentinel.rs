@@ -1,8 +1,8 @@
 //! A primary, two replicas, and three Sentinels who decide who is in charge.
 
 use super::{Nemesis, Scene, freeze, in_sync, ready, replication, thaw};
-use crate::harness::{Builder, Reply, Server, eventually, eventually_some};
 use crate::history::{Loss, Time};
+use harness::{Builder, Reply, Server, eventually, eventually_some};
 
 /// What the Sentinels call the primary.
 const NAME: &str = "lead";

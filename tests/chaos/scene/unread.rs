@@ -4,8 +4,8 @@
 use std::slice::from_mut;
 
 use super::{Nemesis, Scene, ready};
-use crate::harness::{ANY, Server};
 use crate::work::{Crew, LARGE, Trade};
+use harness::{ANY, Server};
 
 struct Unread(Server);
 

@@ -12,12 +12,12 @@ mod unread;
 use std::thread;
 use std::time::Duration;
 
-use crate::harness::Nothing;
 use crate::history::{
     AboutLocks, AboutOrder, Fault, History, LockAnswer, LockCall, Op, Outcome, SaleAnswer, SaleCall, Time,
 };
 use crate::route::{Line, PATIENCE, Route};
 use crate::wire;
+use harness::Nothing;
 use notes::{Note, Notes, Record};
 
 pub use child::live;

@@ -14,9 +14,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
 use super::notes::{Note, Notes, Record as _};
-use crate::harness::spawn;
 use crate::history::{Clock, LockAnswer, LockCall, Time};
 use crate::route::Route;
+use harness::spawn;
 
 /// The argument that makes this program a client.
 const ARGUMENT: &str = "--client";

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::Worker;
 use super::notes::Note;
-use crate::harness::{Client, Nothing, Reply, Words, patiently};
 use crate::history::{AboutLocks, Fault, LockAnswer, LockCall, LockOp, Measure, Mode, Outcome, Time, millis};
 use crate::route::PATIENCE;
 use crate::wire;
+use harness::{Client, Nothing, Reply, Words, patiently};
 
 /// What fills all buffers between a server and a client that does not read: the key of a string of so many bytes.
 pub const LARGE: (&str, usize) = ("large", 16 << 20);

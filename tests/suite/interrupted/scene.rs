@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::Act::{Before, Call, HangUp, Holds, Lease, Wait};
 use super::{COMMAND, Play};
-use crate::harness::{ANY, Client, INT, OK, Reply, Server, Words, eventually, patiently};
 use crate::line::Line;
-use crate::shop::{Replay, books, events, orders};
+use harness::shop::{Replay, books, events, orders};
+use harness::{ANY, Client, INT, OK, Reply, Server, Words, eventually, patiently};
 
 /// A primary with an append-only file, its replica, and an eye on each.
 pub struct Scene {
@@ -198,7 +198,7 @@ impl Scene {
                 eventually(&format!("{what}: every lapse is told of"), || {
                     told = events(&mut self.eye, &stream);
                     let count = |kind: &str| told.iter().filter(|event| event.event == kind).count();
-                    let orders = crate::shop::orders(&mut self.eye, sale);
+                    let orders = harness::shop::orders(&mut self.eye, sale);
                     orders.values().filter(|order| order.state == "expired").count() <= count("expire")
                 });
                 let adjusted: i64 = told.iter().filter(|event| event.event == "adjust").map(|event| event.units).sum();

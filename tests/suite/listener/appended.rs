@@ -1,9 +1,8 @@
 //! Another module hears of an event while it is being appended to the stream of a sale, and does something to the sale before its change
 //! is made. Then the change is not made, and its event is taken out again.
 
-use super::compiled;
-use crate::harness::{ANY, Client, INT, OK, Reply, Server, Words, err, eventually};
-use crate::shop::{Event, Replay, books, events, orders};
+use harness::shop::{Event, Replay, books, events, orders};
+use harness::{ANY, Client, INT, OK, Reply, Server, Words, err, eventually};
 
 const SAID: &str = "ERR another module changed the sale when it heard of the event, so nothing was done";
 
@@ -17,7 +16,7 @@ struct Scene {
 impl Scene {
     #[track_caller]
     fn set() -> Self {
-        let server = Server::builder().aof("always").config(&compiled::line()).start();
+        let server = Server::builder().aof("always").config(&harness::listener::line()).start();
         let replica = Server::builder().replica_of(&server).start();
         replica.wait_in_sync(&server);
         let mut client = server.client();
@@ -131,7 +130,7 @@ fn a_lapse_is_tried_again() {
         scene.react(reaction);
         eventually("the hold lapses", || {
             let order = scene.client.cmd(["STOCK.ORDER", key, "short"]);
-            order != Reply::Nil(crate::harness::Nil::Bulk) && scene.client.cmd("XLEN events").int() == 4
+            order != Reply::Nil(harness::Nil::Bulk) && scene.client.cmd("XLEN events").int() == 4
         });
         let told = scene.is_whole(key);
         assert_eq!(told.len(), 4, "{reaction}: {told:?}");

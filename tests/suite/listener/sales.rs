@@ -1,10 +1,9 @@
 //! Sales, while another module listens.
 
-use super::compiled;
 use super::scene::Act::{Call, Lease};
 use super::scene::{Scene, Story, story};
-use crate::harness::{INT, OK, Server, TEXT, Want, err, eventually};
-use crate::shop::{Replay, books, events};
+use harness::shop::{Replay, books, events};
+use harness::{INT, OK, Server, TEXT, Want, err, eventually};
 
 const LOOKS: [&str; 4] = ["STOCK.INFO s-#", "STOCK.ORDERS s-# 0", "STOCK.CONFIRM s-# nobody", "LISTENER.TWIN s-# o-#"];
 const BUYS: [&str; 7] = [
@@ -101,7 +100,7 @@ fn whose_events_are_being_appended() {
 
 #[test]
 fn that_it_sells_from_itself() {
-    let server = Server::builder().config(&compiled::line()).start();
+    let server = Server::builder().config(&harness::listener::line()).start();
     let mut client = server.client();
     client.expect("STOCK.CREATE sale 10 STREAM events", OK);
     client.expect("LISTENER.CALL STOCK.DECR_ONCE sale ann HOLD 3600000", ("OK", 1, 9, INT, ""));

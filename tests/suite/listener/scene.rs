@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 use std::panic::{self, AssertUnwindSafe};
 use std::time::Duration;
 
-use super::compiled;
-use crate::harness::{ANY, Client, OK, Reply, Server, Want, eventually, patiently};
 use crate::line::Line;
-use crate::shop::{Replay, books, events, orders};
+use harness::shop::{Replay, books, events, orders};
+use harness::{ANY, Client, OK, Reply, Server, Want, eventually, patiently};
 
 /// One transition. `#` is the number of the play: each has keys of its own.
 pub struct Story {
@@ -75,7 +74,7 @@ impl Scene {
     /// The listener answers events of `class`.
     #[track_caller]
     pub fn set(class: &'static str) -> Self {
-        let server = Server::builder().aof("no").config(&compiled::line()).start();
+        let server = Server::builder().aof("no").config(&harness::listener::line()).start();
         let replica = Server::builder().replica_of(&server).start();
         replica.wait_in_sync(&server);
         let mut eyes = [server.client(), server.client()];

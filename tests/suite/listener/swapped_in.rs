@@ -1,9 +1,8 @@
 //! Another module puts a lock that somebody holds in the place of one that is granted together with others, just when the first of them is
 //! granted. Whoever held it goes on holding it, alone: what was granted there is overwritten, as by any `RENAME` or `RESTORE`.
 
-use super::compiled;
-use crate::harness::{Client, INT, NULL, OK, Server, Words, eventually};
 use crate::line::Line;
+use harness::{Client, INT, NULL, OK, Server, Words, eventually};
 
 /// A server with a listener and its replica; nothing is held yet.
 struct Scene {
@@ -15,7 +14,7 @@ struct Scene {
 impl Scene {
     #[track_caller]
     fn set() -> Self {
-        let server = Server::builder().config(&compiled::line()).start();
+        let server = Server::builder().config(&harness::listener::line()).start();
         let replica = Server::builder().replica_of(&server).start();
         replica.wait_in_sync(&server);
         let client = server.client();

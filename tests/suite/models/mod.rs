@@ -6,7 +6,7 @@ pub mod sale;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-use crate::harness::unix_ms;
+use harness::unix_ms;
 
 /// How many random steps a run has: some for every run of the tests, as many as `LOCKSTOCK_STEPS` says for `make fuzz`.
 pub fn steps(usual: usize) -> usize {

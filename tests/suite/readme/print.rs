@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use super::standin::StandIns;
-use crate::harness::{ANY, OK, Reply, Server};
+use harness::{ANY, OK, Reply, Server};
 
 /// The lines that `redis-cli -3 --no-raw` prints for a reply, without blanks at their ends.
 pub fn print(reply: &Reply) -> Vec<String> {

@@ -6,11 +6,11 @@ mod sales;
 mod seams;
 
 use super::judge;
-use crate::harness::Nothing;
 use crate::history::{
     AboutLocks, AboutOrder, Fault, History, KILLED, LockAnswer, LockCall, LockOp, Loss, Mode, Op, Outcome, STOPPED,
     SaleAnswer, SaleCall, SaleOp, Seen, Step, Time, Write, millis,
 };
+use harness::Nothing;
 
 const SERVER: u16 = 1;
 /// The wall clock when these histories begin, in milliseconds.

@@ -5,7 +5,7 @@ use std::panic::catch_unwind;
 use std::path::Path;
 use std::time::Duration;
 
-use super::*;
+use harness::*;
 
 #[test]
 fn a_server_serves_and_says_what_it_is() {

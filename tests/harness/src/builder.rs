@@ -1,9 +1,8 @@
 //! Describing the server that a test needs.
 
-use std::env;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 
+use super::paths::module_path;
 use super::server::Server;
 
 /// A server to be started; see [`Server::builder`].
@@ -128,20 +127,4 @@ impl Builder {
         lines.extend(self.config.iter().cloned());
         lines.join("\n") + "\n"
     }
-}
-
-/// The server binary, or a script that ends in `exec` of one.
-pub fn server_path() -> PathBuf {
-    env::var_os("LOCKSTOCK_SERVER").map_or_else(|| "redis-server".into(), PathBuf::from)
-}
-
-/// The module to load.
-pub fn module_path() -> PathBuf {
-    let path = env::var_os("LOCKSTOCK_MODULE").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/release/liblockstock.so"),
-        PathBuf::from,
-    );
-    path.canonicalize().unwrap_or_else(|error| {
-        panic!("no module at {} ({error}): run `cargo build --release` or set LOCKSTOCK_MODULE", path.display())
-    })
 }

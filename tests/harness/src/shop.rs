@@ -2,28 +2,38 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::harness::{ANY, Client, INT, Reply};
-use crate::rebuilt::{self, Rebuilt};
+use super::rebuilt::{self, Rebuilt};
+use super::{ANY, Client, INT, Reply};
 
 /// One order, as `STOCK.ORDERS` shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
+    /// `held`, `sold`, `cancelled` or `expired`.
     pub state: String,
+    /// How many.
     pub units: i64,
+    /// Whose it is; empty: nobody said.
     pub buyer: String,
+    /// What its caller remembers with it.
     pub reference: String,
+    /// Until when the units are held; -1: they are not.
     pub deadline: i64,
 }
 
 /// One event, as it stands in the stream.
-#[expect(clippy::struct_field_names, reason = "the field of the stream's entry is called event")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
+    /// Its number, without gaps.
     pub seq: i64,
+    /// What has happened: `ok`, `confirm`, …
     pub event: String,
+    /// The id of the order.
     pub id: String,
+    /// How many.
     pub units: i64,
+    /// Whose the order is.
     pub buyer: String,
+    /// What its caller remembers with it.
     pub reference: String,
     /// Only where the sale was created with DEADLINES; -1: none.
     pub deadline: Option<i64>,
@@ -32,9 +42,13 @@ pub struct Event {
 /// What a sale amounts to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Books {
+    /// All there is.
     pub total: i64,
+    /// Left to sell.
     pub remaining: i64,
+    /// Reserved.
     pub held: i64,
+    /// Sold.
     pub sold: i64,
 }
 
@@ -112,7 +126,9 @@ fn event(fields: &Reply) -> Event {
 /// What the events of a sale say it amounts to. Fails the test when they skip a number or tell of something impossible.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replay {
+    /// The number of the last event.
     pub seq: i64,
+    /// All there is.
     pub total: i64,
     /// Units held or sold.
     pub taken: i64,

@@ -1,9 +1,11 @@
-//! Another module on the same server: `tests/suite/listener/listener.c`, which answers keyspace events with commands of its own.
+//! Another module on the same server: `listener.c`, which answers keyspace events with commands of its own.
 
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
 use std::sync::OnceLock;
 use std::{env, fs};
+
+use super::repository;
 
 /// The line of redis.conf that loads the listener.
 #[track_caller]
@@ -16,9 +18,9 @@ pub fn line() -> String {
 fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/listener/listener.c");
-        // Cargo has a directory for tests, but not for examples, as the chaos run is one.
-        let dir = option_env!("CARGO_TARGET_TMPDIR").map_or_else(env::temp_dir, PathBuf::from);
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/listener.c");
+        let dir = repository().join("target/tmp");
+        fs::create_dir_all(&dir).expect("a directory for the listener");
         let module = dir.join("listener.so");
         // Other runs may be using the one that is there.
         let fresh = module.with_extension(process::id().to_string());

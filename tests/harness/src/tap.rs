@@ -26,6 +26,7 @@ impl Tap {
     }
 
     /// The next command of the stream. The primary's own chatter (PING, REPLCONF) is left out.
+    #[expect(clippy::should_implement_trait, reason = "a stream of commands has no end")]
     #[track_caller]
     pub fn next(&mut self) -> Words {
         let deadline = Instant::now() + PATIENCE;

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use tempfile::TempDir;
 
-use super::builder::server_path;
+use super::paths::server_path;
 use super::process::{end, free_port, kill, spawn};
 use super::{Builder, Client, PATIENCE, Reply, Want, Words, log, wait};
 

@@ -1,10 +1,12 @@
 //! A server whose every effect is heard twice.
 
-use super::{Aof, Server, Tap, Words};
+use super::{Aof, Client, Server, Tap, Words, eventually};
 
 /// A server with an append-only file and a listener in the place of a replica.
 pub struct Stage {
+    /// The server.
     pub server: Server,
+    /// The listener.
     pub tap: Tap,
     /// How many commands of the file were seen.
     pub read: usize,
@@ -36,5 +38,28 @@ impl Stage {
     #[track_caller]
     pub fn tells(&mut self, expected: &[&str]) {
         assert_eq!(self.told(), expected);
+    }
+
+    /// Waits until something is told that contains `text`.
+    #[track_caller]
+    pub fn tells_in_time(&mut self, text: &str, expected: &[&str]) {
+        let mut told = vec![];
+        eventually(&format!("{text} is told"), || {
+            told.extend(self.told());
+            told.iter().any(|line| line.contains(text))
+        });
+        told.extend(self.told());
+        assert_eq!(told, expected);
+    }
+
+    /// A client that asks in these `words` for a lock, and waits for it.
+    #[track_caller]
+    pub fn waiter(&self, words: &str) -> Client {
+        let mut client = self.server.client();
+        // Counts who began to wait: how many still do can change under our hands.
+        let before = self.server.info_int("lockstock", "lockstock_lock_waits");
+        client.send(words);
+        eventually("the client waits", || self.server.info_int("lockstock", "lockstock_lock_waits") == before + 1);
+        client
     }
 }
