@@ -7,22 +7,24 @@ SECONDS ?= 60
 TEST_THREADS ?= 8
 
 MODULE := target/release/liblockstock.so
-DEMO := cargo run --quiet --locked --example demo
-BENCH := cargo bench --quiet --locked --bench compare
-SIMULATION := cargo run --quiet --locked --release --example simulation --
-SUITE := cargo test --quiet --test suite -- --test-threads=$(TEST_THREADS)
+# All but what compiles a database (the consumer) and a library for pictures (the benchmark).
+LIGHT := --workspace --exclude lockstock-consumer --exclude lockstock-bench
+DEMO := cargo run --quiet --locked -p lockstock-demo
+BENCH := cargo run --quiet --locked --release -p lockstock-bench
+TEST := cargo test --quiet --locked --test suite --
+SUITE := $(TEST) --test-threads=$(TEST_THREADS)
 # In memory where that is possible: what is killed there has lost no more, and nobody waits for a disk that others use.
-CHAOS := $(if $(wildcard /dev/shm/.),TMPDIR=/dev/shm) cargo run --quiet --locked --example chaos --
+CHAOS := $(if $(wildcard /dev/shm/.),TMPDIR=/dev/shm) cargo run --quiet --locked -p lockstock-chaos --
 
 # That the judge of `make chaos` sees what it should, in histories made by hand and from a server that breaks its word.
-JUDGE = cargo test --quiet --locked --example chaos -- check:: && $(CHAOS) --prove --seconds 5
+JUDGE = cargo test --quiet --locked -p lockstock-chaos -- check:: && $(CHAOS) --prove --seconds 5
 
 # Where rustup puts cargo, for shells that were started before it did.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test test-panics test-servers test-large test-leaks soak test-valgrind chaos
-.PHONY: bench bench-instructions simulation check miri fuzz servers deps clean
+.PHONY: help run demo build test test-panics test-consumer test-servers test-large test-leaks soak test-valgrind chaos
+.PHONY: bench bench-instructions simulation check check-all miri fuzz servers deps clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,7 +38,7 @@ demo: build ## Watch the five programs that lockstock replaces, played for real 
 build: deps ## Build the module: target/release/liblockstock.so
 	cargo build --release --locked
 
-test: check build test-panics ## All checks, and all tests on the installed redis-server
+test: check build test-panics ## The checks, and the tests on the installed redis-server; not those of examples/consumer
 	$(DEMO) -- --check
 	$(SUITE)
 	$(JUDGE)
@@ -46,19 +48,22 @@ test-panics: deps ## A panic in every entry from the server, and before every st
 	cargo build --quiet --locked --features inject-faults --target-dir target/faults
 	LOCKSTOCK_MODULE=target/faults/debug/liblockstock.so $(SUITE) --ignored panics:: interrupted::
 
-test-servers: build ## The tests that need a server, on every supported server
+test-consumer: build ## The tests of examples/consumer, on the installed redis-server; compiles SQLite
+	cargo test --quiet --locked -p lockstock-consumer
+
+test-servers: check-all build ## All checks, and the tests that need a server, the consumer's too, on every supported server
 	@scripts/servers
 	@scripts/test-servers $(TEST_THREADS)
 
 test-large: build ## A million orders, locks, waits and places in line, ten thousand waiters, with figures; takes minutes
-	cargo test --quiet --test suite -- --ignored --nocapture --test-threads=1 large crowd::
-	LOCKSTOCK_CYCLES=1000000 cargo test --quiet --test suite -- --nocapture waiting_leaves_nothing_behind
+	$(TEST) --ignored --nocapture --test-threads=1 large crowd::
+	LOCKSTOCK_CYCLES=1000000 $(TEST) --nocapture waiting_leaves_nothing_behind
 
 test-leaks: build ## A million operations of each command, after which no memory is missing; takes minutes
-	cargo test --quiet --test suite -- --ignored --nocapture --test-threads=1 leaks::
+	$(TEST) --ignored --nocapture --test-threads=1 leaks::
 
 soak: build ## A mixed load for MINUTES=20, after which memory and latency are what they were
-	LOCKSTOCK_SOAK_SECONDS=$$(($(or $(MINUTES),20) * 60)) cargo test --quiet --test suite -- --ignored --nocapture soak::
+	LOCKSTOCK_SOAK_SECONDS=$$(($(or $(MINUTES),20) * 60)) $(TEST) --ignored --nocapture soak::
 
 test-valgrind: build ## The tests with every server under valgrind (TESTS="waiting:: session::": only those)
 	@scripts/test-valgrind $(TESTS)
@@ -75,13 +80,17 @@ bench-instructions: build ## Only the instructions for an operation, which are t
 	@ONLY=instructions $(BENCH)
 
 simulation: ## A hundred nodes and a million requests a second, from the costs that a run of the benchmark measured
-	@$(SIMULATION) docs/bench/redis-7.0.15/costs.json docs/bench/simulation.svg
+	@$(BENCH) --bin simulation -- docs/bench/redis-7.0.15/costs.json docs/bench/simulation.svg
 
 check: deps ## Formatting, lints and the tests that need no server
 	@scripts/deps lints
 	cargo fmt --all --check
-	cargo clippy -p lockstock -p lockstock-harness --all-targets --locked -- -D warnings
-	cargo test --quiet --locked -p lockstock -p lockstock-harness --lib --example demo --example simulation
+	cargo clippy $(LIGHT) --all-targets --locked -- -D warnings
+	cargo test --quiet --locked $(LIGHT) --exclude lockstock-chaos --lib --bins
+
+check-all: check ## The same of the benchmark and examples/consumer, too; compiles plotters and SQLite
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo test --quiet --locked -p lockstock-bench
 
 miri: ## The tests of src/core under Miri (rustup's nightly)
 	@rustup component add --toolchain nightly miri rust-src

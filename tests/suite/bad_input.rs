@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::forms::{Form, Kind, MOST};
 use harness::{ANY, Client, NULL, OK, Reply, Server, TEXT, Tap, Want, Words, err, items};
+
+use crate::forms::{Form, Kind, MOST};
 
 type Word = Vec<u8>;
 

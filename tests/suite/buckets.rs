@@ -1,18 +1,12 @@
-//! The split sale of `examples/buckets.rs` on three nodes: nobody buys twice, nothing is sold twice, and all of it is sold.
+//! The split sale of `examples/buckets` on three nodes: nobody buys twice, nothing is sold twice, and all of it is sold.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::thread;
 
-use redis::cluster::{ClusterClient, ClusterConnection};
-
 use harness::Cluster;
-
-#[expect(dead_code, reason = "a test has no use for its main function")]
-#[path = "../../examples/buckets.rs"]
-mod example;
-
-use example::{Answer, Books, Sale};
+use lockstock_buckets::{Answer, Books, Sale};
+use redis::cluster::{ClusterClient, ClusterConnection};
 
 fn connect(cluster: &Cluster) -> ClusterConnection {
     let nodes: Vec<String> = (0..3).map(|node| format!("redis://127.0.0.1:{}", cluster.node(node).port())).collect();

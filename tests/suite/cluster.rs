@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::line::Line;
 use harness::{ANY, Client, Cluster, INT, NULL, OK, Reply, err, eventually, eventually_some, unix_ms};
+
+use crate::line::Line;
 
 /// A lock held on one node, with a waiter, and the node that it will move to.
 struct Scene {

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::scene::holds;
 use harness::shop::{Replay, events};
 use harness::{ANY, Client, OK, Reply, Server, eventually, random};
+
+use crate::scene::holds;
 
 /// What a client knows of one of its tokens at one lock.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,8 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::line::Line;
 use harness::{ANY, Client, INT, NULL, Server, eventually, unix_ms};
+
+use crate::line::Line;
 
 /// Times from shortest to longest.
 struct Times(Vec<Duration>);

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use crate::line::Line;
 use harness::{ANY, Builder, Client, INT, NULL, OK, Server, eventually};
+
+use crate::line::Line;
 
 /// More than what the buffers of a connection take between a server and a client that does not read.
 const LARGE: usize = 48 << 20;

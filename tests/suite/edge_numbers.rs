@@ -1,8 +1,9 @@
 //! Every number that a command takes, at every edge: it is done, or refused with the range and nothing has changed, and whoever waits for
 //! that long is answered in the end.
 
-use crate::edges::edges;
 use harness::{ANY, Client, NULL, OK, Payload, Reply, Server, Words, eventually, unix_ms};
+
+use crate::edges::edges;
 
 /// The largest number that every client reads exactly.
 const EXACT: i64 = (1 << 53) - 1;

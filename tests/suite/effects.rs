@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::io::Write;
 
-use crate::line::Line;
 use harness::shop::events;
 use harness::{ANY, INT, OK, Reply, Server, Words, err, eventually, unix_ms};
+
+use crate::line::Line;
 
 const LATER: &str = "4102444800000";
 const HOUR: i64 = 3_600_000;

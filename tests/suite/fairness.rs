@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::line::Line;
 use harness::{ANY, Client, INT, NULL, Reply, Server};
+
+use crate::line::Line;
 
 /// Who had how much, as one number: 1 is all the same, 1/n is one had all.
 fn jain(shares: &[f64]) -> f64 {

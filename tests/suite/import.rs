@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use crate::line::Line;
 use harness::shop::{Replay, books, events};
 use harness::{ANY, Client, INT, NULL, OK, Reply, Server, Tap, Words, eventually, unix_ms};
+
+use crate::line::Line;
 
 /// A server in import mode, if it can be.
 fn importing() -> Option<Server> {

@@ -1,7 +1,8 @@
 //! A lock is an ordinary key, for whoever administrates the server.
 
-use crate::scene::holds;
 use harness::{ANY, Client, INT, NULL, OK, Reply, Server, TEXT, Tap, eventually, unix_ms};
+
+use crate::scene::holds;
 
 #[test]
 fn it_has_a_type_a_size_and_no_time_to_live() {

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use harness::{ANY, Client, INT, OK, Reply, Server, err, eventually, unix_ms};
+
 use crate::large::{MILLION, cost, disturb, fill};
 use crate::line::Line;
-use harness::{ANY, Client, INT, OK, Reply, Server, err, eventually, unix_ms};
 
 const HOLDERS: usize = 100_000;
 

@@ -3,9 +3,10 @@
 use std::fmt::Write;
 use std::time::Instant;
 
+use harness::{ANY, OK, Reply, Server, eventually};
+
 use crate::forms::FORMS;
 use crate::large::MILLION;
-use harness::{ANY, OK, Reply, Server, eventually};
 
 /// Growth that is no leak: an allocator's rounding, a buffer of the client's.
 const NOISE: i64 = 32 * 1024;

@@ -8,6 +8,7 @@ mod scene;
 mod swapped_in;
 
 use harness::{INT, Want};
+
 use scene::Act::{Call, HangUp, Lease};
 use scene::{Scene, Story, story};
 

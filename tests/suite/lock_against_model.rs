@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use harness::{Client, NULL, OK, Reply, Server, err, eventually, random, unix_ms};
+
 use crate::edges::edges;
 use crate::models::lock::{Hold, Lock, Mode, Outcome, Waiter, ask_all};
 use crate::models::{pass, steps, timed};
-use harness::{Client, NULL, OK, Reply, Server, err, eventually, random, unix_ms};
 
 const HOUR: i64 = 3_600_000;
 /// The longest wait, and the most permits.

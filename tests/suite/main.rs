@@ -14,7 +14,6 @@ mod abuse;
 mod bad_input;
 mod buckets;
 mod cluster;
-mod consumer;
 mod crash;
 mod crowd;
 mod cutoff;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use crate::line::Line;
 use harness::{ANY, INT, NULL, OK, Reply, Server, Tap, Want, err};
+
+use crate::line::Line;
 
 #[test]
 fn all_or_none_with_one_fence() {

@@ -1,7 +1,8 @@
 //! What a token holds is no obstacle to what it waits for, wherever that stands in line.
 
-use crate::line::Line;
 use harness::{ANY, INT, NULL, Server};
+
+use crate::line::Line;
 
 #[test]
 fn two_requests_of_one_token_are_granted_together() {

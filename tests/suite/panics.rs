@@ -5,9 +5,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::forms::FORMS;
 use harness::shop::{books, orders};
 use harness::{ANY, Aof, Client, INT, NULL, OK, Reply, Server, TEXT, Words, err, eventually};
+
+use crate::forms::FORMS;
 
 const REFUSED: &str = "ERR lockstock could not carry this out";
 

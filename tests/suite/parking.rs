@@ -1,7 +1,8 @@
 //! Where the server cannot park a client, or has an opinion of its own on when it is let go.
 
-use crate::line::Line;
 use harness::{ANY, Client, INT, NULL, Server, err, unix_ms};
+
+use crate::line::Line;
 
 /// The longest wait there is.
 const LONGEST: i64 = (1 << 53) - 1;

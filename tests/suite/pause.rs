@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use harness::{ANY, Aof, Client, INT, NULL, OK, Server, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::line::Line;
-use harness::{ANY, Aof, Client, INT, NULL, OK, Server, eventually};
 
 /// Long enough to see that somebody is still waiting.
 const MOMENT: Duration = Duration::from_millis(30);

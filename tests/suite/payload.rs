@@ -1,7 +1,8 @@
 //! Payloads that are damaged, cut short, forged or from the future: refused with one clear line, and the server lives.
 
-use crate::scene::Scene;
 use harness::{Client, INT, OK, Payload, Reply, Server, err, eventually, sealed};
+
+use crate::scene::Scene;
 
 /// A server whose payloads are not compressed, so that every byte of a value can be reached.
 fn server() -> Server {

@@ -4,9 +4,10 @@
 
 use std::collections::BTreeSet;
 
+use harness::{ANY, Aof, Base, Client, NULL, OK, Server, eventually, unix_ms};
+
 use crate::large::fill;
 use crate::scene::{Scene, holds};
-use harness::{ANY, Aof, Base, Client, NULL, OK, Server, eventually, unix_ms};
 
 /// Holds of `server`, then what `road` makes of it, then the same holds.
 #[track_caller]

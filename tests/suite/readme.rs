@@ -10,12 +10,13 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
+use harness::{Client, Server};
+
 use self::block::{Block, Step, What, blocks};
 use self::print::print;
 use self::standin::StandIns;
 use crate::line::Line;
 use crate::surface::tokens_of;
-use harness::{Client, Server};
 
 const README: &str = include_str!("../../README.md");
 

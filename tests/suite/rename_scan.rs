@@ -5,9 +5,10 @@
 
 use std::time::{Duration, Instant};
 
+use harness::{ANY, Client, OK, Server, err, eventually};
+
 use crate::large::busy;
 use crate::line::Line;
-use harness::{ANY, Client, OK, Server, err, eventually};
 
 const KEYS: usize = 1_000_000;
 

@@ -1,8 +1,9 @@
 //! Servers whose operator has renamed or disabled commands that the module needs (`rename-command`).
 
-use crate::line::Line;
 use harness::shop::{Replay, books, events};
 use harness::{ANY, Client, Cluster, INT, OK, Server, err, eventually};
+
+use crate::line::Line;
 
 /// A node of a cluster without these commands, and a key that it serves.
 fn node_without(commands: &[&str]) -> (Cluster, usize) {

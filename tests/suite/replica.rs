@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
-
-use crate::scene::{Scene, holds};
 use harness::{
     ANY, Aof, Client, INT, Keys, NULL, OK, Reply, Server, err, eventually, eventually_some, random, unix_ms,
 };
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::scene::{Scene, holds};
 
 /// How long the random load lasts; `LOCKSTOCK_LOAD_MS` makes it longer.
 fn load_time() -> Duration {

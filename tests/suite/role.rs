@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::io::Write;
 
-use crate::line::Line;
 use harness::{ANY, Aof, Client, INT, NULL, OK, Server, Words, err, eventually};
+
+use crate::line::Line;
 
 /// A primary and its replica, with a lock held by a session, and two waiters.
 fn pair() -> (Server, Server) {

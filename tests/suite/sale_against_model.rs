@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use harness::shop::{Replay, events};
+use harness::{Client, NULL, OK, Reply, Server, err, eventually, random};
+
 use crate::edges::edges;
 use crate::models::sale::{Answer, Order, Sale, State};
 use crate::models::{pass, steps, timed};
-use harness::shop::{Replay, events};
-use harness::{Client, NULL, OK, Reply, Server, err, eventually, random};
 
 const HOUR: i64 = 3_600_000;
 /// The most units.

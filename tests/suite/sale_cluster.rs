@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
-use rustix::process::{Pid, Signal, kill_process};
-
 use harness::shop::{Replay, books, events, orders};
 use harness::{ANY, Client, Cluster, INT, OK, Reply, Tap, err, eventually, eventually_some, random, unix_ms};
+use rustix::process::{Pid, Signal, kill_process};
 
 const SALE: &str = "{shop}sale";
 const EVENTS: &str = "{shop}events";

@@ -3,8 +3,9 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use crate::line::Line;
 use harness::{ANY, Client, INT, NULL, OK, Reply, Server, Tap, err, eventually};
+
+use crate::line::Line;
 
 /// A process of its own that holds the lock "lock" with a session.
 struct Holder(Child);

@@ -3,9 +3,10 @@
 
 use std::time::{Duration, Instant};
 
+use harness::{ANY, Client, Cluster, INT, OK, Reply, eventually, eventually_some, unix_ms};
+
 use crate::large::busy;
 use crate::line::Line;
-use harness::{ANY, Client, Cluster, INT, OK, Reply, eventually, eventually_some, unix_ms};
 
 /// So many that looking at each of them time and again is felt.
 const LOCKS: usize = 200_000;

@@ -1,7 +1,8 @@
 //! What the server itself knows of each command: how many words, which keys, who may, and how it is documented.
 
-use crate::forms::{FORMS, Form, Kind};
 use harness::{ANY, NULL, OK, Reply, Server, Words, err};
+
+use crate::forms::{FORMS, Form, Kind};
 
 /// The words of a list of strings.
 fn texts(list: &Reply) -> Vec<String> {

@@ -1,7 +1,8 @@
 //! A grant that is taken back takes nothing else: what its token held before is there again.
 
-use crate::line::Line;
 use harness::{ANY, Client, INT, NULL, Reply, Server, eventually};
+
+use crate::line::Line;
 
 /// The fence and the rest of the lease of `token` on `lock`.
 fn hold(client: &mut Client, lock: &str, token: &str) -> Option<(i64, i64)> {

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::line::Line;
 use harness::{ANY, Client, Cluster, INT, OK, Server, eventually, unix_ms};
+
+use crate::line::Line;
 
 /// Processor time of the server's main thread so far.
 fn cpu(pid: u32) -> Duration {

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use crate::line::Line;
 use harness::{ANY, Client, INT, NULL, OK, Server, err, eventually, items};
+
+use crate::line::Line;
 
 /// A lock with a holder and two waiters.
 struct Scene<'a> {

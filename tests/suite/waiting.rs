@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::line::Line;
 use harness::{ANY, INT, NULL, OK, Server, Tap, Want, err};
+
+use crate::line::Line;
 
 /// How late something may be on a machine that runs many tests at once. The benchmarks say how late it is.
 const LATE: Duration = Duration::from_millis(750);

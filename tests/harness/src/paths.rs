@@ -1,6 +1,7 @@
 //! Where everything is.
 
 use std::env;
+use std::io;
 use std::path::{Path, PathBuf, absolute};
 
 /// The directory of the whole repository.
@@ -15,11 +16,21 @@ pub fn server_path() -> PathBuf {
     if path.components().count() > 1 { absolute(&path).unwrap_or(path) } else { path }
 }
 
-/// The module to load.
+/// The module to load; fails the test if it is not there.
+#[track_caller]
 pub fn module_path() -> PathBuf {
+    find_module().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The module to load, if it is there.
+pub fn find_module() -> io::Result<PathBuf> {
     let release = || repository().join("target/release/liblockstock.so");
     let path = env::var_os("LOCKSTOCK_MODULE").map_or_else(release, PathBuf::from);
-    path.canonicalize().unwrap_or_else(|error| {
-        panic!("no module at {} ({error}): run `cargo build --release` or set LOCKSTOCK_MODULE", path.display())
+    path.canonicalize().map_err(|error| {
+        let path = path.display();
+        io::Error::new(
+            error.kind(),
+            format!("no module at {path} ({error}): run `cargo build --release` or set LOCKSTOCK_MODULE"),
+        )
     })
 }

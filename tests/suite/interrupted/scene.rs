@@ -3,11 +3,12 @@
 use std::iter;
 use std::time::Duration;
 
+use harness::shop::{Replay, books, events, orders};
+use harness::{ANY, Client, INT, OK, Reply, Server, Words, eventually, patiently};
+
 use super::Act::{Before, Call, HangUp, Holds, Lease, Wait};
 use super::{COMMAND, Play};
 use crate::line::Line;
-use harness::shop::{Replay, books, events, orders};
-use harness::{ANY, Client, INT, OK, Reply, Server, Words, eventually, patiently};
 
 /// A primary with an append-only file, its replica, and an eye on each.
 pub struct Scene {

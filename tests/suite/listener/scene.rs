@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::panic::{self, AssertUnwindSafe};
 use std::time::Duration;
 
-use crate::line::Line;
 use harness::shop::{Replay, books, events, orders};
 use harness::{ANY, Client, OK, Reply, Server, Want, eventually, patiently};
+
+use crate::line::Line;
 
 /// One transition. `#` is the number of the play: each has keys of its own.
 pub struct Story {

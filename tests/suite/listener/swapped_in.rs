@@ -1,8 +1,9 @@
 //! Another module puts a lock that somebody holds in the place of one that is granted together with others, just when the first of them is
 //! granted. Whoever held it goes on holding it, alone: what was granted there is overwritten, as by any `RENAME` or `RESTORE`.
 
-use crate::line::Line;
 use harness::{Client, INT, NULL, OK, Server, Words, eventually};
+
+use crate::line::Line;
 
 /// A server with a listener and its replica; nothing is held yet.
 struct Scene {

@@ -2,8 +2,9 @@
 
 use std::process::Command;
 
-use super::standin::StandIns;
 use harness::{ANY, OK, Reply, Server};
+
+use super::standin::StandIns;
 
 /// The lines that `redis-cli -3 --no-raw` prints for a reply, without blanks at their ends.
 pub fn print(reply: &Reply) -> Vec<String> {

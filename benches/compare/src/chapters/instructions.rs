@@ -1,0 +1,93 @@
+//! Instructions for an operation, counted by callgrind: what the clock cannot tell apart, and the same in every run.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use harness::{Server, eventually_some, server_path};
+use lockstock_bench::table::{Sheet, number};
+
+use super::DEEP;
+use crate::contest::Way;
+use crate::crowd::Crowd;
+use crate::lab::Lab;
+use crate::pump::CONNECTIONS;
+use crate::stand::Stand;
+use crate::ways::{lock, sale};
+
+const CALLGRIND: [&str; 4] =
+    ["valgrind", "--tool=callgrind", "--trace-children=yes", "--callgrind-out-file=callgrind.out"];
+
+pub fn run(lab: &mut Lab) {
+    let title = format!("Instructions for an operation, pipelines of {DEEP}");
+    if !works() {
+        lab.show(&format!("\n## {title}\n\nNot measured: valgrind is not here, or cannot run this server."));
+        return;
+    }
+    let native = lab.native();
+    let order =
+        |buyer, stock| vec![sale::decr_once(DEEP, buyer, stock, false), sale::seckill(DEEP, buyer, stock, false)];
+    let mut orders = order(sale::everybody, sale::PLENTY);
+    orders.push(sale::sadd_decr(DEEP, sale::everybody));
+    let mut sold_out = order(sale::everybody, 0);
+    sold_out.push(sale::lookup("GET", DEEP));
+    let mut duplicates = order(sale::ann, sale::PLENTY);
+    duplicates.push(sale::lookup("SISMEMBER", DEEP));
+    let subjects = [
+        ("a lock that nobody has", lock::taking(DEEP).into()),
+        ("a lock that somebody else has", lock::refused(DEEP)),
+        ("taking and giving back", lock::cycles(DEEP, native)),
+        ("an order", orders),
+        ("a duplicate", duplicates),
+        ("sold out", sold_out),
+    ];
+    let mut sheet = Sheet::new(["what", "way", "ours ÷ this", "instructions"]);
+    for (what, ways) in subjects {
+        let mut ours = f64::NAN;
+        for way in ways {
+            lab.progress(&format!("instructions: {what}, {}", way.name));
+            let count = count(&way, lab.plan.either(6_000, 2_000));
+            ours = if ours.is_nan() { count } else { ours };
+            sheet.row([what.into(), way.name, number(ours / count), number(count)]);
+        }
+    }
+    lab.show(&format!("\n## {title}\n\n{}", sheet.show()));
+}
+
+/// Whether this server can be run so.
+fn works() -> bool {
+    let mut command = Command::new(CALLGRIND[0]);
+    command.args(&CALLGRIND[1..3]).arg("--callgrind-out-file=/dev/null").arg(server_path()).arg("--version");
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+/// Instructions for each of some operations, after as many to warm up.
+fn count(way: &Way, operations: u64) -> f64 {
+    // The less the server does besides, the better.
+    let mut stand = Stand::start_with(way.side, &["hz 1"], &CALLGRIND);
+    (way.prepare)(&mut stand);
+    let mut crowd = Crowd::connect(stand.server.port(), (0..CONNECTIONS).map(&way.member).collect());
+    crowd.open();
+    crowd.run(|tally| tally.done >= operations);
+    crowd.close();
+    dump(&stand.server, 1);
+    let before = crowd.tally.done;
+    crowd.open();
+    crowd.run(|tally| tally.done >= before + operations);
+    crowd.close();
+    let total = dump(&stand.server, 2);
+    total / (crowd.tally.done - before) as f64
+}
+
+/// The instructions since the last time, or since the start.
+fn dump(server: &Server, number: u32) -> f64 {
+    let pid = server.pid().to_string();
+    let done =
+        Command::new("callgrind_control").args(["--dump", &pid]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    assert!(done.is_ok_and(|status| status.success()), "callgrind gives no figures");
+    let path = server.dir().join(format!("callgrind.out.{number}"));
+    eventually_some("callgrind's figures", || {
+        let text = fs::read_to_string(&path).ok()?;
+        text.lines().find_map(|line| line.strip_prefix("totals: ")?.trim().parse().ok())
+    })
+}

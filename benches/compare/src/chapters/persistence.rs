@@ -1,0 +1,90 @@
+//! How long they take, by the million, to be saved, to be loaded, and to be recovered from the append-only file.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use lockstock_bench::table::{Sheet, number};
+
+use super::DEEP;
+use crate::contest::{Load, Way, turn};
+use crate::lab::Lab;
+use crate::pump::CONNECTIONS;
+use crate::stand::Stand;
+use crate::ways::{lock, sale};
+
+const MILLION: f64 = 1e6;
+
+pub fn run(lab: &mut Lab) {
+    let count = lab.plan.either(1_000_000, 100_000);
+    let mut sheet = Sheet::new([
+        "what",
+        "way",
+        "RDB saved, s per million",
+        "RDB bytes each",
+        "RDB loaded, s per million",
+        "AOF bytes each",
+        "AOF recovered, s per million",
+    ]);
+    let [ours, theirs] = lock::taking(DEEP);
+    let uuids = || [sale::decr_once(DEEP, sale::uuid, sale::PLENTY, false), sale::sadd(DEEP, sale::uuid)];
+    let holds = || [sale::full(DEEP), sale::full_by_hand(DEEP)];
+    for (what, ways) in [("locks", [ours, theirs]), ("orders, UUIDs", uuids()), ("holds, buyer, reference", holds())] {
+        for way in ways {
+            lab.progress(&format!("persistence: {what}, {}", way.name));
+            let [saved, bytes, loaded] = by_snapshot(&way, count);
+            let [log, recovered] = by_log(&way, count);
+            sheet.row([
+                what.into(),
+                way.name,
+                number(saved),
+                number(bytes),
+                number(loaded),
+                number(log),
+                number(recovered),
+            ]);
+        }
+    }
+    lab.show(&format!("\n## Persistence, of {} each\n\n{}", number(count as f64), sheet.show()));
+}
+
+fn fill(stand: &mut Stand, way: &Way, count: u64) -> f64 {
+    let patience = Duration::from_mins(2);
+    turn(stand, way, Load { members: CONNECTIONS, warm: 0, goal: count, drains: true, rounds: 1, patience }).done
+}
+
+/// Seconds to save, bytes each, seconds to load.
+fn by_snapshot(way: &Way, count: u64) -> [f64; 3] {
+    let mut stand = Stand::start(way.side);
+    let made = fill(&mut stand, way, count);
+    let begun = Instant::now();
+    stand.cmd("SAVE");
+    let saved = begun.elapsed().as_secs_f64();
+    let bytes = fs::metadata(stand.server.dir().join("dump.rdb")).expect("the file that was saved").len();
+    stand.server.kill9();
+    stand.start_again();
+    let loaded = loading_took(&stand, "DB loaded from disk");
+    [saved * MILLION / made, bytes as f64 / made, loaded * MILLION / made]
+}
+
+/// Bytes each, seconds to recover.
+fn by_log(way: &Way, count: u64) -> [f64; 2] {
+    let mut stand =
+        Stand::start_with(way.side, &["appendonly yes", "appendfsync no", "auto-aof-rewrite-percentage 0"], &[]);
+    let made = fill(&mut stand, way, count);
+    let bytes: u64 = fs::read_dir(stand.server.dir().join("appendonlydir"))
+        .expect("the directory of the AOF")
+        .map(|file| file.and_then(|file| file.metadata()).expect("a file").len())
+        .sum();
+    stand.server.kill9();
+    stand.start_again();
+    let recovered = loading_took(&stand, "DB loaded from append only file");
+    [bytes as f64 / made, recovered * MILLION / made]
+}
+
+/// The seconds that the server's log names at the end of its last line about this.
+fn loading_took(stand: &Stand, about: &str) -> f64 {
+    let log = stand.server.log();
+    let line = log.lines().rev().find(|line| line.contains(about)).unwrap_or_else(|| panic!("no {about:?} in\n{log}"));
+    let seconds = line.rsplit(": ").next().and_then(|end| end.split(' ').next()?.parse().ok());
+    seconds.unwrap_or_else(|| panic!("no time in {line:?}"))
+}

@@ -1,0 +1,126 @@
+//! A server that loads are put on, and the readings of its meters.
+
+use std::num::NonZeroUsize;
+use std::sync::OnceLock;
+use std::thread::available_parallelism;
+
+use harness::{Client, Reply, Server, Words, eventually};
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+/// More clients than the largest crowd has, and a queue for those who are just being accepted.
+const ROOM: [&str; 2] = ["maxclients 15000", "tcp-backlog 1024"];
+
+/// With the module or without.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    Ours,
+    Plain,
+    /// Without it once more: how far two equal servers are apart.
+    Control,
+}
+
+/// A server that is measured.
+pub struct Stand {
+    pub server: Server,
+    admin: Client,
+}
+
+/// What the meters showed.
+#[derive(Clone, Copy)]
+pub struct Reading {
+    /// Microseconds of the main thread.
+    pub cpu: f64,
+    /// Commands that were carried out, those of scripts among them.
+    pub executed: f64,
+}
+
+impl Reading {
+    /// What the server's `INFO all` says.
+    pub fn of(text: &str) -> Self {
+        let field = |name: &str| -> f64 {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            line.and_then(|number| number.trim().parse().ok()).unwrap_or_else(|| panic!("INFO has no {name}"))
+        };
+        Self {
+            cpu: (field("used_cpu_user_main_thread") + field("used_cpu_sys_main_thread")) * 1e6,
+            executed: field("total_commands_processed"),
+        }
+    }
+}
+
+impl Stand {
+    pub fn start(side: Side) -> Self {
+        Self::start_with(side, &[], &[])
+    }
+
+    /// Starts a server with some more lines of configuration, perhaps under another program.
+    pub fn start_with(side: Side, lines: &[&str], under: &[&str]) -> Self {
+        let builder = match side {
+            Side::Ours => Server::builder(),
+            Side::Plain | Side::Control => Server::plain(),
+        };
+        let server = ROOM.iter().chain(lines).fold(builder, |builder, line| builder.config(line)).under(under).start();
+        keep_to(Pid::from_raw(i32::try_from(server.pid()).expect("a process id")), cores() - 1);
+        let admin = server.client();
+        Self { server, admin }
+    }
+
+    /// Starts the server again, after it was killed or shut down.
+    pub fn start_again(&mut self) {
+        self.server.start_again();
+        self.admin = self.server.client();
+    }
+
+    pub fn cmd(&mut self, words: impl Into<Words>) -> Reply {
+        let words = words.into();
+        let reply = self.admin.cmd(&words);
+        assert!(!reply.is_error(), "{words:?}: {reply:?}");
+        reply
+    }
+
+    /// The SHA by which a script is called from now on.
+    pub fn script(&mut self, lua: &str) -> String {
+        self.cmd(["SCRIPT", "LOAD", lua]).text()
+    }
+
+    /// Whether this server has a command.
+    pub fn knows(&mut self, command: &str) -> bool {
+        !matches!(self.cmd(["COMMAND", "INFO", command]).at(0), Reply::Nil(_))
+    }
+
+    pub fn reading(&mut self) -> Reading {
+        Reading::of(&self.cmd("INFO all").text())
+    }
+
+    pub fn info(&self, section: &str, field: &str) -> i64 {
+        self.server.info_int(section, field)
+    }
+
+    /// Waits until all clients are gone but the one that asks.
+    pub fn settle(&mut self) {
+        let Self { admin, .. } = self;
+        eventually("the crowd has left", || admin.cmd("INFO clients").text().contains("connected_clients:1\r"));
+    }
+
+    /// What a table's heading calls it.
+    pub fn name(&self) -> String {
+        let [major, minor, patch] = self.server.version();
+        format!("{}-{major}.{minor}.{patch}", if self.server.is_valkey() { "valkey" } else { "redis" })
+    }
+}
+
+/// The machine's cores. Counted once, for a thread that is kept to one of them would count no other.
+pub fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| available_parallelism().map_or(1, NonZeroUsize::get))
+}
+
+/// Keeps a thread (`None`: this one) to one core, so that no run has the server beside its clients and the next one apart.
+pub fn keep_to(thread: Option<Pid>, core: usize) {
+    assert!(core < cores(), "there is no core {core}");
+    let mut set = CpuSet::new();
+    set.set(core);
+    // A system that forbids it measures with a little more noise.
+    let _ = sched_setaffinity(thread, &set);
+}

@@ -1,0 +1,80 @@
+//! Requests as words, and replies as answers.
+
+use harness::{Reply, Words};
+
+use crate::history::{LockAnswer, LockCall, Mode, SaleAnswer, SaleCall, Seen, Time};
+
+/// A request about the locks `keys`.
+pub fn lock(keys: &[String], call: &LockCall) -> Words {
+    let (many, names) = (keys.len() > 1, keys.join(" "));
+    let counted = format!("{} {names}", keys.len());
+    let words = match call {
+        LockCall::Acquire { token, mode, lease, wait, session } => {
+            let command = if many { format!("LOCK.MACQUIRE {counted}") } else { format!("LOCK.ACQUIRE {names}") };
+            let mode = match mode {
+                Mode::Exclusive => String::new(),
+                Mode::Shared => "SHARED".into(),
+                Mode::Limit(n) => format!("LIMIT {n}"),
+            };
+            let wait = wait.map_or_else(String::new, |wait| format!("WAIT {}", ms(wait)));
+            let session = if *session { "SESSION" } else { "" };
+            format!("{command} TOKEN {token} PX {} {mode} {wait} {session}", ms(*lease))
+        }
+        LockCall::Extend { token, lease } => format!("LOCK.EXTEND {names} {token} PX {}", ms(*lease)),
+        LockCall::Release { token } if many => format!("LOCK.MRELEASE {token} {counted}"),
+        LockCall::Release { token } => format!("LOCK.RELEASE {names} {token}"),
+        LockCall::Look => format!("LOCK.INFO {names}"),
+    };
+    words.into()
+}
+
+/// What the reply to a request about locks says.
+pub fn lock_answer(call: &LockCall, reply: &Reply) -> LockAnswer {
+    match (call, reply) {
+        (LockCall::Acquire { .. }, Reply::Nil(_)) => LockAnswer::Null,
+        (LockCall::Acquire { .. }, grant) => LockAnswer::Granted(grant.at(1).int()),
+        (LockCall::Look, Reply::Nil(_)) => LockAnswer::Seen { holders: vec![], waiters: vec![] },
+        (LockCall::Look, info) => {
+            let holder = |row: &Reply| (row.field("token").text(), row.field("fence").int());
+            let holders = info.field("holders").items().iter().map(holder).collect();
+            let waiters = info.field("waiters").items().iter().map(|row| row.field("token").text()).collect();
+            LockAnswer::Seen { holders, waiters }
+        }
+        (_, count) => LockAnswer::Count(usize::try_from(count.int()).expect("a count")),
+    }
+}
+
+/// A request about the order `id`.
+pub fn order(sale: &str, id: &str, buyer: &str, call: SaleCall) -> Words {
+    let words = match call {
+        SaleCall::Take { units, hold } => {
+            let hold = hold.map_or_else(String::new, |hold| format!("HOLD {}", ms(hold)));
+            format!("STOCK.DECR_ONCE {sale} {id} QTY {units} BUYER {buyer} {hold}")
+        }
+        SaleCall::Confirm => format!("STOCK.CONFIRM {sale} {id}"),
+        SaleCall::Cancel => format!("STOCK.CANCEL {sale} {id}"),
+        SaleCall::Extend(span) => format!("STOCK.EXTEND {sale} {id} PX {}", ms(span)),
+        SaleCall::See => format!("STOCK.ORDER {sale} {id}"),
+    };
+    words.into()
+}
+
+/// What the reply to a request about an order says.
+pub fn sale_answer(call: SaleCall, reply: &Reply) -> SaleAnswer {
+    match (call, reply) {
+        (SaleCall::See, Reply::Nil(_)) => SaleAnswer::Order(None),
+        (SaleCall::See, order) => {
+            let (state, units) = (order.field("state").text(), order.field("units").int());
+            SaleAnswer::Order(Some(Seen { state, units, deadline: order.field("deadline").int() }))
+        }
+        (_, answer) => {
+            let number = |place: usize| answer.at(place).int();
+            let status = answer.at(0).text();
+            SaleAnswer::Status { status, units: number(1), remaining: number(2), deadline: number(3) }
+        }
+    }
+}
+
+fn ms(time: Time) -> Time {
+    time / 1_000
+}
