@@ -1,0 +1,4 @@
+//! What the documentation says is true.
+
+mod names;
+mod readme;

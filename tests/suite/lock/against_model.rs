@@ -1,0 +1,410 @@
+//! Random commands on the locks of a real server, by several connections, some of them parked; every reply compared with the
+//! model's. `LOCKSTOCK_STEPS` makes it longer, `make fuzz` does so.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use harness::{Client, NULL, OK, Reply, Server, err, eventually, random, unix_ms};
+
+use crate::support::edges::edges;
+use crate::support::models::lock::{Hold, Lock, Mode, Outcome, Waiter, ask_all};
+use crate::support::models::{pass, steps, timed};
+
+const HOUR: i64 = 3_600_000;
+/// The longest wait, and the most permits.
+const EXACT: i64 = (1 << 53) - 1;
+const KEYS: [&str; 3] = ["a", "b", "c"];
+const TOKENS: [&str; 6] = ["t1", "t2", "t3", "67e55044-10b1-426f-9247-bb680e5fe0c8", "t5", "%s\\0"];
+const CONNECTIONS: usize = 7;
+
+struct Trial {
+    server: Server,
+    /// Looks, and does what an administrator does.
+    eye: Client,
+    connections: Vec<Client>,
+    locks: BTreeMap<&'static str, Lock>,
+    /// Every fence that was given.
+    fences: BTreeSet<i64>,
+    /// The highest one before this step's waiters got theirs, which have no order from lock to lock.
+    newest: i64,
+    waited: i64,
+    /// When the step began that is being done.
+    began: i64,
+    random: fastrand::Rng,
+}
+
+impl Trial {
+    fn key(&mut self) -> &'static str {
+        KEYS[self.random.usize(..KEYS.len())]
+    }
+
+    fn token(&mut self) -> &'static str {
+        TOKENS[self.random.usize(..TOKENS.len())]
+    }
+
+    fn lock(&mut self, key: &'static str) -> &mut Lock {
+        self.locks.entry(key).or_default()
+    }
+
+    fn parked(&self, connection: usize) -> bool {
+        self.locks.values().flat_map(|lock| &lock.line).any(|waiter| waiter.connection == connection)
+    }
+
+    /// A connection that is not parked.
+    fn connection(&mut self) -> usize {
+        let free: Vec<usize> = (0..CONNECTIONS).filter(|connection| !self.parked(*connection)).collect();
+        free[self.random.usize(..free.len())]
+    }
+
+    /// Short, long, or as long as at an edge.
+    fn lease(&mut self) -> i64 {
+        let edge = self.edge(|edge| (HOUR..i64::MAX - unix_ms() - HOUR).contains(&edge));
+        [1, 3, HOUR, HOUR, edge][self.random.usize(..5)]
+    }
+
+    /// A number at an edge.
+    fn edge(&mut self, fits: impl Fn(i64) -> bool) -> i64 {
+        let edges: Vec<i64> = edges(unix_ms()).into_iter().filter(|edge| fits(*edge)).collect();
+        edges[self.random.usize(..edges.len())]
+    }
+
+    /// One random command, and whatever else happens to a server.
+    fn step(&mut self) {
+        self.began = unix_ms();
+        match self.random.u8(..40) {
+            0..15 => self.acquire(),
+            15..23 => self.release(),
+            23..26 => self.extend(),
+            26..29 => self.acquire_all(),
+            29..32 => self.release_all(),
+            32 => {
+                let key = self.key();
+                let there = i64::from(self.lock(key).foreign || !self.lock(key).holds.is_empty());
+                self.eye.expect(["DEL", key], there);
+                let lock = self.lock(key);
+                (lock.holds, lock.foreign) = (vec![], false);
+            }
+            33 => {
+                let key = self.key();
+                self.eye.expect(["SET", key, "text"], OK);
+                let lock = self.lock(key);
+                (lock.holds, lock.foreign) = (vec![], true);
+            }
+            34..37 => self.hang_up(),
+            37 => self.out_of_range(),
+            _ => drop(self.eye.expect("LOCK.INFO nothing", NULL)),
+        }
+        self.let_the_short_ones_lapse();
+        self.newest = self.fences.last().copied().unwrap_or_default();
+        self.hand_over();
+        self.newest = self.fences.last().copied().unwrap_or_default();
+        for key in KEYS {
+            self.looks_like_the_model(key);
+        }
+    }
+
+    /// A number that is none of its range changes nothing, whatever else the request may be.
+    fn out_of_range(&mut self) {
+        let (key, token, connection) = (self.key(), self.token(), self.connection());
+        let (call, option) = [
+            ("LOCK.ACQUIRE # TOKEN %", "PX"),
+            ("LOCK.ACQUIRE # TOKEN %", "EX"),
+            ("LOCK.ACQUIRE # TOKEN %", "LIMIT"),
+            ("LOCK.ACQUIRE # TOKEN %", "WAIT"),
+            ("LOCK.MACQUIRE 1 # TOKEN %", "WAIT"),
+            ("LOCK.EXTEND # %", "PX"),
+        ][self.random.usize(..6)];
+        // A moment from now, what is left is less.
+        let most = match option {
+            "PX" => i64::MAX - unix_ms() + HOUR,
+            "EX" => (i64::MAX - unix_ms()) / 1_000 + HOUR,
+            _ => EXACT,
+        };
+        let edge = self.edge(|edge| edge > most || edge < 0);
+        let call = call.replace('#', key).replace('%', token);
+        let range = format!("ERR {option} must be an integer from ");
+        self.connections[connection].expect(format!("{call} {option} {edge}"), err(&range));
+    }
+
+    fn acquire(&mut self) {
+        let (key, token, connection, lease) = (self.key(), self.token(), self.connection(), self.lease());
+        let mode = [Mode::Exclusive, Mode::Exclusive, Mode::Shared, Mode::Limit(self.random.i64(1..4))];
+        let mode = mode[self.random.usize(..4)];
+        let session = self.random.u8(..3) == 0;
+        let mut options = vec![format!("TOKEN {token}"), format!("PX {lease}")];
+        match mode {
+            Mode::Exclusive => {}
+            Mode::Shared => options.push("SHARED".into()),
+            Mode::Limit(permits) => options.push(format!("LIMIT {permits}")),
+        }
+        options.extend(session.then(|| "SESSION".into()));
+        let lock = self.locks.entry(key).or_default();
+        let outcome = lock.ask(token, mode);
+        let stands = lock.hold(token).is_some() || lock.line.iter().any(|waiter| waiter.token == token);
+        // Whoever holds or stands in line already would wait differently; the core's own model knows how.
+        let idle = (0..CONNECTIONS).filter(|connection| !self.parked(*connection)).count();
+        let waits = outcome == Outcome::Refused && !stands && idle > 2 && self.random.bool();
+        // Without limit, or for longer than this test.
+        let wait = if self.random.bool() { 0 } else { self.edge(|edge| (HOUR..=EXACT).contains(&edge)) };
+        options.extend(waits.then(|| format!("WAIT {wait}")));
+        self.random.shuffle(&mut options);
+        let call = format!("LOCK.ACQUIRE {key} {}", options.join(" "));
+        if waits {
+            let ((), since) = timed(|| {
+                self.connections[connection].send(call);
+                self.waited += 1;
+                let (server, waited) = (&self.server, self.waited);
+                eventually("it waits", || server.info_int("lockstock", "lockstock_lock_waits") == waited);
+            });
+            self.lock(key).line.push(Waiter { token, mode, lease, wait, session, connection, since });
+            return;
+        }
+        let (reply, when) = timed(|| self.connections[connection].cmd(&call));
+        self.was_answered(&call, reply, outcome, |trial, fence| {
+            let before = trial.lock(key).hold(token).and_then(|hold| hold.session);
+            let session = if session { Some(connection) } else { before };
+            trial.lock(key).set(Hold { token, fence, end: end(&when, lease), mode, session });
+            (token, lease)
+        });
+    }
+
+    /// Compares the reply to a request with its outcome; `granted` takes note of the hold with its fence.
+    #[track_caller]
+    fn was_answered(
+        &mut self,
+        call: &str,
+        reply: Reply,
+        outcome: Outcome,
+        granted: impl FnOnce(&mut Self, i64) -> (&'static str, i64),
+    ) {
+        match outcome {
+            Outcome::Granted { fence } => {
+                assert!(!reply.is_error() && !matches!(reply, Reply::Nil(_)), "{call}: {reply:?}, {:?}", self.locks);
+                let given = reply.at(1).int();
+                let is_new = given > self.newest && self.fences.insert(given);
+                assert!(fence.map_or(is_new, |fence| fence == given), "{call}: {reply:?}, {fence:?}");
+                let (token, lease) = granted(self, given);
+                reply.is((token, given, lease));
+            }
+            Outcome::Refused => drop(reply.is(NULL)),
+            Outcome::OtherMode => drop(reply.is(err("ERR the token holds this lock in another mode"))),
+            Outcome::WrongType => drop(reply.is(err("WRONGTYPE"))),
+        }
+    }
+
+    fn release(&mut self) {
+        let (key, token, connection) = (self.key(), self.token(), self.connection());
+        let call = format!("LOCK.RELEASE {key} {token}");
+        let lock = self.lock(key);
+        if lock.foreign {
+            self.connections[connection].expect(call, err("WRONGTYPE"));
+            return;
+        }
+        let held = i64::from(lock.hold(token).is_some());
+        lock.end(|hold| hold.token == token);
+        self.connections[connection].expect(call, held);
+    }
+
+    fn extend(&mut self) {
+        let (key, token, connection, lease) = (self.key(), self.token(), self.connection(), self.lease());
+        let call = format!("LOCK.EXTEND {key} {token} PX {lease}");
+        let (reply, when) = timed(|| self.connections[connection].cmd(&call));
+        let lock = self.lock(key);
+        if lock.foreign {
+            reply.is(err("WRONGTYPE"));
+        } else if let Some(hold) = lock.hold(token).cloned() {
+            lock.set(Hold { end: end(&when, lease), ..hold });
+            reply.is(1);
+        } else {
+            reply.is(0);
+        }
+    }
+
+    fn some_keys(&mut self) -> Vec<&'static str> {
+        let mut keys: Vec<&'static str> = (0..self.random.usize(1..5)).map(|_| self.key()).collect();
+        for key in &keys {
+            self.lock(key);
+        }
+        self.random.shuffle(&mut keys);
+        keys
+    }
+
+    fn acquire_all(&mut self) {
+        let (keys, token, connection, lease) = (self.some_keys(), self.token(), self.connection(), self.lease());
+        let session = self.random.u8(..3) == 0;
+        let options = if session { "SESSION" } else { "" };
+        let call = format!("LOCK.MACQUIRE {} {} TOKEN {token} PX {lease} {options}", keys.len(), keys.join(" "));
+        let outcome = ask_all(&self.locks, &keys, token);
+        let (reply, when) = timed(|| self.connections[connection].cmd(&call));
+        self.was_answered(&call, reply, outcome, |trial, fence| {
+            let renewed = matches!(outcome, Outcome::Granted { fence: Some(_) });
+            for key in keys {
+                let lock = trial.lock(key);
+                let before = lock.hold(token).filter(|_| renewed).and_then(|hold| hold.session);
+                let session = if session { Some(connection) } else { before };
+                lock.set(Hold { token, fence, end: end(&when, lease), mode: Mode::Exclusive, session });
+            }
+            (token, lease)
+        });
+    }
+
+    fn release_all(&mut self) {
+        let (keys, token, connection) = (self.some_keys(), self.token(), self.connection());
+        let call = format!("LOCK.MRELEASE {token} {} {}", keys.len(), keys.join(" "));
+        if keys.iter().any(|key| self.locks[key].foreign) {
+            self.connections[connection].expect(call, err("WRONGTYPE"));
+            return;
+        }
+        let mut released = 0;
+        for key in keys {
+            released += i64::from(self.lock(key).hold(token).is_some());
+            self.lock(key).end(|hold| hold.token == token);
+        }
+        self.connections[connection].expect(call, released);
+    }
+
+    /// A connection ends, with its sessions and its place in line, and another one takes its number.
+    fn hang_up(&mut self) {
+        let connection = self.random.usize(..CONNECTIONS);
+        let fresh = self.server.client();
+        let gone = std::mem::replace(&mut self.connections[connection], fresh);
+        if self.random.bool() {
+            gone.reset();
+        } else {
+            gone.close();
+        }
+        for lock in self.locks.values_mut() {
+            lock.end(|hold| hold.session == Some(connection));
+            lock.line.retain(|waiter| waiter.connection != connection);
+        }
+        // The server has to hear of it first: those who wait are one and the observer fewer, or as many as connections there are.
+        let Self { server, .. } = self;
+        let all = i64::try_from(CONNECTIONS).expect("few") + 2;
+        eventually("the connection is gone", || server.info_int("clients", "connected_clients") == all);
+    }
+
+    /// Nothing is compared near a deadline: leases that end soon have ended before the next command.
+    fn let_the_short_ones_lapse(&mut self) {
+        let soon = unix_ms() + HOUR / 2;
+        let ends = self.locks.values().flat_map(|lock| &lock.holds).map(|hold| *hold.end.end());
+        if let Some(last) = ends.filter(|end| *end < soon).max() {
+            pass(last);
+            self.locks.values_mut().for_each(|lock| lock.end(|hold| *hold.end.end() < soon));
+        }
+    }
+
+    /// Whoever is next hears of it, and nobody else.
+    fn hand_over(&mut self) {
+        let waits = |trial: &Self| trial.locks.values().map(|lock| lock.line.len()).sum::<usize>();
+        let before = waits(self);
+        for key in KEYS {
+            while let Some(waiter) = self.lock(key).next() {
+                let Waiter { token, mode, lease, session, connection, .. } = waiter;
+                let reply = self.connections[connection].read();
+                if self.lock(key).foreign {
+                    reply.is(err("WRONGTYPE"));
+                    continue;
+                }
+                let what = format!("{token} waited for {key}");
+                let when = self.began..=unix_ms();
+                let before = self.lock(key).holds.iter().map(|hold| hold.fence).max().unwrap_or_default();
+                assert!(reply.at(1).int() > before, "out of order: {reply:?}");
+                self.was_answered(&what, reply, Outcome::Granted { fence: None }, |trial, fence| {
+                    let session = session.then_some(connection);
+                    trial.lock(key).set(Hold { token, fence, end: end(&when, lease), mode, session });
+                    (token, lease)
+                });
+                // With a short lease it is over, and the next one's turn.
+                self.let_the_short_ones_lapse();
+            }
+        }
+        // That may have been at a lock which had been looked at already.
+        if waits(self) < before {
+            self.hand_over();
+        }
+    }
+
+    /// Every field of `LOCK.INFO`.
+    fn looks_like_the_model(&mut self, key: &'static str) {
+        let (info, when) = timed(|| self.eye.cmd(["LOCK.INFO", key]));
+        let lock = self.locks.entry(key).or_default();
+        if lock.foreign {
+            info.is(err("WRONGTYPE"));
+            return;
+        }
+        if lock.holds.is_empty() {
+            // Whoever waited for it has it by now.
+            assert!(lock.line.is_empty(), "{lock:?}");
+            info.is(NULL);
+            return;
+        }
+        lock.holds.sort_by_key(|hold| hold.fence);
+        let mode = lock.holds[0].mode;
+        assert_eq!(info.field("mode").text(), mode.word(), "{info:?}, {lock:?}");
+        let limit = lock.holds.iter().map(|hold| hold.mode.permits()).max();
+        assert_eq!(Some(info.field("limit").int()), limit, "{info:?}, {lock:?}");
+        let (holders, waiters) = (info.field("holders"), info.field("waiters"));
+        assert_eq!(holders.items().len(), lock.holds.len(), "{info:?}, {lock:?}");
+        for (shown, hold) in holders.items().iter().zip(&lock.holds) {
+            assert_eq!((shown.field("token").text().as_str(), shown.field("fence").int()), (hold.token, hold.fence));
+            let left = hold.end.start() - when.end()..=hold.end.end() - when.start();
+            assert!(left.contains(&shown.field("lease-ms").int()), "{shown:?}, {left:?}");
+            assert_eq!(shown.field("session").text() == "yes", hold.session.is_some(), "{shown:?}, {hold:?}");
+        }
+        assert_eq!(info.field("waiting").int(), i64::try_from(lock.line.len()).expect("few"), "{info:?}, {lock:?}");
+        assert_eq!(waiters.items().len(), lock.line.len(), "{info:?}, {lock:?}");
+        for (shown, waiter) in waiters.items().iter().zip(&lock.line) {
+            assert_eq!(shown.field("token").text(), waiter.token);
+            assert_eq!(shown.field("mode").text(), waiter.mode.word());
+            let waited = when.start() - waiter.since.end()..=when.end() - waiter.since.start();
+            assert!(waited.contains(&shown.field("waited-ms").int()), "{shown:?}, {waited:?}");
+            let left = match waiter.wait {
+                0 => -1..=-1,
+                wait => wait - waited.end()..=wait - waited.start(),
+            };
+            assert!(left.contains(&shown.field("wait-left-ms").int()), "{shown:?}, {left:?}");
+        }
+    }
+}
+
+/// When a lease ends that began within `when`.
+fn end(when: &std::ops::RangeInclusive<i64>, lease: i64) -> std::ops::RangeInclusive<i64> {
+    when.start() + lease..=when.end() + lease
+}
+
+#[test]
+fn every_reply_is_the_models() {
+    let server = Server::start();
+    let mut random = random();
+    let connections = (0..CONNECTIONS).map(|_| server.client()).collect();
+    let mut eye = server.client();
+    if random.bool() {
+        eye.hello3();
+    }
+    let mut trial = Trial {
+        server,
+        eye,
+        connections,
+        locks: BTreeMap::new(),
+        fences: BTreeSet::new(),
+        newest: 0,
+        waited: 0,
+        began: 0,
+        random,
+    };
+    for _ in 0..steps(2_000) {
+        trial.step();
+    }
+    for number in 0..CONNECTIONS {
+        trial.connections[number] = trial.server.client();
+    }
+    // Before the keys go: a waiter whose connection has ended without the server having seen it yet would be granted one of them.
+    eventually("nobody waits any more", || trial.server.info_int("lockstock", "lockstock_lock_waiters") == 0);
+    for key in KEYS {
+        trial.eye.cmd(["DEL", key]);
+    }
+    let Trial { server, waited, .. } = trial;
+    eventually("nothing is left", || server.info_int("lockstock", "lockstock_locks_held") == 0);
+    assert_eq!(server.info_int("lockstock", "lockstock_lock_waiters"), 0);
+    assert!(waited > 20, "hardly anybody waited: {waited}");
+    server.expect("DBSIZE", 0);
+}

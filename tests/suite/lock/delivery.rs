@@ -1,0 +1,397 @@
+//! Whether a grant has reached the client that waited for it, when its connection ends with something unsent.
+
+use std::time::Duration;
+
+use harness::{ANY, Builder, Client, INT, NULL, OK, Server, eventually};
+
+use crate::support::line::Line;
+
+/// More than what the buffers of a connection take between a server and a client that does not read.
+const LARGE: usize = 48 << 20;
+
+/// How the connection of a client ends that has not read what it was sent.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    /// The client hangs up.
+    Closed,
+    /// It hangs up the hard way.
+    Reset,
+    /// `CLIENT KILL`.
+    Killed,
+    /// The server gives up on it, because too much is unsent.
+    Limit,
+}
+
+const ENDS: [End; 4] = [End::Closed, End::Reset, End::Killed, End::Limit];
+
+/// A lock with a holder and two waiters, on a server with a large value, where nobody says anything to the module unless the test
+/// does.
+struct Scene<'a> {
+    server: &'a Server,
+    line: Line<'a>,
+    admin: Client,
+    holder: Client,
+    waiter: Client,
+    waiter_id: i64,
+    next: Client,
+}
+
+fn server() -> Server {
+    with_large_value(Server::builder())
+}
+
+fn with_large_value(builder: Builder) -> Server {
+    let server = builder.start();
+    server.expect(format!("SETRANGE large {} x", LARGE - 1), INT);
+    server
+}
+
+impl<'a> Scene<'a> {
+    /// `before` is what the first waiter does before it asks for the lock; `behind` what it sends after that, before it has heard.
+    fn set(server: &'a Server, before: impl FnOnce(&mut Client, &mut Client), behind: &[&str]) -> Self {
+        let (mut line, mut holder, mut waiter, mut admin) =
+            (Line::at(server), server.client(), server.client(), server.client());
+        let waiter_id = waiter.id();
+        holder.expect("LOCK.ACQUIRE lock TOKEN holder PX 600000", ANY);
+        before(&mut waiter, &mut admin);
+        line.enter(&mut waiter, "LOCK.ACQUIRE lock TOKEN waiter PX 60000 WAIT 0");
+        for words in behind {
+            waiter.send(*words);
+        }
+        let next = line.join("LOCK.ACQUIRE lock TOKEN next WAIT 0");
+        // It has waited for a while, as waiters do.
+        eventually("some milliseconds have passed", || {
+            let info = admin.cmd("LOCK.INFO lock");
+            info.field("waiters").items().iter().all(|row| row.field("waited-ms").int() > 20)
+        });
+        Self { server, line, admin, holder, waiter, waiter_id, next }
+    }
+
+    /// The lock goes to the first waiter.
+    fn pass_on(&mut self) {
+        self.holder.expect("LOCK.RELEASE lock holder", 1);
+    }
+
+    /// The lock goes to the first waiter, who reads that.
+    fn pass_on_and_read(&mut self) {
+        self.pass_on();
+        self.waiter.read().is(("waiter", INT, 60_000));
+    }
+
+    /// Ends the waiter's connection and returns when the server has noticed, without a word to the module.
+    fn end(&mut self, end: End) {
+        let waiter = std::mem::replace(&mut self.waiter, self.server.client());
+        match end {
+            End::Closed => waiter.close(),
+            End::Reset => waiter.reset(),
+            End::Killed => {
+                self.admin.expect(format!("CLIENT KILL ID {}", self.waiter_id), 1);
+                drop(waiter);
+            }
+            End::Limit => {
+                // What is unsent is looked at when there is more to send, or once in a while.
+                self.admin.expect(["CONFIG", "SET", "client-output-buffer-limit", "normal 1mb 0 0"], OK);
+                self.gone();
+                self.admin.expect(["CONFIG", "SET", "client-output-buffer-limit", "normal 0 0 0"], OK);
+                drop(waiter);
+            }
+        }
+        self.gone();
+        // What the module does about it, it has done by now.
+        for _ in 0..3 {
+            self.admin.expect("PING", ANY);
+        }
+    }
+
+    /// Returns when the waiter's connection has ended.
+    fn gone(&mut self) {
+        let line = format!("id={} ", self.waiter_id);
+        eventually("the connection ends", || !self.admin.cmd("CLIENT LIST").text().contains(&line));
+    }
+
+    /// The waiter was granted the lock and nobody takes that back.
+    fn stays(mut self, how: &str) {
+        assert_eq!(self.line.holders("lock"), ["waiter"], "{how}");
+        assert_eq!(self.line.waiters("lock"), ["next"], "{how}");
+        self.holder.expect("LOCK.RELEASE lock waiter", 1);
+        self.next.read().is(("next", INT, 30_000));
+        self.next.expect("LOCK.RELEASE lock next", 1);
+    }
+
+    /// The waiter has never heard that it was granted the lock, and the next one has it.
+    fn goes_on(mut self, how: &str) {
+        eventually(&format!("the next one has the lock: {how}"), || self.line.holders("lock") == ["next"]);
+        self.next.read().is(("next", INT, 30_000));
+        self.next.expect("LOCK.RELEASE lock next", 1);
+    }
+}
+
+/// A reply that servers keep in the client's buffers, byte for byte. For `GET` some only note which value it is.
+const ASK: &str = "GETRANGE large 0 -1";
+
+/// Asks for the large value and returns when the server has answered, which nobody reads.
+fn jam(client: &mut Client, admin: &mut Client) {
+    for (ask, stat) in [("GET large", "cmdstat_get:calls="), (ASK, "cmdstat_getrange:calls=")] {
+        let mut calls = || {
+            let stats = admin.cmd("INFO commandstats").text();
+            let calls = stats.lines().find_map(|line| line.strip_prefix(stat)?.split(',').next()?.parse().ok());
+            calls.unwrap_or(0_u32)
+        };
+        let before = calls();
+        client.send(ask);
+        eventually("the large value is on its way", || calls() == before + 1);
+    }
+}
+
+#[test]
+fn a_grant_that_was_read_stays_whatever_else_is_unsent_when_its_connection_ends() {
+    let server = server();
+    for end in ENDS {
+        let mut scene = Scene::set(&server, |_, _| (), &[]);
+        scene.pass_on_and_read();
+        jam(&mut scene.waiter, &mut scene.admin);
+        scene.end(end);
+        scene.stays(&format!("{end:?}"));
+    }
+}
+
+#[test]
+fn a_grant_that_was_read_stays_however_long_it_has_been_quiet_since() {
+    let server = server();
+    for end in [End::Closed, End::Killed, End::Limit] {
+        let mut scene = Scene::set(&server, |_, _| (), &[]);
+        scene.pass_on_and_read();
+        let uptime = server.info_int("server", "uptime_in_seconds");
+        eventually("a second has passed", || server.info_int("server", "uptime_in_seconds") > uptime);
+        jam(&mut scene.waiter, &mut scene.admin);
+        scene.end(end);
+        scene.stays(&format!("{end:?}"));
+    }
+}
+
+#[test]
+fn a_grant_that_was_read_stays_whatever_was_sent_along_with_the_request() {
+    let server = server();
+    for end in ENDS {
+        // The reply to the one is written together with that to the other, and more than the connection takes.
+        let mut scene = Scene::set(&server, |_, _| (), &[ASK]);
+        scene.pass_on_and_read();
+        scene.end(end);
+        scene.stays(&format!("{end:?}"));
+    }
+}
+
+#[test]
+fn a_grant_behind_a_reply_that_was_never_read_goes_on_to_the_next() {
+    let server = server();
+    for end in ENDS {
+        let mut scene = Scene::set(&server, jam, &[]);
+        scene.pass_on();
+        scene.end(end);
+        scene.goes_on(&format!("{end:?}"));
+    }
+}
+
+#[test]
+fn a_grant_that_is_still_unsent_is_not_taken_for_delivered_because_others_go_on() {
+    let server = server();
+    for end in ENDS {
+        let mut scene = Scene::set(&server, jam, &[]);
+        scene.pass_on();
+        for _ in 0..20 {
+            scene.holder.expect("LOCK.ACQUIRE other TOKEN t", ANY);
+            scene.holder.expect("LOCK.RELEASE other t", 1);
+            scene.admin.expect("PING", ANY);
+        }
+        assert_eq!(scene.line.holders("lock"), ["waiter"]);
+        scene.end(end);
+        scene.goes_on(&format!("{end:?}"));
+    }
+}
+
+#[test]
+fn a_grant_that_is_still_unsent_is_not_taken_for_delivered_because_its_client_had_asked_for_more() {
+    let server = server();
+    for end in ENDS {
+        // What it asked for behind the lock has been done, and cannot be told it either.
+        let mut scene = Scene::set(&server, jam, &["SET behind 1"]);
+        scene.pass_on();
+        eventually("what was asked for behind it is done", || scene.admin.cmd("DEL behind").int() == 1);
+        scene.holder.expect("LOCK.ACQUIRE other TOKEN t", ANY);
+        scene.holder.expect("LOCK.RELEASE other t", 1);
+        scene.end(end);
+        scene.goes_on(&format!("{end:?}"));
+    }
+}
+
+#[test]
+fn a_grant_that_was_read_at_last_stays() {
+    let server = server();
+    for end in [End::Closed, End::Killed] {
+        let mut scene = Scene::set(&server, jam, &[]);
+        scene.pass_on();
+        scene.waiter.read();
+        scene.waiter.read();
+        scene.waiter.read().is(("waiter", INT, 60_000));
+        jam(&mut scene.waiter, &mut scene.admin);
+        scene.end(end);
+        scene.stays(&format!("{end:?}"));
+    }
+}
+
+/// The server keeps no more than this for a client, and closes the connection of one that has more unsent.
+const LITTLE: &str = "client-output-buffer-limit normal 1mb 0 0";
+
+#[test]
+fn a_grant_that_was_cut_off_in_the_turn_it_was_written_in_goes_on_to_the_next() {
+    let server = with_large_value(Server::builder().config(LITTLE));
+    let release = "LOCK.RELEASE lock holder";
+    for (pass_on, behind) in [
+        (&[release][..], &[ASK][..]),
+        (&[release], &["LOCK.ACQUIRE other TOKEN waiter PX 1", ASK]),
+        (&["LOCK.EXTEND lock holder PX 1"], &[ASK]),
+        (&["MULTI", release, "EXEC"], &[ASK]),
+    ] {
+        // What was asked for behind the lock is answered in the same turn, and too long to be sent.
+        let mut scene = Scene::set(&server, |_, _| (), behind);
+        scene.holder.pipeline(pass_on.iter().copied());
+        scene.gone();
+        scene.goes_on(&format!("{pass_on:?} {behind:?}"));
+    }
+}
+
+#[test]
+fn a_grant_that_was_read_stays_though_the_next_reply_was_cut_off_in_the_turn_it_was_written_in() {
+    let server = with_large_value(Server::builder().config(LITTLE));
+    for resp in [2, 3] {
+        let hello = |waiter: &mut Client, _: &mut Client| drop(waiter.cmd(format!("HELLO {resp}")));
+        let mut scene = Scene::set(&server, hello, &[]);
+        scene.pass_on_and_read();
+        scene.waiter.send(ASK);
+        scene.gone();
+        scene.stays("read");
+    }
+}
+
+#[test]
+fn a_grant_that_was_read_while_a_script_ran_stays_though_the_next_reply_was_cut_off_in_the_same_turn() {
+    // The server looks after its clients while a script takes long.
+    let server = with_large_value(Server::builder().config(LITTLE).config("busy-reply-threshold 100"));
+    let busy = "for i = 1, 1e8 do end";
+    let release = format!("{busy} redis.call('LOCK.RELEASE', 'lock', 'holder') for i = 1, 1e6 do end");
+    for packet in
+        [vec![vec!["LOCK.RELEASE", "lock", "holder"], vec!["EVAL", busy, "0"]], vec![vec!["EVAL", &release, "0"]]]
+    {
+        let mut scene = Scene::set(&server, |_, _| (), &[ASK]);
+        assert!(scene.holder.pipeline(packet).iter().all(|reply| !reply.is_error()));
+        let heard = scene.waiter.hear(Duration::from_secs(5)).is_ok();
+        scene.gone();
+        // Other servers than Redis 7.0 write it after the script, and some of them cannot tell then whether it was sent.
+        if heard {
+            scene.stays("read");
+        } else {
+            scene.holder.expect("LOCK.RELEASE lock waiter", INT);
+            scene.goes_on("never sent");
+        }
+    }
+}
+
+#[test]
+fn a_grant_that_was_read_stays_while_messages_flood_its_connection() {
+    // However many messages are unread.
+    let server = with_large_value(Server::builder().config("client-output-buffer-limit pubsub 0 0 0"));
+    let message = "x".repeat(1 << 20);
+    for end in [End::Closed, End::Killed] {
+        let mut scene = Scene::set(&server, |_, _| (), &[]);
+        scene.pass_on_and_read();
+        scene.waiter.send("SUBSCRIBE news");
+        scene.waiter.read();
+        for _ in 0..LARGE >> 20 {
+            scene.admin.expect(["PUBLISH", "news", &message], 1);
+        }
+        scene.end(end);
+        scene.stays(&format!("{end:?}"));
+    }
+}
+
+#[test]
+fn a_grant_that_was_read_stays_though_a_message_was_on_its_way_before_it() {
+    let server = server();
+    for end in [End::Closed, End::Killed] {
+        let track = |waiter: &mut Client, _: &mut Client| {
+            waiter.hello3();
+            waiter.expect("CLIENT TRACKING ON", OK);
+            waiter.expect("GET watched", NULL);
+        };
+        let mut scene = Scene::set(&server, track, &[ASK]);
+        // The waiter is told of the change and of the grant in one turn, and then the large value.
+        scene.holder.pipeline(["SET watched 1", "LOCK.RELEASE lock holder"]);
+        assert_eq!(scene.waiter.read().items().len(), 2, "the message");
+        scene.waiter.read().is(("waiter", INT, 60_000));
+        scene.end(end);
+        scene.stays(&format!("{end:?}"));
+        server.expect("DEL watched", 1);
+    }
+}
+
+#[test]
+fn a_grant_that_was_read_behind_a_large_reply_stays_though_the_next_one_was_not_read() {
+    let server = server();
+    for end in [End::Closed, End::Killed] {
+        // At no time all is sent.
+        let mut scene = Scene::set(&server, jam, &[ASK]);
+        scene.pass_on();
+        let list = format!("CLIENT LIST ID {}", scene.waiter_id);
+        eventually("the last one is on its way", || scene.admin.cmd(&list).text().contains(" cmd=getrange "));
+        scene.waiter.read();
+        scene.waiter.read();
+        scene.waiter.read().is(("waiter", INT, 60_000));
+        scene.end(end);
+        scene.stays(&format!("{end:?}"));
+    }
+}
+
+#[test]
+fn a_grant_after_a_short_wait_that_was_read_stays_whatever_messages_come_behind_it() {
+    let server = with_large_value(Server::builder().config("client-output-buffer-limit pubsub 0 0 0"));
+    let (mut line, mut holder, mut admin) = (Line::at(&server), server.client(), server.client());
+    let message = "x".repeat(1 << 20);
+    let mut waiter = server.client();
+    waiter.hello3();
+    let id = waiter.id();
+    waiter.expect("CLIENT TRACKING ON BCAST PREFIX news", OK);
+    holder.expect("LOCK.ACQUIRE lock TOKEN holder", ANY);
+    line.enter(&mut waiter, "LOCK.ACQUIRE lock TOKEN waiter PX 60000 WAIT 0");
+    let mut next = line.join("LOCK.ACQUIRE lock TOKEN next WAIT 0");
+    // All in one turn: the grant is written, and then more about keys than the connection takes.
+    let names = (0..LARGE >> 20).map(|number| format!("news{number}{message}"));
+    let mut packet = vec![vec!["LOCK.RELEASE".to_owned(), "lock".to_owned(), "holder".to_owned()]];
+    packet.extend(names.map(|name| vec!["SET".to_owned(), name, String::new()]));
+    holder.pipeline(packet);
+    waiter.read().is(("waiter", INT, 60_000));
+    admin.expect(format!("CLIENT KILL ID {id}"), 1);
+    eventually("the connection ends", || !admin.cmd("CLIENT LIST").text().contains(&format!("id={id} ")));
+    for _ in 0..3 {
+        admin.expect("PING", ANY);
+    }
+    assert_eq!(line.holders("lock"), ["waiter"]);
+    holder.expect("LOCK.RELEASE lock waiter", 1);
+    next.read().is(("next", INT, 30_000));
+}
+
+#[test]
+fn where_nobody_may_ask_about_clients_a_grant_counts_as_read() {
+    let server = with_large_value(Server::builder().config("rename-command CLIENT \"\""));
+    let (mut line, mut holder, mut admin) = (Line::at(&server), server.client(), server.client());
+    let mut waiter = line.join_behind(&mut holder, 600_000);
+    let mut next = line.join("LOCK.ACQUIRE lock TOKEN next WAIT 0");
+    holder.expect("LOCK.RELEASE lock holder", 1);
+    waiter.read().is(("waiter", INT, 60_000));
+    let clients = server.info_int("clients", "connected_clients");
+    jam(&mut waiter, &mut admin);
+    waiter.close();
+    eventually("the connection ends", || server.info_int("clients", "connected_clients") < clients);
+    assert_eq!(line.holders("lock"), ["waiter"]);
+    holder.expect("LOCK.RELEASE lock waiter", 1);
+    next.read().is(("next", INT, 30_000));
+}

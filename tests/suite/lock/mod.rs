@@ -1,0 +1,18 @@
+//! Locks: taking, waiting, handing over, and what the rest of the server makes of them.
+
+mod against_model;
+mod apply;
+mod cluster;
+mod delivery;
+mod effects;
+mod fairness;
+mod fences;
+mod keys;
+mod many;
+mod own;
+mod parking;
+mod pause;
+mod session;
+mod taken_back;
+mod vanish;
+mod waiting;

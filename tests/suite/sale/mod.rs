@@ -1,0 +1,17 @@
+//! Sales: orders, holds, their stream, and what becomes of them in a cluster and in a storm.
+
+mod acl;
+mod against_model;
+mod buckets;
+mod cluster;
+mod cutoff;
+mod deadlines;
+mod effects;
+mod errors;
+mod holds;
+mod late_payments;
+mod orders;
+mod random;
+mod stock;
+mod storm;
+mod stream;

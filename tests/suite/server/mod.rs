@@ -1,0 +1,16 @@
+//! What the server does to everything in it: files, replicas, failover, settings, other names.
+
+mod crash;
+mod effects;
+mod files;
+mod import;
+mod old_files;
+mod payload;
+mod persist;
+mod rename_scan;
+mod renamed_commands;
+mod replica;
+mod role;
+mod settings;
+mod slot_moves;
+pub mod surface;

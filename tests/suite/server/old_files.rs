@@ -1,0 +1,111 @@
+//! What version 0.1 left behind loads, and says what it said there.
+//!
+//! `of_0_1/` was made by lockstock 0.1.0 on Redis 7.0.15 with the `commands` in there, and three hundred orders of the sale `many`: an RDB
+//! file (`snapshot`), an append-only file as commands (`base`, rewritten half way, and `increments`), each lock and sale as `DUMP` gave it
+//! (`dumps`), and what 0.1 answered about them (`answers`). What depends on the moment is left out of the answers: how much is left of
+//! leases, sessions, and the counters of a server's own life.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+
+use harness::{OK, Reply, Server};
+
+fn file(name: &str) -> Vec<u8> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/suite/server/of_0_1").join(name);
+    fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn text(name: &str) -> String {
+    String::from_utf8(file(name)).expect("a text")
+}
+
+/// A reply as the answers have it.
+fn written(reply: &Reply) -> String {
+    let Reply::Array(items) = reply else {
+        let text = if let Reply::Int(number) = reply { number.to_string() } else { reply.text() };
+        return if text.is_empty() { "''".into() } else { text };
+    };
+    let mut line = String::new();
+    let mut momentary = false;
+    for item in items {
+        let item = if momentary { "*".into() } else { written(item) };
+        if item == "ok" {
+            break;
+        }
+        momentary = ["lease-ms", "session"].contains(&item.as_str());
+        let space = if line.is_empty() { "" } else { " " };
+        write!(line, "{space}{item}").expect("a string takes all");
+    }
+    format!("[{line}]")
+}
+
+/// Asks all that 0.1 was asked about keys that `there` are.
+#[track_caller]
+fn answers_as_of_old(server: &Server, there: impl Fn(&str) -> bool) {
+    let mut asked = 0;
+    for pair in text("answers").lines().collect::<Vec<_>>().chunks(2) {
+        let (question, answer) = (pair[0], pair[1].trim_start());
+        if !question.split(' ').nth(1).is_some_and(&there) {
+            continue;
+        }
+        let reply = server.cmd(question);
+        let now =
+            if question.starts_with("XRANGE") { format!("{} entries", reply.items().len()) } else { written(&reply) };
+        assert_eq!(now, answer, "{question}");
+        asked += 1;
+    }
+    assert!(asked >= 20, "only {asked} questions");
+}
+
+/// The fences go on above those of old, and a lease of old can be ended by its owner.
+#[track_caller]
+fn goes_on(server: &Server) {
+    let old = server.cmd("LOCK.INFO permits").field("holders").items()[1].field("fence").int();
+    let new = server.cmd("LOCK.ACQUIRE new TOKEN t").at(1).int();
+    assert!(new > old, "{new} after {old}");
+    server.expect("LOCK.RELEASE alone ann", 1);
+    server.expect("LOCK.MRELEASE 6f9619ff-8b86-d011-b42d-00cf4fc964ff 3 a b c", 3);
+    server.expect("STOCK.CONFIRM shop order-1", ("OK", 2, 87, -1, "a"));
+    server.expect("STOCK.DECR_ONCE plain 18446744073709551615", ("DUPLICATE", 1, 989, -1, ""));
+}
+
+#[test]
+fn an_rdb_file() {
+    let mut server = Server::builder().config("dbfilename of-old.rdb").start();
+    fs::write(server.dir().join("of-old.rdb"), file("snapshot")).expect("the directory is ours");
+    server.kill9();
+    server.start_again();
+    answers_as_of_old(&server, |_| true);
+    goes_on(&server);
+}
+
+#[test]
+fn an_append_only_file() {
+    let mut server = Server::builder().aof("no").start();
+    server.kill9();
+    let dir = server.dir().join("appendonlydir");
+    for old in fs::read_dir(&dir).expect("the files").flatten() {
+        fs::remove_file(old.path()).expect("a file of ours");
+    }
+    let put = |name: &str, bytes: &[u8]| fs::write(dir.join(name), bytes).expect("the directory is ours");
+    put("appendonly.aof.1.base.aof", &file("base"));
+    put("appendonly.aof.1.incr.aof", &file("increments"));
+    let manifest = "file appendonly.aof.1.base.aof seq 1 type b\nfile appendonly.aof.1.incr.aof seq 1 type i\n";
+    put("appendonly.aof.manifest", manifest.as_bytes());
+    server.start_again();
+    answers_as_of_old(&server, |_| true);
+    goes_on(&server);
+}
+
+#[test]
+fn each_value_as_dump_gave_it() {
+    let server = Server::start();
+    for line in text("dumps").lines() {
+        let (key, hex) = line.split_once(' ').expect("a key and its value");
+        let digits = hex.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).expect("hex"));
+        let payload: Vec<u8> = digits.map(|pair| u8::from_str_radix(pair, 16).expect("hex")).collect();
+        server.expect([b"RESTORE", key.as_bytes(), b"0", &payload], OK);
+    }
+    answers_as_of_old(&server, |key| !["events", "other"].contains(&key));
+}
