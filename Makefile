@@ -6,6 +6,11 @@ SECONDS ?= 60
 # Most of a test's time is waiting for a server, so more of them than cores.
 TEST_THREADS ?= 8
 
+# For the tests' harness and for scripts/: an absolute path, because servers start in directories of their own.
+ifneq ($(SERVER),)
+export LOCKSTOCK_SERVER := $(if $(findstring /,$(SERVER)),$(abspath $(SERVER)),$(SERVER))
+endif
+
 MODULE := target/release/liblockstock.so
 # All but what compiles a database (the consumer) and a library for pictures (the benchmark).
 LIGHT := --workspace --exclude lockstock-consumer --exclude lockstock-bench
@@ -28,8 +33,10 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "SERVER=path, with any of them, starts this server and not the redis-server from the PATH: SERVER=valkey-server make test"
 
-run: ## Start redis-server with the module (PORT=6379); ctrl-C stops it
+run: ## Start a server with the module (PORT=6379); ctrl-C stops it
 	@scripts/run $(PORT)
 
 demo: build ## Watch the five programs that lockstock replaces, played for real (QUICK=1: in ten seconds)
@@ -38,7 +45,7 @@ demo: build ## Watch the five programs that lockstock replaces, played for real 
 build: deps ## Build the module: target/release/liblockstock.so
 	cargo build --release --locked
 
-test: check build test-panics ## The checks, and the tests on the installed redis-server; not those of examples/consumer
+test: check build test-panics ## The checks, and the tests that need a server; not those of examples/consumer
 	$(DEMO) -- --check
 	$(SUITE)
 	$(JUDGE)
@@ -48,10 +55,10 @@ test-panics: deps ## A panic in every entry from the server, and before every st
 	cargo build --quiet --locked --features inject-faults --target-dir target/faults
 	LOCKSTOCK_MODULE=target/faults/debug/liblockstock.so $(SUITE) --ignored panics:: interrupted::
 
-test-consumer: build ## The tests of examples/consumer, on the installed redis-server; compiles SQLite
+test-consumer: build ## The tests of examples/consumer; compiles SQLite
 	cargo test --quiet --locked -p lockstock-consumer
 
-test-servers: check-all build ## All checks, and the tests that need a server, the consumer's too, on every supported server
+test-servers: check-all build ## All checks, and the tests that need a server, the consumer's too, on every supported server (SERVER: on that one)
 	@scripts/servers
 	@scripts/test-servers $(TEST_THREADS)
 
@@ -68,12 +75,11 @@ soak: build ## A mixed load for MINUTES=20, after which memory and latency are w
 test-valgrind: build ## The tests with every server under valgrind (TESTS="waiting:: session::": only those)
 	@scripts/test-valgrind $(TESTS)
 
-chaos: build ## Attack servers under load and judge every answer (SECONDS=60 SERVER=path SCENES=a,b SEED=n)
+chaos: build ## Attack servers under load and judge every answer (SECONDS=60 SCENES=a,b SEED=n)
 	$(JUDGE)
-	$(if $(SERVER),LOCKSTOCK_SERVER=$(if $(findstring /,$(SERVER)),$(abspath $(SERVER)),$(SERVER))) $(CHAOS) --seconds $(SECONDS) \
-		$(if $(SCENES),--scenes $(SCENES)) $(if $(SEED),--seed $(SEED))
+	$(CHAOS) --seconds $(SECONDS) $(if $(SCENES),--scenes $(SCENES)) $(if $(SEED),--seed $(SEED))
 
-bench: build ## Speed and memory beside the alternatives (QUICK=1: in two minutes; LOCKSTOCK_SERVER=path for another server)
+bench: build ## Speed and memory beside the alternatives (QUICK=1: in two minutes)
 	@$(BENCH)
 
 bench-instructions: build ## Only the instructions for an operation, which are the same in every run (needs valgrind)
