@@ -85,8 +85,9 @@ bench: build ## Speed and memory beside the alternatives (QUICK=1: in two minute
 bench-instructions: build ## Only the instructions for an operation, which are the same in every run (needs valgrind)
 	@ONLY=instructions $(BENCH)
 
-simulation: ## A hundred nodes and a million requests a second, from the costs that a run of the benchmark measured
-	@$(BENCH) --bin simulation -- docs/bench/redis-7.0.15/costs.json docs/bench/simulation.svg
+simulation: ## A hundred nodes and a million requests a second, from the costs that a run of the benchmark measured: target/bench/simulation.svg
+	@mkdir -p target/bench
+	@$(BENCH) --bin simulation -- docs/bench/redis-7.0.15/costs.json target/bench/simulation.svg
 
 check: deps ## Formatting, lints and the tests that need no server
 	@scripts/deps lints

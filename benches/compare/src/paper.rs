@@ -26,7 +26,9 @@ pub struct Paper {
 impl Paper {
     pub fn new(server: &str, plan: &Plan) -> Self {
         let docs = repository().join("docs");
-        let dir = docs.join("bench").join(server);
+        // The repository keeps the run of one server. Those of others are in the build directory, and their goals on the page.
+        let kept = docs.join("bench").join(server);
+        let dir = if kept.is_dir() { kept } else { repository().join("target/bench").join(server) };
         fs::create_dir_all(&dir).expect("a directory for the pictures");
         let length = plan.either("full run", "quick run");
         let date = today();
@@ -34,7 +36,7 @@ impl Paper {
         let load = load.split(' ').next().unwrap_or_default();
         let text = format!(
             "# {server}, {date}, {length}\n\nWritten by `make bench` on {} cores, load {load} at the start; \
-             [performance.md](../../performance.md) says how it is measured.\n",
+             docs/performance.md says how it is measured.\n",
             cores()
         );
         Self { docs, dir, server: server.into(), date, text, findings: vec![], costs: BTreeMap::new() }

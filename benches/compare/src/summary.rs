@@ -1,77 +1,121 @@
 //! The goals on all servers that were measured, side by side in docs/performance.md.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use lockstock_bench::table::number;
-use serde::{Deserialize, Serialize};
 
 use crate::goals::Finding;
 
 /// The table stands between these lines.
 const MARKS: [&str; 2] = ["<!-- goals: written by make bench -->\n", "<!-- end of goals -->\n"];
 
-/// A goal as it is kept for the summary.
-#[derive(Serialize, Deserialize)]
-struct Goal {
-    what: String,
-    limit: String,
-    measured: String,
-    reached: Option<bool>,
-}
+/// What stands where nothing was measured.
+const NOTHING: &str = "–";
 
-/// Keeps what a server's run has found, and writes the table anew.
+/// Puts what a server's run has found into its column; those of other servers stay as they are.
 pub fn update(docs: &Path, server: &str, findings: &[Finding]) {
-    let goals: Vec<Goal> = findings
-        .iter()
-        .map(|finding| Goal {
-            what: finding.what.clone(),
-            limit: finding.limit.show(),
-            measured: number(finding.measured),
-            reached: finding.reached(),
-        })
-        .collect();
-    let text = serde_json::to_string_pretty(&goals).expect("goals as text") + "\n";
-    fs::write(docs.join("bench").join(server).join("goals.json"), text).expect("the goals are kept");
-
     let page = docs.join("performance.md");
     let Ok(text) = fs::read_to_string(&page) else { return };
     let parts = text.split_once(MARKS[0]).zip(text.split_once(MARKS[1]));
-    let ((before, _), (_, after)) = parts.unwrap_or_else(|| panic!("{} has no place for the goals", page.display()));
+    let ((before, rest), (_, after)) = parts.unwrap_or_else(|| panic!("{} has no place for the goals", page.display()));
+    let mut table = Table::parse(rest.split(MARKS[1]).next().unwrap_or_default());
+    table.replace(server, findings);
     let [begin, end] = MARKS;
-    fs::write(&page, format!("{before}{begin}\n{}\n{end}{after}", table(&docs.join("bench"))))
-        .expect("the page is written");
+    fs::write(&page, format!("{before}{begin}\n{}\n{end}{after}", table.show())).expect("the page is written");
 }
 
-/// What every server's last run has found.
-fn table(bench: &Path) -> String {
-    let mut servers: BTreeMap<String, Vec<Goal>> = BTreeMap::new();
-    for entry in fs::read_dir(bench).expect("a directory").flatten() {
-        if let Ok(text) = fs::read_to_string(entry.path().join("goals.json")) {
-            let goals = serde_json::from_str(&text).expect("goals that were kept");
-            servers.insert(entry.file_name().to_string_lossy().into_owned(), goals);
+/// The table as it stands on the page.
+struct Table {
+    servers: Vec<String>,
+    goals: Vec<Goal>,
+}
+
+/// A line: the goal, its limit, and what was measured on each of the servers.
+struct Goal {
+    what: String,
+    limit: String,
+    measured: Vec<String>,
+}
+
+impl Table {
+    fn parse(text: &str) -> Self {
+        let mut lines = text.lines().filter_map(|line| {
+            let cells = line.strip_prefix('|')?.strip_suffix('|')?.split('|');
+            Some(cells.map(|cell| cell.trim().to_owned()).collect::<Vec<_>>())
+        });
+        let servers = lines.next().unwrap_or_default().into_iter().skip(2).collect();
+        let goals = lines.skip(1).map(|mut cells| {
+            let measured = cells.split_off(2);
+            let [what, limit] = cells.try_into().expect("a goal and its limit");
+            Goal { what, limit, measured }
+        });
+        Self { servers, goals: goals.collect() }
+    }
+
+    /// Replaces the column of `server`. Goals that nobody has any more are left out.
+    fn replace(&mut self, server: &str, findings: &[Finding]) {
+        let column = self.servers.iter().position(|name| name == server).unwrap_or_else(|| {
+            let at = self.servers.partition_point(|name| name.as_str() < server);
+            self.servers.insert(at, server.into());
+            self.goals.iter_mut().for_each(|goal| goal.measured.insert(at, NOTHING.into()));
+            at
+        });
+        self.goals.iter_mut().for_each(|goal| goal.measured[column] = NOTHING.into());
+        for finding in findings {
+            let at = self.goals.iter().position(|goal| goal.what == finding.what).unwrap_or_else(|| {
+                let measured = vec![NOTHING.into(); self.servers.len()];
+                self.goals.push(Goal { what: finding.what.clone(), limit: String::new(), measured });
+                self.goals.len() - 1
+            });
+            let shown = number(finding.measured);
+            self.goals[at].limit = finding.limit.show();
+            self.goals[at].measured[column] =
+                if finding.reached() == Some(false) { format!("**{shown}**") } else { shown };
         }
+        self.goals.retain(|goal| goal.measured.iter().any(|measured| measured != NOTHING));
     }
-    let mut order: Vec<(&str, &str)> = vec![];
-    for goal in servers.values().flatten() {
-        if order.iter().all(|known| known.0 != goal.what) {
-            order.push((&goal.what, &goal.limit));
-        }
+
+    fn show(&self) -> String {
+        let mut lines = vec![
+            format!("| goal | limit | {} |", self.servers.join(" | ")),
+            format!("|---|--:|{}", "--:|".repeat(self.servers.len())),
+        ];
+        let goals = self.goals.iter();
+        lines.extend(goals.map(|goal| format!("| {} | {} | {} |", goal.what, goal.limit, goal.measured.join(" | "))));
+        lines.join("\n") + "\n"
     }
-    let names: Vec<&str> = servers.keys().map(String::as_str).collect();
-    let mut lines =
-        vec![format!("| goal | limit | {} |", names.join(" | ")), format!("|---|--:|{}", "--:|".repeat(names.len()))];
-    for (what, limit) in order {
-        let cells: Vec<String> = servers
-            .values()
-            .map(|goals| match goals.iter().find(|goal| goal.what == what) {
-                Some(Goal { measured, reached: Some(false), .. }) => format!("**{measured}**"),
-                Some(goal) => goal.measured.clone(),
-                None => "–".into(),
-            })
-            .collect();
-        lines.push(format!("| {what} | {limit} | {} |", cells.join(" | ")));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::goals::Limit;
+
+    const BEFORE: &str = "
+| goal | limit | redis-7.0.15 | valkey-9.1.2 |
+|---|--:|--:|--:|
+| speed | ≤ 1.10 | 1.09 | **1.12** |
+| memory | ≤ 1.00 | – | 0.50 |
+";
+
+    fn found(what: &str, measured: f64) -> Finding {
+        Finding { what: what.into(), limit: Limit::AtMost(1.0), measured }
     }
-    lines.join("\n") + "\n"
+
+    #[test]
+    fn a_run_replaces_the_column_of_its_server_and_no_other() {
+        let mut table = Table::parse(BEFORE);
+        assert_eq!(table.show(), BEFORE.trim_start());
+        table.replace("valkey-9.1.2", &[found("speed", 0.98), found("fairness", 1.5)]);
+        table.replace("redis-8.6.3", &[found("speed", f64::NAN), found("fairness", 0.25)]);
+        // Nobody has measured the memory.
+        let after = "
+| goal | limit | redis-7.0.15 | redis-8.6.3 | valkey-9.1.2 |
+|---|--:|--:|--:|--:|
+| speed | ≤ 1.00 | 1.09 | – | 0.98 |
+| fairness | ≤ 1.00 | – | 0.25 | **1.50** |
+";
+        assert_eq!(table.show(), after.trim_start());
+    }
 }
