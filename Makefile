@@ -14,15 +14,17 @@ endif
 MODULE := target/release/liblockstock.so
 # All but what compiles a database (the consumer) and a library for pictures (the benchmark).
 LIGHT := --workspace --exclude lockstock-consumer --exclude lockstock-bench
-DEMO := cargo run --quiet --locked -p lockstock-demo
+# Built together, so that what they share is compiled once: alone, each would have other features of its dependencies.
+PROGRAMS := cargo build --quiet --locked $(LIGHT) --bins
+DEMO := $(PROGRAMS) && target/debug/lockstock-demo
 BENCH := cargo run --quiet --locked --release -p lockstock-bench
 TEST := cargo test --quiet --locked --test suite --
 SUITE := $(TEST) --test-threads=$(TEST_THREADS)
 # In memory where that is possible: what is killed there has lost no more, and nobody waits for a disk that others use.
-CHAOS := $(if $(wildcard /dev/shm/.),TMPDIR=/dev/shm) cargo run --quiet --locked -p lockstock-chaos --
+CHAOS := $(PROGRAMS) && $(if $(wildcard /dev/shm/.),TMPDIR=/dev/shm) target/debug/lockstock-chaos
 
 # That the judge of `make chaos` sees what it should, in histories made by hand and from a server that breaks its word.
-JUDGE = cargo test --quiet --locked -p lockstock-chaos -- check:: && $(CHAOS) --prove --seconds 5
+JUDGE = cargo test --quiet --locked $(LIGHT) --bin lockstock-chaos -- check:: && $(CHAOS) --prove --seconds 5
 
 # Where rustup puts cargo, for shells that were started before it did.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -46,7 +48,7 @@ build: deps ## Build the module: target/release/liblockstock.so
 	cargo build --release --locked
 
 test: check build test-panics ## The checks, and the tests that need a server; not those of examples/consumer
-	$(DEMO) -- --check
+	$(DEMO) --check
 	$(SUITE)
 	$(JUDGE)
 	$(CHAOS) --seconds 24 --scenes kill-always,clients-stopped,expiring,listener
