@@ -6,7 +6,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::slice;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use redis_module::raw;
 
@@ -52,6 +52,14 @@ pub trait DataType: Sized + Send + 'static {
     fn load_aux(_saved: &[u8]) -> Result<(), String> {
         Ok(())
     }
+}
+
+/// How often a value of ours has left a name or has been loaded.
+static MOVES: AtomicU64 = AtomicU64::new(0);
+
+/// How often that was. Where it has not changed, no value of ours has come to a name.
+pub(super) fn moves() -> u64 {
+    MOVES.load(Ordering::Relaxed)
 }
 
 /// Where a registered type is kept. Set once, at load.
@@ -221,6 +229,7 @@ fn readable<T: DataType>(encoding: c_int) -> Result<(), String> {
 }
 
 unsafe extern "C" fn load<T: DataType>(io: *mut RawIo, encoding: c_int) -> *mut c_void {
+    MOVES.fetch_add(1, Ordering::Relaxed);
     let loaded = guard("loading a value", || {
         readable::<T>(encoding)?;
         T::load(&mut RdbIn(io))
@@ -311,6 +320,7 @@ unsafe extern "C" fn free<T: DataType>(raw: *mut c_void) {
 }
 
 unsafe extern "C" fn unlinked<T: DataType>(at: *mut RawOptCtx, raw: *const c_void) {
+    MOVES.fetch_add(1, Ordering::Relaxed);
     // SAFETY: the value is alive, on the main thread, and no guard of this key is in use: see `Key::content`.
     let value = unsafe { raw.cast_mut().cast::<T>().as_mut() };
     // SAFETY: the server's context of the callback is valid while it runs.

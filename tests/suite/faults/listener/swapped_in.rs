@@ -104,6 +104,22 @@ fn a_lock_that_comes_when_the_time_of_another_key_is_found_over_has_one_holder()
 }
 
 #[test]
+fn a_lock_that_comes_to_a_key_whose_time_is_just_found_over_is_seen() {
+    for request in ["LOCK.ACQUIRE k TOKEN a", "LOCK.MACQUIRE 1 k TOKEN a"] {
+        let mut scene = Scene::set();
+        scene.client.expect("DEBUG SET-ACTIVE-EXPIRE 0", OK);
+        scene.client.expect("LOCK.ACQUIRE o TOKEN z PX 60000", ("z", INT, 60_000));
+        scene.client.expect("SET k text PX 1", OK);
+        scene.client.expect("DEBUG SLEEP 0.01", OK);
+        scene.react_to("SERVER", 1, "RENAME o k");
+        scene.client.expect(request, NULL);
+        // What replicas hear of this, and in which order, is the server's.
+        assert_eq!(Line::at(&scene.server).holders("k"), ["z"]);
+        scene.client.expect("LOCK.EXTEND k z PX 60000", 1);
+    }
+}
+
+#[test]
 fn what_the_token_held_before_it_holds_as_before_when_another_lock_came() {
     let mut scene = Scene::set();
     scene.client.expect("LOCK.ACQUIRE o TOKEN z PX 60000", ("z", INT, 60_000));
