@@ -18,7 +18,13 @@ pub fn hear(ctx: &mut Ctx<'_>, event: Event) {
         if let Event::Swapped(one, other) = event {
             inbox::swap_loaded(one, other);
         }
-        return inbox::post(Notification::Event(event));
+        inbox::post(Notification::Event(event));
+        let moves = matches!(event, Event::Flushed(_) | Event::Swapped(..));
+        if moves && state::peek(|_| ()).is_none() {
+            // A listener of another module has done it, while a key was opened or made.
+            inbox::post(Notification::InBetween);
+        }
+        return;
     };
     let Some(client) = ClientId::new(number) else { return };
     // Connections come and go by the thousand; few of them hold or wait for anything.

@@ -25,6 +25,9 @@ pub enum Notification {
     ClientGone(ClientId, Look),
     /// The server told of something else.
     Event(Event),
+    /// Databases were emptied or changed places in the middle of work on locks. What was entered into the deadline index after that, and before
+    /// the module takes note of it, is entered wrongly.
+    InBetween,
     /// A parked client left.
     Left(WaiterId, Unblocked),
 }

@@ -86,6 +86,7 @@ pub fn drain_inbox(state: &mut State) {
                 state.sales.swap(one, other);
                 state.renamed.begin_again();
             }
+            Notification::InBetween => state.renamed.for_everything(),
             Notification::Event(Event::Role { primary: false }) => state.locks.demoted(),
             // The timer is awake now; that is all they are for.
             Notification::Event(

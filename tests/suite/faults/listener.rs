@@ -3,6 +3,7 @@
 //! with somebody else, every request has its one reply, what is held ends by itself, and replicas and files have what the server has.
 
 mod appended;
+mod emptied;
 mod sales;
 mod scene;
 mod swapped_in;
