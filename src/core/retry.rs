@@ -23,11 +23,17 @@ impl Default for Retries {
 }
 
 impl Retries {
+    /// About the longest that anything is put off which is to be tried again after `delay` at the earliest.
+    #[must_use]
+    pub fn longest(delay: Millis) -> Millis {
+        Millis(delay.0.saturating_mul(100))
+    }
+
     /// When to try again, `delay` after `now` at the earliest.
     pub fn next(&mut self, now: UnixMs, delay: Millis) -> UnixMs {
         let earliest = now.plus(delay).unwrap_or(UnixMs::MAX);
         // The clock may have been set back: nothing is put off for long because of what was planned before.
-        let far = now.plus(Millis(delay.0.saturating_mul(100))).unwrap_or(UnixMs::MAX);
+        let far = now.plus(Self::longest(delay)).unwrap_or(UnixMs::MAX);
         let (at, given) = self.last;
         self.last = if at < earliest || at > far {
             (earliest, 1)
@@ -63,9 +69,9 @@ impl RefusedLapses {
         self.down = until;
     }
 
-    /// Until when no sale is tried.
-    pub fn closed(&mut self, now: UnixMs) -> Option<UnixMs> {
-        self.down.take_if(|until| until.reached(now));
+    /// Until when no sale is tried. Not for longer than `delay`, which it was closed for: the clock may have been set back since.
+    pub fn closed(&mut self, now: UnixMs, delay: Millis) -> Option<UnixMs> {
+        self.down.take_if(|until| until.reached(now) || until.left(now) > delay);
         self.down
     }
 }
@@ -82,6 +88,14 @@ mod tests {
         let all: Vec<i64> = (0..2_000).map(|_| retries.next(UnixMs(5_000), Millis(100)).0).collect();
         assert_eq!((all[0], all[99], all[100], all[1_999]), (5_100, 5_100, 5_110, 5_290));
         assert_eq!(retries.next(UnixMs(5_250), Millis(100)), UnixMs(5_350));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_does_not_keep_sales_closed() {
+        let mut refused = RefusedLapses::default();
+        refused.close(Some(UnixMs(9_000_050)));
+        assert_eq!(refused.closed(UnixMs(9_000_000), Millis(50)), Some(UnixMs(9_000_050)));
+        assert_eq!(refused.closed(UnixMs(1_000), Millis(50)), None);
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl From<Error> for Refusal {
 
 /// Lets holds lapse that are due, in at most `budget` steps, and says when it wants to be called again.
 pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> defer::Next {
-    if let Some(Some(until)) = state::enter(|state| state.refused.closed(now.ms)) {
+    if let Some(Some(until)) = state::enter(|state| state.refused.closed(now.ms, MOVING)) {
         return defer::Next::At(until);
     }
     let began_in = ctx.db();
@@ -67,7 +67,7 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> defer::Next {
         }
     }
     ctx.select(began_in);
-    if let Some(Some(until)) = state::enter(|state| state.refused.closed(now.ms)) {
+    if let Some(Some(until)) = state::enter(|state| state.refused.closed(now.ms, MOVING)) {
         return defer::Next::At(until);
     }
     match state::enter(|state| state.sales.next()).flatten() {

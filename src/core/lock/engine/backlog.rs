@@ -82,11 +82,13 @@ impl Backlog {
         self.put_off.push_back((self.retries.next(now.ms, RETRY), what));
     }
 
-    /// Takes up again what was put off until now.
+    /// Takes up again what was put off until now, and what could not have been put off for so long: the clock has been set back since.
     pub(super) fn take_up(&mut self, now: Now) {
-        self.closed.take_if(|until| until.reached(now.ms));
+        let longest = now.ms.plus(Retries::longest(RETRY)).unwrap_or(UnixMs::MAX);
+        let is_due = |due: UnixMs| due.reached(now.ms) || due > longest;
+        self.closed.take_if(|until| is_due(*until));
         while let Some((due, what)) = self.put_off.front().copied()
-            && due.reached(now.ms)
+            && is_due(due)
         {
             self.put_off.pop_front();
             match what {

@@ -67,6 +67,25 @@ fn no_kind_of_work_waits_for_the_end_of_another() {
 }
 
 #[test]
+fn a_clock_that_is_set_back_keeps_nothing_from_being_tried_again() {
+    for down in [true, false] {
+        let mut desk = Desk::new();
+        desk.pass(3_600_000);
+        desk.take("door", &ask("ann"));
+        let bob = desk.wait("door", 1, &ask("bob"));
+        desk.delete("door");
+        desk.keys.down = down;
+        desk.keys.elsewhere = vec![at("door").to_buf()];
+        let _ = desk.tick();
+        desk.keys.down = false;
+        desk.keys.elsewhere.clear();
+        desk.now = crate::core::time::Now::from_micros(desk.now.us - 3_000_000_000);
+        let _ = desk.tick();
+        assert_eq!(desk.granted(), [bob], "{down}");
+    }
+}
+
+#[test]
 fn requests_for_many_keys_are_granted_one_a_turn() {
     const KEYS: usize = if cfg!(miri) { 5 } else { 100 };
     let mut desk = Desk::new();
