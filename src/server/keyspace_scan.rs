@@ -4,6 +4,7 @@
 //! the server's function for modules takes. On Redis it gains little or nothing, and 7.0 would count each key as used. So there, and where
 //! `rename-command` has taken `SCAN` away, it is the function.
 
+use std::collections::BTreeSet;
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
@@ -23,8 +24,10 @@ pub struct KeyspaceScan {
     way: Way,
     /// The database that it goes through; none before a lap.
     db: Option<i32>,
-    /// Those that this lap has gone through.
-    done: Vec<i32>,
+    /// Those that come after it in this lap, the next one last.
+    coming: Vec<i32>,
+    /// All that this lap has known of, in order.
+    known: BTreeSet<i32>,
     /// Whether it has shown everything so far.
     is_whole: bool,
 }
@@ -68,7 +71,7 @@ impl KeyspaceScan {
     /// A scan that begins at the first key of the first database; `None` when the server has no memory for it.
     pub fn new(ctx: &Ctx<'_>) -> Option<Self> {
         let way = if server_info::is_valkey(ctx) { Some(Way::Command(0)) } else { Way::function() };
-        way.map(|way| Self { way, db: None, done: Vec::new(), is_whole: true })
+        way.map(|way| Self { way, db: None, coming: Vec::new(), known: BTreeSet::new(), is_whole: true })
     }
 
     /// Goes on for about `span` and shows the keys on the way to `see`: those with a value of one of the types `kinds`, and perhaps others.
@@ -76,7 +79,8 @@ impl KeyspaceScan {
     pub fn go(&mut self, ctx: &mut Ctx<'_>, kinds: &[&CStr], span: Duration, see: See<'_>) -> bool {
         let (db, begun) = (ctx.db(), Instant::now());
         if self.db.is_none() {
-            self.done.clear();
+            self.coming.clear();
+            self.known.clear();
             self.is_whole = true;
             self.db = self.next_db(ctx);
         }
@@ -85,7 +89,6 @@ impl KeyspaceScan {
         {
             if !ctx.select(current) || self.step(ctx, current, kinds, see) {
                 self.way.begin();
-                self.done.push(current);
                 self.db = self.next_db(ctx);
             }
         }
@@ -93,9 +96,15 @@ impl KeyspaceScan {
         self.db.is_none() && self.is_whole
     }
 
-    /// A database that this lap has still to go through. One may have got its first key since the lap began.
-    fn next_db(&self, ctx: &mut Ctx<'_>) -> Option<i32> {
-        server_info::databases(ctx).into_iter().find(|db| !self.done.contains(db))
+    /// A database that this lap has still to go through. The server is asked when all that were known are done, for one may have got its first
+    /// key since. There may be thousands, so it is not asked after each.
+    fn next_db(&mut self, ctx: &mut Ctx<'_>) -> Option<i32> {
+        if self.coming.is_empty() {
+            let Self { coming, known, .. } = self;
+            coming.extend(server_info::databases(ctx).into_iter().filter(|db| known.insert(*db)));
+            coming.reverse();
+        }
+        self.coming.pop()
     }
 
     /// Goes some ten microseconds far: shows the next keys of the database `db`, which is that of `ctx`; true when the last one has been shown.

@@ -165,3 +165,20 @@ fn a_renamed_lock_is_found_on_a_server_without_scan() {
         eventually("all have ended", || (line.count("lock_lapses"), line.count("stock_lapses")) == (2 * ends, ends));
     }
 }
+
+#[test]
+fn a_renamed_lock_is_found_among_thousands_of_databases() {
+    const DATABASES: usize = 5_000;
+    let server = Server::builder().config(&format!("databases {DATABASES}")).start();
+    let mut client = server.client();
+    client.pipeline((0..DATABASES).flat_map(|db| [format!("SELECT {db}"), "SET key text".into()]));
+    client.expect("LOCK.ACQUIRE lock TOKEN t PX 3600000", ANY);
+    let mut line = Line::at(&server);
+    line.until("locks_held", 1);
+    client.expect("RENAME lock moved", OK);
+    let begun = Instant::now();
+    eventually("it is found", || line.count("locks_held") == 1);
+    let took = begun.elapsed();
+    println!("found among {DATABASES} databases within {took:.2?}");
+    assert!(took < Duration::from_secs(3), "{took:?}");
+}
