@@ -5,6 +5,8 @@
 
 use std::ops::Deref;
 
+use super::invariant::Known;
+
 /// Why bytes are not a value of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Corrupt {
@@ -70,7 +72,7 @@ impl Writer {
 
     /// A string with its length in front.
     pub fn string(&mut self, string: &[u8]) {
-        self.number(u64::try_from(string.len()).unwrap_or(u64::MAX));
+        self.number(u64::try_from(string.len()).ok().or_invariant("a length fits 64 bits", u64::MAX));
         self.bytes(string);
     }
 

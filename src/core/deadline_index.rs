@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use super::invariant::{Known, invariant};
 use super::key::{KeyBuf, KeyRef};
 use super::slab::{Id, Slab};
 use super::time::UnixMs;
@@ -64,7 +65,8 @@ impl DeadlineIndex {
         if let Some(entry) = self.entries.get_mut(id.0) {
             entry.deadline = deadline;
             if deadline < entry.indexed {
-                self.order.remove(&(entry.indexed, id));
+                let listed = self.order.remove(&(entry.indexed, id));
+                invariant!(listed, "every entry is in the order");
                 self.order.insert((deadline, id));
                 entry.indexed = deadline;
             }
@@ -74,7 +76,8 @@ impl DeadlineIndex {
     /// Closes the entry `id`. O(log n).
     pub fn remove(&mut self, id: DeadlineId) {
         if let Some(entry) = self.entries.remove(id.0) {
-            self.order.remove(&(entry.indexed, id));
+            let listed = self.order.remove(&(entry.indexed, id));
+            invariant!(listed, "every entry is in the order");
         }
     }
 
@@ -96,7 +99,7 @@ impl DeadlineIndex {
     pub fn due(&mut self, now: UnixMs, steps: &mut usize) -> Option<DeadlineId> {
         while *steps > 0 {
             let &(listed, id) = self.order.first().filter(|(listed, _)| listed.reached(now))?;
-            let entry = self.entries.get_mut(id.0);
+            let entry = self.entries.get_mut(id.0).known("what is in the order is an entry");
             if let Some(entry) = &entry
                 && entry.deadline.reached(now)
             {

@@ -4,7 +4,7 @@
 //! happen in the world goes out as values too. That is what lets these rules run under property tests and Miri, and
 //! what makes the same decision come out the same way wherever it is taken.
 //!
-//! Reading order: [`limits`], [`time`], [`id`], [`key`], [`fence`], then the [`lock`], the [`sale`] and the [`deadline_index`]; [`codec`], [`retry`],
+//! Reading order: [`limits`], [`time`], [`id`], [`key`], [`fence`], then the [`lock`], the [`sale`] and the [`deadline_index`]; [`codec`], `invariant`, [`retry`],
 //! [`slab`], [`slot`] and [`unlinked`] are what they stand on.
 #![forbid(unsafe_code)]
 
@@ -12,6 +12,7 @@ pub mod codec;
 pub mod deadline_index;
 pub mod fence;
 pub mod id;
+pub(crate) mod invariant;
 pub mod key;
 pub mod limits;
 pub mod lock;

@@ -3,6 +3,8 @@
 use std::hash::{Hash, Hasher};
 use std::num::NonZeroU32;
 
+use super::invariant::Known;
+
 /// Slots per chunk. Growing adds a chunk and moves nothing, so that no command pays for a million entries at once.
 const CHUNK: usize = 256;
 
@@ -70,11 +72,11 @@ impl<T> Slab<T> {
         let stamp = self.stamp;
         let taken = Slot::Taken { stamp, value };
         if let Some(slot) = self.vacant
-            && let Some(room) = slot_mut(&mut self.chunks, slot)
+            && let Some(room) = slot_mut(&mut self.chunks, slot).known("a vacant slot is there")
         {
             self.vacant = match room {
                 Slot::Vacant { next } => *next,
-                Slot::Taken { .. } => None,
+                Slot::Taken { .. } => None.known("the chain of vacant slots has no other"),
             };
             *room = taken;
             return Id { slot, generation: stamp };
@@ -121,13 +123,13 @@ impl<T> Slab<T> {
         }
         let removed = std::mem::replace(room, Slot::Vacant { next: self.vacant });
         self.vacant = Some(id.slot);
-        self.len = self.len.saturating_sub(1);
+        self.len = self.len.checked_sub(1).or_invariant("a value that is removed was counted", 0);
         if self.len == 0 {
             self.clear();
         }
         match removed {
             Slot::Taken { value, .. } => Some(value),
-            Slot::Vacant { .. } => None,
+            Slot::Vacant { .. } => None.known("the slot was taken"),
         }
     }
 

@@ -6,6 +6,9 @@ use std::hash::{Hash, Hasher};
 use super::is_id;
 use super::text::IdText;
 use super::uuid::{self, Spelling};
+use crate::core::invariant::Known;
+
+const FITS: &str = "a length is kept with bytes that it fits";
 
 /// Bytes that fit beside the tag and the length without an allocation.
 const INLINE: usize = 22;
@@ -55,7 +58,7 @@ impl Ident {
     pub fn text(&self) -> IdText<'_> {
         match &self.0 {
             Form::Uuid(packed) => uuid::unpack(Spelling::Hyphenated, *packed),
-            Form::Inline { len, bytes } => bytes.get(..usize::from(*len)).unwrap_or_default().into(),
+            Form::Inline { len, bytes } => bytes.get(..usize::from(*len)).or_invariant(FITS, &[]).into(),
             Form::Heap(bytes) => (&**bytes).into(),
         }
     }

@@ -10,6 +10,7 @@ use super::is_id;
 use super::text::{INLINE, IdText};
 use super::uuid::{self, Spelling};
 use crate::core::codec::{Corrupt, Reader, Writer};
+use crate::core::invariant::Known;
 
 /// Head bytes 0 to 8 are integers of that many bytes; the others say what follows.
 const INTEGER: u8 = 8;
@@ -91,7 +92,7 @@ impl<'a> PackedId<'a> {
 
     /// The text, as the caller wrote it.
     pub fn unpack(&self) -> IdText<'a> {
-        let tag = self.head.first().copied().unwrap_or_default();
+        let [tag, ..] = self.head;
         match tag {
             0..=INTEGER => {
                 let mut bytes = [0; 8];
@@ -112,7 +113,7 @@ impl<'a> PackedId<'a> {
     }
 
     fn front(&self) -> &[u8] {
-        self.head.get(..usize::from(self.len)).unwrap_or_default()
+        self.head.get(..usize::from(self.len)).or_invariant("the front of an id lies in its head", &[])
     }
 
     fn integer(text: &[u8]) -> Option<Self> {

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::Deref;
 
+use crate::core::invariant::Known;
+
 /// Bytes that fit without an allocation: a UUID in its usual spelling, or any 64-bit integer.
 pub const INLINE: usize = 36;
 
@@ -23,7 +25,7 @@ impl IdText<'_> {
 
     /// The first `len` of `bytes`; all of them when there are no more.
     pub(super) fn inline(bytes: [u8; INLINE], len: usize) -> Self {
-        Self(Kind::Inline { len: u8::try_from(len.min(INLINE)).unwrap_or_default(), bytes })
+        Self(Kind::Inline { len: u8::try_from(len.min(INLINE)).ok().or_invariant("36 fits a byte", 0), bytes })
     }
 
     /// A copy that outlives what it was read from. Ids of up to 36 bytes take no allocation.
@@ -53,7 +55,9 @@ impl Deref for IdText<'_> {
     fn deref(&self) -> &[u8] {
         match &self.0 {
             Kind::Borrowed(bytes) => bytes,
-            Kind::Inline { len, bytes } => bytes.get(..usize::from(*len)).unwrap_or_default(),
+            Kind::Inline { len, bytes } => {
+                bytes.get(..usize::from(*len)).or_invariant("a length is kept with bytes that it fits", &[])
+            }
             Kind::Heap(bytes) => bytes,
         }
     }

@@ -6,6 +6,7 @@ use super::orders::record::{Record, State};
 use super::take::hold_end;
 use super::{Sale, lapse, reference};
 use crate::core::id::IdText;
+use crate::core::invariant::Known;
 use crate::core::time::UnixMs;
 
 impl Sale {
@@ -55,7 +56,10 @@ impl Sale {
             State::Expired => answer.with(Status::Expired),
             State::Held | State::Sold => {
                 answer.status = Status::Ok;
-                answer.remaining = answer.remaining.saturating_add(answer.units);
+                answer.remaining = answer
+                    .remaining
+                    .checked_add(answer.units)
+                    .or_invariant("no sum of a sale comes near 2^64", u64::MAX);
                 answer.units = 0;
                 answer.deadline = None;
                 let own = Some(Change::Cancel { id: IdText::from(id) });

@@ -5,6 +5,7 @@ use super::cutoff::MOST;
 use super::orders::BuyerLookup;
 use super::orders::record::{Record, State};
 use super::{Sale, lapse};
+use crate::core::invariant::Known;
 use crate::core::time::UnixMs;
 
 /// The changes that an order needs first, as they are found.
@@ -50,7 +51,7 @@ impl<'s> DueFirst<'s> {
             if !self.numbers.contains(&number) {
                 self.lapse(number, &order);
             }
-            has = has.saturating_sub(order.units);
+            has = has.checked_sub(order.units).or_invariant("a due hold counts among what its buyer has", 0);
         }
         self
     }
@@ -81,7 +82,7 @@ impl<'s> DueFirst<'s> {
         self.numbers.push(number);
         // What is over gives back no units: they were free already.
         if !self.sale.is_over(order) {
-            self.units = self.units.saturating_add(order.units);
+            self.units = self.units.checked_add(order.units).or_invariant("no sum of a sale comes near 2^64", u64::MAX);
         }
     }
 }

@@ -43,6 +43,7 @@ pub use terms::{Alteration, EmptyWindow, Stream, Terms};
 pub use view::{Info, Order, Page};
 
 use crate::core::id::{IdText, PackedId};
+use crate::core::invariant::Known;
 use crate::core::limits::MAX_UNITS;
 use crate::core::time::UnixMs;
 use cutoff::Cutoff;
@@ -130,13 +131,13 @@ impl Sale {
     /// Units that can be sold, of which `due` are held in the table and free.
     fn left(&self, due: u64) -> u64 {
         let taken = self.table.held.wrapping_add(self.table.sold).wrapping_sub(due);
-        self.terms.total.saturating_sub(taken)
+        self.terms.total.checked_sub(taken).or_invariant("no more is taken than there is", 0)
     }
 
     /// The order of this id, if there is one and it could be an id.
     fn order_of(&self, id: &[u8]) -> Option<(u32, Record<'_>)> {
         let number = self.table.find(&PackedId::new(id)?)?;
-        Some((number, self.table.orders.get(number)?))
+        Some((number, self.table.orders.get(number).known("an id that is found has an order")?))
     }
 }
 

@@ -9,6 +9,7 @@ use super::terms::Window;
 use super::{Sale, reference};
 use crate::core::id::IdText;
 use crate::core::id::PackedId;
+use crate::core::invariant::Known;
 use crate::core::time::UnixMs;
 
 /// What `STOCK.DECR_ONCE` asks for.
@@ -102,7 +103,7 @@ impl Sale {
             reference: IdText::from(take.reference),
         });
         answer.units = take.units;
-        answer.remaining = remaining.saturating_sub(take.units);
+        answer.remaining = remaining.checked_sub(take.units).or_invariant("what remains was enough", 0);
         answer.deadline = deadline;
         answer.reference = IdText::from(take.reference);
         let lapses = self.needed(now, known.as_ref(), buyer.as_ref(), take.units);

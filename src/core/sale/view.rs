@@ -5,6 +5,7 @@ use super::take::hold_end;
 use super::{Counters, Sale};
 use crate::core::id::IdText;
 use crate::core::id::PackedId;
+use crate::core::invariant::Known;
 use crate::core::time::UnixMs;
 
 /// The most rows of one page.
@@ -77,13 +78,14 @@ impl Sale {
     #[must_use]
     pub fn info(&self, now: UnixMs) -> Info {
         let due = self.table.due_sum(self.hold_time(now));
+        let active = self.table.active.checked_sub(due.buyers);
         Info {
             total: self.terms.total,
             remaining: self.left(due.units),
             held: self.table.held.wrapping_sub(due.units),
             sold: self.table.sold,
             orders: u64::from(self.table.orders.len()),
-            buyers: self.table.active.saturating_sub(due.buyers),
+            buyers: active.or_invariant("buyers with due holds are active buyers", 0),
             seq: self.seq,
             counters: self.counters,
         }

@@ -6,86 +6,116 @@ use super::record::{BuyerRef, Record, State};
 use super::sum_tree::{Source, Sum};
 use super::{ByBuyer, ByDeadline};
 use crate::core::id::PackedId;
+use crate::core::invariant::{Known, invariant};
+
+/// What an order counts for.
+#[derive(Clone, Copy)]
+struct Share {
+    state: State,
+    units: u64,
+    /// The entry of its buyer; `None`: the buyer has no other order.
+    entry: Option<u32>,
+}
+
+impl Share {
+    fn of(order: &Record<'_>) -> Self {
+        let entry = match order.buyer {
+            BuyerRef::Shared { entry, .. } => Some(entry),
+            BuyerRef::Own | BuyerRef::Named(_) => None,
+        };
+        Self { state: order.state, units: order.units, entry }
+    }
+
+    /// Units that are bought.
+    fn sold(self) -> u64 {
+        if self.state == State::Sold { self.units } else { 0 }
+    }
+}
 
 impl OrderTable {
     /// Counts an order in: its units, its hold, its buyer.
     pub(super) fn attach(&mut self, number: u32) {
-        let Some((state, units, entry)) = self.outline(number) else { return };
-        match state {
+        let Some(share) = self.share_of(number) else { return };
+        match share.state {
             State::Held => {
-                self.held = self.held.wrapping_add(units);
+                self.held = self.held.wrapping_add(share.units);
                 self.holds.insert(number, &self.orders);
             }
-            State::Sold => self.sold = self.sold.saturating_add(units),
+            State::Sold => self.sold = plus(self.sold, share.units),
             State::Cancelled | State::Expired => return,
         }
-        let Some(entry) = entry else {
-            self.active = self.active.saturating_add(1);
-            return;
-        };
-        let before = self.last_active_hold(entry);
-        let account = self.buyers.account(entry).unwrap_or_default();
-        let after = if state == State::Held {
-            self.by_buyer.insert(number, &self.orders);
-            match before {
-                Some(last) if self.deadline(last) > self.deadline(number) => before,
-                None if account.sold > 0 => None,
-                _ => Some(number),
-            }
-        } else {
-            None
-        };
-        if before.is_none() && account.sold == 0 {
-            self.active = self.active.saturating_add(1);
+        match share.entry {
+            Some(entry) => self.attach_to_entry(number, entry, share),
+            None => self.active = plus(self.active, 1),
         }
-        let sold = account.sold.saturating_add(if state == State::Sold { units } else { 0 });
-        self.buyers.set(entry, Account { units: account.units.wrapping_add(units), sold, ..account });
+    }
+
+    /// Counts an order in with the others of its buyer.
+    fn attach_to_entry(&mut self, number: u32, entry: u32, share: Share) {
+        let (before, account) = (self.last_active_hold(entry), self.account(entry));
+        if before.is_none() && account.sold == 0 {
+            self.active = plus(self.active, 1);
+        }
+        if share.state == State::Held {
+            self.by_buyer.insert(number, &self.orders);
+        }
+        let after = match before {
+            _ if share.state != State::Held || account.sold > 0 => None,
+            Some(last) if self.deadline(last) > self.deadline(number) => before,
+            _ => Some(number),
+        };
+        let sold = plus(account.sold, share.sold());
+        self.buyers.set(entry, Account { units: account.units.wrapping_add(share.units), sold, ..account });
         self.move_last_hold_mark(before, after);
     }
 
     /// Counts an order out again.
     pub(super) fn detach(&mut self, number: u32) {
-        let Some((state, units, entry)) = self.outline(number) else { return };
-        let last_hold = entry.and_then(|entry| self.last_active_hold(entry));
-        match state {
+        let Some(share) = self.share_of(number) else { return };
+        match share.state {
             State::Held => {
-                self.held = self.held.wrapping_sub(units);
+                self.held = self.held.wrapping_sub(share.units);
                 self.holds.remove(number, &self.orders);
             }
-            State::Sold => self.sold = self.sold.saturating_sub(units),
+            State::Sold => self.sold = minus(self.sold, share.units),
             State::Cancelled | State::Expired => return,
         }
-        let Some(entry) = entry else {
-            self.active = self.active.saturating_sub(1);
-            return;
-        };
-        if state == State::Held {
+        match share.entry {
+            Some(entry) => self.detach_from_entry(number, entry, share),
+            None => self.active = minus(self.active, 1),
+        }
+    }
+
+    /// Counts an order out from among those of its buyer.
+    fn detach_from_entry(&mut self, number: u32, entry: u32, share: Share) {
+        let last = self.last_active_hold(entry);
+        if share.state == State::Held {
             self.by_buyer.remove(number, &self.orders);
         }
-        // An order that is counted out closes nothing.
-        if last_hold == Some(number) {
+        if last == Some(number) {
             self.orders.mark_last_hold(number, false);
         }
-        let account = self.buyers.account(entry).unwrap_or_default();
-        let sold = account.sold.saturating_sub(if state == State::Sold { units } else { 0 });
-        self.buyers.set(entry, Account { units: account.units.wrapping_sub(units), sold, ..account });
-        if last_hold.is_some_and(|last_hold| last_hold != number) {
+        let account = self.account(entry);
+        let sold = minus(account.sold, share.sold());
+        self.buyers.set(entry, Account { units: account.units.wrapping_sub(share.units), sold, ..account });
+        if last.is_some_and(|last| last != number) {
             return;
         }
-        let last_hold = self.last_active_hold(entry);
-        if last_hold.is_none() && sold == 0 {
-            self.active = self.active.saturating_sub(1);
+        let last = self.last_active_hold(entry);
+        if last.is_none() && sold == 0 {
+            self.active = minus(self.active, 1);
         }
-        self.move_last_hold_mark(None, last_hold);
+        self.move_last_hold_mark(None, last);
     }
 
     /// Gives a buyer that had one order an entry, for that one and those to come.
     pub(super) fn share(&mut self, number: u32, name: &PackedId<'_>) -> Option<u32> {
-        let entry = self.buyers.open(name)?;
+        let entry = self.buyers.open(name).known("there are fewer buyers than orders")?;
         self.detach(number);
         let hash = name.hash(&self.keys);
         if self.orders.get(number)?.buyer != BuyerRef::Own {
-            self.by_name.remove(hash, number);
+            let removed = self.by_name.remove(hash, number);
+            invariant!(removed, "a buyer that is not its order's id is in the index");
         }
         self.orders.edit(number, |order| Record { buyer: BuyerRef::Shared { entry, last_hold: false }, ..order });
         self.buyers.set(entry, Account { orders: 1, ..Account::default() });
@@ -96,24 +126,34 @@ impl OrderTable {
 
     /// Takes an order that has nothing any more away from its buyer.
     pub(super) fn leave_buyer(&mut self, number: u32) {
-        let Some(order) = self.orders.get(number) else { return };
+        let Some(order) = self.orders.get(number).known("only a known order is written anew") else { return };
         match order.buyer {
             BuyerRef::Own => {}
             BuyerRef::Named(name) => {
-                let hash = name.hash(&self.keys);
-                self.by_name.remove(hash, number);
+                let removed = self.by_name.remove(name.hash(&self.keys), number);
+                invariant!(removed, "a buyer that is not its order's id is in the index");
             }
-            BuyerRef::Shared { entry, .. } => {
-                let account = self.buyers.account(entry).unwrap_or_default();
-                let orders = account.orders.saturating_sub(1);
-                if orders > 0 {
-                    self.buyers.set(entry, Account { orders, ..account });
-                } else if let Some(hash) = self.buyers.hash(entry, &self.keys) {
-                    self.by_name.remove(hash, entry | ENTRY);
-                    self.buyers.close(entry);
-                }
-            }
+            BuyerRef::Shared { entry, .. } => self.leave_entry(entry),
         }
+    }
+
+    /// Takes an order away from an entry, and the entry away after its last order.
+    fn leave_entry(&mut self, entry: u32) {
+        let account = self.account(entry);
+        let orders = minus(account.orders, 1);
+        if orders > 0 {
+            self.buyers.set(entry, Account { orders, ..account });
+        } else if let Some(hash) = self.buyers.hash(entry, &self.keys) {
+            let removed = self.by_name.remove(hash, entry | ENTRY);
+            invariant!(removed, "an entry in use is in the index");
+            self.buyers.close(entry);
+        }
+    }
+
+    /// Counts one order more that names the entry's buyer.
+    pub(super) fn join_entry(&mut self, entry: u32) {
+        let account = self.account(entry);
+        self.buyers.set(entry, Account { orders: plus(account.orders, 1), ..account });
     }
 
     /// Puts a buyer's name in the index.
@@ -121,19 +161,18 @@ impl OrderTable {
         self.by_name.insert(name.hash(&self.keys), found);
     }
 
-    /// State, units and buyer's entry of an order.
-    fn outline(&self, number: u32) -> Option<(State, u64, Option<u32>)> {
-        let order = self.orders.get(number)?;
-        let entry = match order.buyer {
-            BuyerRef::Shared { entry, .. } => Some(entry),
-            BuyerRef::Own | BuyerRef::Named(_) => None,
-        };
-        Some((order.state, order.units, entry))
+    /// What the buyer of an entry has.
+    pub(super) fn account(&self, entry: u32) -> Account {
+        self.buyers.account(entry).or_invariant("an order's entry is there", Account::default())
+    }
+
+    fn share_of(&self, number: u32) -> Option<Share> {
+        self.orders.get(number).known("only what is in the table is counted").as_ref().map(Share::of)
     }
 
     /// The last hold to end of a buyer that has bought nothing.
     fn last_active_hold(&self, entry: u32) -> Option<u32> {
-        if self.buyers.account(entry)?.sold > 0 {
+        if self.account(entry).sold > 0 {
             return None;
         }
         let last = self.by_buyer.last((entry, FOREVER, u32::MAX), &self.orders)?;
@@ -156,4 +195,12 @@ impl OrderTable {
     fn deadline(&self, number: u32) -> Option<ByDeadline> {
         self.orders.key(number)
     }
+}
+
+fn plus(sum: u64, more: u64) -> u64 {
+    sum.checked_add(more).or_invariant("no sum of a sale comes near 2^64", u64::MAX)
+}
+
+fn minus(sum: u64, less: u64) -> u64 {
+    sum.checked_sub(less).or_invariant("what is counted out was counted in", 0)
 }

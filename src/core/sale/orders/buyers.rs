@@ -6,6 +6,7 @@ use std::mem;
 use super::pages::{Layout, RecordPages};
 use crate::core::codec::{Corrupt, Reader, Writer};
 use crate::core::id::PackedId;
+use crate::core::invariant::Known;
 
 /// What a buyer's orders amount to, due holds included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,7 +62,7 @@ impl Buyers {
         name.write(&mut self.draft);
         Account::default().write(&mut self.draft);
         let Some(entry) = self.free else { return self.pages.push(&self.draft) };
-        let next = self.account(entry)?.units;
+        let next = self.account(entry).known("an unused entry is there")?.units;
         self.free = next.checked_sub(1).and_then(|next| u32::try_from(next).ok());
         self.pages.replace(entry, &self.draft);
         Some(entry)
@@ -71,12 +72,11 @@ impl Buyers {
     pub fn close(&mut self, entry: u32) {
         let next = self.free.map_or(0, |next| u64::from(next).saturating_add(1));
         self.draft.truncate(0);
-        if let Some(nobody) = PackedId::new(b"0") {
-            nobody.write(&mut self.draft);
-            Account { units: next, ..Account::default() }.write(&mut self.draft);
-            self.pages.replace(entry, &self.draft);
-            self.free = Some(entry);
-        }
+        let Some(nobody) = PackedId::new(b"0").known("one byte is an id") else { return };
+        nobody.write(&mut self.draft);
+        Account { units: next, ..Account::default() }.write(&mut self.draft);
+        self.pages.replace(entry, &self.draft);
+        self.free = Some(entry);
     }
 
     /// Whether the entry is this buyer's.
@@ -85,19 +85,19 @@ impl Buyers {
     }
 
     pub fn name(&self, entry: u32) -> Option<PackedId<'_>> {
-        PackedId::read_trusted(&mut Reader::new(self.pages.get(entry)?)).ok()
+        PackedId::read_trusted(&mut Reader::new(self.pages.get(entry)?)).ok().known("an entry is what was written")
     }
 
     pub fn account(&self, entry: u32) -> Option<Account> {
         let mut reader = Reader::new(self.pages.get(entry)?);
-        PackedId::skip(&mut reader).ok()?;
-        Account::read(&mut reader).ok()
+        let account = PackedId::skip(&mut reader).and_then(|()| Account::read(&mut reader));
+        account.ok().known("an entry is what was written")
     }
 
     pub fn set(&mut self, entry: u32, account: Account) {
         let mut draft = mem::take(&mut self.draft);
         draft.truncate(0);
-        if let Some(name) = self.name(entry) {
+        if let Some(name) = self.name(entry).known("only an entry in use is set") {
             name.write(&mut draft);
             account.write(&mut draft);
             self.pages.replace(entry, &draft);

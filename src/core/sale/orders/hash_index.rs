@@ -8,12 +8,16 @@
 
 use std::iter;
 
+use crate::core::invariant::Known;
+
 /// Entries of a shard before it splits: inserting moves a kilobyte at most.
 const FULL: usize = 128;
 
 /// The directory has at most one place for this many entries. Splitting would take it there only if hashes were not
 /// spread evenly; then shards grow instead.
 const SPARSE: usize = FULL / 8;
+
+const HAS_SHARD: &str = "the directory names shards";
 
 /// How many more entries a full shard makes room for.
 const STEP: usize = 8;
@@ -91,7 +95,7 @@ impl HashIndex {
             self.split(at, tag);
             at = self.shard(tag);
         }
-        let Some(shard) = self.shards.get_mut(at) else { return };
+        let Some(shard) = self.shards.get_mut(at).known(HAS_SHARD) else { return };
         let before = shard.entries.capacity();
         if shard.entries.len() == before {
             // Small sales by doubling, shards of large ones by a step: nothing lies empty for long.
@@ -102,14 +106,14 @@ impl HashIndex {
         self.len = self.len.wrapping_add(1);
     }
 
-    /// Removes a number.
-    pub fn remove(&mut self, hash: u64, number: u32) {
+    /// Removes a number, and says whether it was there.
+    pub fn remove(&mut self, hash: u64, number: u32) -> bool {
         let tag = tag(hash);
         let at = self.shard(tag);
-        let Some(shard) = self.shards.get_mut(at) else { return };
+        let Some(shard) = self.shards.get_mut(at).known(HAS_SHARD) else { return false };
         let first = shard.first(tag);
         let same = shard.entries.iter().enumerate().skip(first).take_while(|(_, entry)| entry.tag == tag);
-        let Some((place, _)) = { same }.find(|(_, entry)| entry.number == number) else { return };
+        let Some((place, _)) = { same }.find(|(_, entry)| entry.number == number) else { return false };
         let before = shard.entries.capacity();
         shard.entries.remove(place);
         if before.wrapping_sub(shard.entries.len()) > STEP.wrapping_mul(2) {
@@ -117,6 +121,7 @@ impl HashIndex {
         }
         self.room = self.room.wrapping_sub(before).wrapping_add(shard.entries.capacity());
         self.len = self.len.wrapping_sub(1);
+        true
     }
 
     /// Heap bytes.
@@ -136,13 +141,16 @@ impl HashIndex {
     #[inline]
     fn shard(&self, tag: u32) -> usize {
         let front = tag.checked_shr(u32::BITS.wrapping_sub(self.depth)).unwrap_or(0);
-        self.directory.get(front as usize).map_or(usize::MAX, |at| *at as usize)
+        self.directory
+            .get(front as usize)
+            .known("the directory has a place for all front bits")
+            .map_or(usize::MAX, |at| *at as usize)
     }
 
     /// Splits the shard of `tag` in two by the next bit of its tags.
     fn split(&mut self, at: usize, tag: u32) {
-        let fresh = u32::try_from(self.shards.len()).unwrap_or(u32::MAX);
-        let Some(shard) = self.shards.get_mut(at) else { return };
+        let fresh = u32::try_from(self.shards.len()).ok().or_invariant("there are fewer shards than orders", u32::MAX);
+        let Some(shard) = self.shards.get_mut(at).known(HAS_SHARD) else { return };
         if shard.depth == self.depth {
             self.directory = self.directory.iter().flat_map(|shard| iter::repeat_n(*shard, 2)).collect();
             self.depth = self.depth.wrapping_add(1);

@@ -14,6 +14,7 @@ use std::mem;
 
 use crate::core::codec::Writer;
 use crate::core::id::PackedId;
+use crate::core::invariant::Known;
 use crate::core::time::UnixMs;
 use hash_index::HashIndex;
 use pages::{Layout, RecordPages};
@@ -50,7 +51,7 @@ impl Orders {
 
     #[inline]
     pub fn get(&self, number: u32) -> Option<Record<'_>> {
-        Record::read(self.pages.get(number)?, self.base()).ok()
+        Record::read(self.pages.get(number)?, self.base()).ok().known("a record is what was written")
     }
 
     pub fn find(&self, id: &PackedId<'_>, keys: &RandomState) -> Option<u32> {
@@ -80,7 +81,7 @@ impl Orders {
     pub fn edit(&mut self, number: u32, edit: impl for<'r> FnOnce(Record<'r>) -> Record<'r>) {
         let mut draft = mem::take(&mut self.draft);
         draft.truncate(0);
-        if let Some(order) = self.get(number) {
+        if let Some(order) = self.get(number).known("only an order of the table is edited") {
             edit(order).write(self.base(), &mut draft);
             self.pages.replace(number, &draft);
         }
@@ -97,8 +98,8 @@ impl Orders {
         let (mut rest, next) = self.pages.run(number)?;
         let base = self.base();
         let orders = (number..next).map_while(move |number| {
-            let order = Record::read(rest, base).ok()?;
-            rest = rest.get(OrderLayout::length(rest).ok()?..)?;
+            let order = Record::read(rest, base).ok().known("a record is what was written")?;
+            rest = rest.get(OrderLayout::length(rest).ok().known("a record is what was written")?..)?;
             Some((number, order))
         });
         Some((orders, next))
@@ -126,7 +127,7 @@ impl Orders {
 
     #[inline]
     fn hold(&self, number: u32) -> Option<HoldPart> {
-        HoldPart::read(self.pages.get(number)?, self.base()).ok()
+        HoldPart::read(self.pages.get(number)?, self.base()).ok().known("a tree has holds only")
     }
 }
 

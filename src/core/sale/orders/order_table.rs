@@ -4,12 +4,13 @@
 
 use std::hash::RandomState;
 
-use super::buyers::{Account, Buyers};
+use super::buyers::Buyers;
 use super::hash_index::HashIndex;
 use super::record::{BuyerRef, Record, State};
 use super::sum_tree::{Source, Sum, SumTree};
 use super::{ByBuyer, ByDeadline, Orders};
 use crate::core::id::PackedId;
+use crate::core::invariant::Known;
 use crate::core::time::UnixMs;
 
 /// In the index of buyers: the number is that of an entry, not of the buyer's only order.
@@ -99,7 +100,9 @@ impl OrderTable {
         match order.buyer {
             BuyerRef::Own => order.id,
             BuyerRef::Named(name) => name,
-            BuyerRef::Shared { entry, .. } => self.buyers.name(entry).unwrap_or(order.id),
+            BuyerRef::Shared { entry, .. } => {
+                self.buyers.name(entry).or_invariant("an order's entry is there", order.id)
+            }
         }
     }
 
@@ -107,8 +110,8 @@ impl OrderTable {
     pub fn counted(&self, lookup: BuyerLookup) -> u64 {
         match lookup {
             BuyerLookup::Nobody => 0,
-            BuyerLookup::Sole(number) => self.orders.get(number).filter(Record::active).map_or(0, |order| order.units),
-            BuyerLookup::Entry(entry) => self.buyers.account(entry).map_or(0, |account| account.units),
+            BuyerLookup::Sole(number) => self.found(number).filter(Record::active).map_or(0, |order| order.units),
+            BuyerLookup::Entry(entry) => self.account(entry).units,
         }
     }
 
@@ -116,7 +119,7 @@ impl OrderTable {
     pub fn units_of(&self, lookup: BuyerLookup, now: UnixMs) -> u64 {
         match lookup {
             BuyerLookup::Nobody => 0,
-            BuyerLookup::Sole(number) => self.orders.get(number).map_or(0, |order| order.units_at(now)),
+            BuyerLookup::Sole(number) => self.found(number).map_or(0, |order| order.units_at(now)),
             BuyerLookup::Entry(_) if self.next_deadline().is_none_or(|deadline| !deadline.reached(now)) => {
                 self.counted(lookup)
             }
@@ -145,9 +148,9 @@ impl OrderTable {
             let holds = self.by_buyer.from((entry, deadline, after), &self.orders);
             holds.take_while(move |n| Source::<ByBuyer>::key(&self.orders, *n).is_some_and(|(e, ..)| e == entry))
         });
-        let sole = sole.filter(|number| {
-            Source::<ByDeadline>::key(&self.orders, *number).is_some_and(|key| key >= (deadline, after))
-        });
+        let is_later =
+            |order: Record<'_>, number| order.state == State::Held && (order.deadline, number) >= (deadline, after);
+        let sole = sole.filter(|number| self.found(*number).is_some_and(|order| is_later(order, *number)));
         self.due_records(sole.into_iter().chain(shared), now)
     }
 
@@ -171,8 +174,13 @@ impl OrderTable {
         numbers: impl Iterator<Item = u32> + 'a,
         now: UnixMs,
     ) -> impl Iterator<Item = (u32, Record<'a>)> + 'a {
-        let records = numbers.map_while(|number| Some((number, self.orders.get(number)?)));
+        let records = numbers.map_while(|number| Some((number, self.found(number)?)));
         records.take_while(move |(_, order)| order.state == State::Held && order.deadline.reached(now))
+    }
+
+    /// The order of a number that an index gave.
+    fn found(&self, number: u32) -> Option<Record<'_>> {
+        self.orders.get(number).known("what an index names is in the table")
     }
 
     /// Whether no further order fits: there is one for each 31-bit number.
@@ -201,22 +209,22 @@ impl OrderTable {
             None if *buyer == order.id => BuyerRef::Own,
             None => BuyerRef::Named(*buyer),
         };
-        let number = if let Some(number) = known {
-            self.orders.replace(number, &order);
-            number
-        } else {
-            let Some(number) = self.orders.add(&order, &self.keys) else { return };
-            number
-        };
+        let Some(number) = self.write(known, &order) else { return };
         match order.buyer {
             BuyerRef::Own => {}
             BuyerRef::Named(name) => self.name(&name, number),
-            BuyerRef::Shared { entry, .. } => {
-                let account = self.buyers.account(entry).unwrap_or_default();
-                self.buyers.set(entry, Account { orders: account.orders.saturating_add(1), ..account });
-            }
+            BuyerRef::Shared { entry, .. } => self.join_entry(entry),
         }
         self.attach(number);
+    }
+
+    /// Writes an order into its own place or, if it has none, behind the others.
+    fn write(&mut self, known: Option<u32>, order: &Record<'_>) -> Option<u32> {
+        match known {
+            Some(number) => self.orders.replace(number, order),
+            None => return self.orders.add(order, &self.keys).known("a full table gets no further order"),
+        }
+        known
     }
 
     /// Moves an order to another state or deadline.

@@ -7,6 +7,7 @@
 use std::marker::PhantomData;
 
 use crate::core::codec::Corrupt;
+use crate::core::invariant::Known;
 
 /// Records per chunk, enough that a chunk's own cost hardly counts.
 pub const ROOM: u32 = 32;
@@ -17,6 +18,9 @@ const MARKS: usize = ((ROOM - 1) / STRIDE) as usize;
 
 /// Chunks per page: the largest piece that growing has to move.
 const PAGE: u32 = 1024;
+
+const IS_THERE: &str = "only a record of these pages is changed";
+const IS_RECORD: &str = "a record is what was written";
 
 /// The shape of the records.
 pub trait Layout {
@@ -60,7 +64,7 @@ impl<L: Layout> RecordPages<L> {
         let mark = (place / STRIDE).checked_sub(1).and_then(|mark| chunk.marks.get(mark as usize));
         let mut rest = chunk.records.get(usize::from(mark.copied().unwrap_or(0))..)?;
         for _ in 0..place % STRIDE {
-            rest = rest.get(L::length(rest).ok()?..)?;
+            rest = rest.get(L::length(rest).ok().known(IS_RECORD)?..)?;
         }
         Some(rest)
     }
@@ -81,7 +85,7 @@ impl<L: Layout> RecordPages<L> {
             if slot(number) == 0 {
                 self.pages.push(Vec::new());
             }
-            self.pages.last_mut()?.push(Chunk::default());
+            self.pages.last_mut().known("a page was just begun, or has room")?.push(Chunk::default());
         }
         self.len = number.wrapping_add(1);
         let (place, full) = (number % ROOM, self.len.is_multiple_of(ROOM));
@@ -89,7 +93,7 @@ impl<L: Layout> RecordPages<L> {
             if place.is_multiple_of(STRIDE)
                 && let Some(mark) = (place / STRIDE).checked_sub(1).and_then(|mark| chunk.marks.get_mut(mark as usize))
             {
-                *mark = u16::try_from(chunk.records.len()).unwrap_or(u16::MAX);
+                *mark = mark_at(chunk.records.len());
             }
             chunk.records.extend_from_slice(record);
             if full {
@@ -101,8 +105,8 @@ impl<L: Layout> RecordPages<L> {
 
     /// Puts another record in the place of this one.
     pub fn replace(&mut self, number: u32, record: &[u8]) {
-        let Some(rest) = self.get(number) else { return };
-        let (Ok(old), after) = (L::length(rest), rest.len()) else { return };
+        let Some(rest) = self.get(number).known(IS_THERE) else { return };
+        let (Some(old), after) = (L::length(rest).ok().known(IS_RECORD), rest.len()) else { return };
         let (place, full) = (number % ROOM, number / ROOM != self.len / ROOM);
         self.edit(number, |Chunk { records, marks }| {
             let from = records.len().saturating_sub(after);
@@ -117,9 +121,9 @@ impl<L: Layout> RecordPages<L> {
                 records.reserve_exact(more.saturating_add(records.len() / 16));
             }
             records.splice(from..to, record.iter().copied());
-            for mark in marks.iter_mut().skip((place / STRIDE) as usize) {
-                let moved = usize::from(*mark).wrapping_sub(old).wrapping_add(record.len());
-                *mark = u16::try_from(moved).unwrap_or(u16::MAX);
+            // A mark is zero until its record is there.
+            for mark in marks.iter_mut().skip((place / STRIDE) as usize).filter(|mark| **mark > 0) {
+                *mark = mark_at(usize::from(*mark).wrapping_sub(old).wrapping_add(record.len()));
             }
             if full && records.capacity().saturating_sub(records.len()) > records.len() / 4 {
                 records.shrink_to_fit();
@@ -129,7 +133,7 @@ impl<L: Layout> RecordPages<L> {
 
     /// Changes the first byte of a record.
     pub fn touch(&mut self, number: u32, change: impl FnOnce(u8) -> u8) {
-        let Some(after) = self.get(number).map(<[u8]>::len) else { return };
+        let Some(after) = self.get(number).map(<[u8]>::len).known(IS_THERE) else { return };
         self.edit(number, |Chunk { records, .. }| {
             if let Some(first) = records.len().checked_sub(after).and_then(|at| records.get_mut(at)) {
                 *first = change(*first);
@@ -150,11 +154,17 @@ impl<L: Layout> RecordPages<L> {
     }
 
     fn edit(&mut self, number: u32, change: impl FnOnce(&mut Chunk)) {
-        let Some(chunk) = self.pages.get_mut(page(number)).and_then(|page| page.get_mut(slot(number))) else { return };
+        let chunk = self.pages.get_mut(page(number)).and_then(|page| page.get_mut(slot(number)));
+        let Some(chunk) = chunk.known("every record has a chunk") else { return };
         let before = chunk.records.capacity();
         change(chunk);
         self.bytes = self.bytes.wrapping_sub(before).wrapping_add(chunk.records.capacity());
     }
+}
+
+/// A mark at this place of a chunk.
+fn mark_at(place: usize) -> u16 {
+    u16::try_from(place).ok().or_invariant("the records of a chunk stay below 64 KiB", u16::MAX)
 }
 
 fn page(number: u32) -> usize {

@@ -37,7 +37,7 @@ impl State {
         }
     }
 
-    pub(super) fn code(self) -> u8 {
+    pub(super) const fn code(self) -> u8 {
         match self {
             Self::Held => 0,
             Self::Sold => 1,
@@ -223,6 +223,9 @@ impl HoldPart {
     pub fn read(bytes: &[u8], base: UnixMs) -> Result<Self, Corrupt> {
         let mut reader = Reader::new(bytes);
         let flags = reader.byte()?;
+        if flags & STATE != State::Held.code() {
+            return Err(Corrupt::Invalid);
+        }
         PackedId::skip(&mut reader)?;
         let units = if flags & MANY == 0 { 1 } else { reader.number()? };
         let deadline = UnixMs(base.0.wrapping_add(reader.signed()?));

@@ -9,6 +9,8 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::mem;
 
+use crate::core::invariant::{Known, invariant};
+
 /// Holds per leaf before it splits.
 const FULL: usize = 128;
 
@@ -39,6 +41,9 @@ impl Sum {
         self.buyers = self.buyers.wrapping_sub(other.buyers);
     }
 }
+
+const HAS_KEY: &str = "a hold of the tree has a key";
+const HAS_LEAF: &str = "a hold of the tree has a leaf";
 
 /// Where the keys and sums of holds are read: their records.
 pub trait Source<K> {
@@ -77,14 +82,16 @@ impl<K: Ord + Copy> SumTree<K> {
 
     /// Adds a hold whose record is already in `source`.
     pub fn insert(&mut self, number: u32, source: &impl Source<K>) {
-        let (Some(key), sum) = (source.key(number), source.sum(number)) else { return };
+        let Some(key) = source.key(number).known(HAS_KEY) else { return };
+        let sum = source.sum(number);
         self.first = Some(self.first.map_or(key, |first| first.min(key)));
         self.correct(key, Sum::default(), sum);
         if self.leaves.first_key_value().is_none_or(|(at, _)| *at > key) {
             let first = self.leaves.pop_first().map_or_else(Leaf::default, |(_, leaf)| leaf);
             self.leaves.insert(key, first);
         }
-        let Some((_, leaf)) = self.leaves.range_mut(..=key).next_back() else { return };
+        let found = self.leaves.range_mut(..=key).next_back();
+        let Some((_, leaf)) = found.known("the first leaf begins at this key, if none did before") else { return };
         let (place, before) = (place(&leaf.numbers, &key, source), leaf.numbers.capacity());
         if leaf.numbers.len() < FULL {
             leaf.put(place, number, sum);
@@ -100,17 +107,18 @@ impl<K: Ord + Copy> SumTree<K> {
         }
         let room = leaf.numbers.capacity().wrapping_add(upper.numbers.capacity());
         self.room = self.room.wrapping_sub(before).wrapping_add(room);
-        if let Some(start) = upper.numbers.first().and_then(|number| source.key(*number)) {
+        let start = upper.numbers.first().and_then(|number| source.key(*number));
+        if let Some(start) = start.known("the upper leaf has the new hold at least") {
             self.leaves.insert(start, upper);
         }
     }
 
     /// Removes a hold whose record is still in `source`.
     pub fn remove(&mut self, number: u32, source: &impl Source<K>) {
-        let Some(key) = source.key(number) else { return };
-        let Some((at, leaf)) = self.leaves.range_mut(..=key).next_back() else { return };
+        let Some(key) = source.key(number).known(HAS_KEY) else { return };
+        let Some((at, leaf)) = self.leaves.range_mut(..=key).next_back().known(HAS_LEAF) else { return };
         let (at, place, before) = (*at, place(&leaf.numbers, &key, source), leaf.numbers.capacity());
-        if leaf.numbers.get(place) != Some(&number) {
+        if !invariant!(leaf.numbers.get(place) == Some(&number), "a hold that is removed is in the leaf of its key") {
             return;
         }
         let sum = source.sum(number);
@@ -132,11 +140,10 @@ impl<K: Ord + Copy> SumTree<K> {
 
     /// Notes that a hold amounts to something else now. Its key is still the one in `source`.
     pub fn reweigh(&mut self, number: u32, before: Sum, after: Sum, source: &impl Source<K>) {
-        let Some(key) = source.key(number) else { return };
-        if let Some((_, leaf)) = self.leaves.range_mut(..=key).next_back() {
-            leaf.sum.take(before);
-            leaf.sum.add(after);
-        }
+        let Some(key) = source.key(number).known(HAS_KEY) else { return };
+        let Some((_, leaf)) = self.leaves.range_mut(..=key).next_back().known(HAS_LEAF) else { return };
+        leaf.sum.take(before);
+        leaf.sum.add(after);
         self.correct(key, before, after);
     }
 
@@ -231,7 +238,7 @@ impl<K: Ord + Copy> SumTree<K> {
 
     /// Moves what is left of a sparse leaf into the one before it, if that has room; removes it if nothing is left.
     fn join(&mut self, at: K) {
-        let Some(leaf) = self.leaves.get_mut(&at) else { return };
+        let Some(leaf) = self.leaves.get_mut(&at).known("a leaf that lost a hold is there") else { return };
         let mut rest = Leaf { numbers: mem::take(&mut leaf.numbers), sum: leaf.sum };
         let freed = rest.numbers.capacity();
         let before = self.leaves.range_mut(..at).next_back().map(|(_, before)| before);
