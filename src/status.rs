@@ -9,9 +9,9 @@ use crate::server::info::Section;
 /// Writes every field.
 pub fn write(section: &mut Section) {
     let seen = state::enter(|state| {
-        (state.locks.locks(), state.locks.waiters(), *state.locks.stats(), state.answers, state.lapses)
+        (state.locks.locks(), state.locks.waiters(), *state.locks.stats(), state.answers, state.expirations)
     });
-    let Some((held, waiters, locks, answers, lapses)) = seen else { return };
+    let Some((held, waiters, locks, answers, expirations)) = seen else { return };
     section.field(c"locks_held", number(held));
     section.field(c"lock_waiters", number(waiters));
     section.field(c"lock_grants", locks.grants);
@@ -27,7 +27,7 @@ pub fn write(section: &mut Section) {
     for (status, answered) in Status::ALL.into_iter().zip(answers) {
         section.field(counter(status), answered);
     }
-    section.field(c"stock_lapses", lapses);
+    section.field(c"stock_lapses", expirations);
 }
 
 /// The field that counts a status.

@@ -46,9 +46,9 @@ impl Retries {
     }
 }
 
-/// When to try again to let holds of sales lapse that something refused.
+/// When to try again to let holds of sales expire that something refused.
 #[derive(Debug, Default)]
-pub struct RefusedLapses {
+pub struct RefusedExpirations {
     /// For sales whose slot is on the way to another node.
     moving: Retries,
     /// For sales whose stream takes nothing.
@@ -57,7 +57,7 @@ pub struct RefusedLapses {
     down: Option<UnixMs>,
 }
 
-impl RefusedLapses {
+impl RefusedExpirations {
     /// When to try a sale again, whose slot is moving or else whose stream refuses, `delay` after `now` at the earliest.
     pub fn next(&mut self, is_moving: bool, now: UnixMs, delay: Millis) -> UnixMs {
         let retries = if is_moving { &mut self.moving } else { &mut self.stuck };

@@ -54,8 +54,8 @@ impl Simulator {
         let sales: Vec<_> = self.keyspace.keys.0.keys().cloned().collect();
         for key in sales {
             if let Some(sale) = self.keyspace.keys.sale(&key.key) {
-                let lapses = sale.lapses(self.now.ms, usize::MAX);
-                self.commit(&key.key, &Changes { lapses, own: None });
+                let expirations = sale.expirations(self.now.ms, usize::MAX);
+                self.commit(&key.key, &Changes { expirations, own: None });
             }
         }
         self.check();

@@ -5,9 +5,9 @@
 
 pub mod connection;
 pub mod destroyed;
+pub mod expirations;
 pub mod fence_clock;
 pub mod inbox;
-pub mod lapses;
 pub mod lock_effect;
 pub mod lock_session;
 pub mod lock_type;

@@ -31,7 +31,7 @@ pub enum Part<'a> {
     Orders(&'a [u8]),
 }
 
-/// The module's event for a change, in the keyspace notifications. A cutoff has none: those of the lapses follow. Nor has a refusal,
+/// The module's event for a change, in the keyspace notifications. A cutoff has none: those of the expirations follow. Nor has a refusal,
 /// which gives nothing and takes nothing.
 pub fn event_name(change: &Change<'_>) -> Option<&'static CStr> {
     Some(match change {
@@ -39,7 +39,7 @@ pub fn event_name(change: &Change<'_>) -> Option<&'static CStr> {
         Change::Confirm { .. } => c"stock.confirm",
         Change::Cancel { .. } => c"stock.cancel",
         Change::Extend { .. } => c"stock.extend",
-        Change::Lapse { .. } => c"stock.expire",
+        Change::Expire { .. } => c"stock.expire",
         Change::Adjust { .. } => c"stock.adjust",
         Change::Alter { .. } => c"stock.alter",
         Change::Refuse { .. } | Change::Cutoff { .. } => return None,
@@ -53,7 +53,7 @@ pub fn send(ctx: &Ctx<'_>, name: &Name<'_>, change: &Change<'_>) {
         Change::Confirm { id } => replicate::effect(ctx, APPLY, name, &[b"CONFIRMED", id]),
         Change::Refuse { id } => replicate::effect(ctx, APPLY, name, &[b"REFUSED", id]),
         Change::Cancel { id } => replicate::effect(ctx, APPLY, name, &[b"CANCELLED", id]),
-        Change::Lapse { id } => replicate::effect(ctx, APPLY, name, &[b"LAPSED", id]),
+        Change::Expire { id } => replicate::effect(ctx, APPLY, name, &[b"LAPSED", id]),
         Change::Extend { id, deadline } => {
             let mut text = itoa::Buffer::new();
             let deadline = text.format(deadline.0).as_bytes();
@@ -108,7 +108,7 @@ pub fn parse<'a>(args: &mut Args<'a>) -> Result<Effect<'a>, Error> {
         b"CONFIRMED" => Change::Confirm { id: args.ident_bytes("id")?.into() },
         b"REFUSED" => Change::Refuse { id: args.ident_bytes("id")?.into() },
         b"CANCELLED" => Change::Cancel { id: args.ident_bytes("id")?.into() },
-        b"LAPSED" => Change::Lapse { id: args.ident_bytes("id")?.into() },
+        b"LAPSED" => Change::Expire { id: args.ident_bytes("id")?.into() },
         b"EXTENDED" => {
             let id = args.ident_bytes("id")?.into();
             Change::Extend { id, deadline: time(args, "deadline")?.ok_or(Error::Payload)? }

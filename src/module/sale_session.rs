@@ -74,7 +74,7 @@ impl<'a> SaleSession<'a> {
 
     /// Makes changes true that were decided just now, in order: the event of each is appended, it is committed, its effect is sent.
     /// When an event is refused, or another module that heard of it has changed the sale, its change and those after it have not
-    /// happened; those before it, which are lapses or a cutoff, have.
+    /// happened; those before it, which are expirations or a cutoff, have.
     pub(super) fn carry_out(&mut self, changes: &Changes<'_>) -> Result<(), Error> {
         if changes.is_empty() {
             return Ok(());
@@ -112,8 +112,8 @@ impl<'a> SaleSession<'a> {
         }
         let moment = sale.moment();
         self.orphan = None;
-        if matches!(change, Change::Lapse { .. }) {
-            state::enter(|state| state.lapses = state.lapses.saturating_add(1));
+        if matches!(change, Change::Expire { .. }) {
+            state::enter(|state| state.expirations = state.expirations.saturating_add(1));
         }
         sale_effect::send(self.ctx(), &self.name, change);
         Ok(moment)
@@ -146,7 +146,7 @@ impl<'a> SaleSession<'a> {
         Ok(())
     }
 
-    /// Has the deadline index know when the sale's next hold can lapse.
+    /// Has the deadline index know when the sale's next hold can expire.
     pub(super) fn remember(&mut self) {
         let at = KeyBuf { db: self.ctx().db(), key: self.name.bytes().into() };
         let Ok(Some(sale)) = self.sale() else { return };
@@ -176,12 +176,12 @@ fn serves(ctx: &mut Ctx<'_>, sale: &[u8], stream: &[u8]) -> Result<(), Error> {
     Err(Error::Stream("CROSSSLOT Keys in request don't hash to the same slot".into()))
 }
 
-/// Enters a sale into the deadline index, moves its entry, or takes it out, as its next lapse says.
+/// Enters a sale into the deadline index, moves its entry, or takes it out, as its next expiration says.
 pub fn register(index: &mut DeadlineIndex, at: KeyRef<'_>, sale: &mut SaleValue) {
     sale.mark_found();
     sale.count_orders();
     let known = sale.deadline_id.filter(|entry| index.key(*entry) == Some(at));
-    sale.deadline_id = match (known, sale.next_lapse()) {
+    sale.deadline_id = match (known, sale.next_expiration()) {
         (Some(entry), Some(deadline)) => {
             index.reschedule(entry, deadline);
             Some(entry)

@@ -18,7 +18,7 @@ pub struct SaleValue {
     sale: Sale,
     /// Its entry in the deadline index of holds that end; `None` when it has no holds, or nobody has met it yet.
     pub deadline_id: Option<DeadlineId>,
-    /// Its due holds cannot lapse, because its stream refuses the events, and the log says so.
+    /// Its due holds cannot expire, because its stream refuses the events, and the log says so.
     pub stuck: bool,
     /// Set while nobody knows where the value is, if it still is.
     unlinked: Option<Unlinked>,
@@ -144,7 +144,7 @@ impl DataType for SaleValue {
     fn unlinked(&mut self, _at: KeyRef<'_>) {
         // A sale without holds has nothing to be found for. One that was loaded just now has holds and no entry yet.
         let entry = self.deadline_id.take();
-        if entry.is_some() || self.sale.next_lapse().is_some() {
+        if entry.is_some() || self.sale.next_expiration().is_some() {
             renames::expect();
             let watch = self.unlinked.get_or_insert_default().watch();
             inbox::post(Notification::SaleVanished(entry, watch));

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use crate::core::deadline_index::DeadlineIndex;
 use crate::core::lock::{Engine, Next};
-use crate::core::retry::RefusedLapses;
+use crate::core::retry::RefusedExpirations;
 use crate::core::sale::Status;
 use crate::module::destroyed;
 use crate::module::inbox::{self, Notification};
@@ -23,11 +23,11 @@ pub struct State {
     /// When the next hold of each sale ends.
     pub sales: DeadlineIndex,
     /// When to try again what a sale's stream, or the cluster, refused.
-    pub refused: RefusedLapses,
+    pub refused: RefusedExpirations,
     /// How often each status was answered.
     pub answers: [u64; Status::ALL.len()],
-    /// How many holds of sales have lapsed.
-    pub lapses: u64,
+    /// How many holds of sales have expired.
+    pub expirations: u64,
     /// Locks and sales that were renamed, and where they may be.
     pub renamed: RenameScan,
     /// The notifications that are being read; empty in between, and kept for its memory only.

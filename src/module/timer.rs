@@ -9,7 +9,7 @@ use crate::core::time::{Millis, Now, UnixMs};
 use crate::module::lock_session::LockSession;
 use crate::module::state::{self, State};
 use crate::module::waiters::WAITERS;
-use crate::module::{connection, destroyed, inbox, lapses, repair, sale_session};
+use crate::module::{connection, destroyed, expirations, inbox, repair, sale_session};
 use crate::server::ctx::{Ctx, is_connected};
 use crate::server::defer::{self, Authority};
 use crate::server::{clock, panics, turns};
@@ -36,7 +36,7 @@ pub fn work(ctx: &mut Ctx<'_>, right: Authority) -> defer::Next {
     let searching = catch_up(ctx, now);
     let next = loop {
         let locks = work_on_locks(ctx, now, right);
-        let sales = if right == Authority::Primary { lapses::tick(ctx, now, SLICE) } else { defer::Next::Never };
+        let sales = if right == Authority::Primary { expirations::tick(ctx, now, SLICE) } else { defer::Next::Never };
         let next = locks.min(sales);
         if next != defer::Next::Now || began.elapsed() >= TURN {
             break next;

@@ -37,9 +37,9 @@ impl Sale {
         if total.checked_add_signed(delta).is_none_or(|total| total > MAX_UNITS) {
             return Err(AdjustError::TooMany { total });
         }
-        let lapses = DueFirst::new(self, now).by_stock(if delta < 0 { delta.unsigned_abs() } else { 0 });
+        let expirations = DueFirst::new(self, now).by_stock(if delta < 0 { delta.unsigned_abs() } else { 0 });
         let own = (delta != 0).then_some(Change::Adjust { delta });
-        Ok((after, Changes { lapses, own }))
+        Ok((after, Changes { expirations, own }))
     }
 
     /// The sale's conditions with what `alteration` asks for. What was sold or held before stands, even above a lower
@@ -64,6 +64,6 @@ impl Sale {
         }
         let Terms { limit, start, end, rebuy, .. } = after;
         let own = (after != *before).then_some(Change::Alter { limit, start, end, rebuy });
-        Ok(Changes { lapses: Vec::new(), own })
+        Ok(Changes { expirations: Vec::new(), own })
     }
 }

@@ -21,7 +21,7 @@ pub enum Status {
     NotStarted,
     /// The sale is over.
     Ended,
-    /// This id's hold lapsed, and nothing is sold to it again.
+    /// This id's hold expired, and nothing is sold to it again.
     Expired,
     /// This id's order was cancelled, and nothing is sold to it again.
     Cancelled,
@@ -99,13 +99,13 @@ pub struct Decision<'a> {
     pub changes: Changes<'a>,
 }
 
-/// The changes of one decision: lapses that come first, and then at most one of its own. Without lapses there is no
+/// The changes of one decision: expirations that come first, and then at most one of its own. Without expirations there is no
 /// allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes<'a> {
-    /// Of the due holds whose return the decision relies on: the earliest of them lapse, and where they are too many a
+    /// Of the due holds whose return the decision relies on: the earliest of them expire, and where they are too many a
     /// cutoff ends the others.
-    pub lapses: Vec<Change<'static>>,
+    pub expirations: Vec<Change<'static>>,
     /// What the caller asked for.
     pub own: Option<Change<'a>>,
 }
@@ -113,12 +113,12 @@ pub struct Changes<'a> {
 impl<'a> Changes<'a> {
     /// In the order in which they are to be committed.
     pub fn iter(&self) -> impl Iterator<Item = &Change<'a>> {
-        self.lapses.iter().chain(&self.own)
+        self.expirations.iter().chain(&self.own)
     }
 
     /// Whether nothing changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.lapses.is_empty() && self.own.is_none()
+        self.expirations.is_empty() && self.own.is_none()
     }
 }

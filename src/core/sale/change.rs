@@ -8,12 +8,12 @@ use crate::core::time::UnixMs;
 pub enum Change<'a> {
     /// An id takes units: sold at once, or held until a deadline.
     Take(Taking<'a>),
-    /// A hold becomes a sale, or a lapsed order takes its units again.
+    /// A hold becomes a sale, or an expired order takes its units again.
     Confirm {
         /// The order.
         id: IdText<'a>,
     },
-    /// An order that has lapsed, or is over by the cutoff, could not take its units again and cannot be confirmed any more.
+    /// An order that has expired, or is over by the cutoff, could not take its units again and cannot be confirmed any more.
     Refuse {
         /// The order.
         id: IdText<'a>,
@@ -31,11 +31,11 @@ pub enum Change<'a> {
         deadline: UnixMs,
     },
     /// A hold has passed its deadline and gives its units back.
-    Lapse {
+    Expire {
         /// The order.
         id: IdText<'a>,
     },
-    /// Every hold that ends at this instant or before is over, and its units are unsold: its lapse follows.
+    /// Every hold that ends at this instant or before is over, and its units are unsold: its expiration follows.
     Cutoff {
         /// The instant.
         at: UnixMs,
@@ -53,7 +53,7 @@ pub enum Change<'a> {
         start: Option<UnixMs>,
         /// When it ends.
         end: Option<UnixMs>,
-        /// Whether it sells again to lapsed and cancelled ids.
+        /// Whether it sells again to expired and cancelled ids.
         rebuy: bool,
     },
 }
@@ -82,7 +82,7 @@ pub enum EventKind {
     Confirm,
     /// An order gave its units back.
     Cancel,
-    /// A hold lapsed.
+    /// A hold expired.
     Expire,
     /// A hold's deadline moved. Only where the events tell deadlines.
     Extend,

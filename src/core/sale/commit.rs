@@ -15,7 +15,7 @@ impl Sale {
     /// Makes a change true.
     ///
     /// The same changes in the same order make the same sale, wherever they are committed. A hold that is due is still
-    /// held here until its [`Change::Lapse`] or a [`Change::Cutoff`]: its units cannot be taken before.
+    /// held here until its [`Change::Expire`] or a [`Change::Cutoff`]: its units cannot be taken before.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl Sale {
                 self.table.set_state(number, State::Held, *deadline);
                 return Ok(self.terms.tells_deadlines());
             }
-            Change::Lapse { id } => {
+            Change::Expire { id } => {
                 let (number, order) = self.order_of(id).ok_or(InvalidChange::State)?;
                 if order.state != State::Held {
                     return Err(InvalidChange::State);
@@ -151,7 +151,7 @@ impl Sale {
             }
             Change::Confirm { id } => (EventKind::Confirm, id, None),
             Change::Cancel { id } => (EventKind::Cancel, id, None),
-            Change::Lapse { id } => (EventKind::Expire, id, None),
+            Change::Expire { id } => (EventKind::Expire, id, None),
         };
         let (_, order) = self.order_of(id)?;
         Some(Event {
@@ -192,7 +192,7 @@ impl Sale {
         Ok(())
     }
 
-    /// An order that is not in between: one that is over can only lapse.
+    /// An order that is not in between: one that is over can only expire.
     fn settled(&self, id: &[u8]) -> Result<(u32, Record<'_>), InvalidChange> {
         self.order_of(id).filter(|(_, order)| !self.is_over(order)).ok_or(InvalidChange::State)
     }

@@ -4,7 +4,7 @@ use super::answer::{Answer, Changes, Decision, Status};
 use super::change::Change;
 use super::orders::record::{Record, State};
 use super::take::hold_end;
-use super::{Sale, lapse, reference};
+use super::{Sale, expire, reference};
 use crate::core::id::IdText;
 use crate::core::invariant::Known;
 use crate::core::time::UnixMs;
@@ -27,7 +27,7 @@ impl Sale {
             State::Held => {
                 answer.status = Status::Ok;
                 answer.deadline = None;
-                Decision { answer, changes: Changes { lapses: Vec::new(), own } }
+                Decision { answer, changes: Changes { expirations: Vec::new(), own } }
             }
             State::Expired if order.refused => answer.with(Status::Expired),
             State::Expired => {
@@ -41,8 +41,8 @@ impl Sale {
                 answer.status = Status::Ok;
                 answer.units = order.units;
                 answer.remaining = remaining;
-                let lapses = self.needed(now, Some(&(number, order)), Some(&buyer), order.units);
-                Decision { answer, changes: Changes { lapses, own } }
+                let expirations = self.needed(now, Some(&(number, order)), Some(&buyer), order.units);
+                Decision { answer, changes: Changes { expirations, own } }
             }
         }
     }
@@ -63,7 +63,7 @@ impl Sale {
                 answer.units = 0;
                 answer.deadline = None;
                 let own = Some(Change::Cancel { id: IdText::from(id) });
-                Decision { answer, changes: Changes { lapses: Vec::new(), own } }
+                Decision { answer, changes: Changes { expirations: Vec::new(), own } }
             }
         }
     }
@@ -81,7 +81,7 @@ impl Sale {
                 answer.status = Status::Ok;
                 answer.deadline = Some(deadline);
                 let own = Some(Change::Extend { id: IdText::from(id), deadline });
-                Decision { answer, changes: Changes { lapses: Vec::new(), own } }
+                Decision { answer, changes: Changes { expirations: Vec::new(), own } }
             }
         }
     }
@@ -100,12 +100,12 @@ impl Sale {
         (answer, found)
     }
 
-    /// Makes a refusal final. It is one whatever any clock says: a hold that is over by the clock alone lapses first.
+    /// Makes a refusal final. It is one whatever any clock says: a hold that is over by the clock alone expires first.
     fn refuse<'a>(&self, refusal: Decision<'static>, id: &'a [u8], order: &Record<'_>) -> Decision<'a> {
         let due = order.state == State::Held && !self.is_over(order);
-        let lapses = if due { vec![lapse(order)] } else { Vec::new() };
+        let expirations = if due { vec![expire(order)] } else { Vec::new() };
         let own = Some(Change::Refuse { id: IdText::from(id) });
-        Decision { answer: refusal.answer, changes: Changes { lapses, own } }
+        Decision { answer: refusal.answer, changes: Changes { expirations, own } }
     }
 
     fn no_order(&self, now: UnixMs) -> Decision<'static> {

@@ -14,7 +14,7 @@ pub struct Counters {
     pub soldout: u64,
     /// Commands that would have passed the buyer's limit.
     pub limited: u64,
-    /// Holds that lapsed.
+    /// Holds that expired.
     pub expired: u64,
     /// Orders cancelled.
     pub cancelled: u64,
@@ -23,7 +23,7 @@ pub struct Counters {
 }
 
 impl Sale {
-    /// Counts a command's answer. Successes and lapses are counted when they are committed.
+    /// Counts a command's answer. Successes and expirations are counted when they are committed.
     pub fn count_answer(&mut self, status: Status) {
         let counter = match status {
             Status::Duplicate => &mut self.counters.duplicate,

@@ -1,9 +1,9 @@
 //! The cutoff of a sale: an instant up to which holds are over, whatever any clock says.
 //!
-//! A hold that is due is free to others, but in the table it is still held until it lapses, and only what the table
-//! calls unsold can be taken. So an order lets the due holds lapse that it needs, before it takes their units. It may need
-//! a hundred thousand, though, and no command takes that long. Then it lets [`MOST`] of them lapse and moves the cutoff to
-//! its own instant for the others: from there on their units are unsold for everybody, and the timer lets them lapse as
+//! A hold that is due is free to others, but in the table it is still held until it expires, and only what the table
+//! calls unsold can be taken. So an order lets the due holds expire that it needs, before it takes their units. It may need
+//! a hundred thousand, though, and no command takes that long. Then it lets [`MOST`] of them expire and moves the cutoff to
+//! its own instant for the others: from there on their units are unsold for everybody, and the timer lets them expire as
 //! it comes to it.
 //!
 //! The cutoff is a change like any other and not a look at the clock, because the units of a hold that is over may be
@@ -15,10 +15,10 @@ use super::change::InvalidChange;
 use super::orders::record::{Record, State};
 use crate::core::time::{Millis, UnixMs};
 
-/// The most due holds that one command lets lapse itself.
+/// The most due holds that one command lets expire itself.
 pub(super) const MOST: usize = if cfg!(test) { 2 } else { 128 };
 
-/// Where holds are over that have not lapsed yet.
+/// Where holds are over that have not expired yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cutoff {
     /// Every hold that ends here or before is over. Never the last instant of all, so that a hold can end after it.
@@ -42,12 +42,12 @@ impl Sale {
     }
 
     /// Units that are neither sold nor held, which can be taken without a look at the clock. Due holds count as held until
-    /// they lapse or are over by the cutoff.
+    /// they expire or are over by the cutoff.
     pub(super) fn unsold(&self) -> u64 {
         self.left(self.cutoff.map_or(0, |cutoff| cutoff.units))
     }
 
-    /// Whether the cutoff has ended a hold that has not lapsed yet.
+    /// Whether the cutoff has ended a hold that has not expired yet.
     pub(super) fn is_over(&self, order: &Record<'_>) -> bool {
         order.state == State::Held && self.ends_by_cutoff(order.deadline)
     }
@@ -73,14 +73,14 @@ impl Sale {
         Ok(())
     }
 
-    /// Notes that a hold that was over has lapsed, or that a snapshot has one.
+    /// Notes that a hold that was over has expired, or that a snapshot has one.
     pub(super) fn recount_over(&mut self, recount: impl FnOnce(u64) -> u64) {
         if let Some(cutoff) = &mut self.cutoff {
             cutoff.units = recount(cutoff.units);
         }
     }
 
-    /// Forgets the cutoff once everything before it has lapsed.
+    /// Forgets the cutoff once everything before it has expired.
     pub(super) fn retire_cutoff(&mut self) {
         if self.table.next_deadline().is_none_or(|first| !self.ends_by_cutoff(first)) {
             self.cutoff = None;

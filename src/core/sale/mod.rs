@@ -6,7 +6,7 @@
 //! same changes go to replicas and the AOF, where nothing is decided again.
 //!
 //! Time is an argument. A hold that has passed its deadline counts as returned in every answer from that millisecond
-//! on, whether or not its [`Change::Lapse`] has been committed yet; [`Sale::lapses`] gives the server's timer those to
+//! on, whether or not its [`Change::Expire`] has been committed yet; [`Sale::expirations`] gives the server's timer those to
 //! commit, in portions of any size.
 //!
 //! No call moves more than a few kilobytes, however many orders there are (but for the directory of
@@ -56,7 +56,7 @@ pub struct Sale {
     /// Changes of orders and of the total so far.
     seq: u64,
     table: OrderTable,
-    /// Where holds are over that have not lapsed yet, while there are such.
+    /// Where holds are over that have not expired yet, while there are such.
     cutoff: Option<Cutoff>,
     counters: Counters,
     /// How often it has changed here, numbered change or not. Neither saved nor replicated.
@@ -101,18 +101,18 @@ impl Sale {
         self.left(self.table.due_sum(self.hold_time(now)).units)
     }
 
-    /// When the next hold can lapse: at its deadline, or since ever if it is over by the cutoff; `None` when nothing is
+    /// When the next hold can expire: at its deadline, or since ever if it is over by the cutoff; `None` when nothing is
     /// held.
     #[must_use]
-    pub fn next_lapse(&self) -> Option<UnixMs> {
+    pub fn next_expiration(&self) -> Option<UnixMs> {
         let deadline = self.table.next_deadline()?;
         Some(if self.ends_by_cutoff(deadline) { EVER } else { deadline })
     }
 
-    /// The lapses of holds that are due at `now`, at most `most`, the earliest first, for the server's timer to commit.
+    /// The expirations of holds that are due at `now`, at most `most`, the earliest first, for the server's timer to commit.
     #[must_use]
-    pub fn lapses(&self, now: UnixMs, most: usize) -> Vec<Change<'static>> {
-        self.table.due(None, self.hold_time(now)).take(most).map(|(_, order)| lapse(&order)).collect()
+    pub fn expirations(&self, now: UnixMs, most: usize) -> Vec<Change<'static>> {
+        self.table.due(None, self.hold_time(now)).take(most).map(|(_, order)| expire(&order)).collect()
     }
 
     /// Heap bytes, without what the allocator adds. Costs a step for about 30,000 orders.
@@ -141,8 +141,8 @@ impl Sale {
     }
 }
 
-fn lapse(order: &Record<'_>) -> Change<'static> {
-    Change::Lapse { id: order.id.unpack().detach() }
+fn expire(order: &Record<'_>) -> Change<'static> {
+    Change::Expire { id: order.id.unpack().detach() }
 }
 
 fn reference(order: &Record<'_>) -> IdText<'static> {

@@ -42,7 +42,7 @@ pub enum TakeError {
 impl Sale {
     /// Takes units for an id, once. Checked in this order: this id's order, the buyer's limit, the window, the stock.
     ///
-    /// Costs the same however many orders there are, but for the lapses that it needs, which are never many.
+    /// Costs the same however many orders there are, but for the expirations that it needs, which are never many.
     ///
     /// # Errors
     ///
@@ -106,8 +106,8 @@ impl Sale {
         answer.remaining = remaining.checked_sub(take.units).or_invariant("what remains was enough", 0);
         answer.deadline = deadline;
         answer.reference = IdText::from(take.reference);
-        let lapses = self.needed(now, known.as_ref(), buyer.as_ref(), take.units);
-        Ok(Decision { answer, changes: Changes { lapses, own: Some(own) } })
+        let expirations = self.needed(now, known.as_ref(), buyer.as_ref(), take.units);
+        Ok(Decision { answer, changes: Changes { expirations, own: Some(own) } })
     }
 
     /// Whether an order counts against the limit of this buyer.
@@ -125,7 +125,7 @@ impl Sale {
         has.saturating_add(units) <= limit
     }
 
-    /// What has to come before an id can take units: its own earlier hold's lapse, those that keep its buyer under the
+    /// What has to come before an id can take units: its own earlier hold's expiration, those that keep its buyer under the
     /// limit, and those whose units it gets, each in the order of their deadlines.
     pub(super) fn needed(
         &self,

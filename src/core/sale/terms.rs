@@ -13,7 +13,7 @@ pub struct Terms {
     pub start: Option<UnixMs>,
     /// The first millisecond in which it no longer sells; `None`: without end.
     pub end: Option<UnixMs>,
-    /// Whether an id whose hold lapsed or was cancelled may buy again.
+    /// Whether an id whose hold expired or was cancelled may buy again.
     pub rebuy: bool,
     /// Where every change of an order is told; `None`: nowhere.
     pub stream: Option<Stream>,
@@ -38,7 +38,7 @@ pub struct Alteration {
     pub start: Option<Option<UnixMs>>,
     /// The new end; `Some(None)`: without end.
     pub end: Option<Option<UnixMs>>,
-    /// Whether to sell again to ids whose hold lapsed or was cancelled.
+    /// Whether to sell again to ids whose hold expired or was cancelled.
     pub rebuy: Option<bool>,
 }
 

@@ -234,7 +234,7 @@ impl OrderTable {
         self.attach(number);
     }
 
-    /// Marks a lapsed order as one that cannot be confirmed any more. It takes no more memory for that.
+    /// Marks an expired order as one that cannot be confirmed any more. It takes no more memory for that.
     pub fn refuse(&mut self, number: u32) {
         self.orders.edit(number, |order| Record { refused: true, ..order });
     }

@@ -188,7 +188,7 @@ impl<'a> Record<'a> {
         matches!(self.state, State::Held | State::Sold)
     }
 
-    /// The order's state at `now`: a hold has lapsed from its deadline on, committed or not.
+    /// The order's state at `now`: a hold has expired from its deadline on, committed or not.
     pub fn state_at(&self, now: UnixMs) -> State {
         if self.state == State::Held && self.deadline.reached(now) { State::Expired } else { self.state }
     }

@@ -24,7 +24,7 @@ pub struct Sum {
     pub orders: u64,
     /// Their units.
     pub units: u64,
-    /// Buyers that have nothing any more when the last of these holds has lapsed.
+    /// Buyers that have nothing any more when the last of these holds has expired.
     pub buyers: u64,
 }
 

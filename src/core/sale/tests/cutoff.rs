@@ -1,4 +1,4 @@
-//! Stories of orders that need more lapses than one command may have.
+//! Stories of orders that need more expirations than one command may have.
 
 use super::schedule::{digest, reload};
 use super::shop::{Shop, says, shop, with};
@@ -10,7 +10,7 @@ use crate::core::time::UnixMs;
 
 const MANY: usize = 2 * MOST + 3;
 
-/// Many holds of one unit each, all of them due, and none of them lapsed.
+/// Many holds of one unit each, all of them due, and none of them expired.
 fn due(terms: Terms, buyer: Option<&str>) -> Shop {
     let mut shop = with(Terms { total: MANY as u64, ..terms });
     for n in 0..MANY {
@@ -26,9 +26,9 @@ fn first(changes: &[Change<'_>]) -> Vec<String> {
     changes.iter().map(|change| format!("{change:?}")).collect()
 }
 
-fn let_all_lapse(shop: &mut Shop) {
-    while let Some(lapse) = shop.sale.lapses(shop.now(), 1).pop() {
-        shop.sale.commit(&lapse).unwrap();
+fn let_all_expire(shop: &mut Shop) {
+    while let Some(expiration) = shop.sale.expirations(shop.now(), 1).pop() {
+        shop.sale.commit(&expiration).unwrap();
     }
 }
 
@@ -38,23 +38,23 @@ fn held_in_books(shop: &Shop) -> u64 {
 }
 
 #[test]
-fn a_cutoff_stands_for_the_lapses_that_are_too_many() {
+fn a_cutoff_stands_for_the_expirations_that_are_too_many() {
     let mut shop = due(Terms::default(), None);
     let all = Take { id: b"all", units: MANY as u64, buyer: None, deadline: None, reference: b"" };
     let decision = shop.sale.take(shop.now(), &all).unwrap();
     assert_eq!(
-        first(&decision.changes.lapses),
-        ["Lapse { id: \"o0\" }", "Lapse { id: \"o1\" }", "Cutoff { at: UnixMs(1600) }"],
+        first(&decision.changes.expirations),
+        ["Expire { id: \"o0\" }", "Expire { id: \"o1\" }", "Cutoff { at: UnixMs(1600) }"],
     );
     let seq = shop.sale.seq();
     assert_eq!(shop.does(&decision), says(Status::Ok, MANY as u64, 0, -1));
     assert_eq!(shop.sale.seq(), seq + MOST as u64 + 1, "a cutoff is no event");
     let info = shop.sale.info(shop.now());
     assert_eq!((info.remaining, info.held, info.sold, info.buyers), (0, 0, MANY as u64, 1));
-    assert_eq!(held_in_books(&shop), (MANY - MOST) as u64, "their lapses are still to come");
-    assert_eq!(shop.sale.next_lapse(), Some(UnixMs(i64::MIN)), "at once");
-    let_all_lapse(&mut shop);
-    assert_eq!((held_in_books(&shop), shop.sale.next_lapse()), (0, None));
+    assert_eq!(held_in_books(&shop), (MANY - MOST) as u64, "their expirations are still to come");
+    assert_eq!(shop.sale.next_expiration(), Some(UnixMs(i64::MIN)), "at once");
+    let_all_expire(&mut shop);
+    assert_eq!((held_in_books(&shop), shop.sale.next_expiration()), (0, None));
     assert_eq!(shop.sale.info(shop.now()).sold, MANY as u64);
 }
 
@@ -85,8 +85,8 @@ fn a_clock_that_is_behind_revives_nothing() {
     let info = shop.sale.info(shop.now());
     assert_eq!((info.remaining, info.held, info.sold), (0, 0, MANY as u64));
     assert_eq!(shop.ids(Some(State::Held)), Vec::<String>::new());
-    let_all_lapse(&mut shop);
-    assert!(shop.sale.cutoff.is_none(), "which the clock does not keep from lapsing");
+    let_all_expire(&mut shop);
+    assert!(shop.sale.cutoff.is_none(), "which the clock does not keep from expiring");
 }
 
 #[test]
@@ -98,19 +98,19 @@ fn a_hold_never_begins_before_the_cutoff() {
     assert_eq!(shop.hold("long", 1, 900), says(Status::Ok, 1, 0, 1_900));
     assert_eq!(shop.extend("long", 300), says(Status::Ok, 1, 0, 1_601));
     assert_eq!(shop.confirm("new"), says(Status::Ok, 1, 0, -1));
-    let_all_lapse(&mut shop);
-    assert_eq!(shop.extend("long", 300), says(Status::Ok, 1, 0, 1_300), "it is forgotten with the last lapse");
+    let_all_expire(&mut shop);
+    assert_eq!(shop.extend("long", 300), says(Status::Ok, 1, 0, 1_300), "it is forgotten with the last expiration");
 }
 
 #[test]
-fn a_hold_that_is_over_lapses_before_its_id_does_anything_else() {
+fn a_hold_that_is_over_expires_before_its_id_does_anything_else() {
     let mut shop = due(Terms { rebuy: true, ..Terms::default() }, None);
     shop.take("most", MANY as u64 - 2);
     let seq = shop.sale.seq();
     assert_eq!(shop.confirm("o5"), says(Status::Ok, 1, 1, -1));
-    assert_eq!(shop.sale.seq(), seq + 2, "lapsed, confirmed");
+    assert_eq!(shop.sale.seq(), seq + 2, "expired, confirmed");
     assert_eq!(shop.hold("o6", 1, 100), says(Status::Ok, 1, 0, 1_700));
-    assert_eq!(shop.sale.seq(), seq + 4, "lapsed, taken");
+    assert_eq!(shop.sale.seq(), seq + 4, "expired, taken");
     assert_eq!(shop.take("late", 1), says(Status::SoldOut, 0, 0, -1));
 }
 
@@ -120,15 +120,15 @@ fn a_buyer_with_many_due_holds_pays_for_few() {
     shop.adjust(100).unwrap();
     let take = |id, units| Take { id, units, buyer: Some(b"ann"), deadline: None, reference: b"" };
     let decision = shop.sale.take(shop.now(), &take(b"again", MANY as u64 - 1)).unwrap();
-    assert_eq!(decision.changes.lapses.len(), MOST + 1, "{:?}", decision.changes);
+    assert_eq!(decision.changes.expirations.len(), MOST + 1, "{:?}", decision.changes);
     assert_eq!(shop.does(&decision), says(Status::Ok, MANY as u64 - 1, 101, -1));
     let decision = shop.sale.take(shop.now(), &take(b"the last", 1)).unwrap();
-    assert_eq!(decision.changes.lapses, [], "what is over counts no more");
+    assert_eq!(decision.changes.expirations, [], "what is over counts no more");
     assert_eq!(shop.does(&decision), says(Status::Ok, 1, 100, -1));
     shop.now -= 600;
     assert_eq!(shop.bought("ann"), MANY as u64);
     assert_eq!(shop.buy("more", 1, "ann").0, Status::Limit);
-    let_all_lapse(&mut shop);
+    let_all_expire(&mut shop);
     assert_eq!((shop.bought("ann"), shop.sale.info(shop.now()).buyers), (MANY as u64, 1));
 }
 
@@ -139,7 +139,7 @@ fn a_cutoff_moves_on_and_never_back() {
     shop.sale.commit(&cutoff(1_500)).unwrap();
     let two = Take { id: b"two", units: 2, buyer: None, deadline: None, reference: b"" };
     let decision = shop.sale.take(shop.now(), &two).unwrap();
-    assert_eq!(first(&decision.changes.lapses), ["Lapse { id: \"o1\" }"], "the unit of o0 is free already");
+    assert_eq!(first(&decision.changes.expirations), ["Expire { id: \"o1\" }"], "the unit of o0 is free already");
     shop.sale.commit(&cutoff(1_502)).unwrap();
     let before = digest(&shop.sale);
     shop.sale.commit(&cutoff(1_501)).unwrap();
@@ -158,7 +158,7 @@ fn a_cutoff_moves_on_and_never_back() {
 }
 
 #[test]
-fn what_is_over_can_only_lapse() {
+fn what_is_over_can_only_expire() {
     let mut shop = due(Terms::default(), None);
     shop.sale.commit(&Change::Cutoff { at: UnixMs(1_502) }).unwrap();
     let before = digest(&shop.sale);
@@ -182,7 +182,7 @@ fn what_is_over_can_only_lapse() {
     assert_eq!(digest(&shop.sale), before);
 }
 
-/// A forged cutoff at the end of time: every hold there is is over, lapses, and that is all.
+/// A forged cutoff at the end of time: every hold there is is over, expires, and that is all.
 #[test]
 fn a_cutoff_in_the_far_future_is_gone_with_the_holds_it_ended() {
     let mut shop = shop(9);
@@ -192,7 +192,7 @@ fn a_cutoff_in_the_far_future_is_gone_with_the_holds_it_ended() {
     assert_eq!(shop.state("ann"), (State::Expired, 0));
     assert_eq!(shop.take("bob", 9), says(Status::Ok, 9, 0, -1));
     assert_eq!(shop.hold("carol", 1, 500).0, Status::SoldOut);
-    let_all_lapse(&mut shop);
+    let_all_expire(&mut shop);
     shop.cancel("bob");
     assert_eq!(shop.hold("carol", 1, 500), says(Status::Ok, 1, 8, 1_500));
 }
@@ -220,7 +220,7 @@ fn sums_survive_more_units_than_a_number_holds() {
     assert_eq!(shop.bought("ann"), 0);
     shop.sale = reload(&shop.sale);
     assert_eq!(shop.buy("all", MAX_UNITS, "ann"), says(Status::Ok, MAX_UNITS, 0, -1));
-    let_all_lapse(&mut shop);
+    let_all_expire(&mut shop);
     let info = shop.sale.info(shop.now());
     assert_eq!((info.remaining, info.held, info.sold, info.buyers), (0, 0, MAX_UNITS, 1));
     assert_eq!((held_in_books(&shop), shop.bought("ann")), (0, MAX_UNITS));

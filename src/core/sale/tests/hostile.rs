@@ -43,8 +43,8 @@ fn full() -> Sale {
         sale.commit(&Change::Take(Taking { buyer, deadline, reference, ..taking(id, units) })).unwrap();
     }
     sale.commit(&Change::Cancel { id: IdText::from(&b"gone"[..]) }).unwrap();
-    sale.commit(&Change::Lapse { id: IdText::from(&b"lapsed"[..]) }).unwrap();
-    sale.commit(&Change::Lapse { id: IdText::from(&b"refused"[..]) }).unwrap();
+    sale.commit(&Change::Expire { id: IdText::from(&b"lapsed"[..]) }).unwrap();
+    sale.commit(&Change::Expire { id: IdText::from(&b"refused"[..]) }).unwrap();
     sale.commit(&Change::Refuse { id: IdText::from(&b"refused"[..]) }).unwrap();
     // The hold of "bob" is over, the others are not.
     sale.commit(&Change::Cutoff { at: UnixMs(800) }).unwrap();
@@ -100,7 +100,7 @@ fn a_snapshot_is_the_sale() {
     assert_eq!(Sale::new(Terms::default()).blocks().count(), 0);
 }
 
-/// A sale as lockstock 0.1 gave it out with `DUMP`: sold, held, cancelled and lapsed orders.
+/// A sale as lockstock 0.1 gave it out with `DUMP`: sold, held, cancelled and expired orders.
 #[test]
 fn what_0_1_wrote_is_read_and_written_again_byte_for_byte() {
     let header = b"\x01\x2f\xe8\x07\x07\x0a\x0a\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01events";
@@ -238,7 +238,7 @@ fn a_block_says_that_it_has_refusals_if_it_has_some_and_only_then() {
     assert_eq!(versions(&sale), [VERSION, VERSION]);
     let last = BLOCK_ORDERS.to_string();
     let id = || IdText::from(last.as_bytes());
-    sale.commit(&Change::Lapse { id: id() }).unwrap();
+    sale.commit(&Change::Expire { id: id() }).unwrap();
     assert_eq!(versions(&sale), [VERSION, VERSION]);
     sale.commit(&Change::Refuse { id: id() }).unwrap();
     assert_eq!(versions(&sale), [VERSION, WITH_REFUSALS]);
@@ -331,7 +331,7 @@ fn change() -> impl Strategy<Value = Change<'static>> {
         1 => name().prop_map(|id| Change::Refuse { id }),
         1 => name().prop_map(|id| Change::Cancel { id }),
         1 => (name(), time()).prop_map(|(id, deadline)| Change::Extend { id, deadline }),
-        1 => name().prop_map(|id| Change::Lapse { id }),
+        1 => name().prop_map(|id| Change::Expire { id }),
         1 => time().prop_map(|at| Change::Cutoff { at }),
         1 => delta.prop_map(|delta| Change::Adjust { delta }),
         1 => (any::<u64>(), any::<bool>()).prop_map(|(limit, rebuy)| Change::Alter {

@@ -85,8 +85,8 @@ fn every_change_of_an_order_is_an_event_with_its_fields() {
     assert_eq!(shop.sale.event(&confirm), event(EventKind::Confirm, "o1", 2, "ann", "cart"));
     let cancel = Change::Cancel { id: id.clone() };
     assert_eq!(shop.sale.event(&cancel), event(EventKind::Cancel, "o1", 2, "ann", "cart"));
-    let lapse = Change::Lapse { id: id.clone() };
-    assert_eq!(shop.sale.event(&lapse), event(EventKind::Expire, "o1", 2, "ann", "cart"));
+    let expiration = Change::Expire { id: id.clone() };
+    assert_eq!(shop.sale.event(&expiration), event(EventKind::Expire, "o1", 2, "ann", "cart"));
     assert_eq!(shop.sale.event(&Change::Adjust { delta: -3 }), event(EventKind::Adjust, "", -3, "", ""));
     assert_eq!(shop.sale.event(&Change::Extend { id, deadline: UnixMs(5) }), None);
     let take = Change::Take(Taking {
@@ -119,7 +119,7 @@ fn where_deadlines_are_told_one_that_moves_is_an_event() {
     assert_eq!(shop.sale.seq(), 2, "and has a number");
     let told = |shop: &Shop, change: &Change<'_>| shop.sale.event(change).unwrap().deadline;
     let id = || IdText::from(&b"o1"[..]);
-    for change in [Change::Confirm { id: id() }, Change::Cancel { id: id() }, Change::Lapse { id: id() }] {
+    for change in [Change::Confirm { id: id() }, Change::Cancel { id: id() }, Change::Expire { id: id() }] {
         assert_eq!(told(&shop, &change), None, "{change:?} ends it");
     }
     let take =
@@ -175,8 +175,8 @@ fn counters_count_what_happened_here() {
     shop.confirm("a");
     shop.buy("o1", 2, "a");
     shop.now += 100;
-    for lapse in shop.sale.lapses(shop.now(), 9) {
-        shop.sale.commit(&lapse).unwrap();
+    for expiration in shop.sale.expirations(shop.now(), 9) {
+        shop.sale.commit(&expiration).unwrap();
     }
     shop.cancel("a");
     shop.take("c", 2);

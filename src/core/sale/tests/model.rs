@@ -17,7 +17,7 @@ pub struct Entry {
     pub buyer: String,
     pub reference: String,
     pub deadline: UnixMs,
-    /// A cutoff ended it, and its lapse is still to come.
+    /// A cutoff ended it, and its expiration is still to come.
     over: bool,
     /// Its confirmation came too late, and that is its last word.
     refused: bool,
@@ -27,7 +27,7 @@ pub struct Model {
     pub terms: Terms,
     pub orders: Vec<Entry>,
     now: UnixMs,
-    /// Where the last cutoff was, while a hold that it ended was to lapse yet when the last command came.
+    /// Where the last cutoff was, while a hold that it ended was to expire yet when the last command came.
     cutoff: Option<UnixMs>,
 }
 
@@ -48,18 +48,18 @@ impl Model {
         }
         for change in changes {
             match change {
-                Change::Lapse { id } => self.lapsed(id),
+                Change::Expire { id } => self.expired(id),
                 Change::Cutoff { at } => self.cut_off(*at),
                 other => panic!("{other:?} comes first"),
             }
         }
     }
 
-    /// A hold has lapsed: it stays so, whatever the time is.
-    fn lapsed(&mut self, id: &[u8]) {
+    /// A hold has expired: it stays so, whatever the time is.
+    fn expired(&mut self, id: &[u8]) {
         let at = self.find(id).unwrap();
         assert_eq!(self.state(&self.orders[at]), State::Expired, "{:?} is not due", self.orders[at]);
-        assert!(self.orders[at].over || self.orders[at].state == State::Held, "it lapses once");
+        assert!(self.orders[at].over || self.orders[at].state == State::Held, "it expires once");
         (self.orders[at].state, self.orders[at].over) = (State::Expired, false);
     }
 
@@ -80,7 +80,7 @@ impl Model {
         if matches!(self.state(order), State::Held | State::Sold) { order.units } else { 0 }
     }
 
-    /// A deadline for a hold that begins now. While holds wait for their lapses it is behind all of theirs.
+    /// A deadline for a hold that begins now. While holds wait for their expirations it is behind all of theirs.
     fn deadline(&self, deadline: UnixMs) -> UnixMs {
         self.cutoff.map_or(deadline, |cutoff| deadline.max(UnixMs(cutoff.0 + 1)))
     }

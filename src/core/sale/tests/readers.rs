@@ -45,8 +45,8 @@ impl Readers {
     /// Once they have read the events of all holds that are due, they have what the model has.
     pub fn agree(&self, sale: &Sale, model: &Model, now: UnixMs) {
         let Some(mut rebuilt) = self.rebuilt.clone() else { return };
-        for (lapse, seq) in sale.lapses(now, usize::MAX).iter().zip(self.seq + 1..) {
-            rebuilt.read(&entry(seq, &sale.event(lapse).unwrap()));
+        for (expiration, seq) in sale.expirations(now, usize::MAX).iter().zip(self.seq + 1..) {
+            rebuilt.read(&entry(seq, &sale.event(expiration).unwrap()));
         }
         let units = [model.terms.total, model.remaining(), model.amount(State::Held), model.amount(State::Sold)];
         assert_eq!(

@@ -156,7 +156,7 @@ impl World {
             Step::Adjust(delta) => {
                 let decided = self.sale.adjust(now, *delta);
                 let changes = decided.as_ref().map_or(Changes::default(), |(_, changes)| changes.clone());
-                self.model.hear(&changes.lapses);
+                self.model.hear(&changes.expirations);
                 assert_eq!(decided.map(|(after, _)| after), self.model.adjust(*delta));
                 changes
             }
@@ -166,9 +166,9 @@ impl World {
                 changes.unwrap_or_default()
             }
             Step::Timer(most) => {
-                let lapses = self.sale.lapses(now, *most);
-                self.model.hear(&lapses);
-                Changes { lapses, own: None }
+                let expirations = self.sale.expirations(now, *most);
+                self.model.hear(&expirations);
+                Changes { expirations, own: None }
             }
             Step::Pass(span) => {
                 self.now = now.plus(Millis(*span)).unwrap();
@@ -251,7 +251,10 @@ impl World {
         let taken = (self.sale.table.held + self.sale.table.sold).cast_signed();
         assert_eq!(self.readers.units.values().sum::<i64>(), taken);
         assert!(taken <= self.readers.total || self.sale.cutoff.is_some());
-        assert!(self.sale.next_lapse().is_none_or(|next| !next.reached(now)) || !self.sale.lapses(now, 1).is_empty());
+        assert!(
+            self.sale.next_expiration().is_none_or(|next| !next.reached(now))
+                || !self.sale.expirations(now, 1).is_empty()
+        );
     }
 }
 
@@ -261,10 +264,10 @@ fn decide(
     model: &mut Model,
     answer: impl FnOnce(&mut Model) -> Answer<'static>,
 ) -> Changes<'static> {
-    model.hear(&decision.changes.lapses);
+    model.hear(&decision.changes.expirations);
     assert_eq!(decision.answer, answer(model));
-    assert!(decision.changes.lapses.len() <= MOST + 1);
-    Changes { lapses: decision.changes.lapses, own: decision.changes.own.map(owned) }
+    assert!(decision.changes.expirations.len() <= MOST + 1);
+    Changes { expirations: decision.changes.expirations, own: decision.changes.own.map(owned) }
 }
 
 fn owned(change: Change<'_>) -> Change<'static> {
@@ -280,7 +283,7 @@ fn owned(change: Change<'_>) -> Change<'static> {
         Change::Refuse { id } => Change::Refuse { id: id.detach() },
         Change::Cancel { id } => Change::Cancel { id: id.detach() },
         Change::Extend { id, deadline } => Change::Extend { id: id.detach(), deadline },
-        Change::Lapse { id } => Change::Lapse { id: id.detach() },
+        Change::Expire { id } => Change::Expire { id: id.detach() },
         Change::Cutoff { at } => Change::Cutoff { at },
         Change::Adjust { delta } => Change::Adjust { delta },
         Change::Alter { limit, start, end, rebuy } => Change::Alter { limit, start, end, rebuy },
@@ -315,7 +318,7 @@ proptest! {
     }
 
     #[test]
-    fn so_it_does_when_orders_need_more_lapses_than_they_may_have(
+    fn so_it_does_when_orders_need_more_expirations_than_they_may_have(
         total in 4..9_u64, limit in prop_oneof![Just(0), 4..9_u64], deadlines: bool,
         steps in proptest::collection::vec(crowded_step(), 20..if cfg!(miri) { 40 } else { 120 }),
     ) {

@@ -12,7 +12,7 @@ fn a_hold_returns_on_the_millisecond() {
     let mut shop = shop(2);
     assert_eq!(shop.order("ann", 2, None, 500, "cart"), names(Status::Ok, 2, 0, 1_500, "cart"));
     assert_eq!(shop.take("ann", 1), names(Status::Duplicate, 2, 0, 1_500, "cart"));
-    assert_eq!(shop.sale.next_lapse(), Some(UnixMs(1_500)));
+    assert_eq!(shop.sale.next_expiration(), Some(UnixMs(1_500)));
     shop.now = 1_499;
     assert_eq!(shop.take("bob", 1), says(Status::SoldOut, 0, 0, -1));
     assert_eq!((shop.state("ann"), shop.bought("ann")), ((State::Held, 2), 2));
@@ -24,12 +24,12 @@ fn a_hold_returns_on_the_millisecond() {
     assert_eq!(shop.take("ann", 1), names(Status::Expired, 0, 2, -1, "cart"), "it does not sell to it again");
     assert_eq!(shop.sale.seq(), 1, "and nothing was committed for all of that");
     assert_eq!(shop.take("bob", 1), says(Status::Ok, 1, 1, -1));
-    assert_eq!(shop.sale.seq(), 3, "the lapse came first");
-    assert_eq!(shop.sale.next_lapse(), None);
+    assert_eq!(shop.sale.seq(), 3, "the expiration came first");
+    assert_eq!(shop.sale.next_expiration(), None);
 }
 
 #[test]
-fn only_the_lapses_that_are_needed_come_first_and_the_earliest_of_them() {
+fn only_the_expirations_that_are_needed_come_first_and_the_earliest_of_them() {
     let mut shop = shop(3);
     for (id, span) in [("a", 30), ("b", 10), ("c", 20)] {
         shop.hold(id, 1, span);
@@ -37,12 +37,12 @@ fn only_the_lapses_that_are_needed_come_first_and_the_earliest_of_them() {
     shop.now += 100;
     let take = Take { id: b"d", units: 2, buyer: None, deadline: None, reference: b"" };
     let decision = shop.sale.take(shop.now(), &take).unwrap();
-    let ids: Vec<_> = decision.changes.lapses.iter().map(|lapse| format!("{lapse:?}")).collect();
-    assert_eq!(ids, ["Lapse { id: \"b\" }", "Lapse { id: \"c\" }"]);
+    let ids: Vec<_> = decision.changes.expirations.iter().map(|expiration| format!("{expiration:?}")).collect();
+    assert_eq!(ids, ["Expire { id: \"b\" }", "Expire { id: \"c\" }"]);
     assert_eq!(shop.does(&decision), says(Status::Ok, 2, 1, -1));
-    assert_eq!(shop.sale.lapses(shop.now(), 10).len(), 1);
+    assert_eq!(shop.sale.expirations(shop.now(), 10).len(), 1);
     assert_eq!(shop.adjust(-1), Ok(0), "withdrawing needs the third");
-    assert_eq!(shop.sale.lapses(shop.now(), 10).len(), 0);
+    assert_eq!(shop.sale.expirations(shop.now(), 10).len(), 0);
 }
 
 #[test]
@@ -54,18 +54,18 @@ fn the_timer_gets_due_holds_in_portions_and_in_order() {
     shop.now += 30;
     let mut order = Vec::new();
     loop {
-        let lapses = shop.sale.lapses(shop.now(), 2);
-        if lapses.is_empty() {
+        let expirations = shop.sale.expirations(shop.now(), 2);
+        if expirations.is_empty() {
             break;
         }
-        for lapse in lapses {
-            assert_eq!(shop.sale.event(&lapse).unwrap().kind, EventKind::Expire);
-            order.push(format!("{lapse:?}"));
-            shop.sale.commit(&lapse).unwrap();
+        for expiration in expirations {
+            assert_eq!(shop.sale.event(&expiration).unwrap().kind, EventKind::Expire);
+            order.push(format!("{expiration:?}"));
+            shop.sale.commit(&expiration).unwrap();
         }
     }
-    assert_eq!(order, ["Lapse { id: \"b\" }", "Lapse { id: \"c\" }", "Lapse { id: \"a\" }"]);
-    assert_eq!(shop.sale.next_lapse(), Some(UnixMs(1_500)));
+    assert_eq!(order, ["Expire { id: \"b\" }", "Expire { id: \"c\" }", "Expire { id: \"a\" }"]);
+    assert_eq!(shop.sale.next_expiration(), Some(UnixMs(1_500)));
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn confirming_makes_a_sale_of_a_hold() {
     assert_eq!(shop.confirm("ann"), names(Status::Duplicate, 2, 0, -1, "cart"));
     assert_eq!(shop.confirm("bob"), says(Status::NoOrder, 0, 0, -1));
     shop.now += 10_000;
-    assert_eq!(shop.state("ann"), (State::Sold, 2), "what is sold does not lapse");
+    assert_eq!(shop.state("ann"), (State::Sold, 2), "what is sold does not expire");
     assert_eq!(shop.cancel("ann"), names(Status::Ok, 0, 2, -1, "cart"));
     assert_eq!(shop.confirm("ann"), names(Status::Cancelled, 0, 2, -1, "cart"));
 }
@@ -87,7 +87,7 @@ fn a_late_payment_takes_the_units_again_if_they_are_there() {
     shop.hold("ann", 2, 500);
     shop.now += 500;
     assert_eq!(shop.confirm("ann"), says(Status::Ok, 2, 0, -1));
-    assert_eq!(shop.sale.seq(), 3, "taken, lapsed, confirmed");
+    assert_eq!(shop.sale.seq(), 3, "taken, expired, confirmed");
     assert_eq!(shop.confirm("ann"), says(Status::Duplicate, 2, 0, -1));
 }
 
@@ -97,7 +97,7 @@ fn a_late_payment_for_units_that_are_gone_is_expired_for_good() {
     shop.hold("ann", 2, 500);
     shop.now += 500;
     shop.take("bob", 1);
-    assert_eq!(shop.sale.seq(), 3, "taken, lapsed, taken");
+    assert_eq!(shop.sale.seq(), 3, "taken, expired, taken");
     let memory = shop.sale.memory();
     assert_eq!(shop.confirm("ann"), says(Status::Expired, 0, 1, -1));
     assert_eq!((shop.sale.seq(), shop.sale.memory()), (3, memory), "no event, no byte");
@@ -116,20 +116,20 @@ fn a_late_payment_for_units_that_are_gone_is_expired_for_good() {
 }
 
 #[test]
-fn a_hold_that_is_due_by_the_clock_alone_lapses_before_its_confirmation_is_refused() {
+fn a_hold_that_is_due_by_the_clock_alone_expires_before_its_confirmation_is_refused() {
     let mut shop = with(Terms { total: 4, limit: 4, ..Terms::default() });
     for id in ["o1", "o2", "o3", "o4"] {
         shop.hold(id, 1, 500);
     }
     shop.now += 500;
-    assert_eq!(shop.take("all", 4).0, Status::Ok, "two lapses and a cutoff");
-    assert_eq!((shop.sale.seq(), shop.sale.next_lapse()), (7, Some(UnixMs(i64::MIN))));
+    assert_eq!(shop.take("all", 4).0, Status::Ok, "two expirations and a cutoff");
+    assert_eq!((shop.sale.seq(), shop.sale.next_expiration()), (7, Some(UnixMs(i64::MIN))));
     assert_eq!(shop.confirm("o4"), says(Status::Expired, 0, 0, -1));
-    assert_eq!((shop.sale.seq(), shop.sale.lapses(shop.now(), 9).len()), (7, 2), "o4 is over by every clock");
+    assert_eq!((shop.sale.seq(), shop.sale.expirations(shop.now(), 9).len()), (7, 2), "o4 is over by every clock");
     let mut again = reload(&shop.sale);
-    for lapse in shop.sale.lapses(shop.now(), 9) {
-        shop.sale.commit(&lapse).unwrap();
-        again.commit(&lapse).unwrap();
+    for expiration in shop.sale.expirations(shop.now(), 9) {
+        shop.sale.commit(&expiration).unwrap();
+        again.commit(&expiration).unwrap();
     }
     assert_eq!(digest(&again), digest(&shop.sale));
     assert_eq!(shop.sale.seq(), 9);
@@ -147,7 +147,7 @@ fn a_hold_that_is_due_by_the_clock_alone_lapses_before_its_confirmation_is_refus
 }
 
 #[test]
-fn a_refusal_is_committed_once_and_only_of_what_has_lapsed() {
+fn a_refusal_is_committed_once_and_only_of_what_has_expired() {
     let mut shop = shop(5);
     shop.hold("held", 1, 500);
     shop.take("sold", 1);
@@ -158,7 +158,7 @@ fn a_refusal_is_committed_once_and_only_of_what_has_lapsed() {
     for id in ["held", "sold", "gone", "nobody", ""] {
         assert_eq!(refuse(&mut shop, id), Err(InvalidChange::State), "{id}");
     }
-    shop.sale.commit(&Change::Lapse { id: IdText::from(&b"held"[..]) }).unwrap();
+    shop.sale.commit(&Change::Expire { id: IdText::from(&b"held"[..]) }).unwrap();
     assert_eq!(shop.sale.event(&Change::Refuse { id: IdText::from(&b"held"[..]) }), None);
     assert_eq!(refuse(&mut shop, "held"), Ok(()));
     assert_eq!(refuse(&mut shop, "held"), Err(InvalidChange::State));
@@ -170,7 +170,7 @@ fn a_late_payment_does_not_pass_the_buyers_limit() {
     let mut shop = with(Terms { total: 10, limit: 2, ..Terms::default() });
     shop.order("o1", 2, Some("ann"), 500, "r1");
     shop.now += 500;
-    assert_eq!(shop.buy("o2", 1, "ann").0, Status::Ok, "what has lapsed does not count");
+    assert_eq!(shop.buy("o2", 1, "ann").0, Status::Ok, "what has expired does not count");
     assert_eq!(shop.confirm("o1"), names(Status::Limit, 0, 9, -1, "r1"));
     assert_eq!(shop.cancel("o2").0, Status::Ok);
     assert_eq!(shop.confirm("o1"), names(Status::Expired, 0, 10, -1, "r1"), "a refusal is final, whatever it was for");
@@ -262,8 +262,8 @@ fn what_does_not_fit_changes_nothing() {
         (Change::Confirm { id: id("gone") }, InvalidChange::State),
         (Change::Confirm { id: id("nobody") }, InvalidChange::State),
         (Change::Cancel { id: id("gone") }, InvalidChange::State),
-        (Change::Lapse { id: id("sold") }, InvalidChange::State),
-        (Change::Lapse { id: id("") }, InvalidChange::State),
+        (Change::Expire { id: id("sold") }, InvalidChange::State),
+        (Change::Expire { id: id("") }, InvalidChange::State),
         (Change::Extend { id: id("sold"), deadline: UnixMs(9) }, InvalidChange::State),
         (Change::Adjust { delta: -3 }, InvalidChange::Units),
         (Change::Adjust { delta: i64::MAX }, InvalidChange::Range),
@@ -272,8 +272,8 @@ fn what_does_not_fit_changes_nothing() {
         assert_eq!(shop.sale.commit(&change), Err(misfit), "{change:?}");
     }
     assert_eq!((shop.sale.seq(), shop.sale.blocks().next()), (4, before));
-    let lapsed = Change::Lapse { id: id("held") };
-    shop.sale.commit(&lapsed).unwrap();
+    let expired = Change::Expire { id: id("held") };
+    shop.sale.commit(&expired).unwrap();
     shop.sale.commit(&Change::Take(taking("new", 3))).unwrap();
     assert_eq!(shop.sale.commit(&Change::Confirm { id: id("held") }), Err(InvalidChange::Units), "its units are gone");
 }

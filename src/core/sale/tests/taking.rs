@@ -74,7 +74,7 @@ fn an_id_that_two_buyers_chose_is_the_first_ones() {
     );
     assert_eq!(shop.buy("eve", 1, "eve"), says(Status::Duplicate, 1, 5, 1_500), "the id is its own buyer");
     assert_eq!((shop.sale.seq(), shop.sale.blocks().next()), (3, before), "nothing has changed");
-    // What has lapsed or was cancelled has no buyer any more.
+    // What has expired or was cancelled has no buyer any more.
     shop.now += 500;
     shop.cancel("o1");
     assert_eq!(shop.buy("o1", 1, "bob"), names(Status::Cancelled, 0, 9, -1, "r1"));
@@ -100,7 +100,7 @@ fn a_sale_that_is_full_says_so_before_anything_is_told() {
 }
 
 #[test]
-fn with_rebuy_lapsed_and_cancelled_ids_buy_again() {
+fn with_rebuy_expired_and_cancelled_ids_buy_again() {
     let mut shop = with(Terms { total: 5, limit: 3, rebuy: true, ..Terms::default() });
     shop.order("ann", 2, Some("family"), 500, "first");
     shop.now += 500;

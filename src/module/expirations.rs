@@ -1,4 +1,4 @@
-//! Holds of sales that lapse because their time is over.
+//! Holds of sales that expire because their time is over.
 
 use std::mem;
 
@@ -21,10 +21,10 @@ const STUCK: Millis = Millis(1_000);
 /// When to ask again whether this node serves a sale.
 const MOVING: Millis = Millis(50);
 
-/// How many steps of the timer a lapse is whose event goes to a stream: an entry of a stream costs the server more than the lapse.
+/// How many steps of the timer an expiration is whose event goes to a stream: an entry of a stream costs the server more than the expiration.
 const EVENT_STEPS: usize = 4;
 
-/// Why holds that are due cannot lapse.
+/// Why holds that are due cannot expire.
 enum Refusal {
     /// The cluster is down, for every sale.
     Down,
@@ -37,7 +37,7 @@ impl From<Error> for Refusal {
     }
 }
 
-/// Lets holds lapse that are due, in at most `budget` steps, and says when it wants to be called again.
+/// Lets holds expire that are due, in at most `budget` steps, and says when it wants to be called again.
 pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> defer::Next {
     if let Some(Some(until)) = state::enter(|state| state.refused.closed(now.ms, MOVING)) {
         return defer::Next::At(until);
@@ -53,7 +53,7 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> defer::Next {
         left = left.saturating_sub(1);
         ctx.select(place.db);
         let mut session = SaleSession::new(ctx.reborrow(), Name::make(&place.key), RunAs::Module);
-        match lapse(&mut session, entry, now.ms, left) {
+        match expire(&mut session, entry, now.ms, left) {
             Ok(steps) => left = left.saturating_sub(steps),
             // What holds for all sales is not asked for each.
             Err(Refusal::Down) => {
@@ -77,15 +77,15 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> defer::Next {
     }
 }
 
-/// Lets holds of a sale lapse whose entry `entry` is due, in about `steps`, and says how many steps it was.
-fn lapse(session: &mut SaleSession<'_>, entry: DeadlineId, now: UnixMs, steps: usize) -> Result<usize, Refusal> {
+/// Lets holds of a sale expire whose entry `entry` is due, in about `steps`, and says how many steps it was.
+fn expire(session: &mut SaleSession<'_>, entry: DeadlineId, now: UnixMs, steps: usize) -> Result<usize, Refusal> {
     let Ok(Some(sale)) = session.sale() else {
         state::enter(|state| state.sales.remove(entry));
         return Ok(0);
     };
     let each = if sale.terms().stream.is_some() { EVENT_STEPS } else { 1 };
-    let lapses = sale.lapses(now, steps.div_ceil(each));
-    if sale.deadline_id != Some(entry) || lapses.is_empty() {
+    let expirations = sale.expirations(now, steps.div_ceil(each));
+    if sale.deadline_id != Some(entry) || expirations.is_empty() {
         if sale.deadline_id != Some(entry) {
             state::enter(|state| state.sales.remove(entry));
         }
@@ -100,15 +100,15 @@ fn lapse(session: &mut SaleSession<'_>, entry: DeadlineId, now: UnixMs, steps: u
             Serves::Nothing => return Err(Refusal::Down),
         }
     }
-    let steps = lapses.len().saturating_mul(each);
-    session.carry_out(&Changes { lapses, own: None })?;
+    let steps = expirations.len().saturating_mul(each);
+    session.carry_out(&Changes { expirations, own: None })?;
     if let Some(sale) = session.sale()? {
         sale.stuck = false;
     }
     Ok(steps)
 }
 
-/// Says, once, why holds that are due cannot lapse for now, and returns after what time to try again.
+/// Says, once, why holds that are due cannot expire for now, and returns after what time to try again.
 fn put_off(session: &mut SaleSession<'_>, place: &KeyBuf, error: &Error) -> Millis {
     // While a slot is on its way to another node this is as it should be.
     if *error == Error::OnTheMove {
