@@ -46,66 +46,16 @@ impl Sale {
     fn make(&mut self, change: &Change<'_>) -> Result<bool, InvalidChange> {
         match change {
             Change::Take(taking) => self.commit_take(taking)?,
-            Change::Confirm { id } => {
-                let (number, order) = self.settled(id)?;
-                match order.state {
-                    State::Held => {}
-                    State::Expired if order.refused => return Err(InvalidChange::State),
-                    State::Expired if order.units <= self.unsold() => {}
-                    State::Expired => return Err(InvalidChange::Units),
-                    State::Sold | State::Cancelled => return Err(InvalidChange::State),
-                }
-                self.table.set_state(number, State::Sold, NEVER);
-                self.counters.confirmed = self.counters.confirmed.saturating_add(1);
-            }
-            Change::Refuse { id } => {
-                let (number, order) = self.order_of(id).ok_or(InvalidChange::State)?;
-                if order.refused || !(order.state == State::Expired || self.is_over(&order)) {
-                    return Err(InvalidChange::State);
-                }
-                self.table.refuse(number);
-                return Ok(false);
-            }
-            Change::Cancel { id } => {
-                let (number, order) = self.settled(id)?;
-                if !order.active() {
-                    return Err(InvalidChange::State);
-                }
-                self.table.set_state(number, State::Cancelled, NEVER);
-                self.counters.cancelled = self.counters.cancelled.saturating_add(1);
-            }
+            Change::Confirm { id } => self.commit_confirm(id)?,
+            Change::Cancel { id } => self.commit_cancel(id)?,
+            Change::Expire { id } => self.commit_expire(id)?,
+            Change::Adjust { delta } => self.commit_adjust(*delta)?,
             Change::Extend { id, deadline } => {
-                let (number, order) = self.settled(id)?;
-                if order.state != State::Held {
-                    return Err(InvalidChange::State);
-                }
-                if self.ends_by_cutoff(*deadline) {
-                    return Err(InvalidChange::Range);
-                }
-                self.table.set_state(number, State::Held, *deadline);
+                self.commit_extend(id, *deadline)?;
                 return Ok(self.terms.tells_deadlines());
             }
-            Change::Expire { id } => {
-                let (number, order) = self.order_of(id).ok_or(InvalidChange::State)?;
-                if order.state != State::Held {
-                    return Err(InvalidChange::State);
-                }
-                let (over, units) = (self.is_over(&order), order.units);
-                self.table.set_state(number, State::Expired, NEVER);
-                if over {
-                    self.recount_over(|over| over.wrapping_sub(units));
-                }
-                self.counters.expired = self.counters.expired.saturating_add(1);
-            }
-            Change::Cutoff { at } => {
-                self.move_cutoff(*at)?;
-                return Ok(false);
-            }
-            Change::Adjust { delta } => {
-                self.unsold().checked_add_signed(*delta).ok_or(InvalidChange::Units)?;
-                let total = self.terms.total.checked_add_signed(*delta).ok_or(InvalidChange::Units)?;
-                self.terms.total = if total <= MAX_UNITS { total } else { return Err(InvalidChange::Range) };
-            }
+            Change::Refuse { id } => return self.commit_refuse(id).map(|()| false),
+            Change::Cutoff { at } => return self.move_cutoff(*at).map(|()| false),
             Change::Alter { limit, start, end, rebuy } => {
                 if *limit > MAX_UNITS {
                     return Err(InvalidChange::Range);
@@ -118,45 +68,101 @@ impl Sale {
         Ok(true)
     }
 
+    /// A hold becomes a sale. An order that has expired takes its units again, if they are still there.
+    fn commit_confirm(&mut self, id: &[u8]) -> Result<(), InvalidChange> {
+        let (number, order) = self.settled(id)?;
+        match order.state {
+            State::Held => {}
+            State::Expired if order.refused => return Err(InvalidChange::State),
+            State::Expired if order.units <= self.unsold() => {}
+            State::Expired => return Err(InvalidChange::Units),
+            State::Sold | State::Cancelled => return Err(InvalidChange::State),
+        }
+        self.table.set_state(number, State::Sold, NEVER);
+        count(&mut self.counters.confirmed);
+        Ok(())
+    }
+
+    /// An order that has expired can never be confirmed any more.
+    fn commit_refuse(&mut self, id: &[u8]) -> Result<(), InvalidChange> {
+        let (number, order) = self.order_of(id).ok_or(InvalidChange::State)?;
+        if order.refused || !(order.state == State::Expired || self.is_over(&order)) {
+            return Err(InvalidChange::State);
+        }
+        self.table.refuse(number);
+        Ok(())
+    }
+
+    fn commit_cancel(&mut self, id: &[u8]) -> Result<(), InvalidChange> {
+        let (number, order) = self.settled(id)?;
+        if !order.active() {
+            return Err(InvalidChange::State);
+        }
+        self.table.set_state(number, State::Cancelled, NEVER);
+        count(&mut self.counters.cancelled);
+        Ok(())
+    }
+
+    fn commit_extend(&mut self, id: &[u8], deadline: UnixMs) -> Result<(), InvalidChange> {
+        let (number, order) = self.settled(id)?;
+        if order.state != State::Held {
+            return Err(InvalidChange::State);
+        }
+        if self.ends_by_cutoff(deadline) {
+            return Err(InvalidChange::Range);
+        }
+        self.table.set_state(number, State::Held, deadline);
+        Ok(())
+    }
+
+    fn commit_expire(&mut self, id: &[u8]) -> Result<(), InvalidChange> {
+        let (number, order) = self.order_of(id).ok_or(InvalidChange::State)?;
+        if order.state != State::Held {
+            return Err(InvalidChange::State);
+        }
+        let (over, units) = (self.is_over(&order), order.units);
+        self.table.set_state(number, State::Expired, NEVER);
+        if over {
+            self.recount_over(|over| over.wrapping_sub(units));
+        }
+        count(&mut self.counters.expired);
+        Ok(())
+    }
+
+    fn commit_adjust(&mut self, delta: i64) -> Result<(), InvalidChange> {
+        self.unsold().checked_add_signed(delta).ok_or(InvalidChange::Units)?;
+        let total = self.terms.total.checked_add_signed(delta).ok_or(InvalidChange::Units)?;
+        if total > MAX_UNITS {
+            return Err(InvalidChange::Range);
+        }
+        self.terms.total = total;
+        Ok(())
+    }
+
     /// The stream's entry of a change that is about to be committed; `None` for changes that make none. The first
     /// change of a decision has the number [`Sale::seq`] plus one, the next that makes an entry one more.
     ///
     /// All changes of a decision can be asked for before any is committed.
     #[must_use]
     pub fn event<'a>(&'a self, change: &'a Change<'_>) -> Option<Event<'a>> {
-        let (kind, id, deadline) = match change {
-            Change::Take(taking) => {
-                return Some(Event {
-                    kind: EventKind::Ok,
-                    id: IdText::from(&*taking.id),
-                    units: taking.units.cast_signed(),
-                    buyer: IdText::from(taking.buyer.as_deref().unwrap_or(&taking.id)),
-                    reference: IdText::from(&*taking.reference),
-                    deadline: taking.deadline,
-                });
+        match change {
+            Change::Take(taking) => Some(event_of_taking(taking)),
+            Change::Adjust { delta } => Some(event_of_adjusting(*delta)),
+            Change::Confirm { id } => self.event_of_order(EventKind::Confirm, id, None),
+            Change::Cancel { id } => self.event_of_order(EventKind::Cancel, id, None),
+            Change::Expire { id } => self.event_of_order(EventKind::Expire, id, None),
+            Change::Extend { id, deadline } if self.terms.tells_deadlines() => {
+                self.event_of_order(EventKind::Extend, id, Some(*deadline))
             }
-            Change::Adjust { delta } => {
-                return Some(Event {
-                    kind: EventKind::Adjust,
-                    id: IdText::NONE,
-                    units: *delta,
-                    buyer: IdText::NONE,
-                    reference: IdText::NONE,
-                    deadline: None,
-                });
-            }
-            Change::Extend { id, deadline } if self.terms.tells_deadlines() => (EventKind::Extend, id, Some(*deadline)),
-            Change::Extend { .. } | Change::Refuse { .. } | Change::Cutoff { .. } | Change::Alter { .. } => {
-                return None;
-            }
-            Change::Confirm { id } => (EventKind::Confirm, id, None),
-            Change::Cancel { id } => (EventKind::Cancel, id, None),
-            Change::Expire { id } => (EventKind::Expire, id, None),
-        };
+            Change::Extend { .. } | Change::Refuse { .. } | Change::Cutoff { .. } | Change::Alter { .. } => None,
+        }
+    }
+
+    fn event_of_order<'a>(&'a self, kind: EventKind, id: &'a [u8], deadline: Option<UnixMs>) -> Option<Event<'a>> {
         let (_, order) = self.order_of(id)?;
         Some(Event {
             kind,
-            id: IdText::from(&**id),
+            id: IdText::from(id),
             units: order.units.cast_signed(),
             buyer: self.table.buyer_of(&order).unpack().detach(),
             reference: reference(&order),
@@ -165,35 +171,58 @@ impl Sale {
     }
 
     fn commit_take(&mut self, taking: &Taking<'_>) -> Result<(), InvalidChange> {
-        let id = PackedId::new(&taking.id).ok_or(InvalidChange::Range)?;
-        let buyer = taking.buyer.as_deref().map_or(Ok(id), |buyer| PackedId::new(buyer).ok_or(InvalidChange::Range))?;
-        let reference = match &*taking.reference {
-            [] => None,
-            text => Some(PackedId::new(text).ok_or(InvalidChange::Range)?),
-        };
-        let ended = taking.deadline.is_some_and(|deadline| self.ends_by_cutoff(deadline));
-        if taking.units == 0 || taking.units > MAX_UNITS || ended {
-            return Err(InvalidChange::Range);
-        }
-        let known = self.table.find(&id);
+        let (order, buyer) = self.order_for(taking)?;
+        let known = self.table.find(&order.id);
         match known.and_then(|number| self.table.orders.get(number)) {
             Some(order) if order.active() => return Err(InvalidChange::State),
             None if self.table.is_full() => return Err(InvalidChange::Full),
             _ => {}
         }
-        if taking.units > self.unsold() {
+        if order.units > self.unsold() {
             return Err(InvalidChange::Units);
         }
-        let (state, deadline) = taking.deadline.map_or((State::Sold, NEVER), |deadline| (State::Held, deadline));
-        let order =
-            Record { state, units: taking.units, id, deadline, buyer: BuyerRef::Own, reference, refused: false };
         self.table.enter(known, order, &buyer);
-        self.counters.ok = self.counters.ok.saturating_add(1);
+        count(&mut self.counters.ok);
         Ok(())
+    }
+
+    /// The order that takes this, and its buyer.
+    fn order_for<'a>(&self, taking: &'a Taking<'_>) -> Result<(Record<'a>, PackedId<'a>), InvalidChange> {
+        let packed = |text| PackedId::new(text).ok_or(InvalidChange::Range);
+        let id = packed(&taking.id)?;
+        let buyer = taking.buyer.as_deref().map_or(Ok(id), packed)?;
+        let reference = if taking.reference.is_empty() { None } else { Some(packed(&taking.reference)?) };
+        let ended = taking.deadline.is_some_and(|deadline| self.ends_by_cutoff(deadline));
+        let units = taking.units;
+        if units == 0 || units > MAX_UNITS || ended {
+            return Err(InvalidChange::Range);
+        }
+        let (state, deadline) = taking.deadline.map_or((State::Sold, NEVER), |deadline| (State::Held, deadline));
+        Ok((Record { state, units, id, deadline, buyer: BuyerRef::Own, reference, refused: false }, buyer))
     }
 
     /// An order that is not in between: one that is over can only expire.
     fn settled(&self, id: &[u8]) -> Result<(u32, Record<'_>), InvalidChange> {
         self.order_of(id).filter(|(_, order)| !self.is_over(order)).ok_or(InvalidChange::State)
     }
+}
+
+fn event_of_taking<'a>(taking: &'a Taking<'_>) -> Event<'a> {
+    Event {
+        kind: EventKind::Ok,
+        id: IdText::from(&*taking.id),
+        units: taking.units.cast_signed(),
+        buyer: IdText::from(taking.buyer.as_deref().unwrap_or(&taking.id)),
+        reference: IdText::from(&*taking.reference),
+        deadline: taking.deadline,
+    }
+}
+
+fn event_of_adjusting(delta: i64) -> Event<'static> {
+    let (id, buyer, reference) = (IdText::NONE, IdText::NONE, IdText::NONE);
+    Event { kind: EventKind::Adjust, id, units: delta, buyer, reference, deadline: None }
+}
+
+fn count(counter: &mut u64) {
+    *counter = counter.saturating_add(1);
 }

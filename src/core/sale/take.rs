@@ -54,60 +54,71 @@ impl Sale {
         let mut answer = Answer { status: Status::Ok, units: 0, remaining, deadline: None, reference: IdText::NONE };
         if let Some((_, order)) = &known {
             answer.reference = reference(order);
-            let at = self.hold_time(now);
-            let stands = match order.state_at(at) {
-                State::Held | State::Sold => Some(Status::Duplicate),
-                State::Cancelled => Some(Status::Cancelled),
-                State::Expired => Some(Status::Expired),
-            };
-            if let Some(status) = stands.filter(|status| *status == Status::Duplicate || !self.terms.rebuy) {
-                if status == Status::Duplicate && take.buyer.is_some_and(|buyer| !self.is_buyer(order, buyer)) {
-                    return Err(TakeError::OtherBuyer);
-                }
-                answer.status = status;
-                answer.units = order.units_at(at);
-                answer.deadline = hold_end(order, at);
-                return Ok(answer.unchanged());
+            if let Some(status) = self.stands(now, order) {
+                return self.earlier(now, take, order, Answer { status, ..answer });
             }
         }
         let buyer = PackedId::new(take.buyer.unwrap_or(take.id));
-        if !self.within_limit(now, buyer.as_ref(), take.units) {
-            answer.status = Status::Limit;
-            return Ok(answer.unchanged());
-        }
-        match self.terms.window(now) {
-            Window::Open => {}
-            Window::Ahead(start) => {
-                answer.status = Status::NotStarted;
-                answer.deadline = Some(start);
-                return Ok(answer.unchanged());
-            }
-            Window::Over => {
-                answer.status = Status::Ended;
-                return Ok(answer.unchanged());
-            }
-        }
-        if remaining < take.units {
-            answer.status = if remaining == 0 { Status::SoldOut } else { Status::Insufficient };
-            return Ok(answer.unchanged());
+        if let Some((status, deadline)) = self.refusal(now, take, buyer.as_ref(), remaining) {
+            return Ok(Answer { status, deadline, ..answer }.unchanged());
         }
         if known.is_none() && self.table.is_full() {
             return Err(TakeError::Full { orders: self.orders() });
         }
         let deadline = take.deadline.map(|deadline| self.after_cutoff(deadline));
-        let own = Change::Take(Taking {
-            id: IdText::from(take.id),
-            units: take.units,
-            buyer: take.buyer.map(IdText::from),
-            deadline,
-            reference: IdText::from(take.reference),
-        });
         answer.units = take.units;
         answer.remaining = remaining.checked_sub(take.units).or_invariant("what remains was enough", 0);
         answer.deadline = deadline;
         answer.reference = IdText::from(take.reference);
         let expirations = self.needed(now, known.as_ref(), buyer.as_ref(), take.units);
-        Ok(Decision { answer, changes: Changes { expirations, own: Some(own) } })
+        Ok(Decision { answer, changes: Changes { expirations, own: Some(take.change(deadline)) } })
+    }
+
+    /// What an id is told that has an order already; nothing if it may take units anew.
+    fn stands(&self, now: UnixMs, order: &Record<'_>) -> Option<Status> {
+        match order.state_at(self.hold_time(now)) {
+            State::Held | State::Sold => Some(Status::Duplicate),
+            _ if self.terms.rebuy => None,
+            State::Cancelled => Some(Status::Cancelled),
+            State::Expired => Some(Status::Expired),
+        }
+    }
+
+    /// The answer to an id whose earlier order stands.
+    fn earlier<'a>(
+        &self,
+        now: UnixMs,
+        take: &Take<'_>,
+        order: &Record<'_>,
+        mut answer: Answer<'a>,
+    ) -> Result<Decision<'a>, TakeError> {
+        if answer.status == Status::Duplicate && take.buyer.is_some_and(|buyer| !self.is_buyer(order, buyer)) {
+            return Err(TakeError::OtherBuyer);
+        }
+        let at = self.hold_time(now);
+        answer.units = order.units_at(at);
+        answer.deadline = hold_end(order, at);
+        Ok(answer.unchanged())
+    }
+
+    /// Why nothing can be taken at `now`, with the time at which the sale starts if it is that.
+    fn refusal(
+        &self,
+        now: UnixMs,
+        take: &Take<'_>,
+        buyer: Option<&PackedId<'_>>,
+        remaining: u64,
+    ) -> Option<(Status, Option<UnixMs>)> {
+        if !self.within_limit(now, buyer, take.units) {
+            return Some((Status::Limit, None));
+        }
+        match self.terms.window(now) {
+            Window::Ahead(start) => Some((Status::NotStarted, Some(start))),
+            Window::Over => Some((Status::Ended, None)),
+            Window::Open if remaining >= take.units => None,
+            Window::Open if remaining == 0 => Some((Status::SoldOut, None)),
+            Window::Open => Some((Status::Insufficient, None)),
+        }
     }
 
     /// Whether an order counts against the limit of this buyer.
@@ -140,6 +151,19 @@ impl Sale {
         }
         let lookup = buyer.map_or(BuyerLookup::Nobody, |buyer| self.table.look_up(buyer));
         DueFirst::new(self, now).by_itself(known).by_buyer(lookup, units).by_stock(units)
+    }
+}
+
+impl<'a> Take<'a> {
+    /// The change that takes the units, held until `deadline` if there is one.
+    fn change(&self, deadline: Option<UnixMs>) -> Change<'a> {
+        Change::Take(Taking {
+            id: IdText::from(self.id),
+            units: self.units,
+            buyer: self.buyer.map(IdText::from),
+            deadline,
+            reference: IdText::from(self.reference),
+        })
     }
 }
 
