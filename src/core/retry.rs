@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_back_does_not_keep_sales_closed() {
-        let mut refused = RefusedLapses::default();
+        let mut refused = RefusedExpirations::default();
         refused.close(Some(UnixMs(9_000_050)));
         assert_eq!(refused.closed(UnixMs(9_000_000), Millis(50)), Some(UnixMs(9_000_050)));
         assert_eq!(refused.closed(UnixMs(1_000), Millis(50)), None);
