@@ -1,6 +1,7 @@
 //! Slots for values that come and go, each under an id that is never mistaken for a later one.
 
 use std::hash::{Hash, Hasher};
+use std::mem;
 use std::num::NonZeroU32;
 
 use super::invariant::Known;
@@ -69,19 +70,24 @@ impl<T> Slab<T> {
     pub fn insert(&mut self, value: T) -> Id {
         self.stamp = self.stamp.checked_add(1).unwrap_or(NonZeroU32::MIN);
         self.len = self.len.saturating_add(1);
-        let stamp = self.stamp;
-        let taken = Slot::Taken { stamp, value };
-        if let Some(slot) = self.vacant
-            && let Some(room) = slot_mut(&mut self.chunks, slot).known("a vacant slot is there")
-        {
-            self.vacant = match room {
-                Slot::Vacant { next } => *next,
-                Slot::Taken { .. } => None.known("the chain of vacant slots has no other"),
-            };
-            *room = taken;
-            return Id { slot, generation: stamp };
-        }
-        let slot = self.chunks.len().saturating_sub(1).saturating_mul(CHUNK);
+        let generation = self.stamp;
+        let taken = Slot::Taken { stamp: generation, value };
+        let Some(slot) = self.vacant else {
+            return Id { slot: self.push(taken), generation };
+        };
+        let Some(room) = slot_mut(&mut self.chunks, slot).known("a vacant slot is there") else {
+            return Id { slot: self.push(taken), generation };
+        };
+        self.vacant = match mem::replace(room, taken) {
+            Slot::Vacant { next } => next,
+            Slot::Taken { .. } => None.known("the chain of vacant slots has no other"),
+        };
+        Id { slot, generation }
+    }
+
+    /// Adds a slot behind the others.
+    fn push(&mut self, taken: Slot<T>) -> u32 {
+        let before = self.chunks.len().saturating_sub(1).saturating_mul(CHUNK);
         let within = match self.chunks.last_mut() {
             Some(chunk) if chunk.len() < CHUNK => {
                 chunk.push(taken);
@@ -94,7 +100,7 @@ impl<T> Slab<T> {
             }
         };
         // Four billion values do not fit any server; the id of one past them would just name nothing.
-        Id { slot: u32::try_from(slot.saturating_add(within)).unwrap_or(u32::MAX), generation: stamp }
+        u32::try_from(before.saturating_add(within)).unwrap_or(u32::MAX)
     }
 
     /// The value named `id`, if it is still there.
@@ -121,7 +127,7 @@ impl<T> Slab<T> {
         if !matches!(room, Slot::Taken { stamp, .. } if *stamp == id.generation) {
             return None;
         }
-        let removed = std::mem::replace(room, Slot::Vacant { next: self.vacant });
+        let removed = mem::replace(room, Slot::Vacant { next: self.vacant });
         self.vacant = Some(id.slot);
         self.len = self.len.checked_sub(1).or_invariant("a value that is removed was counted", 0);
         if self.len == 0 {

@@ -86,30 +86,24 @@ impl<K: Ord + Copy> SumTree<K> {
         let sum = source.sum(number);
         self.first = Some(self.first.map_or(key, |first| first.min(key)));
         self.correct(key, Sum::default(), sum);
-        if self.leaves.first_key_value().is_none_or(|(at, _)| *at > key) {
-            let first = self.leaves.pop_first().map_or_else(Leaf::default, |(_, leaf)| leaf);
-            self.leaves.insert(key, first);
-        }
+        self.begin_at(key);
         let found = self.leaves.range_mut(..=key).next_back();
         let Some((_, leaf)) = found.known("the first leaf begins at this key, if none did before") else { return };
-        let (place, before) = (place(&leaf.numbers, &key, source), leaf.numbers.capacity());
-        if leaf.numbers.len() < FULL {
-            leaf.put(place, number, sum);
-            self.room = self.room.wrapping_sub(before).wrapping_add(leaf.numbers.capacity());
-            return;
-        }
-        // Deadlines mostly come in their order. Then the last leaf stays full, and a new one begins.
-        let cut = if place == FULL { FULL } else { FULL / 2 };
-        let mut upper = leaf.split(cut, source);
-        match place.checked_sub(cut) {
-            Some(place) => upper.put(place, number, sum),
-            None => leaf.put(place, number, sum),
-        }
-        let room = leaf.numbers.capacity().wrapping_add(upper.numbers.capacity());
+        let before = leaf.numbers.capacity();
+        let upper = leaf.insert(place(&leaf.numbers, &key, source), number, sum, source);
+        let room = leaf.numbers.capacity().wrapping_add(upper.as_ref().map_or(0, |upper| upper.numbers.capacity()));
         self.room = self.room.wrapping_sub(before).wrapping_add(room);
+        let Some(upper) = upper else { return };
         let start = upper.numbers.first().and_then(|number| source.key(*number));
-        if let Some(start) = start.known("the upper leaf has the new hold at least") {
-            self.leaves.insert(start, upper);
+        let Some(start) = start.known("the upper leaf has the new hold at least") else { return };
+        self.leaves.insert(start, upper);
+    }
+
+    /// Has the first leaf begin at this key, unless it begins before.
+    fn begin_at(&mut self, key: K) {
+        if self.first_leaf().is_none_or(|at| at > key) {
+            let first = self.leaves.pop_first().map_or_else(Leaf::default, |(_, leaf)| leaf);
+            self.leaves.insert(key, first);
         }
     }
 
@@ -122,11 +116,7 @@ impl<K: Ord + Copy> SumTree<K> {
             return;
         }
         let sum = source.sum(number);
-        leaf.numbers.remove(place);
-        leaf.sum.take(sum);
-        if leaf.numbers.len() < leaf.numbers.capacity() / 2 {
-            leaf.numbers.shrink_to(leaf.numbers.len().saturating_add(SPARSE / 2));
-        }
+        leaf.remove(place, sum);
         self.room = self.room.wrapping_sub(before).wrapping_add(leaf.numbers.capacity());
         if leaf.numbers.len() < SPARSE {
             self.join(at);
@@ -259,6 +249,30 @@ impl<K: Ord + Copy> SumTree<K> {
 }
 
 impl Leaf {
+    /// Puts a hold into its place. A full leaf splits, and gives its upper part back.
+    fn insert<K>(&mut self, place: usize, number: u32, sum: Sum, source: &impl Source<K>) -> Option<Self> {
+        if self.numbers.len() < FULL {
+            self.put(place, number, sum);
+            return None;
+        }
+        // Deadlines mostly come in their order. Then the last leaf stays full, and a new one begins.
+        let cut = if place == FULL { FULL } else { FULL / 2 };
+        let mut upper = self.split(cut, source);
+        match place.checked_sub(cut) {
+            Some(place) => upper.put(place, number, sum),
+            None => self.put(place, number, sum),
+        }
+        Some(upper)
+    }
+
+    fn remove(&mut self, place: usize, sum: Sum) {
+        self.numbers.remove(place);
+        self.sum.take(sum);
+        if self.numbers.len() < self.numbers.capacity() / 2 {
+            self.numbers.shrink_to(self.numbers.len().saturating_add(SPARSE / 2));
+        }
+    }
+
     fn put(&mut self, place: usize, number: u32, sum: Sum) {
         self.numbers.insert(place.min(self.numbers.len()), number);
         self.sum.add(sum);
