@@ -2,19 +2,33 @@
 //!
 //! # Layout
 //!
-//! Three rings, from the inside out; each knows only the ones before it.
+//! Four rings, from the inside out. Each knows only the ones before it; `layers.rs` is the test of that.
 //!
 //! - [`core`]: what a lock and a sale are. Pure: time, clients and keys are values, and what should happen is a value too. Tested without a
 //!   server, by property tests and under Miri.
-//! - [`server`]: the one place with `unsafe`. The module API with a safe face: contexts, arguments, replies, keys, data types, parked
+//! - [`server`]: the one place with `unsafe`. The module API with a safe face: contexts, arguments, replies, keys, data types, blocked
 //!   clients, the one deferred timer, replication, settings.
-//! - [`module`] makes locks and sales values of the keyspace, holds the module's state and does the work between commands; [`cmd`] has one
-//!   file per command.
+//! - [`module`]: the two types, the module's state, and the work between commands.
+//! - [`cmd`]: one file per command.
 //!
-//! `fuzz` (tests and fuzzing only) feeds bytes to everything that takes bytes from outside.
+//! [`error`] has the text of every error, [`config`] every setting, [`status`] the section of `INFO`. `fuzz` (tests and fuzzing only) feeds
+//! bytes to everything that takes bytes from outside. DESIGN.md says why it is made this way.
 //!
-//! [`error`] has the text of every error, [`config`] every setting, [`status`] the section of `INFO`. DESIGN.md says why it is made this
-//! way.
+//! # Words
+//!
+//! - *token*: the owner of a hold, as its caller names it. *Hold*: what a token has of a lock, with a *lease* and a *fence*.
+//! - *fence*: a number that grows with every grant, over all locks. *Permit*: one of several holds that a lock admits.
+//! - *session*: a hold that ends with its connection, too. `LockSession` and `SaleSession`: the keyspace for one call.
+//! - *waiter*: a request in line. *Hand-over*: a grant to a waiter.
+//! - *sale*: units of stock. *Order*: what one id has of them: held, sold, cancelled or expired.
+//! - *expire*: to end by time. *Cutoff*: the instant up to which all holds of a sale have expired.
+//! - *effect*: what came of a command, as replicas and the AOF get it. *Event*: what a sale's stream gets, and what listeners hear.
+//! - *deadline index*: which lock or sale is due next. *Unlinked*: a value that has lost its name and may have another.
+//! - *transition*: one atomic step of the lock engine. *Visit*: a lock that is opened, changed and closed within one.
+//! - *backlog*: what the timer has yet to do for locks. *Budget*: how many steps may be done at once.
+//! - *delivery*: whether the reply with a grant was sent. *Unacked*: a grant of which that is not known. *Revoked*: a hold that a connection's end
+//!   has ended, and that the timer takes out.
+//! - *inbox*: what callbacks saw. *Turn*: one round of the server's event loop, or of the timer.
 
 pub mod core;
 mod error;
