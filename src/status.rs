@@ -21,7 +21,7 @@ pub fn write(section: &mut Section) {
     section.field(c"lock_handover_expiry", locks.handover_expiry);
     section.field(c"lock_handover_disconnect", locks.handover_disconnect);
     section.field(c"lock_longest_queue", locks.longest_queue);
-    section.field(c"lock_lapses", locks.lapses);
+    section.field(c"lock_lapses", locks.expirations);
     section.field(c"sales", sale_counts::sales());
     section.field(c"orders", sale_counts::orders());
     for (status, answered) in Status::ALL.into_iter().zip(answers) {

@@ -99,7 +99,7 @@ fn effect(what: &Keyword, args: &mut Args<'_>) -> Result<(Effect, Option<Keyword
             let token = args.ident("token")?;
             let next = args.keyword();
             let why = match next.as_ref().map(Keyword::word) {
-                Some(b"LAPSED") => EndReason::Lapsed,
+                Some(b"LAPSED") => EndReason::Expired,
                 Some(b"DISCONNECTED") => EndReason::Disconnected,
                 _ => EndReason::Released,
             };

@@ -13,7 +13,7 @@ use crate::server::register::{self, Spec};
 
 /// `STOCK.ALTER key [LIMIT units|0] [START unix-ms|0] [END unix-ms|0] [REBUY yes|no]`
 ///
-/// Changes conditions of the sale `key`: the buyers' limit, the window, whether lapsed and cancelled ids may buy again. 0 takes a
+/// Changes conditions of the sale `key`: the buyers' limit, the window, whether expired and cancelled ids may buy again. 0 takes a
 /// limit, a start or an end away. What was held and sold before stands.
 ///
 /// Replies OK. Errors: `ERR` for a bad argument and for a window that would end before it starts, `NOSTOCK` if there is no such sale, `WRONGTYPE`. O(1).

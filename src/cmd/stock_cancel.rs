@@ -14,7 +14,7 @@ use crate::server::register::{self, Spec};
 ///
 /// Gives the units that `id` holds or has bought back to the sale `key`, once.
 ///
-/// Replies `[status, units, remaining, deadline, ref]`: `OK`; `DUPLICATE` if it was cancelled already; `EXPIRED` if its hold lapsed
+/// Replies `[status, units, remaining, deadline, ref]`: `OK`; `DUPLICATE` if it was cancelled already; `EXPIRED` if its hold expired
 /// before; `NOORDER`; `NOSTOCK`. Works outside the window, and when the server is out of memory.
 ///
 /// Errors: `ERR` for a bad argument, `WRONGTYPE`. O(log n) with n holds.

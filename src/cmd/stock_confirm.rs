@@ -15,8 +15,8 @@ use crate::server::register::{self, Spec};
 /// Makes the hold of `id` on units of the sale `key` a sale. A hold whose deadline is over takes its units again if they are still
 /// there and its buyer stays within the limit. If not, that is final: the order cannot be confirmed any more.
 ///
-/// Replies `[status, units, remaining, deadline, ref]`: `OK`; `DUPLICATE` if they are sold to it already; `EXPIRED` if the hold lapsed and
-/// the units are gone, or a confirmation was refused before; `LIMIT` if it lapsed and its buyer has bought as much anew; `CANCELLED`; `NOORDER`; `NOSTOCK`. Works outside the
+/// Replies `[status, units, remaining, deadline, ref]`: `OK`; `DUPLICATE` if they are sold to it already; `EXPIRED` if the hold expired and
+/// the units are gone, or a confirmation was refused before; `LIMIT` if it expired and its buyer has bought as much anew; `CANCELLED`; `NOORDER`; `NOSTOCK`. Works outside the
 /// window, and when the server is out of memory.
 ///
 /// Errors: `ERR` for a bad argument, `WRONGTYPE`. O(log n) with n holds.

@@ -16,7 +16,7 @@ use crate::server::register::{self, Spec};
 /// Opens the sale `key` of `total` units (0 or more).
 ///
 /// - `LIMIT`: the most that one buyer may hold and have bought. `START`, `END`: it sells from the first to before the second.
-/// - `REBUY`: an id whose hold lapsed, or that was cancelled, may buy again; without it once means once ever.
+/// - `REBUY`: an id whose hold expired, or that was cancelled, may buy again; without it once means once ever.
 /// - `STREAM`: every change of an order is appended to this Redis stream in the same step.
 /// - `DEADLINES`: these events say until when the units are held, and `STOCK.EXTEND` makes one, too. Only with `STREAM`.
 ///

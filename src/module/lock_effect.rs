@@ -27,7 +27,7 @@ pub struct Effects {
 pub fn event_of(why: EndReason) -> &'static CStr {
     match why {
         EndReason::Released => c"lock.released",
-        EndReason::Lapsed => c"lock.lapsed",
+        EndReason::Expired => c"lock.lapsed",
         EndReason::Disconnected | EndReason::Undelivered => c"lock.disconnected",
     }
 }
@@ -47,7 +47,7 @@ pub fn send(ctx: &Ctx<'_>, name: &Name<'_>, effects: &Effects) {
         words.extend([b"ENDED".as_slice(), token]);
         match why {
             EndReason::Released => {}
-            EndReason::Lapsed => words.push(b"LAPSED"),
+            EndReason::Expired => words.push(b"LAPSED"),
             EndReason::Disconnected | EndReason::Undelivered => words.push(b"DISCONNECTED"),
         }
     }

@@ -9,7 +9,7 @@ use crate::server::server_info;
 /// Commands of the server that the module cannot do without, and what comes of it where `rename-command` has taken one away. Their new
 /// names are nobody's business, so the module does not look for them.
 const NEEDED: [(&CStr, &str); 5] = [
-    (c"XADD", "a sale with a STREAM sells nothing, and its holds do not lapse"),
+    (c"XADD", "a sale with a STREAM sells nothing, and its holds do not expire"),
     (c"XDEL", "an event that a fault of lockstock's own has left in a sale's stream stays there"),
     (c"UNLINK", "replicas and the AOF may lack what a fault of lockstock's own cut short"),
     (c"PEXPIREAT", "replicas and the AOF may lack a time to live after a fault of lockstock's own"),

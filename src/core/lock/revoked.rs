@@ -42,7 +42,7 @@ impl RevokedHolds {
         let over = self.holds.entry(entry).or_default().entry(fence).or_default();
         match why {
             EndReason::Undelivered => over.undelivered = true,
-            EndReason::Disconnected | EndReason::Released | EndReason::Lapsed => over.disconnected = true,
+            EndReason::Disconnected | EndReason::Released | EndReason::Expired => over.disconnected = true,
         }
         first
     }

@@ -16,7 +16,7 @@ pub struct Stats {
     /// Waiters that were granted because a connection ended.
     pub handover_disconnect: u64,
     /// Holds whose lease was over.
-    pub lapses: u64,
+    pub expirations: u64,
     /// The longest that a queue has been.
     pub longest_queue: u64,
 }

@@ -100,7 +100,7 @@ pub enum EndReason {
     /// Its owner released it.
     Released,
     /// Its lease was over.
-    Lapsed,
+    Expired,
     /// The connection it was tied to closed.
     Disconnected,
     /// The connection it was granted to closed before it could be told.

@@ -265,7 +265,7 @@ impl Lock {
     }
 
     /// Ends the hold whose deadline came first, if it has come at `now`.
-    pub(super) fn take_lapsed(&mut self, now: UnixMs) -> Option<Hold> {
+    pub(super) fn take_expired(&mut self, now: UnixMs) -> Option<Hold> {
         let fence = match &self.holds {
             Holds::None => return None,
             Holds::One(hold) => Some(hold.fence).filter(|_| hold.deadline.reached(now)),

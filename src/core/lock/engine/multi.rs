@@ -244,7 +244,7 @@ impl Engine {
         self.look_later_at(at);
     }
 
-    /// Looks at the lock at `at` for `states`, ending what has lapsed there.
+    /// Looks at the lock at `at` for `states`, ending what has expired there.
     fn key_states<W: Keyspace>(
         &mut self,
         transition: &mut Transition,

@@ -1,6 +1,6 @@
 //! Applying what a primary, or the log of an earlier life, says has happened.
 //!
-//! Nothing is decided here: no clock, no lapse, no hand-over, no count. The effect wins over whatever is there, and
+//! Nothing is decided here: no clock, no expiry, no hand-over, no count. The effect wins over whatever is there, and
 //! applying it twice is applying it once. A replica has nobody waiting; where somebody waits, this server decides as well, or will
 //! (the target of a copying tool, Valkey's import mode), and looks after them at the next tick.
 

@@ -181,7 +181,7 @@ impl Engine {
         }
     }
 
-    /// Ends what has lapsed at the place of `queue` and grants those at its head that fit.
+    /// Ends what has expired at the place of `queue` and grants those at its head that fit.
     fn serve_queue<W: Keyspace>(&mut self, transition: &mut Transition, queue: QueueId, keyspace: &mut W) {
         let Some(place) = self.waiting.queue(queue).map(|queue| queue.place.clone()) else { return };
         let at = place.as_key();

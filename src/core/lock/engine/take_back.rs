@@ -70,8 +70,8 @@ impl Engine {
         match before {
             None => self.end_hold(open, fence, EndReason::Undelivered),
             Some(before) if before.hold.deadline.reached(transition.now.ms) => {
-                count(&mut self.stats.lapses);
-                self.end_hold(open, fence, EndReason::Lapsed);
+                count(&mut self.stats.expirations);
+                self.end_hold(open, fence, EndReason::Expired);
             }
             Some(_) if !alive => self.end_hold(open, fence, EndReason::Disconnected),
             Some(before) => {

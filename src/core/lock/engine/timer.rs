@@ -155,7 +155,7 @@ impl Engine {
         }
     }
 
-    /// Ends what has lapsed at `entry` and hands over.
+    /// Ends what has expired at `entry` and hands over.
     fn expire<W: Keyspace>(&mut self, transition: &mut Transition, entry: DeadlineId, keyspace: &mut W) {
         transition.cause = HandoverCause::Expiry;
         if !self.refresh(transition, entry, keyspace) {

@@ -87,15 +87,15 @@ impl Engine {
     fn end_what_is_over(&mut self, transition: &mut Transition, open: &mut LockMut<'_>) {
         let mut least = AT_LEAST;
         while (transition.budget > 0 || least > 0)
-            && let Some(hold) = open.lock.take_lapsed(transition.now.ms)
+            && let Some(hold) = open.lock.take_expired(transition.now.ms)
         {
             least = least.saturating_sub(1);
             transition.step();
             transition.progress();
             transition.over = Some(HandoverCause::Expiry);
-            count(&mut self.stats.lapses);
+            count(&mut self.stats.expirations);
             self.forget(open.lock, &hold);
-            open.outcomes.push(Outcome::Ended(hold.token, EndReason::Lapsed));
+            open.outcomes.push(Outcome::Ended(hold.token, EndReason::Expired));
         }
         if let Some(entry) = open.lock.deadline_id() {
             self.hear_of_the_ended(entry);
@@ -115,7 +115,7 @@ impl Engine {
     fn end_forfeit(&mut self, transition: &mut Transition, open: &mut LockMut<'_>, fence: Fence, why: EndReason) {
         match why {
             EndReason::Undelivered => self.take_back(transition, open, fence),
-            EndReason::Released | EndReason::Lapsed | EndReason::Disconnected => {
+            EndReason::Released | EndReason::Expired | EndReason::Disconnected => {
                 self.end_hold(open, fence, why);
                 if let Some(entry) = open.lock.deadline_id() {
                     self.replaced.end(entry, fence);
@@ -127,11 +127,11 @@ impl Engine {
     /// Ends the hold of `token` if it is over and was one of too many to be ended just now: for its owner it ends on time.
     pub(super) fn end_own_if_over(&mut self, transition: &mut Transition, open: &mut LockMut<'_>, token: &Ident) {
         let Some(hold) = open.lock.hold(token) else { return };
-        let (fence, lapsed) = (hold.fence, hold.deadline.reached(transition.now.ms));
-        if lapsed {
+        let (fence, expired) = (hold.fence, hold.deadline.reached(transition.now.ms));
+        if expired {
             transition.progress();
-            count(&mut self.stats.lapses);
-            self.end_hold(open, fence, EndReason::Lapsed);
+            count(&mut self.stats.expirations);
+            self.end_hold(open, fence, EndReason::Expired);
         } else if let Some(why) = open.lock.deadline_id().and_then(|entry| self.revoked.take_one(entry, fence)) {
             transition.progress();
             self.end_forfeit(transition, open, fence, why);

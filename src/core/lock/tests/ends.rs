@@ -29,8 +29,8 @@ fn a_lease_is_over_at_its_deadline_with_and_without_the_timer() {
         } else {
             assert!(!desk.release("door", "ann"));
         }
-        assert_eq!(ends(&mut desk), [EndReason::Lapsed]);
-        assert_eq!(desk.engine.stats().lapses, 1);
+        assert_eq!(ends(&mut desk), [EndReason::Expired]);
+        assert_eq!(desk.engine.stats().expirations, 1);
         desk.take("door", &ask("bob"));
     }
 }

@@ -227,14 +227,14 @@ fn requests_for_many_keys_cost_as_much_as_there_are_keys() {
 
 #[test]
 fn what_is_over_is_not_the_tokens_own_any_more() {
-    for lapse in [true, false] {
+    for expire in [true, false] {
         let mut desk = Desk::new();
         desk.acquire("a", 7, &ask("ann").session().lease(100)).unwrap().granted();
         desk.take("b", &ask("bob"));
         let eve = desk.wait("a", 1, &ask("eve"));
         desk.wait_many(&["a", "b"], 2, &ask("ann"));
         desk.told();
-        if lapse {
+        if expire {
             desk.pass(100);
         } else {
             desk.engine.client_gone(client(7));

@@ -144,7 +144,7 @@ impl Model {
     /// Tells the next waiters of `script` what they must hear, as long as they must hear something now. In which order
     /// waiters at different places come is left to the engine.
     fn follow(&mut self, script: &mut VecDeque<WaiterId>) {
-        self.lapse();
+        self.expire();
         while let Some(next) =
             self.line.iter().position(|parked| parked.id.as_ref() == script.front() && self.due(parked))
         {
@@ -173,7 +173,7 @@ impl Model {
     /// Whether nothing is over and nobody must be told anything.
     pub(super) fn is_settled(&self) -> bool {
         let mut settled = self.clone();
-        settled.lapse();
+        settled.expire();
         settled.holds == self.holds && !self.line.iter().any(|parked| self.due(parked))
     }
 
@@ -302,7 +302,7 @@ impl Model {
     /// token or after it.
     pub(super) fn may_follow(&self, token: usize) -> bool {
         let mut settled = self.clone();
-        settled.lapse();
+        settled.expire();
         let follows = |ask: &Ask| ask.many || self.lenient || self.may_overlook(&ask.keys);
         let waits = settled.line.iter().any(|parked| parked.ask.token == token && follows(&parked.ask));
         waits && settled.line.iter().any(|parked| settled.due(parked))
@@ -312,7 +312,7 @@ impl Model {
     /// these keys looks no further than to the first key that the request cannot have.
     pub(super) fn may_overlook(&self, keys: &[Key]) -> bool {
         let mut settled = self.clone();
-        settled.lapse();
+        settled.expire();
         settled.line.iter().filter(|parked| keys.iter().any(|key| parked.ask.keys.contains(key))).any(|parked| {
             let (foreign, other): (Vec<Key>, Vec<Key>) =
                 parked.ask.keys.iter().partition(|key| settled.is_foreign(**key));

@@ -73,7 +73,7 @@ fn a_lease_that_is_over_meanwhile_does_not_come_back() {
     desk.told();
     desk.engine.client_gone(client(1));
     let _ = desk.tick();
-    assert!(desk.told().contains(&Told::Ended(at("a").to_buf(), token("ann"), EndReason::Lapsed)));
+    assert!(desk.told().contains(&Told::Ended(at("a").to_buf(), token("ann"), EndReason::Expired)));
     desk.assert_blank();
 }
 

@@ -366,7 +366,7 @@ impl Trial {
         }
     }
 
-    /// Everybody goes and everything lapses. Nothing may be left.
+    /// Everybody goes and everything expires. Nothing may be left.
     pub(super) fn finish(mut self) {
         for db in self.model.elsewhere.iter().map(|key| key.0).collect::<BTreeSet<_>>() {
             self.migrate(db);

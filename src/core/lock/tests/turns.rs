@@ -151,7 +151,7 @@ fn a_command_ends_no_more_than_a_bound_and_yet_its_own_hold_is_over_in_time() {
     assert_eq!(desk.try_acquire("book", &ask("eve")), Ok(Acquired::Refused));
     while desk.engine.tick(desk.now, 16, &mut desk.keys) == Next::Now {}
     assert_eq!(desk.holders("book"), ["r47"]);
-    assert_eq!(desk.engine.stats().lapses, 50);
+    assert_eq!(desk.engine.stats().expirations, 50);
 }
 
 #[test]

@@ -54,7 +54,7 @@ proptest! {
             prop_assert_eq!(lock.hold(&token("nobody")), None);
             prop_assert_eq!(lock.hold_of(Fence(0)), None);
         }
-        while let Some(hold) = lock.take_lapsed(UnixMs(3)) {
+        while let Some(hold) = lock.take_expired(UnixMs(3)) {
             prop_assert!(plain.iter().all(|other| hold.deadline <= other.deadline));
             plain.retain(|other| *other != hold);
         }

@@ -99,7 +99,7 @@ impl Model {
     }
 
     /// Ends what is over: by its deadline, with its connection, or because its owner never heard of it.
-    pub(super) fn lapse(&mut self) {
+    pub(super) fn expire(&mut self) {
         let Self { now, elsewhere, .. } = self;
         self.holds.retain(|hold| hold.deadline > *now || elsewhere.contains(&hold.key));
         self.take_back();
