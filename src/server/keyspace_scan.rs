@@ -185,6 +185,6 @@ unsafe extern "C" fn on_key(_: *mut RawCtx, name: *mut RawString, key: *mut RawK
     {
         // SAFETY: the name and the open key are valid while the callback runs, and the server uses the value for nothing else.
         let (name, mut key) = unsafe { (Arg::new(name), Shown::new(key)) };
-        guard("a walk through the keys", || (visit.see)(KeyRef { db: visit.db, key: name.bytes() }, &mut key));
+        guard("a scan of the keys", || (visit.see)(KeyRef { db: visit.db, key: name.bytes() }, &mut key));
     }
 }

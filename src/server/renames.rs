@@ -79,7 +79,7 @@ unsafe extern "C" fn on_event(ctx: *mut RawCtx, _: c_int, event: *const c_char, 
         if event == c"rename_to" || event == c"move_to" {
             // SAFETY: the context and the key's name are valid while the callback runs, which is on the main thread.
             let (ctx, key) = unsafe { (Ctx::new(ctx), Arg::new(key)) };
-            guard("an event", || {
+            guard("a new name", || {
                 if let Some(hear) = heard_by() {
                     hear(KeyRef { db: ctx.db(), key: key.bytes() }.to_buf());
                 }
