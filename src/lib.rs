@@ -11,7 +11,7 @@
 //! - [`module`]: the two types, the module's state, and the work between commands.
 //! - [`cmd`]: one file per command.
 //!
-//! [`error`] has the text of every error, [`config`] every setting, [`status`] the section of `INFO`. `fuzz` (tests and fuzzing only) feeds
+//! [`error`] has the text of every error, [`config`] every setting, [`info_section`] the section of `INFO`. `fuzz` (tests and fuzzing only) feeds
 //! bytes to everything that takes bytes from outside. DESIGN.md says why it is made this way.
 //!
 //! # Words
@@ -36,8 +36,8 @@ mod error;
 mod server;
 
 mod config;
+mod info_section;
 mod module;
-mod status;
 
 mod cmd;
 
@@ -47,9 +47,9 @@ pub mod fuzz;
 mod layers;
 
 use module::waiters::WAITERS;
-use module::{connection, inbox, repair, timer, warnings};
+use module::{connection, inbox, repair, timer_work, warnings};
 use server::ctx::{Ctx, Level};
-use server::{cluster, datatype, defer, events, info, load, panics, renames};
+use server::{cluster, datatype, events, info, load, panics, renames, timer};
 
 /// All memory is the server's. Tests and fuzz targets of this library run without one, on the allocator of the system.
 #[cfg_attr(not(any(test, fuzzing)), global_allocator)]
@@ -62,12 +62,12 @@ fn start(ctx: &mut Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
     asked(datatype::register::<module::sale_type::SaleValue>(ctx), "the data type of sales")?;
     cmd::register(ctx)?;
     config::load(ctx, words)?;
-    asked(info::register(ctx, status::write), "the section of INFO")?;
+    asked(info::register(ctx, info_section::write), "the section of INFO")?;
     asked(events::subscribe(ctx, connection::hear), "the events")?;
     renames::install(ctx, inbox::loaded);
     panics::install(repair::repair_all);
-    WAITERS.install(ctx, inbox::client_unblocked, cmd::reply::answer);
-    defer::install(ctx, timer::work);
+    WAITERS.install(ctx, inbox::client_unblocked, cmd::lock_reply::answer);
+    timer::install(ctx, timer_work::run);
     ctx.log(Level::Notice, concat!("lockstock ", env!("CARGO_PKG_VERSION"), " is ready"));
     cluster::learn(ctx);
     warnings::give(ctx);

@@ -15,8 +15,7 @@ pub(crate) mod lock_info;
 pub(crate) mod lock_macquire;
 pub(crate) mod lock_mrelease;
 pub(crate) mod lock_release;
-mod outcome;
-pub mod reply;
+pub mod lock_reply;
 mod request;
 pub(crate) mod stock_adjust;
 pub(crate) mod stock_alter;
@@ -30,6 +29,7 @@ pub(crate) mod stock_extend;
 pub(crate) mod stock_info;
 pub(crate) mod stock_order;
 pub(crate) mod stock_orders;
+mod stock_reply;
 
 /// Registers every command; the error names the one that the server refused.
 pub fn register(ctx: &Ctx<'_>) -> Result<(), String> {

@@ -1,7 +1,7 @@
 //! What `LOCK.ACQUIRE` and `LOCK.MACQUIRE` have in common: who asks, for how long, and whether to wait.
 
 use super::lease::Lease;
-use super::reply;
+use super::lock_reply;
 use crate::config;
 use crate::core::id::Ident;
 use crate::core::limits::MAX_WAIT;
@@ -91,7 +91,7 @@ pub fn carry_out(
     let full = wait.is_some() && state::waiters() >= config::max_waiters();
     let before = blocked_clients::taken_over();
     match ask(ctx, client, wait.filter(|_| !full))? {
-        Acquired::Granted(grant) => reply::granted(ctx, &grant),
+        Acquired::Granted(grant) => lock_reply::granted(ctx, &grant),
         Acquired::Refused if full => return Err(Error::TooManyWait),
         // The server did not block the client, and has told it so itself.
         Acquired::Refused if blocked_clients::taken_over() != before => {}

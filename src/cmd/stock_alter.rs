@@ -1,7 +1,7 @@
 //! `STOCK.ALTER`: other conditions for a sale.
 
 use super::Command;
-use super::outcome::{TIME, UNITS};
+use super::stock_reply::{TIME, UNITS};
 use crate::core::sale::Alteration;
 use crate::core::time::UnixMs;
 use crate::error::Error;

@@ -1,7 +1,7 @@
 //! `STOCK.CANCEL`: an order gives its units back.
 
 use super::Command;
-use super::outcome;
+use super::stock_reply;
 use crate::error::Error;
 use crate::module::sale_session;
 use crate::server::args::{Arg, Args};
@@ -48,7 +48,7 @@ impl Run for StockCancel {
         let (key, id) = parse(args)?;
         let now = clock::now().ms;
         let answer = sale_session::decide(&mut ctx, key, |sale| Ok(sale.cancel(now, id)))?;
-        outcome::reply(&ctx, &answer);
+        stock_reply::reply(&ctx, &answer);
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! `STOCK.CONFIRM`: a hold becomes a sale.
 
 use super::Command;
-use super::outcome;
+use super::stock_reply;
 use crate::error::Error;
 use crate::module::sale_session;
 use crate::server::args::{Arg, Args};
@@ -50,7 +50,7 @@ impl Run for StockConfirm {
         let (key, id) = parse(args)?;
         let now = clock::now().ms;
         let answer = sale_session::decide(&mut ctx, key, |sale| Ok(sale.confirm(now, id)))?;
-        outcome::reply(&ctx, &answer);
+        stock_reply::reply(&ctx, &answer);
         Ok(())
     }
 }

@@ -1,8 +1,8 @@
 //! `STOCK.CREATE`: opens a sale.
 
 use super::Command;
-use super::outcome::{TIME, UNITS};
 use super::stock_alter::time;
+use super::stock_reply::{TIME, UNITS};
 use crate::core::sale::{Sale, Stream, Terms};
 use crate::error::Error;
 use crate::module::sale_session;

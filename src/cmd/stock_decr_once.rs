@@ -1,7 +1,7 @@
 //! `STOCK.DECR_ONCE`: takes units for an id, once.
 
 use super::Command;
-use super::outcome::{self, UNITS};
+use super::stock_reply::{self, UNITS};
 use crate::core::sale::Take;
 use crate::core::time::UnixMs;
 use crate::error::Error;
@@ -84,7 +84,7 @@ impl Run for StockDecrOnce {
         let now = clock::now().ms;
         let (key, take) = parse(args, now)?;
         let answer = sale_session::decide(&mut ctx, key, |sale| Ok(sale.take(now, &take)?))?;
-        outcome::reply(&ctx, &answer);
+        stock_reply::reply(&ctx, &answer);
         Ok(())
     }
 }

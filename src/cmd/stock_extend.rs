@@ -1,7 +1,7 @@
 //! `STOCK.EXTEND`: a hold lasts longer.
 
 use super::Command;
-use super::outcome;
+use super::stock_reply;
 use crate::core::time::UnixMs;
 use crate::error::Error;
 use crate::module::sale_session;
@@ -58,7 +58,7 @@ impl Run for StockExtend {
         let now = clock::now().ms;
         let (key, id, deadline) = parse(args, now)?;
         let answer = sale_session::decide(&mut ctx, key, |sale| Ok(sale.extend(now, id, deadline)))?;
-        outcome::reply(&ctx, &answer);
+        stock_reply::reply(&ctx, &answer);
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! `STOCK.ORDER`: what an id has.
 
 use super::Command;
-use super::outcome::unix_ms;
+use super::stock_reply::unix_ms;
 use crate::error::Error;
 use crate::module::sale_session;
 use crate::server::args::{Arg, Args};

@@ -1,7 +1,7 @@
 //! `STOCK.ORDERS`: the orders of a sale, page by page.
 
 use super::Command;
-use super::outcome::unix_ms;
+use super::stock_reply::unix_ms;
 use crate::core::sale::State;
 use crate::error::Error;
 use crate::module::sale_session;

@@ -4,10 +4,10 @@ use crate::core::lock::{ClientId, Front, Look, Mark, Unsent};
 use crate::module::inbox::{self, Notification};
 use crate::module::state;
 use crate::server::ctx::Ctx;
+use crate::server::event_loop;
 use crate::server::events::Event;
 use crate::server::import;
 use crate::server::server_info::{self, Output};
-use crate::server::turns;
 
 /// Posts the events of the server, where anybody cares.
 pub fn hear(ctx: &mut Ctx<'_>, event: Event) {
@@ -42,7 +42,7 @@ pub fn front(ctx: &mut Ctx<'_>, client: ClientId) -> Front {
         return Front::Unsent(unsent);
     }
     // What was asked for behind the lock may be answered in the same turn.
-    let turn = || if output.asks { turns::mark(ctx) } else { None };
+    let turn = || if output.asks { event_loop::mark(ctx) } else { None };
     Front::Clear(output.sent.or_else(turn).map(Mark))
 }
 
@@ -61,7 +61,7 @@ fn unsent(&Output { first, blocks, bytes, .. }: &Output) -> Option<Unsent> {
 /// The mark of a connection at this moment: what it has been sent so far, where the server counts that, else the turn.
 fn mark(ctx: &mut Ctx<'_>, output: &Output) -> Option<Mark> {
     // Who takes no more has been written to, perhaps in this turn.
-    let turn = |ctx: &mut Ctx<'_>| if output.is_slow { None } else { turns::number(ctx) };
+    let turn = |ctx: &mut Ctx<'_>| if output.is_slow { None } else { event_loop::number(ctx) };
     let mark = output.sent.or_else(|| turn(ctx))?;
     // Other threads may have sent what the server has not counted yet.
     (server_info::setting(ctx, c"io-threads")? == "1").then_some(Mark(mark))

@@ -12,8 +12,8 @@ use crate::module::state;
 use crate::server::call::RunAs;
 use crate::server::cluster::Serves;
 use crate::server::ctx::{Ctx, Level};
-use crate::server::defer;
 use crate::server::key::Name;
+use crate::server::timer;
 
 /// When to try again to append events that a stream refused without anybody to be told.
 const STUCK: Millis = Millis(1_000);
@@ -38,9 +38,9 @@ impl From<Error> for Refusal {
 }
 
 /// Lets holds expire that are due, in at most `budget` steps, and says when it wants to be called again.
-pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> defer::Next {
+pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> timer::Next {
     if let Some(Some(until)) = state::enter(|state| state.refused.closed(now.ms, MOVING)) {
-        return defer::Next::At(until);
+        return timer::Next::At(until);
     }
     let began_in = ctx.db();
     let mut left = budget;
@@ -68,12 +68,12 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> defer::Next {
     }
     ctx.select(began_in);
     if let Some(Some(until)) = state::enter(|state| state.refused.closed(now.ms, MOVING)) {
-        return defer::Next::At(until);
+        return timer::Next::At(until);
     }
     match state::enter(|state| state.sales.next()).flatten() {
-        Some(at) if at.reached(now.ms) => defer::Next::Now,
-        Some(at) => defer::Next::At(at),
-        None => defer::Next::Never,
+        Some(at) if at.reached(now.ms) => timer::Next::Now,
+        Some(at) => timer::Next::At(at),
+        None => timer::Next::Never,
     }
 }
 

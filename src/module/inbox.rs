@@ -11,9 +11,9 @@ use crate::core::lock::{ClientId, Look, WaiterId};
 use crate::core::unlinked::UnlinkedWatch;
 use crate::server::blocked_clients::Unblocked;
 use crate::server::cell::MainCell;
-use crate::server::defer;
 use crate::server::events::Event;
 use crate::server::faults;
+use crate::server::timer;
 
 /// Something that a callback saw and could not act upon where it was called.
 pub enum Notification {
@@ -41,13 +41,13 @@ static LOADED: MainCell<Vec<KeyBuf>> = MainCell::new(Vec::new());
 pub fn post(note: Notification) {
     faults::point();
     INBOX.with(|inbox| inbox.push(note));
-    defer::arm(defer::Next::Now);
+    timer::arm(timer::Next::Now);
 }
 
 /// A lock or a sale came with a file or a payload.
 pub fn loaded(place: KeyBuf) {
     LOADED.with(|loaded| loaded.push(place));
-    defer::arm(defer::Next::Now);
+    timer::arm(timer::Next::Now);
 }
 
 /// Databases `one` and `other` have traded places. What was loaded before and is met after it lives on the other side by then.

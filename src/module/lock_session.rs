@@ -18,9 +18,9 @@ use crate::module::{connection, state};
 use crate::server::args::Arg;
 use crate::server::cluster::{self, Serves};
 use crate::server::ctx::Ctx;
-use crate::server::defer;
 use crate::server::faults;
 use crate::server::key::{self, Access, Content, Key, Name};
+use crate::server::timer;
 
 /// What the engine needs during one call: keys to look at, and a way to say what came of it.
 ///
@@ -246,7 +246,7 @@ pub fn look(ctx: &mut Ctx<'_>, key: Arg<'_>, now: Now) -> Result<Option<LockInfo
 
 /// Has the timer fire when the locks want it.
 fn arm(locks: &Engine) {
-    defer::arm(defer::Next::from(locks.next_due()).min(locks.next_look().into()));
+    timer::arm(timer::Next::from(locks.next_due()).min(locks.next_look().into()));
 }
 
 impl Drop for LockSession<'_> {

@@ -18,6 +18,6 @@ pub mod sale_effect;
 pub mod sale_session;
 pub mod sale_type;
 pub mod state;
-pub mod timer;
+pub mod timer_work;
 pub mod waiters;
 pub mod warnings;

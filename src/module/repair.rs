@@ -11,10 +11,10 @@ use crate::module::sale_type::SaleValue;
 use crate::module::{lock_effect, sale_effect};
 use crate::server::cell::MainCell;
 use crate::server::ctx::{Ctx, Level};
-use crate::server::defer;
 use crate::server::key::{self, Access, Content, Key, Name};
 use crate::server::replicate;
 use crate::server::stream::{self, EntryId};
+use crate::server::timer;
 
 /// An entry of a stream whose change has not been committed, and that is to be taken out again.
 pub struct OrphanEvent {
@@ -65,7 +65,7 @@ pub fn mark(at: KeyRef<'_>, orphan: Option<OrphanEvent>) {
 /// Repairs what is marked, if this server may write now; else it is left for the timer, which calls this again.
 pub fn repair_all(ctx: &mut Ctx<'_>) {
     let began_in = ctx.db();
-    while DAMAGED.with(|damaged| !damaged.is_empty()).unwrap_or_default() && defer::may_write(ctx) {
+    while DAMAGED.with(|damaged| !damaged.is_empty()).unwrap_or_default() && timer::may_write(ctx) {
         let Some(Some(Damaged { place, orphan })) = DAMAGED.with(Vec::pop) else { break };
         ctx.select(place.db);
         let name = Name::make(&place.key);

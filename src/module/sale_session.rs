@@ -16,10 +16,10 @@ use crate::server::args::Arg;
 use crate::server::call::RunAs;
 use crate::server::cluster::{self, Serves};
 use crate::server::ctx::{Ctx, Level};
-use crate::server::defer;
 use crate::server::key::{self, Access, Content, Key, Name};
 use crate::server::replicate;
 use crate::server::stream::{self, Field};
+use crate::server::timer;
 
 /// A sale's key for one call.
 pub struct SaleSession<'a> {
@@ -194,7 +194,7 @@ pub fn register(index: &mut DeadlineIndex, at: KeyRef<'_>, sale: &mut SaleValue)
         (None, None) => None,
     };
     if let Some(next) = index.next() {
-        defer::arm(defer::Next::At(next));
+        timer::arm(timer::Next::At(next));
     }
 }
 

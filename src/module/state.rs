@@ -12,8 +12,8 @@ use crate::module::inbox::{self, Notification};
 use crate::module::rename_scan::RenameScan;
 use crate::server::blocked_clients::Unblocked;
 use crate::server::cell::MainCell;
-use crate::server::defer;
 use crate::server::events::Event;
+use crate::server::timer;
 
 /// Everything the module remembers besides its keys.
 #[derive(Default)]
@@ -41,7 +41,7 @@ pub fn enter<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
         drain_inbox(state);
         if destroyed::any() {
             // Another thread cannot arm the timer.
-            defer::arm(defer::Next::Now);
+            timer::arm(timer::Next::Now);
         }
         f(state)
     })
@@ -100,7 +100,7 @@ pub fn drain_inbox(state: &mut State) {
     state.reading = reading;
 }
 
-impl From<Next> for defer::Next {
+impl From<Next> for timer::Next {
     fn from(next: Next) -> Self {
         match next {
             Next::Now => Self::Now,

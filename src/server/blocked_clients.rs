@@ -23,10 +23,10 @@ use super::cell::MainCell;
 use super::clock;
 use super::compat;
 use super::ctx::{Ctx, Level, has_user, is_blocked, is_connected};
-use super::defer::{self, Next};
 use super::faults;
 use super::guard::guard;
 use super::panics;
+use super::timer::{self, Next};
 use crate::core::time::{Millis, UnixMs};
 
 /// How a client left its place.
@@ -113,7 +113,7 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
             return false;
         }
         if let Some(over) = over(wait) {
-            defer::arm(Next::At(over));
+            timer::arm(Next::At(over));
         }
         let parked = Box::new(BlockedClient {
             among: self,

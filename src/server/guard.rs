@@ -1,13 +1,13 @@
 //! The guard around every entry from the server.
 
-use super::defer::{self, Next};
 use super::panics::contain;
+use super::timer::{self, Next};
 
 /// Runs `f`, an entry from the server. A panic inside ends here and gives `None`; the timer looks soon after what is to be mended.
 pub(super) fn guard<R>(doing: &str, f: impl FnOnce() -> R) -> Option<R> {
     let done = contain(doing, f);
     if done.is_none() {
-        defer::arm(Next::Now);
+        timer::arm(Next::Now);
     }
     done
 }

@@ -11,12 +11,12 @@
 //! - What may run other code of the server takes the context by `&mut`: a command that the module runs, a notification, the waking of a
 //!   client. An open key has borrowed it ([`key::Key`]), so no key and no value is held across such a call.
 //! - Listeners are told last, when the transition is complete and nothing of it is relied on any more.
-//! - A handler of an event writes nothing. It posts a notification and wakes the one timer of [`defer`], which asks first whether this
+//! - A handler of an event writes nothing. It posts a notification and wakes the one timer of [`timer`], which asks first whether this
 //!   server may write at this moment.
 //!
 //! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`panics`], [`guard`], [`entry`], [`load`], [`register`], [`keyspec`]; then
-//! [`key`], [`datatype`], [`replicate`], [`call`], [`stream`], [`cluster`], [`keyspace_scan`], [`renames`]; then [`defer`], [`import`], [`origin`],
-//! [`blocked_clients`] with `blocking_key`, [`events`]; then [`settings`], [`info`], [`server_info`] and [`turns`].
+//! [`key`], [`datatype`], [`replicate`], [`call`], [`stream`], [`cluster`], [`keyspace_scan`], [`renames`]; then [`timer`], [`import`], [`origin`],
+//! [`blocked_clients`] with `blocking_key`, [`events`]; then [`settings`], [`info`], [`server_info`] and [`event_loop`].
 //! [`faults`] and `fake_server` are for tests and fuzzing.
 
 pub mod alloc;
@@ -31,8 +31,8 @@ pub mod cluster;
 pub mod compat;
 pub mod ctx;
 pub mod datatype;
-pub mod defer;
 pub mod entry;
+pub mod event_loop;
 pub mod events;
 #[cfg(any(test, fuzzing))]
 pub mod fake_server;
@@ -52,4 +52,4 @@ pub mod replicate;
 pub mod server_info;
 pub mod settings;
 pub mod stream;
-pub mod turns;
+pub mod timer;

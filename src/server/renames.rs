@@ -15,9 +15,9 @@ use super::args::Arg;
 use super::cell::MainCell;
 use super::compat;
 use super::ctx::{Ctx, Level};
-use super::defer;
 use super::guard::guard;
 use super::server_info;
+use super::timer;
 use crate::core::key::{KeyBuf, KeyRef};
 
 /// Hears where a key has come to under its new name. Runs in the middle of a command: may write nothing.
@@ -39,7 +39,7 @@ pub fn install(ctx: &Ctx<'_>, hear: Hear) {
 pub fn expect() {
     if heard_by().is_some() {
         IS_WANTED.store(true, Ordering::Relaxed);
-        defer::with_detached(subscribe);
+        timer::with_detached(subscribe);
     }
 }
 

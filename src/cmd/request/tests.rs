@@ -6,8 +6,8 @@ use crate::core::lock::{Answer, LockError};
 use crate::core::time::UnixMs;
 use crate::module::state;
 use crate::module::waiters::WAITERS;
-use crate::server::defer::Next;
 use crate::server::fake_server::clients::{Blocking, call, ctx, serve};
+use crate::server::timer::Next;
 
 /// Somebody holds the lock, and somebody else would wait for it, who is told this.
 fn ask(told: &[&str]) {

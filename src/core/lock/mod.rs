@@ -16,12 +16,12 @@
 
 mod codec;
 mod compatibility;
-mod delivery;
 mod engine;
 mod keyspace;
 mod queue;
 mod replaced;
 mod revoked;
+mod sent;
 mod sessions;
 mod stats;
 mod terms;
@@ -31,9 +31,9 @@ pub mod value;
 #[cfg(test)]
 mod tests;
 
-pub use delivery::{Front, Look, Mark, Unsent};
 pub use engine::{Engine, HolderInfo, LockInfo, Next, WaiterInfo};
 pub use keyspace::{Found, Keyspace};
+pub use sent::{Front, Look, Mark, Unsent};
 pub use stats::Stats;
 pub use terms::{Acquired, Answer, ClientId, EndReason, Grant, LockError, Mode, Request, WaiterId, Wanted};
 pub use value::{Hold, Lock};

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, VecDeque};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::delivery::{Front, PROMPT_AGAIN, PROMPT_AT_ONCE, Reply, Unsent};
+use super::sent::{Front, PROMPT_AGAIN, PROMPT_AT_ONCE, Reply, Unsent};
 use super::terms::{ClientId, WaiterId};
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;

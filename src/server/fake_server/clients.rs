@@ -10,7 +10,7 @@ use std::{slice, thread};
 
 use redis_module::raw;
 
-use crate::cmd::reply;
+use crate::cmd::lock_reply;
 use crate::core::lock::Lock;
 use crate::module::inbox;
 use crate::module::waiters::WAITERS;
@@ -68,7 +68,7 @@ pub fn serve(blocking: Blocking, f: impl FnOnce() + Send) {
         let serving = || {
             cell::claim_main_thread();
             with(|host| host.blocking = blocking);
-            WAITERS.install(&ctx(), inbox::client_unblocked, reply::answer);
+            WAITERS.install(&ctx(), inbox::client_unblocked, lock_reply::answer);
             f();
         };
         scope.spawn(serving).join()

@@ -4,8 +4,8 @@ use super::Engine;
 use super::backlog::Next;
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
-use crate::core::lock::delivery::{Front, LAZY, LONG_WAIT, LONGEST_PAUSE, Look, PROMPT, is_sent};
 use crate::core::lock::queue::Waiter;
+use crate::core::lock::sent::{Front, LAZY, LONG_WAIT, LONGEST_PAUSE, Look, PROMPT, is_sent};
 use crate::core::lock::terms::{ClientId, EndReason, WaiterId};
 use crate::core::time::UnixMs;
 

@@ -26,7 +26,7 @@ mod replica;
 mod serve;
 mod take_all;
 mod take_back;
-mod timer;
+mod tick;
 mod transition;
 mod visit;
 

@@ -11,8 +11,8 @@ use crate::module::state::{self, State};
 use crate::module::waiters::WAITERS;
 use crate::module::{connection, destroyed, expirations, inbox, repair, sale_session};
 use crate::server::ctx::{Ctx, is_connected};
-use crate::server::defer::{self, Authority};
-use crate::server::{clock, panics, turns};
+use crate::server::timer::{self, Authority};
+use crate::server::{clock, event_loop, panics};
 
 /// How long one turn of the timer may take, if there is so much to do. Then the server looks after its clients before the next one.
 const TURN: Duration = Duration::from_micros(500);
@@ -27,24 +27,24 @@ const FORGOTTEN: usize = 100;
 const LOOKS: usize = 32;
 
 /// The work of the timer.
-pub fn work(ctx: &mut Ctx<'_>, right: Authority) -> defer::Next {
+pub fn run(ctx: &mut Ctx<'_>, right: Authority) -> timer::Next {
     let began = Instant::now();
     let now = clock::now();
     // Of a fault where nothing could be written, or on a replica that has been promoted since.
     repair::repair_all(ctx);
-    turns::rest(ctx);
+    event_loop::rest(ctx);
     let searching = catch_up(ctx, now);
     let next = loop {
         let locks = work_on_locks(ctx, now, right);
-        let sales = if right == Authority::Primary { expirations::tick(ctx, now, SLICE) } else { defer::Next::Never };
+        let sales = if right == Authority::Primary { expirations::tick(ctx, now, SLICE) } else { timer::Next::Never };
         let next = locks.min(sales);
-        if next != defer::Next::Now || began.elapsed() >= TURN {
+        if next != timer::Next::Now || began.elapsed() >= TURN {
             break next;
         }
     };
     // The search can wait for whoever else wants the server.
     let search =
-        if searching { now.ms.plus(Millis(1)).map_or(defer::Next::Never, defer::Next::At) } else { defer::Next::Never };
+        if searching { now.ms.plus(Millis(1)).map_or(timer::Next::Never, timer::Next::At) } else { timer::Next::Never };
     next.min(search).min(WAITERS.next_over(now.ms))
 }
 
@@ -80,7 +80,7 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> bool {
 }
 
 /// A slice of the work on locks, and of meeting what was loaded.
-fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, right: Authority) -> defer::Next {
+fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, right: Authority) -> timer::Next {
     let mut session = LockSession::between_commands(ctx.reborrow());
     let next = state::peek(|state| {
         state::drain_inbox(state);
@@ -90,13 +90,13 @@ fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, right: Authority) -> defer::Next {
         }
         let next = match right {
             Authority::Primary => state.locks.tick(now, SLICE, &mut session).into(),
-            Authority::Observer => defer::Next::Never,
+            Authority::Observer => timer::Next::Never,
         };
         let next = next.min(state.locks.next_look().into());
-        if more { defer::Next::Now } else { next }
+        if more { timer::Next::Now } else { next }
     });
     session.leave();
-    next.unwrap_or(defer::Next::Now)
+    next.unwrap_or(timer::Next::Now)
 }
 
 /// Closes the entries of locks and sales that were destroyed without a word; whether there are more of them.
