@@ -6,16 +6,9 @@ use smallvec::SmallVec;
 
 use super::Command;
 use crate::config;
-use crate::core::fence::Fence;
-use crate::core::id::Ident;
-use crate::core::key::KeyRef;
-use crate::core::limits::{MAX_FENCE, MAX_PERMITS};
-use crate::core::lock::{EndReason, Engine, Hold, Keyspace, Lock, LockError, Mode};
-use crate::core::time::UnixMs;
 use crate::error::Error;
-use crate::module::lock_effect;
-use crate::module::lock_session;
-use crate::server::args::{Arg, Args, Keyword, Range};
+use crate::module::lock_effect::Effect;
+use crate::module::{lock_effect, lock_session};
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
@@ -58,62 +51,6 @@ impl Command for LockApply {
     };
 }
 
-pub(crate) enum Effect {
-    Held(Mode, Hold),
-    Ended(Ident, EndReason),
-    Load(Lock),
-}
-
-/// The effects of one call: a hand-over has two.
-type Effects = SmallVec<[Effect; 2]>;
-
-pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Effects), Error> {
-    let name = args.next()?;
-    let mut effects = Effects::new();
-    let mut next = Some(args.keyword().ok_or(Error::Syntax)?);
-    while let Some(what) = next {
-        let (effect, behind) = effect(&what, &mut args)?;
-        effects.push(effect);
-        next = behind;
-    }
-    Ok((name, effects))
-}
-
-/// Reads the effect that `what` begins, and the word behind it, if there is one.
-fn effect(what: &Keyword, args: &mut Args<'_>) -> Result<(Effect, Option<Keyword>), Error> {
-    match what.word() {
-        b"HELD" => {
-            let token = args.ident("token")?;
-            let fence = Fence(args.unsigned("fence", Range::up_to(MAX_FENCE))?);
-            let deadline = UnixMs(args.integer("deadline", Range::new(1..=i64::MAX))?);
-            let next = args.keyword();
-            let (mode, limit) = match next.as_ref().map(Keyword::word) {
-                Some(b"SHARED") => (Mode::Shared, 0),
-                Some(b"LIMIT") => (Mode::Limit, args.unsigned("LIMIT", Range::up_to(MAX_PERMITS))?),
-                _ => (Mode::Exclusive, 0),
-            };
-            let next = if mode == Mode::Exclusive { next } else { args.keyword() };
-            Ok((Effect::Held(mode, Hold { token, fence, deadline, limit, session: None }), next))
-        }
-        b"ENDED" => {
-            let token = args.ident("token")?;
-            let next = args.keyword();
-            let why = match next.as_ref().map(Keyword::word) {
-                Some(b"LAPSED") => EndReason::Expired,
-                Some(b"DISCONNECTED") => EndReason::Disconnected,
-                _ => EndReason::Released,
-            };
-            let next = if why == EndReason::Released { next } else { args.keyword() };
-            Ok((Effect::Ended(token, why), next))
-        }
-        b"LOAD" => {
-            let lock = Lock::decode(args.next()?.bytes()).map_err(|_| Error::Payload)?;
-            Ok((Effect::Load(lock), args.keyword()))
-        }
-        _ => Err(Error::Syntax),
-    }
-}
-
 impl Run for LockApply {
     type Error = Error;
 
@@ -123,7 +60,7 @@ impl Run for LockApply {
         if !is_record && !config::ACCEPT_EFFECTS.get() {
             return Err(Error::Effects);
         }
-        let (name, effects) = parse(args)?;
+        let (name, effects) = lock_effect::parse(args)?;
         let now = clock::now();
         if !is_record && effects.iter().filter_map(Effect::fence).any(|fence| fence.is_out_of_reach(now.us)) {
             return Err(Error::FenceAhead);
@@ -143,38 +80,5 @@ impl Run for LockApply {
         }
         ctx.reply_ok();
         Ok(())
-    }
-}
-
-impl Effect {
-    /// The largest fence in it.
-    fn fence(&self) -> Option<Fence> {
-        match self {
-            Self::Held(_, hold) => Some(hold.fence),
-            Self::Ended(..) => None,
-            Self::Load(lock) => lock.holds().last().map(|hold| hold.fence),
-        }
-    }
-
-    /// Makes it true, and says what the listeners are told.
-    pub(crate) fn apply<W: Keyspace>(
-        &self,
-        engine: &mut Engine,
-        at: KeyRef<'_>,
-        keyspace: &mut W,
-    ) -> Result<&'static CStr, LockError> {
-        match self {
-            Self::Held(mode, hold) => engine.apply_held(at, *mode, hold.clone(), keyspace)?,
-            Self::Ended(token, why) => {
-                engine.apply_ended(at, token, keyspace)?;
-                return Ok(lock_effect::event_of(*why));
-            }
-            Self::Load(lock) => {
-                for hold in lock.holds() {
-                    engine.apply_held(at, lock.mode(), hold.clone(), keyspace)?;
-                }
-            }
-        }
-        Ok(c"lock.held")
     }
 }

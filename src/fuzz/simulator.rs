@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::keys::{Keys, Primary, Value, place};
 use crate::cmd::{
-    lock_acquire, lock_apply, lock_extend, lock_info, lock_macquire, lock_mrelease, lock_release, stock_adjust,
-    stock_alter, stock_apply, stock_buyer, stock_cancel, stock_confirm, stock_create, stock_decr_once, stock_extend,
-    stock_info, stock_order, stock_orders,
+    lock_acquire, lock_extend, lock_info, lock_macquire, lock_mrelease, lock_release, stock_adjust, stock_alter,
+    stock_apply, stock_buyer, stock_cancel, stock_confirm, stock_create, stock_decr_once, stock_extend, stock_info,
+    stock_order, stock_orders,
 };
 use crate::core::key::KeyRef;
 use crate::core::limits::{MAX_UNITS, MAX_WAIT};
@@ -17,6 +17,7 @@ use crate::core::lock::{Acquired, Answer, ClientId, Engine, LockError, Mode, Nex
 use crate::core::sale::{Answer as SaleAnswer, Changes, Decision, Sale, Status};
 use crate::core::time::{Millis, Now, UnixMs};
 use crate::error::Error;
+use crate::module::lock_effect;
 use crate::module::sale_effect::{Effect, Part};
 use crate::server::args::Args;
 use crate::server::fake_server;
@@ -142,7 +143,7 @@ impl Simulator {
                 assert!(info.is_none_or(|info| info.mode.is_some() || info.waiting > 0));
             }
             b"APPLY" => {
-                let (key, effects) = lock_apply::parse(args)?;
+                let (key, effects) = lock_effect::parse(args)?;
                 for effect in &effects {
                     effect.apply(engine, at(key.bytes()), keyspace)?;
                 }

@@ -1,11 +1,18 @@
-//! What replicas and the AOF hear of a lock: `LOCK.APPLY key EFFECT …`.
+//! What replicas and the AOF hear of a lock: `LOCK.APPLY key EFFECT …`, written and read. The AOF rewrite writes two of these as well:
+//! `LOAD` in `lock_type`, `HELD` and `ENDED` in `fence_clock`.
 
 use std::ffi::CStr;
 
 use smallvec::SmallVec;
 
+use crate::core::fence::Fence;
 use crate::core::id::Ident;
-use crate::core::lock::{EndReason, Hold, Lock, Mode};
+use crate::core::key::KeyRef;
+use crate::core::limits::{MAX_FENCE, MAX_PERMITS};
+use crate::core::lock::{EndReason, Engine, Hold, Keyspace, Lock, LockError, Mode};
+use crate::core::time::UnixMs;
+use crate::error::Error;
+use crate::server::args::{Arg, Args, Keyword, Range};
 use crate::server::ctx::Ctx;
 use crate::server::key::Name;
 use crate::server::replicate;
@@ -16,7 +23,7 @@ const APPLY: &CStr = c"LOCK.APPLY";
 /// What happened to one lock: a hold ended, then one began or changed. Together they are a hand-over, which travels as one
 /// command.
 #[derive(Default)]
-pub struct Effects {
+pub struct LockChange {
     /// The hold of this token ended.
     pub ended: Option<(Ident, EndReason)>,
     /// This hold began or changed.
@@ -37,10 +44,10 @@ pub fn send_whole(ctx: &Ctx<'_>, name: &Name<'_>, lock: &Lock) {
     replicate::effect(ctx, APPLY, name, &[b"LOAD", &lock.encode()]);
 }
 
-/// Sends effects.
-pub fn send(ctx: &Ctx<'_>, name: &Name<'_>, effects: &Effects) {
-    let ended = effects.ended.as_ref().map(|(token, why)| (token.text(), *why));
-    let held = effects.held.as_ref().map(|(mode, hold)| (hold.token.text(), *mode, hold));
+/// Sends the effects of a change.
+pub fn send(ctx: &Ctx<'_>, name: &Name<'_>, change: &LockChange) {
+    let ended = change.ended.as_ref().map(|(token, why)| (token.text(), *why));
+    let held = change.held.as_ref().map(|(mode, hold)| (hold.token.text(), *mode, hold));
     let (mut fence, mut deadline, mut limit) = (itoa::Buffer::new(), itoa::Buffer::new(), itoa::Buffer::new());
     let mut words: SmallVec<[&[u8]; 9]> = SmallVec::new();
     if let Some((token, why)) = &ended {
@@ -61,4 +68,98 @@ pub fn send(ctx: &Ctx<'_>, name: &Name<'_>, effects: &Effects) {
         }
     }
     replicate::effect(ctx, APPLY, name, &words);
+}
+
+/// One effect, as it is received.
+pub enum Effect {
+    /// A hold began or changed, in this mode.
+    Held(Mode, Hold),
+    /// The hold of this token ended.
+    Ended(Ident, EndReason),
+    /// All holds of a lock.
+    Load(Lock),
+}
+
+/// The effects of one call: a hand-over has two.
+pub type Effects = SmallVec<[Effect; 2]>;
+
+/// Reads a key and its effects.
+pub fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Effects), Error> {
+    let name = args.next()?;
+    let mut effects = Effects::new();
+    let mut next = Some(args.keyword().ok_or(Error::Syntax)?);
+    while let Some(what) = next {
+        let (effect, behind) = effect(&what, &mut args)?;
+        effects.push(effect);
+        next = behind;
+    }
+    Ok((name, effects))
+}
+
+/// Reads the effect that `what` begins, and the word behind it, if there is one.
+fn effect(what: &Keyword, args: &mut Args<'_>) -> Result<(Effect, Option<Keyword>), Error> {
+    match what.word() {
+        b"HELD" => {
+            let token = args.ident("token")?;
+            let fence = Fence(args.unsigned("fence", Range::up_to(MAX_FENCE))?);
+            let deadline = UnixMs(args.integer("deadline", Range::new(1..=i64::MAX))?);
+            let next = args.keyword();
+            let (mode, limit) = match next.as_ref().map(Keyword::word) {
+                Some(b"SHARED") => (Mode::Shared, 0),
+                Some(b"LIMIT") => (Mode::Limit, args.unsigned("LIMIT", Range::up_to(MAX_PERMITS))?),
+                _ => (Mode::Exclusive, 0),
+            };
+            let next = if mode == Mode::Exclusive { next } else { args.keyword() };
+            Ok((Effect::Held(mode, Hold { token, fence, deadline, limit, session: None }), next))
+        }
+        b"ENDED" => {
+            let token = args.ident("token")?;
+            let next = args.keyword();
+            let why = match next.as_ref().map(Keyword::word) {
+                Some(b"LAPSED") => EndReason::Expired,
+                Some(b"DISCONNECTED") => EndReason::Disconnected,
+                _ => EndReason::Released,
+            };
+            let next = if why == EndReason::Released { next } else { args.keyword() };
+            Ok((Effect::Ended(token, why), next))
+        }
+        b"LOAD" => {
+            let lock = Lock::decode(args.next()?.bytes()).map_err(|_| Error::Payload)?;
+            Ok((Effect::Load(lock), args.keyword()))
+        }
+        _ => Err(Error::Syntax),
+    }
+}
+
+impl Effect {
+    /// The largest fence in it.
+    pub fn fence(&self) -> Option<Fence> {
+        match self {
+            Self::Held(_, hold) => Some(hold.fence),
+            Self::Ended(..) => None,
+            Self::Load(lock) => lock.holds().last().map(|hold| hold.fence),
+        }
+    }
+
+    /// Makes it true, and says what the listeners are told.
+    pub fn apply<W: Keyspace>(
+        &self,
+        engine: &mut Engine,
+        at: KeyRef<'_>,
+        keyspace: &mut W,
+    ) -> Result<&'static CStr, LockError> {
+        match self {
+            Self::Held(mode, hold) => engine.apply_held(at, *mode, hold.clone(), keyspace)?,
+            Self::Ended(token, why) => {
+                engine.apply_ended(at, token, keyspace)?;
+                return Ok(event_of(*why));
+            }
+            Self::Load(lock) => {
+                for hold in lock.holds() {
+                    engine.apply_held(at, lock.mode(), hold.clone(), keyspace)?;
+                }
+            }
+        }
+        Ok(c"lock.held")
+    }
 }

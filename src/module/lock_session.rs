@@ -10,7 +10,7 @@ use crate::core::key::KeyRef;
 use crate::core::lock::{Answer, ClientId, EndReason, Engine, Found, Hold, Keyspace, Lock, LockInfo, Mode, WaiterId};
 use crate::core::time::{Millis, Now};
 use crate::error::Error;
-use crate::module::lock_effect::{self, Effects};
+use crate::module::lock_effect::{self, LockChange};
 use crate::module::repair;
 use crate::module::sale_type::SaleValue;
 use crate::module::waiters::WAITERS;
@@ -50,7 +50,7 @@ struct AtWork<'a> {
     db: i32,
     name: Name<'a>,
     /// What replicas and the AOF have not heard yet.
-    effects: Effects,
+    change: LockChange,
     events: Events,
 }
 
@@ -91,7 +91,7 @@ impl<'a> LockSession<'a> {
     pub fn with_key(ctx: Ctx<'a>, name: Name<'a>) -> Self {
         let mut session = Self::new(ctx);
         session.key.reopen(&name, Access::Write);
-        session.at_work = Some(AtWork { db: session.db, name, effects: Effects::default(), events: Events::new() });
+        session.at_work = Some(AtWork { db: session.db, name, change: LockChange::default(), events: Events::new() });
         session
     }
 
@@ -121,7 +121,7 @@ impl<'a> LockSession<'a> {
         let work = self.at_work.get_or_insert_with(|| AtWork {
             db: at.db,
             name: Name::make(at.key),
-            effects: Effects::default(),
+            change: LockChange::default(),
             events: Events::new(),
         });
         (self.key.quiet(), work)
@@ -142,7 +142,7 @@ impl<'a> LockSession<'a> {
     fn shut(&mut self) {
         self.key.close();
         if let Some(work) = self.at_work.as_ref().filter(|work| !work.events.is_empty()) {
-            lock_effect::send(self.ctx(), &work.name, &work.effects);
+            lock_effect::send(self.ctx(), &work.name, &work.change);
             key::touched(self.ctx(), &work.name);
         }
         if let Some(AtWork { db, name, events, .. }) = self.at_work.take()
@@ -291,22 +291,22 @@ impl Keyspace for LockSession<'_> {
 
     fn held(&mut self, at: KeyRef<'_>, mode: Mode, hold: Hold) {
         faults::point();
-        let (ctx, AtWork { name, effects, events, .. }) = self.at(at);
-        if effects.held.is_some() {
-            lock_effect::send(ctx, name, &mem::take(effects));
+        let (ctx, AtWork { name, change, events, .. }) = self.at(at);
+        if change.held.is_some() {
+            lock_effect::send(ctx, name, &mem::take(change));
         }
-        effects.held = Some((mode, hold));
+        change.held = Some((mode, hold));
         events.push(c"lock.held");
     }
 
     fn ended(&mut self, at: KeyRef<'_>, token: Ident, why: EndReason) {
         faults::point();
-        let (ctx, AtWork { name, effects, events, .. }) = self.at(at);
-        if effects.ended.is_some() || effects.held.is_some() {
-            lock_effect::send(ctx, name, &mem::take(effects));
+        let (ctx, AtWork { name, change, events, .. }) = self.at(at);
+        if change.ended.is_some() || change.held.is_some() {
+            lock_effect::send(ctx, name, &mem::take(change));
         }
         events.push(lock_effect::event_of(why));
-        effects.ended = Some((token, why));
+        change.ended = Some((token, why));
     }
 
     fn clear_expire(&mut self, at: KeyRef<'_>) {
