@@ -1,7 +1,7 @@
-//! The deadline index: at which place something falls due next.
+//! The deadline index: at which key something falls due next.
 //!
-//! One entry per value that has a deadline: a lock with its earliest lease, a sale with its earliest hold.
-//! The entry knows the value's name, so that a single timer can find what is due without looking through the keyspace.
+//! Every value with a deadline has one entry: a lock for its earliest lease, a sale for its earliest hold. The entry has the
+//! value's key, so that a single timer finds what is due without a look through the keyspace.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::key::{KeyBuf, KeyRef};
 use super::slab::{Id, Slab};
 use super::time::UnixMs;
 
-/// A value's entry in an [`DeadlineIndex`].
+/// A value's entry in a [`DeadlineIndex`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeadlineId(Id);
 
@@ -21,7 +21,7 @@ impl DeadlineId {
     pub const LAST: Self = Self(Id::LAST);
 }
 
-/// Places by the deadline of what lives there.
+/// Keys by the deadline of their values.
 ///
 /// The order is a B-tree: nothing of an ended entry stays behind that would have to be swept up later, and no single call
 /// pays for all entries. Memory: about 70 bytes and the key per entry.
@@ -60,7 +60,7 @@ impl DeadlineIndex {
         id
     }
 
-    /// Moves the deadline of `id`. O(1) if it moves later, else O(log n).
+    /// Moves the deadline of an entry. O(1) if it moves later, else O(log n).
     pub fn reschedule(&mut self, id: DeadlineId, deadline: UnixMs) {
         if let Some(entry) = self.entries.get_mut(id.0) {
             entry.deadline = deadline;
@@ -73,7 +73,7 @@ impl DeadlineIndex {
         }
     }
 
-    /// Closes the entry `id`. O(log n).
+    /// Closes an entry. O(log n).
     pub fn remove(&mut self, id: DeadlineId) {
         if let Some(entry) = self.entries.remove(id.0) {
             let listed = self.order.remove(&(entry.indexed, id));
@@ -81,13 +81,13 @@ impl DeadlineIndex {
         }
     }
 
-    /// Where the value of `id` lives; `None` once the entry is closed.
+    /// Where the value of an entry lives; `None` once the entry is closed.
     #[must_use]
     pub fn key(&self, id: DeadlineId) -> Option<KeyRef<'_>> {
         self.entries.get(id.0).map(|entry| entry.key.as_key())
     }
 
-    /// Whether the entry `id` is open.
+    /// Whether an entry is open.
     #[must_use]
     pub fn contains(&self, id: DeadlineId) -> bool {
         self.entries.get(id.0).is_some()

@@ -4,8 +4,8 @@
 //! happen in the world goes out as values too. That is what lets these rules run under property tests and Miri, and
 //! what makes the same decision come out the same way wherever it is taken.
 //!
-//! Reading order: [`limits`], [`time`], [`id`], [`key`], [`fence`], then the [`lock`], the [`sale`] and the [`deadline_index`]; [`codec`], `invariant`, [`retry`],
-//! [`slab`], [`slot`] and [`unlinked`] are what they stand on.
+//! Reading order: [`limits`], [`time`], [`id`], [`key`], [`fence`], then the [`lock`], the [`sale`] and the [`deadline_index`]. They stand
+//! on [`codec`], `invariant`, [`retry`], [`slab`], [`slot`] and [`unlinked`].
 #![forbid(unsafe_code)]
 
 pub mod codec;

@@ -9,7 +9,7 @@ use super::invariant::Known;
 /// Slots per chunk. Growing adds a chunk and moves nothing, so that no command pays for a million entries at once.
 const CHUNK: usize = 256;
 
-/// The name of a value in an [`Slab`]. It outlives the value harmlessly: it then names nothing.
+/// The name of a value in a [`Slab`]. After the value it names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Id {
     slot: u32,

@@ -1,7 +1,7 @@
 //! Values that lost their name: deleted, overwritten, or renamed, which from where they stand looks the same.
 //!
-//! The value keeps a [`Unlinked`] and whoever took note keeps a [`UnlinkedWatch`]. The watch ends when the value is destroyed, on
-//! whichever thread that may be, or when it has been found under a new name.
+//! The value has an [`Unlinked`], and whoever looks for it an [`UnlinkedWatch`]. The watch ends when the value is destroyed, on whichever
+//! thread that may be, or when it has been found under a new name.
 
 use std::sync::{Arc, Weak};
 

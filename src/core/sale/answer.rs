@@ -89,8 +89,8 @@ impl Answer<'static> {
 
 /// An answer, and the changes that make it true.
 ///
-/// Nothing has happened yet: the caller appends the changes' events, and only if that succeeded commits them, in
-/// order. A decision holds for the state of the sale it was made on.
+/// Nothing has happened yet. The caller appends the events of the changes to the stream, and only then commits the changes, in order.
+/// A decision is valid only for the state of the sale in which it was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision<'a> {
     /// What to reply.
@@ -99,12 +99,11 @@ pub struct Decision<'a> {
     pub changes: Changes<'a>,
 }
 
-/// The changes of one decision: expirations that come first, and then at most one of its own. Without expirations there is no
-/// allocation.
+/// The changes of one decision: the expirations that it needs, and then at most one change of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes<'a> {
-    /// Of the due holds whose return the decision relies on: the earliest of them expire, and where they are too many a
-    /// cutoff ends the others.
+    /// Due holds whose units the decision takes expire first. If they are too many, a cutoff in the last place ends the others. Empty
+    /// for most decisions, which then allocate nothing.
     pub expirations: Vec<Change<'static>>,
     /// What the caller asked for.
     pub own: Option<Change<'a>>,

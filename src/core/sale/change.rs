@@ -13,7 +13,7 @@ pub enum Change<'a> {
         /// The order.
         id: IdText<'a>,
     },
-    /// An order that has expired, or is over by the cutoff, could not take its units again and cannot be confirmed any more.
+    /// A confirmation came too late and was refused. The order, which has expired or was ended by the cutoff, can never be confirmed.
     Refuse {
         /// The order.
         id: IdText<'a>,
@@ -35,7 +35,7 @@ pub enum Change<'a> {
         /// The order.
         id: IdText<'a>,
     },
-    /// Every hold that ends at this instant or before is over, and its units are unsold: its expiration follows.
+    /// Every hold with a deadline up to this instant is over, and its units can be sold. Its expiration follows later.
     Cutoff {
         /// The instant.
         at: UnixMs,

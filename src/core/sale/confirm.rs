@@ -12,10 +12,10 @@ use crate::core::time::UnixMs;
 impl Sale {
     /// Makes a hold a sale.
     ///
-    /// After the deadline the units are taken again, if they are still there: the payment that came late is honoured
-    /// wherever that harms nobody. It would harm others if their units were gone (`EXPIRED`), and it would harm
-    /// everybody if a buyer who meanwhile bought anew got more than the limit (`LIMIT`); the shop gives the money back.
-    /// It may have done so when the same confirmation is delivered again. So a refusal is final, and remembered.
+    /// After the deadline the order takes its units again, if that harms nobody: a late payment is honoured where possible. It is
+    /// refused if the units are gone (`EXPIRED`), or if the buyer has meanwhile bought so much that it would pass the limit (`LIMIT`).
+    /// The shop then gives the money back. It may have done so when the same confirmation is delivered again, so a refusal is final:
+    /// the sale remembers it.
     #[must_use]
     pub fn confirm<'a>(&self, now: UnixMs, id: &'a [u8]) -> Decision<'a> {
         let (mut answer, Some((number, order))) = self.look(now, id) else { return self.no_order(now) };
@@ -86,7 +86,7 @@ impl Sale {
         }
     }
 
-    /// The order of this id, and the answer that it stands as it is.
+    /// The order of this id, and the answer if nothing changes.
     fn look(&self, now: UnixMs, id: &[u8]) -> (Answer<'static>, Option<(u32, Record<'_>)>) {
         let (found, at) = (self.order_of(id), self.hold_time(now));
         let order = found.as_ref().map(|(_, order)| order);
@@ -100,7 +100,7 @@ impl Sale {
         (answer, found)
     }
 
-    /// Makes a refusal final. It is one whatever any clock says: a hold that is over by the clock alone expires first.
+    /// Makes a refusal final, independent of any clock: a hold that is over only by the clock expires first.
     fn refuse<'a>(&self, refusal: Decision<'static>, id: &'a [u8], order: &Record<'_>) -> Decision<'a> {
         let due = order.state == State::Held && !self.is_over(order);
         let expirations = if due { vec![expire(order)] } else { Vec::new() };

@@ -1,48 +1,46 @@
-//! The cutoff of a sale: an instant up to which holds are over, whatever any clock says.
+//! The cutoff of a sale: every hold whose deadline is not after this instant is over, whatever any clock says.
 //!
-//! A hold that is due is free to others, but in the table it is still held until it expires, and only what the table
-//! calls unsold can be taken. So an order lets the due holds expire that it needs, before it takes their units. It may need
-//! a hundred thousand, though, and no command takes that long. Then it lets [`MOST`] of them expire and moves the cutoff to
-//! its own instant for the others: from there on their units are unsold for everybody, and the timer lets them expire as
-//! it comes to it.
+//! The units of a due hold are free, but the table still counts them as held until the hold expires. So an order first lets those
+//! due holds expire whose units it needs. That can be a hundred thousand, too many for one command. Then the order lets [`MOST`] of
+//! them expire and moves the cutoff to the present. The cutoff frees the units of all other due holds at once; the timer lets these
+//! holds expire later.
 //!
-//! The cutoff is a change like any other and not a look at the clock, because the units of a hold that is over may be
-//! somebody else's: a replica that is promoted with a clock that is behind must not take such a hold for live, for
-//! then it would confirm it and sell its units twice.
+//! The cutoff is a change that is replicated, because the units of an ended hold may have been sold to somebody else. A replica whose
+//! clock is behind may be promoted. If it went by its clock, it would take the ended hold for a live one, confirm it, and so sell its
+//! units twice.
 
 use super::Sale;
 use super::change::InvalidChange;
 use super::orders::record::{Record, State};
 use crate::core::time::{Millis, UnixMs};
 
-/// The most due holds that one command lets expire itself.
+/// How many due holds one command lets expire at most.
 pub(super) const MOST: usize = if cfg!(test) { 2 } else { 128 };
 
-/// Where holds are over that have not expired yet.
+/// The instant up to which holds are over, though not all of them have expired yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cutoff {
     /// Every hold that ends here or before is over. Never the last instant of all, so that a hold can end after it.
     pub at: UnixMs,
-    /// What those holds amount to. Modulo 2^64: their units may have been sold and held and be over again, any
-    /// number of times.
+    /// The units of those holds, modulo 2^64: the same units can be sold, held and over again any number of times.
     pub units: u64,
 }
 
 impl Cutoff {
-    /// A cutoff before it is known what is over by it; `None` if there cannot be one.
+    /// A cutoff that has ended no units yet; `None` at the last instant of all.
     pub fn new(at: UnixMs) -> Option<Self> {
         (at < UnixMs::MAX).then_some(Self { at, units: 0 })
     }
 }
 
 impl Sale {
-    /// The instant whose holds are the live ones: now, or the cutoff where the clock is behind it.
+    /// Holds are live if their deadline is after this instant: `now`, or the cutoff if the clock is behind it.
     pub(super) fn hold_time(&self, now: UnixMs) -> UnixMs {
         self.cutoff.map_or(now, |cutoff| cutoff.at.max(now))
     }
 
-    /// Units that are neither sold nor held, which can be taken without a look at the clock. Due holds count as held until
-    /// they expire or are over by the cutoff.
+    /// Units that are neither sold nor held, by the table and not by any clock. A due hold counts as held until it expires or the
+    /// cutoff ends it.
     pub(super) fn unsold(&self) -> u64 {
         self.left(self.cutoff.map_or(0, |cutoff| cutoff.units))
     }
@@ -52,13 +50,12 @@ impl Sale {
         order.state == State::Held && self.ends_by_cutoff(order.deadline)
     }
 
-    /// Whether a hold with this deadline is over.
+    /// Whether the cutoff ends a hold with this deadline.
     pub(super) fn ends_by_cutoff(&self, deadline: UnixMs) -> bool {
         self.cutoff.is_some_and(|cutoff| deadline.reached(cutoff.at))
     }
 
-    /// A new deadline: this one, or the first after the cutoff where the clock has not come that far. A new hold is not over
-    /// before it began.
+    /// The deadline of a new hold: `deadline`, but after the cutoff, even if the clock is behind it. No hold is over before it begins.
     pub(super) fn after_cutoff(&self, deadline: UnixMs) -> UnixMs {
         let first = self.cutoff.and_then(|cutoff| cutoff.at.plus(Millis(1)));
         first.map_or(deadline, |first| deadline.max(first))
@@ -73,14 +70,14 @@ impl Sale {
         Ok(())
     }
 
-    /// Notes that a hold that was over has expired, or that a snapshot has one.
+    /// Counts the units of ended holds anew, when one of them expires or is loaded.
     pub(super) fn recount_over(&mut self, recount: impl FnOnce(u64) -> u64) {
         if let Some(cutoff) = &mut self.cutoff {
             cutoff.units = recount(cutoff.units);
         }
     }
 
-    /// Forgets the cutoff once everything before it has expired.
+    /// Forgets the cutoff when every hold that it ended has expired.
     pub(super) fn retire_cutoff(&mut self) {
         if self.table.next_deadline().is_none_or(|first| !self.ends_by_cutoff(first)) {
             self.cutoff = None;

@@ -1,4 +1,4 @@
-//! What has to come before an order can take its units: the expirations of due holds, or a cutoff in their place.
+//! Before an order can take units that due holds still have, these holds expire; if they are too many, a cutoff ends them.
 
 use super::change::Change;
 use super::cutoff::MOST;
@@ -8,17 +8,17 @@ use super::{Sale, expire};
 use crate::core::invariant::Known;
 use crate::core::time::UnixMs;
 
-/// The changes that an order needs first, as they are found.
+/// Collects the changes that an order needs first.
 pub(super) struct DueFirst<'s> {
     sale: &'s Sale,
-    /// When holds are due that can expire.
+    /// The instant at which holds are due.
     now: UnixMs,
     changes: Vec<Change<'static>>,
     /// The orders that expire, at most [`MOST`].
     numbers: Vec<u32>,
-    /// Units to sell once they have.
+    /// Units that can be taken after the changes so far.
     units: u64,
-    /// It would be more expirations than one command may have.
+    /// The order needs more expirations than one command may commit.
     too_many: bool,
 }
 
@@ -27,7 +27,7 @@ impl<'s> DueFirst<'s> {
         Self { sale, now, changes: Vec::new(), numbers: Vec::new(), units: sale.unsold(), too_many: false }
     }
 
-    /// The expiration of an id's own earlier hold, which is due: its event comes before that of what the id does next.
+    /// Lets the id's own earlier hold expire, which is due: readers of the stream see its end before the id's next event.
     pub(super) fn by_itself(mut self, known: Option<&(u32, Record<'_>)>) -> Self {
         if let Some((number, order)) = known.filter(|(_, order)| order.state == State::Held) {
             self.expire(*number, order);
@@ -35,8 +35,8 @@ impl<'s> DueFirst<'s> {
         self
     }
 
-    /// The expirations without which a buyer would have more than the limit: whoever counts along with the events never sees
-    /// that, the cutoff aside.
+    /// Lets due holds of the buyer expire until the order fits the limit. Readers who count along with the events then never see a
+    /// buyer above the limit, except after a cutoff.
     pub(super) fn by_buyer(mut self, lookup: BuyerLookup, units: u64) -> Self {
         let Sale { terms, table, cutoff, .. } = self.sale;
         if terms.limit == 0 {
@@ -56,7 +56,7 @@ impl<'s> DueFirst<'s> {
         self
     }
 
-    /// The expirations, the earliest first, without which there are fewer than `units` to sell.
+    /// Lets due holds expire, the earliest first, until `units` can be taken.
     pub(super) fn by_stock(mut self, units: u64) -> Vec<Change<'static>> {
         let over = self.sale.cutoff.map(|cutoff| cutoff.at);
         for (number, order) in self.sale.table.due(over, self.now) {
@@ -80,7 +80,7 @@ impl<'s> DueFirst<'s> {
         }
         self.changes.push(expire(order));
         self.numbers.push(number);
-        // What is over gives back no units: they were free already.
+        // The units of a hold that the cutoff has ended are free already.
         if !self.sale.is_over(order) {
             self.units = self.units.checked_add(order.units).or_invariant("no sum of a sale comes near 2^64", u64::MAX);
         }

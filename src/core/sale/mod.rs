@@ -5,12 +5,11 @@
 //! changes. In between, the server appends the changes' events to the stream; if that fails, nothing was taken. The
 //! same changes go to replicas and the AOF, where nothing is decided again.
 //!
-//! Time is an argument. A hold that has passed its deadline counts as returned in every answer from that millisecond
-//! on, whether or not its [`Change::Expire`] has been committed yet; [`Sale::expirations`] gives the server's timer those to
-//! commit, in portions of any size.
+//! Time is an argument. From the millisecond of its deadline on, every answer counts a hold's units as free, even before its
+//! [`Change::Expire`] is committed. The server's timer asks [`Sale::expirations`] for these changes and commits them.
 //!
-//! No call moves more than a few kilobytes, however many orders there are (but for the directory of
-//! `orders::hash_index`, when that doubles), and no decision has more than some hundred changes, however many holds are due (`cutoff`).
+//! The cost of a call does not grow with the sale. No call moves more than a few kilobytes, except when the directory of
+//! `orders::hash_index` doubles. No decision has more than some hundred changes, however many holds are due (`cutoff`).
 //!
 //! Reading order: [`terms`], [`change`], [`answer`]; the decisions in [`take`], `confirm` and [`adjust`], and what they
 //! need first in `due` and `cutoff`; `commit`; [`view`]; [`snapshot`]. The folder `orders` is how orders are kept.
@@ -20,11 +19,11 @@ pub mod answer;
 pub mod change;
 mod commit;
 mod confirm;
-mod counters;
 mod cutoff;
 mod due;
 mod orders;
 pub mod snapshot;
+mod stats;
 pub mod take;
 pub mod terms;
 pub mod view;
@@ -35,9 +34,9 @@ mod tests;
 pub use adjust::AdjustError;
 pub use answer::{Answer, Changes, Decision, Status};
 pub use change::{Change, Event, EventKind, InvalidChange, Taking};
-pub use counters::Counters;
 pub use orders::record::State;
 pub use snapshot::CorruptSale;
+pub use stats::Counters;
 pub use take::{Take, TakeError};
 pub use terms::{Alteration, EmptyWindow, Stream, Terms};
 pub use view::{Info, Order, Page};
@@ -56,15 +55,15 @@ pub struct Sale {
     /// Changes of orders and of the total so far.
     seq: u64,
     table: OrderTable,
-    /// Where holds are over that have not expired yet, while there are such.
+    /// Ends holds that have not expired yet; `None` when there are none of these.
     cutoff: Option<Cutoff>,
     counters: Counters,
-    /// How often it has changed here, numbered change or not. Neither saved nor replicated.
+    /// How often the sale has changed on this server, by a numbered change or another. Neither saved nor replicated.
     revision: u64,
 }
 
 impl Sale {
-    /// A sale without orders. Totals and limits above [`MAX_UNITS`] are the caller's to refuse; here they are cut.
+    /// A sale without orders. Callers refuse a total or limit above [`MAX_UNITS`] before; here it is cut to that.
     #[must_use]
     pub fn new(terms: Terms) -> Self {
         let terms = Terms { total: terms.total.min(MAX_UNITS), limit: terms.limit.min(MAX_UNITS), ..terms };
@@ -83,7 +82,7 @@ impl Sale {
         self.seq
     }
 
-    /// Another number after every change, of whatever kind: a decision holds for the one that it was made at.
+    /// A number that is different after every change. A decision is valid while it is the same.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
@@ -101,15 +100,14 @@ impl Sale {
         self.left(self.table.due_sum(self.hold_time(now)).units)
     }
 
-    /// When the next hold can expire: at its deadline, or since ever if it is over by the cutoff; `None` when nothing is
-    /// held.
+    /// When the next hold expires: at its deadline, or at once if the cutoff has ended it; `None` when nothing is held.
     #[must_use]
     pub fn next_expiration(&self) -> Option<UnixMs> {
         let deadline = self.table.next_deadline()?;
         Some(if self.ends_by_cutoff(deadline) { EVER } else { deadline })
     }
 
-    /// The expirations of holds that are due at `now`, at most `most`, the earliest first, for the server's timer to commit.
+    /// The expirations of up to `most` holds that are due at `now`, the earliest first. The server's timer commits them.
     #[must_use]
     pub fn expirations(&self, now: UnixMs, most: usize) -> Vec<Change<'static>> {
         self.table.due(None, self.hold_time(now)).take(most).map(|(_, order)| expire(&order)).collect()
@@ -128,13 +126,13 @@ impl Sale {
         self.table.effort().saturating_add(1)
     }
 
-    /// Units that can be sold, of which `due` are held in the table and free.
+    /// Units that can be sold, if `due` of those that the table holds are free.
     fn left(&self, due: u64) -> u64 {
         let taken = self.table.held.wrapping_add(self.table.sold).wrapping_sub(due);
         self.terms.total.checked_sub(taken).or_invariant("no more is taken than there is", 0)
     }
 
-    /// The order of this id, if there is one and it could be an id.
+    /// The order of this id and its number; `None` if there is none, or if the bytes cannot be an id.
     fn order_of(&self, id: &[u8]) -> Option<(u32, Record<'_>)> {
         let number = self.table.find(&PackedId::new(id)?)?;
         Some((number, self.table.orders.get(number).known("an id that is found has an order")?))

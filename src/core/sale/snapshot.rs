@@ -1,8 +1,7 @@
 //! A sale as bytes, for RDB, AOF rewrite, DUMP and slot migration.
 //!
-//! A header with what concerns the sale as a whole, then any number of blocks with the orders in the order of their creation. What
-//! remains is not written: it follows from the orders, so a file cannot contradict itself, and a sale that has loaded
-//! only some of its blocks is consistent as well.
+//! First a header with the conditions of the sale, then blocks with its orders, oldest first. No sums are written: they follow from the
+//! orders. So a file cannot contradict itself, and a sale that has loaded only some of its blocks is consistent, too.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,17 +15,17 @@ use crate::core::codec::{Corrupt, Reader, Writer};
 use crate::core::limits::{MAX_SEQ, MAX_UNITS};
 use crate::core::time::UnixMs;
 
-/// The form of headers, and of blocks whose orders a late confirmation can still bring back.
+/// The version of headers, and of blocks without refused orders.
 pub const VERSION: u8 = 1;
 
-/// The form of blocks with an order whose confirmation was refused for good, which lockstock 0.1 does not know. It has no use for
-/// others: a sale without such orders has the bytes that 0.1 gave it.
+/// The version of blocks with at least one refused order. Lockstock 0.1 does not know refusals and refuses such a block. A sale without
+/// them has the bytes that 0.1 wrote.
 pub const WITH_REFUSALS: u8 = 2;
 
 /// The most bytes of one block.
 pub const BLOCK: usize = 64 * 1024;
 
-/// The most orders of one block: loading one is a call like any other, and has to be short.
+/// The most orders of one block. A block is loaded in one call, which has to be short.
 pub const BLOCK_ORDERS: u32 = 512;
 
 const REBUY: u8 = 1;
@@ -116,8 +115,8 @@ impl Sale {
     ///
     /// # Errors
     ///
-    /// When the bytes are not what [`Sale::blocks`] makes, or do not fit what was loaded before. The sale is then
-    /// consistent, and lacks the block's orders from the offending one on.
+    /// When the bytes are not what [`Sale::blocks`] makes, or do not fit what was loaded before. The sale then has the orders before
+    /// the wrong one, and is consistent.
     pub fn load_block(&mut self, bytes: &[u8]) -> Result<(), CorruptSale> {
         self.revision = self.revision.wrapping_add(1);
         for order in Strict::open(bytes)? {
@@ -172,8 +171,7 @@ impl Sale {
         self.load_block(bytes)
     }
 
-    /// Calls `part` with byte strings whose set is the same for equal sales, wherever they are and however they came
-    /// to be: first the header, then each order.
+    /// Calls `part` with the header and then with each order. Equal sales give equal byte strings, whatever happened to them before.
     pub fn digest(&self, mut part: impl FnMut(&[u8])) {
         part(&self.header());
         let (mut at, mut bytes) = (0, Writer::new());
@@ -187,7 +185,7 @@ impl Sale {
         }
     }
 
-    /// An order without what only this copy of the sale knows.
+    /// Writes an order with its buyer's name and its deadline as such, not relative to what only this copy of the sale knows.
     fn spell(&self, order: &Record<'_>, out: &mut Writer) {
         let buyer = self.table.buyer_of(order);
         let buyer = if buyer == order.id { BuyerRef::Own } else { BuyerRef::Named(buyer) };
@@ -228,12 +226,12 @@ impl Iterator for Blocks<'_> {
     }
 }
 
-/// The orders of a block, for which nobody vouches.
+/// Reads the orders of a block that may be damaged or hostile.
 struct Strict<'a> {
     reader: Reader<'a>,
-    /// Whether the block is of the form that has refusals, and has shown none.
+    /// The block's version says that it has refusals, and none was read so far.
     lacks_refusal: bool,
-    /// Whether it may have some.
+    /// The block may have refusals.
     refusals: bool,
 }
 
@@ -241,7 +239,7 @@ impl<'a> Strict<'a> {
     fn open(bytes: &'a [u8]) -> Result<Self, Corrupt> {
         let (reader, version) = Reader::versioned(bytes, WITH_REFUSALS)?;
         if reader.is_empty() {
-            // None is ever written, so that equal sales have equal bytes.
+            // An empty block is never written, so that equal sales have equal bytes.
             return Err(Corrupt::Invalid);
         }
         let refusals = version == WITH_REFUSALS;

@@ -42,12 +42,11 @@ pub enum TakeError {
 impl Sale {
     /// Takes units for an id, once. Checked in this order: this id's order, the buyer's limit, the window, the stock.
     ///
-    /// Costs the same however many orders there are, but for the expirations that it needs, which are never many.
+    /// The cost does not grow with the number of orders; it grows with the expirations that the order needs, which are never many.
     ///
     /// # Errors
     ///
-    /// When the id's order is another buyer's, as a part of the first check; when there is no room for a new order, after
-    /// the last one.
+    /// When the order of the id is another buyer's: that is part of the first check. When no further order fits: that is checked last.
     pub fn take<'a>(&self, now: UnixMs, take: &Take<'a>) -> Result<Decision<'a>, TakeError> {
         let known = self.order_of(take.id);
         let remaining = self.remaining(now);
@@ -74,7 +73,7 @@ impl Sale {
         Ok(Decision { answer, changes: Changes { expirations, own: Some(take.change(deadline)) } })
     }
 
-    /// What an id is told that has an order already; nothing if it may take units anew.
+    /// The status of an id that has an order already; `None` if the id may take units anew.
     fn stands(&self, now: UnixMs, order: &Record<'_>) -> Option<Status> {
         match order.state_at(self.hold_time(now)) {
             State::Held | State::Sold => Some(Status::Duplicate),
@@ -101,7 +100,7 @@ impl Sale {
         Ok(answer.unchanged())
     }
 
-    /// Why nothing can be taken at `now`, with the time at which the sale starts if it is that.
+    /// Why nothing can be taken at `now`. If the sale has not started yet, also when it starts.
     fn refusal(
         &self,
         now: UnixMs,
@@ -136,8 +135,8 @@ impl Sale {
         has.saturating_add(units) <= limit
     }
 
-    /// What has to come before an id can take units: its own earlier hold's expiration, those that keep its buyer under the
-    /// limit, and those whose units it gets, each in the order of their deadlines.
+    /// The changes that an id needs before it can take units. First its own earlier hold expires, then due holds of its buyer until the
+    /// order fits the limit, then those whose units it gets, each time in the order of their deadlines.
     pub(super) fn needed(
         &self,
         now: UnixMs,

@@ -11,7 +11,7 @@ use crate::core::time::UnixMs;
 /// The most rows of one page.
 pub const PAGE_ROWS: usize = 1_000;
 
-/// The most orders that one page looks at to find its rows: what a call may cost.
+/// How many orders one page looks at, at most, to find its rows. This bounds the cost of a call.
 pub const PAGE_EFFORT: usize = 4_096;
 
 /// An order as it stands at an instant.
@@ -93,9 +93,9 @@ impl Sale {
 
     /// Up to `count` orders from `cursor` on, 0 for the first page; with `state` only those in it at `now`.
     ///
-    /// Pages are complete and repeat nothing: the cursor is the number of the next order, and orders keep theirs. One
-    /// call returns at most [`PAGE_ROWS`] and looks at no more than [`PAGE_EFFORT`] orders, so a page can be short or
-    /// empty before the end, as those of SCAN can.
+    /// All pages together have every order once: the cursor is the number of the next order, and orders keep their numbers. One call
+    /// returns at most [`PAGE_ROWS`] orders and looks at no more than [`PAGE_EFFORT`]. So a page can be short or empty before the end,
+    /// as those of SCAN can.
     #[must_use]
     pub fn page(&self, now: UnixMs, cursor: u64, count: usize, state: Option<State>) -> Page<'_> {
         let (count, now) = (count.clamp(1, PAGE_ROWS), self.hold_time(now));

@@ -33,7 +33,7 @@ impl Share {
 }
 
 impl OrderTable {
-    /// Counts an order in: its units, its hold, its buyer.
+    /// Adds an order to all sums.
     pub(super) fn attach(&mut self, number: u32) {
         let Some(share) = self.share_of(number) else { return };
         match share.state {
@@ -50,7 +50,7 @@ impl OrderTable {
         }
     }
 
-    /// Counts an order in with the others of its buyer.
+    /// Adds an order to the sums of its buyer's entry.
     fn attach_to_entry(&mut self, number: u32, entry: u32, share: Share) {
         let (before, account) = (self.last_active_hold(entry), self.account(entry));
         if before.is_none() && account.sold == 0 {
@@ -69,7 +69,7 @@ impl OrderTable {
         self.move_last_hold_mark(before, after);
     }
 
-    /// Counts an order out again.
+    /// Takes an order out of all sums.
     pub(super) fn detach(&mut self, number: u32) {
         let Some(share) = self.share_of(number) else { return };
         match share.state {
@@ -86,7 +86,7 @@ impl OrderTable {
         }
     }
 
-    /// Counts an order out from among those of its buyer.
+    /// Takes an order out of the sums of its buyer's entry.
     fn detach_from_entry(&mut self, number: u32, entry: u32, share: Share) {
         let last = self.last_active_hold(entry);
         if share.state == State::Held {
@@ -108,7 +108,7 @@ impl OrderTable {
         self.move_last_hold_mark(None, last);
     }
 
-    /// Gives a buyer that had one order an entry, for that one and those to come.
+    /// Opens an entry for a buyer with one order, because a second one comes.
     pub(super) fn share(&mut self, number: u32, name: &PackedId<'_>) -> Option<u32> {
         let entry = self.buyers.open(name).known("there are fewer buyers than orders")?;
         self.detach(number);
@@ -124,7 +124,7 @@ impl OrderTable {
         Some(entry)
     }
 
-    /// Takes an order that has nothing any more away from its buyer.
+    /// Forgets that an order, which is cancelled or expired, belongs to its buyer.
     pub(super) fn leave_buyer(&mut self, number: u32) {
         let Some(order) = self.orders.get(number).known("only a known order is written anew") else { return };
         match order.buyer {
@@ -137,7 +137,7 @@ impl OrderTable {
         }
     }
 
-    /// Takes an order away from an entry, and the entry away after its last order.
+    /// Counts one order less that names the entry's buyer, and closes the entry after the last.
     fn leave_entry(&mut self, entry: u32) {
         let account = self.account(entry);
         let orders = minus(account.orders, 1);

@@ -22,9 +22,9 @@ pub struct Account {
 /// The entries of buyers that several orders share.
 pub struct Buyers {
     pages: RecordPages<BuyerLayout>,
-    /// The first unused entry; each holds the next one's number plus one.
+    /// The first unused entry. Instead of units, an unused entry has the number of the next unused one plus one; 0: there is none.
     free: Option<u32>,
-    /// Where an entry is put together before it goes into its page.
+    /// An entry is put together here before it goes into its page.
     draft: Writer,
 }
 
@@ -68,7 +68,7 @@ impl Buyers {
         Some(entry)
     }
 
-    /// Takes an entry back that no order names any more.
+    /// Makes an entry unused. No order may name it any more.
     pub fn close(&mut self, entry: u32) {
         let next = self.free.map_or(0, |next| u64::from(next).saturating_add(1));
         self.draft.truncate(0);

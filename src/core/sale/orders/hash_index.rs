@@ -13,8 +13,8 @@ use crate::core::invariant::Known;
 /// Entries of a shard before it splits: inserting moves a kilobyte at most.
 const FULL: usize = 128;
 
-/// The directory has at most one place for this many entries. Splitting would take it there only if hashes were not
-/// spread evenly; then shards grow instead.
+/// The directory has at most one place for this many entries. It would have more only if hashes were not spread evenly. Then shards do
+/// not split but grow.
 const SPARSE: usize = FULL / 8;
 
 const HAS_SHARD: &str = "the directory names shards";
@@ -22,7 +22,7 @@ const HAS_SHARD: &str = "the directory names shards";
 /// How many more entries a full shard makes room for.
 const STEP: usize = 8;
 
-/// A number under the first 32 bits of its hash. Those that choose the shard are among them: a split needs to know the next one.
+/// A number with the first 32 bits of its hash. The first of these choose the shard; the next one decides in a split.
 #[derive(Clone, Copy)]
 struct Entry {
     tag: u32,
@@ -48,8 +48,8 @@ pub struct HashIndex {
 }
 
 impl Shard {
-    /// The place of the first entry that is not below `tag`. Tags are spread evenly, so it is near where it would be if
-    /// they were spread perfectly, a dozen places off.
+    /// The place of the first entry that is not below `tag`. The search begins where it would be if tags were spread perfectly; the place
+    /// is a dozen entries away.
     #[inline]
     fn first(&self, tag: u32) -> usize {
         let own_bits = tag.checked_shl(self.depth).unwrap_or(0) >> (u32::BITS / 2);

@@ -1,5 +1,8 @@
-//! How a sale keeps its orders: each as a `record` in `pages`, found by its id through `hash_index`, sorted by deadline in a `sum_tree`.
-//! `order_table` holds them together, `accounting` keeps their sums, `buyers` knows who has several. This file has the orders by number and by id.
+//! How a sale keeps its orders.
+//!
+//! Each order is a `record` in `pages`. The `hash_index` finds it by its id, and a `sum_tree` has the holds in the order of their deadlines.
+//! `buyers` has an entry for each buyer with several orders. `order_table` holds all of these together, and `accounting` keeps its sums.
+//! This file has the orders by number and by id.
 
 mod accounting;
 mod buyers;
@@ -23,17 +26,17 @@ use sum_tree::{Source, Sum};
 
 pub use order_table::{BuyerLookup, EVER, OrderTable};
 
-/// By deadline, and by number where that is the same.
+/// Sorts holds by deadline, and those with the same deadline by number.
 pub type ByDeadline = (UnixMs, u32);
 
-/// By buyer, then by deadline.
+/// Sorts holds by buyer, then by deadline.
 pub type ByBuyer = (u32, UnixMs, u32);
 
 /// Every order the sale remembers, in the order in which they came.
 pub struct Orders {
     pages: RecordPages<OrderLayout>,
     by_id: HashIndex,
-    /// What deadlines are counted from: the first one there was.
+    /// The deadline of the first hold. Records keep deadlines relative to it, which makes them short.
     base: Option<UnixMs>,
     /// Where a record is put together before it goes into its page.
     draft: Writer,
@@ -88,12 +91,12 @@ impl Orders {
         self.draft = draft;
     }
 
-    /// Marks whether a hold is the last of a buyer that shares an entry.
+    /// Marks a hold as the last one of a buyer with an entry, or as not the last one.
     pub fn mark_last_hold(&mut self, number: u32, last_hold: bool) {
         self.pages.touch(number, |flags| marked(flags, last_hold));
     }
 
-    /// The orders from this number on in a convenient piece, with their numbers, and the number after the piece.
+    /// Some orders from this number on, with their numbers, and the number after the last of them.
     pub fn run(&self, number: u32) -> Option<(impl Iterator<Item = (u32, Record<'_>)>, u32)> {
         let (mut rest, next) = self.pages.run(number)?;
         let base = self.base();

@@ -13,7 +13,7 @@ use crate::core::id::PackedId;
 use crate::core::invariant::Known;
 use crate::core::time::UnixMs;
 
-/// In the index of buyers: the number is that of an entry, not of the buyer's only order.
+/// Set in a number that the index of buyers gives: it is that of an entry. Not set: it is that of the buyer's only order.
 pub(super) const ENTRY: u32 = 1 << 31;
 
 pub const EVER: UnixMs = UnixMs(i64::MIN);
@@ -26,16 +26,16 @@ pub struct OrderTable {
     /// All holds, the next to end first.
     pub(super) holds: SumTree<ByDeadline>,
     pub(super) buyers: Buyers,
-    /// Buyers that are not their own order's id, or have several orders.
+    /// Buyers by name: those with an entry, and those whose only order has another id. (An order without BUYER is found by its id.)
     pub(super) by_name: HashIndex,
     /// The holds of buyers with an entry.
     pub(super) by_buyer: SumTree<ByBuyer>,
-    /// Units held, those of due holds included. Modulo 2^64, as are all sums with due holds: of what a cutoff has ended
-    /// there can be any amount. What is live is less than 2^53.
+    /// Units held, also by due holds. Modulo 2^64, as every sum that includes due holds: a cutoff frees units that can be held and ended
+    /// again, any number of times. The units of live holds are less than 2^53.
     pub held: u64,
     /// Units bought.
     pub sold: u64,
-    /// Buyers that hold or have bought units, due ones included.
+    /// Buyers that hold or have bought units. Due holds count.
     pub active: u64,
     /// How many orders fit in.
     pub(in crate::core::sale) most: u32,
@@ -78,7 +78,7 @@ impl OrderTable {
         self.look_up_beside(buyer, || self.find(buyer))
     }
 
-    /// As [`OrderTable::look_up`], for callers who may know the number of the order whose id the buyer is.
+    /// As [`OrderTable::look_up`]; `same` finds the order whose id is the buyer's name.
     fn look_up_beside(&self, buyer: &PackedId<'_>, same: impl FnOnce() -> Option<u32>) -> BuyerLookup {
         if self.by_name.len() > 0 {
             let is = |found: u32| match found & ENTRY {
@@ -193,14 +193,14 @@ impl OrderTable {
         usize::try_from(self.most.saturating_sub(self.orders.len())).unwrap_or(usize::MAX)
     }
 
-    /// Writes an order that is not there yet, or writes one anew that has nothing any more. The table must not be full.
+    /// Adds an order, or writes the `known` one anew, which must be cancelled or expired. For a new order the table must have room.
     pub fn enter<'a>(&mut self, known: Option<u32>, mut order: Record<'a>, buyer: &PackedId<'a>) {
         if let Some(number) = known {
             self.leave_buyer(number);
         }
         let entry = match self.look_up_beside(buyer, || if *buyer == order.id { known } else { self.find(buyer) }) {
             BuyerLookup::Entry(entry) => Some(entry),
-            // Its own earlier self is not another order.
+            // An order that is written anew does not share an entry with itself.
             BuyerLookup::Sole(other) if Some(other) != known => self.share(other, buyer),
             BuyerLookup::Sole(_) | BuyerLookup::Nobody => None,
         };
@@ -218,7 +218,7 @@ impl OrderTable {
         self.attach(number);
     }
 
-    /// Writes an order into its own place or, if it has none, behind the others.
+    /// Writes an order over the `known` one or, if there is none, behind the others.
     fn write(&mut self, known: Option<u32>, order: &Record<'_>) -> Option<u32> {
         match known {
             Some(number) => self.orders.replace(number, order),
@@ -234,7 +234,7 @@ impl OrderTable {
         self.attach(number);
     }
 
-    /// Marks an expired order as one that cannot be confirmed any more. It takes no more memory for that.
+    /// Marks an order as one that can never be confirmed. The mark takes no memory of its own.
     pub fn refuse(&mut self, number: u32) {
         self.orders.edit(number, |order| Record { refused: true, ..order });
     }
@@ -254,7 +254,7 @@ impl OrderTable {
     }
 }
 
-/// Where the holds begin that end after `over`.
+/// The key from which on holds end after `over`.
 fn from(over: Option<UnixMs>) -> ByDeadline {
     over.map_or((EVER, 0), |over| (over, u32::MAX))
 }

@@ -1,18 +1,18 @@
 //! Records of different sizes, numbered in the order of their creation.
 //!
-//! An order's number never changes, so it can be the cursor of a listing and the value in every index, four bytes
-//! wide. Records lie back to back in chunks of [`ROOM`]; one is found by passing over the few before it. No record
-//! moves another one's number, and growing never moves more than one chunk or a page of chunk headers.
+//! The number of a record never changes. So four bytes name an order in every index, and can be the cursor of a listing. Records lie back
+//! to back in chunks of [`ROOM`]; to find one, a few before it are passed over. When the pages grow, at most one chunk or one page of
+//! chunk headers moves.
 
 use std::marker::PhantomData;
 
 use crate::core::codec::Corrupt;
 use crate::core::invariant::Known;
 
-/// Records per chunk, enough that a chunk's own cost hardly counts.
+/// Records per chunk: so many that the memory for the chunk itself hardly counts.
 pub const ROOM: u32 = 32;
 
-/// A chunk knows where every so-manyth of its records begins; finding one passes over three others on average.
+/// A chunk has a mark where every seventh of its records begins. To find a record, three others are passed over on average.
 const STRIDE: u32 = 7;
 const MARKS: usize = ((ROOM - 1) / STRIDE) as usize;
 
@@ -69,7 +69,7 @@ impl<L: Layout> RecordPages<L> {
         Some(rest)
     }
 
-    /// The records from this number on to the end of its chunk, with the number after them. For reading in order.
+    /// The records from this number to the end of its chunk, and the number after them.
     pub fn run(&self, number: u32) -> Option<(&[u8], u32)> {
         let next = (number / ROOM).saturating_add(1).saturating_mul(ROOM);
         Some((self.get(number)?, next.min(self.len)))

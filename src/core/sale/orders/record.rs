@@ -58,8 +58,7 @@ impl State {
 
 /// Whose limit an order counts against.
 ///
-/// Most buyers have one order, and for them there is nothing beside it. Only a buyer with a second order gets an
-/// entry of its own, with sums.
+/// Most buyers have one order, and nothing else is kept of them. A buyer with a second order gets an entry with sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BuyerRef<'a> {
     /// The id itself, and no other order has this buyer.
@@ -70,7 +69,7 @@ pub enum BuyerRef<'a> {
     Shared {
         /// The number of the entry.
         entry: u32,
-        /// Whether this is the last hold to end of a buyer that has bought nothing: with it, the buyer has nothing.
+        /// Whether this hold is the last to end of a buyer that has bought nothing. When it ends, the buyer has nothing any more.
         last_hold: bool,
     },
 }
@@ -125,8 +124,8 @@ impl<'a> Record<'a> {
         Ok(Self { state, units, id, deadline: UnixMs(deadline), buyer, reference, refused: flags & REFUSED != 0 })
     }
 
-    /// Reads an order of a snapshot, which nobody vouches for: its form must be the one that is written, its buyer must
-    /// be spelled out, its deadline absolute.
+    /// Reads an order of a snapshot, which may be damaged or hostile. Its form must be the one that is written, with the name of its
+    /// buyer and an absolute deadline.
     pub fn read_strict(reader: &mut Reader<'a>) -> Result<Self, Corrupt> {
         let flags = reader.byte()?;
         if flags & !(STATE | MANY | NAMED | REFERENCE | REFUSED) != 0 {
@@ -202,13 +201,13 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The id of the order at the front of `bytes`, and whatever follows it.
+/// What follows the first byte of a record: the id, and then the other fields.
 #[inline]
 pub fn id_part(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(1..)
 }
 
-/// The first byte of a record of a shared buyer, with or without the mark of its last hold.
+/// The first byte of a record, with or without the mark of a last hold. Only holds of buyers with an entry have one.
 pub fn marked(flags: u8, last_hold: bool) -> u8 {
     match flags & BUYER {
         SHARED | LAST_HOLD => flags & !BUYER | if last_hold { LAST_HOLD } else { SHARED },
@@ -217,8 +216,8 @@ pub fn marked(flags: u8, last_hold: bool) -> u8 {
 }
 
 impl HoldPart {
-    /// Reads what a sum tree asks for of the hold at the front of `bytes`. A hold that is its buyer's only order
-    /// always closes it.
+    /// Reads what a sum tree asks for of the hold at the front of `bytes`. A hold that is its buyer's only order is also its
+    /// buyer's last.
     #[inline]
     pub fn read(bytes: &[u8], base: UnixMs) -> Result<Self, Corrupt> {
         let mut reader = Reader::new(bytes);

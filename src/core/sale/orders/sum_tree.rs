@@ -1,9 +1,8 @@
 //! Holds in an order of their own, with sums over any part of it.
 //!
-//! What has to be known at every instant, and in microseconds: which hold ends first, and what the holds that have
-//! passed their deadline amount to, be it one or a hundred thousand. A sum tree keeps the numbers of the holds sorted in
-//! leaves of up to [`FULL`], each with the sum of its holds. It keeps no keys: a hold's key is read from its record,
-//! which leaves four bytes and a little for each.
+//! The sale asks at every command which hold ends first, and how many units the due holds have, be it one hold or a hundred thousand. The
+//! answer may take microseconds. So a sum tree has the numbers of the holds in sorted leaves of up to [`FULL`], each leaf with the sum of
+//! its holds. It has no keys: they are read from the records. A hold takes little more than four bytes.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -61,12 +60,12 @@ struct Leaf {
 
 /// Holds sorted by a key.
 pub struct SumTree<K> {
-    /// Each leaf under a key that is not above its first hold's, and above those of all leaves before it.
+    /// Each leaf has a key. It is at most the key of its first hold, and above those of all holds in the leaves before.
     leaves: BTreeMap<K, Leaf>,
     /// The first hold's key.
     first: Option<K>,
     room: usize,
-    /// What the holds up to a key amount to, kept up to date: nothing is summed up twice.
+    /// The last sum that was asked for, up to which key. Every change keeps it right, so nothing is summed up twice.
     known: Cell<Option<(K, Sum)>>,
 }
 
@@ -99,7 +98,7 @@ impl<K: Ord + Copy> SumTree<K> {
         self.leaves.insert(start, upper);
     }
 
-    /// Has the first leaf begin at this key, unless it begins before.
+    /// Moves the key of the first leaf down to this one, if it is above.
     fn begin_at(&mut self, key: K) {
         if self.first_leaf().is_none_or(|at| at > key) {
             let first = self.leaves.pop_first().map_or_else(Leaf::default, |(_, leaf)| leaf);
@@ -128,7 +127,7 @@ impl<K: Ord + Copy> SumTree<K> {
         }
     }
 
-    /// Notes that a hold amounts to something else now. Its key is still the one in `source`.
+    /// Corrects the sums: a hold counted as `before`, and counts as `after` now. Its key in `source` is the same.
     pub fn reweigh(&mut self, number: u32, before: Sum, after: Sum, source: &impl Source<K>) {
         let Some(key) = source.key(number).known(HAS_KEY) else { return };
         let Some((_, leaf)) = self.leaves.range_mut(..=key).next_back().known(HAS_LEAF) else { return };
@@ -211,7 +210,7 @@ impl<K: Ord + Copy> SumTree<K> {
         self.leaves.len()
     }
 
-    /// Corrects what is known of the holds up to some key, if this one is among them.
+    /// Corrects the last sum, if the hold of this key is in it.
     fn correct(&self, key: K, before: Sum, after: Sum) {
         if let Some((known, mut sum)) = self.known.get()
             && key <= known
