@@ -3,8 +3,8 @@
 //! ```text
 //! version(1) mode(1) count { token fence-step deadline [limit] }*
 //! ```
-//! The holds come in the order of their fences, each fence as the distance from the one before, so that no two are
-//! equal. Sessions are not kept, for no connection survives a restart.
+//! The holds are in fence order. Each fence is stored as the distance from the one before, so no two can be equal. Sessions are not saved,
+//! because no connection survives a restart.
 
 use super::terms::Mode;
 use super::value::{Hold, Lock};
@@ -14,7 +14,7 @@ use crate::core::id::Ident;
 use crate::core::limits::{MAX_FENCE, MAX_PERMITS};
 use crate::core::time::UnixMs;
 
-/// The version that is written. Every version up to it is read.
+/// The version that is written. All versions up to it can be read.
 const VERSION: u8 = 1;
 
 impl Mode {
@@ -47,10 +47,10 @@ impl Lock {
         writer.finish()
     }
 
-    /// The lock that [`encode`](Self::encode) made these bytes of.
+    /// Decodes the bytes that [`encode`](Self::encode) has made.
     ///
     /// # Errors
-    /// [`Corrupt`] unless the bytes are exactly that. Allocates no more than the bytes have holds for.
+    /// [`Corrupt`] for any other bytes. Allocates at most one hold for each hold in the bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self, Corrupt> {
         let (mut reader, _) = Reader::versioned(bytes, VERSION)?;
         let mode = Mode::from_code(reader.byte()?).ok_or(Corrupt::Invalid)?;
@@ -71,7 +71,7 @@ impl Lock {
         Ok(lock)
     }
 
-    /// The lock for a digest: one byte string per hold, in a fixed order.
+    /// The lock for the server's digest: one byte string per hold, in a fixed order.
     pub fn digest(&self) -> impl Iterator<Item = Vec<u8>> {
         self.holds().map(|hold| {
             let mut writer = Writer::default();

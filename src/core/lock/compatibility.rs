@@ -1,10 +1,10 @@
-//! The table of modes: what the holds of a lock say to a request, before anybody's place in the queue counts.
+//! The mode table: whether the holds of a lock allow a request. Queue order is not considered here.
 
 use super::terms::{Mode, Wanted};
 use super::value::Lock;
 use crate::core::id::Ident;
 
-/// What the holds of a lock say to a request.
+/// Whether the holds of a lock allow a request, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compatibility {
     /// The token has no hold and there is room for one.
@@ -15,9 +15,9 @@ pub(super) enum Compatibility {
     Renew,
     /// The token holds exclusively and wants to share: granted at once, its fence stays.
     Downgrade,
-    /// The token alone holds shared and wants the lock alone: granted at once, with a new fence.
+    /// The token is the only shared holder and wants the lock exclusively: granted at once, with a new fence.
     Upgrade,
-    /// The same, but others hold it too.
+    /// The same, but other tokens hold it too.
     UpgradeLater,
     /// The token holds in a mode that cannot become the wanted one.
     OtherMode,
@@ -29,14 +29,14 @@ impl Compatibility {
         matches!(self, Self::Join | Self::Renew | Self::Downgrade | Self::Upgrade)
     }
 
-    /// Whether it is a grant, with a number of its own, and not a change to one.
+    /// Whether the request gets a new fence. If not, it only changes an existing hold.
     pub(super) fn needs_a_fence(self) -> bool {
         matches!(self, Self::Join | Self::Upgrade)
     }
 }
 
 impl Lock {
-    /// What the holds say to `token`, which wants the lock as `wanted`. O(log n).
+    /// How the holds allow `token` to take the lock as `wanted`. O(log n).
     pub(super) fn compatibility(&self, token: &Ident, wanted: Wanted) -> Compatibility {
         let alone = self.len() == 1;
         if self.hold(token).is_some() {

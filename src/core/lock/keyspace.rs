@@ -1,4 +1,4 @@
-//! What the engine needs of the keyspace, and what it tells it.
+//! The keyspace as the lock engine sees it.
 
 use super::terms::{Answer, ClientId, EndReason, Mode, WaiterId};
 use super::value::{Hold, Lock};
@@ -16,36 +16,36 @@ pub enum Found<'a> {
     Foreign,
 }
 
-/// What the engine needs of the keyspace, and what it tells it.
+/// What the engine needs from the keyspace, and what it reports to it.
 ///
-/// The order of the calls of `held` and `ended` is the order in which replicas must see them.
+/// The calls of `held` and `ended` come in the order in which replicas must see them.
 pub trait Keyspace {
     /// Looks at a key. May be asked for any key at any time.
     fn find(&mut self, at: KeyRef<'_>) -> Found<'_>;
     /// Keeps `lock` under a key that held nothing.
     fn put(&mut self, at: KeyRef<'_>, lock: Lock);
-    /// Deletes a key whose lock is free now. The engine need not be told that it vanished.
+    /// Deletes a key whose lock is free now. The engine needs no notice of this deletion.
     fn delete(&mut self, at: KeyRef<'_>);
-    /// A hold began or changed, by grant, renewal, extension, upgrade or downgrade; this is what it is now.
+    /// A hold began or changed: by grant, renewal, extension, upgrade or downgrade. `hold` is its new state.
     fn held(&mut self, at: KeyRef<'_>, mode: Mode, hold: Hold);
     /// The hold of `token` ended.
     fn ended(&mut self, at: KeyRef<'_>, token: Ident, why: EndReason);
-    /// The lock at `at` was free for a moment and is held again, without having left its key. Were the key deleted in between, as it
-    /// is where nobody waits and on every replica, then an `EXPIRE` that was set on it would be gone; so it has to go.
+    /// The lock at `at` was free for a moment and is held again, and its key stayed. Without a waiter the key would have been deleted in
+    /// between, as it is on every replica, and an `EXPIRE` set on it would be gone. So that `EXPIRE` must be removed.
     fn clear_expire(&mut self, at: KeyRef<'_>);
-    /// Blocks the client whose request this is, which has to wait; `false` where that cannot be. Asked before anything is changed for
-    /// the sake of waiting. After a `true` the request is put in line, come what may.
+    /// Blocks the client of the current request; `false` if it cannot be blocked. The engine calls this before it changes anything for a
+    /// waiter, and after `true` it always queues the request.
     fn block_client(&mut self) -> bool;
-    /// The client that was blocked just now waits under this id.
+    /// The waiter id of the client that was just blocked.
     fn client_blocked(&mut self, waiter: WaiterId);
-    /// A parked client gets its reply.
+    /// A blocked client gets its reply.
     fn answer(&mut self, waiter: WaiterId, answer: Answer);
-    /// Told before the grant of a waiter that has waited long: it should be found out whether `client` has something unsent, which its
-    /// reply will be behind.
+    /// Called before a grant to a waiter that has waited long: find out whether `client` has unsent data, because the reply will be sent
+    /// after that data.
     fn look_first(&mut self, waiter: WaiterId, client: ClientId);
-    /// Whether this node still serves the key. Asked only when work is done outside of a command.
+    /// Whether this node still serves the key. Asked only for work outside of a command.
     fn owns_slot(&mut self, at: KeyRef<'_>) -> bool;
-    /// Whether what `may_grant` has just denied would be denied for every key.
+    /// Whether [`owns_slot`](Self::owns_slot), which has just returned `false`, would return `false` for every key.
     fn serves_nothing(&mut self) -> bool {
         false
     }

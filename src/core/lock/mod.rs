@@ -1,18 +1,18 @@
-//! The lock: who may hold it, who waits for it, and who is next.
+//! Locks: holders, waiters and hand-over.
 //!
-//! [`Lock`] is the value that lives in the keyspace, one per key: its mode and its holds. [`Engine`] is everything around
-//! it that no key can hold: the queues, the sessions, the fences, the deadline index of lease ends. Each public method of the
-//! engine is one atomic transition. It finds the values it needs through [`Keyspace`] and tells the same trait what came of
-//! it; the server does these things with keys, replicas and sockets, a test with a map.
+//! [`Lock`] is the value that lives in the keyspace, one per key: its mode and its holds. [`Engine`] has everything that is not in a key:
+//! the queues, the sessions, the fences, and the deadline index of leases. Each public method of the engine is one atomic transition. It
+//! finds values through [`Keyspace`] and reports the outcome to the same trait; the server implements it with keys, replicas and sockets, a
+//! test with a map.
 //!
-//! Every transition first *settles* the places it touches: holds that are over end, then the waiters that fit are granted.
-//! Only then is the request looked at. So a lease is over at its deadline, and a session with its connection, for
-//! everybody, whether or not the timer has come round; and nobody overtakes a waiter.
+//! Every transition first *settles* the keys that it touches: ended holds are removed, then the waiters that fit are granted. Only then is
+//! the request decided. So a lease ends at its deadline, and a session with its connection, for every client, even if the timer has not run
+//! yet; and no request overtakes a waiter.
 //!
-//! Reading order: `terms` (the words), [`value`] (the lock itself), `compatibility` (the table of modes), `queue`; then `engine`: `lock_mut` and
-//! `visit` (how a lock is opened and changed), `transition` and `serve` (how a place is brought up to date and waiters are granted), and the
-//! requests by subject: `commands`, `multi`, `timer`, `clients`, `keyspace`, `replica`, `info`. What hangs on connections is in `sessions`,
-//! `unacked`, `delivery`, `replaced` and `revoked`.
+//! Reading order: `terms` (the types), [`value`] (the lock itself), `compatibility` (the mode table), `queue`; then `engine`: `lock_mut`
+//! and `visit` (how a lock is opened and changed), `transition` and `serve` (how a key is settled and waiters are granted), and the
+//! requests by subject: `commands`, `multi`, `timer`, `clients`, `keyspace`, `replica`, `info`. `sessions`, `unacked`, `delivery`,
+//! `replaced` and `revoked` have the state that depends on connections.
 
 mod codec;
 mod compatibility;

@@ -1,4 +1,4 @@
-//! The queues: who waits, where, and in which order.
+//! The queues: which request waits for which key, in which order.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -15,12 +15,12 @@ use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::slab::{Id, Slab};
 use crate::core::time::{Millis, UnixMs};
 
-/// The queue of one place.
+/// The queue of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct QueueId(Id);
 
-/// A place in line: smaller comes first. One ticket serves every queue of a request, so that requests for many keys
-/// stand in the same order everywhere and never wait for each other in a circle.
+/// A position in line; smaller comes first. One ticket serves every queue of a request. So requests for many keys have the same order
+/// everywhere and never deadlock with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket(i64);
 
@@ -29,11 +29,11 @@ pub(super) struct Ticket(i64);
 pub(super) enum Scope {
     /// For one key.
     One(QueueId),
-    /// For all of these keys together, in order and each once. Not the same as `One` even if there is just one.
+    /// For all of these keys together, ordered and without duplicates. A list of one is not the same as `One`.
     Many(Arc<[QueueId]>),
 }
 
-/// A parked request and its place in line.
+/// A waiting request and its position.
 #[derive(Debug)]
 pub(super) struct Waiter {
     pub(super) client: ClientId,
@@ -41,39 +41,39 @@ pub(super) struct Waiter {
     pub(super) since: UnixMs,
     pub(super) scope: Scope,
     pub(super) ticket: Ticket,
-    /// Of a request for many keys: one that it cannot have yet. It need not be looked at again before it can.
+    /// For a request for many keys: one key that it cannot have now. It is not checked again before that key is available.
     pub(super) obstacle: Option<QueueId>,
 }
 
-/// A queue; it exists while somebody stands in it.
+/// A queue; it exists while it has a waiter.
 #[derive(Debug)]
 pub(super) struct Queue {
     pub(super) place: Arc<KeyBuf>,
-    /// It has to be looked at, because of this.
+    /// Set if the queue must be served, with the reason.
     dirty: Option<HandoverCause>,
-    /// Whether it is on a list of queues to look at.
+    /// Whether it is on the list of queues to serve.
     listed: bool,
     line: BTreeMap<Ticket, WaiterId>,
 }
 
-/// All queues and all who wait. Whatever concerns one waiter is O(log n) per queue it stands in.
+/// All queues and all waiters. Every operation on one waiter is O(log n) per queue that it is in.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     waiters: Slab<Waiter>,
     queues: Slab<Queue>,
     by_place: HashTable<QueueId>,
     hasher: RandomState,
-    /// By token and scope, so that the next request of a token finds the one that waits.
+    /// By token and scope, so that the next request of a token finds its waiting one.
     by_request: HashTable<WaiterId>,
-    /// The requests of a token for many keys whose obstacle is the key of this queue.
+    /// The requests of a token for many keys that have the key of this queue as their obstacle.
     obstructed: HashMap<(QueueId, Ident), BTreeSet<WaiterId>>,
     by_client: BTreeSet<(ClientId, WaiterId)>,
-    /// The last ticket given at the end of the line, and the last one given in front of it.
+    /// The last ticket given at the end of the line; `front` is the last one given in front of it.
     last: i64,
     front: i64,
 }
 
-/// A waiter that left, and the queues that have another head because of that.
+/// A waiter that left, and the queues that have a new head because of that.
 #[derive(Debug)]
 pub(super) struct Departed {
     pub(super) waiter: Waiter,
@@ -103,7 +103,7 @@ impl Waiter {
         now.left(self.since)
     }
 
-    /// How long it goes on waiting at `now`; `None` if without limit.
+    /// The rest of its waiting time at `now`; `None` without limit.
     pub(super) fn patience(&self, now: UnixMs) -> Option<Millis> {
         let wait = self.request.wait.filter(|wait| wait.0 > 0)?;
         Some(self.since.plus(wait).unwrap_or(UnixMs::MAX).left(now))
@@ -111,7 +111,7 @@ impl Waiter {
 }
 
 impl Queue {
-    /// Who stands in it, in order.
+    /// Its waiters, in order.
     pub(super) fn line(&self) -> impl ExactSizeIterator<Item = WaiterId> {
         self.line.values().copied()
     }
@@ -128,12 +128,12 @@ impl Waiting {
             && self.by_client.is_empty()
     }
 
-    /// How many requests are parked.
+    /// The number of waiting requests.
     pub(super) fn len(&self) -> usize {
         self.waiters.len()
     }
 
-    /// The queue at `at`, if anybody waits there. Costs nothing while nobody waits anywhere.
+    /// The queue at `at`, if anybody waits there. Costs nothing while there are no waiters at all.
     pub(super) fn at(&self, at: KeyRef<'_>) -> Option<QueueId> {
         if self.by_place.is_empty() {
             return None;
@@ -150,12 +150,12 @@ impl Waiting {
         self.waiters.get(waiter.0)
     }
 
-    /// Who stands first in `queue`.
+    /// The first waiter in `queue`.
     pub(super) fn head(&self, queue: QueueId) -> Option<WaiterId> {
         self.queue(queue)?.line().next()
     }
 
-    /// The parked request of `token` that waits in `scope`.
+    /// The waiting request of `token` in `scope`.
     pub(super) fn waiting_request(&self, token: &Ident, scope: &Scope) -> Option<WaiterId> {
         if self.by_request.is_empty() {
             return None;
@@ -166,14 +166,14 @@ impl Waiting {
         self.by_request.find(self.hasher.hash_one((token, scope)), is_it).copied()
     }
 
-    /// The requests of `token` that wait in `queue` and cannot have its key as long as somebody else holds it or stands in front: the one for
-    /// this key alone, then those for many keys whose obstacle it is.
+    /// The requests of `token` in `queue` that cannot have its key while another token holds it or is in front: first the request for this
+    /// key alone, then those for many keys whose obstacle it is.
     pub(super) fn blocked_multi_at(&self, queue: QueueId, token: &Ident) -> impl Iterator<Item = WaiterId> {
         let many = if self.obstructed.is_empty() { None } else { self.obstructed.get(&(queue, token.clone())) };
         self.waiting_request(token, &Scope::One(queue)).into_iter().chain(many.into_iter().flatten().copied())
     }
 
-    /// The request `id` for many keys cannot have that of `queue`.
+    /// The request `id` for many keys cannot have the key of `queue`.
     pub(super) fn block_multi_at(&mut self, id: WaiterId, queue: QueueId) {
         self.unblock_multi(id);
         if let Some(waiter) = self.waiters.get_mut(id.0) {
@@ -194,17 +194,17 @@ impl Waiting {
         }
     }
 
-    /// All parked requests.
+    /// All waiting requests.
     pub(super) fn ids(&self) -> impl Iterator<Item = WaiterId> {
         self.waiters.iter().map(|(id, _)| WaiterId(id))
     }
 
-    /// Everybody who has requests parked.
+    /// All clients with waiting requests.
     pub(super) fn clients(&self) -> impl Iterator<Item = ClientId> {
         self.by_client.iter().map(|(client, _)| *client)
     }
 
-    /// The requests that `client` has parked.
+    /// The waiting requests of `client`.
     pub(super) fn of(&self, client: ClientId) -> impl Iterator<Item = WaiterId> {
         self.by_client.range((client, WaiterId::FIRST)..=(client, WaiterId::LAST)).map(|(_, waiter)| *waiter)
     }
@@ -215,38 +215,38 @@ impl Waiting {
         self.queues.iter().filter(move |(_, queue)| wanted(queue)).map(|(id, _)| QueueId(id))
     }
 
-    /// Records that `queue` has to be looked at.
+    /// Records that `queue` must be served.
     pub(super) fn mark(&mut self, queue: QueueId, cause: HandoverCause) {
         if let Some(queue) = self.queues.get_mut(queue.0) {
             queue.dirty.get_or_insert(cause);
         }
     }
 
-    /// The same; says whether it must be put on a list for that. Not if it is on one, or if the queue is gone.
+    /// Marks `queue` and returns whether the caller must put it on a list. `false` if it is listed already or gone.
     pub(super) fn enlist(&mut self, queue: QueueId, cause: HandoverCause) -> bool {
         self.mark(queue, cause);
         self.queues.get_mut(queue.0).is_some_and(|queue| !std::mem::replace(&mut queue.listed, true))
     }
 
-    /// It is not on a list any more.
+    /// `queue` is not on a list any more.
     pub(super) fn delist(&mut self, queue: QueueId) {
         if let Some(queue) = self.queues.get_mut(queue.0) {
             queue.listed = false;
         }
     }
 
-    /// Whether no more than the lock of `queue` decides on who is in front there, and nothing has happened to it unseen.
+    /// Whether the lock of `queue` alone decides about its head, and no work is pending for it.
     pub(super) fn is_quiet(&self, queue: QueueId) -> bool {
         let alone = |head: WaiterId| self.waiter(head).is_some_and(|head| matches!(head.scope, Scope::One(_)));
         self.queue(queue).is_some_and(|queue| queue.dirty.is_none() && queue.line().next().is_some_and(alone))
     }
 
-    /// Records that the work for `queue` is being done, and says what made it necessary.
+    /// The pending work for `queue` is being done; returns its cause.
     pub(super) fn unmark(&mut self, queue: QueueId) -> Option<HandoverCause> {
         self.queues.get_mut(queue.0)?.dirty.take()
     }
 
-    /// The queue at `at`, opened if need be; somebody is going to stand in it.
+    /// The queue at `at`, created if necessary; the caller is about to add a waiter.
     pub(super) fn open(&mut self, at: KeyRef<'_>) -> QueueId {
         if let Some(queue) = self.at(at) {
             return queue;
@@ -265,13 +265,13 @@ impl Waiting {
         Ticket(self.last)
     }
 
-    /// A ticket for the place in front of everybody.
+    /// A ticket in front of everybody.
     pub(super) fn front_ticket(&mut self) -> Ticket {
         self.front = self.front.saturating_sub(1);
         Ticket(self.front)
     }
 
-    /// Puts a request in line, instead of an `earlier` one, and says how long its longest queue is now.
+    /// Queues a request, instead of an `earlier` one, and returns the length of its longest queue.
     pub(super) fn join(&mut self, waiter: Waiter, earlier: Option<WaiterId>) -> (WaiterId, usize) {
         if let Some(earlier) = earlier {
             self.strike(earlier);
@@ -297,7 +297,7 @@ impl Waiting {
         (id, longest)
     }
 
-    /// Takes a request out of all its queues; those that are empty then are closed.
+    /// Removes a request from all its queues; a queue that becomes empty is closed.
     pub(super) fn leave(&mut self, id: WaiterId) -> Option<Departed> {
         let (waiter, mut headed) = self.strike(id)?;
         for &queue in waiter.scope.queues() {
@@ -309,7 +309,7 @@ impl Waiting {
         Some(Departed { waiter, headed })
     }
 
-    /// Takes a request out of everything, but leaves its queues open. Also names the queues whose head it was.
+    /// Removes a request from everything, but leaves its queues open. Also returns the queues where it was the head.
     fn strike(&mut self, id: WaiterId) -> Option<(Waiter, Vec<QueueId>)> {
         self.unblock_multi(id);
         let waiter = self.waiters.remove(id.0)?;

@@ -1,8 +1,8 @@
-//! What a token held before a grant that is on its way.
+//! What a token held before an unacknowledged grant.
 //!
-//! A grant to a waiter may replace an earlier hold of the same token: an upgrade replaces its shared hold, a request for many keys
-//! replaces what it held of them already. The owner knows of the earlier hold and may never hear of the grant. So the earlier hold is
-//! kept here until the grant is known to have arrived, and comes back as it was if the grant is taken back.
+//! A grant to a waiter may replace an earlier hold of the same token: an upgrade replaces its shared hold, and a request for many keys
+//! replaces its holds of some of them. The owner knows the earlier hold but may never receive the grant. So the earlier hold is kept here
+//! until the grant is known to be delivered. If the grant is taken back, the earlier hold is restored unchanged.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::value::Hold;
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 
-/// An earlier hold, and the mode that the lock had then.
+/// An earlier hold, and the mode of the lock at that time.
 #[derive(Clone, Debug)]
 pub(super) struct Before {
     pub(super) mode: Mode,
@@ -20,7 +20,7 @@ pub(super) struct Before {
     pub(super) over: bool,
 }
 
-/// The earlier holds, by the lock and by the fence of the grant that replaced them. Its memory is that of the grants on their way.
+/// The earlier holds, by lock and by the fence of the grant that replaced them. It needs memory only for unacknowledged grants.
 #[derive(Debug, Default)]
 pub(super) struct Replaced {
     holds: BTreeMap<(DeadlineId, Fence), Before>,
@@ -50,7 +50,7 @@ impl Replaced {
         Some(before)
     }
 
-    /// The connection has ended that the hold `fence` is tied to, which was replaced by a grant that is on its way.
+    /// The hold `fence` was replaced by an unacknowledged grant, and the connection that it is tied to has ended.
     pub(super) fn end(&mut self, entry: DeadlineId, fence: Fence) {
         let by = self.by.get(&(entry, fence));
         if let Some(before) = by.and_then(|by| self.holds.get_mut(&(entry, *by))) {

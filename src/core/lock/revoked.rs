@@ -1,7 +1,7 @@
-//! Holds that are over because of a connection, until somebody comes by and ends them.
+//! Holds that have ended because of a connection, but are not removed yet.
 //!
-//! A connection may end where nothing may be written. What it leaves behind is noted here, and is over from then on for
-//! everybody, just as a lease is at its deadline; the next visit to the lock, at the latest by `tick`, makes it so.
+//! A connection may end at a time when nothing may be written. Its holds are recorded here. From then on they do not count for anybody,
+//! like a lease after its deadline; the next visit to the lock removes them, at the latest in `tick`.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +9,23 @@ use super::terms::EndReason;
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 
-/// The holds to end, by lock.
+/// The holds to remove, by lock.
 #[derive(Debug, Default)]
 pub(super) struct RevokedHolds {
     holds: BTreeMap<DeadlineId, BTreeMap<Fence, Over>>,
 }
 
-/// Why a hold is over: for one of these reasons, or for both.
+/// Why a hold is revoked: for one of these reasons, or for both.
 #[derive(Clone, Copy, Debug, Default)]
 struct Over {
-    /// The connection that it was granted to ended before it could be told.
+    /// The connection that it was granted to ended before it got the reply.
     undelivered: bool,
     /// The connection that it was tied to ended.
     disconnected: bool,
 }
 
 impl Over {
-    /// A grant that nobody heard of is taken back, whatever it was tied to.
+    /// An undelivered grant is taken back, whatever connection it was tied to.
     fn why(self) -> EndReason {
         if self.undelivered { EndReason::Undelivered } else { EndReason::Disconnected }
     }
@@ -36,7 +36,7 @@ impl RevokedHolds {
         self.holds.is_empty()
     }
 
-    /// Records that a hold is over; `true` if it is the first one of its lock.
+    /// Records that a hold is revoked; `true` if it is the first one of its lock.
     pub(super) fn add(&mut self, entry: DeadlineId, fence: Fence, why: EndReason) -> bool {
         let first = !self.holds.contains_key(&entry);
         let over = self.holds.entry(entry).or_default().entry(fence).or_default();
@@ -47,13 +47,13 @@ impl RevokedHolds {
         first
     }
 
-    /// Whether a hold is over.
+    /// Whether a hold is revoked.
     pub(super) fn contains(&self, entry: Option<DeadlineId>, fence: Fence) -> bool {
         !self.holds.is_empty()
             && entry.and_then(|entry| self.holds.get(&entry)).is_some_and(|it| it.contains_key(&fence))
     }
 
-    /// Takes a hold off the list, to end it.
+    /// Takes one revoked hold of the lock off the list, so that the caller ends it.
     pub(super) fn take(&mut self, entry: DeadlineId) -> Option<(Fence, EndReason)> {
         let holds = self.holds.get_mut(&entry)?;
         let (fence, over) = holds.pop_first()?;
@@ -63,7 +63,7 @@ impl RevokedHolds {
         Some((fence, over.why()))
     }
 
-    /// Takes this hold off the list, to end it, if it is on it.
+    /// Takes this hold off the list, if it is listed, so that the caller ends it.
     pub(super) fn take_one(&mut self, entry: DeadlineId, fence: Fence) -> Option<EndReason> {
         let holds = self.holds.get_mut(&entry)?;
         let over = holds.remove(&fence)?;
@@ -73,8 +73,8 @@ impl RevokedHolds {
         Some(over.why())
     }
 
-    /// Lets a grant stand that never reached the connection it was made to: its token has asked again from elsewhere. A
-    /// session, on the other hand, ended with its connection, whoever asks. Says whether there was such a grant.
+    /// Keeps a grant that was never delivered, because its token has asked again from another connection. A session still ends with its
+    /// connection, whoever asks. Returns whether there was such a grant.
     pub(super) fn pardon(&mut self, entry: DeadlineId, fence: Fence) -> bool {
         let Some(holds) = self.holds.get_mut(&entry) else { return false };
         let Some(over) = holds.get_mut(&fence).filter(|over| over.undelivered) else { return false };
@@ -88,13 +88,13 @@ impl RevokedHolds {
         true
     }
 
-    /// Follows a lock to its new entry; `true` if there was anything to follow it.
+    /// Moves the records of a lock to its new entry; `true` if there were any.
     pub(super) fn follow(&mut self, from: DeadlineId, to: DeadlineId) -> bool {
         let holds = self.holds.remove(&from);
         holds.is_some_and(|holds| self.holds.insert(to, holds).is_none())
     }
 
-    /// Every lock with holds that are over.
+    /// Every lock with revoked holds.
     pub(super) fn entries(&self) -> impl Iterator<Item = DeadlineId> {
         self.holds.keys().copied()
     }
@@ -104,7 +104,7 @@ impl RevokedHolds {
         self.holds.remove(&entry);
     }
 
-    /// Whether holds of the lock at `entry` are over.
+    /// Whether the lock at `entry` has revoked holds.
     pub(super) fn at(&self, entry: DeadlineId) -> bool {
         self.holds.contains_key(&entry)
     }

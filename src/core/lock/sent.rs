@@ -1,13 +1,13 @@
-//! Whether the grant of a waiter has reached its connection.
+//! Whether the grant to a waiter has reached its connection.
 //!
-//! The reply is written a moment after the grant, and no server tells when it has gone out. So the server is asked what is unsent: once, a
-//! little after the reply was written, and at the end of the connection if that comes first. A hold that is renewed, released or over
-//! by then is not asked about, and that is nearly every one of them where locks go from hand to hand quickly.
+//! The reply is written shortly after the grant, and the server does not report when it has been sent. So the module asks the server what
+//! is unsent: once, a little after the reply was written, and again at the end of the connection if that comes first. A hold that has been
+//! renewed, released or expired by then is not checked. Where locks change hands quickly, that is nearly every hold.
 
 use crate::core::time::Millis;
 
-/// What a server has yet to send to a client. It fills a first buffer and then a list of blocks behind it, until both are empty again. It
-/// sends them in that order, and forgets the buffer and each block when all of it is sent.
+/// The unsent output of a client. The server fills a first buffer and then a list of blocks behind it, until both are empty again. It sends
+/// them in that order, and frees the buffer and each block when all of it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsent {
     /// Bytes in the first buffer.
@@ -18,22 +18,22 @@ pub struct Unsent {
     pub bytes: u64,
 }
 
-/// A number of the server's for a client. As long as it stays the same, the client has been sent nothing.
+/// A number that the server keeps for a client. While it does not change, nothing has been sent to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark(pub u64);
 
-/// What was unsent to a client when the reply with its grant was about to be written: that reply would be behind it.
+/// What was unsent when the reply with the grant was about to be written: the reply is queued behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Front {
-    /// Nobody has looked.
+    /// Not checked.
     Unknown,
-    /// Nothing: the reply was the first in its buffer. With the mark of that moment, if the server had one.
+    /// Nothing: the reply was the first in its buffer. With the mark at that time, if the server had one.
     Clear(Option<Mark>),
     /// Something.
     Unsent(Unsent),
 }
 
-/// What the server says of a connection that a grant was written to.
+/// The state of a connection that a grant was written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     /// Nothing is unsent.
@@ -42,42 +42,42 @@ pub enum Look {
     Unsent {
         /// This.
         unsent: Unsent,
-        /// Whether something else than the grant may have been written to the client since: the reply to another command, or a message.
+        /// Whether other output may have been written to the client since the grant: the reply to another command, or a message.
         another: bool,
-        /// The mark of this moment, if the server has one.
+        /// The current mark, if the server has one.
         mark: Option<Mark>,
     },
-    /// It cannot be asked.
+    /// The server cannot tell.
     Unknown,
 }
 
-/// A wait that is long enough for the price of two looks not to matter.
+/// After a wait this long the cost of two looks does not matter.
 pub(super) const LONG_WAIT: Millis = Millis(5);
-/// When to look first after such a wait: in the next turn of the event loop.
+/// When to look first after a long wait: in the next turn of the event loop.
 pub(super) const PROMPT: Millis = Millis(1);
-/// When to look first after a short wait, and after a long one where many have waited long.
+/// When to look first after a short wait, or after a long one if prompt looks are used up.
 pub(super) const LAZY: Millis = Millis(50);
-/// So many prompt looks may be taken at once, and one more each time that this has passed: of a thousand who wait for one lock all have waited
-/// long, and handing it on shall cost what it costs among a few.
+/// This many prompt looks may be taken at once, and one more each time `PROMPT_AGAIN` has passed. If a thousand clients wait for one lock,
+/// all have waited long; a hand-over among them must not cost more than among a few.
 pub(super) const PROMPT_AT_ONCE: i64 = 16;
 pub(super) const PROMPT_AGAIN: Millis = Millis(50);
 /// The longest pause between two looks.
 pub(super) const LONGEST_PAUSE: Millis = Millis(250);
 
-/// What is known of a reply that has been reply.
+/// What is known of a written reply.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reply {
-    /// What was in front of it.
+    /// What it was queued behind.
     pub(super) front: Front,
-    /// What was unsent when its connection was looked at last.
+    /// What was unsent at the last look.
     pub(super) seen: Option<Unsent>,
     /// Whether the client has asked for another lock since.
     pub(super) went_on: bool,
 }
 
-/// Whether this reply is known to have been sent, or must be taken for it, now that its connection looks like this.
+/// Whether the state of its connection shows that this reply has been sent, or leaves it in doubt.
 ///
-/// In doubt it was sent: a lock that is held for nothing ends with its lease, and one that is held twice does not end well.
+/// In doubt it counts as sent: a lock that is held for nothing ends with its lease, but a lock that is held twice is unsafe.
 pub(super) fn is_sent(reply: Reply, look: Look) -> bool {
     let Look::Unsent { unsent, another, mark } = look else { return true };
     let another = another || reply.went_on;
@@ -88,16 +88,16 @@ pub(super) fn is_sent(reply: Reply, look: Look) -> bool {
     }
 }
 
-/// Whether what was written behind `front` may have been sent, now that first this was `seen` to be unsent, and then that. Who reads slowly,
-/// or is sent messages all the time, may always have something unsent.
+/// Whether output behind `front` may have been sent, given that first `seen` was unsent and now `now`. A client that reads slowly, or gets
+/// messages all the time, may always have something unsent.
 fn may_be_past(front: Unsent, seen: Unsent, now: Unsent) -> bool {
     let first = if front.blocks == 0 {
-        // The reply is in the first buffer, too.
+        // The reply is in the first buffer as well.
         now.first < seen.first
     } else {
-        // It is in the list. The first buffer is filled again when that is empty.
+        // The reply is in the list. The first buffer is filled again only after the list is empty.
         seen.first == 0 && now.first > 0
     };
-    // Nobody can tell which block is gone.
+    // A freed block is visible only in these numbers.
     first || now.blocks < seen.blocks || now.bytes < seen.bytes
 }

@@ -9,12 +9,12 @@ use crate::core::fence::Fence;
 /// A hold that is tied to a connection: the entry of its lock and its fence.
 pub(super) type Tied = (DeadlineId, Fence);
 
-/// The holds that are tied to connections, by connection and by lock. Whatever concerns one hold is O(log n).
+/// The holds that are tied to connections, by connection and by lock. Every operation on one hold is O(log n).
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     by_client: BTreeMap<ClientId, BTreeSet<Tied>>,
     by_home: BTreeMap<DeadlineId, BTreeMap<Fence, ClientId>>,
-    /// Connections that have ended, while holds are still tied to them: there may be a million, too many for one call.
+    /// Connections that have ended but still have holds tied to them. There may be a million such holds, too many for one call.
     ended: BTreeSet<ClientId>,
 }
 
@@ -29,7 +29,7 @@ impl Sessions {
         self.by_client.contains_key(&client)
     }
 
-    /// Everybody with holds tied to it.
+    /// All connections with holds tied to them.
     pub(super) fn clients(&self) -> impl Iterator<Item = ClientId> {
         self.by_client.keys().copied()
     }
@@ -45,7 +45,7 @@ impl Sessions {
         self.by_home.entry(entry).or_default().insert(fence, client);
     }
 
-    /// Unties it.
+    /// Unties a hold from `client`.
     pub(super) fn untie(&mut self, client: ClientId, (entry, fence): Tied) {
         self.untie_home(entry, fence);
         self.untie_client(client, (entry, fence));
@@ -58,24 +58,24 @@ impl Sessions {
         }
     }
 
-    /// Records that a connection has ended. O(log n), whatever is tied to it.
+    /// Records that a connection has ended. O(log n), however many holds are tied to it.
     pub(super) fn end(&mut self, client: ClientId) {
         if self.has(client) {
             self.ended.insert(client);
         }
     }
 
-    /// Whether a connection has ended that holds are still tied to.
+    /// Whether any ended connection still has holds tied to it.
     pub(super) fn any_ended(&self) -> bool {
         !self.ended.is_empty()
     }
 
-    /// Whether this one has.
+    /// Whether `client` has ended and still has holds tied to it.
     pub(super) fn has_ended(&self, client: ClientId) -> bool {
         self.ended.contains(&client)
     }
 
-    /// Unties one of the holds of the connections that have ended, and names it.
+    /// Unties one hold of an ended connection and returns it.
     pub(super) fn take_ended(&mut self) -> Option<Tied> {
         while let Some(client) = self.ended.first().copied() {
             let next = self.by_client.get(&client).and_then(|tied| tied.first().copied());
@@ -88,7 +88,7 @@ impl Sessions {
         None
     }
 
-    /// Unties the holds at `entry` of the connections that have ended, and names them.
+    /// Unties the holds at `entry` that belong to ended connections, and returns their fences.
     pub(super) fn take_ended_at(&mut self, entry: DeadlineId) -> Vec<Fence> {
         let here = self.by_home.get(&entry).into_iter().flatten();
         let over: Vec<_> =

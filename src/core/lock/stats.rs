@@ -1,33 +1,33 @@
 //! What the engine counts.
 
-/// Counts since the server started. Replicas, which decide nothing, count nothing.
+/// Counts since the server started. A replica decides nothing and counts nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Grants, each with a fence of its own. A renewal is none; a request for many keys is one.
+    /// Grants that have a fence of their own. A renewal does not count; a request for many keys counts once.
     pub grants: u64,
-    /// Requests that were parked.
+    /// Requests that were blocked to wait.
     pub waits: u64,
-    /// Waiters whose time was over.
+    /// Waiters that timed out.
     pub timeouts: u64,
     /// Waiters that were granted because a hold was released.
     pub handover_release: u64,
-    /// Waiters that were granted because a lease was over.
+    /// Waiters that were granted because a lease expired.
     pub handover_expiry: u64,
     /// Waiters that were granted because a connection ended.
     pub handover_disconnect: u64,
-    /// Holds whose lease was over.
+    /// Holds whose lease expired.
     pub expirations: u64,
-    /// The longest that a queue has been.
+    /// The longest queue so far.
     pub longest_queue: u64,
 }
 
-/// What made room for a waiter.
+/// Why a lock became available for a waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HandoverCause {
     Release,
     Expiry,
     Disconnect,
-    /// Anything else: a key was deleted, a waiter in front gave up.
+    /// Anything else, such as a deleted key or a waiter at the head that gave up.
     Other,
 }
 

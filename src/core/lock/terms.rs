@@ -1,4 +1,4 @@
-//! The words of the lock engine and its side of the bargain with the server.
+//! The basic types of the lock engine.
 
 use std::num::NonZeroU64;
 
@@ -7,18 +7,18 @@ use crate::core::id::Ident;
 use crate::core::slab::Id;
 use crate::core::time::Millis;
 
-/// A parked request.
+/// A waiting request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WaiterId(pub(super) Id);
 
 impl WaiterId {
-    /// The first of all in their order.
+    /// The smallest id.
     pub(super) const FIRST: Self = Self(Id::FIRST);
-    /// The last of all in their order.
+    /// The largest id.
     pub(super) const LAST: Self = Self(Id::LAST);
 }
 
-/// A connection, by the number the server gave it. Never used again for another one while the server lives.
+/// A connection, by its number in the server. The server never uses a number again while it lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(NonZeroU64);
 
@@ -29,7 +29,7 @@ pub enum Mode {
     Exclusive,
     /// Any number of holds.
     Shared,
-    /// A counting semaphore: each hold is a permit and names how many there may be.
+    /// A counting semaphore: each hold is a permit and states how many permits there may be.
     Limit,
 }
 
@@ -53,7 +53,7 @@ pub struct Request {
     pub mode: Wanted,
     /// How long the hold lasts from the grant on; positive.
     pub lease: Millis,
-    /// How long to wait: `None` not at all, zero without limit. The engine only shows it; the server times it.
+    /// How long to wait: `None` means not at all, zero means without limit. The engine only shows it; the server does the timeout.
     pub wait: Option<Millis>,
     /// Whether the hold ends with the connection that asks.
     pub session: bool,
@@ -64,33 +64,33 @@ pub struct Request {
 pub struct Grant {
     /// The owner.
     pub token: Ident,
-    /// The number of the hold, or of all holds that one request got.
+    /// The fence of the hold, or of all holds of one request.
     pub fence: Fence,
-    /// How long the lease lasts from now on.
+    /// The length of the lease from now on.
     pub lease: Millis,
 }
 
-/// What came of a request at once.
+/// The immediate result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Acquired {
     /// The token holds the lock.
     Granted(Grant),
-    /// It does not, and nobody waits.
+    /// The token does not hold the lock, and its client does not wait.
     Refused,
-    /// It does not, and its client is blocked and waits under this id. The answer comes through [`Keyspace::answer`], unless the waiter
-    /// leaves before.
+    /// The token does not hold the lock; its client is blocked and waits under this id. The answer comes through [`Keyspace::answer`],
+    /// unless the waiter leaves first.
     Parked(WaiterId),
 }
 
-/// What a waiter is told.
+/// The reply to a waiter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It holds the lock now.
     Granted(Grant),
-    /// The same token asked again and the later request has taken over the place.
+    /// A later request of the same token has replaced this one.
     Refused,
-    /// It can have no answer any more.
+    /// It cannot be answered any more.
     Failed(LockError),
 }
 
@@ -99,28 +99,28 @@ pub enum Answer {
 pub enum EndReason {
     /// Its owner released it.
     Released,
-    /// Its lease was over.
+    /// Its lease expired.
     Expired,
     /// The connection it was tied to closed.
     Disconnected,
-    /// The connection it was granted to closed before it could be told.
+    /// The connection that it was granted to closed before it got the reply.
     Undelivered,
 }
 
-/// Why a request cannot be answered. Nothing was changed, except that the place was settled.
+/// Why a request cannot be granted. Nothing was changed, except that the key was settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LockError {
-    /// The key holds something else.
+    /// The key holds a value of another type.
     WrongType,
-    /// The token holds the lock in a mode that cannot be changed into the wanted one.
+    /// The token holds the lock in a mode that cannot become the requested one.
     OtherMode,
-    /// Another holder already waits to upgrade; waiting too, they would wait for each other.
+    /// Another holder already waits to upgrade; both would wait for each other.
     Deadlock,
     /// No fence is left.
     FencesUsedUp,
-    /// The end of the lease does not fit a 64-bit time.
+    /// The end of the lease does not fit in a 64-bit time.
     LeaseTooLong,
-    /// A fault of our own came between the waiter and its answer.
+    /// A module panic lost this waiter's reply.
     Fault,
 }
 
@@ -149,7 +149,7 @@ impl Wanted {
         }
     }
 
-    /// How many permits there may be; 0 unless permits are wanted.
+    /// The number of permits allowed; 0 unless permits are wanted.
     #[must_use]
     pub fn limit(self) -> u64 {
         match self {

@@ -1,7 +1,7 @@
-//! Grants whose reply is not known to have been sent.
+//! Grants whose reply may not have been sent yet.
 //!
-//! A parked client is granted a lock at one moment and hears of it at a later one. If its connection ends in between,
-//! nobody knows of the hold, and it is taken back, unless its token has renewed it meanwhile from elsewhere.
+//! A blocked client is granted a lock first and receives the reply later. If its connection ends in between, nobody knows of the hold. Then
+//! the hold is taken back, unless its token has renewed it meanwhile from another connection.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -14,34 +14,34 @@ use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 use crate::core::time::{Millis, UnixMs};
 
-/// The grants on their way to their clients.
+/// The unacknowledged grants.
 #[derive(Debug, Default)]
 pub(super) struct UnackedGrants {
     grants: FxHashMap<WaiterId, UnackedGrant>,
-    /// Whose grant has this fence.
+    /// The waiter whose grant has this fence.
     fences: FxHashMap<Fence, WaiterId>,
-    /// Which grants are on their way to which connection.
+    /// The unacknowledged grants of each connection.
     clients: BTreeSet<(ClientId, WaiterId)>,
-    /// When to look first which of them has been sent. They come in nearly this order, and most are settled before.
+    /// When to look first whether a grant has been sent. They are added in nearly this order, and most are settled before.
     first_looks: VecDeque<(UnixMs, WaiterId)>,
     /// When to look again.
     more_looks: BTreeSet<(UnixMs, WaiterId)>,
-    /// From when on all prompt looks may be taken again that may be taken at once.
+    /// When the full number of prompt looks is available again.
     rested: Option<UnixMs>,
 }
 
-/// A grant on its way.
+/// An unacknowledged grant.
 #[derive(Debug)]
 pub(super) struct UnackedGrant {
     pub(super) client: ClientId,
     pub(super) fence: Fence,
-    /// The locks that it is still a hold of, in order.
+    /// The locks where its holds still exist, in order.
     pub(super) entries: SmallVec<[DeadlineId; 1]>,
     /// What is known of the reply.
     reply: Reply,
     /// Whether the reply has been written.
     is_written: bool,
-    /// How often its connection has been looked at in vain.
+    /// How many looks at its connection did not find the reply sent.
     tries: u32,
 }
 
@@ -56,7 +56,7 @@ impl UnackedGrants {
         self.is_empty() && self.fences.is_empty() && self.clients.is_empty() && looks
     }
 
-    /// Remembers a grant of the locks at `entries` until it is delivered, which should be looked at first at `look`.
+    /// Tracks a grant of the locks at `entries` until it is delivered; the first look is due at `look`.
     pub(super) fn track(
         &mut self,
         waiter: WaiterId,
@@ -77,7 +77,7 @@ impl UnackedGrants {
         self.clients.insert((client, waiter));
     }
 
-    /// The grant is delivered, or nobody waits for it any more. Returns it with the locks that it is still a hold of.
+    /// The grant is delivered, or nobody waits for it any more. Returns it with the locks where its holds still exist.
     pub(super) fn settle(&mut self, waiter: WaiterId) -> Option<UnackedGrant> {
         let grant = self.grants.remove(&waiter)?;
         self.fences.remove(&grant.fence);
@@ -86,7 +86,7 @@ impl UnackedGrants {
         Some(grant)
     }
 
-    /// Forgets the looks in front of all others that are not needed any more.
+    /// Drops the looks at the front that belong to settled grants.
     fn pass_settled(&mut self) {
         while let Some((_, waiter)) = self.first_looks.front()
             && !self.grants.contains_key(waiter)
@@ -100,10 +100,10 @@ impl UnackedGrants {
         }
     }
 
-    /// Whether a grant at `now` may be looked at promptly; counts it if so.
+    /// Whether a grant at `now` may have a prompt look; counts it if so.
     pub(super) fn may_be_prompt(&mut self, now: UnixMs) -> bool {
         let longest = Millis(PROMPT_AGAIN.0.saturating_mul(PROMPT_AT_ONCE));
-        // A clock that was set back forgets what was before.
+        // If the clock was set back, the earlier count is dropped.
         let rested = self.rested.filter(|rested| rested.left(now) <= longest).map_or(now, |rested| rested.max(now));
         let rested = rested.plus(PROMPT_AGAIN).unwrap_or(UnixMs::MAX);
         let may = rested.left(now) <= longest;
@@ -113,7 +113,7 @@ impl UnackedGrants {
         may
     }
 
-    /// The reply with the grant of `waiter` is going to be written behind this.
+    /// The reply with the grant of `waiter` is about to be written behind `front`.
     pub(super) fn goes_behind(&mut self, waiter: WaiterId, front: Front) {
         self.change(waiter, |grant| grant.reply.front = front);
     }
@@ -128,7 +128,7 @@ impl UnackedGrants {
         self.grants.get(&waiter).filter(|grant| grant.is_written).map(|grant| grant.reply)
     }
 
-    /// This is unsent now.
+    /// Records what is unsent now.
     pub(super) fn see(&mut self, waiter: WaiterId, unsent: Unsent) {
         self.change(waiter, |grant| grant.reply.seen = Some(unsent));
     }
@@ -159,19 +159,19 @@ impl UnackedGrants {
             self.first_looks.front().filter(is_due)?;
             self.first_looks.pop_front()?.1
         };
-        // Whoever comes first in line has not been settled.
+        // The front must always be an unsettled grant.
         self.pass_settled();
         self.grants.get(&waiter).map(|grant| (waiter, grant.client))
     }
 
-    /// Has the grant of `waiter` looked at once more, at `due`.
+    /// Schedules another look at the grant of `waiter` at `due`.
     pub(super) fn look_again(&mut self, waiter: WaiterId, due: UnixMs) {
         if self.grants.contains_key(&waiter) {
             self.more_looks.insert((due, waiter));
         }
     }
 
-    /// How long to let the connection of `waiter` be after a look in vain: each time twice as long, within these bounds.
+    /// The pause before the next look after one that did not find the reply sent: doubled each time, within these bounds.
     pub(super) fn pause(&mut self, waiter: WaiterId, shortest: Millis, longest: Millis) -> Millis {
         let Some(grant) = self.grants.get_mut(&waiter) else { return longest };
         grant.tries = grant.tries.saturating_add(1);
@@ -179,22 +179,22 @@ impl UnackedGrants {
         Millis(shortest.0.saturating_mul(factor).min(longest.0))
     }
 
-    /// Every grant on its way.
+    /// The waiters of all unacknowledged grants.
     pub(super) fn waiters(&self) -> impl Iterator<Item = WaiterId> {
         self.grants.keys().copied()
     }
 
-    /// Every connection that a grant is on its way to.
+    /// The connections of all unacknowledged grants.
     pub(super) fn clients(&self) -> impl Iterator<Item = ClientId> {
         self.clients.iter().map(|(client, _)| *client)
     }
 
-    /// The grants on their way to `client`.
+    /// The unacknowledged grants of `client`.
     pub(super) fn of(&self, client: ClientId) -> impl Iterator<Item = WaiterId> {
         self.clients.range((client, WaiterId::FIRST)..=(client, WaiterId::LAST)).map(|(_, waiter)| *waiter)
     }
 
-    /// The hold `fence` of the lock at `entry` is known to its owner, or over: it will not be taken back.
+    /// The owner knows the hold `fence` of the lock at `entry`, or the hold has ended: it will not be taken back.
     pub(super) fn confirm(&mut self, fence: Fence, entry: DeadlineId) {
         if let Some(waiter) = self.fences.get(&fence).copied()
             && let Some(UnackedGrant { entries, .. }) = self.grants.get_mut(&waiter)
@@ -208,7 +208,7 @@ impl UnackedGrants {
         }
     }
 
-    /// The lock with the hold `fence` has moved; if that hold is on its way, it is in the new place now.
+    /// The lock with the hold `fence` has moved; if that grant is unacknowledged, its entry is updated.
     pub(super) fn follow(&mut self, fence: Fence, from: DeadlineId, to: DeadlineId) {
         if let Some(waiter) = self.fences.get(&fence)
             && let Some(UnackedGrant { entries, .. }) = self.grants.get_mut(waiter)

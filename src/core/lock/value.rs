@@ -9,16 +9,17 @@ use crate::core::id::Ident;
 use crate::core::time::UnixMs;
 use crate::core::unlinked::{Unlinked, UnlinkedWatch};
 
-/// One token's place in a lock.
+/// One token's share of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
     /// The owner.
     pub token: Ident,
-    /// The number it was given.
+    /// The fence of its grant.
     pub fence: Fence,
-    /// When it ends by itself.
+    /// When it expires.
     pub deadline: UnixMs,
-    /// How many permits its owner wants there to be, 1 to [`MAX_PERMITS`](crate::core::limits::MAX_PERMITS); 0 unless the mode is [`Mode::Limit`].
+    /// The number of permits that its owner allows in total, 1 to [`MAX_PERMITS`](crate::core::limits::MAX_PERMITS); 0 unless the mode is
+    /// [`Mode::Limit`].
     pub limit: u64,
     /// The connection it ends with. Not saved: no connection survives a restart.
     pub session: Option<ClientId>,
@@ -26,16 +27,16 @@ pub struct Hold {
 
 /// A lock: its mode and its holds.
 ///
-/// In the keyspace it always has a hold. The usual one, with a single hold, is this struct and nothing else. With many, a
-/// hold is found by token, by fence and by deadline in O(log n).
+/// In the keyspace it always has a hold. A lock with a single hold, the usual case, is this struct alone. With many holds, a hold is found
+/// by token, by fence and by deadline in O(log n).
 #[derive(Debug)]
 pub struct Lock {
     holds: Holds,
     deadline_id: Option<DeadlineId>,
-    /// Set while nobody knows where the value is, if it still is.
+    /// Set while it is unknown which key the value has, or whether it still exists.
     unlinked: Option<Unlinked>,
     mode: Mode,
-    /// The era that its sessions are of: those of an earlier one are over.
+    /// The era of its sessions. Sessions of an earlier era have ended.
     era: u32,
 }
 
@@ -55,7 +56,7 @@ struct Crowd {
 }
 
 impl PartialEq for Lock {
-    /// Locks are equal when their modes and holds are, sessions included, wherever they live.
+    /// Locks are equal if their modes and holds are equal, sessions included. Their keys do not matter.
     fn eq(&self, other: &Self) -> bool {
         self.mode == other.mode && self.holds().eq(other.holds())
     }
@@ -64,18 +65,18 @@ impl PartialEq for Lock {
 impl Eq for Lock {}
 
 impl Lock {
-    /// A lock that nobody holds: what a lock is while it passes from one to the next.
+    /// A lock without holds, as it is during a hand-over.
     pub(super) fn vacant() -> Self {
         Self { holds: Holds::None, deadline_id: None, unlinked: None, mode: Mode::Exclusive, era: 0 }
     }
 
-    /// How it is held.
+    /// How the lock is held.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Its entry in the deadline index; `None` while the engine has not met it.
+    /// Its entry in the deadline index; `None` until the engine has registered it.
     #[must_use]
     pub fn deadline_id(&self) -> Option<DeadlineId> {
         self.deadline_id
@@ -85,35 +86,35 @@ impl Lock {
         self.deadline_id = entry;
     }
 
-    /// Leaves its entry in the deadline index: the value is not where it was any more. Returns the entry for the engine to close.
+    /// Gives up its entry in the deadline index, because the value has left its key. The engine closes the returned entry.
     pub fn take_deadline_id(&mut self) -> Option<DeadlineId> {
         self.deadline_id.take()
     }
 
-    /// Loses its name without knowing what comes next: its end, or another name. The watch tells. The entry that is
-    /// returned is for the engine to close; the value remembers it, so that what hangs on it can follow.
+    /// The value has lost its key, and it is unknown whether it will be destroyed or get another key; the watch finds out. The engine
+    /// closes the returned entry. The value remembers the entry, so that data filed under it can follow.
     pub fn mark_unlinked(&mut self) -> (Option<DeadlineId>, UnlinkedWatch) {
         let watch = self.unlinked.get_or_insert_default().watch();
         (self.deadline_id, watch)
     }
 
-    /// Whether it has gone astray and has not been welcomed since.
+    /// Whether it was marked unlinked and has not been found since.
     #[must_use]
     pub fn is_unlinked(&self) -> bool {
         self.unlinked.is_some()
     }
 
-    /// Ends its straying; whether it was astray.
+    /// Clears the unlinked mark; returns whether it was set.
     pub(super) fn mark_found(&mut self) -> bool {
         self.unlinked.take().is_some()
     }
 
-    /// The era that its sessions are of.
+    /// The era of its sessions.
     pub(super) fn era(&self) -> u32 {
         self.era
     }
 
-    /// Ends the sessions of an earlier era. O(n) in its holds, once for each era.
+    /// Ends the sessions of an earlier era. O(n) in its holds, once per era.
     pub(super) fn enter(&mut self, era: u32) {
         if self.era == era {
             return;
@@ -136,13 +137,13 @@ impl Lock {
         }
     }
 
-    /// Whether nobody holds it. Never so in the keyspace.
+    /// Whether nobody holds it. Never true in the keyspace.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         matches!(self.holds, Holds::None)
     }
 
-    /// Its holds in the order of their fences.
+    /// Its holds in fence order.
     pub fn holds(&self) -> impl Iterator<Item = &Hold> {
         let (one, many) = match &self.holds {
             Holds::None => (None, None),
@@ -162,7 +163,7 @@ impl Lock {
         }
     }
 
-    /// The hold that was given `fence`.
+    /// The hold with this fence.
     #[must_use]
     pub fn hold_of(&self, fence: Fence) -> Option<&Hold> {
         match &self.holds {
@@ -172,13 +173,13 @@ impl Lock {
         }
     }
 
-    /// The only hold, if there is just one.
+    /// The only hold, if there is exactly one.
     #[must_use]
     pub fn sole_hold(&self) -> Option<&Hold> {
         if let Holds::One(hold) = &self.holds { Some(hold) } else { None }
     }
 
-    /// When the first of its leases ends.
+    /// When its first lease expires.
     #[must_use]
     pub fn earliest(&self) -> Option<UnixMs> {
         match &self.holds {
@@ -188,20 +189,20 @@ impl Lock {
         }
     }
 
-    /// The most permits that one of its holds wants there to be; 0 unless the mode is [`Mode::Limit`]. O(n).
+    /// The largest limit of its holds; 0 unless the mode is [`Mode::Limit`]. O(n).
     #[must_use]
     pub fn largest_limit(&self) -> u64 {
         self.holds().map(|hold| hold.limit).max().unwrap_or(0)
     }
 
-    /// Bytes it keeps outside of itself, as near as one can tell without asking the allocator.
+    /// Heap bytes that it owns, estimated without asking the allocator.
     #[must_use]
     pub fn memory(&self) -> usize {
         match &self.holds {
             Holds::None => 0,
             Holds::One(hold) => hold.token.heap_size(),
             Holds::Many(crowd) => {
-                // Three B-trees, whose nodes are little more than half full when they are filled in order.
+                // Three B-trees. Filled in order, their nodes are little more than half full.
                 let each = size_of::<(Fence, Hold, Ident, Fence, UnixMs, Fence)>().saturating_mul(2);
                 let tokens = crowd.holds.values().map(|hold| hold.token.heap_size().saturating_mul(2)).sum::<usize>();
                 size_of::<Crowd>().saturating_add(each.saturating_mul(crowd.holds.len())).saturating_add(tokens)
@@ -209,7 +210,7 @@ impl Lock {
         }
     }
 
-    /// How much work it is to free it: about the number of allocations.
+    /// The cost of freeing it: about the number of allocations.
     #[must_use]
     pub fn effort(&self) -> usize {
         match &self.holds {
@@ -218,9 +219,9 @@ impl Lock {
         }
     }
 
-    /// Makes `hold` the hold of its token and `mode` the mode of the lock; returns what the token held before.
+    /// Sets the hold of its token and the mode of the lock; returns the token's earlier hold.
     ///
-    /// The caller has made sure that the other holds allow it. No other hold has the same fence.
+    /// The caller has checked that the other holds allow it. No other hold has the same fence.
     pub(super) fn set(&mut self, mode: Mode, hold: Hold) -> Option<Hold> {
         self.mode = mode;
         match &mut self.holds {
@@ -246,7 +247,7 @@ impl Lock {
         }
     }
 
-    /// Ends the hold that was given `fence`.
+    /// Removes the hold with this fence.
     pub(super) fn take(&mut self, fence: Fence) -> Option<Hold> {
         match &mut self.holds {
             Holds::One(hold) if hold.fence == fence => match std::mem::replace(&mut self.holds, Holds::None) {
@@ -264,7 +265,7 @@ impl Lock {
         }
     }
 
-    /// Ends the hold whose deadline came first, if it has come at `now`.
+    /// Removes the hold with the earliest deadline, if it has expired at `now`.
     pub(super) fn take_expired(&mut self, now: UnixMs) -> Option<Hold> {
         let fence = match &self.holds {
             Holds::None => return None,

@@ -1,4 +1,4 @@
-//! What the timer has to do for locks, besides ending leases.
+//! The timer's work on locks, besides expiring leases.
 
 use std::collections::VecDeque;
 
@@ -7,8 +7,8 @@ use crate::core::lock::queue::QueueId;
 use crate::core::retry::Retries;
 use crate::core::time::{Millis, Now, UnixMs};
 
-/// When to look again at a place that this node does not serve. The server redirects its waiters within a second; this
-/// is for the case that the place comes back.
+/// When to try a key again that this node does not serve. The server redirects the key's waiters within a second; the retry is for the case
+/// that the slot comes back.
 pub(super) const RETRY: Millis = Millis(100);
 
 /// When [`Engine::tick`] wants to be called again.
@@ -19,37 +19,37 @@ pub enum Next {
     Now,
     /// At this instant.
     At(UnixMs),
-    /// Not before something else was called.
+    /// Not until another method has been called.
     Never,
 }
 
-/// Something for `tick` to do.
+/// The work that is left for `tick`.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
-    /// Locks with holds that are over because of a connection.
+    /// Locks with revoked holds.
     pub(super) endings: VecDeque<DeadlineId>,
-    /// Queues in whose head there may be somebody who fits.
+    /// Queues whose head may fit now.
     pub(super) queues: VecDeque<QueueId>,
-    /// What could not be done because this node does not serve the key, and when to try again.
+    /// Work that failed because this node does not serve the key, and when to try again.
     pub(super) put_off: VecDeque<(UnixMs, Retry)>,
     pub(super) retries: Retries,
-    /// Until when nothing is tried, because this node serves no key at all.
+    /// Nothing is tried before this time, because this node serves no key at all.
     pub(super) closed: Option<UnixMs>,
-    /// Whose turn it is.
+    /// The kind of work that is next.
     pub(super) next: Kind,
 }
 
-/// The kinds of work. They take turns, one unit of each, so that none waits for the end of another.
+/// The kinds of work. They alternate, one unit each, so that no kind waits for another to finish.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Kind {
-    /// Holds of connections that have ended are found.
+    /// Find holds of connections that have ended.
     #[default]
     Session,
-    /// Holds that are over because of a connection end.
+    /// End revoked holds.
     Ending,
-    /// Queues are looked at.
+    /// Serve queues.
     Queue,
-    /// Leases end.
+    /// Expire leases.
     Lease,
 }
 
@@ -82,7 +82,8 @@ impl Backlog {
         self.put_off.push_back((self.retries.next(now.ms, RETRY), what));
     }
 
-    /// Takes up again what was put off until now, and what could not have been put off for so long: the clock has been set back since.
+    /// Resumes retries that are due. A retry further away than the longest pause is resumed too: the clock was set back after it was put
+    /// off.
     pub(super) fn take_up(&mut self, now: Now) {
         let longest = now.ms.plus(Retries::longest(RETRY)).unwrap_or(UnixMs::MAX);
         let is_due = |due: UnixMs| due.reached(now.ms) || due > longest;

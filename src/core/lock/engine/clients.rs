@@ -1,11 +1,11 @@
-//! Parked clients that leave, and connections that end.
+//! Blocked clients that leave, and connections that end.
 
 use super::Engine;
 use crate::core::lock::stats::{HandoverCause, count};
 use crate::core::lock::terms::{ClientId, WaiterId};
 
 impl Engine {
-    /// A parked client timed out: counts it, if it was still waiting, and takes it out of its queues.
+    /// A blocked client timed out: counts it if it was still waiting, and removes it from its queues.
     pub fn timed_out(&mut self, waiter: WaiterId) {
         if self.waiting.waiter(waiter).is_some() {
             count(&mut self.stats.timeouts);
@@ -13,8 +13,8 @@ impl Engine {
         self.left(waiter);
     }
 
-    /// A parked client waits no more: it went away or could not be parked. If it was granted the lock meanwhile and the
-    /// reply has not been [`delivered`](Self::delivered), the grant is taken back at the next tick.
+    /// A blocked client waits no more: it disconnected or could not be blocked. If it was granted the lock meanwhile and the reply has not
+    /// been [`delivered`](Self::delivered), the grant is taken back at the next tick.
     pub fn left(&mut self, waiter: WaiterId) {
         if let Some(departed) = self.waiting.leave(waiter) {
             for queue in departed.headed {
@@ -25,15 +25,15 @@ impl Engine {
         }
     }
 
-    /// Whether the end of this connection would change anything.
+    /// Whether the engine has anything that ends with this connection.
     #[must_use]
     pub fn knows(&self, client: ClientId) -> bool {
         self.sessions.has(client) || self.waiting.of(client).next().is_some() || self.has_undelivered(client)
     }
 
-    /// A connection is gone. Its waiters leave at once. The holds tied to it, and those granted to it whose reply it never
-    /// got, are over, and end at the next tick or when a command meets them: this may be called where nothing may be
-    /// written. O(log n) for each of its waiters.
+    /// A connection has ended. Its waiters leave at once. Its session holds, and its grants whose reply it never got, are revoked; they are
+    /// removed at the next tick or when a command visits them, because this may be called where nothing may be written. O(log n) for each
+    /// of its waiters.
     pub fn client_gone(&mut self, client: ClientId) {
         let waiting = self.waiting.of(client).chain(self.unacked.of(client));
         for waiter in waiting.collect::<Vec<_>>() {

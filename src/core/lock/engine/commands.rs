@@ -1,4 +1,4 @@
-//! The engine and its requests for one key: acquire, release, extend.
+//! Requests for one key: acquire, release, extend.
 
 use super::Engine;
 
@@ -16,29 +16,29 @@ use crate::core::lock::terms::{Acquired, Answer, ClientId, Grant, LockError, Req
 use crate::core::lock::value::{Hold, Lock};
 use crate::core::time::{Millis, Now};
 
-/// What came of a request that looked at its lock.
+/// The decision on a request after looking at its lock.
 enum Decision {
     Granted(Grant),
     Refused,
     Failed(LockError),
-    /// It may wait; `true` in front of everybody, because it holds the lock already.
+    /// It may wait. `in_front` puts it at the head of the queue, because its token already holds the lock.
     Wait {
         in_front: bool,
     },
 }
 
 impl Engine {
-    /// The transition of a command on as many `keys`. What it sets off for others beyond a bound is left to `tick`. Nobody overtakes: whoever
-    /// finds a place where somebody is yet to be served finds it taken.
+    /// The transition of a command on this many `keys`. Work for other clients beyond the bound is left to `tick`. No request overtakes:
+    /// while a waiter of a key still has to be served, the key counts as taken.
     pub(super) fn command(&self, now: Now, keys: usize) -> Transition {
         Transition::command(now, self.bound.0.saturating_add(keys))
     }
 
     /// Asks for the lock at `at` on behalf of `client`.
     ///
-    /// With `may_wait` unset the request never waits, whatever it says, nor does it where the server cannot block its client.
+    /// Without `may_wait` the request never waits, whatever it says. It does not wait either if the server cannot block its client.
     ///
-    /// O(log n) in the holds of the lock and the waiters of its queue, plus what settling the place takes.
+    /// O(log n) in the holds of the lock and the waiters of its queue, plus the cost of settling the key.
     ///
     /// # Errors
     /// See [`LockError`].
@@ -90,7 +90,7 @@ impl Engine {
             (Compatibility::UpgradeLater, _) => return wait(true),
             (Compatibility::Full, _) => return wait(false),
             (Compatibility::Join, Some(queue)) => {
-                // Somebody waits in front, unless that is an earlier request of this token, whose place this one takes.
+                // Another waiter is in front, unless the head is an earlier request of this token, which this one replaces.
                 let head = self.waiting.head(queue);
                 if !patient
                     || head.is_none()
@@ -102,7 +102,7 @@ impl Engine {
             (Compatibility::Downgrade, Some(queue)) => transition.work.push(queue),
             (Compatibility::Join | Compatibility::Renew | Compatibility::Downgrade | Compatibility::Upgrade, _) => {}
         }
-        // What this request is answered the one that asked the same before need not wait for any more.
+        // This answer also settles an earlier identical request of the token, so that one need not wait any more.
         let earlier = queue.and_then(|queue| self.waiting.waiting_request(&request.token, &Scope::One(queue)));
         if let Some(earlier) =
             earlier.filter(|id| compatibility == Compatibility::Join || self.wants(*id, request.mode))
@@ -125,8 +125,7 @@ impl Engine {
         self.waiting.waiter(waiter).is_some_and(|waiter| waiter.wanted().mode() == wanted.mode())
     }
 
-    /// Whether another holder of `lock` waits in its queue to upgrade. O(log n) in the longer, O(n) in the shorter of the
-    /// two.
+    /// Whether another holder of `lock` waits in its queue to upgrade. O(log n) in the longer and O(n) in the shorter of holds and queue.
     fn other_upgrader(&self, lock: &Lock, queue: QueueId, token: &Ident) -> bool {
         let Some(in_line) = self.waiting.queue(queue) else { return false };
         let upgrades = |waiter: WaiterId| {
@@ -144,9 +143,9 @@ impl Engine {
         }
     }
 
-    /// Has the client blocked and puts its request in line, in the place of an earlier one of the same token for the same keys if there is
-    /// one. One for many keys cannot have that at its `obstacle`. Where the client cannot be blocked nothing changes, for the earlier one
-    /// either.
+    /// Blocks the client and queues its request. An earlier request of the same token for the same keys is replaced, and its position is
+    /// kept. `obstacle` is the key that a request for many keys cannot have now. If the client cannot be blocked, nothing changes, not even
+    /// for the earlier request.
     #[expect(clippy::too_many_arguments, reason = "one request in one situation")]
     pub(super) fn park<W: Keyspace>(
         &mut self,
@@ -169,7 +168,7 @@ impl Engine {
         };
         let earlier = self.waiting.waiting_request(&request.token, &scope);
         let before = earlier.and_then(|earlier| self.waiting.waiter(earlier));
-        // Where it stands in front itself, because of the earlier one, nothing is in its way.
+        // If the earlier request had no obstacle because it was at the head itself, its replacement has none either.
         let obstacle = before.and_then(|before| before.obstacle).or_else(|| self.waiting.at(obstacle?));
         let ticket = match before {
             _ if in_front => self.waiting.front_ticket(),
@@ -187,7 +186,7 @@ impl Engine {
         Acquired::Parked(id)
     }
 
-    /// Ends the hold of `token` on the lock at `at`; `false` if it has none. A token that only waits keeps its place.
+    /// Ends the hold of `token` on the lock at `at`; `false` if it has none. A token that only waits stays in the queue.
     ///
     /// # Errors
     /// [`LockError::WrongType`].
@@ -209,7 +208,7 @@ impl Engine {
         ended.ok_or(LockError::WrongType)
     }
 
-    /// Moves the end of the lease of `token` to `lease` from now; `false` if it holds nothing.
+    /// Sets the lease of `token` to end after `lease` from now; `false` if it holds nothing.
     ///
     /// # Errors
     /// [`LockError::WrongType`] or [`LockError::LeaseTooLong`].

@@ -1,4 +1,4 @@
-//! Whether grants have been delivered: the looks at their connections.
+//! Checking at the connections whether grants have been delivered.
 
 use super::Engine;
 use super::backlog::Next;
@@ -10,7 +10,7 @@ use crate::core::lock::terms::{ClientId, EndReason, WaiterId};
 use crate::core::time::UnixMs;
 
 impl Engine {
-    /// Remembers that the reply with a grant is on its way to `parked`; whether it should be looked at what that will be behind.
+    /// Tracks the reply with a grant to `parked`. Returns whether the caller should look at what the reply will be queued behind.
     pub(super) fn track_delivery(
         &mut self,
         now: UnixMs,
@@ -25,30 +25,30 @@ impl Engine {
         long
     }
 
-    /// The reply to `waiter`, if it was granted the lock, is going to be written behind this.
+    /// What the reply to `waiter`, if it is a grant, will be queued behind.
     pub fn goes_behind(&mut self, waiter: WaiterId, front: Front) {
         self.unacked.goes_behind(waiter, front);
     }
 
-    /// The reply to `waiter` has been written, if it was granted the lock; it is not sent yet.
+    /// The reply to `waiter`, if it is a grant, has been written to the output buffer; it is not sent yet.
     pub fn written(&mut self, waiter: WaiterId) {
         self.unacked.written(waiter);
     }
 
-    /// When [`take_look`](Self::take_look) wants to be called.
+    /// When to call [`take_look`](Self::take_look).
     pub fn next_look(&self) -> Next {
         self.unacked.next_look().map_or(Next::Never, Next::At)
     }
 
-    /// A grant whose connection should be looked at now; what is seen is told by [`looked`](Self::looked).
+    /// A grant whose connection should be looked at now; the caller reports the result by [`looked`](Self::looked).
     pub fn take_look(&mut self, now: UnixMs) -> Option<(WaiterId, ClientId)> {
         self.unacked.take_look(now)
     }
 
-    /// This is how the connection looks that the grant of `waiter` was written to.
+    /// The state of the connection to which the grant of `waiter` was written.
     pub fn looked(&mut self, now: UnixMs, waiter: WaiterId, look: Look) {
         let Some(reply) = self.unacked.reply(waiter) else {
-            // The server is about to write it.
+            // The server is about to write the reply.
             return self.unacked.look_again(waiter, now.plus(PROMPT).unwrap_or(UnixMs::MAX));
         };
         if is_sent(reply, look) {
@@ -62,8 +62,8 @@ impl Engine {
         }
     }
 
-    /// A connection is about to end, and looks like this. What it has been granted and told, it keeps; the rest is over with
-    /// [`client_gone`](Self::client_gone).
+    /// A connection is about to end, and this is its last state. It keeps the grants whose reply was sent;
+    /// [`client_gone`](Self::client_gone) revokes the others.
     pub fn last_look(&mut self, client: ClientId, look: Look) {
         for waiter in self.unacked.of(client).collect::<Vec<_>>() {
             if self.unacked.reply(waiter).is_some_and(|reply| is_sent(reply, look)) {
@@ -72,8 +72,8 @@ impl Engine {
         }
     }
 
-    /// `client` asks for a lock. Who goes on has had the replies before, unless it is known that they were behind something unsent, or
-    /// a mark may yet tell that the client asked for both at once.
+    /// `client` asks for another lock, so it has read the earlier replies. Two exceptions: a reply known to be queued behind unsent data,
+    /// and a reply where the mark may still show that the client pipelined both requests.
     pub(super) fn another_request(&mut self, client: ClientId) {
         if !self.unacked.is_empty() {
             for waiter in self.unacked.of(client).collect::<Vec<_>>() {
@@ -86,7 +86,7 @@ impl Engine {
         }
     }
 
-    /// The reply to a waiter has been sent; the grant is not taken back any more.
+    /// The reply to a waiter has been sent, so its grant is final.
     pub fn delivered(&mut self, waiter: WaiterId) {
         if let Some(grant) = self.unacked.settle(waiter) {
             for entry in grant.entries {
@@ -95,7 +95,7 @@ impl Engine {
         }
     }
 
-    /// The reply to a waiter that was granted its lock has not been sent and will not be: the grant is taken back.
+    /// The reply with the grant to a waiter was not sent and will not be: the grant is taken back.
     pub(super) fn lost(&mut self, waiter: WaiterId) {
         if let Some(grant) = self.unacked.settle(waiter) {
             for entry in grant.entries {
@@ -104,7 +104,7 @@ impl Engine {
         }
     }
 
-    /// Whether a grant is on its way to this connection.
+    /// Whether this connection has an unacknowledged grant.
     #[must_use]
     pub fn has_undelivered(&self, client: ClientId) -> bool {
         self.unacked.of(client).next().is_some()

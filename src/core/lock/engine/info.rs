@@ -1,4 +1,4 @@
-//! How a lock looks from outside.
+//! A lock as users see it.
 
 use super::Engine;
 use crate::core::fence::Fence;
@@ -12,51 +12,51 @@ use crate::core::time::{Millis, Now};
 /// How many waiters are shown by name.
 const SHOWN: usize = 100;
 
-/// A lock as its users see it.
+/// The public view of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockInfo {
-    /// How it is held; `None` if there are only waiters.
+    /// How it is held; `None` if it has only waiters.
     pub mode: Option<Mode>,
-    /// The most permits that a hold wants there to be; 0 unless the mode is [`Mode::Limit`].
+    /// The largest limit of its holds; 0 unless the mode is [`Mode::Limit`].
     pub limit: u64,
-    /// Who holds it, in the order of the fences.
+    /// Its holders in fence order.
     pub holders: Vec<HolderInfo>,
-    /// Who waits for it, in order: the first 100.
+    /// Its waiters in queue order: the first 100.
     pub waiters: Vec<WaiterInfo>,
-    /// How many wait.
+    /// The number of waiters.
     pub waiting: usize,
 }
 
-/// A hold as its users see it.
+/// The public view of a hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HolderInfo {
     /// The owner.
     pub token: Ident,
-    /// Its number.
+    /// The fence.
     pub fence: Fence,
-    /// How long the lease still lasts.
+    /// The rest of the lease.
     pub left: Millis,
-    /// Whether it ends with a connection.
+    /// Whether it ends with its connection.
     pub session: bool,
 }
 
-/// A waiter as its users see it.
+/// The public view of a waiter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaiterInfo {
-    /// The owner to be.
+    /// The future owner.
     pub token: Ident,
     /// What it asked for.
     pub mode: Wanted,
     /// How long it has been waiting.
     pub waited: Millis,
-    /// How long it goes on; `None` if without limit.
+    /// The rest of its waiting time; `None` without limit.
     pub left: Option<Millis>,
 }
 
 impl Engine {
-    /// How the place `at`, which holds `lock`, looks at `now`; `None` if nobody holds it and nobody waits.
+    /// The view of the key `at`, which holds `lock`, at `now`; `None` if nobody holds it and nobody waits.
     ///
-    /// Changes nothing: a hold that is over is not shown even if it has not been ended yet. O(n) in the holds.
+    /// Changes nothing: a hold that has ended but is not removed yet is not shown. O(n) in the holds.
     #[must_use]
     pub fn info(&self, now: Now, at: KeyRef<'_>, lock: Option<&Lock>) -> Option<LockInfo> {
         let holds = lock.into_iter().flat_map(|lock| lock.holds().map(move |hold| (lock, hold)));

@@ -1,17 +1,17 @@
-//! How the keys of one request stand to its token.
+//! The states of the keys of one request.
 
 use crate::core::fence::Fence;
 use crate::core::id::Ident;
 use crate::core::lock::terms::{LockError, Mode};
 use crate::core::lock::value::Lock;
 
-/// How one of the keys stands to a token that wants them all.
+/// The state of one key for a token that wants several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyState {
     Free,
-    /// Held by the token itself, exclusively.
+    /// The token holds it exclusively.
     Own(Fence),
-    /// Held by the token itself, in a mode that this request cannot change.
+    /// The token holds it in a mode that this request cannot change.
     OtherMode,
     Busy,
     Foreign,
@@ -23,7 +23,7 @@ impl KeyState {
         matches!(self, Self::Free | Self::Own(_))
     }
 
-    /// Why a request cannot even wait for such a key.
+    /// Why a request cannot even wait for a key in this state.
     pub(super) fn error(self) -> Option<LockError> {
         match self {
             Self::Foreign => Some(LockError::WrongType),
@@ -33,7 +33,7 @@ impl KeyState {
     }
 }
 
-/// A look at all the keys.
+/// The states of all keys.
 #[derive(Default)]
 pub(super) struct KeyStates {
     pub(super) all: Vec<KeyState>,
@@ -44,7 +44,7 @@ impl KeyStates {
         self.all.contains(&state)
     }
 
-    /// The fence of the holds if the token has all of them from one grant.
+    /// The fence of the holds, if the token has all keys from one grant.
     pub(super) fn one_fence(&self) -> Option<Fence> {
         let first = *self.all.first()?;
         match first {

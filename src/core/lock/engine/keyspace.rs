@@ -1,4 +1,4 @@
-//! What happens to locks as keys: they come, vanish and move under the hands of others.
+//! Reacting to keyspace changes: DEL, RENAME, FLUSH, SWAPDB, load and role change.
 
 use std::collections::BTreeSet;
 
@@ -16,10 +16,10 @@ use crate::core::lock::value::Lock;
 use crate::core::time::UnixMs;
 
 impl Engine {
-    /// Makes a lock known that came to `at` from elsewhere: loaded, restored, renamed. Does nothing if it is known.
+    /// Registers a lock that was loaded, restored or renamed to `at`. Does nothing if it is registered.
     ///
-    /// The engine does this by itself for every lock that it finds; calling it early lets its leases end on time and its
-    /// sessions with their connections. O(n log n) in its holds, or O(1) if it is known.
+    /// The engine registers every lock that it finds. An early call lets its leases expire on time and its sessions end with their
+    /// connections. O(n log n) in its holds, or O(1) if it is registered.
     pub fn register(&mut self, at: KeyRef<'_>, lock: &mut Lock) {
         lock.enter(self.era);
         if lock.deadline_id().is_some_and(|entry| self.deadlines.contains(entry)) {
@@ -47,22 +47,22 @@ impl Engine {
         self.look_later_at(at);
     }
 
-    /// The lock at `at` is another one now, which this server did not decide: has the next tick look after its waiters.
+    /// The lock at `at` has changed without a decision of this server: schedules its waiters for the next tick.
     pub(super) fn look_later_at(&mut self, at: KeyRef<'_>) {
         if let Some(queue) = self.waiting.at(at) {
             self.schedule_queue(queue, HandoverCause::Other);
         }
     }
 
-    /// The connections of sessions that came with a lock from under another name. One that ended while the lock was on its way
-    /// was unknown then; the caller reports it again by [`client_gone`](Self::client_gone).
+    /// The connections of sessions in locks that came from another key. If such a connection ended while its lock was unlinked, the engine
+    /// could not see that; the caller reports it again by [`client_gone`](Self::client_gone).
     #[must_use]
     pub fn take_unverified_sessions(&mut self) -> BTreeSet<ClientId> {
         std::mem::take(&mut self.unverified_sessions)
     }
 
-    /// The lock at `at`, whose entry this was, is no longer there: deleted, expired, overwritten, evicted, renamed away.
-    /// Its waiters are looked after at the next tick.
+    /// The lock with this `entry` is no longer at `at`: deleted, expired, overwritten, evicted or renamed. The next tick serves its
+    /// waiters.
     pub fn vanished(&mut self, at: KeyRef<'_>, entry: Option<DeadlineId>) {
         if let Some(entry) = entry {
             self.deadlines.remove(entry);
@@ -71,17 +71,17 @@ impl Engine {
         self.look_later_at(at);
     }
 
-    /// The lock whose entry this was has been destroyed, and nobody was told that it left its place.
+    /// The lock with this entry has been destroyed without a notice that it left its key.
     pub fn destroyed(&mut self, entry: DeadlineId) {
         if let Some(place) = self.deadlines.key(entry).map(KeyRef::to_buf) {
             self.vanished(place.as_key(), Some(entry));
         }
     }
 
-    /// This server decides no more. Its connections are no business of the one that does: holds that were tied to them stay
-    /// until their leases end, even if this server should decide again one day.
+    /// This server is not a primary any more, and the new primary does not know our connections. Holds that were tied to them stay until
+    /// their leases expire, even if this server is promoted again.
     pub fn demoted(&mut self) {
-        // The values find out when they are met the next time, wherever they are by then.
+        // Each value ends its old sessions when the engine visits it next, under whatever key it is then.
         self.era = self.era.wrapping_add(1);
         self.sessions = Sessions::default();
         self.unacked = UnackedGrants::default();
@@ -98,7 +98,7 @@ impl Engine {
         self.schedule_queues_of(db);
     }
 
-    /// Two databases have traded their keys. The holds move with the keys; the waiters stay with the names. O(n).
+    /// SWAPDB has swapped two databases. The holds move with the keys; the waiters stay with the key names. O(n).
     pub fn swapped(&mut self, one: i32, other: i32) {
         self.deadlines.swap(one, other);
         self.schedule_queues_of(Some(one));

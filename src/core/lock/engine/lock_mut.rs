@@ -1,4 +1,4 @@
-//! A lock while it is changed, and what came of that.
+//! A lock while it is changed, and the outcome.
 
 use crate::core::deadline_index::DeadlineId;
 use crate::core::id::Ident;
@@ -8,7 +8,7 @@ use crate::core::lock::replaced::Before;
 use crate::core::lock::terms::{Answer, ClientId, EndReason, Mode, WaiterId};
 use crate::core::lock::value::{Hold, Lock};
 
-/// What the keyspace must be told once the lock is no longer borrowed from it.
+/// What to report to the keyspace when the lock is no longer borrowed from it.
 #[derive(Debug)]
 pub(super) enum Outcome {
     Held(Mode, Hold),
@@ -17,21 +17,21 @@ pub(super) enum Outcome {
     LookFirst(WaiterId, ClientId),
 }
 
-/// A lock, borrowed from the keyspace for as long as it is changed. A vacant one stands for a key that holds nothing.
+/// A lock, borrowed from the keyspace for a change. A vacant one stands for an empty key.
 pub(super) struct LockMut<'a> {
     pub(super) at: KeyRef<'a>,
     pub(super) lock: &'a mut Lock,
     pub(super) outcomes: &'a mut Vec<Outcome>,
 }
 
-/// What came of a visit to a lock.
+/// The outcome of a visit to a lock.
 pub(super) struct Visit<R> {
     pub(super) result: R,
-    /// The key now keeps a lock that nobody holds. It must be granted to somebody or discarded in the same transition.
+    /// The key now has a lock that nobody holds. The same transition must grant it to a waiter or delete it.
     pub(super) vacant: Option<DeadlineId>,
 }
 
-/// A hold that was set, and what its token held there before.
+/// A hold that was set, and the token's earlier hold of the same lock.
 #[must_use]
 pub(super) struct Changed {
     pub(super) entry: DeadlineId,

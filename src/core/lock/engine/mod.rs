@@ -1,4 +1,4 @@
-//! Everything about locks that does not live in a key. Each public method of the engine is one atomic transition.
+//! All lock state outside of the keys. Each public method of the engine is one atomic transition.
 
 use std::collections::BTreeSet;
 
@@ -36,29 +36,29 @@ pub use info::{HolderInfo, LockInfo, WaiterInfo};
 use backlog::Backlog;
 use lock_mut::Outcome;
 
-/// Everything about locks that does not live in a key.
+/// All lock state outside of the keys.
 #[derive(Debug, Default)]
 pub struct Engine {
     pub(super) fences: FenceClock,
     pub(super) deadlines: DeadlineIndex,
     pub(super) waiting: Waiting,
     pub(super) sessions: Sessions,
-    /// How often this server has been demoted: no session outlives that.
+    /// How often this server has been demoted. No session survives a demotion.
     pub(super) era: u32,
     pub(super) unacked: UnackedGrants,
     pub(super) replaced: Replaced,
     pub(super) revoked: RevokedHolds,
-    /// Connections that may have ended unnoticed; see [`take_doubtful`](Self::take_doubtful).
+    /// Connections that may have ended unnoticed; see [`take_unverified_sessions`](Self::take_unverified_sessions).
     pub(super) unverified_sessions: BTreeSet<ClientId>,
     /// What `tick` has to do.
     backlog: Backlog,
     pub(super) stats: Stats,
     pub(super) bound: Bound,
-    /// What one visit has to tell the keyspace; kept for its memory only.
+    /// The outcomes of the current visit, kept only to reuse the memory.
     outcomes: Vec<Outcome>,
 }
 
-/// How much a command does for others, in steps; see [`Engine::tick`]. A few milliseconds at most.
+/// How much work a command does for other clients, in steps; see [`Engine::tick`]. It takes a few milliseconds at most.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bound(pub(super) usize);
 
@@ -69,31 +69,31 @@ impl Default for Bound {
 }
 
 impl Engine {
-    /// What has been counted.
+    /// The counts.
     #[must_use]
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// How many locks are held, as far as the engine has met them.
+    /// The number of registered locks.
     #[must_use]
     pub fn locks(&self) -> usize {
         self.deadlines.len()
     }
 
-    /// How many requests are parked.
+    /// The number of waiters.
     #[must_use]
     pub fn waiters(&self) -> usize {
         self.waiting.len()
     }
 
-    /// The highest fence issued or seen, to be saved with the data; 0 when there was none.
+    /// The highest fence issued or seen, for the RDB file; 0 if there was none.
     #[must_use]
     pub fn last_fence(&self) -> u64 {
         self.fences.last()
     }
 
-    /// Learns of a fence that somebody else issued.
+    /// Observes a fence that another server issued.
     pub fn observe_fence(&mut self, fence: Fence) {
         self.fences.observe(fence);
     }
@@ -101,7 +101,7 @@ impl Engine {
 
 #[cfg(test)]
 impl Engine {
-    /// Whether nothing at all is remembered but the fences and the counts.
+    /// Whether everything is empty except the fences and the counts.
     pub(super) fn is_blank(&self) -> bool {
         self.deadlines.is_empty()
             && self.waiting.is_empty()

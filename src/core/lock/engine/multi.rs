@@ -1,4 +1,4 @@
-//! Requests for many keys: exclusive on all of them or on none, with one fence.
+//! Requests for many keys: exclusive locks on all of them or on none, with one fence.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::core::lock::stats::HandoverCause;
 use crate::core::lock::terms::{Acquired, Answer, ClientId, LockError, Request, WaiterId};
 use crate::core::time::Now;
 
-/// The keys in order, each once.
+/// The keys in order, without duplicates.
 fn distinct<'a>(db: i32, keys: &[&'a [u8]]) -> Vec<KeyRef<'a>> {
     let keys: BTreeSet<&[u8]> = keys.iter().copied().collect();
     keys.into_iter().map(|key| KeyRef { db, key }).collect()
@@ -25,8 +25,8 @@ fn distinct<'a>(db: i32, keys: &[&'a [u8]]) -> Vec<KeyRef<'a>> {
 impl Engine {
     /// Asks for the locks of all `keys` of the database `db`, exclusively, for `client`. A key named twice counts once.
     ///
-    /// Keys that the token holds already are no obstacle, whoever waits for them; for the others it waits in every queue
-    /// from one ticket. O(k log n) for k keys.
+    /// A key that the token already holds is no obstacle, whoever waits for it. For the others the request waits in every queue with the
+    /// same ticket. O(k log n) for k keys.
     ///
     /// # Errors
     /// See [`LockError`].
@@ -56,7 +56,7 @@ impl Engine {
             self.key_states(&mut transition, *at, &request.token, &mut states, keyspace);
         }
         let patient = may_wait && request.wait.is_some();
-        // Its place is in front of those who came after it.
+        // A repeated request keeps its position, in front of later requests.
         let earlier = self.same_request(&places, &request.token);
         let mine = |queue: QueueId| patient && earlier.is_some() && self.waiting.head(queue) == earlier;
         let mut seen = places.iter().zip(&states.all);
@@ -78,7 +78,7 @@ impl Engine {
                     for changed in changes {
                         self.heard_of(changed);
                     }
-                    // What this request is answered the one that asked the same before need not wait for any more.
+                    // This answer also settles an earlier identical request of the token, so that one need not wait any more.
                     if let Some(earlier) = earlier
                         && self.waiting.leave(earlier).is_some()
                     {
@@ -108,7 +108,7 @@ impl Engine {
         }
     }
 
-    /// Ends the holds of `token` on the locks of `keys`; how many there were.
+    /// Ends the holds of `token` on the locks of `keys`; returns how many there were.
     ///
     /// # Errors
     /// [`LockError::WrongType`] if any of the keys holds something else; then nothing was released.
@@ -144,10 +144,10 @@ impl Engine {
         if foreign { Err(LockError::WrongType) } else { Ok(released) }
     }
 
-    /// Grants the request `waiter` for many keys if it is first in line, and its keys are free, wherever its token does
-    /// not hold the key already, and says whether it did. If not, one that it cannot have becomes its obstacle.
+    /// Grants the request `waiter` for many keys if it is first in line for each key and each key is free, except keys that its token
+    /// already holds. Returns whether it was granted. If not, one of the keys that it cannot have becomes its obstacle.
     ///
-    /// The obstacle that it has is looked at first: nearly always it is still there.
+    /// The current obstacle is checked first, because usually it is still there.
     pub(super) fn grant_multi<W: Keyspace>(
         &mut self,
         transition: &mut Transition,
@@ -181,7 +181,7 @@ impl Engine {
                 transition.blocked_multi.insert(waiter);
                 self.waiting.block_multi_at(waiter, queue);
                 if let Some(over) = transition.over {
-                    // Not for this one, but there may be room for the first in line now.
+                    // This waiter cannot have it, but the first in line may now.
                     self.waiting.mark(queue, over);
                     transition.work.push(queue);
                 }
@@ -225,7 +225,7 @@ impl Engine {
         true
     }
 
-    /// The request `waiter` for many keys was about to be granted, and cannot have that at `at` any more.
+    /// The request `waiter` for many keys was about to be granted, but the lock at `at` is not available any more.
     fn stay_in_line<W: Keyspace>(
         &mut self,
         transition: &mut Transition,
@@ -240,11 +240,11 @@ impl Engine {
         }
         transition.blocked_multi.insert(waiter);
         self.waiting.block_multi_at(waiter, queue);
-        // It may be free again by now.
+        // The lock may be free again already.
         self.look_later_at(at);
     }
 
-    /// Looks at the lock at `at` for `states`, ending what has expired there.
+    /// Reads the state of the lock at `at` into `states`, after removing ended holds there.
     fn key_states<W: Keyspace>(
         &mut self,
         transition: &mut Transition,
@@ -265,7 +265,7 @@ impl Engine {
         state
     }
 
-    /// The request of `token` for exactly these places that waits.
+    /// The waiting request of `token` for exactly these keys.
     fn same_request(&self, places: &[KeyRef<'_>], token: &Ident) -> Option<WaiterId> {
         let mut queues: Vec<QueueId> = places.iter().map(|at| self.waiting.at(*at)).collect::<Option<_>>()?;
         queues.sort_unstable();

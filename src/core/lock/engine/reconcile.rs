@@ -1,4 +1,4 @@
-//! After a fault: somebody may have left, and a lock may have moved, without the engine having been told.
+//! After a module panic: a client may have left, or a lock may have moved, without a notice to the engine.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,11 @@ use crate::core::lock::terms::{ClientId, WaiterId};
 use crate::core::lock::value::Lock;
 
 impl Engine {
-    /// Compares everything that hangs on connections with what is so: who is `connected`, and whose client `waits` parked. What is
-    /// found out is done at the next tick. O(n) in connections, waiters, queues and locks.
+    /// Compares all state that depends on connections with the server: which clients are `connected`, and which waiters `waits` reports as
+    /// blocked. The next tick does the resulting work. O(n) in connections, waiters, queues and locks.
     ///
-    /// A grant whose reply may have been written or not stands, while its connection does: better a lock that is held
-    /// for nothing until its lease ends than one that is taken from its holder.
+    /// If it is unknown whether a reply with a grant was written, the grant stands as long as its connection. A lock that is held for
+    /// nothing until its lease expires is better than a lock that is taken from its holder.
     pub fn reconcile(&mut self, connected: impl Fn(ClientId) -> bool, waits: impl Fn(WaiterId) -> bool) {
         let clients: BTreeSet<ClientId> =
             self.sessions.clients().chain(self.waiting.clients()).chain(self.unacked.clients()).collect();
@@ -27,20 +27,20 @@ impl Engine {
         for waiter in self.waiting.ids().filter(|waiter| !waits(*waiter)).collect::<Vec<_>>() {
             self.left(waiter);
         }
-        // A lock may have gone, or have been left free in its key.
+        // A lock may have gone, or may be left vacant in its key.
         for entry in self.revoked.entries().chain(self.deadlines.ids()).collect::<Vec<_>>() {
             self.end_later(entry);
         }
         for queue in self.waiting.in_db(None).collect::<Vec<QueueId>>() {
-            // Whatever was on its way to it may have been lost.
+            // Work that was scheduled for the queue may have been lost.
             self.waiting.unmark(queue);
             self.waiting.delist(queue);
             self.schedule_queue(queue, HandoverCause::Other);
         }
     }
 
-    /// Whether `waiter`, whose client is parked without an answer, stands in line. If not, because the fault came between that and its
-    /// answer, it has to be told so, and what it was granted is taken back.
+    /// Whether `waiter`, whose client is blocked and has no answer, is in a queue. If the panic came between grant and answer, it is not;
+    /// then the caller must tell the client, and the grant is taken back.
     pub fn is_queued(&mut self, waiter: WaiterId) -> bool {
         let stands = self.waiting.waiter(waiter).is_some();
         if !stands {
@@ -49,7 +49,7 @@ impl Engine {
         stands
     }
 
-    /// Meets a lock again whose entry in the deadline index may be that of another place.
+    /// Registers a lock again whose entry in the deadline index may belong to another key.
     pub fn register_again(&mut self, at: KeyRef<'_>, lock: &mut Lock) {
         if let Some(entry) = lock.deadline_id()
             && self.deadlines.key(entry).is_some_and(|known| known != at)

@@ -1,8 +1,8 @@
-//! Applying what a primary, or the log of an earlier life, says has happened.
+//! Applying effects from a primary or from the AOF.
 //!
-//! Nothing is decided here: no clock, no expiry, no hand-over, no count. The effect wins over whatever is there, and
-//! applying it twice is applying it once. A replica has nobody waiting; where somebody waits, this server decides as well, or will
-//! (the target of a copying tool, Valkey's import mode), and looks after them at the next tick.
+//! Nothing is decided here: no clock, no expiry, no hand-over, no count. The effect replaces whatever is there, and applying it twice has
+//! the same result as applying it once. A replica has no waiters. If there are waiters, this server also decides, or soon will (the target
+//! of a copying tool, Valkey's import mode), and the next tick serves them.
 
 use super::Engine;
 use super::transition::Transition;
@@ -15,8 +15,8 @@ use crate::core::lock::terms::{EndReason, LockError, Mode};
 use crate::core::lock::value::Hold;
 
 impl Engine {
-    /// Makes `hold` its token's hold of the lock at `at`, which is in `mode` now. A session is not taken over: the
-    /// connection it names is none of ours.
+    /// Sets the hold of its token on the lock at `at`, and the mode of the lock. The session is dropped, because its connection belongs to
+    /// another server.
     ///
     /// # Errors
     /// [`LockError::WrongType`].
@@ -31,7 +31,7 @@ impl Engine {
         let limit = if mode == Mode::Limit { hold.limit.clamp(1, MAX_PERMITS) } else { 0 };
         let hold = Hold { limit, session: None, ..hold };
         self.visit(&mut Transition::passive(), at, keyspace, |engine, _, open| {
-            // A primary ends the holds that cannot stay before it grants this one. Whatever it did not tell us ends here.
+            // A primary first ends the holds that are incompatible with this one. Any that it did not report end here.
             let others: Vec<Fence> = if mode == Mode::Exclusive || open.lock.mode() != mode {
                 open.lock.holds().filter(|other| other.token != hold.token).map(|other| other.fence).collect()
             } else {
@@ -48,7 +48,7 @@ impl Engine {
             engine.look_later_at(at);
             let changed = engine.set_hold(open, mode, hold);
             engine.heard_of(changed);
-            // The server passes the effect on as it came.
+            // The server itself propagates the effect unchanged.
             open.outcomes.clear();
         })
         .map(|_| ())

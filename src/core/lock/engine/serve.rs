@@ -1,4 +1,4 @@
-//! How a place is brought up to date: what is over ends, and those in front who fit are granted.
+//! Settling a key: ended holds are removed, then the waiters at the head that fit are granted.
 
 use super::transition::Transition;
 
@@ -16,7 +16,7 @@ use crate::core::lock::value::{Hold, Lock};
 use crate::core::time::UnixMs;
 
 impl Engine {
-    /// Releases the hold of `token`; whether there was one.
+    /// Releases the hold of `token`; returns whether there was one.
     pub(super) fn release_hold(&mut self, transition: &mut Transition, open: &mut LockMut<'_>, token: &Ident) -> bool {
         self.end_own_if_over(transition, open, token);
         let fence = open.lock.hold(token).map(|hold| hold.fence);
@@ -27,7 +27,7 @@ impl Engine {
         fence.is_some()
     }
 
-    /// Leaves it to [`finish`](Self::finish) to hand over what `visit` has left to `queue`, the one of the place.
+    /// Queues the released lock for hand-over; [`commit`](Self::commit) grants it to the next waiter, or deletes the key if nobody fits.
     pub(super) fn defer_handover<W: Keyspace, R>(
         &mut self,
         transition: &mut Transition,
@@ -36,7 +36,7 @@ impl Engine {
         visit: Visit<R>,
         keyspace: &mut W,
     ) -> R {
-        // Whoever is next takes the lock over as it is. If nobody fits, it is discarded then.
+        // The next waiter takes over the lock as it is.
         match queue {
             Some(queue) => transition.work.push(queue),
             None => self.close(at, visit.vacant, keyspace),
@@ -44,7 +44,7 @@ impl Engine {
         visit.result
     }
 
-    /// Gives the token its hold, as `compatibility` says.
+    /// Gives the token its hold, according to `compatibility`.
     pub(super) fn grant(
         &mut self,
         transition: &mut Transition,
@@ -70,7 +70,7 @@ impl Engine {
         Ok((Grant { token, fence, lease: deadline.left(transition.now.ms) }, changed))
     }
 
-    /// Has requests of `token` looked at for which its own new hold at `at` may be enough, wherever they stand in line.
+    /// Queues another look at requests of `token` that its own new hold at `at` may satisfy, at whatever position they wait.
     pub(super) fn look_at_own(&self, transition: &mut Transition, at: KeyRef<'_>, token: &Ident) {
         if let Some(queue) = self.waiting.at(at)
             && self.waiting.blocked_multi_at(queue, token).next().is_some()
@@ -85,7 +85,7 @@ impl Engine {
         Ok(fence)
     }
 
-    /// Brings `at` up to date if anybody waits there, and returns its queue if somebody still does.
+    /// Settles `at` if somebody waits there; returns its queue if somebody still does.
     pub(super) fn settle_at<W: Keyspace>(
         &mut self,
         transition: &mut Transition,
@@ -104,15 +104,14 @@ impl Engine {
     ) -> Option<QueueId> {
         transition.work.push(queue);
         self.settle(transition, keyspace);
-        // It is closed when the last one leaves, and no other is opened meanwhile.
+        // A queue is closed when its last waiter leaves, and no other is opened meanwhile.
         self.waiting.queue(queue).map(|_| queue)
     }
 
-    /// Visits the lock at `at` when its place is up to date; `change` also learns of the queue. The queue comes back, too, if somebody
-    /// still waits there.
+    /// Settles the key, then visits its lock; `change` also gets the queue. The queue is returned too, if somebody still waits there.
     ///
-    /// Nearly always there is nothing to settle: nobody in line fits while the lock is held, nothing of it is over, no work is on
-    /// its way for the queue, and the first in it wants no other key.
+    /// Usually there is nothing to settle: the lock is held, so no waiter fits; none of its holds has ended; no work is scheduled for the
+    /// queue; and the first waiter wants no other key. Then one visit is enough.
     pub(super) fn settle_then<W: Keyspace, R>(
         &mut self,
         transition: &mut Transition,
@@ -131,7 +130,7 @@ impl Engine {
                 return (queue, Some(Visit { result, vacant }));
             }
             if let Some(over) = transition.over {
-                // Whoever is granted the lock now owes it to that.
+                // The next grant of this lock is counted under this cause.
                 self.waiting.mark(known, over);
             }
             queue = self.settle_queue(transition, known, keyspace);
@@ -143,7 +142,7 @@ impl Engine {
         (queue, visit)
     }
 
-    /// Looks at all queues in the turn's work, and at those that come up while doing so.
+    /// Serves all queues in the transition's work, including those that are added meanwhile.
     fn settle<W: Keyspace>(&mut self, transition: &mut Transition, keyspace: &mut W) {
         while let Some(queue) = transition.work.next() {
             if transition.budget == 0 {
@@ -156,7 +155,7 @@ impl Engine {
         }
     }
 
-    /// Ends a turn whose last visit was `visit`.
+    /// Commits a transition whose last visit was `visit`.
     pub(super) fn leave_place<W: Keyspace, R>(
         &mut self,
         transition: &mut Transition,
@@ -169,7 +168,7 @@ impl Engine {
         visit.map(|visit| visit.result)
     }
 
-    /// Ends the turn: settles what is left to do and discards the locks that nobody took over.
+    /// Ends the transition: settles the remaining work and deletes the locks that nobody took over.
     pub(super) fn commit<W: Keyspace>(&mut self, transition: &mut Transition, keyspace: &mut W) {
         self.settle(transition, keyspace);
         for place in transition.vacated.drain(..) {
@@ -181,7 +180,7 @@ impl Engine {
         }
     }
 
-    /// Ends what has expired at the place of `queue` and grants those at its head that fit.
+    /// Removes ended holds at the key of `queue` and grants the waiters at its head that fit.
     fn serve_queue<W: Keyspace>(&mut self, transition: &mut Transition, queue: QueueId, keyspace: &mut W) {
         let Some(place) = self.waiting.queue(queue).map(|queue| queue.place.clone()) else { return };
         let at = place.as_key();
@@ -196,8 +195,8 @@ impl Engine {
                 None => self.refuse_all(transition, queue, keyspace),
                 Some(visit) => {
                     if let Some(waiter) = visit.result {
-                        // One that was obstructed here is not any more, and the next may be looked at; one that was not will be the
-                        // first in line again.
+                        // If this queue was the obstacle, it is not any more, and the next waiter can be looked at. Otherwise the request
+                        // will be the first in line again.
                         let obstacle = self.waiting.waiter(waiter).and_then(|waiter| waiter.obstacle);
                         if self.grant_multi(transition, waiter, keyspace) || obstacle == Some(queue) {
                             transition.work.extend(self.waiting.queue(queue).map(|_| queue));
@@ -210,8 +209,8 @@ impl Engine {
         transition.cause = cause;
     }
 
-    /// Who in `queue` may have its lock now: a request of the token that alone holds it, for which its own hold is no obstacle, or the
-    /// first in line. And as what; a request for many keys needs more than this lock.
+    /// The waiter of `queue` that may have its lock now, and how: a request of the token that is the only holder, because its own hold is
+    /// no obstacle, or the first in line. `None` for how means a request for many keys, which needs more than this lock.
     fn next_to_admit(
         &self,
         transition: &Transition,
@@ -235,8 +234,8 @@ impl Engine {
         own().find_map(fits).or_else(|| self.waiting.head(queue).and_then(fits))
     }
 
-    /// Grants those in `queue` that fit into its lock. If the next of them is a request for many keys, it is returned: that takes more than
-    /// one lock to decide.
+    /// Grants the lock to the waiters of `queue` that fit. If the next one is a request for many keys, returns it, because that decision
+    /// needs more than one lock.
     fn grant_fitting(
         &mut self,
         transition: &mut Transition,
@@ -246,7 +245,7 @@ impl Engine {
         loop {
             let (next, compatibility) = self.next_to_admit(transition, queue, open.lock)?;
             let Some(compatibility) = compatibility else { return Some(next) };
-            // A vacant lock is handed over at once, even if the last step was to end its last hold.
+            // A vacant lock is granted at once, even if ending its last hold used up the budget.
             if transition.budget == 0 && !open.lock.is_empty() {
                 self.schedule_queue(queue, transition.cause());
                 return None;
@@ -263,7 +262,7 @@ impl Engine {
                         }
                         self.keep_replaced(changed.entry, grant.fence, changed.before);
                     } else {
-                        // A hold that its token had before, and keeps, is not taken back for want of this reply.
+                        // The token already had this hold and keeps it, so a lost reply does not take it back.
                         self.heard_of(changed);
                     }
                     Answer::Granted(grant)
@@ -274,7 +273,7 @@ impl Engine {
         }
     }
 
-    /// Tells everybody in `queue` that the key holds something else.
+    /// Answers every waiter in `queue` that the key holds a value of another type.
     pub(super) fn refuse_all<W: Keyspace>(&mut self, transition: &mut Transition, queue: QueueId, keyspace: &mut W) {
         while let Some(head) = self.waiting.head(queue) {
             if transition.budget == 0 {
@@ -292,8 +291,8 @@ impl Engine {
         }
     }
 
-    /// `waiter` is about to leave `queue` and all its other queues, and those in which it stands alone close. A lock there may have been
-    /// released in this transition and be free still: it is discarded when the transition ends.
+    /// `waiter` is about to leave `queue` and all its other queues; a queue where it is alone closes. The lock of such a queue may be free
+    /// since this transition, so the end of the transition deletes it.
     fn vacate_with(&self, transition: &mut Transition, waiter: WaiterId, queue: QueueId) {
         let Some(waiter) = self.waiting.waiter(waiter) else { return };
         let others = waiter.scope.queues().iter().filter(|other| **other != queue);

@@ -1,7 +1,7 @@
-//! How the keys of one request are taken: all of them or none.
+//! Taking the keys of one request: all of them or none.
 //!
-//! The server tells the listeners of other modules at once when a key is made, or is opened and its own time is found over. They may put
-//! another lock in the place of one that has been looked at. So each is looked at again when it is taken.
+//! The server notifies listeners of other modules at once when a key is created, and when an opened key turns out to have expired. These
+//! listeners may replace a lock that was already checked. So each lock is checked again when it is taken.
 
 use std::sync::Arc;
 
@@ -16,25 +16,25 @@ use crate::core::lock::terms::{ClientId, EndReason, Grant, LockError, Mode, Requ
 use crate::core::lock::value::{Hold, Lock};
 use crate::core::time::UnixMs;
 
-/// A grant of many keys, on its way into each of them.
+/// A grant of many keys, while it is written to each of them.
 struct ManyGrant<'a> {
     request: &'a Request,
     client: ClientId,
     fence: Fence,
     deadline: UnixMs,
-    /// Whether it renews an earlier one, whose fence and sessions stay.
+    /// Whether it renews an earlier grant, whose fence and sessions stay.
     renews: bool,
 }
 
-/// Why a token was given none of its keys.
+/// Why no key was taken.
 pub(super) enum NotTaken<'a> {
     Failed(LockError),
-    /// This key cannot be had any more.
+    /// This key is not available any more.
     Lost(KeyRef<'a>, KeyState),
 }
 
 impl ManyGrant<'_> {
-    /// Whether a key can be had that stands like this.
+    /// Whether a key in this state can be taken.
     fn fits(&self, state: KeyState) -> bool {
         if self.renews { state == KeyState::Own(self.fence) } else { state.is_open() }
     }
@@ -49,10 +49,10 @@ impl ManyGrant<'_> {
 }
 
 impl Engine {
-    /// Gives the token all `places`. If it has them all from one grant, that is renewed: fence and sessions stay. Else
-    /// it is a new grant in every respect, also where the token held before.
+    /// Gives the token all `places`. If it holds all of them from one grant, that grant is renewed: fence and sessions stay. Otherwise it
+    /// is a new grant in every respect, also for keys that the token already held.
     ///
-    /// Each key is looked at once more, and if one cannot be had any more, nothing is taken.
+    /// Each key is checked once more. If one is not available any more, nothing is taken.
     pub(super) fn take_all<'a, W: Keyspace>(
         &mut self,
         transition: &mut Transition,
@@ -82,7 +82,7 @@ impl Engine {
         Ok((Grant { token: request.token.clone(), fence, lease: deadline.left(transition.now.ms) }, changes))
     }
 
-    /// Gives the token the lock at `at`, as one of those that `all` names. If it cannot have that any more, says why.
+    /// Gives the token the lock at `at`, one of the keys of `all`. If it is not available any more, returns its state.
     fn take_one<W: Keyspace>(
         &mut self,
         transition: &mut Transition,
@@ -107,7 +107,7 @@ impl Engine {
         visit.result
     }
 
-    /// Takes back what the token was given at `at` by a grant that came to nothing.
+    /// Undoes one key of a grant that failed on another key.
     fn give_back<W: Keyspace>(
         &mut self,
         transition: &mut Transition,
@@ -120,7 +120,7 @@ impl Engine {
         let earlier = if all.renews {
             before
         } else {
-            // As if its connection had ended: so it is taken back by the next visit, wherever the lock is by then.
+            // Revoked as if its connection had ended: the next visit takes it back, under whatever key the lock is then.
             self.keep_replaced(entry, all.fence, before);
             self.revoke(entry, all.fence, EndReason::Undelivered);
             None

@@ -1,4 +1,4 @@
-//! Grants that are taken back: what the token held before comes back as it was.
+//! Taking grants back: the token's earlier hold is restored unchanged.
 
 use super::Engine;
 use super::lock_mut::{Changed, LockMut};
@@ -11,17 +11,17 @@ use crate::core::lock::terms::{EndReason, Mode};
 use crate::core::lock::value::{Hold, Lock};
 
 impl Engine {
-    /// Keeps `before`, which the grant `fence` has replaced, until that is known to have arrived.
+    /// Keeps `before`, which the grant `fence` replaced, until the grant is known to be delivered.
     pub(super) fn keep_replaced(&mut self, entry: DeadlineId, fence: Fence, before: Option<Before>) {
         let Some(before) = before else { return };
-        // It goes on ending with its connection.
+        // The earlier hold still ends with its connection.
         if let Some(client) = before.hold.session.filter(|_| !before.over) {
             self.sessions.tie(client, (entry, before.hold.fence));
         }
         self.replaced.keep(entry, fence, before);
     }
 
-    /// The token of a hold that was changed is told of that at once. So it knows of whatever it was granted there before.
+    /// The token is told of a changed hold at once, so it also knows every earlier grant of that lock.
     pub(super) fn heard_of(&mut self, changed: Changed) {
         if let Changed { entry, before: Some(before) } = changed {
             self.unacked.confirm(before.hold.fence, entry);
@@ -29,15 +29,15 @@ impl Engine {
         }
     }
 
-    /// The grant `fence` stands: what it replaced is over for good.
+    /// The grant `fence` is final: the hold that it replaced is gone for good.
     pub(super) fn drop_replaced(&mut self, entry: DeadlineId, fence: Fence) {
         if let Some(before) = self.replaced.take(entry, fence) {
             self.untie_replaced(entry, &before);
         }
     }
 
-    /// A lock with the hold `fence` has moved from one entry to another. What hangs on its hold follows, down to the oldest hold that may
-    /// come back.
+    /// A lock with the hold `fence` has moved from one entry to another. Moves the data of this hold, down to the oldest hold that may be
+    /// restored.
     pub(super) fn follow_grants(&mut self, mut fence: Fence, from: DeadlineId, to: DeadlineId, doubtful: bool) {
         loop {
             self.unacked.follow(fence, from, to);
@@ -51,7 +51,7 @@ impl Engine {
         }
     }
 
-    /// Takes the grant `fence` back. What its token held before comes back, unless that is over by now.
+    /// Takes the grant `fence` back. The token's earlier hold is restored, unless it has ended meanwhile.
     pub(super) fn take_back(&mut self, transition: &mut Transition, open: &mut LockMut<'_>, fence: Fence) {
         let Some(entry) = open.lock.deadline_id() else { return };
         let alive = self.replaced.get(entry, fence).is_some_and(|before| self.is_tied(entry, before));
@@ -60,7 +60,7 @@ impl Engine {
             self.untie_replaced(entry, before);
         }
         if open.lock.hold_of(fence).is_none() {
-            // A later grant, also on its way, has replaced it; that one has now replaced what was there before both.
+            // A later unacknowledged grant has replaced this one. That grant now replaces what was there before both.
             if let Some(later) = self.replaced.replaced_by(entry, fence) {
                 self.drop_replaced(entry, later);
                 self.keep_replaced(entry, later, before.filter(|_| alive));
@@ -82,7 +82,7 @@ impl Engine {
         }
     }
 
-    /// The hold that counts where `hold` is found: itself, what it replaced if it is going to be taken back, or none if it is over.
+    /// The effective hold behind `hold`: itself, the hold that it replaced if it is going to be taken back, or none if it has ended.
     pub(super) fn standing_hold<'a>(&'a self, lock: &'a Lock, hold: &'a Hold) -> Option<(Mode, &'a Hold)> {
         let (mut mode, mut hold) = (lock.mode(), hold);
         while self.is_revoked(lock, hold) {
@@ -93,7 +93,7 @@ impl Engine {
         Some((mode, hold))
     }
 
-    /// Whether the connection that `before` ends with has not ended.
+    /// Whether the connection that `before` is tied to is still open.
     fn is_tied(&self, entry: DeadlineId, before: &Before) -> bool {
         let tied =
             |client| self.sessions.is_tied(client, (entry, before.hold.fence)) && !self.sessions.has_ended(client);

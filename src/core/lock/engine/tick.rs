@@ -1,4 +1,4 @@
-//! Work that no command asks for: leases that are over, connections that are gone, queues that another head stands in.
+//! Work without a command: expired leases, ended connections, queues with a new head.
 
 use super::backlog::{Kind, Next, RETRY, Retry};
 
@@ -16,10 +16,10 @@ use crate::core::lock::value::{Hold, Lock};
 use crate::core::time::Now;
 
 impl Engine {
-    /// Does what has fallen due, at most `budget` steps of it, and says when it wants to be called again.
+    /// Does the work that is due, at most `budget` steps of it, and returns when to call it again.
     ///
-    /// A step is a hold that begins or ends, a waiter that is answered or a place that is looked at. The last thing that is begun is done to
-    /// its end: a request for a thousand keys is granted in one go.
+    /// A step is a hold that begins or ends, a waiter that is answered, or a key that is looked at. The last unit of work is always
+    /// finished: a request for a thousand keys is granted in one go.
     pub fn tick<W: Keyspace>(&mut self, now: Now, budget: usize, keyspace: &mut W) -> Next {
         let mut transition = Transition::outside(now, budget);
         self.backlog.take_up(now);
@@ -28,7 +28,7 @@ impl Engine {
             let kind = self.backlog.next;
             self.backlog.next = kind.next();
             if self.work_on(kind, &mut transition, keyspace) {
-                // Paid for afterwards, so that the last step is never spent on looking alone.
+                // Counted afterwards, so that the last step is not used up by the look itself.
                 transition.step();
                 idle = 0;
             } else {
@@ -41,7 +41,7 @@ impl Engine {
         }
     }
 
-    /// Does one unit of this kind of work, if there is any.
+    /// Does one unit of this kind of work; `false` if there is none.
     fn work_on<W: Keyspace>(&mut self, kind: Kind, transition: &mut Transition, keyspace: &mut W) -> bool {
         match kind {
             Kind::Session => {
@@ -67,7 +67,7 @@ impl Engine {
         true
     }
 
-    /// When [`tick`](Self::tick) wants to be called. It may find nothing to do yet if leases were renewed meanwhile.
+    /// When to call [`tick`](Self::tick). It may find nothing to do yet if leases were renewed meanwhile.
     pub fn next_due(&self) -> Next {
         if let Some(until) = self.backlog.closed {
             return Next::At(until);
@@ -80,18 +80,18 @@ impl Engine {
         self.deadlines.next().into_iter().chain(retry).min().map_or(Next::Never, Next::At)
     }
 
-    /// The connection that a hold of `lock` ends with: none if that was named before the last demotion.
+    /// The connection that a hold of `lock` ends with; none if the session is from before the last demotion.
     pub(super) fn session(&self, lock: &Lock, hold: &Hold) -> Option<ClientId> {
         hold.session.filter(|_| lock.era() == self.era)
     }
 
-    /// Whether a hold of `lock` is over because of a connection.
+    /// Whether a hold of `lock` has ended because of a connection.
     pub(super) fn is_revoked(&self, lock: &Lock, hold: &Hold) -> bool {
         let has_ended = |client| self.sessions.has_ended(client);
         self.session(lock, hold).is_some_and(has_ended) || self.revoked.contains(lock.deadline_id(), hold.fence)
     }
 
-    /// Takes note of what is over at `entry` because of connections that have ended.
+    /// Revokes the holds at `entry` whose connections have ended.
     pub(super) fn hear_of_the_ended(&mut self, entry: DeadlineId) {
         if self.sessions.any_ended() {
             for fence in self.sessions.take_ended_at(entry) {
@@ -100,19 +100,19 @@ impl Engine {
         }
     }
 
-    /// Records that a hold is over because of a connection.
+    /// Records that a hold has ended because of a connection.
     pub(super) fn revoke(&mut self, entry: DeadlineId, fence: Fence, why: EndReason) {
         if self.revoked.add(entry, fence, why) {
             self.end_later(entry);
         }
     }
 
-    /// Has `tick` end what is over at `entry`.
+    /// Makes `tick` remove the revoked holds at `entry`.
     pub(super) fn end_later(&mut self, entry: DeadlineId) {
         self.backlog.endings.push_back(entry);
     }
 
-    /// A token whose grant is over because it never reached its connection asks again, from another one: it stands.
+    /// A token whose undelivered grant is revoked asks again from another connection: the grant stands.
     pub(super) fn pardon<W: Keyspace>(&mut self, at: KeyRef<'_>, token: &Ident, keyspace: &mut W) {
         if !self.revoked.is_empty()
             && let Found::Lock(lock) = keyspace.find(at)
@@ -124,14 +124,14 @@ impl Engine {
         }
     }
 
-    /// Has `tick` look at `queue`.
+    /// Makes `tick` serve `queue`.
     pub(super) fn schedule_queue(&mut self, queue: QueueId, cause: HandoverCause) {
         if self.waiting.enlist(queue, cause) {
             self.backlog.queues.push_back(queue);
         }
     }
 
-    /// Has `tick` look at `queue` again after a while.
+    /// Makes `tick` serve `queue` after a pause.
     pub(super) fn put_off<W: Keyspace>(&mut self, transition: &Transition, queue: QueueId, keyspace: &mut W) {
         self.refused(transition, keyspace);
         if self.waiting.enlist(queue, transition.cause) {
@@ -139,7 +139,7 @@ impl Engine {
         }
     }
 
-    /// Ends the revoked holds of the lock at `entry` and hands over.
+    /// Removes the revoked holds of the lock at `entry` and hands over.
     fn end_revoked<W: Keyspace>(&mut self, transition: &mut Transition, entry: DeadlineId, keyspace: &mut W) {
         if self.deadlines.contains(entry) {
             transition.cause = HandoverCause::Disconnect;
@@ -155,7 +155,7 @@ impl Engine {
         }
     }
 
-    /// Ends what has expired at `entry` and hands over.
+    /// Removes the expired holds at `entry` and hands over.
     fn expire<W: Keyspace>(&mut self, transition: &mut Transition, entry: DeadlineId, keyspace: &mut W) {
         transition.cause = HandoverCause::Expiry;
         if !self.refresh(transition, entry, keyspace) {
@@ -164,19 +164,19 @@ impl Engine {
         }
     }
 
-    /// This node did not serve a key. If it serves none, there is no use in asking for the others.
+    /// This node does not serve a key. If it serves no key at all, trying the others is useless.
     fn refused<W: Keyspace>(&mut self, transition: &Transition, keyspace: &mut W) {
         if keyspace.serves_nothing() {
             self.backlog.closed = transition.now.ms.plus(RETRY);
         }
     }
 
-    /// Brings the place of `entry` up to date; `false` if the lock is there and this node does not serve it.
+    /// Settles the key of `entry`; `false` if the lock is there and this node does not serve it.
     fn refresh<W: Keyspace>(&mut self, transition: &mut Transition, entry: DeadlineId, keyspace: &mut W) -> bool {
         let Some(place) = self.deadlines.key(entry).map(KeyRef::to_buf) else { return true };
         let at = place.as_key();
-        // The value may have gone without a word to the engine, as with a slot that has moved. Then another one may live there, with an entry
-        // of its own.
+        // The value may have gone without a notice to the engine, for example with a migrated slot. Then the key may have another value
+        // with an entry of its own.
         let gone = !matches!(keyspace.find(at), Found::Lock(lock) if lock.deadline_id() == Some(entry));
         if gone {
             self.vanished(at, Some(entry));

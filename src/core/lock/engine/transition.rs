@@ -1,4 +1,4 @@
-//! One transition on its way.
+//! One transition of the engine, while it runs.
 
 use crate::core::lock::terms::WaiterId;
 use std::collections::BTreeSet;
@@ -11,34 +11,34 @@ use crate::core::lock::queue::QueueId;
 use crate::core::lock::stats::HandoverCause;
 use crate::core::time::{Now, UnixMs};
 
-/// What a transition is about, what it may do, and what it has yet to look at.
+/// The time, the limits and the remaining work of one transition.
 #[derive(Debug)]
 pub(super) struct Transition {
     pub(super) now: Now,
-    /// Whether no command asked for it.
+    /// Whether it runs without a command.
     pub(super) outside: bool,
-    /// How much more may be done at once.
+    /// The remaining number of steps.
     pub(super) budget: usize,
-    /// What makes room for waiters, unless holds of the lock itself are over.
+    /// Why locks become available for waiters, unless holds of the lock itself have ended.
     pub(super) cause: HandoverCause,
-    /// Why holds ended that were over when the lock was visited last.
+    /// Why the last visited lock had holds that were over; `None` if it had none.
     pub(super) over: Option<HandoverCause>,
-    /// Whether nothing may end by itself: a replica is told what does.
+    /// Whether no hold may expire here: a replica gets expirations from its primary.
     pub(super) passive: bool,
     /// The queues to look at.
     pub(super) work: Work,
-    /// Places whose locks may be vacant. Somebody may still take them over in this turn.
+    /// Keys whose locks may be vacant. A waiter may still take them over in this transition.
     pub(super) vacated: Vec<Arc<KeyBuf>>,
-    /// Requests for many keys that were looked at and did not fit. Nothing has begun or ended since, so they need not be looked at
-    /// again in every one of their queues, which would cost the square of their keys.
+    /// Requests for many keys that were checked and did not fit. No hold has begun or ended since, so they are not checked again in each of
+    /// their queues, which would cost the square of their number of keys.
     pub(super) blocked_multi: BTreeSet<WaiterId>,
 }
 
-/// Queues to look at, in the order in which they came up. Nearly always one or two.
+/// Queues to serve, in the order in which they were added. Usually one or two.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     queues: SmallVec<[QueueId; 4]>,
-    /// How many of them have been looked at.
+    /// How many of them have been served.
     done: usize,
 }
 
@@ -80,17 +80,17 @@ impl Transition {
         Self { outside: true, ..Self::command(now, steps) }
     }
 
-    /// The application of an effect, in which nothing ends by itself.
+    /// A transition that applies an effect; nothing expires in it.
     pub(super) fn passive() -> Self {
         Self { passive: true, ..Self::command(Now { ms: UnixMs(0), us: 0 }, usize::MAX) }
     }
 
-    /// What makes room for a waiter at the lock visited last.
+    /// Why the last visited lock is available for a waiter.
     pub(super) fn cause(&self) -> HandoverCause {
         self.over.unwrap_or(self.cause)
     }
 
-    /// Something has begun or ended that may make room for somebody.
+    /// A hold has begun or ended, so another request may fit now.
     pub(super) fn progress(&mut self) {
         self.blocked_multi.clear();
     }

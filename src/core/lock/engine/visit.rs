@@ -1,4 +1,4 @@
-//! How a lock is opened, changed and closed again: the one way in which the engine touches a value.
+//! A visit: the lock is opened, changed and closed. The engine changes values in no other way.
 
 use super::Engine;
 use super::lock_mut::{Changed, LockMut, Outcome, Visit};
@@ -13,12 +13,12 @@ use crate::core::lock::stats::{HandoverCause, count};
 use crate::core::lock::terms::{EndReason, Mode};
 use crate::core::lock::value::{Hold, Lock};
 
-/// How many holds that are over are ended by a visit in any case: more than one has only a lock that many share.
+/// A visit ends this many holds that are over even without budget. Only a shared lock can have more than one.
 const AT_LEAST: usize = 4;
 
 impl Engine {
-    /// Opens the lock at `at`, or a vacant one if there is nothing, ends what is over, and lets `change` change it.
-    /// What comes of it is kept and told. `None` if the key holds something else.
+    /// Opens the lock at `at`, or a vacant one if the key is empty, ends the holds that are over, and lets `change` change it. The outcome
+    /// is saved and reported to the keyspace. `None` if the key holds a value of another type.
     pub(super) fn visit<W: Keyspace, R>(
         &mut self,
         transition: &mut Transition,
@@ -75,7 +75,7 @@ impl Engine {
         }
     }
 
-    /// Discards the lock at `at`, whose entry is given if it is vacant.
+    /// Deletes the lock at `at` if it is vacant; `vacant` is its entry then.
     pub(super) fn close<W: Keyspace>(&mut self, at: KeyRef<'_>, vacant: Option<DeadlineId>, keyspace: &mut W) {
         if let Some(entry) = vacant {
             self.deadlines.remove(entry);
@@ -83,7 +83,7 @@ impl Engine {
         }
     }
 
-    /// Ends the holds that are over, as far as the turn's steps go.
+    /// Ends the holds that are over, within the budget of the transition.
     fn end_what_is_over(&mut self, transition: &mut Transition, open: &mut LockMut<'_>) {
         let mut least = AT_LEAST;
         while (transition.budget > 0 || least > 0)
@@ -124,7 +124,7 @@ impl Engine {
         }
     }
 
-    /// Ends the hold of `token` if it is over and was one of too many to be ended just now: for its owner it ends on time.
+    /// Ends the hold of `token` if it is over but the budget did not reach it. So it ends on time for its owner.
     pub(super) fn end_own_if_over(&mut self, transition: &mut Transition, open: &mut LockMut<'_>, token: &Ident) {
         let Some(hold) = open.lock.hold(token) else { return };
         let (fence, expired) = (hold.fence, hold.deadline.reached(transition.now.ms));
@@ -138,7 +138,7 @@ impl Engine {
         }
     }
 
-    /// Makes `hold` its token's hold and `mode` the mode of the lock; says what it replaces.
+    /// Sets the hold of its token and the mode of the lock; returns what it replaces.
     pub(super) fn set_hold(&mut self, open: &mut LockMut<'_>, mode: Mode, hold: Hold) -> Changed {
         let entry = open.lock.deadline_id().unwrap_or_else(|| self.deadlines.insert(open.at, hold.deadline));
         open.lock.set_deadline_id(Some(entry));
@@ -154,7 +154,7 @@ impl Engine {
         Changed { entry, before }
     }
 
-    /// Ends the hold that has `fence`.
+    /// Ends the hold with this fence.
     pub(super) fn end_hold(&mut self, open: &mut LockMut<'_>, fence: Fence, why: EndReason) {
         if let Some(hold) = open.lock.take(fence) {
             self.forget(open.lock, &hold);
@@ -162,7 +162,7 @@ impl Engine {
         }
     }
 
-    /// A hold is over. Whoever ended it knew of it, or it does not matter any more who does.
+    /// A hold has ended. Either its owner ended it and so knew of it, or it no longer matters who knows.
     fn forget(&mut self, lock: &Lock, ended: &Hold) {
         self.untie(lock, ended);
         if let Some(entry) = lock.deadline_id() {
@@ -171,7 +171,7 @@ impl Engine {
         }
     }
 
-    /// A hold ends with its connection no more.
+    /// The hold is not tied to its connection any more.
     fn untie(&mut self, lock: &Lock, hold: &Hold) {
         if let (Some(client), Some(entry)) = (hold.session, lock.deadline_id()) {
             self.sessions.untie(client, (entry, hold.fence));
