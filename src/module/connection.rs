@@ -1,4 +1,4 @@
-//! The connections of clients: how they look, and that they end.
+//! The connections of clients: their unsent output, and their end.
 
 use crate::core::lock::{ClientId, Front, Look, Mark, Unsent};
 use crate::module::inbox::{self, Notification};
@@ -9,7 +9,7 @@ use crate::server::events::Event;
 use crate::server::import;
 use crate::server::server_info::{self, Output};
 
-/// Posts the events of the server, where anybody cares.
+/// Posts the server events that matter to the module.
 pub fn hear(ctx: &mut Ctx<'_>, event: Event) {
     let Event::ClientGone(number) = event else {
         if event == Event::Import {
@@ -21,13 +21,13 @@ pub fn hear(ctx: &mut Ctx<'_>, event: Event) {
         inbox::post(Notification::Event(event));
         let moves = matches!(event, Event::Flushed(_) | Event::Swapped(..));
         if moves && state::peek(|_| ()).is_none() {
-            // A listener of another module has done it, while a key was opened or made.
+            // A listener of another module did this while a key was being opened or created.
             inbox::post(Notification::InBetween);
         }
         return;
     };
     let Some(client) = ClientId::new(number) else { return };
-    // Connections come and go by the thousand; few of them hold or wait for anything.
+    // Connections come and go by the thousand; few of them hold a lock or wait for one.
     let known = state::peek(|state| (state.locks.knows(client), state.locks.has_undelivered(client)));
     let (matters, owed) = known.unwrap_or((true, true));
     if matters {
@@ -35,18 +35,18 @@ pub fn hear(ctx: &mut Ctx<'_>, event: Event) {
     }
 }
 
-/// What a reply to `client` would be behind.
+/// What a reply to `client` would be queued behind.
 pub fn front(ctx: &mut Ctx<'_>, client: ClientId) -> Front {
     let Some(output) = server_info::output(ctx, client.get()) else { return Front::Unknown };
     if let Some(unsent) = unsent(&output) {
         return Front::Unsent(unsent);
     }
-    // What was asked for behind the lock may be answered in the same turn.
+    // A command that was pipelined behind the lock request may be answered in the same turn.
     let turn = || if output.asks { event_loop::mark(ctx) } else { None };
     Front::Clear(output.sent.or_else(turn).map(Mark))
 }
 
-/// How the connection of `client` looks, to which a grant was written.
+/// The unsent output of `client`, whose connection a grant was written to.
 pub fn look(ctx: &mut Ctx<'_>, client: ClientId) -> Look {
     let Some(output) = server_info::output(ctx, client.get()) else { return Look::Unknown };
     let Some(unsent) = unsent(&output) else { return Look::Sent };
@@ -58,11 +58,11 @@ fn unsent(&Output { first, blocks, bytes, .. }: &Output) -> Option<Unsent> {
     (first > 0 || blocks > 0).then_some(Unsent { first, blocks, bytes })
 }
 
-/// The mark of a connection at this moment: what it has been sent so far, where the server counts that, else the turn.
+/// The current mark of a connection: the bytes sent so far if the server counts them, else the number of the turn.
 fn mark(ctx: &mut Ctx<'_>, output: &Output) -> Option<Mark> {
-    // Who takes no more has been written to, perhaps in this turn.
+    // A client that accepts no more data was written to, perhaps in this turn.
     let turn = |ctx: &mut Ctx<'_>| if output.is_slow { None } else { event_loop::number(ctx) };
     let mark = output.sent.or_else(|| turn(ctx))?;
-    // Other threads may have sent what the server has not counted yet.
+    // I/O threads may have sent data that the server has not counted yet.
     (server_info::setting(ctx, c"io-threads")? == "1").then_some(Mark(mark))
 }

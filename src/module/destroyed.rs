@@ -1,8 +1,8 @@
-//! Values that were destroyed while they still had a name, as far as they knew.
+//! Values that were destroyed without an `unlink` callback.
 //!
-//! The server tells a value that it loses its name, but not always: not when it drops a slot that has moved to another node, nor when it
-//! replaces a database. What it always does is free the value, on whichever thread. So a value that is freed with its entry
-//! in the deadline index leaves that here, and the timer closes it.
+//! The server usually calls `unlink` when a value loses its key, but not when it drops a migrated slot, and not when it replaces a
+//! database. It always frees the value, though on any thread. So a value that is freed while it has an entry in the deadline index records
+//! that entry here, and the timer closes it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,14 +14,14 @@ pub static LOCKS: Destroyed = Destroyed::new();
 /// Of sales.
 pub static SALES: Destroyed = Destroyed::new();
 
-/// Entries whose values are no more.
+/// Deadline index entries whose values are destroyed.
 pub struct Destroyed {
     entries: Mutex<Vec<DeadlineId>>,
-    /// How many there are, for whoever asks often.
+    /// The number of entries, for frequent checks without the mutex.
     count: AtomicUsize,
 }
 
-/// Whether there are any.
+/// Whether there are any entries.
 pub fn any() -> bool {
     LOCKS.count.load(Ordering::Relaxed) > 0 || SALES.count.load(Ordering::Relaxed) > 0
 }
@@ -31,14 +31,14 @@ impl Destroyed {
         Self { entries: Mutex::new(Vec::new()), count: AtomicUsize::new(0) }
     }
 
-    /// Leaves an entry, on any thread.
+    /// Adds an entry, on any thread.
     pub fn add(&self, entry: DeadlineId) {
         let mut entries = self.lock();
         entries.push(entry);
         self.count.store(entries.len(), Ordering::Relaxed);
     }
 
-    /// Takes some of them, at most `most`.
+    /// Takes at most `most` of the entries.
     pub fn take(&self, most: usize) -> Vec<DeadlineId> {
         if self.count.load(Ordering::Relaxed) == 0 {
             return Vec::new();
@@ -47,14 +47,14 @@ impl Destroyed {
         let keep = entries.len().saturating_sub(most);
         let taken = entries.split_off(keep);
         if entries.is_empty() {
-            // There may have been millions.
+            // Free the memory: there may have been millions.
             *entries = Vec::new();
         }
         self.count.store(entries.len(), Ordering::Relaxed);
         taken
     }
 
-    /// A fault elsewhere leaves the list as it was, which is whole at any time.
+    /// A panic in another thread cannot leave the list inconsistent, so a poisoned mutex is fine.
     fn lock(&self) -> MutexGuard<'_, Vec<DeadlineId>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }

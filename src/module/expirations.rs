@@ -1,4 +1,4 @@
-//! Holds of sales that expire because their time is over.
+//! Expiring holds of sales.
 
 use std::mem;
 
@@ -15,18 +15,18 @@ use crate::server::ctx::{Ctx, Level};
 use crate::server::key::Name;
 use crate::server::timer;
 
-/// When to try again to append events that a stream refused without anybody to be told.
+/// When to retry after a stream refused the events, in milliseconds. No client is there to get the error.
 const STUCK: Millis = Millis(1_000);
 
-/// When to ask again whether this node serves a sale.
+/// When to check again whether this node serves a sale.
 const MOVING: Millis = Millis(50);
 
-/// How many steps of the timer an expiration is whose event goes to a stream: an entry of a stream costs the server more than the expiration.
+/// The cost in timer steps of an expiration with a stream event: the stream entry costs the server more than the expiration.
 const EVENT_STEPS: usize = 4;
 
-/// Why holds that are due cannot expire.
+/// Why due holds cannot expire.
 enum Refusal {
-    /// The cluster is down, for every sale.
+    /// The cluster is down, for all sales.
     Down,
     For(Error),
 }
@@ -37,7 +37,7 @@ impl From<Error> for Refusal {
     }
 }
 
-/// Lets holds expire that are due, in at most `budget` steps, and says when it wants to be called again.
+/// Expires due holds, in at most `budget` steps, and returns when to call it again.
 pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> timer::Next {
     if let Some(Some(until)) = state::enter(|state| state.refused.closed(now.ms, MOVING)) {
         return timer::Next::At(until);
@@ -55,7 +55,7 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> timer::Next {
         let mut session = SaleSession::new(ctx.reborrow(), Name::make(&place.key), RunAs::Module);
         match expire(&mut session, entry, now.ms, left) {
             Ok(steps) => left = left.saturating_sub(steps),
-            // What holds for all sales is not asked for each.
+            // This affects all sales, so do not ask for each of them.
             Err(Refusal::Down) => {
                 left = 0;
                 state::enter(|state| state.refused.close(now.ms.plus(MOVING)));
@@ -77,7 +77,7 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> timer::Next {
     }
 }
 
-/// Lets holds of a sale expire whose entry `entry` is due, in about `steps`, and says how many steps it was.
+/// Expires holds of the sale with the due entry `entry`, in about `steps`, and returns the number of steps.
 fn expire(session: &mut SaleSession<'_>, entry: DeadlineId, now: UnixMs, steps: usize) -> Result<usize, Refusal> {
     let Ok(Some(sale)) = session.sale() else {
         state::enter(|state| state.sales.remove(entry));
@@ -92,7 +92,7 @@ fn expire(session: &mut SaleSession<'_>, entry: DeadlineId, now: UnixMs, steps: 
         session.remember();
         return Ok(0);
     }
-    // A node that does not serve the sale (yet, or any more) leaves its holds to the one that does.
+    // If this node does not serve the sale (yet, or any more), it leaves the holds to the node that does.
     if session.ctx().flags().is_cluster() {
         match session.served() {
             Serves::These => {}
@@ -108,9 +108,9 @@ fn expire(session: &mut SaleSession<'_>, entry: DeadlineId, now: UnixMs, steps: 
     Ok(steps)
 }
 
-/// Says, once, why holds that are due cannot expire for now, and returns after what time to try again.
+/// Logs once why due holds cannot expire now, and returns when to try again.
 fn put_off(session: &mut SaleSession<'_>, place: &KeyBuf, error: &Error) -> Millis {
-    // While a slot is on its way to another node this is as it should be.
+    // Expected while a slot is being migrated.
     if *error == Error::OnTheMove {
         return MOVING;
     }

@@ -1,6 +1,6 @@
-//! The fence clock in files.
+//! Saving the fence clock.
 //!
-//! A fence must not come again after a restart. Fences follow the wall clock, so as a rule nothing need be saved for that.
+//! A fence must not repeat after a restart. Fences follow the wall clock, so usually nothing needs to be saved for that.
 
 use std::ffi::CString;
 
@@ -9,11 +9,11 @@ use crate::module::{sale_counts, state};
 use crate::server::clock;
 use crate::server::datatype::AofOut;
 
-/// What has to be saved of the fence clock besides the locks themselves.
+/// The fence clock, to be saved besides the locks themselves.
 ///
-/// Nothing, as a rule: fences follow the wall clock in microseconds and so pass, after a restart, whatever was given before. But while
-/// there are locks or sales the file needs the module anyway, and when the counter is ahead of the clock, because that was set
-/// back, it must not be lost.
+/// Usually nothing: fences follow the wall clock in microseconds, so after a restart they are larger than all before. It is saved in two
+/// cases: while there are locks or sales, because then the file needs the module anyway; and while the counter is ahead of the clock,
+/// because the clock was set back and the counter must not be lost.
 pub fn to_save() -> Vec<u8> {
     let now = clock::now();
     let last = state::peek(|state| (state.locks.last_fence(), state.locks.locks() > 0 || sale_counts::sales() > 0))
@@ -24,14 +24,14 @@ pub fn to_save() -> Vec<u8> {
     }
 }
 
-/// The fence clock, if it is ahead of the wall clock: then a file that does not say so would bring fences that were given back.
+/// The fence clock, if it is ahead of the wall clock: then a file without it would let old fences repeat.
 fn ahead() -> Option<Fence> {
     let last = state::peek(|state| state.locks.last_fence()).unwrap_or_default();
     (last >= clock::now().us).then_some(Fence(last))
 }
 
-/// Writes what keeps the fence clock, where the wall clock would not do: a hold of the newest fence, under a key that holds nothing yet, and
-/// its end. A file of commands has no place for anything but keys, so this goes with each of ours.
+/// Writes commands that restore the fence clock, if the wall clock is not enough: a hold with the newest fence, under a key that is still
+/// empty, and its end. An AOF can only have commands on keys, so this goes with each of our keys.
 pub fn rewrite(out: &mut AofOut<'_>) {
     if let Some(fence) = ahead()
         && let Ok(fence) = CString::new(fence.0.to_string())
@@ -40,14 +40,14 @@ pub fn rewrite(out: &mut AofOut<'_>) {
     }
 }
 
-/// Takes the fence clock back.
+/// Restores the saved fence clock.
 pub fn saved(saved: &[u8]) -> Result<(), String> {
     let last = saved.try_into().map(u64::from_le_bytes).map_err(|_| "the fence is not 8 bytes long".to_owned())?;
     state::peek(|state| state.locks.observe_fence(Fence(last)));
     Ok(())
 }
 
-/// A fence came with a lock from a file or a payload, and counts from now on, even if the lock is deleted before anybody meets it.
+/// A lock from a file or a payload has this fence. It counts at once, even if the lock is deleted before the engine registers it.
 pub fn loaded(fence: Fence) {
     state::peek(|state| state.locks.observe_fence(fence));
 }

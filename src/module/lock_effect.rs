@@ -1,5 +1,4 @@
-//! What replicas and the AOF hear of a lock: `LOCK.APPLY key EFFECT …`, written and read. The AOF rewrite writes two of these as well:
-//! `LOAD` in `lock_type`, `HELD` and `ENDED` in `fence_clock`.
+//! The effects of a lock for replicas and the AOF: `LOCK.APPLY key EFFECT …`.
 
 use std::ffi::CStr;
 
@@ -17,11 +16,10 @@ use crate::server::ctx::Ctx;
 use crate::server::key::Name;
 use crate::server::replicate;
 
-/// The command that carries them.
+/// The command that carries the effects.
 const APPLY: &CStr = c"LOCK.APPLY";
 
-/// What happened to one lock: a hold ended, then one began or changed. Together they are a hand-over, which travels as one
-/// command.
+/// What happened to one lock: a hold ended, then one began or changed. Together they are a hand-over, which is sent as one command.
 #[derive(Default)]
 pub struct LockChange {
     /// The hold of this token ended.
@@ -30,7 +28,7 @@ pub struct LockChange {
     pub held: Option<(Mode, Hold)>,
 }
 
-/// The module's event for the end of a hold, in the keyspace notifications.
+/// The keyspace event of the module for the end of a hold.
 pub fn event_of(why: EndReason) -> &'static CStr {
     match why {
         EndReason::Released => c"lock.released",
@@ -39,7 +37,7 @@ pub fn event_of(why: EndReason) -> &'static CStr {
     }
 }
 
-/// Sends all holds of a lock, for a key that holds nothing there.
+/// Sends all holds of a lock, for a key that is empty at the receiver.
 pub fn send_whole(ctx: &Ctx<'_>, name: &Name<'_>, lock: &Lock) {
     replicate::effect(ctx, APPLY, name, &[b"LOAD", &lock.encode()]);
 }

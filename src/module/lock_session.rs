@@ -1,4 +1,4 @@
-//! The keyspace as the lock engine sees it.
+//! The keyspace for one call of the lock engine.
 
 use std::ffi::CStr;
 use std::{mem, thread};
@@ -22,7 +22,7 @@ use crate::server::faults;
 use crate::server::key::{self, Access, Content, Key, Name};
 use crate::server::timer;
 
-/// What the engine needs during one call: keys to look at, and a way to say what came of it.
+/// Gives the engine access to keys during one call, and takes the outcome.
 ///
 /// Nearly every call is about one key, which stays open from the first look to the last change.
 pub struct LockSession<'a> {
@@ -30,26 +30,25 @@ pub struct LockSession<'a> {
     key: Key<'a>,
     /// The database that the call began in.
     db: i32,
-    /// Whether this is work between commands on a member of a cluster, where a key may be another node's meanwhile.
+    /// Whether this is timer work on a cluster node, where another node may serve the key by now.
     asks: bool,
-    /// Whether the last answer was that the whole cluster is down.
+    /// Whether the last answer of the cluster was that it is down as a whole.
     down: bool,
     at_work: Option<AtWork<'a>>,
-    /// Keys that were worked on, and what the listeners will be told of them when all is done: other modules may be among them, who may
-    /// do anything to any key.
+    /// Finished keys, with the events to notify at the end: listeners may be other modules, which may do anything to any key.
     events: SmallVec<[Told<'a>; 1]>,
     answers: SmallVec<[(WaiterId, Answer); 1]>,
-    /// One of the answered who may have something unsent.
+    /// One answered client that may have unsent output.
     look_first: Option<(WaiterId, ClientId)>,
-    /// What the request would wait for, and how long, if its client can be blocked.
+    /// The key and the timeout to block on, if the client may be blocked.
     patience: Option<(Arg<'a>, Millis)>,
 }
 
-/// The key that is being worked on.
+/// The key in use.
 struct AtWork<'a> {
     db: i32,
     name: Name<'a>,
-    /// What replicas and the AOF have not heard yet.
+    /// Effects that are not sent to replicas and the AOF yet.
     change: LockChange,
     events: Events,
 }
@@ -80,7 +79,7 @@ impl<'a> LockSession<'a> {
         }
     }
 
-    /// A session for work between commands.
+    /// A session for timer work.
     pub fn between_commands(ctx: Ctx<'a>) -> Self {
         let mut session = Self::new(ctx);
         session.asks = session.ctx().flags().is_cluster();
@@ -95,26 +94,26 @@ impl<'a> LockSession<'a> {
         session
     }
 
-    /// Lets the client of the running command be blocked, which asks for `lock` among others, for `wait` at most.
+    /// Allows blocking the client of the running command, on `lock`, one of its keys, for at most `wait`.
     pub fn may_wait(&mut self, lock: Arg<'a>, wait: Option<Millis>) {
         self.patience = wait.map(|wait| (lock, wait));
     }
 
-    /// The context, for calls that run no other code of the server.
+    /// The context, for server calls that run no other code.
     pub fn ctx(&self) -> &Ctx<'a> {
         self.key.quiet()
     }
 
-    /// The context, for calls that may run other code of the server. It is told of everything first.
+    /// The context, for server calls that may run other code. Closes the key and sends all effects first.
     pub fn free_ctx(&mut self) -> &mut Ctx<'a> {
         self.shut();
         self.key.ctx()
     }
 
-    /// What the engine has changed at `at` so far, which the key need not be open for.
+    /// The unsent effects and events of `at`. The key need not be open.
     fn at(&mut self, at: KeyRef<'_>) -> (&Ctx<'a>, &mut AtWork<'a>) {
         if !self.at_work.as_ref().is_some_and(|work| work.db == at.db && work.name.bytes() == at.key) {
-            // The other one first.
+            // Finish the other key first.
             self.shut();
             self.key.quiet().select(at.db);
         }
@@ -127,7 +126,7 @@ impl<'a> LockSession<'a> {
         (self.key.quiet(), work)
     }
 
-    /// The open key for `at`.
+    /// Opens the key `at`, if it is not open.
     fn open(&mut self, at: KeyRef<'_>) -> &mut Key<'a> {
         self.at(at);
         if let Some(work) = &self.at_work
@@ -138,7 +137,7 @@ impl<'a> LockSession<'a> {
         &mut self.key
     }
 
-    /// Closes what is open, and tells replicas and watchers what came of it.
+    /// Closes the open key, sends its effects, and signals WATCH.
     fn shut(&mut self) {
         self.key.close();
         if let Some(work) = self.at_work.as_ref().filter(|work| !work.events.is_empty()) {
@@ -160,8 +159,8 @@ impl<'a> LockSession<'a> {
         }
     }
 
-    /// Closes what is open, tells the clients that were parked and have an answer now, and then the listeners. The state of the module
-    /// must be free: on some servers replies are written in here, and listeners run commands.
+    /// Closes the open key, then unblocks the answered clients, then notifies listeners. The module state must not be in use: some servers
+    /// write the replies in here, and listeners run commands.
     pub fn leave(mut self) {
         self.shut();
         if let Some((waiter, client)) = self.look_first.take() {
@@ -178,7 +177,7 @@ impl<'a> LockSession<'a> {
         self.ctx().select(self.db);
     }
 
-    /// Whoever was answered is answered even if the work comes to no good end: what it was granted, it holds.
+    /// Deliver queued replies even when unwinding: those grants are already in the keyspace.
     fn end(&mut self) {
         self.at_work = None;
         self.ctx().select(self.db);
@@ -189,7 +188,7 @@ impl<'a> LockSession<'a> {
     }
 }
 
-/// Runs a command on the lock `key`: `f` gets the engine, the key and the session. The client may be blocked for `wait`.
+/// Runs a command on the lock `key`; `f` gets the engine, the key and the session. The client may be blocked for `wait`.
 pub fn run<R>(
     ctx: &mut Ctx<'_>,
     key: Arg<'_>,
@@ -208,8 +207,7 @@ pub fn run<R>(
     done.unwrap_or(Err(Error::Internal))
 }
 
-/// Runs a command on the locks of several `keys`: `f` gets the engine, the database, the keys and the session. The client may be
-/// blocked for `wait`.
+/// Runs a command on several locks; `f` gets the engine, the database, the keys and the session. The client may be blocked for `wait`.
 pub fn run_many<R>(
     ctx: &mut Ctx<'_>,
     keys: &[Arg<'_>],
@@ -220,7 +218,7 @@ pub fn run_many<R>(
     let db = ctx.db();
     let mut session = LockSession::new(ctx.reborrow());
     if let Some(key) = keys.first() {
-        // They all lie in one slot.
+        // All keys are in one slot, so any of them will do.
         session.may_wait(*key, wait);
     }
     let done = state::enter(|state| {
@@ -232,7 +230,7 @@ pub fn run_many<R>(
     done.unwrap_or(Err(Error::Internal))
 }
 
-/// How the lock `key` looks at `now`; `None` if nobody holds it and nobody waits.
+/// The public view of the lock `key` at `now`; `None` if nobody holds it and nobody waits.
 pub fn look(ctx: &mut Ctx<'_>, key: Arg<'_>, now: Now) -> Result<Option<LockInfo>, Error> {
     let at = KeyRef { db: ctx.db(), key: key.bytes() };
     let mut open = Key::open(ctx.reborrow(), &Name::of(key), Access::Read);
@@ -244,7 +242,7 @@ pub fn look(ctx: &mut Ctx<'_>, key: Arg<'_>, now: Now) -> Result<Option<LockInfo
     state::enter(|state| state.locks.info(now, at, lock)).ok_or(Error::Internal)
 }
 
-/// Has the timer fire when the locks want it.
+/// Arms the timer for the next work on locks.
 fn arm(locks: &Engine) {
     timer::arm(timer::Next::from(locks.next_due()).min(locks.next_look().into()));
 }
@@ -252,7 +250,7 @@ fn arm(locks: &Engine) {
 impl Drop for LockSession<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            // When a fault cuts the work short, replicas may lack a part of it.
+            // A panic cut the work short, so replicas may have missed a part of it.
             if let Some(work) = &self.at_work {
                 repair::mark(KeyRef { db: work.db, key: work.name.bytes() }, None);
             }
@@ -279,11 +277,11 @@ impl Keyspace for LockSession<'_> {
     fn delete(&mut self, at: KeyRef<'_>) {
         faults::point();
         let key = self.open(at);
-        // Anything else was put there by a listener meanwhile.
+        // If it is anything else, a listener has put it there meanwhile.
         if let Content::Value(lock) = key.content::<Lock>()
             && lock.is_empty()
         {
-            // The engine knows; the type's own callback need not tell it.
+            // The engine knows of this deletion, so the callback of the type need not report it.
             lock.take_deadline_id();
             key.delete();
         }

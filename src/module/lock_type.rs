@@ -1,4 +1,4 @@
-//! The native type of a lock.
+//! The data type of a lock.
 
 use std::ffi::CStr;
 
@@ -30,8 +30,8 @@ impl DataType for Lock {
     fn load(input: &mut RdbIn) -> Result<Self, String> {
         let lock = Self::decode(&input.bytes()?).map_err(refusal)?;
         if let Some(newest) = lock.holds().last() {
-            // What a file or the primary brings was given. A payload is what somebody says, `MIGRATE` of a slot included; on a replica that
-            // takes writes nobody can tell whose it is, and the primary would have refused it, too.
+            // A fence from a file or from the primary was really issued, but a payload can claim anything; that includes `MIGRATE` of a
+            // slot. On a writable replica the origin is unknown, but the primary would have refused such a payload too.
             let told = ctx::flags();
             if newest.fence.is_out_of_reach(clock::now().us)
                 && !told.is_loading()
@@ -65,7 +65,7 @@ impl DataType for Lock {
     }
 
     fn unlinked(&mut self, at: KeyRef<'_>) {
-        // The engine has let go of it, and deletes it.
+        // The engine has released this entry and is deleting the key.
         if self.is_empty() && self.deadline_id().is_none() {
             return;
         }
@@ -80,8 +80,8 @@ impl DataType for Lock {
         }
     }
 
-    /// The fence clock, where the wall clock alone would not do: while there are locks, whose file needs the module anyway, and when the
-    /// counter is ahead of the clock, because that was set back.
+    /// The fence clock, in the cases where the wall clock is not enough: while there are locks, because then the file needs the module
+    /// anyway, and while the counter is ahead of the clock, because the clock was set back.
     fn save_aux() -> Vec<u8> {
         fence_clock::to_save()
     }
@@ -91,7 +91,7 @@ impl DataType for Lock {
     }
 }
 
-/// Why a payload is refused, for the log.
+/// The log text for a refused payload.
 pub(super) fn refusal(why: Corrupt) -> String {
     match why {
         Corrupt::Newer { version, .. } => {

@@ -1,7 +1,7 @@
-//! Locks and sales as values of the keyspace, the state of the module, and its work.
+//! Locks and sales as values in the keyspace, the module state, and the timer work.
 //!
-//! A lock and a sale are ordinary keys of two native types of our own: they expire, move, are saved, replicated and deleted like any
-//! other. What a value is made of is the core's business; here it gets its life in the server.
+//! A lock and a sale are ordinary keys of two data types of our own: they expire, move, and are saved, replicated and deleted like any
+//! other key. The core defines what a value contains; this folder connects it with the server.
 
 pub mod connection;
 pub mod destroyed;

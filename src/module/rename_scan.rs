@@ -1,8 +1,8 @@
-//! Looking for values that were renamed.
+//! Finding values that were renamed.
 //!
-//! A value hears that it lost its name, not whether it got another. Keyspace events tell, where the module may listen to them
-//! ([`renames`]). What was lost without hearing is looked for, key by key, a little at a time, in one scan for all of it that goes round and
-//! round until everything is found. Commands that meet a value first end the search for it.
+//! The server reports that a value loses its key, but not whether it gets another. Keyspace events tell the new key, if the module may
+//! listen to them ([`renames`]). For other unlinked values a scan goes through the keyspace, a little at a time. One scan serves all of
+//! them and repeats until every value is found. A command that finds a value first ends the search for it.
 
 use std::ffi::CStr;
 use std::time::{Duration, Instant};
@@ -17,51 +17,50 @@ use crate::server::key::{Content, Shown};
 use crate::server::keyspace_scan::KeyspaceScan;
 use crate::server::renames;
 
-/// What is being looked for.
+/// The values that are being searched.
 #[derive(Default)]
 pub struct RenameScan {
-    /// Lost before the scan began its present round, which therefore passes them, wherever they are.
+    /// Unlinked before the current round began; so this round will pass them, under whatever key they are.
     sought: Lost,
-    /// Lost since then: they may be behind it, so they have another round.
+    /// Unlinked since then. The scan may have passed them already, so they need another round.
     next: Lost,
     scan: Option<KeyspaceScan>,
-    /// When it rested last.
+    /// When it last paused.
     rested: Option<Instant>,
 }
 
-/// What was lost within one round.
+/// The values that were unlinked within one round.
 #[derive(Default)]
 struct Lost {
     watches: Vec<UnlinkedWatch>,
-    /// How many of them there may be before those are forgotten whose value is gone.
+    /// When `watches` reaches this length, watches of destroyed values are dropped.
     session: usize,
-    /// Whether that is every lock and sale: after a fault nobody knows what was lost.
+    /// Whether to search every lock and sale: after a module panic it is unknown which ones were lost.
     everything: bool,
 }
 
-/// The types of the values that are looked for.
+/// The data types that are searched.
 const KINDS: [&CStr; 2] = [Lock::NAME, SaleValue::NAME];
 
-/// So many may well be lost at once, time and again.
+/// A usual number of unlinked values at once; memory for these is kept.
 const USUAL: usize = 1_000;
 
-/// It works for this part of the time that it has rested: a fifth of all time, so that with what goes with it a quarter is not reached.
+/// The scan works for this part of its pause, which is a fifth of all time; so the scan and its overhead stay below a quarter.
 const PART: f32 = 0.25;
 
-/// It works so long at once.
+/// The bounds of one piece of scanning.
 const SHORTEST: Duration = Duration::from_micros(100);
 const LONGEST: Duration = Duration::from_micros(700);
 
 impl Lost {
-    /// Whether any of it is still out there. What is at the end of the list is forgotten if it is not, so that nothing is looked at for
-    /// long.
+    /// Whether any of the values still exists unfound. Drops other watches at the end of the list, so that each call is short.
     fn is_missing(&mut self) -> bool {
         while self.watches.pop_if(|watch| !watch.is_missing()).is_some() {}
         self.everything || !self.watches.is_empty()
     }
 
-    /// Watches for one more. While a file is loaded nobody looks whether the values are still there, and it may delete any number
-    /// of them; so the list is gone through when it has become twice as long as it was after the last time.
+    /// Adds one watch. While a file is loaded nothing checks whether the values still exist, and loading may delete any number of them. So
+    /// the list is cleaned whenever it is twice as long as after the last cleaning.
     fn watch(&mut self, watch: UnlinkedWatch) {
         if self.watches.len() >= self.session.max(USUAL) {
             self.watches.retain(UnlinkedWatch::is_missing);
@@ -78,25 +77,25 @@ impl Lost {
 }
 
 impl RenameScan {
-    /// Looks for the value under this watch, too.
+    /// Also searches the value of this watch.
     pub fn add(&mut self, watch: UnlinkedWatch) {
         self.next.watch(watch);
     }
 
-    /// Looks for every lock and every sale there is.
+    /// Searches every lock and every sale.
     pub fn for_everything(&mut self) {
         self.next.everything = true;
     }
 
-    /// Databases have traded places: what is being looked for may be where the scan has been already.
+    /// Databases were swapped: an unfound value may now be where the scan has already been.
     pub fn begin_again(&mut self) {
         self.next.add(std::mem::take(&mut self.sought));
     }
 
-    /// Searches a little further; true if there is more to search. The places of lost values go to `found`.
+    /// Scans a little further; returns whether there is more to scan. Passes the keys of unlinked values to `found`.
     pub fn go_on(&mut self, ctx: &mut Ctx<'_>, mut found: impl FnMut(KeyBuf)) -> bool {
         if !(self.sought.is_missing() | self.next.is_missing()) {
-            // As a rule: most of what lost its name was deleted, and is gone by now.
+            // The usual case: most unlinked values were deleted and are destroyed by now.
             renames::stop(ctx);
             self.rested = None;
             return false;
@@ -113,7 +112,7 @@ impl RenameScan {
             }
         });
         if went_round {
-            // What a whole round did not meet has no name any more; it waits for the server to free it.
+            // Values that a whole round did not find have no key any more; the server will free them.
             self.sought = std::mem::take(&mut self.next);
         }
         self.rested = Some(Instant::now());

@@ -1,9 +1,9 @@
-//! After a fault: making good what it cut short.
+//! Repairing keys after a module panic.
 //!
-//! A fault may come between a change and its effect, or between an event in a sale's stream and the change that it tells of, and nobody
-//! can say between which. So a key that was being worked on when one came is marked for repair: the event without a change is taken
-//! out again, and replicas and the AOF get the whole value, in place of whatever they have. That is a part of the same entry from
-//! the server, so that nothing comes in between.
+//! A panic may come between a change and its effect, or between an event in a sale's stream and its change, and its exact position is
+//! unknown. So a key that was in use is marked for repair. Then an event without a change is removed from the stream, and replicas and the
+//! AOF get the whole value, which replaces what they have. This is done within the same call from the server, so nothing can happen in
+//! between.
 
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::Lock;
@@ -16,7 +16,7 @@ use crate::server::replicate;
 use crate::server::stream::{self, EntryId};
 use crate::server::timer;
 
-/// An entry of a stream whose change has not been committed, and that is to be taken out again.
+/// A stream entry whose change was not committed, so it must be removed.
 pub struct OrphanEvent {
     /// The stream's key.
     pub stream: Box<[u8]>,
@@ -25,12 +25,12 @@ pub struct OrphanEvent {
 }
 
 impl OrphanEvent {
-    /// Takes the entry out of the stream again, as of the sale `sale`.
+    /// Removes the entry from the stream; `sale` is the key of the sale.
     pub fn take_out(&self, ctx: &mut Ctx<'_>, sale: &[u8]) {
         match stream::take_out(ctx, &self.stream, &self.entry) {
             Ok(true) => {}
             Ok(false) => {
-                // Whoever did away with it here did so before replicas and the AOF heard of it.
+                // Another command removed it here before replicas and the AOF got it.
                 replicate::effect(ctx, c"XDEL", &Name::make(&self.stream), &[&self.entry]);
                 self.complain(ctx, sale, "the entry is not there any more");
             }
@@ -52,17 +52,17 @@ struct Damaged {
 
 static DAMAGED: MainCell<Vec<Damaged>> = MainCell::new(Vec::new());
 
-/// A fault cut work on the key at `at` short.
+/// A panic interrupted work on the key `at`.
 pub fn mark(at: KeyRef<'_>, orphan: Option<OrphanEvent>) {
     DAMAGED.with(|damaged| {
-        // A replica may come here again and again before it is promoted.
+        // A replica may come here repeatedly before it is promoted.
         if orphan.is_some() || damaged.iter().all(|known| known.place.as_key() != at) {
             damaged.push(Damaged { place: at.to_buf(), orphan });
         }
     });
 }
 
-/// Repairs what is marked, if this server may write now; else it is left for the timer, which calls this again.
+/// Repairs the marked keys, if this server may write now. Otherwise the timer calls this again.
 pub fn repair_all(ctx: &mut Ctx<'_>) {
     let began_in = ctx.db();
     while DAMAGED.with(|damaged| !damaged.is_empty()).unwrap_or_default() && timer::may_write(ctx) {
@@ -78,7 +78,7 @@ pub fn repair_all(ctx: &mut Ctx<'_>) {
     ctx.select(began_in);
 }
 
-/// Sends what the key `name` holds, unless that is somebody else's value.
+/// Sends the value of the key `name`, unless it is of another type.
 fn send_whole(ctx: &mut Ctx<'_>, name: &Name<'_>) {
     let mut open = Key::open(ctx.reborrow(), name, Access::Write);
     match open.content_and_ctx::<Lock>() {

@@ -1,33 +1,33 @@
-//! What `INFO` shows of all sales together. Atomic, because a large sale is freed on another thread.
+//! Totals over all sales for `INFO`. Atomic, because a large sale is freed on another thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many sales there are.
+/// The number of sales.
 static SALES: AtomicU64 = AtomicU64::new(0);
-/// How many orders they have together.
+/// The number of their orders.
 static ORDERS: AtomicU64 = AtomicU64::new(0);
 
-/// How many sales there are.
+/// The number of sales.
 pub fn sales() -> u64 {
     SALES.load(Ordering::Relaxed)
 }
 
-/// How many orders they have together.
+/// The number of their orders.
 pub fn orders() -> u64 {
     ORDERS.load(Ordering::Relaxed)
 }
 
-/// A sale has come into being.
+/// A sale was created.
 pub fn sale_began() {
     SALES.fetch_add(1, Ordering::Relaxed);
 }
 
-/// `orders` have come.
+/// `orders` were added.
 pub fn orders_came(orders: u64) {
     ORDERS.fetch_add(orders, Ordering::Relaxed);
 }
 
-/// A sale with so many orders has gone.
+/// A sale with this many orders was freed.
 pub fn sale_ended(orders: u64) {
     SALES.fetch_sub(1, Ordering::Relaxed);
     ORDERS.fetch_sub(orders, Ordering::Relaxed);

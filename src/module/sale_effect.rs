@@ -1,4 +1,4 @@
-//! What replicas and the AOF hear of a sale: `STOCK.APPLY key EFFECT …`.
+//! The effects of a sale for replicas and the AOF: `STOCK.APPLY key EFFECT …`.
 
 use std::ffi::CStr;
 
@@ -12,12 +12,12 @@ use crate::server::ctx::Ctx;
 use crate::server::key::Name;
 use crate::server::replicate;
 
-/// The command that carries them.
+/// The command that carries the effects.
 const APPLY: &CStr = c"STOCK.APPLY";
 
-/// An effect, as it was read.
+/// A parsed effect.
 pub enum Effect<'a> {
-    /// A change of a sale that is there.
+    /// A change of an existing sale.
     Change(Change<'a>),
     /// A part of a whole sale.
     Part(Part<'a>),
@@ -25,14 +25,14 @@ pub enum Effect<'a> {
 
 /// A part of a whole sale, as an AOF rewrite writes it.
 pub enum Part<'a> {
-    /// Its conditions and sums; the orders follow.
+    /// Its terms and sums; the orders follow.
     Head(&'a [u8]),
     /// Some of its orders.
     Orders(&'a [u8]),
 }
 
-/// The module's event for a change, in the keyspace notifications. A cutoff has none: those of the expirations follow. Nor has a refusal,
-/// which gives nothing and takes nothing.
+/// The keyspace event of the module for a change. A cutoff has none, because the events of its expirations follow. A refusal has none,
+/// because it changes no stock.
 pub fn event_name(change: &Change<'_>) -> Option<&'static CStr> {
     Some(match change {
         Change::Take(_) => c"stock.ok",
@@ -78,13 +78,13 @@ pub fn send(ctx: &Ctx<'_>, name: &Name<'_>, change: &Change<'_>) {
     }
 }
 
-/// Sends a whole sale, for a key that holds nothing there.
+/// Sends a whole sale, for a key that is empty at the receiver.
 pub fn send_whole(ctx: &Ctx<'_>, name: &Name<'_>, sale: &Sale) {
     replicate::effect(ctx, APPLY, name, &[b"LOAD", &sale.header()]);
     sale.blocks().for_each(|block| replicate::effect(ctx, APPLY, name, &[b"MORE", &block]));
 }
 
-/// `TAKEN id units [deadline [buyer [ref]]]`: what is not there is 0 or empty, and left out at the end.
+/// `TAKEN id units [deadline [buyer [ref]]]`: a missing value is 0 or empty, and is left out at the end.
 fn send_taking(ctx: &Ctx<'_>, name: &Name<'_>, taking: &Taking<'_>) {
     let (mut units, mut deadline) = (itoa::Buffer::new(), itoa::Buffer::new());
     let units = units.format(taking.units).as_bytes();
@@ -100,7 +100,7 @@ fn send_taking(ctx: &Ctx<'_>, name: &Name<'_>, taking: &Taking<'_>) {
     replicate::effect(ctx, APPLY, name, words.get(..len).unwrap_or(&words));
 }
 
-/// Reads an effect off the arguments behind the key.
+/// Parses an effect from the arguments after the key.
 pub fn parse<'a>(args: &mut Args<'a>) -> Result<Effect<'a>, Error> {
     let what = args.keyword().ok_or(Error::Syntax)?;
     Ok(Effect::Change(match what.word() {

@@ -1,4 +1,4 @@
-//! Sales at work: a decision, its events, its effects, its answer.
+//! The keyspace for one call on a sale: decide, append events, commit, send effects, answer.
 
 use std::ffi::CStr;
 use std::{iter, thread};
@@ -23,16 +23,17 @@ use crate::server::timer;
 
 /// A sale's key for one call.
 pub struct SaleSession<'a> {
-    /// The context of the call, and the key while it is open: not while other modules may run, who may do anything to it.
+    /// The context of the call, and the key while it is open. The key is closed while other modules may run, because they may do anything
+    /// to it.
     key: Key<'a>,
     name: Name<'a>,
     run_as: RunAs,
-    /// The event of a change that has not been committed.
+    /// The event of a change that is not committed yet.
     orphan: Option<OrphanEvent>,
 }
 
 impl Drop for SaleSession<'_> {
-    /// When a fault cuts the work short, stream and replicas may have heard too much or too little.
+    /// After a panic the stream may have an event too many, and replicas may lack an effect.
     fn drop(&mut self) {
         if thread::panicking() {
             repair::mark(KeyRef { db: self.ctx().db(), key: self.name.bytes() }, self.orphan.take());
@@ -45,12 +46,12 @@ impl<'a> SaleSession<'a> {
         Self { key: Key::closed(ctx), name, run_as, orphan: None }
     }
 
-    /// The context, for calls that run no other code of the server.
+    /// The context, for server calls that run no other code.
     pub(super) fn ctx(&self) -> &Ctx<'a> {
         self.key.quiet()
     }
 
-    /// The open key.
+    /// Opens the key, if it is not open.
     fn key(&mut self) -> &mut Key<'a> {
         if !self.key.is_open() {
             self.key.reopen(&self.name, Access::Write);
@@ -67,14 +68,14 @@ impl<'a> SaleSession<'a> {
         }
     }
 
-    /// Who serves the sale, in a cluster.
+    /// Which cluster nodes serve the sale.
     pub(super) fn served(&mut self) -> Serves {
         cluster::serves(self.key.ctx(), &self.name)
     }
 
-    /// Makes changes true that were decided just now, in order: the event of each is appended, it is committed, its effect is sent.
-    /// When an event is refused, or another module that heard of it has changed the sale, its change and those after it have not
-    /// happened; those before it, which are expirations or a cutoff, have.
+    /// Carries out changes that were decided just now, in order: each event is appended, the change is committed, and its effect is sent.
+    /// If an event is refused, or another module that was notified of it has changed the sale, then its change and all later ones do not
+    /// happen. The changes before it, which are expirations or a cutoff, stay.
     pub(super) fn carry_out(&mut self, changes: &Changes<'_>) -> Result<(), Error> {
         if changes.is_empty() {
             return Ok(());
@@ -97,7 +98,7 @@ impl<'a> SaleSession<'a> {
         outcome
     }
 
-    /// Makes a change true that was decided on the sale as it was at `decided_on`, and says as what it is now.
+    /// Carries out a change that was decided on the sale at `decided_on`; returns the new moment.
     fn make_true(&mut self, change: &Change<'_>, decided_on: Moment) -> Result<Moment, Error> {
         self.append_event(change)?;
         let Ok(Some(sale)) = self.sale() else { return Err(Error::SaleChanged) };
@@ -146,17 +147,17 @@ impl<'a> SaleSession<'a> {
         Ok(())
     }
 
-    /// Has the deadline index know when the sale's next hold can expire.
+    /// Updates the deadline index with the sale's next expiration.
     pub(super) fn remember(&mut self) {
         let at = KeyBuf { db: self.ctx().db(), key: self.name.bytes().into() };
         let Ok(Some(sale)) = self.sale() else { return };
         if state::enter(|state| register(&mut state.sales, at.as_key(), sale)).is_none() {
-            // Another module calls us from inside a call of ours. What has been done stays done; the timer meets the sale.
+            // Another module has called us from inside one of our calls. The change stays; the timer registers the sale.
             inbox::loaded(at);
         }
     }
 
-    /// Tells watchers, caches and listeners of changes that have been made.
+    /// Signals WATCH and client caches, and notifies listeners of changes that were made.
     fn announce(&mut self, events: impl Iterator<Item = &'static CStr>) {
         key::touched(self.ctx(), &self.name);
         for event in events {
@@ -165,7 +166,7 @@ impl<'a> SaleSession<'a> {
     }
 }
 
-/// In a cluster, whether sale and stream are both here to stay; see DESIGN.md.
+/// In a cluster, checks that this node serves both sale and stream, and no migration is under way; see DESIGN.md.
 fn serves(ctx: &mut Ctx<'_>, sale: &[u8], stream: &[u8]) -> Result<(), Error> {
     if !ctx.flags().is_cluster() || cluster::serves_both(ctx, sale, stream) {
         return Ok(());
@@ -176,7 +177,7 @@ fn serves(ctx: &mut Ctx<'_>, sale: &[u8], stream: &[u8]) -> Result<(), Error> {
     Err(Error::Stream("CROSSSLOT Keys in request don't hash to the same slot".into()))
 }
 
-/// Enters a sale into the deadline index, moves its entry, or takes it out, as its next expiration says.
+/// Adds a sale to the deadline index, moves its entry, or removes it, according to its next expiration.
 pub fn register(index: &mut DeadlineIndex, at: KeyRef<'_>, sale: &mut SaleValue) {
     sale.mark_found();
     sale.count_orders();
@@ -198,7 +199,7 @@ pub fn register(index: &mut DeadlineIndex, at: KeyRef<'_>, sale: &mut SaleValue)
     }
 }
 
-/// Counts an answer for the server as a whole.
+/// Counts an answer in the total of the server.
 fn count(status: Status) {
     state::enter(|state| {
         let counters = Status::ALL.iter().zip(&mut state.answers);
@@ -208,14 +209,14 @@ fn count(status: Status) {
     });
 }
 
-/// Opens a sale under a key that holds nothing, and says at once what would keep it from selling. What was decided elsewhere is done as
-/// it was there: lockstock 0.1 looked at neither.
+/// Creates a sale under an empty key, and reports at once what would keep it from selling. A creation that was decided elsewhere is
+/// repeated without these checks, because lockstock 0.1 did not make them.
 pub fn create(ctx: &mut Ctx<'_>, key: Arg<'_>, sale: Sale) -> Result<(), Error> {
     let decided = ctx.flags().is_decided();
     if !decided {
         sale.terms().check_window()?;
     }
-    // Looked at first: once the sale's key is open, nothing else may be asked of the server.
+    // Checked first: while the sale's key is open, no other server call is allowed.
     let stream = sale.terms().stream.as_ref().map(|stream| Name::make(&stream.key));
     let unfit =
         !decided && stream.is_some_and(|stream| Key::open(ctx.reborrow(), &stream, Access::Read).is_no_stream());
@@ -229,7 +230,7 @@ pub fn create(ctx: &mut Ctx<'_>, key: Arg<'_>, sale: Sale) -> Result<(), Error> 
     if !session.key().set(SaleValue::new(sale)) {
         return Err(Error::Internal);
     }
-    // Its times are absolute and its words are its effect.
+    // Its times are absolute, so the command is its own effect.
     replicate::verbatim(session.ctx());
     session.announce(iter::once(c"stock.create"));
     Ok(())
@@ -245,7 +246,7 @@ pub fn read<R>(ctx: &mut Ctx<'_>, key: Arg<'_>, f: impl FnOnce(&Ctx<'_>, Option<
     }
 }
 
-/// Runs a command on an order of the sale `key` and gives its answer; that there is no such sale is one.
+/// Runs a command on an order of the sale `key` and returns its answer. A missing sale is an answer too.
 pub fn decide<'a>(
     ctx: &mut Ctx<'_>,
     key: Arg<'_>,
@@ -258,7 +259,7 @@ pub fn decide<'a>(
     };
     let Decision { answer, changes } = f(sale)?;
     session.carry_out(&changes)?;
-    // What was done was counted when it was committed.
+    // A successful change was counted when it was committed.
     if answer.status != Status::Ok
         && let Ok(Some(sale)) = session.sale()
     {
@@ -268,7 +269,7 @@ pub fn decide<'a>(
     Ok(answer)
 }
 
-/// Changes the sale `key` itself; `None` if there is none.
+/// Changes the terms or the stock of the sale `key`; `None` if there is no sale.
 pub fn change<R>(
     ctx: &mut Ctx<'_>,
     key: Arg<'_>,
@@ -281,7 +282,7 @@ pub fn change<R>(
     Ok(Some(result))
 }
 
-/// Makes a change true that somebody else decided: the primary, or an earlier life of this server.
+/// Applies a change that the primary decided, or that comes from the AOF.
 pub fn apply(ctx: &mut Ctx<'_>, key: Arg<'_>, change: &Change<'_>) -> Result<(), Error> {
     let mut session = SaleSession::new(ctx.reborrow(), Name::of(key), RunAs::Module);
     session.sale()?.ok_or(Error::NoStock)?.replay(change).map_err(|_| Error::Payload)?;
@@ -291,7 +292,7 @@ pub fn apply(ctx: &mut Ctx<'_>, key: Arg<'_>, change: &Change<'_>) -> Result<(),
     Ok(())
 }
 
-/// Puts what an AOF rewrite wrote back under the key: a head first, then blocks of orders.
+/// Restores what an AOF rewrite has written: a header first, then blocks of orders.
 pub fn restore(ctx: &mut Ctx<'_>, key: Arg<'_>, part: sale_effect::Part<'_>) -> Result<(), Error> {
     let mut session = SaleSession::new(ctx.reborrow(), Name::of(key), RunAs::Module);
     match (part, session.sale()?) {

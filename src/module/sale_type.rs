@@ -1,4 +1,4 @@
-//! The native type of a sale.
+//! The data type of a sale.
 
 use std::ffi::CStr;
 use std::ops::{Deref, DerefMut};
@@ -13,33 +13,33 @@ use crate::module::{destroyed, fence_clock, sale_counts};
 use crate::server::datatype::{AofOut, DataType, Handle, RdbIn, RdbOut};
 use crate::server::renames;
 
-/// A sale as a value of the keyspace.
+/// A sale as a value in the keyspace.
 pub struct SaleValue {
     sale: Sale,
-    /// Its entry in the deadline index of holds that end; `None` when it has no holds, or nobody has met it yet.
+    /// Its entry in the deadline index; `None` if it has no holds or is not registered yet.
     pub deadline_id: Option<DeadlineId>,
-    /// Its due holds cannot expire, because its stream refuses the events, and the log says so.
+    /// Its due holds cannot expire because its stream refuses the events; this was logged.
     pub stuck: bool,
-    /// Set while nobody knows where the value is, if it still is.
+    /// Set while it is unknown which key the value has, or whether it still exists.
     unlinked: Option<Unlinked>,
     /// How many of its orders are counted in [`sale_counts`].
     counted: u64,
-    /// No other value of this process has or had it.
+    /// A number that is unique among the values of this process.
     number: u64,
 }
 
-/// A sale as it is at a moment: this value, after so many changes.
+/// A version of a sale: its value and its number of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     number: u64,
     revision: u64,
 }
 
-/// How many values there have been.
+/// The number of values created so far.
 static VALUES: AtomicU64 = AtomicU64::new(0);
 
 impl SaleValue {
-    /// A value that nobody has met.
+    /// A value that is not registered.
     pub fn new(sale: Sale) -> Self {
         sale_counts::sale_began();
         let number = VALUES.fetch_add(1, Ordering::Relaxed);
@@ -48,22 +48,22 @@ impl SaleValue {
         value
     }
 
-    /// What a decision about it is made on.
+    /// The version that a decision is based on.
     pub fn moment(&self) -> Moment {
         Moment { number: self.number, revision: self.sale.revision() }
     }
 
-    /// Whether it lost its name, and nobody has met it under another since.
+    /// Whether it has lost its key and was not found under another since.
     pub fn is_unlinked(&self) -> bool {
         self.unlinked.is_some()
     }
 
-    /// It has been met under a name.
+    /// It was found under a key.
     pub fn mark_found(&mut self) {
         self.unlinked = None;
     }
 
-    /// Counts the orders that have come since the last time. Orders are never forgotten.
+    /// Counts the orders added since the last call. Orders are never deleted.
     pub fn count_orders(&mut self) {
         let orders = self.sale.orders();
         sale_counts::orders_came(orders.saturating_sub(self.counted));
@@ -101,7 +101,7 @@ impl DataType for SaleValue {
         &HANDLE
     }
 
-    /// A head, blocks of orders, and an empty string for the end.
+    /// A header, blocks of orders, and an empty string at the end.
     fn save(&self, out: &mut RdbOut) {
         out.bytes(&self.header());
         self.blocks().for_each(|block| out.bytes(&block));
@@ -142,7 +142,7 @@ impl DataType for SaleValue {
     }
 
     fn unlinked(&mut self, _at: KeyRef<'_>) {
-        // A sale without holds has nothing to be found for. One that was loaded just now has holds and no entry yet.
+        // A sale without holds need not be found again. A sale that was just loaded has holds but no entry yet.
         let entry = self.deadline_id.take();
         if entry.is_some() || self.sale.next_expiration().is_some() {
             renames::expect();

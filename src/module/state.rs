@@ -1,4 +1,4 @@
-//! What the module remembers besides its keys, and the one way to it.
+//! The module state outside of its keys, and the only access to it.
 
 use std::mem;
 use std::sync::LazyLock;
@@ -15,27 +15,27 @@ use crate::server::cell::MainCell;
 use crate::server::events::Event;
 use crate::server::timer;
 
-/// Everything the module remembers besides its keys.
+/// The module state outside of its keys.
 #[derive(Default)]
 pub struct State {
-    /// Queues, sessions, fences and the ends of leases.
+    /// Queues, sessions, fences and lease deadlines.
     pub locks: Engine,
-    /// When the next hold of each sale ends.
+    /// When the next hold of each sale expires.
     pub sales: DeadlineIndex,
-    /// When to try again what a sale's stream, or the cluster, refused.
+    /// When to retry expirations that a sale's stream or the cluster refused.
     pub refused: RefusedExpirations,
-    /// How often each status was answered.
+    /// How often each status was returned.
     pub answers: [u64; Status::ALL.len()],
-    /// How many holds of sales have expired.
+    /// The number of expired holds of sales.
     pub expirations: u64,
-    /// Locks and sales that were renamed, and where they may be.
+    /// Locks and sales that were renamed and must be found.
     pub renamed: RenameScan,
-    /// The notifications that are being read; empty in between, and kept for its memory only.
+    /// The notifications that are being processed. Empty between calls, and only kept to reuse its memory.
     reading: Vec<Notification>,
 }
 
 static STATE: LazyLock<MainCell<State>> = LazyLock::new(|| MainCell::new(State::default()));
-/// Looks at the state; `None` when it is in use by an outer call.
+/// Runs `f` on the state, after processing the inbox; `None` if an outer call is using the state.
 pub fn enter<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
     STATE.with(|state| {
         drain_inbox(state);
@@ -47,18 +47,17 @@ pub fn enter<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
     })
 }
 
-/// As [`enter`], from a callback, which must not take in what others have posted.
+/// Like [`enter`], but for callbacks: does not process the inbox.
 pub fn peek<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
     STATE.with(f)
 }
 
-/// How many requests wait.
+/// The number of waiting requests.
 pub fn waiters() -> usize {
     enter(|state| state.locks.waiters()).unwrap_or_default()
 }
 
-/// Takes in what callbacks saw, in the order in which they saw it; so that no command works on a picture that is older than
-/// its own turn.
+/// Processes what callbacks have posted, in the order of posting. So every command sees the events that came before it.
 pub fn drain_inbox(state: &mut State) {
     let mut reading = mem::take(&mut state.reading);
     inbox::drain(&mut reading, |notification| {
@@ -88,7 +87,7 @@ pub fn drain_inbox(state: &mut State) {
             }
             Notification::InBetween => state.renamed.for_everything(),
             Notification::Event(Event::Role { primary: false }) => state.locks.demoted(),
-            // The timer is awake now; that is all they are for.
+            // These only had to wake the timer.
             Notification::Event(
                 Event::Role { primary: true } | Event::Loaded | Event::Import | Event::ClientGone(_),
             ) => {}

@@ -1,6 +1,6 @@
-//! The work between commands: what callbacks posted, what is due, what was renamed.
+//! Work between commands: the inbox, due expirations, renamed values.
 //!
-//! It runs on the one deferred timer of the module, a little at a time; kinds of work take turns.
+//! It runs on the module's one deferred timer, a little at a time; the kinds of work alternate.
 
 use std::time::{Duration, Instant};
 
@@ -14,23 +14,23 @@ use crate::server::ctx::{Ctx, is_connected};
 use crate::server::timer::{self, Authority};
 use crate::server::{clock, event_loop, panics};
 
-/// How long one turn of the timer may take, if there is so much to do. Then the server looks after its clients before the next one.
+/// The longest time of one turn of the timer. After it the server serves its clients before the next turn.
 const TURN: Duration = Duration::from_micros(500);
 
-/// How much each kind of work does, in steps, before it is another one's turn: some ten microseconds.
+/// How many steps one kind of work does before the next kind: some ten microseconds.
 const SLICE: usize = 16;
 
-/// The most clients that one turn of the timer answers because the server has forgotten their time.
+/// The most clients per turn that the timer answers because the server has missed their timeout.
 const FORGOTTEN: usize = 100;
 
-/// The most connections that one turn of the timer looks at.
+/// The most connections per turn that the timer looks at.
 const LOOKS: usize = 32;
 
-/// The work of the timer.
+/// One turn of the timer.
 pub fn run(ctx: &mut Ctx<'_>, right: Authority) -> timer::Next {
     let began = Instant::now();
     let now = clock::now();
-    // Of a fault where nothing could be written, or on a replica that has been promoted since.
+    // Left from a panic where nothing could be written, or on a replica that has been promoted since.
     repair::repair_all(ctx);
     event_loop::rest(ctx);
     let searching = catch_up(ctx, now);
@@ -42,13 +42,13 @@ pub fn run(ctx: &mut Ctx<'_>, right: Authority) -> timer::Next {
             break next;
         }
     };
-    // The search can wait for whoever else wants the server.
+    // The scan yields to all other users of the server.
     let search =
         if searching { now.ms.plus(Millis(1)).map_or(timer::Next::Never, timer::Next::At) } else { timer::Next::Never };
     next.min(search).min(WAITERS.next_over(now.ms))
 }
 
-/// Takes in what has happened, and searches on for what was renamed; whether there is more to search.
+/// Processes the inbox and continues the scan for renamed values; returns whether there is more to scan.
 fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> bool {
     let mut session = LockSession::between_commands(ctx.reborrow());
     let caught_up = state::peek(|state| {
@@ -67,7 +67,7 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> bool {
             session.answer(*waiter, Answer::Refused);
         }
         look_around(state, session.free_ctx(), now.ms);
-        // What was found by now need not be looked for.
+        // Values that were loaded or found need no scan.
         meet_loaded(state, &mut session);
         (state.renamed.go_on(session.free_ctx(), inbox::loaded) | (forgotten.len() == FORGOTTEN), faulty)
     });
@@ -79,7 +79,7 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> bool {
     searching
 }
 
-/// A slice of the work on locks, and of meeting what was loaded.
+/// A slice of the work on locks, and of registering loaded values.
 fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, right: Authority) -> timer::Next {
     let mut session = LockSession::between_commands(ctx.reborrow());
     let next = state::peek(|state| {
@@ -99,7 +99,7 @@ fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, right: Authority) -> timer::Next {
     next.unwrap_or(timer::Next::Now)
 }
 
-/// Closes the entries of locks and sales that were destroyed without a word; whether there are more of them.
+/// Closes the entries of locks and sales that were destroyed without an `unlink` callback; returns whether there are more.
 fn forget_destroyed(state: &mut State) -> bool {
     for entry in destroyed::LOCKS.take(SLICE) {
         state.locks.destroyed(entry);
@@ -110,7 +110,7 @@ fn forget_destroyed(state: &mut State) -> bool {
     destroyed::any()
 }
 
-/// Makes the agendas acquainted with locks and sales that were loaded; whether there are more of them.
+/// Registers locks and sales that were loaded or found; returns whether there are more.
 fn meet_loaded(state: &mut State, session: &mut LockSession<'_>) -> bool {
     for _ in 0..SLICE {
         let Some(place) = inbox::next_loaded() else { return false };
@@ -127,7 +127,7 @@ fn meet_loaded(state: &mut State, session: &mut LockSession<'_>) -> bool {
     true
 }
 
-/// Looks at connections that grants were written to, where it is time for that.
+/// Looks at connections with unacknowledged grants, if their look is due.
 fn look_around(state: &mut State, ctx: &mut Ctx<'_>, now: UnixMs) {
     for _ in 0..LOOKS {
         let Some((waiter, client)) = state.locks.take_look(now) else { return };

@@ -3,5 +3,5 @@
 use crate::core::lock::{Answer, WaiterId};
 use crate::server::blocked_clients::BlockedClients;
 
-/// All of them.
+/// All clients that are blocked for a lock.
 pub static WAITERS: BlockedClients<WaiterId, Answer> = BlockedClients::new();

@@ -1,4 +1,4 @@
-//! What the operator is told once, when the module has been loaded: how this server is set up in ways that will hurt.
+//! Warnings that are logged once, at load: settings of this server that will cause trouble.
 
 use std::ffi::CStr;
 
@@ -6,8 +6,8 @@ use crate::server::call;
 use crate::server::ctx::{Ctx, Level};
 use crate::server::server_info;
 
-/// Commands of the server that the module cannot do without, and what comes of it where `rename-command` has taken one away. Their new
-/// names are nobody's business, so the module does not look for them.
+/// Server commands that the module needs, and what is lost if `rename-command` has taken one away. The new name may be secret, so the
+/// module does not look for it.
 const NEEDED: [(&CStr, &str); 5] = [
     (c"XADD", "a sale with a STREAM sells nothing, and its holds do not expire"),
     (c"XDEL", "an event that a fault of lockstock's own has left in a sale's stream stays there"),
@@ -19,7 +19,7 @@ const NEEDED: [(&CStr, &str); 5] = [
     ),
 ];
 
-/// Looks for all of it.
+/// Checks all settings.
 pub fn give(ctx: &mut Ctx<'_>) {
     of_eviction(ctx);
     for (command, loss) in NEEDED {
@@ -27,7 +27,7 @@ pub fn give(ctx: &mut Ctx<'_>) {
             of_a_command(ctx, &command.to_string_lossy(), loss);
         }
     }
-    // Only Valkey has the mode of which that setting tells.
+    // Only Valkey has import mode, which that setting reports.
     if server_info::is_valkey(ctx) && !call::is_known(ctx, c"CONFIG") {
         of_a_command(ctx, "CONFIG", "in import mode lockstock ends holds by itself, for it cannot know of the mode");
     }
@@ -37,7 +37,7 @@ fn of_a_command(ctx: &Ctx<'_>, command: &str, loss: &str) {
     ctx.log(Level::Warning, &format!("lockstock: {command} is renamed or disabled (rename-command): {loss}"));
 }
 
-/// A server that may throw locks and sales away when memory runs short.
+/// Warns if the server may evict locks and sales when memory runs short.
 fn of_eviction(ctx: &Ctx<'_>) {
     if let Some(policy) = server_info::info(ctx, c"memory", c"maxmemory_policy")
         && policy.starts_with("allkeys")
