@@ -1,4 +1,5 @@
-//! The effects of a lock for replicas and the AOF: `LOCK.APPLY key EFFECT …`.
+//! The effects of a lock for replicas and the AOF: `LOCK.APPLY key EFFECT …`, written and read. An AOF rewrite writes two of them elsewhere:
+//! `LOAD` in `lock_type`, `HELD` and `ENDED` in `fence_clock`.
 
 use std::ffi::CStr;
 

@@ -1,6 +1,6 @@
-//! Memory from the server's own allocator, so that `used_memory`, `maxmemory` and `MEMORY USAGE` see every byte of ours.
+//! Memory from the server's own allocator, so that `used_memory`, `maxmemory` and `MEMORY USAGE` include all of ours.
 //!
-//! The crate's allocator leaves out `realloc` and `alloc_zeroed`, so every growing vector would be copied by hand.
+//! The bindings crate's own allocator lacks `realloc` and `alloc_zeroed`, so it would copy every growing vector.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ptr;
@@ -9,11 +9,11 @@ use redis_module::raw;
 
 use super::api;
 
-/// What the server's allocator aligns to, on every platform it runs on.
+/// The alignment of the server's allocator on every platform it supports.
 const SERVER_ALIGN: usize = 16;
 
-/// The server's allocator. Before the module is initialised, and for stronger alignments than the server promises
-/// (nothing here asks for one), it answers "out of memory".
+/// The server's allocator. It reports "out of memory" before the module is initialised, and for larger alignments than the server
+/// guarantees, which nothing here requests.
 pub struct ServerAlloc;
 
 /// Whether the server's allocator can be called and satisfies `layout`.

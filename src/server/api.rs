@@ -1,8 +1,8 @@
 //! The functions of the module API that lockstock uses.
 //!
-//! The bindings hold each function as an `Option`, because a server may be older than the header. Every name in the
-//! table below exists on every server we support; [`missing`] is asked once, at load, and after that the wrappers call
-//! without looking again. What only some servers have is in [`super::compat`].
+//! The bindings hold each function as an `Option`, because a server may be older than the header. Every name in the table below exists on
+//! every supported server. [`missing`] checks this once, at load; after that the wrappers call without a check. Functions that only some
+//! servers have are in [`super::compat`].
 
 use std::ffi::{c_char, c_int, c_long, c_longlong, c_uint, c_ulonglong, c_void};
 
@@ -15,12 +15,12 @@ pub use redis_module::raw::{
     RedisModuleString as RawString, RedisModuleType as RawType,
 };
 
-/// What the server answers when a call went well.
+/// The server's return value for success.
 pub const OK: c_int = int(raw::REDISMODULE_OK);
-/// What the server answers, and expects of a callback, when it did not.
+/// The return value for failure, from the server and from callbacks.
 pub const ERR: c_int = int(raw::REDISMODULE_ERR);
 
-/// A constant of the header, whose type the bindings widened, as the `int` it is in C.
+/// A constant of the header as a C `int`; the bindings have widened its type.
 #[expect(clippy::cast_possible_truncation, reason = "constants of the header are small")]
 pub const fn int(constant: isize) -> c_int {
     constant as c_int
@@ -32,7 +32,7 @@ macro_rules! required {
             #[doc = concat!("`", stringify!($name), "`.")]
             ///
             /// # Safety
-            /// As the server's own documentation of the function says; and only after [`missing`] answered `None`.
+            /// The requirements in the server's documentation of the function; and [`missing`] has returned `None`.
             #[inline]
             #[allow(clippy::too_many_arguments, reason = "the server's signatures are what they are")]
             pub unsafe fn $wrapper($($arg: $ty),*) $(-> $ret)? {
@@ -145,7 +145,6 @@ required! {
     ; variadic RedisModule_Log, RedisModule_Replicate, RedisModule_EmitAOF, RedisModule_Call
 }
 
-/// Says that this module's data can be moved by Valkey 9's atomic slot migration, which is refused otherwise. The data
-/// goes as the commands of an AOF rewrite and the effects after it, so there is nothing more to do. Other servers know no such
-/// option and ignore the bit.
+/// Declares that Valkey 9's atomic slot migration can move this module's data; otherwise it is refused. The data is sent as the commands of
+/// an AOF rewrite followed by effects, so nothing more is needed. Other servers ignore the bit.
 pub const OPTION_ATOMIC_SLOT_MIGRATION: u32 = 1 << 5;

@@ -18,39 +18,39 @@ pub struct Arg<'a> {
 
 /// The arguments that are still to be read.
 ///
-/// Commands take from it one after another, so that none of them counts positions, and end with [`Args::finish`], so
-/// that what is left over is an error everywhere.
+/// Commands take them one after another, so no command counts positions. They end with [`Args::finish`], so that surplus arguments are an
+/// error everywhere.
 pub struct Args<'a> {
     rest: slice::Iter<'a, *mut RawString>,
 }
 
-/// Why an argument is refused. The module's own error has the words.
+/// Why an argument is refused. The module's own error type has the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgError {
-    /// An argument that is missing, or one too many.
+    /// A missing argument, or a surplus one.
     Syntax,
-    /// An argument that is not an integer of its range.
+    /// Not an integer, or out of range.
     Integer {
-        /// What the documentation calls the argument.
+        /// The name of the argument in the documentation.
         name: &'static str,
-        /// What it may be.
+        /// The allowed range.
         range: Range,
     },
     /// A string that is empty or too long.
     Length {
-        /// What the documentation calls the argument.
+        /// The name of the argument in the documentation.
         name: &'static str,
-        /// The longest it may be, in bytes.
+        /// The maximum length in bytes.
         max: usize,
     },
-    /// A choice that is neither yes nor no.
+    /// Neither yes nor no.
     YesOrNo {
-        /// What the documentation calls the argument.
+        /// The name of the argument in the documentation.
         name: &'static str,
     },
 }
 
-/// The integers an argument may be.
+/// The allowed range of an integer argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     /// The smallest.
@@ -123,7 +123,7 @@ impl<'a> Args<'a> {
         args
     }
 
-    /// The words behind `loadmodule`, where there is no name of a command.
+    /// All words after `loadmodule`; there is no command name among them.
     ///
     /// # Safety
     /// As for [`Args::new`].
@@ -136,20 +136,20 @@ impl<'a> Args<'a> {
         Self { rest: all.iter() }
     }
 
-    /// The next argument, as it is.
+    /// The next argument, unchanged.
     pub fn next(&mut self) -> Result<Arg<'a>, ArgError> {
         let raw = self.rest.next().ok_or(ArgError::Syntax)?;
         // SAFETY: `new` was promised that every string of the array lives unchanged for `'a`.
         Ok(unsafe { Arg::new(*raw) })
     }
 
-    /// Passes over `count` arguments.
+    /// Skips `count` arguments.
     pub fn skip(&mut self, count: usize) -> Result<(), ArgError> {
         (0..count).try_for_each(|_| self.next().map(drop))
     }
 
-    /// The next argument in upper case, if there is one: the name of an option. Longer words than any option has come
-    /// back cut, and match none.
+    /// The next argument in upper case, if there is one: the name of an option. A word that is longer than any option comes back empty and
+    /// matches none.
     pub fn keyword(&mut self) -> Option<Keyword> {
         let word = self.next().ok()?.bytes();
         let mut text = [0; KEYWORD];
@@ -159,12 +159,12 @@ impl<'a> Args<'a> {
         Some(Keyword { text, len: word.len() })
     }
 
-    /// The next argument as an identifier of 1 to 512 bytes; `name` is what the error calls it.
+    /// The next argument as an identifier of 1 to 512 bytes; `name` is its name in an error.
     pub fn ident(&mut self, name: &'static str) -> Result<Ident, ArgError> {
         Ident::new(self.next()?.bytes()).ok_or(ArgError::Length { name, max: MAX_ID })
     }
 
-    /// The next argument as the bytes of an identifier, checked and not kept.
+    /// The next argument as the bytes of an identifier, checked but not copied.
     pub fn ident_bytes(&mut self, name: &'static str) -> Result<&'a [u8], ArgError> {
         let bytes = self.next()?.bytes();
         if !is_id(bytes) {
@@ -173,24 +173,24 @@ impl<'a> Args<'a> {
         Ok(bytes)
     }
 
-    /// The next argument as an integer of `range`; `name` is what the error calls it.
+    /// The next argument as an integer in `range`; `name` is its name in an error.
     pub fn integer(&mut self, name: &'static str, range: Range) -> Result<i64, ArgError> {
         let value = parse_integer(self.next()?.bytes());
         value.filter(|value| range.contains(*value)).ok_or(ArgError::Integer { name, range })
     }
 
-    /// The next argument as an integer of `range` that is never negative.
+    /// The next argument as an integer in `range`, which has no negative values.
     pub fn unsigned(&mut self, name: &'static str, range: Range) -> Result<u64, ArgError> {
         let value = self.integer(name, range)?;
         u64::try_from(value).map_err(|_| ArgError::Integer { name, range })
     }
 
-    /// The next argument as a span of milliseconds.
+    /// The next argument as a duration in milliseconds.
     pub fn millis(&mut self, name: &'static str, range: Range) -> Result<Millis, ArgError> {
         self.integer(name, range).map(Millis)
     }
 
-    /// The next argument as yes or no, in any case.
+    /// The next argument as yes or no, in upper or lower case.
     pub fn yes_or_no(&mut self, name: &'static str) -> Result<bool, ArgError> {
         match self.next()?.bytes() {
             word if word.eq_ignore_ascii_case(b"yes") => Ok(true),
@@ -199,8 +199,8 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The next argument as a number of keys, and that many keys behind it; at least one, at most `most` and as many as there
-    /// are words.
+    /// The next argument as a number of keys, then that many keys. The number is at least 1 and at most `most`, and not more than the
+    /// remaining arguments.
     pub fn counted(&mut self, name: &'static str, most: u64) -> Result<Vec<Arg<'a>>, ArgError> {
         let words = u64::try_from(self.len().saturating_sub(1)).unwrap_or(u64::MAX);
         let count = self.integer(name, Range::up_to(most.min(words)))?;
@@ -212,13 +212,13 @@ impl<'a> Args<'a> {
         self.rest.len()
     }
 
-    /// Nothing may be left.
+    /// Returns an error if any argument is left.
     pub fn finish(mut self) -> Result<(), ArgError> {
         if self.rest.next().is_some() { Err(ArgError::Syntax) } else { Ok(()) }
     }
 }
 
-/// More than the longest option name of any command has.
+/// Longer than the longest option name of any command.
 const KEYWORD: usize = 16;
 
 /// An option's name in upper case.
@@ -228,22 +228,21 @@ pub struct Keyword {
 }
 
 impl Keyword {
-    /// The name's bytes; empty for a word that is longer than any option.
+    /// The bytes of the name; empty for a word that is longer than any option.
     pub fn word(&self) -> &[u8] {
         self.text.get(..self.len).unwrap_or_default()
     }
 }
 
-/// How many digits the largest 64-bit integer has.
+/// The number of digits of the largest 64-bit integer.
 const MOST_DIGITS: usize = 19;
 
-/// An integer in its one canonical spelling, as the server itself reads them: no sign but a minus, no leading zeros, no
-/// blanks.
+/// An integer in its canonical form, as the server itself parses them: no plus sign, no leading zeros, no spaces.
 fn parse_integer(bytes: &[u8]) -> Option<i64> {
     let (digits, negative) = bytes.strip_prefix(b"-").map_or((bytes, false), |digits| (digits, true));
     match digits {
         [b'0'] if !negative => return Some(0),
-        // No more digits than the largest has, so that the sum below cannot pass 64 bits.
+        // The limit on digits keeps the sum below within 64 bits.
         [b'1'..=b'9', ..] if digits.len() <= MOST_DIGITS => {}
         _ => return None,
     }

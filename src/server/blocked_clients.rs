@@ -1,11 +1,11 @@
-//! Parking clients, and waking exactly the right one.
+//! Blocking clients, and unblocking exactly one of them.
 //!
-//! A waiting client is blocked on a key ([`super::blocking_key`]), so that the server itself redirects it when the slot moves away, and
-//! answers it when its time is over or an administrator unblocks it. No signal on that key serves it: the server would ask every client
-//! that is blocked there. The one whose turn it is is unblocked by name, and the server asks for its reply through the timeout callback.
+//! A waiting client is blocked on a key ([`super::blocking_key`]). So the server itself redirects it when the slot moves, and answers it at
+//! its timeout or when an administrator unblocks it. A signal on that key serves nobody, because the server would then ask every client
+//! blocked there. Instead, the next client is unblocked by its handle, and the server asks for its reply through the timeout callback.
 //!
-//! A client is blocked first and gets its place in line, and so its name, right after that: only the server knows whether it can be
-//! blocked, and if not, nothing has happened.
+//! A client is blocked first and gets its waiter id right after that. Only the server knows whether the client can be blocked; if not,
+//! nothing has changed.
 
 use std::collections::BTreeSet;
 use std::ffi::{c_int, c_void};
@@ -29,35 +29,35 @@ use super::panics;
 use super::timer::{self, Next};
 use crate::core::time::{Millis, UnixMs};
 
-/// How a client left its place.
+/// How a client was unblocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unblocked {
-    /// Its time was over, or an administrator said so: it was answered null.
+    /// It timed out, or an administrator unblocked it: it got a null reply.
     TimedOut,
-    /// Its connection ended, or the server sent it away with an error of its own.
+    /// Its connection ended, or the server unblocked it with an error.
     Gone,
-    /// It has its reply; the server is done with it.
+    /// It got its reply, and the server is done with it.
     Answered,
 }
 
-/// Writes the reply that a client was woken for.
+/// Writes the reply to an unblocked client.
 pub type Reply<A> = fn(&Ctx<'_>, &A);
 
-/// Hears of every client that left. Runs inside a callback of the server: may write nothing.
+/// Called for every unblocked client, inside a callback of the server: may write nothing.
 pub type Hear<I> = fn(waiter: I, left: Unblocked);
 
-/// All clients that are blocked for one purpose. Each is known by an `I`, and is told an `A` in the end.
+/// All clients that are blocked for one purpose. An `I` identifies a waiter, and an `A` is its answer.
 pub struct BlockedClients<I: 'static, A: 'static>(LazyLock<MainCell<Table<I, A>>>);
 
 struct BlockedClient<I: 'static, A: 'static> {
     among: &'static BlockedClients<I, A>,
-    /// `None` until it has its place in line.
+    /// `None` until it has a waiter id.
     waiter: Option<I>,
-    /// When the server should see that the time of the client is over.
+    /// When the server should notice that the client has timed out.
     over: Option<UnixMs>,
     handle: *mut RawBlocked,
     answer: Option<A>,
-    /// Whether a reply was written, and whether the server has put it aside for now.
+    /// `replied`: a reply was written. `aside`: the server has only stored it for now.
     replied: bool,
     aside: bool,
     left: bool,
@@ -67,47 +67,47 @@ type Blocked<I, A> = NonNull<BlockedClient<I, A>>;
 
 struct Table<I: 'static, A: 'static> {
     parked: FxHashMap<I, Blocked<I, A>>,
-    /// Clients that are blocked and have no place in line yet: the one of the running command, and more only after faults.
+    /// Clients that are blocked but have no waiter id yet: that of the running command, and more only after panics.
     nameless: Vec<Blocked<I, A>>,
-    /// Who is parked until when.
+    /// The clients with a timeout, by its time.
     over: BTreeSet<(UnixMs, Blocked<I, A>)>,
     hear: Option<Hear<I>>,
     reply: Option<Reply<A>>,
     keys: Option<BlockingKeys>,
 }
 
-// SAFETY: the pointers are only used on the main thread: `MainCell` sees to it.
+// SAFETY: the pointers are only used on the main thread, as `MainCell` guarantees.
 unsafe impl<I, A> Send for Table<I, A> {}
 
-/// How many clients were taken over; see [`taken_over`].
+/// The number of clients taken over; see [`taken_over`].
 static TAKEN_OVER: AtomicU64 = AtomicU64::new(0);
 
-/// How often the client of a command was taken over from it since the module was loaded: it is blocked, or the server itself has replied.
-/// Where that has risen during a command, the client must not be replied to.
+/// How often the client of a command was taken over since the module was loaded: it is blocked, or the server itself has replied. If this
+/// number has risen during a command, the command must not reply to the client.
 pub fn taken_over() -> u64 {
     TAKEN_OVER.load(Ordering::Relaxed)
 }
 
 impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
-    /// Nobody yet.
+    /// An empty table.
     pub const fn new() -> Self {
         Self(LazyLock::new(|| MainCell::new(Table::new())))
     }
 
-    /// Names those who hear of clients that leave and who write replies. Called once, at load.
+    /// Sets the callbacks for unblocked clients and for replies. Called once, at load.
     pub fn install(&self, ctx: &Ctx<'_>, hear: Hear<I>, reply: Reply<A>) {
         let keys = BlockingKeys::new(ctx.flags().is_cluster());
         self.0.with(|table| (table.hear, table.reply, table.keys) = (Some(hear), Some(reply), Some(keys)));
     }
 
-    /// Blocks the client of the running command, which waits for `lock` among others of the same slot, for `wait` (zero: without limit). False
-    /// when the server would not have it, in which case nothing is left behind; [`taken_over`] tells whether it has replied.
+    /// Blocks the client of the running command for `lock`, one of the keys in its slot, for at most `wait` (zero: without limit). Returns
+    /// `false` if the server refuses; then nothing has changed, and [`taken_over`] tells whether the server has replied.
     ///
-    /// After this [`name`] is called for the client, at once.
+    /// The caller must call [`name`](Self::name) for this client right after it.
     pub fn block(&'static self, ctx: &Ctx<'_>, lock: Arg<'_>, wait: Millis) -> bool {
         faults::point();
-        // Another module may have a command run for it that may block (servers have that since Redis 7.2), through a client that nobody is
-        // connected to. Nothing would tell of its end, and Valkey 9.1 must not be asked whether it is blocked: that ends the server.
+        // Another module may run a command that may block (since Redis 7.2), through a client without a connection. Nothing would report
+        // the end of such a client, and Valkey 9.1 must not be asked whether it is blocked, because that crashes the server.
         let client = ctx.client_id();
         if compat::may_not_block() && !(is_connected(client) && has_user(ctx, client)) {
             return false;
@@ -130,8 +130,8 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
             let Some(keys) = &table.keys else { return ptr::null_mut() };
             let key = keys.for_lock(lock);
             let mut name = key.raw();
-            // SAFETY: the context is that of a running command; the server takes its own reference to the key, and calls nothing of ours
-            // in here. The box belongs to the blocked client from here on, and `on_free` is what frees it.
+            // SAFETY: the context is that of a running command; the server takes its own reference to the key, and calls none of our code
+            // in here. From here on the box belongs to the blocked client, and `on_free` frees it.
             unsafe {
                 api::block_client_on_keys(
                     ctx.raw(),
@@ -147,20 +147,20 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
         });
         let handle = handle.unwrap_or(ptr::null_mut());
         if handle.is_null() {
-            // SAFETY: there is no blocked client, so nobody else knows of the box.
+            // SAFETY: no client was blocked, so nothing else points to the box.
             drop(unsafe { Box::from_raw(parked.as_ptr()) });
             return false;
         }
         TAKEN_OVER.fetch_add(1, Ordering::Relaxed);
         if compat::may_not_block() && !is_blocked(client) {
-            // The server has replied an error of its own, and this is the handle of nobody. To unblock it would end the server, so it is never
-            // used, and the box, which it points to, is never freed.
+            // The server has replied with an error of its own, and the handle belongs to no client. Unblocking it would crash the server,
+            // so it is never used. It points to the box, so the box is never freed.
             ctx.log(Level::Warning, "lockstock: the server did not block a client that has to wait");
             return false;
         }
-        // Not the time from above, for the server has read its own clock after that.
+        // Recompute: the server set its timeout after our first reading.
         let over = over(wait);
-        // SAFETY: the box was made above and is alive; the handle is that of a client that was blocked just now.
+        // SAFETY: the box was made above and is alive; the handle belongs to the client that was just blocked.
         unsafe {
             (*parked.as_ptr()).handle = handle;
             (*parked.as_ptr()).over = over;
@@ -173,7 +173,7 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
         true
     }
 
-    /// The client that was blocked last waits in line as `waiter`.
+    /// Sets the waiter id of the client that was blocked last.
     pub fn name(&self, waiter: I) {
         self.0.with(|table| {
             if let Some(parked) = table.nameless.pop() {
@@ -184,10 +184,10 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
         });
     }
 
-    /// Wakes `waiter` with its answer. Nothing happens if it is gone already.
+    /// Unblocks `waiter` with its answer. Does nothing if it is gone already.
     ///
-    /// On some servers the reply is written inside this call and on others at the end of the event loop's turn, so the caller
-    /// must have finished its own work, and must hold no state that the callbacks need.
+    /// Some servers write the reply inside this call, others at the end of the event loop's turn. So the caller must have finished its own
+    /// work, and must not use any state that the callbacks need.
     pub fn unblock(&self, _: &mut Ctx<'_>, waiter: I, answer: A) {
         faults::point();
         let found = self.0.with(|table| table.parked.get(&waiter).copied());
@@ -196,7 +196,7 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
         }
     }
 
-    /// Wakes the clients that a fault has kept from getting a place in line.
+    /// Unblocks the clients that have no waiter id because of a panic.
     pub fn unblock_nameless(&self, _: &mut Ctx<'_>, answer: &A)
     where
         A: Clone,
@@ -207,14 +207,14 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
         }
     }
 
-    /// Whether `waiter` is parked.
+    /// Whether the client of `waiter` is blocked.
     pub fn is_waiting(&self, waiter: I) -> bool {
         // SAFETY: entries are removed when their box is freed, so this one is alive; only this thread touches it.
         let waits = |parked: Blocked<I, A>| unsafe { !(*parked.as_ptr()).handle.is_null() };
         self.0.with(|table| table.parked.get(&waiter).copied().is_some_and(waits)).unwrap_or(true)
     }
 
-    /// Everybody who is parked and has neither been answered nor left.
+    /// All blocked waiters that have no answer yet.
     pub fn unanswered(&self) -> Vec<I> {
         // SAFETY: as in `is_waiting`.
         let waits = |parked: Blocked<I, A>| unsafe {
@@ -228,10 +228,9 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
             .unwrap_or_default()
     }
 
-    /// When, after `now`, the time of a parked client is over for the first time, or so long over that the server must have [forgotten](forgotten)
-    /// it.
+    /// The first time after `now` when a blocked client times out, or is so late that the server must have [forgotten](Self::forgotten) it.
     ///
-    /// The server looks for such clients before it sleeps, but it does not wake up for them; left alone it may sleep a tenth of a second
+    /// The server checks for timeouts before it sleeps, but does not wake up for them; without the timer it may sleep a tenth of a second
     /// too long.
     pub fn next_over(&self, now: UnixMs) -> Next {
         let next = self.0.with(|table| {
@@ -242,10 +241,10 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
         next.flatten().map_or(Next::Never, Next::At)
     }
 
-    /// Some of those whose time was over a while ago, at most `most`, and who have not been answered.
+    /// At most `most` of the waiters that should have timed out a while ago and have no answer.
     ///
-    /// Where a client had to wait for the end of a pause (a failover, `CLIENT PAUSE`) before its command was run, Redis 8.0 and Valkey 8.1 park it
-    /// without a time limit, also for their own commands.
+    /// If a client had to wait for the end of a pause (a failover, `CLIENT PAUSE`) before its command ran, Redis 8.0 and Valkey 8.1 block
+    /// it without a timeout, even for their own commands.
     pub fn forgotten(&self, now: UnixMs, most: usize) -> Vec<I> {
         // SAFETY: entries are removed when their box is freed, so this one is alive; only this thread touches it.
         let waiter = |(_, parked): &(UnixMs, Blocked<I, A>)| unsafe {
@@ -272,7 +271,7 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> Table<I, A> {
         }
     }
 
-    /// Forgets a client that the server is done with.
+    /// Removes a client that the server is done with.
     fn leave(&mut self, client: Blocked<I, A>, waiter: Option<I>, over: Option<UnixMs>) {
         match waiter {
             Some(waiter) => drop(self.parked.remove(&waiter)),
@@ -283,37 +282,37 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> Table<I, A> {
         }
     }
 
-    /// When, after `time`, the time of a client is over for the first time.
+    /// The first timeout of a client after `time`.
     fn first_over(&self, time: UnixMs) -> Option<UnixMs> {
         let after = UnixMs(time.0.checked_add(1)?);
         self.over.range((after, NonNull::dangling())..).next().map(|(over, _)| *over)
     }
 }
 
-/// When the server should be awake to see that a wait that begins now is over: only what is past counts as over.
+/// When the server should be awake to notice the end of a wait that begins now. It counts only a time in the past as over.
 fn over(wait: Millis) -> Option<UnixMs> {
     (wait.0 > 0).then(|| clock::now().ms.plus(Millis(wait.0.saturating_add(2)))).flatten()
 }
 
-/// How long a client may be parked after its time.
+/// How long a client may stay blocked after its timeout.
 const LATE: Millis = Millis(50);
 
-/// Those whose time was over then are late at `now`.
+/// Clients with a timeout at or before this time are late at `now`.
 fn latest_late(now: UnixMs) -> Option<UnixMs> {
     now.0.checked_sub(LATE.0).map(UnixMs)
 }
 
 fn unblock_one<I: 'static, A: 'static>(parked: Blocked<I, A>, answer: A) {
-    // SAFETY: entries are removed when their box is freed, so this one is alive; only this thread touches it. The reference
-    // ends before the server is called, which may come back for the box.
+    // SAFETY: entries are removed when their box is freed, so this one is alive; only this thread touches it. The reference ends before the
+    // call into the server, whose callbacks may use the box.
     let handle = unsafe {
         let parked = &mut *parked.as_ptr();
         parked.answer = Some(answer);
         parked.handle
     };
     if !handle.is_null() {
-        // SAFETY: the server's handle lives until `on_free`, which clears it if the box outlives it. It is called when the server is done
-        // with the client, which is never before the end of the running call; so the box is alive after this, too.
+        // SAFETY: the server's handle lives until `on_free`, which clears it if the box outlives it. The server calls `on_free` when it is
+        // done with the client, never before the end of the running call; so the box is alive after this, too.
         unsafe {
             api::unblock_client(handle, ptr::null_mut());
             let parked = &mut *parked.as_ptr();
@@ -322,24 +321,24 @@ fn unblock_one<I: 'static, A: 'static>(parked: Blocked<I, A>, answer: A) {
     }
 }
 
-/// Tells that the client of `parked` left; the first reason counts.
+/// Reports that the client was unblocked; only the first reason counts.
 fn tell<I: Copy + 'static, A: 'static>(parked: &mut BlockedClient<I, A>, how: Unblocked) {
     faults::point();
     if !parked.left {
         if let (Some(Some(hear)), Some(waiter)) = (parked.among.0.with(|table| table.hear), parked.waiter) {
             hear(waiter, how);
         }
-        // Only now: if a fault came first, it is told again.
+        // Set last, so that after a panic the report is repeated.
         parked.left = true;
     }
 }
 
-/// A key was signalled. Never served this way.
+/// A key was signalled. No client is ever served this way.
 unsafe extern "C" fn on_signal(_: *mut RawCtx, _: *mut *mut RawString, _: c_int) -> c_int {
     api::ERR
 }
 
-/// The client was woken, or its time is over: the one place where a parked client is replied to.
+/// The client was unblocked or timed out. Blocked clients get replies only here.
 unsafe extern "C" fn on_answer<I: Copy + 'static, A: 'static>(
     raw: *mut RawCtx,
     _: *mut *mut RawString,
@@ -350,7 +349,7 @@ unsafe extern "C" fn on_answer<I: Copy + 'static, A: 'static>(
         unsafe { (Ctx::new(raw), api::get_blocked_client_private_data(raw).cast::<BlockedClient<I, A>>().as_mut()) };
     if let Some(parked) = parked {
         let answered = guard("an answer to a parked client", || {
-            // It stays there: until the server is done with the client, this is how one knows that it has been answered.
+            // The answer stays there until the server is done with the client, to show that it has been answered.
             if let Some(answer) = &parked.answer {
                 if let Some(Some(reply)) = parked.among.0.with(|table| table.reply) {
                     reply(&ctx, answer);
@@ -362,7 +361,7 @@ unsafe extern "C" fn on_answer<I: Copy + 'static, A: 'static>(
             }
         });
         if answered.is_none() {
-            // What it was granted is taken back, for it has not heard of it.
+            // A grant is taken back, because the client was not told of it.
             guard("the end of a parked client", || tell(parked, Unblocked::Gone));
             ctx.reply_error(panics::FAULT);
         }
@@ -370,7 +369,7 @@ unsafe extern "C" fn on_answer<I: Copy + 'static, A: 'static>(
     api::OK
 }
 
-/// The client is gone: its connection ended, or the server sent it an error of its own (unblocked, moved, demoted).
+/// The client is gone: its connection ended, or the server sent it an error (unblocked, moved, demoted).
 unsafe extern "C" fn on_gone<I: Copy + 'static, A: 'static>(raw: *mut RawCtx, _: *mut RawBlocked) {
     // SAFETY: as in `on_answer`.
     let parked = unsafe { api::get_blocked_client_private_data(raw).cast::<BlockedClient<I, A>>().as_mut() };
@@ -379,23 +378,23 @@ unsafe extern "C" fn on_gone<I: Copy + 'static, A: 'static>(raw: *mut RawCtx, _:
     }
 }
 
-/// The server is done with the client. Called exactly once, on every way out.
+/// The server is done with the client. Called exactly once, however it was unblocked.
 unsafe extern "C" fn on_free<I: Copy + Eq + Hash + 'static, A: 'static>(raw: *mut RawCtx, data: *mut c_void) {
     let Some(data) = NonNull::new(data.cast::<BlockedClient<I, A>>()) else { return };
-    // SAFETY: `block` made this box, the server passes it here once, and nobody else looks at it meanwhile.
+    // SAFETY: `block` made this box, the server passes it here once, and nothing else uses it meanwhile.
     let parked = unsafe { &mut *data.as_ptr() };
     let ended = guard("the end of a parked client", || {
         parked.among.0.with(|table| table.leave(data, parked.waiter, parked.over));
-        // SAFETY: the context is the one of this call.
+        // SAFETY: the context is that of this call.
         let sent_away = parked.aside && unsafe { api::blocked_client_disconnected(raw) } != 0;
-        // A reply that was put aside is forgotten if the client was sent away with another one meanwhile.
+        // The server drops a stored reply if the client was unblocked with another one meanwhile.
         let answered = parked.replied && !sent_away;
         tell(parked, if answered { Unblocked::Answered } else { Unblocked::Gone });
     });
     match ended {
         // SAFETY: as above, and the entry that also pointed to it has been removed.
         Some(()) => drop(unsafe { Box::from_raw(data.as_ptr()) }),
-        // The entry may still be there, so the box must be, too; but there is nobody left to wake.
+        // The entry may still be there, so the box must stay; but there is no client left to unblock.
         None => parked.handle = ptr::null_mut(),
     }
 }

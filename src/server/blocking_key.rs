@@ -1,9 +1,9 @@
-//! The key that the clients are blocked on which wait for a lock.
+//! The key on which clients are blocked that wait for a lock.
 //!
-//! It is not the lock's own key. When a key is created that clients are blocked on, the server asks each of them whether it can be served
-//! now, in Valkey 9.1 at a cost that grows with their square; and a lock that was deleted under its waiters is created again at once. So they
-//! are blocked on a key that nobody can create, because nobody can guess its name. In a cluster it lies in the slot of the lock, and what
-//! the server does with blocked clients when a slot moves it does with these.
+//! It is not the key of the lock itself. When a key is created that clients are blocked on, the server asks each of them whether it can be
+//! served, in Valkey 9.1 at quadratic cost; and a lock that is deleted while clients wait for it is created again at once. So they are
+//! blocked on a key that nobody can create, because its name cannot be guessed. In a cluster it is in the slot of the lock, so the server
+//! treats these clients correctly when the slot moves.
 
 use uuid::Uuid;
 
@@ -12,10 +12,10 @@ use super::args::Arg;
 use super::key::Name;
 use crate::core::slot;
 
-/// Names of such keys, for one run of the server.
+/// The names of such keys, for one run of the server.
 pub(super) struct BlockingKeys {
     secret: [u8; 16],
-    /// The one for all locks, unless the server is a member of a cluster.
+    /// One key for all locks, if the server is not in a cluster.
     everywhere: Option<Name<'static>>,
 }
 
@@ -25,7 +25,7 @@ pub(super) enum BlockingKey<'a> {
     Made(Name<'static>),
 }
 
-// SAFETY: the name's string is only used on the main thread: it is kept in a `MainCell`.
+// SAFETY: the string of the name is only used on the main thread: it is kept in a `MainCell`.
 unsafe impl Send for BlockingKeys {}
 
 impl BlockingKeys {
@@ -40,7 +40,7 @@ impl BlockingKeys {
         if let Some(everywhere) = &self.everywhere {
             return BlockingKey::Kept(everywhere.arg());
         }
-        // Where no other name lies in the slot, it is the lock's own.
+        // If no other name in that slot is found, use the key of the lock itself.
         match slot::neighbour(lock.bytes(), &self.secret) {
             Some(name) => BlockingKey::Made(Name::make(&name)),
             None => BlockingKey::Kept(lock),

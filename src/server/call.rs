@@ -1,4 +1,4 @@
-//! Commands of the server that the module runs itself. There is one way to run one, [`call`].
+//! Server commands that the module runs. All go through [`call`].
 
 use std::ffi::CStr;
 use std::ptr::NonNull;
@@ -14,25 +14,25 @@ use super::key::Name;
 /// How a command is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
-    /// As the module itself, and nobody else is told of it. A refusal by the server is no reply.
+    /// As the module itself, without replication. A refusal by the server gives no reply.
     Quietly,
-    /// Not at all: the server says whether it would refuse.
+    /// Not run: the server only says whether it would refuse.
     Dry,
-    /// So that replicas and the AOF get it. A refusal is a reply.
+    /// Replicated to replicas and the AOF. A refusal is a reply.
     Replicated(RunAs),
 }
 
-/// On whose behalf a command runs.
+/// The user for whom a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunAs {
-    /// The client's, whose ACL rules apply; where another module calls for no user, that module's.
+    /// The user of the client, with its ACL rules; if another module calls without a user, that module.
     Client,
-    /// The module's own.
+    /// The module itself.
     Module,
 }
 
 impl How {
-    /// What the server calls it: `v` is for an array of words, `!` replicates, `E` gives refusals as replies, `C` asks the client's ACL.
+    /// The server's format string: `v` is an array of words, `!` replicates, `E` returns refusals as replies, `C` checks the client's ACL.
     fn format(self) -> &'static CStr {
         match self {
             Self::Quietly => c"v",
@@ -43,28 +43,28 @@ impl How {
     }
 }
 
-/// Runs `command` with `words`. `None` if the server did not run it; the reason is the last error of the system then.
+/// Runs `command` with `words`. `None` if the server did not run it; then `errno` has the reason.
 pub(super) fn call(ctx: &mut Ctx<'_>, command: &CStr, how: How, words: &[&[u8]]) -> Option<Reply> {
     // SAFETY: a plain read of a pointer that only module initialisation writes.
     let call = unsafe { (&raw const raw::RedisModule_Call).read() }?;
     let words: SmallVec<[Name<'_>; 4]> = words.iter().map(|word| Name::make(word)).collect();
     let strings: SmallVec<[*mut RawString; 4]> = words.iter().map(|word| word.arg().raw()).collect();
-    // SAFETY: the context is valid. The format announces an array of strings and its length, which follow; the server keeps its own references
-    // to the strings. The reply is nobody else's.
+    // SAFETY: the context is valid. The format announces an array of strings and its length, which follow; the server keeps its own
+    // references to the strings. The reply belongs to us alone.
     let reply = unsafe { call(ctx.raw(), command.as_ptr(), how.format().as_ptr(), strings.as_ptr(), strings.len()) };
     NonNull::new(reply).map(Reply)
 }
 
-/// Whether the server has the command `name`, which takes arguments: the operator may have renamed or disabled it. It is called without
-/// any, which the server refuses before it runs.
+/// Whether the server has the command `name`, which requires arguments; the operator may have renamed or disabled it. The call has no
+/// arguments, so the server refuses it before it runs.
 pub fn is_known(ctx: &mut Ctx<'_>, name: &CStr) -> bool {
-    /// No such command, in the words of the C library.
+    /// "No such command", as an errno value.
     const ENOENT: i32 = 2;
     call(ctx, name, How::Quietly, &[]).is_some() || io::Error::last_os_error().raw_os_error() != Some(ENOENT)
 }
 
-/// Whether this server can say what it would do with a call without doing it. It is asked for a call of our own command `name`
-/// without its arguments: one that can gives an error, one that cannot does not understand the question.
+/// Whether this server supports dry runs. The test is a dry run of our own command `name` without arguments: a server with support returns
+/// an error, one without does not understand the call.
 pub(super) fn can_be_dry(ctx: &mut Ctx<'_>, name: &CStr) -> bool {
     call(ctx, name, How::Dry, &[]).is_some()
 }
@@ -72,7 +72,7 @@ pub(super) fn can_be_dry(ctx: &mut Ctx<'_>, name: &CStr) -> bool {
 /// A text in a reply. Most are short.
 pub type Text = SmallVec<[u8; 32]>;
 
-/// An answer of the server, until it is dropped.
+/// A reply of the server, freed when dropped.
 pub(super) struct Reply(NonNull<RawReply>);
 
 impl Reply {
@@ -94,7 +94,7 @@ impl Reply {
         unsafe { api::call_reply_integer(self.0.as_ptr()) }
     }
 
-    /// A string in an array.
+    /// A string element of an array.
     pub(super) fn element(&self, index: usize) -> Option<Text> {
         // SAFETY: as above; what is in the reply is freed with it.
         unsafe {
@@ -103,7 +103,7 @@ impl Reply {
         }
     }
 
-    /// The strings of an array in an array.
+    /// The string elements of an array inside an array.
     pub(super) fn elements(&self, index: usize) -> Vec<Text> {
         // SAFETY: as above; past the last element there is null.
         unsafe {
@@ -116,7 +116,7 @@ impl Reply {
 
 impl Drop for Reply {
     fn drop(&mut self) {
-        // SAFETY: the reply is ours, and nothing of it was lent.
+        // SAFETY: the reply is ours, and nothing borrowed from it is left.
         unsafe { api::free_call_reply(self.0.as_ptr()) };
     }
 }

@@ -1,4 +1,4 @@
-//! State of the main thread.
+//! State that only the main thread uses.
 
 use std::cell::{Cell, RefCell};
 
@@ -7,27 +7,27 @@ thread_local! {
     static IS_MAIN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Declares the running thread the main one. Called once, when the module is loaded.
+/// Marks the current thread as the main thread. Called once, when the module is loaded.
 pub fn claim_main_thread() {
     IS_MAIN.set(true);
 }
 
-/// A global that only the main thread may use, and only once at a time.
+/// A global that only the main thread may use, and without re-entry.
 ///
-/// The server is single-threaded where modules are concerned, but two things break that picture: values may be freed
-/// on a background thread, and a call into the server can lead back into us. Both are refused here.
+/// The server runs modules on a single thread, with two exceptions: values may be freed on a background thread, and a call into the server
+/// can call back into us. Both are refused here.
 pub struct MainCell<T>(RefCell<T>);
 
 // SAFETY: `with` touches the inner value only on the one thread that called `claim_main_thread`.
 unsafe impl<T> Sync for MainCell<T> {}
 
 impl<T> MainCell<T> {
-    /// A cell that holds `value`.
+    /// A cell with `value`.
     pub const fn new(value: T) -> Self {
         Self(RefCell::new(value))
     }
 
-    /// Runs `f` on the value; `None` on another thread, or while an outer call still has it.
+    /// Runs `f` on the value; `None` on another thread, or while an outer call is using it.
     pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
         if !IS_MAIN.get() {
             return None;

@@ -4,9 +4,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::core::time::{Now, UnixMs};
 
-/// Reads the wall clock, once per command or timer: leases, windows and fences of one call belong to one instant.
+/// Reads the wall clock, once per command or timer, so that leases, windows and fences of one call use the same time.
 ///
-/// This is the same clock, in the same unit, that the server itself uses for `EXPIRE` and for the timers of modules.
+/// The server itself uses the same clock in the same unit for `EXPIRE` and for module timers.
 pub fn now() -> Now {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Now {

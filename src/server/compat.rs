@@ -1,6 +1,6 @@
-//! What only some servers have, each by name and with its reason.
+//! Functions that only some servers have, each with its reason.
 //!
-//! Features are found by looking for their function, never by a version number: Valkey and Redis count differently.
+//! A feature is detected by its function, never by a version number, because Valkey and Redis number their versions differently.
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -9,7 +9,7 @@ use redis_module::raw;
 use super::api::{self, RawCommand};
 use super::ctx::Ctx;
 
-/// Puts a command into ACL categories. Redis 7.0 has none for the commands of modules; there an ACL names commands.
+/// Adds a command to ACL categories. Redis 7.0 has no categories for module commands; there an ACL must name the commands.
 pub fn set_acl_categories(command: *mut RawCommand, categories: &CStr) -> bool {
     // SAFETY: a plain read of a pointer that only module initialisation writes.
     let Some(set) = (unsafe { (&raw const raw::RedisModule_SetCommandACLCategories).read() }) else {
@@ -19,27 +19,27 @@ pub fn set_acl_categories(command: *mut RawCommand, categories: &CStr) -> bool {
     unsafe { set(command, categories.as_ptr()) == api::OK }
 }
 
-/// Whether the server may hand out the handle of a client that it has not blocked, having told it why not. Redis 7.0 does so for scripts and
-/// transactions only, which are known before.
+/// Whether the server may return a handle for a client that it did not block but sent an error. Redis 7.0 does this only for scripts and
+/// transactions, which are recognised before.
 pub fn may_not_block() -> bool {
     // SAFETY: a plain read of a pointer that only module initialisation writes. Servers have it since Redis 7.2.
     unsafe { (&raw const raw::RedisModule_BlockClientOnKeysWithFlags).read().is_some() }
 }
 
-/// Whether a reply that is written while a client is being woken is kept aside until the server lets the client go, and forgotten if the client
-/// has another reply by then. Valkey does so; Redis before 7.4 writes such a reply at once, and later ones none so early.
+/// Whether the server stores a reply that is written while a client is being unblocked, and drops it if the client gets another reply
+/// before it is released. Valkey does this; Redis before 7.4 writes such a reply at once, and later versions ask for no reply so early.
 pub fn keeps_early_replies_aside() -> bool {
     // SAFETY: a plain read of a pointer that only module initialisation writes. Redis has this one since 7.4, Valkey always.
     unsafe { (&raw const raw::RedisModule_ClusterKeySlot).read().is_some() }
 }
 
-/// Whether a subscription to keyspace events can be ended: from Redis 8.4 on.
+/// Whether a subscription to keyspace events can be cancelled: since Redis 8.4.
 pub fn can_unsubscribe() -> bool {
     // SAFETY: a plain read of a pointer that only module initialisation writes.
     unsafe { (&raw const raw::RedisModule_UnsubscribeFromKeyspaceEvents).read() }.is_some()
 }
 
-/// Ends a subscription to keyspace events; false if that cannot be.
+/// Cancels a subscription to keyspace events; false if that is not possible.
 pub fn unsubscribe(ctx: &Ctx<'_>, class: c_int, callback: Notified) -> bool {
     // SAFETY: a plain read of a pointer that only module initialisation writes.
     let Some(end) = (unsafe { (&raw const raw::RedisModule_UnsubscribeFromKeyspaceEvents).read() }) else {
@@ -49,5 +49,5 @@ pub fn unsubscribe(ctx: &Ctx<'_>, class: c_int, callback: Notified) -> bool {
     unsafe { end(ctx.raw(), class, Some(callback)) == api::OK }
 }
 
-/// What a keyspace event calls.
+/// The callback for a keyspace event.
 pub type Notified = unsafe extern "C" fn(*mut api::RawCtx, c_int, *const c_char, *mut api::RawString) -> c_int;

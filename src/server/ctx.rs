@@ -1,4 +1,4 @@
-//! The context of one call from the server, with a safe face.
+//! The context of one call from the server, as a safe type.
 
 use std::ffi::{CStr, CString, c_int};
 use std::marker::PhantomData;
@@ -10,28 +10,28 @@ use redis_module::raw;
 use super::api::{self, RawCtx};
 use super::faults;
 
-/// What the server handed to the call that is running: a command, a timer, an event.
+/// The context that the server passes to a command, a timer or an event.
 ///
-/// Valid for `'a`, the length of that call; only the entry shims of this ring make one.
+/// Valid for `'a`, the length of that call; only the entry functions of this ring create one.
 ///
-/// Some calls into the server run other code before they return: a command of the server's, listeners of other modules, callbacks of
-/// our own. Any of it may delete a key and free its value. Such calls take the context by `&mut`, all others by `&`. An open key
-/// borrows the context ([`Key`](super::key::Key)), so no key can be open across the first kind.
+/// Some calls into the server run other code before they return: a server command, listeners of other modules, our own callbacks. Any of it
+/// may delete a key and free its value. Such calls take the context by `&mut`, all others by `&`. An open key borrows the context
+/// ([`Key`](super::key::Key)), so no key can be open during a call of the first kind.
 pub struct Ctx<'a> {
     raw: *mut RawCtx,
     call: PhantomData<&'a mut RawCtx>,
 }
 
-/// What is true of the server or the caller at this moment.
+/// The current state of the server and the caller.
 #[derive(Clone, Copy)]
 pub struct Flags(c_int);
 
-/// How much a log line matters to the operator.
+/// The severity of a log line.
 #[derive(Clone, Copy)]
 pub enum Level {
-    /// Worth a line in a quiet log.
+    /// Informational.
     Notice,
-    /// Somebody should look.
+    /// Needs attention.
     Warning,
 }
 
@@ -49,18 +49,18 @@ impl Ctx<'_> {
         self.raw
     }
 
-    /// The same context, lent for a part of the call.
+    /// The same context, borrowed for a part of the call.
     pub fn reborrow(&mut self) -> Ctx<'_> {
         Ctx { raw: self.raw, call: PhantomData }
     }
 
-    /// The database the call works on.
+    /// The database of the call.
     pub fn db(&self) -> i32 {
         // SAFETY: the context is valid for the length of its lifetime.
         unsafe { api::get_selected_db(self.raw) }
     }
 
-    /// Changes the database the call works on; false when there is no such database.
+    /// Selects the database of the call; false if there is no such database.
     pub fn select(&self, db: i32) -> bool {
         // SAFETY: the context is valid for `'a`.
         unsafe { api::select_db(self.raw, db) == api::OK }
@@ -72,16 +72,16 @@ impl Ctx<'_> {
         unsafe { api::get_client_id(self.raw) }
     }
 
-    /// What is true of the server and the caller. Costs about 200 instructions: not for hot paths.
+    /// The state of the server and the caller. Costs about 200 instructions, so do not use it in hot paths.
     pub fn flags(&self) -> Flags {
         // SAFETY: the context is valid for `'a`.
         Flags(unsafe { api::get_context_flags(self.raw) })
     }
 
-    /// Tells the server what this module can do and wants. Called once, at load.
+    /// Sets the module options in the server. Called once, at load.
     pub(super) fn set_options(&self) {
         let options =
-            // A damaged payload must be refused, not stop the server; every load callback looks for the fault itself.
+            // A damaged payload must be refused without stopping the server; every load callback checks for errors itself.
             raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
             // Opening a key for writing does not mean that it changed; see `key::touched`.
             | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
@@ -95,7 +95,7 @@ impl Ctx<'_> {
         log(self.raw, level, text);
     }
 
-    /// Replies an integer. Values past a signed 64-bit integer, which nothing here produces, become the largest one.
+    /// Replies with an integer. A value above the signed 64-bit maximum, which nothing here produces, becomes that maximum.
     pub fn reply_int(&self, value: impl TryInto<i64>) {
         faults::reply_point();
         let value = value.try_into().unwrap_or(i64::MAX);
@@ -103,41 +103,41 @@ impl Ctx<'_> {
         unsafe { api::reply_with_long_long(self.raw, value) };
     }
 
-    /// Replies a binary-safe string.
+    /// Replies with a binary-safe string.
     pub fn reply_bytes(&self, bytes: &[u8]) {
         // SAFETY: the context is valid for `'a`; the server copies the bytes.
         unsafe { api::reply_with_string_buffer(self.raw, bytes.as_ptr().cast(), bytes.len()) };
     }
 
-    /// Replies null, in the form of the client's protocol.
+    /// Replies with null, in the form of the client's protocol.
     pub fn reply_null(&self) {
         faults::reply_point();
         // SAFETY: the context is valid for `'a`.
         unsafe { api::reply_with_null(self.raw) };
     }
 
-    /// Begins an array of `len` replies.
+    /// Begins an array reply of `len` elements.
     pub fn reply_array(&self, len: usize) {
         faults::reply_point();
         // SAFETY: the context is valid for `'a`.
         unsafe { api::reply_with_array(self.raw, len.try_into().unwrap_or(0)) };
     }
 
-    /// Begins a map of `pairs` fields with their values: a map in RESP3, a flat array in RESP2.
+    /// Begins a map reply of `pairs` fields with values: a map in RESP3, a flat array in RESP2.
     pub fn reply_map(&self, pairs: usize) {
         faults::reply_point();
         // SAFETY: the context is valid for `'a`. In RESP2 the server itself doubles the length.
         unsafe { api::reply_with_map(self.raw, pairs.try_into().unwrap_or(0)) };
     }
 
-    /// Replies `+OK`.
+    /// Replies with `+OK`.
     pub fn reply_ok(&self) {
         faults::reply_point();
         // SAFETY: the context is valid for `'a`; the text is a constant C string.
         unsafe { api::reply_with_simple_string(self.raw, c"OK".as_ptr()) };
     }
 
-    /// Replies an error line. `text` begins with its code word.
+    /// Replies with an error. `text` begins with its error code.
     pub fn reply_error(&self, text: &str) {
         let text = c_text(text);
         // SAFETY: the context is valid for `'a`; the server copies the text.
@@ -150,7 +150,7 @@ impl Flags {
         c_int::try_from(flag).is_ok_and(|flag| self.0 & flag != 0)
     }
 
-    /// This server decides: it is not a replica.
+    /// This server is a primary, so it decides.
     pub fn is_primary(self) -> bool {
         self.has(raw::REDISMODULE_CTX_FLAGS_MASTER)
     }
@@ -160,8 +160,8 @@ impl Flags {
         self.has(raw::REDISMODULE_CTX_FLAGS_LOADING) || self.has(raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING)
     }
 
-    /// The client must be answered at once: a transaction, a script, or one that must not block; or one of a replica that takes
-    /// writes, where nothing is ever handed over.
+    /// The client must be answered at once: it is in a transaction or a script, or must not block, or the server is a writable replica,
+    /// where there is never a hand-over.
     pub fn denies_blocking(self) -> bool {
         !self.is_primary()
             || self.has(raw::REDISMODULE_CTX_FLAGS_DENY_BLOCKING)
@@ -171,12 +171,12 @@ impl Flags {
             || self.has(raw::REDISMODULE_CTX_FLAGS_LOADING)
     }
 
-    /// The command comes from the primary, from a file or from a slot's former owner: what it says was decided there.
+    /// The command comes from the primary, from a file or from a slot's former owner, so it was decided there.
     pub fn is_decided(self) -> bool {
         self.has(raw::REDISMODULE_CTX_FLAGS_REPLICATED) || self.has(raw::REDISMODULE_CTX_FLAGS_LOADING)
     }
 
-    /// The command came over a link from a primary, or from a node that a slot comes from.
+    /// The command came over a link from the primary, or from the node that a slot is moving from.
     pub fn is_replicated(self) -> bool {
         self.has(raw::REDISMODULE_CTX_FLAGS_REPLICATED)
     }
@@ -186,7 +186,7 @@ impl Flags {
         self.has(raw::REDISMODULE_CTX_FLAGS_LUA)
     }
 
-    /// The server is a member of a cluster.
+    /// The server is a cluster node.
     pub fn is_cluster(self) -> bool {
         self.has(raw::REDISMODULE_CTX_FLAGS_CLUSTER)
     }
@@ -201,15 +201,15 @@ impl Level {
     }
 }
 
-/// What is true of the server, where there is no call.
+/// The state of the server, outside of a call.
 pub fn flags() -> Flags {
-    // SAFETY: without a context the server tells what is true of itself.
+    // SAFETY: without a context the server returns only its own state.
     Flags(unsafe { api::get_context_flags(ptr::null_mut()) })
 }
 
-/// Whether the client with this id acts for a user.
+/// Whether the client with this id has a user.
 pub fn has_user(ctx: &Ctx<'_>, client: u64) -> bool {
-    // SAFETY: the context is valid; the name, where there is one, is ours to free.
+    // SAFETY: the context is valid; the name, if there is one, is ours to free.
     unsafe {
         let name = api::get_client_user_name_by_id(ctx.raw, client);
         if !name.is_null() {
@@ -219,16 +219,16 @@ pub fn has_user(ctx: &Ctx<'_>, client: u64) -> bool {
     }
 }
 
-/// Whether the connection with this id is still there.
+/// Whether the connection with this id still exists.
 pub fn is_connected(client: u64) -> bool {
-    // SAFETY: without a structure to fill in, the server only looks the id up.
+    // SAFETY: without a structure to fill in, the server only looks up the id.
     unsafe { api::get_client_info_by_id(ptr::null_mut(), client) == api::OK }
 }
 
-/// Whether the connection with this id is blocked, as the server itself sees it.
+/// Whether the server considers the connection with this id blocked.
 pub(super) fn is_blocked(client: u64) -> bool {
     let mut info = MaybeUninit::<raw::RedisModuleClientInfo>::zeroed();
-    // SAFETY: the structure is plain numbers, for which zeros will do; its version says how much of it the server may fill in.
+    // SAFETY: the structure is plain numbers, so zeros are valid; its version tells the server how much of it to fill in.
     let flags = unsafe {
         (*info.as_mut_ptr()).version = u64::from(raw::REDISMODULE_CLIENTINFO_VERSION);
         if api::get_client_info_by_id(info.as_mut_ptr().cast(), client) != api::OK {
@@ -239,11 +239,11 @@ pub(super) fn is_blocked(client: u64) -> bool {
     flags & u64::from(raw::REDISMODULE_CLIENTINFO_FLAG_BLOCKED) != 0
 }
 
-/// Writes a line into the server's log, from anywhere: `ctx` may be null.
+/// Writes a line into the server's log, from any place: `ctx` may be null.
 pub(super) fn log(ctx: *mut RawCtx, level: Level, text: &str) {
     let text = c_text(text);
-    // SAFETY: the pointer is set (see `api::missing`). The format is "%s" always: the server treats it as printf does, so
-    // a text of our own there would read the stack for every '%' in it.
+    // SAFETY: the pointer is set (see `api::missing`). The format is always "%s": the server uses it like printf, so with our text as the
+    // format every '%' in it would read the stack.
     unsafe {
         if let Some(log) = raw::RedisModule_Log {
             log(ctx, level.name().as_ptr(), c"%s".as_ptr(), text.as_ptr());
@@ -251,7 +251,7 @@ pub(super) fn log(ctx: *mut RawCtx, level: Level, text: &str) {
     }
 }
 
-/// `text` as a C string; a NUL byte, which would end it early, is dropped.
+/// `text` as a C string; NUL bytes, which would end it early, are dropped.
 pub(super) fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', "")).unwrap_or_default()
 }

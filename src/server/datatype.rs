@@ -1,7 +1,6 @@
-//! Values of our own in the keyspace: the table of callbacks behind a native data type.
+//! Values of our own in the keyspace: the callback table of a data type.
 //!
-//! A type says in safe code how it is saved and what it means ([`DataType`]); the callbacks here are written once, for
-//! every type alike.
+//! A type implements [`DataType`] in safe code; the callbacks here are written once, for all types.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
@@ -17,9 +16,9 @@ use super::guard::guard;
 use super::panics::log_line;
 use crate::core::key::{KeyBuf, KeyRef};
 
-/// A native data type.
+/// A data type of the module.
 pub trait DataType: Sized + Send + 'static {
-    /// The name that RDB files and `TYPE` show: nine characters.
+    /// The name in RDB files and `TYPE`: nine characters.
     const NAME: &'static CStr;
     /// The version of the encoding that `save` writes.
     const ENCODING: i32;
@@ -28,47 +27,47 @@ pub trait DataType: Sized + Send + 'static {
     fn handle() -> &'static Handle;
     /// Writes the value for an RDB file, `DUMP`, or a full synchronisation.
     fn save(&self, out: &mut RdbOut);
-    /// Reads what `save` wrote; the error is a line for the log. What comes in may be damaged or hostile.
+    /// Reads what `save` wrote; the error is a line for the log. The input may be damaged or hostile.
     fn load(input: &mut RdbIn) -> Result<Self, String>;
-    /// Writes commands that make the same value again, for an AOF without RDB preamble.
+    /// Writes commands that create the same value, for an AOF without RDB preamble.
     fn rewrite(&self, out: &mut AofOut<'_>);
-    /// Bytes of memory the value takes, besides its own struct.
+    /// The memory of the value in bytes, without its own struct.
     fn memory(&self) -> usize;
-    /// About how many allocations freeing the value gives back: past 64 the server frees it on another thread.
+    /// About how many allocations are freed with the value: above 64 the server frees it on another thread.
     fn free_effort(&self) -> usize;
-    /// Feeds everything that must be equal on primary and replica, in parts whose order does not matter.
+    /// Passes on everything that must be equal on primary and replica, in parts whose order does not matter.
     fn digest(&self, part: &mut dyn FnMut(&[u8]));
-    /// The value has left the name `at`: deleted, overwritten, expired, evicted, renamed. Freeing comes later, or, for a
-    /// rename, never. Runs on the main thread; may write nothing.
+    /// The value has left the key `at`: deleted, overwritten, expired, evicted or renamed. It is freed later or, after a rename, not at
+    /// all. Runs on the main thread; may write nothing.
     fn unlinked(&mut self, at: KeyRef<'_>);
-    /// The value is about to be freed. Runs on any thread. Where a slot moves to another node as a whole, or a database is replaced,
-    /// nothing else tells that the value has left its name.
+    /// The value is about to be freed. Runs on any thread. If a slot is migrated as a whole, or a database is replaced, this is the only
+    /// notice that the value has left its key.
     fn destroyed(&mut self);
-    /// What besides the keys has to be saved; empty for nothing. A file without it loads on a server without us.
+    /// Data to be saved besides the keys; empty for none. A file without it can be loaded by a server without this module.
     fn save_aux() -> Vec<u8> {
         Vec::new()
     }
-    /// Takes back what `save_aux` gave.
+    /// Restores the data of `save_aux`.
     fn load_aux(_saved: &[u8]) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// How often a value of ours has left a name or has been loaded.
+/// How often a value of ours has left a key or has been loaded.
 static MOVES: AtomicU64 = AtomicU64::new(0);
 
-/// How often that was. Where it has not changed, no value of ours has come to a name.
+/// The number of such moves. While it is unchanged, no value of ours has come to another key.
 pub(super) fn moves() -> u64 {
     MOVES.load(Ordering::Relaxed)
 }
 
-/// Where a registered type is kept. Set once, at load.
+/// The handle of a registered type. Set once, at load.
 pub struct Handle(AtomicPtr<RawType>);
 
 /// Writes a value into an RDB file or a `DUMP` payload.
 pub struct RdbOut(*mut RawIo);
 
-/// Reads a value back. After the first fault it gives nothing more.
+/// Reads a value. After the first error it returns nothing more.
 pub struct RdbIn(*mut RawIo);
 
 /// Writes the commands of an AOF rewrite for one key.
@@ -83,7 +82,7 @@ impl Handle {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// The server's pointer; null before registration, which matches no value's type.
+    /// The server's pointer; null before registration, which matches no value.
     pub(super) fn raw(&self) -> *mut RawType {
         self.0.load(Ordering::Relaxed)
     }
@@ -111,19 +110,20 @@ impl RdbIn {
     /// Reads a string.
     pub fn bytes(&mut self) -> Result<Vec<u8>, String> {
         let mut len = 0;
-        // SAFETY: the server's handle is valid for the length of the callback that made `self`. The server gives a buffer of `len` bytes that is ours to free, or null.
+        // SAFETY: the server's handle is valid for the length of the callback that made `self`. The server returns null, or a buffer of
+        // `len` bytes that is ours to free.
         let buffer = unsafe { api::load_string_buffer(self.0, &raw mut len) };
         if buffer.is_null() {
             return Err("a string is missing".into());
         }
-        // SAFETY: the buffer is `len` bytes long and is freed after it was copied.
+        // SAFETY: the buffer is `len` bytes long and is freed after the copy.
         let bytes = unsafe { slice::from_raw_parts(buffer.cast::<u8>(), len) }.to_vec();
         // SAFETY: the buffer came from the server's allocator and is not used any more.
         unsafe { api::free(buffer.cast()) };
         self.whole().map(|()| bytes)
     }
 
-    /// The key that is being loaded, if the server tells.
+    /// The key that is being loaded, if the server tells it.
     pub fn place(&self) -> Option<KeyBuf> {
         // SAFETY: the handle is valid as above, and so is the name while the callback runs.
         unsafe {
@@ -133,7 +133,7 @@ impl RdbIn {
         }
     }
 
-    /// A short read does not stop the server, because the module says it checks for itself; so it does.
+    /// The module has declared that it checks for short reads itself, so a short read does not stop the server.
     fn whole(&self) -> Result<(), String> {
         // SAFETY: as above.
         if unsafe { api::is_io_error(self.0) } == 0 { Ok(()) } else { Err("the data ends early".into()) }
@@ -143,8 +143,8 @@ impl RdbIn {
 impl AofOut<'_> {
     /// Writes `COMMAND key word word word word word word`.
     pub fn words(&mut self, command: &CStr, [w1, w2, w3, w4, w5, w6]: [&CStr; 6]) {
-        // SAFETY: both pointers are valid for the callback that made `self`. The format announces a string of the server and six C
-        // strings: just what follows it.
+        // SAFETY: both pointers are valid for the callback that made `self`. The format announces a server string and six C strings,
+        // exactly what follows.
         unsafe {
             if let Some(emit) = raw::RedisModule_EmitAOF {
                 let [w1, w2, w3, w4, w5, w6] = [w1, w2, w3, w4, w5, w6].map(CStr::as_ptr);
@@ -155,8 +155,8 @@ impl AofOut<'_> {
 
     /// Writes `COMMAND key word bytes`.
     pub fn command(&mut self, command: &CStr, word: &CStr, bytes: &[u8]) {
-        // SAFETY: both pointers are valid for the callback that made `self`. The format announces, in this order, a
-        // string of the server, a C string, and a buffer with its length: just what follows it.
+        // SAFETY: both pointers are valid for the callback that made `self`. The format announces, in this order, a server string, a C
+        // string, and a buffer with its length, exactly what follows.
         unsafe {
             if let Some(emit) = raw::RedisModule_EmitAOF {
                 emit(
@@ -180,21 +180,21 @@ pub fn register<T: DataType>(ctx: &Ctx<'_>) -> bool {
         rdb_load: Some(load::<T>),
         rdb_save: Some(save::<T>),
         aof_rewrite: Some(rewrite::<T>),
-        // The plain forms of the callbacks below know neither key nor database.
+        // The plain forms of the callbacks below get neither key nor database.
         mem_usage: Some(memory::<T>),
         free_effort: None,
         unlink: None,
         digest: Some(digest::<T>),
         free: Some(free::<T>),
         aux_load: Some(load_aux::<T>),
-        // The plain form writes a header even for nothing, so that no file would load on a server without the module. Redis 7.0
-        // knows no other: nothing but the keys is saved there.
+        // The plain form writes a header even for empty data, so no file could be loaded without the module. Redis 7.0 has only the plain
+        // form, so nothing but the keys is saved there.
         aux_save: None,
         aux_save_triggers: api::int(raw::REDISMODULE_AUX_BEFORE_RDB),
-        // COPY refuses: a copied lock would be held twice, a copied sale would sell its units twice.
+        // COPY is refused: a copied lock would be held twice, and a copied sale would sell its units twice.
         copy: None,
         copy2: None,
-        // Values hold no pointers that the server could move for us.
+        // Values have no pointers that the server could move.
         defrag: None,
         mem_usage2: None,
         free_effort2: Some(effort::<T>),
@@ -216,7 +216,7 @@ unsafe fn value<'a, T>(value: *const c_void) -> Option<&'a T> {
     unsafe { value.cast::<T>().as_ref() }
 }
 
-/// Whether this version reads `encoding`.
+/// Checks that this version can read `encoding`.
 fn readable<T: DataType>(encoding: c_int) -> Result<(), String> {
     match encoding {
         1.. if encoding <= T::ENCODING => Ok(()),
@@ -251,10 +251,10 @@ unsafe extern "C" fn save<T: DataType>(io: *mut RawIo, raw: *mut c_void) {
     }
 }
 
-/// A file that lacks a value must not take the place of one that has it. A child that writes a file fails, and the server keeps
-/// the old one. The server itself (`SAVE`, `DUMP`) cannot fail a file; what it has written then is refused when it is read.
+/// Aborts writing a file: a file that lacks a value must not replace one that has it. A child process exits, and the server keeps the old
+/// file. The server itself (`SAVE`, `DUMP`) cannot abort a file; what it has written is then refused when it is read.
 fn give_the_file_up() {
-    // SAFETY: without a context the server tells what is true of the process; ending it is what a failed child does.
+    // SAFETY: without a context the server returns the flags of the process; exiting is what a failed child does.
     unsafe {
         let flags = api::get_context_flags(ptr::null_mut());
         if c_int::try_from(raw::REDISMODULE_CTX_FLAGS_IS_CHILD).is_ok_and(|child| flags & child != 0) {
@@ -264,7 +264,7 @@ fn give_the_file_up() {
 }
 
 unsafe extern "C" {
-    /// Of the C library: ends the process and runs no handlers of the parent's.
+    /// The C library function: ends the process without running the parent's exit handlers.
     fn _exit(status: c_int) -> !;
 }
 
@@ -288,7 +288,7 @@ unsafe extern "C" fn memory<T: DataType>(raw: *const c_void) -> usize {
 unsafe extern "C" fn effort<T: DataType>(_: *mut RawOptCtx, raw: *const c_void) -> usize {
     // SAFETY: as in `save`.
     let value = unsafe { value::<T>(raw) };
-    // Never 0: that would mean "always free on another thread".
+    // Never 0, because that would mean "always free on another thread".
     value.and_then(|value| guard("measuring a value", || value.free_effort())).unwrap_or_default().max(1)
 }
 
@@ -309,8 +309,8 @@ unsafe extern "C" fn digest<T: DataType>(digest: *mut RawDigest, raw: *mut c_voi
 
 unsafe extern "C" fn free<T: DataType>(raw: *mut c_void) {
     if !raw.is_null() {
-        // SAFETY: the server frees each value once, and it came from `Box::<T>::into_raw`. This may run on another thread: `T` is
-        // `Send`, `destroyed` may be called on any, and the drop touches nothing global.
+        // SAFETY: the server frees each value once, and it came from `Box::<T>::into_raw`. This may run on another thread: `T` is `Send`,
+        // `destroyed` may be called on any thread, and the drop uses nothing global.
         let mut value = unsafe { Box::from_raw(raw.cast::<T>()) };
         guard("freeing a value", || {
             value.destroyed();

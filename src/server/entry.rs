@@ -1,4 +1,4 @@
-//! The way in for commands.
+//! The entry point of commands.
 
 use std::ffi::c_int;
 use std::fmt;
@@ -12,15 +12,15 @@ use super::panics::{FAULT, make_good};
 
 /// One call of a command by a client, a script, the primary or the AOF.
 pub struct Call<'a> {
-    /// What the server handed to the call.
+    /// The context from the server.
     pub ctx: Ctx<'a>,
     /// The arguments after the command's name.
     pub args: Args<'a>,
 }
 
-/// What a command does with its call. It replies exactly once, or returns the error that is replied for it.
+/// Runs a command. It replies exactly once, or returns an error, which becomes the reply.
 pub trait Run {
-    /// What the caller is told when it does not come to a reply.
+    /// The error that is sent as the reply.
     type Error: fmt::Display;
 
     /// Runs the command.
@@ -37,7 +37,7 @@ pub(super) unsafe extern "C" fn command<C: Run>(raw: *mut RawCtx, words: *mut *m
         Some(Err(error)) => ctx.reply_error(&error.to_string()),
         None => {
             make_good(&mut ctx);
-            // A client that was blocked before the fault waits for another answer.
+            // A client that was blocked before the panic gets its answer elsewhere.
             if blocked_clients::taken_over() == before {
                 ctx.reply_error(FAULT);
             }

@@ -1,8 +1,8 @@
-//! The turns of the event loop, counted while somebody wants to tell them apart.
+//! Counting the turns of the event loop, while they must be told apart.
 //!
-//! At the end of a turn the server sends what it has written, but not to connections that it closes. So what was written to a client,
-//! and cut off in the same turn, has not been sent. The server tells us of every turn if we ask it to. That makes each of them a little
-//! dearer, so it is asked only for a moment.
+//! At the end of a turn the server sends what it has written, but not to connections that it closes. So output that was written to a client
+//! and cut off in the same turn was not sent. The server can notify us of every turn. That makes each turn a little more expensive, so it
+//! is requested only for a short time.
 
 use std::ffi::c_void;
 use std::time::{Duration, Instant};
@@ -16,19 +16,19 @@ use super::guard::guard;
 use super::server_info;
 
 struct Turns {
-    /// Since when they are counted, if they are.
+    /// When the counting began, if it is on.
     since: Option<Instant>,
-    /// This turn.
+    /// The current turn.
     number: u64,
-    /// The last turn that somebody wants to tell from others.
+    /// The last turn that was marked.
     marked: u64,
 }
 
 static TURNS: MainCell<Turns> = MainCell::new(Turns { since: None, number: 0, marked: 0 });
 
-/// The number of this turn, by which it is told from later ones for a moment; `None` if it cannot be.
+/// The number of the current turn, to tell it from later ones for a short time; `None` if that is impossible.
 pub fn mark(ctx: &Ctx<'_>) -> Option<u64> {
-    // A script, or a command of another module, may have been running for long; see `number`.
+    // A script, or a command of another module, may have been running for a long time; see [`number`].
     let flags = ctx.flags();
     if flags.is_script() || (flags.denies_blocking() && !is_connected(ctx.client_id())) {
         return None;
@@ -47,19 +47,18 @@ pub fn mark(ctx: &Ctx<'_>) -> Option<u64> {
     marked.flatten()
 }
 
-/// The number of this turn, if turns are being counted.
+/// The number of the current turn, if turns are being counted.
 ///
-/// A script or a command that takes longer than `busy-reply-threshold` has the server look after its clients within the turn. If that
-/// may have happened, there is no number.
+/// During a script or command that takes longer than `busy-reply-threshold`, the server serves its clients within the turn. If that may
+/// have happened, there is no number.
 pub fn number(ctx: &mut Ctx<'_>) -> Option<u64> {
     let (since, number) = TURNS.with(|turns| turns.since.map(|since| (since, turns.number)))??;
     let patience = server_info::setting(ctx, c"busy-reply-threshold")?.parse().ok().map(Duration::from_millis)?;
-    // Its clock need not be as exact as ours.
+    // The server's clock may be less precise than ours.
     (since.elapsed().saturating_mul(2) < patience).then_some(number)
 }
 
-/// Ends the counting once the last turn that was marked is over. Not to be called in an event: the server may be going through those
-/// who hear of it.
+/// Ends the counting once the last marked turn is over. Do not call this in an event: the server may be iterating over its subscribers.
 pub fn rest(ctx: &Ctx<'_>) {
     TURNS.with(|turns| {
         if turns.since.is_some() && turns.number != turns.marked && subscribe(ctx, None) {
@@ -68,11 +67,11 @@ pub fn rest(ctx: &Ctx<'_>) {
     });
 }
 
-/// Has `callback` called in every turn, or nothing any more; false if the server refuses.
+/// Subscribes `callback` to every turn, or unsubscribes; false if the server refuses.
 fn subscribe(ctx: &Ctx<'_>, callback: raw::RedisModuleEventCallback) -> bool {
     let event = raw::RedisModuleEvent { id: raw::REDISMODULE_EVENT_EVENTLOOP, dataver: 1 };
-    // SAFETY: the context is valid. The server only changes a list, which it is not going through: `mark` adds to its end, and `rest` is
-    // not called in events.
+    // SAFETY: the context is valid. The server only changes a list that it is not iterating over: `mark` adds at its end, and `rest` is not
+    // called in events.
     unsafe { api::subscribe_to_server_event(ctx.raw(), event, callback) == api::OK }
 }
 

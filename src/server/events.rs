@@ -1,6 +1,6 @@
-//! What happens on the server besides commands.
+//! Server events.
 //!
-//! Handlers run in the middle of somebody else's work, so they only pass on what they heard; see [`super::defer`].
+//! Handlers run in the middle of other work, so they only pass the event on; see [`super::defer`].
 
 use std::ffi::{CStr, c_void};
 
@@ -12,33 +12,33 @@ use super::ctx::Ctx;
 use super::guard::guard;
 use super::import;
 
-/// Something that happened.
+/// A server event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The connection of this client ended, whoever ended it.
+    /// The connection of this client ended, for whatever reason.
     ClientGone(u64),
-    /// The keys of this database, or of all, are gone.
+    /// All keys of this database, or of all databases, are gone.
     Flushed(Option<i32>),
-    /// Two databases have changed places.
+    /// Two databases were swapped.
     Swapped(i32, i32),
-    /// The server decides from now on, or does not any more.
+    /// The server was promoted or demoted.
     Role {
         /// Whether it is the primary now.
         primary: bool,
     },
     /// Data has been loaded.
     Loaded,
-    /// The server has begun or ended to be filled by a copying tool, or may have; see [`super::import`].
+    /// A copying tool has begun or ended to fill the server, or may have; see [`super::import`].
     Import,
 }
 
-/// Hears of every event. May write nothing.
+/// Called for every event. May write nothing.
 pub type Hear = fn(&mut Ctx<'_>, Event);
 
 static HEAR: MainCell<Option<Hear>> = MainCell::new(None);
 
-/// The events that exist on every server with the same number and meaning. From 18 on, Redis and Valkey use the same numbers for
-/// different things.
+/// The events that have the same number and meaning on every server. From 18 on, Redis and Valkey use the same numbers for different
+/// events.
 const EVENTS: [u64; 6] = [
     raw::REDISMODULE_EVENT_CLIENT_CHANGE,
     raw::REDISMODULE_EVENT_FLUSHDB,
@@ -48,7 +48,7 @@ const EVENTS: [u64; 6] = [
     raw::REDISMODULE_EVENT_CONFIG,
 ];
 
-/// Subscribes `hear`; false when the server refused.
+/// Subscribes `hear`; false if the server refused.
 pub fn subscribe(ctx: &Ctx<'_>, hear: Hear) -> bool {
     HEAR.with(|slot| *slot = Some(hear));
     EVENTS.iter().all(|id| {
@@ -60,7 +60,7 @@ pub fn subscribe(ctx: &Ctx<'_>, hear: Hear) -> bool {
 
 unsafe extern "C" fn on_event(raw: *mut RawCtx, event: raw::RedisModuleEvent, what: u64, data: *mut c_void) {
     guard("an event", || {
-        // SAFETY: the server passes the structure that belongs to the event's number, alive during the call.
+        // SAFETY: the server passes the structure that belongs to the event's number, and it is alive during the call.
         if let Some(event) = unsafe { read(event.id, what, data) }
             && let Some(Some(hear)) = HEAR.with(|slot| *slot)
         {
@@ -70,7 +70,7 @@ unsafe extern "C" fn on_event(raw: *mut RawCtx, event: raw::RedisModuleEvent, wh
     });
 }
 
-/// What the server says, in our words; `None` for what does not concern us.
+/// Converts an event of the server; `None` if it does not concern us.
 ///
 /// # Safety
 /// `data` points to the structure that the event's documentation names, or is null.
@@ -99,7 +99,7 @@ unsafe fn read(id: u64, what: u64, data: *mut c_void) -> Option<Event> {
             // SAFETY: the caller's promise.
             let change = unsafe { data.cast::<raw::RedisModuleConfigChange>().as_ref() }?;
             let count = usize::try_from(change.num_changes).unwrap_or_default();
-            // SAFETY: the structure names so many settings, each by a C string.
+            // SAFETY: the structure has this number of settings, each named by a C string.
             let mut names = (0..count).map(|index| unsafe { CStr::from_ptr(*change.config_names.add(index)) });
             names.any(|name| name == import::SETTING).then_some(Event::Import)
         }

@@ -1,6 +1,6 @@
-//! Reading without a server: stands in for the few of its functions that arguments and values are read with.
+//! Reading without a server: fakes the few server functions that read arguments and values.
 //!
-//! For tests and fuzzing only. What reads is the very code that reads on a server.
+//! Only for tests and fuzzing. The code under test is the same as on a real server.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
@@ -33,7 +33,7 @@ pub fn with_args<R>(words: &[&[u8]], f: impl FnOnce(Args<'_>) -> R) -> R {
     f(unsafe { Args::all(strings.as_mut_ptr(), count) })
 }
 
-/// Loads a value that a file keeps as `strings`; also says how many of them it read.
+/// Loads a value that a file stores as `strings`; also returns how many of them it read.
 pub fn load<T: DataType>(strings: &[&[u8]]) -> (Result<T, String>, usize) {
     install();
     let mut tape = Tape { strings: strings.iter().map(|string| string.to_vec()).collect(), ..Tape::default() };
@@ -41,7 +41,7 @@ pub fn load<T: DataType>(strings: &[&[u8]]) -> (Result<T, String>, usize) {
     (loaded, tape.read)
 }
 
-/// The strings that a file keeps `value` as.
+/// The strings that a file stores for `value`.
 pub fn save<T: DataType>(value: &T) -> Vec<Vec<u8>> {
     install();
     let mut tape = Tape::default();
@@ -51,7 +51,7 @@ pub fn save<T: DataType>(value: &T) -> Vec<Vec<u8>> {
 
 fn install() {
     static ONCE: Once = Once::new();
-    // SAFETY: nobody else sets these pointers where there is no server, and nobody reads them before this was done once.
+    // SAFETY: without a server nobody else sets these pointers, and nobody reads them before this has run once.
     ONCE.call_once(|| unsafe {
         raw::RedisModule_StringPtrLen = Some(string_ptr_len);
         raw::RedisModule_LoadStringBuffer = Some(load_string_buffer);
@@ -65,7 +65,7 @@ fn install() {
 }
 
 unsafe extern "C" fn string_ptr_len(string: *const RawString, len: *mut usize) -> *const c_char {
-    // SAFETY: strings here are what `with_args` made, and `len` is a variable of the caller's.
+    // SAFETY: strings here are made by `with_args`, and `len` is a variable of the caller.
     unsafe {
         let bytes = string.cast::<&[u8]>().read();
         len.write(bytes.len());
@@ -74,7 +74,7 @@ unsafe extern "C" fn string_ptr_len(string: *const RawString, len: *mut usize) -
 }
 
 unsafe extern "C" fn load_string_buffer(io: *mut RawIo, len: *mut usize) -> *mut c_char {
-    // SAFETY: the handle is the tape of `load`, which nobody else uses meanwhile; `len` is a variable of the caller's.
+    // SAFETY: the handle is the tape of `load`, which nobody else uses meanwhile; `len` is a variable of the caller.
     unsafe {
         let tape = &mut *io.cast::<Tape>();
         let Some(string) = tape.strings.get_mut(tape.read) else {
@@ -105,11 +105,11 @@ unsafe extern "C" fn get_db_id_from_io(_: *mut RawIo) -> c_int {
     0
 }
 
-/// What is read comes from a file, and what clients ask comes to a primary.
+/// Values are read as if from a file; client commands run as on a primary.
 unsafe extern "C" fn get_context_flags(ctx: *mut RawCtx) -> c_int {
     let flags = if ctx.is_null() { raw::REDISMODULE_CTX_FLAGS_LOADING } else { raw::REDISMODULE_CTX_FLAGS_MASTER };
     c_int::try_from(flags).unwrap_or_default()
 }
 
-/// The buffers that were read stay the tape's.
+/// The buffers that were read still belong to the tape.
 unsafe extern "C" fn free(_: *mut c_void) {}

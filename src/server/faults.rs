@@ -1,13 +1,13 @@
-//! Faults on purpose: only in builds with the feature `inject-faults`, which exist to be tested (`make test-panics`).
+//! Injected panics for tests (`make test-panics`), only in builds with the feature `inject-faults`.
 
-/// A step of the work that a fault may come before. In a build without the feature this is nothing.
+/// A point where a panic can be injected. Without the feature it does nothing.
 #[inline]
 pub fn point() {
     #[cfg(feature = "inject-faults")]
     injected::pass();
 }
 
-/// As [`point`], before a reply is begun: what follows of it is written from values that are all there.
+/// Like [`point`], before a reply begins. The rest of a reply is written from complete values.
 #[inline]
 pub fn reply_point() {
     #[cfg(feature = "inject-faults")]
@@ -23,34 +23,34 @@ mod injected {
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
-    /// A fault to come.
+    /// A panic to inject.
     pub struct Fault {
-        /// What it strikes.
+        /// The name of the entry that it strikes.
         pub doing: Vec<u8>,
-        /// Before which point of it; 0: at its start.
+        /// The number of the point before which it strikes; 0 for the start.
         pub point: u64,
-        /// How often.
+        /// How many times it strikes.
         pub times: u64,
     }
 
     static ARMED: Mutex<Option<Fault>> = Mutex::new(None);
 
-    /// How many faults have struck.
+    /// The number of injected panics.
     static STRUCK: AtomicU64 = AtomicU64::new(0);
 
-    /// The most points that an entry came to that the fault was armed for.
+    /// The most points that an entry chosen by the armed panic has passed.
     static MOST: AtomicU64 = AtomicU64::new(0);
 
     thread_local! {
-        /// How many points the entry that is running on this thread has to come to for the fault; 0: none is for it.
+        /// How many points the current entry on this thread still has to reach for the panic; 0 if none is armed for it.
         static LEFT: Cell<u64> = const { Cell::new(0) };
-        /// To how many it has come.
+        /// How many points it has reached.
         static PASSED: Cell<u64> = const { Cell::new(0) };
         /// Whether it has begun to reply.
         static REPLYING: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Has the next entries from the server that do what `fault` says, and come so far, panic, in place of any armed before.
+    /// Arms `fault`, replacing the one before: the next entries with its name panic at its point.
     pub fn arm(fault: Fault) {
         LEFT.set(0);
         if !fault.doing.is_empty() {
@@ -59,19 +59,19 @@ mod injected {
         *armed() = Some(fault).filter(|fault| !fault.doing.is_empty() && fault.times > 0);
     }
 
-    /// How many faults have struck, and the most points that an entry came to since the last one was armed for it.
+    /// The number of injected panics, and the most points that a chosen entry has reached since the last arming.
     pub fn seen() -> (u64, u64) {
         (STRUCK.load(Ordering::Relaxed), MOST.load(Ordering::Relaxed))
     }
 
     /// One entry from the server, while it runs.
     pub struct Entry {
-        /// Whether the fault is armed for it.
+        /// Whether a panic is armed for it.
         chosen: bool,
     }
 
     impl Entry {
-        /// An entry that does `doing` begins; panics if that is where the fault is to be.
+        /// Begins the entry `doing`; panics if a panic is armed for its start.
         pub fn begin(doing: &str) -> Self {
             let found = armed().as_ref().filter(|fault| fault.doing == doing.as_bytes()).map(|fault| fault.point);
             let entry = Self { chosen: found.is_some() };

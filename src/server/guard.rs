@@ -3,7 +3,7 @@
 use super::panics::contain;
 use super::timer::{self, Next};
 
-/// Runs `f`, an entry from the server. A panic inside ends here and gives `None`; the timer looks soon after what is to be mended.
+/// Runs `f`, an entry from the server. A panic in it ends here and gives `None`; the timer soon does the necessary repairs.
 pub(super) fn guard<R>(doing: &str, f: impl FnOnce() -> R) -> Option<R> {
     let done = contain(doing, f);
     if done.is_none() {

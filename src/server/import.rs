@@ -1,5 +1,5 @@
-//! Valkey's import mode: a copying tool fills this server and says what becomes of every key. Nothing expires by itself then, and neither
-//! does anything of ours end. Servers without such a mode are never in it.
+//! Valkey's import mode: a copying tool fills this server and decides about every key. Then no key expires by itself, and none of our holds
+//! ends either. Servers without such a mode are never in it.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::ctx::Ctx;
 use super::server_info;
 
-/// What the server calls the mode.
+/// The server's name for the mode.
 pub const SETTING: &CStr = c"import-mode";
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
-/// Whether it may have changed since the server was asked: so it is in the beginning.
+/// Whether the mode may have changed since the last check; initially true.
 static IS_OLD: AtomicBool = AtomicBool::new(true);
 
-/// Somebody has set it.
+/// The setting was changed.
 pub fn changed() {
     IS_OLD.store(true, Ordering::Relaxed);
 }

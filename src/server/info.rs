@@ -7,7 +7,7 @@ use super::cell::MainCell;
 use super::ctx::Ctx;
 use super::guard::guard;
 
-/// Where a section's fields go.
+/// The destination of a section's fields.
 pub struct Section(*mut RawInfo);
 
 impl Section {
@@ -23,7 +23,7 @@ pub type Write = fn(&mut Section);
 
 static WRITE: MainCell<Option<Write>> = MainCell::new(None);
 
-/// Has `write` called for every `INFO` that wants the module's section.
+/// Registers `write` for every `INFO` that includes the module's section.
 pub fn register(ctx: &Ctx<'_>, write: Write) -> bool {
     WRITE.with(|slot| *slot = Some(write));
     // SAFETY: the context is valid.
@@ -31,11 +31,11 @@ pub fn register(ctx: &Ctx<'_>, write: Write) -> bool {
 }
 
 unsafe extern "C" fn section(info: *mut RawInfo, for_crash_report: c_int) {
-    // In a crash report nothing of ours may be touched: it may be what is broken.
+    // In a crash report none of our data may be used, because it may be the broken part.
     if for_crash_report != 0 {
         return;
     }
-    // SAFETY: the handle is valid while the callback runs; an empty name stands for the module's own.
+    // SAFETY: the handle is valid while the callback runs; an empty name means the module's own section.
     if unsafe { api::info_add_section(info, c"".as_ptr()) } != api::OK {
         return;
     }

@@ -1,8 +1,8 @@
-//! An open key, and the value of ours behind it.
+//! An open key and its value.
 //!
-//! An open key and a value behind it must not outlive any other code of the server: a command that the module runs, a listener of another
-//! module, a key's own time to live may free both. So a [`Key`] keeps the context that it was opened in, and whoever needs that
-//! context for such a call gets it from [`Key::ctx`], which closes the key. The borrow checker does the rest.
+//! An open key and its value must not be held while other code of the server runs: a command that the module runs, a listener of another
+//! module, or the key's own expiry may free both. So a [`Key`] keeps its context, and code that needs the context for such a call gets it
+//! from [`Key::ctx`], which closes the key. The borrow checker enforces this.
 
 use std::ffi::{CStr, c_int};
 use std::marker::PhantomData;
@@ -17,54 +17,54 @@ use super::datatype::{self, DataType};
 use super::faults;
 use crate::core::time::UnixMs;
 
-/// What a command means to do with a key.
+/// How a command uses a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Look at it; a key that is not there does not open.
+    /// Read it; a missing key is not opened.
     Read,
-    /// As `Read`, and the server does not count it as a use of the key. Redis 7.0 does.
+    /// Like `Read`, but the server does not count it as a use of the key. Redis 7.0 does count it.
     Glance,
     /// Change, create or delete it.
     Write,
 }
 
-/// What a key holds.
+/// The content of a key.
 pub enum Content<'k, T> {
-    /// Nothing.
+    /// Empty.
     Nothing,
     /// A value of our type.
     Value(&'k mut T),
-    /// Something else.
+    /// A value of another type.
     Foreign,
 }
 
-/// A name of a key: an argument of the running call, or a string made for it.
+/// The name of a key: an argument of the running call, or a new string.
 pub struct Name<'a> {
     arg: Arg<'a>,
     made: bool,
 }
 
-/// A context, and the one key of it that may be open.
+/// A context, and its one key that may be open.
 pub struct Key<'a> {
     ctx: Ctx<'a>,
     raw: Option<NonNull<RawKey>>,
 }
 
-/// A key that the server has opened and will close again, shown for the length of a callback.
+/// A key that the server opens and closes itself, for the length of a callback.
 pub struct Shown<'a> {
     raw: NonNull<RawKey>,
     callback: PhantomData<&'a mut RawKey>,
 }
 
 impl<'a> Name<'a> {
-    /// The name that `arg` spells.
+    /// The name in `arg`.
     pub fn of(arg: Arg<'a>) -> Self {
         Self { arg, made: false }
     }
 
-    /// The name that `bytes` spell, as a new string of the server.
+    /// The name in `bytes`, as a new server string.
     pub fn make(bytes: &[u8]) -> Self {
-        // SAFETY: without a context the string is ours alone until `drop` frees it; the server copies the bytes.
+        // SAFETY: without a context the string belongs to us alone until `drop` frees it; the server copies the bytes.
         let arg = unsafe { Arg::new(api::create_string(ptr::null_mut(), bytes.as_ptr().cast(), bytes.len())) };
         Self { arg, made: true }
     }
@@ -90,23 +90,23 @@ impl Drop for Name<'_> {
 }
 
 impl<'a> Key<'a> {
-    /// No key yet.
+    /// No open key yet.
     pub fn closed(ctx: Ctx<'a>) -> Self {
         Self { ctx, raw: None }
     }
 
-    /// The key `name` of the database of `ctx`; see [`Key::reopen`].
+    /// The key `name` in the database of `ctx`; see [`Key::reopen`].
     pub fn open(ctx: Ctx<'a>, name: &Name<'_>, access: Access) -> Self {
         let mut key = Self::closed(ctx);
         key.reopen(name, access);
         key
     }
 
-    /// Opens the key `name` in the database of the context, in place of the one that was open. A key whose own time to live is over is
-    /// deleted by this, and then not there.
+    /// Opens the key `name` in the database of the context, and closes the one that was open. If the key's own TTL has expired, this
+    /// deletes it, and the key is empty.
     ///
-    /// The server tells listeners of that in the middle, and shows the key as it was before they came. So if a value of ours has moved
-    /// meanwhile, perhaps to this very key, it is opened once more. That time nothing of it is over.
+    /// The server notifies listeners of that deletion in between, and returns the key as it was before. So if a value of ours has moved
+    /// meanwhile, perhaps to this very key, the key is opened once more. The second time no TTL has expired.
     pub fn reopen(&mut self, name: &Name<'_>, access: Access) {
         faults::point();
         let before = datatype::moves();
@@ -123,18 +123,18 @@ impl<'a> Key<'a> {
             Access::Glance => raw::REDISMODULE_READ | raw::REDISMODULE_OPEN_KEY_NOEFFECTS,
             Access::Write => raw::REDISMODULE_READ | raw::REDISMODULE_WRITE,
         };
-        // SAFETY: the context is valid for `'a`, the name is a live string. The server keeps its own reference to it. The deletion of
-        // a key may run listeners; none is open here.
+        // SAFETY: the context is valid for `'a`, the name is a live string. The server keeps its own reference to it. Deleting an expired
+        // key may run listeners; no key is open here.
         let raw = unsafe { api::open_key(self.ctx.raw(), name.arg.raw(), c_int::try_from(mode).unwrap_or_default()) };
         self.raw = NonNull::new(raw);
     }
 
-    /// The key, if it is open, as a callback would be shown it.
+    /// The key in the form for callbacks, if it is open.
     pub fn show(&mut self) -> Option<Shown<'_>> {
         self.raw.map(|raw| Shown { raw, callback: PhantomData })
     }
 
-    /// Whether a key is open. One that is opened for reading and not there never is.
+    /// Whether a key is open. A missing key that was opened for reading is not.
     pub fn is_open(&self) -> bool {
         self.raw.is_some()
     }
@@ -147,36 +147,36 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// The context, for calls that may run other code of the server: the key is closed first.
+    /// The context, for calls that may run other code of the server; closes the key first.
     pub fn ctx(&mut self) -> &mut Ctx<'a> {
         self.close();
         &mut self.ctx
     }
 
-    /// The context, for calls that run no other code: the key stays open.
+    /// The context, for calls that run no other code; the key stays open.
     pub fn quiet(&self) -> &Ctx<'a> {
         &self.ctx
     }
 
-    /// What the key holds. The value cannot be kept past the next use of the key.
+    /// The content of the key. The value cannot be kept past the next use of the key.
     pub fn content<T: DataType>(&mut self) -> Content<'_, T> {
         self.content_and_ctx().0
     }
 
-    /// What the key holds, and the context for calls that run no other code.
+    /// The content of the key, and the context for calls that run no other code.
     pub fn content_and_ctx<T: DataType>(&mut self) -> (Content<'_, T>, &Ctx<'a>) {
         let content = match self.raw {
-            // SAFETY: the key is open. The borrow of `self` keeps it so, and keeps its value from being deleted or replaced by way of this
-            // guard. Nothing else runs on the server meanwhile: what may run other code needs the context by `&mut`, and `self` has it.
+            // SAFETY: the key is open. The borrow of `self` keeps it open, and prevents deleting or replacing its value through this guard.
+            // Nothing else runs on the server meanwhile: a call that may run other code needs the context by `&mut`, and `self` owns it.
             Some(raw) => unsafe { content(raw) },
             None => Content::Nothing,
         };
         (content, &self.ctx)
     }
 
-    /// Puts `value` into a key that was opened for writing; whatever was there is gone. False when the server refused.
+    /// Stores `value` in a key that was opened for writing, and replaces what was there. False if the server refused.
     ///
-    /// The server tells listeners of a new key, so this closes the key.
+    /// The server notifies listeners of a new key, so this closes the key.
     pub fn set<T: DataType>(&mut self, value: T) -> bool {
         faults::point();
         let Some(raw) = self.raw else { return false };
@@ -191,7 +191,7 @@ impl<'a> Key<'a> {
         stored
     }
 
-    /// Whether the key holds something that is no stream.
+    /// Whether the key holds a value that is not a stream.
     pub fn is_no_stream(&self) -> bool {
         // SAFETY: the key is open.
         let kind = self.raw.map(|raw| unsafe { api::key_type(raw.as_ptr()) });
@@ -199,10 +199,10 @@ impl<'a> Key<'a> {
         kind.is_some_and(|kind| !streams.contains(&kind))
     }
 
-    /// When the key's own time to live is over, if it has one.
+    /// When the key's own TTL ends, if it has one.
     pub fn expires(&self) -> Option<UnixMs> {
         let key = self.raw?.as_ptr();
-        // SAFETY: the key is open. Redis 8.6 crashes when it is asked this of one that holds nothing.
+        // SAFETY: the key is open. Redis 8.6 crashes when it is asked this for an empty key.
         let at = unsafe {
             let holds = api::key_type(key) != api::int(raw::REDISMODULE_KEYTYPE_EMPTY);
             holds.then(|| api::get_abs_expire(key))
@@ -210,7 +210,7 @@ impl<'a> Key<'a> {
         at.filter(|at| *at != raw::mstime_t::from(raw::REDISMODULE_NO_EXPIRE)).map(UnixMs)
     }
 
-    /// Takes the time to live away from a key that was opened for writing, if it has one.
+    /// Removes the TTL, if any, from a key that was opened for writing.
     pub fn persist(&mut self) {
         faults::point();
         if let Some(raw) = self.raw {
@@ -219,7 +219,7 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// Deletes what a key that was opened for writing holds.
+    /// Deletes the content of a key that was opened for writing.
     pub fn delete(&mut self) {
         faults::point();
         if let Some(raw) = self.raw {
@@ -239,26 +239,26 @@ impl Shown<'_> {
     /// Wraps the key of a callback.
     ///
     /// # Safety
-    /// `raw` is open for the lifetime of the result, and nobody else uses the value behind it.
+    /// `raw` is open for the lifetime of the result, and nothing else uses its value.
     pub(super) unsafe fn new(raw: NonNull<RawKey>) -> Self {
         Self { raw, callback: PhantomData }
     }
 
-    /// What the key holds.
+    /// The content of the key.
     pub fn content<T: DataType>(&mut self) -> Content<'_, T> {
-        // SAFETY: `new` was promised that the key is open and its value ours alone.
+        // SAFETY: `new` was promised that the key is open and its value is used by nobody else.
         unsafe { content(self.raw) }
     }
 }
 
-/// What the open key `raw` holds.
+/// The content of the open key `raw`.
 ///
 /// # Safety
-/// The key stays open for `'k`, and its value is neither replaced nor used by anybody else.
+/// The key stays open for `'k`, and nobody else replaces or uses its value.
 unsafe fn content<'k, T: DataType>(raw: NonNull<RawKey>) -> Content<'k, T> {
     let key = raw.as_ptr();
-    // SAFETY: the key is open. Its value was put there as a `Box<T>` by `set` or by the load callback of the type `T` and
-    // is freed by the free callback only, so it lives as long as the key holds it. The caller vouches for the rest.
+    // SAFETY: the key is open. `set` or the load callback of the type `T` stored its value as a `Box<T>`, and only the free callback frees
+    // it, so it lives as long as the key holds it. The caller guarantees the rest.
     unsafe {
         let kind = api::key_type(key);
         if kind == api::int(raw::REDISMODULE_KEYTYPE_EMPTY) {
@@ -274,9 +274,9 @@ unsafe fn content<'k, T: DataType>(raw: NonNull<RawKey>) -> Content<'k, T> {
     }
 }
 
-/// Tells the server that the key has changed: `WATCH` and client-side caches depend on it. Runs no other code.
+/// Signals that the key has changed; `WATCH` and client-side caches depend on it. Runs no other code.
 ///
-/// The module asks the server not to conclude this from an open for writing, since a refused request changes nothing.
+/// The module asks the server not to infer this from an open for writing, because a refused request changes nothing.
 pub fn touched(ctx: &Ctx<'_>, name: &Name<'_>) {
     faults::point();
     // SAFETY: the context and the name are valid for this call.
@@ -285,8 +285,8 @@ pub fn touched(ctx: &Ctx<'_>, name: &Name<'_>) {
 
 /// Publishes the module's event `event` for the key, as a keyspace notification of the class `d`.
 ///
-/// Listeners of other modules run in here and may do anything, to this key as well. So this comes last: nothing that was known of the
-/// keyspace before is known afterwards.
+/// Listeners of other modules run in here and may do anything, to this key as well. So this comes last: afterwards nothing known about the
+/// keyspace is valid any more.
 pub fn notify(ctx: &mut Ctx<'_>, event: &CStr, name: &Name<'_>) {
     faults::point();
     // SAFETY: the context and the name are valid for this call; the server copies the event's name.

@@ -1,8 +1,8 @@
-//! A scan through the whole keyspace, a little at a time, lap after lap.
+//! A scan through the whole keyspace, a little at a time, round after round.
 //!
-//! There are two ways. On Valkey, `SCAN` with a `TYPE` passes over other keys without copying their names, and takes a fifth of the time that
-//! the server's function for modules takes. On Redis it gains little or nothing, and 7.0 would count each key as used. So there, and where
-//! `rename-command` has taken `SCAN` away, it is the function.
+//! There are two methods. On Valkey, `SCAN` with `TYPE` skips other keys without copying their names, and takes a fifth of the time of the
+//! server's module function. On Redis it gains little or nothing, and Redis 7.0 would count each key as used. So the function is used on
+//! Redis, and also if `rename-command` has removed `SCAN`.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_void};
@@ -19,28 +19,28 @@ use super::key::{Access, Key, Name, Shown};
 use super::server_info;
 use crate::core::key::KeyRef;
 
-/// Where a scan has come to. Keys that are there for a whole lap are seen, others perhaps; some twice.
+/// The position of a scan. It sees all keys that exist for a whole round, perhaps others, and some twice.
 pub struct KeyspaceScan {
     way: Way,
-    /// The database that it goes through; none before a lap.
+    /// The current database; `None` before a round.
     db: Option<i32>,
-    /// Those that come after it in this lap, the next one last.
+    /// The databases still to come in this round, the next one last.
     coming: Vec<i32>,
-    /// All that this lap has known of, in order.
+    /// All databases known in this round, in order.
     known: BTreeSet<i32>,
-    /// Whether it has shown everything so far.
+    /// Whether it has shown every key so far.
     is_whole: bool,
 }
 
-/// How a scan goes through a database, and where it is in it.
+/// How to scan a database, and the position in it.
 enum Way {
-    /// By `SCAN`; its cursor.
+    /// With `SCAN`; its cursor.
     Command(u64),
-    /// By the function for modules.
+    /// With the function for modules.
     Function(NonNull<RawCursor>),
 }
 
-// SAFETY: the cursor is the server's memory, not tied to a thread; scans are kept in a `MainCell` anyway.
+// SAFETY: the cursor is memory of the server that is not tied to a thread; scans are kept in a `MainCell` anyway.
 unsafe impl Send for KeyspaceScan {}
 
 /// Looks at one key. It may read the value but change nothing in the keyspace.
@@ -53,11 +53,11 @@ struct Visit<'f> {
 
 impl Way {
     fn function() -> Option<Self> {
-        // SAFETY: takes nothing; the cursor is ours. There is one scan at most for as long as the server lives, so it is not given back.
+        // SAFETY: takes nothing; the cursor is ours. There is at most one scan in the life of the server, so it is never freed.
         NonNull::new(unsafe { api::scan_cursor_create() }).map(Self::Function)
     }
 
-    /// To the first key of a database.
+    /// Goes to the first key of a database.
     fn begin(&mut self) {
         match self {
             Self::Command(cursor) => *cursor = 0,
@@ -68,14 +68,14 @@ impl Way {
 }
 
 impl KeyspaceScan {
-    /// A scan that begins at the first key of the first database; `None` when the server has no memory for it.
+    /// A scan that begins at the first key of the first database; `None` if the server has no memory for it.
     pub fn new(ctx: &Ctx<'_>) -> Option<Self> {
         let way = if server_info::is_valkey(ctx) { Some(Way::Command(0)) } else { Way::function() };
         way.map(|way| Self { way, db: None, coming: Vec::new(), known: BTreeSet::new(), is_whole: true })
     }
 
-    /// Goes on for about `span` and shows the keys on the way to `see`: those with a value of one of the types `kinds`, and perhaps others.
-    /// True when it has shown all of a whole lap. Then the first key is the next.
+    /// Continues for about `span` and shows keys to `see`: those with a value of one of the types `kinds`, and perhaps others. Returns true
+    /// after a whole round in which every key was shown; then the next key is the first one.
     pub fn go(&mut self, ctx: &mut Ctx<'_>, kinds: &[&CStr], span: Duration, see: See<'_>) -> bool {
         let (db, begun) = (ctx.db(), Instant::now());
         if self.db.is_none() {
@@ -96,8 +96,8 @@ impl KeyspaceScan {
         self.db.is_none() && self.is_whole
     }
 
-    /// A database that this lap has still to go through. The server is asked when all that were known are done, for one may have got its first
-    /// key since. There may be thousands, so it is not asked after each.
+    /// A database that is left in this round. The server is asked for the list when all known ones are done, because another may have got
+    /// its first key since. There may be thousands, so it is not asked after each.
     fn next_db(&mut self, ctx: &mut Ctx<'_>) -> Option<i32> {
         if self.coming.is_empty() {
             let Self { coming, known, .. } = self;
@@ -107,13 +107,13 @@ impl KeyspaceScan {
         self.coming.pop()
     }
 
-    /// Goes some ten microseconds far: shows the next keys of the database `db`, which is that of `ctx`; true when the last one has been shown.
+    /// Scans for some ten microseconds: shows the next keys of the database `db`, which `ctx` has selected; true after the last key.
     fn step(&mut self, ctx: &mut Ctx<'_>, db: i32, kinds: &[&CStr], see: See<'_>) -> bool {
         match self.way {
             Way::Function(cursor) => by_function(ctx, db, cursor, see),
             Way::Command(cursor) => {
                 let Some((next, is_whole)) = by_command(ctx, db, cursor, kinds, see) else {
-                    // This database once more, in the other way.
+                    // Restart this database with the other method.
                     self.way = Way::function().unwrap_or(Way::Command(0));
                     return false;
                 };
@@ -125,18 +125,18 @@ impl KeyspaceScan {
     }
 }
 
-/// How many keys `SCAN` looks at in one step.
+/// The number of keys that `SCAN` looks at in one step.
 const COUNT: &[u8] = b"200";
 
-/// What one step of `SCAN` came to.
+/// The result of one step of `SCAN`.
 struct Scanned {
-    /// Where to go on; 0 after the last key.
+    /// Where to continue; 0 after the last key.
     cursor: u64,
-    /// The names that it met.
+    /// The names that it found.
     names: Vec<Text>,
 }
 
-/// Looks at the next keys of the database of `ctx`, for those whose value is of the type `kind`; `None` if the server refuses.
+/// Scans the next keys in the database of `ctx` for values of the type `kind`; `None` if the server refuses.
 fn scan(ctx: &mut Ctx<'_>, cursor: u64, kind: &CStr) -> Option<Scanned> {
     faults::point();
     let mut from = itoa::Buffer::new();
@@ -146,8 +146,9 @@ fn scan(ctx: &mut Ctx<'_>, cursor: u64, kind: &CStr) -> Option<Scanned> {
     Some(Scanned { cursor, names: reply.elements(1) })
 }
 
-/// Shows the next keys of each of the types `kinds`: the same part of the database for each, which is in the processor's cache for all but the
-/// first. Returns where to go on, 0 after the last key, and whether it was the same part; `None` if the server refuses.
+/// Shows the next keys of each of the types `kinds`. It scans the same part of the database for each type, which is in the processor's
+/// cache for all but the first. Returns where to continue, 0 after the last key, and whether the parts were the same; `None` if the server
+/// refuses.
 fn by_command(ctx: &mut Ctx<'_>, db: i32, cursor: u64, kinds: &[&CStr], see: See<'_>) -> Option<(u64, bool)> {
     let mut ends = Vec::with_capacity(kinds.len());
     for kind in kinds {
@@ -160,20 +161,20 @@ fn by_command(ctx: &mut Ctx<'_>, db: i32, cursor: u64, kinds: &[&CStr], see: See
         }
         ends.push(scanned.cursor);
     }
-    // The parts differ when the table is rebuilt in between, because the first scan came upon keys whose time was over.
+    // The parts differ if the hash table is rebuilt in between, because the first scan found expired keys.
     ends.dedup();
     Some((*ends.first()?, ends.len() == 1))
 }
 
-/// How many steps of the function, of a few keys each, to go between two looks at the clock.
+/// The number of function calls, of a few keys each, between two checks of the clock.
 const STEPS: usize = 16;
 
-/// Has the server show some keys of the database of `ctx`; true when the last one has been shown.
+/// Makes the server show some keys of the database of `ctx`; true after the last key.
 fn by_function(ctx: &mut Ctx<'_>, db: i32, cursor: NonNull<RawCursor>, see: See<'_>) -> bool {
     let mut visit = Visit { db, see };
     (0..STEPS).any(|_| {
         let visit = (&raw mut visit).cast::<c_void>();
-        // SAFETY: context and cursor are valid; `visit` outlives the call, in which alone the callback is called.
+        // SAFETY: context and cursor are valid; `visit` outlives the call, and the callback is only called within it.
         unsafe { api::scan(ctx.raw(), cursor.as_ptr(), Some(on_key), visit) == 0 }
     })
 }

@@ -1,4 +1,4 @@
-//! Where a command's keys are, as the server asks for it: by specification, or one call at a time.
+//! The positions of a command's keys, in the server's two forms: as a specification, or per call.
 
 use std::ffi::{CStr, c_int};
 use std::ptr;
@@ -10,41 +10,41 @@ use super::args::Args;
 use super::entry::{self, Run};
 use super::guard::guard;
 
-/// Where a command's keys are, and what it does to them.
+/// Where a command's keys are, and how it uses them.
 #[derive(Clone, Copy)]
 pub enum Keys {
     /// One key, the first argument.
     First(KeyUse),
-    /// One key, the first argument, and another one behind the word, which is changed later on.
+    /// One key, the first argument, and another key after the word, which later commands change.
     FirstAndBehind(KeyUse, &'static CStr),
-    /// As many as the argument at this position (counted from the command's name) says, right behind it.
+    /// A number of keys, given by the argument at this position (counted from the command's name), right after it.
     Counted(i32, KeyUse),
 }
 
-/// What a command does to a key.
+/// How a command uses a key.
 #[derive(Clone, Copy)]
 pub enum KeyUse {
     /// Reads it.
     Read,
-    /// Changes what it holds, may create it, and tells something of what it held.
+    /// Changes its content, may create it, and returns something about the old content.
     Update,
     /// Creates it.
     Insert,
-    /// Takes from what it holds, and may delete it.
+    /// Removes from its content, and may delete it.
     Delete,
 }
 
-/// Where the options of a command with a key behind a word begin: behind the name, the key and one more argument.
+/// Where the options begin in a command with a key after a word: after the name, the key and one more argument.
 const OPTIONS: c_int = 3;
 
 impl Keys {
-    /// Whether the server has to ask for the keys of each call: its routing in a cluster looks at specifications from Redis 8.2 on;
-    /// before, and on Valkey, it asks the command wherever a range does not tell.
+    /// Whether the server has to ask for the keys of each call. Its cluster routing uses specifications only since Redis 8.2; older
+    /// versions, and Valkey, ask the command if a range is not enough.
     pub(super) fn must_be_asked_for(self) -> bool {
         !matches!(self, Self::First(_))
     }
 
-    /// The positions of the keys in a call of these words, counted from the command's name.
+    /// The positions of the keys in a call with these words, counted from the command's name.
     fn positions(self, mut args: Args<'_>, count: c_int) -> Vec<(c_int, KeyUse)> {
         match self {
             Self::First(key_use) => vec![(1, key_use)],
@@ -74,7 +74,7 @@ pub(super) trait HasKeys: Run {
     const KEYS: Keys;
 }
 
-/// The function that the server calls for a command whose keys it asks for: to run it, or to be told where they are.
+/// The entry function of a command that reports its keys per call: runs it, or returns the key positions.
 pub(super) unsafe extern "C" fn command<C: HasKeys>(
     ctx: *mut RawCtx,
     words: *mut *mut RawString,
@@ -89,7 +89,7 @@ pub(super) unsafe extern "C" fn command<C: HasKeys>(
     // SAFETY: the words live until this function returns.
     let args = unsafe { Args::new(words, count) };
     for (at, key_use) in guard("finding keys", || C::KEYS.positions(args, count)).unwrap_or_default() {
-        // SAFETY: the context is that of a request for positions, and there is a word at this one.
+        // SAFETY: the context is that of a request for positions, and there is a word at this position.
         unsafe { api::key_at_pos_with_flags(ctx, at, c_int::try_from(key_use.flags()).unwrap_or_default()) };
     }
     api::OK
@@ -110,7 +110,7 @@ impl KeyUse {
 }
 
 impl Keys {
-    /// The key behind a word; the empty entry if there is none.
+    /// The key after a word; the empty entry if there is none.
     pub(super) fn describe_other(self) -> raw::RedisModuleCommandKeySpec {
         let Self::FirstAndBehind(_, word) = self else { return no_keys() };
         raw::RedisModuleCommandKeySpec {
@@ -126,7 +126,7 @@ impl Keys {
         }
     }
 
-    /// The first key, or all that are counted.
+    /// The first key, or all counted keys.
     pub(super) fn describe(self) -> raw::RedisModuleCommandKeySpec {
         let (Self::First(key_use) | Self::FirstAndBehind(key_use, _) | Self::Counted(_, key_use)) = self;
         let flags = u64::from(key_use.flags());
@@ -155,7 +155,7 @@ impl Keys {
     }
 }
 
-/// A specification of one key that is still to be found.
+/// A specification of one key without its position.
 fn one_key() -> raw::RedisModuleCommandKeySpec {
     raw::RedisModuleCommandKeySpec {
         find_keys_type: raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE,

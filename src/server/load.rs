@@ -1,4 +1,4 @@
-//! The function by which the server loads the module.
+//! The function with which the server loads the module.
 
 use std::ffi::{CStr, c_int};
 
@@ -11,7 +11,7 @@ use super::ctx::{Ctx, Level};
 use super::guard::guard;
 use super::panics::{log_line, log_panics};
 
-/// The version of the module API that the bindings are of.
+/// The version of the module API in the bindings.
 const API_VERSION: c_int = raw::REDISMODULE_APIVER_1.cast_signed();
 
 /// Sets the module up; the error is a line for the log.
@@ -23,7 +23,7 @@ macro_rules! module {
         /// Loads the module.
         ///
         /// # Safety
-        /// Called by the server, with its context and the words behind `loadmodule`.
+        /// Called by the server, with its context and the words after `loadmodule`.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn RedisModule_OnLoad(
             ctx: *mut $crate::server::api::RawCtx,
@@ -37,10 +37,10 @@ macro_rules! module {
 }
 pub(crate) use module;
 
-/// Loads the module: binds the API, checks that all of it is there, and starts.
+/// Loads the module: binds the API, checks that it is complete, and starts.
 ///
 /// # Safety
-/// `ctx` is the context that the server passed to `RedisModule_OnLoad`, and so are `words`, of which there are `count`.
+/// `ctx` and `words`, of length `count`, are what the server passed to `RedisModule_OnLoad`.
 pub unsafe fn on_load(
     ctx: *mut RawCtx,
     words: *mut *mut RawString,
@@ -49,7 +49,7 @@ pub unsafe fn on_load(
     version: c_int,
     start: Start,
 ) -> c_int {
-    // SAFETY: the context is the server's; this fills the pointers of the API and nothing of ours has run before.
+    // SAFETY: the context is the server's; this fills the pointers of the API, and none of our code has run before.
     if unsafe { raw::Export_RedisModule_Init(ctx, name.as_ptr(), version, API_VERSION) } != api::OK {
         return api::ERR;
     }

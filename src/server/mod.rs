@@ -1,18 +1,17 @@
-//! The one ring that touches the server: all `unsafe` of the crate is in here.
+//! The only ring that calls the server: all `unsafe` of the crate is in here.
 //!
-//! It is written for this product only and shows the rest of the crate a safe face. The wrappers of the `redis-module`
-//! crate are not used, only its bindings: they allocate on every call, they panic on a NUL byte, their log lines are
-//! printf formats, and they cannot block a client on a key.
+//! It is written for this module only and gives the rest of the crate a safe interface. Of the `redis-module` crate only the bindings are
+//! used. Its wrappers allocate on every call, panic on a NUL byte, use log lines as printf formats, and cannot block a client on a key.
 //!
 //! Rules of the ring:
-//! - The server calls us on its main thread, except that it may free values on another one. Everything global is in a
-//!   [`cell::MainCell`], which refuses other threads and re-entry instead of trusting to luck.
-//! - Every entry from the server goes through [`guard`], where a panic ends ([`panics`]).
-//! - What may run other code of the server takes the context by `&mut`: a command that the module runs, a notification, the waking of a
-//!   client. An open key has borrowed it ([`key::Key`]), so no key and no value is held across such a call.
-//! - Listeners are told last, when the transition is complete and nothing of it is relied on any more.
-//! - A handler of an event writes nothing. It posts a notification and wakes the one timer of [`timer`], which asks first whether this
-//!   server may write at this moment.
+//! - The server calls us on its main thread, except that it may free values on another one. All global state is in a [`cell::MainCell`],
+//!   which refuses other threads and re-entry.
+//! - Every entry from the server goes through [`guard`], which stops panics ([`panics`]).
+//! - A call that may run other code of the server takes the context by `&mut`: running a command, notifying listeners, unblocking a client.
+//!   An open key borrows the context ([`key::Key`]), so no key and no value is held across such a call.
+//! - Listeners are notified last, when the transition is complete and nothing in it is needed any more.
+//! - An event handler writes nothing. It posts a notification and arms the one timer of [`timer`], which first checks whether this server
+//!   may write now.
 //!
 //! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`panics`], [`guard`], [`entry`], [`load`], [`register`], [`keyspec`]; then
 //! [`key`], [`datatype`], [`replicate`], [`call`], [`stream`], [`cluster`], [`keyspace_scan`], [`renames`]; then [`timer`], [`import`], [`origin`],

@@ -1,4 +1,4 @@
-//! The end of every panic.
+//! Catching panics.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::cell::MainCell;
 use super::ctx::{self, Ctx, Level};
 
-/// What a caller is told after a fault of the module's own.
+/// The error reply after a module panic.
 pub const FAULT: &str = "ERR lockstock could not carry this out, see the server's log";
 
-/// Runs `f`; a panic inside ends here, with a line in the log, and gives `None`.
+/// Runs `f`; catches a panic in it, logs it, and returns `None`.
 ///
-/// Unwinding into the server would be undefined, and aborting would take every client down for one bad call.
+/// Unwinding into the server would be undefined behaviour, and aborting would disconnect every client because of one bad call.
 pub(super) fn contain<R>(doing: &str, f: impl FnOnce() -> R) -> Option<R> {
     let f = || {
         #[cfg(feature = "inject-faults")]
@@ -26,35 +26,35 @@ pub(super) fn contain<R>(doing: &str, f: impl FnOnce() -> R) -> Option<R> {
         .ok()
 }
 
-/// Set by a fault until somebody asks. Atomic, because values are freed on other threads, too.
+/// Set by a panic until `take_fault`. Atomic, because values are freed on other threads, too.
 static FAULTY: AtomicBool = AtomicBool::new(false);
 
-/// Whether something was given up since this was asked last: then messages may have been lost.
+/// Whether there was a panic since the last call: then notifications may have been lost.
 pub fn take_fault() -> bool {
     FAULTY.swap(false, Ordering::Relaxed)
 }
 
-/// Lets faults report where they happened in the server's log instead of on its standard error.
+/// Logs the position of a panic in the server's log instead of on its standard error.
 pub fn log_panics() {
     panic::set_hook(Box::new(|fault| log_line(Level::Warning, &format!("lockstock: fault: {fault}"))));
 }
 
-/// Writes a line into the server's log when there is no call to write it for.
+/// Writes a line into the server's log outside of a call.
 pub fn log_line(level: Level, text: &str) {
     ctx::log(std::ptr::null_mut(), level, text);
 }
 
-/// Makes good what a fault cut short. Runs as a part of the entry that it ended, where that may write.
+/// Repairs what a panic interrupted. Runs as a part of the interrupted entry, if that may write.
 pub type MakeGood = fn(&mut Ctx<'_>);
 
 static MAKE_GOOD: MainCell<Option<MakeGood>> = MainCell::new(None);
 
-/// Names who makes good what faults cut short. Called once, at load.
+/// Sets the repair function. Called once, at load.
 pub fn install(make_good: MakeGood) {
     MAKE_GOOD.with(|slot| *slot = Some(make_good));
 }
 
-/// Has that done. What is left then, because this one fails, too, is lost.
+/// Runs the repair function. What it cannot repair because it panics too is lost.
 pub(super) fn make_good(ctx: &mut Ctx<'_>) {
     if let Some(Some(make_good)) = MAKE_GOOD.with(|slot| *slot) {
         contain("making a fault good", || make_good(ctx));

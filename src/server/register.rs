@@ -1,7 +1,7 @@
-//! Tells the server about a command: its name, what it does to its keys, and its documentation.
+//! Registers commands with the server: name, key use and documentation.
 //!
-//! With this, the server itself checks arity, routes in a cluster, applies ACL rules to the right keys, and answers `COMMAND
-//! DOCS`, from which redis-cli takes its hints.
+//! With this the server itself checks arity, routes in a cluster, applies ACL rules to the right keys, and answers `COMMAND DOCS`, from
+//! which redis-cli gets its hints.
 
 use std::ffi::{CStr, CString, c_int};
 use std::ptr;
@@ -16,7 +16,7 @@ use super::keyspec::{self, HasKeys, Keys, no_keys};
 
 /// A command of the module.
 pub trait Command: Run {
-    /// What the server is told of it.
+    /// Its description for the server.
     const SPEC: Spec;
 }
 
@@ -24,21 +24,21 @@ impl<C: Command> HasKeys for C {
     const KEYS: Keys = C::SPEC.keys;
 }
 
-/// Everything the server wants to know of a command.
+/// The description of a command for the server.
 pub struct Spec {
     /// The name that clients send.
     pub name: &'static CStr,
-    /// The server's flags, separated by blanks.
+    /// The server's flags, separated by spaces.
     pub flags: &'static CStr,
-    /// The ACL categories, separated by blanks.
+    /// The ACL categories, separated by spaces.
     pub acl: &'static CStr,
-    /// How many words a call has, its name included; negative for "at least".
+    /// The number of words in a call, including the name; negative for "at least".
     pub arity: i32,
-    /// One line for a person.
+    /// A summary of one line.
     pub summary: &'static CStr,
     /// The cost in big-O notation.
     pub complexity: &'static CStr,
-    /// Hints for clients that send a command to several nodes; null-like empty for none.
+    /// Hints for clients that send a command to several nodes; empty for none.
     pub tips: &'static CStr,
     /// Where the keys are.
     pub keys: Keys,
@@ -46,7 +46,7 @@ pub struct Spec {
     pub args: &'static [Arg],
 }
 
-/// How the structures below are laid out, for servers that know longer ones. The header defines this too, but only in C.
+/// The sizes of the structures below, for servers with longer ones. The header defines this too, but only in C.
 static LAYOUT: raw::RedisModuleCommandInfoVersion = raw::RedisModuleCommandInfoVersion {
     version: 1,
     sizeof_historyentry: size_of::<raw::RedisModuleCommandHistoryEntry>(),
@@ -54,7 +54,7 @@ static LAYOUT: raw::RedisModuleCommandInfoVersion = raw::RedisModuleCommandInfoV
     sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
 };
 
-/// The version of lockstock that first had the commands.
+/// The version of lockstock that introduced the commands.
 const SINCE: &CStr = c"0.1.0";
 
 /// An argument, as `COMMAND DOCS` shows it.
@@ -88,7 +88,7 @@ impl Arg {
         Self::new(c"key", Kind::Key)
     }
 
-    /// The key behind a word, which is the second one the command has.
+    /// The key after a word, which is the command's second key.
     pub const fn other_key(name: &'static CStr) -> Self {
         Self::new(name, Kind::OtherKey)
     }
@@ -108,38 +108,38 @@ impl Arg {
         Self::new(name, Kind::UnixTime)
     }
 
-    /// A word that stands for itself.
+    /// A fixed word.
     pub const fn word(name: &'static CStr, token: &'static CStr) -> Self {
         Self { token: Some(token), ..Self::new(name, Kind::Token) }
     }
 
-    /// One of several.
+    /// One of several choices.
     pub const fn one_of(name: &'static CStr, choices: &'static [Self]) -> Self {
         Self::new(name, Kind::OneOf(choices))
     }
 
-    /// Several that belong together.
+    /// Several arguments that belong together.
     pub const fn group(name: &'static CStr, members: &'static [Self]) -> Self {
         Self::new(name, Kind::Group(members))
     }
 
-    /// The same argument behind the word `token`.
+    /// The same argument, preceded by the word `token`.
     pub const fn after(self, token: &'static CStr) -> Self {
         Self { token: Some(token), ..self }
     }
 
-    /// The same argument, which may be left out.
+    /// The same argument, made optional.
     pub const fn optional(self) -> Self {
         Self { flags: self.flags | raw::REDISMODULE_CMD_ARG_OPTIONAL, ..self }
     }
 
-    /// The same argument, any number of times.
+    /// The same argument, repeatable.
     pub const fn multiple(self) -> Self {
         Self { flags: self.flags | raw::REDISMODULE_CMD_ARG_MULTIPLE, ..self }
     }
 }
 
-/// Registers the command `C`; false when the server refused.
+/// Registers the command `C`; false if the server refused.
 pub fn register<C: Command>(ctx: &Ctx<'_>) -> bool {
     let spec = &C::SPEC;
     let mut args = Args::default();
@@ -157,14 +157,14 @@ pub fn register<C: Command>(ctx: &Ctx<'_>) -> bool {
         args,
     };
     let name = spec.name.as_ptr();
-    // The server calls the function for the keys only if the flags say so.
+    // The server asks the function for keys only if the flags say so.
     let (run, flags): (raw::RedisModuleCmdFunc, CString) = if spec.keys.must_be_asked_for() {
         (Some(keyspec::command::<C>), c_text(&format!("{} getkeys-api", spec.flags.to_string_lossy())))
     } else {
         (Some(entry::command::<C>), spec.flags.into())
     };
-    // SAFETY: the context is valid. All texts are constants; the server copies them and both arrays, which end with an
-    // empty entry as it expects and live until it has done so.
+    // SAFETY: the context is valid. All texts are constants; the server copies them and both arrays. The arrays end with an empty entry, as
+    // the server expects, and live until it has copied them.
     unsafe {
         if api::create_command(ctx.raw(), name, run, flags.as_ptr(), 0, 0, 0) != api::OK {
             return false;
@@ -176,7 +176,7 @@ pub fn register<C: Command>(ctx: &Ctx<'_>) -> bool {
     }
 }
 
-/// The server's form of the arguments, kept alive while the server reads it.
+/// The arguments in the server's form, kept alive while the server reads them.
 #[derive(Default)]
 struct Args {
     arrays: Vec<Box<[raw::RedisModuleCommandArg]>>,

@@ -1,9 +1,9 @@
-//! Hearing of keys that get another name, while somebody wants to know.
+//! Listening for renamed keys, while a value is unlinked.
 //!
-//! `RENAME` and `MOVE` take a value's name away, and then tell which it has now. A subscription is made in between. Where it can be ended
-//! again (Redis 8.4) it costs nothing at other times. On older ones it is there from then on and costs every `DEL` and `EXPIRE` of the
-//! server some 100 ns; a server whose locks and sales nobody deletes, renames or lets expire never pays that. Valkey is not listened to:
-//! there `MOVE` leaves its caller in another database when somebody does.
+//! `RENAME` and `MOVE` first take the value from its key and then publish the new key. The module subscribes in between. If it can
+//! unsubscribe (Redis 8.4), this costs nothing at other times. On older versions the subscription stays and adds some 100 ns to every `DEL`
+//! and `EXPIRE` of the server; a server whose locks and sales are never deleted, renamed or expired does not pay that. On Valkey the module
+//! does not subscribe, because there `MOVE` leaves its caller in the wrong database if somebody does.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,22 +20,22 @@ use super::server_info;
 use super::timer;
 use crate::core::key::{KeyBuf, KeyRef};
 
-/// Hears where a key has come to under its new name. Runs in the middle of a command: may write nothing.
+/// Receives the new key of a renamed value. Runs in the middle of a command: may write nothing.
 pub type Hear = fn(KeyBuf);
 
 static HEAR: MainCell<Option<Hear>> = MainCell::new(None);
 static IS_SUBSCRIBED: AtomicBool = AtomicBool::new(false);
-/// Whether somebody wants to know.
+/// Whether new keys are wanted now.
 static IS_WANTED: AtomicBool = AtomicBool::new(false);
 
-/// Names who hears. Called once, at load.
+/// Sets the receiver. Called once, at load.
 pub fn install(ctx: &Ctx<'_>, hear: Hear) {
     if !server_info::is_valkey(ctx) {
         HEAR.with(|slot| *slot = Some(hear));
     }
 }
 
-/// A value has just lost its name. If it is about to get another one, that shall be heard.
+/// A value has just lost its key; listens for a new one.
 pub fn expect() {
     if heard_by().is_some() {
         IS_WANTED.store(true, Ordering::Relaxed);
@@ -43,7 +43,7 @@ pub fn expect() {
     }
 }
 
-/// Nothing is missing.
+/// No value is unlinked any more, so stops listening.
 pub fn stop(ctx: &Ctx<'_>) {
     if IS_WANTED.swap(false, Ordering::Relaxed)
         && IS_SUBSCRIBED.load(Ordering::Relaxed)
@@ -57,12 +57,12 @@ fn heard_by() -> Option<Hear> {
     HEAR.with(|slot| *slot).flatten()
 }
 
-/// The events of keys, whatever they hold.
+/// The class of events for keys of any type.
 const CLASS: c_int = raw::REDISMODULE_NOTIFY_GENERIC;
 
 fn subscribe(ctx: &Ctx<'_>) {
     if !IS_SUBSCRIBED.swap(true, Ordering::Relaxed) {
-        // SAFETY: the context is one of the module's.
+        // SAFETY: the context belongs to the module.
         unsafe { api::subscribe_to_keyspace_events(ctx.raw(), CLASS, Some(on_event)) };
         if !compat::can_unsubscribe() {
             let text = "lockstock: a lock or sale was deleted or renamed by a command that is not lockstock's. To hear of new names, \

@@ -1,7 +1,7 @@
-//! What replicas and the AOF receive.
+//! What is sent to replicas and the AOF.
 //!
-//! Always an effect: a hold that begins or ends, a change of a sale. A decision is made once, here, and what came of it is
-//! sent; nobody else's clock or queue has a say.
+//! It is always an effect: a hold that begins or ends, or a change of a sale. A decision is made once, here, and its result is sent; no
+//! other server's clock or queue matters.
 
 use std::ffi::CStr;
 
@@ -12,7 +12,7 @@ use super::ctx::{Ctx, Level};
 use super::faults;
 use super::key::Name;
 
-/// Sends the running command itself. Only for commands whose words are already their effect.
+/// Sends the running command unchanged. Only for commands that are their own effect.
 pub fn verbatim(ctx: &Ctx<'_>) {
     faults::point();
     // SAFETY: the context is that of a running command.
@@ -21,15 +21,15 @@ pub fn verbatim(ctx: &Ctx<'_>) {
 
 /// Sends `COMMAND key word…`, with up to nine words.
 ///
-/// Effects of one call stay together: the server wraps them in a transaction when there are several.
+/// Effects of one call stay together, because the server wraps several of them in a transaction.
 pub fn effect(ctx: &Ctx<'_>, command: &CStr, name: &Name<'_>, words: &[&[u8]]) {
     faults::point();
-    // SAFETY: a plain read of a pointer that was seen set at load.
+    // SAFETY: a plain read of a pointer that was checked at load.
     let Some(replicate) = (unsafe { (&raw const raw::RedisModule_Replicate).read() }) else { return };
     macro_rules! send {
         ($format:literal $(, $word:ident)*) => {
-            // SAFETY: the context is valid. The format announces, in this order, a string of the server and then a buffer
-            // with its length for every word: just what follows it. The server copies the buffers.
+            // SAFETY: the context is valid. The format announces, in this order, a server string and then a buffer with its length for
+            // every word, exactly what follows. The server copies the buffers.
             unsafe {
                 replicate(
                     ctx.raw(), command.as_ptr(), $format.as_ptr(), name.arg().raw()

@@ -1,4 +1,4 @@
-//! What the server tells of itself and of its clients: `INFO`, `CONFIG GET`, `CLIENT LIST`.
+//! Information of the server about itself and its clients: `INFO`, `CONFIG GET`, `CLIENT LIST`.
 
 use std::ffi::CStr;
 use std::ptr;
@@ -9,61 +9,61 @@ use super::api::RawCtx;
 use super::call::{How, call};
 use super::ctx::Ctx;
 
-/// What a client has been told and not been sent, and what it did last.
+/// The unsent output of a client, and its last activity.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Output {
     /// Bytes in the buffer that is sent first.
     pub first: u64,
     /// Blocks in the list behind it.
     pub blocks: u64,
-    /// Bytes in them.
+    /// Bytes in these blocks.
     pub bytes: u64,
     /// The last command.
     pub command: String,
-    /// Whether it is sent messages that it need not ask for.
+    /// Whether it gets messages without asking for them.
     pub hears: bool,
-    /// How many bytes it has been sent, where the server counts them: Valkey, and later ones of Redis 8.
+    /// The bytes sent to it so far, if the server counts them: Valkey and newer versions of Redis 8.
     pub sent: Option<u64>,
-    /// Whether it has sent requests that are yet to be run.
+    /// Whether it has sent requests that have not run yet.
     pub asks: bool,
-    /// Whether the server waits until it takes more.
+    /// Whether the server waits until it can accept more.
     pub is_slow: bool,
 }
 
-/// How `CLIENT LIST` shows a client; `None` if there is no such client, or no such command. Dear, and for rare moments only.
+/// The `CLIENT LIST` data of a client; `None` if there is no such client, or no such command. Expensive: use it rarely.
 pub fn output(ctx: &mut Ctx<'_>, client: u64) -> Option<Output> {
     read(&line_of(ctx, client)?)
 }
 
-/// Whether `client` has said that it brings the data of another server, which only Valkey's import mode knows.
+/// Whether `client` has declared itself an import source, which only Valkey's import mode has.
 pub fn is_import_source(ctx: &mut Ctx<'_>, client: u64) -> bool {
     line_of(ctx, client).is_some_and(|line| flags_of(&line).contains('I'))
 }
 
-/// Whether `client` is a connection, and not one that the server made for a script or for another module.
+/// Whether `client` is a connection, and not a client that the server made for a script or for another module.
 pub fn is_connection(ctx: &mut Ctx<'_>, client: u64) -> bool {
-    // A server that does not tell of clients does not tell of this one either.
+    // If the server does not list clients, assume a connection.
     line_of(ctx, client).is_none_or(|line| !flags_of(&line).is_empty())
 }
 
-/// The flags of the client that a line of `CLIENT LIST` is about.
+/// The flags in a line of `CLIENT LIST`.
 fn flags_of(line: &str) -> &str {
     line.split(' ').find_map(|word| word.strip_prefix("flags=")).unwrap_or_default()
 }
 
-/// What `CLIENT LIST` says of `client`: a line, or nothing. `None` when the server does not say.
+/// The line of `CLIENT LIST` for `client`, or an empty one. `None` if the server does not answer.
 fn line_of(ctx: &mut Ctx<'_>, client: u64) -> Option<String> {
     let mut id = itoa::Buffer::new();
     let reply = call(ctx, c"CLIENT", How::Quietly, &[b"LIST", b"ID", id.format(client).as_bytes()])?;
     Some(String::from_utf8_lossy(&reply.text()).into_owned())
 }
 
-/// Reads a line of `CLIENT LIST`.
+/// Parses a line of `CLIENT LIST`.
 fn read(line: &str) -> Option<Output> {
-    // A name that the client has chosen has no spaces in it.
+    // A client name cannot contain spaces.
     let field = |name: &str| line.split_ascii_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
     let number = |name| field(name)?.parse().ok();
-    // Messages go to subscribers and monitors, and to any client that speaks RESP3: it may be told what others read.
+    // Subscribers, monitors and all RESP3 clients may get messages; a RESP3 client may be told what others read.
     let hears = field("resp") == Some("3") || field("flags").is_some_and(|flags| flags.contains(['P', 'O']));
     let (first, blocks, bytes) = (number("obl")?, number("oll")?, number("omem")?);
     let asks = number("qbuf").is_some_and(|bytes| bytes > 0);
@@ -72,15 +72,15 @@ fn read(line: &str) -> Option<Output> {
     Some(Output { first, blocks, bytes, command, hears, sent: number("tot-net-out"), asks, is_slow })
 }
 
-/// The value of the setting `name` of the server's own; `None` if it has no such one, or does not tell.
+/// The value of the server setting `name`; `None` if there is no such setting, or the server does not answer.
 pub fn setting(ctx: &mut Ctx<'_>, name: &CStr) -> Option<String> {
-    // Name and value; empty without such a setting.
+    // Name and value; empty if there is no such setting.
     let reply = call(ctx, c"CONFIG", How::Quietly, &[b"GET", name.to_bytes()])?;
     reply.element(1).map(|value| String::from_utf8_lossy(&value).into_owned())
 }
 
-/// The databases that hold keys. Others are not to be selected without need: Valkey 9 makes a database when it is selected, which in a cluster
-/// takes most of a megabyte. All that can be, where the server does not tell.
+/// The databases that hold keys. Do not select other databases without need: Valkey 9 allocates a database when it is selected, which in a
+/// cluster takes most of a megabyte. If the server does not answer, all possible databases.
 pub fn databases(ctx: &mut Ctx<'_>) -> Vec<i32> {
     match call(ctx, c"INFO", How::Quietly, &[b"keyspace"]) {
         Some(reply) => databases_in(&String::from_utf8_lossy(&reply.text())),
@@ -88,30 +88,30 @@ pub fn databases(ctx: &mut Ctx<'_>) -> Vec<i32> {
     }
 }
 
-/// Reads the section of `INFO` that has a line for each database: `db0:keys=1,expires=0`.
+/// Parses the section of `INFO` that has a line for each database: `db0:keys=1,expires=0`.
 fn databases_in(info: &str) -> Vec<i32> {
     info.lines().filter_map(|line| line.strip_prefix("db")?.split(':').next()?.parse().ok()).collect()
 }
 
-/// Whether the server is a Valkey: for what the two have made different without a function by which to tell.
+/// Whether the server is Valkey, for differences that no function reveals.
 pub fn is_valkey(ctx: &Ctx<'_>) -> bool {
     info(ctx, c"server", c"valkey_version").is_some()
 }
 
-/// Whether this is a replica on which clients may write.
+/// Whether this is a replica where clients may write.
 pub fn is_writable_replica() -> bool {
-    // SAFETY: the server does without a context, which it would only keep the data in.
+    // SAFETY: the server accepts a null context; it would use it only to manage the data's memory.
     let read_only = unsafe { info_of(ptr::null_mut(), c"replication", c"slave_read_only") };
     read_only.is_some_and(|read_only| read_only == "0")
 }
 
-/// The value of `field` in the section `section` of the server's `INFO`.
+/// The value of `field` in the section `section` of `INFO`.
 pub fn info(ctx: &Ctx<'_>, section: &CStr, field: &CStr) -> Option<String> {
     // SAFETY: the context is valid.
     unsafe { info_of(ctx.raw(), section, field) }
 }
 
-/// The same, for a call that may have no context.
+/// Like [`info`], but the context may be null.
 ///
 /// # Safety
 /// `ctx` is a valid context, or null.
@@ -124,8 +124,8 @@ unsafe fn info_of(ctx: *mut RawCtx, section: &CStr, field: &CStr) -> Option<Stri
             (&raw const raw::RedisModule_FreeServerInfo).read()?,
         )
     };
-    // SAFETY: the caller vouches for the context; both texts are C strings. The text that comes back belongs to the data, and is copied
-    // before that is freed.
+    // SAFETY: the caller guarantees the context; both texts are C strings. The returned text belongs to the data, and is copied before the
+    // data is freed.
     unsafe {
         let data = get(ctx, section.as_ptr());
         if data.is_null() {

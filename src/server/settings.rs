@@ -1,4 +1,4 @@
-//! Settings: `CONFIG GET/SET lockstock.*`, lines of redis.conf, and words behind `loadmodule`.
+//! Settings: `CONFIG GET/SET lockstock.*`, lines of redis.conf, and words after `loadmodule`.
 
 use std::ffi::{CStr, c_char, c_int, c_longlong, c_void};
 use std::ptr;
@@ -8,11 +8,11 @@ use super::api::{self, RawString};
 use super::args::Range;
 use super::ctx::Ctx;
 
-/// A number that the operator may set.
+/// A numeric setting.
 pub struct Setting {
     /// The name without the module's prefix.
     pub name: &'static CStr,
-    /// What it may be.
+    /// The allowed range.
     pub range: Range,
     value: AtomicI64,
 }
@@ -23,12 +23,12 @@ impl Setting {
         Self { name, range, value: AtomicI64::new(default) }
     }
 
-    /// What it is set to.
+    /// The current value.
     pub fn get(&self) -> i64 {
         self.value.load(Ordering::Relaxed)
     }
 
-    /// Sets it; false when the value is out of range.
+    /// Sets it; false if the value is out of range.
     pub fn set(&self, value: i64) -> bool {
         let fits = self.range.contains(value);
         if fits {
@@ -38,7 +38,7 @@ impl Setting {
     }
 }
 
-/// A choice of yes or no that the operator has.
+/// A yes/no setting.
 pub struct Switch {
     /// The name without the module's prefix.
     pub name: &'static CStr,
@@ -62,22 +62,22 @@ impl Switch {
     }
 }
 
-/// Makes the switch known to the server, with its present value as the default.
+/// Registers the switch with the server, with its current value as the default.
 pub fn register_switch(ctx: &Ctx<'_>, switch: &'static Switch) -> bool {
     let data = ptr::from_ref(switch).cast_mut().cast();
     let (name, default) = (switch.name.as_ptr(), c_int::from(switch.get()));
-    // SAFETY: the context is valid; the switch is a static, so the pointer that the server keeps stays good.
+    // SAFETY: the context is valid; the switch is a static, so the pointer that the server keeps stays valid.
     unsafe {
         api::register_bool_config(ctx.raw(), name, default, 0, Some(get_switch), Some(set_switch), None, data)
             == api::OK
     }
 }
 
-/// Makes the setting known to the server, with its present value as the default; the server keeps it in range.
+/// Registers the setting with the server, with its current value as the default; the server enforces the range.
 pub fn register(ctx: &Ctx<'_>, setting: &'static Setting) -> bool {
     let data = ptr::from_ref(setting).cast_mut().cast();
     let Range { min, max } = setting.range;
-    // SAFETY: the context is valid; the setting is a static, so the pointer that the server keeps stays good.
+    // SAFETY: the context is valid; the setting is a static, so the pointer that the server keeps stays valid.
     unsafe {
         api::register_numeric_config(
             ctx.raw(),
@@ -94,7 +94,7 @@ pub fn register(ctx: &Ctx<'_>, setting: &'static Setting) -> bool {
     }
 }
 
-/// Takes the values that redis.conf has for the registered settings; false when one of them is refused.
+/// Loads the values in redis.conf for the registered settings; false if one of them is refused.
 pub fn load(ctx: &Ctx<'_>) -> bool {
     // SAFETY: the context is that of the module's load.
     unsafe { api::load_configs(ctx.raw()) == api::OK }

@@ -1,4 +1,4 @@
-//! Entries of streams.
+//! Stream entries.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,17 +9,18 @@ use super::call::{How, Reply, RunAs, Text, call};
 use super::ctx::Ctx;
 use super::faults;
 
-/// The id of an entry of a stream: two numbers and a hyphen.
+/// The id of a stream entry: two numbers and a hyphen.
 pub type EntryId = Text;
 
-/// A name and its value in an entry of a stream.
+/// A field name and its value in a stream entry.
 pub type Field<'a> = (&'static [u8], &'a [u8]);
 
-/// Whether an entry is being appended. A module that hears of that may not append another one on behalf of nobody: the server sends
-/// the later one first, and replicas refuse the earlier one then.
+/// Whether an entry is being appended. A module that is notified of it may not append another entry without a user: the server would send
+/// the later entry first, and replicas would refuse the earlier one.
 static IS_APPENDING: AtomicBool = AtomicBool::new(false);
 
-/// Appends an entry with `fields` to the stream `key`, creating it if need be, and replicates that. The error is the server's own line.
+/// Appends an entry with `fields` to the stream `key`, creates the stream if necessary, and replicates that. The error is the server's own
+/// text.
 pub fn append(ctx: &mut Ctx<'_>, run_as: RunAs, key: &[u8], fields: &[Field<'_>]) -> Result<EntryId, String> {
     faults::point();
     let mut words: SmallVec<[&[u8]; 16]> = SmallVec::from_slice(&[key, b"*"]);
@@ -33,18 +34,18 @@ pub fn append(ctx: &mut Ctx<'_>, run_as: RunAs, key: &[u8], fields: &[Field<'_>]
     done
 }
 
-/// How every server refuses to look at a user's rights where there is no user: another module runs our command, and has asked the
-/// server to let it do what it likes.
+/// How every server refuses to check a user's rights if there is no user: another module runs our command, and has asked the server not to
+/// check.
 const NO_USER: &str = "ERR cannot run as user, no user directly attached";
 
-/// Takes an entry out of the stream `key` again, and replicates that. False if it is not there, which is not replicated.
+/// Removes an entry from the stream `key`, and replicates that. False if it is not there, which is not replicated.
 pub fn take_out(ctx: &mut Ctx<'_>, key: &[u8], entry: &EntryId) -> Result<bool, String> {
     let reply = call(ctx, c"XDEL", How::Replicated(RunAs::Module), &[key, entry]);
     let count = reply.as_ref().map_or(0, Reply::integer);
     done(c"XDEL", reply).map(|_| count > 0)
 }
 
-/// What came of a call of `command`, which answers a string or an error.
+/// The result of a call of `command`, which returns a string or an error.
 fn done(command: &CStr, reply: Option<Reply>) -> Result<EntryId, String> {
     let Some(reply) = reply else { return Err("ERR this node does not serve the key".into()) };
     let text = reply.text();
@@ -52,7 +53,7 @@ fn done(command: &CStr, reply: Option<Reply>) -> Result<EntryId, String> {
         return Ok(text);
     }
     let line = String::from_utf8_lossy(&text);
-    // Redis 7.0 has no code of its own for this refusal.
+    // Redis 7.0 has no error code of its own for this refusal.
     if let Some(why) = line.strip_prefix("ERR acl verification failed, ") {
         return Err(format!("NOPERM {why}"));
     }

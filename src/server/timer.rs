@@ -1,8 +1,8 @@
-//! The one timer: whatever is not a command happens in here.
+//! The one timer: all work outside of commands.
 //!
-//! Leases end, connections close, keys vanish: none of it may be acted upon where the server tells of it. Replicating from
-//! an event handler can put our write before its cause, or let a replica kill clients of its own; and a write while writes are paused
-//! aborts the server. So handlers only post notifications, and one timer does the work, as one unit, when it may.
+//! Leases expire, connections close, keys vanish, but nothing may be written in the server's event handlers. Replicating there can put our
+//! write before its cause, or make a replica kill its own clients; and a write while writes are paused aborts the server. So handlers only
+//! post notifications, and one timer does the work, as one unit, when writing is allowed.
 
 use std::ffi::c_void;
 use std::{mem, ptr};
@@ -18,49 +18,49 @@ use super::import;
 use super::panics;
 use crate::core::time::UnixMs;
 
-/// How long to wait before asking again while writes are paused or data is loading. There is no event for the end of a pause.
+/// How long to wait before the next check while writes are paused or data is loading. There is no event for the end of a pause.
 const PAUSED_MS: i64 = 5;
 
-/// How long to wait after a fault that has come again: the log shall not be flooded.
+/// How long to wait after a repeated panic, so that it does not flood the log.
 const FAULT_MS: i64 = 1_000;
 
-/// The longest the timer sleeps. The server's clock may be set forward, so a far deadline is looked at now and then.
+/// The longest sleep of the timer. The server's clock may be set forward, so a far deadline is checked now and then.
 const LONGEST_MS: i64 = 60_000;
 
-/// When the work that is left wants to be looked at again; the sooner the smaller.
+/// When the remaining work is due; a smaller value is sooner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Next {
     /// In the next turn of the event loop: there is more to do.
     Now,
-    /// When this instant comes.
+    /// At this time.
     At(UnixMs),
     /// Not before somebody arms the timer.
     Never,
 }
 
-/// What the work may do at this moment.
+/// What the work may do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Authority {
     /// Decide and write.
     Primary,
-    /// Only take note: this server is a replica, or being filled by a tool, or writes are paused.
+    /// Only observe: this server is a replica, or is being filled by a tool, or writes are paused.
     Observer,
 }
 
-/// Does the work that is due.
+/// Does the due work.
 pub type Work = fn(&mut Ctx<'_>, Authority) -> Next;
 
 struct Timer {
-    /// A context for calls from events that bring none; made once, at load.
+    /// A context for events that bring none; created once, at load.
     detached: *mut RawCtx,
-    /// The timer that is armed, and when it fires.
+    /// The armed timer, and when it fires.
     armed: Option<(raw::RedisModuleTimerID, UnixMs)>,
     work: Option<Work>,
-    /// Whether a fault cut the work short when it was done last.
+    /// Whether the last run ended in a panic.
     failed: bool,
 }
 
-// SAFETY: the pointer is only used on the main thread: `MainCell` sees to it.
+// SAFETY: the pointer is only used on the main thread, as `MainCell` guarantees.
 unsafe impl Send for Timer {}
 
 static TIMER: MainCell<Timer> =
@@ -68,8 +68,8 @@ static TIMER: MainCell<Timer> =
 
 /// Prepares the timer. Called once, at load.
 pub fn install(ctx: &Ctx<'_>, work: Work) {
-    // SAFETY: the context is valid; the server keeps the new one until the module is unloaded, which a module with data types
-    // never is.
+    // SAFETY: the context is valid; the server keeps the new one until the module is unloaded, and a module with data types is never
+    // unloaded.
     let detached = unsafe { api::get_detached_thread_safe_context(ctx.raw()) };
     TIMER.with(|timer| {
         timer.detached = detached;
@@ -77,16 +77,16 @@ pub fn install(ctx: &Ctx<'_>, work: Work) {
     });
 }
 
-/// Lends the module's own context to whoever is called without one.
+/// Lends the module's own context to code that was called without one.
 pub fn with_detached(f: impl FnOnce(&Ctx<'_>)) {
     let detached = TIMER.with(|timer| timer.detached).unwrap_or(ptr::null_mut());
     if !detached.is_null() {
-        // SAFETY: the context lives as long as the module, and this is the main thread, on which alone `TIMER` answers.
+        // SAFETY: the context lives as long as the module, and this is the main thread, because `TIMER` works on no other.
         f(&unsafe { Ctx::new(detached) });
     }
 }
 
-/// Has the work done when `next` says, or before. Cheap when the timer is early enough already.
+/// Makes the timer fire at `next` or earlier. Cheap if it already fires early enough.
 pub fn arm(next: Next) {
     faults::point();
     let at = match next {
@@ -99,7 +99,7 @@ pub fn arm(next: Next) {
             return;
         }
         if let Some((id, _)) = timer.armed.take() {
-            // SAFETY: the timer is pending: `armed` is cleared before it runs. It carries no data to give back.
+            // SAFETY: the timer is pending, because `armed` is cleared before it runs. It has no data to return.
             unsafe { api::stop_timer(timer.detached, id, ptr::null_mut()) };
         }
         let wait = at.left(clock::now().ms).0.min(LONGEST_MS);
@@ -110,7 +110,7 @@ pub fn arm(next: Next) {
 }
 
 unsafe extern "C" fn fire(raw: *mut RawCtx, _data: *mut c_void) {
-    // First of all: stopping a timer that is running frees it twice.
+    // This must come first: stopping a running timer frees it twice.
     let work = TIMER.with(|timer| {
         timer.armed = None;
         timer.work
@@ -120,7 +120,7 @@ unsafe extern "C" fn fire(raw: *mut RawCtx, _data: *mut c_void) {
     if let Some(Some(work)) = work {
         let next = panics::contain("deferred work", || run(&mut ctx, work));
         let again = TIMER.with(|timer| mem::replace(&mut timer.failed, next.is_none())).unwrap_or_default();
-        // A fault must not be the last thing that ever happens here.
+        // After a panic the timer must be armed again, or it would never fire any more.
         arm(next.unwrap_or_else(|| {
             panics::make_good(&mut ctx);
             if again { Next::At(UnixMs(clock::now().ms.0.saturating_add(FAULT_MS))) } else { Next::Now }
@@ -128,7 +128,7 @@ unsafe extern "C" fn fire(raw: *mut RawCtx, _data: *mut c_void) {
     }
 }
 
-/// Whether this server may write at this moment: it is a primary with its data, and writes are not paused.
+/// Whether this server may write now: it is a primary with its data loaded, and writes are not paused.
 pub fn may_write(ctx: &Ctx<'_>) -> bool {
     let flags = ctx.flags();
     // SAFETY: the function takes nothing and only reads the server's state.
@@ -136,15 +136,15 @@ pub fn may_write(ctx: &Ctx<'_>) -> bool {
     flags.is_primary() && !quiet
 }
 
-/// Asks whether this server may decide and write at this moment, and then works.
+/// Checks whether this server may decide and write now, then does the work.
 fn run(ctx: &mut Ctx<'_>, work: Work) -> Next {
-    // While a copying tool fills the server, that decides. The server tells when it ends.
+    // While a copying tool fills the server, the tool decides. The server reports the end of that.
     let may_decide = !import::is_on(ctx);
     if may_decide && may_write(ctx) {
         return work(ctx, Authority::Primary);
     }
     let next = work(ctx, Authority::Observer);
-    // A replica need not ask again: the primary's effects will come, and a change of role arms the timer.
+    // A replica need not check again: effects come from the primary, and a role change arms the timer.
     if may_decide && ctx.flags().is_primary() {
         return Next::At(UnixMs(clock::now().ms.0.saturating_add(PAUSED_MS)));
     }

@@ -1,6 +1,6 @@
-//! Commands of clients without a server: stands in for what they use of it, with one key and one client at a time.
+//! Client commands without a server: fakes the functions they use, with one key and one client at a time.
 //!
-//! It parks clients as a server does, or as one that does not want to.
+//! It blocks clients as a server does, or refuses to.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int, c_long, c_longlong, c_void};
@@ -19,22 +19,22 @@ use crate::server::cell;
 use crate::server::ctx::Ctx;
 use crate::server::entry::{self, Run};
 
-/// What comes of a wish to block a client.
+/// How the server reacts to a request to block a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Blocking {
-    /// It is blocked.
+    /// It blocks the client.
     #[default]
     Done,
-    /// The server says no.
+    /// It refuses.
     Refused,
-    /// The server tells the client an error of its own, and hands out a handle all the same.
+    /// It sends the client an error of its own, and returns a handle all the same.
     Feigned,
 }
 
-/// What frees the private data of a client that was blocked.
+/// Frees the private data of a client that was blocked.
 type OnFree = unsafe extern "C" fn(*mut RawCtx, *mut c_void);
 
-/// A client that the server has blocked, or claims to have.
+/// A client that the server has blocked, or claims to have blocked.
 struct Blocked {
     on_answer: raw::RedisModuleCmdFunc,
     on_free: Option<OnFree>,
@@ -44,12 +44,12 @@ struct Blocked {
 #[derive(Default)]
 struct Host {
     blocking: Blocking,
-    /// What clients were told since this was asked last.
+    /// The replies since the last call.
     replies: Vec<String>,
     blocked: Option<Blocked>,
     /// Whether the client is blocked.
     is_blocked: bool,
-    /// The lock that the key holds.
+    /// The lock under the key.
     value: *mut c_void,
 }
 
@@ -57,7 +57,7 @@ thread_local! {
     static HOST: RefCell<Host> = RefCell::default();
 }
 
-/// Runs `f` on a thread of its own, the main thread of a server, whose clients it is that wait.
+/// Runs `f` on a new thread, which is the main thread of a fake server.
 pub fn serve(blocking: Blocking, f: impl FnOnce() + Send) {
     // The module has one state, and one main thread.
     static ONE: Mutex<()> = Mutex::new(());
@@ -78,19 +78,19 @@ pub fn serve(blocking: Blocking, f: impl FnOnce() + Send) {
     }
 }
 
-/// Has the client call the command `C`, and says what clients were told meanwhile.
+/// Runs the command `C` for the client, and returns all replies that were sent meanwhile.
 pub fn call<C: Run>(words: &str) -> Vec<String> {
     let words: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
     let mut strings: Vec<*mut RawString> = words.iter().map(|word| ptr::from_ref(word).cast_mut().cast()).collect();
     let count = c_int::try_from(strings.len()).unwrap_or(c_int::MAX);
-    // SAFETY: this is the main thread; the strings are such as `string_ptr_len` expects, and outlive the call.
+    // SAFETY: this is the main thread; the strings have the form that `string_ptr_len` expects, and outlive the call.
     unsafe { entry::command::<C>(context(), strings.as_mut_ptr(), count) };
     with(|host| std::mem::take(&mut host.replies))
 }
 
-/// The context of whoever is running.
+/// The current context.
 pub fn ctx() -> Ctx<'static> {
-    // SAFETY: nothing in here looks behind the pointer.
+    // SAFETY: nothing in here dereferences the pointer.
     unsafe { Ctx::new(context()) }
 }
 
@@ -109,7 +109,7 @@ fn tell(reply: impl Into<String>) -> c_int {
 
 fn install() {
     static ONCE: Once = Once::new();
-    // SAFETY: as in the outer module: nobody else sets these pointers, and nobody reads them before this was done once.
+    // SAFETY: as in the outer module: nobody else sets these pointers, and nobody reads them before this has run once.
     ONCE.call_once(|| unsafe {
         raw::RedisModule_GetClientId = Some(get_client_id);
         raw::RedisModule_GetClientInfoById = Some(get_client_info_by_id);
@@ -148,7 +148,7 @@ unsafe extern "C" fn get_client_id(_: *mut RawCtx) -> u64 {
 }
 
 unsafe extern "C" fn get_client_info_by_id(info: *mut c_void, _: u64) -> c_int {
-    // SAFETY: where there is a structure, it is the caller's.
+    // SAFETY: if there is a structure, it is the caller's.
     if let Some(info) = unsafe { info.cast::<raw::RedisModuleClientInfo>().as_mut() } {
         let blocked = with(|host| host.is_blocked);
         info.flags = if blocked { u64::from(raw::REDISMODULE_CLIENTINFO_FLAG_BLOCKED) } else { 0 };
@@ -157,7 +157,7 @@ unsafe extern "C" fn get_client_info_by_id(info: *mut c_void, _: u64) -> c_int {
 }
 
 unsafe extern "C" fn get_client_user_name_by_id(ctx: *mut RawCtx, _: u64) -> *mut RawString {
-    // SAFETY: the text is there for ever.
+    // SAFETY: the text is static.
     unsafe { create_string(ctx, c"default".as_ptr(), c"default".count_bytes()) }
 }
 
@@ -169,7 +169,7 @@ unsafe extern "C" fn create_string(_: *mut RawCtx, bytes: *const c_char, len: us
 }
 
 unsafe extern "C" fn free_string(_: *mut RawCtx, string: *mut RawString) {
-    // SAFETY: `create_string` made it, and nobody uses it any more.
+    // SAFETY: `create_string` made it, and it is not used any more.
     unsafe { drop(Box::from_raw(*Box::from_raw(string.cast::<*mut [u8]>()))) };
 }
 
@@ -206,7 +206,7 @@ unsafe extern "C" fn key_type(_: *mut RawKey) -> c_int {
     api::int(if empty { raw::REDISMODULE_KEYTYPE_EMPTY } else { raw::REDISMODULE_KEYTYPE_MODULE })
 }
 
-/// No type has been registered.
+/// No type is registered.
 unsafe extern "C" fn module_type_get_type(_: *mut RawKey) -> *mut RawType {
     ptr::null_mut()
 }
@@ -226,7 +226,7 @@ unsafe extern "C" fn set_expire(_: *mut RawKey, _: raw::mstime_t) -> c_int {
 
 unsafe extern "C" fn delete_key(_: *mut RawKey) -> c_int {
     let value = with(|host| std::mem::replace(&mut host.value, ptr::null_mut()));
-    // SAFETY: only locks are put there, each as a box of its own.
+    // SAFETY: only locks are stored there, each as its own box.
     unsafe { drop(Box::from_raw(value.cast::<Lock>())) };
     api::OK
 }
@@ -285,7 +285,7 @@ unsafe extern "C" fn block_client_on_keys(
     NonNull::dangling().as_ptr()
 }
 
-/// Never called: that a server has it says what such servers are like.
+/// Never called; its presence only marks the kind of server.
 unsafe extern "C" fn block_client_on_keys_with_flags(
     _: *mut RawCtx,
     _: raw::RedisModuleCmdFunc,
@@ -302,7 +302,7 @@ unsafe extern "C" fn block_client_on_keys_with_flags(
 
 unsafe extern "C" fn set_disconnect_callback(_: *mut RawBlocked, _: raw::RedisModuleDisconnectFunc) {}
 
-/// Asks for the reply and lets the client go, at once.
+/// Asks for the reply and releases the client, at once.
 unsafe extern "C" fn unblock_client(_: *mut RawBlocked, _: *mut c_void) -> c_int {
     let (is_blocked, on_answer, on_free, data) = with(|host| {
         let blocked = host.blocked.as_ref();
