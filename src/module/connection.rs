@@ -51,7 +51,9 @@ pub fn look(ctx: &mut Ctx<'_>, client: ClientId) -> Look {
     let Some(output) = server_info::output(ctx, client.get()) else { return Look::Unknown };
     let Some(unsent) = unsent(&output) else { return Look::Sent };
     let asked = ["lock.acquire", "lock.macquire"].iter().any(|name| output.command.eq_ignore_ascii_case(name));
-    Look::Unsent { unsent, another: output.hears || !asked, mark: mark(ctx, &output) }
+    let is_late = !sends_at_once(ctx);
+    let mark = if is_late { None } else { mark(ctx, &output) };
+    Look::Unsent { unsent, another: output.hears || !asked, mark, is_late }
 }
 
 fn unsent(&Output { first, blocks, bytes, .. }: &Output) -> Option<Unsent> {
@@ -62,7 +64,10 @@ fn unsent(&Output { first, blocks, bytes, .. }: &Output) -> Option<Unsent> {
 fn mark(ctx: &mut Ctx<'_>, output: &Output) -> Option<Mark> {
     // A client that accepts no more data was written to, perhaps in this turn.
     let turn = |ctx: &mut Ctx<'_>| if output.is_slow { None } else { event_loop::number(ctx) };
-    let mark = output.sent.or_else(|| turn(ctx))?;
-    // I/O threads may have sent data that the server has not counted yet.
-    (server_info::setting(ctx, c"io-threads")? == "1").then_some(Mark(mark))
+    output.sent.or_else(|| turn(ctx)).map(Mark)
+}
+
+/// Whether the main thread sends all replies. Otherwise I/O threads may have sent data that the server has not counted yet.
+fn sends_at_once(ctx: &mut Ctx<'_>) -> bool {
+    server_info::setting(ctx, c"io-threads").is_some_and(|threads| threads == "1")
 }

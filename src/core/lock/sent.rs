@@ -46,6 +46,8 @@ pub enum Look {
         another: bool,
         /// The current mark, if the server has one.
         mark: Option<Mark>,
+        /// Whether I/O threads may have sent some of it that the server has not counted yet.
+        is_late: bool,
     },
     /// The server cannot tell.
     Unknown,
@@ -79,13 +81,20 @@ pub(super) struct Reply {
 ///
 /// In doubt it counts as sent: a lock that is held for nothing ends with its lease, but a lock that is held twice is unsafe.
 pub(super) fn is_sent(reply: Reply, look: Look) -> bool {
-    let Look::Unsent { unsent, another, mark } = look else { return true };
+    let Look::Unsent { unsent, another, mark, .. } = look else { return true };
     let another = another || reply.went_on;
     match reply.front {
         Front::Unsent(front) => may_be_past(front, reply.seen.unwrap_or(front), unsent),
         Front::Clear(then) => unsent.first == 0 || (another && (then.is_none() || then != mark)),
         Front::Unknown => another,
     }
+}
+
+/// As [`is_sent`], for a connection that is about to end. Numbers that come late prove nothing on their own: an earlier look must have seen the
+/// reply unsent.
+pub(super) fn is_sent_at_the_end(reply: Reply, look: Look) -> bool {
+    let is_late = matches!(look, Look::Unsent { is_late: true, .. });
+    (is_late && reply.seen.is_none()) || is_sent(reply, look)
 }
 
 /// Whether output behind `front` may have been sent, given that first `seen` was unsent and now `now`. A client that reads slowly, or gets

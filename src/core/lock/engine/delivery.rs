@@ -5,7 +5,7 @@ use super::backlog::Next;
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 use crate::core::lock::queue::Waiter;
-use crate::core::lock::sent::{Front, LAZY, LONG_WAIT, LONGEST_PAUSE, Look, PROMPT, is_sent};
+use crate::core::lock::sent::{Front, LAZY, LONG_WAIT, LONGEST_PAUSE, Look, PROMPT, is_sent, is_sent_at_the_end};
 use crate::core::lock::terms::{ClientId, EndReason, WaiterId};
 use crate::core::time::UnixMs;
 
@@ -66,7 +66,7 @@ impl Engine {
     /// [`client_gone`](Self::client_gone) revokes the others.
     pub fn last_look(&mut self, client: ClientId, look: Look) {
         for waiter in self.unacked.of(client).collect::<Vec<_>>() {
-            if self.unacked.reply(waiter).is_some_and(|reply| is_sent(reply, look)) {
+            if self.unacked.reply(waiter).is_some_and(|reply| is_sent_at_the_end(reply, look)) {
                 self.delivered(waiter);
             }
         }

@@ -5,11 +5,11 @@ use crate::core::lock::{Acquired, Front, Look, Mark, Next, Unsent, WaiterId};
 use crate::core::time::Millis;
 
 /// Something unsent behind what was written first.
-const BEHIND: Look = Look::Unsent { unsent: unsent(0, 2, 200), another: false, mark: None };
+const BEHIND: Look = Look::Unsent { unsent: unsent(0, 2, 200), another: false, mark: None, is_late: false };
 /// Something unsent, and nothing is known but that the client has asked for no more.
-const STUCK: Look = Look::Unsent { unsent: unsent(10, 2, 200), another: false, mark: None };
+const STUCK: Look = Look::Unsent { unsent: unsent(10, 2, 200), another: false, mark: None, is_late: false };
 /// Something unsent, and the client has asked for more.
-const GOING_ON: Look = Look::Unsent { unsent: unsent(10, 2, 200), another: true, mark: None };
+const GOING_ON: Look = Look::Unsent { unsent: unsent(10, 2, 200), another: true, mark: None, is_late: false };
 /// Nothing was unsent when the grant was about to be written.
 const CLEAR: Front = Front::Clear(None);
 /// This much was unsent already when the grant was about to be written.
@@ -109,7 +109,7 @@ fn a_client_with_the_same_mark_as_before_has_been_sent_nothing_whatever_it_has_a
                 desk.acquire("gate", 1, &ask("other")).unwrap().granted();
             }
             desk.pass(1);
-            let look = Look::Unsent { unsent: unsent(10, 2, 200), another, mark };
+            let look = Look::Unsent { unsent: unsent(10, 2, 200), another, mark, is_late: false };
             desk.look(look);
             assert_eq!(desk.hangs_up(look), [holder], "{front:?} {look:?}");
         }
@@ -117,11 +117,24 @@ fn a_client_with_the_same_mark_as_before_has_been_sent_nothing_whatever_it_has_a
         let (mut desk, bob) = handed_over(10);
         desk.writes(bob, front);
         assert_eq!(
-            desk.hangs_up(Look::Unsent { unsent: unsent(0, 2, 200), another: true, mark }),
+            desk.hangs_up(Look::Unsent { unsent: unsent(0, 2, 200), another: true, mark, is_late: false }),
             ["bob"],
             "{front:?}"
         );
     }
+}
+
+#[test]
+fn what_io_threads_may_have_sent_counts_as_sent_unless_it_was_unsent_before() {
+    let late = Look::Unsent { unsent: unsent(10, 0, 0), another: false, mark: None, is_late: true };
+    let (mut desk, bob) = handed_over(10);
+    desk.writes(bob, CLEAR);
+    assert_eq!(desk.hangs_up(late), ["bob"]);
+    let (mut desk, bob) = handed_over(10);
+    desk.writes(bob, CLEAR);
+    desk.pass(1);
+    assert_eq!(desk.look(late), 1);
+    assert_eq!(desk.hangs_up(late), ["eve"]);
 }
 
 #[test]
@@ -144,9 +157,9 @@ fn who_has_been_sent_anything_may_have_been_sent_the_grant_in_front_of_the_rest(
         let (mut desk, bob) = handed_over(10);
         desk.writes(bob, Front::Unsent(front));
         desk.pass(1);
-        assert_eq!(desk.look(Look::Unsent { unsent: look, another: true, mark: None }), 1);
+        assert_eq!(desk.look(Look::Unsent { unsent: look, another: true, mark: None, is_late: false }), 1);
         assert_eq!(
-            desk.hangs_up(Look::Unsent { unsent: end, another: true, mark: None }),
+            desk.hangs_up(Look::Unsent { unsent: end, another: true, mark: None, is_late: false }),
             [holder],
             "{front:?} {look:?} {end:?}"
         );
