@@ -1,4 +1,4 @@
-//! `PX ms | EX s`: the lease that several commands take.
+//! `PX ms | EX s`: the lease option of several commands.
 
 use crate::config;
 use crate::core::time::{Millis, UnixMs};
@@ -6,18 +6,18 @@ use crate::error::Error;
 use crate::server::args::{Args, Range};
 use crate::server::register::Arg;
 
-/// How the choice of units appears in the documentation.
+/// The option in the documentation.
 pub const LEASE: Arg =
     Arg::one_of(c"lease", &[Arg::integer(c"milliseconds").after(c"PX"), Arg::integer(c"seconds").after(c"EX")])
         .optional();
 
-/// The lease that a request names, if it does.
+/// The lease of a request, if it names one.
 #[derive(Default)]
 pub struct Lease(Option<Millis>);
 
 impl Lease {
-    /// Takes the value behind `PX` or `EX`; any other word, or a second one of the two, is a syntax error. Any positive lease is
-    /// legal that ends at a 64-bit millisecond time, counted from `now`.
+    /// Parses the value after `PX` or `EX`; any other word, or a second lease, is a syntax error. A lease must be positive, and `now` plus
+    /// the lease must fit in a 64-bit millisecond time.
     pub fn option(&mut self, word: &[u8], args: &mut Args<'_>, now: UnixMs) -> Result<(), Error> {
         let longest = UnixMs(i64::MAX).left(now).0;
         let lease = match word {
@@ -32,7 +32,7 @@ impl Lease {
         Ok(())
     }
 
-    /// The lease, or the configured one.
+    /// The lease, or the default from the settings.
     pub fn or_default(self) -> Millis {
         self.0.unwrap_or_else(config::default_lease)
     }

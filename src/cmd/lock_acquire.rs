@@ -1,4 +1,4 @@
-//! `LOCK.ACQUIRE`: the one way to a lock.
+//! `LOCK.ACQUIRE`: acquires one lock.
 
 use super::Command;
 use super::lease::LEASE;
@@ -16,18 +16,18 @@ use crate::server::register::{self, Spec};
 
 /// `LOCK.ACQUIRE key [TOKEN token] [PX ms | EX s] [SHARED | LIMIT n] [WAIT ms] [SESSION]`
 ///
-/// Takes the lock `key` for `token`, an owner of the caller's choice (a random UUID without it), until the lease ends (`PX`
-/// milliseconds, `EX` seconds, the default lease without either).
+/// Acquires the lock `key` for `token`, an owner name that the caller chooses (default: a random UUID), until the lease ends (`PX`
+/// milliseconds, `EX` seconds, or the default lease).
 ///
-/// - `SHARED`: together with other shared holds. `LIMIT n`: one of `n` permits. Neither: alone.
-/// - `WAIT ms`: parks the client until it is its turn, at most that long (up to 2^53 - 1); 0 is without limit.
-/// - `SESSION`: the hold ends with the connection, too. Scripts have none that would end, so there it is an error.
+/// - `SHARED`: together with other shared holds. `LIMIT n`: one of `n` permits. Neither: exclusively.
+/// - `WAIT ms`: blocks the client until the lock is granted, for at most this time (up to 2^53 - 1); 0 is without limit.
+/// - `SESSION`: the hold also ends with the connection. In a script this is an error, because a script has no connection.
 ///
-/// Replies `[token, fence, lease in milliseconds]`, or null when the lock was not granted. The same token again renews its
-/// hold and gets the same fence, so a request may be repeated when its reply was lost.
+/// Replies `[token, fence, lease in milliseconds]`, or null if the lock was not granted. A repeated request with the same token renews its
+/// hold and gets the same fence, so it is safe to repeat a request after its reply was lost.
 ///
-/// Errors: `ERR` for a bad argument, `WRONGTYPE`, `DEADLOCK` for a second holder that would wait to become exclusive, `ERR` for a
-/// request that would wait where `lockstock.max-waiters` do already.
+/// Errors: `ERR` for a bad argument; `WRONGTYPE`; `DEADLOCK` for a second holder that would wait to become exclusive; `ERR` for a request
+/// that would wait while `lockstock.max-waiters` requests are waiting.
 ///
 /// O(1), O(log n) with n holders.
 pub struct LockAcquire;

@@ -1,4 +1,4 @@
-//! `LOCK.APPLY`: what became of a lock, for replicas and the AOF.
+//! `LOCK.APPLY`: effects on a lock, for replicas and the AOF.
 
 use std::ffi::CStr;
 
@@ -17,13 +17,13 @@ use crate::server::{clock, key, origin, replicate};
 /// `LOCK.APPLY key effect [effect …]`, with an effect of `HELD token fence deadline [SHARED | LIMIT n]`,
 /// `ENDED token [LAPSED | DISCONNECTED]` or `LOAD payload`
 ///
-/// Carries effects, never a request: a hold began or changed and is like this now (with the end of its lease in Unix
-/// milliseconds); a hold ended; these are the holds of the lock. They happen in their order, or none of them. Nothing is decided,
-/// nobody is handed anything. Sent by the primary, by AOF rewrites and by the node that a slot moves here from, and accepted from these
-/// only, unless `lockstock.accept-effects` is yes: whoever may run it then can make holds out of nothing, as with `RESTORE`. A fence of
-/// his must not be more than an hour ahead of the clock.
+/// Applies effects; it never requests anything. `HELD`: a hold began or changed, and this is its state (with the end of its lease in Unix
+/// milliseconds). `ENDED`: a hold ended. `LOAD`: these are the holds of the lock. The effects are applied in this order, or none of them.
+/// Nothing is decided and nothing is handed over. The primary, AOF rewrites and the node that a slot is moving from send it. Only these may
+/// use it, unless `lockstock.accept-effects` is yes: then every client with permission for the command can create holds out of nothing, as
+/// with `RESTORE`. A fence from such a client must not be more than an hour ahead of the clock.
 ///
-/// Replies OK. Errors: `NOPERM` for everybody else, `ERR` for a bad argument, `WRONGTYPE`. O(log n) with n holders.
+/// Replies OK. Errors: `NOPERM` for any other sender, `ERR` for a bad argument, `WRONGTYPE`. O(log n) with n holders.
 pub struct LockApply;
 
 impl Command for LockApply {

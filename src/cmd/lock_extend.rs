@@ -1,4 +1,4 @@
-//! `LOCK.EXTEND`: the holder needs more time.
+//! `LOCK.EXTEND`: changes the lease of a hold.
 
 use super::Command;
 use super::lease::{LEASE, Lease};
@@ -14,10 +14,10 @@ use crate::server::register::{self, Spec};
 
 /// `LOCK.EXTEND key token [PX ms | EX s]`
 ///
-/// Lets the lease of `token` on the lock `key` end that long from now: after `PX` milliseconds, `EX` seconds, or the default
-/// lease. The end may move either way.
+/// Sets the lease of `token` on the lock `key` to end `PX` milliseconds, `EX` seconds, or the default lease from now. The new end may be
+/// later or earlier.
 ///
-/// Replies 1, or 0 if the token holds nothing: a hold that ended is never revived. Works when the server is out of memory.
+/// Replies 1, or 0 if the token holds nothing: a hold that has ended is never revived. Works when the server is out of memory.
 ///
 /// Errors: `ERR` for a bad argument, `WRONGTYPE`. O(1), O(log n) with n holders.
 pub struct LockExtend;

@@ -1,4 +1,4 @@
-//! `LOCK.FAULT`: a fault on purpose. Only in builds with the feature `inject-faults`.
+//! `LOCK.FAULT`: injects a panic. Only in builds with the feature `inject-faults`.
 
 use super::Command;
 use crate::error::Error;
@@ -10,11 +10,11 @@ use crate::server::register::{self, Spec};
 
 /// `LOCK.FAULT doing [point [times]]`
 ///
-/// Has the next entry from the server that does `doing` (as the log calls it: `a command`, `deferred work` …) panic, at its start (0) or
-/// before the step with this number: there is one wherever the work touches the server. An entry with fewer steps leaves the fault
-/// to the next. `times` does so for several entries; an empty `doing` takes back what was armed.
+/// Makes the next entry from the server with the name `doing` (as in the log: `a command`, `deferred work` …) panic, at its start (0) or
+/// before the step `point`; there is a step wherever the work calls the server. If an entry has fewer steps, the panic stays armed for the
+/// next. `times` is the number of entries that panic; an empty `doing` disarms.
 ///
-/// Replies how many faults have struck so far, and the most steps of an entry that the last one was armed for.
+/// Replies the number of panics so far, and the most steps of an entry that the last one was armed for.
 pub struct LockFault;
 
 impl Command for LockFault {

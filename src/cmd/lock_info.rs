@@ -1,4 +1,4 @@
-//! `LOCK.INFO`: who holds a lock, and who waits for it.
+//! `LOCK.INFO`: the holders and waiters of a lock.
 
 use super::Command;
 use crate::core::lock::{LockInfo as View, Mode};
@@ -13,10 +13,10 @@ use crate::server::register::{self, Spec};
 
 /// `LOCK.INFO key`
 ///
-/// Replies null if nobody holds the lock `key` or waits for it, else fields and values (a map in RESP3): `mode` (exclusive,
-/// shared, limit; free when there are only waiters), `limit` (the largest number of permits that a holder asked for, else 0),
-/// `holders` (`token`, `fence`, `lease-ms` left, `session` yes or no), `waiters` (`token`, `mode`, `waited-ms`,
-/// `wait-left-ms`, −1 without limit; the first 100) and `waiting`, their number.
+/// Replies null if nobody holds the lock `key` or waits for it, else fields and values (a map in RESP3): `mode` (exclusive, shared, limit;
+/// free if there are only waiters), `limit` (the largest number of permits that a holder asked for, else 0), `holders` (`token`, `fence`,
+/// `lease-ms` left, `session` yes or no), `waiters` (`token`, `mode`, `waited-ms`, `wait-left-ms`, −1 without limit; the first 100) and
+/// `waiting`, the number of waiters.
 ///
 /// Errors: `WRONGTYPE`. O(n) with n holders.
 pub struct LockInfo;

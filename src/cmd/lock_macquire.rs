@@ -1,4 +1,4 @@
-//! `LOCK.MACQUIRE`: several locks at once, or none.
+//! `LOCK.MACQUIRE`: acquires several locks, all or none.
 
 use super::Command;
 use super::lease::LEASE;
@@ -16,14 +16,14 @@ use crate::server::register::{self, Spec};
 
 /// `LOCK.MACQUIRE numkeys key [key …] [TOKEN token] [PX ms | EX s] [WAIT ms] [SESSION]`
 ///
-/// Takes the locks of all keys for `token`, exclusively, or none of them; one fence and one lease for all. The options are
-/// those of `LOCK.ACQUIRE`. A request that waits keeps its place in the queue of every key, so requests over the same keys
-/// in any order never wait for each other in a circle. A key named twice counts once.
+/// Acquires the locks of all keys for `token`, exclusively, or none of them, with one fence and one lease for all. The options are those of
+/// `LOCK.ACQUIRE`. A waiting request keeps its position in the queue of every key, so requests for the same keys in any order never
+/// deadlock with each other. A key named twice counts once.
 ///
-/// Replies `[token, fence, lease in milliseconds]`, or null when the locks were not granted. A token that holds them all from
-/// one such call renews them and gets the same fence; keys that it holds otherwise, exclusively, are no obstacle.
+/// Replies `[token, fence, lease in milliseconds]`, or null if the locks were not granted. A token that holds all of them from one such
+/// call renews them and gets the same fence. Keys that it already holds exclusively in another way are no obstacle.
 ///
-/// Errors: `ERR` for a bad argument, `WRONGTYPE`, `ERR` for a request that would wait where too many do. At most
+/// Errors: `ERR` for a bad argument, `WRONGTYPE`, `ERR` for a request that would wait while too many requests are waiting. At most
 /// `lockstock.max-keys` keys.
 ///
 /// O(k log n) with k keys and n requests in their queues.

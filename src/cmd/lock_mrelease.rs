@@ -1,4 +1,4 @@
-//! `LOCK.MRELEASE`: several locks go back at once.
+//! `LOCK.MRELEASE`: releases several locks.
 
 use super::Command;
 use crate::core::id::Ident;
@@ -12,10 +12,10 @@ use crate::server::register::{self, Spec};
 
 /// `LOCK.MRELEASE token numkeys key [key …]`
 ///
-/// Ends the holds of `token` on the locks of all keys, however it came by them; whoever waits first for any of them, and
-/// for whom all is free now, is granted by this same call. A key named twice counts once.
+/// Ends the holds of `token` on the locks of all keys, however they were acquired. The same call grants the locks to the first waiters
+/// whose keys are all free now. A key named twice counts once.
 ///
-/// Replies how many holds this call ended. Safe to repeat. Works when the server is out of memory.
+/// Replies the number of holds that this call ended. Safe to repeat. Works when the server is out of memory.
 ///
 /// Errors: `ERR` for a bad argument; `WRONGTYPE`, and then nothing was released. O(k log n) with k keys and n holders.
 pub struct LockMrelease;

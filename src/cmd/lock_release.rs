@@ -1,4 +1,4 @@
-//! `LOCK.RELEASE`: the holder gives the lock back.
+//! `LOCK.RELEASE`: releases a lock.
 
 use super::Command;
 use crate::core::id::Ident;
@@ -12,10 +12,10 @@ use crate::server::register::{self, Spec};
 
 /// `LOCK.RELEASE key token`
 ///
-/// Ends the hold of `token` on the lock `key`; whoever waits first is granted the lock by this same call.
+/// Ends the hold of `token` on the lock `key`; the same call grants the lock to the first waiter.
 ///
-/// Replies 1 if this call ended the hold, else 0: it was never there, its lease is over, it is another's, or the token is only
-/// waiting, in which case it keeps its place. Safe to repeat. Works when the server is out of memory.
+/// Replies 1 if this call ended the hold, else 0: there was no hold, its lease has expired, it belongs to another token, or the token is
+/// only waiting and keeps its position. Safe to repeat. Works when the server is out of memory.
 ///
 /// Errors: `ERR` for a bad argument, `WRONGTYPE`. O(1), O(log n) with n holders.
 pub struct LockRelease;

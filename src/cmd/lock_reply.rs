@@ -1,4 +1,4 @@
-//! Replies that several commands give, and that waiters are given later.
+//! Replies that several commands share, also for waiters.
 
 use crate::core::lock::{Answer, Grant};
 use crate::error::Error;
@@ -12,7 +12,7 @@ pub fn granted(ctx: &Ctx<'_>, grant: &Grant) {
     ctx.reply_int(grant.lease.0);
 }
 
-/// Replies what a waiter is told.
+/// Replies with the answer to a waiter.
 pub fn answer(ctx: &Ctx<'_>, answer: &Answer) {
     match answer {
         Answer::Granted(grant) => granted(ctx, grant),

@@ -1,6 +1,6 @@
-//! The commands: one file each, with its syntax, its parser and what it does.
+//! The commands: one file each, with its documentation, its parser and its code.
 //!
-//! A file reads from top to bottom: the documentation of the command, `SPEC` as the server is told it, the words it takes, `run`.
+//! Each file has the same order: the documentation of the command, its `SPEC` for the server, the parser, `run`.
 
 use crate::server::ctx::Ctx;
 use crate::server::register::{self, Command};
@@ -31,7 +31,7 @@ pub(crate) mod stock_order;
 pub(crate) mod stock_orders;
 mod stock_reply;
 
-/// Registers every command; the error names the one that the server refused.
+/// Registers every command; the error names the command that the server refused.
 pub fn register(ctx: &Ctx<'_>) -> Result<(), String> {
     one::<lock_acquire::LockAcquire>(ctx)?;
     one::<lock_release::LockRelease>(ctx)?;

@@ -1,4 +1,4 @@
-//! What `LOCK.ACQUIRE` and `LOCK.MACQUIRE` have in common: who asks, for how long, and whether to wait.
+//! The common part of `LOCK.ACQUIRE` and `LOCK.MACQUIRE`: token, lease and waiting.
 
 use super::lease::Lease;
 use super::lock_reply;
@@ -18,11 +18,11 @@ use crate::server::server_info;
 #[cfg(test)]
 mod tests;
 
-/// How `TOKEN token` appears in the documentation.
+/// `TOKEN token` in the documentation.
 pub const TOKEN: register::Arg = register::Arg::string(c"token").after(c"TOKEN").optional();
-/// How `WAIT ms` does.
+/// `WAIT ms` in the documentation.
 pub const WAIT: register::Arg = register::Arg::integer(c"milliseconds").after(c"WAIT").optional();
-/// How `SESSION` does.
+/// `SESSION` in the documentation.
 pub const SESSION: register::Arg = register::Arg::word(c"session", c"SESSION").optional();
 
 /// The options `[TOKEN token] [PX ms | EX s] [WAIT ms] [SESSION]`.
@@ -35,7 +35,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Takes the value behind `word`; a word that is none of these options, or one that came before, is a syntax error.
+    /// Parses the value after `word`; an unknown or repeated option is a syntax error.
     pub fn option(&mut self, word: &[u8], args: &mut Args<'_>, now: UnixMs) -> Result<(), Error> {
         match word {
             b"TOKEN" if self.token.is_none() => self.token = Some(args.ident("TOKEN")?),
@@ -48,7 +48,7 @@ impl Options {
         Ok(())
     }
 
-    /// The request, in the mode `mode`. Whoever named no token gets a random one.
+    /// The request, in the mode `mode`. Without a token it gets a random one.
     pub fn request(self, mode: Wanted) -> Request {
         Request {
             token: self.token.unwrap_or_else(Ident::random),
@@ -60,11 +60,11 @@ impl Options {
     }
 }
 
-/// Whether the running command has come over a connection whose end will be told of.
+/// Whether the running command came over a connection whose end the server will report.
 ///
-/// The clients that scripts and other modules run commands through have ids, too. Most servers do not find them when they are asked for
-/// the id; Valkey 9.1 does, but does not list them. The list is dear, so it is asked only about a client that has shown that it may be
-/// such a one: by having no user of its own, or by not being allowed to wait.
+/// The clients that run commands for scripts and other modules have ids, too. Most servers do not find a client by such an id; Valkey 9.1
+/// does, but does not list it. Listing is expensive, so only a suspicious client is looked up: one without a user of its own, or one that
+/// may not block.
 fn has_connection(ctx: &mut Ctx<'_>, client: ClientId) -> bool {
     if ctx.flags().is_script() || !is_connected(client.get()) {
         return false;
@@ -73,11 +73,11 @@ fn has_connection(ctx: &mut Ctx<'_>, client: ClientId) -> bool {
     !suspect || server_info::is_connection(ctx, client.get())
 }
 
-/// Has `ask` decide on `request` for the client of the running command, and replies unless it has parked the client.
+/// Lets `ask` decide on `request` for the client of the running command, and replies unless the client was blocked.
 ///
-/// `ask` is told how long the request may wait: where nobody may be parked, one try is all there is, and also where the server turns out not
-/// to block the client (as Valkey one that speaks RESP3 and has a subscription). One that would wait where as many
-/// do as may is an error, for null would say that its time was over.
+/// `ask` gets the waiting time of the request, or `None` for a single try if the client may not block. A request also gets only one try if
+/// the server then refuses to block the client (as Valkey does for a RESP3 client with a subscription). If the maximum number of requests
+/// is waiting, a request that would wait gets an error, because null would mean a timeout.
 pub fn carry_out(
     ctx: &mut Ctx<'_>,
     request: &Request,
@@ -93,7 +93,7 @@ pub fn carry_out(
     match ask(ctx, client, wait.filter(|_| !full))? {
         Acquired::Granted(grant) => lock_reply::granted(ctx, &grant),
         Acquired::Refused if full => return Err(Error::TooManyWait),
-        // The server did not block the client, and has told it so itself.
+        // The server did not block the client, and has already replied with an error.
         Acquired::Refused if blocked_clients::taken_over() != before => {}
         Acquired::Refused => ctx.reply_null(),
         Acquired::Parked(_) => {}

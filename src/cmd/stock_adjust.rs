@@ -1,4 +1,4 @@
-//! `STOCK.ADJUST`: restocks, or withdraws what is not sold.
+//! `STOCK.ADJUST`: adds units, or withdraws unsold ones.
 
 use super::Command;
 use crate::core::limits::MAX_UNITS;
@@ -12,13 +12,13 @@ use crate::server::register::{self, Spec};
 
 /// `STOCK.ADJUST key delta`
 ///
-/// Adds `delta` units to the sale `key`, or withdraws as many unsold ones if it is negative.
+/// Adds `delta` units to the sale `key`, or withdraws that many unsold units if it is negative.
 ///
-/// Replies the units that are sellable then. Errors: `ERR` for a bad argument, for more than remain, and for a total past
-/// 2^53 − 1; `NOSTOCK` if there is no such sale; `WRONGTYPE`. O(1).
+/// Replies the sellable units after that. Errors: `ERR` for a bad argument, for withdrawing more than remain, and for a total above 2^53 −
+/// 1; `NOSTOCK` if there is no such sale; `WRONGTYPE`. O(1).
 pub struct StockAdjust;
 
-/// The most that one call adds or withdraws.
+/// The range of one adjustment.
 const DELTA: Range = Range::either_way(MAX_UNITS);
 
 impl Command for StockAdjust {

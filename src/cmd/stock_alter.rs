@@ -1,4 +1,4 @@
-//! `STOCK.ALTER`: other conditions for a sale.
+//! `STOCK.ALTER`: changes the terms of a sale.
 
 use super::Command;
 use super::stock_reply::{TIME, UNITS};
@@ -13,10 +13,11 @@ use crate::server::register::{self, Spec};
 
 /// `STOCK.ALTER key [LIMIT units|0] [START unix-ms|0] [END unix-ms|0] [REBUY yes|no]`
 ///
-/// Changes conditions of the sale `key`: the buyers' limit, the window, whether expired and cancelled ids may buy again. 0 takes a
-/// limit, a start or an end away. What was held and sold before stands.
+/// Changes terms of the sale `key`: the limit per buyer, the window, and whether expired and cancelled ids may buy again. 0 removes a
+/// limit, a start or an end. Existing holds and sold units stay.
 ///
-/// Replies OK. Errors: `ERR` for a bad argument and for a window that would end before it starts, `NOSTOCK` if there is no such sale, `WRONGTYPE`. O(1).
+/// Replies OK. Errors: `ERR` for a bad argument and for a window that ends before it starts, `NOSTOCK` if there is no such sale,
+/// `WRONGTYPE`. O(1).
 pub struct StockAlter;
 
 impl Command for StockAlter {
@@ -56,7 +57,7 @@ pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Alteration), Error> 
     Ok((key, Alteration { limit, start, end, rebuy }))
 }
 
-/// A time of a window; 0 for none.
+/// A start or end time; 0 for none.
 pub fn time(unix_ms: i64) -> Option<UnixMs> {
     (unix_ms > 0).then_some(UnixMs(unix_ms))
 }

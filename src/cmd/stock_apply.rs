@@ -1,4 +1,4 @@
-//! `STOCK.APPLY`: what became of a sale, for replicas and the AOF.
+//! `STOCK.APPLY`: effects on a sale, for replicas and the AOF.
 
 use super::Command;
 use crate::config;
@@ -12,13 +12,15 @@ use crate::server::origin;
 use crate::server::register::{self, Spec};
 
 /// `STOCK.APPLY key TAKEN id units [deadline [buyer [ref]]]`, `… CONFIRMED id`, `… REFUSED id`, `… CANCELLED id`,
-/// `… LAPSED id`, `… EXTENDED id deadline`, `… CUTOFF time`, `… ADJUSTED delta`, `… ALTERED limit start end rebuy`, `… LOAD payload`, `… MORE payload`
+/// `… LAPSED id`, `… EXTENDED id deadline`, `… CUTOFF time`, `… ADJUSTED delta`, `… ALTERED limit start end rebuy`,
+/// `… LOAD payload`, `… MORE payload`
 ///
-/// Carries an effect, never a request: nothing is decided, no clock is read, nothing is appended to a stream. Times are Unix milliseconds, 0
-/// is none. Sent by the primary, by AOF rewrites and by the node that a slot moves here from, and accepted from these only, unless
-/// `lockstock.accept-effects` is yes: whoever may run it then can rewrite a sale, as with `RESTORE`.
+/// Applies an effect; it never requests anything. Nothing is decided, no clock is read, and nothing is appended to a stream. Times are Unix
+/// milliseconds; 0 is none. The primary, AOF rewrites and the node that a slot is moving from send it. Only these may use it, unless
+/// `lockstock.accept-effects` is yes: then every client with permission for the command can rewrite a sale, as with `RESTORE`.
 ///
-/// Replies OK. Errors: `NOPERM` for everybody else, `ERR` for a bad argument or what does not fit the sale, `NOSTOCK`, `WRONGTYPE`. O(log n) with n holds.
+/// Replies OK. Errors: `NOPERM` for any other sender, `ERR` for a bad argument or an effect that does not fit the sale, `NOSTOCK`,
+/// `WRONGTYPE`. O(log n) with n holds.
 pub struct StockApply;
 
 impl Command for StockApply {

@@ -1,4 +1,4 @@
-//! `STOCK.BUYER`: what a buyer has of a sale.
+//! `STOCK.BUYER`: the units of a buyer.
 
 use super::Command;
 use crate::error::Error;
@@ -11,8 +11,8 @@ use crate::server::register::{self, Spec};
 
 /// `STOCK.BUYER key buyer`
 ///
-/// Replies `[units, limit]`: what `buyer` holds and has bought of the sale `key` with all orders, and the most one buyer may have (0: no
-/// limit); null if there is no such sale.
+/// Replies `[units, limit]`: the units of the sale `key` that `buyer` holds and has bought in all orders, and the maximum for one buyer (0:
+/// no limit); null if there is no such sale.
 ///
 /// Errors: `ERR` for a bad argument, `WRONGTYPE`. O(1).
 pub struct StockBuyer;

@@ -1,4 +1,4 @@
-//! `STOCK.CANCEL`: an order gives its units back.
+//! `STOCK.CANCEL`: cancels an order.
 
 use super::Command;
 use super::stock_reply;
@@ -12,10 +12,10 @@ use crate::server::register::{self, Spec};
 
 /// `STOCK.CANCEL key id`
 ///
-/// Gives the units that `id` holds or has bought back to the sale `key`, once.
+/// Returns the units that `id` holds or has bought to the sale `key`, once.
 ///
-/// Replies `[status, units, remaining, deadline, ref]`: `OK`; `DUPLICATE` if it was cancelled already; `EXPIRED` if its hold expired
-/// before; `NOORDER`; `NOSTOCK`. Works outside the window, and when the server is out of memory.
+/// Replies `[status, units, remaining, deadline, ref]`: `OK`; `DUPLICATE` if it was already cancelled; `EXPIRED` if its hold has expired;
+/// `NOORDER`; `NOSTOCK`. Works outside the window, and when the server is out of memory.
 ///
 /// Errors: `ERR` for a bad argument, `WRONGTYPE`. O(log n) with n holds.
 pub struct StockCancel;

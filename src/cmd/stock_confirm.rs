@@ -1,4 +1,4 @@
-//! `STOCK.CONFIRM`: a hold becomes a sale.
+//! `STOCK.CONFIRM`: a held order becomes a sold one.
 
 use super::Command;
 use super::stock_reply;
@@ -12,12 +12,12 @@ use crate::server::register::{self, Spec};
 
 /// `STOCK.CONFIRM key id`
 ///
-/// Makes the hold of `id` on units of the sale `key` a sale. A hold whose deadline is over takes its units again if they are still
-/// there and its buyer stays within the limit. If not, that is final: the order cannot be confirmed any more.
+/// Turns the units that `id` holds in the sale `key` into sold ones. If the hold has expired, it takes the units again, provided that they
+/// are still there and its buyer stays within the limit. If not, that is final: the order can never be confirmed.
 ///
-/// Replies `[status, units, remaining, deadline, ref]`: `OK`; `DUPLICATE` if they are sold to it already; `EXPIRED` if the hold expired and
-/// the units are gone, or a confirmation was refused before; `LIMIT` if it expired and its buyer has bought as much anew; `CANCELLED`; `NOORDER`; `NOSTOCK`. Works outside the
-/// window, and when the server is out of memory.
+/// Replies `[status, units, remaining, deadline, ref]`: `OK`; `DUPLICATE` if the units were already sold to it; `EXPIRED` if the hold
+/// expired and the units are gone, or an earlier confirmation was refused; `LIMIT` if the hold expired and its buyer has used up the limit
+/// since; `CANCELLED`; `NOORDER`; `NOSTOCK`. Works outside the window, and when the server is out of memory.
 ///
 /// Errors: `ERR` for a bad argument, `WRONGTYPE`. O(log n) with n holds.
 pub struct StockConfirm;

@@ -1,4 +1,4 @@
-//! `STOCK.CREATE`: opens a sale.
+//! `STOCK.CREATE`: creates a sale.
 
 use super::Command;
 use super::stock_alter::time;
@@ -13,15 +13,15 @@ use crate::server::register::{self, Spec};
 
 /// `STOCK.CREATE key total [LIMIT units] [START unix-ms] [END unix-ms] [REBUY] [STREAM stream-key [DEADLINES]]`
 ///
-/// Opens the sale `key` of `total` units (0 or more).
+/// Creates the sale `key` with `total` units (0 or more).
 ///
-/// - `LIMIT`: the most that one buyer may hold and have bought. `START`, `END`: it sells from the first to before the second.
-/// - `REBUY`: an id whose hold expired, or that was cancelled, may buy again; without it once means once ever.
+/// - `LIMIT`: the most units that one buyer may hold and have bought. `START`, `END`: the sale is open from the first to before the second.
+/// - `REBUY`: an id whose hold expired, or that was cancelled, may buy again; without it each id may buy only once ever.
 /// - `STREAM`: every change of an order is appended to this Redis stream in the same step.
-/// - `DEADLINES`: these events say until when the units are held, and `STOCK.EXTEND` makes one, too. Only with `STREAM`.
+/// - `DEADLINES`: these events have the deadline of the hold, and `STOCK.EXTEND` is an event, too. Only with `STREAM`.
 ///
-/// Replies OK. Errors: `ERR` for a bad argument and for a window that would end before it starts, `BUSYKEY` if the key holds something,
-/// `WRONGTYPE` if the stream's key holds something that is no stream. O(1).
+/// Replies OK. Errors: `ERR` for a bad argument and for a window that ends before it starts, `BUSYKEY` if the key is not empty, `WRONGTYPE`
+/// if the stream's key holds a value that is not a stream. O(1).
 pub struct StockCreate;
 
 impl Command for StockCreate {
@@ -76,7 +76,7 @@ pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Terms), Error> {
     ))
 }
 
-/// The key behind `STREAM`: any but the sale's own, which holds no stream.
+/// The key after `STREAM`. It cannot be the sale's own key, which holds no stream.
 fn stream_of(args: &mut Args<'_>, sale: Arg<'_>) -> Result<Box<[u8]>, Error> {
     match args.next()?.bytes() {
         [] => Err(Error::NoKey { name: "STREAM" }),

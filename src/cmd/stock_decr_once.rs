@@ -14,20 +14,21 @@ use crate::server::register::{self, Spec};
 
 /// `STOCK.DECR_ONCE key id [QTY n] [BUYER buyer] [HOLD ms] [REF ref]`
 ///
-/// Takes `n` units (one without `QTY`) from the sale `key` for `id`, once. The id is whatever must happen once: the buyer's id (one
-/// order per person), or the order's id with `BUYER` for a limit per buyer over several orders. Without `BUYER` the id is its
-/// own buyer.
+/// Takes `n` units (default: one) from the sale `key` for `id`, once. The id names what must happen only once. It is the buyer's id for one
+/// order per person; or the order's id, together with `BUYER`, for a limit per buyer over several orders. Without `BUYER` the id is its own
+/// buyer.
 ///
-/// - `HOLD ms`: a reservation, whose units are sellable again at its deadline unless it was confirmed. Without it they are sold.
-/// - `REF`: kept with the order; comes back with every answer about it.
+/// - `HOLD ms`: reserves the units; they are sellable again at the deadline unless the order is confirmed. Without it they are sold at
+///   once.
+/// - `REF`: stored with the order; every answer about the order includes it.
 ///
-/// Replies `[status, units, remaining, deadline, ref]`. Checked in this order: this id's order (`DUPLICATE`: the earlier one
-/// stands, and this is what it has; `EXPIRED`, `CANCELLED`), the buyer's limit (`LIMIT`), the window (`NOTSTARTED`, `ENDED`), the stock
-/// (`SOLDOUT`, `INSUFFICIENT`). So a winner who asks again after the sale sold out hears that it has won. `NOSTOCK` if
-/// there is no such sale.
+/// Replies `[status, units, remaining, deadline, ref]`. The checks come in this order: the order of this id (`DUPLICATE`: the earlier order
+/// stands, and the reply shows its units; `EXPIRED`, `CANCELLED`), the buyer's limit (`LIMIT`), the window (`NOTSTARTED`, `ENDED`), the
+/// stock (`SOLDOUT`, `INSUFFICIENT`). So a winner who repeats the request after the sale is sold out still sees its order.
+/// `NOSTOCK` if there is no such sale.
 ///
-/// Errors: `ERR` for a bad argument, and for a `BUYER` other than that of this id's order while it is held or sold, because two callers
-/// have chosen the same id then; `WRONGTYPE`. O(1), with `HOLD` O(log n) in the holds.
+/// Errors: `ERR` for a bad argument; `ERR` for a `BUYER` that differs from the one of this id's held or sold order, because then two
+/// callers have chosen the same id; `WRONGTYPE`. O(1), with `HOLD` O(log n) in the holds.
 pub struct StockDecrOnce;
 
 impl Command for StockDecrOnce {

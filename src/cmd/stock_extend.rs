@@ -1,4 +1,4 @@
-//! `STOCK.EXTEND`: a hold lasts longer.
+//! `STOCK.EXTEND`: changes the deadline of a hold.
 
 use super::Command;
 use super::stock_reply;
@@ -13,11 +13,11 @@ use crate::server::register::{self, Spec};
 
 /// `STOCK.EXTEND key id PX ms`
 ///
-/// Moves the deadline of the live hold of `id` to `ms` milliseconds from now. It may move either way. In a sale whose events tell
-/// deadlines this is an event, and if that cannot be appended, the deadline stays.
+/// Sets the deadline of the live hold of `id` to `ms` milliseconds from now, which may be later or earlier than before. In a sale with
+/// deadlines in its events this is an event; if the event cannot be appended, the deadline stays.
 ///
-/// Replies `[status, units, remaining, deadline, ref]`: `OK`; `DUPLICATE` if the units are sold, so that there is nothing to extend;
-/// `EXPIRED`; `CANCELLED`; `NOORDER`; `NOSTOCK`. Works outside the window, and when the server is out of memory.
+/// Replies `[status, units, remaining, deadline, ref]`: `OK`; `DUPLICATE` if the units are sold, so there is nothing to extend; `EXPIRED`;
+/// `CANCELLED`; `NOORDER`; `NOSTOCK`. Works outside the window, and when the server is out of memory.
 ///
 /// Errors: `ERR` for a bad argument, `WRONGTYPE`. O(log n) with n holds.
 pub struct StockExtend;

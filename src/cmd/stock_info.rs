@@ -1,4 +1,4 @@
-//! `STOCK.INFO`: how a sale stands.
+//! `STOCK.INFO`: the state of a sale.
 
 use super::Command;
 use crate::core::sale::Sale;
@@ -14,10 +14,10 @@ use crate::server::register::{self, Spec};
 
 /// `STOCK.INFO key`
 ///
-/// Replies null if there is no sale `key`, else fields and values (a map in RESP3). Units: `total` = `remaining` + `held` + `sold`. Numbers:
-/// `orders`, `buyers`. Conditions: `limit` (0: none), `start` and `end` in Unix milliseconds (0: none), `rebuy` (yes or no), `stream`
-/// (empty: none), and in a sale that was created with DEADLINES, there only, `deadlines` (yes). `seq`: changes of orders so far. Counted
-/// since this server loaded the sale, and neither saved nor replicated: `ok`, `duplicate`, `soldout`, `limited`, `expired`, `cancelled`,
+/// Replies null if there is no sale `key`, else fields and values (a map in RESP3). Units: `total` = `remaining` + `held` + `sold`.
+/// Numbers: `orders`, `buyers`. Terms: `limit` (0: none), `start` and `end` in Unix milliseconds (0: none), `rebuy` (yes or no), `stream`
+/// (empty: none), and, only in a sale created with DEADLINES, `deadlines` (yes). `seq`: the number of order changes so far. Counted since
+/// this server loaded the sale, and neither saved nor replicated: `ok`, `duplicate`, `soldout`, `limited`, `expired`, `cancelled`,
 /// `confirmed`.
 ///
 /// Errors: `WRONGTYPE`. O(1).

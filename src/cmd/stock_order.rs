@@ -1,4 +1,4 @@
-//! `STOCK.ORDER`: what an id has.
+//! `STOCK.ORDER`: one order.
 
 use super::Command;
 use super::stock_reply::unix_ms;
@@ -12,8 +12,8 @@ use crate::server::register::{self, Spec};
 
 /// `STOCK.ORDER key id`
 ///
-/// Replies null if the sale `key` knows no order of `id`, or does not exist; else fields and values (a map in RESP3): `state` (held,
-/// sold, cancelled, expired), `units` it has now, `buyer`, `ref`, and `deadline` of its hold in Unix milliseconds (−1: none).
+/// Replies null if the sale `key` has no order of `id`, or does not exist; else fields and values (a map in RESP3): `state` (held, sold,
+/// cancelled, expired), its current `units`, `buyer`, `ref`, and the `deadline` of its hold in Unix milliseconds (−1: none).
 ///
 /// Errors: `ERR` for a bad argument, `WRONGTYPE`. O(1).
 pub struct StockOrder;

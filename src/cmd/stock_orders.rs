@@ -13,12 +13,11 @@ use crate::server::register::{self, Spec};
 
 /// `STOCK.ORDERS key cursor [COUNT n] [STATE held|sold|cancelled|expired]`
 ///
-/// Replies `[next cursor, [[id, state, units, buyer, ref, deadline], …]]`. Begin with cursor 0 and go on with the one that came back until
-/// it is 0 again. `COUNT` (10) is about how many rows a page has; one may have fewer, or none, and not be the last.
-/// An order that is there throughout is shown exactly once, while the sale goes on.
+/// Replies `[next cursor, [[id, state, units, buyer, ref, deadline], …]]`. Begin with cursor 0 and continue with the returned cursor until
+/// it is 0 again. `COUNT` (10) is the approximate number of rows per page; a page may have fewer rows, or none, without being the last. An
+/// order that exists during the whole iteration is returned exactly once, even while the sale goes on.
 ///
-/// There is nothing to show of a sale that does not exist. Errors: `ERR` for a bad argument, `WRONGTYPE`. O(n) with n orders looked
-/// at, 4096 at the most.
+/// A sale that does not exist has no orders. Errors: `ERR` for a bad argument, `WRONGTYPE`. O(n) with n orders looked at, at most 4096.
 pub struct StockOrders;
 
 impl Command for StockOrders {
@@ -50,7 +49,7 @@ impl Command for StockOrders {
     };
 }
 
-/// How many rows a page has if nothing is said.
+/// The default number of rows per page.
 const COUNT: u64 = 10;
 
 pub(crate) struct Words<'a> {

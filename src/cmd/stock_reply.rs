@@ -1,4 +1,4 @@
-//! The answer of every command on an order: `[status, units, remaining, deadline, ref]`.
+//! The reply of every command on an order: `[status, units, remaining, deadline, ref]`.
 
 use crate::core::limits::MAX_UNITS;
 use crate::core::sale::Answer;
@@ -6,13 +6,13 @@ use crate::core::time::UnixMs;
 use crate::server::args::Range;
 use crate::server::ctx::Ctx;
 
-/// Quantities and limits: up to the largest integer that every client reads exactly.
+/// Quantities and limits: up to the largest integer that every client can read exactly.
 pub const UNITS: Range = Range::up_to(MAX_UNITS);
 
-/// Times of a window: Unix milliseconds; 0 for none.
+/// Start and end times: Unix milliseconds; 0 for none.
 pub const TIME: Range = Range::new(0..=i64::MAX);
 
-/// Replies an answer.
+/// Writes an answer as the reply.
 pub fn reply(ctx: &Ctx<'_>, answer: &Answer<'_>) {
     ctx.reply_array(5);
     ctx.reply_bytes(answer.status.word().as_bytes());
@@ -22,7 +22,7 @@ pub fn reply(ctx: &Ctx<'_>, answer: &Answer<'_>) {
     ctx.reply_bytes(&answer.reference);
 }
 
-/// A time as the contract shows it; −1 for none.
+/// A time in the form for replies; −1 for none.
 pub fn unix_ms(time: Option<UnixMs>) -> i64 {
     time.map_or(-1, |time| time.0)
 }
