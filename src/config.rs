@@ -1,4 +1,4 @@
-//! The settings: what the operator may choose, within which limits, and what follows.
+//! The settings of the module, with their ranges and effects.
 
 use std::ffi::CStr;
 
@@ -7,35 +7,36 @@ use crate::server::args::Range;
 use crate::server::ctx::Ctx;
 use crate::server::settings::{self, Setting, Switch};
 
-/// `lockstock.default-lease-ms`: the lease of a hold whose owner named none.
+/// `lockstock.default-lease-ms`: the lease of a request that names none.
 ///
-/// Too short, and work outlives its lease; too long, and a crashed holder keeps everybody waiting.
+/// If it is too short, work takes longer than its lease; if it is too long, a crashed holder keeps all waiters waiting.
 pub static DEFAULT_LEASE_MS: Setting = Setting::new(c"default-lease-ms", Range::new(1..=9_007_199_254_740_991), 30_000);
 
-/// `lockstock.max-waiters`: how many requests may wait for locks at one time.
+/// `lockstock.max-waiters`: how many requests may wait for locks at the same time.
 ///
-/// Each is a connection, so `maxclients` bounds them, too; this keeps some of those for everybody else.
+/// Each waiter is a connection, so `maxclients` limits them, too; this setting reserves some connections for other clients.
 pub static MAX_WAITERS: Setting = Setting::new(c"max-waiters", Range::new(0..=9_007_199_254_740_991), 100_000);
 
-/// `lockstock.max-keys`: how many keys one `LOCK.MACQUIRE` may name.
+/// `lockstock.max-keys`: the most keys in one `LOCK.MACQUIRE`.
 ///
-/// Whoever frees one of the keys that a request waits for pays for a look at all of them.
+/// When one of these keys becomes free, the command that freed it pays for a check of all of them.
 pub static MAX_KEYS: Setting = Setting::new(c"max-keys", Range::new(1..=1_000_000), 1_000);
 
-/// `lockstock.accept-effects`: whether `LOCK.APPLY` and `STOCK.APPLY` are taken from anybody.
+/// `lockstock.accept-effects`: whether `LOCK.APPLY` and `STOCK.APPLY` are accepted from any client.
 ///
-/// For tools that copy a server by sending its commands. Whoever may run these two can then make holds and orders out of nothing.
+/// It is meant for tools that copy a server by sending its commands. Every client with permission for these two commands can then create
+/// holds and orders out of nothing.
 pub static ACCEPT_EFFECTS: Switch = Switch::new(c"accept-effects", false);
 
-/// Every number, in the order of redis.conf.example.
+/// The numeric settings, in the order of redis.conf.example.
 static ALL: [&Setting; 3] = [&DEFAULT_LEASE_MS, &MAX_WAITERS, &MAX_KEYS];
 
-/// The lease of a hold whose owner named none.
+/// The lease of a request that names none.
 pub fn default_lease() -> Millis {
     Millis(DEFAULT_LEASE_MS.get())
 }
 
-/// How many requests may wait at one time.
+/// The most requests that may wait at the same time.
 pub fn max_waiters() -> usize {
     usize::try_from(MAX_WAITERS.get()).unwrap_or(usize::MAX)
 }
@@ -45,9 +46,9 @@ pub fn max_keys() -> u64 {
     MAX_KEYS.get().unsigned_abs()
 }
 
-/// Reads the words behind `loadmodule`, makes the settings known to the server and takes what redis.conf says. The error is a
-/// line for the log, and the module does not load: a setting that is not what the operator meant is worse than a server
-/// that does not start.
+/// Reads the words after `loadmodule`, registers the settings with the server, and loads their values from redis.conf. The error is a line
+/// for the log, and then the module does not load: a server that does not start is better than one with a setting that the operator did not
+/// mean.
 pub fn load(ctx: &Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
     read(words)?;
     for setting in ALL {
@@ -61,13 +62,13 @@ pub fn load(ctx: &Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
     if settings::load(ctx) { Ok(()) } else { Err("a lockstock.* setting of the configuration is refused".into()) }
 }
 
-/// What each setting is, and may be.
+/// The value and the range of each setting.
 #[cfg(any(test, fuzzing))]
 pub fn values() -> Vec<(i64, Range)> {
     ALL.iter().map(|setting| (setting.get(), setting.range)).collect()
 }
 
-/// Takes the settings that `words` name.
+/// Sets the settings in `words`.
 pub fn read(words: &[&[u8]]) -> Result<(), String> {
     let mut pairs = words.chunks_exact(2);
     for pair in pairs.by_ref() {

@@ -1,4 +1,4 @@
-//! What a command refuses, and the exact line the client reads.
+//! The errors of commands, with the exact text for the client.
 
 use std::fmt;
 
@@ -8,90 +8,90 @@ use crate::core::sale::{AdjustError, EmptyWindow, TakeError};
 use crate::server::args::{ArgError, Range};
 use crate::server::panics::FAULT;
 
-/// The caller's faults and the server's state. What business decides (sold out, busy, too late) is data, never here.
+/// Bad requests and server states. Business results (sold out, busy, too late) are data, never errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// An option that is unknown, repeated, without its value, or at odds with another; or words left over.
+    /// An option that is unknown, repeated, without its value, or in conflict with another; or surplus words.
     Syntax,
-    /// An argument that is not an integer of its range.
+    /// An argument that is not an integer, or out of range.
     Integer {
-        /// What the documentation calls the argument.
+        /// The name of the argument in the documentation.
         name: &'static str,
-        /// What it may be.
+        /// The allowed range.
         range: Range,
     },
     /// A string that is empty or too long.
     Length {
-        /// What the documentation calls the argument.
+        /// The name of the argument in the documentation.
         name: &'static str,
-        /// The longest it may be, in bytes.
+        /// The maximum length in bytes.
         max: usize,
     },
-    /// The key holds something else.
+    /// The key holds a value of another type.
     WrongType,
-    /// A holder asked for a mode that its hold cannot be changed to.
+    /// A holder requested a mode that its hold cannot be changed to.
     OtherMode,
     /// Two holders would wait for each other.
     Deadlock,
     /// No fence is left below 2^53.
     FencesUsedUp,
-    /// The payload of an internal command is damaged, or does not fit what the key holds.
+    /// The payload of an internal command is damaged, or does not fit the key's value.
     Payload,
-    /// An effect from somebody who is to ask, not to tell.
+    /// An effect from a client that is not allowed to send effects.
     Effects,
     /// A fence that the clock cannot have reached.
     FenceAhead,
-    /// As many requests wait as may.
+    /// The maximum number of requests is waiting.
     TooManyWait,
-    /// A session where there is no connection for it to end with.
+    /// A session without a connection to end with.
     NoConnection,
-    /// A state of orders that there is not.
+    /// An unknown order state.
     State,
-    /// A choice that is neither yes nor no.
+    /// A value that is neither yes nor no.
     YesOrNo {
-        /// What the documentation calls the argument.
+        /// The name of the argument in the documentation.
         name: &'static str,
     },
-    /// A name of a key that is empty.
+    /// An empty key name.
     NoKey {
-        /// What the documentation calls the argument.
+        /// The name of the argument in the documentation.
         name: &'static str,
     },
-    /// A name of a second key that is the first one's.
+    /// A second key that is the same as the first.
     SameKey {
-        /// What the documentation calls the argument.
+        /// The name of the argument in the documentation.
         name: &'static str,
     },
-    /// The key of a new sale holds something.
+    /// The key of a new sale is not empty.
     BusyKey,
-    /// There is no such sale, and the command has no answer for that.
+    /// There is no such sale, and the command has no status for that.
     NoStock,
-    /// More would be withdrawn than is there.
+    /// More units would be withdrawn than remain.
     TooFew {
-        /// What is there.
+        /// The remaining units.
         remaining: u64,
     },
-    /// A sale would have more units than it can.
+    /// The total of a sale would be too large.
     TooMany {
-        /// What it has.
+        /// The current total.
         total: u64,
     },
-    /// A window of a sale that ends before it has begun.
+    /// A window of a sale that ends before it begins.
     Window(EmptyWindow),
-    /// An id whose order is another buyer's.
+    /// The order of this id belongs to another buyer.
     OtherBuyer,
-    /// A sale that remembers as many orders as it can.
+    /// A sale cannot store more orders.
     FullSale {
-        /// How many those are.
+        /// The number of its orders.
         orders: u64,
     },
-    /// Another module changed a sale, or did away with it, while it was being worked on.
+    /// Another module changed or removed a sale during a command on it.
     SaleChanged,
-    /// The sale's stream does not take the event; the server's own words.
+    /// The sale's stream refuses the event; the server's own text.
     Stream(String),
-    /// The sale and its stream are on their way to another node of the cluster.
+    /// The sale and its stream are being migrated to another cluster node.
     OnTheMove,
-    /// A fault of lockstock's own.
+    /// A module panic or another internal error.
     Internal,
 }
 
@@ -147,7 +147,7 @@ impl fmt::Display for Error {
                 let (code, rest) = refusal.split_once(' ').unwrap_or(("ERR", refusal));
                 write!(f, "{code} the sale's stream does not take the event, so nothing was done: {rest}")
             }
-            // Clients of a cluster ask again after this code by themselves.
+            // Cluster clients retry by themselves after this code.
             Self::OnTheMove => f.write_str("TRYAGAIN the sale and its stream are on their way to another node"),
             Self::Internal => f.write_str(FAULT),
             Self::WrongType => f.write_str("WRONGTYPE Operation against a key holding the wrong kind of value"),

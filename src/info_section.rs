@@ -30,7 +30,7 @@ pub fn write(section: &mut Section) {
     section.field(c"stock_lapses", expirations);
 }
 
-/// The field that counts a status.
+/// The field that counts this status.
 fn counter(status: Status) -> &'static CStr {
     match status {
         Status::Ok => c"stock_ok",

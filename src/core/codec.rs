@@ -1,25 +1,25 @@
-//! The bytes that values are kept in: numbers of variable length, and strings with their length in front. Locks and sales are made of them in
-//! files and payloads, and orders in memory as well.
+//! The encoding of values: numbers of variable length, and strings with a length prefix. Locks and sales use it in files and payloads, and
+//! orders in memory as well.
 //!
-//! Whatever is read may be damaged or hostile. Nothing is trusted, nothing is allocated on a promise.
+//! The input may be damaged or hostile. The reader trusts nothing, and never allocates memory for an announced length.
 
 use std::ops::Deref;
 
 use super::invariant::Known;
 
-/// Why bytes are not a value of ours.
+/// Why bytes cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Corrupt {
-    /// Written by a newer version, whose format this one does not know.
+    /// Written by a newer version, in a format that this version does not know.
     Newer {
-        /// The version that the bytes name.
+        /// The version in the bytes.
         version: u8,
-        /// The newest version that is read.
+        /// The newest version that can be read.
         newest: u8,
     },
     /// The bytes end too early.
     Truncated,
-    /// The bytes say something that cannot be.
+    /// The bytes contain an impossible value.
     Invalid,
 }
 
@@ -29,32 +29,32 @@ pub struct Writer {
     bytes: Vec<u8>,
 }
 
-/// Takes values off a byte string, in the order they were written.
+/// Reads values from a byte string, in the order in which they were written.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl Writer {
-    /// A writer that has written nothing.
+    /// An empty writer.
     #[must_use]
     pub const fn new() -> Self {
         Self { bytes: Vec::new() }
     }
 
-    /// One byte as it is.
+    /// One byte, unchanged.
     #[inline]
     pub fn byte(&mut self, byte: u8) {
         self.bytes.push(byte);
     }
 
-    /// Bytes as they are, without their length.
+    /// Bytes, unchanged and without a length.
     #[inline]
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// A number: seven bits per byte, the lowest first; the top bit says that more follow.
+    /// A number: seven bits per byte, the lowest first; the top bit means that more bytes follow.
     #[inline]
     pub fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
@@ -64,37 +64,37 @@ impl Writer {
         self.bytes.push(number.to_le_bytes()[0]);
     }
 
-    /// A number of either sign. Numbers near zero are short.
+    /// A signed number. Numbers near zero are short.
     #[inline]
     pub fn signed(&mut self, number: i64) {
         self.number((number.wrapping_shl(1) ^ number.wrapping_shr(63)).cast_unsigned());
     }
 
-    /// A string with its length in front.
+    /// A string with a length prefix.
     pub fn string(&mut self, string: &[u8]) {
         self.number(u64::try_from(string.len()).ok().or_invariant("a length fits 64 bits", u64::MAX));
         self.bytes(string);
     }
 
-    /// Writes another first byte over the one that was written.
+    /// Overwrites the first byte.
     pub fn set_first(&mut self, byte: u8) {
         if let Some(first) = self.bytes.first_mut() {
             *first = byte;
         }
     }
 
-    /// Forgets what was written after the first `len` bytes, and keeps the memory for what comes next.
+    /// Drops everything after the first `len` bytes, and keeps the memory.
     pub fn truncate(&mut self, len: usize) {
         self.bytes.truncate(len);
     }
 
-    /// Heap bytes.
+    /// The allocated bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// What was written.
+    /// The written bytes.
     #[must_use]
     pub fn finish(self) -> Vec<u8> {
         self.bytes
@@ -110,17 +110,17 @@ impl Deref for Writer {
 }
 
 impl<'a> Reader<'a> {
-    /// Starts in front of `bytes`.
+    /// A reader at the start of `bytes`.
     #[inline]
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// Starts behind the first of `bytes`, which is their version, and returns that: 1 to `newest`.
+    /// Reads the version, which is the first of `bytes`, and returns it with a reader for the rest. It must be 1 to `newest`.
     ///
     /// # Errors
-    /// [`Corrupt`] if there is no version, or another one.
+    /// [`Corrupt`] if there is no version, or one out of this range.
     pub fn versioned(bytes: &'a [u8], newest: u8) -> Result<(Self, u8), Corrupt> {
         let mut reader = Self::new(bytes);
         match reader.byte()? {
@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What has not been read yet.
+    /// The bytes that have not been read yet.
     #[inline]
     #[must_use]
     pub fn rest(&self) -> &'a [u8] {
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// One byte as it is.
+    /// One byte, unchanged.
     ///
     /// # Errors
     /// [`Corrupt::Truncated`] at the end.
@@ -154,7 +154,7 @@ impl<'a> Reader<'a> {
         Ok(*byte)
     }
 
-    /// The next `len` bytes as they are.
+    /// The next `len` bytes, unchanged.
     ///
     /// # Errors
     /// [`Corrupt::Truncated`] if there are fewer.
@@ -165,7 +165,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// A number, in the one form that [`Writer::number`] gives it.
+    /// A number, in exactly the form that [`Writer::number`] writes.
     ///
     /// # Errors
     /// [`Corrupt::Truncated`], or [`Corrupt::Invalid`] if it has needless bytes or more than 64 bits.
@@ -186,17 +186,17 @@ impl<'a> Reader<'a> {
         Err(Corrupt::Invalid)
     }
 
-    /// Passes over a number.
+    /// Skips a number.
     ///
     /// # Errors
-    /// [`Corrupt::Truncated`] if it has no end.
+    /// [`Corrupt::Truncated`] if it has no last byte.
     #[inline]
     pub fn skip_number(&mut self) -> Result<(), Corrupt> {
         let last = self.rest.iter().position(|byte| *byte < 0x80).ok_or(Corrupt::Truncated)?;
         self.take(last.wrapping_add(1)).map(|_| ())
     }
 
-    /// A number of either sign, as [`Writer::signed`] wrote it.
+    /// A signed number, as [`Writer::signed`] wrote it.
     ///
     /// # Errors
     /// As [`Reader::number`].
@@ -206,19 +206,19 @@ impl<'a> Reader<'a> {
         Ok((folded >> 1).cast_signed() ^ (folded & 1).cast_signed().wrapping_neg())
     }
 
-    /// A string with its length in front.
+    /// A string with a length prefix.
     ///
     /// # Errors
-    /// [`Corrupt`] if it is not all there.
+    /// [`Corrupt`] if it is incomplete.
     pub fn string(&mut self) -> Result<&'a [u8], Corrupt> {
         let len = usize::try_from(self.number()?).map_err(|_| Corrupt::Truncated)?;
         self.take(len)
     }
 
-    /// Checks that nothing is left over.
+    /// Checks that everything has been read.
     ///
     /// # Errors
-    /// [`Corrupt::Invalid`] if something is.
+    /// [`Corrupt::Invalid`] if bytes are left.
     pub fn finish(self) -> Result<(), Corrupt> {
         if self.is_empty() { Ok(()) } else { Err(Corrupt::Invalid) }
     }

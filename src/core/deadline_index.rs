@@ -1,7 +1,7 @@
-//! The deadline index: at which key something falls due next.
+//! The deadline index: which key has the next deadline.
 //!
-//! Every value with a deadline has one entry: a lock for its earliest lease, a sale for its earliest hold. The entry has the
-//! value's key, so that a single timer finds what is due without a look through the keyspace.
+//! It has one entry for each value with a deadline: a lock with its earliest lease, a sale with its earliest hold. The entry has the
+//! value's key, so a single timer finds due values without a scan of the keyspace.
 
 use std::collections::BTreeSet;
 
@@ -10,21 +10,21 @@ use super::key::{KeyBuf, KeyRef};
 use super::slab::{Id, Slab};
 use super::time::UnixMs;
 
-/// A value's entry in a [`DeadlineIndex`].
+/// The id of an entry in a [`DeadlineIndex`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeadlineId(Id);
 
 impl DeadlineId {
-    /// The first of all in their order.
+    /// The smallest id.
     pub const FIRST: Self = Self(Id::FIRST);
-    /// The last of all in their order.
+    /// The largest id.
     pub const LAST: Self = Self(Id::LAST);
 }
 
-/// Keys by the deadline of their values.
+/// Keys, ordered by the deadline of their value.
 ///
-/// The order is a B-tree: nothing of an ended entry stays behind that would have to be swept up later, and no single call
-/// pays for all entries. Memory: about 70 bytes and the key per entry.
+/// The order is a B-tree: a removed entry leaves nothing to be cleaned up later, and no single call pays for all entries. Memory: about 70
+/// bytes and the key per entry.
 #[derive(Debug, Default)]
 pub struct DeadlineIndex {
     entries: Slab<Entry>,
@@ -35,32 +35,32 @@ pub struct DeadlineIndex {
 struct Entry {
     key: KeyBuf,
     deadline: UnixMs,
-    /// Where the order has it: at its deadline or before. A deadline that moves later leaves it where it is until the
-    /// earlier time has come; so a lease that is renewed often moves in the order only once per lease.
+    /// Its position in the order: its deadline or earlier. When the deadline moves later, the position stays until the earlier time has
+    /// come. So a lease that is renewed often moves in the order only once per lease.
     indexed: UnixMs,
 }
 
 impl DeadlineIndex {
-    /// How many entries there are.
+    /// The number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Opens an entry for the value at `at`. O(log n), with one allocation: the key.
+    /// Adds an entry for the value at `at`. O(log n), with one allocation, for the key.
     pub fn insert(&mut self, at: KeyRef<'_>, deadline: UnixMs) -> DeadlineId {
         let id = DeadlineId(self.entries.insert(Entry { key: at.to_buf(), deadline, indexed: deadline }));
         self.order.insert((deadline, id));
         id
     }
 
-    /// Moves the deadline of an entry. O(1) if it moves later, else O(log n).
+    /// Changes the deadline of `id`. O(1) if it moves later, else O(log n).
     pub fn reschedule(&mut self, id: DeadlineId, deadline: UnixMs) {
         if let Some(entry) = self.entries.get_mut(id.0) {
             entry.deadline = deadline;
@@ -73,7 +73,7 @@ impl DeadlineIndex {
         }
     }
 
-    /// Closes an entry. O(log n).
+    /// Removes the entry `id`. O(log n).
     pub fn remove(&mut self, id: DeadlineId) {
         if let Some(entry) = self.entries.remove(id.0) {
             let listed = self.order.remove(&(entry.indexed, id));
@@ -81,21 +81,21 @@ impl DeadlineIndex {
         }
     }
 
-    /// Where the value of an entry lives; `None` once the entry is closed.
+    /// The key of `id`; `None` after its removal.
     #[must_use]
     pub fn key(&self, id: DeadlineId) -> Option<KeyRef<'_>> {
         self.entries.get(id.0).map(|entry| entry.key.as_key())
     }
 
-    /// Whether an entry is open.
+    /// Whether the entry `id` exists.
     #[must_use]
     pub fn contains(&self, id: DeadlineId) -> bool {
         self.entries.get(id.0).is_some()
     }
 
-    /// The next entry whose deadline has come at `now`. It stays in the deadline index; the caller moves or closes it.
+    /// The next entry whose deadline has come at `now`. It stays in the index until the caller reschedules or removes it.
     ///
-    /// Putting off an entry that was due once but has moved later costs one of `steps`; with none left, `None`.
+    /// Moving an entry whose deadline was set later costs one of `steps`; with none left, returns `None`.
     pub fn due(&mut self, now: UnixMs, steps: &mut usize) -> Option<DeadlineId> {
         while *steps > 0 {
             let &(listed, id) = self.order.first().filter(|(listed, _)| listed.reached(now))?;
@@ -121,12 +121,12 @@ impl DeadlineIndex {
         self.order.first().map(|(listed, _)| *listed)
     }
 
-    /// Every entry.
+    /// All entries.
     pub fn ids(&self) -> impl Iterator<Item = DeadlineId> {
         self.entries.iter().map(|(id, _)| DeadlineId(id))
     }
 
-    /// Closes all entries of the database `db`, or of all of them, and names them. O(n).
+    /// Removes all entries of the database `db`, or of all databases, and returns their ids. O(n).
     pub fn flush(&mut self, db: Option<i32>) -> Vec<DeadlineId> {
         let ids: Vec<DeadlineId> = self
             .entries
@@ -145,7 +145,7 @@ impl DeadlineIndex {
         ids
     }
 
-    /// Follows the data when two databases trade places. O(n).
+    /// Follows the keys when two databases are swapped. O(n).
     pub fn swap(&mut self, one: i32, other: i32) {
         for entry in self.entries.values_mut() {
             entry.key.swap(one, other);

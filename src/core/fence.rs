@@ -1,33 +1,33 @@
-//! Fences: the numbers that let a resource refuse a holder whose lease is over.
+//! Fences: numbers with which a resource can refuse a holder whose lease has expired.
 
 use super::limits::MAX_FENCE;
 
-/// The number a hold was given. Larger means granted later, for every key of the server.
+/// The number of a grant. A larger fence was granted later; this holds across all keys of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fence(pub u64);
 
 impl Fence {
-    /// Whether no server whose clock is right can have given it by now: it is more than an hour ahead of `now_us`. Once it is seen,
-    /// every other fence is larger; so whoever could bring such a one could use the numbers up.
+    /// Whether the fence is more than an hour ahead of `now_us`, so that no server with a correct clock can have issued it. Once it is
+    /// seen, every later fence is larger; so a client that could bring in such a fence could use up the numbers.
     #[must_use]
     pub fn is_out_of_reach(self, now_us: u64) -> bool {
         self.0 > now_us.saturating_add(3_600_000_000)
     }
 }
 
-/// Issues fences that never go back.
+/// Issues fences that never decrease.
 ///
-/// One counter serves every key, so that nothing has to be remembered for a lock that is free. It follows the clock
-/// in microseconds: after a crash that lost the newest grants, the clock has moved past every fence they were given,
-/// for a server cannot grant a million locks in less than a second. (A millisecond clock fails there: a short burst
-/// runs ahead of it.) A clock that was set back does no harm either: the counter then goes on from where it was.
+/// One counter serves all keys, so nothing has to be remembered for a free lock. It follows the clock in microseconds. After a crash that
+/// lost the newest grants, the clock has passed all their fences, because a server cannot grant a million locks in less than a second. (A
+/// millisecond clock would not do: a short burst of grants runs ahead of it.) Setting the clock back does no harm: the counter continues
+/// from its last value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FenceClock {
     last: u64,
 }
 
 impl FenceClock {
-    /// The next fence at `now_us` (microseconds since the Unix epoch); `None` when the numbers are used up.
+    /// The next fence at `now_us` (microseconds since the Unix epoch); `None` if the numbers are used up.
     pub fn issue(&mut self, now_us: u64) -> Option<Fence> {
         let next = self.last.checked_add(1)?.max(now_us);
         if next > MAX_FENCE {
@@ -37,12 +37,12 @@ impl FenceClock {
         Some(Fence(next))
     }
 
-    /// Learns of a fence that somebody else issued: the primary, an earlier life of this server, a restored key.
+    /// Observes a fence that was issued elsewhere: by the primary, before a restart, or in a restored key.
     pub fn observe(&mut self, fence: Fence) {
         self.last = self.last.max(fence.0);
     }
 
-    /// The highest fence issued or seen; 0 when there was none.
+    /// The highest fence issued or seen; 0 if there was none.
     #[must_use]
     pub fn last(self) -> u64 {
         self.last

@@ -1,13 +1,13 @@
-//! What cannot happen, said aloud.
+//! Marking states that cannot happen.
 //!
-//! Code that must not panic needs an answer for the impossible, too. If that answer is a silent `else { return }`, a reader cannot tell it from
-//! what does happen and is ignored, and no test can see that it was needed. So it is marked: where tests, fuzzers or injected faults look on, a
-//! broken invariant panics; for users, the safe answer counts.
+//! Code that must not panic needs a result even for an impossible state. With a silent `else { return }` a reader cannot tell the
+//! impossible from a case that is ignored, and no test can see that it happened. So such places are marked: in tests, fuzzing and builds
+//! with injected faults a broken invariant panics; in release builds the safe result is used.
 
 /// Whether a broken invariant panics.
 const FAILS: bool = cfg!(any(test, fuzzing, feature = "inject-faults"));
 
-/// Fails if the condition does not hold; the text says why it always does. Gives the condition back, for those who can do without.
+/// Fails if the condition is false; the text says why it always holds. Returns the condition, for callers that can continue.
 macro_rules! invariant {
     ($holds:expr, $why:literal) => {
         $crate::core::invariant::check($holds, $why)
@@ -15,7 +15,7 @@ macro_rules! invariant {
 }
 pub(crate) use invariant;
 
-/// What [`invariant!`] calls.
+/// The implementation of [`invariant!`].
 #[inline]
 #[track_caller]
 pub(crate) fn check(holds: bool, why: &str) -> bool {
@@ -23,12 +23,12 @@ pub(crate) fn check(holds: bool, why: &str) -> bool {
     holds
 }
 
-/// A value that is always there.
+/// A value that is always present.
 pub(crate) trait Known<T> {
     /// Fails if the value is missing; `why` says why it never is.
     fn known(self, why: &str) -> Option<T>;
 
-    /// As [`Known::known`], with what does no harm in place of a missing value.
+    /// Like [`Known::known`], but returns `harmless` in place of a missing value.
     fn or_invariant(self, why: &str, harmless: T) -> T;
 }
 

@@ -1,8 +1,8 @@
-//! Where a value lives: a database and a key.
+//! The location of a value: a database and a key.
 
 use std::hash::{Hash, Hasher};
 
-/// A key of a database, borrowed for the length of one call.
+/// A key in a database, borrowed for one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeyRef<'a> {
     /// The database's number.
@@ -11,7 +11,7 @@ pub struct KeyRef<'a> {
     pub key: &'a [u8],
 }
 
-/// A key of a database, kept.
+/// A key in a database, owned.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyBuf {
     /// The database's number.
@@ -21,7 +21,7 @@ pub struct KeyBuf {
 }
 
 impl Hash for KeyRef<'_> {
-    /// In as few writes as there can be, which is most of what a keyed hash costs.
+    /// Uses as few writes as possible, because writes are most of the cost of a keyed hash.
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write(self.key);
         state.write_i32(self.db);
@@ -29,7 +29,7 @@ impl Hash for KeyRef<'_> {
 }
 
 impl KeyRef<'_> {
-    /// A copy that can be kept.
+    /// An owned copy.
     #[must_use]
     pub fn to_buf(self) -> KeyBuf {
         KeyBuf { db: self.db, key: self.key.into() }
@@ -37,13 +37,13 @@ impl KeyRef<'_> {
 }
 
 impl KeyBuf {
-    /// This place, borrowed.
+    /// The same key, borrowed.
     #[must_use]
     pub fn as_key(&self) -> KeyRef<'_> {
         KeyRef { db: self.db, key: &self.key }
     }
 
-    /// Follows the data when two databases trade places.
+    /// Follows the keys when two databases are swapped.
     pub fn swap(&mut self, one: i32, other: i32) {
         if self.db == one {
             self.db = other;

@@ -1,11 +1,10 @@
 //! The pure core: what a lock and a sale *are*.
 //!
-//! Nothing in here knows a server, a socket or a clock. Time, clients and keys come in as plain values; what should
-//! happen in the world goes out as values too. That is what lets these rules run under property tests and Miri, and
-//! what makes the same decision come out the same way wherever it is taken.
+//! Nothing in here uses a server, a socket or a clock. Time, clients and keys come in as plain values, and the resulting actions go out as
+//! values too. So these rules can run under property tests and Miri, and the same input always gives the same decision.
 //!
-//! Reading order: [`limits`], [`time`], [`id`], [`key`], [`fence`], then the [`lock`], the [`sale`] and the [`deadline_index`]. They stand
-//! on [`codec`], `invariant`, [`retry`], [`slab`], [`slot`] and [`unlinked`].
+//! Reading order: [`limits`], [`time`], [`id`], [`key`], [`fence`], then the [`lock`], the [`sale`] and the [`deadline_index`]; [`codec`],
+//! `invariant`, [`retry`], [`slab`], [`slot`] and [`unlinked`] are their foundations.
 #![forbid(unsafe_code)]
 
 pub mod codec;

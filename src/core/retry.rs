@@ -1,18 +1,18 @@
-//! When to try again what was refused, so that all the tries together cost little, however many there are.
+//! Scheduling retries, so that all of them together cost little, however many there are.
 
 use super::time::{Millis, UnixMs};
 
-/// How many tries are made at once at most, and how long it is until the next ones: 10,000 in a second are some percent of a core.
+/// The most retries at one time, and the distance to the next ones: 10,000 per second take a few percent of a core.
 const AT_ONCE: u32 = 100;
 const APART: Millis = Millis(10);
 
-/// Gives out the times of tries, in order: each as soon as its delay is over and not too many fall together.
+/// Schedules retries in order, each as soon as its delay is over and there is room at that time.
 ///
-/// A single one comes after its delay exactly. A hundred thousand that were refused together come back over ten seconds, instead of all of
-/// them at the end of each delay.
+/// A single retry comes exactly after its delay. A hundred thousand that were refused together come back over ten seconds, instead of all
+/// at the end of each delay.
 #[derive(Debug)]
 pub struct Retries {
-    /// The time of the last try, and how many tries are made then.
+    /// The time of the last retry, and the number of retries at that time.
     last: (UnixMs, u32),
 }
 
@@ -23,16 +23,16 @@ impl Default for Retries {
 }
 
 impl Retries {
-    /// About the longest that anything is put off which is to be tried again after `delay` at the earliest.
+    /// The longest pause, about, for retries with at least this `delay`.
     #[must_use]
     pub fn longest(delay: Millis) -> Millis {
         Millis(delay.0.saturating_mul(100))
     }
 
-    /// When to try again, `delay` after `now` at the earliest.
+    /// When to retry, at least `delay` after `now`.
     pub fn next(&mut self, now: UnixMs, delay: Millis) -> UnixMs {
         let earliest = now.plus(delay).unwrap_or(UnixMs::MAX);
-        // The clock may have been set back: nothing is put off for long because of what was planned before.
+        // The clock may have been set back; then earlier plans must not cause a long pause.
         let far = now.plus(Self::longest(delay)).unwrap_or(UnixMs::MAX);
         let (at, given) = self.last;
         self.last = if at < earliest || at > far {
@@ -46,30 +46,30 @@ impl Retries {
     }
 }
 
-/// When to try again to let holds of sales expire that something refused.
+/// When to retry expirations of holds in sales that were refused.
 #[derive(Debug, Default)]
 pub struct RefusedExpirations {
-    /// For sales whose slot is on the way to another node.
+    /// For sales whose slot is being migrated.
     moving: Retries,
-    /// For sales whose stream takes nothing.
+    /// For sales whose stream refuses events.
     stuck: Retries,
-    /// Until when no sale is tried, because the cluster is down.
+    /// No sale is tried before this time, because the cluster is down.
     down: Option<UnixMs>,
 }
 
 impl RefusedExpirations {
-    /// When to try a sale again, whose slot is moving or else whose stream refuses, `delay` after `now` at the earliest.
+    /// When to retry a sale whose slot is moving, or else whose stream refuses events, at least `delay` after `now`.
     pub fn next(&mut self, is_moving: bool, now: UnixMs, delay: Millis) -> UnixMs {
         let retries = if is_moving { &mut self.moving } else { &mut self.stuck };
         retries.next(now, delay)
     }
 
-    /// The cluster is down; no sale is tried until `until`.
+    /// The cluster is down; no sale is tried before `until`.
     pub fn close(&mut self, until: Option<UnixMs>) {
         self.down = until;
     }
 
-    /// Until when no sale is tried. Not for longer than `delay`, which it was closed for: the clock may have been set back since.
+    /// The time before which no sale is tried. If it is further away than `delay`, the clock was set back since, and it is dropped.
     pub fn closed(&mut self, now: UnixMs, delay: Millis) -> Option<UnixMs> {
         self.down.take_if(|until| until.reached(now) || until.left(now) > delay);
         self.down

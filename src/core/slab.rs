@@ -1,4 +1,4 @@
-//! Slots for values that come and go, each under an id that is never mistaken for a later one.
+//! A slab: values in slots, with ids that are never reused.
 
 use std::hash::{Hash, Hasher};
 use std::mem;
@@ -6,10 +6,10 @@ use std::num::NonZeroU32;
 
 use super::invariant::Known;
 
-/// Slots per chunk. Growing adds a chunk and moves nothing, so that no command pays for a million entries at once.
+/// Slots per chunk. Growing adds a chunk and moves nothing, so no command pays for a million entries at once.
 const CHUNK: usize = 256;
 
-/// The name of a value in a [`Slab`]. After the value it names nothing.
+/// The id of a value in a [`Slab`]. After the value is removed, the id refers to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Id {
     slot: u32,
@@ -17,27 +17,27 @@ pub struct Id {
 }
 
 impl Id {
-    /// The first of all ids in their order.
+    /// The smallest id.
     pub const FIRST: Self = Self { slot: 0, generation: NonZeroU32::MIN };
-    /// The last of all ids in their order.
+    /// The largest id.
     pub const LAST: Self = Self { slot: u32::MAX, generation: NonZeroU32::MAX };
 }
 
 impl Hash for Id {
-    /// In one write.
+    /// Uses one write.
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(u64::from(self.slot).wrapping_shl(32) | u64::from(self.generation.get()));
     }
 }
 
-/// Values under ids. Inserting, finding and removing take constant time.
+/// Values with ids. Inserting, finding and removing take constant time.
 #[derive(Debug)]
 pub struct Slab<T> {
     chunks: Vec<Vec<Slot<T>>>,
-    /// The slot vacated last, where the chain of vacant slots starts.
+    /// The slot that was vacated last, which begins the list of vacant slots.
     vacant: Option<u32>,
     len: usize,
-    /// Given to the value inserted last. One count for all slots, so that emptied chunks can be dropped.
+    /// The generation of the value inserted last. One counter serves all slots, so emptied chunks can be dropped.
     stamp: NonZeroU32,
 }
 
@@ -54,19 +54,19 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// How many values there are.
+    /// The number of values.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Keeps `value` and names it.
+    /// Stores `value` and returns its id.
     pub fn insert(&mut self, value: T) -> Id {
         self.stamp = self.stamp.checked_add(1).unwrap_or(NonZeroU32::MIN);
         self.len = self.len.saturating_add(1);
@@ -85,7 +85,7 @@ impl<T> Slab<T> {
         Id { slot, generation }
     }
 
-    /// Adds a slot behind the others.
+    /// Adds a slot at the end.
     fn push(&mut self, taken: Slot<T>) -> u32 {
         let before = self.chunks.len().saturating_sub(1).saturating_mul(CHUNK);
         let within = match self.chunks.last_mut() {
@@ -99,11 +99,11 @@ impl<T> Slab<T> {
                 full
             }
         };
-        // Four billion values do not fit any server; the id of one past them would just name nothing.
+        // Four billion values do not fit in any server; an id beyond that would just refer to nothing.
         u32::try_from(before.saturating_add(within)).unwrap_or(u32::MAX)
     }
 
-    /// The value named `id`, if it is still there.
+    /// The value with this `id`, if it still exists.
     #[must_use]
     pub fn get(&self, id: Id) -> Option<&T> {
         let (chunk, within) = split(id.slot);
@@ -113,7 +113,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// The value named `id`, if it is still there, to change it.
+    /// The value with this `id`, mutable, if it still exists.
     pub fn get_mut(&mut self, id: Id) -> Option<&mut T> {
         match slot_mut(&mut self.chunks, id.slot)? {
             Slot::Taken { stamp, value } if *stamp == id.generation => Some(value),
@@ -121,7 +121,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Takes the value named `id` out.
+    /// Removes the value with this `id`.
     pub fn remove(&mut self, id: Id) -> Option<T> {
         let room = slot_mut(&mut self.chunks, id.slot)?;
         if !matches!(room, Slot::Taken { stamp, .. } if *stamp == id.generation) {
@@ -139,7 +139,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Removes every value. Their ids stay used up.
+    /// Removes every value. Their ids are not reused.
     pub fn clear(&mut self) {
         self.chunks.truncate(1);
         self.chunks.iter_mut().for_each(Vec::clear);
@@ -147,7 +147,7 @@ impl<T> Slab<T> {
         self.len = 0;
     }
 
-    /// Every value with its id.
+    /// All values with their ids.
     pub fn iter(&self) -> impl Iterator<Item = (Id, &T)> {
         self.chunks.iter().flatten().zip(0..).filter_map(|(slot, number)| match slot {
             Slot::Taken { stamp, value } => Some((Id { slot: number, generation: *stamp }, value)),
@@ -155,7 +155,7 @@ impl<T> Slab<T> {
         })
     }
 
-    /// Every value, to change it.
+    /// All values, mutable.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.chunks.iter_mut().flatten().filter_map(|slot| match slot {
             Slot::Taken { value, .. } => Some(value),

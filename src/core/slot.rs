@@ -1,22 +1,22 @@
-//! The slot of a key in a cluster.
+//! The cluster slot of a key.
 
-/// Keys of one slot lie on one node.
+/// All keys of one slot are on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(u16);
 
-/// How many slots a cluster has.
+/// The number of slots in a cluster.
 const SLOTS: u16 = 16_384;
 
 impl Slot {
-    /// The slot of `key`: what is between its first `{` and the next `}` decides, unless that is empty; else all of it.
+    /// The slot of `key`. It depends on the text between the first `{` and the next `}`, or on the whole key if there is no such text.
     #[must_use]
     pub fn of(key: &[u8]) -> Self {
         Self(crc16(hash_tag(key).unwrap_or(key)) % SLOTS)
     }
 }
 
-/// A name that ends in `suffix` and lies in the slot of `key`. There is none for a few odd keys: the empty one, and those with a `}` that
-/// count as a whole.
+/// A key that ends in `suffix` and is in the slot of `key`. `None` for a few unusual keys: the empty one, and keys with a `}` that are
+/// hashed as a whole.
 #[must_use]
 pub fn neighbour(key: &[u8], suffix: &[u8]) -> Option<Vec<u8>> {
     let tag = hash_tag(key).unwrap_or(key);
@@ -30,7 +30,7 @@ fn hash_tag(key: &[u8]) -> Option<&[u8]> {
     behind.get(..len).filter(|tag| !tag.is_empty())
 }
 
-/// CRC-16/XMODEM: polynomial 0x1021, nothing reflected, begun with zero.
+/// CRC-16/XMODEM: polynomial 0x1021, not reflected, initial value zero.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {
         (0..8).fold(

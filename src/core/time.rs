@@ -1,27 +1,26 @@
-//! Instants and durations of the contract: whole milliseconds, absolute where they are stored.
+//! Times and durations in whole milliseconds; stored times are absolute.
 
 /// A point in time: milliseconds since the Unix epoch, by the server's clock.
 ///
-/// Stored, replicated and persisted as it is, so that a replica or a restarted server means the same instant.
+/// It is stored, replicated and saved unchanged, so a replica or a restarted server means the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnixMs(pub i64);
 
-/// How long something lasts: milliseconds, never negative.
+/// A duration in milliseconds, never negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Millis(pub i64);
 
-/// One reading of the server's clock. It is taken once per command, so that everything in a command happens at the same
-/// instant.
+/// One reading of the server's clock. It is taken once per command, so everything in a command happens at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
-    /// The instant that leases and waits are measured by.
+    /// The time for leases and waits.
     pub ms: UnixMs,
-    /// Microseconds since the Unix epoch: what fences follow.
+    /// Microseconds since the Unix epoch, for fences.
     pub us: u64,
 }
 
 impl Now {
-    /// The instant `us` microseconds after the Unix epoch.
+    /// The time `us` microseconds after the Unix epoch.
     #[must_use]
     pub fn from_micros(us: u64) -> Self {
         Self { ms: UnixMs(i64::try_from(us / 1_000).unwrap_or(i64::MAX)), us }
@@ -29,22 +28,22 @@ impl Now {
 }
 
 impl UnixMs {
-    /// The last instant that a 64-bit millisecond time can express.
+    /// The last time that fits in 64-bit milliseconds.
     pub const MAX: Self = Self(i64::MAX);
 
-    /// The instant `span` after this one, or `None` when a 64-bit millisecond time cannot express it.
+    /// The time `span` after this one, or `None` if it does not fit in 64-bit milliseconds.
     #[must_use]
     pub fn plus(self, span: Millis) -> Option<Self> {
         self.0.checked_add(span.0).map(Self)
     }
 
-    /// How long it is from `now` until this instant; zero once it has come.
+    /// The duration from `now` until this time; zero once it has come.
     #[must_use]
     pub fn left(self, now: Self) -> Millis {
         Millis(self.0.saturating_sub(now.0).max(0))
     }
 
-    /// Whether this instant has come. A deadline belongs to what follows it: at the deadline itself the lease is over.
+    /// Whether this time has come. A lease has expired at its deadline itself, not only after it.
     #[must_use]
     pub fn reached(self, now: Self) -> bool {
         self <= now

@@ -1,15 +1,15 @@
-//! Values that lost their name: deleted, overwritten, or renamed, which from where they stand looks the same.
+//! Values that lost their key: deleted, overwritten, or renamed. The value itself cannot tell these cases apart.
 //!
-//! The value has an [`Unlinked`], and whoever looks for it an [`UnlinkedWatch`]. The watch ends when the value is destroyed, on whichever
-//! thread that may be, or when it has been found under a new name.
+//! The value keeps an [`Unlinked`], and the searcher keeps an [`UnlinkedWatch`]. The watch ends when the value is destroyed, on any thread,
+//! or when it is found under a new key.
 
 use std::sync::{Arc, Weak};
 
-/// In the value: it has no name that anybody knows.
+/// Part of the value: its key is unknown.
 #[derive(Debug, Default)]
 pub struct Unlinked(Arc<()>);
 
-/// Outside: tells whether the value still exists and has not been found.
+/// Outside of the value: tells whether the value still exists and has not been found.
 #[derive(Debug)]
 pub struct UnlinkedWatch(Weak<()>);
 
@@ -22,7 +22,7 @@ impl Unlinked {
 }
 
 impl UnlinkedWatch {
-    /// Whether the value is still out there.
+    /// Whether the value still exists and has not been found.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         self.0.strong_count() > 0

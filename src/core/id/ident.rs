@@ -1,4 +1,4 @@
-//! An id with its own bytes, small and of one size: the token of a hold.
+//! An id that owns its bytes, small and of fixed size: the token of a hold.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -10,13 +10,13 @@ use crate::core::invariant::Known;
 
 const FITS: &str = "a length is kept with bytes that it fits";
 
-/// Bytes that fit beside the tag and the length without an allocation.
+/// The number of bytes that fit beside the tag and the length without an allocation.
 const INLINE: usize = 22;
 
-/// A binary-safe string of 1 to [`MAX_ID`](crate::core::limits::MAX_ID) bytes, kept small.
+/// A binary-safe string of 1 to [`MAX_ID`](crate::core::limits::MAX_ID) bytes in a compact form.
 ///
-/// Two identifiers are equal exactly when their bytes are: the form is a function of the bytes. A UUID in its usual
-/// spelling takes 16 bytes instead of 36; whatever is not spelled exactly so is kept as it came.
+/// Two identifiers are equal exactly when their bytes are equal, because each byte string has only one form. A UUID in its usual spelling
+/// takes 16 bytes instead of 36; any other text is stored unchanged.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ident(Form);
 
@@ -28,7 +28,7 @@ enum Form {
 }
 
 impl Ident {
-    /// Keeps `bytes`, or `None` unless there are 1 to [`MAX_ID`](crate::core::limits::MAX_ID) of them.
+    /// Stores `bytes`; `None` unless there are 1 to [`MAX_ID`](crate::core::limits::MAX_ID) of them.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
         if !is_id(bytes) {
@@ -47,13 +47,13 @@ impl Ident {
         }))
     }
 
-    /// A fresh random identifier: a UUID of version 4.
+    /// A new random identifier: a UUID of version 4.
     #[must_use]
     pub fn random() -> Self {
         Self(Form::Uuid(uuid::random()))
     }
 
-    /// The bytes as the caller wrote them.
+    /// The bytes as the caller sent them.
     #[must_use]
     pub fn text(&self) -> IdText<'_> {
         match &self.0 {
@@ -63,7 +63,7 @@ impl Ident {
         }
     }
 
-    /// Bytes this identifier keeps outside of itself.
+    /// The allocated bytes.
     #[must_use]
     pub fn heap_size(&self) -> usize {
         match &self.0 {
@@ -74,11 +74,11 @@ impl Ident {
 }
 
 impl Hash for Ident {
-    /// In one write, which is most of what a keyed hash costs.
+    /// Uses one write, because writes are most of the cost of a keyed hash.
     fn hash<H: Hasher>(&self, state: &mut H) {
         match &self.0 {
             Form::Uuid(packed) => state.write(packed),
-            // What is not used of it is zero.
+            // Unused bytes are zero.
             Form::Inline { bytes, .. } => state.write(bytes),
             Form::Heap(bytes) => state.write(bytes),
         }

@@ -1,8 +1,8 @@
-//! An id in the fewest bytes, as it lies in the records of orders and in their files.
+//! An id in the fewest bytes, for order records in memory and in files.
 //!
-//! Almost every id, buyer and ref is a number or a UUID. A canonical decimal integer takes 1 to 9 bytes, a UUID in
-//! either lower-case spelling 17, anything else its length and one byte more. The form is a function of the text, so
-//! two ids are equal exactly when their packed bytes are.
+//! Almost every id, buyer and ref is a number or a UUID. A canonical decimal integer takes 1 to 9 bytes, a UUID in either lower-case
+//! spelling 17, any other text its length and one byte more. Each text has only one form, so two ids are equal exactly when their packed
+//! bytes are equal.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -12,22 +12,22 @@ use super::uuid::{self, Spelling};
 use crate::core::codec::{Corrupt, Reader, Writer};
 use crate::core::invariant::Known;
 
-/// Head bytes 0 to 8 are integers of that many bytes; the others say what follows.
+/// Head bytes 0 to 8 announce an integer of that many bytes; the others announce what follows.
 const INTEGER: u8 = 8;
 const HYPHENATED: u8 = 9;
 const SIMPLE: u8 = 10;
-/// Text longer than a head byte can say; its length follows in two bytes.
+/// A text too long for the head byte; its length follows in two bytes.
 const LONG: u8 = 11;
-/// From here on the head byte is the length of a text plus this.
+/// From here on the head byte is this value plus the length of the text.
 const TEXT: u8 = 12;
-/// The longest text whose length fits the head byte.
+/// The longest text whose length fits in the head byte.
 const SHORT: usize = (u8::MAX - TEXT) as usize;
 
-/// Head byte and the 16 bytes of a UUID.
+/// The head byte and the 16 bytes of a UUID.
 const UUID_HEAD: u8 = 17;
 const HEAD: usize = UUID_HEAD as usize;
 
-/// An id in its short form: `head` and then `rest`. The split, too, is a function of the text.
+/// An id in its packed form: `head` and then `rest`. Each text is also split in only one way.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct PackedId<'a> {
     head: [u8; HEAD],
@@ -36,7 +36,7 @@ pub struct PackedId<'a> {
 }
 
 impl<'a> PackedId<'a> {
-    /// The short form of `text`, or `None` unless it has 1 to [`MAX_ID`](crate::core::limits::MAX_ID) bytes.
+    /// The packed form of `text`; `None` unless it has 1 to [`MAX_ID`](crate::core::limits::MAX_ID) bytes.
     pub fn new(text: &'a [u8]) -> Option<Self> {
         if !is_id(text) {
             return None;
@@ -44,8 +44,8 @@ impl<'a> PackedId<'a> {
         Some(Self::integer(text).or_else(|| Self::uuid(text)).unwrap_or_else(|| Self::text(text)))
     }
 
-    /// Reads an id where a record or a snapshot has one. The bytes must be the short form that [`PackedId::new`] makes:
-    /// a second spelling of the same id would be a second buyer.
+    /// Reads an id from a record or a snapshot. The bytes must be the form that [`PackedId::new`] makes, because a second form of the same
+    /// id would be a second buyer.
     pub fn read(reader: &mut Reader<'a>) -> Result<Self, Corrupt> {
         let packed = Self::read_trusted(reader)?;
         let text = packed.unpack();
@@ -54,7 +54,7 @@ impl<'a> PackedId<'a> {
         if is_same { Ok(packed) } else { Err(Corrupt::Invalid) }
     }
 
-    /// Reads an id that this module wrote, without asking whether the form is the right one.
+    /// Reads an id that this module wrote, without checking its form.
     #[inline]
     pub fn read_trusted(reader: &mut Reader<'a>) -> Result<Self, Corrupt> {
         let (front, rest) = sizes(reader.rest()).ok_or(Corrupt::Truncated)?;
@@ -63,34 +63,34 @@ impl<'a> PackedId<'a> {
         Ok(Self { head, len: front, rest: reader.take(rest)? })
     }
 
-    /// Passes over an id that this module wrote.
+    /// Skips an id that this module wrote.
     #[inline]
     pub fn skip(reader: &mut Reader<'a>) -> Result<(), Corrupt> {
         let (front, rest) = sizes(reader.rest()).ok_or(Corrupt::Truncated)?;
         reader.take(rest.wrapping_add(front.into())).map(|_| ())
     }
 
-    /// Whether `bytes` begin with this id. No id's bytes begin with another's.
+    /// Whether `bytes` begin with this id. No id's bytes are a prefix of another's.
     #[inline]
     pub fn leads(&self, bytes: &[u8]) -> bool {
         bytes.strip_prefix(self.front()).is_some_and(|rest| rest.starts_with(self.rest))
     }
 
-    /// Appends the short form.
+    /// Appends the packed form.
     pub fn write(&self, out: &mut Writer) {
         out.bytes(self.front());
         out.bytes(self.rest);
     }
 
-    /// A hash that no caller can foresee, so that ids cannot be chosen to collide.
+    /// A hash with a secret key, so that callers cannot choose ids that collide.
     pub fn hash(&self, keys: &RandomState) -> u64 {
         let mut hasher = keys.build_hasher();
-        // In front of a text is only its length.
+        // For a text the head has only the length.
         hasher.write(if self.rest.is_empty() { self.front() } else { self.rest });
         hasher.finish()
     }
 
-    /// The text, as the caller wrote it.
+    /// The text, as the caller sent it.
     pub fn unpack(&self) -> IdText<'a> {
         let [tag, ..] = self.head;
         match tag {
@@ -157,7 +157,7 @@ impl<'a> PackedId<'a> {
     }
 }
 
-/// How many bytes an id at the front of `bytes` takes: its head, and the text after it.
+/// The size of an id at the start of `bytes`: its head, and the text after it.
 #[inline]
 fn sizes(bytes: &[u8]) -> Option<(u8, usize)> {
     let (tag, after) = bytes.split_first()?;
@@ -172,7 +172,7 @@ fn sizes(bytes: &[u8]) -> Option<(u8, usize)> {
     })
 }
 
-/// An integer in canonical decimal.
+/// An integer in canonical decimal form.
 fn decimal(mut value: u64) -> IdText<'static> {
     let mut digits = [0; INLINE];
     let mut len = 0_usize;

@@ -1,14 +1,14 @@
-//! Ids as the caller wrote them: where they lie, or spelled out again from a packed form.
+//! Ids as the caller sent them: borrowed, or unpacked from a packed form.
 
 use std::fmt;
 use std::ops::Deref;
 
 use crate::core::invariant::Known;
 
-/// Bytes that fit without an allocation: a UUID in its usual spelling, or any 64-bit integer.
+/// The number of bytes that fit without an allocation: a UUID in its usual spelling, or any 64-bit integer.
 pub const INLINE: usize = 36;
 
-/// The bytes of an id: borrowed where they lie, or detached from there.
+/// The bytes of an id, borrowed or owned.
 #[derive(Clone)]
 pub struct IdText<'a>(Kind<'a>);
 
@@ -20,15 +20,15 @@ enum Kind<'a> {
 }
 
 impl IdText<'_> {
-    /// Empty: none. No id is empty.
+    /// Empty, for no id. An id is never empty.
     pub const NONE: IdText<'static> = IdText(Kind::Borrowed(&[]));
 
-    /// The first `len` of `bytes`; all of them when there are no more.
+    /// The first `len` of `bytes`, or all of them if there are fewer.
     pub(super) fn inline(bytes: [u8; INLINE], len: usize) -> Self {
         Self(Kind::Inline { len: u8::try_from(len.min(INLINE)).ok().or_invariant("36 fits a byte", 0), bytes })
     }
 
-    /// A copy that outlives what it was read from. Ids of up to 36 bytes take no allocation.
+    /// An owned copy. Ids of up to 36 bytes need no allocation.
     #[must_use]
     pub fn detach(&self) -> IdText<'static> {
         IdText(match &self.0 {

@@ -5,7 +5,7 @@ use uuid::fmt::{Hyphenated, Simple};
 
 use super::text::{INLINE, IdText};
 
-/// How a UUID is spelled. Every spelling that is packed comes back as it was.
+/// The spelling of a UUID. Every packed spelling is restored exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spelling {
     /// `67e55044-10b1-426f-9247-bb680e5fe0c8`
@@ -14,7 +14,7 @@ pub enum Spelling {
     Simple,
 }
 
-/// The 16 bytes behind a UUID in lower case; `None` for any other spelling.
+/// The 16 bytes of a lower-case UUID; `None` for any other text.
 pub fn pack(text: &[u8]) -> Option<(Spelling, [u8; 16])> {
     let spelling = match text.len() {
         Hyphenated::LENGTH => Spelling::Hyphenated,
@@ -27,7 +27,7 @@ pub fn pack(text: &[u8]) -> Option<(Spelling, [u8; 16])> {
     Some((spelling, Uuid::try_parse_ascii(text).ok()?.into_bytes()))
 }
 
-/// The text that [`pack`] made these bytes of.
+/// The text from which [`pack`] made these bytes.
 pub fn unpack(spelling: Spelling, packed: [u8; 16]) -> IdText<'static> {
     let (uuid, mut text) = (Uuid::from_bytes(packed), [0; INLINE]);
     let len = match spelling {
@@ -37,7 +37,7 @@ pub fn unpack(spelling: Spelling, packed: [u8; 16]) -> IdText<'static> {
     IdText::inline(text, len)
 }
 
-/// A fresh random UUID, of version 4.
+/// A new random UUID, of version 4.
 pub fn random() -> [u8; 16] {
     Uuid::new_v4().into_bytes()
 }
