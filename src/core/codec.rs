@@ -171,6 +171,17 @@ impl<'a> Reader<'a> {
     /// [`Corrupt::Truncated`], or [`Corrupt::Invalid`] if it has needless bytes or more than 64 bits.
     #[inline]
     pub fn number(&mut self) -> Result<u64, Corrupt> {
+        // Most numbers have one byte.
+        match self.rest.split_first() {
+            Some((byte, rest)) if *byte < 0x80 => {
+                self.rest = rest;
+                Ok(u64::from(*byte))
+            }
+            _ => self.long_number(),
+        }
+    }
+
+    fn long_number(&mut self) -> Result<u64, Corrupt> {
         let mut number = 0;
         for shift in (0..u64::BITS).step_by(7) {
             let byte = self.byte()?;
@@ -186,14 +197,12 @@ impl<'a> Reader<'a> {
         Err(Corrupt::Invalid)
     }
 
-    /// Skips a number.
-    ///
-    /// # Errors
-    /// [`Corrupt::Truncated`] if it has no last byte.
+    /// Passes over a number; `None` if it has no end. Only for what this module wrote, where it is asked so often that the reason costs.
     #[inline]
-    pub fn skip_number(&mut self) -> Result<(), Corrupt> {
-        let last = self.rest.iter().position(|byte| *byte < 0x80).ok_or(Corrupt::Truncated)?;
-        self.take(last.wrapping_add(1)).map(|_| ())
+    pub fn skip_number(&mut self) -> Option<()> {
+        let last = self.rest.iter().position(|byte| *byte < 0x80)?;
+        self.rest = self.rest.get(last.wrapping_add(1)..)?;
+        Some(())
     }
 
     /// A signed number, as [`Writer::signed`] wrote it.

@@ -65,9 +65,9 @@ impl<'a> PackedId<'a> {
 
     /// Skips an id that this module wrote.
     #[inline]
-    pub fn skip(reader: &mut Reader<'a>) -> Result<(), Corrupt> {
-        let (front, rest) = sizes(reader.rest()).ok_or(Corrupt::Truncated)?;
-        reader.take(rest.wrapping_add(front.into())).map(|_| ())
+    pub fn skip(reader: &mut Reader<'a>) -> Option<()> {
+        let (front, rest) = sizes(reader.rest())?;
+        reader.take(rest.wrapping_add(front.into())).ok().map(|_| ())
     }
 
     /// Whether `bytes` begin with this id. No id's bytes are a prefix of another's.

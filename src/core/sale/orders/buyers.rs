@@ -31,11 +31,12 @@ pub struct Buyers {
 struct BuyerLayout;
 
 impl Layout for BuyerLayout {
-    fn length(bytes: &[u8]) -> Result<usize, Corrupt> {
+    #[inline]
+    fn length(bytes: &[u8]) -> Option<usize> {
         let mut reader = Reader::new(bytes);
         PackedId::skip(&mut reader)?;
-        Account::read(&mut reader)?;
-        Ok(bytes.len().wrapping_sub(reader.rest().len()))
+        Account::read(&mut reader).ok()?;
+        bytes.len().checked_sub(reader.rest().len())
     }
 }
 
@@ -90,8 +91,8 @@ impl Buyers {
 
     pub fn account(&self, entry: u32) -> Option<Account> {
         let mut reader = Reader::new(self.pages.get(entry)?);
-        let account = PackedId::skip(&mut reader).and_then(|()| Account::read(&mut reader));
-        account.ok().known("an entry is what was written")
+        let account = PackedId::skip(&mut reader).and_then(|()| Account::read(&mut reader).ok());
+        account.known("an entry is what was written")
     }
 
     pub fn set(&mut self, entry: u32, account: Account) {

@@ -102,7 +102,7 @@ impl Orders {
         let base = self.base();
         let orders = (number..next).map_while(move |number| {
             let order = Record::read(rest, base).ok().known("a record is what was written")?;
-            rest = rest.get(OrderLayout::length(rest).ok().known("a record is what was written")?..)?;
+            rest = rest.get(OrderLayout::length(rest).known("a record is what was written")?..)?;
             Some((number, order))
         });
         Some((orders, next))
@@ -130,7 +130,7 @@ impl Orders {
 
     #[inline]
     fn hold(&self, number: u32) -> Option<HoldPart> {
-        HoldPart::read(self.pages.get(number)?, self.base()).ok().known("a tree has holds only")
+        HoldPart::read(self.pages.get(number)?, self.base()).known("a tree has holds only")
     }
 }
 

@@ -6,7 +6,6 @@
 
 use std::marker::PhantomData;
 
-use crate::core::codec::Corrupt;
 use crate::core::invariant::Known;
 
 /// Records per chunk: so many that the memory for the chunk itself hardly counts.
@@ -24,8 +23,9 @@ const IS_RECORD: &str = "a record is what was written";
 
 /// The shape of the records.
 pub trait Layout {
-    /// The length of the record that `bytes` start with. All the records of a chunk together stay below 64 KiB.
-    fn length(bytes: &[u8]) -> Result<usize, Corrupt>;
+    /// The length of the record that `bytes` start with; `None` if they start with none. All the records of a chunk together stay below
+    /// 64 KiB.
+    fn length(bytes: &[u8]) -> Option<usize>;
 }
 
 /// Where records of one shape are kept.
@@ -64,7 +64,7 @@ impl<L: Layout> RecordPages<L> {
         let mark = (place / STRIDE).checked_sub(1).and_then(|mark| chunk.marks.get(mark as usize));
         let mut rest = chunk.records.get(usize::from(mark.copied().unwrap_or(0))..)?;
         for _ in 0..place % STRIDE {
-            rest = rest.get(L::length(rest).ok().known(IS_RECORD)?..)?;
+            rest = rest.get(L::length(rest).known(IS_RECORD)?..)?;
         }
         Some(rest)
     }
@@ -106,7 +106,7 @@ impl<L: Layout> RecordPages<L> {
     /// Puts another record in the place of this one.
     pub fn replace(&mut self, number: u32, record: &[u8]) {
         let Some(rest) = self.get(number).known(IS_THERE) else { return };
-        let (Some(old), after) = (L::length(rest).ok().known(IS_RECORD), rest.len()) else { return };
+        let (Some(old), after) = (L::length(rest).known(IS_RECORD), rest.len()) else { return };
         let (place, full) = (number % ROOM, number / ROOM != self.len / ROOM);
         self.edit(number, |Chunk { records, marks }| {
             let from = records.len().saturating_sub(after);
@@ -187,8 +187,8 @@ mod tests {
     struct Counted;
 
     impl Layout for Counted {
-        fn length(bytes: &[u8]) -> Result<usize, Corrupt> {
-            bytes.first().map(|len| usize::from(*len) + 1).ok_or(Corrupt::Truncated)
+        fn length(bytes: &[u8]) -> Option<usize> {
+            bytes.first().map(|len| usize::from(*len) + 1)
         }
     }
 

@@ -219,20 +219,20 @@ impl HoldPart {
     /// Reads what a sum tree asks for of the hold at the front of `bytes`. A hold that is its buyer's only order is also its
     /// buyer's last.
     #[inline]
-    pub fn read(bytes: &[u8], base: UnixMs) -> Result<Self, Corrupt> {
+    pub fn read(bytes: &[u8], base: UnixMs) -> Option<Self> {
         let mut reader = Reader::new(bytes);
-        let flags = reader.byte()?;
+        let flags = reader.byte().ok()?;
         if flags & STATE != State::Held.code() {
-            return Err(Corrupt::Invalid);
+            return None;
         }
         PackedId::skip(&mut reader)?;
-        let units = if flags & MANY == 0 { 1 } else { reader.number()? };
-        let deadline = UnixMs(base.0.wrapping_add(reader.signed()?));
+        let units = if flags & MANY == 0 { 1 } else { reader.number().ok()? };
+        let deadline = UnixMs(base.0.wrapping_add(reader.signed().ok()?));
         let (entry, last_hold) = match flags & BUYER {
             0 | NAMED => (u32::MAX, true),
-            kind => (read_entry(&mut reader)?, kind == LAST_HOLD),
+            kind => (read_entry(&mut reader).ok()?, kind == LAST_HOLD),
         };
-        Ok(Self { deadline, units, entry, last_hold })
+        Some(Self { deadline, units, entry, last_hold })
     }
 }
 
@@ -246,9 +246,9 @@ pub struct OrderLayout;
 
 impl Layout for OrderLayout {
     #[inline]
-    fn length(bytes: &[u8]) -> Result<usize, Corrupt> {
+    fn length(bytes: &[u8]) -> Option<usize> {
         let mut reader = Reader::new(bytes);
-        let flags = reader.byte()?;
+        let flags = reader.byte().ok()?;
         PackedId::skip(&mut reader)?;
         if flags & MANY != 0 {
             reader.skip_number()?;
@@ -264,7 +264,7 @@ impl Layout for OrderLayout {
         if flags & REFERENCE != 0 {
             PackedId::skip(&mut reader)?;
         }
-        Ok(bytes.len().wrapping_sub(reader.rest().len()))
+        bytes.len().checked_sub(reader.rest().len())
     }
 }
 
@@ -322,7 +322,7 @@ mod tests {
             };
             let mut out = Writer::new();
             order.write(UnixMs(base), &mut out);
-            prop_assert_eq!(OrderLayout::length(&out), Ok(out.len()));
+            prop_assert_eq!(OrderLayout::length(&out), Some(out.len()));
             let again = Record::read(&out, UnixMs(base)).unwrap();
             prop_assert_eq!(format!("{again:?}"), format!("{order:?}"));
             if state == State::Held {
