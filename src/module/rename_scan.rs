@@ -34,7 +34,7 @@ pub struct RenameScan {
 struct Lost {
     watches: Vec<UnlinkedWatch>,
     /// When `watches` reaches this length, watches of destroyed values are dropped.
-    session: usize,
+    clean_at: usize,
     /// Whether to search every lock and sale: after a module panic it is unknown which ones were lost.
     everything: bool,
 }
@@ -62,10 +62,10 @@ impl Lost {
     /// Adds one watch. While a file is loaded nothing checks whether the values still exist, and loading may delete any number of them. So
     /// the list is cleaned whenever it is twice as long as after the last cleaning.
     fn watch(&mut self, watch: UnlinkedWatch) {
-        if self.watches.len() >= self.session.max(USUAL) {
+        if self.watches.len() >= self.clean_at.max(USUAL) {
             self.watches.retain(UnlinkedWatch::is_missing);
             self.watches.shrink_to(USUAL);
-            self.session = self.watches.len().saturating_mul(2);
+            self.clean_at = self.watches.len().saturating_mul(2);
         }
         self.watches.push(watch);
     }

@@ -35,6 +35,7 @@ pub struct State {
 }
 
 static STATE: LazyLock<MainCell<State>> = LazyLock::new(|| MainCell::new(State::default()));
+
 /// Runs `f` on the state, after processing the inbox; `None` if an outer call is using the state.
 pub fn enter<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
     STATE.with(|state| {
