@@ -11,22 +11,8 @@ use crate::server::panics::FAULT;
 /// Bad requests and server states. Business results (sold out, busy, too late) are data, never errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// An option that is unknown, repeated, without its value, or in conflict with another; or surplus words.
-    Syntax,
-    /// An argument that is not an integer, or out of range.
-    Integer {
-        /// The name of the argument in the documentation.
-        name: &'static str,
-        /// The allowed range.
-        range: Range,
-    },
-    /// A string that is empty or too long.
-    Length {
-        /// The name of the argument in the documentation.
-        name: &'static str,
-        /// The maximum length in bytes.
-        max: usize,
-    },
+    /// An argument that cannot be read.
+    Argument(ArgError),
     /// The key holds a value of another type.
     WrongType,
     /// A holder requested a mode that its hold cannot be changed to.
@@ -47,11 +33,6 @@ pub enum Error {
     NoConnection,
     /// An unknown order state.
     State,
-    /// A value that is neither yes nor no.
-    YesOrNo {
-        /// The name of the argument in the documentation.
-        name: &'static str,
-    },
     /// An empty key name.
     NoKey {
         /// The name of the argument in the documentation.
@@ -98,11 +79,13 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Syntax => f.write_str("ERR syntax error"),
-            Self::Integer { name, range: Range { min, max } } => {
+            Self::Argument(ArgError::Syntax) => f.write_str("ERR syntax error"),
+            Self::Argument(ArgError::Integer { name, range: Range { min, max } }) => {
                 write!(f, "ERR {name} must be an integer from {min} to {max}")
             }
-            Self::Length { name, max } => write!(f, "ERR {name} must be a string of 1 to {max} bytes"),
+            Self::Argument(ArgError::Length { name, max }) => {
+                write!(f, "ERR {name} must be a string of 1 to {max} bytes")
+            }
             Self::OtherMode => f.write_str("ERR the token holds this lock in another mode"),
             Self::Deadlock => f.write_str("DEADLOCK another holder of this lock already waits to become exclusive"),
             Self::FencesUsedUp => f.write_str("ERR no fence is left below 2^53"),
@@ -117,7 +100,7 @@ impl fmt::Display for Error {
                 f.write_str("ERR SESSION needs a connection to end with, and scripts and modules have none")
             }
             Self::State => f.write_str("ERR STATE must be held, sold, cancelled or expired"),
-            Self::YesOrNo { name } => write!(f, "ERR {name} must be yes or no"),
+            Self::Argument(ArgError::YesOrNo { name }) => write!(f, "ERR {name} must be yes or no"),
             Self::NoKey { name } => write!(f, "ERR {name} must name a key"),
             Self::SameKey { name } => write!(f, "ERR {name} must be another key than the sale's"),
             Self::BusyKey => f.write_str("BUSYKEY Target key name already exists"),
@@ -155,14 +138,14 @@ impl fmt::Display for Error {
     }
 }
 
+impl Error {
+    /// An option that is unknown, repeated, without its value, or in conflict with another; or surplus words.
+    pub const SYNTAX: Self = Self::Argument(ArgError::Syntax);
+}
+
 impl From<ArgError> for Error {
     fn from(error: ArgError) -> Self {
-        match error {
-            ArgError::Syntax => Self::Syntax,
-            ArgError::Integer { name, range } => Self::Integer { name, range },
-            ArgError::Length { name, max } => Self::Length { name, max },
-            ArgError::YesOrNo { name } => Self::YesOrNo { name },
-        }
+        Self::Argument(error)
     }
 }
 
@@ -174,7 +157,7 @@ impl From<LockError> for Error {
             LockError::Deadlock => Self::Deadlock,
             LockError::FencesUsedUp => Self::FencesUsedUp,
             LockError::Fault => Self::Internal,
-            LockError::LeaseTooLong => Self::Integer { name: "the lease", range: Range::new(1..=i64::MAX) },
+            LockError::LeaseTooLong => ArgError::Integer { name: "the lease", range: Range::new(1..=i64::MAX) }.into(),
         }
     }
 }

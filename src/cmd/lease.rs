@@ -26,7 +26,7 @@ impl Lease {
                 let seconds = args.integer("EX", Range::new(1..=longest.wrapping_div(1_000)))?;
                 seconds.saturating_mul(1_000)
             }
-            _ => return Err(Error::Syntax),
+            _ => return Err(Error::SYNTAX),
         };
         self.0 = Some(Millis(lease));
         Ok(())

@@ -63,11 +63,11 @@ pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Terms), Error> {
             b"REBUY" if !rebuy => rebuy = true,
             b"STREAM" if stream.is_none() => stream = Some(stream_of(&mut args, key)?),
             b"DEADLINES" if !deadlines => deadlines = true,
-            _ => return Err(Error::Syntax),
+            _ => return Err(Error::SYNTAX),
         }
     }
     if deadlines && stream.is_none() {
-        return Err(Error::Syntax);
+        return Err(Error::SYNTAX);
     }
     let stream = stream.map(|key| Stream { key, deadlines });
     Ok((

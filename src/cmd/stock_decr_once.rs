@@ -64,7 +64,7 @@ pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Take<'_
                 hold = Some(args.millis("HOLD", Range::new(1..=UnixMs(i64::MAX).left(now).0))?);
             }
             b"REF" if reference.is_none() => reference = Some(args.ident_bytes("REF")?),
-            _ => return Err(Error::Syntax),
+            _ => return Err(Error::SYNTAX),
         }
     }
     let take = Take {

@@ -43,7 +43,7 @@ impl Command for StockExtend {
 pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, &[u8], UnixMs), Error> {
     let (key, id) = (args.next()?, args.ident_bytes("id")?);
     if args.keyword().is_none_or(|word| word.word() != b"PX") {
-        return Err(Error::Syntax);
+        return Err(Error::SYNTAX);
     }
     let span = args.millis("PX", Range::new(1..=UnixMs(i64::MAX).left(now).0))?;
     args.finish()?;

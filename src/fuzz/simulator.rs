@@ -77,13 +77,13 @@ impl Simulator {
 
     /// Reads `words` and carries them out; whatever a client may send must either be done or be refused with an error.
     pub fn call(&mut self, words: &[&[u8]]) -> Result<(), Error> {
-        let [name, rest @ ..] = words else { return Err(Error::Syntax) };
+        let [name, rest @ ..] = words else { return Err(Error::SYNTAX) };
         let name = name.to_ascii_uppercase();
         let done = fake_server::with_args(rest, |args| match name.split_at_checked(5) {
             Some((b"LOCK.", name)) => self.lock(name, args),
             _ => match name.split_at_checked(6) {
                 Some((b"STOCK.", name)) => self.stock(name, args),
-                _ => Err(Error::Syntax),
+                _ => Err(Error::SYNTAX),
             },
         });
         if let Err(error) = &done {
@@ -153,7 +153,7 @@ impl Simulator {
                     effect.apply(engine, at(key.bytes()), keys).expect("the replica has what the primary has");
                 }
             }
-            _ => return Err(Error::Syntax),
+            _ => return Err(Error::SYNTAX),
         }
         Ok(())
     }
@@ -253,7 +253,7 @@ impl Simulator {
                 apply_to_sale(keys, key.bytes(), &effect)?;
                 apply_to_sale(&mut replica.1, key.bytes(), &effect).expect("the replica has what the primary has");
             }
-            _ => return Err(Error::Syntax),
+            _ => return Err(Error::SYNTAX),
         }
         Ok(())
     }

@@ -86,7 +86,7 @@ pub type Effects = SmallVec<[Effect; 2]>;
 pub fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Effects), Error> {
     let name = args.next()?;
     let mut effects = Effects::new();
-    let mut next = Some(args.keyword().ok_or(Error::Syntax)?);
+    let mut next = Some(args.keyword().ok_or(Error::SYNTAX)?);
     while let Some(what) = next {
         let (effect, behind) = effect(&what, &mut args)?;
         effects.push(effect);
@@ -126,7 +126,7 @@ fn effect(what: &Keyword, args: &mut Args<'_>) -> Result<(Effect, Option<Keyword
             let lock = Lock::decode(args.next()?.bytes()).map_err(|_| Error::Payload)?;
             Ok((Effect::Load(lock), args.keyword()))
         }
-        _ => Err(Error::Syntax),
+        _ => Err(Error::SYNTAX),
     }
 }
 

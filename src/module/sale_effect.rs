@@ -102,7 +102,7 @@ fn send_taking(ctx: &Ctx<'_>, name: &Name<'_>, taking: &Taking<'_>) {
 
 /// Parses an effect from the arguments after the key.
 pub fn parse<'a>(args: &mut Args<'a>) -> Result<Effect<'a>, Error> {
-    let what = args.keyword().ok_or(Error::Syntax)?;
+    let what = args.keyword().ok_or(Error::SYNTAX)?;
     Ok(Effect::Change(match what.word() {
         b"TAKEN" => Change::Take(parse_taking(args)?),
         b"CONFIRMED" => Change::Confirm { id: args.ident_bytes("id")?.into() },
@@ -123,7 +123,7 @@ pub fn parse<'a>(args: &mut Args<'a>) -> Result<Effect<'a>, Error> {
         },
         b"LOAD" => return Ok(Effect::Part(Part::Head(args.next()?.bytes()))),
         b"MORE" => return Ok(Effect::Part(Part::Orders(args.next()?.bytes()))),
-        _ => return Err(Error::Syntax),
+        _ => return Err(Error::SYNTAX),
     }))
 }
 
