@@ -1,4 +1,7 @@
 //! What the documentation says is true.
 
+mod commands;
 mod names;
+mod page;
+mod play;
 mod readme;

@@ -49,13 +49,13 @@ fn each_has_a_default_and_bounds_and_is_documented() {
     let server = Server::start();
     let mut client = server.client();
     assert_eq!(client.cmd("CONFIG GET lockstock.*").fields().len(), ALL.len() + 1);
-    let [readme, example] = ["README.md", "redis.conf.example"].map(|name| fs::read_to_string(name).unwrap());
+    let [page, example] = ["docs/commands.md", "redis.conf.example"].map(|name| fs::read_to_string(name).unwrap());
     for (name, default, least, most) in ALL {
         let mut value = |want: i64| client.expect(format!("CONFIG GET {name}"), (name, want.to_string().as_str()));
         value(default);
         assert!(
-            readme.lines().any(|line| line.starts_with(&format!("| `{name}` | {default} | "))),
-            "{name} in README.md"
+            page.lines().any(|line| line.starts_with(&format!("| `{name}` | {default} | "))),
+            "{name} in docs/commands.md"
         );
         assert!(example.lines().any(|line| line == format!("{name} {default}")), "{name} in redis.conf.example");
         assert!(example.contains(&format!("From {least} to {most}.")), "the range of {name} in redis.conf.example");
@@ -92,8 +92,8 @@ fn a_switch_is_yes_or_no_wherever_it_is_given() {
     is(&Server::builder().config(&format!("{SWITCH} yes")).start(), "yes");
     let log = Server::builder().module_args("accept-effects maybe").start_refused();
     assert!(log.contains("accept-effects must be yes or no, not 'maybe'"), "{log}");
-    let [readme, example] = ["README.md", "redis.conf.example"].map(|name| fs::read_to_string(name).unwrap());
-    assert!(readme.contains(&format!("| `{SWITCH}` | no | ")) && example.contains(&format!("\n{SWITCH} no\n")));
+    let [page, example] = ["docs/commands.md", "redis.conf.example"].map(|name| fs::read_to_string(name).unwrap());
+    assert!(page.contains(&format!("| `{SWITCH}` | no | ")) && example.contains(&format!("\n{SWITCH} no\n")));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The fenced blocks of README.md, and the little plays in some of them.
+//! The fenced blocks of a page, and the little plays in some of them.
 
 /// What stands between two fences.
 pub struct Block<'a> {
@@ -10,7 +10,7 @@ pub struct Block<'a> {
 
 /// One thing that happens in a play.
 pub struct Step<'a> {
-    /// The line of README.md it begins on.
+    /// The line of the page it begins on.
     pub line: usize,
     /// The client that it is about; empty where there is only one.
     pub client: &'a str,
@@ -85,7 +85,7 @@ impl<'a> Block<'a> {
                     _ => step.printed.push(line),
                 }
             } else {
-                panic!("README.md:{number}: nobody said anything yet: {line}");
+                panic!("line {number}: nobody said anything yet: {line}");
             }
         }
         steps

@@ -1,4 +1,4 @@
-//! Values in README.md that are others in each run: fences, times, random tokens.
+//! Values of a page that are others in each run: fences, times, random tokens.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ const SLACK_MS: i64 = 5_000;
 /// The fields whose value is a span of time.
 const SPANS: [&str; 3] = ["\"lease-ms\"", "\"waited-ms\"", "\"wait-left-ms\""];
 
-/// What the values of README.md stand for in this run.
+/// What the values of the page stand for in this run.
 ///
 /// The same value again is the same again, and what is larger on paper is larger: so the text cannot show a new fence
 /// where the server gives the old one.
@@ -22,7 +22,7 @@ pub struct StandIns {
 }
 
 impl StandIns {
-    /// The command of README.md with the values of this run.
+    /// The command of the page with the values of this run.
     pub fn call(&mut self, text: &str) -> String {
         let known = |word: &str| match Word::from(word) {
             // What the reader types first is no stand-in, and comes back as it is.
@@ -33,7 +33,7 @@ impl StandIns {
         text.split(' ').map(known).collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether the lines that README.md shows stand for those that came.
+    /// Whether the lines that the page shows stand for those that came.
     pub fn fit<T: AsRef<str>>(&mut self, shown: &[T], came: &[String]) -> bool {
         shown.len() == came.len() && shown.iter().zip(came).all(|(shown, came)| self.line_fits(shown.as_ref(), came))
     }
