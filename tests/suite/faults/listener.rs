@@ -6,12 +6,14 @@ mod appended;
 mod emptied;
 mod sales;
 mod scene;
+mod story;
 mod swapped_in;
 
 use harness::{INT, Want};
 
-use scene::Act::{Call, HangUp, Lease};
-use scene::{Scene, Story, story};
+use scene::Scene;
+use story::Act::{Call, HangUp, Lease};
+use story::{Story, story};
 
 /// What the listener does. `@` is the key of the event, `#` the number of the play.
 const LOOKS: [&str; 3] = ["LOCK.INFO @", "LOCK.RELEASE @ nobody", "LOCK.EXTEND @ nobody PX 1"];

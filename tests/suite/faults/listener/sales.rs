@@ -3,8 +3,9 @@
 use harness::shop::{Replay, books, events};
 use harness::{INT, OK, Server, TEXT, Want, err, eventually};
 
-use super::scene::Act::{Call, Lease};
-use super::scene::{Scene, Story, story};
+use super::scene::Scene;
+use super::story::Act::{Call, Lease};
+use super::story::{Story, story};
 
 const LOOKS: [&str; 4] = ["STOCK.INFO s-#", "STOCK.ORDERS s-# 0", "STOCK.CONFIRM s-# nobody", "LISTENER.TWIN s-# o-#"];
 const BUYS: [&str; 7] = [
