@@ -57,6 +57,11 @@ pub enum Error {
         /// The current total.
         total: u64,
     },
+    /// A sale cannot remember more adjustments.
+    FullOfAdjustments {
+        /// The number of those that it remembers.
+        adjustments: u64,
+    },
     /// A window of a sale that ends before it begins.
     Window(EmptyWindow),
     /// The order of this id belongs to another buyer.
@@ -123,6 +128,9 @@ impl fmt::Display for Error {
                 f.write_str("ERR the order of this id has another BUYER; two callers have chosen the same id")
             }
             Self::FullSale { orders } => write!(f, "ERR the sale remembers {orders} orders, and no more fit in"),
+            Self::FullOfAdjustments { adjustments } => {
+                write!(f, "ERR the sale remembers {adjustments} adjustments, and no more fit in")
+            }
             Self::SaleChanged => {
                 f.write_str("ERR another module changed the sale when it heard of the event, so nothing was done")
             }
@@ -167,6 +175,7 @@ impl From<AdjustError> for Error {
         match error {
             AdjustError::TooFew { remaining } => Self::TooFew { remaining },
             AdjustError::TooMany { total } => Self::TooMany { total },
+            AdjustError::Full { adjustments } => Self::FullOfAdjustments { adjustments },
         }
     }
 }

@@ -10,11 +10,14 @@ use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
 
-/// `STOCK.ADJUST key delta`
+/// `STOCK.ADJUST key delta [ID id]`
 ///
 /// Adds `delta` units to the sale `key`, or withdraws that many unsold units if it is negative.
 ///
-/// Replies the sellable units after that. Errors: `ERR` for a bad argument, for withdrawing more than remain, and for a total above 2^53 −
+/// - `ID`: makes it safe to retry. The sale remembers the id for ever, and a second adjustment with it changes nothing, whatever its
+///   `delta`. These ids have nothing to do with those of orders. A refused adjustment is not remembered.
+///
+/// Replies the sellable units after that, or, if the sale knows the id, those of now. Errors: `ERR` for a bad argument, for withdrawing more than remain, and for a total above 2^53 −
 /// 1; `NOSTOCK` if there is no such sale; `WRONGTYPE`. O(1).
 pub struct StockAdjust;
 
@@ -26,19 +29,29 @@ impl Command for StockAdjust {
         name: c"stock.adjust",
         flags: c"write deny-oom fast",
         acl: c"write fast",
-        arity: 3,
+        arity: -3,
         summary: c"Adds units to a sale, or withdraws unsold ones.",
         complexity: c"O(1)",
         tips: c"",
         keys: Keys::First(KeyUse::Update),
-        args: &[register::Arg::key(), register::Arg::integer(c"delta")],
+        args: &[
+            register::Arg::key(),
+            register::Arg::integer(c"delta"),
+            register::Arg::string(c"id").after(c"ID").optional(),
+        ],
     };
 }
 
-pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, i64), Error> {
-    let words = (args.next()?, args.integer("delta", DELTA)?);
-    args.finish()?;
-    Ok(words)
+pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, i64, &[u8]), Error> {
+    let (key, delta) = (args.next()?, args.integer("delta", DELTA)?);
+    let mut id = None;
+    while let Some(word) = args.keyword() {
+        match word.word() {
+            b"ID" if id.is_none() => id = Some(args.ident_bytes("ID")?),
+            _ => return Err(Error::SYNTAX),
+        }
+    }
+    Ok((key, delta, id.unwrap_or_default()))
 }
 
 impl Run for StockAdjust {
@@ -46,9 +59,9 @@ impl Run for StockAdjust {
 
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
-        let (key, delta) = parse(args)?;
+        let (key, delta, id) = parse(args)?;
         let now = clock::now().ms;
-        let remaining = sale_session::change(&mut ctx, key, |sale| Ok(sale.adjust(now, delta)?))?;
+        let remaining = sale_session::change(&mut ctx, key, |sale| Ok(sale.adjust(now, delta, id)?))?;
         ctx.reply_int(remaining.ok_or(Error::NoStock)?);
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::server::origin;
 use crate::server::register::{self, Spec};
 
 /// `STOCK.APPLY key TAKEN id units [deadline [buyer [ref]]]`, `… CONFIRMED id`, `… REFUSED id`, `… CANCELLED id`,
-/// `… LAPSED id`, `… EXTENDED id deadline`, `… CUTOFF time`, `… ADJUSTED delta`, `… ALTERED limit start end rebuy`,
+/// `… LAPSED id`, `… EXTENDED id deadline`, `… CUTOFF time`, `… ADJUSTED delta [id]`, `… ALTERED limit start end rebuy`,
 /// `… LOAD payload`, `… MORE payload`
 ///
 /// Applies an effect; it never requests anything. Nothing is decided, no clock is read, and nothing is appended to a stream. Times are Unix

@@ -64,7 +64,7 @@ pub fn sale_payload(data: &[u8]) {
     assert_eq!(bytes(&blocks[1..]), bytes(&read[1..]), "two payloads for one sale");
     let mut parts = 0_u64;
     sale.digest(|_| parts = parts.saturating_add(1));
-    assert_eq!(parts, sale.orders().saturating_add(1));
+    assert_eq!(parts, sale.orders().saturating_add(sale.adjustments()).saturating_add(1));
     let ids: Vec<Vec<u8>> = sale.page(UnixMs(1), 0, 4, None).rows.iter().map(|row| row.id.to_vec()).collect();
     for now in INSTANTS {
         let mut stage = Simulator::at(now);
@@ -84,6 +84,7 @@ pub fn sale_payload(data: &[u8]) {
                 "STOCK.EXTEND key % PX 1",
                 "STOCK.CONFIRM key %",
                 "STOCK.ADJUST key 3",
+                "STOCK.ADJUST key 1 ID %",
                 "STOCK.CANCEL key %",
                 "STOCK.ORDERS key 0 COUNT 2",
                 "STOCK.ALTER key LIMIT 1 REBUY yes",

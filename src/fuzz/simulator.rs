@@ -217,10 +217,13 @@ impl Simulator {
                 self.decide(key.bytes(), |sale| Ok(sale.extend(now, id, deadline)))?;
             }
             b"ADJUST" => {
-                let (key, delta) = stock_adjust::parse(args)?;
-                let (after, changes) = self.sale(key.bytes())?.ok_or(Error::NoStock)?.adjust(now, delta)?;
+                let (key, delta, id) = stock_adjust::parse(args)?;
+                let (after, changes) = self.sale(key.bytes())?.ok_or(Error::NoStock)?.adjust(now, delta, id)?;
                 self.commit(key.bytes(), &changes);
-                assert_eq!(self.sale(key.bytes())?.map(|sale| sale.remaining(now)), Some(after));
+                let sale = self.sale(key.bytes())?.ok_or(Error::NoStock)?;
+                assert_eq!(sale.remaining(now), after);
+                let again = sale.adjust(now, delta, id);
+                assert!(id.is_empty() || again == Ok((after, Changes::default())), "{again:?}: an id adjusts once");
             }
             b"ALTER" => {
                 let (key, alteration) = stock_alter::parse(args)?;

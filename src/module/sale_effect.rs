@@ -32,7 +32,7 @@ pub enum Part<'a> {
 }
 
 /// The keyspace event of the module for a change. A cutoff has none, because the events of its expirations follow. A refusal has none,
-/// because it changes no stock.
+/// and an adjustment by nothing neither, because they change no stock.
 pub fn event_name(change: &Change<'_>) -> Option<&'static CStr> {
     Some(match change {
         Change::Take(_) => c"stock.ok",
@@ -40,9 +40,9 @@ pub fn event_name(change: &Change<'_>) -> Option<&'static CStr> {
         Change::Cancel { .. } => c"stock.cancel",
         Change::Extend { .. } => c"stock.extend",
         Change::Expire { .. } => c"stock.expire",
-        Change::Adjust { .. } => c"stock.adjust",
+        Change::Adjust { delta, .. } if *delta != 0 => c"stock.adjust",
         Change::Alter { .. } => c"stock.alter",
-        Change::Refuse { .. } | Change::Cutoff { .. } => return None,
+        Change::Adjust { .. } | Change::Refuse { .. } | Change::Cutoff { .. } => return None,
     })
 }
 
@@ -63,9 +63,10 @@ pub fn send(ctx: &Ctx<'_>, name: &Name<'_>, change: &Change<'_>) {
             let mut text = itoa::Buffer::new();
             replicate::effect(ctx, APPLY, name, &[b"CUTOFF", text.format(at.0).as_bytes()]);
         }
-        Change::Adjust { delta } => {
+        Change::Adjust { delta, id } => {
             let mut text = itoa::Buffer::new();
-            replicate::effect(ctx, APPLY, name, &[b"ADJUSTED", text.format(*delta).as_bytes()]);
+            let words: [&[u8]; 3] = [b"ADJUSTED", text.format(*delta).as_bytes(), id];
+            replicate::effect(ctx, APPLY, name, words.get(..if id.is_empty() { 2 } else { 3 }).unwrap_or(&words));
         }
         Change::Alter { limit, start, end, rebuy } => {
             let mut texts = (itoa::Buffer::new(), itoa::Buffer::new(), itoa::Buffer::new());
@@ -114,7 +115,10 @@ pub fn parse<'a>(args: &mut Args<'a>) -> Result<Effect<'a>, Error> {
             Change::Extend { id, deadline: time(args, "deadline")?.ok_or(Error::Payload)? }
         }
         b"CUTOFF" => Change::Cutoff { at: time(args, "cutoff")?.ok_or(Error::Payload)? },
-        b"ADJUSTED" => Change::Adjust { delta: args.integer("delta", Range::either_way(MAX_UNITS))? },
+        b"ADJUSTED" => {
+            let delta = args.integer("delta", Range::either_way(MAX_UNITS))?;
+            Change::Adjust { delta, id: if args.len() > 0 { args.ident_bytes("id")?.into() } else { IdText::NONE } }
+        }
         b"ALTERED" => Change::Alter {
             limit: args.unsigned("limit", Range::below(MAX_UNITS))?,
             start: time(args, "start")?,

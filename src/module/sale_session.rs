@@ -270,10 +270,10 @@ pub fn decide<'a>(
 }
 
 /// Changes the terms or the stock of the sale `key`; `None` if there is no sale.
-pub fn change<R>(
+pub fn change<'a, R>(
     ctx: &mut Ctx<'_>,
     key: Arg<'_>,
-    f: impl FnOnce(&Sale) -> Result<(R, Changes<'static>), Error>,
+    f: impl FnOnce(&Sale) -> Result<(R, Changes<'a>), Error>,
 ) -> Result<Option<R>, Error> {
     let mut session = SaleSession::new(ctx.reborrow(), Name::of(key), RunAs::Client);
     let Some(sale) = session.sale()? else { return Ok(None) };

@@ -5,6 +5,7 @@ use super::answer::Changes;
 use super::change::Change;
 use super::due::DueFirst;
 use super::terms::{Alteration, EmptyWindow, Terms};
+use crate::core::id::IdText;
 use crate::core::limits::MAX_UNITS;
 use crate::core::time::UnixMs;
 
@@ -21,24 +22,36 @@ pub enum AdjustError {
         /// What it is.
         total: u64,
     },
+    /// The sale remembers as many adjustments as it can.
+    Full {
+        /// How many those are.
+        adjustments: u64,
+    },
 }
 
 impl Sale {
     /// Adds `delta` units to the sale, or withdraws unsold ones if it is below zero. Returns what remains after it.
     ///
-    /// Adjusting by zero changes nothing and is no event.
+    /// With an `id` it happens once: the sale remembers the id, and asked again it changes nothing, whatever `delta` is. An empty `id` is
+    /// none. Adjusting by zero is no event; without an id it changes nothing.
     ///
     /// # Errors
     ///
-    /// When less than nothing would remain, or the total would pass [`MAX_UNITS`].
-    pub fn adjust(&self, now: UnixMs, delta: i64) -> Result<(u64, Changes<'static>), AdjustError> {
+    /// When less than nothing would remain, the total would pass [`MAX_UNITS`], or no further id fits.
+    pub fn adjust<'a>(&self, now: UnixMs, delta: i64, id: &'a [u8]) -> Result<(u64, Changes<'a>), AdjustError> {
         let (remaining, total) = (self.remaining(now), self.terms.total);
+        if self.has_adjusted(id) {
+            return Ok((remaining, Changes::default()));
+        }
         let after = remaining.checked_add_signed(delta).ok_or(AdjustError::TooFew { remaining })?;
         if total.checked_add_signed(delta).is_none_or(|total| total > MAX_UNITS) {
             return Err(AdjustError::TooMany { total });
         }
         let expirations = DueFirst::new(self, now).by_stock(if delta < 0 { delta.unsigned_abs() } else { 0 });
-        let own = (delta != 0).then_some(Change::Adjust { delta });
+        if !id.is_empty() && self.room_for_adjustments() == 0 {
+            return Err(AdjustError::Full { adjustments: self.adjustments() });
+        }
+        let own = (delta != 0 || !id.is_empty()).then(|| Change::Adjust { delta, id: IdText::from(id) });
         Ok((after, Changes { expirations, own }))
     }
 

@@ -42,8 +42,10 @@ pub enum Change<'a> {
     },
     /// Units are added to the sale or withdrawn from it.
     Adjust {
-        /// How many more; below zero: how many fewer.
+        /// How many more; below zero: how many fewer; 0 only with an id.
         delta: i64,
+        /// What must happen once; empty: nothing.
+        id: IdText<'a>,
     },
     /// The sale's conditions become these.
     Alter {

@@ -49,7 +49,10 @@ impl Sale {
             Change::Confirm { id } => self.commit_confirm(id)?,
             Change::Cancel { id } => self.commit_cancel(id)?,
             Change::Expire { id } => self.commit_expire(id)?,
-            Change::Adjust { delta } => self.commit_adjust(*delta)?,
+            Change::Adjust { delta, id } => {
+                self.commit_adjust(*delta, id)?;
+                return Ok(*delta != 0);
+            }
             Change::Extend { id, deadline } => {
                 self.commit_extend(id, *deadline)?;
                 return Ok(self.terms.tells_deadlines());
@@ -129,13 +132,17 @@ impl Sale {
         Ok(())
     }
 
-    fn commit_adjust(&mut self, delta: i64) -> Result<(), InvalidChange> {
+    fn commit_adjust(&mut self, delta: i64, id: &[u8]) -> Result<(), InvalidChange> {
+        let id = if id.is_empty() { None } else { Some(self.new_adjustment(id)?) };
         self.unsold().checked_add_signed(delta).ok_or(InvalidChange::Units)?;
         let total = self.terms.total.checked_add_signed(delta).ok_or(InvalidChange::Units)?;
         if total > MAX_UNITS {
             return Err(InvalidChange::Range);
         }
         self.terms.total = total;
+        if let Some(id) = id {
+            self.remember_adjustment(&id);
+        }
         Ok(())
     }
 
@@ -147,14 +154,18 @@ impl Sale {
     pub fn event<'a>(&'a self, change: &'a Change<'_>) -> Option<Event<'a>> {
         match change {
             Change::Take(taking) => Some(event_of_taking(taking)),
-            Change::Adjust { delta } => Some(event_of_adjusting(*delta)),
+            Change::Adjust { delta, .. } if *delta != 0 => Some(event_of_adjusting(*delta)),
             Change::Confirm { id } => self.event_of_order(EventKind::Confirm, id, None),
             Change::Cancel { id } => self.event_of_order(EventKind::Cancel, id, None),
             Change::Expire { id } => self.event_of_order(EventKind::Expire, id, None),
             Change::Extend { id, deadline } if self.terms.tells_deadlines() => {
                 self.event_of_order(EventKind::Extend, id, Some(*deadline))
             }
-            Change::Extend { .. } | Change::Refuse { .. } | Change::Cutoff { .. } | Change::Alter { .. } => None,
+            Change::Adjust { .. }
+            | Change::Extend { .. }
+            | Change::Refuse { .. }
+            | Change::Cutoff { .. }
+            | Change::Alter { .. } => None,
         }
     }
 

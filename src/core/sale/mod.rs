@@ -15,6 +15,7 @@
 //! need first in `due` and `cutoff`; `commit`; [`view`]; [`snapshot`]. The folder `orders` is how orders are kept.
 
 pub mod adjust;
+mod adjustments;
 pub mod answer;
 pub mod change;
 mod commit;
@@ -47,7 +48,7 @@ use crate::core::limits::MAX_UNITS;
 use crate::core::time::UnixMs;
 use cutoff::Cutoff;
 use orders::record::Record;
-use orders::{EVER, OrderTable};
+use orders::{EVER, IdSet, OrderTable};
 
 /// A sale, with every order it was ever asked to take.
 pub struct Sale {
@@ -57,6 +58,8 @@ pub struct Sale {
     table: OrderTable,
     /// Ends holds that have not expired yet; `None` when there are none of these.
     cutoff: Option<Cutoff>,
+    /// The ids of adjustments; `None` when none had one.
+    adjustments: Option<Box<IdSet>>,
     counters: Counters,
     /// How often the sale has changed on this server, by a numbered change or another. Neither saved nor replicated.
     revision: u64,
@@ -67,7 +70,15 @@ impl Sale {
     #[must_use]
     pub fn new(terms: Terms) -> Self {
         let terms = Terms { total: terms.total.min(MAX_UNITS), limit: terms.limit.min(MAX_UNITS), ..terms };
-        Self { terms, seq: 0, table: OrderTable::new(), cutoff: None, counters: Counters::default(), revision: 0 }
+        Self {
+            terms,
+            seq: 0,
+            table: OrderTable::new(),
+            cutoff: None,
+            adjustments: None,
+            counters: Counters::default(),
+            revision: 0,
+        }
     }
 
     /// The conditions.
@@ -117,13 +128,15 @@ impl Sale {
     #[must_use]
     pub fn memory(&self) -> usize {
         let stream = self.terms.stream.as_ref().map_or(0, |stream| stream.key.len());
-        self.table.memory().saturating_add(stream)
+        let adjustments = self.adjustments.as_ref().map_or(0, |ids| ids.memory().saturating_add(size_of::<IdSet>()));
+        self.table.memory().saturating_add(stream).saturating_add(adjustments)
     }
 
     /// How many allocations freeing the sale frees.
     #[must_use]
     pub fn effort(&self) -> usize {
-        self.table.effort().saturating_add(1)
+        let adjustments = self.adjustments.as_ref().map_or(0, |ids| ids.effort());
+        self.table.effort().saturating_add(adjustments).saturating_add(1)
     }
 
     /// Units that can be sold, if `due` of those that the table holds are free.

@@ -1,6 +1,6 @@
 //! A sale as bytes, for RDB, AOF rewrite, DUMP and slot migration.
 //!
-//! First a header with the conditions of the sale, then blocks with its orders, oldest first. No sums are written: they follow from the
+//! First a header with the conditions of the sale, then blocks with its orders, oldest first, then those with the ids of adjustments. No sums are written: they follow from the
 //! orders. So a file cannot contradict itself, and a sale that has loaded only some of its blocks is consistent, too.
 
 use std::collections::BTreeSet;
@@ -22,10 +22,16 @@ pub const VERSION: u8 = 1;
 /// them has the bytes that 0.1 wrote.
 pub const WITH_REFUSALS: u8 = 2;
 
+/// The version of blocks with the ids of adjustments. Lockstock 0.1 refuses such a block. A sale without such ids has none.
+pub const ADJUSTMENTS: u8 = 3;
+
+/// What the digest has in front of the id of an adjustment. No order begins with it.
+const ADJUSTMENT: u8 = u8::MAX;
+
 /// The most bytes of one block.
 pub const BLOCK: usize = 64 * 1024;
 
-/// The most orders of one block. A block is loaded in one call, which has to be short.
+/// The most orders or ids of one block. A block is loaded in one call, which has to be short.
 pub const BLOCK_ORDERS: u32 = 512;
 
 const REBUY: u8 = 1;
@@ -44,7 +50,7 @@ pub enum CorruptSale {
     Repeated,
     /// More units are held and sold than there are.
     Oversold,
-    /// There are more orders than a sale can remember.
+    /// There are more orders or adjustments than a sale can remember.
     Full,
 }
 
@@ -63,7 +69,7 @@ impl fmt::Display for CorruptSale {
             Self::Bytes(Corrupt::Truncated | Corrupt::Invalid) => f.write_str("a sale whose bytes are malformed"),
             Self::Repeated => f.write_str("a sale in which an id has two orders"),
             Self::Oversold => f.write_str("a sale of which more is taken than there is"),
-            Self::Full => f.write_str("a sale with too many orders"),
+            Self::Full => f.write_str("a sale with too many orders or adjustments"),
         }
     }
 }
@@ -95,9 +101,10 @@ impl Sale {
         out.finish()
     }
 
-    /// The orders, in blocks of at most [`BLOCK`] bytes and [`BLOCK_ORDERS`] orders, each made when it is asked for.
+    /// The orders and the ids of adjustments, in blocks of at most [`BLOCK`] bytes and [`BLOCK_ORDERS`] of them, each made when it is
+    /// asked for.
     pub fn blocks(&self) -> impl Iterator<Item = Vec<u8>> {
-        Blocks { sale: self, next: 0 }
+        Blocks { sale: self, next: 0 }.chain(self.adjustment_blocks())
     }
 
     /// The sale of this header, still without orders.
@@ -111,13 +118,16 @@ impl Sale {
         Ok(Self { seq, cutoff, ..Self::new(terms) })
     }
 
-    /// Adds the orders of a block.
+    /// Adds what a block has.
     ///
     /// # Errors
     ///
     /// When the bytes are not what [`Sale::blocks`] makes, or do not fit what was loaded before. The sale then has the orders before
     /// the wrong one, and is consistent.
     pub fn load_block(&mut self, bytes: &[u8]) -> Result<(), CorruptSale> {
+        if self.is_behind_orders(bytes)? {
+            return self.load_adjustments(bytes);
+        }
         self.revision = self.revision.wrapping_add(1);
         for order in Strict::open(bytes)? {
             let order = order?;
@@ -143,12 +153,15 @@ impl Sale {
         Ok(())
     }
 
-    /// Adds the orders of a block, or none of them.
+    /// Adds all that a block has, or nothing.
     ///
     /// # Errors
     ///
     /// As [`Sale::load_block`]; nothing has changed then.
     pub fn load_whole_block(&mut self, bytes: &[u8]) -> Result<(), CorruptSale> {
+        if self.is_behind_orders(bytes)? {
+            return self.load_adjustments(bytes);
+        }
         let (mut units, mut ids) = (0_u64, BTreeSet::new());
         for order in Strict::open(bytes)? {
             let order = order?;
@@ -171,7 +184,13 @@ impl Sale {
         self.load_block(bytes)
     }
 
-    /// Calls `part` with the header and then with each order. Equal sales give equal byte strings, whatever happened to them before.
+    /// Whether a block has ids of adjustments. These come last, so that equal sales have equal bytes.
+    fn is_behind_orders(&self, block: &[u8]) -> Result<bool, CorruptSale> {
+        let is_behind = block.first() == Some(&ADJUSTMENTS);
+        if is_behind || self.adjustments.is_none() { Ok(is_behind) } else { Err(Corrupt::Invalid.into()) }
+    }
+
+    /// Calls `part` with the header and then with each order and each adjustment. Equal sales give equal byte strings, whatever happened to them before.
     pub fn digest(&self, mut part: impl FnMut(&[u8])) {
         part(&self.header());
         let (mut at, mut bytes) = (0, Writer::new());
@@ -182,6 +201,12 @@ impl Sale {
                 part(&bytes);
             }
             at = next;
+        }
+        for id in self.adjustments_from(0) {
+            bytes.truncate(0);
+            bytes.byte(ADJUSTMENT);
+            id.write(&mut bytes);
+            part(&bytes);
         }
     }
 
@@ -237,7 +262,7 @@ struct Strict<'a> {
 
 impl<'a> Strict<'a> {
     fn open(bytes: &'a [u8]) -> Result<Self, Corrupt> {
-        let (reader, version) = Reader::versioned(bytes, WITH_REFUSALS)?;
+        let (reader, version) = Reader::versioned(bytes, ADJUSTMENTS)?;
         if reader.is_empty() {
             // An empty block is never written, so that equal sales have equal bytes.
             return Err(Corrupt::Invalid);

@@ -1,6 +1,7 @@
 //! The sale as a whole: told as stories, compared with a model, fed with junk, weighed and timed.
 #![expect(clippy::arithmetic_side_effects, reason = "a test may fail loudly")]
 
+mod adjusting;
 mod cutoff;
 mod hostile;
 mod keeping;

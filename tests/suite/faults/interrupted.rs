@@ -196,6 +196,7 @@ fn sales() {
         play("confirm", &[SALE, "STOCK.DECR_ONCE s-# a HOLD 3600000"], &[], Call("STOCK.CONFIRM s-# a"), COMMAND),
         play("cancel", &[SALE, "STOCK.DECR_ONCE s-# a"], &[], Call("STOCK.CANCEL s-# a"), COMMAND),
         play("adjust", &[SALE], &[], Call("STOCK.ADJUST s-# 5"), COMMAND),
+        play("adjust once", &[SALE], &[], Call("STOCK.ADJUST s-# 5 ID truck"), COMMAND),
         play("alter", &[SALE], &[], Call("STOCK.ALTER s-# LIMIT 5"), COMMAND),
         play(
             "extend",

@@ -106,6 +106,7 @@ const CYCLES: &[(&str, &[&str])] = &[
             "STOCK.ADJUST sale 3",
             "STOCK.ALTER sale LIMIT 7 END 9000000000000 REBUY yes",
             "STOCK.ADJUST sale -3",
+            "STOCK.ADJUST sale 1 ID known",
             "STOCK.ALTER sale LIMIT 0 END 0",
         ],
     ),

@@ -150,8 +150,15 @@ impl Trial {
 
     fn adjust(&mut self) {
         let delta = self.random.i64(-8..8);
-        let call = format!("STOCK.ADJUST sale {delta}");
-        let remaining = self.model.remaining();
+        let (mut call, remaining) = (format!("STOCK.ADJUST sale {delta}"), self.model.remaining());
+        let id = self.some(Self::name);
+        if let Some(id) = id {
+            call = format!("{call} ID {id}");
+            if self.model.adjusted.contains(id) {
+                self.client.expect(call, remaining);
+                return;
+            }
+        }
         if remaining + delta < 0 {
             let fault = match remaining {
                 0 => "ERR delta must be at least 0, for no units remain unsold".into(),
@@ -160,6 +167,7 @@ impl Trial {
             self.client.expect(call, err(&fault));
             return;
         }
+        self.model.adjusted.extend(id.map(str::to_owned));
         self.model.total += delta;
         self.model.seq += i64::from(delta != 0);
         self.client.expect(call, remaining + delta);

@@ -1,6 +1,7 @@
 //! Sales: orders, holds, their stream, and what becomes of them in a cluster and in a storm.
 
 mod acl;
+mod adjust_once;
 mod against_model;
 mod buckets;
 mod cluster;

@@ -108,7 +108,7 @@ pub const FORMS: &[Form] = &[
     Form {
         name: "STOCK.ADJUST",
         positional: &[KEY, ("delta", Number(-MOST))],
-        options: &[],
+        options: &[("ID", Ident)],
         exclusive: &[],
         reads: false,
         acl: &["write"],

@@ -1,12 +1,13 @@
 //! How a sale keeps its orders.
 //!
 //! Each order is a `record` in `pages`. The `hash_index` finds it by its id, and a `sum_tree` has the holds in the order of their deadlines.
-//! `buyers` has an entry for each buyer with several orders. `order_table` holds all of these together, and `accounting` keeps its sums.
+//! `buyers` has an entry for each buyer with several orders. An `id_set` has ids of which nothing else is known. `order_table` holds all of these together, and `accounting` keeps its sums.
 //! This file has the orders by number and by id.
 
 mod accounting;
 mod buyers;
 mod hash_index;
+mod id_set;
 mod order_table;
 mod pages;
 pub mod record;
@@ -24,6 +25,7 @@ use pages::{Layout, RecordPages};
 use record::{HoldPart, OrderLayout, Record, State, id_part, marked};
 use sum_tree::{Source, Sum};
 
+pub use id_set::IdSet;
 pub use order_table::{BuyerLookup, EVER, OrderTable};
 
 /// Sorts holds by deadline, and those with the same deadline by number.

@@ -9,7 +9,7 @@ use crate::core::codec::Corrupt;
 use crate::core::id::IdText;
 use crate::core::id::PackedId;
 use crate::core::limits::MAX_UNITS;
-use crate::core::sale::snapshot::{BLOCK, BLOCK_ORDERS, VERSION, WITH_REFUSALS};
+use crate::core::sale::snapshot::{ADJUSTMENTS, BLOCK, BLOCK_ORDERS, VERSION, WITH_REFUSALS};
 use crate::core::sale::{Change, CorruptSale, Sale, State, Status, Stream, Taking, Terms};
 use crate::core::time::UnixMs;
 
@@ -48,6 +48,7 @@ fn full() -> Sale {
     sale.commit(&Change::Refuse { id: IdText::from(&b"refused"[..]) }).unwrap();
     // The hold of "bob" is over, the others are not.
     sale.commit(&Change::Cutoff { at: UnixMs(800) }).unwrap();
+    sale.commit(&Change::Adjust { delta: 0, id: IdText::from(&b"restock"[..]) }).unwrap();
     sale
 }
 
@@ -147,7 +148,7 @@ fn blocks_are_small_and_half_of_them_is_a_sale() {
 fn later_versions_are_told_apart_from_junk() {
     let newer = |version| CorruptSale::Bytes(Corrupt::Newer { version, newest: version - 1 });
     assert_eq!(Sale::from_header(&[VERSION + 1, 9, 9]).err(), Some(newer(VERSION + 1)));
-    assert_eq!(loaded(&[WITH_REFUSALS + 1]).err(), Some(newer(WITH_REFUSALS + 1)));
+    assert_eq!(loaded(&[ADJUSTMENTS + 1]).err(), Some(newer(ADJUSTMENTS + 1)));
     assert_eq!(newer(3).to_string(), "a sale of version 3; this lockstock reads up to 2");
     for (junk, corrupt) in [
         (&[][..], TRUNCATED),
@@ -173,7 +174,7 @@ fn later_versions_are_told_apart_from_junk() {
     let last = Sale::from_header(&[VERSION, 0, 1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0f]).unwrap();
     assert_eq!(last.seq(), MAX_UNITS);
     let mut forged = last;
-    forged.commit(&Change::Adjust { delta: 1 }).unwrap();
+    forged.commit(&Change::Adjust { delta: 1, id: IdText::NONE }).unwrap();
     assert!(Sale::from_header(&forged.header()).is_ok(), "a forged number does not make a sale that cannot be loaded");
 }
 
@@ -333,7 +334,7 @@ fn change() -> impl Strategy<Value = Change<'static>> {
         1 => (name(), time()).prop_map(|(id, deadline)| Change::Extend { id, deadline }),
         1 => name().prop_map(|id| Change::Expire { id }),
         1 => time().prop_map(|at| Change::Cutoff { at }),
-        1 => delta.prop_map(|delta| Change::Adjust { delta }),
+        1 => (delta, name()).prop_map(|(delta, id)| Change::Adjust { delta, id }),
         1 => (any::<u64>(), any::<bool>()).prop_map(|(limit, rebuy)| Change::Alter {
             limit: limit >> (limit % 64),
             start: None,
@@ -347,7 +348,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: schedules(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_bytes_are_refused_or_read(junk in proptest::collection::vec(any::<u8>(), 0..200), version in 0..4_u8) {
+    fn any_bytes_are_refused_or_read(junk in proptest::collection::vec(any::<u8>(), 0..200), version in 0..5_u8) {
         let junk = [&[version][..], &junk].concat();
         if let Ok(sale) = Sale::from_header(&junk) {
             prop_assert_eq!(sale.header(), &junk[..]);

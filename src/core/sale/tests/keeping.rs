@@ -87,7 +87,10 @@ fn every_change_of_an_order_is_an_event_with_its_fields() {
     assert_eq!(shop.sale.event(&cancel), event(EventKind::Cancel, "o1", 2, "ann", "cart"));
     let expiration = Change::Expire { id: id.clone() };
     assert_eq!(shop.sale.event(&expiration), event(EventKind::Expire, "o1", 2, "ann", "cart"));
-    assert_eq!(shop.sale.event(&Change::Adjust { delta: -3 }), event(EventKind::Adjust, "", -3, "", ""));
+    assert_eq!(
+        shop.sale.event(&Change::Adjust { delta: -3, id: IdText::NONE }),
+        event(EventKind::Adjust, "", -3, "", "")
+    );
     assert_eq!(shop.sale.event(&Change::Extend { id, deadline: UnixMs(5) }), None);
     let take = Change::Take(Taking {
         id: IdText::from(&b"o2"[..]),
@@ -185,7 +188,7 @@ fn counters_count_what_happened_here() {
     let expected = Counters { ok: 4, duplicate: 2, soldout: 1, limited: 1, expired: 1, cancelled: 1, confirmed: 1 };
     assert_eq!(shop.sale.info(shop.now()).counters, expected);
     // What somebody else decided is true here, too, and counts for nothing.
-    shop.sale.replay(&Change::Adjust { delta: 5 }).unwrap();
+    shop.sale.replay(&Change::Adjust { delta: 5, id: IdText::NONE }).unwrap();
     shop.sale.replay(&Change::Cancel { id: IdText::from(&b"c"[..]) }).unwrap();
     assert_eq!(shop.sale.info(shop.now()).counters, expected);
 }

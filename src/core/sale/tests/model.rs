@@ -3,6 +3,8 @@
 //!
 //! Which holds are over for good is not the model's choice: it hears it, and says whether it may be so.
 
+use std::collections::BTreeSet;
+
 use crate::core::id::IdText;
 use crate::core::sale::{
     AdjustError, Alteration, Answer, Change, EmptyWindow, MAX_UNITS, State, Status, Take, TakeError, Terms,
@@ -26,6 +28,8 @@ pub struct Entry {
 pub struct Model {
     pub terms: Terms,
     pub orders: Vec<Entry>,
+    /// The ids of adjustments.
+    adjusted: BTreeSet<Vec<u8>>,
     now: UnixMs,
     /// Where the last cutoff was, while a hold that it ended was to expire yet when the last command came.
     cutoff: Option<UnixMs>,
@@ -33,7 +37,7 @@ pub struct Model {
 
 impl Model {
     pub fn new(terms: Terms) -> Self {
-        Self { terms, orders: Vec::new(), now: UnixMs(0), cutoff: None }
+        Self { terms, orders: Vec::new(), adjusted: BTreeSet::new(), now: UnixMs(0), cutoff: None }
     }
 
     /// It is `now`, which can be earlier than before.
@@ -208,7 +212,10 @@ impl Model {
         self.answer(status, Some(at))
     }
 
-    pub fn adjust(&mut self, delta: i64) -> Result<u64, AdjustError> {
+    pub fn adjust(&mut self, delta: i64, id: &[u8]) -> Result<u64, AdjustError> {
+        if self.adjusted.contains(id) {
+            return Ok(self.remaining());
+        }
         let (remaining, total) = (self.remaining(), self.terms.total);
         if i128::from(remaining) + i128::from(delta) < 0 {
             return Err(AdjustError::TooFew { remaining });
@@ -217,6 +224,9 @@ impl Model {
             return Err(AdjustError::TooMany { total });
         }
         self.terms.total = total.strict_add_signed(delta);
+        if !id.is_empty() {
+            self.adjusted.insert(id.to_vec());
+        }
         Ok(self.remaining())
     }
 

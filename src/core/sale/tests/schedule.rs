@@ -25,7 +25,7 @@ enum Step {
     Confirm(usize),
     Cancel(usize),
     Extend(usize, i64),
-    Adjust(i64),
+    Adjust(i64, Option<usize>),
     Alter(Alteration),
     Timer(usize),
     Pass(i64),
@@ -63,8 +63,8 @@ fn step() -> impl Strategy<Value = Step> {
         3 => name().prop_map(Step::Confirm),
         3 => name().prop_map(Step::Cancel),
         2 => (name(), 1..40_i64).prop_map(|(id, span)| Step::Extend(id, span)),
-        1 => (-6..6_i64).prop_map(Step::Adjust),
-        1 => Just(Step::Adjust(i64::MAX)),
+        2 => (-6..6_i64, proptest::option::of(name())).prop_map(|(delta, id)| Step::Adjust(delta, id)),
+        1 => proptest::option::of(name()).prop_map(|id| Step::Adjust(i64::MAX, id)),
         1 => alteration().prop_map(Step::Alter),
         2 => (0..3_usize).prop_map(Step::Timer),
         6 => (0..30_i64).prop_map(Step::Pass),
@@ -86,7 +86,7 @@ fn crowded_step() -> impl Strategy<Value = Step> {
         1 => name().prop_map(Step::Confirm),
         2 => name().prop_map(Step::Cancel),
         1 => (name(), 1..8_i64).prop_map(|(id, span)| Step::Extend(id, span)),
-        1 => (-8..4_i64).prop_map(Step::Adjust),
+        1 => (-8..4_i64, proptest::option::of(name())).prop_map(|(delta, id)| Step::Adjust(delta, id)),
         1 => (0..3_usize).prop_map(Step::Timer),
         4 => (4..16_i64).prop_map(Step::Pass),
         1 => Just(Step::Reload),
@@ -153,11 +153,12 @@ impl World {
                 let (id, deadline) = (NAMES[*id].as_bytes(), now.plus(Millis(*span)).unwrap());
                 decide(self.sale.extend(now, id, deadline), &mut self.model, |model| model.extend(id, deadline))
             }
-            Step::Adjust(delta) => {
-                let decided = self.sale.adjust(now, *delta);
+            Step::Adjust(delta, id) => {
+                let id = id.map_or(&b""[..], |id| NAMES[id].as_bytes());
+                let decided = self.sale.adjust(now, *delta, id);
                 let changes = decided.as_ref().map_or(Changes::default(), |(_, changes)| changes.clone());
                 self.model.hear(&changes.expirations);
-                assert_eq!(decided.map(|(after, _)| after), self.model.adjust(*delta));
+                assert_eq!(decided.map(|(after, _)| after), self.model.adjust(*delta, id));
                 changes
             }
             Step::Alter(alteration) => {
@@ -285,7 +286,7 @@ fn owned(change: Change<'_>) -> Change<'static> {
         Change::Extend { id, deadline } => Change::Extend { id: id.detach(), deadline },
         Change::Expire { id } => Change::Expire { id: id.detach() },
         Change::Cutoff { at } => Change::Cutoff { at },
-        Change::Adjust { delta } => Change::Adjust { delta },
+        Change::Adjust { delta, id } => Change::Adjust { delta, id: id.detach() },
         Change::Alter { limit, start, end, rebuy } => Change::Alter { limit, start, end, rebuy },
     }
 }

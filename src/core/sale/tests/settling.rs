@@ -265,8 +265,8 @@ fn what_does_not_fit_changes_nothing() {
         (Change::Expire { id: id("sold") }, InvalidChange::State),
         (Change::Expire { id: id("") }, InvalidChange::State),
         (Change::Extend { id: id("sold"), deadline: UnixMs(9) }, InvalidChange::State),
-        (Change::Adjust { delta: -3 }, InvalidChange::Units),
-        (Change::Adjust { delta: i64::MAX }, InvalidChange::Range),
+        (Change::Adjust { delta: -3, id: IdText::NONE }, InvalidChange::Units),
+        (Change::Adjust { delta: i64::MAX, id: IdText::NONE }, InvalidChange::Range),
         (Change::Alter { limit: MAX_UNITS + 1, start: None, end: None, rebuy: false }, InvalidChange::Range),
     ] {
         assert_eq!(shop.sale.commit(&change), Err(misfit), "{change:?}");

@@ -86,7 +86,11 @@ impl Shop {
     }
 
     pub fn adjust(&mut self, delta: i64) -> Result<u64, AdjustError> {
-        let (after, changes) = self.sale.adjust(self.now(), delta)?;
+        self.adjust_once(delta, "")
+    }
+
+    pub fn adjust_once(&mut self, delta: i64, id: &str) -> Result<u64, AdjustError> {
+        let (after, changes) = self.sale.adjust(self.now(), delta, id.as_bytes())?;
         for change in changes.iter() {
             self.sale.commit(change).unwrap();
         }

@@ -1,6 +1,6 @@
 //! A sale as one would write it on a napkin: a list of orders, everything summed up anew each time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What has become of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub struct Sale {
     /// Whether its events tell deadlines, so that EXTEND makes one.
     pub deadlines: bool,
     pub orders: BTreeMap<String, Order>,
+    /// The ids of adjustments.
+    pub adjusted: BTreeSet<String>,
     pub seq: i64,
     /// Counted since the sale was loaded, by the names that `STOCK.INFO` has for them.
     pub counters: BTreeMap<&'static str, i64>,
