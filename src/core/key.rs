@@ -1,6 +1,10 @@
 //! The location of a value: a database and a key.
 
+use std::cmp::Ordering;
+use std::fmt;
 use std::hash::{Hash, Hasher};
+
+use super::invariant::Known;
 
 /// A key in a database, borrowed for one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,14 +15,18 @@ pub struct KeyRef<'a> {
     pub key: &'a [u8],
 }
 
-/// A key in a database, owned.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct KeyBuf {
-    /// The database's number.
-    pub db: i32,
-    /// The key's bytes.
-    pub key: Box<[u8]>,
+/// A key in a database, owned, in 24 bytes. A name of up to [`SHORT`] bytes needs no allocation.
+#[derive(Clone)]
+pub struct KeyBuf(Form);
+
+#[derive(Clone)]
+enum Form {
+    Short { db: i32, len: u8, bytes: [u8; SHORT] },
+    Long { db: i32, key: Box<[u8]> },
 }
+
+/// The longest name that fits beside the database and the length.
+const SHORT: usize = 18;
 
 impl Hash for KeyRef<'_> {
     /// Uses as few writes as possible, because writes are most of the cost of a keyed hash.
@@ -32,7 +40,15 @@ impl KeyRef<'_> {
     /// An owned copy.
     #[must_use]
     pub fn to_buf(self) -> KeyBuf {
-        KeyBuf { db: self.db, key: self.key.into() }
+        let Self { db, key } = self;
+        let mut bytes = [0; SHORT];
+        KeyBuf(match (bytes.get_mut(..key.len()), u8::try_from(key.len())) {
+            (Some(room), Ok(len)) => {
+                room.copy_from_slice(key);
+                Form::Short { db, len, bytes }
+            }
+            _ => Form::Long { db, key: key.into() },
+        })
     }
 }
 
@@ -40,15 +56,73 @@ impl KeyBuf {
     /// The same key, borrowed.
     #[must_use]
     pub fn as_key(&self) -> KeyRef<'_> {
-        KeyRef { db: self.db, key: &self.key }
+        match &self.0 {
+            Form::Short { db, len, bytes } => {
+                let key = bytes.get(..usize::from(*len)).or_invariant("a length is kept with bytes that it fits", &[]);
+                KeyRef { db: *db, key }
+            }
+            Form::Long { db, key } => KeyRef { db: *db, key },
+        }
     }
 
     /// Follows the keys when two databases are swapped.
     pub fn swap(&mut self, one: i32, other: i32) {
-        if self.db == one {
-            self.db = other;
-        } else if self.db == other {
-            self.db = one;
+        let (Form::Short { db, .. } | Form::Long { db, .. }) = &mut self.0;
+        if *db == one {
+            *db = other;
+        } else if *db == other {
+            *db = one;
+        }
+    }
+}
+
+impl PartialEq for KeyBuf {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_key() == other.as_key()
+    }
+}
+
+impl Eq for KeyBuf {}
+
+impl PartialOrd for KeyBuf {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for KeyBuf {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_key().cmp(&other.as_key())
+    }
+}
+
+impl Hash for KeyBuf {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_key().hash(state);
+    }
+}
+
+impl fmt::Debug for KeyBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_key().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_of_any_length_comes_back() {
+        assert_eq!(size_of::<KeyBuf>(), 24);
+        for len in [0, 1, SHORT, SHORT + 1, 600] {
+            let key = vec![7; len];
+            let mut owned = KeyRef { db: 3, key: &key }.to_buf();
+            assert_eq!(owned.as_key(), KeyRef { db: 3, key: &key });
+            for (one, other, now) in [(3, 4, 4), (1, 2, 4), (3, 4, 3)] {
+                owned.swap(one, other);
+                assert_eq!(owned.as_key(), KeyRef { db: now, key: &key });
+            }
         }
     }
 }

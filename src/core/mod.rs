@@ -3,10 +3,11 @@
 //! Nothing in here uses a server, a socket or a clock. Time, clients and keys come in as plain values, and the resulting actions go out as
 //! values too. So these rules can run under property tests and Miri, and the same input always gives the same decision.
 //!
-//! Reading order: [`limits`], [`time`], [`id`], [`key`], [`fence`], then the [`lock`], the [`sale`] and the [`deadline_index`]; [`codec`],
-//! `invariant`, [`retry`], [`slab`], [`slot`] and [`unlinked`] are their foundations.
+//! Reading order: [`limits`], [`time`], [`id`], [`key`], [`fence`], then the [`lock`], the [`sale`] and the [`deadline_index`]; `chunks`,
+//! [`codec`], `invariant`, [`retry`], [`slab`], [`slot`] and [`unlinked`] are their foundations.
 #![forbid(unsafe_code)]
 
+mod chunks;
 pub mod codec;
 pub mod deadline_index;
 pub mod fence;

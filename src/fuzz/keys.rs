@@ -42,7 +42,7 @@ impl Keys {
 
 /// The key of this name.
 pub fn place(key: &[u8]) -> KeyBuf {
-    KeyBuf { db: 0, key: key.into() }
+    KeyRef { db: 0, key }.to_buf()
 }
 
 impl Keyspace for Keys {

@@ -54,9 +54,9 @@ impl Simulator {
         assert_ne!(next, Next::Now, "the timer did not do all there was to do");
         let sales: Vec<_> = self.keyspace.keys.0.keys().cloned().collect();
         for key in sales {
-            if let Some(sale) = self.keyspace.keys.sale(&key.key) {
+            if let Some(sale) = self.keyspace.keys.sale(key.as_key().key) {
                 let expirations = sale.expirations(self.now.ms, usize::MAX);
-                self.commit(&key.key, &Changes { expirations, own: None });
+                self.commit(key.as_key().key, &Changes { expirations, own: None });
             }
         }
         self.check();
@@ -360,7 +360,7 @@ fn state(keys: &Keys) -> Vec<(&[u8], Vec<Vec<u8>>)> {
         Value::Lock(lock) => vec![lock.encode()],
         Value::Sale(sale) => std::iter::once(sale.header()).chain(sale.blocks()).collect(),
     };
-    keys.0.iter().map(|(place, value)| (&*place.key, bytes(value))).collect()
+    keys.0.iter().map(|(place, value)| (place.as_key().key, bytes(value))).collect()
 }
 
 fn client(number: u64) -> ClientId {

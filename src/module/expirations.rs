@@ -46,13 +46,13 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> timer::Next {
     let mut left = budget;
     while left > 0 {
         let due = state::enter(|state| {
-            let entry = state.sales.due(now.ms, &mut left)?;
+            let entry = state.sales.due(now.ms)?;
             state.sales.key(entry).map(|at| (entry, at.to_buf()))
         });
         let Some(Some((entry, place))) = due else { break };
         left = left.saturating_sub(1);
-        ctx.select(place.db);
-        let mut session = SaleSession::new(ctx.reborrow(), Name::make(&place.key), RunAs::Module);
+        ctx.select(place.as_key().db);
+        let mut session = SaleSession::new(ctx.reborrow(), Name::make(place.as_key().key), RunAs::Module);
         match expire(&mut session, entry, now.ms, left) {
             Ok(steps) => left = left.saturating_sub(steps),
             // This affects all sales, so do not ask for each of them.
@@ -119,7 +119,7 @@ fn put_off(session: &mut SaleSession<'_>, place: &KeyBuf, error: &Error) -> Mill
         _ => true,
     };
     if !known {
-        let key = place.key.escape_ascii();
+        let key = place.as_key().key.escape_ascii();
         session.ctx().log(Level::Warning, &format!("lockstock: holds of the sale {key} are due and wait: {error}"));
     }
     STUCK

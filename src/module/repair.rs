@@ -67,10 +67,11 @@ pub fn repair_all(ctx: &mut Ctx<'_>) {
     let began_in = ctx.db();
     while DAMAGED.with(|damaged| !damaged.is_empty()).unwrap_or_default() && timer::may_write(ctx) {
         let Some(Some(Damaged { place, orphan })) = DAMAGED.with(Vec::pop) else { break };
-        ctx.select(place.db);
-        let name = Name::make(&place.key);
+        let KeyRef { db, key } = place.as_key();
+        ctx.select(db);
+        let name = Name::make(key);
         if let Some(orphan) = orphan {
-            orphan.take_out(ctx, &place.key);
+            orphan.take_out(ctx, key);
         }
         send_whole(ctx, &name);
         key::touched(ctx, &name);

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::{iter, thread};
 
 use crate::core::deadline_index::DeadlineIndex;
-use crate::core::key::{KeyBuf, KeyRef};
+use crate::core::key::KeyRef;
 use crate::core::sale::{Answer, Change, Changes, Decision, Sale, Status};
 use crate::core::slot::Slot;
 use crate::error::Error;
@@ -149,11 +149,12 @@ impl<'a> SaleSession<'a> {
 
     /// Updates the deadline index with the sale's next expiration.
     pub(super) fn remember(&mut self) {
-        let at = KeyBuf { db: self.ctx().db(), key: self.name.bytes().into() };
-        let Ok(Some(sale)) = self.sale() else { return };
-        if state::enter(|state| register(&mut state.sales, at.as_key(), sale)).is_none() {
+        self.key();
+        let at = KeyRef { db: self.ctx().db(), key: self.name.bytes() };
+        let Content::Value(sale) = self.key.content() else { return };
+        if state::enter(|state| register(&mut state.sales, at, sale)).is_none() {
             // Another module has called us from inside one of our calls. The change stays; the timer registers the sale.
-            inbox::loaded(at);
+            inbox::loaded(at.to_buf());
         }
     }
 

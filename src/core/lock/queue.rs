@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
-use super::presence::Presence;
 use super::stats::HandoverCause;
 use super::terms::{ClientId, Request, WaiterId, Wanted};
 use crate::core::id::Ident;
@@ -37,7 +36,7 @@ pub(super) enum Scope {
 /// A waiting request and its position.
 #[derive(Debug)]
 pub(super) struct Waiter {
-    pub(super) presence: Presence,
+    pub(super) client: ClientId,
     pub(super) request: Request,
     pub(super) since: UnixMs,
     pub(super) scope: Scope,
@@ -79,16 +78,6 @@ pub(super) struct Waiting {
 pub(super) struct Departed {
     pub(super) waiter: Waiter,
     pub(super) headed: Vec<QueueId>,
-}
-
-/// A waiter that was queued.
-#[derive(Debug)]
-pub(super) struct Joined {
-    pub(super) id: WaiterId,
-    /// The length of its longest queue.
-    pub(super) longest: usize,
-    /// The earlier request, whose position it has.
-    pub(super) replaced: Option<Waiter>,
 }
 
 impl Scope {
@@ -222,7 +211,7 @@ impl Waiting {
 
     /// The queues of the database `db`, or of all of them. O(number of queues).
     pub(super) fn in_db(&self, db: Option<i32>) -> impl Iterator<Item = QueueId> {
-        let wanted = move |queue: &Queue| db.is_none_or(|db| queue.place.db == db);
+        let wanted = move |queue: &Queue| db.is_none_or(|db| queue.place.as_key().db == db);
         self.queues.iter().filter(move |(_, queue)| wanted(queue)).map(|(id, _)| QueueId(id))
     }
 
@@ -282,11 +271,12 @@ impl Waiting {
         Ticket(self.front)
     }
 
-    /// Queues a request, instead of an `earlier` one.
-    pub(super) fn join(&mut self, waiter: Waiter, earlier: Option<WaiterId>) -> Joined {
-        let replaced = earlier.and_then(|earlier| self.strike(earlier)).map(|(replaced, _)| replaced);
-        let client = waiter.presence.client();
-        let (ticket, scope, obstacle) = (waiter.ticket, waiter.scope.clone(), waiter.obstacle);
+    /// Queues a request, instead of an `earlier` one, and returns the length of its longest queue.
+    pub(super) fn join(&mut self, waiter: Waiter, earlier: Option<WaiterId>) -> (WaiterId, usize) {
+        if let Some(earlier) = earlier {
+            self.strike(earlier);
+        }
+        let (client, ticket, scope, obstacle) = (waiter.client, waiter.ticket, waiter.scope.clone(), waiter.obstacle);
         let hash = self.hasher.hash_one((&waiter.request.token, &scope));
         let id = WaiterId(self.waiters.insert(waiter));
         let mut longest = 0;
@@ -303,8 +293,8 @@ impl Waiting {
         claims.insert_unique(hash, id, |id| {
             waiters.get(id.0).map_or(0, |waiter| hasher.hash_one((&waiter.request.token, &waiter.scope)))
         });
-        self.by_client.extend(client.map(|client| (client, id)));
-        Joined { id, longest, replaced }
+        self.by_client.insert((client, id));
+        (id, longest)
     }
 
     /// Removes a request from all its queues; a queue that becomes empty is closed.
@@ -338,9 +328,7 @@ impl Waiting {
         {
             claim.remove();
         }
-        if let Some(client) = waiter.presence.client() {
-            self.by_client.remove(&(client, id));
-        }
+        self.by_client.remove(&(waiter.client, id));
         Some((waiter, headed))
     }
 

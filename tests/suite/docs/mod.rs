@@ -4,5 +4,4 @@ mod commands;
 mod names;
 mod page;
 mod play;
-mod python;
 mod readme;

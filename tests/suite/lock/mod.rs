@@ -14,6 +14,5 @@ mod parking;
 mod pause;
 mod session;
 mod taken_back;
-mod tracking;
 mod vanish;
 mod waiting;

@@ -60,14 +60,14 @@ impl Engine {
                 self.commit(transition, keyspace);
             }
             Kind::Lease => {
-                let Some(entry) = self.deadlines.due(transition.now.ms, &mut transition.budget) else { return false };
+                let Some(entry) = self.deadlines.due(transition.now.ms) else { return false };
                 self.expire(transition, entry, keyspace);
             }
         }
         true
     }
 
-    /// When to call [`tick`](Self::tick). It may find nothing to do yet if leases were renewed meanwhile.
+    /// When to call [`tick`](Self::tick).
     pub fn next_due(&self) -> Next {
         if let Some(until) = self.backlog.closed {
             return Next::At(until);

@@ -48,13 +48,13 @@ fn the_timer_hands_over_a_lease_that_is_over() {
 }
 
 #[test]
-fn a_renewed_lease_wakes_the_timer_once_and_does_not_end() {
+fn a_renewed_lease_ends_at_its_new_time() {
     let mut desk = Desk::new();
     desk.take("door", &ask("ann").lease(100));
     let first = desk.now.ms.0 + 100;
     desk.pass(50);
     desk.take("door", &ask("ann").lease(100));
-    assert_eq!(desk.engine.next_due(), Next::At(UnixMs(first)));
+    assert_eq!(desk.engine.next_due(), Next::At(UnixMs(first + 50)));
     desk.pass(50);
     assert_eq!(desk.tick(), Next::At(UnixMs(first + 50)));
     assert_eq!(desk.holders("door"), ["ann"]);

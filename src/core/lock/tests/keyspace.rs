@@ -116,7 +116,7 @@ fn flushing_frees_everything_and_hands_over() {
     let Desk { engine, keys, now } = &mut desk;
     engine.acquire(*now, other, client(9), &ask("ann").session(), true, keys).unwrap().granted();
     desk.told();
-    desk.keys.values.retain(|place, _| place.db != 0);
+    desk.keys.values.retain(|place, _| place.as_key().db != 0);
     desk.engine.flushed(Some(0));
     assert_eq!(desk.engine.locks(), 1);
     let _ = desk.tick();
@@ -137,14 +137,14 @@ fn when_databases_are_swapped_holds_move_and_waiters_stay() {
     let values = std::mem::take(&mut desk.keys.values);
     desk.keys.values = values
         .into_iter()
-        .map(|(place, value)| (KeyRef { db: 1 - place.db, ..place.as_key() }.to_buf(), value))
+        .map(|(place, value)| (KeyRef { db: 1 - place.as_key().db, ..place.as_key() }.to_buf(), value))
         .collect();
     desk.engine.swapped(0, 1);
     let _ = desk.tick();
     assert_eq!(desk.granted(), [bob]);
     desk.engine.client_gone(client(9));
     let _ = desk.tick();
-    assert!(desk.keys.values.keys().all(|place| place.db == 0), "ann's session ended in the other database");
+    assert!(desk.keys.values.keys().all(|place| place.as_key().db == 0), "ann's session ended in the other database");
 }
 
 fn restored(holds: &[(&str, u64)], desk: &Desk) -> Lock {

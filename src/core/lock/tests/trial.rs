@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::model::{Ask, Key, Model, Outcome, Serial};
 use super::world::{Desk, Keys, Told, Value, client, token};
 use crate::core::fence::Fence;
-use crate::core::key::KeyBuf;
+use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::engine::Bound;
 use crate::core::lock::{Acquired, Answer, Engine, Next, Request, WaiterId};
 use crate::core::time::Millis;
@@ -32,7 +32,7 @@ pub(super) struct Trial {
 }
 
 fn place((db, number): Key) -> KeyBuf {
-    KeyBuf { db, key: format!("key-{number}").into_bytes().into() }
+    KeyRef { db, key: format!("key-{number}").as_bytes() }.to_buf()
 }
 
 fn name(number: usize) -> String {
@@ -94,9 +94,9 @@ impl Trial {
         let places: Vec<KeyBuf> = ask.keys.iter().map(|key| place(*key)).collect();
         let actual = if ask.many {
             // Backwards, and the first key twice: neither matters.
-            let mut names: Vec<&[u8]> = places.iter().rev().map(|place| &*place.key).collect();
-            names.push(&places[0].key);
-            engine.acquire_many(*now, places[0].db, &names, client(ask.client), &request, may_wait, keys)
+            let mut names: Vec<&[u8]> = places.iter().rev().map(|place| place.as_key().key).collect();
+            names.push(places[0].as_key().key);
+            engine.acquire_many(*now, places[0].as_key().db, &names, client(ask.client), &request, may_wait, keys)
         } else {
             engine.acquire(*now, places[0].as_key(), client(ask.client), &request, may_wait, keys)
         };
@@ -129,8 +129,8 @@ impl Trial {
         let Desk { engine, keys: keyspace, now } = &mut self.desk;
         let places: Vec<KeyBuf> = keys.iter().map(|key| place(*key)).collect();
         let released = if many {
-            let names: Vec<&[u8]> = places.iter().map(|place| &*place.key).collect();
-            engine.release_many(*now, places[0].db, &names, &ident, keyspace)
+            let names: Vec<&[u8]> = places.iter().map(|place| place.as_key().key).collect();
+            engine.release_many(*now, places[0].as_key().db, &names, &ident, keyspace)
         } else {
             engine.release(*now, places[0].as_key(), &ident, keyspace).map(u64::from)
         };
@@ -294,7 +294,7 @@ impl Trial {
         self.model.relocate(&all_keys().filter(hit).map(|key| (key, None)).collect());
         for (engine, keys) in [(&mut self.desk.engine, &mut self.desk.keys), (&mut self.replica.0, &mut self.replica.1)]
         {
-            keys.values.retain(|place, _| db.is_some_and(|db| place.db != db));
+            keys.values.retain(|place, _| db.is_some_and(|db| place.as_key().db != db));
             engine.flushed(db);
         }
     }
@@ -308,7 +308,9 @@ impl Trial {
         self.model.relocate(&all_keys().map(|(db, number)| ((db, number), Some((other(db), number)))).collect());
         for (engine, keys) in [(&mut self.desk.engine, &mut self.desk.keys), (&mut self.replica.0, &mut self.replica.1)]
         {
-            let swapped = |(place, value): (KeyBuf, Value)| (KeyBuf { db: other(place.db), ..place }, value);
+            let swapped = |(place, value): (KeyBuf, Value)| {
+                (KeyRef { db: other(place.as_key().db), ..place.as_key() }.to_buf(), value)
+            };
             keys.values = keys.values.drain().map(swapped).collect();
             engine.swapped(0, 1);
         }
@@ -320,7 +322,7 @@ impl Trial {
         let slot: Vec<Key> = all_keys().filter(|key| key.0 == db).collect();
         if self.model.elsewhere.iter().any(|key| key.0 == db) {
             self.model.elsewhere.retain(|key| key.0 != db);
-            self.desk.keys.elsewhere.retain(|place| place.db != db);
+            self.desk.keys.elsewhere.retain(|place| place.as_key().db != db);
             // By then it has looked again.
             self.desk.pass(100);
             self.model.now += 100;
