@@ -30,7 +30,7 @@ JUDGE = cargo test --quiet --locked $(LIGHT) --bin lockstock-chaos -- check:: &&
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test test-panics test-consumer test-servers test-large test-leaks soak test-valgrind chaos
+.PHONY: help run demo build test test-panics test-consumer test-docs test-servers test-large test-leaks soak test-valgrind chaos
 .PHONY: bench bench-instructions simulation check check-all miri fuzz servers deps clean
 
 help: ## Show this list
@@ -59,6 +59,10 @@ test-panics: deps ## A panic in every entry from the server, and before every st
 
 test-consumer: build ## The tests of examples/consumer; compiles SQLite
 	cargo test --quiet --locked -p lockstock-consumer
+
+test-docs: build ## The programs in Python on the pages of the documentation, with redis-py in target/python
+	@scripts/python
+	LOCKSTOCK_PYTHON=target/python/bin/python $(TEST) --ignored docs::python
 
 test-servers: check-all build ## All checks, and the tests that need a server, the consumer's too, on every supported server (SERVER: on that one)
 	@scripts/servers

@@ -6,8 +6,15 @@ use crate::core::sale::Status;
 use crate::module::{sale_counts, state};
 use crate::server::info::Section;
 
+/// The version as a C string.
+const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+    Ok(version) => version,
+    Err(_) => c"",
+};
+
 /// Writes every field.
 pub fn write(section: &mut Section) {
+    section.text(c"version", VERSION);
     let seen = state::enter(|state| {
         (state.locks.locks(), state.locks.waiters(), *state.locks.stats(), state.answers, state.expirations)
     });

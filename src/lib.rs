@@ -74,4 +74,8 @@ fn start(ctx: &mut Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
     Ok(())
 }
 
-load::module!(c"lockstock", 1, start);
+/// The version as a number. The compiler computes it.
+const VERSION: std::ffi::c_int =
+    load::version(env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"), env!("CARGO_PKG_VERSION_PATCH"));
+
+load::module!(c"lockstock", VERSION, start);

@@ -74,6 +74,7 @@ required! {
     load_configs = RedisModule_LoadConfigs(ctx: *mut RawCtx) -> c_int;
     register_info_func = RedisModule_RegisterInfoFunc(ctx: *mut RawCtx, write: raw::RedisModuleInfoFunc) -> c_int;
     info_add_section = RedisModule_InfoAddSection(info: *mut RawInfo, name: *const c_char) -> c_int;
+    info_add_field_c_string = RedisModule_InfoAddFieldCString(info: *mut RawInfo, field: *const c_char, value: *const c_char) -> c_int;
     info_add_field_ulong_long = RedisModule_InfoAddFieldULongLong(info: *mut RawInfo, field: *const c_char, value: c_ulonglong) -> c_int;
     subscribe_to_server_event = RedisModule_SubscribeToServerEvent(ctx: *mut RawCtx, event: raw::RedisModuleEvent, callback: raw::RedisModuleEventCallback) -> c_int;
     subscribe_to_keyspace_events = RedisModule_SubscribeToKeyspaceEvents(ctx: *mut RawCtx, classes: c_int, callback: raw::RedisModuleNotificationFunc) -> c_int;

@@ -12,6 +12,12 @@ pub struct Section(*mut RawInfo);
 
 impl Section {
     /// Adds `lockstock_<name>:<value>`.
+    pub fn text(&mut self, name: &CStr, value: &CStr) {
+        // SAFETY: the server's handle is valid for the callback that made `self`; the server copies name and value.
+        unsafe { api::info_add_field_c_string(self.0, name.as_ptr(), value.as_ptr()) };
+    }
+
+    /// The same with a number.
     pub fn field(&mut self, name: &CStr, value: u64) {
         // SAFETY: the server's handle is valid for the callback that made `self`; the server copies the name.
         unsafe { api::info_add_field_ulong_long(self.0, name.as_ptr(), value) };

@@ -17,9 +17,21 @@ const API_VERSION: c_int = raw::REDISMODULE_APIVER_1.cast_signed();
 /// Sets the module up; the error is a line for the log.
 pub type Start = fn(&mut Ctx<'_>, &[&[u8]]) -> Result<(), String>;
 
+/// A semantic version as the one number for which `MODULE LIST` has room: 10203 for 1.2.3.
+#[expect(clippy::arithmetic_side_effects, reason = "the compiler evaluates it, and refuses an overflow")]
+pub const fn version(major: &str, minor: &str, patch: &str) -> c_int {
+    match (c_int::from_str_radix(major, 10), c_int::from_str_radix(minor, 10), c_int::from_str_radix(patch, 10)) {
+        (Ok(major), Ok(minor), Ok(patch)) => {
+            assert!(minor < 100 && patch < 100, "there are two digits for each");
+            major * 10_000 + minor * 100 + patch
+        }
+        _ => 0,
+    }
+}
+
 /// Defines the function that the server looks for in the library.
 macro_rules! module {
-    ($name:literal, $version:literal, $start:path) => {
+    ($name:literal, $version:path, $start:path) => {
         /// Loads the module.
         ///
         /// # Safety
@@ -80,4 +92,11 @@ pub unsafe fn on_load(
         }
         None => api::ERR,
     }
+}
+
+#[test]
+fn a_version_has_two_digits_for_each_part() {
+    assert_eq!(version("1", "2", "3"), 10_203);
+    assert_eq!(version("0", "1", "0"), 100);
+    assert_eq!(version("12", "99", "99"), 129_999);
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
+use super::presence::Presence;
 use super::stats::HandoverCause;
 use super::terms::{ClientId, Request, WaiterId, Wanted};
 use crate::core::id::Ident;
@@ -36,7 +37,7 @@ pub(super) enum Scope {
 /// A waiting request and its position.
 #[derive(Debug)]
 pub(super) struct Waiter {
-    pub(super) client: ClientId,
+    pub(super) presence: Presence,
     pub(super) request: Request,
     pub(super) since: UnixMs,
     pub(super) scope: Scope,
@@ -78,6 +79,16 @@ pub(super) struct Waiting {
 pub(super) struct Departed {
     pub(super) waiter: Waiter,
     pub(super) headed: Vec<QueueId>,
+}
+
+/// A waiter that was queued.
+#[derive(Debug)]
+pub(super) struct Joined {
+    pub(super) id: WaiterId,
+    /// The length of its longest queue.
+    pub(super) longest: usize,
+    /// The earlier request, whose position it has.
+    pub(super) replaced: Option<Waiter>,
 }
 
 impl Scope {
@@ -271,12 +282,11 @@ impl Waiting {
         Ticket(self.front)
     }
 
-    /// Queues a request, instead of an `earlier` one, and returns the length of its longest queue.
-    pub(super) fn join(&mut self, waiter: Waiter, earlier: Option<WaiterId>) -> (WaiterId, usize) {
-        if let Some(earlier) = earlier {
-            self.strike(earlier);
-        }
-        let (client, ticket, scope, obstacle) = (waiter.client, waiter.ticket, waiter.scope.clone(), waiter.obstacle);
+    /// Queues a request, instead of an `earlier` one.
+    pub(super) fn join(&mut self, waiter: Waiter, earlier: Option<WaiterId>) -> Joined {
+        let replaced = earlier.and_then(|earlier| self.strike(earlier)).map(|(replaced, _)| replaced);
+        let client = waiter.presence.client();
+        let (ticket, scope, obstacle) = (waiter.ticket, waiter.scope.clone(), waiter.obstacle);
         let hash = self.hasher.hash_one((&waiter.request.token, &scope));
         let id = WaiterId(self.waiters.insert(waiter));
         let mut longest = 0;
@@ -293,8 +303,8 @@ impl Waiting {
         claims.insert_unique(hash, id, |id| {
             waiters.get(id.0).map_or(0, |waiter| hasher.hash_one((&waiter.request.token, &waiter.scope)))
         });
-        self.by_client.insert((client, id));
-        (id, longest)
+        self.by_client.extend(client.map(|client| (client, id)));
+        Joined { id, longest, replaced }
     }
 
     /// Removes a request from all its queues; a queue that becomes empty is closed.
@@ -328,7 +338,9 @@ impl Waiting {
         {
             claim.remove();
         }
-        self.by_client.remove(&(waiter.client, id));
+        if let Some(client) = waiter.presence.client() {
+            self.by_client.remove(&(client, id));
+        }
         Some((waiter, headed))
     }
 

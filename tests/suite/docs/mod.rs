@@ -4,4 +4,5 @@ mod commands;
 mod names;
 mod page;
 mod play;
+mod python;
 mod readme;

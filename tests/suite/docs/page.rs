@@ -1,6 +1,7 @@
 //! A page of the documentation, as the tests read it.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use super::play::block::{Block, blocks};
 
@@ -10,8 +11,27 @@ pub struct Page {
     pub text: &'static str,
 }
 
-pub const README: Page = Page { path: "README.md", text: include_str!("../../../README.md") };
-pub const COMMANDS: Page = Page { path: "docs/commands.md", text: include_str!("../../../docs/commands.md") };
+/// The page with its path from the root.
+macro_rules! page {
+    ($path:literal) => {
+        Page { path: $path, text: include_str!(concat!("../../../", $path)) }
+    };
+}
+
+pub const README: Page = page!("README.md");
+pub const COMMANDS: Page = page!("docs/commands.md");
+
+/// Every page for users.
+pub const ALL: [Page; 8] = [
+    README,
+    COMMANDS,
+    page!("DESIGN.md"),
+    page!("docs/abuse.md"),
+    page!("docs/guarantees.md"),
+    page!("docs/performance.md"),
+    page!("docs/scaling.md"),
+    page!("docs/testing.md"),
+];
 
 impl Page {
     /// The fenced blocks in `language`; those in `text` are plays, drawings or syntax.
@@ -19,14 +39,56 @@ impl Page {
         blocks(self.text).into_iter().filter(|block| block.language == language).collect()
     }
 
-    /// What the page sets between back quotes.
-    pub fn spans(&self) -> BTreeSet<&'static str> {
-        let prose = self.text.split("```").step_by(2);
-        prose.flat_map(|text| text.split('`').skip(1).step_by(2)).collect()
+    /// The text outside of fenced blocks.
+    fn prose(&self) -> impl Iterator<Item = &'static str> {
+        self.text.split("```").step_by(2)
     }
 
-    /// What the page points to, without the places within a page.
+    /// What the page sets between back quotes.
+    pub fn spans(&self) -> BTreeSet<&'static str> {
+        self.prose().flat_map(|text| text.split('`').skip(1).step_by(2)).collect()
+    }
+
+    /// What the page points to.
     pub fn links(&self) -> impl Iterator<Item = &'static str> {
-        self.text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next())
+        self.prose().flat_map(|text| text.split("](").skip(1)).filter_map(|rest| rest.split(')').next())
+    }
+
+    /// Whether a heading of the page has this anchor.
+    fn has_anchor(&self, anchor: &str) -> bool {
+        let anchor_of = |heading: &str| {
+            let kept = heading.trim().to_lowercase().replace(' ', "-");
+            kept.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect::<String>()
+        };
+        let headings = self.prose().flat_map(str::lines).filter(|line| line.starts_with('#'));
+        headings.map(|line| anchor_of(line.trim_start_matches('#'))).any(|found| found == anchor)
+    }
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut links = 0;
+    for page in &ALL {
+        let folder = Path::new(page.path).parent().expect("a folder");
+        for link in page.links().filter(|link| !link.starts_with("https://")) {
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = if path.is_empty() { root.join(page.path) } else { root.join(folder).join(path) };
+            assert!(target.exists(), "{}: no {link}", page.path);
+            let target = target.canonicalize().expect("a path");
+            let into = ALL.iter().find(|other| root.join(other.path).canonicalize().expect("a page") == target);
+            assert!(anchor.is_empty() || into.is_some_and(|into| into.has_anchor(anchor)), "{}: no {link}", page.path);
+            links += 1;
+        }
+    }
+    assert!(links > 20, "{links}");
+}
+
+#[test]
+fn every_page_is_known() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let paths = folder.read_dir().expect("docs").map(|entry| entry.expect("an entry").path());
+    for path in paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")) {
+        assert!(ALL.iter().any(|page| path.ends_with(page.path)), "{} is in no test", path.display());
     }
 }

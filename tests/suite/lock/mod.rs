@@ -14,5 +14,6 @@ mod parking;
 mod pause;
 mod session;
 mod taken_back;
+mod tracking;
 mod vanish;
 mod waiting;

@@ -172,6 +172,21 @@ fn a_bad_one_refuses_the_start_and_the_log_names_it() {
 }
 
 #[test]
+fn the_version_is_the_same_wherever_it_is_shown() {
+    let server = Server::start();
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(server.log().contains(&format!("lockstock {version} is ready")), "{}", server.log());
+    let text = server.cmd("INFO lockstock").text();
+    let first = text.lines().find(|line| line.contains(':'));
+    assert_eq!(first, Some(format!("lockstock_version:{version}").as_str()), "{text}");
+    let parts: Vec<i64> = version.split('.').map(|part| part.parse().expect("a number")).collect();
+    let modules = server.cmd("MODULE LIST");
+    let ours = modules.items().iter().find(|module| module.field("name") == Reply::Bulk(b"lockstock".to_vec()));
+    // 10203 for 1.2.3.
+    assert_eq!(ours.expect("it is listed").field("ver").int(), parts[0] * 10_000 + parts[1] * 100 + parts[2]);
+}
+
+#[test]
 fn a_module_that_is_loaded_stays_and_is_listed_once() {
     let server = Server::start();
     let modules = server.cmd("MODULE LIST");

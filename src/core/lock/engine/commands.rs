@@ -10,7 +10,8 @@ use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::compatibility::Compatibility;
 use crate::core::lock::keyspace::Keyspace;
-use crate::core::lock::queue::{QueueId, Scope, Waiter};
+use crate::core::lock::presence::Presence;
+use crate::core::lock::queue::{Joined, QueueId, Scope, Waiter};
 use crate::core::lock::stats::{HandoverCause, count};
 use crate::core::lock::terms::{Acquired, Answer, ClientId, Grant, LockError, Request, WaiterId, Wanted};
 use crate::core::lock::value::{Hold, Lock};
@@ -109,9 +110,9 @@ impl Engine {
             && let Some(departed) = self.waiting.leave(earlier)
         {
             transition.work.extend(departed.headed);
-            open.outcomes.push(Outcome::Answered(earlier, Answer::Refused));
+            open.outcomes.push(Outcome::Answered(earlier, departed.waiter.presence, Answer::Refused));
         }
-        match self.grant(transition, open, compatibility, client, request) {
+        match self.grant(transition, open, compatibility, Some(client), request) {
             Ok((grant, changed)) => {
                 self.heard_of(changed);
                 Decision::Granted(grant)
@@ -175,11 +176,12 @@ impl Engine {
             Some(earlier) => earlier.ticket,
             None => self.waiting.next_ticket(),
         };
-        let waiter = Waiter { client, request: request.clone(), since: now.ms, scope, ticket, obstacle };
-        let (id, longest) = self.waiting.join(waiter, earlier);
+        let presence = Presence::Parked(client);
+        let waiter = Waiter { presence, request: request.clone(), since: now.ms, scope, ticket, obstacle };
+        let Joined { id, longest, replaced } = self.waiting.join(waiter, earlier);
         keyspace.client_blocked(id);
-        if let Some(earlier) = earlier {
-            keyspace.answer(earlier, Answer::Refused);
+        if let (Some(earlier), Some(replaced)) = (earlier, replaced) {
+            replaced.presence.tell(earlier, Answer::Refused, keyspace);
         }
         count(&mut self.stats.waits);
         self.stats.longest_queue = self.stats.longest_queue.max(u64::try_from(longest).unwrap_or(u64::MAX));

@@ -4,24 +4,24 @@ use super::Engine;
 use super::backlog::Next;
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
-use crate::core::lock::queue::Waiter;
 use crate::core::lock::sent::{Front, LAZY, LONG_WAIT, LONGEST_PAUSE, Look, PROMPT, is_sent, is_sent_at_the_end};
 use crate::core::lock::terms::{ClientId, EndReason, WaiterId};
-use crate::core::time::UnixMs;
+use crate::core::time::{Millis, UnixMs};
 
 impl Engine {
-    /// Tracks the reply with a grant to `parked`. Returns whether the caller should look at what the reply will be queued behind.
+    /// Tracks the reply with a grant to `waiter`, whose `client` has been blocked. Returns whether the caller should look at what the reply will be queued behind.
     pub(super) fn track_delivery(
         &mut self,
         now: UnixMs,
         waiter: WaiterId,
-        parked: &Waiter,
+        client: ClientId,
+        waited: Millis,
         fence: Fence,
         entries: impl IntoIterator<Item = DeadlineId>,
     ) -> bool {
-        let long = parked.waited(now) >= LONG_WAIT && self.unacked.may_be_prompt(now);
+        let long = waited >= LONG_WAIT && self.unacked.may_be_prompt(now);
         let pause = if long { PROMPT } else { LAZY };
-        self.unacked.track(waiter, parked.client, fence, entries, now.plus(pause).unwrap_or(UnixMs::MAX));
+        self.unacked.track(waiter, client, fence, entries, now.plus(pause).unwrap_or(UnixMs::MAX));
         long
     }
 

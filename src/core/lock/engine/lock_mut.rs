@@ -4,6 +4,7 @@ use crate::core::deadline_index::DeadlineId;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::keyspace::Keyspace;
+use crate::core::lock::presence::Presence;
 use crate::core::lock::replaced::Before;
 use crate::core::lock::terms::{Answer, ClientId, EndReason, Mode, WaiterId};
 use crate::core::lock::value::{Hold, Lock};
@@ -13,7 +14,7 @@ use crate::core::lock::value::{Hold, Lock};
 pub(super) enum Outcome {
     Held(Mode, Hold),
     Ended(Ident, EndReason),
-    Answered(WaiterId, Answer),
+    Answered(WaiterId, Presence, Answer),
     LookFirst(WaiterId, ClientId),
 }
 
@@ -43,7 +44,7 @@ impl Outcome {
         match self {
             Self::Held(mode, hold) => keyspace.held(at, mode, hold),
             Self::Ended(token, why) => keyspace.ended(at, token, why),
-            Self::Answered(waiter, answer) => keyspace.answer(waiter, answer),
+            Self::Answered(waiter, presence, answer) => presence.tell(waiter, answer, keyspace),
             Self::LookFirst(waiter, client) => keyspace.look_first(waiter, client),
         }
     }

@@ -11,7 +11,7 @@ use super::transition::Transition;
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::keyspace::{Found, Keyspace};
-use crate::core::lock::queue::{QueueId, Scope};
+use crate::core::lock::queue::{Departed, QueueId, Scope};
 use crate::core::lock::stats::HandoverCause;
 use crate::core::lock::terms::{Acquired, Answer, ClientId, LockError, Request, WaiterId};
 use crate::core::time::Now;
@@ -73,16 +73,16 @@ impl Engine {
         } else if obstacle.is_some() {
             Ok(None)
         } else {
-            match self.take_all(&mut transition, &places, &states, client, request, keyspace) {
+            match self.take_all(&mut transition, &places, &states, Some(client), request, keyspace) {
                 Ok((grant, changes)) => {
                     for changed in changes {
                         self.heard_of(changed);
                     }
                     // This answer also settles an earlier identical request of the token, so that one need not wait any more.
                     if let Some(earlier) = earlier
-                        && self.waiting.leave(earlier).is_some()
+                        && let Some(departed) = self.waiting.leave(earlier)
                     {
-                        keyspace.answer(earlier, Answer::Refused);
+                        departed.waiter.presence.tell(earlier, Answer::Refused, keyspace);
                     }
                     Ok(Some(grant))
                 }
@@ -190,35 +190,37 @@ impl Engine {
         }
         transition.over = over;
         let Some(parked) = self.waiting.waiter(waiter) else { return false };
-        let (client, request) = (parked.client, parked.request.clone());
+        let (client, request) = (parked.presence.client(), parked.request.clone());
         let keys: Vec<KeyRef<'_>> = places.values().map(|place| place.as_key()).collect();
         let taken = self.take_all(transition, &keys, &states, client, &request, keyspace);
         if let Err(NotTaken::Lost(at, state)) = taken {
             self.stay_in_line(transition, waiter, at, state, keyspace);
             return false;
         }
-        let Some(departed) = self.waiting.leave(waiter) else { return false };
+        let Some(Departed { waiter: left, headed }) = self.waiting.leave(waiter) else { return false };
         match taken {
             Ok((grant, changes)) => {
                 self.stats.handed_over(transition.cause());
-                if states.one_fence() == Some(grant.fence) {
-                    for changed in changes {
-                        self.heard_of(changed);
-                    }
-                } else {
+                let is_new = states.one_fence() != Some(grant.fence);
+                if let Some(client) = left.presence.parked().filter(|_| is_new) {
                     let entries = changes.iter().map(|changed| changed.entry);
-                    if self.track_delivery(transition.now.ms, waiter, &departed.waiter, grant.fence, entries) {
+                    let (now, waited) = (transition.now.ms, left.waited(transition.now.ms));
+                    if self.track_delivery(now, waiter, client, waited, grant.fence, entries) {
                         keyspace.look_first(waiter, client);
                     }
                     for Changed { entry, before } in changes {
                         self.keep_replaced(entry, grant.fence, before);
                     }
+                } else {
+                    for changed in changes {
+                        self.heard_of(changed);
+                    }
                 }
-                keyspace.answer(waiter, Answer::Granted(grant));
+                left.presence.tell(waiter, Answer::Granted(grant), keyspace);
             }
             Err(NotTaken::Failed(error)) => {
-                transition.work.extend(departed.headed);
-                keyspace.answer(waiter, Answer::Failed(error));
+                transition.work.extend(headed);
+                left.presence.tell(waiter, Answer::Failed(error), keyspace);
             }
             Err(NotTaken::Lost(..)) => {}
         }

@@ -9,7 +9,7 @@ use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::compatibility::Compatibility;
 use crate::core::lock::keyspace::{Found, Keyspace};
-use crate::core::lock::queue::{QueueId, Scope};
+use crate::core::lock::queue::{Departed, QueueId, Scope};
 use crate::core::lock::stats::count;
 use crate::core::lock::terms::{Answer, ClientId, EndReason, Grant, LockError, Request, WaiterId};
 use crate::core::lock::value::{Hold, Lock};
@@ -50,11 +50,11 @@ impl Engine {
         transition: &mut Transition,
         open: &mut LockMut<'_>,
         compatibility: Compatibility,
-        client: ClientId,
+        client: Option<ClientId>,
         request: &Request,
     ) -> Result<(Grant, Changed), LockError> {
         let before = open.lock.hold(&request.token);
-        let session = if request.session { Some(client) } else { before.and_then(|hold| hold.session) };
+        let session = if request.session { client } else { before.and_then(|hold| hold.session) };
         let fence = match before {
             Some(before) if !compatibility.needs_a_fence() => before.fence,
             _ => self.issue(transition)?,
@@ -253,12 +253,13 @@ impl Engine {
             transition.step();
             transition.progress();
             let waiter = self.waiting.leave(next)?.waiter;
-            let answer = match self.grant(transition, open, compatibility, waiter.client, &waiter.request) {
+            let answer = match self.grant(transition, open, compatibility, waiter.presence.client(), &waiter.request) {
                 Ok((grant, changed)) => {
                     self.stats.handed_over(transition.cause());
-                    if compatibility.needs_a_fence() {
-                        if self.track_delivery(transition.now.ms, next, &waiter, grant.fence, [changed.entry]) {
-                            open.outcomes.push(Outcome::LookFirst(next, waiter.client));
+                    if let Some(client) = waiter.presence.parked().filter(|_| compatibility.needs_a_fence()) {
+                        let waited = waiter.waited(transition.now.ms);
+                        if self.track_delivery(transition.now.ms, next, client, waited, grant.fence, [changed.entry]) {
+                            open.outcomes.push(Outcome::LookFirst(next, client));
                         }
                         self.keep_replaced(changed.entry, grant.fence, changed.before);
                     } else {
@@ -269,7 +270,7 @@ impl Engine {
                 }
                 Err(error) => Answer::Failed(error),
             };
-            open.outcomes.push(Outcome::Answered(next, answer));
+            open.outcomes.push(Outcome::Answered(next, waiter.presence, answer));
         }
     }
 
@@ -283,11 +284,9 @@ impl Engine {
             transition.step();
             transition.progress();
             self.vacate_with(transition, head, queue);
-            let departed = self.waiting.leave(head);
-            transition
-                .work
-                .extend(departed.into_iter().flat_map(|departed| departed.headed).filter(|other| *other != queue));
-            keyspace.answer(head, Answer::Failed(LockError::WrongType));
+            let Some(Departed { waiter, headed }) = self.waiting.leave(head) else { return };
+            transition.work.extend(headed.into_iter().filter(|other| *other != queue));
+            waiter.presence.tell(head, Answer::Failed(LockError::WrongType), keyspace);
         }
     }
 

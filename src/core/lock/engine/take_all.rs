@@ -19,7 +19,7 @@ use crate::core::time::UnixMs;
 /// A grant of many keys, while it is written to each of them.
 struct ManyGrant<'a> {
     request: &'a Request,
-    client: ClientId,
+    client: Option<ClientId>,
     fence: Fence,
     deadline: UnixMs,
     /// Whether it renews an earlier grant, whose fence and sessions stay.
@@ -43,7 +43,7 @@ impl ManyGrant<'_> {
     fn hold(&self, lock: &Lock) -> Hold {
         let token = self.request.token.clone();
         let before = lock.hold(&token).filter(|_| self.renews).and_then(|hold| hold.session);
-        let session = if self.request.session { Some(self.client) } else { before };
+        let session = if self.request.session { self.client } else { before };
         Hold { token, fence: self.fence, deadline: self.deadline, limit: 0, session }
     }
 }
@@ -58,7 +58,7 @@ impl Engine {
         transition: &mut Transition,
         places: &[KeyRef<'a>],
         states: &KeyStates,
-        client: ClientId,
+        client: Option<ClientId>,
         request: &Request,
         keyspace: &mut W,
     ) -> Result<(Grant, Vec<Changed>), NotTaken<'a>> {

@@ -1,0 +1,45 @@
+//! The programs in Python on the pages run, and print what stands behind each `print`.
+//!
+//! They need redis-py: `make test-docs` installs it under target/ and runs these.
+
+use std::env;
+use std::process::Command;
+
+use harness::Server;
+
+use super::page::{ALL, Page};
+
+/// Runs one program, and returns the lines that it printed.
+#[track_caller]
+fn run(program: &str) -> Vec<String> {
+    let python = env::var("LOCKSTOCK_PYTHON").unwrap_or_else(|_| "python3".into());
+    let output = Command::new(python).args(["-c", program]).output().expect("Python runs");
+    let (said, complained) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{program}\n{said}\n{complained}");
+    said.lines().map(String::from).collect()
+}
+
+/// Runs the programs of a page on one server, one after the other, as a reader would.
+#[track_caller]
+fn play(page: &Page) -> usize {
+    let blocks = page.blocks("python");
+    if blocks.is_empty() {
+        return 0;
+    }
+    let server = Server::start();
+    let port = format!("redis.Redis(port={}, ", server.port());
+    for block in &blocks {
+        let lines: Vec<&str> = block.lines.iter().map(|(_, line)| *line).collect();
+        let said = lines.iter().filter(|line| line.trim_start().starts_with("print("));
+        let said: Vec<&str> = said.map(|line| line.rsplit_once("# ").expect("what it prints").1).collect();
+        assert_eq!(run(&lines.join("\n").replace("redis.Redis(", &port)), said, "{}", page.path);
+    }
+    blocks.len()
+}
+
+#[test]
+#[ignore = "needs redis-py: make test-docs"]
+fn every_program_prints_what_it_says() {
+    let played: usize = ALL.iter().map(play).sum();
+    assert!(played >= 1, "{played}");
+}
