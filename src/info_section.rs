@@ -16,13 +16,15 @@ const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_V
 pub fn write(section: &mut Section) {
     section.text(c"version", VERSION);
     let seen = state::enter(|state| {
-        (state.locks.locks(), state.locks.waiters(), *state.locks.stats(), state.answers, state.expirations)
+        let locks = &state.locks;
+        (locks.locks(), locks.waiters(), locks.waited(), *locks.stats(), state.answers, state.expirations)
     });
-    let Some((held, waiters, locks, answers, expirations)) = seen else { return };
+    let Some((held, waiters, waited, locks, answers, expirations)) = seen else { return };
     section.field(c"locks_held", number(held));
     section.field(c"lock_waiters", number(waiters));
     section.field(c"lock_grants", locks.grants);
     section.field(c"lock_waits", locks.waits);
+    section.field(c"lock_wait_ms", waited.0.unsigned_abs());
     section.field(c"lock_timeouts", locks.timeouts);
     section.field(c"lock_handover_release", locks.handover_release);
     section.field(c"lock_handover_expiry", locks.handover_expiry);

@@ -1,6 +1,7 @@
 //! `PX ms | EX s`: the lease option of several commands.
 
 use crate::config;
+use crate::core::lock::Extension;
 use crate::core::time::{Millis, UnixMs};
 use crate::error::Error;
 use crate::server::args::{Args, Range};
@@ -30,6 +31,11 @@ impl Lease {
         };
         self.0 = Some(Millis(lease));
         Ok(())
+    }
+
+    /// What it does to a hold: without a named lease the hold ends after the default lease, but not sooner than it would have.
+    pub fn extension(self) -> Extension {
+        Extension { only_later: self.0.is_none(), lease: self.or_default() }
     }
 
     /// The lease, or the default from the settings.

@@ -3,7 +3,8 @@
 use super::Command;
 use super::lease::{LEASE, Lease};
 use crate::core::id::Ident;
-use crate::core::time::{Millis, UnixMs};
+use crate::core::lock::Extension;
+use crate::core::time::UnixMs;
 use crate::error::Error;
 use crate::module::lock_session;
 use crate::server::args::{Arg, Args};
@@ -14,8 +15,8 @@ use crate::server::register::{self, Spec};
 
 /// `LOCK.EXTEND key token [PX ms | EX s]`
 ///
-/// Sets the lease of `token` on the lock `key` to end `PX` milliseconds, `EX` seconds, or the default lease from now. The new end may be
-/// later or earlier.
+/// Sets the lease of `token` on the lock `key` to end `PX` milliseconds or `EX` seconds from now; the new end may be later or earlier.
+/// Without an option it ends after the default lease, but never sooner than it would have.
 ///
 /// Replies 1, or 0 if the token holds nothing: a hold that has ended is never revived. Works when the server is out of memory.
 ///
@@ -36,13 +37,13 @@ impl Command for LockExtend {
     };
 }
 
-pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Ident, Millis), Error> {
+pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Ident, Extension), Error> {
     let (key, token) = (args.next()?, args.ident("token")?);
     let mut lease = Lease::default();
     while let Some(word) = args.keyword() {
         lease.option(word.word(), &mut args, now)?;
     }
-    Ok((key, token, lease.or_default()))
+    Ok((key, token, lease.extension()))
 }
 
 impl Run for LockExtend {
@@ -51,9 +52,9 @@ impl Run for LockExtend {
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let now = clock::now();
-        let (key, token, lease) = parse(args, now.ms)?;
+        let (key, token, extension) = parse(args, now.ms)?;
         let extended = lock_session::run(&mut ctx, key, None, |engine, at, session| {
-            Ok(engine.extend(now, at, &token, lease, session)?)
+            Ok(engine.extend(now, at, &token, extension, session)?)
         })?;
         ctx.reply_int(i64::from(extended));
         Ok(())

@@ -15,8 +15,8 @@ use crate::server::register::{self, Spec};
 ///
 /// Replies null if nobody holds the lock `key` or waits for it, else fields and values (a map in RESP3): `mode` (exclusive, shared, limit;
 /// free if there are only waiters), `limit` (the largest number of permits that a holder asked for, else 0), `holders` (`token`, `fence`,
-/// `lease-ms` left, `session` yes or no), `waiters` (`token`, `mode`, `waited-ms`, `wait-left-ms`, −1 without limit; the first 100) and
-/// `waiting`, the number of waiters.
+/// `lease-ms` left, `session` yes or no), `waiters` (`token`, `mode`, `waited-ms`, `wait-left-ms`, −1 without limit, `client`, the connection's
+/// id; the first 100) and `waiting`, the number of waiters.
 ///
 /// Errors: `WRONGTYPE`. O(n) with n holders.
 pub struct LockInfo;
@@ -77,7 +77,7 @@ fn reply(ctx: &Ctx<'_>, info: &View) {
     ctx.reply_bytes(b"waiters");
     ctx.reply_array(info.waiters.len());
     for waiter in &info.waiters {
-        ctx.reply_map(4);
+        ctx.reply_map(5);
         ctx.reply_bytes(b"token");
         ctx.reply_bytes(&waiter.token.text());
         ctx.reply_bytes(b"mode");
@@ -86,6 +86,8 @@ fn reply(ctx: &Ctx<'_>, info: &View) {
         ctx.reply_int(waiter.waited.0);
         ctx.reply_bytes(b"wait-left-ms");
         ctx.reply_int(waiter.left.map_or(-1, |left| left.0));
+        ctx.reply_bytes(b"client");
+        ctx.reply_int(waiter.client.get());
     }
     ctx.reply_bytes(b"waiting");
     ctx.reply_int(info.waiting);

@@ -13,6 +13,7 @@ pub(crate) mod lock_extend;
 mod lock_fault;
 pub(crate) mod lock_info;
 pub(crate) mod lock_macquire;
+pub(crate) mod lock_mextend;
 pub(crate) mod lock_mrelease;
 pub(crate) mod lock_release;
 pub mod lock_reply;
@@ -39,6 +40,7 @@ pub fn register(ctx: &Ctx<'_>) -> Result<(), String> {
     one::<lock_info::LockInfo>(ctx)?;
     one::<lock_macquire::LockMacquire>(ctx)?;
     one::<lock_mrelease::LockMrelease>(ctx)?;
+    one::<lock_mextend::LockMextend>(ctx)?;
     one::<lock_apply::LockApply>(ctx)?;
     #[cfg(feature = "inject-faults")]
     one::<lock_fault::LockFault>(ctx)?;

@@ -7,7 +7,7 @@
 pub struct UnixMs(pub i64);
 
 /// A duration in milliseconds, never negative.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Millis(pub i64);
 
 /// One reading of the server's clock. It is taken once per command, so everything in a command happens at the same time.

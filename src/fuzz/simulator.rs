@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::keys::{Keys, Primary, Value, place};
 use crate::cmd::{
-    lock_acquire, lock_extend, lock_info, lock_macquire, lock_mrelease, lock_release, stock_adjust, stock_alter,
-    stock_apply, stock_buyer, stock_cancel, stock_confirm, stock_create, stock_decr_once, stock_extend, stock_info,
-    stock_order, stock_orders,
+    lock_acquire, lock_extend, lock_info, lock_macquire, lock_mextend, lock_mrelease, lock_release, stock_adjust,
+    stock_alter, stock_apply, stock_buyer, stock_cancel, stock_confirm, stock_create, stock_decr_once, stock_extend,
+    stock_info, stock_order, stock_orders,
 };
 use crate::core::key::KeyRef;
 use crate::core::limits::{MAX_UNITS, MAX_WAIT};
@@ -69,7 +69,7 @@ impl Simulator {
 
     /// The connection that speaks ends.
     pub fn hang_up(&mut self) {
-        self.engine.client_gone(client(self.client));
+        self.engine.client_gone(self.now.ms, client(self.client));
         self.waiting.retain(|_, waits| *waits != self.client);
         self.client = self.client.saturating_add(100);
         self.check();
@@ -129,8 +129,13 @@ impl Simulator {
                 engine.release_many(*now, 0, &keys, &token, keyspace)?;
             }
             b"EXTEND" => {
-                let (key, token, lease) = lock_extend::parse(args, now.ms)?;
-                engine.extend(*now, at(key.bytes()), &token, lease, keyspace)?;
+                let (key, token, extension) = lock_extend::parse(args, now.ms)?;
+                engine.extend(*now, at(key.bytes()), &token, extension, keyspace)?;
+            }
+            b"MEXTEND" => {
+                let (token, keys, extension) = lock_mextend::parse(args, now.ms)?;
+                let keys: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
+                engine.extend_many(*now, 0, &keys, &token, extension, keyspace)?;
             }
             b"INFO" => {
                 let key = lock_info::parse(args)?;

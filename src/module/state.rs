@@ -12,6 +12,7 @@ use crate::module::inbox::{self, Notification};
 use crate::module::rename_scan::RenameScan;
 use crate::server::blocked_clients::Unblocked;
 use crate::server::cell::MainCell;
+use crate::server::clock;
 use crate::server::events::Event;
 use crate::server::timer;
 
@@ -69,7 +70,7 @@ pub fn drain_inbox(state: &mut State) {
             }
             Notification::ClientGone(client, look) => {
                 state.locks.last_look(client, look);
-                state.locks.client_gone(client);
+                state.locks.client_gone(clock::now().ms, client);
             }
             Notification::SaleVanished(entry, watch) => {
                 if let Some(entry) = entry {
@@ -93,8 +94,8 @@ pub fn drain_inbox(state: &mut State) {
                 Event::Role { primary: true } | Event::Loaded | Event::Import | Event::ClientGone(_),
             ) => {}
             Notification::Left(waiter, Unblocked::Answered) => state.locks.written(waiter),
-            Notification::Left(waiter, Unblocked::TimedOut) => state.locks.timed_out(waiter),
-            Notification::Left(waiter, Unblocked::Gone) => state.locks.left(waiter),
+            Notification::Left(waiter, Unblocked::TimedOut) => state.locks.timed_out(clock::now().ms, waiter),
+            Notification::Left(waiter, Unblocked::Gone) => state.locks.left(clock::now().ms, waiter),
         }
     });
     state.reading = reading;

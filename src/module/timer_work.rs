@@ -55,15 +55,15 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> bool {
         state::drain_inbox(state);
         let faulty = panics::take_fault();
         if faulty {
-            state.locks.reconcile(|client| is_connected(client.get()), |waiter| WAITERS.is_waiting(waiter));
-            for waiter in WAITERS.unanswered().into_iter().filter(|waiter| !state.locks.is_queued(*waiter)) {
+            state.locks.reconcile(now.ms, |client| is_connected(client.get()), |waiter| WAITERS.is_waiting(waiter));
+            for waiter in WAITERS.unanswered().into_iter().filter(|waiter| !state.locks.is_queued(now.ms, *waiter)) {
                 session.answer(waiter, Answer::Failed(LockError::Fault));
             }
             state.renamed.for_everything();
         }
         let forgotten = WAITERS.forgotten(now.ms, FORGOTTEN);
         for waiter in &forgotten {
-            state.locks.timed_out(*waiter);
+            state.locks.timed_out(now.ms, *waiter);
             session.answer(*waiter, Answer::Refused);
         }
         look_around(state, session.free_ctx(), now.ms);
@@ -86,7 +86,7 @@ fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, right: Authority) -> timer::Next {
         state::drain_inbox(state);
         let more = forget_destroyed(state) | meet_loaded(state, &mut session);
         for client in state.locks.take_unverified_sessions().into_iter().filter(|client| !is_connected(client.get())) {
-            state.locks.client_gone(client);
+            state.locks.client_gone(now.ms, client);
         }
         let next = match right {
             Authority::Primary => state.locks.tick(now, SLICE, &mut session).into(),

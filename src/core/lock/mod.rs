@@ -36,5 +36,5 @@ pub use engine::{Engine, HolderInfo, LockInfo, Next, WaiterInfo};
 pub use keyspace::{Found, Keyspace};
 pub use sent::{Front, Look, Mark, Unsent};
 pub use stats::Stats;
-pub use terms::{Acquired, Answer, ClientId, EndReason, Grant, LockError, Mode, Request, WaiterId, Wanted};
+pub use terms::{Acquired, Answer, ClientId, EndReason, Extension, Grant, LockError, Mode, Request, WaiterId, Wanted};
 pub use value::{Hold, Lock};

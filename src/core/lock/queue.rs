@@ -72,6 +72,8 @@ pub(super) struct Waiting {
     /// The last ticket given at the end of the line; `front` is the last one given in front of it.
     last: i64,
     front: i64,
+    /// How long the requests that have left were waiting, added up.
+    waited: Millis,
 }
 
 /// A waiter that left, and the queues that have a new head because of that.
@@ -142,6 +144,11 @@ impl Waiting {
     /// The number of waiting requests.
     pub(super) fn len(&self) -> usize {
         self.waiters.len()
+    }
+
+    /// How long the requests that have left were waiting, added up.
+    pub(super) fn waited(&self) -> Millis {
+        self.waited
     }
 
     /// The queue at `at`, if anybody waits there. Costs nothing while there are no waiters at all.
@@ -284,7 +291,7 @@ impl Waiting {
 
     /// Queues a request, instead of an `earlier` one.
     pub(super) fn join(&mut self, waiter: Waiter, earlier: Option<WaiterId>) -> Joined {
-        let replaced = earlier.and_then(|earlier| self.strike(earlier)).map(|(replaced, _)| replaced);
+        let replaced = earlier.and_then(|earlier| self.strike(waiter.since, earlier)).map(|(replaced, _)| replaced);
         let client = waiter.presence.client();
         let (ticket, scope, obstacle) = (waiter.ticket, waiter.scope.clone(), waiter.obstacle);
         let hash = self.hasher.hash_one((&waiter.request.token, &scope));
@@ -308,8 +315,8 @@ impl Waiting {
     }
 
     /// Removes a request from all its queues; a queue that becomes empty is closed.
-    pub(super) fn leave(&mut self, id: WaiterId) -> Option<Departed> {
-        let (waiter, mut headed) = self.strike(id)?;
+    pub(super) fn leave(&mut self, now: UnixMs, id: WaiterId) -> Option<Departed> {
+        let (waiter, mut headed) = self.strike(now, id)?;
         for &queue in waiter.scope.queues() {
             if self.head(queue).is_none() {
                 self.close(queue);
@@ -320,9 +327,10 @@ impl Waiting {
     }
 
     /// Removes a request from everything, but leaves its queues open. Also returns the queues where it was the head.
-    fn strike(&mut self, id: WaiterId) -> Option<(Waiter, Vec<QueueId>)> {
+    fn strike(&mut self, now: UnixMs, id: WaiterId) -> Option<(Waiter, Vec<QueueId>)> {
         self.unblock_multi(id);
         let waiter = self.waiters.remove(id.0)?;
+        self.waited = Millis(self.waited.0.saturating_add(waiter.waited(now).0));
         let mut headed = Vec::new();
         for &queue in waiter.scope.queues() {
             if let Some(Queue { line, .. }) = self.queues.get_mut(queue.0) {

@@ -59,6 +59,15 @@ pub struct Request {
     pub session: bool,
 }
 
+/// How the end of a hold's lease is to move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extension {
+    /// The lease from now on; positive.
+    pub lease: Millis,
+    /// Whether a hold whose lease ends later than that keeps its end.
+    pub only_later: bool,
+}
+
 /// What a granted request gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {

@@ -36,7 +36,7 @@ fn one(_: i64) -> std::ops::RangeInclusive<i64> {
 }
 
 /// Each is asked of a server on which `held` is a lock of `t`, and `sale` a sale with the hold `h`.
-const OPEN: [Open; 24] = [
+const OPEN: [Open; 27] = [
     ("LOCK.ACQUIRE lock TOKEN a PX #", span),
     ("LOCK.ACQUIRE lock TOKEN a EX #", seconds),
     ("LOCK.ACQUIRE lock TOKEN a LIMIT #", units),
@@ -48,6 +48,9 @@ const OPEN: [Open; 24] = [
     ("LOCK.MRELEASE a # lock", one),
     ("LOCK.EXTEND held t PX #", span),
     ("LOCK.EXTEND held t EX #", seconds),
+    ("LOCK.MEXTEND t 1 held PX #", span),
+    ("LOCK.MEXTEND t 1 held EX #", seconds),
+    ("LOCK.MEXTEND t # held", one),
     ("STOCK.CREATE new #", units_or_none),
     ("STOCK.CREATE new 5 LIMIT #", units),
     ("STOCK.CREATE new 5 START #", time),

@@ -48,7 +48,15 @@ const CYCLES: &[(&str, &[&str])] = &[
             "LOCK.RELEASE permits u-#",
         ],
     ),
-    ("several", &["LOCK.MACQUIRE 3 a b-# c TOKEN t", "LOCK.MACQUIRE 2 c d TOKEN u", "LOCK.MRELEASE t 3 a b-# c"]),
+    (
+        "several",
+        &[
+            "LOCK.MACQUIRE 3 a b-# c TOKEN t",
+            "LOCK.MACQUIRE 2 c d TOKEN u",
+            "LOCK.MEXTEND t 3 a b-# c",
+            "LOCK.MRELEASE t 3 a b-# c",
+        ],
+    ),
     ("session, RENAME", &["LOCK.ACQUIRE from TOKEN t SESSION", "RENAME from to", "LOCK.RELEASE to t"]),
     ("lapsing", &["LOCK.ACQUIRE lapsing-% TOKEN t-# PX 1"]),
     (
@@ -248,6 +256,7 @@ fn nor_do_calls_that_are_refused() {
         "LOCK.ACQUIRE kept TOKEN t LIMIT 3",
         "LOCK.MACQUIRE 2 a text TOKEN t",
         "LOCK.MRELEASE t 2 a text",
+        "LOCK.MEXTEND t 2 a text",
         "LOCK.APPLY lock LOAD nonsense",
         "STOCK.CREATE sale 5",
         "STOCK.DECR_ONCE sale a",

@@ -46,6 +46,7 @@ fn locks_are_released_and_extended_but_not_given() {
     client.expect("LOCK.INFO held", ANY);
     client.expect("LOCK.EXTEND held t EX 3600", 1);
     client.expect("LOCK.EXTEND shared a", 1);
+    client.expect("LOCK.MEXTEND a 2 shared permits", 1);
     client.expect("LOCK.RELEASE held t", 1);
     client.expect("LOCK.MRELEASE a 2 shared permits", 2);
     // A waiter was let in when there was memory; it is not left waiting because there is none now.

@@ -14,6 +14,8 @@ use crate::support::models::{pass, steps, timed};
 const HOUR: i64 = 3_600_000;
 /// The longest wait, and the most permits.
 const EXACT: i64 = (1 << 53) - 1;
+/// Longer than a test lasts, and shorter than most leases here.
+const DEFAULT_LEASE: i64 = HOUR - 60_000;
 const KEYS: [&str; 3] = ["a", "b", "c"];
 const TOKENS: [&str; 6] = ["t1", "t2", "t3", "67e55044-10b1-426f-9247-bb680e5fe0c8", "t5", "%s\\0"];
 const CONNECTIONS: usize = 7;
@@ -23,6 +25,8 @@ struct Trial {
     /// Looks, and does what an administrator does.
     eye: Client,
     connections: Vec<Client>,
+    /// What the server calls them.
+    ids: Vec<i64>,
     locks: BTreeMap<&'static str, Lock>,
     /// Every fence that was given.
     fences: BTreeSet<i64>,
@@ -182,18 +186,35 @@ impl Trial {
         self.connections[connection].expect(call, held);
     }
 
+    /// Extends one hold or several, all or none; without a lease of its own none of them to end sooner.
     fn extend(&mut self) {
-        let (key, token, connection, lease) = (self.key(), self.token(), self.connection(), self.lease());
-        let call = format!("LOCK.EXTEND {key} {token} PX {lease}");
-        let (reply, when) = timed(|| self.connections[connection].cmd(&call));
-        let lock = self.lock(key);
-        if lock.foreign {
-            reply.is(err("WRONGTYPE"));
-        } else if let Some(hold) = lock.hold(token).cloned() {
-            lock.set(Hold { end: end(&when, lease), ..hold });
-            reply.is(1);
+        let (mut keys, token, connection) = (self.some_keys(), self.token(), self.connection());
+        let lease = self.random.bool().then(|| self.lease());
+        let call = if self.random.bool() {
+            keys.truncate(1);
+            format!("LOCK.EXTEND {} {token}", keys[0])
         } else {
-            reply.is(0);
+            format!("LOCK.MEXTEND {token} {} {}", keys.len(), keys.join(" "))
+        };
+        let call = call + &lease.map(|lease| format!(" PX {lease}")).unwrap_or_default();
+        let (reply, when) = timed(|| self.connections[connection].cmd(&call));
+        let locks: Vec<&Lock> = keys.iter().map(|key| &self.locks[key]).collect();
+        if locks.iter().any(|lock| lock.foreign) {
+            reply.is(err("WRONGTYPE"));
+            return;
+        }
+        let held = locks.iter().all(|lock| lock.hold(token).is_some());
+        reply.is(i64::from(held));
+        for key in keys.into_iter().filter(|_| held) {
+            let hold = self.lock(key).hold(token).cloned().expect("a hold");
+            let end = lease.map_or_else(
+                || {
+                    let end = end(&when, DEFAULT_LEASE);
+                    *end.start().max(hold.end.start())..=*end.end().max(hold.end.end())
+                },
+                |lease| end(&when, lease),
+            );
+            self.lock(key).set(Hold { end, ..hold });
         }
     }
 
@@ -243,7 +264,8 @@ impl Trial {
     /// A connection ends, with its sessions and its place in line, and another one takes its number.
     fn hang_up(&mut self) {
         let connection = self.random.usize(..CONNECTIONS);
-        let fresh = self.server.client();
+        let mut fresh = self.server.client();
+        self.ids[connection] = fresh.cmd("CLIENT ID").int();
         let gone = std::mem::replace(&mut self.connections[connection], fresh);
         if self.random.bool() {
             gone.reset();
@@ -278,9 +300,10 @@ fn end(when: &std::ops::RangeInclusive<i64>, lease: i64) -> std::ops::RangeInclu
 
 #[test]
 fn every_reply_is_the_models() {
-    let server = Server::start();
+    let server = Server::builder().module_args(&format!("default-lease-ms {DEFAULT_LEASE}")).start();
     let mut random = random();
-    let connections = (0..CONNECTIONS).map(|_| server.client()).collect();
+    let mut connections: Vec<Client> = (0..CONNECTIONS).map(|_| server.client()).collect();
+    let ids = connections.iter_mut().map(|client| client.cmd("CLIENT ID").int()).collect();
     let mut eye = server.client();
     if random.bool() {
         eye.hello3();
@@ -289,6 +312,7 @@ fn every_reply_is_the_models() {
         server,
         eye,
         connections,
+        ids,
         locks: BTreeMap::new(),
         fences: BTreeSet::new(),
         newest: 0,

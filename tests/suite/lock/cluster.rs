@@ -153,11 +153,14 @@ fn locks_of_several_slots_are_not_taken_together() {
     let node = cluster.node(cluster.owner("{a}1"));
     node.expect("LOCK.MACQUIRE 2 {a}1 {b}1 TOKEN t", err("CROSSSLOT"));
     node.expect("LOCK.MRELEASE t 2 {a}1 {b}1", err("CROSSSLOT"));
+    node.expect("LOCK.MEXTEND t 2 {a}1 {b}1", err("CROSSSLOT"));
     node.expect("LOCK.MACQUIRE 2 {a}1 {a}2 TOKEN t", ("t", INT, 30_000));
     node.expect("LOCK.MACQUIRE 2 {a}2 {a}3 TOKEN u", NULL);
+    node.expect("LOCK.MEXTEND t 2 {a}1 {a}2", 1);
     node.expect("LOCK.MRELEASE t 2 {a}1 {a}2", 2);
     let other = cluster.node((cluster.owner("{a}1") + 1) % 3);
     other.expect("LOCK.MACQUIRE 2 {a}1 {a}2 TOKEN t", err("MOVED"));
+    other.expect("LOCK.MEXTEND t 2 {a}1 {a}2", err("MOVED"));
     other.expect("LOCK.ACQUIRE {a}1 TOKEN t WAIT 0", err("MOVED"));
 }
 

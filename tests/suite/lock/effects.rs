@@ -50,7 +50,10 @@ fn of_every_way_to_be_granted_a_lock() {
     client.expect("LOCK.EXTEND a t EX 10", 1);
     client.expect("LOCK.EXTEND s r1 EX 10", 1);
     client.expect("LOCK.EXTEND l q EX 10", 1);
-    stage.tells(&["LOCK.APPLY a HELD t F D", "LOCK.APPLY s HELD r1 F D SHARED", "LOCK.APPLY l HELD q F D LIMIT 7"]);
+    let all = ["LOCK.APPLY a HELD t F D", "LOCK.APPLY s HELD r1 F D SHARED", "LOCK.APPLY l HELD q F D LIMIT 7"];
+    stage.tells(&all);
+    client.expect("LOCK.EXTEND a t", 1);
+    stage.tells(&all[..1]);
 }
 
 #[test]
@@ -65,6 +68,10 @@ fn of_several_locks_together() {
     stage.tells(&["MULTI", "LOCK.APPLY b ENDED other", "LOCK.APPLY a HELD t F D", "LOCK.APPLY b HELD t F D", "EXEC"]);
     assert_eq!(["a", "b"].map(|lock| crate::support::scene::holds(&stage.server, lock)["t"]), [fence, fence]);
     client.expect("LOCK.MACQUIRE 2 b c TOKEN other", NULL);
+    stage.tells(&[]);
+    client.expect("LOCK.MEXTEND t 3 b a b PX 60000", 1);
+    stage.tells(&["MULTI", "LOCK.APPLY a HELD t F D", "LOCK.APPLY b HELD t F D", "EXEC"]);
+    client.expect("LOCK.MEXTEND t 3 a b c PX 60000", 0);
     stage.tells(&[]);
     client.expect("LOCK.MRELEASE t 3 a b c", 2);
     stage.tells(&["MULTI", "LOCK.APPLY a ENDED t", "LOCK.APPLY b ENDED t", "EXEC"]);

@@ -51,6 +51,12 @@ fn bad_requests_change_nothing() {
         ("LOCK.MRELEASE t 1 a b", "ERR syntax error"),
         ("LOCK.MRELEASE t 1", "ERR wrong number of arguments"),
         ("LOCK.MACQUIRE 1", "ERR wrong number of arguments"),
+        ("LOCK.MEXTEND t 2 a", "ERR numkeys must be an integer from 1 to 1"),
+        ("LOCK.MEXTEND t 1 a b", "ERR syntax error"),
+        ("LOCK.MEXTEND t 1 a PX 1 EX 1", "ERR syntax error"),
+        ("LOCK.MEXTEND t 1 a PX", "ERR syntax error"),
+        ("LOCK.MEXTEND t 1 a PX 0", "ERR PX must be an integer from 1"),
+        ("LOCK.MEXTEND t 1", "ERR wrong number of arguments"),
     ] {
         client.expect(words, err(error));
     }
@@ -63,6 +69,7 @@ fn bad_requests_change_nothing() {
     client.expect("EXISTS b", 0);
     client.expect("COMMAND GETKEYS LOCK.MACQUIRE 2 a b TOKEN t", ("a", "b"));
     client.expect("COMMAND GETKEYS LOCK.MRELEASE t 2 a b", ("a", "b"));
+    client.expect("COMMAND GETKEYS LOCK.MEXTEND t 2 a b PX 1000", ("a", "b"));
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod apply;
 mod cluster;
 mod delivery;
 mod effects;
+mod extend;
 mod fairness;
 mod fences;
 mod keys;

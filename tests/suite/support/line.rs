@@ -66,6 +66,13 @@ impl<'a> Line<'a> {
         self.tokens(lock, "waiters")
     }
 
+    /// How long the lease of each holder of `lock` lasts from now on, in the order of their fences.
+    #[track_caller]
+    pub fn leases(&mut self, lock: &str) -> Vec<i64> {
+        let info = self.eye.cmd(["LOCK.INFO", lock]);
+        info.field("holders").items().iter().map(|row| row.field("lease-ms").int()).collect()
+    }
+
     #[track_caller]
     fn tokens(&mut self, lock: &str, side: &str) -> Vec<String> {
         match self.eye.cmd(["LOCK.INFO", lock]) {

@@ -3,20 +3,21 @@
 use super::Engine;
 use crate::core::lock::stats::{HandoverCause, count};
 use crate::core::lock::terms::{ClientId, WaiterId};
+use crate::core::time::UnixMs;
 
 impl Engine {
     /// A blocked client timed out: counts it if it was still waiting, and removes it from its queues.
-    pub fn timed_out(&mut self, waiter: WaiterId) {
+    pub fn timed_out(&mut self, now: UnixMs, waiter: WaiterId) {
         if self.waiting.waiter(waiter).is_some() {
             count(&mut self.stats.timeouts);
         }
-        self.left(waiter);
+        self.left(now, waiter);
     }
 
     /// A blocked client waits no more: it disconnected or could not be blocked. If it was granted the lock meanwhile and the reply has not
     /// been [`delivered`](Self::delivered), the grant is taken back at the next tick.
-    pub fn left(&mut self, waiter: WaiterId) {
-        if let Some(departed) = self.waiting.leave(waiter) {
+    pub fn left(&mut self, now: UnixMs, waiter: WaiterId) {
+        if let Some(departed) = self.waiting.leave(now, waiter) {
             for queue in departed.headed {
                 self.schedule_queue(queue, HandoverCause::Other);
             }
@@ -34,10 +35,10 @@ impl Engine {
     /// A connection has ended. Its waiters leave at once. Its session holds, and its grants whose reply it never got, are revoked; they are
     /// removed at the next tick or when a command visits them, because this may be called where nothing may be written. O(log n) for each
     /// of its waiters.
-    pub fn client_gone(&mut self, client: ClientId) {
+    pub fn client_gone(&mut self, now: UnixMs, client: ClientId) {
         let waiting = self.waiting.of(client).chain(self.unacked.of(client));
         for waiter in waiting.collect::<Vec<_>>() {
-            self.left(waiter);
+            self.left(now, waiter);
         }
         self.sessions.end(client);
     }

@@ -1,4 +1,4 @@
-//! Requests for one key: acquire, release, extend.
+//! Requests for one key: acquire, release.
 
 use super::Engine;
 
@@ -15,7 +15,7 @@ use crate::core::lock::queue::{Joined, QueueId, Scope, Waiter};
 use crate::core::lock::stats::{HandoverCause, count};
 use crate::core::lock::terms::{Acquired, Answer, ClientId, Grant, LockError, Request, WaiterId, Wanted};
 use crate::core::lock::value::{Hold, Lock};
-use crate::core::time::{Millis, Now};
+use crate::core::time::Now;
 
 /// The decision on a request after looking at its lock.
 enum Decision {
@@ -107,7 +107,7 @@ impl Engine {
         let earlier = queue.and_then(|queue| self.waiting.waiting_request(&request.token, &Scope::One(queue)));
         if let Some(earlier) =
             earlier.filter(|id| compatibility == Compatibility::Join || self.wants(*id, request.mode))
-            && let Some(departed) = self.waiting.leave(earlier)
+            && let Some(departed) = self.waiting.leave(transition.now.ms, earlier)
         {
             transition.work.extend(departed.headed);
             open.outcomes.push(Outcome::Answered(earlier, departed.waiter.presence, Answer::Refused));
@@ -208,30 +208,5 @@ impl Engine {
         let ended = visit.map(|visit| self.defer_handover(&mut transition, at, queue, visit, keyspace));
         self.commit(&mut transition, keyspace);
         ended.ok_or(LockError::WrongType)
-    }
-
-    /// Sets the lease of `token` to end after `lease` from now; `false` if it holds nothing.
-    ///
-    /// # Errors
-    /// [`LockError::WrongType`] or [`LockError::LeaseTooLong`].
-    pub fn extend<W: Keyspace>(
-        &mut self,
-        now: Now,
-        at: KeyRef<'_>,
-        token: &Ident,
-        lease: Millis,
-        keyspace: &mut W,
-    ) -> Result<bool, LockError> {
-        let deadline = now.ms.plus(lease).ok_or(LockError::LeaseTooLong)?;
-        let mut transition = self.command(now, 1);
-        self.pardon(at, token, keyspace);
-        let (_, visit) = self.settle_then(&mut transition, at, keyspace, |engine, transition, open, _| {
-            engine.end_own_if_over(transition, open, token);
-            let Some(hold) = open.lock.hold(token).cloned() else { return false };
-            let changed = engine.set_hold(open, open.lock.mode(), Hold { deadline, ..hold });
-            engine.heard_of(changed);
-            true
-        });
-        self.leave_place(&mut transition, at, visit, keyspace).ok_or(LockError::WrongType)
     }
 }

@@ -5,7 +5,7 @@ use crate::core::fence::Fence;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::queue::Queue;
-use crate::core::lock::terms::{Mode, Wanted};
+use crate::core::lock::terms::{ClientId, Mode, Wanted};
 use crate::core::lock::value::{Hold, Lock};
 use crate::core::time::{Millis, Now};
 
@@ -51,6 +51,8 @@ pub struct WaiterInfo {
     pub waited: Millis,
     /// The rest of its waiting time; `None` without limit.
     pub left: Option<Millis>,
+    /// The connection that asked.
+    pub client: ClientId,
 }
 
 impl Engine {
@@ -83,11 +85,14 @@ impl Engine {
                 .collect(),
             waiters: waiters
                 .filter_map(|waiter| self.waiting.waiter(waiter))
-                .map(|waiter| WaiterInfo {
-                    token: waiter.request.token.clone(),
-                    mode: waiter.wanted(),
-                    waited: waiter.waited(now.ms),
-                    left: waiter.patience(now.ms),
+                .filter_map(|waiter| {
+                    Some(WaiterInfo {
+                        token: waiter.request.token.clone(),
+                        mode: waiter.wanted(),
+                        waited: waiter.waited(now.ms),
+                        left: waiter.patience(now.ms),
+                        client: waiter.presence.client()?,
+                    })
                 })
                 .collect(),
             waiting: queue.map_or(0, |queue| queue.line().len()),

@@ -11,11 +11,13 @@ use super::terms::ClientId;
 use super::unacked::UnackedGrants;
 use crate::core::deadline_index::DeadlineIndex;
 use crate::core::fence::{Fence, FenceClock};
+use crate::core::time::Millis;
 
 mod backlog;
 mod clients;
 mod commands;
 mod delivery;
+mod extend;
 mod info;
 mod key_states;
 mod keyspace;
@@ -85,6 +87,12 @@ impl Engine {
     #[must_use]
     pub fn waiters(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// How long the requests that do not wait any more were waiting, added up: the granted ones, and those that ended otherwise.
+    #[must_use]
+    pub fn waited(&self) -> Millis {
+        self.waiting.waited()
     }
 
     /// The highest fence issued or seen, for the RDB file; 0 if there was none.

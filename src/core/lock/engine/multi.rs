@@ -17,7 +17,7 @@ use crate::core::lock::terms::{Acquired, Answer, ClientId, LockError, Request, W
 use crate::core::time::Now;
 
 /// The keys in order, without duplicates.
-fn distinct<'a>(db: i32, keys: &[&'a [u8]]) -> Vec<KeyRef<'a>> {
+pub(super) fn distinct<'a>(db: i32, keys: &[&'a [u8]]) -> Vec<KeyRef<'a>> {
     let keys: BTreeSet<&[u8]> = keys.iter().copied().collect();
     keys.into_iter().map(|key| KeyRef { db, key }).collect()
 }
@@ -80,7 +80,7 @@ impl Engine {
                     }
                     // This answer also settles an earlier identical request of the token, so that one need not wait any more.
                     if let Some(earlier) = earlier
-                        && let Some(departed) = self.waiting.leave(earlier)
+                        && let Some(departed) = self.waiting.leave(now.ms, earlier)
                     {
                         departed.waiter.presence.tell(earlier, Answer::Refused, keyspace);
                     }
@@ -197,7 +197,9 @@ impl Engine {
             self.stay_in_line(transition, waiter, at, state, keyspace);
             return false;
         }
-        let Some(Departed { waiter: left, headed }) = self.waiting.leave(waiter) else { return false };
+        let Some(Departed { waiter: left, headed }) = self.waiting.leave(transition.now.ms, waiter) else {
+            return false;
+        };
         match taken {
             Ok((grant, changes)) => {
                 self.stats.handed_over(transition.cause());
@@ -247,7 +249,7 @@ impl Engine {
     }
 
     /// Reads the state of the lock at `at` into `states`, after removing ended holds there.
-    fn key_states<W: Keyspace>(
+    pub(super) fn key_states<W: Keyspace>(
         &mut self,
         transition: &mut Transition,
         at: KeyRef<'_>,

@@ -8,6 +8,7 @@ use crate::core::lock::queue::QueueId;
 use crate::core::lock::stats::HandoverCause;
 use crate::core::lock::terms::{ClientId, WaiterId};
 use crate::core::lock::value::Lock;
+use crate::core::time::UnixMs;
 
 impl Engine {
     /// Compares all state that depends on connections with the server: which clients are `connected`, and which waiters `waits` reports as
@@ -15,17 +16,17 @@ impl Engine {
     ///
     /// If it is unknown whether a reply with a grant was written, the grant stands as long as its connection. A lock that is held for
     /// nothing until its lease expires is better than a lock that is taken from its holder.
-    pub fn reconcile(&mut self, connected: impl Fn(ClientId) -> bool, waits: impl Fn(WaiterId) -> bool) {
+    pub fn reconcile(&mut self, now: UnixMs, connected: impl Fn(ClientId) -> bool, waits: impl Fn(WaiterId) -> bool) {
         let clients: BTreeSet<ClientId> =
             self.sessions.clients().chain(self.waiting.clients()).chain(self.unacked.clients()).collect();
         for client in clients.into_iter().filter(|client| !connected(*client)) {
-            self.client_gone(client);
+            self.client_gone(now, client);
         }
         for waiter in self.unacked.waiters().filter(|waiter| !waits(*waiter)).collect::<Vec<_>>() {
             self.delivered(waiter);
         }
         for waiter in self.waiting.ids().filter(|waiter| !waits(*waiter)).collect::<Vec<_>>() {
-            self.left(waiter);
+            self.left(now, waiter);
         }
         // A lock may have gone, or may be left vacant in its key.
         for entry in self.revoked.entries().chain(self.deadlines.ids()).collect::<Vec<_>>() {
@@ -41,10 +42,10 @@ impl Engine {
 
     /// Whether `waiter`, whose client is blocked and has no answer, is in a queue. If the panic came between grant and answer, it is not;
     /// then the caller must tell the client, and the grant is taken back.
-    pub fn is_queued(&mut self, waiter: WaiterId) -> bool {
+    pub fn is_queued(&mut self, now: UnixMs, waiter: WaiterId) -> bool {
         let stands = self.waiting.waiter(waiter).is_some();
         if !stands {
-            self.left(waiter);
+            self.left(now, waiter);
         }
         stands
     }

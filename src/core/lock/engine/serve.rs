@@ -252,7 +252,7 @@ impl Engine {
             }
             transition.step();
             transition.progress();
-            let waiter = self.waiting.leave(next)?.waiter;
+            let waiter = self.waiting.leave(transition.now.ms, next)?.waiter;
             let answer = match self.grant(transition, open, compatibility, waiter.presence.client(), &waiter.request) {
                 Ok((grant, changed)) => {
                     self.stats.handed_over(transition.cause());
@@ -284,7 +284,7 @@ impl Engine {
             transition.step();
             transition.progress();
             self.vacate_with(transition, head, queue);
-            let Some(Departed { waiter, headed }) = self.waiting.leave(head) else { return };
+            let Some(Departed { waiter, headed }) = self.waiting.leave(transition.now.ms, head) else { return };
             transition.work.extend(headed.into_iter().filter(|other| *other != queue));
             waiter.presence.tell(head, Answer::Failed(LockError::WrongType), keyspace);
         }

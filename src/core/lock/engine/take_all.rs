@@ -12,6 +12,7 @@ use super::transition::Transition;
 use crate::core::fence::Fence;
 use crate::core::key::KeyRef;
 use crate::core::lock::keyspace::Keyspace;
+use crate::core::lock::replaced::Before;
 use crate::core::lock::terms::{ClientId, EndReason, Grant, LockError, Mode, Request};
 use crate::core::lock::value::{Hold, Lock};
 use crate::core::time::UnixMs;
@@ -125,11 +126,23 @@ impl Engine {
             self.revoke(entry, all.fence, EndReason::Undelivered);
             None
         };
+        self.restore(transition, at, all.fence, earlier, keyspace);
+    }
+
+    /// Puts the hold `fence` of the lock at `at` back to what it was `before`, if it is still there.
+    pub(super) fn restore<W: Keyspace>(
+        &mut self,
+        transition: &mut Transition,
+        at: KeyRef<'_>,
+        fence: Fence,
+        before: Option<Before>,
+        keyspace: &mut W,
+    ) {
         let visit = self.visit(transition, at, keyspace, |engine, _, open| {
-            if let Some(earlier) = earlier
-                && open.lock.hold_of(all.fence).is_some()
+            if let Some(before) = before
+                && open.lock.hold_of(fence).is_some()
             {
-                let _ = engine.set_hold(open, earlier.mode, earlier.hold);
+                let _ = engine.set_hold(open, before.mode, before.hold);
             }
         });
         transition.vacated.extend(visit.and_then(|visit| visit.vacant).map(|_| Arc::new(at.to_buf())));

@@ -48,7 +48,7 @@ fn ten_thousand_time_out_together() {
     // From the middle outwards: neither end of the line is special.
     let (front, back) = waiters.split_at(waiters.len() / 2);
     for waiter in back.iter().chain(front.iter().rev()) {
-        desk.engine.timed_out(*waiter);
+        desk.engine.timed_out(desk.now.ms, *waiter);
         assert!(desk.tick() != Next::Now);
     }
     assert!(cfg!(miri) || start.elapsed() < PATIENCE, "{:?}", start.elapsed());
@@ -97,7 +97,7 @@ fn ten_thousand_connections_end_at_once() {
     }
     let start = Instant::now();
     for number in 0..MANY {
-        desk.engine.client_gone(client(number + 1));
+        desk.engine.client_gone(desk.now.ms, client(number + 1));
     }
     let Desk { engine, keys, now } = &mut desk;
     while engine.tick(*now, 100, keys) == Next::Now {}

@@ -41,7 +41,7 @@ impl Desk {
     /// Connection 1 ends, and looks like this before.
     fn hangs_up(&mut self, look: Look) -> Vec<String> {
         self.engine.last_look(client(1), look);
-        self.engine.client_gone(client(1));
+        self.engine.client_gone(self.now.ms, client(1));
         let _ = self.tick();
         self.holders("door")
     }
@@ -203,7 +203,7 @@ fn a_reply_that_is_stuck_is_looked_at_again_and_again_at_ever_longer_intervals()
     assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 250, 250, 250, 250]);
     assert_eq!(desk.hangs_up(GOING_ON), ["eve"]);
     assert!(desk.release("door", "eve"));
-    desk.engine.client_gone(client(2));
+    desk.engine.client_gone(desk.now.ms, client(2));
     let _ = desk.tick();
     desk.assert_blank();
 }

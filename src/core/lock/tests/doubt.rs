@@ -12,7 +12,7 @@ fn who_left_unnoticed_is_missed() {
     let next = desk.wait("other", 3, &ask("d"));
     let heir = desk.wait("lock", 3, &ask("e"));
     // The first client hung up, the second one's time is over.
-    desk.engine.reconcile(|known| known != client(1), |waiter| waiter != lost);
+    desk.engine.reconcile(desk.now.ms, |known| known != client(1), |waiter| waiter != lost);
     let _ = desk.tick();
     assert_eq!(desk.granted(), [heir]);
     assert!(desk.release("other", "b"));
@@ -27,11 +27,11 @@ fn a_grant_that_may_have_been_told_stands_with_its_connection() {
         desk.wait("lock", 2, &ask("b"));
         desk.release("lock", "a");
         desk.told();
-        desk.engine.reconcile(|_| connected, |_| false);
+        desk.engine.reconcile(desk.now.ms, |_| connected, |_| false);
         let _ = desk.tick();
         let taken_back = desk.told().iter().any(|told| matches!(told, Told::Ended(_, _, EndReason::Undelivered)));
         assert_eq!((taken_back, desk.holders("lock").len()), (!connected, usize::from(connected)));
-        desk.engine.client_gone(client(2));
+        desk.engine.client_gone(desk.now.ms, client(2));
         let _ = desk.tick();
         assert_eq!(desk.holders("lock").len(), usize::from(connected), "it was delivered");
     }
@@ -46,19 +46,19 @@ fn a_lock_that_vanished_or_moved_without_a_word_is_looked_for() {
     desk.keys.values.remove(&at("gone").to_buf());
     let moved = desk.keys.values.remove(&at("from").to_buf()).unwrap();
     desk.keys.values.insert(at("to").to_buf(), moved);
-    desk.engine.reconcile(|_| true, |_| true);
+    desk.engine.reconcile(desk.now.ms, |_| true, |_| true);
     let Some(Value::Lock(lock)) = desk.keys.values.get_mut(&at("to").to_buf()) else { panic!("a lock") };
     desk.engine.register_again(at("to"), lock);
     let _ = desk.tick();
     assert_eq!(desk.granted(), [heir]);
     let heir = desk.wait("to", 3, &ask("d"));
-    desk.engine.client_gone(client(1));
+    desk.engine.client_gone(desk.now.ms, client(1));
     let _ = desk.tick();
     assert_eq!(desk.granted(), [heir], "the session moved with the lock");
     desk.pass(2_000);
     let _ = desk.tick();
     for gone in [2, 3] {
-        desk.engine.client_gone(client(gone));
+        desk.engine.client_gone(desk.now.ms, client(gone));
     }
     let _ = desk.tick();
     desk.assert_blank();
@@ -74,7 +74,7 @@ fn a_lock_that_was_left_free_in_its_key_is_discarded() {
         if !known {
             desk.engine.deadlines.remove(lock.deadline_id().unwrap());
         }
-        desk.engine.reconcile(|_| true, |_| true);
+        desk.engine.reconcile(desk.now.ms, |_| true, |_| true);
         desk.engine.register_again(at("lock"), lock);
         let _ = desk.tick();
         assert!(desk.lock("lock").is_none());
@@ -88,10 +88,10 @@ fn whoever_is_parked_and_was_forgotten_gives_back_what_it_was_granted() {
     desk.take("lock", &ask("a"));
     let forgotten = desk.wait("lock", 2, &ask("b"));
     let next = desk.wait("lock", 3, &ask("c"));
-    assert!(desk.engine.is_queued(forgotten));
+    assert!(desk.engine.is_queued(desk.now.ms, forgotten));
     desk.release("lock", "a");
     assert_eq!(desk.granted(), [forgotten], "which it is not told");
-    assert!(!desk.engine.is_queued(forgotten));
+    assert!(!desk.engine.is_queued(desk.now.ms, forgotten));
     let _ = desk.tick();
     assert_eq!(desk.granted(), [next]);
 }

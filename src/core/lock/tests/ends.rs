@@ -69,7 +69,7 @@ fn a_session_ends_with_its_connection_also_before_the_timer_comes_round() {
         let bob = desk.wait("door", 2, &ask("bob"));
         assert!(desk.info("door").unwrap().holders[0].session);
         desk.told();
-        desk.engine.client_gone(client(7));
+        desk.engine.client_gone(desk.now.ms, client(7));
         assert!(desk.told().is_empty(), "nothing may be written where this is called");
         assert!(desk.holders("door").is_empty());
         if timer {
@@ -90,13 +90,13 @@ fn a_renewal_with_session_ties_the_hold_to_another_connection_and_one_without_le
     desk.acquire("door", 2, &ask("ann").session()).unwrap().granted();
     desk.acquire("door", 3, &ask("ann")).unwrap().granted();
     for bystander in [1, 3] {
-        desk.engine.client_gone(client(bystander));
+        desk.engine.client_gone(desk.now.ms, client(bystander));
         let _ = desk.tick();
         assert_eq!(desk.holders("door"), ["ann"]);
     }
     assert!(desk.engine.knows(client(2)) && !desk.engine.knows(client(1)));
     desk.told();
-    desk.engine.client_gone(client(2));
+    desk.engine.client_gone(desk.now.ms, client(2));
     assert_eq!(desk.tick(), Next::Never);
     assert_eq!(ends(&mut desk), [EndReason::Disconnected]);
     desk.assert_blank();
@@ -108,7 +108,7 @@ fn upgrade_and_downgrade_keep_the_session() {
     desk.acquire("book", 1, &ask("ann").shared().session()).unwrap().granted();
     desk.acquire("book", 2, &ask("ann")).unwrap().granted();
     desk.acquire("book", 2, &ask("ann").shared()).unwrap().granted();
-    desk.engine.client_gone(client(1));
+    desk.engine.client_gone(desk.now.ms, client(1));
     let _ = desk.tick();
     desk.assert_blank();
 }
@@ -117,7 +117,7 @@ fn upgrade_and_downgrade_keep_the_session() {
 fn a_token_that_asks_again_does_not_save_a_session_that_is_over() {
     let mut desk = Desk::new();
     let first = desk.acquire("door", 1, &ask("ann").session()).unwrap().granted().fence;
-    desk.engine.client_gone(client(1));
+    desk.engine.client_gone(desk.now.ms, client(1));
     let second = desk.acquire("door", 2, &ask("ann").session()).unwrap().granted().fence;
     assert!(second > first);
     let _ = desk.tick();
@@ -142,9 +142,9 @@ fn a_grant_that_never_reached_its_connection_is_taken_back() {
         let (mut desk, bob, eve) = undelivered();
         // Either the connection ended, or the server sent the client away with an error of its own.
         if gone {
-            desk.engine.client_gone(client(1));
+            desk.engine.client_gone(desk.now.ms, client(1));
         } else {
-            desk.engine.left(bob);
+            desk.engine.left(desk.now.ms, bob);
         }
         assert!(desk.told().is_empty());
         let _ = desk.tick();
@@ -159,8 +159,8 @@ fn a_grant_that_never_reached_its_connection_is_taken_back() {
 fn a_grant_that_was_delivered_is_not_taken_back() {
     let (mut desk, bob, _) = undelivered();
     desk.engine.delivered(bob);
-    desk.engine.client_gone(client(1));
-    desk.engine.left(bob);
+    desk.engine.client_gone(desk.now.ms, client(1));
+    desk.engine.left(desk.now.ms, bob);
     let _ = desk.tick();
     assert_eq!(desk.holders("door"), ["bob"]);
 }
@@ -171,7 +171,7 @@ fn a_grant_that_its_token_renewed_from_elsewhere_stands() {
     for (before, extend) in [(true, true), (true, false), (false, true), (false, false)] {
         let (mut desk, bob, _) = undelivered();
         if !before {
-            desk.engine.client_gone(client(1));
+            desk.engine.client_gone(desk.now.ms, client(1));
         }
         if extend {
             assert_eq!(desk.extend("door", "bob", 500), Ok(true));
@@ -180,13 +180,13 @@ fn a_grant_that_its_token_renewed_from_elsewhere_stands() {
             assert_eq!(desk.acquire("door", 5, &ask("bob")).unwrap().granted().fence, fence);
         }
         if before {
-            desk.engine.client_gone(client(1));
+            desk.engine.client_gone(desk.now.ms, client(1));
         }
         let _ = desk.tick();
         assert_eq!(desk.holders("door"), ["bob"], "before {before}, extend {extend}");
         desk.engine.delivered(bob);
         assert!(desk.release("door", "bob") && desk.release("door", "eve"));
-        desk.engine.client_gone(client(2));
+        desk.engine.client_gone(desk.now.ms, client(2));
         let _ = desk.tick();
         desk.assert_blank();
     }
@@ -195,7 +195,7 @@ fn a_grant_that_its_token_renewed_from_elsewhere_stands() {
 #[test]
 fn a_lost_grant_can_still_be_released_by_its_token() {
     let (mut desk, _, eve) = undelivered();
-    desk.engine.client_gone(client(1));
+    desk.engine.client_gone(desk.now.ms, client(1));
     assert!(desk.release("door", "bob"));
     assert_eq!(desk.granted(), [eve]);
 }
@@ -211,7 +211,7 @@ fn a_grant_for_many_keys_is_taken_back_on_all_of_them_or_where_it_was_not_renewe
         if renewed {
             desk.take("c", &ask("bob"));
         }
-        desk.engine.client_gone(client(1));
+        desk.engine.client_gone(desk.now.ms, client(1));
         let _ = desk.tick();
         assert!(desk.holders("a").is_empty() && desk.holders("b").is_empty());
         assert_eq!(desk.holders("c").len(), usize::from(renewed));
@@ -227,7 +227,7 @@ fn work_is_spread_over_ticks_by_the_budget() {
         desk.take("crowd", &ask(&format!("r{number}")).shared().lease(100));
     }
     desk.pass(100);
-    desk.engine.client_gone(client(1));
+    desk.engine.client_gone(desk.now.ms, client(1));
     desk.told();
     let mut ticks = 0;
     loop {
@@ -276,7 +276,7 @@ fn nothing_is_done_where_this_node_does_not_serve_the_key() {
     desk.told();
     desk.keys.elsewhere = vec![at("door").to_buf(), at("gate").to_buf()];
     desk.pass(100);
-    desk.engine.client_gone(client(7));
+    desk.engine.client_gone(desk.now.ms, client(7));
     let Next::At(retry) = desk.tick() else { panic!("it must not spin") };
     assert!(desk.told().is_empty() && retry.left(desk.now.ms) > Millis(10));
     desk.keys.elsewhere.clear();
@@ -294,7 +294,7 @@ fn the_end_of_a_connection_with_many_sessions_is_worked_off_step_by_step() {
         desk.acquire(&format!("lock-{number}"), 1, &ask("a").session()).unwrap().granted();
     }
     let heir = desk.wait("lock-39", 2, &ask("b"));
-    desk.engine.client_gone(client(1));
+    desk.engine.client_gone(desk.now.ms, client(1));
     // All are over at once, for whoever asks, and few are ended by one turn of the timer.
     assert!((0..40).all(|number| desk.info(&format!("lock-{number}")).is_none_or(|info| info.mode.is_none())));
     desk.take("lock-7", &ask("c"));

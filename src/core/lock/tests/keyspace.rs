@@ -86,7 +86,7 @@ fn a_rename_moves_the_holds_and_their_sessions_and_the_waiters_stay() {
     assert_eq!(desk.granted(), [bob]);
     assert_eq!((desk.holders("door"), desk.holders("gate")), (vec!["bob".into()], vec!["ann".into()]));
     let fay = desk.wait("gate", 2, &ask("fay"));
-    desk.engine.client_gone(client(9));
+    desk.engine.client_gone(desk.now.ms, client(9));
     desk.rename("gate", "yard");
     let _ = desk.tick();
     assert_eq!(desk.granted(), [fay], "the waiter stayed with the old name");
@@ -100,7 +100,7 @@ fn a_grant_on_its_way_follows_a_rename() {
     desk.wait("door", 1, &ask("bob"));
     assert!(desk.release("door", "ann"));
     desk.rename("door", "gate");
-    desk.engine.client_gone(client(1));
+    desk.engine.client_gone(desk.now.ms, client(1));
     let _ = desk.tick();
     desk.assert_blank();
 }
@@ -142,7 +142,7 @@ fn when_databases_are_swapped_holds_move_and_waiters_stay() {
     desk.engine.swapped(0, 1);
     let _ = desk.tick();
     assert_eq!(desk.granted(), [bob]);
-    desk.engine.client_gone(client(9));
+    desk.engine.client_gone(desk.now.ms, client(9));
     let _ = desk.tick();
     assert!(desk.keys.values.keys().all(|place| place.as_key().db == 0), "ann's session ended in the other database");
 }
@@ -263,7 +263,7 @@ fn effects_do_not_touch_a_foreign_value() {
 fn applying_effects_ends_nothing_by_itself() {
     let mut desk = Desk::new();
     desk.acquire("book", 7, &ask("ann").shared().session()).unwrap().granted();
-    desk.engine.client_gone(client(7));
+    desk.engine.client_gone(desk.now.ms, client(7));
     desk.told();
     let hold = Hold { token: token("bob"), fence: Fence(9), deadline: UnixMs(-5), limit: 0, session: None };
     for _ in 0..2 {

@@ -88,7 +88,7 @@ fn when_it_leaves_all_its_queues_move_on() {
     let a = desk.wait("a", 2, &ask("x"));
     let c = desk.wait("c", 3, &ask("y"));
     desk.told();
-    desk.engine.timed_out(both);
+    desk.engine.timed_out(desk.now.ms, both);
     let _ = desk.tick();
     let mut granted = desk.granted();
     granted.sort_unstable();
@@ -237,10 +237,34 @@ fn what_is_over_is_not_the_tokens_own_any_more() {
         if expire {
             desk.pass(100);
         } else {
-            desk.engine.client_gone(client(7));
+            desk.engine.client_gone(desk.now.ms, client(7));
         }
         assert!(desk.release("b", "bob"));
         let _ = desk.tick();
         assert_eq!(desk.granted(), [eve], "she was first at a");
     }
+}
+
+#[test]
+fn all_are_extended_or_none() {
+    let mut desk = Desk::new();
+    desk.acquire_many(&["a", "b"], 1, &ask("ann").lease(100)).unwrap().granted();
+    desk.take("c", &ask("ann").lease(9_000).shared());
+    desk.take("c", &ask("bob").lease(500).shared());
+    desk.take("d", &ask("bob"));
+    let lefts =
+        |desk: &Desk, key| -> Vec<i64> { desk.info(key).unwrap().holders.iter().map(|holder| holder.left.0).collect() };
+    for keys in [&["a", "b", "d"][..], &["a", "nothing", "b"], &["d"]] {
+        assert_eq!(desk.extend_many(keys, "ann", 5_000), Ok(false), "{keys:?}");
+        assert_eq!((lefts(&desk, "a"), lefts(&desk, "b")), (vec![100], vec![100]));
+    }
+    desk.told();
+    assert_eq!(desk.extend_many(&["c", "b", "a", "b"], "ann", 5_000), Ok(true));
+    assert_eq!(desk.told().len(), 3, "a key named twice counts once");
+    assert_eq!((lefts(&desk, "a"), lefts(&desk, "b"), lefts(&desk, "c")), (vec![5_000], vec![5_000], vec![9_000, 500]));
+    desk.pass(5_000);
+    assert_eq!(desk.extend_many(&["a", "c"], "ann", 5_000), Ok(false), "it never revives");
+    desk.keys.values.insert(at("text").to_buf(), Value::Foreign);
+    assert_eq!(desk.extend_many(&["nothing", "text"], "ann", 5_000), Err(LockError::WrongType));
+    assert_eq!(desk.extend_many(&["c"], "ann", i64::MAX), Err(LockError::LeaseTooLong));
 }

@@ -11,7 +11,7 @@ use crate::core::deadline_index::DeadlineIndex;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::{
-    Acquired, Answer, ClientId, EndReason, Engine, Found, Hold, Keyspace, Lock, Mode, Next, WaiterId,
+    Acquired, Answer, ClientId, EndReason, Engine, Extension, Found, Hold, Keyspace, Lock, Mode, Next, WaiterId,
 };
 use crate::core::time::{Millis, Now, UnixMs};
 
@@ -144,7 +144,14 @@ fn the_cycle() {
         black_box(engine.acquire(NOW, at, me, &mine, true, &mut keyspace)).unwrap().granted();
     });
     time("extend", 200_000, |_| {
-        black_box(engine.extend(NOW, at, &mine.token, Millis(5_000), &mut keyspace)).unwrap();
+        black_box(engine.extend(
+            NOW,
+            at,
+            &mine.token,
+            Extension { lease: Millis(5_000), only_later: false },
+            &mut keyspace,
+        ))
+        .unwrap();
     });
     let other = ask("other");
     time("refusal", 200_000, |_| {

@@ -69,6 +69,8 @@ pub(super) struct Model {
     pub(super) told: Vec<(WaiterId, Outcome)>,
     /// Whether a command may leave work that it sets off to the timer.
     pub(super) lenient: bool,
+    /// How long those who wait no more have waited.
+    pub(super) waited: i64,
     gone: Vec<u64>,
     serials: Serial,
     ranks: i64,
@@ -150,6 +152,7 @@ impl Model {
         {
             script.pop_front();
             let parked = self.line.remove(next);
+            self.waited += self.now - parked.since;
             let id = parked.id.unwrap();
             let outcome = if parked.ask.keys.iter().any(|key| self.foreign.contains(key)) {
                 Outcome::Failed(LockError::WrongType)
@@ -248,9 +251,14 @@ impl Model {
         Outcome::Parked
     }
 
+    fn leave(&mut self, who: impl Fn(&Parked) -> bool) {
+        let Self { line, waited, now, .. } = self;
+        line.extract_if(.., |parked| who(parked)).for_each(|parked| *waited += *now - parked.since);
+    }
+
     fn refuse(&mut self, parked: &Parked, script: &mut VecDeque<WaiterId>) {
         assert_eq!(script.pop_front(), parked.id);
-        self.line.retain(|other| other.rank != parked.rank);
+        self.leave(|other| other.rank == parked.rank);
         self.told.push((parked.id.unwrap(), Outcome::Refused));
     }
 
@@ -273,22 +281,30 @@ impl Model {
         released
     }
 
+    /// Without a lease of its own (`only_later`) it makes no hold end sooner.
     pub(super) fn extend(
         &mut self,
-        key: Key,
+        keys: &[Key],
         token: usize,
         lease: i64,
+        only_later: bool,
         script: &mut VecDeque<WaiterId>,
     ) -> Result<bool, LockError> {
-        self.spare(&[key], token);
+        self.spare(keys, token);
         self.follow(script);
-        self.check(script, |other| other.keys == [key]);
-        if self.foreign.contains(&key) {
+        self.check(script, |other| !other.many && keys.contains(&other.keys[0]));
+        if keys.iter().any(|key| self.foreign.contains(key)) {
             return Err(LockError::WrongType);
         }
-        let Some(hold) = self.hold(key, token).cloned() else { return Ok(false) };
-        self.prove(&hold);
-        self.set(Held { deadline: self.now + lease, ..hold });
+        let held: Vec<Held> = keys.iter().filter_map(|key| self.hold(*key, token)).cloned().collect();
+        if held.len() < keys.len() {
+            return Ok(false);
+        }
+        for hold in held {
+            self.prove(&hold);
+            let deadline = self.now + lease;
+            self.set(Held { deadline: if only_later { deadline.max(hold.deadline) } else { deadline }, ..hold });
+        }
         Ok(true)
     }
 
@@ -335,14 +351,14 @@ impl Model {
     }
 
     pub(super) fn left(&mut self, id: WaiterId) {
-        self.line.retain(|parked| parked.id != Some(id));
+        self.leave(|parked| parked.id == Some(id));
         for owed in self.owed.iter_mut().filter(|owed| owed.id == id) {
             owed.lost = true;
         }
     }
 
     pub(super) fn client_gone(&mut self, client: u64) {
-        self.line.retain(|parked| parked.ask.client != client);
+        self.leave(|parked| parked.ask.client == client);
         for owed in self.owed.iter_mut().filter(|owed| owed.client == client) {
             owed.lost = true;
         }

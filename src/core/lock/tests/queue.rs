@@ -147,16 +147,16 @@ fn whoever_leaves_the_head_of_the_line_makes_room() {
     let middle = desk.wait("book", 2, &ask("middle").shared());
     let last = desk.wait("book", 3, &ask("last").shared());
     desk.told();
-    desk.engine.left(middle);
+    desk.engine.left(desk.now.ms, middle);
     assert_ne!(desk.engine.next_due(), Next::Now, "nobody's turn has come because of that");
-    desk.engine.timed_out(writer);
+    desk.engine.timed_out(desk.now.ms, writer);
     assert_eq!(desk.engine.next_due(), Next::Now);
     assert!(desk.told().is_empty(), "it does nothing by itself");
     let _ = desk.tick();
     assert_eq!(desk.granted(), [last]);
     assert_eq!(desk.engine.stats().timeouts, 1);
-    desk.engine.timed_out(writer);
-    desk.engine.left(writer);
+    desk.engine.timed_out(desk.now.ms, writer);
+    desk.engine.left(desk.now.ms, writer);
     assert_eq!(desk.engine.stats().timeouts, 1, "once is enough");
 }
 
@@ -168,7 +168,7 @@ fn a_connection_that_ends_leaves_all_its_places() {
     desk.wait("a", 7, &ask("bob"));
     desk.wait_many(&["a", "b"], 7, &ask("bob"));
     assert_eq!(desk.engine.waiters(), 2);
-    desk.engine.client_gone(client(7));
+    desk.engine.client_gone(desk.now.ms, client(7));
     assert_eq!(desk.engine.waiters(), 0);
     assert!(desk.release("a", "ann") && desk.release("b", "ann"));
     let _ = desk.tick();

@@ -15,7 +15,7 @@ const TOKENS: usize = 4;
 enum Step {
     Acquire { slot: usize, ask: Ask, may_wait: bool },
     Release { keys: Vec<Key>, many: bool, token: usize },
-    Extend { key: Key, token: usize, lease: i64 },
+    Extend { keys: Vec<Key>, many: bool, token: usize, lease: i64, only_later: bool },
     Advance(i64),
     Tick(usize),
     Left { pick: usize, timed_out: bool },
@@ -62,7 +62,9 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         40 => acquire(),
         14 => (keys(), 0..TOKENS).prop_map(|((many, keys), token)| Step::Release { keys, many, token }),
-        4 => (key(), 0..TOKENS, lease()).prop_map(|(key, token, lease)| Step::Extend { key, token, lease }),
+        6 => (keys(), 0..TOKENS, lease(), any::<bool>()).prop_map(|((many, keys), token, lease, only_later)| {
+            Step::Extend { keys, many, token, lease, only_later }
+        }),
         10 => select(vec![0, 1, 4, 5, 6, 10, 25]).prop_map(Step::Advance),
         6 => select(vec![1, 2, 5, usize::MAX]).prop_map(Step::Tick),
         4 => (any::<usize>(), any::<bool>()).prop_map(|(pick, timed_out)| Step::Left { pick, timed_out }),
@@ -85,7 +87,9 @@ fn play(steps: Vec<Step>, bound: Option<usize>) {
                 trial.acquire(&Ask { client: trial.client(slot), ..ask }, may_wait);
             }
             Step::Release { keys, many, token } => trial.release(&keys, many, token),
-            Step::Extend { key, token, lease } => trial.extend(key, token, lease),
+            Step::Extend { keys, many, token, lease, only_later } => {
+                trial.extend(&keys, many, token, lease, only_later);
+            }
             Step::Advance(ms) => trial.advance(ms),
             Step::Tick(budget) => trial.tick(budget),
             Step::Left { pick, timed_out } => trial.waiter_left(pick, timed_out),

@@ -2,6 +2,7 @@
 
 use super::world::*;
 use crate::core::lock::{Acquired, Answer, EndReason, Hold, LockError};
+use crate::core::time::Millis;
 
 /// Zoe holds `o`, which another module moves to `to` at `event` of `key`.
 fn meddled(event: Event, key: &'static str, to: &'static str) -> Desk {
@@ -64,7 +65,7 @@ fn what_the_token_held_of_them_is_held_as_before() {
         assert_eq!(desk.holders("l"), ["zoe"]);
         heard(&mut desk, "l");
         // It still ends with the connection that it was tied to.
-        desk.engine.client_gone(client(7));
+        desk.engine.client_gone(desk.now.ms, client(7));
         assert!(desk.release("l", "zoe"));
         let _ = desk.tick();
         let _ = desk.delete("l");
@@ -122,5 +123,21 @@ fn another_value_in_its_place_is_the_wrong_type() {
         desk.keys.values.remove(&at("l").to_buf());
         let _ = desk.tick();
         desk.assert_blank();
+    }
+}
+
+#[test]
+fn a_hold_that_is_replaced_while_several_are_extended_leaves_the_others_as_they_were() {
+    for to in ["a", "b", "c"] {
+        let mut desk = meddled(Event::Over, "c", to);
+        desk.keys.meddling.take();
+        for key in ["a", "b", "c"] {
+            desk.take(key, &ask("ann").lease(100));
+        }
+        desk.keys.meddling = Some(Meddling { event: Event::Over, key: "c", from: "o", to });
+        assert_eq!(desk.extend_many(&["a", "b", "c"], "ann", 5_000), Ok(false));
+        for key in ["a", "b", "c"].into_iter().filter(|key| *key != to) {
+            assert_eq!(desk.info(key).unwrap().holders[0].left, Millis(100), "{key}");
+        }
     }
 }

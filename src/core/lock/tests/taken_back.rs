@@ -29,7 +29,7 @@ fn what_a_token_held_of_many_keys_is_held_as_before() {
     for session in [false, true] {
         let (mut desk, before) = partly_held(session);
         desk.wait("a", 3, &ask("eve"));
-        desk.engine.client_gone(client(1));
+        desk.engine.client_gone(desk.now.ms, client(1));
         let shown = desk.info("a").unwrap().holders[0].clone();
         assert_eq!((shown.fence, shown.left), (before.as_ref().unwrap().1.fence, crate::core::time::Millis(9_000)));
         desk.told();
@@ -40,7 +40,7 @@ fn what_a_token_held_of_many_keys_is_held_as_before() {
         assert!(told.contains(&Told::Held(at("a").to_buf(), mode, back)), "replicas hear of it: {told:?}");
         assert!(told.contains(&Told::Ended(at("b").to_buf(), token("ann"), EndReason::Undelivered)));
         // Its lease is in the deadline index, and its session is tied to its own connection.
-        desk.engine.client_gone(client(7));
+        desk.engine.client_gone(desk.now.ms, client(7));
         let _ = desk.tick();
         assert_eq!(desk.holders("a"), [if session { "eve" } else { "ann" }]);
     }
@@ -49,7 +49,7 @@ fn what_a_token_held_of_many_keys_is_held_as_before() {
 #[test]
 fn the_lease_that_comes_back_ends_when_it_would_have() {
     let (mut desk, before) = partly_held(false);
-    desk.engine.client_gone(client(1));
+    desk.engine.client_gone(desk.now.ms, client(1));
     let Some((_, Hold { deadline: UnixMs(deadline), .. })) = before else { panic!("she held it") };
     let _ = desk.tick();
     desk.pass(deadline - desk.now.ms.0 - 1);
@@ -71,7 +71,7 @@ fn a_lease_that_is_over_meanwhile_does_not_come_back() {
     let _ = desk.tick();
     assert_eq!(desk.holders("a"), ["ann"], "the grant has its own lease");
     desk.told();
-    desk.engine.client_gone(client(1));
+    desk.engine.client_gone(desk.now.ms, client(1));
     let _ = desk.tick();
     assert!(desk.told().contains(&Told::Ended(at("a").to_buf(), token("ann"), EndReason::Expired)));
     desk.assert_blank();
@@ -82,12 +82,12 @@ fn a_session_that_has_ended_meanwhile_does_not_come_back() {
     for earlier_first in [true, false] {
         let (mut desk, _) = partly_held(true);
         let [first, second] = if earlier_first { [7, 1] } else { [1, 7] };
-        desk.engine.client_gone(client(first));
+        desk.engine.client_gone(desk.now.ms, client(first));
         if earlier_first {
             let _ = desk.tick();
             assert_eq!(desk.holders("a"), ["ann"], "the grant is another connection's");
         }
-        desk.engine.client_gone(client(second));
+        desk.engine.client_gone(desk.now.ms, client(second));
         assert!(desk.holders("a").is_empty());
         let _ = desk.tick();
         desk.assert_blank();
@@ -103,7 +103,7 @@ fn an_upgrade_that_is_taken_back_leaves_the_shared_hold_and_lets_others_share() 
     let eve = desk.wait("book", 2, &ask("eve").shared());
     assert!(desk.release("book", "bob"));
     assert_eq!(desk.granted(), [upgrade]);
-    desk.engine.client_gone(client(1));
+    desk.engine.client_gone(desk.now.ms, client(1));
     assert_eq!(desk.info("book").unwrap().mode, Some(Mode::Shared));
     let _ = desk.tick();
     assert_eq!(desk.granted(), [eve]);
@@ -125,7 +125,7 @@ fn nothing_comes_back_once_the_token_has_heard_of_the_grant() {
             "renewed" => assert_eq!(desk.take("a", &ask("ann").lease(500)), now.as_ref().unwrap().1.fence),
             _ => assert!(desk.release("a", "ann")),
         }
-        desk.engine.client_gone(client(1));
+        desk.engine.client_gone(desk.now.ms, client(1));
         let _ = desk.tick();
         assert_ne!(hold(&desk, "a", "ann"), before, "{what}");
         assert_eq!(hold(&desk, "a", "ann"), now.filter(|_| what != "released"), "{what}");
@@ -139,10 +139,10 @@ fn it_comes_back_under_the_name_that_the_lock_has_then() {
     desk.keys.values.insert(at("c").to_buf(), Value::Lock(lock));
     let Some(Value::Lock(lock)) = desk.keys.values.get_mut(&at("c").to_buf()) else { panic!("it is there") };
     desk.engine.register(at("c"), lock);
-    desk.engine.client_gone(client(1));
+    desk.engine.client_gone(desk.now.ms, client(1));
     let _ = desk.tick();
     assert_eq!(hold(&desk, "c", "ann"), before);
-    desk.engine.client_gone(client(7));
+    desk.engine.client_gone(desk.now.ms, client(7));
     let _ = desk.tick();
     desk.assert_blank();
 }
@@ -150,14 +150,14 @@ fn it_comes_back_under_the_name_that_the_lock_has_then() {
 #[test]
 fn a_session_that_has_ended_does_not_come_back_under_another_name_either() {
     let (mut desk, _) = partly_held(true);
-    desk.engine.client_gone(client(7));
+    desk.engine.client_gone(desk.now.ms, client(7));
     let _ = desk.tick();
     let lock = desk.delete("a").unwrap();
     desk.keys.values.insert(at("c").to_buf(), Value::Lock(lock));
     let Some(Value::Lock(lock)) = desk.keys.values.get_mut(&at("c").to_buf()) else { panic!("it is there") };
     desk.engine.register(at("c"), lock);
     assert_eq!(desk.holders("c"), ["ann"], "the grant is another connection's");
-    desk.engine.client_gone(client(1));
+    desk.engine.client_gone(desk.now.ms, client(1));
     let _ = desk.tick();
     desk.assert_blank();
 }
@@ -165,7 +165,7 @@ fn a_session_that_has_ended_does_not_come_back_under_another_name_either() {
 #[test]
 fn nothing_comes_back_on_a_server_that_has_been_a_replica() {
     let (mut desk, before) = partly_held(false);
-    desk.engine.client_gone(client(1));
+    desk.engine.client_gone(desk.now.ms, client(1));
     desk.engine.demoted();
     let _ = desk.tick();
     assert_ne!(hold(&desk, "a", "ann"), before, "the other server has replicated the grant");
@@ -184,12 +184,12 @@ fn of_two_grants_on_their_way_each_is_taken_back_by_itself() {
         let three = desk.wait_many(&["a", "b", "c"], 2, &ask("ann"));
         assert!(desk.release("b", "bob"));
         assert_eq!(desk.granted(), [two, three]);
-        desk.engine.client_gone(client(gone[0]));
+        desk.engine.client_gone(desk.now.ms, client(gone[0]));
         let _ = desk.tick();
         let of = |desk: &Desk, key| hold(desk, key, "ann").map(|(_, hold)| hold.fence);
         assert_eq!(of(&desk, "a"), of(&desk, "b"));
         assert_eq!(of(&desk, "c"), if gone[0] == 1 { of(&desk, "a") } else { None });
-        desk.engine.client_gone(client(gone[1]));
+        desk.engine.client_gone(desk.now.ms, client(gone[1]));
         let _ = desk.tick();
         assert_eq!((hold(&desk, "a", "ann"), of(&desk, "b"), of(&desk, "c")), (before, None, None));
         assert!(desk.answers().iter().all(|(_, answer)| !matches!(answer, Answer::Granted(_))));

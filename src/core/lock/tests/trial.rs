@@ -9,7 +9,7 @@ use super::world::{Desk, Keys, Told, Value, client, token};
 use crate::core::fence::Fence;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::engine::Bound;
-use crate::core::lock::{Acquired, Answer, Engine, Next, Request, WaiterId};
+use crate::core::lock::{Acquired, Answer, Engine, Extension, Next, Request, WaiterId};
 use crate::core::time::Millis;
 
 pub(super) const DBS: i32 = 2;
@@ -141,14 +141,22 @@ impl Trial {
         self.catch_up(lost);
     }
 
-    pub(super) fn extend(&mut self, key: Key, owner: usize, lease: i64) {
-        if self.serves(&[key]) {
+    pub(super) fn extend(&mut self, keys: &[Key], many: bool, owner: usize, lease: i64, only_later: bool) {
+        if self.serves(keys) {
             self.catch_up(self.model.may_follow(owner));
             let lost = self.model.lost();
-            let Desk { engine, keys, now } = &mut self.desk;
-            let extended = engine.extend(*now, place(key).as_key(), &token(&name(owner)), Millis(lease), keys);
+            let extension = Extension { lease: Millis(lease), only_later };
+            let ident = token(&name(owner));
+            let Desk { engine, keys: keyspace, now } = &mut self.desk;
+            let places: Vec<KeyBuf> = keys.iter().map(|key| place(*key)).collect();
+            let extended = if many {
+                let names: Vec<&[u8]> = places.iter().map(|place| place.as_key().key).collect();
+                engine.extend_many(*now, places[0].as_key().db, &names, &ident, extension, keyspace)
+            } else {
+                engine.extend(*now, places[0].as_key(), &ident, extension, keyspace)
+            };
             self.hear(true);
-            assert_eq!(extended, self.model.extend(key, owner, lease, &mut self.script));
+            assert_eq!(extended, self.model.extend(keys, owner, lease, only_later, &mut self.script));
             self.compare_told();
             self.catch_up(lost);
         }
@@ -214,9 +222,9 @@ impl Trial {
         if let Some(id) = self.parked.get(pick % self.parked.len().max(1)).copied() {
             // The server never says this of a reply it has written.
             if timed_out && !self.undelivered.contains(&id) {
-                self.desk.engine.timed_out(id);
+                self.desk.engine.timed_out(self.desk.now.ms, id);
             } else {
-                self.desk.engine.left(id);
+                self.desk.engine.left(self.desk.now.ms, id);
             }
             self.model.left(id);
             self.undelivered.retain(|other| *other != id);
@@ -234,7 +242,7 @@ impl Trial {
     pub(super) fn client_gone(&mut self, slot: usize) {
         let next = self.clients.iter().max().unwrap() + 1;
         let gone = std::mem::replace(&mut self.clients[slot], next);
-        self.desk.engine.client_gone(client(gone));
+        self.desk.engine.client_gone(self.desk.now.ms, client(gone));
         self.model.client_gone(gone);
         let Self { model, undelivered, .. } = self;
         undelivered.retain(|id| !model.is_lost(*id));

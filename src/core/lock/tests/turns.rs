@@ -34,7 +34,7 @@ fn burden(desk: &mut Desk, kind: usize) {
         }
     }
     match kind {
-        0 => desk.engine.client_gone(client(7)),
+        0 => desk.engine.client_gone(desk.now.ms, client(7)),
         1 => desk.pass(50),
         _ => {}
     }
@@ -53,7 +53,7 @@ fn no_kind_of_work_waits_for_the_end_of_another() {
             burden(&mut desk, kind);
             desk.told();
             match urgent {
-                0 => desk.engine.client_gone(client(9)),
+                0 => desk.engine.client_gone(desk.now.ms, client(9)),
                 1 => desk.pass(60),
                 _ => drop(desk.delete("door")),
             }
@@ -179,7 +179,7 @@ fn where_the_whole_cluster_is_down_one_question_is_enough() {
         desk.acquire(&format!("s{number}"), 7, &ask("ann").session()).unwrap().granted();
     }
     desk.pass(100);
-    desk.engine.client_gone(client(7));
+    desk.engine.client_gone(desk.now.ms, client(7));
     desk.keys.down = true;
     for _ in 0..5 {
         let Next::At(retry) = desk.tick() else { panic!("it must not spin") };

@@ -6,8 +6,8 @@ use crate::core::fence::Fence;
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::{
-    Acquired, Answer, ClientId, EndReason, Engine, Found, Grant, Hold, Keyspace, Lock, LockError, LockInfo, Mode, Next,
-    Request, WaiterId, Wanted,
+    Acquired, Answer, ClientId, EndReason, Engine, Extension, Found, Grant, Hold, Keyspace, Lock, LockError, LockInfo,
+    Mode, Next, Request, WaiterId, Wanted,
 };
 use crate::core::time::{Millis, Now};
 
@@ -250,7 +250,15 @@ impl Desk {
     }
 
     pub(super) fn extend(&mut self, key: &str, name: &str, ms: i64) -> Result<bool, LockError> {
-        self.engine.extend(self.now, at(key), &token(name), Millis(ms), &mut self.keys)
+        let extension = Extension { lease: Millis(ms), only_later: false };
+        self.engine.extend(self.now, at(key), &token(name), extension, &mut self.keys)
+    }
+
+    /// Extends the holds by a lease from now, but none to end sooner than it would.
+    pub(super) fn extend_many(&mut self, keys: &[&str], name: &str, ms: i64) -> Result<bool, LockError> {
+        let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
+        let extension = Extension { lease: Millis(ms), only_later: true };
+        self.engine.extend_many(self.now, 0, &keys, &token(name), extension, &mut self.keys)
     }
 
     /// Lets time pass without the timer.

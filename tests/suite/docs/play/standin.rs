@@ -8,8 +8,8 @@ const VARYING: i64 = 1_000_000_000_000;
 const FENCE: i64 = 1_000_000_000_000_000;
 /// How far a span of time may be from the one that is printed: a test machine can be slow.
 const SLACK_MS: i64 = 5_000;
-/// The fields whose value is a span of time.
-const SPANS: [&str; 3] = ["\"lease-ms\"", "\"waited-ms\"", "\"wait-left-ms\""];
+/// The fields whose value is a span of time, or the number of a connection.
+const SPANS: [&str; 4] = ["\"lease-ms\"", "\"waited-ms\"", "\"wait-left-ms\"", "\"client\""];
 
 /// What the values of the page stand for in this run.
 ///

@@ -94,6 +94,7 @@ impl Trial {
         for (shown, waiter) in waiters.items().iter().zip(&lock.line) {
             assert_eq!(shown.field("token").text(), waiter.token);
             assert_eq!(shown.field("mode").text(), waiter.mode.word());
+            assert_eq!(shown.field("client").int(), self.ids[waiter.connection]);
             let waited = when.start() - waiter.since.end()..=when.end() - waiter.since.start();
             assert!(waited.contains(&shown.field("waited-ms").int()), "{shown:?}, {waited:?}");
             let left = match waiter.wait {

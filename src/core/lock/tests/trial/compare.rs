@@ -37,6 +37,7 @@ impl Trial {
             self.compare_key(key);
         }
         assert_eq!(self.desk.engine.waiters(), self.model.line.len());
+        assert_eq!(self.desk.engine.waited().0, self.model.waited);
     }
 
     fn compare_key(&mut self, key: Key) {
@@ -65,7 +66,7 @@ impl Trial {
         let waiters: Vec<_> = info
             .iter()
             .flat_map(|info| &info.waiters)
-            .map(|waiter| (waiter.token.clone(), waiter.mode, waiter.waited.0, waiter.left.map(|left| left.0)))
+            .map(|it| (it.token.clone(), it.mode, it.waited.0, it.left.map(|left| left.0), it.client))
             .collect();
         let line: Vec<_> = self
             .model
@@ -73,7 +74,7 @@ impl Trial {
             .map(|parked| {
                 let waited = self.model.now - parked.since;
                 let left = parked.ask.wait.filter(|wait| *wait > 0).map(|wait| (wait - waited).max(0));
-                (token(&name(parked.ask.token)), parked.ask.wanted, waited, left)
+                (token(&name(parked.ask.token)), parked.ask.wanted, waited, left, client(parked.ask.client))
             })
             .collect();
         assert_eq!(waiters, line, "queue of {key:?}");

@@ -1,0 +1,119 @@
+//! Requests that move the ends of holds.
+
+use super::Engine;
+use super::key_states::{KeyState, KeyStates};
+use super::lock_mut::Changed;
+use super::multi::distinct;
+use super::transition::Transition;
+use crate::core::id::Ident;
+use crate::core::key::KeyRef;
+use crate::core::lock::keyspace::Keyspace;
+use crate::core::lock::terms::{Extension, LockError};
+use crate::core::lock::value::Hold;
+use crate::core::time::{Now, UnixMs};
+
+impl Extension {
+    /// When the lease of a hold ends from now on, if `lease` from now is at `end`.
+    fn deadline(self, hold: &Hold, end: UnixMs) -> UnixMs {
+        if self.only_later { hold.deadline.max(end) } else { end }
+    }
+}
+
+impl Engine {
+    /// Moves the end of the hold of `token`; `false` if it holds nothing.
+    ///
+    /// # Errors
+    /// [`LockError::WrongType`] or [`LockError::LeaseTooLong`].
+    pub fn extend<W: Keyspace>(
+        &mut self,
+        now: Now,
+        at: KeyRef<'_>,
+        token: &Ident,
+        extension: Extension,
+        keyspace: &mut W,
+    ) -> Result<bool, LockError> {
+        let end = now.ms.plus(extension.lease).ok_or(LockError::LeaseTooLong)?;
+        let mut transition = self.command(now, 1);
+        self.pardon(at, token, keyspace);
+        let (_, visit) = self.settle_then(&mut transition, at, keyspace, |engine, transition, open, _| {
+            engine.end_own_if_over(transition, open, token);
+            let Some(hold) = open.lock.hold(token).cloned() else { return false };
+            let deadline = extension.deadline(&hold, end);
+            let changed = engine.set_hold(open, open.lock.mode(), Hold { deadline, ..hold });
+            engine.heard_of(changed);
+            true
+        });
+        self.leave_place(&mut transition, at, visit, keyspace).ok_or(LockError::WrongType)
+    }
+
+    /// Moves the ends of the holds of `token` on the locks of all `keys`; `false` if it does not hold every one of them, and then none is
+    /// extended.
+    ///
+    /// # Errors
+    /// [`LockError::LeaseTooLong`], or [`LockError::WrongType`] if any of the keys holds something else. Then none is extended either.
+    pub fn extend_many<W: Keyspace>(
+        &mut self,
+        now: Now,
+        db: i32,
+        keys: &[&[u8]],
+        token: &Ident,
+        extension: Extension,
+        keyspace: &mut W,
+    ) -> Result<bool, LockError> {
+        let end = now.ms.plus(extension.lease).ok_or(LockError::LeaseTooLong)?;
+        let places = distinct(db, keys);
+        let mut transition = self.command(now, places.len());
+        for at in &places {
+            self.pardon(*at, token, keyspace);
+        }
+        for at in &places {
+            self.settle_at(&mut transition, *at, keyspace);
+        }
+        let mut states = KeyStates::default();
+        for at in &places {
+            self.key_states(&mut transition, *at, token, &mut states, keyspace);
+        }
+        let extended = if states.any(KeyState::Foreign) {
+            Err(LockError::WrongType)
+        } else if states.any(KeyState::Free) || states.any(KeyState::Busy) {
+            Ok(false)
+        } else {
+            self.extend_all(&mut transition, &places, token, extension, end, keyspace)
+        };
+        self.commit(&mut transition, keyspace);
+        extended
+    }
+
+    /// Extends the holds of `token` on all `places`, or none of them if one is not there any more: see [`take_all`](super::take_all).
+    fn extend_all<W: Keyspace>(
+        &mut self,
+        transition: &mut Transition,
+        places: &[KeyRef<'_>],
+        token: &Ident,
+        extension: Extension,
+        end: UnixMs,
+        keyspace: &mut W,
+    ) -> Result<bool, LockError> {
+        let mut changes: Vec<Changed> = Vec::with_capacity(places.len());
+        for at in places {
+            transition.step();
+            let visit = self.visit(transition, *at, keyspace, |engine, _, open| {
+                let hold = open.lock.hold(token).cloned()?;
+                let deadline = extension.deadline(&hold, end);
+                Some(engine.set_hold(open, open.lock.mode(), Hold { deadline, ..hold }))
+            });
+            let foreign = visit.is_none();
+            let Some(changed) = visit.and_then(|visit| visit.result) else {
+                for (at, before) in places.iter().zip(changes.into_iter().filter_map(|changed| changed.before)) {
+                    self.restore(transition, *at, before.hold.fence, Some(before), keyspace);
+                }
+                return if foreign { Err(LockError::WrongType) } else { Ok(false) };
+            };
+            changes.push(changed);
+        }
+        for changed in changes {
+            self.heard_of(changed);
+        }
+        Ok(true)
+    }
+}
