@@ -62,6 +62,11 @@ pub enum Error {
         /// The number of those that it remembers.
         adjustments: u64,
     },
+    /// The total of a sale would be less than somebody waits for.
+    Wanted {
+        /// For how many units.
+        units: u64,
+    },
     /// A window of a sale that ends before it begins.
     Window(EmptyWindow),
     /// The order of this id belongs to another buyer.
@@ -104,7 +109,7 @@ impl fmt::Display for Error {
             Self::NoConnection => {
                 f.write_str("ERR SESSION needs a connection to end with, and scripts and modules have none")
             }
-            Self::State => f.write_str("ERR STATE must be held, sold, cancelled or expired"),
+            Self::State => f.write_str("ERR STATE must be held, sold, cancelled, expired or waiting"),
             Self::Argument(ArgError::YesOrNo { name }) => write!(f, "ERR {name} must be yes or no"),
             Self::NoKey { name } => write!(f, "ERR {name} must name a key"),
             Self::SameKey { name } => write!(f, "ERR {name} must be another key than the sale's"),
@@ -120,6 +125,9 @@ impl fmt::Display for Error {
                     "ERR delta must be at most {}, for a total is at most {MAX_UNITS}",
                     MAX_UNITS.saturating_sub(*total)
                 )
+            }
+            Self::Wanted { units } => {
+                write!(f, "ERR the total must be at least {units}, for an order on the waitlist waits for as many")
             }
             Self::Window(EmptyWindow { start, end }) => {
                 write!(f, "ERR START must be before END, and {} is not before {}", start.0, end.0)
@@ -176,6 +184,7 @@ impl From<AdjustError> for Error {
             AdjustError::TooFew { remaining } => Self::TooFew { remaining },
             AdjustError::TooMany { total } => Self::TooMany { total },
             AdjustError::Full { adjustments } => Self::FullOfAdjustments { adjustments },
+            AdjustError::Wanted { units } => Self::Wanted { units },
         }
     }
 }

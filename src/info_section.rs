@@ -51,6 +51,7 @@ fn counter(status: Status) -> &'static CStr {
         Status::Ended => c"stock_ended",
         Status::Expired => c"stock_expired",
         Status::Cancelled => c"stock_cancelled",
+        Status::Queued => c"stock_queued",
         Status::NoOrder => c"stock_noorder",
         Status::NoStock => c"stock_nostock",
     }

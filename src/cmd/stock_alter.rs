@@ -7,6 +7,7 @@ use crate::core::time::UnixMs;
 use crate::error::Error;
 use crate::module::sale_session;
 use crate::server::args::{Arg, Args, Range};
+use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
@@ -14,7 +15,8 @@ use crate::server::register::{self, Spec};
 /// `STOCK.ALTER key [LIMIT units|0] [START unix-ms|0] [END unix-ms|0] [REBUY yes|no]`
 ///
 /// Changes terms of the sale `key`: the limit per buyer, the window, and whether expired and cancelled ids may buy again. 0 removes a
-/// limit, a start or an end. Existing holds and sold units stay.
+/// limit, a start or an end. Existing holds and sold units stay. If the window is open then, who is on the waitlist
+/// is served in the same step.
 ///
 /// Replies OK. Errors: `ERR` for a bad argument and for a window that ends before it starts, `NOSTOCK` if there is no such sale,
 /// `WRONGTYPE`. O(1).
@@ -68,7 +70,8 @@ impl Run for StockAlter {
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let (key, alteration) = parse(args)?;
-        let altered = sale_session::change(&mut ctx, key, |sale| Ok(((), sale.alter(&alteration)?)))?;
+        let now = clock::now().ms;
+        let altered = sale_session::change(&mut ctx, key, |sale| Ok(((), sale.alter(now, &alteration)?)))?;
         altered.ok_or(Error::NoStock)?;
         ctx.reply_ok();
         Ok(())

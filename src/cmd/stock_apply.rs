@@ -11,7 +11,8 @@ use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::origin;
 use crate::server::register::{self, Spec};
 
-/// `STOCK.APPLY key TAKEN id units [deadline [buyer [ref]]]`, `… CONFIRMED id`, `… REFUSED id`, `… CANCELLED id`,
+/// `STOCK.APPLY key TAKEN id units [deadline [buyer [ref]]]`, `… WAITING id units [hold [buyer [ref]]]`, `… SERVED id [deadline]`,
+/// `… CONFIRMED id`, `… REFUSED id`, `… CANCELLED id`,
 /// `… LAPSED id`, `… EXTENDED id deadline`, `… CUTOFF time`, `… ADJUSTED delta [id]`, `… ALTERED limit start end rebuy`,
 /// `… LOAD payload`, `… MORE payload`
 ///

@@ -12,7 +12,7 @@ use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
 
-/// `STOCK.DECR_ONCE key id [QTY n] [BUYER buyer] [HOLD ms] [REF ref]`
+/// `STOCK.DECR_ONCE key id [QTY n] [BUYER buyer] [HOLD ms] [REF ref] [WAITLIST]`
 ///
 /// Takes `n` units (default: one) from the sale `key` for `id`, once. The id names what must happen only once. It is the buyer's id for one
 /// order per person; or the order's id, together with `BUYER`, for a limit per buyer over several orders. Without `BUYER` the id is its own
@@ -21,14 +21,20 @@ use crate::server::register::{self, Spec};
 /// - `HOLD ms`: reserves the units; they are sellable again at the deadline unless the order is confirmed. Without it they are sold at
 ///   once.
 /// - `REF`: stored with the order; every answer about the order includes it.
+/// - `WAITLIST`: where the answer would be `SOLDOUT` or `INSUFFICIENT`, the order joins the sale's waitlist: `[QUEUED, 0, remaining, -1,
+///   ref]`. Repeated, in whatever form: `QUEUED`, with the same place. Units that come back (by expiration, cancellation or restock) go to
+///   the waitlist strictly in order; the order is then held for its `HOLD` from that instant on, or sold. While somebody waits nobody else is
+///   sold anything. `STOCK.CANCEL` leaves the waitlist, and `STOCK.ORDER` tells the place. An order for more than the sale's total is
+///   `INSUFFICIENT`.
 ///
 /// Replies `[status, units, remaining, deadline, ref]`. The checks come in this order: the order of this id (`DUPLICATE`: the earlier order
-/// stands, and the reply shows its units; `EXPIRED`, `CANCELLED`), the buyer's limit (`LIMIT`), the window (`NOTSTARTED`, `ENDED`), the
+/// stands, and the reply shows its units; `QUEUED`; `EXPIRED`, `CANCELLED`), the buyer's limit (`LIMIT`), the window (`NOTSTARTED`, `ENDED`), the
 /// stock (`SOLDOUT`, `INSUFFICIENT`). So a winner who repeats the request after the sale is sold out still sees its order.
 /// `NOSTOCK` if there is no such sale.
 ///
-/// Errors: `ERR` for a bad argument; `ERR` for a `BUYER` that differs from the one of this id's held or sold order, because then two
-/// callers have chosen the same id; `WRONGTYPE`. O(1), with `HOLD` O(log n) in the holds.
+/// Errors: `ERR` for a bad argument; `ERR` for a `BUYER` that differs from the one of this id's held, sold or waiting order, because then two
+/// callers have chosen the same id; `WRONGTYPE`. O(1), with `HOLD` or `WAITLIST` O(log n) in the
+/// holds and in who waits.
 pub struct StockDecrOnce;
 
 impl Command for StockDecrOnce {
@@ -38,7 +44,7 @@ impl Command for StockDecrOnce {
         acl: c"write fast",
         arity: -3,
         summary: c"Takes units from a sale for an id, exactly once, and never more than there are.",
-        complexity: c"O(1), with HOLD O(log(N)) with N holds",
+        complexity: c"O(1), with HOLD or WAITLIST O(log(N)) with N holds and orders on the waitlist",
         tips: c"",
         keys: Keys::First(KeyUse::Update),
         args: &[
@@ -48,14 +54,16 @@ impl Command for StockDecrOnce {
             register::Arg::string(c"buyer").after(c"BUYER").optional(),
             register::Arg::integer(c"milliseconds").after(c"HOLD").optional(),
             register::Arg::string(c"ref").after(c"REF").optional(),
+            register::Arg::word(c"waitlist", c"WAITLIST").optional(),
         ],
     };
 }
 
-pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Take<'_>), Error> {
+/// The key, what to take, and whether to wait for it.
+pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Take<'_>, bool), Error> {
     let key = args.next()?;
     let id = args.ident_bytes("id")?;
-    let (mut qty, mut buyer, mut hold, mut reference) = (None, None, None, None);
+    let (mut qty, mut buyer, mut hold, mut reference, mut waitlist) = (None, None, None, None, false);
     while let Some(word) = args.keyword() {
         match word.word() {
             b"QTY" if qty.is_none() => qty = Some(args.unsigned("QTY", UNITS)?),
@@ -64,6 +72,7 @@ pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Take<'_
                 hold = Some(args.millis("HOLD", Range::new(1..=UnixMs(i64::MAX).left(now).0))?);
             }
             b"REF" if reference.is_none() => reference = Some(args.ident_bytes("REF")?),
+            b"WAITLIST" if !waitlist => waitlist = true,
             _ => return Err(Error::SYNTAX),
         }
     }
@@ -74,7 +83,7 @@ pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Take<'_
         deadline: hold.and_then(|hold| now.plus(hold)),
         reference: reference.unwrap_or_default(),
     };
-    Ok((key, take))
+    Ok((key, take, waitlist))
 }
 
 impl Run for StockDecrOnce {
@@ -83,8 +92,10 @@ impl Run for StockDecrOnce {
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let now = clock::now().ms;
-        let (key, take) = parse(args, now)?;
-        let answer = sale_session::decide(&mut ctx, key, |sale| Ok(sale.take(now, &take)?))?;
+        let (key, take, waitlist) = parse(args, now)?;
+        let answer = sale_session::decide(&mut ctx, key, |sale| {
+            Ok(if waitlist { sale.take_or_wait(now, &take)? } else { sale.take(now, &take)? })
+        })?;
         stock_reply::reply(&ctx, &answer);
         Ok(())
     }

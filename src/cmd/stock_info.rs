@@ -15,7 +15,7 @@ use crate::server::register::{self, Spec};
 /// `STOCK.INFO key`
 ///
 /// Replies null if there is no sale `key`, else fields and values (a map in RESP3). Units: `total` = `remaining` + `held` + `sold`.
-/// Numbers: `orders`, `buyers`. Terms: `limit` (0: none), `start` and `end` in Unix milliseconds (0: none), `rebuy` (yes or no), `stream`
+/// Numbers: `orders`, `buyers`, `waiting` (orders on the waitlist). Terms: `limit` (0: none), `start` and `end` in Unix milliseconds (0: none), `rebuy` (yes or no), `stream`
 /// (empty: none), and, only in a sale created with DEADLINES, `deadlines` (yes). `seq`: the number of order changes so far. Counted since
 /// this server loaded the sale, and neither saved nor replicated: `ok`, `duplicate`, `soldout`, `limited`, `expired`, `cancelled`,
 /// `confirmed`.
@@ -71,13 +71,14 @@ fn reply(ctx: &Ctx<'_>, sale: &Sale, now: UnixMs) {
         ctx.reply_bytes(name.as_bytes());
         ctx.reply_int(value.map_or(0, |time| time.0));
     };
-    ctx.reply_map(if terms.tells_deadlines() { 20 } else { 19 });
+    ctx.reply_map(if terms.tells_deadlines() { 21 } else { 20 });
     number("total", info.total);
     number("remaining", info.remaining);
     number("held", info.held);
     number("sold", info.sold);
     number("orders", info.orders);
     number("buyers", info.buyers);
+    number("waiting", info.waiting);
     number("limit", terms.limit);
     time("start", terms.start);
     time("end", terms.end);

@@ -13,9 +13,10 @@ use crate::server::register::{self, Spec};
 /// `STOCK.ORDER key id`
 ///
 /// Replies null if the sale `key` has no order of `id`, or does not exist; else fields and values (a map in RESP3): `state` (held, sold,
-/// cancelled, expired), its current `units`, `buyer`, `ref`, and the `deadline` of its hold in Unix milliseconds (−1: none).
+/// cancelled, expired, waiting), its current `units`, `buyer`, `ref`, and the `deadline` of its hold in Unix milliseconds (−1: none). If it
+/// waits, `units` is 0, and there is also its `place` in the sale's waitlist (1: next).
 ///
-/// Errors: `ERR` for a bad argument, `WRONGTYPE`. O(1).
+/// Errors: `ERR` for a bad argument, `WRONGTYPE`. O(1), of an order on the waitlist O(log n) with n orders on it.
 pub struct StockOrder;
 
 impl Command for StockOrder {
@@ -25,7 +26,7 @@ impl Command for StockOrder {
         acl: c"read fast",
         arity: 3,
         summary: c"Tells what an id holds or has bought.",
-        complexity: c"O(1)",
+        complexity: c"O(1), of an order on the waitlist O(log(N)) with N orders on it",
         tips: c"",
         keys: Keys::First(KeyUse::Read),
         args: &[register::Arg::key(), register::Arg::string(c"id")],
@@ -45,20 +46,26 @@ impl Run for StockOrder {
         let Call { mut ctx, args } = call;
         let (key, id) = parse(args)?;
         let now = clock::now().ms;
-        sale_session::read(&mut ctx, key, |ctx, sale| match sale.and_then(|sale| sale.order(now, id)) {
-            None => ctx.reply_null(),
-            Some(order) => {
-                ctx.reply_map(5);
-                ctx.reply_bytes(b"state");
-                ctx.reply_bytes(order.state.word().as_bytes());
-                ctx.reply_bytes(b"units");
-                ctx.reply_int(order.units);
-                ctx.reply_bytes(b"buyer");
-                ctx.reply_bytes(&order.buyer);
-                ctx.reply_bytes(b"ref");
-                ctx.reply_bytes(&order.reference);
-                ctx.reply_bytes(b"deadline");
-                ctx.reply_int(unix_ms(order.deadline));
+        sale_session::read(&mut ctx, key, |ctx, sale| {
+            match sale.and_then(|sale| Some((sale.order(now, id)?, sale.place(id)))) {
+                None => ctx.reply_null(),
+                Some((order, place)) => {
+                    ctx.reply_map(if place.is_some() { 6 } else { 5 });
+                    ctx.reply_bytes(b"state");
+                    ctx.reply_bytes(order.state.word().as_bytes());
+                    ctx.reply_bytes(b"units");
+                    ctx.reply_int(order.units);
+                    ctx.reply_bytes(b"buyer");
+                    ctx.reply_bytes(&order.buyer);
+                    ctx.reply_bytes(b"ref");
+                    ctx.reply_bytes(&order.reference);
+                    ctx.reply_bytes(b"deadline");
+                    ctx.reply_int(unix_ms(order.deadline));
+                    if let Some(place) = place {
+                        ctx.reply_bytes(b"place");
+                        ctx.reply_int(place);
+                    }
+                }
             }
         })
     }

@@ -11,7 +11,7 @@ use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
 
-/// `STOCK.ORDERS key cursor [COUNT n] [STATE held|sold|cancelled|expired]`
+/// `STOCK.ORDERS key cursor [COUNT n] [STATE held|sold|cancelled|expired|waiting]`
 ///
 /// Replies `[next cursor, [[id, state, units, buyer, ref, deadline], …]]`. Begin with cursor 0 and continue with the returned cursor until
 /// it is 0 again. `COUNT` (10) is the approximate number of rows per page; a page may have fewer rows, or none, without being the last. An
@@ -41,6 +41,7 @@ impl Command for StockOrders {
                     register::Arg::word(c"sold", c"sold"),
                     register::Arg::word(c"cancelled", c"cancelled"),
                     register::Arg::word(c"expired", c"expired"),
+                    register::Arg::word(c"waiting", c"waiting"),
                 ],
             )
             .after(c"STATE")

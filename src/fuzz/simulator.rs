@@ -54,9 +54,12 @@ impl Simulator {
         assert_ne!(next, Next::Now, "the timer did not do all there was to do");
         let sales: Vec<_> = self.keyspace.keys.0.keys().cloned().collect();
         for key in sales {
-            if let Some(sale) = self.keyspace.keys.sale(key.as_key().key) {
-                let expirations = sale.expirations(self.now.ms, usize::MAX);
-                self.commit(key.as_key().key, &Changes { expirations, own: None });
+            while let Some(sale) = self.keyspace.keys.sale(key.as_key().key)
+                && sale.next_due(|| self.now.ms).is_some_and(|at| at.reached(self.now.ms))
+            {
+                let expirations = sale.overdue(self.now.ms, usize::MAX);
+                assert!(!expirations.is_empty(), "what is due can be done");
+                self.commit(key.as_key().key, &Changes { expirations, ..Changes::default() });
             }
         }
         self.check();
@@ -205,8 +208,9 @@ impl Simulator {
                 self.keyspace.keys.0.insert(key, sale(terms));
             }
             b"DECR_ONCE" => {
-                let (key, take) = stock_decr_once::parse(args, now)?;
-                self.decide(key.bytes(), |sale| Ok(sale.take(now, &take)?))?;
+                let (key, take, waitlist) = stock_decr_once::parse(args, now)?;
+                let decide = if waitlist { Sale::take_or_wait } else { Sale::take };
+                self.decide(key.bytes(), |sale| Ok(decide(sale, now, &take)?))?;
             }
             b"CONFIRM" => {
                 let (key, id) = stock_confirm::parse(args)?;
@@ -233,13 +237,16 @@ impl Simulator {
             b"ALTER" => {
                 let (key, alteration) = stock_alter::parse(args)?;
                 let sale = self.sale(key.bytes())?.ok_or(Error::NoStock)?;
-                let changes = sale.alter(&alteration)?;
+                let changes = sale.alter(now, &alteration)?;
                 self.commit(key.bytes(), &changes);
             }
             b"ORDER" => {
                 let (key, id) = stock_order::parse(args)?;
-                let order = self.sale(key.bytes())?.and_then(|sale| sale.order(now, id));
-                assert!(order.is_none_or(|order| *order.id == *id));
+                let sale = self.sale(key.bytes())?;
+                let order = sale.and_then(|sale| Some((sale.order(now, id)?, sale.place(id), sale.waiting())));
+                assert!(order.is_none_or(|(order, place, waiting)| {
+                    *order.id == *id && place.is_none_or(|place| (1..=waiting).contains(&place))
+                }));
             }
             b"ORDERS" => {
                 let words = stock_orders::parse(args)?;

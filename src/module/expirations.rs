@@ -1,4 +1,4 @@
-//! Expiring holds of sales.
+//! Expiring holds of sales, and serving who waits for their units.
 
 use std::mem;
 
@@ -84,7 +84,7 @@ fn expire(session: &mut SaleSession<'_>, entry: DeadlineId, now: UnixMs, steps: 
         return Ok(0);
     };
     let each = if sale.terms().stream.is_some() { EVENT_STEPS } else { 1 };
-    let expirations = sale.expirations(now, steps.div_ceil(each));
+    let expirations = sale.overdue(now, steps.div_ceil(each));
     if sale.deadline_id != Some(entry) || expirations.is_empty() {
         if sale.deadline_id != Some(entry) {
             state::enter(|state| state.sales.remove(entry));
@@ -101,7 +101,7 @@ fn expire(session: &mut SaleSession<'_>, entry: DeadlineId, now: UnixMs, steps: 
         }
     }
     let steps = expirations.len().saturating_mul(each);
-    session.carry_out(&Changes { expirations, own: None })?;
+    session.carry_out(&Changes { expirations, ..Changes::default() })?;
     if let Some(sale) = session.sale()? {
         sale.stuck = false;
     }

@@ -252,7 +252,7 @@ impl Drop for LockSession<'_> {
         if thread::panicking() {
             // A panic cut the work short, so replicas may have missed a part of it.
             if let Some(work) = &self.at_work {
-                repair::mark(KeyRef { db: work.db, key: work.name.bytes() }, None);
+                repair::mark(KeyRef { db: work.db, key: work.name.bytes() }, Vec::new());
             }
             self.end();
         }

@@ -47,17 +47,17 @@ impl OrphanEvent {
 
 struct Damaged {
     place: KeyBuf,
-    orphan: Option<OrphanEvent>,
+    orphans: Vec<OrphanEvent>,
 }
 
 static DAMAGED: MainCell<Vec<Damaged>> = MainCell::new(Vec::new());
 
 /// A panic interrupted work on the key `at`.
-pub fn mark(at: KeyRef<'_>, orphan: Option<OrphanEvent>) {
+pub fn mark(at: KeyRef<'_>, orphans: Vec<OrphanEvent>) {
     DAMAGED.with(|damaged| {
         // A replica may come here repeatedly before it is promoted.
-        if orphan.is_some() || damaged.iter().all(|known| known.place.as_key() != at) {
-            damaged.push(Damaged { place: at.to_buf(), orphan });
+        if !orphans.is_empty() || damaged.iter().all(|known| known.place.as_key() != at) {
+            damaged.push(Damaged { place: at.to_buf(), orphans });
         }
     });
 }
@@ -66,11 +66,11 @@ pub fn mark(at: KeyRef<'_>, orphan: Option<OrphanEvent>) {
 pub fn repair_all(ctx: &mut Ctx<'_>) {
     let began_in = ctx.db();
     while DAMAGED.with(|damaged| !damaged.is_empty()).unwrap_or_default() && timer::may_write(ctx) {
-        let Some(Some(Damaged { place, orphan })) = DAMAGED.with(Vec::pop) else { break };
+        let Some(Some(Damaged { place, orphans })) = DAMAGED.with(Vec::pop) else { break };
         let KeyRef { db, key } = place.as_key();
         ctx.select(db);
         let name = Name::make(key);
-        if let Some(orphan) = orphan {
+        for orphan in orphans {
             orphan.take_out(ctx, key);
         }
         send_whole(ctx, &name);

@@ -4,8 +4,8 @@ use std::ffi::CStr;
 
 use crate::core::id::IdText;
 use crate::core::limits::MAX_UNITS;
-use crate::core::sale::{Change, Sale, Taking};
-use crate::core::time::UnixMs;
+use crate::core::sale::{Change, Sale, Taking, Waiting};
+use crate::core::time::{Millis, UnixMs};
 use crate::error::Error;
 use crate::server::args::{Args, Range};
 use crate::server::ctx::Ctx;
@@ -35,7 +35,8 @@ pub enum Part<'a> {
 /// and an adjustment by nothing neither, because they change no stock.
 pub fn event_name(change: &Change<'_>) -> Option<&'static CStr> {
     Some(match change {
-        Change::Take(_) => c"stock.ok",
+        Change::Take(_) | Change::Serve { .. } => c"stock.ok",
+        Change::Wait(_) => c"stock.wait",
         Change::Confirm { .. } => c"stock.confirm",
         Change::Cancel { .. } => c"stock.cancel",
         Change::Extend { .. } => c"stock.extend",
@@ -49,7 +50,19 @@ pub fn event_name(change: &Change<'_>) -> Option<&'static CStr> {
 /// Sends a change.
 pub fn send(ctx: &Ctx<'_>, name: &Name<'_>, change: &Change<'_>) {
     match change {
-        Change::Take(taking) => send_taking(ctx, name, taking),
+        Change::Take(Taking { id, units, buyer, deadline, reference }) => {
+            let deadline = deadline.map_or(0, |deadline| deadline.0);
+            send_new(ctx, name, b"TAKEN", id, (*units, deadline), buyer.as_deref(), reference);
+        }
+        Change::Wait(Waiting { id, units, buyer, hold, reference }) => {
+            let hold = hold.map_or(0, |hold| hold.0);
+            send_new(ctx, name, b"WAITING", id, (*units, hold), buyer.as_deref(), reference);
+        }
+        Change::Serve { id, deadline: None } => replicate::effect(ctx, APPLY, name, &[b"SERVED", id]),
+        Change::Serve { id, deadline: Some(deadline) } => {
+            let mut text = itoa::Buffer::new();
+            replicate::effect(ctx, APPLY, name, &[b"SERVED", id, text.format(deadline.0).as_bytes()]);
+        }
         Change::Confirm { id } => replicate::effect(ctx, APPLY, name, &[b"CONFIRMED", id]),
         Change::Refuse { id } => replicate::effect(ctx, APPLY, name, &[b"REFUSED", id]),
         Change::Cancel { id } => replicate::effect(ctx, APPLY, name, &[b"CANCELLED", id]),
@@ -85,27 +98,49 @@ pub fn send_whole(ctx: &Ctx<'_>, name: &Name<'_>, sale: &Sale) {
     sale.blocks().for_each(|block| replicate::effect(ctx, APPLY, name, &[b"MORE", &block]));
 }
 
-/// `TAKEN id units [deadline [buyer [ref]]]`: a missing value is 0 or empty, and is left out at the end.
-fn send_taking(ctx: &Ctx<'_>, name: &Name<'_>, taking: &Taking<'_>) {
-    let (mut units, mut deadline) = (itoa::Buffer::new(), itoa::Buffer::new());
-    let units = units.format(taking.units).as_bytes();
-    let deadline = deadline.format(taking.deadline.map_or(0, |time| time.0)).as_bytes();
-    let buyer = taking.buyer.as_deref().unwrap_or_default();
-    let words: [&[u8]; 6] = [b"TAKEN", &taking.id, units, deadline, buyer, &taking.reference];
-    let len = match (&*taking.reference, buyer, taking.deadline) {
-        ([], [], None) => 3,
-        ([], [], Some(_)) => 4,
+/// `TAKEN id units [deadline [buyer [ref]]]` or `WAITING id units [hold [buyer [ref]]]`: a missing value is 0 or empty, and is left out at
+/// the end.
+fn send_new(
+    ctx: &Ctx<'_>,
+    name: &Name<'_>,
+    effect: &[u8],
+    id: &[u8],
+    (units, time): (u64, i64),
+    buyer: Option<&[u8]>,
+    reference: &[u8],
+) {
+    let mut texts = (itoa::Buffer::new(), itoa::Buffer::new());
+    let buyer = buyer.unwrap_or_default();
+    let words: [&[u8]; 6] =
+        [effect, id, texts.0.format(units).as_bytes(), texts.1.format(time).as_bytes(), buyer, reference];
+    let len = match (reference, buyer, time) {
+        ([], [], 0) => 3,
+        ([], [], _) => 4,
         ([], _, _) => 5,
         _ => 6,
     };
     replicate::effect(ctx, APPLY, name, words.get(..len).unwrap_or(&words));
 }
 
+/// The id of an order, its units, a time, its buyer and its reference.
+type NewOrder<'a> = (IdText<'a>, u64, Option<UnixMs>, Option<IdText<'a>>, IdText<'a>);
+
 /// Parses an effect from the arguments after the key.
 pub fn parse<'a>(args: &mut Args<'a>) -> Result<Effect<'a>, Error> {
     let what = args.keyword().ok_or(Error::SYNTAX)?;
     Ok(Effect::Change(match what.word() {
-        b"TAKEN" => Change::Take(parse_taking(args)?),
+        b"TAKEN" => {
+            let (id, units, deadline, buyer, reference) = parse_new(args, "deadline")?;
+            Change::Take(Taking { id, units, buyer, deadline, reference })
+        }
+        b"WAITING" => {
+            let (id, units, hold, buyer, reference) = parse_new(args, "hold")?;
+            Change::Wait(Waiting { id, units, buyer, hold: hold.map(|hold| Millis(hold.0)), reference })
+        }
+        b"SERVED" => Change::Serve {
+            id: args.ident_bytes("id")?.into(),
+            deadline: if args.len() > 0 { time(args, "deadline")? } else { None },
+        },
         b"CONFIRMED" => Change::Confirm { id: args.ident_bytes("id")?.into() },
         b"REFUSED" => Change::Refuse { id: args.ident_bytes("id")?.into() },
         b"CANCELLED" => Change::Cancel { id: args.ident_bytes("id")?.into() },
@@ -131,15 +166,16 @@ pub fn parse<'a>(args: &mut Args<'a>) -> Result<Effect<'a>, Error> {
     }))
 }
 
-fn parse_taking<'a>(args: &mut Args<'a>) -> Result<Taking<'a>, Error> {
+/// Parses what [`send_new`] sends after the effect's name.
+fn parse_new<'a>(args: &mut Args<'a>, name: &'static str) -> Result<NewOrder<'a>, Error> {
     let id: IdText<'a> = args.ident_bytes("id")?.into();
     let units = args.unsigned("units", Range::up_to(MAX_UNITS))?;
-    let deadline = if args.len() > 0 { time(args, "deadline")? } else { None };
+    let time = if args.len() > 0 { time(args, name)? } else { None };
     let mut text =
         || if args.len() > 0 { args.next().map(super::super::server::args::Arg::bytes) } else { Ok(&[][..]) };
     let (buyer, reference) = (text()?, text()?);
     let buyer = (!buyer.is_empty()).then(|| buyer.into());
-    Ok(Taking { id, units, buyer, deadline, reference: reference.into() })
+    Ok((id, units, time, buyer, reference.into()))
 }
 
 /// A time; 0 for none.

@@ -1,7 +1,9 @@
 //! The keyspace for one call on a sale: decide, append events, commit, send effects, answer.
 
 use std::ffi::CStr;
-use std::{iter, thread};
+use std::{iter, mem, thread};
+
+use smallvec::SmallVec;
 
 use crate::core::deadline_index::DeadlineIndex;
 use crate::core::key::KeyRef;
@@ -14,6 +16,7 @@ use crate::module::sale_type::{Moment, SaleValue};
 use crate::module::{inbox, state};
 use crate::server::args::Arg;
 use crate::server::call::RunAs;
+use crate::server::clock;
 use crate::server::cluster::{self, Serves};
 use crate::server::ctx::{Ctx, Level};
 use crate::server::key::{self, Access, Content, Key, Name};
@@ -28,22 +31,24 @@ pub struct SaleSession<'a> {
     key: Key<'a>,
     name: Name<'a>,
     run_as: RunAs,
-    /// The event of a change that is not committed yet.
-    orphan: Option<OrphanEvent>,
+    /// The events of changes that are not committed yet, with the places of these in their step; the next to be committed is last.
+    orphans: SmallVec<[(usize, OrphanEvent); 1]>,
 }
 
 impl Drop for SaleSession<'_> {
     /// After a panic the stream may have an event too many, and replicas may lack an effect.
     fn drop(&mut self) {
         if thread::panicking() {
-            repair::mark(KeyRef { db: self.ctx().db(), key: self.name.bytes() }, self.orphan.take());
+            let orphans = mem::take(&mut self.orphans);
+            let at = KeyRef { db: self.ctx().db(), key: self.name.bytes() };
+            repair::mark(at, orphans.into_iter().map(|(_, orphan)| orphan).collect());
         }
     }
 }
 
 impl<'a> SaleSession<'a> {
     pub(super) fn new(ctx: Ctx<'a>, name: Name<'a>, run_as: RunAs) -> Self {
-        Self { key: Key::closed(ctx), name, run_as, orphan: None }
+        Self { key: Key::closed(ctx), name, run_as, orphans: SmallVec::new() }
     }
 
     /// The context, for server calls that run no other code.
@@ -73,60 +78,77 @@ impl<'a> SaleSession<'a> {
         cluster::serves(self.key.ctx(), &self.name)
     }
 
-    /// Carries out changes that were decided just now, in order: each event is appended, the change is committed, and its effect is sent.
-    /// If an event is refused, or another module that was notified of it has changed the sale, then its change and all later ones do not
-    /// happen. The changes before it, which are expirations or a cutoff, stay.
+    /// Carries out changes that were decided just now, in steps: a change, and who is served with the units that come back by it. The events
+    /// of a step are appended, its changes are committed, and their effects are sent. If an event is refused, or another module that was
+    /// notified of it has changed the sale, then this step and all later ones do not happen. The steps before it, which are expirations or a
+    /// cutoff, stay.
     pub(super) fn carry_out(&mut self, changes: &Changes<'_>) -> Result<(), Error> {
         if changes.is_empty() {
             return Ok(());
         }
         let Some(mut decided_on) = self.sale()?.map(|sale| sale.moment()) else { return Err(Error::NoStock) };
+        let changes: SmallVec<[&Change<'_>; 2]> = changes.iter().collect();
         let mut done = 0_usize;
-        let outcome = changes.iter().try_for_each(|change| {
-            decided_on = self.make_true(change, decided_on)?;
-            done = done.saturating_add(1);
+        let outcome = changes.chunk_by(|_, next| next.continues_step()).try_for_each(|step| {
+            decided_on = self.make_true(step, decided_on)?;
+            done = done.saturating_add(step.len());
             Ok(())
         });
-        if let Some(untrue) = &self.orphan {
+        for (_, untrue) in mem::take(&mut self.orphans) {
             untrue.take_out(self.key.ctx(), self.name.bytes());
-            self.orphan = None;
         }
         if done > 0 {
             self.remember();
-            self.announce(changes.iter().take(done).filter_map(sale_effect::event_name));
+            self.announce(changes.iter().take(done).filter_map(|change| sale_effect::event_name(change)));
         }
         outcome
     }
 
-    /// Carries out a change that was decided on the sale at `decided_on`; returns the new moment.
-    fn make_true(&mut self, change: &Change<'_>, decided_on: Moment) -> Result<Moment, Error> {
-        self.append_event(change)?;
-        let Ok(Some(sale)) = self.sale() else { return Err(Error::SaleChanged) };
-        if sale.moment() != decided_on {
-            return Err(Error::SaleChanged);
+    /// Carries out a step that was decided on the sale at `decided_on`; returns the new moment.
+    fn make_true(&mut self, step: &[&Change<'_>], decided_on: Moment) -> Result<Moment, Error> {
+        for (place, change) in step.iter().enumerate() {
+            self.append_event(place, change, decided_on)?;
         }
-        if let Err(misfit) = sale.commit(change) {
-            let name = self.name.bytes().escape_ascii().to_string();
-            self.ctx()
-                .log(Level::Warning, &format!("lockstock: a change of the sale {name} does not fit it: {misfit:?}"));
-            return Err(Error::Internal);
+        self.orphans.reverse();
+        let mut moment = decided_on;
+        for (place, change) in step.iter().enumerate() {
+            moment = self.commit(change, moment)?;
+            if self.orphans.last().is_some_and(|(of, _)| *of == place) {
+                self.orphans.pop();
+            }
+            if matches!(change, Change::Expire { .. }) {
+                state::enter(|state| state.expirations = state.expirations.saturating_add(1));
+            }
+            sale_effect::send(self.ctx(), &self.name, change);
         }
-        let moment = sale.moment();
-        self.orphan = None;
-        if matches!(change, Change::Expire { .. }) {
-            state::enter(|state| state.expirations = state.expirations.saturating_add(1));
-        }
-        sale_effect::send(self.ctx(), &self.name, change);
         Ok(moment)
     }
 
-    /// Appends the event of a change that is about to be committed, if the sale has a stream.
-    fn append_event(&mut self, change: &Change<'_>) -> Result<(), Error> {
-        let Some(sale) = self.sale()? else { return Ok(()) };
+    /// Commits a change whose event is appended, if the sale has not changed since `decided_on`; returns the new moment.
+    fn commit(&mut self, change: &Change<'_>, decided_on: Moment) -> Result<Moment, Error> {
+        let sale = self.unchanged_sale(decided_on)?;
+        let Err(misfit) = sale.commit(change) else { return Ok(sale.moment()) };
+        let name = self.name.bytes().escape_ascii().to_string();
+        self.ctx().log(Level::Warning, &format!("lockstock: a change of the sale {name} does not fit it: {misfit:?}"));
+        Err(Error::Internal)
+    }
+
+    /// The sale, if nobody has changed it since `decided_on`.
+    fn unchanged_sale(&mut self, decided_on: Moment) -> Result<&mut SaleValue, Error> {
+        match self.sale() {
+            Ok(Some(sale)) if sale.moment() == decided_on => Ok(sale),
+            _ => Err(Error::SaleChanged),
+        }
+    }
+
+    /// Appends the event of a change that is about to be committed, the one at `place` in its step, if the sale has a stream.
+    fn append_event(&mut self, place: usize, change: &Change<'_>, decided_on: Moment) -> Result<(), Error> {
+        let appended = u64::try_from(self.orphans.len()).unwrap_or(u64::MAX);
+        let sale = self.unchanged_sale(decided_on)?;
         let (Some(stream), Some(event)) = (sale.terms().stream.clone(), sale.event(change)) else { return Ok(()) };
         let (id, buyer, reference) = (event.id.detach(), event.buyer.detach(), event.reference.detach());
         let mut texts = (itoa::Buffer::new(), itoa::Buffer::new(), itoa::Buffer::new());
-        let seq = texts.0.format(sale.seq().saturating_add(1)).as_bytes();
+        let seq = texts.0.format(sale.seq().saturating_add(1).saturating_add(appended)).as_bytes();
         let units = texts.1.format(event.units).as_bytes();
         let deadline = texts.2.format(event.deadline.map_or(-1, |time| time.0)).as_bytes();
         let event = event.kind.word().as_bytes();
@@ -143,7 +165,7 @@ impl<'a> SaleSession<'a> {
         let fields =
             if stream.deadlines { &fields[..] } else { fields.split_last().map_or(&fields[..], |(_, six)| six) };
         let entry = stream::append(self.key.ctx(), self.run_as, &stream.key, fields).map_err(Error::Stream)?;
-        self.orphan = Some(OrphanEvent { stream: stream.key, entry });
+        self.orphans.push((place, OrphanEvent { stream: stream.key, entry }));
         Ok(())
     }
 
@@ -183,7 +205,7 @@ pub fn register(index: &mut DeadlineIndex, at: KeyRef<'_>, sale: &mut SaleValue)
     sale.mark_found();
     sale.count_orders();
     let known = sale.deadline_id.filter(|entry| index.key(*entry) == Some(at));
-    sale.deadline_id = match (known, sale.next_expiration()) {
+    sale.deadline_id = match (known, sale.next_due(|| clock::now().ms)) {
         (Some(entry), Some(deadline)) => {
             index.reschedule(entry, deadline);
             Some(entry)

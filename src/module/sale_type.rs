@@ -144,7 +144,7 @@ impl DataType for SaleValue {
     fn unlinked(&mut self, _at: KeyRef<'_>) {
         // A sale without holds need not be found again. A sale that was just loaded has holds but no entry yet.
         let entry = self.deadline_id.take();
-        if entry.is_some() || self.sale.next_expiration().is_some() {
+        if entry.is_some() || self.sale.next_expiration().is_some() || self.sale.may_serve() {
             renames::expect();
             let watch = self.unlinked.get_or_insert_default().watch();
             inbox::post(Notification::SaleVanished(entry, watch));

@@ -27,6 +27,11 @@ pub enum AdjustError {
         /// How many those are.
         adjustments: u64,
     },
+    /// An order on the waitlist waits for more than the total would be.
+    Wanted {
+        /// For how much.
+        units: u64,
+    },
 }
 
 impl Sale {
@@ -37,7 +42,7 @@ impl Sale {
     ///
     /// # Errors
     ///
-    /// When less than nothing would remain, the total would pass [`MAX_UNITS`], or no further id fits.
+    /// When less than nothing would remain, the total would pass [`MAX_UNITS`] or be less than somebody waits for, or no further id fits.
     pub fn adjust<'a>(&self, now: UnixMs, delta: i64, id: &'a [u8]) -> Result<(u64, Changes<'a>), AdjustError> {
         let (remaining, total) = (self.remaining(now), self.terms.total);
         if self.has_adjusted(id) {
@@ -47,22 +52,51 @@ impl Sale {
         if total.checked_add_signed(delta).is_none_or(|total| total > MAX_UNITS) {
             return Err(AdjustError::TooMany { total });
         }
-        let expirations = DueFirst::new(self, now).by_stock(if delta < 0 { delta.unsigned_abs() } else { 0 });
         if !id.is_empty() && self.room_for_adjustments() == 0 {
             return Err(AdjustError::Full { adjustments: self.adjustments() });
         }
         let own = (delta != 0 || !id.is_empty()).then(|| Change::Adjust { delta, id: IdText::from(id) });
-        Ok((after, Changes { expirations, own }))
+        if self.table.has_line() {
+            return self.adjust_beside_line(now, delta, after, own);
+        }
+        let expirations = DueFirst::new(self, now).by_stock(if delta < 0 { delta.unsigned_abs() } else { 0 });
+        Ok((after, Changes { expirations, own, served: Vec::new() }))
+    }
+
+    /// Adjusts a sale in which somebody waits: what is added goes to the line, and what the line gets cannot be withdrawn.
+    fn adjust_beside_line<'a>(
+        &self,
+        now: UnixMs,
+        delta: i64,
+        after: u64,
+        own: Option<Change<'a>>,
+    ) -> Result<(u64, Changes<'a>), AdjustError> {
+        let (withdrawn, wanted) = (delta.min(0).unsigned_abs(), self.table.most_wanted());
+        if withdrawn > 0 && self.terms.total.saturating_sub(withdrawn) < wanted {
+            return Err(AdjustError::Wanted { units: wanted });
+        }
+        let mut line = self.line(now);
+        if withdrawn > 0 && line.is_open() {
+            let (expirations, remaining) = self.catch_up(now);
+            let after = remaining.checked_sub(withdrawn).ok_or(AdjustError::TooFew { remaining })?;
+            return Ok((after, Changes { expirations, own, served: Vec::new() }));
+        }
+        let mut served = Vec::new();
+        if delta > 0 {
+            line.give(delta.unsigned_abs(), &mut served);
+        }
+        let expirations = DueFirst::new(self, now).by_stock(withdrawn);
+        Ok((line.left_of(after), Changes { expirations, own, served }))
     }
 
     /// The sale's conditions with what `alteration` asks for. What was sold or held before stands, even above a lower
-    /// limit. Nothing when they stay as they are.
+    /// limit. Nothing when they stay as they are. If the window is open then, who waits is served.
     ///
     /// # Errors
     ///
     /// When it moves the window's start or end so that nothing is left of it. A sale that has come with such a window can be altered
     /// in everything else.
-    pub fn alter(&self, alteration: &Alteration) -> Result<Changes<'static>, EmptyWindow> {
+    pub fn alter(&self, now: UnixMs, alteration: &Alteration) -> Result<Changes<'static>, EmptyWindow> {
         let Alteration { limit, start, end, rebuy } = *alteration;
         let before = &self.terms;
         let after = Terms {
@@ -75,8 +109,13 @@ impl Sale {
         if start.is_some() || end.is_some() {
             after.check_window()?;
         }
+        if after == *before {
+            return Ok(Changes::default());
+        }
+        let (mut line, mut served) = (self.line_under(&after, now), Vec::new());
+        line.serve(&mut served);
         let Terms { limit, start, end, rebuy, .. } = after;
-        let own = (after != *before).then_some(Change::Alter { limit, start, end, rebuy });
-        Ok(Changes { expirations: Vec::new(), own })
+        let own = Some(Change::Alter { limit, start, end, rebuy });
+        Ok(Changes { expirations: Vec::new(), own, served })
     }
 }

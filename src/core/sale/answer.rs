@@ -25,6 +25,8 @@ pub enum Status {
     Expired,
     /// This id's order was cancelled, and nothing is sold to it again.
     Cancelled,
+    /// The order is on the waitlist.
+    Queued,
     /// The sale knows no such order.
     NoOrder,
     /// There is no such sale.
@@ -33,7 +35,7 @@ pub enum Status {
 
 impl Status {
     /// Every status, in the order of the contract.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Ok,
         Self::Duplicate,
         Self::SoldOut,
@@ -43,6 +45,7 @@ impl Status {
         Self::Ended,
         Self::Expired,
         Self::Cancelled,
+        Self::Queued,
         Self::NoOrder,
         Self::NoStock,
     ];
@@ -60,6 +63,7 @@ impl Status {
             Self::Ended => "ENDED",
             Self::Expired => "EXPIRED",
             Self::Cancelled => "CANCELLED",
+            Self::Queued => "QUEUED",
             Self::NoOrder => "NOORDER",
             Self::NoStock => "NOSTOCK",
         }
@@ -99,25 +103,28 @@ pub struct Decision<'a> {
     pub changes: Changes<'a>,
 }
 
-/// The changes of one decision: the expirations that it needs, and then at most one change of its own.
+/// The changes of one decision: the expirations that it needs, then at most one change of its own, and then who is served with what has
+/// come back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes<'a> {
-    /// Due holds whose units the decision takes expire first. If they are too many, a cutoff in the last place ends the others. Empty
-    /// for most decisions, which then allocate nothing.
+    /// Due holds whose units the decision takes expire first. If they are too many, a cutoff in the last place ends the others. Behind an
+    /// expiration is who is served from the waitlist with its units. Empty for most decisions, which then allocate nothing.
     pub expirations: Vec<Change<'static>>,
     /// What the caller asked for.
     pub own: Option<Change<'a>>,
+    /// Who is served from the waitlist with the units that come back by `own`.
+    pub served: Vec<Change<'static>>,
 }
 
 impl<'a> Changes<'a> {
     /// In the order in which they are to be committed.
     pub fn iter(&self) -> impl Iterator<Item = &Change<'a>> {
-        self.expirations.iter().chain(&self.own)
+        self.expirations.iter().chain(&self.own).chain(&self.served)
     }
 
     /// Whether nothing changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.expirations.is_empty() && self.own.is_none()
+        self.expirations.is_empty() && self.own.is_none() && self.served.is_empty()
     }
 }

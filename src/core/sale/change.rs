@@ -1,13 +1,22 @@
 //! Changes of a sale: absolute, complete, and the same wherever they are committed.
 
 use crate::core::id::IdText;
-use crate::core::time::UnixMs;
+use crate::core::time::{Millis, UnixMs};
 
 /// One change of a sale. A replica and the AOF get the changes, never the decision that led to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change<'a> {
     /// An id takes units: sold at once, or held until a deadline.
     Take(Taking<'a>),
+    /// An id joins the waitlist. It takes nothing yet.
+    Wait(Waiting<'a>),
+    /// A waiting order takes its units: sold, or held until a deadline.
+    Serve {
+        /// The order.
+        id: IdText<'a>,
+        /// Until when its units are held; `None`: they are sold.
+        deadline: Option<UnixMs>,
+    },
     /// A hold becomes a sale, or an expired order takes its units again.
     Confirm {
         /// The order.
@@ -18,7 +27,7 @@ pub enum Change<'a> {
         /// The order.
         id: IdText<'a>,
     },
-    /// A hold or a sale gives its units back.
+    /// A hold or a sale gives its units back, or an order leaves the waitlist.
     Cancel {
         /// The order.
         id: IdText<'a>,
@@ -60,6 +69,14 @@ pub enum Change<'a> {
     },
 }
 
+impl Change<'_> {
+    /// Whether the change belongs to the same step as the one before it: who is served is served in the step in which units come back.
+    #[must_use]
+    pub fn continues_step(&self) -> bool {
+        matches!(self, Self::Serve { .. })
+    }
+}
+
 /// What an id takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taking<'a> {
@@ -75,14 +92,31 @@ pub struct Taking<'a> {
     pub reference: IdText<'a>,
 }
 
+/// What an id waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting<'a> {
+    /// The order.
+    pub id: IdText<'a>,
+    /// How many units: 1 to the sale's total.
+    pub units: u64,
+    /// Whose limit they count against; `None`: the id is its own buyer.
+    pub buyer: Option<IdText<'a>>,
+    /// How long they are held, from when the order is served; `None`: they are sold.
+    pub hold: Option<Millis>,
+    /// The caller's reference; empty: none.
+    pub reference: IdText<'a>,
+}
+
 /// The kind of a change, for the stream of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// Units were taken.
     Ok,
+    /// An order joined the waitlist.
+    Wait,
     /// A hold became a sale.
     Confirm,
-    /// An order gave its units back.
+    /// An order gave its units back, or left the waitlist.
     Cancel,
     /// A hold expired.
     Expire,
@@ -98,6 +132,7 @@ impl EventKind {
     pub fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
+            Self::Wait => "wait",
             Self::Confirm => "confirm",
             Self::Cancel => "cancel",
             Self::Expire => "expire",
@@ -114,7 +149,7 @@ pub struct Event<'a> {
     pub kind: EventKind,
     /// To which order; empty for [`EventKind::Adjust`].
     pub id: IdText<'a>,
-    /// How many units were taken, confirmed, given back or held on; for [`EventKind::Adjust`] how many were added, which
+    /// How many units were taken, waited for, confirmed, given back or held on; for [`EventKind::Adjust`] how many were added, which
     /// can be below zero.
     pub units: i64,
     /// The buyer they count against; empty for [`EventKind::Adjust`].

@@ -1,7 +1,7 @@
 //! Making a change true. Nothing is decided here, no clock is read, and whatever does not fit changes nothing.
 
-use super::change::{Change, Event, EventKind, InvalidChange, Taking};
-use super::orders::record::{BuyerRef, Record, State};
+use super::change::{Change, Event, EventKind, InvalidChange, Taking, Waiting};
+use super::orders::record::{BuyerRef, Record, State, Ticket};
 use super::{Sale, reference};
 use crate::core::id::IdText;
 use crate::core::id::PackedId;
@@ -46,6 +46,8 @@ impl Sale {
     fn make(&mut self, change: &Change<'_>) -> Result<bool, InvalidChange> {
         match change {
             Change::Take(taking) => self.commit_take(taking)?,
+            Change::Wait(waiting) => self.commit_wait(waiting)?,
+            Change::Serve { id, deadline } => self.commit_serve(id, *deadline)?,
             Change::Confirm { id } => self.commit_confirm(id)?,
             Change::Cancel { id } => self.commit_cancel(id)?,
             Change::Expire { id } => self.commit_expire(id)?,
@@ -79,7 +81,7 @@ impl Sale {
             State::Expired if order.refused => return Err(InvalidChange::State),
             State::Expired if order.units <= self.unsold() => {}
             State::Expired => return Err(InvalidChange::Units),
-            State::Sold | State::Cancelled => return Err(InvalidChange::State),
+            State::Sold | State::Cancelled | State::Waiting => return Err(InvalidChange::State),
         }
         self.table.set_state(number, State::Sold, NEVER);
         count(&mut self.counters.confirmed);
@@ -98,7 +100,7 @@ impl Sale {
 
     fn commit_cancel(&mut self, id: &[u8]) -> Result<(), InvalidChange> {
         let (number, order) = self.settled(id)?;
-        if !order.active() {
+        if order.ended() {
             return Err(InvalidChange::State);
         }
         self.table.set_state(number, State::Cancelled, NEVER);
@@ -136,7 +138,7 @@ impl Sale {
         let id = if id.is_empty() { None } else { Some(self.new_adjustment(id)?) };
         self.unsold().checked_add_signed(delta).ok_or(InvalidChange::Units)?;
         let total = self.terms.total.checked_add_signed(delta).ok_or(InvalidChange::Units)?;
-        if total > MAX_UNITS {
+        if total > MAX_UNITS || total < self.table.most_wanted() {
             return Err(InvalidChange::Range);
         }
         self.terms.total = total;
@@ -153,7 +155,14 @@ impl Sale {
     #[must_use]
     pub fn event<'a>(&'a self, change: &'a Change<'_>) -> Option<Event<'a>> {
         match change {
-            Change::Take(taking) => Some(event_of_taking(taking)),
+            Change::Take(taking) => {
+                let Taking { id, units, buyer, deadline, reference } = taking;
+                Some(event_of_new(EventKind::Ok, id, *units, buyer.as_deref(), reference, *deadline))
+            }
+            Change::Wait(Waiting { id, units, buyer, hold: _, reference }) => {
+                Some(event_of_new(EventKind::Wait, id, *units, buyer.as_deref(), reference, None))
+            }
+            Change::Serve { id, deadline } => self.event_of_order(EventKind::Ok, id, *deadline),
             Change::Adjust { delta, .. } if *delta != 0 => Some(event_of_adjusting(*delta)),
             Change::Confirm { id } => self.event_of_order(EventKind::Confirm, id, None),
             Change::Cancel { id } => self.event_of_order(EventKind::Cancel, id, None),
@@ -183,12 +192,7 @@ impl Sale {
 
     fn commit_take(&mut self, taking: &Taking<'_>) -> Result<(), InvalidChange> {
         let (order, buyer) = self.order_for(taking)?;
-        let known = self.table.find(&order.id);
-        match known.and_then(|number| self.table.orders.get(number)) {
-            Some(order) if order.active() => return Err(InvalidChange::State),
-            None if self.table.is_full() => return Err(InvalidChange::Full),
-            _ => {}
-        }
+        let known = self.room_for(&order.id)?;
         if order.units > self.unsold() {
             return Err(InvalidChange::Units);
         }
@@ -197,19 +201,55 @@ impl Sale {
         Ok(())
     }
 
-    /// The order that takes this, and its buyer.
-    fn order_for<'a>(&self, taking: &'a Taking<'_>) -> Result<(Record<'a>, PackedId<'a>), InvalidChange> {
-        let packed = |text| PackedId::new(text).ok_or(InvalidChange::Range);
-        let id = packed(&taking.id)?;
-        let buyer = taking.buyer.as_deref().map_or(Ok(id), packed)?;
-        let reference = if taking.reference.is_empty() { None } else { Some(packed(&taking.reference)?) };
-        let ended = taking.deadline.is_some_and(|deadline| self.ends_by_cutoff(deadline));
-        let units = taking.units;
-        if units == 0 || units > MAX_UNITS || ended {
+    /// Puts an order behind the line. Its ticket is the number of this change.
+    fn commit_wait(&mut self, waiting: &Waiting<'_>) -> Result<(), InvalidChange> {
+        let Waiting { id, units, buyer, hold, reference } = waiting;
+        let (order, buyer) = new_order(id, *units, buyer.as_deref(), reference)?;
+        let known = self.room_for(&order.id)?;
+        if *units > self.terms.total {
+            return Err(InvalidChange::Units);
+        }
+        let ticket = Ticket { number: self.seq.saturating_add(1).min(MAX_SEQ), hold: *hold };
+        self.table.enter(known, Record { state: State::Waiting, ticket, ..order }, &buyer);
+        Ok(())
+    }
+
+    fn commit_serve(&mut self, id: &[u8], deadline: Option<UnixMs>) -> Result<(), InvalidChange> {
+        let (number, order) = self.settled(id)?;
+        if order.state != State::Waiting {
+            return Err(InvalidChange::State);
+        }
+        if order.units > self.unsold() {
+            return Err(InvalidChange::Units);
+        }
+        if deadline.is_some_and(|deadline| self.ends_by_cutoff(deadline)) {
             return Err(InvalidChange::Range);
         }
-        let (state, deadline) = taking.deadline.map_or((State::Sold, NEVER), |deadline| (State::Held, deadline));
-        Ok((Record { state, units, id, deadline, buyer: BuyerRef::Own, reference, refused: false }, buyer))
+        let (state, deadline) = state_until(deadline);
+        self.table.set_state(number, state, deadline);
+        count(&mut self.counters.ok);
+        Ok(())
+    }
+
+    /// The number of this id's earlier order, if it has one, which must be cancelled or expired; else there must be room for another.
+    fn room_for(&self, id: &PackedId<'_>) -> Result<Option<u32>, InvalidChange> {
+        let known = self.table.find(id);
+        match known.and_then(|number| self.table.orders.get(number)) {
+            Some(order) if !order.ended() => Err(InvalidChange::State),
+            None if self.table.is_full() => Err(InvalidChange::Full),
+            _ => Ok(known),
+        }
+    }
+
+    /// The order that takes this, and its buyer.
+    fn order_for<'a>(&self, taking: &'a Taking<'_>) -> Result<(Record<'a>, PackedId<'a>), InvalidChange> {
+        let Taking { id, units, buyer, deadline, reference } = taking;
+        let (order, buyer) = new_order(id, *units, buyer.as_deref(), reference)?;
+        if deadline.is_some_and(|deadline| self.ends_by_cutoff(deadline)) {
+            return Err(InvalidChange::Range);
+        }
+        let (state, deadline) = state_until(*deadline);
+        Ok((Record { state, deadline, ..order }, buyer))
     }
 
     /// An order that is not in between: one that is over can only expire.
@@ -218,15 +258,40 @@ impl Sale {
     }
 }
 
-fn event_of_taking<'a>(taking: &'a Taking<'_>) -> Event<'a> {
-    Event {
-        kind: EventKind::Ok,
-        id: IdText::from(&*taking.id),
-        units: taking.units.cast_signed(),
-        buyer: IdText::from(taking.buyer.as_deref().unwrap_or(&taking.id)),
-        reference: IdText::from(&*taking.reference),
-        deadline: taking.deadline,
+/// A new order that has nothing yet, and its buyer.
+fn new_order<'a>(
+    id: &'a [u8],
+    units: u64,
+    buyer: Option<&'a [u8]>,
+    reference: &'a [u8],
+) -> Result<(Record<'a>, PackedId<'a>), InvalidChange> {
+    let packed = |text| PackedId::new(text).ok_or(InvalidChange::Range);
+    let id = packed(id)?;
+    let reference = if reference.is_empty() { None } else { Some(packed(reference)?) };
+    if units == 0 || units > MAX_UNITS {
+        return Err(InvalidChange::Range);
     }
+    let (state, deadline, ticket) = (State::Cancelled, NEVER, Ticket::default());
+    let order = Record { state, units, id, deadline, ticket, buyer: BuyerRef::Own, reference, refused: false };
+    Ok((order, buyer.map_or(Ok(id), packed)?))
+}
+
+/// The state of an order that takes units, and its deadline.
+fn state_until(deadline: Option<UnixMs>) -> (State, UnixMs) {
+    deadline.map_or((State::Sold, NEVER), |deadline| (State::Held, deadline))
+}
+
+/// The event of an order that begins.
+fn event_of_new<'a>(
+    kind: EventKind,
+    id: &'a [u8],
+    units: u64,
+    buyer: Option<&'a [u8]>,
+    reference: &'a [u8],
+    deadline: Option<UnixMs>,
+) -> Event<'a> {
+    let (buyer, units) = (IdText::from(buyer.unwrap_or(id)), units.cast_signed());
+    Event { kind, id: IdText::from(id), units, buyer, reference: IdText::from(reference), deadline }
 }
 
 fn event_of_adjusting(delta: i64) -> Event<'static> {

@@ -24,46 +24,53 @@ impl Sale {
         match order.state_at(at) {
             State::Sold => answer.unchanged(),
             State::Cancelled => answer.with(Status::Cancelled),
+            State::Waiting => answer.with(Status::Queued),
             State::Held => {
                 answer.status = Status::Ok;
                 answer.deadline = None;
-                Decision { answer, changes: Changes { expirations: Vec::new(), own } }
+                Decision { answer, changes: Changes { own, ..Changes::default() } }
             }
             State::Expired if order.refused => answer.with(Status::Expired),
             State::Expired => {
                 let buyer = self.table.buyer_of(&order);
                 if !self.within_limit(now, Some(&buyer), order.units) {
-                    return self.refuse(answer.with(Status::Limit), id, &order);
+                    return self.refuse(now, answer.with(Status::Limit), id, &order);
                 }
-                let Some(remaining) = answer.remaining.checked_sub(order.units) else {
-                    return self.refuse(answer.with(Status::Expired), id, &order);
+                // What remains while somebody waits is theirs.
+                let remaining = answer.remaining.checked_sub(order.units).filter(|_| !self.table.has_line());
+                let Some(remaining) = remaining else {
+                    return self.refuse(now, answer.with(Status::Expired), id, &order);
                 };
                 answer.status = Status::Ok;
                 answer.units = order.units;
                 answer.remaining = remaining;
                 let expirations = self.needed(now, Some(&(number, order)), Some(&buyer), order.units);
-                Decision { answer, changes: Changes { expirations, own } }
+                Decision { answer, changes: Changes { expirations, own, ..Changes::default() } }
             }
         }
     }
 
-    /// Gives the units of a hold or a sale back, once.
+    /// Gives the units of a hold or a sale back, once; or has an order leave the waitlist.
     #[must_use]
     pub fn cancel<'a>(&self, now: UnixMs, id: &'a [u8]) -> Decision<'a> {
-        let (mut answer, Some((_, order))) = self.look(now, id) else { return self.no_order(now) };
+        let (mut answer, Some((number, order))) = self.look(now, id) else { return self.no_order(now) };
         match order.state_at(self.hold_time(now)) {
             State::Cancelled => answer.unchanged(),
             State::Expired => answer.with(Status::Expired),
-            State::Held | State::Sold => {
+            State::Held | State::Sold | State::Waiting => {
                 answer.status = Status::Ok;
                 answer.remaining = answer
                     .remaining
                     .checked_add(answer.units)
                     .or_invariant("no sum of a sale comes near 2^64", u64::MAX);
+                let mut line = self.line(now).without(number);
+                let mut served = Vec::new();
+                line.give(answer.units, &mut served);
+                answer.remaining = line.left_of(answer.remaining);
                 answer.units = 0;
                 answer.deadline = None;
                 let own = Some(Change::Cancel { id: IdText::from(id) });
-                Decision { answer, changes: Changes { expirations: Vec::new(), own } }
+                Decision { answer, changes: Changes { own, served, ..Changes::default() } }
             }
         }
     }
@@ -76,12 +83,13 @@ impl Sale {
             State::Sold => answer.unchanged(),
             State::Cancelled => answer.with(Status::Cancelled),
             State::Expired => answer.with(Status::Expired),
+            State::Waiting => answer.with(Status::Queued),
             State::Held => {
                 let deadline = self.after_cutoff(deadline);
                 answer.status = Status::Ok;
                 answer.deadline = Some(deadline);
                 let own = Some(Change::Extend { id: IdText::from(id), deadline });
-                Decision { answer, changes: Changes { expirations: Vec::new(), own } }
+                Decision { answer, changes: Changes { own, ..Changes::default() } }
             }
         }
     }
@@ -101,11 +109,13 @@ impl Sale {
     }
 
     /// Makes a refusal final, independent of any clock: a hold that is over only by the clock expires first.
-    fn refuse<'a>(&self, refusal: Decision<'static>, id: &'a [u8], order: &Record<'_>) -> Decision<'a> {
+    fn refuse<'a>(&self, now: UnixMs, refusal: Decision<'static>, id: &'a [u8], order: &Record<'_>) -> Decision<'a> {
         let due = order.state == State::Held && !self.is_over(order);
         let expirations = if due { vec![expire(order)] } else { Vec::new() };
+        let (expirations, line) = self.line(now).between(expirations);
+        let answer = Answer { remaining: line.left_of(refusal.answer.remaining), ..refusal.answer };
         let own = Some(Change::Refuse { id: IdText::from(id) });
-        Decision { answer: refusal.answer, changes: Changes { expirations, own } }
+        Decision { answer, changes: Changes { expirations, own, ..Changes::default() } }
     }
 
     fn no_order(&self, now: UnixMs) -> Decision<'static> {

@@ -12,7 +12,7 @@
 //! `orders::hash_index` doubles. No decision has more than some hundred changes, however many holds are due (`cutoff`).
 //!
 //! Reading order: [`terms`], [`change`], [`answer`]; the decisions in [`take`], `confirm` and [`adjust`], and what they
-//! need first in `due` and `cutoff`; `commit`; [`view`]; [`snapshot`]. The folder `orders` is how orders are kept.
+//! need first in `due` and `cutoff`; `waitlist`; `commit`; [`view`]; [`snapshot`]. The folder `orders` is how orders are kept.
 
 pub mod adjust;
 mod adjustments;
@@ -28,13 +28,14 @@ mod stats;
 pub mod take;
 pub mod terms;
 pub mod view;
+mod waitlist;
 
 #[cfg(test)]
 mod tests;
 
 pub use adjust::AdjustError;
 pub use answer::{Answer, Changes, Decision, Status};
-pub use change::{Change, Event, EventKind, InvalidChange, Taking};
+pub use change::{Change, Event, EventKind, InvalidChange, Taking, Waiting};
 pub use orders::record::State;
 pub use snapshot::CorruptSale;
 pub use stats::Counters;
@@ -61,6 +62,8 @@ pub struct Sale {
     /// The ids of adjustments; `None` when none had one.
     adjustments: Option<Box<IdSet>>,
     counters: Counters,
+    /// How many orders the file had that the sale comes from, if some of them wait. Until all of them are loaded nobody is served.
+    expected: u32,
     /// How often the sale has changed on this server, by a numbered change or another. Neither saved nor replicated.
     revision: u64,
 }
@@ -77,6 +80,7 @@ impl Sale {
             cutoff: None,
             adjustments: None,
             counters: Counters::default(),
+            expected: 0,
             revision: 0,
         }
     }

@@ -40,6 +40,8 @@ const END: u8 = 4;
 const STREAM: u8 = 8;
 const CUTOFF: u8 = 16;
 const DEADLINES: u8 = 32;
+/// Somebody waits. Lockstock 0.1 refuses such a header. The blocks of a sale without it have no waiting orders.
+const LINE: u8 = 64;
 
 /// Why bytes are not a sale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +77,7 @@ impl fmt::Display for CorruptSale {
 }
 
 impl Sale {
-    /// The conditions, the sequence number and the cutoff.
+    /// The conditions, the sequence number, the cutoff, and the number of orders if some of them wait.
     #[must_use]
     pub fn header(&self) -> Vec<u8> {
         let terms = &self.terms;
@@ -88,7 +90,8 @@ impl Sale {
                 | flag(terms.end.is_some(), END)
                 | flag(terms.stream.is_some(), STREAM)
                 | flag(self.cutoff.is_some(), CUTOFF)
-                | flag(terms.tells_deadlines(), DEADLINES),
+                | flag(terms.tells_deadlines(), DEADLINES)
+                | flag(self.expects().is_some(), LINE),
         );
         out.number(terms.total);
         out.number(terms.limit);
@@ -96,6 +99,9 @@ impl Sale {
         let cutoff = self.cutoff.map(|cutoff| cutoff.at);
         for time in [terms.start, terms.end, cutoff].into_iter().flatten() {
             out.signed(time.0);
+        }
+        if let Some(orders) = self.expects() {
+            out.number(orders);
         }
         out.bytes(terms.stream.as_ref().map_or(&[], |stream| &*stream.key));
         out.finish()
@@ -114,8 +120,8 @@ impl Sale {
     /// When the bytes are not what [`Sale::header`] makes.
     pub fn from_header(bytes: &[u8]) -> Result<Self, CorruptSale> {
         let (reader, _) = Reader::versioned(bytes, VERSION)?;
-        let (terms, seq, cutoff) = read_header(reader)?;
-        Ok(Self { seq, cutoff, ..Self::new(terms) })
+        let (terms, seq, cutoff, expected) = read_header(reader)?;
+        Ok(Self { seq, cutoff, expected, ..Self::new(terms) })
     }
 
     /// Adds what a block has.
@@ -137,6 +143,9 @@ impl Sale {
             }
             if order.active() && !over && order.units > self.unsold() {
                 return Err(CorruptSale::Oversold);
+            }
+            if order.waits() && !self.may_wait(&order) {
+                return Err(CorruptSale::Bytes(Corrupt::Invalid));
             }
             if self.table.find(&order.id).is_some() {
                 return Err(CorruptSale::Repeated);
@@ -174,6 +183,9 @@ impl Sale {
             if units > self.unsold() {
                 return Err(CorruptSale::Oversold);
             }
+            if order.waits() && !self.may_wait(&order) {
+                return Err(CorruptSale::Bytes(Corrupt::Invalid));
+            }
             if self.table.find(&order.id).is_some() || !ids.insert(order.id) {
                 return Err(CorruptSale::Repeated);
             }
@@ -182,6 +194,16 @@ impl Sale {
             return Err(CorruptSale::Full);
         }
         self.load_block(bytes)
+    }
+
+    /// How many orders there are, or will be when all are loaded, if some of them wait.
+    fn expects(&self) -> Option<u64> {
+        (self.table.has_line() || !self.is_whole()).then(|| self.orders().max(u64::from(self.expected)))
+    }
+
+    /// Whether a waiting order can be one of this sale.
+    fn may_wait(&self, order: &Record<'_>) -> bool {
+        self.expected > 0 && order.units <= self.terms.total && order.ticket.number <= self.seq
     }
 
     /// Whether a block has ids of adjustments. These come last, so that equal sales have equal bytes.
@@ -286,9 +308,9 @@ impl<'a> Iterator for Strict<'a> {
     }
 }
 
-fn read_header(mut reader: Reader<'_>) -> Result<(Terms, u64, Option<Cutoff>), Corrupt> {
+fn read_header(mut reader: Reader<'_>) -> Result<(Terms, u64, Option<Cutoff>, u32), Corrupt> {
     let flags = reader.byte()?;
-    if flags & !(REBUY | START | END | STREAM | CUTOFF | DEADLINES) != 0 {
+    if flags & !(REBUY | START | END | STREAM | CUTOFF | DEADLINES | LINE) != 0 {
         return Err(Corrupt::Invalid);
     }
     let (total, limit, seq) = (reader.number()?, reader.number()?, reader.number()?);
@@ -299,10 +321,14 @@ fn read_header(mut reader: Reader<'_>) -> Result<(Terms, u64, Option<Cutoff>), C
     let end = if flags & END == 0 { None } else { Some(UnixMs(reader.signed()?)) };
     let cutoff =
         if flags & CUTOFF == 0 { None } else { Some(Cutoff::new(UnixMs(reader.signed()?)).ok_or(Corrupt::Invalid)?) };
+    let expected = if flags & LINE == 0 { 0 } else { u32::try_from(reader.number()?).map_err(|_| Corrupt::Invalid)? };
+    if flags & LINE != 0 && expected == 0 {
+        return Err(Corrupt::Invalid);
+    }
     let deadlines = flags & DEADLINES != 0;
     let stream = if flags & STREAM == 0 { None } else { Some(Stream { key: reader.rest().into(), deadlines }) };
     if stream.is_none() && (deadlines || !reader.is_empty()) {
         return Err(Corrupt::Invalid);
     }
-    Ok((Terms { total, limit, start, end, rebuy: flags & REBUY != 0, stream }, seq, cutoff))
+    Ok((Terms { total, limit, start, end, rebuy: flags & REBUY != 0, stream }, seq, cutoff, expected))
 }

@@ -34,6 +34,7 @@ impl Sale {
             | Status::Ended
             | Status::Expired
             | Status::Cancelled
+            | Status::Queued
             | Status::NoOrder
             | Status::NoStock => return,
         };

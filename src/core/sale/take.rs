@@ -70,13 +70,14 @@ impl Sale {
         answer.deadline = deadline;
         answer.reference = IdText::from(take.reference);
         let expirations = self.needed(now, known.as_ref(), buyer.as_ref(), take.units);
-        Ok(Decision { answer, changes: Changes { expirations, own: Some(take.change(deadline)) } })
+        Ok(Decision { answer, changes: Changes { expirations, own: Some(take.change(deadline)), served: Vec::new() } })
     }
 
     /// The status of an id that has an order already; `None` if the id may take units anew.
     fn stands(&self, now: UnixMs, order: &Record<'_>) -> Option<Status> {
         match order.state_at(self.hold_time(now)) {
             State::Held | State::Sold => Some(Status::Duplicate),
+            State::Waiting => Some(Status::Queued),
             _ if self.terms.rebuy => None,
             State::Cancelled => Some(Status::Cancelled),
             State::Expired => Some(Status::Expired),
@@ -91,7 +92,9 @@ impl Sale {
         order: &Record<'_>,
         mut answer: Answer<'a>,
     ) -> Result<Decision<'a>, TakeError> {
-        if answer.status == Status::Duplicate && take.buyer.is_some_and(|buyer| !self.is_buyer(order, buyer)) {
+        if matches!(answer.status, Status::Duplicate | Status::Queued)
+            && take.buyer.is_some_and(|buyer| !self.is_buyer(order, buyer))
+        {
             return Err(TakeError::OtherBuyer);
         }
         let at = self.hold_time(now);
@@ -114,6 +117,8 @@ impl Sale {
         match self.terms.window(now) {
             Window::Ahead(start) => Some((Status::NotStarted, Some(start))),
             Window::Over => Some((Status::Ended, None)),
+            // While somebody waits, nobody else is sold anything.
+            Window::Open if self.table.has_line() => Some((Status::SoldOut, None)),
             Window::Open if remaining >= take.units => None,
             Window::Open if remaining == 0 => Some((Status::SoldOut, None)),
             Window::Open => Some((Status::Insufficient, None)),

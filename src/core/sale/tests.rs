@@ -13,3 +13,4 @@ mod schedule;
 mod settling;
 mod shop;
 mod taking;
+mod waiting;

@@ -21,7 +21,7 @@ pub struct Order<'a> {
     pub id: IdText<'a>,
     /// What has become of it.
     pub state: State,
-    /// What it holds or has bought; 0 once given back.
+    /// What it holds or has bought; 0 once given back, and while it waits.
     pub units: u64,
     /// Whose limit it counts against; without a BUYER this is the id.
     pub buyer: IdText<'a>,
@@ -46,6 +46,8 @@ pub struct Info {
     pub orders: u64,
     /// Buyers that hold or have bought units.
     pub buyers: u64,
+    /// Orders on the waitlist.
+    pub waiting: u64,
     /// Changes so far.
     pub seq: u64,
     /// What has happened on this server.
@@ -68,7 +70,7 @@ impl Sale {
         self.order_of(id).map(|(_, order)| self.show(self.hold_time(now), &order))
     }
 
-    /// Units that this buyer holds or has bought.
+    /// Units that this buyer holds, has bought or waits for.
     #[must_use]
     pub fn buyer(&self, now: UnixMs, buyer: &[u8]) -> u64 {
         PackedId::new(buyer).map_or(0, |buyer| self.table.units_of(self.table.look_up(&buyer), self.hold_time(now)))
@@ -86,6 +88,7 @@ impl Sale {
             sold: self.table.sold,
             orders: u64::from(self.table.orders.len()),
             buyers: active.or_invariant("buyers with due holds are active buyers", 0),
+            waiting: self.waiting(),
             seq: self.seq,
             counters: self.counters,
         }

@@ -42,6 +42,7 @@ impl OrderTable {
                 self.holds.insert(number, &self.orders);
             }
             State::Sold => self.sold = plus(self.sold, share.units),
+            State::Waiting => return self.join_line(number, share.units, share.entry),
             State::Cancelled | State::Expired => return,
         }
         match share.entry {
@@ -78,6 +79,7 @@ impl OrderTable {
                 self.holds.remove(number, &self.orders);
             }
             State::Sold => self.sold = minus(self.sold, share.units),
+            State::Waiting => return self.leave_line(number, share.units, share.entry),
             State::Cancelled | State::Expired => return,
         }
         match share.entry {

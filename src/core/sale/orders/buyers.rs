@@ -8,10 +8,10 @@ use crate::core::codec::{Corrupt, Reader, Writer};
 use crate::core::id::PackedId;
 use crate::core::invariant::Known;
 
-/// What a buyer's orders amount to, due holds included.
+/// What a buyer's orders amount to, due holds and units that they wait for included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Units held and bought, modulo 2^64: see [`OrderTable::held`](super::OrderTable::held).
+    /// Units held, bought and waited for, modulo 2^64: see [`OrderTable::held`](super::OrderTable::held).
     pub units: u64,
     /// Units bought, among them.
     pub sold: u64,

@@ -1,15 +1,18 @@
 //! How a sale keeps its orders.
 //!
 //! Each order is a `record` in `pages`. The `hash_index` finds it by its id, and a `sum_tree` has the holds in the order of their deadlines.
-//! `buyers` has an entry for each buyer with several orders. An `id_set` has ids of which nothing else is known. `order_table` holds all of these together, and `accounting` keeps its sums.
+//! `buyers` has an entry for each buyer with several orders. `line` has the orders that wait, in a `rank_tree`. An `id_set` has ids of which
+//! nothing else is known. `order_table` holds all of these together, and `accounting` keeps its sums.
 //! This file has the orders by number and by id.
 
 mod accounting;
 mod buyers;
 mod hash_index;
 mod id_set;
+mod line;
 mod order_table;
 mod pages;
+mod rank_tree;
 pub mod record;
 mod sum_tree;
 
@@ -30,6 +33,9 @@ pub use order_table::{BuyerLookup, EVER, OrderTable};
 
 /// Sorts holds by deadline, and those with the same deadline by number.
 pub type ByDeadline = (UnixMs, u32);
+
+/// Sorts waiting orders by ticket.
+pub type ByTicket = (u64, u32);
 
 /// Sorts holds by buyer, then by deadline.
 pub type ByBuyer = (u32, UnixMs, u32);
@@ -66,7 +72,7 @@ impl Orders {
 
     /// Adds an order whose id is not there yet; `None` when there are too many.
     pub fn add(&mut self, order: &Record<'_>, keys: &RandomState) -> Option<u32> {
-        self.set_base(order);
+        self.set_base(order.state, order.deadline);
         self.draft.truncate(0);
         order.write(self.base(), &mut self.draft);
         let number = self.pages.push(&self.draft)?;
@@ -76,7 +82,7 @@ impl Orders {
 
     /// Writes an order anew. Its id stays the same.
     pub fn replace(&mut self, number: u32, order: &Record<'_>) {
-        self.set_base(order);
+        self.set_base(order.state, order.deadline);
         self.draft.truncate(0);
         order.write(self.base(), &mut self.draft);
         self.pages.replace(number, &self.draft);
@@ -124,9 +130,10 @@ impl Orders {
         self.base.unwrap_or(UnixMs(0))
     }
 
-    fn set_base(&mut self, order: &Record<'_>) {
-        if self.base.is_none() && order.state == State::Held {
-            self.base = Some(order.deadline);
+    /// Chooses what deadlines are kept relative to, before the first hold is written.
+    pub fn set_base(&mut self, state: State, deadline: UnixMs) {
+        if self.base.is_none() && state == State::Held {
+            self.base = Some(deadline);
         }
     }
 

@@ -6,6 +6,7 @@ use std::hash::RandomState;
 
 use super::buyers::Buyers;
 use super::hash_index::HashIndex;
+use super::line::Line;
 use super::record::{BuyerRef, Record, State};
 use super::sum_tree::{Source, Sum, SumTree};
 use super::{ByBuyer, ByDeadline, Orders};
@@ -30,6 +31,8 @@ pub struct OrderTable {
     pub(super) by_name: HashIndex,
     /// The holds of buyers with an entry.
     pub(super) by_buyer: SumTree<ByBuyer>,
+    /// Orders that wait; `None`: nobody does, which is so for most sales.
+    pub(super) line: Option<Box<Line>>,
     /// Units held, also by due holds. Modulo 2^64, as every sum that includes due holds: a cutoff frees units that can be held and ended
     /// again, any number of times. The units of live holds are less than 2^53.
     pub held: u64,
@@ -61,6 +64,7 @@ impl OrderTable {
             buyers: Buyers::new(),
             by_name: HashIndex::new(),
             by_buyer: SumTree::new(),
+            line: None,
             held: 0,
             sold: 0,
             active: 0,
@@ -106,20 +110,20 @@ impl OrderTable {
         }
     }
 
-    /// What a buyer's orders amount to, due holds included.
+    /// What a buyer's orders amount to, due holds and units that they wait for included.
     pub fn counted(&self, lookup: BuyerLookup) -> u64 {
         match lookup {
             BuyerLookup::Nobody => 0,
-            BuyerLookup::Sole(number) => self.found(number).filter(Record::active).map_or(0, |order| order.units),
+            BuyerLookup::Sole(number) => self.found(number).map_or(0, |order| order.counted_at(EVER)),
             BuyerLookup::Entry(entry) => self.account(entry).units,
         }
     }
 
-    /// What a buyer's orders amount to at `now`.
+    /// What a buyer's orders amount to at `now`, with what they wait for.
     pub fn units_of(&self, lookup: BuyerLookup, now: UnixMs) -> u64 {
         match lookup {
             BuyerLookup::Nobody => 0,
-            BuyerLookup::Sole(number) => self.found(number).map_or(0, |order| order.units_at(now)),
+            BuyerLookup::Sole(number) => self.found(number).map_or(0, |order| order.counted_at(now)),
             BuyerLookup::Entry(_) if self.next_deadline().is_none_or(|deadline| !deadline.reached(now)) => {
                 self.counted(lookup)
             }
@@ -230,6 +234,7 @@ impl OrderTable {
     /// Moves an order to another state or deadline.
     pub fn set_state(&mut self, number: u32, state: State, deadline: UnixMs) {
         self.detach(number);
+        self.orders.set_base(state, deadline);
         self.orders.edit(number, |order| Record { state, deadline, ..order });
         self.attach(number);
     }
@@ -243,14 +248,16 @@ impl OrderTable {
     pub fn memory(&self) -> usize {
         let trees = self.holds.memory().saturating_add(self.by_buyer.memory());
         let buyers = self.buyers.memory().saturating_add(self.by_name.memory());
-        self.orders.memory().saturating_add(trees).saturating_add(buyers)
+        let line = self.line.as_ref().map_or(0, |line| line.memory());
+        self.orders.memory().saturating_add(trees).saturating_add(buyers).saturating_add(line)
     }
 
     /// Allocations to free.
     pub fn effort(&self) -> usize {
         let trees = self.holds.effort().saturating_add(self.by_buyer.effort());
         let buyers = self.buyers.effort().saturating_add(self.by_name.effort());
-        self.orders.effort().saturating_add(trees).saturating_add(buyers)
+        let line = self.line.as_ref().map_or(0, |line| line.effort());
+        self.orders.effort().saturating_add(trees).saturating_add(buyers).saturating_add(line)
     }
 }
 

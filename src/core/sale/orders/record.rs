@@ -6,8 +6,8 @@
 use super::pages::Layout;
 use crate::core::codec::{Corrupt, Reader, Writer};
 use crate::core::id::PackedId;
-use crate::core::limits::MAX_UNITS;
-use crate::core::time::UnixMs;
+use crate::core::limits::{MAX_SEQ, MAX_UNITS};
+use crate::core::time::{Millis, UnixMs};
 
 /// What has become of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,11 +20,13 @@ pub enum State {
     Cancelled,
     /// Given back by itself, at its deadline.
     Expired,
+    /// On the waitlist: it has nothing yet.
+    Waiting,
 }
 
 impl State {
     /// Every state.
-    pub const ALL: [Self; 4] = [Self::Held, Self::Sold, Self::Cancelled, Self::Expired];
+    pub const ALL: [Self; 5] = [Self::Held, Self::Sold, Self::Cancelled, Self::Expired, Self::Waiting];
 
     /// The word of the reply.
     #[must_use]
@@ -34,6 +36,7 @@ impl State {
             Self::Sold => "sold",
             Self::Cancelled => "cancelled",
             Self::Expired => "expired",
+            Self::Waiting => "waiting",
         }
     }
 
@@ -43,15 +46,17 @@ impl State {
             Self::Sold => 1,
             Self::Cancelled => 2,
             Self::Expired => 3,
+            Self::Waiting => WAITING,
         }
     }
 
     pub(super) fn of_code(code: u8) -> Self {
-        match code & 3 {
+        match code & STATE {
             0 => Self::Held,
             1 => Self::Sold,
             2 => Self::Cancelled,
-            _ => Self::Expired,
+            3 => Self::Expired,
+            _ => Self::Waiting,
         }
     }
 }
@@ -74,6 +79,15 @@ pub enum BuyerRef<'a> {
     },
 }
 
+/// What a waiting order has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ticket {
+    /// The number of the event with which it joined the line: whoever has a lower one is served before.
+    pub number: u64,
+    /// How long its units will be held, from the instant at which it is served; `None`: they will be sold.
+    pub hold: Option<Millis>,
+}
+
 /// One order.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
@@ -82,6 +96,8 @@ pub struct Record<'a> {
     pub id: PackedId<'a>,
     /// When a hold ends. Not kept in the other states.
     pub deadline: UnixMs,
+    /// Kept only while the order waits.
+    pub ticket: Ticket,
     pub buyer: BuyerRef<'a>,
     pub reference: Option<PackedId<'a>>,
     /// A confirmation came too late and was refused, for good. Only of orders that have expired, or are over by the cutoff.
@@ -96,7 +112,8 @@ pub struct HoldPart {
     pub last_hold: bool,
 }
 
-const STATE: u8 = 0b0000_0011;
+const STATE: u8 = 0b1000_0011;
+const WAITING: u8 = 0b1000_0000;
 const MANY: u8 = 0b0000_0100;
 const BUYER: u8 = 0b0001_1000;
 const NAMED: u8 = 0b0000_1000;
@@ -115,13 +132,15 @@ impl<'a> Record<'a> {
         let id = PackedId::read_trusted(&mut reader)?;
         let units = if flags & MANY == 0 { 1 } else { reader.number()? };
         let deadline = if state == State::Held { base.0.wrapping_add(reader.signed()?) } else { 0 };
+        let ticket = if state == State::Waiting { Ticket::read(&mut reader)? } else { Ticket::default() };
         let buyer = match flags & BUYER {
             0 => BuyerRef::Own,
             NAMED => BuyerRef::Named(PackedId::read_trusted(&mut reader)?),
             kind => BuyerRef::Shared { entry: read_entry(&mut reader)?, last_hold: kind == LAST_HOLD },
         };
         let reference = if flags & REFERENCE == 0 { None } else { Some(PackedId::read_trusted(&mut reader)?) };
-        Ok(Self { state, units, id, deadline: UnixMs(deadline), buyer, reference, refused: flags & REFUSED != 0 })
+        let (deadline, refused) = (UnixMs(deadline), flags & REFUSED != 0);
+        Ok(Self { state, units, id, deadline, ticket, buyer, reference, refused })
     }
 
     /// Reads an order of a snapshot, which may be damaged or hostile. Its form must be the one that is written, with the name of its
@@ -133,6 +152,9 @@ impl<'a> Record<'a> {
         }
         let state = State::of_code(flags & STATE);
         let refused = flags & REFUSED != 0;
+        if state.code() != flags & STATE {
+            return Err(Corrupt::Invalid);
+        }
         if refused && !matches!(state, State::Held | State::Expired) {
             return Err(Corrupt::Invalid);
         }
@@ -142,6 +164,10 @@ impl<'a> Record<'a> {
             return Err(Corrupt::Invalid);
         }
         let deadline = UnixMs(if state == State::Held { reader.signed()? } else { 0 });
+        let ticket = if state == State::Waiting { Ticket::read(reader)? } else { Ticket::default() };
+        if state == State::Waiting && !(1..=MAX_SEQ).contains(&ticket.number) {
+            return Err(Corrupt::Invalid);
+        }
         let buyer = match flags & NAMED {
             0 => BuyerRef::Own,
             _ => BuyerRef::Named(PackedId::read(reader)?),
@@ -150,7 +176,7 @@ impl<'a> Record<'a> {
             return Err(Corrupt::Invalid);
         }
         let reference = if flags & REFERENCE == 0 { None } else { Some(PackedId::read(reader)?) };
-        Ok(Self { state, units, id, deadline, buyer, reference, refused })
+        Ok(Self { state, units, id, deadline, ticket, buyer, reference, refused })
     }
 
     /// Appends the order.
@@ -172,6 +198,9 @@ impl<'a> Record<'a> {
         if self.state == State::Held {
             out.signed(self.deadline.0.wrapping_sub(base.0));
         }
+        if self.state == State::Waiting {
+            self.ticket.write(out);
+        }
         match self.buyer {
             BuyerRef::Own => {}
             BuyerRef::Named(name) => name.write(out),
@@ -187,6 +216,21 @@ impl<'a> Record<'a> {
         matches!(self.state, State::Held | State::Sold)
     }
 
+    /// Whether the order is on the waitlist.
+    pub fn waits(&self) -> bool {
+        self.state == State::Waiting
+    }
+
+    /// Whether the order is cancelled or has expired.
+    pub fn ended(&self) -> bool {
+        matches!(self.state, State::Cancelled | State::Expired)
+    }
+
+    /// What the order counts against its buyer's limit at `now`: also what it waits for.
+    pub fn counted_at(&self, now: UnixMs) -> u64 {
+        if self.waits() { self.units } else { self.units_at(now) }
+    }
+
     /// The order's state at `now`: a hold has expired from its deadline on, committed or not.
     pub fn state_at(&self, now: UnixMs) -> State {
         if self.state == State::Held && self.deadline.reached(now) { State::Expired } else { self.state }
@@ -196,8 +240,21 @@ impl<'a> Record<'a> {
     pub fn units_at(&self, now: UnixMs) -> u64 {
         match self.state_at(now) {
             State::Held | State::Sold => self.units,
-            State::Cancelled | State::Expired => 0,
+            State::Cancelled | State::Expired | State::Waiting => 0,
         }
+    }
+}
+
+impl Ticket {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Corrupt> {
+        let (number, hold) = (reader.number()?, reader.number()?);
+        let hold = i64::try_from(hold).map_err(|_| Corrupt::Invalid)?;
+        Ok(Self { number, hold: (hold > 0).then_some(Millis(hold)) })
+    }
+
+    fn write(self, out: &mut Writer) {
+        out.number(self.number);
+        out.number(self.hold.map_or(0, |hold| hold.0.cast_unsigned()));
     }
 }
 
@@ -256,6 +313,10 @@ impl Layout for OrderLayout {
         if flags & STATE == State::Held.code() {
             reader.skip_number()?;
         }
+        if flags & WAITING != 0 {
+            reader.skip_number()?;
+            reader.skip_number()?;
+        }
         match flags & BUYER {
             0 => {}
             NAMED => PackedId::skip(&mut reader)?,
@@ -279,7 +340,7 @@ mod tests {
         for state in State::ALL {
             assert_eq!(State::of_code(state.code()), state);
         }
-        assert_eq!(State::ALL.map(State::word), ["held", "sold", "cancelled", "expired"]);
+        assert_eq!(State::ALL.map(State::word), ["held", "sold", "cancelled", "expired", "waiting"]);
     }
 
     #[test]
@@ -291,6 +352,7 @@ mod tests {
             units: 1,
             id,
             deadline: UnixMs(0),
+            ticket: Ticket::default(),
             buyer: BuyerRef::Own,
             reference: None,
             refused: false,
@@ -302,16 +364,18 @@ mod tests {
     proptest! {
         #[test]
         fn any_order_comes_back(
-            code in 0..4_u8, units in 1..1_u64 << 53, id in "[a-z0-9]{1,40}", named in proptest::option::of("[a-z]{1,9}"),
+            code in 0..5_u8, units in 1..1_u64 << 53, id in "[a-z0-9]{1,40}", named in proptest::option::of("[a-z]{1,9}"),
             shared in proptest::option::of((any::<u32>(), any::<bool>())), reference in proptest::option::of("[a-z]{1,9}"),
-            deadline: i64, base: i64, refused: bool,
+            deadline: i64, base: i64, refused: bool, ticket in 0..1_u64 << 53, hold in 0..i64::MAX,
         ) {
-            let state = State::of_code(code);
+            let state = State::ALL[usize::from(code)];
+            let ticket = Ticket { number: ticket, hold: (hold > 0).then_some(Millis(hold)) };
             let order = Record {
                 state,
                 units,
                 id: PackedId::new(id.as_bytes()).unwrap(),
                 deadline: UnixMs(if state == State::Held { deadline } else { 0 }),
+                ticket: if state == State::Waiting { ticket } else { Ticket::default() },
                 buyer: match (&named, shared) {
                     (_, Some((entry, last_hold))) => BuyerRef::Shared { entry, last_hold },
                     (Some(name), None) => BuyerRef::Named(PackedId::new(name.as_bytes()).unwrap()),

@@ -10,8 +10,8 @@ use crate::core::id::IdText;
 use crate::core::id::PackedId;
 use crate::core::limits::MAX_UNITS;
 use crate::core::sale::snapshot::{ADJUSTMENTS, BLOCK, BLOCK_ORDERS, VERSION, WITH_REFUSALS};
-use crate::core::sale::{Change, CorruptSale, Sale, State, Status, Stream, Taking, Terms};
-use crate::core::time::UnixMs;
+use crate::core::sale::{Change, CorruptSale, Sale, State, Status, Stream, Taking, Terms, Waiting};
+use crate::core::time::{Millis, UnixMs};
 
 fn taking(id: &str, units: u64) -> Taking<'_> {
     Taking { id: IdText::from(id.as_bytes()), units, buyer: None, deadline: None, reference: IdText::NONE }
@@ -46,6 +46,10 @@ fn full() -> Sale {
     sale.commit(&Change::Expire { id: IdText::from(&b"lapsed"[..]) }).unwrap();
     sale.commit(&Change::Expire { id: IdText::from(&b"refused"[..]) }).unwrap();
     sale.commit(&Change::Refuse { id: IdText::from(&b"refused"[..]) }).unwrap();
+    for (id, units, buyer, hold) in [("waits", 300, None, None), ("waits, too", 2, Some("bob"), Some(Millis(60_000)))] {
+        let (id, buyer) = (IdText::from(id.as_bytes()), buyer.map(|buyer: &str| IdText::from(buyer.as_bytes())));
+        sale.commit(&Change::Wait(Waiting { id, units, buyer, hold, reference: IdText::NONE })).unwrap();
+    }
     // The hold of "bob" is over, the others are not.
     sale.commit(&Change::Cutoff { at: UnixMs(800) }).unwrap();
     sale.commit(&Change::Adjust { delta: 0, id: IdText::from(&b"restock"[..]) }).unwrap();
@@ -63,6 +67,7 @@ fn consistent(sale: &Sale) {
             for row in &page.rows {
                 orders += 1;
                 *if row.state == State::Held { &mut held } else { &mut sold } += row.units;
+                assert_eq!(row.state == State::Waiting, sale.place(&row.id).is_some());
             }
             cursor = page.next;
             if cursor == 0 {
@@ -94,7 +99,8 @@ fn a_snapshot_is_the_sale() {
     let sale = full();
     let again = reload(&sale);
     assert_eq!(digest(&again), digest(&sale));
-    assert_eq!((again.terms(), again.seq()), (sale.terms(), 10));
+    assert_eq!((again.terms(), again.seq()), (sale.terms(), 12));
+    assert_eq!((again.place(b"waits"), again.place(b"waits, too")), (Some(1), Some(2)));
     assert_eq!(again.info(UnixMs(6)).buyers, sale.info(UnixMs(6)).buyers);
     assert_eq!(again.header(), sale.header());
     assert!(again.blocks().eq(sale.blocks()));
@@ -157,7 +163,9 @@ fn later_versions_are_told_apart_from_junk() {
         (&[VERSION, 0, 1, 0], TRUNCATED),
         (&[VERSION, 16, 1, 0, 0], TRUNCATED),
         (&[VERSION, 32, 1, 0, 0], INVALID),
-        (&[VERSION, 8 | 64, 1, 0, 0, b's'], INVALID),
+        (&[VERSION, 64, 1, 0, 0], TRUNCATED),
+        (&[VERSION, 64, 1, 0, 0, 0], INVALID),
+        (&[VERSION, 64, 1, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x7f], INVALID),
         (&[VERSION, 8 | 128, 1, 0, 0, b's'], INVALID),
         (&[VERSION, 0, 1, 0, 0, 0], INVALID),
     ] {
@@ -165,6 +173,8 @@ fn later_versions_are_told_apart_from_junk() {
         assert_eq!(corrupt.to_string(), "a sale whose bytes are malformed");
     }
     assert!(Sale::from_header(&[VERSION, 0, 1, 0, 0]).is_ok());
+    let promised = [VERSION, 64, 1, 0, 0, 7];
+    assert_eq!(Sale::from_header(&promised).unwrap().header(), promised);
     for (flags, deadlines) in [(8, false), (8 | 32, true)] {
         let header = [VERSION, flags, 1, 0, 0, b's'];
         let sale = Sale::from_header(&header).unwrap();
@@ -199,6 +209,36 @@ fn orders_that_cannot_be_are_refused() {
     ] {
         assert_eq!(loaded(&block(records)).err(), Some(corrupt), "{records:?}");
     }
+}
+
+/// Only a header that promises a line makes room for those in it, and nobody is served before all orders are there.
+#[test]
+fn who_waits_is_read_where_the_header_says_so() {
+    let (sold, waits): (&[u8], &[u8]) = (&[0b0000_0001, 1, 7], &[0b1000_0100, 1, 8, 2, 5, 60]);
+    assert_eq!(loaded(&block(&[waits])).err(), Some(INVALID));
+    let mut sale = Sale::from_header(&[VERSION, 64, 4, 0, 5, 2]).unwrap();
+    for waits in [
+        &[0b1000_0001, 1, 8, 5, 60][..],
+        &[0b1000_0000, 1, 8, 0, 60],
+        &[0b1000_0000, 1, 8, 6, 60],
+        &[0b1100_0000, 1, 8, 5, 60],
+        &[0b1000_0100, 1, 8, 5, 5, 60],
+        &[0b1000_0000, 1, 8, 5, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],
+    ] {
+        assert_eq!(sale.load_whole_block(&block(&[waits])), Err(INVALID), "{waits:?}");
+        assert_eq!(sale.load_block(&block(&[waits])), Err(INVALID), "{waits:?}");
+    }
+    sale.load_whole_block(&block(&[waits])).unwrap();
+    assert_eq!((sale.waiting(), sale.place(b"8")), (1, Some(1)));
+    assert!(!sale.may_serve() && sale.overdue(UnixMs(0), 9).is_empty());
+    sale.load_whole_block(&block(&[sold])).unwrap();
+    assert!(sale.may_serve());
+    let serve = Change::Serve { id: IdText::from(&b"8"[..]), deadline: Some(UnixMs(160)) };
+    assert_eq!(sale.overdue(UnixMs(100), 9), std::slice::from_ref(&serve));
+    assert_eq!(sale.header(), [VERSION, 64, 4, 0, 5, 2]);
+    assert_eq!(sale.blocks().collect::<Vec<_>>(), [block(&[waits, sold])]);
+    sale.commit(&serve).unwrap();
+    assert_eq!(sale.header(), [VERSION, 0, 4, 0, 6]);
 }
 
 /// Lockstock 0.1 reads every sale but those with a refusal, and of these it says that they are too new for it.
@@ -281,8 +321,8 @@ fn every_cut_of_a_snapshot_is_refused_or_whole_orders() {
         consistent(&again);
         done
     });
-    // One that says that it has a refusal, which is the last of the orders, is refused without it.
-    assert_eq!(whole.count(), 0);
+    // One that says that it has a refusal is refused without it; two that wait are behind that.
+    assert_eq!(whole.count(), 2);
     let mut sale = sale;
     sale.commit(&Change::Take(taking("refused", 1))).unwrap();
     let block = sale.blocks().next().unwrap();
@@ -292,7 +332,7 @@ fn every_cut_of_a_snapshot_is_refused_or_whole_orders() {
         consistent(&again);
         done
     });
-    assert_eq!(whole.count(), 6, "one to six orders");
+    assert_eq!(whole.count(), 8, "one to eight orders");
 }
 
 /// Which names fall into the same of 256 buckets is another question in every sale.
@@ -324,10 +364,18 @@ fn time() -> impl Strategy<Value = UnixMs> {
 fn change() -> impl Strategy<Value = Change<'static>> {
     let units = prop_oneof![4 => 0..20_u64, 1 => any::<u64>()];
     let delta = prop_oneof![4 => -20..20_i64, 1 => any::<i64>()];
-    let taking = (name(), units, proptest::option::of(name()), proptest::option::of(time()), name())
+    let taking = (name(), units.clone(), proptest::option::of(name()), proptest::option::of(time()), name())
         .prop_map(|(id, units, buyer, deadline, reference)| Taking { id, units, buyer, deadline, reference });
+    let waiting = (name(), units.clone(), proptest::option::of(name()), 0..100_i64, name()).prop_map(
+        |(id, units, buyer, hold, reference)| {
+            let hold = (hold > 0).then_some(Millis(hold));
+            Waiting { id, units, buyer, hold, reference }
+        },
+    );
     prop_oneof![
         4 => taking.prop_map(Change::Take),
+        3 => waiting.prop_map(Change::Wait),
+        2 => (name(), proptest::option::of(time())).prop_map(|(id, deadline)| Change::Serve { id, deadline }),
         1 => name().prop_map(|id| Change::Confirm { id }),
         1 => name().prop_map(|id| Change::Refuse { id }),
         1 => name().prop_map(|id| Change::Cancel { id }),

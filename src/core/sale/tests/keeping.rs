@@ -38,7 +38,7 @@ fn altering_changes_what_comes_not_what_was() {
     assert_eq!(shop.bought("ann"), 4, "what was sold stands");
     assert_eq!(shop.buy("o2", 1, "ann").0, Status::Limit);
     assert_eq!(shop.sale.terms().start, Some(UnixMs(900)));
-    let same = shop.sale.alter(&Alteration { limit: Some(2), ..Alteration::default() }).unwrap();
+    let same = shop.sale.alter(shop.now(), &Alteration { limit: Some(2), ..Alteration::default() }).unwrap();
     assert!(same.is_empty(), "nothing new");
     assert_eq!(shop.sale.seq(), 1, "no event");
 }
@@ -49,11 +49,11 @@ fn a_window_starts_before_it_ends() {
     let window = |start, end| Alteration { start, end, ..Alteration::default() };
     for end in [499, 500] {
         let empty = EmptyWindow { start: UnixMs(500), end: UnixMs(end) };
-        assert_eq!(shop.sale.alter(&window(None, Some(Some(UnixMs(end))))), Err(empty));
+        assert_eq!(shop.sale.alter(shop.now(), &window(None, Some(Some(UnixMs(end))))), Err(empty));
     }
     shop.alter(window(None, Some(Some(UnixMs(501)))));
     let empty = EmptyWindow { start: UnixMs(600), end: UnixMs(501) };
-    assert_eq!(shop.sale.alter(&window(Some(Some(UnixMs(600))), None)), Err(empty));
+    assert_eq!(shop.sale.alter(shop.now(), &window(Some(Some(UnixMs(600))), None)), Err(empty));
     // Both at once are looked at as they will be.
     shop.alter(window(Some(Some(UnixMs(600))), Some(Some(UnixMs(700)))));
     shop.alter(window(Some(Some(UnixMs(800))), Some(None)));
@@ -67,7 +67,7 @@ fn a_sale_that_came_with_an_empty_window_can_be_altered_and_mended() {
     shop.alter(Alteration { limit: Some(3), ..Alteration::default() });
     assert_eq!(shop.sale.terms().limit, 3);
     let later = Alteration { start: Some(Some(UnixMs(600))), ..Alteration::default() };
-    assert_eq!(shop.sale.alter(&later), Err(EmptyWindow { start: UnixMs(600), end: UnixMs(600) }));
+    assert_eq!(shop.sale.alter(shop.now(), &later), Err(EmptyWindow { start: UnixMs(600), end: UnixMs(600) }));
     shop.alter(Alteration { end: Some(Some(UnixMs(701))), ..Alteration::default() });
     assert_eq!(shop.sale.terms().check_window(), Ok(()));
 }

@@ -1,11 +1,13 @@
 //! A sale as one would write it on a napkin: a list of orders, everything summed up anew each time, holds returned
 //! the moment they are due. What it answers is right because there is hardly anything in it that could be wrong.
 //!
-//! Which holds are over for good is not the model's choice: it hears it, and says whether it may be so.
+//! Which holds are over for good, and who of those in line is served when the timer comes, is not the model's choice: it hears it, and says whether it may be so.
 
 use std::collections::BTreeSet;
 
 use crate::core::id::IdText;
+use crate::core::sale::cutoff::MOST;
+use crate::core::sale::waitlist::MOST_SERVED;
 use crate::core::sale::{
     AdjustError, Alteration, Answer, Change, EmptyWindow, MAX_UNITS, State, Status, Take, TakeError, Terms,
 };
@@ -19,17 +21,26 @@ pub struct Entry {
     pub buyer: String,
     pub reference: String,
     pub deadline: UnixMs,
+    /// How long it will be held, from when it is served; 0: it will be sold.
+    hold: i64,
     /// A cutoff ended it, and its expiration is still to come.
     over: bool,
     /// Its confirmation came too late, and that is its last word.
     refused: bool,
 }
 
+#[derive(Clone)]
 pub struct Model {
     pub terms: Terms,
     pub orders: Vec<Entry>,
     /// The ids of adjustments.
-    adjusted: BTreeSet<Vec<u8>>,
+    pub adjusted: BTreeSet<Vec<u8>>,
+    /// Who waits, in order.
+    pub line: Vec<usize>,
+    /// Somebody waited when the last command came.
+    had_line: bool,
+    /// Whom the model has served in the last command, and until when.
+    pub served: Vec<(String, Option<UnixMs>)>,
     now: UnixMs,
     /// Where the last cutoff was, while a hold that it ended was to expire yet when the last command came.
     cutoff: Option<UnixMs>,
@@ -37,7 +48,9 @@ pub struct Model {
 
 impl Model {
     pub fn new(terms: Terms) -> Self {
-        Self { terms, orders: Vec::new(), adjusted: BTreeSet::new(), now: UnixMs(0), cutoff: None }
+        let (orders, line, served) = (Vec::new(), Vec::new(), Vec::new());
+        let adjusted = BTreeSet::new();
+        Self { terms, orders, adjusted, line, had_line: false, served, now: UnixMs(0), cutoff: None }
     }
 
     /// It is `now`, which can be earlier than before.
@@ -45,8 +58,10 @@ impl Model {
         self.now = now;
     }
 
-    /// A command comes, and this is what it lets happen first.
-    pub fn hear(&mut self, changes: &[Change<'_>]) {
+    /// A command comes, and this is what it lets happen first. With each hold that expires, those in line get its units.
+    pub fn hear(&mut self, changes: &[Change<'_>], most: usize) {
+        (self.had_line, self.served) = (!self.line.is_empty(), Vec::new());
+
         if !self.orders.iter().any(|order| order.over) {
             self.cutoff = None;
         }
@@ -54,9 +69,66 @@ impl Model {
             match change {
                 Change::Expire { id } => self.expired(id),
                 Change::Cutoff { at } => self.cut_off(*at),
+                Change::Serve { id, deadline } => {
+                    let before = self.served.len();
+                    assert!(self.can_serve(), "{id:?} cannot be served");
+                    self.serve_next();
+                    let (served, until) = &self.served[before];
+                    assert_eq!((served.as_bytes(), until), (&**id, deadline));
+                }
                 other => panic!("{other:?} comes first"),
             }
         }
+        assert!(changes.is_empty() || !self.can_serve() || self.served.len() >= most, "somebody is passed over");
+        self.served.clear();
+    }
+
+    /// Units that no hold has, whether its time is over or not.
+    fn free(&self) -> u64 {
+        let taken = |order: &&Entry| order.over || matches!(order.state, State::Held | State::Sold);
+        let taken: u64 = self.orders.iter().filter(taken).map(|order| order.units).sum();
+        self.terms.total.saturating_sub(taken)
+    }
+
+    fn is_open(&self) -> bool {
+        self.terms.start.is_none_or(|start| self.now >= start) && self.terms.end.is_none_or(|end| self.now < end)
+    }
+
+    /// Whether there is enough for the first in line.
+    pub fn can_serve(&self) -> bool {
+        self.is_open() && self.line.first().is_some_and(|first| self.orders[*first].units <= self.free())
+    }
+
+    fn serve_next(&mut self) {
+        let first = self.line.remove(0);
+        let hold = self.orders[first].hold;
+        let until = (hold > 0).then(|| self.deadline(UnixMs(self.now.0 + hold)));
+        let order = &mut self.orders[first];
+        order.state = if hold > 0 { State::Held } else { State::Sold };
+        order.deadline = until.unwrap_or(UnixMs(0));
+        self.served.push((order.id.clone(), until));
+    }
+
+    /// Serves who is next with what has come back.
+    fn serve(&mut self) {
+        while self.can_serve() && self.served.len() < MOST_SERVED {
+            self.serve_next();
+        }
+    }
+
+    /// What remains when all that is due has happened; 0: too much is due for one step.
+    fn left_by_line(&self) -> u64 {
+        let mut later = self.clone();
+        later.served.clear();
+        later.serve();
+        let due = |at: &usize| self.orders[*at].over || self.state(&self.orders[*at]) != self.orders[*at].state;
+        let mut due: Vec<_> = (0..self.orders.len()).filter(due).collect();
+        due.sort_by_key(|at| self.orders[*at].deadline);
+        for at in &due {
+            (later.orders[*at].state, later.orders[*at].over) = (State::Expired, false);
+            later.serve();
+        }
+        if due.len() > MOST || later.served.len() >= MOST_SERVED { 0 } else { later.free() }
     }
 
     /// A hold has expired: it stays so, whatever the time is.
@@ -97,8 +169,11 @@ impl Model {
         self.terms.total - self.amount(State::Held) - self.amount(State::Sold)
     }
 
+    /// What the buyer has, and what it waits for.
     pub fn buyer(&self, buyer: &str) -> u64 {
-        self.orders.iter().filter(|order| order.buyer == buyer).map(|order| self.has(order)).sum()
+        let wants = |order: &Entry| if order.state == State::Waiting { order.units } else { 0 };
+        let orders = self.orders.iter().filter(|order| order.buyer == buyer);
+        orders.map(|order| self.has(order) + wants(order)).sum()
     }
 
     pub fn buyers(&self) -> usize {
@@ -113,17 +188,20 @@ impl Model {
         self.orders.iter().position(|order| order.id.as_bytes() == id)
     }
 
-    pub fn take(&mut self, take: &Take<'_>) -> Result<Answer<'static>, TakeError> {
+    pub fn take(&mut self, take: &Take<'_>, waitlist: bool) -> Result<Answer<'static>, TakeError> {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         let buyer = text(take.buyer.unwrap_or(take.id));
         let known = self.find(take.id);
         let stored = known.map(|at| self.orders[at].reference.clone()).unwrap_or_default();
         if let Some(at) = known {
             match self.state(&self.orders[at]) {
-                State::Held | State::Sold if take.buyer.is_some() && buyer != self.orders[at].buyer => {
+                State::Held | State::Sold | State::Waiting
+                    if take.buyer.is_some() && buyer != self.orders[at].buyer =>
+                {
                     return Err(TakeError::OtherBuyer);
                 }
                 State::Held | State::Sold => return Ok(self.answer(Status::Duplicate, Some(at))),
+                State::Waiting => return Ok(self.answer(Status::Queued, Some(at))),
                 State::Cancelled if !self.terms.rebuy => return Ok(self.answer(Status::Cancelled, Some(at))),
                 State::Expired if !self.terms.rebuy => return Ok(self.answer(Status::Expired, Some(at))),
                 State::Cancelled | State::Expired => {}
@@ -138,18 +216,26 @@ impl Model {
             Status::NotStarted
         } else if self.terms.end.is_some_and(|end| now >= end) {
             Status::Ended
-        } else if remaining == 0 {
+        } else if waitlist && take.units > self.terms.total {
+            Status::Insufficient
+        } else if !waitlist && (self.had_line || remaining == 0) {
             Status::SoldOut
-        } else if remaining < take.units {
+        } else if !waitlist && remaining < take.units {
             Status::Insufficient
         } else {
+            let waits = self.had_line || remaining < take.units;
             let order = Entry {
                 id: text(take.id),
-                state: if take.deadline.is_some() { State::Held } else { State::Sold },
+                state: match take.deadline {
+                    _ if waits => State::Waiting,
+                    Some(_) => State::Held,
+                    None => State::Sold,
+                },
                 units: take.units,
                 buyer,
                 reference: text(take.reference),
                 deadline: take.deadline.map_or(UnixMs(0), |deadline| self.deadline(deadline)),
+                hold: take.deadline.map_or(0, |deadline| deadline.0 - now.0),
                 over: false,
                 refused: false,
             };
@@ -159,7 +245,10 @@ impl Model {
             } else {
                 self.orders[at] = order;
             }
-            return Ok(self.answer(Status::Ok, Some(at)));
+            if waits {
+                self.line.push(at);
+            }
+            return Ok(self.answer(if waits { Status::Queued } else { Status::Ok }, Some(at)));
         };
         Ok(Answer { status, units: 0, remaining, deadline, reference: IdText::from(stored.as_bytes()).detach() })
     }
@@ -174,7 +263,8 @@ impl Model {
             State::Expired if self.terms.limit > 0 && self.buyer(&order.buyer) + order.units > self.terms.limit => {
                 Status::Limit
             }
-            State::Expired if remaining < order.units => Status::Expired,
+            State::Expired if self.had_line || remaining < order.units => Status::Expired,
+            State::Waiting => Status::Queued,
             State::Held | State::Expired => Status::Ok,
         };
         match status {
@@ -190,10 +280,12 @@ impl Model {
         let status = match self.state(&self.orders[at]) {
             State::Cancelled => Status::Duplicate,
             State::Expired => Status::Expired,
-            State::Held | State::Sold => Status::Ok,
+            State::Held | State::Sold | State::Waiting => Status::Ok,
         };
         if status == Status::Ok {
             self.orders[at].state = State::Cancelled;
+            self.line.retain(|other| *other != at);
+            self.serve();
         }
         self.answer(status, Some(at))
     }
@@ -204,6 +296,7 @@ impl Model {
             State::Sold => Status::Duplicate,
             State::Cancelled => Status::Cancelled,
             State::Expired => Status::Expired,
+            State::Waiting => Status::Queued,
             State::Held => {
                 self.orders[at].deadline = self.deadline(deadline);
                 Status::Ok
@@ -213,6 +306,7 @@ impl Model {
     }
 
     pub fn adjust(&mut self, delta: i64, id: &[u8]) -> Result<u64, AdjustError> {
+        self.served.clear();
         if self.adjusted.contains(id) {
             return Ok(self.remaining());
         }
@@ -223,11 +317,33 @@ impl Model {
         if i128::from(total) + i128::from(delta) > i128::from(MAX_UNITS) {
             return Err(AdjustError::TooMany { total });
         }
+        let wanted = self.line.iter().map(|at| self.orders[*at].units).max().unwrap_or(0);
+        if delta < 0 && total.strict_add_signed(delta) < wanted {
+            return Err(AdjustError::Wanted { units: wanted });
+        }
+        if delta < 0 && !self.line.is_empty() && self.is_open() {
+            let remaining = self.left_by_line();
+            return match remaining.checked_add_signed(delta) {
+                None => Err(AdjustError::TooFew { remaining }),
+                Some(after) => {
+                    self.terms.total = total.strict_add_signed(delta);
+                    self.remember(id);
+                    Ok(after)
+                }
+            };
+        }
         self.terms.total = total.strict_add_signed(delta);
+        self.remember(id);
+        if delta > 0 {
+            self.serve();
+        }
+        Ok(self.remaining())
+    }
+
+    fn remember(&mut self, id: &[u8]) {
         if !id.is_empty() {
             self.adjusted.insert(id.to_vec());
         }
-        Ok(self.remaining())
     }
 
     pub fn alter(&mut self, alteration: &Alteration) -> Result<(), EmptyWindow> {
@@ -239,9 +355,14 @@ impl Model {
         {
             return Err(EmptyWindow { start, end });
         }
+        let before = self.terms.clone();
         (self.terms.start, self.terms.end) = (start, end);
         self.terms.limit = alteration.limit.unwrap_or(self.terms.limit);
         self.terms.rebuy = alteration.rebuy.unwrap_or(self.terms.rebuy);
+        self.served.clear();
+        if self.terms != before {
+            self.serve();
+        }
         Ok(())
     }
 

@@ -8,10 +8,13 @@ use crate::core::sale::{Change, Event, EventKind, Sale, State, Terms};
 use crate::core::time::UnixMs;
 
 /// One who knows the units of every order, which any stream tells; and where it tells deadlines, one who knows everything.
+#[derive(Clone)]
 pub struct Readers {
     pub seq: u64,
     pub total: i64,
     pub units: BTreeMap<Vec<u8>, i64>,
+    /// What those in line wait for.
+    waiting: BTreeMap<Vec<u8>, i64>,
     rebuilt: Option<Rebuilt>,
 }
 
@@ -19,7 +22,7 @@ impl Readers {
     pub fn new(terms: &Terms) -> Self {
         let total = terms.total.cast_signed();
         let rebuilt = terms.tells_deadlines().then(|| Rebuilt::new(total));
-        Self { seq: 0, total, units: BTreeMap::new(), rebuilt }
+        Self { seq: 0, total, units: BTreeMap::new(), waiting: BTreeMap::new(), rebuilt }
     }
 
     /// They read the event of `change`, which is about to be committed, if it makes one.
@@ -29,9 +32,19 @@ impl Readers {
         if let Some(rebuilt) = &mut self.rebuilt {
             rebuilt.read(&entry(self.seq, &event));
         }
+        if event.kind == EventKind::Wait {
+            self.waiting.insert(event.id.to_vec(), event.units);
+            return;
+        }
+        if let Some(wanted) = self.waiting.remove(&*event.id) {
+            assert!(event.units == wanted && matches!(event.kind, EventKind::Ok | EventKind::Cancel), "{event:?}");
+            if event.kind == EventKind::Cancel {
+                return;
+            }
+        }
         let now = match event.kind {
             EventKind::Ok | EventKind::Confirm | EventKind::Extend => event.units,
-            EventKind::Cancel | EventKind::Expire => 0,
+            EventKind::Cancel | EventKind::Expire | EventKind::Wait => 0,
             EventKind::Adjust => {
                 self.total += event.units;
                 return;
@@ -55,6 +68,8 @@ impl Readers {
             "{rebuilt:?}"
         );
         assert_eq!(rebuilt.orders.len(), model.orders.len());
+        let line = model.line.iter().map(|at| (&model.orders[*at].id, model.orders[*at].units.cast_signed()));
+        assert!(rebuilt.line.iter().map(|(id, units)| (id, *units)).eq(line), "{:?}", rebuilt.line);
         for order in &model.orders {
             let state = model.state(order);
             let expected = rebuilt::Order {

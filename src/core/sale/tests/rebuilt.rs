@@ -37,29 +37,38 @@ pub struct Rebuilt {
     pub seq: u64,
     pub total: i64,
     pub orders: BTreeMap<String, Order>,
+    /// Who waits, in the order in which they will be served, and for how many units.
+    pub line: Vec<(String, i64)>,
 }
 
 impl Rebuilt {
     /// The sale before its first event.
     pub fn new(total: i64) -> Self {
-        Self { seq: 0, total, orders: BTreeMap::new() }
+        Self { seq: 0, total, orders: BTreeMap::new(), line: Vec::new() }
     }
 
     /// Reads the next event.
     pub fn read(&mut self, event: &Event) {
         assert_eq!(event.seq, self.seq + 1, "an event is missing before {event:?}");
         self.seq = event.seq;
+        // Whoever waits is served, or leaves the line.
+        self.line.retain(|(id, _)| *id != event.id);
         let (state, units) = match (event.event.as_str(), event.deadline) {
             // Of the sale, not of an order: restocked, or withdrawn if it is below zero.
             ("adjust", -1) => {
                 self.total += event.units;
                 return;
             }
+            // It came too late, and waits behind the others.
+            ("wait", -1) => {
+                self.line.push((event.id.clone(), event.units));
+                ("waiting", 0)
+            }
             // Sold at once, or paid for: in time, or late and taken again.
             ("ok" | "confirm", -1) => ("sold", event.units),
             // Reserved until then, or now until then.
             ("ok" | "extend", 0..) => ("held", event.units),
-            // Given back, which is what `units` tells: nothing is left.
+            // Given back, or out of the line, which is what `units` tells: nothing is left.
             ("cancel", -1) => ("cancelled", 0),
             ("expire", -1) => ("expired", 0),
             _ => panic!("there is no such event: {event:?}"),
@@ -83,9 +92,10 @@ impl Rebuilt {
         self.total - self.held() - self.sold()
     }
 
-    /// Units that a buyer has reserved and bought.
+    /// Units that a buyer has reserved and bought, and those that it waits for.
     pub fn of_buyer(&self, buyer: &str) -> i64 {
-        self.units(|order| order.buyer == buyer)
+        let waits = self.line.iter().filter(|(id, _)| self.orders.get(id).is_some_and(|order| order.buyer == buyer));
+        self.units(|order| order.buyer == buyer) + waits.map(|(_, units)| units).sum::<i64>()
     }
 
     fn units(&self, of: impl Fn(&Order) -> bool) -> i64 {

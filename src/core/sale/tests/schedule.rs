@@ -6,8 +6,10 @@ use proptest::prelude::*;
 
 use super::model::Model;
 use super::readers::Readers;
+use crate::core::id::IdText;
 use crate::core::sale::cutoff::MOST;
-use crate::core::sale::{Alteration, Answer, Change, Changes, Decision, Sale, State, Stream, Take, Terms};
+use crate::core::sale::waitlist::MOST_SERVED;
+use crate::core::sale::{Alteration, Answer, Change, Changes, Decision, Sale, State, Stream, Take, Terms, Waiting};
 use crate::core::time::{Millis, UnixMs};
 
 /// Few names, so that everything meets; ids and buyers overlap, for an id is its own buyer.
@@ -21,6 +23,7 @@ enum Step {
         buyer: Option<usize>,
         hold: Option<i64>,
         reference: bool,
+        waitlist: bool,
     },
     Confirm(usize),
     Cancel(usize),
@@ -32,7 +35,16 @@ enum Step {
     Reload,
     /// The replica becomes the sale, on a server whose clock is this much behind.
     Failover(i64),
+    /// The stream takes this many steps of the next command, and no more.
+    Refuse(usize),
+    /// A file is written.
+    Save,
+    /// All is lost but the last file.
+    PowerCut,
 }
+
+/// A header and blocks.
+type File = (Vec<u8>, Vec<Vec<u8>>);
 
 /// A sale, its replica, and those who read its stream.
 struct World {
@@ -41,6 +53,9 @@ struct World {
     replica: Sale,
     model: Model,
     readers: Readers,
+    /// How many steps of the next command can be done.
+    takes: usize,
+    saved: Option<(File, Model, Readers)>,
 }
 
 fn name() -> impl Strategy<Value = usize> {
@@ -58,8 +73,9 @@ fn step() -> impl Strategy<Value = Step> {
     // Mostly the same few, so that they have many orders.
     let buyer = proptest::option::weighted(0.7, prop_oneof![3 => 1..3_usize, 1 => name()]);
     prop_oneof![
-        8 => (name(), 1..4_u64, buyer, hold, any::<bool>())
-            .prop_map(|(id, units, buyer, hold, reference)| Step::Take { id, units, buyer, hold, reference }),
+        8 => (name(), 1..4_u64, buyer, hold, any::<bool>(), any::<bool>()).prop_map(
+            |(id, units, buyer, hold, reference, waitlist)| Step::Take { id, units, buyer, hold, reference, waitlist }
+        ),
         3 => name().prop_map(Step::Confirm),
         3 => name().prop_map(Step::Cancel),
         2 => (name(), 1..40_i64).prop_map(|(id, span)| Step::Extend(id, span)),
@@ -70,19 +86,23 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (0..30_i64).prop_map(Step::Pass),
         1 => Just(Step::Reload),
         1 => prop_oneof![Just(0), 0..40_i64].prop_map(Step::Failover),
+        1 => (0..3_usize).prop_map(Step::Refuse),
+        1 => prop_oneof![Just(Step::Save), Just(Step::PowerCut)],
     ]
 }
 
 /// Short holds of few units, a timer that falls behind, and orders that need the units of many.
-fn crowded_step() -> impl Strategy<Value = Step> {
-    let take = |units, holds, span| {
+fn crowded_step(waits: f64) -> impl Strategy<Value = Step> {
+    let take = |units, holds, span, waits: f64| {
         let buyer = proptest::option::weighted(0.6, 1..3_usize);
-        (name(), units, buyer, proptest::option::weighted(holds, span), any::<bool>())
-            .prop_map(|(id, units, buyer, hold, reference)| Step::Take { id, units, buyer, hold, reference })
+        let hold = proptest::option::weighted(holds, span);
+        (name(), units, buyer, hold, any::<bool>(), proptest::bool::weighted(waits)).prop_map(
+            |(id, units, buyer, hold, reference, waitlist)| Step::Take { id, units, buyer, hold, reference, waitlist },
+        )
     };
     prop_oneof![
-        16 => take(1..2_u64, 0.9, 1..8_i64),
-        8 => take(3..8_u64, 0.7, 1..20_i64),
+        16 => take(1..2_u64, 0.9, 1..8_i64, waits),
+        8 => take(3..8_u64, 0.7, 1..20_i64, waits),
         1 => name().prop_map(Step::Confirm),
         2 => name().prop_map(Step::Cancel),
         1 => (name(), 1..8_i64).prop_map(|(id, span)| Step::Extend(id, span)),
@@ -91,6 +111,7 @@ fn crowded_step() -> impl Strategy<Value = Step> {
         4 => (4..16_i64).prop_map(Step::Pass),
         1 => Just(Step::Reload),
         1 => (0..24_i64).prop_map(Step::Failover),
+        1 => (0..3_usize).prop_map(Step::Refuse),
     ]
 }
 
@@ -102,10 +123,14 @@ pub fn digest(sale: &Sale) -> Vec<Vec<u8>> {
 
 pub fn reload(sale: &Sale) -> Sale {
     // As a file brings it, and as commands do.
-    let [mut again, mut told] = [(); 2].map(|()| Sale::from_header(&sale.header()).unwrap());
-    for block in sale.blocks() {
-        again.load_block(&block).unwrap();
-        told.load_whole_block(&block).unwrap();
+    load(&sale.header(), &sale.blocks().collect::<Vec<_>>())
+}
+
+fn load(header: &[u8], blocks: &[Vec<u8>]) -> Sale {
+    let [mut again, mut told] = [(); 2].map(|()| Sale::from_header(header).unwrap());
+    for block in blocks {
+        again.load_block(block).unwrap();
+        told.load_whole_block(block).unwrap();
     }
     assert_eq!(digest(&again), digest(&told));
     again
@@ -119,13 +144,15 @@ impl World {
             replica: Sale::new(terms.clone()),
             model: Model::new(terms.clone()),
             readers: Readers::new(terms),
+            takes: usize::MAX,
+            saved: None,
         }
     }
 
     fn step(&mut self, step: &Step) {
-        let now = self.now;
+        let (now, before) = (self.now, self.model.clone());
         let changes = match step {
-            Step::Take { id, units, buyer, hold, reference } => {
+            Step::Take { id, units, buyer, hold, reference, waitlist } => {
                 let take = Take {
                     id: NAMES[*id].as_bytes(),
                     units: *units,
@@ -133,10 +160,11 @@ impl World {
                     deadline: hold.map(|hold| now.plus(Millis(hold)).unwrap()),
                     reference: if *reference { NAMES[*id].as_bytes() } else { b"" },
                 };
-                match self.sale.take(now, &take) {
-                    Ok(decision) => decide(decision, &mut self.model, |model| model.take(&take).unwrap()),
+                let decided = if *waitlist { self.sale.take_or_wait(now, &take) } else { self.sale.take(now, &take) };
+                match decided {
+                    Ok(decision) => decide(decision, &mut self.model, |model| model.take(&take, *waitlist).unwrap()),
                     Err(refused) => {
-                        assert_eq!(self.model.take(&take), Err(refused));
+                        assert_eq!(self.model.take(&take, *waitlist), Err(refused));
                         Changes::default()
                     }
                 }
@@ -157,19 +185,29 @@ impl World {
                 let id = id.map_or(&b""[..], |id| NAMES[id].as_bytes());
                 let decided = self.sale.adjust(now, *delta, id);
                 let changes = decided.as_ref().map_or(Changes::default(), |(_, changes)| changes.clone());
-                self.model.hear(&changes.expirations);
+                // What it finds out about the line comes first.
+                let mut heard = self.model.clone();
+                heard.hear(&changes.expirations, MOST_SERVED);
                 assert_eq!(decided.map(|(after, _)| after), self.model.adjust(*delta, id));
+                (heard.terms.total, heard.adjusted) = (self.model.terms.total, self.model.adjusted.clone());
+                if changes.served.is_empty() {
+                    self.model = heard;
+                } else {
+                    agree(&changes.served, &self.model);
+                }
                 changes
             }
             Step::Alter(alteration) => {
-                let changes = self.sale.alter(alteration);
+                let changes = self.sale.alter(now, alteration);
                 assert_eq!(changes.as_ref().map(drop), self.model.alter(alteration).as_ref().map(drop));
-                changes.unwrap_or_default()
+                let changes = changes.unwrap_or_default();
+                agree(&changes.served, &self.model);
+                changes
             }
             Step::Timer(most) => {
-                let expirations = self.sale.expirations(now, *most);
-                self.model.hear(&expirations);
-                Changes { expirations, own: None }
+                let expirations = self.sale.overdue(now, *most);
+                self.model.hear(&expirations, MOST_SERVED.min(*most));
+                Changes { expirations, ..Changes::default() }
             }
             Step::Pass(span) => {
                 self.now = now.plus(Millis(*span)).unwrap();
@@ -188,15 +226,45 @@ impl World {
                 self.model.pass(self.now);
                 Changes::default()
             }
+            Step::Refuse(takes) => {
+                self.takes = *takes;
+                return;
+            }
+            Step::Save => {
+                let file = (self.sale.header(), self.sale.blocks().collect());
+                self.saved = Some((file, self.model.clone(), self.readers.clone()));
+                Changes::default()
+            }
+            Step::PowerCut => {
+                if let Some(((header, blocks), model, readers)) = &self.saved {
+                    (self.sale, self.replica) = (load(header, blocks), load(header, blocks));
+                    (self.model, self.readers) = (model.clone(), readers.clone());
+                    self.model.pass(now);
+                }
+                Changes::default()
+            }
         };
-        self.commit(&changes);
+        self.carry_out(&changes, before);
     }
 
-    fn commit(&mut self, changes: &Changes<'_>) {
-        for change in changes.iter() {
+    /// Does all of it, step by step; or, if the stream refuses, as many steps as it takes.
+    fn carry_out(&mut self, changes: &Changes<'_>, before: Model) {
+        let takes = mem::replace(&mut self.takes, usize::MAX);
+        let changes: Vec<&Change<'_>> = changes.iter().collect();
+        let steps: Vec<_> = changes.chunk_by(|_, next| next.continues_step()).collect();
+        let done: Vec<Change<'_>> = steps.iter().take(takes).flat_map(|step| step.iter().copied().cloned()).collect();
+        if takes < steps.len() {
+            self.model = before;
+            self.model.hear(&done, 0);
+        }
+        self.commit(&done);
+    }
+
+    fn commit(&mut self, changes: &[Change<'_>]) {
+        for change in changes {
             self.readers.read(&self.sale, change);
         }
-        for change in changes.iter() {
+        for change in changes {
             self.sale.commit(change).unwrap();
             self.replica.commit(change).unwrap();
             // Whoever counts along with the events never sees a buyer take more than the limit.
@@ -217,6 +285,11 @@ impl World {
             (model.terms.total, model.remaining(), model.amount(State::Held), model.amount(State::Sold)),
         );
         assert_eq!((info.orders, info.buyers), (model.orders.len() as u64, model.buyers() as u64));
+        assert_eq!(info.waiting, model.line.len() as u64);
+        for (at, order) in model.orders.iter().enumerate() {
+            let place = model.line.iter().position(|other| *other == at).map(|place| place as u64 + 1);
+            assert_eq!(self.sale.place(order.id.as_bytes()), place, "the place of {}", order.id);
+        }
         for name in NAMES {
             assert_eq!(self.sale.buyer(now, name.as_bytes()), model.buyer(name), "units of {name}");
         }
@@ -252,10 +325,9 @@ impl World {
         let taken = (self.sale.table.held + self.sale.table.sold).cast_signed();
         assert_eq!(self.readers.units.values().sum::<i64>(), taken);
         assert!(taken <= self.readers.total || self.sale.cutoff.is_some());
-        assert!(
-            self.sale.next_expiration().is_none_or(|next| !next.reached(now))
-                || !self.sale.expirations(now, 1).is_empty()
-        );
+        let due = self.sale.next_due(|| now).is_some_and(|next| next.reached(now));
+        assert_eq!(due, !self.sale.overdue(now, 1).is_empty());
+        assert!(due || !model.can_serve(), "nobody is forgotten");
     }
 }
 
@@ -265,10 +337,20 @@ fn decide(
     model: &mut Model,
     answer: impl FnOnce(&mut Model) -> Answer<'static>,
 ) -> Changes<'static> {
-    model.hear(&decision.changes.expirations);
+    let Changes { expirations, own, served } = decision.changes;
+    model.hear(&expirations, MOST_SERVED);
     assert_eq!(decision.answer, answer(model));
-    assert!(decision.changes.expirations.len() <= MOST + 1);
-    Changes { expirations: decision.changes.expirations, own: decision.changes.own.map(owned) }
+    agree(&served, model);
+    let first = expirations.iter().filter(|change| !change.continues_step()).count();
+    assert!(first <= MOST + 1 && expirations.len() - first + served.len() <= MOST_SERVED);
+    Changes { expirations, own: own.map(owned), served }
+}
+
+/// Those are served whom the model serves.
+fn agree(served: &[Change<'_>], model: &Model) {
+    let of =
+        |(id, deadline): &(String, _)| Change::Serve { id: IdText::from(id.as_bytes()).detach(), deadline: *deadline };
+    assert_eq!(served, model.served.iter().map(of).collect::<Vec<_>>());
 }
 
 fn owned(change: Change<'_>) -> Change<'static> {
@@ -280,6 +362,14 @@ fn owned(change: Change<'_>) -> Change<'static> {
             deadline: taking.deadline,
             reference: taking.reference.detach(),
         }),
+        Change::Wait(Waiting { id, units, buyer, hold, reference }) => Change::Wait(Waiting {
+            id: id.detach(),
+            units,
+            buyer: buyer.map(|buyer| buyer.detach()),
+            hold,
+            reference: reference.detach(),
+        }),
+        Change::Serve { id, deadline } => Change::Serve { id: id.detach(), deadline },
         Change::Confirm { id } => Change::Confirm { id: id.detach() },
         Change::Refuse { id } => Change::Refuse { id: id.detach() },
         Change::Cancel { id } => Change::Cancel { id: id.detach() },
@@ -321,7 +411,7 @@ proptest! {
     #[test]
     fn so_it_does_when_orders_need_more_expirations_than_they_may_have(
         total in 4..9_u64, limit in prop_oneof![Just(0), 4..9_u64], deadlines: bool,
-        steps in proptest::collection::vec(crowded_step(), 20..if cfg!(miri) { 40 } else { 120 }),
+        steps in prop_oneof![Just(0.0), Just(0.5)].prop_flat_map(|waits| proptest::collection::vec(crowded_step(waits), 20..if cfg!(miri) { 40 } else { 120 })),
     ) {
         play(&Terms { total, limit, rebuy: true, ..Terms::default() }, deadlines, &steps);
     }

@@ -63,6 +63,31 @@ impl Shop {
         self.does(&decision)
     }
 
+    /// As `order`, with WAITLIST.
+    pub fn wait(&mut self, id: &str, units: u64, buyer: Option<&str>, hold: i64, reference: &str) -> Row {
+        let deadline = (hold > 0).then_some(UnixMs(self.now + hold));
+        let buyer = buyer.map(str::as_bytes);
+        let take = Take { id: id.as_bytes(), units, buyer, deadline, reference: reference.as_bytes() };
+        let decision = self.sale.take_or_wait(self.now(), &take).unwrap();
+        self.does(&decision)
+    }
+
+    /// What the timer does.
+    pub fn tick(&mut self, most: usize) -> usize {
+        let changes = self.sale.overdue(self.now(), most);
+        for change in &changes {
+            self.sale.commit(change).unwrap();
+        }
+        changes.len()
+    }
+
+    /// Who waits, in line.
+    pub fn line(&self) -> Vec<String> {
+        let mut line: Vec<_> = self.ids(Some(State::Waiting));
+        line.sort_by_key(|id| self.sale.place(id.as_bytes()));
+        line
+    }
+
     /// Why `buyer` gets nothing for `id`, whatever is left.
     pub fn refuses(&self, id: &str, buyer: Option<&str>) -> TakeError {
         let buyer = buyer.map(str::as_bytes);
@@ -98,8 +123,10 @@ impl Shop {
     }
 
     pub fn alter(&mut self, alteration: Alteration) {
-        let changes = self.sale.alter(&alteration).unwrap();
-        self.sale.commit(&changes.own.unwrap()).unwrap();
+        let changes = self.sale.alter(self.now(), &alteration).unwrap();
+        for change in changes.iter() {
+            self.sale.commit(change).unwrap();
+        }
     }
 
     pub fn state(&self, id: &str) -> (State, u64) {

@@ -1,0 +1,253 @@
+//! The waitlist: `STOCK.DECR_ONCE … WAITLIST`, and who is served when units come back.
+//!
+//! Orders are served strictly in line. While somebody waits, nobody else takes what remains. A command that has units come back serves the
+//! line in the same step; the timer does it for expirations, and when the window opens. An order is served with units that no hold has any
+//! more, so every `expire` is in the stream before the `ok` of who gets its units, even after a cutoff.
+
+use super::Sale;
+use super::answer::{Answer, Changes, Decision, Status};
+use super::change::{Change, Waiting};
+use super::cutoff::MOST;
+use super::due::DueFirst;
+use super::orders::record::Record;
+use super::orders::{BuyerLookup, EVER};
+use super::take::{Take, TakeError};
+use super::terms::{Terms, Window};
+use crate::core::id::{IdText, PackedId};
+use crate::core::invariant::Known;
+use crate::core::time::UnixMs;
+
+/// How many orders one step serves at most: some milliseconds. The timer serves the others; nobody else is sold anything meanwhile.
+pub(super) const MOST_SERVED: usize = if cfg!(test) { 3 } else { 1_000 };
+
+impl Sale {
+    /// Takes units for an id as [`Sale::take`] does; if they are not there, the order joins the waitlist instead.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sale::take`].
+    pub fn take_or_wait<'a>(&self, now: UnixMs, take: &Take<'a>) -> Result<Decision<'a>, TakeError> {
+        let decision = self.take(now, take)?;
+        match decision.answer.status {
+            Status::SoldOut | Status::Insufficient if take.units <= self.terms.total => {
+                self.join(now, take, &decision.answer)
+            }
+            // It would wait for ever.
+            Status::SoldOut | Status::Insufficient => {
+                Ok(Answer { status: Status::Insufficient, ..decision.answer }.unchanged())
+            }
+            _ => Ok(decision),
+        }
+    }
+
+    /// Puts an order behind the line.
+    fn join<'a>(&self, now: UnixMs, take: &Take<'a>, refusal: &Answer<'a>) -> Result<Decision<'a>, TakeError> {
+        let known = self.order_of(take.id);
+        if known.is_none() && self.table.is_full() {
+            return Err(TakeError::Full { orders: self.orders() });
+        }
+        let buyer = PackedId::new(take.buyer.unwrap_or(take.id));
+        let lookup = buyer.map_or(BuyerLookup::Nobody, |buyer| self.table.look_up(&buyer));
+        let first = DueFirst::new(self, now).by_itself(known.as_ref()).by_buyer(lookup, take.units).by_stock(0);
+        let (expirations, line) = self.line(now).between(first);
+        let reference = IdText::from(take.reference);
+        let answer =
+            Answer { status: Status::Queued, remaining: line.left_of(refusal.remaining), reference, ..refusal.clone() };
+        let own = Some(Change::Wait(Waiting {
+            id: IdText::from(take.id),
+            units: take.units,
+            buyer: take.buyer.map(IdText::from),
+            hold: take.deadline.map(|deadline| deadline.left(now)),
+            reference: IdText::from(take.reference),
+        }));
+        Ok(Decision { answer, changes: Changes { expirations, own, ..Changes::default() } })
+    }
+
+    /// How many orders wait.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        u64::try_from(self.table.waiting()).unwrap_or(u64::MAX)
+    }
+
+    /// The place in line of the order of this id, 1 for the next to be served; `None` if it does not wait.
+    #[must_use]
+    pub fn place(&self, id: &[u8]) -> Option<u64> {
+        let (number, _) = self.order_of(id).filter(|(_, order)| order.waits())?;
+        u64::try_from(self.table.before(number)).ok()?.checked_add(1)
+    }
+
+    /// When the timer has something to do: a hold expires, or the window opens for an order that can be served. The clock is read only if
+    /// somebody waits.
+    #[must_use]
+    pub fn next_due(&self, now: impl FnOnce() -> UnixMs) -> Option<UnixMs> {
+        let expiration = self.next_expiration();
+        if !self.may_serve() {
+            return expiration;
+        }
+        let service = match self.terms.window(now()) {
+            Window::Open => Some(EVER),
+            Window::Ahead(start) => Some(start),
+            Window::Over => None,
+        };
+        expiration.into_iter().chain(service).min()
+    }
+
+    /// Whether there is enough for the first in line, whatever the time is.
+    #[must_use]
+    pub fn may_serve(&self) -> bool {
+        let head = self.table.in_line(0).filter(|_| self.is_whole());
+        head.is_some_and(|(_, order)| order.units <= self.line_under(&self.terms, EVER).free())
+    }
+
+    /// What is due at `now`: those in line whom there is enough for, and up to `most` expirations, the earliest first, with those who are
+    /// served after each. The server's timer commits them.
+    #[must_use]
+    pub fn overdue(&self, now: UnixMs, most: usize) -> Vec<Change<'static>> {
+        let expirations = self.expirations(now, most);
+        if !self.table.has_line() {
+            return expirations;
+        }
+        let mut line = Line { most, ..self.line(now) };
+        let mut changes = Vec::new();
+        line.serve(&mut changes);
+        let rest = most.saturating_sub(changes.len());
+        let line = Line { most: MOST_SERVED, ..line };
+        changes.extend(line.between(expirations.into_iter().take(rest).collect()).0);
+        changes
+    }
+
+    /// What is due at `now`, and how many units then remain for others than those in line: none if it is too much for one step.
+    pub(super) fn catch_up(&self, now: UnixMs) -> (Vec<Change<'static>>, u64) {
+        let due = self.expirations(now, MOST.saturating_add(1));
+        let too_many = due.len() > MOST;
+        let (mut line, mut changes) = (self.line(now), Vec::new());
+        line.serve(&mut changes);
+        let (more, line) = line.between(due);
+        changes.extend(more);
+        let free = if too_many || line.most == 0 { 0 } else { line.free() };
+        (changes, free)
+    }
+
+    /// The line at `now`.
+    pub(super) fn line(&self, now: UnixMs) -> Line<'_> {
+        self.line_under(&self.terms, now)
+    }
+
+    /// The line at `now`, if the sale had these conditions.
+    pub(super) fn line_under(&self, terms: &Terms, now: UnixMs) -> Line<'_> {
+        let open = self.table.has_line() && self.is_whole() && terms.window(now) == Window::Open;
+        let over = self.cutoff.map_or(0, |cutoff| cutoff.units);
+        Line {
+            sale: self,
+            now,
+            open,
+            without: None,
+            place: 0,
+            units: self.unsold(),
+            over,
+            served: 0,
+            most: MOST_SERVED,
+        }
+    }
+
+    /// Whether all orders of the file are loaded that the sale comes from.
+    pub(super) fn is_whole(&self) -> bool {
+        self.table.orders.len() >= self.expected
+    }
+}
+
+/// Serves the line of a sale with what comes back.
+pub(super) struct Line<'s> {
+    sale: &'s Sale,
+    /// The instant at which orders are served.
+    now: UnixMs,
+    /// Whether anybody is served at all.
+    open: bool,
+    /// An order that leaves the line in this step.
+    without: Option<u32>,
+    /// How many in line have been served or passed over.
+    place: usize,
+    /// Units that nobody has taken.
+    units: u64,
+    /// How many of them are still in holds that the cutoff has ended.
+    over: u64,
+    /// Units of those who were served.
+    served: u64,
+    /// How many more may be served.
+    most: usize,
+}
+
+impl Line<'_> {
+    /// The line without an order that leaves it in this step.
+    pub fn without(self, number: u32) -> Self {
+        Self { without: Some(number), ..self }
+    }
+
+    /// Whether those in line are served at all.
+    pub fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// Has units come back, and serves who gets them.
+    pub fn give(&mut self, units: u64, changes: &mut Vec<Change<'static>>) {
+        self.units = self.units.checked_add(units).or_invariant("no sum of a sale comes near 2^64", u64::MAX);
+        self.serve(changes);
+    }
+
+    /// Puts behind each expiration who is served with its units.
+    pub fn between(mut self, expirations: Vec<Change<'static>>) -> (Vec<Change<'static>>, Self) {
+        if !self.open {
+            return (expirations, self);
+        }
+        let mut changes = Vec::with_capacity(expirations.len());
+        for change in expirations {
+            let expired = if let Change::Expire { id } = &change { self.sale.order_of(id) } else { None };
+            changes.push(change);
+            match expired {
+                Some((_, order)) if self.sale.is_over(&order) => {
+                    self.over = self.over.wrapping_sub(order.units);
+                    self.serve(&mut changes);
+                }
+                Some((_, order)) => self.give(order.units, &mut changes),
+                None => {}
+            }
+        }
+        (changes, self)
+    }
+
+    /// What is left of these units after those in line were served.
+    pub fn left_of(&self, remaining: u64) -> u64 {
+        remaining.checked_sub(self.served).or_invariant("who is served takes what remains", 0)
+    }
+
+    /// Units that no hold has.
+    fn free(&self) -> u64 {
+        self.units.saturating_sub(self.over)
+    }
+
+    /// Serves from the front while there is enough.
+    pub fn serve(&mut self, changes: &mut Vec<Change<'static>>) {
+        while self.open
+            && self.most > 0
+            && let Some((number, order)) = self.sale.table.in_line(self.place)
+        {
+            if self.without != Some(number) {
+                if order.units > self.free() {
+                    return;
+                }
+                self.units = self.units.saturating_sub(order.units);
+                self.served = self.served.saturating_add(order.units);
+                self.most = self.most.saturating_sub(1);
+                changes.push(self.service(&order));
+            }
+            self.place = self.place.saturating_add(1);
+        }
+    }
+
+    /// The change that serves an order. Its hold begins now.
+    fn service(&self, order: &Record<'_>) -> Change<'static> {
+        let deadline = order.ticket.hold.map(|hold| self.now.plus(hold).unwrap_or(UnixMs::MAX));
+        let deadline = deadline.map(|deadline| self.sale.after_cutoff(deadline));
+        Change::Serve { id: order.id.unpack().detach(), deadline }
+    }
+}
