@@ -15,10 +15,10 @@ use crate::server::register::{self, Spec};
 /// `STOCK.INFO key`
 ///
 /// Replies null if there is no sale `key`, else fields and values (a map in RESP3). Units: `total` = `remaining` + `held` + `sold`.
-/// Numbers: `orders`, `buyers`, `waiting` (orders on the waitlist). Terms: `limit` (0: none), `start` and `end` in Unix milliseconds (0: none), `rebuy` (yes or no), `stream`
-/// (empty: none), and, only in a sale created with DEADLINES, `deadlines` (yes). `seq`: the number of order changes so far. Counted since
-/// this server loaded the sale, and neither saved nor replicated: `ok`, `duplicate`, `soldout`, `limited`, `expired`, `cancelled`,
-/// `confirmed`.
+/// Numbers: `orders`, `buyers`. Terms: `limit` (0: none), `start` and `end` in Unix milliseconds (0: none), `rebuy` (yes or no), `stream`
+/// (empty: none), and, only in a sale created with DEADLINES, `deadlines` (yes). `seq`: the number of order changes so far. `waiting`: the
+/// number of orders on the waitlist. Counted since this server loaded the sale, and neither saved nor replicated: `ok`, `duplicate`,
+/// `soldout`, `limited`, `expired`, `cancelled`, `confirmed`.
 ///
 /// Errors: `WRONGTYPE`. O(1).
 pub struct StockInfo;
@@ -78,7 +78,6 @@ fn reply(ctx: &Ctx<'_>, sale: &Sale, now: UnixMs) {
     number("sold", info.sold);
     number("orders", info.orders);
     number("buyers", info.buyers);
-    number("waiting", info.waiting);
     number("limit", terms.limit);
     time("start", terms.start);
     time("end", terms.end);
@@ -88,6 +87,7 @@ fn reply(ctx: &Ctx<'_>, sale: &Sale, now: UnixMs) {
         text("deadlines", b"yes");
     }
     number("seq", info.seq);
+    number("waiting", info.waiting);
     number("ok", info.counters.ok);
     number("duplicate", info.counters.duplicate);
     number("soldout", info.counters.soldout);

@@ -8,7 +8,7 @@ use super::{ANY, Client, INT, Reply};
 /// One order, as `STOCK.ORDERS` shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// `held`, `sold`, `cancelled` or `expired`.
+    /// `held`, `sold`, `cancelled`, `expired` or `waiting`.
     pub state: String,
     /// How many.
     pub units: i64,
@@ -134,6 +134,8 @@ pub struct Replay {
     pub taken: i64,
     /// What each id has now: its last event, units, buyer, reference.
     pub orders: BTreeMap<String, (String, i64, String, String)>,
+    /// What those in line wait for.
+    pub waiting: BTreeMap<String, i64>,
     /// The whole sale, where the events tell deadlines.
     pub rebuilt: Option<Rebuilt>,
 }
@@ -182,6 +184,15 @@ impl Replay {
                 self.total += event.units;
                 return;
             }
+            "wait" => {
+                assert_eq!(has, 0, "{event:?} waits for what it has");
+                self.waiting.insert(event.id.clone(), event.units);
+                0
+            }
+            "ok" | "cancel" if self.waiting.contains_key(&event.id) => {
+                assert_eq!(self.waiting.remove(&event.id), Some(event.units), "{event:?} is of something else");
+                if event.event == "ok" { event.units } else { 0 }
+            }
             "ok" => {
                 assert_eq!(has, 0, "{event:?} takes twice");
                 event.units
@@ -208,8 +219,10 @@ impl Replay {
     pub fn agrees_with(&self, client: &mut Client, key: &str) {
         let orders = orders(client, key);
         let books = books(client, key);
-        let seq = client.expect(["STOCK.INFO", key], ANY).field("seq").int();
+        let info = client.expect(["STOCK.INFO", key], ANY);
+        let [seq, waiting] = ["seq", "waiting"].map(|name| info.field(name).int());
         assert_eq!((self.seq, self.total, self.taken), (seq, books.total, books.held + books.sold));
+        assert_eq!(i64::try_from(self.waiting.len()), Ok(waiting));
         assert_eq!(self.orders.len(), orders.len());
         for (id, (event, units, buyer, reference)) in &self.orders {
             let order = &orders[id];
@@ -218,6 +231,7 @@ impl Replay {
                 "held" => event == "ok" || event == "extend",
                 "sold" => event == "ok" || event == "confirm",
                 "cancelled" => event == "cancel",
+                "waiting" => event == "wait",
                 state => event == "expire" && state == "expired",
             };
             assert!(fits, "{id} is {} and its last event is {event}", order.state);
@@ -238,6 +252,9 @@ fn is_all_there_is(rebuilt: &Rebuilt, client: &mut Client, key: &str, orders: &B
         assert_eq!(orders.get(id), Some(&Order { state: state.into(), units, buyer, reference, deadline }), "{id}");
     }
     assert_eq!(rebuilt.orders.len(), orders.len());
+    for (place, (id, _)) in rebuilt.line.iter().enumerate() {
+        client.expect(["STOCK.ORDER", key, id], ANY).field("place").is(i64::try_from(place + 1).expect("few"));
+    }
     for buyer in orders.values().map(|order| &order.buyer).collect::<BTreeSet<_>>() {
         client.expect(["STOCK.BUYER", key, buyer], (rebuilt.of_buyer(buyer), INT));
     }

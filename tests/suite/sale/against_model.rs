@@ -282,7 +282,7 @@ impl Trial {
     fn info_agrees(&mut self) {
         let info = self.client.cmd("STOCK.INFO sale").fields();
         let model = &self.model;
-        assert_eq!(info.len(), 19 + usize::from(model.deadlines), "{info:?}");
+        assert_eq!(info.len(), 20 + usize::from(model.deadlines), "{info:?}");
         assert_eq!(info.get("deadlines").map(Reply::text), model.deadlines.then(|| "yes".into()));
         for (field, expected) in [
             ("total", model.total),

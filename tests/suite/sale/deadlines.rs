@@ -83,7 +83,7 @@ fn a_sale_that_does_not_ask_for_them_is_as_it_ever_was() {
         let info = client.expect(["STOCK.INFO", sale], ANY);
         info.field("seq").is(1);
         let names: Vec<String> = info.items().iter().step_by(2).map(Reply::text).collect();
-        assert_eq!((names.len(), names[10].as_str(), names[11].as_str()), (19, "stream", "seq"));
+        assert_eq!((names.len(), names[10].as_str(), names[11].as_str()), (20, "stream", "seq"));
     }
     client.expect("STOCK.ADJUST sale 1", 10);
     assert_eq!(
@@ -108,14 +108,14 @@ fn they_are_an_option_of_the_stream() {
         client.expect(format!("STOCK.CREATE sale:{number} 5 {taken}"), OK);
         let info = client.expect(format!("STOCK.INFO sale:{number}"), ANY);
         let names: Vec<String> = info.items().iter().step_by(2).map(Reply::text).collect();
-        assert_eq!((names.len(), &names[10..13]), (20, &["stream", "deadlines", "seq"].map(String::from)[..]));
+        assert_eq!((names.len(), &names[10..13]), (21, &["stream", "deadlines", "seq"].map(String::from)[..]));
         info.field("stream").is("s");
         info.field("deadlines").is("yes");
     }
     // A stream may be called so, and a sale stays what it was created as.
     client.expect("STOCK.CREATE named 5 STREAM DEADLINES", OK);
     client.expect("STOCK.INFO named", ANY).field("stream").is("DEADLINES");
-    assert_eq!(client.cmd("STOCK.INFO named").items().len(), 2 * 19);
+    assert_eq!(client.cmd("STOCK.INFO named").items().len(), 2 * 20);
     client.expect("STOCK.ALTER named DEADLINES yes", err("ERR syntax error"));
 }
 
@@ -246,7 +246,7 @@ fn open(client: &mut Client) {
 fn goes_on(server: &Server, what: &str) {
     let mut client = server.client();
     client.expect("STOCK.INFO told", ANY).field("deadlines").is("yes");
-    assert_eq!(client.cmd("STOCK.INFO plain").items().len(), 2 * 19, "{what}");
+    assert_eq!(client.cmd("STOCK.INFO plain").items().len(), 2 * 20, "{what}");
     let seqs = |client: &mut Client| ["told", "plain"].map(|sale| client.cmd(["STOCK.INFO", sale]).field("seq").int());
     let before = seqs(&mut client);
     let until = deadline(&mut client, "STOCK.EXTEND told ann PX 7200000");

@@ -16,3 +16,4 @@ mod random;
 mod stock;
 mod storm;
 mod stream;
+mod waitlist;

@@ -100,7 +100,7 @@ pub const FORMS: &[Form] = &[
     Form {
         name: "STOCK.DECR_ONCE",
         positional: &[KEY, ID],
-        options: &[("QTY", Number(1)), ("BUYER", Ident), ("HOLD", Number(1)), ("REF", Ident)],
+        options: &[("QTY", Number(1)), ("BUYER", Ident), ("HOLD", Number(1)), ("REF", Ident), ("WAITLIST", Flag)],
         exclusive: &[],
         reads: false,
         acl: &["write"],
@@ -142,7 +142,7 @@ pub const FORMS: &[Form] = &[
     Form {
         name: "STOCK.ORDERS",
         positional: &[KEY, ("cursor", Number(0))],
-        options: &[("COUNT", Number(1)), ("STATE", OneOf(&["held", "sold", "cancelled", "expired"]))],
+        options: &[("COUNT", Number(1)), ("STATE", OneOf(&["held", "sold", "cancelled", "expired", "waiting"]))],
         exclusive: &[],
         reads: true,
         acl: &["read"],
