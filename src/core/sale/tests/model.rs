@@ -306,7 +306,6 @@ impl Model {
     }
 
     pub fn adjust(&mut self, delta: i64, id: &[u8]) -> Result<u64, AdjustError> {
-        self.served.clear();
         if self.adjusted.contains(id) {
             return Ok(self.remaining());
         }
@@ -359,7 +358,6 @@ impl Model {
         (self.terms.start, self.terms.end) = (start, end);
         self.terms.limit = alteration.limit.unwrap_or(self.terms.limit);
         self.terms.rebuy = alteration.rebuy.unwrap_or(self.terms.rebuy);
-        self.served.clear();
         if self.terms != before {
             self.serve();
         }

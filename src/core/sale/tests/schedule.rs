@@ -185,6 +185,7 @@ impl World {
                 let id = id.map_or(&b""[..], |id| NAMES[id].as_bytes());
                 let decided = self.sale.adjust(now, *delta, id);
                 let changes = decided.as_ref().map_or(Changes::default(), |(_, changes)| changes.clone());
+                self.model.hear(&[], 0);
                 // What it finds out about the line comes first.
                 let mut heard = self.model.clone();
                 heard.hear(&changes.expirations, MOST_SERVED);
@@ -198,6 +199,7 @@ impl World {
                 changes
             }
             Step::Alter(alteration) => {
+                self.model.hear(&[], 0);
                 let changes = self.sale.alter(now, alteration);
                 assert_eq!(changes.as_ref().map(drop), self.model.alter(alteration).as_ref().map(drop));
                 let changes = changes.unwrap_or_default();
