@@ -265,7 +265,7 @@ fn info_tells_all_of_a_sale() {
         fields.iter().map(|(name, value)| format!("{name}={value:?}")).collect::<Vec<_>>().join(" ")
     };
     let told = "buyers=1 cancelled=1 confirmed=1 duplicate=1 end=9000000000000 expired=0 held=0 limit=5 limited=1 ok=3 \
-                orders=3 rebuy=\"yes\" remaining=95 seq=5 sold=5 soldout=0 start=1000 stream=\"events\" total=100";
+                orders=3 rebuy=\"yes\" remaining=95 seq=5 sold=5 soldout=0 start=1000 stream=\"events\" total=100 waiting=0";
     assert_eq!(words(&mut client), told);
     // A map in RESP3, with the same in it.
     client.hello3();

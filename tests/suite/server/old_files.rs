@@ -30,7 +30,8 @@ fn written(reply: &Reply) -> String {
     let mut momentary = false;
     for item in items {
         let item = if momentary { "*".into() } else { written(item) };
-        if item == "ok" {
+        // Version 0.1 knew no waitlist.
+        if item == "waiting" && line.starts_with("total") {
             break;
         }
         momentary = ["lease-ms", "session"].contains(&item.as_str());
