@@ -35,6 +35,7 @@ pub enum Blocking {
 type OnFree = unsafe extern "C" fn(*mut RawCtx, *mut c_void);
 
 /// A client that the server has blocked, or claims to have blocked.
+#[derive(Clone, Copy)]
 struct Blocked {
     on_answer: raw::RedisModuleCmdFunc,
     on_free: Option<OnFree>,
@@ -49,6 +50,8 @@ struct Host {
     blocked: Option<Blocked>,
     /// Whether the client is blocked.
     is_blocked: bool,
+    /// Whether it is to be released after the running call, as a server does.
+    is_released: bool,
     /// The lock under the key.
     value: *mut c_void,
 }
@@ -85,7 +88,23 @@ pub fn call<C: Run>(words: &str) -> Vec<String> {
     let count = c_int::try_from(strings.len()).unwrap_or(c_int::MAX);
     // SAFETY: this is the main thread; the strings have the form that `string_ptr_len` expects, and outlive the call.
     unsafe { entry::command::<C>(context(), strings.as_mut_ptr(), count) };
+    release();
     with(|host| std::mem::take(&mut host.replies))
+}
+
+/// Asks for the reply to the client that was unblocked, if one was, and releases it.
+fn release() {
+    let released = with(|host| std::mem::take(&mut host.is_released).then_some(host.blocked).flatten());
+    let Some(Blocked { on_answer, on_free, data }) = released else { return };
+    if let Some(answer) = on_answer {
+        // SAFETY: this is the module's own function, called as a server does.
+        unsafe { answer(context(), ptr::null_mut(), 0) };
+    }
+    with(|host| (host.is_blocked, host.blocked) = (false, None));
+    if let Some(free) = on_free {
+        // SAFETY: as above.
+        unsafe { free(context(), data) };
+    }
 }
 
 /// The current context.
@@ -302,26 +321,13 @@ unsafe extern "C" fn block_client_on_keys_with_flags(
 
 unsafe extern "C" fn set_disconnect_callback(_: *mut RawBlocked, _: raw::RedisModuleDisconnectFunc) {}
 
-/// Asks for the reply and releases the client, at once.
+/// Releases the client after the running call.
 unsafe extern "C" fn unblock_client(_: *mut RawBlocked, _: *mut c_void) -> c_int {
-    let (is_blocked, on_answer, on_free, data) = with(|host| {
-        let blocked = host.blocked.as_ref();
-        let parts = blocked.map(|it| (host.is_blocked, it.on_answer, it.on_free, it.data));
-        parts.unwrap_or((false, None, None, ptr::null_mut()))
-    });
-    if !is_blocked {
-        return tell("(the server ends)");
+    if with(|host| host.is_blocked) {
+        with(|host| host.is_released = true);
+        return api::OK;
     }
-    if let Some(answer) = on_answer {
-        // SAFETY: this is the module's own function, called as a server does.
-        unsafe { answer(context(), ptr::null_mut(), 0) };
-    }
-    with(|host| (host.is_blocked, host.blocked) = (false, None));
-    if let Some(free) = on_free {
-        // SAFETY: as above.
-        unsafe { free(context(), data) };
-    }
-    api::OK
+    tell("(the server ends)")
 }
 
 unsafe extern "C" fn get_blocked_client_private_data(_: *mut RawCtx) -> *mut c_void {
