@@ -1,6 +1,8 @@
 # Every target is one line of `make help`. Nothing is installed or fetched unless it is missing.
 
 PORT ?= 6379
+PREFIX ?= /usr/local
+DESTDIR ?=
 # How long each fuzz target runs, and the chaos.
 SECONDS ?= 60
 # Most of a test's time is waiting for a server, so more of them than cores.
@@ -30,8 +32,8 @@ JUDGE = cargo test --quiet --locked $(LIGHT) --bin lockstock-chaos -- check:: &&
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test test-panics test-consumer test-docs test-servers test-large test-leaks soak test-valgrind chaos
-.PHONY: bench bench-instructions simulation check check-all miri fuzz servers deps clean
+.PHONY: help run demo build install dist deb test test-panics test-consumer test-docs test-package test-servers test-large test-leaks soak test-valgrind chaos
+.PHONY: bench bench-instructions simulation check check-all asan miri fuzz servers deps clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +49,18 @@ demo: build ## Watch the five programs that lockstock replaces, played for real 
 build: deps ## Build the module: target/release/liblockstock.so
 	cargo build --release --locked
 
+$(MODULE):
+	$(MAKE) build
+
+install: $(MODULE) ## Install the module and its example configuration (PREFIX=/usr/local DESTDIR=)
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/package install
+
+dist: build ## target/dist: the module, its example configuration and its licence in one archive, with its checksum
+	@scripts/package dist
+
+deb: build ## target/dist: a Debian package for redis-server and valkey-server
+	@scripts/package deb
+
 test: check build test-panics ## The checks, and the tests that need a server; not those of examples/consumer
 	$(DEMO) --check
 	$(SUITE)
@@ -59,6 +73,9 @@ test-panics: deps ## A panic in every entry from the server, and before every st
 
 test-consumer: build ## The tests of examples/consumer; compiles SQLite
 	cargo test --quiet --locked -p lockstock-consumer
+
+test-package: build ## The packages made, installed and loaded by every server that is here; linters for images and workflows
+	@scripts/test-package
 
 test-docs: build ## The programs in Python on the pages of the documentation, with redis-py in target/python
 	@scripts/python
@@ -104,6 +121,10 @@ check: deps ## Formatting, lints and the tests that need no server
 check-all: check ## The same of the benchmark and examples/consumer, too; compiles plotters and SQLite
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo test --quiet --locked -p lockstock-bench
+
+asan: deps ## The tests that need no server, under AddressSanitizer (rustup's nightly)
+	@rustup toolchain list | grep --quiet '^nightly' || rustup toolchain install --profile minimal nightly
+	RUSTFLAGS=-Zsanitizer=address cargo +nightly test --quiet --locked --lib --target $$(rustc -vV | sed -n 's/^host: //p') --target-dir target/asan
 
 miri: ## The tests of src/core under Miri (rustup's nightly)
 	@rustup component add --toolchain nightly miri rust-src
