@@ -13,7 +13,8 @@ use crate::server::register::{self, Spec};
 /// `LOCK.MRELEASE token numkeys key [key …]`
 ///
 /// Ends the holds of `token` on the locks of all keys, however they were acquired. The same call grants the locks to the first waiters
-/// whose keys are all free now. A key named twice counts once.
+/// whose keys are all free now. Ends every request of `token` that waits for any of the keys, too; such a request hears null. A key named
+/// twice counts once.
 ///
 /// Replies the number of holds that this call ended. Safe to repeat. Works when the server is out of memory.
 ///
@@ -26,7 +27,7 @@ impl Command for LockMrelease {
         flags: c"write",
         acl: c"write slow",
         arity: -4,
-        summary: c"Ends a token's holds on several locks and hands them over to whoever waits first.",
+        summary: c"Ends a token's holds on several locks, and its waits for them, and hands them over to whoever waits first.",
         complexity: c"O(K*log(N)) with K keys and N holders",
         tips: c"",
         keys: Keys::Counted(2, KeyUse::Delete),

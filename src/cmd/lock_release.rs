@@ -12,10 +12,11 @@ use crate::server::register::{self, Spec};
 
 /// `LOCK.RELEASE key token`
 ///
-/// Ends the hold of `token` on the lock `key`; the same call grants the lock to the first waiter.
+/// Ends the hold of `token` on the lock `key`; the same call grants the lock to the first waiter. Ends every request of `token` that waits
+/// for this key, too; such a request hears null.
 ///
-/// Replies 1 if this call ended the hold, else 0: there was no hold, its lease has expired, it belongs to another token, or the token is
-/// only waiting and keeps its position. Safe to repeat. Works when the server is out of memory.
+/// Replies 1 if this call ended the hold, else 0: there was no hold, its lease has expired, it belongs to another token, or the token was
+/// only waiting. Safe to repeat. Works when the server is out of memory.
 ///
 /// Errors: `ERR` for a bad argument, `WRONGTYPE`. O(1), O(log n) with n holders.
 pub struct LockRelease;
@@ -26,7 +27,7 @@ impl Command for LockRelease {
         flags: c"write fast",
         acl: c"write fast",
         arity: 3,
-        summary: c"Ends a token's hold on a lock and hands the lock over to whoever waits first.",
+        summary: c"Ends a token's hold on a lock, and its wait for it, and hands the lock over to whoever waits first.",
         complexity: c"O(1) for exclusive locks, O(log(N)) with N holders otherwise",
         tips: c"",
         keys: Keys::First(KeyUse::Delete),

@@ -1,7 +1,7 @@
 //! The queues: which request waits for which key, in which order.
 
 use std::collections::hash_map::RandomState;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher;
 use std::slice;
 use std::sync::Arc;
@@ -66,8 +66,8 @@ pub(super) struct Waiting {
     hasher: RandomState,
     /// By token and scope, so that the next request of a token finds its waiting one.
     by_request: HashTable<WaiterId>,
-    /// The requests of a token for many keys that have the key of this queue as their obstacle.
-    obstructed: HashMap<(QueueId, Ident), BTreeSet<WaiterId>>,
+    /// The requests for many keys, each under every key, by queue and token.
+    many: HashTable<(QueueId, WaiterId)>,
     by_client: BTreeSet<(ClientId, WaiterId)>,
     /// The last ticket given at the end of the line; `front` is the last one given in front of it.
     last: i64,
@@ -137,7 +137,7 @@ impl Waiting {
             && self.queues.is_empty()
             && self.by_place.is_empty()
             && self.by_request.is_empty()
-            && self.obstructed.is_empty()
+            && self.many.is_empty()
             && self.by_client.is_empty()
     }
 
@@ -184,31 +184,26 @@ impl Waiting {
         self.by_request.find(self.hasher.hash_one((token, scope)), is_it).copied()
     }
 
-    /// The requests of `token` in `queue` that cannot have its key while another token holds it or is in front: first the request for this
-    /// key alone, then those for many keys whose obstacle it is.
-    pub(super) fn blocked_multi_at(&self, queue: QueueId, token: &Ident) -> impl Iterator<Item = WaiterId> {
-        let many = if self.obstructed.is_empty() { None } else { self.obstructed.get(&(queue, token.clone())) };
-        self.waiting_request(token, &Scope::One(queue)).into_iter().chain(many.into_iter().flatten().copied())
+    /// The requests of `token` in `queue`: first the one for this key alone, then those for many keys.
+    pub(super) fn requests_at(&self, queue: QueueId, token: &Ident) -> impl Iterator<Item = WaiterId> {
+        let hash = if self.many.is_empty() { None } else { Some(self.hasher.hash_one((queue, token))) };
+        let is_its = |id: WaiterId| self.waiter(id).is_some_and(|waiter| waiter.request.token == *token);
+        let many = hash.into_iter().flat_map(|hash| self.many.iter_hash(hash));
+        let many = many.filter(move |(at, id)| *at == queue && is_its(*id)).map(|(_, id)| *id);
+        self.waiting_request(token, &Scope::One(queue)).into_iter().chain(many)
+    }
+
+    /// Those of them that cannot have the key while another token holds it or is in front: a request for many keys only if this key is its
+    /// obstacle.
+    pub(super) fn blocked_at(&self, queue: QueueId, token: &Ident) -> impl Iterator<Item = WaiterId> {
+        let is_blocked = move |waiter: &Waiter| matches!(waiter.scope, Scope::One(_)) || waiter.obstacle == Some(queue);
+        self.requests_at(queue, token).filter(move |id| self.waiter(*id).is_some_and(is_blocked))
     }
 
     /// The request `id` for many keys cannot have the key of `queue`.
     pub(super) fn block_multi_at(&mut self, id: WaiterId, queue: QueueId) {
-        self.unblock_multi(id);
         if let Some(waiter) = self.waiters.get_mut(id.0) {
             waiter.obstacle = Some(queue);
-            self.obstructed.entry((queue, waiter.request.token.clone())).or_default().insert(id);
-        }
-    }
-
-    fn unblock_multi(&mut self, id: WaiterId) {
-        let Some(waiter) = self.waiters.get_mut(id.0) else { return };
-        let Some(queue) = waiter.obstacle.take() else { return };
-        let key = (queue, waiter.request.token.clone());
-        if let Some(obstructed) = self.obstructed.get_mut(&key) {
-            obstructed.remove(&id);
-            if obstructed.is_empty() {
-                self.obstructed.remove(&key);
-            }
         }
     }
 
@@ -293,7 +288,7 @@ impl Waiting {
     pub(super) fn join(&mut self, waiter: Waiter, earlier: Option<WaiterId>) -> Joined {
         let replaced = earlier.and_then(|earlier| self.strike(waiter.since, earlier)).map(|(replaced, _)| replaced);
         let client = waiter.presence.client();
-        let (ticket, scope, obstacle) = (waiter.ticket, waiter.scope.clone(), waiter.obstacle);
+        let (ticket, scope) = (waiter.ticket, waiter.scope.clone());
         let hash = self.hasher.hash_one((&waiter.request.token, &scope));
         let id = WaiterId(self.waiters.insert(waiter));
         let mut longest = 0;
@@ -303,13 +298,19 @@ impl Waiting {
                 longest = longest.max(queue.line.len());
             }
         }
-        if let Some(queue) = obstacle {
-            self.block_multi_at(id, queue);
-        }
-        let Self { waiters, by_request: claims, hasher, .. } = self;
-        claims.insert_unique(hash, id, |id| {
-            waiters.get(id.0).map_or(0, |waiter| hasher.hash_one((&waiter.request.token, &waiter.scope)))
+        let Self { waiters, by_request, many, hasher, .. } = self;
+        let waiter_of = |id: &WaiterId| waiters.get(id.0);
+        by_request.insert_unique(hash, id, |id| {
+            waiter_of(id).map_or(0, |waiter| hasher.hash_one((&waiter.request.token, &waiter.scope)))
         });
+        if let Scope::Many(queues) = &scope {
+            let hash_of = |(queue, id): &(QueueId, WaiterId)| {
+                waiter_of(id).map_or(0, |waiter| hasher.hash_one((queue, &waiter.request.token)))
+            };
+            for entry in queues.iter().map(|queue| (*queue, id)) {
+                many.insert_unique(hash_of(&entry), entry, hash_of);
+            }
+        }
         self.by_client.extend(client.map(|client| (client, id)));
         Joined { id, longest, replaced }
     }
@@ -328,7 +329,6 @@ impl Waiting {
 
     /// Removes a request from everything, but leaves its queues open. Also returns the queues where it was the head.
     fn strike(&mut self, now: UnixMs, id: WaiterId) -> Option<(Waiter, Vec<QueueId>)> {
-        self.unblock_multi(id);
         let waiter = self.waiters.remove(id.0)?;
         self.waited = Millis(self.waited.0.saturating_add(waiter.waited(now).0));
         let mut headed = Vec::new();
@@ -345,6 +345,14 @@ impl Waiting {
             self.by_request.find_entry(self.hasher.hash_one((token, &waiter.scope)), |other| *other == id)
         {
             claim.remove();
+        }
+        if let Scope::Many(queues) = &waiter.scope {
+            for queue in queues.iter() {
+                let is_it = |entry: &(QueueId, WaiterId)| *entry == (*queue, id);
+                if let Ok(entry) = self.many.find_entry(self.hasher.hash_one((queue, token)), is_it) {
+                    entry.remove();
+                }
+            }
         }
         if let Some(client) = waiter.presence.client() {
             self.by_client.remove(&(client, id));

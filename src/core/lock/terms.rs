@@ -97,8 +97,10 @@ pub enum Acquired {
 pub enum Answer {
     /// It holds the lock now.
     Granted(Grant),
-    /// A later request of the same token has replaced this one.
+    /// It does not get it: its time is over, or a later request of the same token has replaced this one.
     Refused,
+    /// Its token has released the lock, so it does not wait any more.
+    Cancelled,
     /// It cannot be answered any more.
     Failed(LockError),
 }

@@ -184,6 +184,14 @@ impl Trial {
         let held = i64::from(lock.hold(token).is_some());
         lock.end(|hold| hold.token == token);
         self.connections[connection].expect(call, held);
+        self.cancel(key, token);
+    }
+
+    /// What `token` waited for at `key` has ended with its release.
+    fn cancel(&mut self, key: &'static str, token: &str) {
+        for waiter in self.lock(key).line.extract_if(.., |waiter| waiter.token == token).collect::<Vec<_>>() {
+            self.connections[waiter.connection].read().is(NULL);
+        }
     }
 
     /// Extends one hold or several, all or none; without a lease of its own none of them to end sooner.
@@ -254,11 +262,14 @@ impl Trial {
             return;
         }
         let mut released = 0;
-        for key in keys {
+        for key in &keys {
             released += i64::from(self.lock(key).hold(token).is_some());
             self.lock(key).end(|hold| hold.token == token);
         }
         self.connections[connection].expect(call, released);
+        for key in keys {
+            self.cancel(key, token);
+        }
     }
 
     /// A connection ends, with its sessions and its place in line, and another one takes its number.

@@ -2,6 +2,7 @@
 
 mod against_model;
 mod apply;
+mod cancel;
 mod cluster;
 mod delivery;
 mod effects;

@@ -12,7 +12,7 @@ use crate::core::lock::compatibility::Compatibility;
 use crate::core::lock::keyspace::Keyspace;
 use crate::core::lock::presence::Presence;
 use crate::core::lock::queue::{Joined, QueueId, Scope, Waiter};
-use crate::core::lock::stats::{HandoverCause, count};
+use crate::core::lock::stats::count;
 use crate::core::lock::terms::{Acquired, Answer, ClientId, Grant, LockError, Request, WaiterId, Wanted};
 use crate::core::lock::value::{Hold, Lock};
 use crate::core::time::Now;
@@ -188,7 +188,7 @@ impl Engine {
         Acquired::Parked(id)
     }
 
-    /// Ends the hold of `token` on the lock at `at`; `false` if it has none. A token that only waits stays in the queue.
+    /// Ends the hold of `token` on the lock at `at`, and every request of it that waits for this key; `false` if it had no hold.
     ///
     /// # Errors
     /// [`LockError::WrongType`].
@@ -200,8 +200,8 @@ impl Engine {
         keyspace: &mut W,
     ) -> Result<bool, LockError> {
         let mut transition = self.command(now, 1);
-        transition.cause = HandoverCause::Release;
         self.pardon(at, token, keyspace);
+        self.cancel(&mut transition, &[at], token, keyspace);
         let (queue, visit) = self.settle_then(&mut transition, at, keyspace, |engine, transition, open, _| {
             engine.release_hold(transition, open, token)
         });

@@ -14,6 +14,7 @@ use crate::core::fence::{Fence, FenceClock};
 use crate::core::time::Millis;
 
 mod backlog;
+mod cancel;
 mod clients;
 mod commands;
 mod delivery;

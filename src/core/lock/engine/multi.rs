@@ -12,7 +12,6 @@ use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::queue::{Departed, QueueId, Scope};
-use crate::core::lock::stats::HandoverCause;
 use crate::core::lock::terms::{Acquired, Answer, ClientId, LockError, Request, WaiterId};
 use crate::core::time::Now;
 
@@ -108,7 +107,8 @@ impl Engine {
         }
     }
 
-    /// Ends the holds of `token` on the locks of `keys`; returns how many there were.
+    /// Ends the holds of `token` on the locks of `keys`, and every request of it that waits for any of them; returns how many holds there
+    /// were.
     ///
     /// # Errors
     /// [`LockError::WrongType`] if any of the keys holds something else; then nothing was released.
@@ -125,11 +125,11 @@ impl Engine {
         for at in &places {
             self.pardon(*at, token, keyspace);
         }
+        self.cancel(&mut transition, &places, token, keyspace);
         for at in &places {
             self.settle_at(&mut transition, *at, keyspace);
         }
         let foreign = places.iter().any(|at| matches!(keyspace.find(*at), Found::Foreign));
-        transition.cause = HandoverCause::Release;
         let mut released = 0_u64;
         for at in places.iter().filter(|_| !foreign) {
             let visit = self.visit(&mut transition, *at, keyspace, |engine, transition, open| {

@@ -10,7 +10,7 @@ use crate::core::key::KeyRef;
 use crate::core::lock::compatibility::Compatibility;
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::queue::{Departed, QueueId, Scope};
-use crate::core::lock::stats::count;
+use crate::core::lock::stats::{HandoverCause, count};
 use crate::core::lock::terms::{Answer, ClientId, EndReason, Grant, LockError, Request, WaiterId};
 use crate::core::lock::value::{Hold, Lock};
 use crate::core::time::UnixMs;
@@ -22,6 +22,7 @@ impl Engine {
         let fence = open.lock.hold(token).map(|hold| hold.fence);
         if let Some(fence) = fence {
             transition.progress();
+            transition.cause = HandoverCause::Release;
             self.end_hold(open, fence, EndReason::Released);
         }
         fence.is_some()
@@ -73,7 +74,7 @@ impl Engine {
     /// Queues another look at requests of `token` that its own new hold at `at` may satisfy, at whatever position they wait.
     pub(super) fn look_at_own(&self, transition: &mut Transition, at: KeyRef<'_>, token: &Ident) {
         if let Some(queue) = self.waiting.at(at)
-            && self.waiting.blocked_multi_at(queue, token).next().is_some()
+            && self.waiting.blocked_at(queue, token).next().is_some()
         {
             transition.work.push(queue);
         }
@@ -230,7 +231,7 @@ impl Engine {
                 }
             }
         };
-        let own = || lock.sole_hold().into_iter().flat_map(|hold| self.waiting.blocked_multi_at(queue, &hold.token));
+        let own = || lock.sole_hold().into_iter().flat_map(|hold| self.waiting.blocked_at(queue, &hold.token));
         own().find_map(fits).or_else(|| self.waiting.head(queue).and_then(fits))
     }
 

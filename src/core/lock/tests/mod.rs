@@ -1,6 +1,7 @@
 //! Tests of the lock engine: a world made of a map, stories told on it, and random schedules against a model.
 #![expect(clippy::arithmetic_side_effects, reason = "small numbers")]
 
+mod cancel;
 mod crowds;
 mod delivery;
 mod doubt;

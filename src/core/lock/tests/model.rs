@@ -53,6 +53,7 @@ pub(super) struct Parked {
 pub(super) enum Outcome {
     Granted { token: usize, serial: Serial, lease: i64 },
     Refused,
+    Cancelled,
     Parked,
     Failed(LockError),
 }
@@ -262,6 +263,17 @@ impl Model {
         self.told.push((parked.id.unwrap(), Outcome::Refused));
     }
 
+    /// Ends whatever `token` waits for at one of `keys`. In which order its requests hear of that is left to the engine.
+    fn cancel(&mut self, keys: &[Key], token: usize, script: &mut VecDeque<WaiterId>) {
+        let is_ended = |ask: &Ask| ask.token == token && ask.keys.iter().any(|key| keys.contains(key));
+        while self.line.iter().any(|parked| is_ended(&parked.ask)) {
+            let id = script.pop_front();
+            assert!(self.line.iter().any(|parked| parked.id == id && is_ended(&parked.ask)));
+            self.leave(|parked| parked.id == id);
+            self.told.push((id.unwrap(), Outcome::Cancelled));
+        }
+    }
+
     pub(super) fn release(
         &mut self,
         keys: &[Key],
@@ -269,6 +281,9 @@ impl Model {
         script: &mut VecDeque<WaiterId>,
     ) -> Result<u64, LockError> {
         self.spare(keys, token);
+        if !keys.iter().any(|key| self.foreign.contains(key)) {
+            self.cancel(keys, token, script);
+        }
         self.follow(script);
         let mut released = Err(LockError::WrongType);
         if !keys.iter().any(|key| self.foreign.contains(key)) {

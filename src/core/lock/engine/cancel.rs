@@ -1,0 +1,34 @@
+//! Ending the wait of a token.
+
+use super::Engine;
+use super::transition::Transition;
+use crate::core::id::Ident;
+use crate::core::key::KeyRef;
+use crate::core::lock::keyspace::{Found, Keyspace};
+use crate::core::lock::queue::Departed;
+use crate::core::lock::terms::{Answer, WaiterId};
+
+impl Engine {
+    /// Ends every request of `token` that waits for any of `places`, unless one of these keys holds a value of another type. The
+    /// transition then looks at the queues that they headed.
+    pub(super) fn cancel<W: Keyspace>(
+        &mut self,
+        transition: &mut Transition,
+        places: &[KeyRef<'_>],
+        token: &Ident,
+        keyspace: &mut W,
+    ) {
+        let queues = places.iter().filter_map(|at| self.waiting.at(*at));
+        let requests: Vec<WaiterId> = queues.flat_map(|queue| self.waiting.requests_at(queue, token)).collect();
+        if requests.is_empty() || places.iter().any(|at| matches!(keyspace.find(*at), Found::Foreign)) {
+            return;
+        }
+        for request in requests {
+            // A request for many keys may be listed twice.
+            let Some(Departed { waiter, headed }) = self.waiting.leave(transition.now.ms, request) else { continue };
+            transition.step();
+            transition.work.extend(headed);
+            waiter.presence.tell(request, Answer::Cancelled, keyspace);
+        }
+    }
+}

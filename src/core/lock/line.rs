@@ -1,0 +1,76 @@
+//! The order of the waiters of one key.
+
+use std::collections::BTreeMap;
+
+use super::terms::WaiterId;
+
+/// A position in line; smaller comes first. One ticket serves every queue of a request. So requests for many keys have the same order
+/// everywhere and never deadlock with each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Ticket(pub(super) i64);
+
+/// The waiters of one key, in order.
+///
+/// Each has a number that is larger than that of the one before it. So the place of a waiter is known without counting those in front;
+/// whoever leaves between two waiters leaves a gap in the numbers.
+#[derive(Debug, Default)]
+pub(super) struct Line(BTreeMap<Ticket, (WaiterId, i64)>);
+
+impl Line {
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The waiters, in order.
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = WaiterId> {
+        self.0.values().map(|(waiter, _)| *waiter)
+    }
+
+    /// Adds a waiter: at one of the ends, or where one with this ticket has just been removed.
+    pub(super) fn insert(&mut self, ticket: Ticket, waiter: WaiterId) {
+        let before = self.0.range(..ticket).next_back().map(|(_, (_, number))| number.saturating_add(1));
+        let behind = || self.0.range(ticket..).next().map(|(_, (_, number))| number.saturating_sub(1));
+        let number = before.or_else(behind).unwrap_or(0);
+        self.0.insert(ticket, (waiter, number));
+    }
+
+    /// Removes a waiter; `true` if it was the first.
+    pub(super) fn remove(&mut self, ticket: Ticket) -> bool {
+        let first = self.0.first_key_value().is_some_and(|(first, _)| *first == ticket);
+        self.0.remove(&ticket);
+        first
+    }
+
+    /// The place of the waiter with this ticket: 1 for the first. Others who have left in between may be counted.
+    pub(super) fn place(&self, ticket: Ticket) -> u64 {
+        let first = self.0.first_key_value().map_or(0, |(_, (_, number))| *number);
+        let own = self.0.get(&ticket).map_or(first, |(_, number)| *number);
+        u64::try_from(own.saturating_sub(first)).unwrap_or(0).saturating_add(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_counts_who_is_in_front_and_at_most_those_who_left_in_between() {
+        let mut line = Line::default();
+        let places =
+            |line: &Line, tickets: &[i64]| tickets.iter().map(|it| line.place(Ticket(*it))).collect::<Vec<_>>();
+        for ticket in [10, 20, 30, 40] {
+            line.insert(Ticket(ticket), WaiterId::FIRST);
+        }
+        assert_eq!(places(&line, &[10, 20, 30, 40]), [1, 2, 3, 4]);
+        // One who goes in front of everybody.
+        line.insert(Ticket(-1), WaiterId::FIRST);
+        assert_eq!(places(&line, &[-1, 10, 40]), [1, 2, 5]);
+        assert!(line.remove(Ticket(-1)) && line.remove(Ticket(10)) && !line.remove(Ticket(30)));
+        assert_eq!(places(&line, &[20, 40]), [1, 3]);
+        // Asking again: the same ticket, and no gap in front any more.
+        line.insert(Ticket(50), WaiterId::FIRST);
+        assert!(!line.remove(Ticket(40)));
+        line.insert(Ticket(40), WaiterId::FIRST);
+        assert_eq!(places(&line, &[20, 40, 50]), [1, 2, 4]);
+    }
+}
