@@ -22,7 +22,8 @@
 //! One consumer per sale: the order of the events matters. When it dies, start it again, anywhere with the same database.
 //!
 //! Create the sale with `STREAM events DEADLINES`. Then the last event of an order says all that it is: held until when,
-//! sold, cancelled or expired.
+//! sold, cancelled or expired; or waiting. Who waits, and for how many units,
+//! is in a table of its own, in the order in which they will be served.
 
 use std::error::Error;
 use std::path::Path;
@@ -73,7 +74,8 @@ fn open(path: &Path) -> rusqlite::Result<Database> {
     database.execute_batch(
         "CREATE TABLE IF NOT EXISTS events (seq INTEGER PRIMARY KEY, entry TEXT NOT NULL, id BLOB NOT NULL);
          CREATE TABLE IF NOT EXISTS orders (id BLOB PRIMARY KEY, state TEXT NOT NULL, units INTEGER NOT NULL,
-                                            buyer BLOB NOT NULL, ref BLOB NOT NULL, deadline INTEGER NOT NULL);",
+                                            buyer BLOB NOT NULL, ref BLOB NOT NULL, deadline INTEGER NOT NULL);
+         CREATE TABLE IF NOT EXISTS line (seq INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, units INTEGER NOT NULL);",
     )?;
     Ok(database)
 }
@@ -152,10 +154,12 @@ fn write(changes: &Transaction<'_>, event: &Event, go_on: Option<&str>) -> Resul
         }
         // Those from here on are of a past that the server has lost.
         changes.execute("DELETE FROM events WHERE seq >= ?1", [seq])?;
+        changes.execute("DELETE FROM line WHERE seq >= ?1", [seq])?;
     }
     let (state, units) = match event.kind.as_str() {
         "ok" | "extend" if event.deadline >= 0 => ("held", event.units),
         "ok" | "confirm" => ("sold", event.units),
+        "wait" => ("waiting", 0),
         "cancel" => ("cancelled", 0),
         "expire" => ("expired", 0),
         // "adjust" is about the sale and not about an order.
@@ -166,6 +170,12 @@ fn write(changes: &Transaction<'_>, event: &Event, go_on: Option<&str>) -> Resul
             "INSERT OR REPLACE INTO orders (id, state, units, buyer, ref, deadline) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![event.id, state, units, event.buyer, event.reference, event.deadline],
         )?;
+    }
+    // Whoever waits is served, or leaves the line.
+    changes.execute("DELETE FROM line WHERE id = ?1", params![event.id])?;
+    if event.kind == "wait" {
+        changes
+            .execute("INSERT INTO line (seq, id, units) VALUES (?1, ?2, ?3)", params![seq, event.id, event.units])?;
     }
     changes.execute("INSERT INTO events (seq, entry, id) VALUES (?1, ?2, ?3)", params![seq, entry, event.id])?;
     Ok(())

@@ -121,6 +121,41 @@ fn a_consumer_that_is_killed_at_random_writes_every_order_once() {
     Replay::of(1_000_000, &events(&mut client, "events")).agrees_with(&mut client, "sale");
 }
 
+/// Who waits, in the order in which they will be served, and for how many units.
+#[track_caller]
+fn line(database: &Path) -> Vec<(String, i64)> {
+    let database = Connection::open(database).expect("the database");
+    let mut all = database.prepare("SELECT id, units FROM line ORDER BY seq").expect("the line");
+    let rows = all.query_map([], |row| {
+        Ok((String::from_utf8_lossy(&row.get::<_, Vec<u8>>(0)?).into_owned(), row.get::<_, i64>(1)?))
+    });
+    rows.expect("rows").collect::<Result<_, _>>().expect("orders")
+}
+
+#[test]
+fn who_waits_is_written_in_line() {
+    let server = Server::start();
+    let dir = tempfile::tempdir().expect("a directory");
+    let database = dir.path().join("orders.db");
+    let mut client = server.client();
+    client.expect("STOCK.CREATE sale 4 STREAM events DEADLINES", OK);
+    for (id, units) in [("a", 4), ("b", 3), ("c", 1), ("d", 2), ("e", 1)] {
+        client.expect(format!("STOCK.DECR_ONCE sale {id} QTY {units} HOLD 600000 WAITLIST"), ANY);
+    }
+    let mut process = start(&server, &database);
+    let caught_up = |client: &mut Client| progress(&database) == client.cmd("STOCK.INFO sale").field("seq").int();
+    eventually("the line is written", || progress(&database) == 5);
+    let named = |line: &[(&str, i64)]| line.iter().map(|(id, units)| ((*id).to_owned(), *units)).collect::<Vec<_>>();
+    assert_eq!(line(&database), named(&[("b", 3), ("c", 1), ("d", 2), ("e", 1)]));
+    client.expect("STOCK.CANCEL sale d", ANY);
+    client.expect("STOCK.CANCEL sale a", ANY);
+    client.expect("STOCK.DECR_ONCE sale f QTY 2 WAITLIST", ANY);
+    eventually("the consumer has caught up", || caught_up(&mut client));
+    assert_eq!(line(&database), named(&[("e", 1), ("f", 2)]));
+    assert_eq!(written(&database), orders(&mut client, "sale"));
+    kill(&mut process);
+}
+
 /// A sale that a server forgets a part of, and the database that it was written to.
 struct Story {
     database: tempfile::TempDir,

@@ -283,6 +283,50 @@ fn sales_with_a_stream() {
 
 #[test]
 #[ignore = "needs inject-faults: make test-panics"]
+fn sales_with_a_waitlist() {
+    const ALL: &str = "STOCK.DECR_ONCE s-# a QTY 10";
+    const B: &str = "STOCK.DECR_ONCE s-# b QTY 3 HOLD 3600000 WAITLIST";
+    const C: &str = "STOCK.DECR_ONCE s-# c QTY 4 WAITLIST";
+    Scene::set().play_all(&[
+        play("wait", &[TOLD, ALL], &[], Call(B), COMMAND),
+        play("cancel", &[SALE, ALL, B, C], &[], Call("STOCK.CANCEL s-# a"), COMMAND),
+        play("cancel with a stream", &[TOLD, ALL, B, C], &[], Call("STOCK.CANCEL s-# a"), COMMAND),
+        play(
+            "leave the line",
+            &[TOLD, "STOCK.DECR_ONCE s-# a QTY 4", "STOCK.DECR_ONCE s-# d QTY 7 WAITLIST", B],
+            &[],
+            Call("STOCK.CANCEL s-# d"),
+            COMMAND,
+        ),
+        play("restock", &[TOLD, ALL, B, C], &[], Call("STOCK.ADJUST s-# 9"), COMMAND),
+        play(
+            "the window opens",
+            &[TOLD, ALL, B, C, "STOCK.ALTER s-# END 5", "STOCK.ADJUST s-# 9"],
+            &[],
+            Call("STOCK.ALTER s-# END 0"),
+            COMMAND,
+        ),
+        play(
+            "confirm too late",
+            &[TOLD],
+            &[],
+            Before(&["STOCK.DECR_ONCE s-# a QTY 10 HOLD 10", B], "STOCK.CONFIRM s-# a"),
+            COMMAND,
+        ),
+        play("lapse", &[TOLD, "STOCK.DECR_ONCE s-# a QTY 10 HOLD 100", B, C], &[], Holds(6), TIMER),
+        play("the effect of joining", &[SALE, ALL], &[], Call("STOCK.APPLY s-# WAITING b 3 60000"), COMMAND),
+        play(
+            "the effect of being served",
+            &[SALE, ALL, B, "STOCK.ALTER s-# END 5", "STOCK.ADJUST s-# 9"],
+            &[],
+            Call("STOCK.APPLY s-# SERVED b 9000000000000"),
+            COMMAND,
+        ),
+    ]);
+}
+
+#[test]
+#[ignore = "needs inject-faults: make test-panics"]
 fn sales_whose_due_holds_are_too_many_for_one_command() {
     Scene::set().play_all(&[
         play(

@@ -7,6 +7,9 @@ use harness::{ANY, Client, OK, Reply, Server, Words, eventually, random};
 
 const STEPS: usize = 2_500;
 
+/// So few that many have to wait.
+const TOTAL: i64 = 20;
+
 /// One command of a seller or of one of a few buyers, most of which have something to do with each other.
 fn step(random: &mut fastrand::Rng) -> Words {
     let id = format!("id-{}", random.u8(..40));
@@ -14,7 +17,8 @@ fn step(random: &mut fastrand::Rng) -> Words {
         0..9 => {
             let hold = ["", "HOLD 1", "HOLD 10", "HOLD 60000"][random.usize(..4)];
             let buyer = [String::new(), format!("BUYER b-{}", random.u8(..6))][random.usize(..2)].clone();
-            format!("STOCK.DECR_ONCE sale {id} QTY {} {hold} {buyer}", random.u8(1..5))
+            let waitlist = ["", "WAITLIST"][random.usize(..2)];
+            format!("STOCK.DECR_ONCE sale {id} QTY {} {hold} {buyer} {waitlist}", random.u8(1..5))
         }
         9..12 => format!("STOCK.CONFIRM sale {id}"),
         12..16 => format!("STOCK.CANCEL sale {id}"),
@@ -54,7 +58,8 @@ fn no_refusal_is_taken_back(late: &mut BTreeSet<Vec<u8>>, words: &Words, answer:
     let (Some(id), Reply::Array(_)) = (words.0.get(2), answer) else { return };
     let status = answer.at(0).text();
     match (words.name().as_str(), status.as_str()) {
-        ("STOCK.DECR_ONCE", "OK") => drop(late.remove(id)),
+        // Also who waits buys anew, when it is served.
+        ("STOCK.DECR_ONCE", "OK" | "QUEUED") => drop(late.remove(id)),
         ("STOCK.CONFIRM", "LIMIT") => assert!(late.insert(id.clone()), "{words:?} was refused before"),
         ("STOCK.CONFIRM", "EXPIRED") => drop(late.insert(id.clone())),
         ("STOCK.CONFIRM", _) => assert!(!late.contains(id), "{words:?} was refused before: {answer:?}"),
@@ -77,7 +82,7 @@ fn load(options: &str) {
     let primary = Server::builder().aof("everysec").start();
     let replica = Server::builder().replica_of(&primary).start();
     let mut client = primary.client();
-    client.expect(format!("STOCK.CREATE sale 60 LIMIT 6 REBUY STREAM events {options}"), OK);
+    client.expect(format!("STOCK.CREATE sale {TOTAL} LIMIT 6 REBUY STREAM events {options}"), OK);
     let (mut random, mut late) = (random(), BTreeSet::new());
     for number in 0..STEPS {
         let seq = client.cmd("STOCK.INFO sale").field("seq").int();
@@ -93,14 +98,15 @@ fn load(options: &str) {
         let before = client.cmd("STOCK.INFO sale").field("seq").int();
         let due = orders(&mut client, "sale").values().filter(|order| order.state == "expired").count();
         let told = events(&mut client, "events");
-        let replay = Replay::of(60, &told);
+        let replay = Replay::of(TOTAL, &told);
         let lapsed = replay.orders.values().filter(|order| order.0 == "expire").count();
         due == lapsed && before == replay.seq
     });
     let told = events(&mut client, "events");
-    Replay::of(60, &told).agrees_with(&mut client, "sale");
+    Replay::of(TOTAL, &told).agrees_with(&mut client, "sale");
     assert!(told.len() > STEPS / 10, "the load made few changes: {}", told.len());
     assert_eq!(told.iter().any(|event| event.event == "extend"), !options.is_empty());
+    assert!(told.iter().filter(|event| event.event == "wait").count() > STEPS / 100, "few have waited");
     let digest = |server: &Server| server.expect("DEBUG DIGEST", ANY).text();
     eventually("the replica has the same", || {
         replica.wait_in_sync(&primary);

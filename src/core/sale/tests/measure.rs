@@ -4,7 +4,9 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::core::sale::{Sale, Take, Terms};
+use super::waiting::crowded;
+use crate::core::id::IdText;
+use crate::core::sale::{Change, Sale, Take, Terms};
 use crate::core::time::{Millis, UnixMs};
 
 /// What the callers of a sale write.
@@ -134,5 +136,52 @@ fn weights_and_times() {
                 all.as_nanos() / u128::from(to - from),
             );
         }
+    }
+}
+
+/// Serves the first in line `times` times, each with the unit of one who gives it back, and asks each time for the place of the last.
+/// Returns the time of one cancellation that serves, and of one place.
+fn serve(sale: &mut Sale, now: UnixMs, times: u64) -> [Duration; 2] {
+    let (mut served, mut asked) = (Duration::ZERO, Duration::ZERO);
+    let id = |n: u64| (13_000_000_000 + n * 7).to_string();
+    let (waiting, last) = (sale.waiting(), id(sale.orders() - 1));
+    let first = sale.orders() - waiting - 1;
+    for n in first..first + times {
+        let id = id(n);
+        let start = Instant::now();
+        for change in sale.cancel(now, id.as_bytes()).changes.iter() {
+            sale.commit(change).unwrap();
+        }
+        served += start.elapsed();
+        let start = Instant::now();
+        assert_eq!(sale.place(last.as_bytes()), Some(sale.waiting()));
+        asked += start.elapsed();
+    }
+    assert_eq!(sale.waiting(), waiting - times);
+    [served, asked].map(|all| all / u32::try_from(times).unwrap())
+}
+
+#[test]
+#[ignore = "some seconds and half a gigabyte"]
+fn a_million_wait() {
+    let now = UnixMs(1_700_000_000_000);
+    for count in [10_000, 100_000, 1_000_000] {
+        let before = resident();
+        let start = Instant::now();
+        let mut sale = crowded(count);
+        let joined = start.elapsed() / u32::try_from(count).unwrap();
+        let bytes = sale.memory() as u64 / count;
+        let held = resident().saturating_sub(before) as u64 / count;
+        let [served, asked] = serve(&mut sale, now, 5_000);
+        println!(
+            "{count} wait: {bytes} bytes each ({held} resident), {joined:?} to join, {served:?} to give a unit to the next, {asked:?} for the place of the last"
+        );
+        // Out of the middle, too.
+        let start = Instant::now();
+        for n in 0..1_000 {
+            let id = (13_000_000_000 + (count / 2 + n) * 7).to_string();
+            sale.commit(&Change::Cancel { id: IdText::from(id.as_bytes()) }).unwrap();
+        }
+        println!("    {:?} to leave the middle of the line", start.elapsed() / 1_000);
     }
 }

@@ -186,6 +186,12 @@ impl Scene {
             self.eye.expect(["LOCK.RELEASE", &key, "other"], 1);
         }
         for sale in keys(&mut self.eye, "lockstk-s").iter().filter(|sale| sale.contains(&format!("-{number}"))) {
+            // Unless there is nothing, the window is closed, or seven are more than there are.
+            eventually(&format!("{what}: who waits is served"), || {
+                let info = self.eye.cmd(["STOCK.INFO", sale]);
+                let [waiting, remaining, end] = ["waiting", "remaining", "end"].map(|name| info.field(name).int());
+                waiting == 0 || remaining == 0 || end > 0 || waiting == 2 && remaining == 6
+            });
             let has = self.eye.cmd(["STOCK.ORDER", sale, "a"]);
             let again = self.eye.expect(["STOCK.DECR_ONCE", sale, "a", "HOLD", "3600000"], ANY);
             let wanted = if matches!(has, Reply::Nil(_)) || has.field("units").int() == 0 { "OK" } else { "DUPLICATE" };
