@@ -218,10 +218,11 @@ fn the_line_is_data() {
 
 #[test]
 fn a_replica_serves_nobody_until_it_is_promoted() {
-    let primary = Server::start();
+    let mut primary = Server::start();
     let replica = Server::builder().replica_of(&primary).start();
     let mut client = primary.client();
     client.expect("STOCK.CREATE sale 1 STREAM events", OK);
+    replica.wait_in_sync(&primary);
     client.expect("STOCK.DECR_ONCE sale a HOLD 300", ("OK", 1, 0, INT, ""));
     client.expect("STOCK.DECR_ONCE sale b WAITLIST", ("QUEUED", 0, 0, -1, ""));
     let start = unix_ms() + 300;
@@ -231,7 +232,7 @@ fn a_replica_serves_nobody_until_it_is_promoted() {
     client.expect(format!("STOCK.ALTER later START {start}"), OK);
     client.expect("STOCK.CANCEL later x", ("OK", 0, 1, -1, ""));
     replica.wait_in_sync(&primary);
-    drop(primary);
+    primary.kill9();
     let mut client = replica.client();
     eventually("the hold is due", || order(&mut client, "a").starts_with("state expired"));
     eventually("START has come", || unix_ms() > start + 20);
