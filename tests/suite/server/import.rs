@@ -122,6 +122,30 @@ fn what_fell_due_during_an_import_is_done_when_it_ends() {
 }
 
 #[test]
+fn who_waits_for_stock_is_served_when_an_import_ends() {
+    let Some(server) = importing() else { return };
+    let mut client = server.client();
+    let start = unix_ms() + 200;
+    for (sale, hold) in [("lapses", "HOLD 100"), ("starts", "")] {
+        client.expect(format!("STOCK.CREATE {sale} 1 STREAM events:{sale}"), OK);
+        client.expect(format!("STOCK.DECR_ONCE {sale} ann {hold}"), ("OK", 1, 0, INT, ""));
+        client.expect(format!("STOCK.DECR_ONCE {sale} ben WAITLIST"), ("QUEUED", 0, 0, -1, ""));
+    }
+    client.expect(format!("STOCK.ALTER starts START {start}"), OK);
+    client.expect("STOCK.CANCEL starts ann", ("OK", 0, 1, -1, ""));
+    eventually("long enough", || unix_ms() > start + 100);
+    for (sale, told) in [("lapses", 2), ("starts", 3)] {
+        client.expect(format!("XLEN events:{sale}"), told);
+        assert_eq!(client.cmd(["STOCK.INFO", sale]).field("waiting").int(), 1, "{sale}");
+    }
+    client.expect("CONFIG SET import-mode no", OK);
+    for sale in ["lapses", "starts"] {
+        eventually(sale, || client.cmd(["STOCK.INFO", sale]).field("waiting").int() == 0);
+        client.expect(format!("XLEN events:{sale}"), 4);
+    }
+}
+
+#[test]
 fn an_import_may_begin_with_the_server() {
     if importing().is_none() {
         return;

@@ -51,7 +51,9 @@ impl Rebuilt {
     pub fn read(&mut self, event: &Event) {
         assert_eq!(event.seq, self.seq + 1, "an event is missing before {event:?}");
         self.seq = event.seq;
-        // Whoever waits is served, or leaves the line.
+        // Whoever waits is served in order, or leaves the line.
+        let place = self.line.iter().position(|(id, _)| *id == event.id);
+        assert!(event.event != "ok" || place.is_none_or(|place| place == 0), "{event:?} passes somebody over");
         self.line.retain(|(id, _)| *id != event.id);
         let (state, units) = match (event.event.as_str(), event.deadline) {
             // Of the sale, not of an order: restocked, or withdrawn if it is below zero.
