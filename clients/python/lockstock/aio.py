@@ -1,0 +1,218 @@
+"""Locks over an asyncio client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import time
+import uuid
+from typing import Any, Optional
+
+from .locks import GRACE, PAUSE, Request, is_answer, passes
+
+
+
+class AsyncLock(Request):
+    """A lock for `async with`. What may be asked for stands at `Request.__init__`."""
+
+    lost: asyncio.Event
+    """Is set when the hold has ended before it was released, or may have."""
+
+    def __init__(self, client: Any, *keys: str, line: Optional[Line] = None, **options: Any) -> None:
+        super().__init__(client, *keys, **options)
+        self._line = line
+        self._keeper: Optional[asyncio.Task[None]] = None
+
+    async def __aenter__(self) -> AsyncLock:
+        if not await self.acquire():
+            raise self._not_granted()
+        return self
+
+    async def __aexit__(self, kind: Any, *_: Any) -> None:
+        try:
+            whole = await self.release()
+        except Exception as error:
+            if not (self.held and passes(error)):
+                raise
+        else:
+            if not whole and kind is None:
+                raise self._was_lost()
+
+    async def acquire(self) -> bool:
+        """As `Lock.acquire`; a task that is cancelled meanwhile leaves the line."""
+        end = time.monotonic() + self._wait
+        left = self._wait if self._session or self._line else 0.0
+        self.lost = asyncio.Event()
+        try:
+            while True:
+                try:
+                    if await self._ask(left):
+                        break
+                    if left or not self._wait:
+                        return False
+                    left = end - time.monotonic()
+                except Exception as error:
+                    left = end - time.monotonic()
+                    if left <= 0 or not passes(error):
+                        raise
+                    await asyncio.sleep(PAUSE)
+                    await self._find()
+        except BaseException as error:
+            if not is_answer(error):
+                # A second cancellation does not stop what the first one has begun.
+                await asyncio.shield(asyncio.ensure_future(self._withdraw()))
+            raise
+        if self._extend:
+            self._keeper = asyncio.ensure_future(self._keep(0.0 if left else self.lease / 3))
+        return True
+
+    async def release(self) -> bool:
+        """Ends the hold; also a wait, from another task. Whether there was a whole hold to end."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+        try:
+            return bool(await self._client.execute_command(*self._words("RELEASE")) == len(set(self.keys)))
+        finally:
+            await self._hang_up()
+
+    async def _ask(self, left: float) -> bool:
+        sent, words = time.monotonic(), self._acquire_words(left)
+        if not left and not self._session:
+            return self._granted(await self._client.execute_command(*words), sent)
+        if self._line is not None:
+            return self._granted(await self._line.ask(self, left), time.monotonic())
+        if hasattr(self._client, "get_node_from_key"):
+            await self._client.initialize()
+        kind, arguments = self._parts(None)
+        connection = kind(**arguments)
+        granted = False
+        try:
+            await connection.connect()
+            await connection.send_command(*words)
+            reply = await asyncio.wait_for(connection.read_response(), None if math.isinf(left) else left + GRACE)
+            granted = self._granted(reply, time.monotonic())
+        finally:
+            if granted and self._session:
+                self._connection = connection
+            else:
+                await connection.disconnect(nowait=True)
+        return granted
+
+    async def _find(self) -> None:
+        try:
+            await self._client.execute_command("LOCK.INFO", self.keys[0])
+        except Exception as error:
+            if not passes(error):
+                raise
+
+    async def _withdraw(self) -> None:
+        try:
+            await asyncio.wait_for(self._client.execute_command(*self._words("RELEASE")), GRACE)
+        except Exception as error:
+            if not passes(error):
+                raise
+
+    async def _hang_up(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.disconnect(nowait=True)
+
+    async def _keep(self, pause: float) -> None:
+        while True:
+            await asyncio.sleep(pause)
+            sent = time.monotonic()
+            try:
+                asked = self._client.execute_command(*self._words("EXTEND"), *self._lease_words)
+                whole = await asyncio.wait_for(asked, max(self._until - sent, PAUSE)) == 1
+                self._until = sent + self.lease if whole else 0.0
+                pause = self.lease / 3
+            except Exception:
+                pause = self.lease / 20
+            if not self.held:
+                self.lost.set()
+                return
+
+
+class Line:
+    """Lets any number of tasks wait over one connection, by NOTIFY; a second one hears what becomes of them.
+
+        async with Line(redis) as line:
+            async with line.lock("job:42", wait=10) as held:
+
+    For one server and its replicas; in a cluster, use `AsyncLock` with the client of the cluster.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self.client = type(client)(connection_pool=client.connection_pool, single_connection_client=True)
+        self._channel = f"lockstock:{uuid.uuid4().hex}"
+        self._hears = client.pubsub()
+        self._waiting: dict[tuple[str, frozenset[str]], asyncio.Future[Optional[dict[str, Any]]]] = {}
+        self._listener: Optional[asyncio.Task[None]] = None
+
+    async def __aenter__(self) -> Line:
+        await self._hears.subscribe(self._channel)
+        self._listener = asyncio.ensure_future(self._listen())
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        if self._listener is not None:
+            self._listener.cancel()
+        await self._hears.aclose()
+        await self.client.aclose()
+
+    def lock(self, *keys: str, **options: Any) -> AsyncLock:
+        """A lock of which the wait goes over this line."""
+        return AsyncLock(self.client, *keys, line=self, **options)
+
+    async def ask(self, request: AsyncLock, left: float) -> Any:
+        """Stands in line for at most `left` and gives the answer that a parked client would get."""
+        who = (request.token, frozenset(request.keys))
+        end = time.monotonic() + left
+        try:
+            while True:
+                news = self._waiting[who] = asyncio.get_running_loop().create_future()
+                words = request._acquire_words(max(end - time.monotonic(), 0.001))
+                reply = await self.client.execute_command(*words, "NOTIFY", self._channel)
+                if not isinstance(reply, int):
+                    return reply
+                said = await asyncio.wait_for(news, None if math.isinf(end) else end - time.monotonic() + GRACE)
+                if said is not None:
+                    break
+        finally:
+            self._waiting.pop(who, None)
+        if said["event"] == "failed":
+            raise Failed(said["error"])
+        return [said["token"], said["fence"]] if said["event"] == "granted" else None
+
+    async def _listen(self) -> None:
+        """A message comes once or never: whoever may have missed one asks again, and hears where it stands."""
+        connection = None
+        while True:
+            try:
+                message = await self._hears.get_message(timeout=0.5)
+                if message is not None and message["type"] == "message":
+                    self._tell(json.loads(message["data"]))
+                    continue
+                # A request is gone with the connection that brought it. The server keeps its place for a second.
+                now = await self.client.execute_command("CLIENT", "ID")
+            except Exception as error:
+                if not passes(error):
+                    raise
+                await asyncio.sleep(PAUSE)
+                continue
+            if now != connection or message is not None:
+                connection = now
+                for news in self._waiting.values():
+                    if not news.done():
+                        news.set_result(None)
+
+    def _tell(self, said: dict[str, Any]) -> None:
+        keys = said["keys"] if "keys" in said else [said["key"]]
+        news = self._waiting.get((said["token"], frozenset(keys)))
+        if news is not None and not news.done():
+            news.set_result(said)
+
+
+class Failed(Exception):
+    """A wait over a `Line` that the server ended with this error."""

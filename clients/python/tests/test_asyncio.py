@@ -1,0 +1,181 @@
+"""`AsyncLock` and `Line` over the asyncio clients."""
+
+import asyncio
+import contextlib
+import time
+
+import pytest
+import redis.asyncio
+import valkey.asyncio
+from conftest import CLUSTER_URL, URL
+from lockstock import AsyncLock, Line, Lost, NotGranted
+
+CLIENTS = {
+    "redis-py": lambda **options: redis.asyncio.Redis.from_url(URL, **options),
+    "redis-py RESP2": lambda **options: redis.asyncio.Redis.from_url(URL, protocol=2, **options),
+    "redis-py cluster": lambda **options: redis.asyncio.RedisCluster.from_url(CLUSTER_URL, **options),
+    "valkey-py": lambda **options: valkey.asyncio.Valkey.from_url(URL.replace("redis:", "valkey:"), **options),
+    "valkey-py cluster": lambda **options: valkey.asyncio.ValkeyCluster.from_url(
+        CLUSTER_URL.replace("redis:", "valkey:"), **options
+    ),
+}
+
+
+@contextlib.asynccontextmanager
+async def connected(kind):
+    """A client, and how it makes locks: each waits over a connection of its own, or all over one line."""
+    name, _, by_line = kind.partition(" by ")
+    client = CLIENTS[name]()
+    try:
+        if by_line:
+            async with Line(client) as line:
+                yield client, line.lock
+        else:
+            yield client, lambda *keys, **options: AsyncLock(client, *keys, **options)
+    finally:
+        await client.aclose()
+
+
+@pytest.fixture(params=[*CLIENTS, "redis-py by line", "redis-py RESP2 by line", "valkey-py by line"])
+def kind(request):
+    return request.param
+
+
+async def waiting(client, key):
+    info = await client.execute_command("LOCK.INFO", key)
+    if info is None:
+        return 0
+    return (info if isinstance(info, dict) else dict(zip(info[::2], info[1::2])))[b"waiting"]
+
+
+async def until_waiting(client, key, count):
+    deadline = time.monotonic() + 10
+    while await waiting(client, key) != count:
+        assert time.monotonic() < deadline, f"{count} wait for {key}"
+        await asyncio.sleep(0.005)
+
+
+def scene(body):
+    """A test whose body gets a client and a maker of locks."""
+
+    def test(kind, key):
+        async def play():
+            async with connected(kind) as (client, lock):
+                await body(client, lock, key)
+
+        asyncio.run(asyncio.wait_for(play(), 40))
+
+    test.__name__ = body.__name__
+    return test
+
+
+@scene
+async def test_it_is_held_within_and_free_after(client, lock, key):
+    async with lock(key) as held:
+        assert held.held and not held.lost.is_set() and held.fence > 0
+        with pytest.raises(NotGranted):
+            async with lock(key):
+                pass
+    assert not await client.execute_command("EXISTS", key)
+    async with lock(key + "a", key + "b", wait=5):
+        assert not await lock(key + "b").acquire()
+
+
+@scene
+async def test_waiters_come_in_order(client, lock, key):
+    order = []
+
+    async def work(number):
+        async with lock(key, wait=20) as held:
+            order.append((number, held.fence))
+
+    first = lock(key)
+    assert await first.acquire()
+    works = []
+    for number in range(5):
+        works.append(asyncio.create_task(work(number)))
+        await until_waiting(client, key, number + 1)
+    assert await first.release()
+    await asyncio.gather(*works)
+    assert [number for number, _ in order] == list(range(5))
+    assert [fence for _, fence in order] == sorted(fence for _, fence in order)
+
+
+@scene
+async def test_a_wait_that_is_over_or_cancelled_leaves_nothing(client, lock, key):
+    async with lock(key):
+        with pytest.raises(NotGranted):
+            async with lock(key, wait=0.3):
+                pass
+        assert await waiting(client, key) == 0
+        task = asyncio.create_task(lock(key, wait=20).acquire())
+        await until_waiting(client, key, 1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await waiting(client, key) == 0
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(lock(key, key + "b", wait=20).acquire(), 0.2)
+        assert await waiting(client, key) == 0
+
+
+@scene
+async def test_it_is_extended_while_it_is_held_and_lost_when_it_is_taken(client, lock, key):
+    async with lock(key, lease=0.6) as held:
+        await asyncio.sleep(1.5)
+        assert held.held and not held.lost.is_set()
+    with pytest.raises(Lost):
+        async with lock(key, lease=0.6) as held:
+            await client.execute_command("DEL", key)
+            await asyncio.wait_for(held.lost.wait(), 5)
+            assert not held.held
+
+
+@scene
+async def test_errors_are_raised_and_not_waited_for(client, lock, key):
+    await client.set(key, "text")
+    with pytest.raises(Exception, match="WRONGTYPE|wrong kind"):
+        await lock(key, wait=20).acquire()
+    one, two = lock(key + "a", token="a"), lock(key + "b", token="b")
+    assert await one.acquire() and await two.acquire()
+    task = asyncio.create_task(lock(key + "b", token="a", wait=20).acquire())
+    await until_waiting(client, key + "b", 1)
+    with pytest.raises(Exception, match="DEADLOCK"):
+        await lock(key + "a", token="b", wait=20).acquire()
+    assert await two.release()
+    assert await task
+
+
+@scene
+async def test_a_session_ends_with_its_connection(client, lock, key):
+    if lock.__name__ == "lock":
+        return  # Of a line: the connection is everybody's.
+    held = lock(key, session=True, wait=5)
+    assert await held.acquire()
+    await held._hang_up()
+    deadline = time.monotonic() + 5
+    while await client.execute_command("EXISTS", key):
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.005)
+
+
+@pytest.mark.parametrize("kill", ["normal", "pubsub"])
+@pytest.mark.parametrize("name", ["redis-py", "redis-py RESP2", "valkey-py"])
+def test_a_line_that_is_cut_is_made_again_and_every_place_kept(server, name, key, kill):
+    async def play():
+        async with connected(name + " by line") as (client, lock):
+            first = lock(key)
+            assert await first.acquire()
+            waits = []
+            for number in range(5):
+                waits.append(asyncio.create_task(lock(key, wait=20, token=f"w{number}").acquire()))
+                await until_waiting(client, key, number + 1)
+            server.client.execute_command("CLIENT", "KILL", "TYPE", kill, "SKIPME", "yes")
+            await asyncio.sleep(0.9)
+            assert server.waiters(key) == [f"w{number}" for number in range(5)]
+            await first.release()
+            for number, wait in enumerate(waits):
+                assert await asyncio.wait_for(wait, 5)
+                server.client.execute_command("LOCK.RELEASE", key, f"w{number}")
+
+    asyncio.run(play())

@@ -1,0 +1,160 @@
+"""What the server promises to clients as they are, without the help of this package: time-outs, resends, one connection for all."""
+
+import asyncio
+import statistics
+import threading
+import time
+
+import pytest
+import redis
+import redis.asyncio
+from conftest import URL
+from lockstock import Line
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+PORT = int(URL.rpartition(":")[2])
+# Twelve who each need the lock for 400 ms: the last one waits for more than one read time-out, and for fewer than four.
+CONTENDERS = 12
+WORK = 0.4
+IMPATIENT = {"socket_timeout": 3, "decode_responses": True}
+
+
+def test_a_wait_that_timed_out_on_a_connection_that_is_kept_ends_with_a_release(server, key):
+    with redis.Redis.from_url(URL) as client:
+        client.execute_command("LOCK.ACQUIRE", key, "TOKEN", "holder")
+        kept = redis.Connection(port=PORT, socket_timeout=0.3)
+        kept.send_command("LOCK.ACQUIRE", key, "TOKEN", "impatient", "WAIT", 60_000)
+        with pytest.raises(redis.TimeoutError):
+            kept.read_response(disconnect_on_error=False)
+        assert server.waiters(key) == ["impatient"]
+        assert client.execute_command("LOCK.RELEASE", key, "impatient") == 0
+        assert kept.read_response() is None
+        client.execute_command("LOCK.RELEASE", key, "holder")
+        server.until_free(key)
+        kept.send_command("PING")
+        assert kept.read_response() == b"PONG"
+        kept.disconnect()
+
+
+def test_so_it_does_in_asyncio(server, key):
+    async def play():
+        async with redis.asyncio.Redis.from_url(URL) as client:
+            await client.execute_command("LOCK.ACQUIRE", key, "TOKEN", "holder")
+            kept = redis.asyncio.Connection(port=PORT)
+            await kept.connect()
+            await kept.send_command("LOCK.ACQUIRE", key, "TOKEN", "impatient", "WAIT", 60_000)
+            with pytest.raises(redis.TimeoutError):
+                await kept.read_response(timeout=0.3, disconnect_on_error=False)
+            assert await client.execute_command("LOCK.RELEASE", key, "impatient") == 0
+            assert await kept.read_response() is None
+            # A task that is cancelled closes its connection.
+            asked = client.execute_command("LOCK.ACQUIRE", key, "TOKEN", "cancelled", "WAIT", 60_000)
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(asked, 0.3)
+            await client.execute_command("LOCK.RELEASE", key, "cancelled")
+            await client.execute_command("LOCK.RELEASE", key, "holder")
+            await kept.disconnect()
+
+    asyncio.run(play())
+    server.until_free(key)
+
+
+def test_contenders_that_time_out_and_resend_are_served_in_the_order_of_their_first_asking(server, key):
+    order = []
+
+    def contend(number):
+        retry = Retry(NoBackoff(), 3)
+        with redis.Redis.from_url(URL, retry=retry, **IMPATIENT) as client:
+            words = ["LOCK.ACQUIRE", key, "TOKEN", f"c{number}", "PX", 30_000, "WAIT", 60_000]
+            if client.execute_command(*words) is not None:
+                order.append(number)
+                time.sleep(WORK)
+                client.execute_command("LOCK.RELEASE", key, f"c{number}")
+
+    threads = [threading.Thread(target=contend, args=[number]) for number in range(CONTENDERS)]
+    for number, thread in enumerate(threads):
+        thread.start()
+        server.until_waiting(key, number) if number else server_holds(server, key)
+    for thread in threads:
+        thread.join()
+    assert order == list(range(CONTENDERS))
+    server.until_free(key)
+
+
+def server_holds(server, key):
+    while server.holders(key) != ["c0"]:
+        time.sleep(0.005)
+
+
+def test_so_they_are_in_asyncio(server, key):
+    order = []
+
+    async def contend(number):
+        async with redis.asyncio.Redis.from_url(URL, retry=asyncio_retry(), **IMPATIENT) as client:
+            words = ["LOCK.ACQUIRE", key, "TOKEN", f"c{number}", "PX", 30_000, "WAIT", 60_000]
+            if await client.execute_command(*words) is not None:
+                order.append(number)
+                await asyncio.sleep(WORK)
+                await client.execute_command("LOCK.RELEASE", key, f"c{number}")
+
+    async def play():
+        tasks = []
+        for number in range(CONTENDERS):
+            tasks.append(asyncio.create_task(contend(number)))
+            while server.holders(key) != ["c0"] or len(server.waiters(key)) < number:
+                await asyncio.sleep(0.005)
+        await asyncio.gather(*tasks)
+
+    asyncio.run(play())
+    assert order == list(range(CONTENDERS))
+    server.until_free(key)
+
+
+def asyncio_retry():
+    from redis.asyncio.retry import Retry as AsyncRetry
+
+    return AsyncRetry(NoBackoff(), 3)
+
+
+def test_fifty_tasks_wait_over_one_connection_and_get_beside_them_is_quick(server, key):
+    """Each GET over their connection has one beside it over another, so that what keeps the whole machine waiting counts for neither."""
+    order, pairs = [], []
+
+    async def timed(client):
+        begun = time.perf_counter()
+        await client.get("key")
+        return (time.perf_counter() - begun) * 1000
+
+    async def play():
+        async with redis.asyncio.Redis.from_url(URL) as client, Line(client) as line:
+            beside = redis.asyncio.Redis.from_url(URL)
+            shared = await line.client.execute_command("CLIENT", "ID")
+            first = line.lock(key)
+            assert await first.acquire()
+
+            async def work(number):
+                async with line.lock(key, wait=30):
+                    order.append(number)
+                    await asyncio.sleep(0.005)
+
+            tasks = []
+            for number in range(50):
+                tasks.append(asyncio.create_task(work(number)))
+                while len(server.waiters(key)) <= number:
+                    await asyncio.sleep(0)
+            rows = server.client.execute_command("LOCK.INFO", key)["waiters"]
+            assert {row["client"] for row in rows} == {shared}
+            for round in range(200):
+                pairs.append(await asyncio.gather(timed(line.client), timed(beside)))
+                if round == 100:
+                    await first.release()
+            await asyncio.gather(*tasks)
+            await beside.aclose()
+
+    asyncio.run(play())
+    assert order == list(range(50))
+    ours = [ours for ours, _ in pairs]
+    assert statistics.median(ours) < 5, sorted(ours)
+    held_up = [(ours, other) for ours, other in pairs if ours > 5 and other < ours / 2]
+    assert len(held_up) <= len(pairs) / 100, held_up
