@@ -1,0 +1,210 @@
+// `Locks` over ioredis and node-redis, alone and in a cluster.
+
+import { after, before, describe, test } from "node:test";
+
+import { Lost, Locks, NotGranted } from "../lockstock.js";
+import { CLIENTS, assert, close, cmd, eventually, info, newKey, sleep, waiting } from "./servers.js";
+
+for (const [name, make] of Object.entries(CLIENTS)) {
+  describe(name, () => {
+    let client, locks, key;
+
+    before(async () => {
+      client = await make();
+      locks = new Locks(client);
+    });
+    after(async () => {
+      await locks.close();
+      await close(client);
+    });
+
+    const isFree = async (lock) => (await info(client, lock)).holders.length === 0;
+
+    test("it is held within and free after", async () => {
+      key = newKey();
+      const fence = await locks.using(key, {}, async (hold) => {
+        assert(hold.held && !hold.lost.aborted);
+        assert.equal(await locks.acquire(key), null);
+        await assert.rejects(locks.using(key, {}, () => assert.fail()), NotGranted);
+        return hold.fence;
+      });
+      assert(await isFree(key));
+      await locks.using(key, { wait: 5_000 }, (hold) => assert(hold.fence > fence));
+      assert(await isFree(key));
+    });
+
+    test("what the work throws is thrown, and the lock is free", async () => {
+      key = newKey();
+      await assert.rejects(locks.using(key, {}, () => Promise.reject(new RangeError())), RangeError);
+      assert(await isFree(key));
+    });
+
+    test("readers, permits and several at once", async () => {
+      key = newKey();
+      const [one, two] = [await locks.acquire(key, { shared: true }), await locks.acquire(key, { shared: true })];
+      assert.equal(await locks.acquire(key), null);
+      assert(await one.release());
+      assert(await two.release());
+      const permits = [await locks.acquire(key, { limit: 2 }), await locks.acquire(key, { limit: 2 })];
+      assert.equal(await locks.acquire(key, { limit: 2 }), null);
+      for (const permit of permits) assert(await permit.release());
+      await locks.using([key + "a", key + "b", key + "a"], {}, async () => {
+        assert.equal(await locks.acquire(key + "b"), null);
+      });
+      assert(await isFree(key + "b"));
+    });
+
+    test("waiters come in order", async () => {
+      key = newKey();
+      const first = await locks.acquire(key);
+      const order = [];
+      const works = [];
+      for (let number = 0; number < 5; number++) {
+        works.push(locks.using(key, { wait: 20_000 }, (hold) => order.push([number, hold.fence])));
+        await eventually("it waits", async () => (await waiting(client, key)) === number + 1);
+      }
+      assert(await first.release());
+      await Promise.all(works);
+      assert.deepEqual(order.map(([number]) => number), [0, 1, 2, 3, 4]);
+      assert.deepEqual(order.map(([, fence]) => fence), order.map(([, fence]) => fence).sort((a, b) => a - b));
+    });
+
+    test("several are waited for together", async () => {
+      key = newKey();
+      const first = await locks.acquire(key + "b");
+      const both = locks.acquire([key + "b", key + "a"], { wait: 20_000 });
+      await eventually("it waits", async () => (await waiting(client, key + "a")) === 1);
+      await first.release();
+      assert(await (await both).release());
+    });
+
+    test("a wait that is over leaves nothing", async () => {
+      key = newKey();
+      await locks.using(key, {}, async () => {
+        const begun = performance.now();
+        assert.equal(await locks.acquire(key, { wait: 300 }), null);
+        assert(performance.now() - begun > 290 && performance.now() - begun < 3_000);
+        assert.equal(await waiting(client, key), 0);
+      });
+    });
+
+    test("a wait that is aborted leaves nothing", async () => {
+      key = newKey();
+      await locks.using(key, {}, async () => {
+        const stop = new AbortController();
+        const wait = locks.acquire(key, { wait: 20_000, signal: stop.signal });
+        await eventually("it waits", async () => (await waiting(client, key)) === 1);
+        stop.abort(new RangeError("enough"));
+        await assert.rejects(wait, RangeError);
+        assert.equal(await waiting(client, key), 0);
+        await assert.rejects(locks.acquire(key, { wait: 20_000, signal: AbortSignal.timeout(200) }), { name: "TimeoutError" });
+        assert.equal(await waiting(client, key), 0);
+      });
+      assert(await isFree(key));
+    });
+
+    test("a wait that another ends hears of it", async () => {
+      key = newKey();
+      await locks.using(key, {}, async () => {
+        const wait = locks.acquire(key, { wait: 20_000, token: "me" });
+        await eventually("it waits", async () => (await waiting(client, key)) === 1);
+        assert.equal(await cmd(client, "LOCK.RELEASE", key, "me"), 0);
+        await assert.rejects(wait, /^Error: CANCELLED/);
+      });
+    });
+
+    test("it is extended while it is held and no longer", async () => {
+      key = newKey();
+      for (const keys of [key, [key + "a", key + "b"]]) {
+        await locks.using(keys, { lease: 600 }, async (hold) => {
+          await sleep(1_500);
+          assert(hold.held && !hold.lost.aborted);
+        });
+      }
+      const brief = locks.using(key, { lease: 100, extend: false }, async (hold) => {
+        await sleep(200);
+        assert(!hold.held && hold.lost.aborted);
+      });
+      await assert.rejects(brief, Lost);
+    });
+
+    test("a hold that is taken away is lost", async () => {
+      key = newKey();
+      const robbed = locks.using(key, { lease: 600 }, async (hold) => {
+        await cmd(client, "DEL", key);
+        await new Promise((resolve) => hold.lost.addEventListener("abort", resolve));
+        assert(!hold.held);
+      });
+      await assert.rejects(robbed, Lost);
+    });
+
+    test("two tasks that wait for each other hear of it", async () => {
+      key = newKey();
+      const a = await locks.acquire(key + "a", { token: "a" });
+      const b = await locks.acquire(key + "b", { token: "b" });
+      const wait = locks.acquire(key + "b", { token: "a", wait: 20_000 });
+      await eventually("it waits", async () => (await waiting(client, key + "b")) === 1);
+      await assert.rejects(locks.acquire(key + "a", { token: "b", wait: 20_000 }), /DEADLOCK/);
+      assert(await b.release());
+      assert(await (await wait).release());
+      assert(await a.release());
+    });
+
+    test("errors are thrown and not waited for", async () => {
+      key = newKey();
+      await cmd(client, "SET", key, "text");
+      await assert.rejects(locks.acquire(key, { wait: 20_000 }), /WRONGTYPE/);
+      const wait = await locks.using(key + "a", {}, async () => {
+        const wait = locks.acquire(key + "a", { wait: 20_000 });
+        await eventually("it waits", async () => (await waiting(client, key + "a")) === 1);
+        await cmd(client, "SET", key + "a", "text");
+        await assert.rejects(wait, /WRONGTYPE/);
+        await cmd(client, "DEL", key + "a");
+      }).catch((error) => error);
+      assert(wait instanceof Lost);
+    });
+  });
+}
+
+for (const name of ["ioredis", "node-redis", "node-redis RESP3"]) {
+  test(`${name}: connections that are cut are made again, and every place is kept`, async () => {
+    const [client, eye] = [await CLIENTS[name](), await CLIENTS[name]()];
+    const locks = new Locks(client);
+    const key = newKey();
+    const first = await locks.acquire(key);
+    const order = [];
+    const works = [];
+    for (let number = 0; number < 5; number++) {
+      works.push(locks.using(key, { wait: 20_000, token: `w${number}` }, () => order.push(number)));
+      await eventually("it waits", async () => (await waiting(eye, key)) === number + 1);
+    }
+    const others = new Locks(eye);
+    const late = others.acquire(key, { wait: 20_000, token: "late" });
+    await eventually("it waits", async () => (await waiting(eye, key)) === 6);
+    const all = ["w0", "w1", "w2", "w3", "w4", "late"];
+    for (const kind of ["normal", "pubsub"]) {
+      const me = await cmd(eye, "CLIENT", "ID");
+      await cmd(eye, "CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes");
+      const tokens = async () => (await info(eye, key)).waiters.map((row) => row.token);
+      await eventually("all are back in their places", async () => `${await tokens()}` === `${all}`);
+      assert.equal(await cmd(eye, "CLIENT", "ID"), me);
+    }
+    assert(await first.release());
+    await Promise.all(works);
+    assert.deepEqual(order, [0, 1, 2, 3, 4]);
+    assert(await (await late).release());
+    await Promise.all([locks.close(), others.close()]);
+    await close(client);
+    await close(eye);
+  });
+
+  test(`${name}: a server that does not answer costs the hold, and says so`, async () => {
+    const [client, eye] = [await CLIENTS[name](), await CLIENTS[name]()];
+    const hold = await new Locks(client).acquire(newKey(), { lease: 600 });
+    await cmd(eye, "CLIENT", "PAUSE", "1500", "ALL");
+    await new Promise((resolve) => hold.lost.addEventListener("abort", resolve));
+    assert(!hold.held);
+    await hold.release();
+    await Promise.all([close(client), close(eye)]);
+  });
+}

@@ -1,0 +1,30 @@
+// The examples of the README run as printed, but for the port.
+
+import { execFile } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+import { promisify } from "node:util";
+
+import { CLIENTS, assert, close, cmd } from "./servers.js";
+
+const page = await readFile(new URL("../README.md", import.meta.url), "utf8");
+const blocks = [...page.matchAll(/```js\n(.*?)```/gs)].map(([, block]) => block);
+
+// What each prints.
+const says = ["job:42 is ours: true\nOK\nDUPLICATE\nSOLDOUT\nOK\n", "OK 0\nQUEUED\n1\nsold\n"];
+
+blocks.forEach((block, number) => {
+  test(`example ${number + 1} runs as printed`, async () => {
+    const client = await CLIENTS.ioredis();
+    await cmd(client, "FLUSHALL");
+    await close(client);
+    const url = `"${process.env.LOCKSTOCK_URL}"`;
+    const code = block.replace("new Redis()", `new Redis(${url})`).replace("createClient()", `createClient({ url: ${url} })`);
+    const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", code], {
+      cwd: new URL("..", import.meta.url),
+    });
+    assert.equal(stdout, says[number]);
+  });
+});
+
+test("there are examples", () => assert.equal(blocks.length, says.length));

@@ -1,0 +1,58 @@
+// Where the servers are (`clients/with-servers` starts them), the clients that are tried, and an eye on the locks.
+
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { Cluster, Redis } from "ioredis";
+import { createClient, createCluster } from "redis";
+
+const url = process.env.LOCKSTOCK_URL;
+const clusterUrl = process.env.LOCKSTOCK_CLUSTER_URL;
+
+/** Each makes a client; all of them are closed by `close`. */
+export const CLIENTS = {
+  ioredis: (options = {}) => quiet(new Redis(url, options)),
+  "ioredis cluster": (options = {}) => quiet(new Cluster([clusterUrl], options)),
+  "node-redis": (options = {}) => quiet(createClient({ url, ...options })).connect(),
+  "node-redis RESP3": (options = {}) => quiet(createClient({ url, RESP: 3, ...options })).connect(),
+  "node-redis cluster": (options = {}) => quiet(createCluster({ rootNodes: [{ url: clusterUrl }], ...options })).connect(),
+};
+
+/** Errors of connections come with the answers to requests, too. */
+function quiet(client) {
+  client.on("error", () => {});
+  return client;
+}
+
+export const close = (client) => (client.close ?? client.quit).call(client);
+
+/** Sends a command to the server of its first key. */
+export function cmd(client, ...words) {
+  if (client.call) return client.call(...words);
+  return client.getSlotRandomNode ? client.sendCommand(words[1], false, words) : client.sendCommand(words);
+}
+
+export const newKey = () => `{${randomUUID().slice(0, 8)}}`;
+
+export async function eventually(what, condition, patience = 10_000) {
+  const deadline = performance.now() + patience;
+  while (!(await condition())) {
+    assert(performance.now() < deadline, what);
+    await sleep(5);
+  }
+}
+
+const rows = (reply) => (Array.isArray(reply) ? Object.fromEntries(reply.flatMap((f, at) => (at % 2 ? [] : [[f, reply[at + 1]]]))) : reply);
+
+/** The holders and waiters of a lock, each as an object of fields. */
+export async function info(client, key) {
+  const reply = await cmd(client, "LOCK.INFO", key);
+  if (!reply) return { holders: [], waiters: [] };
+  const { holders, waiters } = rows(reply);
+  return { holders: holders.map(rows), waiters: waiters.map(rows) };
+}
+
+export const waiting = async (client, key) => (await info(client, key)).waiters.length;
+
+export { assert, sleep };

@@ -1,0 +1,68 @@
+// `Stock` over ioredis and node-redis, alone and in a cluster.
+
+import { after, before, describe, test } from "node:test";
+
+import { Stock } from "../lockstock.js";
+import { CLIENTS, assert, close, cmd, newKey } from "./servers.js";
+
+for (const [name, make] of Object.entries(CLIENTS)) {
+  describe(name, () => {
+    let client, stock;
+
+    before(async () => {
+      client = await make();
+      stock = new Stock(client);
+    });
+    after(() => close(client));
+
+    test("the way of an order", async () => {
+      const key = newKey();
+      assert.equal((await stock.order(key, "order:1")).status, "NOSTOCK");
+      await cmd(client, "STOCK.CREATE", key, "5", "LIMIT", "2");
+      const held = await stock.order(key, "order:1", { qty: 2, buyer: "ann", hold: 60_000, ref: "cart:88" });
+      assert.deepEqual({ ...held, deadline: 0 }, { status: "OK", done: true, units: 2, remaining: 3, deadline: 0, ref: "cart:88" });
+      const again = await stock.order(key, "order:1", { qty: 2, buyer: "ann", hold: 60_000 });
+      assert.deepEqual(again, { ...held, status: "DUPLICATE" });
+      assert.equal((await stock.order(key, "order:2", { buyer: "ann" })).status, "LIMIT");
+      assert((await stock.extend(key, "order:1", 120_000)).deadline > held.deadline);
+      assert.equal((await stock.confirm(key, "order:1")).status, "OK");
+      const row = { state: "sold", units: 2, buyer: "ann", ref: "cart:88", deadline: -1 };
+      assert.deepEqual(await stock.look(key, "order:1"), row);
+      assert.equal(await stock.look(key, "order:9"), null);
+      assert.equal((await stock.cancel(key, "order:1")).remaining, 5);
+      assert(!(await stock.confirm(key, "order:1")).done);
+    });
+
+    test("the waitlist", async () => {
+      const key = newKey();
+      await cmd(client, "STOCK.CREATE", key, "1");
+      assert((await stock.order(key, "ann", { hold: 60_000 })).done);
+      const queued = await stock.order(key, "bob", { hold: 60_000, waitlist: true });
+      assert(queued.status === "QUEUED" && !queued.done);
+      assert.equal((await stock.look(key, "bob")).place, 1);
+      assert((await stock.cancel(key, "ann")).done);
+      assert.equal((await stock.order(key, "bob")).status, "DUPLICATE");
+    });
+
+    test("a cart is all or none", async () => {
+      const key = newKey();
+      const [mug, cup] = [key + "mug", key + "cup"];
+      await cmd(client, "STOCK.CREATE", mug, "3");
+      await cmd(client, "STOCK.CREATE", cup, "1");
+      const cart = await stock.orderAll("order:1", { [mug]: 2, [cup]: 1 }, { buyer: "ann", hold: 60_000, ref: "r" });
+      assert(cart.done && cart.sales[mug].units === 2 && cart.sales[cup].remaining === 0);
+      const refused = await stock.orderAll("order:2", { [mug]: 1, [cup]: 1 });
+      assert.equal(`${refused.status} ${refused.sales[mug].status}`, "SOLDOUT SKIPPED");
+      assert.equal((await stock.confirmAll("order:1", [mug, cup])).status, "OK");
+      assert.equal((await stock.confirmAll("order:1", [mug, cup])).status, "DUPLICATE");
+      assert((await stock.cancelAll("order:1", [mug, cup])).done);
+    });
+
+    test("errors of the caller are thrown", async () => {
+      const key = newKey();
+      await cmd(client, "STOCK.CREATE", key, "1");
+      await stock.order(key, "order:1", { buyer: "ann" });
+      await assert.rejects(stock.order(key, "order:1", { buyer: "bob" }), /another BUYER/);
+    });
+  });
+}
