@@ -1,0 +1,239 @@
+// How to take locks and orders of lockstock with Jedis. Compiled and run with Jedis 7.5.3 and Java 17.
+//
+//     java -cp jedis.jar:… WithJedis.java 127.0.0.1 6379
+//
+// The part to take over is Lock; the rest is a story that uses it. With a RedisClusterClient everything is the same: the first argument of
+// sendCommand is the key that tells the node.
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.UUID;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
+
+import redis.clients.jedis.DefaultJedisClientConfig;
+import redis.clients.jedis.HostAndPort;
+import redis.clients.jedis.JedisPooled;
+import redis.clients.jedis.UnifiedJedis;
+import redis.clients.jedis.commands.ProtocolCommand;
+import redis.clients.jedis.exceptions.JedisConnectionException;
+import redis.clients.jedis.exceptions.JedisDataException;
+import redis.clients.jedis.exceptions.JedisException;
+import redis.clients.jedis.util.SafeEncoder;
+
+public class WithJedis {
+    /** Nobody waits longer: it is how long Jedis reads for an answer to a call that blocks. */
+    static final Duration LONGEST_WAIT = Duration.ofMinutes(10);
+    static final Duration GRACE = Duration.ofSeconds(5);
+    static final long PAUSE_MS = 50;
+
+    /** Extends all locks of this process. A thread or two will do; they must not keep the process alive. */
+    static final ScheduledExecutorService KEEPER = Executors.newScheduledThreadPool(2, task -> {
+        Thread thread = new Thread(task, "extends locks");
+        thread.setDaemon(true);
+        return thread;
+    });
+
+    static ProtocolCommand command(String name) {
+        byte[] raw = SafeEncoder.encode(name);
+        return () -> raw;
+    }
+
+    static final ProtocolCommand ACQUIRE = command("LOCK.ACQUIRE");
+    static final ProtocolCommand RELEASE = command("LOCK.RELEASE");
+    static final ProtocolCommand EXTEND = command("LOCK.EXTEND");
+
+    /** One request for a lock, and the hold that comes of it. */
+    static final class Lock implements AutoCloseable {
+        /** Is completed when the hold has ended before it was released, or may have. */
+        final CompletableFuture<Void> lost = new CompletableFuture<>();
+
+        private final UnifiedJedis jedis;
+        private final String key;
+        /** One for this request and all its repetitions: the server then finds its place in line, or its grant. */
+        private final String token = UUID.randomUUID().toString();
+        private final long leaseMs;
+        private volatile long fence;
+        private volatile long until = System.nanoTime();
+        private volatile boolean over;
+        private volatile Future<?> next;
+
+        Lock(UnifiedJedis jedis, String key, Duration lease) {
+            this.jedis = jedis;
+            this.key = key;
+            this.leaseMs = lease.toMillis();
+        }
+
+        /** Larger than that of every grant before: have what you write to refuse smaller ones. */
+        long fence() {
+            return fence;
+        }
+
+        /** Whether the hold should last still, by this process's clock. */
+        boolean isHeld() {
+            return fence > 0 && !over && System.nanoTime() - until < 0;
+        }
+
+        /** Stands in line for at most {@code wait}; false if others had the lock all the time, or {@code close} was called meanwhile. */
+        boolean acquire(Duration wait) throws InterruptedException {
+            long end = System.nanoTime() + wait.toNanos();
+            while (true) {
+                long left = Math.max(0, TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime()));
+                try {
+                    if (!ask(left)) return false;
+                    // At once after a wait: nobody knows how long the answer took.
+                    next = KEEPER.schedule(this::extend, left > 0 ? 0 : leaseMs / 3, TimeUnit.MILLISECONDS);
+                    return true;
+                } catch (JedisException error) {
+                    // Jedis sends nothing again, so this loop does.
+                    if (over || left == 0 || !passes(error)) {
+                        // Without an answer the request may stand in line, and would be granted the lock though nobody is here.
+                        if (!(error instanceof JedisDataException)) close();
+                        throw error;
+                    }
+                    Thread.sleep(PAUSE_MS);
+                }
+            }
+        }
+
+        /** Ends the hold; from another thread also a wait, which cannot be interrupted. False if there was no hold to end. */
+        boolean release() {
+            over = true;
+            if (next != null) next.cancel(false);
+            return (Long) jedis.sendCommand(key, RELEASE, key, token) == 1;
+        }
+
+        /** If the server cannot be told, the lease ends the hold. */
+        @Override
+        public void close() {
+            if (over) return;
+            try {
+                release();
+            } catch (JedisException error) {
+                if (!passes(error)) throw error;
+            }
+        }
+
+        private boolean ask(long waitMs) {
+            List<String> words = new ArrayList<>(List.of(key, "TOKEN", token, "PX", "" + leaseMs));
+            if (waitMs > 0) words.addAll(List.of("WAIT", "" + waitMs));
+            long sent = System.nanoTime();
+            // Blocking: with the read time-out of such calls. A parked call has its connection of the pool for itself.
+            Object reply = jedis.sendBlockingCommand(key, ACQUIRE, words.toArray(String[]::new));
+            if (reply == null) return false;
+            fence = (Long) ((List<?>) reply).get(1);
+            until = (waitMs > 0 ? System.nanoTime() : sent) + TimeUnit.MILLISECONDS.toNanos(leaseMs);
+            return true;
+        }
+
+        private void extend() {
+            long sent = System.nanoTime();
+            long pause = leaseMs / 3;
+            try {
+                boolean held = (Long) jedis.sendCommand(key, EXTEND, key, token, "PX", "" + leaseMs) == 1;
+                // The lease counts from before it was asked for.
+                until = held ? sent + TimeUnit.MILLISECONDS.toNanos(leaseMs) : sent;
+            } catch (JedisException error) {
+                // No answer says nothing; the clock does.
+                pause = leaseMs / 20;
+            }
+            if (over) return;
+            if (isHeld()) next = KEEPER.schedule(this::extend, pause, TimeUnit.MILLISECONDS);
+            else lost.complete(null);
+        }
+    }
+
+    static final Set<String> PASSING = Set.of("MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "READONLY", "LOADING", "MASTERDOWN");
+
+    /** Whether asking again, of the same server or another, may help. */
+    static boolean passes(JedisException error) {
+        if (error instanceof JedisConnectionException) return true;
+        String text = String.valueOf(error.getMessage());
+        return text.startsWith("UNBLOCKED force") || PASSING.contains(text.split(" ", 2)[0]);
+    }
+
+    /** What came of a request for an order. None of the statuses is an error. */
+    record Outcome(String status, long units, long remaining, long deadline, String ref) {
+        static Outcome of(Object reply) {
+            List<?> five = (List<?>) reply;
+            return new Outcome(SafeEncoder.encode((byte[]) five.get(0)), (Long) five.get(1), (Long) five.get(2), (Long) five.get(3),
+                    SafeEncoder.encode((byte[]) five.get(4)));
+        }
+    }
+
+    /** Reserves a unit for {@code id}. Sent again with the same id, because an answer was lost, it reserves no second one. */
+    static Outcome order(UnifiedJedis jedis, String sale, String id, Duration hold) {
+        return Outcome.of(jedis.sendCommand(sale, command("STOCK.DECR_ONCE"), sale, id, "HOLD", "" + hold.toMillis()));
+    }
+
+    /** The payment is there: what was held is sold, once. */
+    static Outcome confirm(UnifiedJedis jedis, String sale, String id) {
+        return Outcome.of(jedis.sendCommand(sale, command("STOCK.CONFIRM"), sale, id));
+    }
+
+    public static void main(String[] args) throws Exception {
+        HostAndPort server = args.length > 1 ? new HostAndPort(args[0], Integer.parseInt(args[1])) : new HostAndPort("127.0.0.1", 6379);
+        var config = DefaultJedisClientConfig.builder()
+                .blockingSocketTimeoutMillis((int) LONGEST_WAIT.plus(GRACE).toMillis())
+                .build();
+        // The pool has eight connections unless told otherwise. Who waits holds one; releases and extensions need one, too.
+        try (JedisPooled jedis = new JedisPooled(server, config)) {
+            Duration lease = Duration.ofSeconds(10);
+            Lock held = new Lock(jedis, "job:42", lease);
+            held.acquire(Duration.ofSeconds(1));
+            System.out.printf("held: %b, with a fence: %b%n", held.isHeld(), held.fence() > 0);
+            Lock brief = new Lock(jedis, "job:42", lease);
+            System.out.printf("granted to who waits 200 ms: %b%n", brief.acquire(Duration.ofMillis(200)));
+            // Whoever stops waiting before that leaves the line.
+            Lock impatient = new Lock(jedis, "job:42", lease);
+            KEEPER.schedule(impatient::close, 200, TimeUnit.MILLISECONDS);
+            if (impatient.acquire(Duration.ofMinutes(1))) throw new AssertionError("granted, though cancelled");
+
+            // Three more stand in line and are served in order, each by the release of the one before it.
+            var served = new LinkedBlockingQueue<Long>();
+            List<Thread> workers = new ArrayList<>();
+            for (int number = 1; number <= 3; number++) {
+                Thread worker = new Thread(() -> {
+                    try (Lock lock = new Lock(jedis, "job:42", lease)) {
+                        served.add(lock.acquire(Duration.ofSeconds(20)) ? lock.fence() : 0);
+                    } catch (InterruptedException error) {
+                        Thread.currentThread().interrupt();
+                    }
+                });
+                worker.start();
+                workers.add(worker);
+                Thread.sleep(200); // Only so that they come one after another.
+            }
+            System.out.printf("released: %b%n", held.release());
+            long last = 0;
+            for (int number = 1; number <= 3; number++) {
+                long fence = served.poll(20, TimeUnit.SECONDS);
+                System.out.printf("worker %d, with a larger fence: %b%n", number, fence > last);
+                last = fence;
+            }
+            for (Thread worker : workers) worker.join();
+
+            try {
+                jedis.sendCommand("mug", command("STOCK.CREATE"), "mug", "1");
+            } catch (JedisDataException busykey) {
+                // It is there from an earlier run.
+            }
+            Duration hold = Duration.ofMinutes(10);
+            print("order", order(jedis, "mug", "ann", hold));
+            print("again", order(jedis, "mug", "ann", hold));
+            print("other", order(jedis, "mug", "bob", hold));
+            print("paid", confirm(jedis, "mug", "ann"));
+            print("again", confirm(jedis, "mug", "ann"));
+        }
+    }
+
+    static void print(String what, Outcome outcome) {
+        System.out.printf("%s: %s, has %d, left %d%n", what, outcome.status(), outcome.units(), outcome.remaining());
+    }
+}
