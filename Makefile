@@ -32,7 +32,7 @@ JUDGE = cargo test --quiet --locked $(LIGHT) --bin lockstock-chaos -- check:: &&
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build install dist deb test test-panics test-consumer test-docs test-package test-servers test-large test-leaks soak test-valgrind chaos
+.PHONY: help run demo build install dist deb test test-panics test-consumer test-clients test-docs test-package test-servers test-large test-leaks soak test-valgrind chaos
 .PHONY: bench bench-instructions simulation check check-all asan miri fuzz servers deps clean
 
 help: ## Show this list
@@ -73,6 +73,10 @@ test-panics: deps ## A panic in every entry from the server, and before every st
 
 test-consumer: build ## The tests of examples/consumer; compiles SQLite
 	cargo test --quiet --locked -p lockstock-consumer
+
+test-clients: build ## The clients for Python, Node and Rust on Redis 7.0 and Valkey 9.1, alone and in a cluster
+	@scripts/servers
+	@scripts/test-clients
 
 test-package: build ## The packages made, installed and loaded by every server that is here; linters for images and workflows
 	@scripts/test-package
