@@ -32,7 +32,7 @@ JUDGE = cargo test --quiet --locked $(LIGHT) --bin lockstock-chaos -- check:: &&
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build install dist deb test test-panics test-consumer test-clients test-docs test-package test-servers test-large test-leaks soak test-valgrind chaos
+.PHONY: help run demo build install dist deb test test-panics test-consumer test-clients test-docs test-package test-monitoring test-servers test-large test-leaks soak test-valgrind chaos
 .PHONY: bench bench-instructions simulation check check-all asan miri fuzz servers deps clean
 
 help: ## Show this list
@@ -81,6 +81,9 @@ test-clients: build ## The clients for Python, Node and Rust on Redis 7.0 and Va
 test-package: build ## The packages made, installed and loaded by every server that is here; linters for images and workflows
 	@scripts/test-package
 
+test-monitoring: build ## What contrib/ has for monitoring, loaded by redis_exporter and Prometheus (installed, or Debian's packages unpacked)
+	@scripts/test-monitoring
+
 test-docs: build ## The programs in Python on the pages of the documentation, with redis-py in target/python
 	@scripts/python
 	LOCKSTOCK_PYTHON=target/python/bin/python $(TEST) --ignored docs::python
@@ -126,9 +129,9 @@ check-all: check ## The same of the benchmark and examples/consumer, too; compil
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo test --quiet --locked -p lockstock-bench
 
-asan: deps ## The tests that need no server, under AddressSanitizer (rustup's nightly)
+asan: deps ## The tests that need no server, under AddressSanitizer, leaks apart (rustup's nightly)
 	@rustup toolchain list | grep --quiet '^nightly' || rustup toolchain install --profile minimal nightly
-	RUSTFLAGS=-Zsanitizer=address cargo +nightly test --quiet --locked --lib --target $$(rustc -vV | sed -n 's/^host: //p') --target-dir target/asan
+	ASAN_OPTIONS=detect_leaks=0 RUSTFLAGS=-Zsanitizer=address cargo +nightly test --quiet --locked --lib --target $$(rustc -vV | sed -n 's/^host: //p') --target-dir target/asan
 
 miri: ## The tests of src/core under Miri (rustup's nightly)
 	@rustup component add --toolchain nightly miri rust-src

@@ -20,14 +20,21 @@ macro_rules! page {
 
 pub const README: Page = page!("README.md");
 pub const COMMANDS: Page = page!("docs/commands.md");
+pub const OPERATIONS: Page = page!("docs/operations.md");
 
 /// Every page for users.
-pub const ALL: [Page; 8] = [
+pub const ALL: [Page; 14] = [
     README,
     COMMANDS,
+    OPERATIONS,
+    page!("CHANGELOG.md"),
+    page!("CONTRIBUTING.md"),
+    page!("SECURITY.md"),
     page!("DESIGN.md"),
     page!("docs/abuse.md"),
+    page!("docs/clients.md"),
     page!("docs/guarantees.md"),
+    page!("docs/migrating.md"),
     page!("docs/performance.md"),
     page!("docs/scaling.md"),
     page!("docs/testing.md"),

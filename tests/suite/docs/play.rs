@@ -19,7 +19,14 @@ use crate::support::line::Line;
 /// Plays the examples of `page` from top to bottom on `server`, and compares what it prints.
 #[track_caller]
 pub fn play(page: &Page, server: &Server) {
+    play_on(page, server, &[]);
+}
+
+/// The same with other servers beside it, for the clients of these names.
+#[track_caller]
+pub fn play_on<'a>(page: &Page, server: &'a Server, others: &[(&'a str, &'a Server)]) {
     let mut stage = Stage::on(server, page.path);
+    stage.others = others.iter().copied().collect();
     for block in page.blocks("text") {
         for step in block.steps() {
             stage.play(&step);
@@ -32,6 +39,8 @@ pub fn play(page: &Page, server: &Server) {
 /// One server and the clients that talk to it.
 struct Stage<'a> {
     server: &'a Server,
+    /// The servers of some clients.
+    others: BTreeMap<&'a str, &'a Server>,
     path: &'a str,
     line: Line<'a>,
     clients: BTreeMap<&'a str, Client>,
@@ -45,6 +54,7 @@ impl<'a> Stage<'a> {
     fn on(server: &'a Server, path: &'a str) -> Self {
         Self {
             server,
+            others: BTreeMap::new(),
             path,
             line: Line::at(server),
             clients: BTreeMap::new(),
@@ -57,7 +67,7 @@ impl<'a> Stage<'a> {
     #[track_caller]
     fn play(&mut self, step: &Step<'a>) {
         let client = self.clients.entry(step.client).or_insert_with(|| {
-            let mut client = self.server.client();
+            let mut client = self.others.get(step.client).unwrap_or(&self.server).client();
             client.hello3();
             client
         });

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use harness::Server;
 
-use super::page::{ALL, Page};
+use super::page::{OPERATIONS, Page, README};
 
 /// Runs one program, and returns the lines that it printed.
 #[track_caller]
@@ -40,6 +40,7 @@ fn play(page: &Page) -> usize {
 #[test]
 #[ignore = "needs redis-py: make test-docs"]
 fn every_program_prints_what_it_says() {
-    let played: usize = ALL.iter().map(play).sum();
-    assert!(played >= 1, "{played}");
+    // Those of docs/clients.md need a package of clients/: `make test-clients` runs them.
+    let played = [README, OPERATIONS].iter().map(play).sum::<usize>();
+    assert!(played >= 2, "{played}");
 }
