@@ -232,6 +232,7 @@ impl Sale {
     }
 
     /// The number of this id's earlier order, if it has one, which must be cancelled or expired; else there must be room for another.
+    #[inline]
     fn room_for(&self, id: &PackedId<'_>) -> Result<Option<u32>, InvalidChange> {
         let known = self.table.find(id);
         match known.and_then(|number| self.table.orders.get(number)) {
@@ -242,6 +243,7 @@ impl Sale {
     }
 
     /// The order that takes this, and its buyer.
+    #[inline]
     fn order_for<'a>(&self, taking: &'a Taking<'_>) -> Result<(Record<'a>, PackedId<'a>), InvalidChange> {
         let Taking { id, units, buyer, deadline, reference } = taking;
         let (order, buyer) = new_order(id, *units, buyer.as_deref(), reference)?;
@@ -259,6 +261,7 @@ impl Sale {
 }
 
 /// A new order that has nothing yet, and its buyer.
+#[inline]
 fn new_order<'a>(
     id: &'a [u8],
     units: u64,

@@ -81,7 +81,7 @@ impl Sale {
     #[must_use]
     pub fn next_due(&self, now: impl FnOnce() -> UnixMs) -> Option<UnixMs> {
         let expiration = self.next_expiration();
-        if !self.may_serve() {
+        if !self.table.has_line() || !self.may_serve() {
             return expiration;
         }
         let service = match self.terms.window(now()) {

@@ -75,7 +75,7 @@ impl Trial {
             }
             20..24 => {
                 let id = self.name();
-                let expected = self.model.cancel(id);
+                let expected = self.model.cancel(id, harness::unix_ms());
                 self.compare(&format!("STOCK.CANCEL sale {id}"), id, 0, &expected);
             }
             24..27 => {
@@ -97,6 +97,7 @@ impl Trial {
             }
             _ => self.look_at_all(),
         }
+        self.learn();
         self.let_the_short_ones_lapse();
     }
 
@@ -105,12 +106,15 @@ impl Trial {
         // More than any sale has, now and then.
         let units = if self.random.u8(..20) == 0 { self.edge(|edge| (5..=EXACT).contains(&edge)) } else { units };
         let (buyer, reference) = (self.some(Self::name), self.some(Self::name));
-        let span = self.some(|trial| [1, 3, trial.long()][trial.random.usize(..3)]);
+        let waits = self.random.bool();
+        // What a waiting order has when it is served must not end before it is looked at.
+        let span = self.some(|trial| if waits { trial.long() } else { [1, 3, trial.long()][trial.random.usize(..3)] });
         let mut options = vec![];
         options.extend((units > 1 || self.random.bool()).then(|| format!("QTY {units}")));
         options.extend(buyer.map(|buyer| format!("BUYER {buyer}")));
         options.extend(reference.map(|reference| format!("REF {reference}")));
         options.extend(span.map(|span| format!("HOLD {span}")));
+        options.extend(waits.then(|| "WAITLIST".to_owned()));
         self.random.shuffle(&mut options);
         if self.model.is_anothers(id, buyer) {
             let fault = "ERR the order of this id has another BUYER; two callers have chosen the same id";
@@ -118,7 +122,12 @@ impl Trial {
             return;
         }
         let now = harness::unix_ms();
-        let expected = self.model.take(id, units, buyer, span.is_some(), reference.unwrap_or_default(), now);
+        let reference = reference.unwrap_or_default();
+        let expected = if waits {
+            self.model.take_or_wait(id, units, buyer, span, reference, now)
+        } else {
+            self.model.take(id, units, buyer, span.is_some(), reference, now)
+        };
         let call = format!("STOCK.DECR_ONCE sale {id} {}", options.join(" "));
         self.compare(&call, id, span.unwrap_or(0), &expected);
     }
@@ -145,6 +154,24 @@ impl Trial {
         if let Some(last) = held.map(|order| order.deadline).max() {
             pass(last);
             self.model.lapse(last);
+            self.model.serve(harness::unix_ms());
+            if !self.model.served.is_empty() {
+                self.every_lapse_is_numbered();
+                self.learn();
+            }
+        }
+    }
+
+    /// The deadlines of those who were served.
+    fn learn(&mut self) {
+        for id in std::mem::take(&mut self.model.served) {
+            let order = self.model.orders.get_mut(&id).expect("an order");
+            if order.state == State::Held {
+                let deadline = self.client.cmd(["STOCK.ORDER", "sale", &id]).field("deadline").int();
+                let from = deadline - order.hold;
+                assert!((harness::unix_ms() - HOUR / 2..=harness::unix_ms()).contains(&from), "{id}: {deadline}");
+                order.deadline = deadline;
+            }
         }
     }
 
@@ -167,10 +194,16 @@ impl Trial {
             self.client.expect(call, err(&fault));
             return;
         }
+        if delta < 0 && self.model.total + delta < self.model.wanted() {
+            let fault = format!("ERR the total must be at least {}, for an order", self.model.wanted());
+            self.client.expect(call, err(&fault));
+            return;
+        }
         self.model.adjusted.extend(id.map(str::to_owned));
         self.model.total += delta;
         self.model.seq += i64::from(delta != 0);
-        self.client.expect(call, remaining + delta);
+        self.model.serve(harness::unix_ms());
+        self.client.expect(call, self.model.remaining());
         if self.model.total == 0 {
             return;
         }
@@ -202,6 +235,7 @@ impl Trial {
             self.model.rebuy = self.random.bool();
             words.push(if self.model.rebuy { "REBUY yes" } else { "REBUY no" }.into());
         }
+        self.model.serve(now);
         self.client.expect(words.join(" "), OK);
     }
 
@@ -233,6 +267,9 @@ impl Trial {
             Some(order) => {
                 let shown = self.client.cmd(format!("STOCK.ORDER sale {id}"));
                 let fields = ["state", "units", "buyer", "ref", "deadline"].map(|field| shown.field(field));
+                if let Some(place) = self.model.line.iter().position(|other| other == id) {
+                    shown.field("place").is(i64::try_from(place + 1).expect("few"));
+                }
                 Reply::Array(fields.into()).is((
                     order.state.word(),
                     order.has(),
@@ -247,8 +284,9 @@ impl Trial {
     }
 
     fn look_at_all(&mut self) {
-        let state =
-            self.some(|trial| [State::Held, State::Sold, State::Cancelled, State::Expired][trial.random.usize(..4)]);
+        let state = self.some(|trial| {
+            [State::Held, State::Sold, State::Cancelled, State::Expired, State::Waiting][trial.random.usize(..5)]
+        });
         let count = self.random.u8(1..5);
         let filter = state.map(|state| format!("STATE {}", state.word())).unwrap_or_default();
         let (mut shown, mut cursor) = (BTreeMap::new(), "0".to_owned());
@@ -291,6 +329,7 @@ impl Trial {
             ("sold", model.amount(State::Sold)),
             ("orders", i64::try_from(model.orders.len()).expect("few")),
             ("buyers", i64::try_from(model.buyers()).expect("few")),
+            ("waiting", i64::try_from(model.line.len()).expect("few")),
             ("limit", model.limit),
             ("start", model.start),
             ("end", model.end),

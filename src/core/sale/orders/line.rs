@@ -52,6 +52,7 @@ impl Line {
 
 impl OrderTable {
     /// Whether anybody waits.
+    #[inline]
     pub fn has_line(&self) -> bool {
         self.line.is_some()
     }

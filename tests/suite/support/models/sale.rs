@@ -9,6 +9,7 @@ pub enum State {
     Sold,
     Cancelled,
     Expired,
+    Waiting,
 }
 
 /// One order.
@@ -19,6 +20,8 @@ pub struct Order {
     pub buyer: String,
     pub reference: String,
     pub deadline: i64,
+    /// How long it will be held, from when it is served; 0: it will be sold.
+    pub hold: i64,
     /// Its confirmation came too late, and that is its last word.
     pub refused: bool,
 }
@@ -34,6 +37,10 @@ pub struct Sale {
     /// Whether its events tell deadlines, so that EXTEND makes one.
     pub deadlines: bool,
     pub orders: BTreeMap<String, Order>,
+    /// Who waits, in order.
+    pub line: Vec<String>,
+    /// Who was served since somebody looked; their deadlines have still to be learnt from the server.
+    pub served: Vec<String>,
     /// The ids of adjustments.
     pub adjusted: BTreeSet<String>,
     pub seq: i64,
@@ -61,6 +68,7 @@ impl State {
             Self::Sold => "sold",
             Self::Cancelled => "cancelled",
             Self::Expired => "expired",
+            Self::Waiting => "waiting",
         }
     }
 }
@@ -83,9 +91,10 @@ impl Sale {
         self.total - self.amount(State::Held) - self.amount(State::Sold)
     }
 
-    /// What a buyer has.
+    /// What a buyer has and waits for.
     pub fn has(&self, buyer: &str) -> i64 {
-        self.orders.values().filter(|order| order.buyer == buyer).map(Order::has).sum()
+        let orders = self.orders.values().filter(|order| order.buyer == buyer);
+        orders.map(|order| if order.state == State::Waiting { order.units } else { order.has() }).sum()
     }
 
     /// How many buyers have something.
@@ -105,6 +114,28 @@ impl Sale {
         self.seq += i64::try_from(lapsed).expect("few");
     }
 
+    /// Serves who waits while there is enough, at `now`.
+    pub fn serve(&mut self, now: i64) {
+        let open = now >= self.start && (self.end == 0 || now < self.end);
+        while open
+            && let Some(first) = self.line.first()
+            && self.orders[first].units <= self.remaining()
+        {
+            let first = self.line.remove(0);
+            let order = self.orders.get_mut(&first).expect("who waits is an order");
+            order.state = if order.hold > 0 { State::Held } else { State::Sold };
+            order.deadline = i64::MAX;
+            self.served.push(first);
+            self.seq += 1;
+            self.count("ok", 1);
+        }
+    }
+
+    /// The most units that somebody waits for.
+    pub fn wanted(&self) -> i64 {
+        self.line.iter().map(|id| self.orders[id].units).max().unwrap_or(0)
+    }
+
     fn count(&mut self, counter: &'static str, by: i64) {
         *self.counters.entry(counter).or_default() += by;
     }
@@ -115,7 +146,37 @@ impl Sale {
 
     /// Whether two callers chose the same `id`, and this `buyer` is the second.
     pub fn is_anothers(&self, id: &str, buyer: Option<&str>) -> bool {
-        self.orders.get(id).is_some_and(|order| order.has() > 0 && buyer.is_some_and(|buyer| buyer != order.buyer))
+        let taken = |order: &Order| order.has() > 0 || order.state == State::Waiting;
+        self.orders.get(id).is_some_and(|order| taken(order) && buyer.is_some_and(|buyer| buyer != order.buyer))
+    }
+
+    /// `STOCK.DECR_ONCE … WAITLIST` at `now`, with this HOLD, or none.
+    pub fn take_or_wait(
+        &mut self,
+        id: &str,
+        units: i64,
+        buyer: Option<&str>,
+        hold: Option<i64>,
+        reference: &str,
+        now: i64,
+    ) -> Answer {
+        let before = (self.counters.clone(), self.answers.clone());
+        let answer = self.take(id, units, buyer, hold.is_some(), reference, now);
+        if !["SOLDOUT", "INSUFFICIENT"].contains(&answer.status) {
+            return answer;
+        }
+        (self.counters, self.answers) = before;
+        if units > self.total {
+            self.tell("INSUFFICIENT");
+            return Answer { status: "INSUFFICIENT", ..answer };
+        }
+        let (buyer, reference) = (buyer.unwrap_or(id).to_owned(), reference.to_owned());
+        let hold = hold.unwrap_or(0);
+        let order = Order { state: State::Waiting, units, buyer, reference, deadline: -1, hold, refused: false };
+        self.orders.insert(id.into(), order);
+        self.line.push(id.into());
+        self.seq += 1;
+        self.about(id, "QUEUED")
     }
 
     /// `STOCK.DECR_ONCE` at `now`.
@@ -126,17 +187,18 @@ impl Sale {
         let remaining = self.remaining();
         let (status, units, remaining, deadline) = match known {
             Some(State::Held | State::Sold) => return self.about(id, "DUPLICATE"),
+            Some(State::Waiting) => return self.about(id, "QUEUED"),
             Some(State::Cancelled) if !self.rebuy => return self.about(id, "CANCELLED"),
             Some(State::Expired) if !self.rebuy => return self.about(id, "EXPIRED"),
             _ if self.over(buyer, units) => nothing("LIMIT", remaining),
             _ if now < self.start => ("NOTSTARTED", 0, remaining, self.start),
             _ if self.end > 0 && now >= self.end => nothing("ENDED", remaining),
-            _ if remaining == 0 => nothing("SOLDOUT", remaining),
+            _ if remaining == 0 || !self.line.is_empty() => nothing("SOLDOUT", remaining),
             _ if remaining < units => nothing("INSUFFICIENT", remaining),
             _ => {
                 let state = if hold { State::Held } else { State::Sold };
                 let (buyer, reference) = (buyer.to_owned(), reference.to_owned());
-                let order = Order { state, units, buyer, reference, deadline: i64::MAX, refused: false };
+                let order = Order { state, units, buyer, reference, deadline: i64::MAX, hold: 0, refused: false };
                 self.orders.insert(id.into(), order);
                 self.seq += 1;
                 self.count("ok", 1);
@@ -158,7 +220,8 @@ impl Sale {
             State::Cancelled => "CANCELLED",
             State::Expired if order.refused => "EXPIRED",
             State::Expired if self.over(&order.buyer, order.units) => "LIMIT",
-            State::Expired if remaining < order.units => "EXPIRED",
+            State::Expired if remaining < order.units || !self.line.is_empty() => "EXPIRED",
+            State::Waiting => "QUEUED",
             State::Held | State::Expired => "OK",
         };
         if let ("LIMIT" | "EXPIRED", Some(order)) = (status, self.orders.get_mut(id)) {
@@ -168,14 +231,17 @@ impl Sale {
     }
 
     /// `STOCK.CANCEL`.
-    pub fn cancel(&mut self, id: &str) -> Answer {
+    pub fn cancel(&mut self, id: &str, now: i64) -> Answer {
         let Some(order) = self.orders.get(id) else { return self.about(id, "NOORDER") };
         let status = match order.state {
             State::Cancelled => "DUPLICATE",
             State::Expired => "EXPIRED",
-            State::Held | State::Sold => "OK",
+            State::Held | State::Sold | State::Waiting => "OK",
         };
-        self.turn(id, status, State::Cancelled, "cancelled")
+        let answer = self.turn(id, status, State::Cancelled, "cancelled");
+        self.line.retain(|other| status != "OK" || other != id);
+        self.serve(now);
+        Answer { remaining: self.remaining(), ..answer }
     }
 
     /// `STOCK.EXTEND`. The new deadline is the server's to tell.
@@ -185,6 +251,7 @@ impl Sale {
             State::Sold => "DUPLICATE",
             State::Cancelled => "CANCELLED",
             State::Expired => "EXPIRED",
+            State::Waiting => "QUEUED",
             State::Held => "OK",
         };
         let answer = self.about(id, status);
