@@ -28,6 +28,15 @@ pub static MAX_KEYS: Setting = Setting::new(c"max-keys", Range::new(1..=1_000_00
 /// holds and orders out of nothing.
 pub static ACCEPT_EFFECTS: Switch = Switch::new(c"accept-effects", false);
 
+/// `lockstock.detect-deadlocks`: whether a request that would close a circle of waiting tokens gets an error instead of waiting.
+///
+/// Without it such tokens wait for each other until a lease or a time limit ends. A second holder that waits to become exclusive gets the
+/// error in any case.
+pub static DETECT_DEADLOCKS: Switch = Switch::new(c"detect-deadlocks", true);
+
+/// The yes/no settings.
+static SWITCHES: [&Switch; 2] = [&DETECT_DEADLOCKS, &ACCEPT_EFFECTS];
+
 /// The numeric settings, in the order of redis.conf.example.
 static ALL: [&Setting; 3] = [&DEFAULT_LEASE_MS, &MAX_WAITERS, &MAX_KEYS];
 
@@ -56,8 +65,10 @@ pub fn load(ctx: &Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
             return Err(format!("the server refused the setting {}", text(setting.name)));
         }
     }
-    if !settings::register_switch(ctx, &ACCEPT_EFFECTS) {
-        return Err(format!("the server refused the setting {}", text(ACCEPT_EFFECTS.name)));
+    for switch in SWITCHES {
+        if !settings::register_switch(ctx, switch) {
+            return Err(format!("the server refused the setting {}", text(switch.name)));
+        }
     }
     if settings::load(ctx) { Ok(()) } else { Err("a lockstock.* setting of the configuration is refused".into()) }
 }
@@ -83,13 +94,12 @@ pub fn read(words: &[&[u8]]) -> Result<(), String> {
 }
 
 fn set(name: &[u8], value: &[u8]) -> Result<(), String> {
-    if ACCEPT_EFFECTS.name.to_bytes().eq_ignore_ascii_case(name) {
+    if let Some(switch) = SWITCHES.iter().find(|switch| switch.name.to_bytes().eq_ignore_ascii_case(name)) {
         let choice =
             [(&b"yes"[..], true), (b"no", false)].into_iter().find(|(word, _)| word.eq_ignore_ascii_case(value));
-        let (_, choice) = choice.ok_or_else(|| {
-            format!("{} must be yes or no, not '{}'", text(ACCEPT_EFFECTS.name), value.escape_ascii())
-        })?;
-        ACCEPT_EFFECTS.set(choice);
+        let (_, choice) =
+            choice.ok_or_else(|| format!("{} must be yes or no, not '{}'", text(switch.name), value.escape_ascii()))?;
+        switch.set(choice);
         return Ok(());
     }
     let setting = ALL

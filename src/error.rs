@@ -1,7 +1,9 @@
 //! The errors of commands, with the exact text for the client.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
+use crate::core::key::KeyBuf;
 use crate::core::limits::MAX_UNITS;
 use crate::core::lock::LockError;
 use crate::core::sale::{AdjustError, EmptyWindow, TakeError};
@@ -17,8 +19,8 @@ pub enum Error {
     WrongType,
     /// A holder requested a mode that its hold cannot be changed to.
     OtherMode,
-    /// Two holders would wait for each other.
-    Deadlock,
+    /// The request would close a circle of tokens that wait for each other, over these keys.
+    Deadlock(Vec<KeyBuf>),
     /// No fence is left below 2^53.
     FencesUsedUp,
     /// The payload of an internal command is damaged, or does not fit the key's value.
@@ -97,7 +99,10 @@ impl fmt::Display for Error {
                 write!(f, "ERR {name} must be a string of 1 to {max} bytes")
             }
             Self::OtherMode => f.write_str("ERR the token holds this lock in another mode"),
-            Self::Deadlock => f.write_str("DEADLOCK another holder of this lock already waits to become exclusive"),
+            Self::Deadlock(keys) => {
+                f.write_str("DEADLOCK the token and others would wait for each other at ")?;
+                write_keys(f, keys)
+            }
             Self::FencesUsedUp => f.write_str("ERR no fence is left below 2^53"),
             Self::Payload => f.write_str("ERR the effect is damaged or does not fit what the key holds"),
             Self::Effects => f.write_str(
@@ -154,6 +159,26 @@ impl fmt::Display for Error {
     }
 }
 
+/// How many keys an error names, and how many bytes of each.
+const NAMED: (usize, usize) = (16, 128);
+
+/// Writes names of keys in quotes, with the number of their database where that is not the same for all.
+fn write_keys(f: &mut fmt::Formatter<'_>, keys: &[KeyBuf]) -> fmt::Result {
+    let dbs: BTreeSet<i32> = keys.iter().map(|key| key.as_key().db).collect();
+    for (number, key) in keys.iter().map(KeyBuf::as_key).enumerate().take(NAMED.0) {
+        let shown = key.key.get(..NAMED.1).unwrap_or(key.key);
+        let (comma, cut) = (if number > 0 { ", " } else { "" }, if shown.len() < key.key.len() { "…" } else { "" });
+        write!(f, "{comma}'{}{cut}'", shown.escape_ascii())?;
+        if dbs.len() > 1 {
+            write!(f, " (db {})", key.db)?;
+        }
+    }
+    match keys.len().saturating_sub(NAMED.0) {
+        0 => Ok(()),
+        more => write!(f, " and {more} more"),
+    }
+}
+
 impl Error {
     /// An option that is unknown, repeated, without its value, or in conflict with another; or surplus words.
     pub const SYNTAX: Self = Self::Argument(ArgError::Syntax);
@@ -170,7 +195,6 @@ impl From<LockError> for Error {
         match error {
             LockError::WrongType => Self::WrongType,
             LockError::OtherMode => Self::OtherMode,
-            LockError::Deadlock => Self::Deadlock,
             LockError::FencesUsedUp => Self::FencesUsedUp,
             LockError::Fault => Self::Internal,
             LockError::LeaseTooLong => ArgError::Integer { name: "the lease", range: Range::new(1..=i64::MAX) }.into(),

@@ -25,6 +25,7 @@ pub fn write(section: &mut Section) {
     section.field(c"lock_grants", locks.grants);
     section.field(c"lock_waits", locks.waits);
     section.field(c"lock_wait_ms", waited.0.unsigned_abs());
+    section.field(c"lock_deadlocks", locks.deadlocks);
     section.field(c"lock_timeouts", locks.timeouts);
     section.field(c"lock_handover_release", locks.handover_release);
     section.field(c"lock_handover_expiry", locks.handover_expiry);

@@ -23,8 +23,8 @@ use crate::server::register::{self, Spec};
 /// Replies `[token, fence, lease in milliseconds]`, or null if the locks were not granted. A token that holds all of them from one such
 /// call renews them and gets the same fence. Keys that it already holds exclusively in another way are no obstacle.
 ///
-/// Errors: `ERR` for a bad argument, `WRONGTYPE`, `ERR` for a request that would wait while too many requests are waiting. At most
-/// `lockstock.max-keys` keys.
+/// Errors: `ERR` for a bad argument, `WRONGTYPE`, `DEADLOCK` for a request that would wait in a circle of tokens, `ERR` for one that would
+/// wait while too many requests are waiting. At most `lockstock.max-keys` keys.
 ///
 /// O(k log n) with k keys and n requests in their queues.
 pub struct LockMacquire;

@@ -88,7 +88,7 @@ pub fn carry_out(
         return Err(Error::NoConnection);
     }
     let wait = request.wait.filter(|_| !ctx.flags().denies_blocking());
-    let full = wait.is_some() && state::waiters() >= config::max_waiters();
+    let full = wait.is_some() && state::prepare_wait(config::DETECT_DEADLOCKS.get()) >= config::max_waiters();
     let before = blocked_clients::taken_over();
     match ask(ctx, client, wait.filter(|_| !full))? {
         Acquired::Granted(grant) => lock_reply::granted(ctx, &grant),
@@ -96,6 +96,7 @@ pub fn carry_out(
         // The server did not block the client, and has already replied with an error.
         Acquired::Refused if blocked_clients::taken_over() != before => {}
         Acquired::Refused => ctx.reply_null(),
+        Acquired::Deadlock(keys) => return Err(Error::Deadlock(keys)),
         Acquired::Parked(_) => {}
     }
     Ok(())

@@ -173,6 +173,7 @@ impl Simulator {
                 assert_eq!((&grant.token, grant.lease), (&request.token, request.lease));
             }
             Acquired::Refused => {}
+            Acquired::Deadlock(keys) => return Err(Error::Deadlock(keys)),
             Acquired::Parked(waiter) => drop(self.waiting.insert(waiter, self.client)),
         }
         Ok(())

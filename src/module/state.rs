@@ -54,9 +54,13 @@ pub fn peek<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
     STATE.with(f)
 }
 
-/// The number of waiting requests.
-pub fn waiters() -> usize {
-    enter(|state| state.locks.waiters()).unwrap_or_default()
+/// A request may have to wait, unless it closes a circle and the setting says to look for one. Returns the number of waiting requests.
+pub fn prepare_wait(detects_deadlocks: bool) -> usize {
+    let prepare = |state: &mut State| {
+        state.locks.allows_deadlocks = !detects_deadlocks;
+        state.locks.waiters()
+    };
+    enter(prepare).unwrap_or_default()
 }
 
 /// Processes what callbacks have posted, in the order of posting. So every command sees the events that came before it.

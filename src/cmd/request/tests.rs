@@ -17,7 +17,7 @@ fn ask(told: &[&str]) {
 
 /// Nobody waits in line, no client is parked, with a place in line or without, and no time limit runs.
 fn nobody_waits() {
-    assert_eq!(state::waiters(), 0);
+    assert_eq!(state::peek(|state| state.locks.waiters()), Some(0));
     assert_eq!(WAITERS.unanswered(), []);
     assert_eq!(WAITERS.next_over(UnixMs(0)), Next::Never);
     WAITERS.unblock_nameless(&mut ctx(), &Answer::Failed(LockError::Fault));
@@ -36,7 +36,7 @@ fn nobody_is_next() {
 fn a_client_that_is_blocked_waits_for_its_turn() {
     serve(Blocking::Done, || {
         ask(&[]);
-        assert_eq!((state::waiters(), WAITERS.unanswered().len()), (1, 1));
+        assert_eq!((state::peek(|state| state.locks.waiters()), WAITERS.unanswered().len()), (Some(1), 1));
         let replies = call::<LockRelease>("LOCK.RELEASE lock holder");
         // Whoever releases hears of it first.
         assert_eq!((&replies[..3], replies.len()), (&["1", "array of 3", "waiter"].map(String::from)[..], 5));

@@ -25,6 +25,13 @@ pub(super) struct QueueId(Id);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket(i64);
 
+impl Ticket {
+    /// In front of everybody.
+    pub(super) const FIRST: Self = Self(i64::MIN);
+    /// Behind everybody.
+    pub(super) const LAST: Self = Self(i64::MAX);
+}
+
 /// Where a request waits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Scope {
@@ -55,6 +62,8 @@ pub(super) struct Queue {
     /// Whether it is on the list of queues to serve.
     listed: bool,
     line: BTreeMap<Ticket, WaiterId>,
+    /// The requests for many keys among them.
+    many: BTreeMap<Ticket, WaiterId>,
 }
 
 /// All queues and all waiters. Every operation on one waiter is O(log n) per queue that it is in.
@@ -69,6 +78,8 @@ pub(super) struct Waiting {
     /// The requests for many keys, each under every key, by queue and token.
     many: HashTable<(QueueId, WaiterId)>,
     by_client: BTreeSet<(ClientId, WaiterId)>,
+    /// By the hash of the token.
+    by_token: BTreeSet<(u64, WaiterId)>,
     /// The last ticket given at the end of the line; `front` is the last one given in front of it.
     last: i64,
     front: i64,
@@ -128,6 +139,12 @@ impl Queue {
     pub(super) fn line(&self) -> impl ExactSizeIterator<Item = WaiterId> {
         self.line.values().copied()
     }
+
+    /// Its waiters in front of `ticket`: all, or only those that wait for many keys.
+    pub(super) fn before(&self, ticket: Ticket, only_many: bool) -> impl DoubleEndedIterator<Item = WaiterId> {
+        let line = if only_many { &self.many } else { &self.line };
+        line.range(..ticket).map(|(_, id)| *id)
+    }
 }
 
 impl Waiting {
@@ -139,6 +156,7 @@ impl Waiting {
             && self.by_request.is_empty()
             && self.many.is_empty()
             && self.by_client.is_empty()
+            && self.by_token.is_empty()
     }
 
     /// The number of waiting requests.
@@ -182,6 +200,13 @@ impl Waiting {
             self.waiter(*id).is_some_and(|waiter| waiter.request.token == *token && waiter.scope == *scope)
         };
         self.by_request.find(self.hasher.hash_one((token, scope)), is_it).copied()
+    }
+
+    /// All waiting requests of `token`.
+    pub(super) fn requests_of(&self, token: &Ident) -> impl Iterator<Item = WaiterId> {
+        let hash = if self.by_token.is_empty() { 0 } else { self.hasher.hash_one(token) };
+        let ids = self.by_token.range((hash, WaiterId::FIRST)..=(hash, WaiterId::LAST)).map(|(_, id)| *id);
+        ids.filter(move |id| self.waiter(*id).is_some_and(|waiter| waiter.request.token == *token))
     }
 
     /// The requests of `token` in `queue`: first the one for this key alone, then those for many keys.
@@ -265,7 +290,13 @@ impl Waiting {
             return queue;
         }
         let place = Arc::new(at.to_buf());
-        let queue = QueueId(self.queues.insert(Queue { place, dirty: None, listed: false, line: BTreeMap::new() }));
+        let queue = QueueId(self.queues.insert(Queue {
+            place,
+            dirty: None,
+            listed: false,
+            line: BTreeMap::new(),
+            many: BTreeMap::new(),
+        }));
         let Self { by_place, hasher, queues, .. } = self;
         let hash_of = |queue: &QueueId| queues.get(queue.0).map_or(0, |queue| hasher.hash_one(queue.place.as_key()));
         by_place.insert_unique(hasher.hash_one(at), queue, hash_of);
@@ -290,11 +321,15 @@ impl Waiting {
         let client = waiter.presence.client();
         let (ticket, scope) = (waiter.ticket, waiter.scope.clone());
         let hash = self.hasher.hash_one((&waiter.request.token, &scope));
+        let of_token = self.hasher.hash_one(&waiter.request.token);
         let id = WaiterId(self.waiters.insert(waiter));
         let mut longest = 0;
         for queue in scope.queues() {
             if let Some(queue) = self.queues.get_mut(queue.0) {
                 queue.line.insert(ticket, id);
+                if matches!(scope, Scope::Many(_)) {
+                    queue.many.insert(ticket, id);
+                }
                 longest = longest.max(queue.line.len());
             }
         }
@@ -311,6 +346,7 @@ impl Waiting {
                 many.insert_unique(hash_of(&entry), entry, hash_of);
             }
         }
+        self.by_token.insert((of_token, id));
         self.by_client.extend(client.map(|client| (client, id)));
         Joined { id, longest, replaced }
     }
@@ -333,11 +369,12 @@ impl Waiting {
         self.waited = Millis(self.waited.0.saturating_add(waiter.waited(now).0));
         let mut headed = Vec::new();
         for &queue in waiter.scope.queues() {
-            if let Some(Queue { line, .. }) = self.queues.get_mut(queue.0) {
+            if let Some(Queue { line, many, .. }) = self.queues.get_mut(queue.0) {
                 if line.keys().next() == Some(&waiter.ticket) {
                     headed.push(queue);
                 }
                 line.remove(&waiter.ticket);
+                many.remove(&waiter.ticket);
             }
         }
         let token = &waiter.request.token;
@@ -354,6 +391,7 @@ impl Waiting {
                 }
             }
         }
+        self.by_token.remove(&(self.hasher.hash_one(token), id));
         if let Some(client) = waiter.presence.client() {
             self.by_client.remove(&(client, id));
         }

@@ -7,6 +7,8 @@ pub struct Stats {
     pub grants: u64,
     /// Requests that were blocked to wait.
     pub waits: u64,
+    /// Requests that were refused because they would have closed a circle of waiting tokens.
+    pub deadlocks: u64,
     /// Waiters that timed out.
     pub timeouts: u64,
     /// Waiters that were granted because a hold was released.

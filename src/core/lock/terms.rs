@@ -4,6 +4,7 @@ use std::num::NonZeroU64;
 
 use crate::core::fence::Fence;
 use crate::core::id::Ident;
+use crate::core::key::KeyBuf;
 use crate::core::slab::Id;
 use crate::core::time::Millis;
 
@@ -87,6 +88,9 @@ pub enum Acquired {
     Granted(Grant),
     /// The token does not hold the lock, and its client does not wait.
     Refused,
+    /// The token does not hold the lock, and if its client waited, its token and those that it waits for would wait for each other. The keys
+    /// of the circle: first the one that it would wait for, last the one that it holds itself. Nothing was changed.
+    Deadlock(Vec<KeyBuf>),
     /// The token does not hold the lock; its client is blocked and waits under this id. The answer comes through [`Keyspace::answer`],
     /// unless the waiter leaves first.
     Parked(WaiterId),
@@ -125,8 +129,6 @@ pub enum LockError {
     WrongType,
     /// The token holds the lock in a mode that cannot become the requested one.
     OtherMode,
-    /// Another holder already waits to upgrade; both would wait for each other.
-    Deadlock,
     /// No fence is left.
     FencesUsedUp,
     /// The end of the lease does not fit in a 64-bit time.

@@ -215,3 +215,17 @@ fn waiters_follow_a_slot_that_moves_whatever_braces_their_locks_have() {
         is_redirected(&mut waiter);
     }
 }
+
+#[test]
+fn a_circle_within_a_slot_is_seen() {
+    let cluster = Cluster::start(2);
+    let node = cluster.node(cluster.owner("{x}"));
+    let (mut line, mut client) = (Line::at(node), node.client());
+    for token in ["a", "b", "c"] {
+        client.expect(format!("LOCK.ACQUIRE {{x}}{token} TOKEN {token}"), ANY);
+    }
+    let _a = line.join("LOCK.ACQUIRE {x}b TOKEN a WAIT 0");
+    let _b = line.join("LOCK.ACQUIRE {x}c TOKEN b WAIT 0");
+    let error = "DEADLOCK the token and others would wait for each other at '{x}a', '{x}b', '{x}c'";
+    client.expect("LOCK.ACQUIRE {x}a TOKEN c WAIT 0", err(error));
+}

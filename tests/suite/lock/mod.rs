@@ -4,6 +4,7 @@ mod against_model;
 mod apply;
 mod cancel;
 mod cluster;
+mod deadlock;
 mod delivery;
 mod effects;
 mod extend;

@@ -44,12 +44,18 @@ const ALL: [(&str, i64, i64, i64); 3] = [
     ("lockstock.max-keys", 1_000, 1, 1_000_000),
 ];
 
+/// Every setting that is yes or no, and its default.
+const SWITCHES: [(&str, &str); 2] = [("lockstock.detect-deadlocks", "yes"), ("lockstock.accept-effects", "no")];
+
 #[test]
 fn each_has_a_default_and_bounds_and_is_documented() {
     let server = Server::start();
     let mut client = server.client();
-    assert_eq!(client.cmd("CONFIG GET lockstock.*").fields().len(), ALL.len() + 1);
+    assert_eq!(client.cmd("CONFIG GET lockstock.*").fields().len(), ALL.len() + SWITCHES.len());
     let [page, example] = ["docs/commands.md", "redis.conf.example"].map(|name| fs::read_to_string(name).unwrap());
+    for (name, default) in SWITCHES {
+        client.expect(format!("CONFIG GET {name}"), (name, default));
+    }
     for (name, default, least, most) in ALL {
         let mut value = |want: i64| client.expect(format!("CONFIG GET {name}"), (name, want.to_string().as_str()));
         value(default);
@@ -93,7 +99,10 @@ fn a_switch_is_yes_or_no_wherever_it_is_given() {
     let log = Server::builder().module_args("accept-effects maybe").start_refused();
     assert!(log.contains("accept-effects must be yes or no, not 'maybe'"), "{log}");
     let [page, example] = ["docs/commands.md", "redis.conf.example"].map(|name| fs::read_to_string(name).unwrap());
-    assert!(page.contains(&format!("| `{SWITCH}` | no | ")) && example.contains(&format!("\n{SWITCH} no\n")));
+    for (switch, default) in SWITCHES {
+        assert!(page.contains(&format!("| `{switch}` | {default} | ")));
+        assert!(example.contains(&format!("\n{switch} {default}\n")));
+    }
 }
 
 #[test]

@@ -22,6 +22,8 @@ enum Decision {
     Granted(Grant),
     Refused,
     Failed(LockError),
+    /// Another holder already waits to be the only one.
+    Deadlock,
     /// It may wait. `in_front` puts it at the head of the queue, because its token already holds the lock.
     Wait {
         in_front: bool,
@@ -65,7 +67,14 @@ impl Engine {
             Decision::Granted(grant) => Ok(Acquired::Granted(grant)),
             Decision::Refused => Ok(Acquired::Refused),
             Decision::Failed(error) => Err(error),
-            Decision::Wait { in_front } => Ok(self.park(now, &[at], None, client, request, in_front, keyspace)),
+            Decision::Deadlock => {
+                count(&mut self.stats.deadlocks);
+                Ok(Acquired::Deadlock(vec![at.to_buf()]))
+            }
+            Decision::Wait { in_front } => Ok(match self.circle(now.ms, &[at], false, request, in_front, keyspace) {
+                Some(circle) => Acquired::Deadlock(circle),
+                None => self.park(now, &[at], None, client, request, in_front, keyspace),
+            }),
         }
     }
 
@@ -86,7 +95,7 @@ impl Engine {
             (Compatibility::UpgradeLater, Some(queue))
                 if patient && self.other_upgrader(open.lock, queue, &request.token) =>
             {
-                return Decision::Failed(LockError::Deadlock);
+                return Decision::Deadlock;
             }
             (Compatibility::UpgradeLater, _) => return wait(true),
             (Compatibility::Full, _) => return wait(false),

@@ -17,6 +17,7 @@ mod backlog;
 mod cancel;
 mod clients;
 mod commands;
+mod deadlock;
 mod delivery;
 mod extend;
 mod info;
@@ -57,6 +58,8 @@ pub struct Engine {
     backlog: Backlog,
     pub(super) stats: Stats,
     pub(super) bound: Bound,
+    /// Whether a request may close a circle of waiting tokens; otherwise it is refused.
+    pub allows_deadlocks: bool,
     /// The outcomes of the current visit, kept only to reuse the memory.
     outcomes: Vec<Outcome>,
 }

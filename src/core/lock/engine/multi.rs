@@ -97,6 +97,9 @@ impl Engine {
         match taken? {
             Some(grant) => Ok(Acquired::Granted(grant)),
             None if patient => {
+                if let Some(circle) = self.circle(now.ms, &places, true, request, false, keyspace) {
+                    return Ok(Acquired::Deadlock(circle));
+                }
                 let parked = self.park(now, &places, obstacle, client, request, false, keyspace);
                 if let Some(lost) = lost {
                     self.look_later_at(lost);
@@ -270,7 +273,7 @@ impl Engine {
     }
 
     /// The waiting request of `token` for exactly these keys.
-    fn same_request(&self, places: &[KeyRef<'_>], token: &Ident) -> Option<WaiterId> {
+    pub(super) fn same_request(&self, places: &[KeyRef<'_>], token: &Ident) -> Option<WaiterId> {
         let mut queues: Vec<QueueId> = places.iter().map(|at| self.waiting.at(*at)).collect::<Option<_>>()?;
         queues.sort_unstable();
         self.waiting.waiting_request(token, &Scope::Many(queues.into()))

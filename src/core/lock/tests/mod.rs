@@ -3,6 +3,7 @@
 
 mod cancel;
 mod crowds;
+mod deadlock;
 mod delivery;
 mod doubt;
 mod ends;

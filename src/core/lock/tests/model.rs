@@ -4,6 +4,7 @@
 //! and the waiters that the engine has answered must have been due, and none at these keys may have been forgotten; after
 //! a tick, none anywhere.
 
+mod circles;
 mod grants;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -55,6 +56,7 @@ pub(super) enum Outcome {
     Refused,
     Cancelled,
     Parked,
+    Deadlock,
     Failed(LockError),
 }
 
@@ -70,6 +72,9 @@ pub(super) struct Model {
     pub(super) told: Vec<(WaiterId, Outcome)>,
     /// Whether a command may leave work that it sets off to the timer.
     pub(super) lenient: bool,
+    /// Whether requests that would close a circle are refused, and how many were.
+    pub(super) detects: bool,
+    pub(super) deadlocks: u64,
     /// How long those who wait no more have waited.
     pub(super) waited: i64,
     gone: Vec<u64>,
@@ -237,16 +242,21 @@ impl Model {
                 && holds
         };
         if upgrades && self.line.iter().any(|parked| rival(&parked)) {
-            return Outcome::Failed(LockError::Deadlock);
+            self.deadlocks += 1;
+            return Outcome::Deadlock;
+        }
+        let rank = match &earlier {
+            _ if upgrades => -self.ranks - 1,
+            Some(earlier) => earlier.rank,
+            None => self.ranks + 1,
+        };
+        if self.detects && self.closes_circle(ask, rank, earlier.as_ref()) {
+            self.deadlocks += 1;
+            return Outcome::Deadlock;
         }
         self.ranks += 1;
-        let mut rank = self.ranks;
         if let Some(earlier) = &earlier {
             self.refuse(earlier, script);
-            rank = earlier.rank;
-        }
-        if upgrades {
-            rank = -self.ranks;
         }
         self.line.push(Parked { id: None, ask: ask.clone(), since: self.now, rank });
         Outcome::Parked

@@ -45,13 +45,15 @@ pub(super) fn all_keys() -> impl Iterator<Item = Key> {
 
 impl Trial {
     /// With a `bound` on what a command does for others.
-    pub(super) fn new(clients: usize, bound: Option<usize>) -> Self {
+    pub(super) fn new(clients: usize, bound: Option<usize>, detects: bool) -> Self {
         let mut desk = Desk::new();
+        desk.engine.allows_deadlocks = !detects;
         if let Some(bound) = bound {
             desk.engine.bound = Bound(bound);
         }
         let mut model = Model::default();
         model.lenient = bound.is_some();
+        model.detects = detects;
         model.now = desk.now.ms.0;
         Self {
             desk,
@@ -74,7 +76,9 @@ impl Trial {
     pub(super) fn acquire(&mut self, ask: &Ask, may_wait: bool) {
         if self.serves(&ask.keys) {
             // What waits may be granted before this request or after it, and so with another fence.
-            self.catch_up(self.model.may_follow(ask.token) || self.model.may_overlook(&ask.keys));
+            let own = self.model.holds.iter().any(|hold| hold.token == ask.token);
+            let may_close = may_wait && ask.wait.is_some() && own && !self.is_settled();
+            self.catch_up(may_close || self.model.may_follow(ask.token) || self.model.may_overlook(&ask.keys));
             let lost = self.model.lost();
             self.acquire_now(ask, may_wait);
             self.catch_up(lost);
@@ -114,8 +118,9 @@ impl Trial {
                 self.parked.push(id);
                 self.model.line.iter_mut().find(|parked| parked.id.is_none()).unwrap().id = Some(id);
             }
+            (Outcome::Deadlock, Ok(Acquired::Deadlock(keys))) => self.is_circle(ask, &keys),
             (Outcome::Failed(expected), Err(error)) => assert_eq!(error, expected),
-            (expected, actual) => panic!("expected {expected:?}, got {actual:?}"),
+            (expected, actual) => panic!("expected {expected:?}, got {actual:?}: {ask:?}, {:?}", self.model),
         }
     }
 

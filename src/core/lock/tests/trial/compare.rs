@@ -1,13 +1,31 @@
 //! What must be equal after every step.
 
-use super::super::model::{Held, Key, Outcome, Serial};
+use super::super::model::{Ask, Held, Key, Outcome, Serial};
 use super::super::world::{Value, client, token};
 use super::{Trial, all_keys, name, place};
 use crate::core::fence::Fence;
+use crate::core::key::KeyBuf;
 use crate::core::lock::{Answer, Found, Keyspace, Lock, Mode};
 use crate::core::time::Millis;
 
 impl Trial {
+    /// Whether a refusal names the keys of a circle.
+    pub(super) fn is_circle(&self, ask: &Ask, keys: &[KeyBuf]) {
+        let number = |key: &KeyBuf| all_keys().find(|known| place(*known) == *key).unwrap();
+        let keys: Vec<Key> = keys.iter().map(number).collect();
+        assert!(self.model.is_circle(ask, &keys), "{keys:?} {:?}", self.model);
+    }
+
+    /// Whether its token waits for nothing, or for just this.
+    pub(in super::super) fn waits_for_nothing_else(&self, ask: &Ask) -> bool {
+        let mut line = self.model.line.iter().filter(|parked| parked.ask.token == ask.token);
+        line.all(|parked| parked.ask.keys == ask.keys && parked.ask.many == ask.many)
+    }
+
+    pub(in super::super) fn nobody_waits_in_a_circle(&self) {
+        assert!(self.model.can_go_on(), "{:?}", self.model);
+    }
+
     pub(super) fn number(&mut self, serial: Serial, fence: Fence) {
         let known = *self.fences.entry(serial).or_insert(fence);
         assert_eq!(known, fence, "serial {serial}");
@@ -38,6 +56,7 @@ impl Trial {
         }
         assert_eq!(self.desk.engine.waiters(), self.model.line.len());
         assert_eq!(self.desk.engine.waited().0, self.model.waited);
+        assert_eq!(self.desk.engine.stats().deadlocks, self.model.deadlocks);
     }
 
     fn compare_key(&mut self, key: Key) {

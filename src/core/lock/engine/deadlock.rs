@@ -1,0 +1,255 @@
+//! Circles of tokens that would wait for each other.
+//!
+//! A request closes a circle if it can never be granted, because holders that wait themselves keep it from its lock, and they wait, directly
+//! or through others, for a lock that its own token holds. Whoever can go on is expected to go on: a token that waits for nothing releases
+//! what it holds, and a waiter that is granted releases that, too. So a circle is not claimed where a permit may become free outside of it.
+//! Time limits and leases do not count: a circle that only they would end is a circle.
+//!
+//! The search collects the requests that the new one would wait for. Those that can go on are struck out. If the token's own holds keep one
+//! of the others waiting, the way there is the circle. Where everybody in between must go before a request fits, there is nothing to strike
+//! out, so the search is over at the first hold of the token. It is bounded; whoever is beyond the bound is not seen.
+
+mod graph;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use self::graph::{ASKING, Edge, Graph, Held, Owner, Wait};
+use super::Engine;
+use crate::core::id::Ident;
+use crate::core::key::{KeyBuf, KeyRef};
+use crate::core::lock::keyspace::{Found, Keyspace};
+use crate::core::lock::queue::{Scope, Ticket};
+use crate::core::lock::stats::count;
+use crate::core::lock::terms::{Mode, Request, WaiterId, Wanted};
+use crate::core::lock::value::{Hold, Lock};
+use crate::core::time::UnixMs;
+
+/// The length of a search, in tenths of a step. A lock with one holder who waits for one is a step. Beyond a thousand of them nothing is
+/// claimed.
+const LENGTH: usize = 10_000;
+/// What a lock adds to its length. Each request and each hold of a token that waits add 1.
+const LOCK: usize = 8;
+/// So many other holds of a lock add 1.
+const HOLDS: usize = 4;
+
+/// Room for any number of other holders.
+const ANY: usize = usize::MAX;
+
+/// Collects what a new request would wait for.
+struct Search<'a> {
+    engine: &'a Engine,
+    now: UnixMs,
+    /// The token that asks.
+    token: &'a Ident,
+    /// What is left of its length.
+    length: usize,
+    graph: Graph,
+    by_token: BTreeMap<Ident, usize>,
+    by_waiter: BTreeMap<WaiterId, usize>,
+    by_key: BTreeMap<KeyBuf, usize>,
+}
+
+/// What a request asks for, and its position in line.
+struct Ask {
+    wanted: Wanted,
+    many: bool,
+    ticket: Ticket,
+    keys: Vec<KeyBuf>,
+}
+
+impl Engine {
+    /// The keys of the circle that `request` for `places` would close if it waited: first the one that it would wait for, last the one
+    /// that its token holds. `None` if the search finds none.
+    pub(super) fn circle<W: Keyspace>(
+        &mut self,
+        now: UnixMs,
+        places: &[KeyRef<'_>],
+        many: bool,
+        request: &Request,
+        in_front: bool,
+        keyspace: &mut W,
+    ) -> Option<Vec<KeyBuf>> {
+        if self.allows_deadlocks || !places.iter().any(|at| self.is_held_by_waiters(*at, keyspace)) {
+            return None;
+        }
+        let earlier = match places {
+            [at] if !many => {
+                self.waiting.at(*at).and_then(|queue| self.waiting.waiting_request(&request.token, &Scope::One(queue)))
+            }
+            _ => self.same_request(places, &request.token),
+        };
+        let ticket = match earlier.and_then(|earlier| self.waiting.waiter(earlier)) {
+            _ if in_front => Ticket::FIRST,
+            Some(earlier) => earlier.ticket,
+            None => Ticket::LAST,
+        };
+        let wanted = if many { Wanted::Exclusive } else { request.mode };
+        let ask = Ask { wanted, many, ticket, keys: places.iter().map(|at| at.to_buf()).collect() };
+        let circle = Search::of(self, now, &request.token).run(ask, keyspace)?;
+        count(&mut self.stats.deadlocks);
+        Some(circle)
+    }
+}
+
+impl Engine {
+    /// Whether whoever waits at `at` may wait for somebody who waits.
+    fn is_held_by_waiters<W: Keyspace>(&self, at: KeyRef<'_>, keyspace: &mut W) -> bool {
+        let queue = self.waiting.at(at).and_then(|queue| self.waiting.queue(queue));
+        if queue.is_some_and(|queue| queue.before(Ticket::LAST, true).next().is_some()) {
+            return true;
+        }
+        match keyspace.find(at) {
+            Found::Lock(lock) => self.waiting_holds(lock).next().is_some(),
+            Found::Nothing | Found::Foreign => false,
+        }
+    }
+
+    /// The holds of `lock` whose tokens wait for anything. A token with several requests may come several times. Looks at the fewer: the
+    /// holds or the requests, and at no more of them than a search may.
+    fn waiting_holds<'l>(&'l self, lock: &'l Lock) -> impl Iterator<Item = &'l Hold> {
+        let (holds, requests) = if lock.len() <= self.waiting.len() { (LENGTH, 0) } else { (0, LENGTH) };
+        let waits = |hold: &&Hold| self.waiting.requests_of(&hold.token).next().is_some();
+        let of_request = |id: WaiterId| lock.hold(&self.waiting.waiter(id)?.request.token);
+        let holds = lock.holds().take(holds).filter(waits);
+        holds.chain(self.waiting.ids().take(requests).filter_map(of_request))
+    }
+}
+
+impl<'a> Search<'a> {
+    fn of(engine: &'a Engine, now: UnixMs, token: &'a Ident) -> Self {
+        Self {
+            engine,
+            now,
+            token,
+            length: LENGTH,
+            graph: Graph::default(),
+            by_token: BTreeMap::from([(token.clone(), ASKING)]),
+            by_waiter: BTreeMap::new(),
+            by_key: BTreeMap::new(),
+        }
+    }
+
+    fn run<W: Keyspace>(mut self, ask: Ask, keyspace: &mut W) -> Option<Vec<KeyBuf>> {
+        let mut next = Some(ask);
+        for at in ASKING.. {
+            let Some(ask) = next else { break };
+            self.follow(at, ask, keyspace)?;
+            if self.graph.certain {
+                break;
+            }
+            next = self.graph.waits.get(at.saturating_add(1)).and_then(|wait| self.ask_of(wait.id?));
+        }
+        self.graph.find_circle()
+    }
+
+    /// What the request `id` asks for.
+    fn ask_of(&self, id: WaiterId) -> Option<Ask> {
+        let waiter = self.engine.waiting.waiter(id)?;
+        let queues = waiter.scope.queues().iter().filter_map(|queue| self.engine.waiting.queue(*queue));
+        let keys = queues.map(|queue| (*queue.place).clone()).collect();
+        let many = matches!(waiter.scope, Scope::Many(_));
+        Some(Ask { wanted: waiter.wanted(), many, ticket: waiter.ticket, keys })
+    }
+
+    /// Takes `length` off what is left; `None` if that is less.
+    fn spend(&mut self, length: usize) -> Option<()> {
+        self.length = self.length.checked_sub(length)?;
+        Some(())
+    }
+
+    /// Notes what the request number `at`, which asks for `ask`, waits for.
+    fn follow<W: Keyspace>(&mut self, at: usize, ask: Ask, keyspace: &mut W) -> Option<()> {
+        let owner = self.graph.waits.get(at)?.owner;
+        for key in ask.keys {
+            let queue = self.engine.waiting.at(key.as_key()).and_then(|queue| self.engine.waiting.queue(queue));
+            let lock = self.look_at(key, keyspace)?;
+            let held = self.graph.locks.get(lock)?;
+            let own = held.holders.contains(&owner);
+            if own && ask.many && held.mode == Mode::Exclusive {
+                // No obstacle, whoever is in front.
+                continue;
+            }
+            let edge = Edge { lock, room: room(held.mode, ask.wanted, own), own };
+            // A holder that wants more is in front of everybody. Where no other holder leaves room, those in front that want this key alone
+            // wait for the same holders. The others, and what is in front of them, are found by following the nearest.
+            let front = queue.filter(|_| !own).and_then(|queue| queue.before(ask.ticket, edge.room == 0).next_back());
+            let front = match front {
+                Some(front) => Some(self.request(front, None)?),
+                None => None,
+            };
+            self.graph.note(at, edge, front);
+        }
+        Some(())
+    }
+
+    /// The number of the request `id`, whose owner may be known.
+    fn request(&mut self, id: WaiterId, owner: Option<usize>) -> Option<usize> {
+        if let Some(known) = self.by_waiter.get(&id) {
+            return Some(*known);
+        }
+        self.spend(1)?;
+        let owner = match owner {
+            Some(owner) => owner,
+            None => self.owner(&self.engine.waiting.waiter(id)?.request.token)?,
+        };
+        if let Some(known) = self.by_waiter.get(&id) {
+            return Some(*known);
+        }
+        self.by_waiter.insert(id, self.graph.waits.len());
+        self.graph.waits.push(Wait::of(Some(id), owner));
+        Some(self.graph.waits.len().saturating_sub(1))
+    }
+
+    /// The number of `token`, with all its requests.
+    fn owner(&mut self, token: &Ident) -> Option<usize> {
+        if let Some(known) = self.by_token.get(token) {
+            return Some(*known);
+        }
+        let owner = self.graph.owners.len();
+        self.by_token.insert(token.clone(), owner);
+        self.graph.owners.push(Owner::default());
+        for id in self.engine.waiting.requests_of(token) {
+            let wait = self.request(id, Some(owner))?;
+            self.graph.owners.get_mut(owner)?.waits.push(wait);
+        }
+        Some(owner)
+    }
+
+    /// The number of the lock at `key`.
+    fn look_at<W: Keyspace>(&mut self, key: KeyBuf, keyspace: &mut W) -> Option<usize> {
+        if let Some(known) = self.by_key.get(&key) {
+            return Some(*known);
+        }
+        self.spend(LOCK)?;
+        let (lock, mut mode, mut holders) = (self.graph.locks.len(), Mode::Exclusive, BTreeSet::new());
+        if let Found::Lock(value) = keyspace.find(key.as_key()) {
+            self.spend(value.len().min(self.engine.waiting.len()).wrapping_div(HOLDS))?;
+            for hold in value.hold(self.token).into_iter().chain(self.engine.waiting_holds(value)) {
+                self.spend(1)?;
+                let standing = self.engine.standing_hold(value, hold);
+                let Some((held_as, hold)) = standing.filter(|(_, hold)| !hold.deadline.reached(self.now)) else {
+                    continue;
+                };
+                mode = held_as;
+                let owner = self.owner(&hold.token)?;
+                if holders.insert(owner) {
+                    self.graph.owners.get_mut(owner)?.locks.push(lock);
+                }
+            }
+        }
+        self.by_key.insert(key.clone(), lock);
+        let stuck = holders.len();
+        self.graph.locks.push(Held { key, mode, holders, stuck, waits: Vec::new(), needed: false });
+        Some(lock)
+    }
+}
+
+/// With how many other holders of a lock in this `mode` a request fits that wants it as `wanted`; `own`: and that is of one of the holders.
+fn room(mode: Mode, wanted: Wanted, own: bool) -> usize {
+    match (mode, wanted) {
+        (Mode::Shared, Wanted::Shared) => ANY,
+        (Mode::Exclusive, _) | (Mode::Limit, Wanted::Limit(_)) if own => ANY,
+        (Mode::Limit, Wanted::Limit(permits)) => usize::try_from(permits).unwrap_or(ANY).saturating_sub(1),
+        _ => 0,
+    }
+}

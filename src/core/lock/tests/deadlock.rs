@@ -1,0 +1,307 @@
+//! Circles of tokens that would wait for each other.
+
+use super::world::*;
+use crate::core::lock::{Acquired, Answer, LockError, Request};
+
+impl Desk {
+    /// Asks for `keys`, for one alone or for several together, and waits if it must.
+    fn asks(&mut self, keys: &[&str], by: u64, request: &Request) -> Result<Acquired, LockError> {
+        let request = request.clone().waiting(0);
+        match keys {
+            [key] => self.acquire(key, by, &request),
+            keys => self.acquire_many(keys, by, &request),
+        }
+    }
+
+    /// Asserts that to wait for `keys` would close a circle over the keys `circle`.
+    #[track_caller]
+    fn refuses(&mut self, keys: &[&str], request: &Request, circle: &[&str]) {
+        let before = (self.engine.waiters(), self.engine.stats().deadlocks);
+        let circle = circle.iter().map(|key| at(key).to_buf()).collect();
+        assert_eq!(self.asks(keys, 99, request), Ok(Acquired::Deadlock(circle)));
+        assert_eq!((self.engine.waiters(), self.engine.stats().deadlocks), (before.0, before.1 + 1));
+    }
+
+    /// Asserts that it waits.
+    #[track_caller]
+    fn lets_wait(&mut self, keys: &[&str], request: &Request) {
+        assert!(matches!(self.asks(keys, 98, request), Ok(Acquired::Parked(_))));
+    }
+}
+
+#[test]
+fn two_workers_with_two_locks_in_opposite_order() {
+    let mut desk = Desk::new();
+    desk.take("a", &ask("ann"));
+    desk.take("b", &ask("bob"));
+    let ann = desk.wait("b", 1, &ask("ann"));
+    desk.told();
+    desk.refuses(&["a"], &ask("bob"), &["a", "b"]);
+    assert_eq!(desk.try_acquire("a", &ask("bob")), Ok(Acquired::Refused), "who does not wait closes no circle");
+    assert_eq!(desk.told(), [], "nothing else changes");
+    assert!(desk.release("b", "bob"));
+    assert_eq!(desk.granted(), [ann]);
+    // Now nobody in between waits.
+    desk.lets_wait(&["a"], &ask("bob"));
+}
+
+#[test]
+fn a_circle_of_many_is_named_from_one_end_to_the_other() {
+    let names = ["a", "b", "c", "d", "e"];
+    let mut desk = Desk::new();
+    for name in names {
+        desk.take(name, &ask(name));
+    }
+    for (name, next) in names.iter().zip(&names[1..]) {
+        desk.lets_wait(&[next], &ask(name));
+    }
+    desk.lets_wait(&["c"], &ask("somebody else"));
+    desk.refuses(&["a"], &ask("e"), &["a", "b", "c", "d", "e"]);
+    desk.refuses(&["d"], &ask("e"), &["d", "e"]);
+    // The same token over another connection is the same owner.
+    desk.refuses(&["b"], &ask("e").session(), &["b", "c", "d", "e"]);
+}
+
+#[test]
+fn readers_and_a_writer() {
+    let mut desk = Desk::new();
+    for reader in ["r1", "r2", "r3"] {
+        desk.take("book", &ask(reader).shared());
+    }
+    desk.take("pen", &ask("writer"));
+    desk.lets_wait(&["pen"], &ask("r2"));
+    desk.refuses(&["book"], &ask("writer"), &["book", "pen"]);
+    // To read it the writer need not wait, unless somebody is in front that waits for the readers.
+    desk.take("book", &ask("writer").shared());
+    assert!(desk.release("book", "writer"));
+    desk.lets_wait(&["book"], &ask("other"));
+    desk.refuses(&["book"], &ask("writer").shared(), &["book", "pen"]);
+    assert!(desk.release("book", "r2"));
+    desk.lets_wait(&["book"], &ask("writer").shared());
+}
+
+#[test]
+fn an_upgrade_takes_part() {
+    let mut desk = Desk::new();
+    desk.take("book", &ask("ann").shared());
+    desk.take("book", &ask("bob").shared());
+    desk.take("pen", &ask("ann"));
+    desk.lets_wait(&["pen"], &ask("bob"));
+    desk.refuses(&["book"], &ask("ann"), &["book", "pen"]);
+    let bob = desk.engine.waiting.ids().next().unwrap();
+    desk.engine.left(desk.now.ms, bob);
+    desk.lets_wait(&["book"], &ask("ann"));
+    desk.refuses(&["pen"], &ask("bob"), &["pen", "book"]);
+    desk.refuses(&["book"], &ask("bob"), &["book"]);
+}
+
+#[test]
+fn a_permit_may_become_free_outside_of_the_circle() {
+    let mut desk = Desk::new();
+    desk.take("pool", &ask("p1").limit(2));
+    desk.take("pool", &ask("p2").limit(2));
+    desk.take("door", &ask("ann"));
+    desk.lets_wait(&["door"], &ask("p1"));
+    // One permit is enough, and p2 waits for nothing.
+    desk.lets_wait(&["pool"], &ask("ann").limit(2));
+    // If p2 waits for ann or for p1, nobody gives one back.
+    desk.refuses(&["door"], &ask("p2"), &["door", "pool"]);
+    assert!(desk.release("pool", "p2"));
+    // As many must go as are too many.
+    let mut desk = Desk::new();
+    for permit in ["p1", "p2", "p3"] {
+        desk.take("pool", &ask(permit).limit(3));
+    }
+    desk.take("door", &ask("ann"));
+    desk.lets_wait(&["door"], &ask("p1"));
+    desk.lets_wait(&["door"], &ask("p2"));
+    desk.lets_wait(&["pool"], &ask("ann").limit(3));
+    desk.refuses(&["pool"], &ask("ann").limit(2), &["pool", "door"]);
+    desk.refuses(&["pool"], &ask("ann"), &["pool", "door"]);
+}
+
+#[test]
+fn requests_for_many_keys_take_part() {
+    let mut desk = Desk::new();
+    desk.take("a", &ask("ann"));
+    desk.take("b", &ask("bob"));
+    desk.lets_wait(&["b", "c"], &ask("ann"));
+    desk.refuses(&["a", "d"], &ask("bob"), &["a", "b"]);
+    desk.refuses(&["d", "a"], &ask("bob"), &["a", "b"]);
+    // What it holds itself is no obstacle.
+    desk.refuses(&["a", "b"], &ask("bob"), &["a", "b"]);
+    desk.lets_wait(&["c"], &ask("eve"));
+    assert!(matches!(desk.asks(&["b", "d"], 1, &ask("bob")), Ok(Acquired::Granted(_))));
+    // c is free, but ann is in front there, and she waits for bob.
+    desk.refuses(&["c"], &ask("bob"), &["c", "b"]);
+    desk.refuses(&["c", "e"], &ask("bob"), &["c", "b"]);
+}
+
+#[test]
+fn what_is_over_keeps_nobody_waiting() {
+    for ends in ["lease", "session", "release", "deleted", "time limit", "no"] {
+        let mut desk = Desk::new();
+        desk.acquire("a", 7, &ask("ann").session().lease(100)).unwrap().granted();
+        desk.take("b", &ask("bob").lease(9_000));
+        let ann = desk.wait("b", 1, &ask("ann"));
+        match ends {
+            "lease" => desk.pass(100),
+            "session" => desk.engine.client_gone(desk.now.ms, client(7)),
+            "release" => assert!(desk.release("a", "ann")),
+            "deleted" => drop(desk.delete("a")),
+            "time limit" => desk.engine.timed_out(desk.now.ms, ann),
+            _ => {}
+        }
+        match desk.asks(&["a"], 2, &ask("bob")).unwrap() {
+            Acquired::Deadlock(_) => assert_eq!(ends, "no"),
+            Acquired::Parked(_) => assert_eq!(ends, "time limit"),
+            Acquired::Granted(_) => assert!(["lease", "session", "release", "deleted"].contains(&ends)),
+            Acquired::Refused => panic!("{ends}"),
+        }
+    }
+}
+
+#[test]
+fn a_request_in_line_stays_there_when_it_is_repeated_and_refused() {
+    let mut desk = Desk::new();
+    desk.engine.allows_deadlocks = true;
+    desk.take("a", &ask("ann"));
+    desk.take("b", &ask("bob"));
+    desk.lets_wait(&["b"], &ask("ann"));
+    let bob = desk.wait("a", 2, &ask("bob"));
+    desk.engine.allows_deadlocks = false;
+    desk.told();
+    desk.refuses(&["a"], &ask("bob"), &["a", "b"]);
+    assert_eq!(desk.told(), []);
+    assert!(desk.release("a", "ann"));
+    assert_eq!(desk.granted(), [bob]);
+}
+
+#[test]
+fn a_token_that_asks_again_does_not_wait_for_itself() {
+    let mut desk = Desk::new();
+    desk.take("a", &ask("ann"));
+    desk.take("b", &ask("bob"));
+    let first = desk.wait("b", 1, &ask("ann"));
+    desk.told();
+    desk.lets_wait(&["b"], &ask("ann"));
+    assert_eq!(desk.answers(), [(first, Answer::Refused)]);
+    desk.lets_wait(&["b", "c"], &ask("ann"));
+}
+
+#[test]
+fn whoever_would_only_wait_for_a_circle_waits() {
+    let mut desk = Desk::new();
+    desk.engine.allows_deadlocks = true;
+    desk.take("a", &ask("ann"));
+    desk.take("b", &ask("bob"));
+    desk.lets_wait(&["b"], &ask("ann"));
+    desk.lets_wait(&["a"], &ask("bob"));
+    desk.engine.allows_deadlocks = false;
+    desk.take("c", &ask("eve"));
+    desk.lets_wait(&["a"], &ask("eve"));
+}
+
+#[test]
+fn beyond_its_bound_the_search_claims_nothing() {
+    for (length, found) in [(300, true), (1_200, false)] {
+        let mut desk = Desk::new();
+        let names: Vec<String> = (0..length).map(|number| format!("t{number}")).collect();
+        for name in &names {
+            desk.take(name, &ask(name));
+        }
+        for pair in names.windows(2) {
+            desk.lets_wait(&[&pair[1]], &ask(&pair[0]));
+        }
+        let closes = desk.asks(&[&names[0]], 1, &ask(&names[length - 1])).unwrap();
+        assert_eq!(matches!(closes, Acquired::Deadlock(circle) if circle.len() == length), found);
+    }
+}
+
+#[test]
+fn where_no_holder_waits_the_line_is_not_looked_at() {
+    let mut desk = Desk::new();
+    desk.take("door", &ask("ann"));
+    let mut cost = |number: u64| {
+        let before = desk.keys.looks;
+        desk.wait("door", number + 1, &ask(&format!("t{number}")));
+        desk.keys.looks - before
+    };
+    let first = cost(0);
+    assert!((1..200).all(|number| cost(number) <= first + 1));
+}
+
+/// A task that takes a few locks, one after the other, and then gives them back.
+struct Task {
+    keys: Vec<usize>,
+    shares: bool,
+    held: usize,
+    rounds: usize,
+}
+
+#[test]
+fn a_thousand_tokens_with_a_hundred_locks_all_get_what_they_want() {
+    const TOKENS: usize = if cfg!(miri) { 20 } else { 1_000 };
+    const LOCKS: usize = if cfg!(miri) { 5 } else { 100 };
+    for readers in [0, 50] {
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut desk = Desk::new();
+        let mut tasks: Vec<Task> = (0..TOKENS)
+            .map(|_| {
+                let keys = random.choose_multiple(0..LOCKS, 3);
+                Task { keys, shares: random.usize(..100) < readers, held: 0, rounds: 1 }
+            })
+            .collect();
+        let mut waiting = std::collections::BTreeMap::new();
+        let mut ready: Vec<usize> = (0..TOKENS).collect();
+        let mut deadlocks = 0;
+        while !ready.is_empty() {
+            let token = ready.swap_remove(random.usize(..ready.len()));
+            let task = &mut tasks[token];
+            let name = format!("t{token}");
+            let give_back = match task.keys.get(task.held) {
+                None => {
+                    task.rounds -= 1;
+                    true
+                }
+                Some(key) => {
+                    let request = if task.shares { ask(&name).shared() } else { ask(&name) };
+                    match desk.asks(&[&format!("l{key}")], token as u64 + 1, &request.lease(1_000_000)).unwrap() {
+                        Acquired::Granted(_) => {
+                            task.held += 1;
+                            false
+                        }
+                        Acquired::Parked(waiter) => {
+                            waiting.insert(waiter, token);
+                            continue;
+                        }
+                        Acquired::Deadlock(_) => {
+                            deadlocks += 1;
+                            true
+                        }
+                        Acquired::Refused => panic!("it may wait"),
+                    }
+                }
+            };
+            if give_back {
+                for key in task.keys.iter().take(task.held) {
+                    assert!(desk.release(&format!("l{key}"), &name));
+                }
+                task.held = 0;
+                random.shuffle(&mut task.keys);
+            }
+            if task.rounds > 0 {
+                ready.push(token);
+            }
+            for waiter in desk.granted() {
+                let token = waiting.remove(&waiter).unwrap();
+                desk.engine.delivered(waiter);
+                tasks[token].held += 1;
+                ready.push(token);
+            }
+        }
+        assert!(waiting.is_empty(), "{} of {readers} wait for good, {deadlocks} were refused", waiting.len());
+        assert!(deadlocks > 10);
+        desk.assert_blank();
+    }
+}
