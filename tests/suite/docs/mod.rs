@@ -2,6 +2,7 @@
 
 mod commands;
 mod contrib;
+mod migrating;
 mod names;
 mod operations;
 mod page;

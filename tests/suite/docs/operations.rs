@@ -24,7 +24,8 @@ fn a_replica_without_the_module_looks_healthy_and_has_nothing() {
 fn a_replica_without_the_module_cannot_load_what_the_primary_has() {
     let primary = Server::start();
     primary.expect("LOCK.ACQUIRE job TOKEN ann", ANY);
-    let mut replica = Server::plain().replica_of(&primary).start();
+    let mut replica = Server::plain().start();
+    replica.follow(&primary);
     eventually("it says why", || ["no matching module", "lockstk-l"].iter().all(|word| replica.log().contains(word)));
     eventually("and ends", || TcpStream::connect(replica.address()).is_err());
     replica.kill9();

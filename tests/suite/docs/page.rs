@@ -20,6 +20,7 @@ macro_rules! page {
 
 pub const README: Page = page!("README.md");
 pub const COMMANDS: Page = page!("docs/commands.md");
+pub const MIGRATING: Page = page!("docs/migrating.md");
 pub const OPERATIONS: Page = page!("docs/operations.md");
 
 /// Every page for users.
@@ -27,6 +28,7 @@ pub const ALL: [Page; 14] = [
     README,
     COMMANDS,
     OPERATIONS,
+    MIGRATING,
     page!("CHANGELOG.md"),
     page!("CONTRIBUTING.md"),
     page!("SECURITY.md"),
@@ -34,7 +36,6 @@ pub const ALL: [Page; 14] = [
     page!("docs/abuse.md"),
     page!("docs/clients.md"),
     page!("docs/guarantees.md"),
-    page!("docs/migrating.md"),
     page!("docs/performance.md"),
     page!("docs/scaling.md"),
     page!("docs/testing.md"),

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use harness::Server;
 
-use super::page::{OPERATIONS, Page, README};
+use super::page::{MIGRATING, OPERATIONS, Page, README};
 
 /// Runs one program, and returns the lines that it printed.
 #[track_caller]
@@ -41,6 +41,6 @@ fn play(page: &Page) -> usize {
 #[ignore = "needs redis-py: make test-docs"]
 fn every_program_prints_what_it_says() {
     // Those of docs/clients.md need a package of clients/: `make test-clients` runs them.
-    let played = [README, OPERATIONS].iter().map(play).sum::<usize>();
-    assert!(played >= 2, "{played}");
+    let played = [README, OPERATIONS, MIGRATING].iter().map(play).sum::<usize>();
+    assert!(played >= 5, "{played}");
 }
