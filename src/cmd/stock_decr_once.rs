@@ -94,7 +94,8 @@ impl Run for StockDecrOnce {
         let now = clock::now().ms;
         let (key, take, waitlist) = parse(args, now)?;
         let answer = sale_session::decide(&mut ctx, key, |sale| {
-            Ok(if waitlist { sale.take_or_wait(now, &take)? } else { sale.take(now, &take)? })
+            let decision = sale.take(now, &take)?;
+            Ok(if waitlist { sale.or_wait(now, &take, decision)? } else { decision })
         })?;
         stock_reply::reply(&ctx, &answer);
         Ok(())

@@ -47,6 +47,7 @@ impl Sale {
     /// # Errors
     ///
     /// When the order of the id is another buyer's: that is part of the first check. When no further order fits: that is checked last.
+    #[inline]
     pub fn take<'a>(&self, now: UnixMs, take: &Take<'a>) -> Result<Decision<'a>, TakeError> {
         let known = self.order_of(take.id);
         let remaining = self.remaining(now);

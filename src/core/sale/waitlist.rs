@@ -27,7 +27,15 @@ impl Sale {
     ///
     /// As [`Sale::take`].
     pub fn take_or_wait<'a>(&self, now: UnixMs, take: &Take<'a>) -> Result<Decision<'a>, TakeError> {
-        let decision = self.take(now, take)?;
+        self.or_wait(now, take, self.take(now, take)?)
+    }
+
+    /// What becomes of a decision with WAITLIST: who would be refused for want of units waits for them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sale::take`].
+    pub fn or_wait<'a>(&self, now: UnixMs, take: &Take<'a>, decision: Decision<'a>) -> Result<Decision<'a>, TakeError> {
         match decision.answer.status {
             Status::SoldOut | Status::Insufficient if take.units <= self.terms.total => {
                 self.join(now, take, &decision.answer)

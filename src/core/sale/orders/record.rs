@@ -246,6 +246,8 @@ impl<'a> Record<'a> {
 }
 
 impl Ticket {
+    /// Kept out of the way of records that have none.
+    #[cold]
     fn read(reader: &mut Reader<'_>) -> Result<Self, Corrupt> {
         let (number, hold) = (reader.number()?, reader.number()?);
         let hold = i64::try_from(hold).map_err(|_| Corrupt::Invalid)?;
