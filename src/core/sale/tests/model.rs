@@ -1,7 +1,8 @@
 //! A sale as one would write it on a napkin: a list of orders, everything summed up anew each time, holds returned
 //! the moment they are due. What it answers is right because there is hardly anything in it that could be wrong.
 //!
-//! Which holds are over for good, and who of those in line is served when the timer comes, is not the model's choice: it hears it, and says whether it may be so.
+//! Which holds are over for good, and whom the timer serves of those in line, is not the model's choice: it hears it, and
+//! says whether it may be so.
 
 use std::collections::BTreeSet;
 
