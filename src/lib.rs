@@ -20,7 +20,8 @@
 //! - *fence*: a number that grows with every grant, over all locks. *Permit*: one of several holds that a lock admits.
 //! - *session*: a hold that ends with its connection, too. `LockSession` and `SaleSession`: the keyspace for one call.
 //! - *waiter*: a request in line. *Hand-over*: a grant to a waiter.
-//! - *sale*: units of stock. *Order*: what one id has of them: held, sold, cancelled or expired.
+//! - *sale*: units of stock. *Order*: what one id has of them: held, sold, cancelled or expired; or it waits
+//!   in *line*, and is *served* when units come back.
 //! - *expire*: to end by time. *Cutoff*: the instant up to which all holds of a sale have expired.
 //! - *effect*: what came of a command, as replicas and the AOF get it. *Event*: what a sale's stream gets, and what listeners hear.
 //! - *deadline index*: which lock or sale is due next. *Unlinked*: a value that has lost its name and may have another.
