@@ -17,9 +17,11 @@ pub static DEFAULT_LEASE_MS: Setting = Setting::new(c"default-lease-ms", Range::
 /// Each waiter is a connection, so `maxclients` limits them, too; this setting reserves some connections for other clients.
 pub static MAX_WAITERS: Setting = Setting::new(c"max-waiters", Range::new(0..=9_007_199_254_740_991), 100_000);
 
-/// `lockstock.max-keys`: the most keys in one `LOCK.MACQUIRE`.
+/// `lockstock.max-keys`: the most keys in one `LOCK.MACQUIRE`, and the most sales in one `STOCK.MDECR_ONCE`, `STOCK.MCONFIRM` or
+/// `STOCK.MCANCEL`.
 ///
-/// When one of these keys becomes free, the command that freed it pays for a check of all of them.
+/// When one of these locks becomes free, the command that freed it pays for a check of all of them. A request to many sales is one step,
+/// during which nobody else is served.
 pub static MAX_KEYS: Setting = Setting::new(c"max-keys", Range::new(1..=1_000_000), 1_000);
 
 /// `lockstock.accept-effects`: whether `LOCK.APPLY` and `STOCK.APPLY` are accepted from any client.
@@ -50,7 +52,7 @@ pub fn max_waiters() -> usize {
     usize::try_from(MAX_WAITERS.get()).unwrap_or(usize::MAX)
 }
 
-/// The most keys of one `LOCK.MACQUIRE`.
+/// The most keys of one request.
 pub fn max_keys() -> u64 {
     MAX_KEYS.get().unsigned_abs()
 }

@@ -45,6 +45,8 @@ pub enum Error {
         /// The name of the argument in the documentation.
         name: &'static str,
     },
+    /// A sale that is named twice in one request.
+    NamedTwice,
     /// The key of a new sale is not empty.
     BusyKey,
     /// There is no such sale, and the command has no status for that.
@@ -118,6 +120,7 @@ impl fmt::Display for Error {
             Self::Argument(ArgError::YesOrNo { name }) => write!(f, "ERR {name} must be yes or no"),
             Self::NoKey { name } => write!(f, "ERR {name} must name a key"),
             Self::SameKey { name } => write!(f, "ERR {name} must be another key than the sale's"),
+            Self::NamedTwice => f.write_str("ERR a sale is named twice"),
             Self::BusyKey => f.write_str("BUSYKEY Target key name already exists"),
             Self::NoStock => f.write_str("NOSTOCK there is no such sale"),
             Self::TooFew { remaining: 0 } => f.write_str("ERR delta must be at least 0, for no units remain unsold"),

@@ -53,6 +53,7 @@ fn counter(status: Status) -> &'static CStr {
         Status::Expired => c"stock_expired",
         Status::Cancelled => c"stock_cancelled",
         Status::Queued => c"stock_queued",
+        Status::Skipped => c"stock_skipped",
         Status::NoOrder => c"stock_noorder",
         Status::NoStock => c"stock_nostock",
     }

@@ -5,6 +5,7 @@
 use crate::server::ctx::Ctx;
 use crate::server::register::{self, Command};
 
+mod cart;
 mod lease;
 pub(crate) mod lock_acquire;
 pub(crate) mod lock_apply;
@@ -17,6 +18,7 @@ pub(crate) mod lock_mextend;
 pub(crate) mod lock_mrelease;
 pub(crate) mod lock_release;
 pub mod lock_reply;
+mod order_options;
 mod request;
 pub(crate) mod stock_adjust;
 pub(crate) mod stock_alter;
@@ -28,6 +30,9 @@ pub(crate) mod stock_create;
 pub(crate) mod stock_decr_once;
 pub(crate) mod stock_extend;
 pub(crate) mod stock_info;
+pub(crate) mod stock_mcancel;
+pub(crate) mod stock_mconfirm;
+pub(crate) mod stock_mdecr_once;
 pub(crate) mod stock_order;
 pub(crate) mod stock_orders;
 mod stock_reply;
@@ -51,6 +56,9 @@ pub fn register(ctx: &Ctx<'_>) -> Result<(), String> {
     one::<stock_confirm::StockConfirm>(ctx)?;
     one::<stock_cancel::StockCancel>(ctx)?;
     one::<stock_extend::StockExtend>(ctx)?;
+    one::<stock_mdecr_once::StockMdecrOnce>(ctx)?;
+    one::<stock_mconfirm::StockMconfirm>(ctx)?;
+    one::<stock_mcancel::StockMcancel>(ctx)?;
     one::<stock_order::StockOrder>(ctx)?;
     one::<stock_buyer::StockBuyer>(ctx)?;
     one::<stock_info::StockInfo>(ctx)?;

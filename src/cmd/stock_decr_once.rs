@@ -1,12 +1,13 @@
 //! `STOCK.DECR_ONCE`: takes units for an id, once.
 
 use super::Command;
+use super::order_options::OrderOptions;
 use super::stock_reply::{self, UNITS};
 use crate::core::sale::Take;
 use crate::core::time::UnixMs;
 use crate::error::Error;
 use crate::module::sale_session;
-use crate::server::args::{Arg, Args, Range};
+use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
@@ -63,27 +64,15 @@ impl Command for StockDecrOnce {
 pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Take<'_>, bool), Error> {
     let key = args.next()?;
     let id = args.ident_bytes("id")?;
-    let (mut qty, mut buyer, mut hold, mut reference, mut waitlist) = (None, None, None, None, false);
+    let (mut qty, mut options, mut waitlist) = (None, OrderOptions::default(), false);
     while let Some(word) = args.keyword() {
         match word.word() {
             b"QTY" if qty.is_none() => qty = Some(args.unsigned("QTY", UNITS)?),
-            b"BUYER" if buyer.is_none() => buyer = Some(args.ident_bytes("BUYER")?),
-            b"HOLD" if hold.is_none() => {
-                hold = Some(args.millis("HOLD", Range::new(1..=UnixMs(i64::MAX).left(now).0))?);
-            }
-            b"REF" if reference.is_none() => reference = Some(args.ident_bytes("REF")?),
             b"WAITLIST" if !waitlist => waitlist = true,
-            _ => return Err(Error::SYNTAX),
+            word => options.option(word, &mut args, now)?,
         }
     }
-    let take = Take {
-        id,
-        units: qty.unwrap_or(1),
-        buyer,
-        deadline: hold.and_then(|hold| now.plus(hold)),
-        reference: reference.unwrap_or_default(),
-    };
-    Ok((key, take, waitlist))
+    Ok((key, options.take(id, qty.unwrap_or(1)), waitlist))
 }
 
 impl Run for StockDecrOnce {

@@ -9,11 +9,12 @@ use super::keys::{Keys, Primary, Value, place};
 use crate::cmd::{
     lock_acquire, lock_extend, lock_info, lock_macquire, lock_mextend, lock_mrelease, lock_release, stock_adjust,
     stock_alter, stock_apply, stock_buyer, stock_cancel, stock_confirm, stock_create, stock_decr_once, stock_extend,
-    stock_info, stock_order, stock_orders,
+    stock_info, stock_mcancel, stock_mconfirm, stock_mdecr_once, stock_order, stock_orders,
 };
 use crate::core::key::KeyRef;
 use crate::core::limits::{MAX_UNITS, MAX_WAIT};
 use crate::core::lock::{Acquired, Answer, ClientId, Engine, LockError, Mode, Next, Request, WaiterId};
+use crate::core::sale::cart::{all_or_none, at_least_one};
 use crate::core::sale::{Answer as SaleAnswer, Changes, Decision, Sale, Status};
 use crate::core::time::{Millis, Now, UnixMs};
 use crate::error::Error;
@@ -241,6 +242,21 @@ impl Simulator {
                 let changes = sale.alter(now, &alteration)?;
                 self.commit(key.bytes(), &changes);
             }
+            b"MDECR_ONCE" => {
+                let sales = stock_mdecr_once::parse(args, now)?;
+                let keys: Vec<&[u8]> = sales.iter().map(|(key, _)| key.bytes()).collect();
+                self.decide_all(&keys, sales[0].1.id, false, |nth, sale| Ok(sale.take(now, &sales[nth].1)?))?;
+            }
+            b"MCONFIRM" => {
+                let (id, keys) = stock_mconfirm::parse(args)?;
+                let keys: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
+                self.decide_all(&keys, id, false, |_, sale| Ok(sale.confirm(now, id)))?;
+            }
+            b"MCANCEL" => {
+                let (id, keys) = stock_mcancel::parse(args)?;
+                let keys: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
+                self.decide_all(&keys, id, true, |_, sale| Ok(sale.cancel(now, id)))?;
+            }
             b"ORDER" => {
                 let (key, id) = stock_order::parse(args)?;
                 let sale = self.sale(key.bytes())?;
@@ -310,6 +326,31 @@ impl Simulator {
         assert!(status != Status::Ok || !changes.is_empty());
         assert!(units <= MAX_UNITS);
         Ok(Some(status))
+    }
+
+    /// As the commands on several sales do: all or none, or `each` as it can.
+    fn decide_all<'a>(
+        &mut self,
+        keys: &[&[u8]],
+        id: &[u8],
+        each: bool,
+        decide: impl Fn(usize, &Sale) -> Result<Decision<'a>, Error>,
+    ) -> Result<(), Error> {
+        let now = self.now.ms;
+        let mut decisions = Vec::new();
+        for (nth, key) in keys.iter().enumerate() {
+            let sale = self.sale(key)?;
+            decisions.push(sale.map_or(Ok(SaleAnswer::NO_STOCK.unchanged()), |sale| decide(nth, sale))?);
+        }
+        let skipped = |nth: usize| Ok::<_, Error>(self.sale(keys[nth])?.ok_or(Error::NoStock)?.skipped(now, id));
+        let status = if each { at_least_one(&decisions) } else { all_or_none(&mut decisions, skipped)? };
+        let done = decisions.iter().any(|decision| decision.answer.status == Status::Ok);
+        assert_eq!(status == Status::Ok, done, "{decisions:?}");
+        for (key, Decision { answer, changes }) in keys.iter().zip(decisions) {
+            self.commit(key, &changes);
+            assert_eq!(self.sale(key)?.map_or(0, |sale| sale.remaining(now)), answer.remaining, "{answer:?}");
+        }
+        Ok(())
     }
 
     /// What was decided fits the sale, and fits the replica's copy of it.

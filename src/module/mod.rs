@@ -3,6 +3,7 @@
 //! A lock and a sale are ordinary keys of two data types of our own: they expire, move, and are saved, replicated and deleted like any
 //! other key. The core defines what a value contains; this folder connects it with the server.
 
+pub mod cart_session;
 pub mod connection;
 pub mod destroyed;
 pub mod expirations;

@@ -31,17 +31,18 @@ pub struct SaleSession<'a> {
     key: Key<'a>,
     name: Name<'a>,
     run_as: RunAs,
-    /// The events of changes that are not committed yet, with the places of these in their step; the next to be committed is last.
-    orphans: SmallVec<[(usize, OrphanEvent); 1]>,
+    pub(super) orphans: Orphans,
 }
+
+/// The events of changes that are not committed yet, with the places of these in their step; the next to be committed is last.
+pub(super) type Orphans = SmallVec<[(usize, OrphanEvent); 1]>;
 
 impl Drop for SaleSession<'_> {
     /// After a panic the stream may have an event too many, and replicas may lack an effect.
     fn drop(&mut self) {
         if thread::panicking() {
-            let orphans = mem::take(&mut self.orphans);
-            let at = KeyRef { db: self.ctx().db(), key: self.name.bytes() };
-            repair::mark(at, orphans.into_iter().map(|(_, orphan)| orphan).collect());
+            let orphans = self.take_orphans();
+            repair::mark(KeyRef { db: self.ctx().db(), key: self.name.bytes() }, orphans);
         }
     }
 }
@@ -86,30 +87,55 @@ impl<'a> SaleSession<'a> {
         if changes.is_empty() {
             return Ok(());
         }
-        let Some(mut decided_on) = self.sale()?.map(|sale| sale.moment()) else { return Err(Error::NoStock) };
+        let Some(decided_on) = self.sale()?.map(|sale| sale.moment()) else { return Err(Error::NoStock) };
         let changes: SmallVec<[&Change<'_>; 2]> = changes.iter().collect();
-        let mut done = 0_usize;
-        let outcome = changes.chunk_by(|_, next| next.continues_step()).try_for_each(|step| {
-            decided_on = self.make_true(step, decided_on)?;
-            done = done.saturating_add(step.len());
-            Ok(())
-        });
-        for (_, untrue) in mem::take(&mut self.orphans) {
-            untrue.take_out(self.key.ctx(), self.name.bytes());
-        }
+        let mut done = 0;
+        let outcome = self.carry_out_steps(&changes, decided_on, &mut done);
         if done > 0 {
             self.remember();
             self.announce(changes.iter().take(done).filter_map(|change| sale_effect::event_name(change)));
         }
-        outcome
+        outcome.map(drop)
+    }
+
+    /// Carries out changes that were decided on the sale at `decided_on`, as [`SaleSession::carry_out`] does, but tells nobody. Adds to
+    /// `done` how many are done, and returns the new moment.
+    pub(super) fn carry_out_steps(
+        &mut self,
+        changes: &[&Change<'_>],
+        mut decided_on: Moment,
+        done: &mut usize,
+    ) -> Result<Moment, Error> {
+        let outcome = changes.chunk_by(|_, next| next.continues_step()).try_for_each(|step| {
+            decided_on = self.make_true(step, decided_on)?;
+            *done = done.saturating_add(step.len());
+            Ok(())
+        });
+        for untrue in self.take_orphans() {
+            untrue.take_out(self.key.ctx(), self.name.bytes());
+        }
+        outcome.map(|()| decided_on)
     }
 
     /// Carries out a step that was decided on the sale at `decided_on`; returns the new moment.
     fn make_true(&mut self, step: &[&Change<'_>], decided_on: Moment) -> Result<Moment, Error> {
+        self.append_events(step, decided_on)?;
+        let moment = self.commit_step(step, decided_on)?;
+        self.send_step(step);
+        Ok(moment)
+    }
+
+    /// Appends the events of a step that was decided on the sale at `decided_on`.
+    pub(super) fn append_events(&mut self, step: &[&Change<'_>], decided_on: Moment) -> Result<(), Error> {
         for (place, change) in step.iter().enumerate() {
             self.append_event(place, change, decided_on)?;
         }
         self.orphans.reverse();
+        Ok(())
+    }
+
+    /// Commits a step whose events are appended, if the sale has not changed since `decided_on`; returns the new moment.
+    pub(super) fn commit_step(&mut self, step: &[&Change<'_>], decided_on: Moment) -> Result<Moment, Error> {
         let mut moment = decided_on;
         for (place, change) in step.iter().enumerate() {
             moment = self.commit(change, moment)?;
@@ -119,9 +145,20 @@ impl<'a> SaleSession<'a> {
             if matches!(change, Change::Expire { .. }) {
                 state::enter(|state| state.expirations = state.expirations.saturating_add(1));
             }
-            sale_effect::send(self.ctx(), &self.name, change);
         }
         Ok(moment)
+    }
+
+    /// Sends the effects of a step that is committed.
+    pub(super) fn send_step(&mut self, step: &[&Change<'_>]) {
+        for change in step {
+            sale_effect::send(self.ctx(), &self.name, change);
+        }
+    }
+
+    /// The events that are appended and whose changes are not committed.
+    pub(super) fn take_orphans(&mut self) -> Vec<OrphanEvent> {
+        mem::take(&mut self.orphans).into_iter().map(|(_, orphan)| orphan).collect()
     }
 
     /// Commits a change whose event is appended, if the sale has not changed since `decided_on`; returns the new moment.
@@ -134,7 +171,7 @@ impl<'a> SaleSession<'a> {
     }
 
     /// The sale, if nobody has changed it since `decided_on`.
-    fn unchanged_sale(&mut self, decided_on: Moment) -> Result<&mut SaleValue, Error> {
+    pub(super) fn unchanged_sale(&mut self, decided_on: Moment) -> Result<&mut SaleValue, Error> {
         match self.sale() {
             Ok(Some(sale)) if sale.moment() == decided_on => Ok(sale),
             _ => Err(Error::SaleChanged),
@@ -181,7 +218,7 @@ impl<'a> SaleSession<'a> {
     }
 
     /// Signals WATCH and client caches, and notifies listeners of changes that were made.
-    fn announce(&mut self, events: impl Iterator<Item = &'static CStr>) {
+    pub(super) fn announce(&mut self, events: impl Iterator<Item = &'static CStr>) {
         key::touched(self.ctx(), &self.name);
         for event in events {
             key::notify(self.key.ctx(), event, &self.name);
@@ -190,7 +227,7 @@ impl<'a> SaleSession<'a> {
 }
 
 /// In a cluster, checks that this node serves both sale and stream, and no migration is under way; see DESIGN.md.
-fn serves(ctx: &mut Ctx<'_>, sale: &[u8], stream: &[u8]) -> Result<(), Error> {
+pub(super) fn serves(ctx: &mut Ctx<'_>, sale: &[u8], stream: &[u8]) -> Result<(), Error> {
     if !ctx.flags().is_cluster() || cluster::serves_both(ctx, sale, stream) {
         return Ok(());
     }
@@ -223,7 +260,7 @@ pub fn register(index: &mut DeadlineIndex, at: KeyRef<'_>, sale: &mut SaleValue)
 }
 
 /// Counts an answer in the total of the server.
-fn count(status: Status) {
+pub(super) fn count(status: Status) {
     state::enter(|state| {
         let counters = Status::ALL.iter().zip(&mut state.answers);
         if let Some((_, counter)) = counters.into_iter().find(|(known, _)| **known == status) {

@@ -202,9 +202,15 @@ impl<'a> Args<'a> {
     /// The next argument as a number of keys, then that many keys. The number is at least 1 and at most `most`, and not more than the
     /// remaining arguments.
     pub fn counted(&mut self, name: &'static str, most: u64) -> Result<Vec<Arg<'a>>, ArgError> {
-        let words = u64::try_from(self.len().saturating_sub(1)).unwrap_or(u64::MAX);
-        let count = self.integer(name, Range::up_to(most.min(words)))?;
+        let count = self.count(name, most, 1)?;
         (0..count).map(|_| self.next()).collect()
+    }
+
+    /// The next argument as a number of groups of `each` arguments, which follow. It is at least 1 and at most `most`, and not more than the
+    /// remaining arguments have room for.
+    pub fn count(&mut self, name: &'static str, most: u64, each: usize) -> Result<u64, ArgError> {
+        let groups = self.len().saturating_sub(1).checked_div(each).unwrap_or_default();
+        self.unsigned(name, Range::up_to(most.min(u64::try_from(groups).unwrap_or(u64::MAX))))
     }
 
     /// How many arguments are left.

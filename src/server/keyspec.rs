@@ -19,6 +19,8 @@ pub enum Keys {
     FirstAndBehind(KeyUse, &'static CStr),
     /// A number of keys, given by the argument at this position (counted from the command's name), right after it.
     Counted(i32, KeyUse),
+    /// As `Counted`, with one more argument behind each key.
+    CountedPairs(i32, KeyUse),
 }
 
 /// How a command uses a key.
@@ -36,6 +38,9 @@ pub enum KeyUse {
 
 /// Where the options begin in a command with a key after a word: after the name, the key and one more argument.
 const OPTIONS: c_int = 3;
+
+/// A key and the argument behind it.
+pub const PAIR: usize = 2;
 
 impl Keys {
     /// Whether the server has to ask for the keys of each call. Its cluster routing uses specifications only since Redis 8.2; older
@@ -63,6 +68,11 @@ impl Keys {
                 let before = usize::try_from(position).unwrap_or_default().saturating_sub(1);
                 let keys = args.skip(before).and_then(|()| args.counted("numkeys", u64::MAX)).unwrap_or_default();
                 (position.saturating_add(1)..count).zip(keys).map(|(at, _)| (at, key_use)).collect()
+            }
+            Self::CountedPairs(position, key_use) => {
+                let before = usize::try_from(position).unwrap_or_default().saturating_sub(1);
+                let pairs = args.skip(before).and_then(|()| args.count("numkeys", u64::MAX, PAIR)).unwrap_or_default();
+                (position.saturating_add(1)..count).step_by(PAIR).zip(0..pairs).map(|(at, _)| (at, key_use)).collect()
             }
         }
     }
@@ -128,8 +138,13 @@ impl Keys {
 
     /// The first key, or all counted keys.
     pub(super) fn describe(self) -> raw::RedisModuleCommandKeySpec {
-        let (Self::First(key_use) | Self::FirstAndBehind(key_use, _) | Self::Counted(_, key_use)) = self;
-        let flags = u64::from(key_use.flags());
+        let (Self::First(key_use)
+        | Self::FirstAndBehind(key_use, _)
+        | Self::Counted(_, key_use)
+        | Self::CountedPairs(_, key_use)) = self;
+        // Redis 7.0 finds only half of the keys by a specification with steps. With this flag servers ask the command instead.
+        let asked = if matches!(self, Self::CountedPairs(..)) { raw::REDISMODULE_CMD_KEY_VARIABLE_FLAGS } else { 0 };
+        let flags = u64::from(key_use.flags() | asked);
         match self {
             Self::First(_) | Self::FirstAndBehind(..) => raw::RedisModuleCommandKeySpec {
                 flags,
@@ -137,7 +152,7 @@ impl Keys {
                 bs: begin_at(1),
                 ..one_key()
             },
-            Self::Counted(position, _) => raw::RedisModuleCommandKeySpec {
+            Self::Counted(position, _) | Self::CountedPairs(position, _) => raw::RedisModuleCommandKeySpec {
                 flags,
                 begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
                 bs: begin_at(position),
@@ -146,7 +161,7 @@ impl Keys {
                     keynum: raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_2 {
                         keynumidx: 0,
                         firstkey: 1,
-                        keystep: 1,
+                        keystep: if matches!(self, Self::CountedPairs(..)) { 2 } else { 1 },
                     },
                 },
                 ..no_keys()

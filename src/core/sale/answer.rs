@@ -27,6 +27,8 @@ pub enum Status {
     Cancelled,
     /// The order is on the waitlist.
     Queued,
+    /// The sale would have agreed, but another one of the same request refused.
+    Skipped,
     /// The sale knows no such order.
     NoOrder,
     /// There is no such sale.
@@ -35,7 +37,7 @@ pub enum Status {
 
 impl Status {
     /// Every status, in the order of the contract.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Ok,
         Self::Duplicate,
         Self::SoldOut,
@@ -46,6 +48,7 @@ impl Status {
         Self::Expired,
         Self::Cancelled,
         Self::Queued,
+        Self::Skipped,
         Self::NoOrder,
         Self::NoStock,
     ];
@@ -64,6 +67,7 @@ impl Status {
             Self::Expired => "EXPIRED",
             Self::Cancelled => "CANCELLED",
             Self::Queued => "QUEUED",
+            Self::Skipped => "SKIPPED",
             Self::NoOrder => "NOORDER",
             Self::NoStock => "NOSTOCK",
         }

@@ -12,11 +12,13 @@
 //! `orders::hash_index` doubles. No decision has more than some hundred changes, however many holds are due (`cutoff`).
 //!
 //! Reading order: [`terms`], [`change`], [`answer`]; the decisions in [`take`], `confirm` and [`adjust`], and what they
-//! need first in `due` and `cutoff`; `waitlist`; `commit`; [`view`]; [`snapshot`]. The folder `orders` is how orders are kept.
+//! need first in `due` and `cutoff`; `waitlist`; [`cart`] for several sales; `commit`; [`view`]; [`snapshot`]. The folder `orders` is how
+//! orders are kept.
 
 pub mod adjust;
 mod adjustments;
 pub mod answer;
+pub mod cart;
 pub mod change;
 mod commit;
 mod confirm;

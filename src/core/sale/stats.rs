@@ -35,6 +35,7 @@ impl Sale {
             | Status::Expired
             | Status::Cancelled
             | Status::Queued
+            | Status::Skipped
             | Status::NoOrder
             | Status::NoStock => return,
         };

@@ -174,7 +174,8 @@ impl<'a> Take<'a> {
 
 impl<'a> Answer<'a> {
     /// A decision that changes nothing.
-    pub(super) fn unchanged(self) -> Decision<'a> {
+    #[must_use]
+    pub fn unchanged(self) -> Decision<'a> {
         Decision { answer: self, changes: Changes::default() }
     }
 }

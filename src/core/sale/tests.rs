@@ -2,6 +2,7 @@
 #![expect(clippy::arithmetic_side_effects, reason = "a test may fail loudly")]
 
 mod adjusting;
+mod carts;
 mod cutoff;
 mod hostile;
 mod keeping;

@@ -327,6 +327,37 @@ fn sales_with_a_waitlist() {
 
 #[test]
 #[ignore = "needs inject-faults: make test-panics"]
+fn requests_to_several_sales() {
+    const OTHER: &str = "STOCK.CREATE t-# 10 REBUY STREAM f-#";
+    const BOTH: &str = "STOCK.MDECR_ONCE a 2 s-# 1 t-# 2 HOLD 3600000";
+    Scene::set().play_all(&[
+        play("take", &[TOLD, OTHER], &[], Call("STOCK.MDECR_ONCE a 2 s-# 1 t-# 2 BUYER b REF r"), COMMAND),
+        play("take without a stream", &[SALE, OTHER], &[], Call(BOTH), COMMAND),
+        play("refused", &[TOLD, OTHER], &[], Call("STOCK.MDECR_ONCE a 2 s-# 1 t-# 11"), COMMAND),
+        play("confirm", &[TOLD, OTHER, BOTH], &[], Call("STOCK.MCONFIRM a 2 t-# s-#"), COMMAND),
+        play("cancel", &[TOLD, OTHER, BOTH], &[], Call("STOCK.MCANCEL a 2 t-# s-#"), COMMAND),
+        play(
+            "take due units",
+            &[TOLD, OTHER],
+            &[],
+            Before(&["STOCK.MDECR_ONCE b 2 s-# 10 t-# 10 HOLD 10"], "STOCK.MDECR_ONCE a 2 s-# 2 t-# 2"),
+            COMMAND,
+        ),
+        play(
+            "confirm too late",
+            &[TOLD, OTHER],
+            &[],
+            Before(
+                &["STOCK.MDECR_ONCE a 2 s-# 2 t-# 2 HOLD 10", "STOCK.ALTER t-# LIMIT 1"],
+                "STOCK.MCONFIRM a 2 s-# t-#",
+            ),
+            COMMAND,
+        ),
+    ]);
+}
+
+#[test]
+#[ignore = "needs inject-faults: make test-panics"]
 fn sales_whose_due_holds_are_too_many_for_one_command() {
     Scene::set().play_all(&[
         play(

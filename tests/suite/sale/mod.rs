@@ -4,6 +4,7 @@ mod acl;
 mod adjust_once;
 mod against_model;
 mod buckets;
+mod cart;
 mod cluster;
 mod cutoff;
 mod deadlines;

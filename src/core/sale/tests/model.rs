@@ -365,6 +365,11 @@ impl Model {
         Ok(())
     }
 
+    /// What is said of an order, whatever was asked.
+    pub fn stands(&self, status: Status, id: &[u8]) -> Answer<'static> {
+        self.answer(status, self.find(id))
+    }
+
     fn answer(&self, status: Status, at: Option<usize>) -> Answer<'static> {
         let order = at.map(|at| &self.orders[at]);
         Answer {

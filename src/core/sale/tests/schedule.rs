@@ -13,10 +13,10 @@ use crate::core::sale::{Alteration, Answer, Change, Changes, Decision, Sale, Sta
 use crate::core::time::{Millis, UnixMs};
 
 /// Few names, so that everything meets; ids and buyers overlap, for an id is its own buyer.
-const NAMES: [&str; 9] = ["1", "2", "bob", "67e55044-10b1-426f-9247-bb680e5fe0c8", "x", "carol", "dan", "7", "eve"];
+pub const NAMES: [&str; 9] = ["1", "2", "bob", "67e55044-10b1-426f-9247-bb680e5fe0c8", "x", "carol", "dan", "7", "eve"];
 
 #[derive(Clone, Debug)]
-enum Step {
+pub enum Step {
     Take {
         id: usize,
         units: u64,
@@ -47,18 +47,18 @@ enum Step {
 type File = (Vec<u8>, Vec<Vec<u8>>);
 
 /// A sale, its replica, and those who read its stream.
-struct World {
-    now: UnixMs,
-    sale: Sale,
+pub struct World {
+    pub now: UnixMs,
+    pub sale: Sale,
     replica: Sale,
-    model: Model,
+    pub model: Model,
     readers: Readers,
     /// How many steps of the next command can be done.
     takes: usize,
     saved: Option<(File, Model, Readers)>,
 }
 
-fn name() -> impl Strategy<Value = usize> {
+pub fn name() -> impl Strategy<Value = usize> {
     0..NAMES.len()
 }
 
@@ -68,7 +68,7 @@ fn alteration() -> impl Strategy<Value = Alteration> {
     (limit, time(), time(), rebuy).prop_map(|(limit, start, end, rebuy)| Alteration { limit, start, end, rebuy })
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub fn step() -> impl Strategy<Value = Step> {
     let hold = proptest::option::weighted(0.7, 1..40_i64);
     // Mostly the same few, so that they have many orders.
     let buyer = proptest::option::weighted(0.7, prop_oneof![3 => 1..3_usize, 1 => name()]);
@@ -137,7 +137,7 @@ fn load(header: &[u8], blocks: &[Vec<u8>]) -> Sale {
 }
 
 impl World {
-    fn new(terms: &Terms) -> Self {
+    pub fn new(terms: &Terms) -> Self {
         Self {
             now: UnixMs(0),
             sale: Sale::new(terms.clone()),
@@ -149,7 +149,7 @@ impl World {
         }
     }
 
-    fn step(&mut self, step: &Step) {
+    pub fn step(&mut self, step: &Step) {
         let (now, before) = (self.now, self.model.clone());
         let changes = match step {
             Step::Take { id, units, buyer, hold, reference, waitlist } => {
@@ -262,7 +262,7 @@ impl World {
         self.commit(&done);
     }
 
-    fn commit(&mut self, changes: &[Change<'_>]) {
+    pub fn commit(&mut self, changes: &[Change<'_>]) {
         for change in changes {
             self.readers.read(&self.sale, change);
         }
@@ -278,7 +278,7 @@ impl World {
         }
     }
 
-    fn check(&self) {
+    pub fn check(&self) {
         let (now, model) = (self.now, &self.model);
         let info = self.sale.info(now);
         assert_eq!(info.total, info.remaining + info.held + info.sold);
@@ -349,13 +349,13 @@ fn decide(
 }
 
 /// Those are served whom the model serves.
-fn agree(served: &[Change<'_>], model: &Model) {
+pub fn agree(served: &[Change<'_>], model: &Model) {
     let of =
         |(id, deadline): &(String, _)| Change::Serve { id: IdText::from(id.as_bytes()).detach(), deadline: *deadline };
     assert_eq!(served, model.served.iter().map(of).collect::<Vec<_>>());
 }
 
-fn owned(change: Change<'_>) -> Change<'static> {
+pub fn owned(change: Change<'_>) -> Change<'static> {
     match change {
         Change::Take(taking) => Change::Take(crate::core::sale::Taking {
             id: taking.id.detach(),

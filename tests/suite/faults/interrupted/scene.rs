@@ -199,7 +199,8 @@ impl Scene {
             let (books, orders) = (books(&mut self.eye, sale), orders(&mut self.eye, sale));
             let sum = |state: &str| orders.values().filter(|order| order.state == state).map(|order| order.units).sum();
             assert_eq!((books.held, books.sold), (sum("held"), sum("sold")), "{what}");
-            let stream = format!("e-{number}");
+            let letter = if sale.starts_with('t') { "f" } else { "e" };
+            let stream = format!("{letter}-{number}");
             if self.eye.cmd(["TYPE", &stream]) == Reply::Simple("stream".into()) {
                 let mut told = vec![];
                 eventually(&format!("{what}: every lapse is told of"), || {

@@ -177,3 +177,35 @@ fn another_module_sells_in_nobodys_name() {
     let told: Vec<(&str, &str)> = told.iter().map(|event| (event.event.as_str(), event.id.as_str())).collect();
     assert_eq!(told, [("ok", "known"), ("ok", "paid"), ("ok", "ann"), ("confirm", "ann")]);
 }
+
+/// Whichever of several sales is changed meanwhile, nothing is taken from any, and no stream tells of it.
+#[test]
+fn a_cart_of_which_one_sale_has_changed_is_not_taken() {
+    for (reaction, at) in [
+        ("STOCK.ALTER sale LIMIT 8", 1),
+        ("STOCK.ALTER other LIMIT 8", 1),
+        ("STOCK.ALTER sale LIMIT 8", 2),
+        ("STOCK.ALTER other LIMIT 8", 2),
+        ("STOCK.DECR_ONCE quiet bob", 1),
+        ("STOCK.DECR_ONCE quiet bob", 2),
+        ("DEL other", 1),
+        ("RENAME quiet away", 2),
+    ] {
+        let mut scene = Scene::set();
+        scene.client.expect("STOCK.CREATE other 10 STREAM other-events", OK);
+        scene.client.expect("STOCK.CREATE quiet 10", OK);
+        scene.client.expect("LISTENER.FORGET", OK);
+        scene.client.expect(format!("LISTENER.ON events SERVER {at} {reaction}"), OK);
+        let call = "STOCK.MDECR_ONCE cart 3 sale 1 quiet 1 other 1 HOLD 60000";
+        let reply = scene.client.cmd(call);
+        let reacted = scene.client.expect("LISTENER.SEEN events", ANY);
+        assert!(err(SAID).fits(&reply), "{reaction} at {at}: {reacted:?}, {reply:?}");
+        let told = scene.is_whole("sale");
+        assert!(told.iter().all(|event| event.id != "cart"), "{reaction}: {told:?}");
+        assert_eq!(events(&mut scene.client, "other-events"), [], "{reaction}");
+        for sale in ["sale", "quiet", "away", "other"] {
+            scene.client.expect(["STOCK.ORDER", sale, "cart"], harness::NULL);
+        }
+        assert!(!scene.server.log().contains("lockstock: the entry"), "{reaction}: {}", scene.server.log());
+    }
+}

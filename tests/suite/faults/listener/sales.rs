@@ -1,7 +1,7 @@
 //! Sales, while another module listens.
 
 use harness::shop::{Replay, books, events};
-use harness::{INT, OK, Server, TEXT, Want, err, eventually};
+use harness::{ANY, INT, OK, Server, TEXT, Want, err, eventually};
 
 use super::scene::Scene;
 use super::story::Act::{Call, Lease};
@@ -65,6 +65,46 @@ const SALES: [Story; 10] = [
     story("extend", &[SALE, "STOCK.DECR_ONCE s-# a HOLD 3000"], &[], Call("STOCK.EXTEND s-# a PX 100", ok)),
     story("adjust", &[SALE], &[], Call("STOCK.ADJUST s-# 1", three)),
 ];
+
+/// Requests to two sales, each with its stream.
+const CARTS: [Story; 5] = [
+    story("take", &[SALE, OTHER], &[], Call("STOCK.MDECR_ONCE a 2 s-# 1 t-# 1", cart)),
+    story("hold", &[SALE, OTHER], &[], Call("STOCK.MDECR_ONCE a 2 t-# 2 s-# 1 HOLD 100", cart)),
+    story("confirm", &[SALE, OTHER, HOLD_BOTH], &[], Call("STOCK.MCONFIRM a 2 s-# t-#", cart)),
+    story("cancel", &[SALE, OTHER, HOLD_BOTH], &[], Call("STOCK.MCANCEL a 2 t-# s-#", cart)),
+    story("beside one without a stream", &[NO_STREAM, OTHER], &[], Call("STOCK.MDECR_ONCE a 2 s-# 1 t-# 1", cart)),
+];
+const OTHER: &str = "STOCK.CREATE t-# 2 REBUY STREAM f-# DEADLINES";
+const HOLD_BOTH: &str = "STOCK.MDECR_ONCE a 2 s-# 1 t-# 1 HOLD 3000";
+
+fn cart() -> Want {
+    ("OK", ANY, ANY).into()
+}
+
+#[test]
+fn that_are_bought_from_together_while_it_looks() {
+    Scene::set("MODULE").play_quietly(&CARTS, &LOOKS);
+}
+
+#[test]
+fn that_are_bought_from_together_while_it_buys() {
+    Scene::set("MODULE").play(&CARTS, &BUYS);
+}
+
+#[test]
+fn that_are_bought_from_together_and_whose_keys_it_takes_away() {
+    Scene::set("MODULE").play(&CARTS, &TAKES_KEYS_AWAY);
+}
+
+#[test]
+fn that_are_bought_from_together_while_it_does_away_with_everything() {
+    Scene::set("MODULE").play_singly(&CARTS, &DOES_AWAY_WITH_ALL);
+}
+
+#[test]
+fn that_are_bought_from_together_and_whose_events_are_being_appended() {
+    Scene::set("SERVER").play(&CARTS, &MEANWHILE);
+}
 
 /// Those with a stream.
 const TOLD: [Story; 5] = [

@@ -275,7 +275,9 @@ impl Scene {
         if let Some(reply) = play.reply.as_ref().filter(|_| !first) {
             self.wrong(play, &format!("the reply is {reply:?}; {events:#?}"));
         }
-        for (db, sale) in [(0, "s"), (0, "o"), (1, "s")].map(|(db, name)| (db, format!("{name}-{}", play.number))) {
+        for (db, sale) in
+            [(0, "s"), (0, "t"), (0, "o"), (1, "s")].map(|(db, name)| (db, format!("{name}-{}", play.number)))
+        {
             if self.eyes[db].cmd(["TYPE", &sale]) == Reply::Simple("lockstk-s".into())
                 && let Err(why) = panic::catch_unwind(AssertUnwindSafe(|| self.judge_sale(play, db, &sale)))
             {
@@ -288,7 +290,8 @@ impl Scene {
     /// The units of the sale are in one place each, and its stream, if nobody else has changed that, tells the same story.
     #[track_caller]
     fn judge_sale(&mut self, play: &Play, db: usize, sale: &str) {
-        let (eye, stream) = (&mut self.eyes[db], format!("e-{}", play.number));
+        let letter = if sale.starts_with('t') { "f" } else { "e" };
+        let (eye, stream) = (&mut self.eyes[db], format!("{letter}-{}", play.number));
         let (books, orders) = (books(eye, sale), orders(eye, sale));
         let sum = |state: &str| orders.values().filter(|order| order.state == state).map(|order| order.units).sum();
         assert_eq!((books.held, books.sold), (sum("held"), sum("sold")), "{orders:?}");

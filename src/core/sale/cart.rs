@@ -1,0 +1,60 @@
+//! One request to several sales: a cart, or the legs of a journey.
+//!
+//! Each sale decides by itself, as if it were asked alone. Then the decisions are settled together: all of them happen or none.
+
+use super::Sale;
+use super::answer::{Answer, Decision, Status};
+use crate::core::id::IdText;
+use crate::core::time::UnixMs;
+
+/// Settles what several sales decided: all agree, or nothing is taken anywhere. Returns the status of the whole.
+///
+/// If one refuses, the others that were about to agree say `SKIPPED` and change nothing; `skipped` has their answer, see [`Sale::skipped`].
+/// A sale whose earlier answer stands refuses nothing. What a refusal itself changes happens all the same: that it is final.
+///
+/// # Errors
+///
+/// Those of `skipped`.
+pub fn all_or_none<'a, E>(
+    decisions: &mut [Decision<'a>],
+    mut skipped: impl FnMut(usize) -> Result<Answer<'a>, E>,
+) -> Result<Status, E> {
+    let refusal = decisions.iter().map(|decision| decision.answer.status).find(|status| status.refuses());
+    let Some(refusal) = refusal else { return Ok(at_least_one(decisions)) };
+    for (nth, decision) in decisions.iter_mut().enumerate() {
+        if decision.answer.status == Status::Ok {
+            *decision = skipped(nth)?.unchanged();
+        }
+    }
+    Ok(refusal)
+}
+
+/// The status of several decisions, each of which happens: `OK` if there is one, else that of the first.
+#[must_use]
+pub fn at_least_one(decisions: &[Decision<'_>]) -> Status {
+    let mut statuses = decisions.iter().map(|decision| decision.answer.status);
+    let first = statuses.next().unwrap_or(Status::NoStock);
+    if statuses.any(|status| status == Status::Ok) { Status::Ok } else { first }
+}
+
+impl Status {
+    /// Whether a sale with this answer keeps others from selling in the same request.
+    fn refuses(self) -> bool {
+        !matches!(self, Self::Ok | Self::Duplicate)
+    }
+}
+
+impl Sale {
+    /// The answer of a sale that would have agreed when another one refused: what the id has there now.
+    #[must_use]
+    pub fn skipped(&self, now: UnixMs, id: &[u8]) -> Answer<'static> {
+        let order = self.order(now, id);
+        Answer {
+            status: Status::Skipped,
+            units: order.as_ref().map_or(0, |order| order.units),
+            remaining: self.remaining(now),
+            deadline: order.as_ref().and_then(|order| order.deadline),
+            reference: order.map_or(IdText::NONE, |order| order.reference.detach()),
+        }
+    }
+}

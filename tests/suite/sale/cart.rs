@@ -1,0 +1,411 @@
+//! One request to several sales: all of it happens, in one step, or nothing.
+
+use harness::shop::{Replay, books, events};
+use harness::{ANY, Client, INT, OK, Server, Stage, Want, Words, err, eventually, unix_ms};
+
+/// A reply to a request to several sales: the status, and the five of each.
+fn cart<T: Into<Want>>(status: &str, fives: impl IntoIterator<Item = T>) -> Want {
+    let fives = fives.into_iter().map(Into::into);
+    [Want::from(status)].into_iter().chain(fives).collect::<Vec<_>>().into()
+}
+
+/// Three sales of `units` each, with a stream for each.
+#[track_caller]
+fn mall(client: &mut Client, units: i64, options: &str) {
+    for sale in ["one", "two", "three"] {
+        client.expect(format!("STOCK.CREATE {sale} {units} STREAM {sale}:events {options}"), OK);
+    }
+}
+
+/// Fails the test unless each sale's stream tells what became of it.
+#[track_caller]
+fn streams_agree(client: &mut Client, units: i64) {
+    for sale in ["one", "two", "three"] {
+        let told = events(client, &format!("{sale}:events"));
+        Replay::of(units, &told).agrees_with(client, sale);
+    }
+}
+
+#[test]
+fn a_cart_is_taken_confirmed_and_cancelled_once() {
+    let server = Server::start();
+    let mut client = server.client();
+    mall(&mut client, 5, "");
+    let call = "STOCK.MDECR_ONCE o1 3 one 1 two 2 three 3 BUYER ann HOLD 60000 REF r";
+    let held =
+        client.expect(call, cart("OK", [("OK", 1, 4, INT, "r"), ("OK", 2, 3, INT, "r"), ("OK", 3, 2, INT, "r")]));
+    let deadline = held.at(1).at(3).int();
+    assert!((unix_ms()..=unix_ms() + 60_000).contains(&deadline), "{deadline}");
+    client.expect(
+        call,
+        cart(
+            "DUPLICATE",
+            [
+                ("DUPLICATE", 1, 4, deadline, "r"),
+                ("DUPLICATE", 2, 3, deadline, "r"),
+                ("DUPLICATE", 3, 2, deadline, "r"),
+            ],
+        ),
+    );
+    client.expect("STOCK.BUYER three ann", (3, 0));
+    client.expect("STOCK.MCONFIRM o1 2 two one", cart("OK", [("OK", 2, 3, -1, "r"), ("OK", 1, 4, -1, "r")]));
+    client.expect(
+        "STOCK.MCONFIRM o1 3 one two three",
+        cart("OK", [("DUPLICATE", 1, 4, -1, "r"), ("DUPLICATE", 2, 3, -1, "r"), ("OK", 3, 2, -1, "r")]),
+    );
+    client.expect("STOCK.MCONFIRM o1 1 one", cart("DUPLICATE", [("DUPLICATE", 1, 4, -1, "r")]));
+    client.expect("STOCK.CANCEL two o1", ("OK", 0, 5, -1, "r"));
+    client.expect(
+        "STOCK.MCANCEL o1 4 one two none three",
+        cart(
+            "OK",
+            [("OK", 0, 5, -1, "r"), ("DUPLICATE", 0, 5, -1, "r"), ("NOSTOCK", 0, 0, -1, ""), ("OK", 0, 5, -1, "r")],
+        ),
+    );
+    client.expect(
+        "STOCK.MCANCEL o1 2 none one",
+        cart("NOSTOCK", [("NOSTOCK", 0, 0, -1, ""), ("DUPLICATE", 0, 5, -1, "r")]),
+    );
+    streams_agree(&mut client, 5);
+}
+
+#[test]
+fn if_one_sale_refuses_the_others_skip() {
+    let server = Server::start();
+    let mut client = server.client();
+    mall(&mut client, 5, "LIMIT 3");
+    client.expect("STOCK.DECR_ONCE two all QTY 3", ("OK", 3, 2, -1, ""));
+    let before = server.keys();
+    for (call, status, fives) in [
+        ("one 1 two 3", "INSUFFICIENT", [("SKIPPED", 0, 5, -1, ""), ("INSUFFICIENT", 0, 2, -1, "")]),
+        ("two 3 one 4", "INSUFFICIENT", [("INSUFFICIENT", 0, 2, -1, ""), ("LIMIT", 0, 5, -1, "")]),
+        ("one 4 two 3", "LIMIT", [("LIMIT", 0, 5, -1, ""), ("INSUFFICIENT", 0, 2, -1, "")]),
+        ("one 1 none 1", "NOSTOCK", [("SKIPPED", 0, 5, -1, ""), ("NOSTOCK", 0, 0, -1, "")]),
+    ] {
+        client.expect(format!("STOCK.MDECR_ONCE o1 2 {call}"), cart(status, fives));
+        server.keys().are(&before);
+    }
+    // What was there already refuses nothing and stays; what is taken beside it is taken by this call.
+    let held = client.expect("STOCK.DECR_ONCE one o1 QTY 2 REF r HOLD 60000", ("OK", 2, 3, INT, "r")).at(3).int();
+    client.expect(
+        "STOCK.MDECR_ONCE o1 2 one 1 two 3",
+        cart("INSUFFICIENT", [("DUPLICATE", 2, 3, held, "r"), ("INSUFFICIENT", 0, 2, -1, "")]),
+    );
+    client.expect(
+        "STOCK.MDECR_ONCE o1 3 three 1 one 1 two 1 REF s",
+        cart("OK", [("OK", 1, 4, -1, "s"), ("DUPLICATE", 2, 3, held, "r"), ("OK", 1, 1, -1, "s")]),
+    );
+    // What is skipped says what the id has there.
+    client.expect(
+        "STOCK.MCONFIRM o1 2 one none",
+        cart("NOSTOCK", [("SKIPPED", 2, 3, held, "r"), ("NOSTOCK", 0, 0, -1, "")]),
+    );
+    client
+        .expect("STOCK.MCONFIRM o2 2 one two", cart("NOORDER", [("NOORDER", 0, 3, -1, ""), ("NOORDER", 0, 1, -1, "")]));
+    client.expect("STOCK.ALTER two START 4102444800000", OK);
+    client.expect(
+        "STOCK.MDECR_ONCE o3 2 one 1 two 1",
+        cart("NOTSTARTED", [("SKIPPED", 0, 3, -1, ""), ("NOTSTARTED", 0, 1, 4_102_444_800_000_i64, "")]),
+    );
+    streams_agree(&mut client, 5);
+}
+
+#[test]
+fn a_late_payment_of_a_cart_is_refused_for_good_where_it_was_refused() {
+    let server = Server::start();
+    let mut client = server.client();
+    mall(&mut client, 2, "");
+    client.expect("STOCK.MDECR_ONCE o1 2 one 2 two 2 HOLD 1", cart("OK", [ANY, ANY]));
+    eventually("both lapse", || ["one", "two"].iter().all(|sale| books(&mut client, sale).remaining == 2));
+    client.expect("STOCK.DECR_ONCE two bob", ("OK", 1, 1, -1, ""));
+    client
+        .expect("STOCK.MCONFIRM o1 2 one two", cart("EXPIRED", [("SKIPPED", 0, 2, -1, ""), ("EXPIRED", 0, 1, -1, "")]));
+    client.expect("STOCK.CANCEL two bob", ("OK", 0, 2, -1, ""));
+    client
+        .expect("STOCK.MCONFIRM o1 2 one two", cart("EXPIRED", [("SKIPPED", 0, 2, -1, ""), ("EXPIRED", 0, 2, -1, "")]));
+    client.expect("STOCK.CONFIRM two o1", ("EXPIRED", 0, 2, -1, ""));
+    client.expect("STOCK.CONFIRM one o1", ("OK", 2, 0, -1, ""));
+    streams_agree(&mut client, 2);
+}
+
+#[test]
+fn an_id_of_another_buyer_or_a_key_of_another_type_is_an_error_and_nothing_is_taken() {
+    let server = Server::start();
+    let mut client = server.client();
+    mall(&mut client, 5, "");
+    client.expect("STOCK.DECR_ONCE three o1 BUYER ann", ANY);
+    client.expect("SET text x", OK);
+    client.expect("LOCK.ACQUIRE lock TOKEN t", ANY);
+    let before = server.keys();
+    for (call, fault) in [
+        ("MDECR_ONCE o1 3 one 1 two 9 three 1 BUYER bob", "ERR the order of this id has another BUYER"),
+        ("MDECR_ONCE o1 2 one 1 text 1", "WRONGTYPE"),
+        ("MDECR_ONCE o1 2 lock 1 one 1", "WRONGTYPE"),
+        ("MCONFIRM o1 2 three text", "WRONGTYPE"),
+        ("MCANCEL o1 2 three lock", "WRONGTYPE"),
+    ] {
+        client.expect(format!("STOCK.{call}"), err(fault));
+        server.keys().are(&before);
+    }
+}
+
+#[test]
+fn bad_requests_change_nothing() {
+    let server = Server::start();
+    let mut client = server.client();
+    mall(&mut client, 5, "");
+    let before = server.keys();
+    let (range, numkeys) =
+        ("must be an integer from 1 to 9007199254740991", "ERR numkeys must be an integer from 1 to");
+    let long = "x".repeat(513);
+    for (call, fault) in [
+        ("MDECR_ONCE o 2 one 1 one 1".to_owned(), "ERR a sale is named twice".to_owned()),
+        ("MCONFIRM o 3 one two one".into(), "ERR a sale is named twice".into()),
+        ("MCANCEL o 2 one one".into(), "ERR a sale is named twice".into()),
+        ("MDECR_ONCE o 2 one 1 two".into(), format!("{numkeys} 1")),
+        ("MDECR_ONCE o 0 one 1".into(), format!("{numkeys} 1")),
+        ("MDECR_ONCE o -1 one 1".into(), format!("{numkeys} 1")),
+        ("MDECR_ONCE o x one 1".into(), format!("{numkeys} 1")),
+        ("MDECR_ONCE o 1 one 0".into(), format!("ERR qty {range}")),
+        ("MDECR_ONCE o 1 one 1.5".into(), format!("ERR qty {range}")),
+        ("MDECR_ONCE o 2 one 1 two two".into(), format!("ERR qty {range}")),
+        ("MDECR_ONCE o 1 one 9007199254740992".into(), format!("ERR qty {range}")),
+        ("MDECR_ONCE o 1 one 1 QTY 2".into(), "ERR syntax error".into()),
+        ("MDECR_ONCE o 1 one 1 WAITLIST".into(), "ERR syntax error".into()),
+        ("MDECR_ONCE o 1 one 1 two 1".into(), "ERR syntax error".into()),
+        ("MDECR_ONCE o 1 one 1 REF a REF b".into(), "ERR syntax error".into()),
+        ("MDECR_ONCE o 1 one 1 HOLD".into(), "ERR syntax error".into()),
+        ("MDECR_ONCE o 1 one 1 HOLD 0".into(), "ERR HOLD must be an integer from 1 to".into()),
+        (format!("MDECR_ONCE {long} 1 one 1"), "ERR id must be a string of 1 to 512 bytes".into()),
+        (format!("MDECR_ONCE o 1 one 1 BUYER {long}"), "ERR BUYER must be a string of 1 to 512 bytes".into()),
+        ("MCONFIRM o 2 one".into(), format!("{numkeys} 1")),
+        ("MCONFIRM o 1 one two".into(), "ERR syntax error".into()),
+        ("MCANCEL o 1 one HOLD 5".into(), "ERR syntax error".into()),
+        (format!("MCANCEL {long} 1 one"), "ERR id must be a string of 1 to 512 bytes".into()),
+    ] {
+        client.expect(format!("STOCK.{call}"), err(&fault));
+        server.keys().are(&before);
+    }
+    for call in ["MDECR_ONCE o 1 one", "MCONFIRM o 1", "MCANCEL o"] {
+        client.expect(format!("STOCK.{call}"), err("ERR wrong number of arguments"));
+    }
+    // The options may come in any order and case.
+    client.expect("stock.mdecr_once o 1 one 1 ref r hold 60000 buyer b", cart("OK", [("OK", 1, 4, INT, "r")]));
+}
+
+#[test]
+fn a_request_names_as_many_sales_as_the_setting_says() {
+    let server = Server::start();
+    let mut client = server.client();
+    mall(&mut client, 5, "");
+    client.expect("CONFIG SET lockstock.max-keys 2", OK);
+    let fault = err("ERR numkeys must be an integer from 1 to 2");
+    client.expect("STOCK.MDECR_ONCE o 3 one 1 two 1 three 1", fault.clone());
+    client.expect("STOCK.MCONFIRM o 3 one two three", fault.clone());
+    client.expect("STOCK.MCANCEL o 3 one two three", fault);
+    client.expect("STOCK.MDECR_ONCE o 2 one 1 two 1", cart("OK", [ANY, ANY]));
+    client.expect("CONFIG SET lockstock.max-keys 1000", OK);
+    let sales: Vec<String> = (0..1_000).map(|n| format!("s{n}")).collect();
+    client.pipeline(sales.iter().map(|sale| format!("STOCK.CREATE {sale} 1")));
+    let taken = client.cmd(format!("STOCK.MDECR_ONCE o 1000 {} 1", sales.join(" 1 ")));
+    assert_eq!((taken.at(0).text(), taken.items().len()), ("OK".into(), 1_001));
+    assert!(taken.items()[1..].iter().all(|five| five.at(2).int() == 0), "{taken:?}");
+}
+
+/// Ids of the stream and times as such.
+fn readable(mut words: Words) -> String {
+    let now = unix_ms();
+    for word in &mut words.0 {
+        let text = String::from_utf8_lossy(word).into_owned();
+        let number = text.split('-').next().and_then(|number| number.parse().ok()).unwrap_or(0);
+        if (now - 60_000..now + 120_000).contains(&number) {
+            *word = if text.contains('-') { b"I".to_vec() } else { b"T".to_vec() };
+        }
+    }
+    format!("{words:?}")
+}
+
+#[test]
+fn replicas_and_the_file_are_told_of_all_of_it_in_one_step() {
+    let mut stage = Stage::set(readable);
+    let mut client = stage.server.client();
+    // Two of the sales share a stream.
+    client.expect("STOCK.CREATE one 5 STREAM shared", OK);
+    client.expect("STOCK.CREATE two 5", OK);
+    client.expect("STOCK.CREATE three 5 STREAM shared DEADLINES", OK);
+    stage.told();
+    client.expect("STOCK.MDECR_ONCE o 3 one 1 two 2 three 3 HOLD 60000", cart("OK", [ANY, ANY, ANY]));
+    stage.tells(&[
+        "MULTI",
+        "XADD shared I seq 1 event ok id o units 1 buyer o ref \"\"",
+        "XADD shared I seq 1 event ok id o units 3 buyer o ref \"\" deadline T",
+        "STOCK.APPLY one TAKEN o 1 T",
+        "STOCK.APPLY two TAKEN o 2 T",
+        "STOCK.APPLY three TAKEN o 3 T",
+        "EXEC",
+    ]);
+    client.expect("STOCK.MDECR_ONCE p 2 two 1 one 9", cart("INSUFFICIENT", [ANY, ANY]));
+    stage.tells(&[]);
+    client.expect("STOCK.MCONFIRM o 2 three one", cart("OK", [ANY, ANY]));
+    stage.tells(&[
+        "MULTI",
+        "XADD shared I seq 2 event confirm id o units 3 buyer o ref \"\" deadline -1",
+        "XADD shared I seq 2 event confirm id o units 1 buyer o ref \"\"",
+        "STOCK.APPLY three CONFIRMED o",
+        "STOCK.APPLY one CONFIRMED o",
+        "EXEC",
+    ]);
+    client.expect("STOCK.MCANCEL o 2 two none", cart("OK", [ANY, ANY]));
+    stage.tells(&["STOCK.APPLY two CANCELLED o"]);
+    client.pipeline(["MULTI", "STOCK.MDECR_ONCE q 2 one 1 two 1", "STOCK.MCANCEL q 2 one two", "EXEC"]);
+    let told = stage.told();
+    assert_eq!((told.len(), &*told[0], &*told[7]), (8, "MULTI", "EXEC"), "{told:?}");
+}
+
+#[test]
+fn if_one_event_cannot_be_appended_nothing_is_taken_anywhere() {
+    let server = Server::start();
+    let replica = Server::builder().replica_of(&server).start();
+    let mut client = server.client();
+    mall(&mut client, 5, "DEADLINES");
+    client.expect("STOCK.CREATE four 5", OK);
+    client.expect("STOCK.MDECR_ONCE known 3 one 1 two 1 three 1 HOLD 60000", cart("OK", [ANY, ANY, ANY]));
+    let calls = [
+        "MDECR_ONCE new 4 one 1 four 1 two 1 three 1",
+        "MCONFIRM known 3 one two three",
+        "MCANCEL known 3 one two three",
+    ];
+    // Of another type, another sale, and one that takes nothing more.
+    let spoil: [(&[&str], &str); 3] = [
+        (
+            &["SET three:events x"],
+            "WRONGTYPE the sale's stream does not take the event, so nothing was done: Operation against",
+        ),
+        (&["STOCK.CREATE three:events 5"], "WRONGTYPE the sale's stream does not take the event"),
+        (
+            &["XADD three:events 18446744073709551615-18446744073709551615 a b"],
+            "ERR the sale's stream does not take the event, so nothing was done: The stream has exhausted",
+        ),
+    ];
+    for (how, fault) in spoil {
+        client.expect("RENAME three:events aside", OK);
+        for step in how {
+            client.expect(*step, ANY);
+        }
+        let told = ["one:events", "two:events"].map(|stream| events(&mut client, stream).len());
+        let before: Vec<_> = ["one", "two", "three", "four"].map(|sale| client.cmd(["DUMP", sale]).bytes()).into();
+        for call in calls {
+            client.expect(format!("STOCK.{call}"), err(fault));
+            let after: Vec<_> = ["one", "two", "three", "four"].map(|sale| client.cmd(["DUMP", sale]).bytes()).into();
+            assert_eq!(after, before, "{call}");
+        }
+        assert_eq!(["one:events", "two:events"].map(|stream| events(&mut client, stream).len()), told, "{fault}");
+        client.expect("RENAME aside three:events", OK);
+    }
+    for call in calls {
+        client.expect(format!("STOCK.{call}"), ANY).at(0).clone().is("OK");
+    }
+    streams_agree(&mut client, 5);
+    replica.wait_in_sync(&server);
+    assert_eq!(replica.digest(), server.digest());
+}
+
+#[test]
+fn holds_that_are_over_lapse_first_in_every_sale() {
+    let server = Server::start();
+    let mut client = server.client();
+    mall(&mut client, 2, "DEADLINES");
+    for _ in 0..20 {
+        client.expect("STOCK.MDECR_ONCE a 2 one 2 two 1 HOLD 1", cart("OK", [ANY, ANY]));
+        let replies = client.pipeline(["MULTI", "DEBUG SLEEP 0.003", "STOCK.MDECR_ONCE b 2 one 1 two 2", "EXEC"]);
+        replies[3].at(1).at(0).clone().is("OK");
+        client.expect("STOCK.MCANCEL b 2 one two", cart("OK", [ANY, ANY]));
+        for sale in ["one", "two", "three"] {
+            let told = events(&mut client, &format!("{sale}:events"));
+            Replay::of(2, &told).agrees_with(&mut client, sale);
+            client.expect(format!("DEL {sale} {sale}:events"), ANY);
+        }
+        mall(&mut client, 2, "DEADLINES");
+    }
+}
+
+#[test]
+fn the_server_counts_each_sales_answer() {
+    let server = Server::start();
+    let mut client = server.client();
+    mall(&mut client, 5, "");
+    client.expect("STOCK.MDECR_ONCE a 2 one 5 two 1", ANY);
+    client.expect("STOCK.MDECR_ONCE b 2 one 1 two 1", cart("SOLDOUT", [ANY, ANY]));
+    client.expect("STOCK.MDECR_ONCE a 3 one 1 two 1 three 1", ANY);
+    client.expect("STOCK.MCANCEL a 2 one none", ANY);
+    let counted = |status: &str| server.info_int("lockstock", &format!("lockstock_stock_{status}"));
+    let statuses = ["ok", "duplicate", "soldout", "skipped", "nostock"];
+    assert_eq!(statuses.map(counted), [4, 2, 1, 1, 1]);
+    let of = |client: &mut Client, sale: &str, field: &str| client.cmd(["STOCK.INFO", sale]).field(field).int();
+    assert_eq!(["ok", "duplicate", "soldout", "cancelled"].map(|field| of(&mut client, "one", field)), [1, 1, 1, 1]);
+    assert_eq!(["ok", "duplicate", "soldout", "cancelled"].map(|field| of(&mut client, "two", field)), [1, 1, 0, 0]);
+}
+
+#[test]
+fn a_full_server_takes_no_cart_and_still_gives_back() {
+    let server = Server::start();
+    let mut client = server.client();
+    mall(&mut client, 5, "");
+    client.expect("STOCK.MDECR_ONCE a 2 one 1 two 1 HOLD 60000", cart("OK", [ANY, ANY]));
+    client.expect("STOCK.MDECR_ONCE b 2 one 1 two 1 HOLD 60000", cart("OK", [ANY, ANY]));
+    client.expect("CONFIG SET maxmemory 1", OK);
+    client.expect("STOCK.MDECR_ONCE c 2 one 1 two 1", err("OOM"));
+    client.expect("STOCK.MCONFIRM a 2 one two", cart("OK", [ANY, ANY]));
+    client.expect("STOCK.MCANCEL b 2 one two", cart("OK", [ANY, ANY]));
+    client.expect("CONFIG SET maxmemory 0", OK);
+    streams_agree(&mut client, 5);
+}
+
+#[test]
+fn the_server_knows_which_words_are_sales() {
+    let server = Server::start();
+    let mut client = server.client();
+    for call in [
+        "MDECR_ONCE one 3 one 1 two 2 three 3 BUYER four HOLD 5",
+        "MCONFIRM one 3 one two three",
+        "MCANCEL one 3 one two three",
+    ] {
+        client.expect(format!("COMMAND GETKEYS STOCK.{call}"), ("one", "two", "three"));
+        let flags = client.cmd(format!("COMMAND GETKEYSANDFLAGS STOCK.{call}"));
+        assert_eq!(flags.items().len(), 3, "{flags:?}");
+        assert!(flags.items().iter().all(|key| key.at(1).items().len() == 3), "{flags:?}");
+    }
+    for call in ["MDECR_ONCE id 3 one 1 two", "MDECR_ONCE id x one 1", "MCONFIRM id 2 one"] {
+        client.expect(format!("COMMAND GETKEYS STOCK.{call}"), err("ERR"));
+    }
+    server.expect("ACL SETUSER clerk on nopass ~mine:* +@all", OK);
+    client.expect("STOCK.CREATE mine:1 5", OK);
+    client.expect("STOCK.CREATE mine:2 5", OK);
+    client.expect("STOCK.CREATE other 5", OK);
+    client.expect("AUTH clerk any", OK);
+    client.expect("STOCK.MDECR_ONCE other 2 mine:1 1 mine:2 2 REF other", cart("OK", [ANY, ANY]));
+    for sales in ["other 1 mine:1 1 mine:2 1", "mine:1 1 other 1 mine:2 1", "mine:1 1 mine:2 1 other 1"] {
+        client.expect(format!("STOCK.MDECR_ONCE id 3 {sales}"), err("NOPERM"));
+    }
+    client.expect("STOCK.MCONFIRM id 2 mine:1 other", err("NOPERM"));
+    client.expect("STOCK.MCANCEL id 2 other mine:1", err("NOPERM"));
+    // The streams are the user's to write, too; what was appended to another is taken out again.
+    server.expect("STOCK.CREATE mine:3 5 STREAM mine:events", OK);
+    server.expect("STOCK.CREATE mine:4 5 STREAM other:events", OK);
+    client.expect("STOCK.MDECR_ONCE id 2 mine:3 1 mine:4 1", err("NOPERM the sale's stream does not take the event"));
+    server.expect("XLEN mine:events", 0);
+    assert_eq!(books(&mut client, "mine:3").remaining, 5);
+}
+
+#[test]
+fn scripts_and_other_modules_take_carts_too() {
+    let server = Server::builder().config(&harness::listener::line()).start();
+    let mut client = server.client();
+    mall(&mut client, 5, "");
+    let script = "return redis.call('STOCK.MDECR_ONCE', ARGV[1], 2, KEYS[1], 1, KEYS[2], 1)[1]";
+    client.expect(["EVAL", script, "2", "one", "two", "o"], "OK");
+    client.expect(["EVAL", script, "2", "one", "two", "o"], "DUPLICATE");
+    client.expect("LISTENER.CALL STOCK.MDECR_ONCE p 2 one 1 three 1", cart("OK", [ANY, ANY]));
+    client.expect("LISTENER.CALL STOCK.MCANCEL p 2 one three", cart("OK", [ANY, ANY]));
+    streams_agree(&mut client, 5);
+}
