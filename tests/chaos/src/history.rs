@@ -258,6 +258,78 @@ impl SaleOp {
     }
 }
 
+/// A request about the orders of one id in several sales.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CartCall {
+    /// `STOCK.MDECR_ONCE`, with the units of each sale.
+    Take { units: Vec<i64>, hold: Option<Time> },
+    /// `STOCK.MCONFIRM`.
+    Confirm,
+    /// `STOCK.MCANCEL`.
+    Cancel,
+}
+
+/// The answer of one of the sales, without the reference.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Five {
+    pub status: String,
+    pub units: i64,
+    pub remaining: i64,
+    pub deadline: i64,
+}
+
+/// What came of a request about several sales.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CartAnswer {
+    /// Of the whole.
+    pub status: String,
+    /// Of each sale.
+    pub fives: Vec<Five>,
+}
+
+/// A request about the order `id` in several sales.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AboutCart {
+    /// The sales, in the order named.
+    pub sales: Vec<String>,
+    /// The order.
+    pub id: String,
+    /// What.
+    pub call: CartCall,
+}
+
+/// A request about several sales with what came of it.
+pub type CartOp = Op<AboutCart, CartAnswer>;
+
+impl CartOp {
+    /// What it was to each of its sales: a request of its own. A sale that was skipped was not asked for anything.
+    pub fn apart(&self) -> Vec<SaleOp> {
+        let leg = |(nth, sale): (usize, &String)| {
+            let call = match &self.call.call {
+                CartCall::Take { units, hold } => SaleCall::Take { units: units[nth], hold: *hold },
+                CartCall::Confirm => SaleCall::Confirm,
+                CartCall::Cancel => SaleCall::Cancel,
+            };
+            let outcome = match &self.outcome {
+                Outcome::Done(answer) => {
+                    let Five { status, units, remaining, deadline } = answer.fives.get(nth)?.clone();
+                    if status == "SKIPPED" {
+                        return None;
+                    }
+                    Outcome::Done(SaleAnswer::Status { status, units, remaining, deadline })
+                }
+                Outcome::Refused(text) => Outcome::Refused(text.clone()),
+                Outcome::Unknown(nothing) => Outcome::Unknown(*nothing),
+                Outcome::Unwritten => Outcome::Unwritten,
+            };
+            let about = AboutOrder { sale: sale.clone(), id: self.call.id.clone(), call, replicated: false };
+            let Op { client, line, server, redirected, invoked, returned, .. } = *self;
+            Some(Op { client, line, server, redirected, invoked, returned, call: about, outcome })
+        };
+        self.call.sales.iter().enumerate().filter_map(leg).collect()
+    }
+}
+
 /// Something that was done to the servers, to the clients' connections or to clients.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
@@ -352,6 +424,8 @@ pub struct History {
     pub locks: Vec<LockOp>,
     pub writes: Vec<Write>,
     pub orders: Vec<SaleOp>,
+    /// Each is among the orders, too, once for each sale.
+    pub carts: Vec<CartOp>,
     pub faults: Faults,
     pub measures: Vec<Measure>,
     /// When a client heard of the server that asks it for nothing else.

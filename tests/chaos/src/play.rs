@@ -11,7 +11,7 @@ use crate::check::{self, Books, Event, Figures, Verdict};
 use crate::history::{Clock, Crash, Fault, Faults, History, Outcome, Seen, Time, millis};
 use crate::route::{Line, PATIENCE, Route};
 use crate::scene::{Nemesis, Plan, Scene, crashes, version};
-use crate::work::{self, EVENTS, Guard, Processes, SALES};
+use crate::work::{self, EVENTS, Guard, Processes, SALES, shelf};
 
 /// How long the clients go on when nothing is done to the servers any more: longer than anybody waits.
 const CALM: Duration = Duration::from_millis(2_800);
@@ -39,12 +39,15 @@ pub fn play(plan: &Plan, span: Duration, random: &mut fastrand::Rng) -> Result<P
     }
     let (faults, measures) = (Faults::default(), vec![]);
     let mut nemesis = Nemesis { route: &route, processes: &processes, random: random.fork(), faults, measures };
+    for (sale, stream, total) in (0..scene.shelves()).map(shelf) {
+        insist(&mut seller, &sale, &format!("STOCK.CREATE {sale} {total} STREAM {stream}").into());
+    }
     scene.open(&mut nemesis);
     let end = clock.now() + Time::try_from(span.saturating_sub(CALM).as_micros()).expect("a short time");
     thread::scope(|scope| {
         let _stop = StopAtEnd(&route, &processes);
         let mut clients = work::crew(scope, &route, &guard, scene.crew(), scene.replicas(), random);
-        clients.extend(work::processes(scope, &route, &guard, &processes, scene.processes(), random));
+        clients.extend(work::processes(scope, &route, &guard, &processes, (scene.processes(), scene.trade()), random));
         nemesis.rest(300, 600);
         loop {
             history.crashes = strike(&mut *scene, &mut nemesis);
@@ -70,7 +73,9 @@ pub fn play(plan: &Plan, span: Duration, random: &mut fastrand::Rng) -> Result<P
     // A server that crashed has no books.
     let there = scene.keeps_sales() && history.crashes.is_empty();
     let sales = SALES.into_iter().zip(EVENTS).filter(|_| there);
-    let books: Vec<Books> = sales.map(|((sale, total), events)| books(&mut seller, sale, total, events)).collect();
+    let shelves = (0..if there { scene.shelves() } else { 0 }).map(shelf);
+    let sales = sales.map(|((sale, total), events)| (sale.to_owned(), events.to_owned(), total)).chain(shelves);
+    let books: Vec<Books> = sales.map(|(sale, events, total)| books(&mut seller, &sale, total, &events)).collect();
     let verdict = check::judge(&history, &books);
     if !verdict.violations.is_empty() {
         scene.keep();

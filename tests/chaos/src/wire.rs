@@ -2,7 +2,7 @@
 
 use harness::{Reply, Words};
 
-use crate::history::{LockAnswer, LockCall, Mode, SaleAnswer, SaleCall, Seen, Time};
+use crate::history::{CartAnswer, CartCall, Five, LockAnswer, LockCall, Mode, SaleAnswer, SaleCall, Seen, Time};
 
 /// A request about the locks `keys`.
 pub fn lock(keys: &[String], call: &LockCall) -> Words {
@@ -73,6 +73,30 @@ pub fn sale_answer(call: SaleCall, reply: &Reply) -> SaleAnswer {
             SaleAnswer::Status { status, units: number(1), remaining: number(2), deadline: number(3) }
         }
     }
+}
+
+/// A request about the order `id` in several `sales`.
+pub fn cart(sales: &[String], id: &str, buyer: &str, call: &CartCall) -> Words {
+    let count = sales.len();
+    let words = match call {
+        CartCall::Take { units, hold } => {
+            let legs: Vec<String> = sales.iter().zip(units).map(|(sale, units)| format!("{sale} {units}")).collect();
+            let hold = hold.map_or_else(String::new, |hold| format!("HOLD {}", ms(hold)));
+            format!("STOCK.MDECR_ONCE {id} {count} {} BUYER {buyer} {hold}", legs.join(" "))
+        }
+        CartCall::Confirm => format!("STOCK.MCONFIRM {id} {count} {}", sales.join(" ")),
+        CartCall::Cancel => format!("STOCK.MCANCEL {id} {count} {}", sales.join(" ")),
+    };
+    words.into()
+}
+
+/// What the reply to a request about several sales says.
+pub fn cart_answer(reply: &Reply) -> CartAnswer {
+    let five = |five: &Reply| {
+        let number = |place: usize| five.at(place).int();
+        Five { status: five.at(0).text(), units: number(1), remaining: number(2), deadline: number(3) }
+    };
+    CartAnswer { status: reply.at(0).text(), fives: reply.items().iter().skip(1).map(five).collect() }
 }
 
 fn ms(time: Time) -> Time {

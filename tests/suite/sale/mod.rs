@@ -14,6 +14,7 @@ mod holds;
 mod late_payments;
 mod orders;
 mod random;
+mod random_carts;
 mod stock;
 mod storm;
 mod stream;

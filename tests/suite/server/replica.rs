@@ -21,14 +21,21 @@ fn load_time() -> Duration {
 fn sell(random: &mut fastrand::Rng) -> String {
     let (sale, id) = (random.u8(..3), random.u8(..100));
     let stream = ["", "STREAM events", "STREAM events"][usize::from(sale)];
-    match random.u8(..20) {
+    match random.u8(..26) {
         0..5 => format!("STOCK.DECR_ONCE s{sale} id{id} QTY {} BUYER b{}", random.u8(1..4), id % 7),
         5..10 => format!("STOCK.DECR_ONCE s{sale} id{id} HOLD {}", [1, 10, 50, 3_600_000][random.usize(..4)]),
         10..13 => format!("STOCK.CONFIRM s{sale} id{id}"),
         13..16 => format!("STOCK.CANCEL s{sale} id{id}"),
         16 => format!("STOCK.EXTEND s{sale} id{id} PX {}", [1, 3_600_000][random.usize(..2)]),
         17 => format!("STOCK.ADJUST s{sale} {}", random.i8(-5..6)),
-        18 => format!("STOCK.ALTER s{sale} LIMIT {} REBUY {}", random.u8(..20), ["yes", "no"][random.usize(..2)]),
+        18 => format!("STOCK.ADJUST s{sale} {} ID move-{id}", random.i8(-5..6)),
+        19..21 => {
+            format!("STOCK.MDECR_ONCE id{id} 2 s1 {} s2 1 HOLD {}", random.u8(1..4), [1, 3_600_000][random.usize(..2)])
+        }
+        21 => format!("STOCK.MDECR_ONCE id{id} 3 s2 1 s0 2 s1 1 BUYER b{}", id % 7),
+        22 => format!("STOCK.MCONFIRM id{id} 3 s0 s1 s2"),
+        23 => format!("STOCK.MCANCEL id{id} 2 s2 s0"),
+        24 => format!("STOCK.ALTER s{sale} LIMIT {} REBUY {}", random.u8(..20), ["yes", "no"][random.usize(..2)]),
         _ => format!("STOCK.CREATE s{sale} {} {stream}", random.u8(..200)),
     }
 }

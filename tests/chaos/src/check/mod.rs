@@ -6,6 +6,7 @@
 
 mod books;
 mod bounds;
+mod carts;
 mod exclusion;
 mod fences;
 mod free;
@@ -90,6 +91,7 @@ pub fn judge(history: &History, books: &[Books]) -> Verdict {
     succession::check(history, &holds, &mut verdict);
     standstill::check(history, &mut verdict);
     orders::check(history, books, &mut verdict);
+    carts::check(history, books, &mut verdict);
     holes::check(history, books, &mut verdict);
     for books in books {
         books.check(&mut verdict);

@@ -30,7 +30,7 @@ enum Strike {
 use Strike::{Freeze, Kill, KillClients, OutOfMemory, PauseAll, PauseWrites, PowerCut, Rewrite, Save};
 
 /// A server that keeps what it has by itself.
-struct Alone {
+pub struct Alone {
     server: Server,
     strikes: &'static [Strike],
     turn: usize,
@@ -41,6 +41,12 @@ struct Alone {
 /// Every write is on the disk before it is answered.
 pub fn kill_always() -> Result<Box<dyn Scene>, String> {
     scene(Server::builder().aof("always").start(), &[Kill, Rewrite, Kill], None)
+}
+
+/// The same; and connections are cut off.
+pub fn killed_and_cut_off() -> Alone {
+    let server = Server::builder().aof("always").start();
+    Alone { server, strikes: &[Kill, KillClients, Rewrite, Kill], turn: 0, saved: None }
 }
 
 /// The disk is a second behind.

@@ -70,7 +70,7 @@ fn stop(nemesis: &mut Nemesis<'_>, doing: Doing, stopped: &mut BTreeMap<usize, T
 }
 
 /// Kills a client that does this.
-fn kill(nemesis: &mut Nemesis<'_>, doing: Doing, stopped: &BTreeMap<usize, Time>) {
+pub fn kill(nemesis: &mut Nemesis<'_>, doing: Doing, stopped: &BTreeMap<usize, Time>) {
     let Some(client) = nemesis.processes.find(doing, stopped, &mut nemesis.random) else { return };
     let from = nemesis.now();
     if nemesis.processes.signal(client, Signal::KILL) {

@@ -1,6 +1,7 @@
 //! The servers, and what is done to them.
 
 mod alone;
+mod carts;
 mod clients;
 mod clock;
 mod cluster;
@@ -29,7 +30,7 @@ pub use liar::BROKEN;
 
 use crate::history::{Crash, Fault, Faults, Loss, Measure, Step, Time};
 use crate::route::Route;
-use crate::work::{self, Crew, Processes};
+use crate::work::{self, Crew, Processes, Trade};
 use harness::{Client, PATIENCE, Reply, Server, eventually, eventually_some};
 
 /// Servers with something that can be done to them.
@@ -54,6 +55,16 @@ pub trait Scene {
 
     /// How many clients are processes of their own, for the scene to stop and kill. They know only the server in charge.
     fn processes(&self) -> usize {
+        0
+    }
+
+    /// What those do.
+    fn trade(&self) -> Trade {
+        Trade::Mutex
+    }
+
+    /// How many sales there are for carts.
+    fn shelves(&self) -> usize {
         0
     }
 
@@ -86,6 +97,11 @@ pub const PLANS: &[Plan] = &[
     plan("kill-rdb", "kill -9 and restart, RDB only: what came after the last save may be lost", alone::kill_rdb),
     plan("nuisance", "a server frozen, paused, out of memory; clients cut off: nothing may be lost", alone::nuisance),
     plan("clients-stopped", "client processes are stopped for longer than a lease, or killed", clients::clients),
+    plan(
+        "carts",
+        "processes buy from several sales at once; they and the server are killed: nothing of a cart is left over",
+        carts::carts,
+    ),
     plan("unread", "replies left unread, grants to connections that end, unblocked, subscribed", unread::unread),
     plan(
         "crowds",

@@ -4,9 +4,9 @@ use std::io::{Lines, StdinLock, Write as _, stdin, stdout};
 
 use anyhow::{Context as _, Result};
 
+use super::Worker;
 use super::notes::{Note, Record};
 use super::process::Job;
-use super::{Trade, Worker};
 use crate::route::Route;
 
 /// Lives as a client until it is told that the run is over.
@@ -17,14 +17,14 @@ pub fn live() -> Result<()> {
     let mut parent = Parent { route: &route, told };
     let mut worker = Worker::new(&route, &mut parent, job.number, fastrand::Rng::with_seed(job.seed));
     worker.mortal = true;
-    worker.work(Trade::Mutex);
+    worker.work(job.trade);
     Ok(())
 }
 
 /// Keeps this client's notes, so that they outlive it.
 struct Parent<'a> {
     route: &'a Route,
-    /// After each note but [`Note::Asks`]: whether the run is over.
+    /// After each note but [`Note::Asks`] and [`Note::AsksCart`]: whether the run is over.
     told: Lines<StdinLock<'static>>,
 }
 
@@ -35,7 +35,7 @@ impl Parent<'_> {
         line.push(b'\n');
         // In one piece: who is killed has told it or not.
         stdout().write_all(&line)?;
-        if matches!(note, Note::Asks(_)) {
+        if matches!(note, Note::Asks(_) | Note::AsksCart(_)) {
             return Ok(true);
         }
         let over: bool = serde_json::from_str(&self.told.next().context("the parent is gone")??)?;

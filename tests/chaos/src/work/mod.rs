@@ -1,5 +1,6 @@
 //! The clients: what they do all day, and the record they keep of it.
 
+mod cart;
 mod child;
 mod guard;
 mod holder;
@@ -13,14 +14,16 @@ use std::thread;
 use std::time::Duration;
 
 use harness::Nothing;
+use serde::{Deserialize, Serialize};
 
 use crate::history::{
-    AboutLocks, AboutOrder, Fault, History, LockAnswer, LockCall, Op, Outcome, SaleAnswer, SaleCall, Time,
+    AboutLocks, AboutOrder, CartOp, Fault, History, LockAnswer, LockCall, Op, Outcome, SaleAnswer, SaleCall, Time,
 };
 use crate::route::{Line, PATIENCE, Route};
 use crate::wire;
 use notes::{Note, Notes, Record};
 
+pub use cart::{SHELVES, shelf};
 pub use child::live;
 pub use guard::Guard;
 pub use process::{Doing, Processes};
@@ -29,7 +32,7 @@ use shopper::EVERYBODYS;
 pub use shopper::{EVENTS, SALES};
 
 /// What clients compete for.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 pub enum Trade {
     /// A lock that guards a register.
     Mutex,
@@ -43,6 +46,8 @@ pub enum Trade {
     Keep,
     /// Units of a sale.
     Sale,
+    /// Units of several sales at once.
+    Cart,
     /// Nothing: it looks at the queues.
     Look,
     /// Nothing: it asks whether the server is there, which nothing follows from. Where few others ask, it is known by this one when
@@ -117,7 +122,7 @@ pub fn processes<'scope, 'env>(
     route: &'env Route,
     guard: &'env Guard,
     processes: &'env Processes,
-    count: usize,
+    (count, trade): (usize, Trade),
     random: &mut fastrand::Rng,
 ) -> Vec<Hand<'scope, 'env>> {
     let hands = (0..count).map(|_| {
@@ -125,7 +130,7 @@ pub fn processes<'scope, 'env>(
         scope.spawn(move || {
             let mut notes = Notes::new(guard);
             while !route.stopped() {
-                processes.employ(route, random.u64(..), &mut notes);
+                processes.employ(route, trade, random.u64(..), &mut notes);
             }
             notes
         })
@@ -139,12 +144,15 @@ pub fn gather(history: &mut History, hands: Vec<Hand<'_, '_>>, guard: &Guard) {
         let notes = hand.join().expect("a client never fails");
         history.locks.extend(notes.locks);
         history.orders.extend(notes.orders);
+        history.orders.extend(notes.carts.iter().flat_map(CartOp::apart));
+        history.carts.extend(notes.carts);
         history.faults.all.extend(notes.mischief);
         history.measures.extend(notes.measures);
         history.beats.extend(notes.beats);
     }
     history.locks.sort_by_key(|op| op.invoked);
     history.orders.sort_by_key(|op| op.invoked);
+    history.carts.sort_by_key(|op| op.invoked);
     history.writes = guard.writes();
 }
 
@@ -176,6 +184,7 @@ impl<'a> Worker<'a> {
                 Trade::Many => self.many(),
                 Trade::Keep => self.keep(),
                 Trade::Sale => self.shop(),
+                Trade::Cart => self.cart(),
                 Trade::Look => self.look(),
                 Trade::Pulse => self.pulse(),
                 Trade::Unread => self.unread(),

@@ -3,18 +3,22 @@
 use serde::{Deserialize, Serialize};
 
 use super::Guard;
-use crate::history::{Fault, LockOp, Measure, SaleOp, Time};
+use crate::history::{CartOp, Fault, LockOp, Measure, SaleOp, Time};
 
 /// Something that a client notes.
 #[derive(Serialize, Deserialize)]
 pub enum Note {
     /// It is about to make this request, which it notes again when it knows what came of it. Clients that may be killed make
-    /// only requests about locks.
+    /// only requests about locks and carts.
     Asks(LockOp),
+    /// The same of a request about a cart.
+    AsksCart(CartOp),
     /// What came of a request about locks.
     Locks(LockOp),
     /// What came of a request about an order.
     Order(SaleOp),
+    /// What came of a request about a cart.
+    Cart(CartOp),
     /// It did something to itself.
     Did(Fault),
     /// It measured something that has a bound.
@@ -36,8 +40,10 @@ pub struct Notes<'a> {
     guard: &'a Guard,
     /// The request that nothing has been heard of yet.
     asked: Option<LockOp>,
+    asked_cart: Option<CartOp>,
     pub locks: Vec<LockOp>,
     pub orders: Vec<SaleOp>,
+    pub carts: Vec<CartOp>,
     pub mischief: Vec<Fault>,
     pub measures: Vec<Measure>,
     pub beats: Vec<Time>,
@@ -46,12 +52,23 @@ pub struct Notes<'a> {
 impl<'a> Notes<'a> {
     /// Empty, of clients whose registers are there.
     pub fn new(guard: &'a Guard) -> Self {
-        Self { guard, asked: None, locks: vec![], orders: vec![], mischief: vec![], measures: vec![], beats: vec![] }
+        Self {
+            guard,
+            asked: None,
+            asked_cart: None,
+            locks: vec![],
+            orders: vec![],
+            carts: vec![],
+            mischief: vec![],
+            measures: vec![],
+            beats: vec![],
+        }
     }
 
     /// The client is no more, and nobody will learn what came of its last request.
     pub fn end(&mut self, at: Time) {
         self.locks.extend(self.asked.take().map(|op| LockOp { returned: at, ..op }));
+        self.carts.extend(self.asked_cart.take().map(|op| CartOp { returned: at, ..op }));
     }
 }
 
@@ -59,11 +76,16 @@ impl Record for Notes<'_> {
     fn note(&mut self, note: Note) {
         match note {
             Note::Asks(op) => self.asked = Some(op),
+            Note::AsksCart(op) => self.asked_cart = Some(op),
             Note::Locks(op) => {
                 self.asked = None;
                 self.locks.push(op);
             }
             Note::Order(op) => self.orders.push(op),
+            Note::Cart(op) => {
+                self.asked_cart = None;
+                self.carts.push(op);
+            }
             Note::Did(fault) => self.mischief.push(fault),
             Note::Beat(at) => self.beats.push(at),
             Note::Measured(measure) => self.measures.push(measure),

@@ -14,6 +14,7 @@ use harness::spawn;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
+use super::Trade;
 use super::notes::{Note, Notes, Record as _};
 use crate::history::{Clock, LockAnswer, LockCall, Time};
 use crate::route::Route;
@@ -31,6 +32,7 @@ pub(super) struct Job {
     pub clock: Clock,
     pub server: SocketAddr,
     pub seed: u64,
+    pub trade: Trade,
 }
 
 /// What a client is at, as far as it has said.
@@ -42,6 +44,8 @@ pub enum Doing {
     Holds,
     /// It holds a lock for as long as its connection lasts.
     HoldsWithSession,
+    /// It waits for the answer about a cart.
+    Shops,
 }
 
 /// All that are there.
@@ -60,16 +64,16 @@ struct All {
 
 impl Processes {
     /// Starts a client, and keeps its notes until it ends.
-    pub(super) fn employ(&self, route: &Route, seed: u64, notes: &mut Notes<'_>) {
+    pub(super) fn employ(&self, route: &Route, trade: Trade, seed: u64, notes: &mut Notes<'_>) {
         let mut command = Command::new(env::current_exe().expect("this program"));
         command.arg(ARGUMENT).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = spawn(command).expect("this program once more");
         let mut ear = child.stdin.take().expect("a pipe");
         let number = self.register(&child);
-        tell(&mut ear, &Job { number, clock: route.clock, server: route.leader(), seed });
+        tell(&mut ear, &Job { number, clock: route.clock, server: route.leader(), seed, trade });
         for line in BufReader::new(child.stdout.take().expect("a pipe")).lines() {
             let note: Note = serde_json::from_str(&line.expect("a line")).expect("a note");
-            let asks = matches!(note, Note::Asks(_));
+            let asks = matches!(note, Note::Asks(_) | Note::AsksCart(_));
             self.watch(number, &note);
             notes.note(note);
             if !asks {
@@ -101,6 +105,8 @@ impl Processes {
                 (LockCall::Extend { .. }, Some(LockAnswer::Count(1))) => return,
                 _ => Doing::Else,
             },
+            Note::AsksCart(_) => Doing::Shops,
+            Note::Cart(_) => Doing::Else,
             _ => return,
         };
         if let Some((_, now)) = self.all().there.get_mut(&number) {

@@ -1,5 +1,6 @@
 //! Histories of broken servers, made by hand: the judge must complain of each, and of nothing in those of a good one.
 
+mod carts;
 mod clients;
 mod locks;
 mod sales;
