@@ -409,3 +409,70 @@ fn scripts_and_other_modules_take_carts_too() {
     client.expect("LISTENER.CALL STOCK.MCANCEL p 2 one three", cart("OK", [ANY, ANY]));
     streams_agree(&mut client, 5);
 }
+
+#[test]
+fn while_somebody_waits_a_leg_is_sold_out_and_what_comes_back_goes_to_the_line() {
+    let server = Server::start();
+    let mut client = server.client();
+    mall(&mut client, 2, "DEADLINES");
+    client.expect("STOCK.MDECR_ONCE first 2 one 2 two 2 HOLD 60000", cart("OK", [ANY, ANY]));
+    client.expect("STOCK.DECR_ONCE one ann WAITLIST", ("QUEUED", 0, 0, -1, ""));
+    client.expect("STOCK.DECR_ONCE two bob QTY 2 HOLD 60000 WAITLIST", ("QUEUED", 0, 0, -1, ""));
+    client.expect("STOCK.DECR_ONCE two eve WAITLIST", ("QUEUED", 0, 0, -1, ""));
+    // Who waits in a sale is neither refused nor sold to there, so the whole is not.
+    client.expect(
+        "STOCK.MDECR_ONCE ann 2 three 1 one 1",
+        cart("QUEUED", [("SKIPPED", 0, 2, -1, ""), ("QUEUED", 0, 0, -1, "")]),
+    );
+    client.expect(
+        "STOCK.MCONFIRM ann 2 three one",
+        cart("NOORDER", [("NOORDER", 0, 2, -1, ""), ("QUEUED", 0, 0, -1, "")]),
+    );
+    // One step: both come back, and both lines are served.
+    client.expect("STOCK.MCANCEL first 2 one two", cart("OK", [("OK", 0, 1, -1, ""), ("OK", 0, 0, -1, "")]));
+    client.expect("STOCK.ORDER one ann", ANY).field("state").clone().is("sold");
+    client.expect("STOCK.ORDER two bob", ANY).field("state").clone().is("held");
+    // One unit is left in `one`; in `two` eve still waits, so nobody else gets any.
+    client.expect(
+        "STOCK.MDECR_ONCE second 2 one 1 two 1",
+        cart("SOLDOUT", [("SKIPPED", 0, 1, -1, ""), ("SOLDOUT", 0, 0, -1, "")]),
+    );
+    // A cancelled cart leaves the lines, too.
+    client.expect("STOCK.MCANCEL eve 2 one two", cart("OK", [("NOORDER", 0, 1, -1, ""), ("OK", 0, 0, -1, "")]));
+    streams_agree(&mut client, 2);
+}
+
+#[test]
+fn if_who_is_served_cannot_be_told_of_nothing_is_cancelled() {
+    let mut stage = Stage::set(readable);
+    let mut client = stage.server.client();
+    client.expect("STOCK.CREATE one 1 STREAM one:events", OK);
+    client.expect("STOCK.CREATE two 1 STREAM two:events", OK);
+    client.expect("STOCK.MDECR_ONCE a 2 one 1 two 1", cart("OK", [ANY, ANY]));
+    client.expect("STOCK.DECR_ONCE one b WAITLIST", ("QUEUED", 0, 0, -1, ""));
+    client.expect("STOCK.DECR_ONCE two c WAITLIST", ("QUEUED", 0, 0, -1, ""));
+    // There is room for one more entry in the second stream, and not for two.
+    client.expect("XADD two:events 18446744073709551615-18446744073709551614 a b", ANY);
+    stage.told();
+    client.expect("STOCK.MCANCEL a 2 one two", err("ERR the sale's stream does not take the event"));
+    for (sale, state) in [("one a", "sold"), ("two a", "sold"), ("one b", "waiting"), ("two c", "waiting")] {
+        client.expect(format!("STOCK.ORDER {sale}"), ANY).field("state").clone().is(state);
+    }
+    assert_eq!(events(&mut client, "one:events").len(), 2);
+    client.expect("XLEN two:events", 3);
+    client.expect("DEL two:events", 1);
+    stage.told();
+    client.expect("STOCK.MCANCEL a 2 one two", cart("OK", [("OK", 0, 0, -1, ""), ("OK", 0, 0, -1, "")]));
+    stage.tells(&[
+        "MULTI",
+        "XADD one:events I seq 3 event cancel id a units 1 buyer a ref \"\"",
+        "XADD one:events I seq 4 event ok id b units 1 buyer b ref \"\"",
+        "XADD two:events I seq 3 event cancel id a units 1 buyer a ref \"\"",
+        "XADD two:events I seq 4 event ok id c units 1 buyer c ref \"\"",
+        "STOCK.APPLY one CANCELLED a",
+        "STOCK.APPLY one SERVED b",
+        "STOCK.APPLY two CANCELLED a",
+        "STOCK.APPLY two SERVED c",
+        "EXEC",
+    ]);
+}
