@@ -1,5 +1,5 @@
-//! The five programs that people write by hand against Redis today, played for real with lockstock's commands: many
-//! client processes against a server of the demo's own, and afterwards books that say who got what.
+//! The five programs that people write by hand against Redis today, and a railway in miniature, played for real with lockstock's
+//! commands: many client processes against a server of the demo's own, and afterwards books that say who got what.
 //!
 //! ```text
 //! cargo run -p lockstock-demo                    # all scenes, with a live bar and tables
@@ -37,7 +37,7 @@ use crate::server::Server;
 use crate::stage::{Act, PROCESSES, Scale, Stage};
 
 const HELP: &str = "\
-Plays the five scenarios against a server of its own, and checks the books.
+Plays the scenarios against a server of its own, and checks the books.
 
 usage: demo [--check] [--rounds N] [--scenarios 1,2,…] [--quick]
 

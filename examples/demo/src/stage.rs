@@ -57,6 +57,11 @@ impl<'a> Stage<'a> {
         Client::connect(self.address)
     }
 
+    /// A connection of the demo's own, for a program that speaks the client's language.
+    pub fn connection(&self) -> Result<redis::Connection> {
+        Ok(redis::Client::open(format!("redis://{}/", self.address))?.get_connection()?)
+    }
+
     /// `size` workers of a scene's own, for scenes in which processes die.
     pub fn hire(&self, size: usize) -> Result<Crew> {
         Crew::hire(size, self.address)

@@ -17,6 +17,32 @@ pub enum Job {
     Guard(Guard),
     /// Hold a lock while some work is done.
     Hold(Hold),
+    /// Book journeys on a train.
+    Ride(Ride),
+}
+
+/// Journeys on a train.
+#[derive(Serialize, Deserialize)]
+pub struct Ride {
+    /// The train's name.
+    pub train: String,
+    /// How many stops it has.
+    pub stops: usize,
+    /// Who wants to go, in this order.
+    pub trips: Vec<Trip>,
+}
+
+/// Somebody's journey.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Trip {
+    /// What must happen once.
+    pub id: String,
+    /// The first stop.
+    pub from: usize,
+    /// The last one.
+    pub to: usize,
+    /// Whether it is cancelled a little later.
+    pub stays_at_home: bool,
 }
 
 /// Requests to a sale.
@@ -184,6 +210,8 @@ pub enum Outcome {
     Expired,
     /// The order was cancelled.
     Cancelled,
+    /// In line for what comes back.
+    Queued,
     /// No such order.
     NoOrder,
     /// No such sale.
@@ -218,6 +246,7 @@ impl fmt::Display for Outcome {
             Self::Ended => "ENDED",
             Self::Expired => "EXPIRED",
             Self::Cancelled => "CANCELLED",
+            Self::Queued => "QUEUED",
             Self::NoOrder => "NOORDER",
             Self::NoStock => "NOSTOCK",
             Self::Lost => "reply lost",

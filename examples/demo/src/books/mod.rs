@@ -5,6 +5,7 @@ pub mod guarded;
 pub mod sale;
 #[cfg(test)]
 mod tests;
+pub mod train;
 
 use std::collections::BTreeMap;
 

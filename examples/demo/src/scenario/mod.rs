@@ -1,9 +1,10 @@
-//! The scenes: the five programs that people write by hand today, played with the commands that replace them.
+//! The scenes: the five programs that people write by hand today, played with the commands that replace them, and a railway.
 
 mod flash_sale;
 mod one_per_person;
 mod order_lock;
 mod outlived_lease;
+mod railway;
 mod sale;
 mod seckill;
 mod tickets;
@@ -14,7 +15,7 @@ use crate::stage::{Act, Stage};
 
 /// One scene.
 pub struct Scene {
-    /// The scenario it belongs to, 1 to 5, and a letter where that has several scenes.
+    /// The scenario it belongs to, 1 to 6, and a letter where that has several scenes.
     pub number: &'static str,
     /// What happens.
     pub title: &'static str,
@@ -25,7 +26,7 @@ pub struct Scene {
 }
 
 /// All scenes in the order they are played.
-pub const SCENES: [Scene; 8] = [
+pub const SCENES: [Scene; 9] = [
     Scene {
         number: "1a",
         title: "One order per person, with one command",
@@ -73,5 +74,11 @@ pub const SCENES: [Scene; 8] = [
         title: "Seckill: 20 units, 25 buyers, and every one of them clicks and clicks",
         how: "STOCK.DECR_ONCE sale buyer, again after every lost reply",
         play: seckill::play,
+    },
+    Scene {
+        number: "6",
+        title: "A train of ten stops: journeys over several legs, and waitlists",
+        how: "STOCK.MDECR_ONCE journey 3 leg 1 leg 1 leg 1, or STOCK.DECR_ONCE leg journey WAITLIST; STOCK.MCANCEL",
+        play: railway::play,
     },
 ];

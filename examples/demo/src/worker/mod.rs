@@ -3,6 +3,7 @@
 mod buy;
 mod guard;
 mod hold;
+pub mod ride;
 
 use std::io::{self, Lines, StdinLock, Write};
 
@@ -19,6 +20,7 @@ pub fn work(address: &str) -> Result<()> {
             Job::Buy(job) => buy::run(address, &job, &mut ears),
             Job::Guard(job) => guard::run(address, &job, &mut ears),
             Job::Hold(job) => hold::run(address, &job, &mut ears),
+            Job::Ride(job) => ride::run(address, &job, &mut ears),
         };
         match done {
             Ok(()) => tell(&Event::Done)?,
