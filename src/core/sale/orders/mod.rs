@@ -12,6 +12,7 @@ mod id_set;
 mod line;
 mod order_table;
 mod pages;
+mod queueing;
 mod rank_tree;
 pub mod record;
 mod sum_tree;
