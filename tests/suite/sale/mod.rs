@@ -5,6 +5,7 @@ mod adjust_once;
 mod against_model;
 mod buckets;
 mod cart;
+mod cart_cluster;
 mod carts_of_a_shop;
 mod cluster;
 mod cutoff;
