@@ -108,8 +108,9 @@ for (const [name, make] of Object.entries(CLIENTS)) {
       await locks.using(key, {}, async () => {
         const wait = locks.acquire(key, { wait: 20_000, token: "me" });
         await eventually("it waits", async () => (await waiting(client, key)) === 1);
+        const told = assert.rejects(wait, /^Error: CANCELLED/);
         assert.equal(await cmd(client, "LOCK.RELEASE", key, "me"), 0);
-        await assert.rejects(wait, /^Error: CANCELLED/);
+        await told;
       });
     });
 
@@ -154,14 +155,14 @@ for (const [name, make] of Object.entries(CLIENTS)) {
       key = newKey();
       await cmd(client, "SET", key, "text");
       await assert.rejects(locks.acquire(key, { wait: 20_000 }), /WRONGTYPE/);
-      const wait = await locks.using(key + "a", {}, async () => {
-        const wait = locks.acquire(key + "a", { wait: 20_000 });
+      const robbed = locks.using(key + "a", {}, async () => {
+        const told = assert.rejects(locks.acquire(key + "a", { wait: 20_000 }), /WRONGTYPE/);
         await eventually("it waits", async () => (await waiting(client, key + "a")) === 1);
         await cmd(client, "SET", key + "a", "text");
-        await assert.rejects(wait, /WRONGTYPE/);
+        await told;
         await cmd(client, "DEL", key + "a");
-      }).catch((error) => error);
-      assert(wait instanceof Lost);
+      });
+      await assert.rejects(robbed, Lost);
     });
   });
 }

@@ -144,7 +144,8 @@ class Line:
     """
 
     def __init__(self, client: Any) -> None:
-        self.client = type(client)(connection_pool=client.connection_pool, single_connection_client=True)
+        self._asks = type(client)(connection_pool=client.connection_pool, single_connection_client=True)
+        self._turn = asyncio.Lock()
         self._channel = f"lockstock:{uuid.uuid4().hex}"
         self._hears = client.pubsub()
         self._waiting: dict[tuple[str, frozenset[str]], asyncio.Future[Optional[dict[str, Any]]]] = {}
@@ -159,11 +160,23 @@ class Line:
         if self._listener is not None:
             self._listener.cancel()
         await self._hears.aclose()
-        await self.client.aclose()
+        await self._asks.aclose()
 
     def lock(self, *keys: str, **options: Any) -> AsyncLock:
         """A lock of which the wait goes over this line."""
-        return AsyncLock(self.client, *keys, line=self, **options)
+        return AsyncLock(self, *keys, line=self, **options)
+
+    async def execute_command(self, *words: str) -> Any:
+        """Any command. A task that is cancelled meanwhile does not cut the connection by which others wait."""
+
+        async def one() -> Any:
+            async with self._turn:
+                return await self._asks.execute_command(*words)
+
+        asked = asyncio.ensure_future(one())
+        # Nobody may be there to hear how it ended.
+        asked.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(asked)
 
     async def ask(self, request: AsyncLock, left: float) -> Any:
         """Stands in line for at most `left` and gives the answer that a parked client would get."""
@@ -173,7 +186,7 @@ class Line:
             while True:
                 news = self._waiting[who] = asyncio.get_running_loop().create_future()
                 words = request._acquire_words(max(end - time.monotonic(), 0.001))
-                reply = await self.client.execute_command(*words, "NOTIFY", self._channel)
+                reply = await self.execute_command(*words, "NOTIFY", self._channel)
                 if not isinstance(reply, int):
                     return reply
                 said = await asyncio.wait_for(news, None if math.isinf(end) else end - time.monotonic() + GRACE)
@@ -190,12 +203,12 @@ class Line:
         connection = None
         while True:
             try:
-                message = await self._hears.get_message(timeout=0.5)
+                message = await self._hears.get_message(timeout=0.25)
                 if message is not None and message["type"] == "message":
                     self._tell(json.loads(message["data"]))
                     continue
                 # A request is gone with the connection that brought it. The server keeps its place for a second.
-                now = await self.client.execute_command("CLIENT", "ID")
+                now = await self.execute_command("CLIENT", "ID")
             except Exception as error:
                 if not passes(error):
                     raise

@@ -171,8 +171,11 @@ def test_a_line_that_is_cut_is_made_again_and_every_place_kept(server, name, key
                 waits.append(asyncio.create_task(lock(key, wait=20, token=f"w{number}").acquire()))
                 await until_waiting(client, key, number + 1)
             server.client.execute_command("CLIENT", "KILL", "TYPE", kill, "SKIPME", "yes")
-            await asyncio.sleep(0.9)
-            assert server.waiters(key) == [f"w{number}" for number in range(5)]
+            await asyncio.sleep(0.1)
+            deadline = time.monotonic() + 5
+            while server.waiters(key) != [f"w{number}" for number in range(5)]:
+                assert time.monotonic() < deadline, server.waiters(key)
+                await asyncio.sleep(0.01)
             await first.release()
             for number, wait in enumerate(waits):
                 assert await asyncio.wait_for(wait, 5)
