@@ -33,6 +33,16 @@ pub enum Error {
     TooManyWait,
     /// A session without a connection to end with.
     NoConnection,
+    /// A request to be notified about a key or a token that is no text.
+    NoText,
+    /// A channel that the caller may not publish on.
+    NoChannel,
+    /// A waiting request that a release of its token has ended.
+    Cancelled,
+    /// A waiting request that a later one of its token has replaced.
+    Replaced,
+    /// A waiting request on a server that is not a primary any more.
+    Demoted,
     /// An unknown order state.
     State,
     /// An empty key name.
@@ -116,6 +126,11 @@ impl fmt::Display for Error {
             Self::NoConnection => {
                 f.write_str("ERR SESSION needs a connection to end with, and scripts and modules have none")
             }
+            Self::NoText => f.write_str("ERR NOTIFY needs keys and a token in valid UTF-8"),
+            Self::NoChannel => f.write_str("NOPERM No permissions to access a channel"),
+            Self::Cancelled => f.write_str("CANCELLED the token has released the lock"),
+            Self::Replaced => f.write_str("REPLACED a later request of the token has taken the place"),
+            Self::Demoted => f.write_str("UNBLOCKED this server is not a primary any more"),
             Self::State => f.write_str("ERR STATE must be held, sold, cancelled, expired or waiting"),
             Self::Argument(ArgError::YesOrNo { name }) => write!(f, "ERR {name} must be yes or no"),
             Self::NoKey { name } => write!(f, "ERR {name} must name a key"),

@@ -2,19 +2,20 @@
 
 use super::Command;
 use super::lease::LEASE;
-use super::request::{self, Options, SESSION, TOKEN, WAIT};
+use super::request::{self, NOTIFY, Options, SESSION, TOKEN, WAIT};
+use crate::core::id::Ident;
 use crate::core::limits::MAX_PERMITS;
-use crate::core::lock::{Request, Wanted};
+use crate::core::lock::{Notice, Request, Wanted};
 use crate::core::time::UnixMs;
 use crate::error::Error;
-use crate::module::lock_session;
+use crate::module::{lock_session, notice};
 use crate::server::args::{Arg, Args, Range};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
 
-/// `LOCK.ACQUIRE key [TOKEN token] [PX ms | EX s] [SHARED | LIMIT n] [WAIT ms] [SESSION]`
+/// `LOCK.ACQUIRE key [TOKEN token] [PX ms | EX s] [SHARED | LIMIT n] [WAIT ms [NOTIFY channel]] [SESSION]`
 ///
 /// Acquires the lock `key` for `token`, an owner name that the caller chooses (default: a random UUID), until the lease ends (`PX`
 /// milliseconds, `EX` seconds, or the default lease).
@@ -52,12 +53,13 @@ impl Command for LockAcquire {
             )
             .optional(),
             WAIT,
+            NOTIFY,
             SESSION,
         ],
     };
 }
 
-pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Request), Error> {
+pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Request, Option<Notice>), Error> {
     let key = args.next()?;
     let (mut options, mut mode) = (Options::default(), None);
     while let Some(word) = args.keyword() {
@@ -69,7 +71,9 @@ pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Request
             other => options.option(other, &mut args, now)?,
         }
     }
-    Ok((key, options.request(mode.unwrap_or(Wanted::Exclusive))))
+    let about = |token: &Ident| notice::about(&[key.bytes()], false, token);
+    let (request, notice) = options.request(mode.unwrap_or(Wanted::Exclusive), about)?;
+    Ok((key, request, notice))
 }
 
 impl Run for LockAcquire {
@@ -78,10 +82,10 @@ impl Run for LockAcquire {
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let now = clock::now();
-        let (key, request) = parse(args, now.ms)?;
-        request::carry_out(&mut ctx, &request, |ctx, client, wait| {
-            lock_session::run(ctx, key, wait, |engine, at, session| {
-                Ok(engine.acquire(now, at, client, &request, wait.is_some(), session)?)
+        let (key, request, notice) = parse(args, now.ms)?;
+        request::carry_out(&mut ctx, &request, notice, |ctx, client, wait, block| {
+            lock_session::run(ctx, key, block, |engine, at, session| {
+                Ok(engine.acquire(now, at, client, &request, wait, session)?)
             })
         })
     }

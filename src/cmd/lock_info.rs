@@ -1,7 +1,7 @@
 //! `LOCK.INFO`: the holders and waiters of a lock.
 
 use super::Command;
-use crate::core::lock::{LockInfo as View, Mode};
+use crate::core::lock::{ClientId, LockInfo as View, Mode};
 use crate::error::Error;
 use crate::module::lock_session;
 use crate::server::args::{Arg, Args};
@@ -16,7 +16,7 @@ use crate::server::register::{self, Spec};
 /// Replies null if nobody holds the lock `key` or waits for it, else fields and values (a map in RESP3): `mode` (exclusive, shared, limit;
 /// free if there are only waiters), `limit` (the largest number of permits that a holder asked for, else 0), `holders` (`token`, `fence`,
 /// `lease-ms` left, `session` yes or no), `waiters` (`token`, `mode`, `waited-ms`, `wait-left-ms`, −1 without limit, `client`, the connection's
-/// id; the first 100) and `waiting`, the number of waiters.
+/// id, 0 for a request of a script; the first 100) and `waiting`, the number of waiters.
 ///
 /// Errors: `WRONGTYPE`. O(n) with n holders.
 pub struct LockInfo;
@@ -87,7 +87,7 @@ fn reply(ctx: &Ctx<'_>, info: &View) {
         ctx.reply_bytes(b"wait-left-ms");
         ctx.reply_int(waiter.left.map_or(-1, |left| left.0));
         ctx.reply_bytes(b"client");
-        ctx.reply_int(waiter.client.get());
+        ctx.reply_int(waiter.client.map_or(0, ClientId::get));
     }
     ctx.reply_bytes(b"waiting");
     ctx.reply_int(info.waiting);

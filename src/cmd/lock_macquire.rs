@@ -2,19 +2,19 @@
 
 use super::Command;
 use super::lease::LEASE;
-use super::request::{self, Options, SESSION, TOKEN, WAIT};
+use super::request::{self, NOTIFY, Options, SESSION, TOKEN, WAIT};
 use crate::config;
-use crate::core::lock::{Request, Wanted};
+use crate::core::lock::{Notice, Request, Wanted};
 use crate::core::time::UnixMs;
 use crate::error::Error;
-use crate::module::lock_session;
+use crate::module::{lock_session, notice};
 use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
 
-/// `LOCK.MACQUIRE numkeys key [key …] [TOKEN token] [PX ms | EX s] [WAIT ms] [SESSION]`
+/// `LOCK.MACQUIRE numkeys key [key …] [TOKEN token] [PX ms | EX s] [WAIT ms [NOTIFY channel]] [SESSION]`
 ///
 /// Acquires the locks of all keys for `token`, exclusively, or none of them, with one fence and one lease for all. The options are those of
 /// `LOCK.ACQUIRE`. A waiting request keeps its position in the queue of every key, so requests for the same keys in any order never
@@ -39,17 +39,27 @@ impl Command for LockMacquire {
         complexity: c"O(K*log(N)) with K keys and N requests waiting for them",
         tips: c"",
         keys: Keys::Counted(1, KeyUse::Update),
-        args: &[register::Arg::integer(c"numkeys"), register::Arg::key().multiple(), TOKEN, LEASE, WAIT, SESSION],
+        args: &[
+            register::Arg::integer(c"numkeys"),
+            register::Arg::key().multiple(),
+            TOKEN,
+            LEASE,
+            WAIT,
+            NOTIFY,
+            SESSION,
+        ],
     };
 }
 
-pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Vec<Arg<'_>>, Request), Error> {
+pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Vec<Arg<'_>>, Request, Option<Notice>), Error> {
     let keys = args.counted("numkeys", config::max_keys())?;
     let mut options = Options::default();
     while let Some(word) = args.keyword() {
         options.option(word.word(), &mut args, now)?;
     }
-    Ok((keys, options.request(Wanted::Exclusive)))
+    let names = || keys.iter().map(|key| key.bytes()).collect::<Vec<_>>();
+    let (request, notice) = options.request(Wanted::Exclusive, |token| notice::about(&names(), true, token))?;
+    Ok((keys, request, notice))
 }
 
 impl Run for LockMacquire {
@@ -58,10 +68,10 @@ impl Run for LockMacquire {
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let now = clock::now();
-        let (keys, request) = parse(args, now.ms)?;
-        request::carry_out(&mut ctx, &request, |ctx, client, wait| {
-            lock_session::run_many(ctx, &keys, wait, |engine, db, names, session| {
-                Ok(engine.acquire_many(now, db, names, client, &request, wait.is_some(), session)?)
+        let (keys, request, notice) = parse(args, now.ms)?;
+        request::carry_out(&mut ctx, &request, notice, |ctx, client, wait, block| {
+            lock_session::run_many(ctx, &keys, block, |engine, db, names, session| {
+                Ok(engine.acquire_many(now, db, names, client, &request, wait, session)?)
             })
         })
     }

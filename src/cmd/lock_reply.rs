@@ -16,7 +16,7 @@ pub fn granted(ctx: &Ctx<'_>, grant: &Grant) {
 pub fn answer(ctx: &Ctx<'_>, answer: &Answer) {
     match answer {
         Answer::Granted(grant) => granted(ctx, grant),
-        Answer::Refused | Answer::Cancelled => ctx.reply_null(),
+        Answer::TimedOut | Answer::Replaced | Answer::Cancelled => ctx.reply_null(),
         Answer::Failed(error) => ctx.reply_error(&Error::from(*error).to_string()),
     }
 }

@@ -5,11 +5,12 @@ use super::lock_reply;
 use crate::config;
 use crate::core::id::Ident;
 use crate::core::limits::MAX_WAIT;
-use crate::core::lock::{Acquired, ClientId, Request, Wanted};
+use crate::core::lock::{Acquired, ClientId, Notice, Request, Wait, Wanted};
 use crate::core::time::{Millis, UnixMs};
 use crate::error::Error;
 use crate::module::state;
-use crate::server::args::{Args, Range};
+use crate::server::acl;
+use crate::server::args::{Arg, Args, Range};
 use crate::server::blocked_clients;
 use crate::server::ctx::{Ctx, has_user, is_connected};
 use crate::server::register;
@@ -22,41 +23,59 @@ mod tests;
 pub const TOKEN: register::Arg = register::Arg::string(c"token").after(c"TOKEN").optional();
 /// `WAIT ms` in the documentation.
 pub const WAIT: register::Arg = register::Arg::integer(c"milliseconds").after(c"WAIT").optional();
+/// `NOTIFY channel` in the documentation.
+pub const NOTIFY: register::Arg = register::Arg::string(c"channel").after(c"NOTIFY").optional();
 /// `SESSION` in the documentation.
 pub const SESSION: register::Arg = register::Arg::word(c"session", c"SESSION").optional();
 
-/// The options `[TOKEN token] [PX ms | EX s] [WAIT ms] [SESSION]`.
+/// The options `[TOKEN token] [PX ms | EX s] [WAIT ms [NOTIFY channel]] [SESSION]`.
 #[derive(Default)]
-pub struct Options {
+pub struct Options<'a> {
     token: Option<Ident>,
     lease: Lease,
     wait: Option<Millis>,
+    channel: Option<Arg<'a>>,
     session: bool,
 }
 
-impl Options {
+impl<'a> Options<'a> {
     /// Parses the value after `word`; an unknown or repeated option is a syntax error.
-    pub fn option(&mut self, word: &[u8], args: &mut Args<'_>, now: UnixMs) -> Result<(), Error> {
+    pub fn option(&mut self, word: &[u8], args: &mut Args<'a>, now: UnixMs) -> Result<(), Error> {
         match word {
             b"TOKEN" if self.token.is_none() => self.token = Some(args.ident("TOKEN")?),
             b"WAIT" if self.wait.is_none() => {
                 self.wait = Some(args.millis("WAIT", Range::new(0..=MAX_WAIT.0))?);
             }
+            b"NOTIFY" if self.channel.is_none() => self.channel = Some(args.next()?),
             b"SESSION" if !self.session => self.session = true,
             other => self.lease.option(other, args, now)?,
         }
         Ok(())
     }
 
-    /// The request, in the mode `mode`. Without a token it gets a random one.
-    pub fn request(self, mode: Wanted) -> Request {
-        Request {
+    /// The request, in the mode `mode`, and where its outcome is to be published. Without a token it gets a random one. `about` says what
+    /// the messages say of the request.
+    pub fn request(
+        self,
+        mode: Wanted,
+        about: impl FnOnce(&Ident) -> Option<Box<str>>,
+    ) -> Result<(Request, Option<Notice>), Error> {
+        let notice = match self.channel {
+            Some(channel) => {
+                let (Some(token), Some(_)) = (&self.token, self.wait) else { return Err(Error::SYNTAX) };
+                let about = about(token).ok_or(Error::NoText)?;
+                Some(Notice { client: None, channel: channel.bytes().into(), about })
+            }
+            None => None,
+        };
+        let request = Request {
             token: self.token.unwrap_or_else(Ident::random),
             mode,
             lease: self.lease.or_default(),
             wait: self.wait,
             session: self.session,
-        }
+        };
+        Ok((request, notice))
     }
 }
 
@@ -75,22 +94,36 @@ fn has_connection(ctx: &mut Ctx<'_>, client: ClientId) -> bool {
 
 /// Lets `ask` decide on `request` for the client of the running command, and replies unless the client was blocked.
 ///
-/// `ask` gets the waiting time of the request, or `None` for a single try if the client may not block. A request also gets only one try if
-/// the server then refuses to block the client (as Valkey does for a RESP3 client with a subscription). If the maximum number of requests
-/// is waiting, a request that would wait gets an error, because null would mean a timeout.
+/// `ask` gets how the request waits, and for how long its client is blocked if that may be. A request gets only one try if its client would
+/// be blocked and may not be, or if the server then refuses that (as Valkey does for a RESP3 client with a subscription). If the maximum
+/// number of requests is waiting, a request that would wait gets an error, because null would mean a timeout.
 pub fn carry_out(
     ctx: &mut Ctx<'_>,
     request: &Request,
-    ask: impl FnOnce(&mut Ctx<'_>, ClientId, Option<Millis>) -> Result<Acquired, Error>,
+    mut notice: Option<Notice>,
+    ask: impl FnOnce(&mut Ctx<'_>, ClientId, Wait<'_>, Option<Millis>) -> Result<Acquired, Error>,
 ) -> Result<(), Error> {
     let client = ClientId::new(ctx.client_id()).ok_or(Error::Internal)?;
     if request.session && !has_connection(ctx, client) {
         return Err(Error::NoConnection);
     }
-    let wait = request.wait.filter(|_| !ctx.flags().denies_blocking());
-    let full = wait.is_some() && state::prepare_wait(config::DETECT_DEADLOCKS.get()) >= config::max_waiters();
+    if let Some(notice) = &mut notice {
+        if !acl::may_publish(ctx, &notice.channel) {
+            return Err(Error::NoChannel);
+        }
+        notice.client = has_connection(ctx, client).then_some(client);
+    }
+    let wait = match &notice {
+        _ if request.wait.is_none() => Wait::No,
+        Some(notice) if ctx.flags().decides() => Wait::Notified(notice),
+        None if !ctx.flags().denies_blocking() => Wait::Parked,
+        Some(_) | None => Wait::No,
+    };
+    let full =
+        !matches!(wait, Wait::No) && state::prepare_wait(config::DETECT_DEADLOCKS.get()) >= config::max_waiters();
+    let wait = if full { Wait::No } else { wait };
     let before = blocked_clients::taken_over();
-    match ask(ctx, client, wait.filter(|_| !full))? {
+    match ask(ctx, client, wait, request.wait.filter(|_| matches!(wait, Wait::Parked)))? {
         Acquired::Granted(grant) => lock_reply::granted(ctx, &grant),
         Acquired::Refused if full => return Err(Error::TooManyWait),
         // The server did not block the client, and has already replied with an error.
@@ -98,6 +131,7 @@ pub fn carry_out(
         Acquired::Refused => ctx.reply_null(),
         Acquired::Deadlock(keys) => return Err(Error::Deadlock(keys)),
         Acquired::Parked(_) => {}
+        Acquired::Notified { place, .. } => ctx.reply_int(place),
     }
     Ok(())
 }

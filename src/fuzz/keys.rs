@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
-use crate::core::lock::{Answer, ClientId, EndReason, Engine, Found, Hold, Keyspace, Lock, Mode, WaiterId};
+use crate::core::lock::{Answer, ClientId, EndReason, Engine, Found, Hold, Keyspace, Lock, Mode, Notice, WaiterId};
 use crate::core::sale::Sale;
+use crate::module::notice;
 
 /// What a key holds.
 pub enum Value {
@@ -28,6 +29,8 @@ pub struct Primary {
     pub replica: (Engine, Keys),
     /// Answers to parked clients that have not been delivered.
     pub answers: Vec<(WaiterId, Answer)>,
+    /// How many outcomes were published.
+    pub published: usize,
 }
 
 impl Keys {
@@ -80,6 +83,10 @@ impl Keyspace for Keys {
         panic!("{waiter:?} is answered by a server that does not decide");
     }
 
+    fn publish(&mut self, notice: Box<Notice>, _: Answer) {
+        panic!("{notice:?} is answered by a server that does not decide");
+    }
+
     fn look_first(&mut self, _: WaiterId, _: ClientId) {}
 
     fn owns_slot(&mut self, _: KeyRef<'_>) -> bool {
@@ -120,6 +127,12 @@ impl Keyspace for Primary {
 
     fn answer(&mut self, waiter: WaiterId, answer: Answer) {
         self.answers.push((waiter, answer));
+    }
+
+    fn publish(&mut self, notice: Box<Notice>, outcome: Answer) {
+        let text = notice::message(&notice, &outcome);
+        assert!(text.starts_with("{\"event\":\"") && !text.contains(char::is_control), "{text:?} is no message");
+        self.published = self.published.saturating_add(1);
     }
 
     fn look_first(&mut self, _: WaiterId, _: ClientId) {}

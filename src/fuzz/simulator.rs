@@ -13,7 +13,7 @@ use crate::cmd::{
 };
 use crate::core::key::KeyRef;
 use crate::core::limits::{MAX_UNITS, MAX_WAIT};
-use crate::core::lock::{Acquired, Answer, ClientId, Engine, LockError, Mode, Next, Request, WaiterId};
+use crate::core::lock::{Acquired, Answer, ClientId, Engine, LockError, Mode, Next, Notice, Request, Wait, WaiterId};
 use crate::core::sale::cart::{all_or_none, at_least_one};
 use crate::core::sale::{Answer as SaleAnswer, Changes, Decision, Sale, Status};
 use crate::core::time::{Millis, Now, UnixMs};
@@ -104,23 +104,19 @@ impl Simulator {
         let at = |key| KeyRef { db: 0, key };
         match name {
             b"ACQUIRE" => {
-                let (key, request) = lock_acquire::parse(args, now.ms)?;
-                let asked = engine.acquire(
-                    *now,
-                    at(key.bytes()),
-                    client(self.client),
-                    &request,
-                    request.wait.is_some(),
-                    keyspace,
-                );
+                let (key, request, notice) = lock_acquire::parse(args, now.ms)?;
+                let notice = notice.map(|notice| Notice { client: Some(client(self.client)), ..notice });
+                let wait = how(&request, notice.as_ref());
+                let asked = engine.acquire(*now, at(key.bytes()), client(self.client), &request, wait, keyspace);
                 self.asked(&request, asked)?;
             }
             b"MACQUIRE" => {
-                let (keys, request) = lock_macquire::parse(args, now.ms)?;
+                let (keys, request, notice) = lock_macquire::parse(args, now.ms)?;
                 let keys: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
                 assert!(!keys.is_empty());
-                let may_wait = request.wait.is_some();
-                let asked = engine.acquire_many(*now, 0, &keys, client(self.client), &request, may_wait, keyspace);
+                let notice = notice.map(|notice| Notice { client: Some(client(self.client)), ..notice });
+                let wait = how(&request, notice.as_ref());
+                let asked = engine.acquire_many(*now, 0, &keys, client(self.client), &request, wait, keyspace);
                 self.asked(&request, asked)?;
             }
             b"RELEASE" => {
@@ -176,6 +172,7 @@ impl Simulator {
             Acquired::Refused => {}
             Acquired::Deadlock(keys) => return Err(Error::Deadlock(keys)),
             Acquired::Parked(waiter) => drop(self.waiting.insert(waiter, self.client)),
+            Acquired::Notified { place, .. } => assert!(place > 0),
         }
         Ok(())
     }
@@ -415,6 +412,15 @@ fn state(keys: &Keys) -> Vec<(&[u8], Vec<Vec<u8>>)> {
         Value::Sale(sale) => std::iter::once(sale.header()).chain(sale.blocks()).collect(),
     };
     keys.0.iter().map(|(place, value)| (place.as_key().key, bytes(value))).collect()
+}
+
+/// How a request waits.
+fn how<'a>(request: &Request, notice: Option<&'a Notice>) -> Wait<'a> {
+    match (request.wait, notice) {
+        (None, _) => Wait::No,
+        (Some(_), None) => Wait::Parked,
+        (Some(_), Some(notice)) => Wait::Notified(notice),
+    }
 }
 
 fn client(number: u64) -> ClientId {

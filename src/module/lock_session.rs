@@ -7,19 +7,22 @@ use smallvec::SmallVec;
 
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
-use crate::core::lock::{Answer, ClientId, EndReason, Engine, Found, Hold, Keyspace, Lock, LockInfo, Mode, WaiterId};
+use crate::core::lock::{
+    Answer, ClientId, EndReason, Engine, Found, Hold, Keyspace, Lock, LockInfo, Mode, Notice, WaiterId,
+};
 use crate::core::time::{Millis, Now};
 use crate::error::Error;
 use crate::module::lock_effect::{self, LockChange};
 use crate::module::repair;
 use crate::module::sale_type::SaleValue;
 use crate::module::waiters::WAITERS;
-use crate::module::{connection, state};
+use crate::module::{connection, notice, state};
 use crate::server::args::Arg;
 use crate::server::cluster::{self, Serves};
 use crate::server::ctx::Ctx;
 use crate::server::faults;
 use crate::server::key::{self, Access, Content, Key, Name};
+use crate::server::publish;
 use crate::server::timer;
 
 /// Gives the engine access to keys during one call, and takes the outcome.
@@ -38,6 +41,8 @@ pub struct LockSession<'a> {
     /// Finished keys, with the events to notify at the end: listeners may be other modules, which may do anything to any key.
     events: SmallVec<[Told<'a>; 1]>,
     answers: SmallVec<[(WaiterId, Answer); 1]>,
+    /// Channels, and what is published there.
+    messages: Vec<(Box<[u8]>, String)>,
     /// One answered client that may have unsent output.
     look_first: Option<(WaiterId, ClientId)>,
     /// The key and the timeout to block on, if the client may be blocked.
@@ -74,6 +79,7 @@ impl<'a> LockSession<'a> {
             at_work: None,
             events: SmallVec::new(),
             answers: SmallVec::new(),
+            messages: Vec::new(),
             look_first: None,
             patience: None,
         }
@@ -151,6 +157,12 @@ impl<'a> LockSession<'a> {
         }
     }
 
+    /// A request has failed for a reason that the engine does not know.
+    pub fn fail(&mut self, notice: Notice, error: &Error) {
+        let text = notice::failure(&notice, error);
+        self.messages.push((notice.channel, text));
+    }
+
     /// The sale at `at`, if one is there.
     pub fn sale(&mut self, at: KeyRef<'_>) -> Option<&mut SaleValue> {
         match self.open(at).content() {
@@ -159,7 +171,7 @@ impl<'a> LockSession<'a> {
         }
     }
 
-    /// Closes the open key, then unblocks the answered clients, then notifies listeners. The module state must not be in use: some servers
+    /// Closes the open key, then publishes messages and unblocks the answered clients, then notifies listeners. The module state must not be in use: some servers
     /// write the replies in here, and listeners run commands.
     pub fn leave(mut self) {
         self.shut();
@@ -177,10 +189,14 @@ impl<'a> LockSession<'a> {
         self.ctx().select(self.db);
     }
 
-    /// Deliver queued replies even when unwinding: those grants are already in the keyspace.
+    /// Deliver queued messages and replies even when unwinding: those grants are already in the keyspace.
     fn end(&mut self) {
         self.at_work = None;
         self.ctx().select(self.db);
+        self.messages.reverse();
+        while let Some((channel, text)) = self.messages.pop() {
+            publish::publish(self.ctx(), &channel, text.as_bytes());
+        }
         self.answers.reverse();
         while let Some((waiter, answer)) = self.answers.pop() {
             WAITERS.unblock(self.key.ctx(), waiter, answer);
@@ -324,6 +340,11 @@ impl Keyspace for LockSession<'_> {
     fn answer(&mut self, waiter: WaiterId, answer: Answer) {
         faults::point();
         self.answers.push((waiter, answer));
+    }
+
+    fn publish(&mut self, notice: Box<Notice>, outcome: Answer) {
+        let text = notice::message(&notice, &outcome);
+        self.messages.push((notice.channel, text));
     }
 
     fn look_first(&mut self, waiter: WaiterId, client: ClientId) {

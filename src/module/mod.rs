@@ -12,6 +12,7 @@ pub mod inbox;
 pub mod lock_effect;
 pub mod lock_session;
 pub mod lock_type;
+pub mod notice;
 pub mod rename_scan;
 pub mod repair;
 pub mod sale_counts;

@@ -92,7 +92,7 @@ pub fn drain_inbox(state: &mut State) {
                 state.renamed.begin_again();
             }
             Notification::InBetween => state.renamed.for_everything(),
-            Notification::Event(Event::Role { primary: false }) => state.locks.demoted(),
+            Notification::Event(Event::Role { primary: false }) => state.locks.demoted(clock::now().ms),
             // These only had to wake the timer.
             Notification::Event(
                 Event::Role { primary: true } | Event::Loaded | Event::Import | Event::ClientGone(_),

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::core::lock::{Answer, Found, Keyspace, LockError};
 use crate::core::time::{Millis, Now, UnixMs};
+use crate::error::Error;
 use crate::module::lock_session::LockSession;
 use crate::module::state::{self, State};
 use crate::module::waiters::WAITERS;
@@ -22,6 +23,9 @@ const SLICE: usize = 16;
 
 /// The most clients per turn that the timer answers because the server has missed their timeout.
 const FORGOTTEN: usize = 100;
+
+/// The most requests per turn that the timer reports ended because this server is not a primary any more.
+const DISMISSED: usize = 200;
 
 /// The most connections per turn that the timer looks at.
 const LOOKS: usize = 32;
@@ -64,12 +68,17 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> bool {
         let forgotten = WAITERS.forgotten(now.ms, FORGOTTEN);
         for waiter in &forgotten {
             state.locks.timed_out(now.ms, *waiter);
-            session.answer(*waiter, Answer::Refused);
+            session.answer(*waiter, Answer::TimedOut);
+        }
+        let dismissed = state.locks.take_dismissed(DISMISSED);
+        let more = forgotten.len() == FORGOTTEN || dismissed.len() == DISMISSED;
+        for notice in dismissed {
+            session.fail(notice, &Error::Demoted);
         }
         look_around(state, session.free_ctx(), now.ms);
         // Values that were loaded or found need no scan.
         meet_loaded(state, &mut session);
-        (state.renamed.go_on(session.free_ctx(), inbox::loaded) | (forgotten.len() == FORGOTTEN), faulty)
+        (state.renamed.go_on(session.free_ctx(), inbox::loaded) | more, faulty)
     });
     session.leave();
     let (searching, faulty) = caught_up.unwrap_or((true, false));

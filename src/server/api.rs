@@ -12,7 +12,7 @@ pub use redis_module::raw::{
     RedisModuleBlockedClient as RawBlocked, RedisModuleCallReply as RawReply, RedisModuleCommand as RawCommand,
     RedisModuleCtx as RawCtx, RedisModuleDigest as RawDigest, RedisModuleIO as RawIo, RedisModuleInfoCtx as RawInfo,
     RedisModuleKey as RawKey, RedisModuleKeyOptCtx as RawOptCtx, RedisModuleScanCursor as RawCursor,
-    RedisModuleString as RawString, RedisModuleType as RawType,
+    RedisModuleString as RawString, RedisModuleType as RawType, RedisModuleUser as RawUser,
 };
 
 /// The server's return value for success.
@@ -99,6 +99,13 @@ required! {
     string_ptr_len = RedisModule_StringPtrLen(string: *const RawString, len: *mut usize) -> *const c_char;
     create_string = RedisModule_CreateString(ctx: *mut RawCtx, ptr: *const c_char, len: usize) -> *mut RawString;
     free_string = RedisModule_FreeString(ctx: *mut RawCtx, string: *mut RawString);
+
+    publish_message = RedisModule_PublishMessage(ctx: *mut RawCtx, channel: *mut RawString, message: *mut RawString) -> c_int;
+    get_current_user_name = RedisModule_GetCurrentUserName(ctx: *mut RawCtx) -> *mut RawString;
+    get_module_user_from_user_name = RedisModule_GetModuleUserFromUserName(name: *mut RawString) -> *mut RawUser;
+    free_module_user = RedisModule_FreeModuleUser(user: *mut RawUser);
+    acl_check_channel_permissions = RedisModule_ACLCheckChannelPermissions(user: *mut RawUser, channel: *mut RawString, flags: c_int) -> c_int;
+    acl_add_log_entry = RedisModule_ACLAddLogEntry(ctx: *mut RawCtx, user: *mut RawUser, object: *mut RawString, reason: raw::RedisModuleACLLogEntryReason);
 
     reply_with_long_long = RedisModule_ReplyWithLongLong(ctx: *mut RawCtx, value: c_longlong) -> c_int;
     reply_with_string_buffer = RedisModule_ReplyWithStringBuffer(ctx: *mut RawCtx, buf: *const c_char, len: usize) -> c_int;

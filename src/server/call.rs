@@ -20,6 +20,8 @@ pub(super) enum How {
     Dry,
     /// Replicated to replicas and the AOF. A refusal is a reply.
     Replicated(RunAs),
+    /// As the user of the client, without replication. A refusal by the server gives no reply.
+    AsUser,
 }
 
 /// The user for whom a command runs.
@@ -37,6 +39,7 @@ impl How {
         match self {
             Self::Quietly => c"v",
             Self::Dry => c"Dv",
+            Self::AsUser => c"Cv",
             Self::Replicated(RunAs::Module) => c"!Ev",
             Self::Replicated(RunAs::Client) => c"!ECv",
         }
@@ -61,6 +64,14 @@ pub fn is_known(ctx: &mut Ctx<'_>, name: &CStr) -> bool {
     /// "No such command", as an errno value.
     const ENOENT: i32 = 2;
     call(ctx, name, How::Quietly, &[]).is_some() || io::Error::last_os_error().raw_os_error() != Some(ENOENT)
+}
+
+/// Whether the running command has a user. The test is a call of our own command without arguments: the server looks for a user, and
+/// refuses the call for want of arguments only if there is one.
+pub(super) fn has_user(ctx: &mut Ctx<'_>) -> bool {
+    /// "Invalid argument", as an errno value.
+    const EINVAL: i32 = 22;
+    call(ctx, c"LOCK.MRELEASE", How::AsUser, &[]).is_some() || io::Error::last_os_error().raw_os_error() == Some(EINVAL)
 }
 
 /// Whether this server supports dry runs. The test is a dry run of our own command `name` without arguments: a server with support returns

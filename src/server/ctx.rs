@@ -171,6 +171,11 @@ impl Flags {
             || self.has(raw::REDISMODULE_CTX_FLAGS_LOADING)
     }
 
+    /// This server decides on what the command asks for.
+    pub fn decides(self) -> bool {
+        self.is_primary() && !self.is_decided()
+    }
+
     /// The command comes from the primary, from a file or from a slot's former owner, so it was decided there.
     pub fn is_decided(self) -> bool {
         self.has(raw::REDISMODULE_CTX_FLAGS_REPLICATED) || self.has(raw::REDISMODULE_CTX_FLAGS_LOADING)

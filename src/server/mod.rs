@@ -14,10 +14,11 @@
 //!   may write now.
 //!
 //! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`panics`], [`guard`], [`entry`], [`load`], [`register`], [`keyspec`]; then
-//! [`key`], [`datatype`], [`replicate`], [`call`], [`stream`], [`cluster`], [`keyspace_scan`], [`renames`]; then [`timer`], [`import`], [`origin`],
+//! [`key`], [`datatype`], [`replicate`], [`publish`], [`call`], [`acl`], [`stream`], [`cluster`], [`keyspace_scan`], [`renames`]; then [`timer`], [`import`], [`origin`],
 //! [`blocked_clients`] with `blocking_key`, [`events`]; then [`settings`], [`info`], [`server_info`] and [`event_loop`].
 //! [`faults`] and `fake_server` are for tests and fuzzing.
 
+pub mod acl;
 pub mod alloc;
 pub mod api;
 pub mod args;
@@ -45,6 +46,7 @@ pub mod keyspec;
 pub mod load;
 pub mod origin;
 pub mod panics;
+pub mod publish;
 pub mod register;
 pub mod renames;
 pub mod replicate;

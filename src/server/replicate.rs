@@ -19,6 +19,15 @@ pub fn verbatim(ctx: &Ctx<'_>) {
     unsafe { api::replicate_verbatim(ctx.raw()) };
 }
 
+/// Sends a message to the subscribers of the replicas; the AOF does not get it.
+pub fn message(ctx: &Ctx<'_>, channel: &Name<'_>, text: &Name<'_>) {
+    // SAFETY: a plain read of a pointer that was checked at load.
+    let Some(replicate) = (unsafe { (&raw const raw::RedisModule_Replicate).read() }) else { return };
+    // SAFETY: the context is valid. The format excludes the AOF and announces two server strings, which follow. The server refuses a
+    // command that the operator has renamed; then the replicas hear nothing.
+    unsafe { replicate(ctx.raw(), c"PUBLISH".as_ptr(), c"Ass".as_ptr(), channel.arg().raw(), text.arg().raw()) };
+}
+
 /// Sends `COMMAND key word…`, with up to nine words.
 ///
 /// Effects of one call stay together, because the server wraps several of them in a transaction.

@@ -1,6 +1,6 @@
 //! The keyspace as the lock engine sees it.
 
-use super::terms::{Answer, ClientId, EndReason, Mode, WaiterId};
+use super::terms::{Answer, ClientId, EndReason, Mode, Notice, WaiterId};
 use super::value::{Hold, Lock};
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
@@ -40,6 +40,8 @@ pub trait Keyspace {
     fn client_blocked(&mut self, waiter: WaiterId);
     /// A blocked client gets its reply.
     fn answer(&mut self, waiter: WaiterId, answer: Answer);
+    /// The outcome of a request whose client is not blocked is published.
+    fn publish(&mut self, notice: Box<Notice>, outcome: Answer);
     /// Called before a grant to a waiter that has waited long: find out whether `client` has unsent data, because the reply will be sent
     /// after that data.
     fn look_first(&mut self, waiter: WaiterId, client: ClientId);

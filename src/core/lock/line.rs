@@ -9,6 +9,13 @@ use super::terms::WaiterId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket(pub(super) i64);
 
+impl Ticket {
+    /// In front of everybody.
+    pub(super) const FIRST: Self = Self(i64::MIN);
+    /// Behind everybody.
+    pub(super) const LAST: Self = Self(i64::MAX);
+}
+
 /// The waiters of one key, in order.
 ///
 /// Each has a number that is larger than that of the one before it. So the place of a waiter is known without counting those in front;
@@ -24,6 +31,11 @@ impl Line {
     /// The waiters, in order.
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = WaiterId> {
         self.0.values().map(|(waiter, _)| *waiter)
+    }
+
+    /// The waiters in front of `ticket`, in order.
+    pub(super) fn before(&self, ticket: Ticket) -> impl DoubleEndedIterator<Item = WaiterId> {
+        self.0.range(..ticket).map(|(_, (waiter, _))| *waiter)
     }
 
     /// Adds a waiter: at one of the ends, or where one with this ticket has just been removed.

@@ -9,7 +9,7 @@
 //! the request decided. So a lease ends at its deadline, and a session with its connection, for every client, even if the timer has not run
 //! yet; and no request overtakes a waiter.
 //!
-//! Reading order: `terms` (the types), [`value`] (the lock itself), `compatibility` (the mode table), `queue` and `presence`; then `engine`: `lock_mut`
+//! Reading order: `terms` (the types), [`value`] (the lock itself), `compatibility` (the mode table), `line`, `queue` and `presence`; then `engine`: `lock_mut`
 //! and `visit` (how a lock is opened and changed), `transition` and `serve` (how a key is settled and waiters are granted), and the
 //! requests by subject: `commands`, `multi`, `timer`, `clients`, `keyspace`, `replica`, `info`. `sessions`, `unacked`, `delivery`,
 //! `replaced` and `revoked` have the state that depends on connections.
@@ -18,6 +18,7 @@ mod codec;
 mod compatibility;
 mod engine;
 mod keyspace;
+mod line;
 mod presence;
 mod queue;
 mod replaced;
@@ -36,5 +37,7 @@ pub use engine::{Engine, HolderInfo, LockInfo, Next, WaiterInfo};
 pub use keyspace::{Found, Keyspace};
 pub use sent::{Front, Look, Mark, Unsent};
 pub use stats::Stats;
-pub use terms::{Acquired, Answer, ClientId, EndReason, Extension, Grant, LockError, Mode, Request, WaiterId, Wanted};
+pub use terms::{
+    Acquired, Answer, ClientId, EndReason, Extension, Grant, LockError, Mode, Notice, Request, Wait, WaiterId, Wanted,
+};
 pub use value::{Hold, Lock};

@@ -1,5 +1,6 @@
 //! The queues: which request waits for which key, in which order.
 
+use std::cmp::Reverse;
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
+use super::line::{Line, Ticket};
 use super::presence::Presence;
 use super::stats::HandoverCause;
 use super::terms::{ClientId, Request, WaiterId, Wanted};
@@ -19,18 +21,6 @@ use crate::core::time::{Millis, UnixMs};
 /// The queue of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct QueueId(Id);
-
-/// A position in line; smaller comes first. One ticket serves every queue of a request. So requests for many keys have the same order
-/// everywhere and never deadlock with each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Ticket(i64);
-
-impl Ticket {
-    /// In front of everybody.
-    pub(super) const FIRST: Self = Self(i64::MIN);
-    /// Behind everybody.
-    pub(super) const LAST: Self = Self(i64::MAX);
-}
 
 /// Where a request waits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -61,7 +51,7 @@ pub(super) struct Queue {
     dirty: Option<HandoverCause>,
     /// Whether it is on the list of queues to serve.
     listed: bool,
-    line: BTreeMap<Ticket, WaiterId>,
+    line: Line,
     /// The requests for many keys among them.
     many: BTreeMap<Ticket, WaiterId>,
 }
@@ -80,6 +70,10 @@ pub(super) struct Waiting {
     by_client: BTreeSet<(ClientId, WaiterId)>,
     /// By the hash of the token.
     by_token: BTreeSet<(u64, WaiterId)>,
+    /// When the time of each notified waiter is over that has a limit.
+    by_end: BTreeSet<(UnixMs, WaiterId)>,
+    /// How many waiters are notified.
+    notified: usize,
     /// The last ticket given at the end of the line; `front` is the last one given in front of it.
     last: i64,
     front: i64,
@@ -127,23 +121,39 @@ impl Waiter {
         now.left(self.since)
     }
 
+    /// When its time is over; `None` without limit.
+    fn end(&self) -> Option<UnixMs> {
+        let wait = self.request.wait.filter(|wait| wait.0 > 0)?;
+        Some(self.since.plus(wait).unwrap_or(UnixMs::MAX))
+    }
+
     /// The rest of its waiting time at `now`; `None` without limit.
     pub(super) fn patience(&self, now: UnixMs) -> Option<Millis> {
-        let wait = self.request.wait.filter(|wait| wait.0 > 0)?;
-        Some(self.since.plus(wait).unwrap_or(UnixMs::MAX).left(now))
+        self.end().map(|end| end.left(now))
+    }
+
+    /// Whether its time is over at `now` and the server does not look after that.
+    pub(super) fn is_over(&self, now: UnixMs) -> bool {
+        self.presence.is_notified() && self.end().is_some_and(|end| end.reached(now))
+    }
+
+    /// Its entry in the order of ends.
+    fn ending(&self, id: WaiterId) -> Option<(UnixMs, WaiterId)> {
+        Some((self.end().filter(|_| self.presence.is_notified())?, id))
     }
 }
 
 impl Queue {
     /// Its waiters, in order.
     pub(super) fn line(&self) -> impl ExactSizeIterator<Item = WaiterId> {
-        self.line.values().copied()
+        self.line.iter()
     }
 
     /// Its waiters in front of `ticket`: all, or only those that wait for many keys.
     pub(super) fn before(&self, ticket: Ticket, only_many: bool) -> impl DoubleEndedIterator<Item = WaiterId> {
-        let line = if only_many { &self.many } else { &self.line };
-        line.range(..ticket).map(|(_, id)| *id)
+        let many = only_many.then(|| self.many.range(..ticket).map(|(_, id)| *id));
+        let all = (!only_many).then(|| self.line.before(ticket));
+        many.into_iter().flatten().chain(all.into_iter().flatten())
     }
 }
 
@@ -157,6 +167,8 @@ impl Waiting {
             && self.many.is_empty()
             && self.by_client.is_empty()
             && self.by_token.is_empty()
+            && self.by_end.is_empty()
+            && self.notified == 0
     }
 
     /// The number of waiting requests.
@@ -167,6 +179,23 @@ impl Waiting {
     /// How long the requests that have left were waiting, added up.
     pub(super) fn waited(&self) -> Millis {
         self.waited
+    }
+
+    /// How many of them are notified.
+    pub(super) fn notified(&self) -> usize {
+        self.notified
+    }
+
+    /// When the time of the next notified waiter is over, and which that is.
+    pub(super) fn first_end(&self) -> Option<(UnixMs, WaiterId)> {
+        self.by_end.first().copied()
+    }
+
+    /// The place of a waiter in its longest queue; 1 is next.
+    pub(super) fn place(&self, waiter: WaiterId) -> u64 {
+        let Some(waiter) = self.waiter(waiter) else { return 0 };
+        let queues = waiter.scope.queues().iter().filter_map(|queue| self.queue(*queue));
+        queues.map(|queue| queue.line.place(waiter.ticket)).max().unwrap_or(0)
     }
 
     /// The queue at `at`, if anybody waits there. Costs nothing while there are no waiters at all.
@@ -237,6 +266,19 @@ impl Waiting {
         self.waiters.iter().map(|(id, _)| WaiterId(id))
     }
 
+    /// The waiting requests whose clients are blocked.
+    pub(super) fn parked(&self) -> impl Iterator<Item = WaiterId> {
+        self.waiters.iter().filter(|(_, waiter)| waiter.presence.parked().is_some()).map(|(id, _)| WaiterId(id))
+    }
+
+    /// The waiting requests that are notified, last in line first.
+    pub(super) fn notified_ones(&self) -> Vec<WaiterId> {
+        let notified = self.waiters.iter().filter(|(_, waiter)| waiter.presence.is_notified());
+        let mut ones: Vec<_> = notified.map(|(id, waiter)| (Reverse(waiter.ticket), WaiterId(id))).collect();
+        ones.sort_unstable();
+        ones.into_iter().map(|(_, id)| id).collect()
+    }
+
     /// All clients with waiting requests.
     pub(super) fn clients(&self) -> impl Iterator<Item = ClientId> {
         self.by_client.iter().map(|(client, _)| *client)
@@ -294,7 +336,7 @@ impl Waiting {
             place,
             dirty: None,
             listed: false,
-            line: BTreeMap::new(),
+            line: Line::default(),
             many: BTreeMap::new(),
         }));
         let Self { by_place, hasher, queues, .. } = self;
@@ -318,7 +360,7 @@ impl Waiting {
     /// Queues a request, instead of an `earlier` one.
     pub(super) fn join(&mut self, waiter: Waiter, earlier: Option<WaiterId>) -> Joined {
         let replaced = earlier.and_then(|earlier| self.strike(waiter.since, earlier)).map(|(replaced, _)| replaced);
-        let client = waiter.presence.client();
+        let (client, notified) = (waiter.presence.client(), waiter.presence.is_notified());
         let (ticket, scope) = (waiter.ticket, waiter.scope.clone());
         let hash = self.hasher.hash_one((&waiter.request.token, &scope));
         let of_token = self.hasher.hash_one(&waiter.request.token);
@@ -347,7 +389,9 @@ impl Waiting {
             }
         }
         self.by_token.insert((of_token, id));
+        self.by_end.extend(waiters.get(id.0).and_then(|waiter| waiter.ending(id)));
         self.by_client.extend(client.map(|client| (client, id)));
+        self.notified = self.notified.saturating_add(usize::from(notified));
         Joined { id, longest, replaced }
     }
 
@@ -370,10 +414,9 @@ impl Waiting {
         let mut headed = Vec::new();
         for &queue in waiter.scope.queues() {
             if let Some(Queue { line, many, .. }) = self.queues.get_mut(queue.0) {
-                if line.keys().next() == Some(&waiter.ticket) {
+                if line.remove(waiter.ticket) {
                     headed.push(queue);
                 }
-                line.remove(&waiter.ticket);
                 many.remove(&waiter.ticket);
             }
         }
@@ -395,6 +438,10 @@ impl Waiting {
         if let Some(client) = waiter.presence.client() {
             self.by_client.remove(&(client, id));
         }
+        if let Some(ending) = waiter.ending(id) {
+            self.by_end.remove(&ending);
+        }
+        self.notified = self.notified.saturating_sub(usize::from(waiter.presence.is_notified()));
         Some((waiter, headed))
     }
 

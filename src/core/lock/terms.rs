@@ -69,6 +69,28 @@ pub struct Extension {
     pub only_later: bool,
 }
 
+/// Where the outcome of a request is published whose client is not blocked meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The connection that the request ends with; `None` if a script or another module asked, which have none.
+    pub client: Option<ClientId>,
+    /// The channel.
+    pub channel: Box<[u8]>,
+    /// What every message says of the request: its keys and its token. The engine only keeps it.
+    pub about: Box<str>,
+}
+
+/// How a request waits that cannot be granted at once.
+#[derive(Clone, Copy, Debug)]
+pub enum Wait<'a> {
+    /// Not at all, whatever the request says.
+    No,
+    /// Its client is blocked, if the server can do that.
+    Parked,
+    /// Its client goes on, and the outcome is published.
+    Notified(&'a Notice),
+}
+
 /// What a granted request gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
@@ -94,15 +116,25 @@ pub enum Acquired {
     /// The token does not hold the lock; its client is blocked and waits under this id. The answer comes through [`Keyspace::answer`],
     /// unless the waiter leaves first.
     Parked(WaiterId),
+    /// The token does not hold the lock, and waits under this id. The answer comes through [`Keyspace::publish`], unless the waiter leaves
+    /// first.
+    Notified {
+        /// The request.
+        waiter: WaiterId,
+        /// Its place in the longest of its queues; 1 is next.
+        place: u64,
+    },
 }
 
-/// The reply to a waiter.
+/// The outcome for a waiter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It holds the lock now.
     Granted(Grant),
-    /// It does not get it: its time is over, or a later request of the same token has replaced this one.
-    Refused,
+    /// Its time is over.
+    TimedOut,
+    /// A later request of the same token has replaced this one.
+    Replaced,
     /// Its token has released the lock, so it does not wait any more.
     Cancelled,
     /// It cannot be answered any more.

@@ -12,6 +12,7 @@ mod fairness;
 mod fences;
 mod keys;
 mod many;
+mod notify;
 mod own;
 mod parking;
 mod pause;

@@ -51,17 +51,20 @@ pub(super) enum Kind {
     Queue,
     /// Expire leases.
     Lease,
+    /// End the waits of notified requests.
+    Wait,
 }
 
 impl Kind {
-    pub(super) const COUNT: usize = 4;
+    pub(super) const COUNT: usize = 5;
 
     pub(super) fn next(self) -> Self {
         match self {
             Self::Session => Self::Ending,
             Self::Ending => Self::Queue,
             Self::Queue => Self::Lease,
-            Self::Lease => Self::Session,
+            Self::Lease => Self::Wait,
+            Self::Wait => Self::Session,
         }
     }
 }

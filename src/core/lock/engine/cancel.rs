@@ -5,7 +5,6 @@ use super::transition::Transition;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::keyspace::{Found, Keyspace};
-use crate::core::lock::queue::Departed;
 use crate::core::lock::terms::{Answer, WaiterId};
 
 impl Engine {
@@ -24,11 +23,10 @@ impl Engine {
             return;
         }
         for request in requests {
-            // A request for many keys may be listed twice.
-            let Some(Departed { waiter, headed }) = self.waiting.leave(transition.now.ms, request) else { continue };
             transition.step();
+            // A request for many keys may be listed twice.
+            let headed = self.dismiss(transition.now.ms, request, Answer::Cancelled, keyspace);
             transition.work.extend(headed);
-            waiter.presence.tell(request, Answer::Cancelled, keyspace);
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::core::lock::keyspace::Keyspace;
 use crate::core::lock::presence::Presence;
 use crate::core::lock::queue::{Joined, QueueId, Scope, Waiter};
 use crate::core::lock::stats::count;
-use crate::core::lock::terms::{Acquired, Answer, ClientId, Grant, LockError, Request, WaiterId, Wanted};
+use crate::core::lock::terms::{Acquired, Answer, ClientId, Grant, LockError, Request, Wait, WaiterId, Wanted};
 use crate::core::lock::value::{Hold, Lock};
 use crate::core::time::Now;
 
@@ -39,7 +39,7 @@ impl Engine {
 
     /// Asks for the lock at `at` on behalf of `client`.
     ///
-    /// Without `may_wait` the request never waits, whatever it says. It does not wait either if the server cannot block its client.
+    /// With [`Wait::No`] the request never waits, whatever it says. It does not wait either if the server cannot block its client.
     ///
     /// O(log n) in the holds of the lock and the waiters of its queue, plus the cost of settling the key.
     ///
@@ -51,16 +51,16 @@ impl Engine {
         at: KeyRef<'_>,
         client: ClientId,
         request: &Request,
-        may_wait: bool,
+        wait: Wait<'_>,
         keyspace: &mut W,
     ) -> Result<Acquired, LockError> {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
-        let patient = may_wait && request.wait.is_some();
+        let patient = !matches!(wait, Wait::No) && request.wait.is_some();
         let mut transition = self.command(now, 1);
         self.another_request(client);
         self.pardon(at, &request.token, keyspace);
         let (_, visit) = self.settle_then(&mut transition, at, keyspace, |engine, transition, open, queue| {
-            engine.decide(transition, open, queue, client, request, patient)
+            engine.decide(transition, open, queue, client, request, if patient { wait } else { Wait::No })
         });
         let decision = self.leave_place(&mut transition, at, visit, keyspace);
         match decision.ok_or(LockError::WrongType)? {
@@ -73,7 +73,7 @@ impl Engine {
             }
             Decision::Wait { in_front } => Ok(match self.circle(now.ms, &[at], false, request, in_front, keyspace) {
                 Some(circle) => Acquired::Deadlock(circle),
-                None => self.park(now, &[at], None, client, request, in_front, keyspace),
+                None => self.wait(now, &[at], None, client, request, wait, in_front, keyspace),
             }),
         }
     }
@@ -85,11 +85,12 @@ impl Engine {
         queue: Option<QueueId>,
         client: ClientId,
         request: &Request,
-        patient: bool,
+        wait: Wait<'_>,
     ) -> Decision {
         self.end_own_if_over(transition, open, &request.token);
         let compatibility = open.lock.compatibility(&request.token, request.mode);
-        let wait = |in_front| if patient { Decision::Wait { in_front } } else { Decision::Refused };
+        let patient = !matches!(wait, Wait::No);
+        let later = |in_front| if patient { Decision::Wait { in_front } } else { Decision::Refused };
         match (compatibility, queue) {
             (Compatibility::OtherMode, _) => return Decision::Failed(LockError::OtherMode),
             (Compatibility::UpgradeLater, Some(queue))
@@ -97,8 +98,8 @@ impl Engine {
             {
                 return Decision::Deadlock;
             }
-            (Compatibility::UpgradeLater, _) => return wait(true),
-            (Compatibility::Full, _) => return wait(false),
+            (Compatibility::UpgradeLater, _) => return later(true),
+            (Compatibility::Full, _) => return later(false),
             (Compatibility::Join, Some(queue)) => {
                 // Another waiter is in front, unless the head is an earlier request of this token, which this one replaces.
                 let head = self.waiting.head(queue);
@@ -106,7 +107,7 @@ impl Engine {
                     || head.is_none()
                     || self.waiting.waiting_request(&request.token, &Scope::One(queue)) != head
                 {
-                    return wait(false);
+                    return later(false);
                 }
             }
             (Compatibility::Downgrade, Some(queue)) => transition.work.push(queue),
@@ -119,7 +120,9 @@ impl Engine {
             && let Some(departed) = self.waiting.leave(transition.now.ms, earlier)
         {
             transition.work.extend(departed.headed);
-            open.outcomes.push(Outcome::Answered(earlier, departed.waiter.presence, Answer::Refused));
+            if !departed.waiter.presence.is_repeated(wait) {
+                open.outcomes.push(Outcome::Answered(earlier, departed.waiter.presence, Answer::Replaced));
+            }
         }
         match self.grant(transition, open, compatibility, Some(client), request) {
             Ok((grant, changed)) => {
@@ -153,23 +156,26 @@ impl Engine {
         }
     }
 
-    /// Blocks the client and queues its request. An earlier request of the same token for the same keys is replaced, and its position is
+    /// Queues a request, after its client was blocked if it is to be. An earlier request of the same token for the same keys is replaced, and its position is
     /// kept. `obstacle` is the key that a request for many keys cannot have now. If the client cannot be blocked, nothing changes, not even
     /// for the earlier request.
     #[expect(clippy::too_many_arguments, reason = "one request in one situation")]
-    pub(super) fn park<W: Keyspace>(
+    pub(super) fn wait<W: Keyspace>(
         &mut self,
         now: Now,
         places: &[KeyRef<'_>],
         obstacle: Option<KeyRef<'_>>,
         client: ClientId,
         request: &Request,
+        wait: Wait<'_>,
         in_front: bool,
         keyspace: &mut W,
     ) -> Acquired {
-        if !keyspace.block_client() {
-            return Acquired::Refused;
-        }
+        let presence = match wait {
+            Wait::Parked if keyspace.block_client() => Presence::Parked(client),
+            Wait::No | Wait::Parked => return Acquired::Refused,
+            Wait::Notified(notice) => Presence::Notified(Box::new(notice.clone())),
+        };
         let mut queues: SmallVec<[QueueId; 1]> = places.iter().map(|at| self.waiting.open(*at)).collect();
         queues.sort_unstable();
         let scope = match queues.first() {
@@ -185,16 +191,20 @@ impl Engine {
             Some(earlier) => earlier.ticket,
             None => self.waiting.next_ticket(),
         };
-        let presence = Presence::Parked(client);
         let waiter = Waiter { presence, request: request.clone(), since: now.ms, scope, ticket, obstacle };
         let Joined { id, longest, replaced } = self.waiting.join(waiter, earlier);
-        keyspace.client_blocked(id);
+        if matches!(wait, Wait::Parked) {
+            keyspace.client_blocked(id);
+        }
         if let (Some(earlier), Some(replaced)) = (earlier, replaced) {
-            replaced.presence.tell(earlier, Answer::Refused, keyspace);
+            replaced.presence.tell_replaced(earlier, wait, keyspace);
         }
         count(&mut self.stats.waits);
         self.stats.longest_queue = self.stats.longest_queue.max(u64::try_from(longest).unwrap_or(u64::MAX));
-        Acquired::Parked(id)
+        match wait {
+            Wait::Notified(_) => Acquired::Notified { waiter: id, place: self.waiting.place(id) },
+            Wait::No | Wait::Parked => Acquired::Parked(id),
+        }
     }
 
     /// Ends the hold of `token` on the lock at `at`, and every request of it that waits for this key; `false` if it had no hold.

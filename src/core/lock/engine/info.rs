@@ -51,8 +51,8 @@ pub struct WaiterInfo {
     pub waited: Millis,
     /// The rest of its waiting time; `None` without limit.
     pub left: Option<Millis>,
-    /// The connection that asked.
-    pub client: ClientId,
+    /// The connection that the request ends with; `None` if a script or another module asked.
+    pub client: Option<ClientId>,
 }
 
 impl Engine {
@@ -85,14 +85,12 @@ impl Engine {
                 .collect(),
             waiters: waiters
                 .filter_map(|waiter| self.waiting.waiter(waiter))
-                .filter_map(|waiter| {
-                    Some(WaiterInfo {
-                        token: waiter.request.token.clone(),
-                        mode: waiter.wanted(),
-                        waited: waiter.waited(now.ms),
-                        left: waiter.patience(now.ms),
-                        client: waiter.presence.client()?,
-                    })
+                .map(|waiter| WaiterInfo {
+                    token: waiter.request.token.clone(),
+                    mode: waiter.wanted(),
+                    waited: waiter.waited(now.ms),
+                    left: waiter.patience(now.ms),
+                    client: waiter.presence.client(),
                 })
                 .collect(),
             waiting: queue.map_or(0, |queue| queue.line().len()),

@@ -10,7 +10,7 @@ use crate::core::lock::replaced::Replaced;
 use crate::core::lock::revoked::RevokedHolds;
 use crate::core::lock::sessions::Sessions;
 use crate::core::lock::stats::HandoverCause;
-use crate::core::lock::terms::ClientId;
+use crate::core::lock::terms::{ClientId, Notice};
 use crate::core::lock::unacked::UnackedGrants;
 use crate::core::lock::value::Lock;
 use crate::core::time::UnixMs;
@@ -80,7 +80,7 @@ impl Engine {
 
     /// This server is not a primary any more, and the new primary does not know our connections. Holds that were tied to them stay until
     /// their leases expire, even if this server is promoted again.
-    pub fn demoted(&mut self) {
+    pub fn demoted(&mut self, now: UnixMs) {
         // Each value ends its old sessions when the engine visits it next, under whatever key it is then.
         self.era = self.era.wrapping_add(1);
         self.sessions = Sessions::default();
@@ -88,6 +88,23 @@ impl Engine {
         self.replaced = Replaced::default();
         self.revoked = RevokedHolds::default();
         self.unverified_sessions.clear();
+        // The server answers blocked clients itself.
+        for waiter in self.waiting.notified_ones() {
+            if let Some(left) = self.waiting.leave(now, waiter) {
+                self.dismissed.extend(left.waiter.presence.into_notice());
+            }
+        }
+    }
+
+    /// The requests that ended with the last demotion, at most `most` of them; the caller publishes that.
+    pub fn take_dismissed(&mut self, most: usize) -> Vec<Notice> {
+        let rest = self.dismissed.len().saturating_sub(most);
+        let mut taken = self.dismissed.split_off(rest);
+        taken.reverse();
+        if self.dismissed.is_empty() {
+            self.dismissed = Vec::new();
+        }
+        taken
     }
 
     /// All keys of the database `db`, or of all databases, are gone. O(n).

@@ -7,7 +7,7 @@ use super::replaced::Replaced;
 use super::revoked::RevokedHolds;
 use super::sessions::Sessions;
 use super::stats::Stats;
-use super::terms::ClientId;
+use super::terms::{ClientId, Notice};
 use super::unacked::UnackedGrants;
 use crate::core::deadline_index::DeadlineIndex;
 use crate::core::fence::{Fence, FenceClock};
@@ -54,6 +54,8 @@ pub struct Engine {
     pub(super) revoked: RevokedHolds,
     /// Connections that may have ended unnoticed; see [`take_unverified_sessions`](Self::take_unverified_sessions).
     pub(super) unverified_sessions: BTreeSet<ClientId>,
+    /// Notified requests that have ended with a demotion, last in line first.
+    dismissed: Vec<Notice>,
     /// What `tick` has to do.
     backlog: Backlog,
     pub(super) stats: Stats,
@@ -99,6 +101,12 @@ impl Engine {
         self.waiting.waited()
     }
 
+    /// How many of them are notified instead of blocked.
+    #[must_use]
+    pub fn notified(&self) -> usize {
+        self.waiting.notified()
+    }
+
     /// The highest fence issued or seen, for the RDB file; 0 if there was none.
     #[must_use]
     pub fn last_fence(&self) -> u64 {
@@ -122,6 +130,7 @@ impl Engine {
             && self.replaced.is_empty()
             && self.revoked.is_empty()
             && self.unverified_sessions.is_empty()
+            && self.dismissed.is_empty()
             && self.backlog.is_empty()
             && self.outcomes.is_empty()
     }

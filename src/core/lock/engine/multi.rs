@@ -12,7 +12,7 @@ use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::queue::{Departed, QueueId, Scope};
-use crate::core::lock::terms::{Acquired, Answer, ClientId, LockError, Request, WaiterId};
+use crate::core::lock::terms::{Acquired, Answer, ClientId, LockError, Request, Wait, WaiterId};
 use crate::core::time::Now;
 
 /// The keys in order, without duplicates.
@@ -37,7 +37,7 @@ impl Engine {
         keys: &[&[u8]],
         client: ClientId,
         request: &Request,
-        may_wait: bool,
+        wait: Wait<'_>,
         keyspace: &mut W,
     ) -> Result<Acquired, LockError> {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
@@ -54,7 +54,7 @@ impl Engine {
         for at in &places {
             self.key_states(&mut transition, *at, &request.token, &mut states, keyspace);
         }
-        let patient = may_wait && request.wait.is_some();
+        let patient = !matches!(wait, Wait::No) && request.wait.is_some();
         // A repeated request keeps its position, in front of later requests.
         let earlier = self.same_request(&places, &request.token);
         let mine = |queue: QueueId| patient && earlier.is_some() && self.waiting.head(queue) == earlier;
@@ -81,7 +81,7 @@ impl Engine {
                     if let Some(earlier) = earlier
                         && let Some(departed) = self.waiting.leave(now.ms, earlier)
                     {
-                        departed.waiter.presence.tell(earlier, Answer::Refused, keyspace);
+                        departed.waiter.presence.tell_replaced(earlier, wait, keyspace);
                     }
                     Ok(Some(grant))
                 }
@@ -100,7 +100,7 @@ impl Engine {
                 if let Some(circle) = self.circle(now.ms, &places, true, request, false, keyspace) {
                     return Ok(Acquired::Deadlock(circle));
                 }
-                let parked = self.park(now, &places, obstacle, client, request, false, keyspace);
+                let parked = self.wait(now, &places, obstacle, client, request, wait, false, keyspace);
                 if let Some(lost) = lost {
                     self.look_later_at(lost);
                 }

@@ -25,7 +25,7 @@ impl Engine {
         for waiter in self.unacked.waiters().filter(|waiter| !waits(*waiter)).collect::<Vec<_>>() {
             self.delivered(waiter);
         }
-        for waiter in self.waiting.ids().filter(|waiter| !waits(*waiter)).collect::<Vec<_>>() {
+        for waiter in self.waiting.parked().filter(|waiter| !waits(*waiter)).collect::<Vec<_>>() {
             self.left(now, waiter);
         }
         // A lock may have gone, or may be left vacant in its key.

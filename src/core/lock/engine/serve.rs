@@ -9,7 +9,7 @@ use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::compatibility::Compatibility;
 use crate::core::lock::keyspace::{Found, Keyspace};
-use crate::core::lock::queue::{Departed, QueueId, Scope};
+use crate::core::lock::queue::{Departed, QueueId, Scope, Waiter};
 use crate::core::lock::stats::{HandoverCause, count};
 use crate::core::lock::terms::{Answer, ClientId, EndReason, Grant, LockError, Request, WaiterId};
 use crate::core::lock::value::{Hold, Lock};
@@ -187,7 +187,9 @@ impl Engine {
         let at = place.as_key();
         let cause = transition.cause;
         transition.cause = self.waiting.unmark(queue).unwrap_or(cause);
-        if transition.outside && !keyspace.owns_slot(at) {
+        if !self.end_waits(transition, queue, keyspace) {
+            transition.vacated.push(place);
+        } else if transition.outside && !keyspace.owns_slot(at) {
             self.put_off(transition, queue, keyspace);
         } else {
             match self.visit(transition, at, keyspace, |engine, transition, open| {
@@ -219,7 +221,7 @@ impl Engine {
         lock: &Lock,
     ) -> Option<(WaiterId, Option<Compatibility>)> {
         let fits = |id: WaiterId| {
-            let waiter = self.waiting.waiter(id)?;
+            let waiter = self.waiting.waiter(id).filter(|waiter| !waiter.is_over(transition.now.ms))?;
             let token = &waiter.request.token;
             match waiter.scope {
                 Scope::One(_) => {
@@ -277,18 +279,54 @@ impl Engine {
 
     /// Answers every waiter in `queue` that the key holds a value of another type.
     pub(super) fn refuse_all<W: Keyspace>(&mut self, transition: &mut Transition, queue: QueueId, keyspace: &mut W) {
-        while let Some(head) = self.waiting.head(queue) {
+        self.send_away(transition, queue, &Answer::Failed(LockError::WrongType), keyspace, |_| true);
+    }
+
+    /// Ends the waits at the head of `queue` whose time is over; `false` if there are more of them than the budget allows.
+    fn end_waits<W: Keyspace>(&mut self, transition: &mut Transition, queue: QueueId, keyspace: &mut W) -> bool {
+        let now = transition.now.ms;
+        self.send_away(transition, queue, &Answer::TimedOut, keyspace, |waiter| waiter.is_over(now))
+    }
+
+    /// Answers the waiters at the head of `queue` while they are `such`; `false` if there are more of them than the budget allows.
+    fn send_away<W: Keyspace>(
+        &mut self,
+        transition: &mut Transition,
+        queue: QueueId,
+        answer: &Answer,
+        keyspace: &mut W,
+        such: impl Fn(&Waiter) -> bool,
+    ) -> bool {
+        while let Some(head) = self.waiting.head(queue).filter(|head| self.waiting.waiter(*head).is_some_and(&such)) {
             if transition.budget == 0 {
                 self.schedule_queue(queue, transition.cause);
-                return;
+                return false;
             }
             transition.step();
             transition.progress();
             self.vacate_with(transition, head, queue);
-            let Some(Departed { waiter, headed }) = self.waiting.leave(transition.now.ms, head) else { return };
+            let over = self.waiting.waiter(head).is_some_and(|waiter| waiter.is_over(transition.now.ms));
+            let answer = if over { Answer::TimedOut } else { answer.clone() };
+            let headed = self.dismiss(transition.now.ms, head, answer, keyspace);
             transition.work.extend(headed.into_iter().filter(|other| *other != queue));
-            waiter.presence.tell(head, Answer::Failed(LockError::WrongType), keyspace);
         }
+        true
+    }
+
+    /// Removes a waiter from all its queues and answers it; returns the queues that have a new head.
+    pub(super) fn dismiss<W: Keyspace>(
+        &mut self,
+        now: UnixMs,
+        waiter: WaiterId,
+        answer: Answer,
+        keyspace: &mut W,
+    ) -> Vec<QueueId> {
+        let Some(Departed { waiter: left, headed }) = self.waiting.leave(now, waiter) else { return Vec::new() };
+        if answer == Answer::TimedOut {
+            count(&mut self.stats.timeouts);
+        }
+        left.presence.tell(waiter, answer, keyspace);
+        headed
     }
 
     /// `waiter` is about to leave `queue` and all its other queues; a queue where it is alone closes. The lock of such a queue may be free

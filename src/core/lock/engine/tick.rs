@@ -11,7 +11,7 @@ use crate::core::key::KeyRef;
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::queue::QueueId;
 use crate::core::lock::stats::HandoverCause;
-use crate::core::lock::terms::{ClientId, EndReason};
+use crate::core::lock::terms::{Answer, ClientId, EndReason};
 use crate::core::lock::value::{Hold, Lock};
 use crate::core::time::Now;
 
@@ -63,6 +63,15 @@ impl Engine {
                 let Some(entry) = self.deadlines.due(transition.now.ms) else { return false };
                 self.expire(transition, entry, keyspace);
             }
+            Kind::Wait => {
+                let now = transition.now.ms;
+                let Some((_, waiter)) = self.waiting.first_end().filter(|(end, _)| end.reached(now)) else {
+                    return false;
+                };
+                for queue in self.dismiss(now, waiter, Answer::TimedOut, keyspace) {
+                    self.schedule_queue(queue, HandoverCause::Other);
+                }
+            }
         }
         true
     }
@@ -77,7 +86,8 @@ impl Engine {
             return Next::Now;
         }
         let retry = self.backlog.put_off.front().map(|(due, _)| *due);
-        self.deadlines.next().into_iter().chain(retry).min().map_or(Next::Never, Next::At)
+        let wait = self.waiting.first_end().map(|(end, _)| end);
+        self.deadlines.next().into_iter().chain(retry).chain(wait).min().map_or(Next::Never, Next::At)
     }
 
     /// The connection that a hold of `lock` ends with; none if the session is from before the last demotion.

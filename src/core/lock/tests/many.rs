@@ -132,7 +132,7 @@ fn a_second_request_for_the_same_keys_takes_over_and_one_for_others_does_not() {
     desk.take("a", &ask("ann"));
     let first = desk.wait_many(&["a", "b"], 1, &ask("bob"));
     let second = desk.wait_many(&["b", "a", "a"], 2, &ask("bob"));
-    assert_eq!(desk.answers().last(), Some(&(first, Answer::Refused)));
+    assert_eq!(desk.answers().last(), Some(&(first, Answer::Replaced)));
     let single = desk.wait("a", 3, &ask("bob"));
     let wider = desk.wait_many(&["a", "b", "c"], 4, &ask("bob"));
     assert!(desk.answers().is_empty());

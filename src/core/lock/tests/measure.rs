@@ -11,7 +11,8 @@ use crate::core::deadline_index::DeadlineIndex;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::{
-    Acquired, Answer, ClientId, EndReason, Engine, Extension, Found, Hold, Keyspace, Lock, Mode, Next, WaiterId,
+    Acquired, Answer, ClientId, EndReason, Engine, Extension, Found, Hold, Keyspace, Lock, Mode, Next, Notice, Wait,
+    WaiterId,
 };
 use crate::core::time::{Millis, Now, UnixMs};
 
@@ -53,6 +54,10 @@ impl Keyspace for OneKey {
 
     fn answer(&mut self, waiter: WaiterId, _: Answer) {
         self.answered = Some(waiter);
+    }
+
+    fn publish(&mut self, notice: Box<Notice>, outcome: Answer) {
+        black_box((notice, outcome));
     }
 
     fn look_first(&mut self, _: WaiterId, _: ClientId) {}
@@ -133,15 +138,15 @@ fn the_cycle() {
             if request.session { "acquire and release, with session" } else { "acquire and release" },
             200_000,
             |_| {
-                black_box(engine.acquire(NOW, at, me, &request, true, &mut keyspace)).unwrap().granted();
+                black_box(engine.acquire(NOW, at, me, &request, Wait::Parked, &mut keyspace)).unwrap().granted();
                 black_box(engine.release(NOW, at, &request.token, &mut keyspace)).unwrap();
             },
         );
     }
     let mine = ask("mine");
-    engine.acquire(NOW, at, me, &mine, true, &mut keyspace).unwrap().granted();
+    engine.acquire(NOW, at, me, &mine, Wait::Parked, &mut keyspace).unwrap().granted();
     time("renewal", 200_000, |_| {
-        black_box(engine.acquire(NOW, at, me, &mine, true, &mut keyspace)).unwrap().granted();
+        black_box(engine.acquire(NOW, at, me, &mine, Wait::Parked, &mut keyspace)).unwrap().granted();
     });
     time("extend", 200_000, |_| {
         black_box(engine.extend(
@@ -155,7 +160,7 @@ fn the_cycle() {
     });
     let other = ask("other");
     time("refusal", 200_000, |_| {
-        assert_eq!(engine.acquire(NOW, at, me, &other, true, &mut keyspace), Ok(Acquired::Refused));
+        assert_eq!(engine.acquire(NOW, at, me, &other, Wait::Parked, &mut keyspace), Ok(Acquired::Refused));
     });
 }
 
@@ -169,10 +174,10 @@ fn the_hand_over() {
         let name = |number: usize| token(&format!("waiter-{number}"));
         let mut holder = 0;
         let first = ask("waiter-0");
-        engine.acquire(NOW, at, client(1), &first, true, &mut keyspace).unwrap().granted();
+        engine.acquire(NOW, at, client(1), &first, Wait::Parked, &mut keyspace).unwrap().granted();
         for number in 1..=waiters {
             let request = ask(&format!("waiter-{number}")).waiting(0);
-            engine.acquire(NOW, at, client(number as u64), &request, true, &mut keyspace).unwrap().parked();
+            engine.acquire(NOW, at, client(number as u64), &request, Wait::Parked, &mut keyspace).unwrap().parked();
         }
         let mut last = waiters;
         time(&format!("release, hand-over, delivery and a new waiter behind {waiters}"), 20_000, |_| {
@@ -181,7 +186,7 @@ fn the_hand_over() {
             holder += 1;
             last += 1;
             let request = ask(&format!("waiter-{last}")).waiting(0);
-            engine.acquire(NOW, at, client(last as u64), &request, true, &mut keyspace).unwrap().parked();
+            engine.acquire(NOW, at, client(last as u64), &request, Wait::Parked, &mut keyspace).unwrap().parked();
         });
     }
 }
@@ -196,7 +201,7 @@ fn a_hundred_thousand_readers() {
     let before = resident();
     let start = cpu();
     for reader in &readers {
-        engine.acquire(NOW, at, client(1), reader, true, &mut keyspace).unwrap().granted();
+        engine.acquire(NOW, at, client(1), reader, Wait::Parked, &mut keyspace).unwrap().granted();
     }
     let each = (cpu() - start) / readers.len() as u64;
     let bytes = (resident() - before) / readers.len();

@@ -12,6 +12,7 @@ mod many;
 mod measure;
 mod model;
 mod modes;
+mod notify;
 mod own;
 mod queue;
 mod schedule;

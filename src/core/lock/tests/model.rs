@@ -40,6 +40,8 @@ pub(super) struct Ask {
     pub(super) lease: i64,
     pub(super) wait: Option<i64>,
     pub(super) session: bool,
+    /// Whether its client is not blocked, and on which channel it hears of the outcome then.
+    pub(super) notify: Option<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -54,6 +56,8 @@ pub(super) struct Parked {
 pub(super) enum Outcome {
     Granted { token: usize, serial: Serial, lease: i64 },
     Refused,
+    TimedOut,
+    Replaced,
     Cancelled,
     Parked,
     Deadlock,
@@ -120,6 +124,12 @@ impl Model {
         }
     }
 
+    /// Whether the time of `parked` is over. The server looks after that for blocked clients.
+    fn is_over(&self, parked: &Parked) -> bool {
+        let wait = parked.ask.wait.filter(|wait| *wait > 0 && parked.ask.notify.is_some());
+        wait.is_some_and(|wait| parked.since + wait <= self.now)
+    }
+
     fn ready(&self, parked: &Parked) -> bool {
         let (ask, rank) = (&parked.ask, parked.rank);
         if ask.keys.iter().any(|key| self.elsewhere.contains(key)) {
@@ -144,9 +154,22 @@ impl Model {
         self.foreign.contains(&key) && !self.elsewhere.contains(&key)
     }
 
-    /// Whether `parked` must be told something now.
+    /// Whether `parked` must be told something now that a command may find out. That its time is over only the timer has to find.
     fn due(&self, parked: &Parked) -> bool {
-        self.ready(parked) || parked.ask.keys.iter().any(|key| self.is_foreign(*key))
+        let fails = || parked.ask.keys.iter().any(|key| self.is_foreign(*key));
+        !self.is_over(parked) && (self.ready(parked) || fails())
+    }
+
+    /// Whether `parked` may be told something now.
+    fn tells(&self, parked: &Parked) -> bool {
+        self.is_over(parked) || self.due(parked)
+    }
+
+    /// The place of the request that came last, if nobody counts who has left.
+    pub(super) fn place_of_the_last(&self) -> usize {
+        let last = self.line.last().unwrap();
+        let place = |key: &Key| self.queue(*key).position(|parked| parked.rank == last.rank).unwrap() + 1;
+        last.ask.keys.iter().map(place).max().unwrap()
     }
 
     /// Tells the next waiters of `script` what they must hear, as long as they must hear something now. In which order
@@ -154,17 +177,20 @@ impl Model {
     fn follow(&mut self, script: &mut VecDeque<WaiterId>) {
         self.expire();
         while let Some(next) =
-            self.line.iter().position(|parked| parked.id.as_ref() == script.front() && self.due(parked))
+            self.line.iter().position(|parked| parked.id.as_ref() == script.front() && self.tells(parked))
         {
             script.pop_front();
             let parked = self.line.remove(next);
             self.waited += self.now - parked.since;
             let id = parked.id.unwrap();
-            let outcome = if parked.ask.keys.iter().any(|key| self.foreign.contains(key)) {
+            let outcome = if self.is_over(&parked) {
+                Outcome::TimedOut
+            } else if parked.ask.keys.iter().any(|key| self.foreign.contains(key)) {
                 Outcome::Failed(LockError::WrongType)
             } else {
-                let (outcome, holds) = self.grant(&parked.ask, false);
-                if !holds.is_empty() {
+                let notified = parked.ask.notify.is_some();
+                let (outcome, holds) = self.grant(&parked.ask, notified);
+                if !holds.is_empty() && !notified {
                     self.owed.push(Owed { id, client: parked.ask.client, holds, lost: false });
                 }
                 outcome
@@ -183,7 +209,7 @@ impl Model {
     pub(super) fn is_settled(&self) -> bool {
         let mut settled = self.clone();
         settled.expire();
-        settled.holds == self.holds && !self.line.iter().any(|parked| self.due(parked))
+        settled.holds == self.holds && !self.line.iter().any(|parked| self.tells(parked))
     }
 
     /// No waiter, wherever it stands, must be told anything now.
@@ -225,7 +251,7 @@ impl Model {
         if free {
             let held = modes.len() == ask.keys.len();
             if let Some(earlier) = earlier.filter(|it| !held || it.ask.wanted.mode() == ask.wanted.mode()) {
-                self.refuse(&earlier, script);
+                self.replace(&earlier, ask, patient, script);
             }
             return self.grant(ask, true).0;
         }
@@ -256,7 +282,7 @@ impl Model {
         }
         self.ranks += 1;
         if let Some(earlier) = &earlier {
-            self.refuse(earlier, script);
+            self.replace(earlier, ask, patient, script);
         }
         self.line.push(Parked { id: None, ask: ask.clone(), since: self.now, rank });
         Outcome::Parked
@@ -267,10 +293,14 @@ impl Model {
         line.extract_if(.., |parked| who(parked)).for_each(|parked| *waited += *now - parked.since);
     }
 
-    fn refuse(&mut self, parked: &Parked, script: &mut VecDeque<WaiterId>) {
-        assert_eq!(script.pop_front(), parked.id);
+    /// `ask` takes the place of `parked`, who hears of that, unless it is the same request once more.
+    fn replace(&mut self, parked: &Parked, ask: &Ask, patient: bool, script: &mut VecDeque<WaiterId>) {
         self.leave(|other| other.rank == parked.rank);
-        self.told.push((parked.id.unwrap(), Outcome::Refused));
+        let same = |earlier: &Ask| earlier.client == ask.client && earlier.notify == ask.notify;
+        if !(patient && ask.notify.is_some() && same(&parked.ask)) {
+            assert_eq!(script.pop_front(), parked.id);
+            self.told.push((parked.id.unwrap(), Outcome::Replaced));
+        }
     }
 
     /// Ends whatever `token` waits for at one of `keys`. In which order its requests hear of that is left to the engine.
@@ -337,6 +367,7 @@ impl Model {
         self.follow(script);
         self.check(script, |_| true);
         self.nobody_forgotten(|_| true);
+        assert!(!self.line.iter().any(|parked| self.is_over(parked)), "nobody has been told that its time is over");
     }
 
     /// Whether a request of `token` that waits may be due soon, because somebody is due now: it may be answered before the next command of the
@@ -346,7 +377,8 @@ impl Model {
         settled.expire();
         let follows = |ask: &Ask| ask.many || self.lenient || self.may_overlook(&ask.keys);
         let waits = settled.line.iter().any(|parked| parked.ask.token == token && follows(&parked.ask));
-        waits && settled.line.iter().any(|parked| settled.due(parked))
+        let over = |parked: &Parked| parked.ask.token == token && settled.is_over(parked);
+        settled.line.iter().any(over) || (waits && settled.line.iter().any(|parked| settled.tells(parked)))
     }
 
     /// Whether a request stands at one of `keys` that fails over another key, and the timer may have to find that out: a command that comes for

@@ -1,7 +1,7 @@
 //! Waiting in line: order, hand-over, taking over a place, going away.
 
 use super::world::*;
-use crate::core::lock::{Acquired, Answer, LockError, Next, Wanted};
+use crate::core::lock::{Acquired, Answer, LockError, Next, Wait, Wanted};
 use crate::core::time::{Millis, UnixMs};
 
 #[test]
@@ -91,8 +91,8 @@ fn a_request_that_may_not_wait_is_one_try() {
     desk.take("door", &ask("ann"));
     let Desk { engine, keys, now } = &mut desk;
     let request = ask("bob").waiting(0);
-    assert_eq!(engine.acquire(*now, at("door"), client(1), &request, false, keys), Ok(Acquired::Refused));
-    assert_eq!(engine.acquire_many(*now, 0, &[b"door"], client(1), &request, false, keys), Ok(Acquired::Refused));
+    assert_eq!(engine.acquire(*now, at("door"), client(1), &request, Wait::No, keys), Ok(Acquired::Refused));
+    assert_eq!(engine.acquire_many(*now, 0, &[b"door"], client(1), &request, Wait::No, keys), Ok(Acquired::Refused));
     assert_eq!(engine.waiters(), 0);
 }
 
@@ -104,7 +104,7 @@ fn a_second_request_of_a_token_takes_over_the_place_of_the_first() {
     let eve = desk.wait("door", 2, &ask("eve"));
     desk.told();
     let second = desk.wait("door", 3, &ask("bob").shared().waiting(50));
-    assert_eq!(desk.answers(), [(first, Answer::Refused)]);
+    assert_eq!(desk.answers(), [(first, Answer::Replaced)]);
     let info = desk.info("door").unwrap();
     assert_eq!((info.waiting, info.waiters[0].mode, info.waiters[0].left), (2, Wanted::Shared, Some(Millis(50))));
     assert!(desk.release("door", "ann"));
@@ -133,7 +133,7 @@ fn a_second_request_that_fits_at_the_head_is_granted_at_once_and_so_are_its_neig
     desk.told();
     desk.try_acquire("book", &ask("bob").shared().waiting(0)).unwrap().granted();
     let answers = desk.answers();
-    assert_eq!(answers[0], (first, Answer::Refused));
+    assert_eq!(answers[0], (first, Answer::Replaced));
     assert!(matches!(&answers[1], (id, Answer::Granted(_)) if *id == eve));
     assert_eq!(desk.holders("book"), ["ann", "bob", "eve"]);
 }

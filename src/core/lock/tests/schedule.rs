@@ -51,11 +51,15 @@ fn acquire() -> impl Strategy<Value = Step> {
         2 => (1..4_u64).prop_map(Wanted::Limit),
     ];
     let wait = prop_oneof![1 => Just(None), 2 => Just(Some(0)), 1 => Just(Some(30))];
-    (keys(), wanted, wait, lease(), 0..CLIENTS, 0..TOKENS, prop::bool::weighted(0.3), prop::bool::weighted(0.9))
-        .prop_map(|((many, keys), wanted, wait, lease, slot, token, session, may_wait)| {
+    let notify = prop_oneof![2 => Just(None), 1 => (0..2_usize).prop_map(Some)];
+    let who = (0..CLIENTS, 0..TOKENS, notify);
+    (keys(), wanted, wait, lease(), who, prop::bool::weighted(0.3), prop::bool::weighted(0.9)).prop_map(
+        |((many, keys), wanted, wait, lease, (slot, token, notify), session, may_wait)| {
             let wanted = if many { Wanted::Exclusive } else { wanted };
-            Step::Acquire { slot, ask: Ask { client: 0, token, keys, many, wanted, lease, wait, session }, may_wait }
-        })
+            let ask = Ask { client: 0, token, keys, many, wanted, lease, wait, session, notify };
+            Step::Acquire { slot, ask, may_wait }
+        },
+    )
 }
 
 fn step() -> impl Strategy<Value = Step> {

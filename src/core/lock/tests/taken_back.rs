@@ -166,7 +166,7 @@ fn a_session_that_has_ended_does_not_come_back_under_another_name_either() {
 fn nothing_comes_back_on_a_server_that_has_been_a_replica() {
     let (mut desk, before) = partly_held(false);
     desk.engine.client_gone(desk.now.ms, client(1));
-    desk.engine.demoted();
+    desk.engine.demoted(desk.now.ms);
     let _ = desk.tick();
     assert_ne!(hold(&desk, "a", "ann"), before, "the other server has replicated the grant");
     assert_eq!(desk.holders("b"), ["ann"]);

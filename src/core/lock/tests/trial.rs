@@ -5,11 +5,11 @@ mod compare;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::model::{Ask, Key, Model, Outcome, Serial};
-use super::world::{Desk, Keys, Told, Value, client, token};
+use super::world::{Desk, Keys, Told, Value, client, notice, token};
 use crate::core::fence::Fence;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::engine::Bound;
-use crate::core::lock::{Acquired, Answer, Engine, Extension, Next, Request, WaiterId};
+use crate::core::lock::{Acquired, Answer, Engine, Extension, Next, Request, Wait, WaiterId};
 use crate::core::time::Millis;
 
 pub(super) const DBS: i32 = 2;
@@ -28,6 +28,8 @@ pub(super) struct Trial {
     parked: Vec<WaiterId>,
     undelivered: Vec<WaiterId>,
     told: Vec<(WaiterId, Answer)>,
+    /// The requests that are notified, each named by its number.
+    notified: Vec<WaiterId>,
     script: VecDeque<WaiterId>,
 }
 
@@ -65,6 +67,7 @@ impl Trial {
             parked: Vec::new(),
             undelivered: Vec::new(),
             told: Vec::new(),
+            notified: Vec::new(),
             script: VecDeque::new(),
         }
     }
@@ -94,15 +97,22 @@ impl Trial {
             wait: ask.wait.map(Millis),
             session: ask.session,
         };
+        let about = self.notified.len().to_string();
+        let notice = ask.notify.map(|channel| notice(Some(ask.client), &channel.to_string(), &about));
+        let wait = match &notice {
+            _ if !may_wait => Wait::No,
+            None => Wait::Parked,
+            Some(notice) => Wait::Notified(notice),
+        };
         let Desk { engine, keys, now } = &mut self.desk;
         let places: Vec<KeyBuf> = ask.keys.iter().map(|key| place(*key)).collect();
         let actual = if ask.many {
             // Backwards, and the first key twice: neither matters.
             let mut names: Vec<&[u8]> = places.iter().rev().map(|place| place.as_key().key).collect();
             names.push(places[0].as_key().key);
-            engine.acquire_many(*now, places[0].as_key().db, &names, client(ask.client), &request, may_wait, keys)
+            engine.acquire_many(*now, places[0].as_key().db, &names, client(ask.client), &request, wait, keys)
         } else {
-            engine.acquire(*now, places[0].as_key(), client(ask.client), &request, may_wait, keys)
+            engine.acquire(*now, places[0].as_key(), client(ask.client), &request, wait, keys)
         };
         self.hear(true);
         let expected = self.model.acquire(ask, may_wait, &mut self.script);
@@ -114,7 +124,15 @@ impl Trial {
                 self.number(serial, grant.fence);
             }
             (Outcome::Refused, Ok(Acquired::Refused)) => {}
+            (Outcome::Parked, Ok(Acquired::Notified { waiter: id, place })) => {
+                assert!(ask.notify.is_some());
+                let exact = self.model.place_of_the_last() as u64;
+                assert!((exact..=exact + self.parked.len() as u64 + self.notified.len() as u64).contains(&place));
+                self.notified.push(id);
+                self.model.line.iter_mut().find(|parked| parked.id.is_none()).unwrap().id = Some(id);
+            }
             (Outcome::Parked, Ok(Acquired::Parked(id))) => {
+                assert!(ask.notify.is_none());
                 self.parked.push(id);
                 self.model.line.iter_mut().find(|parked| parked.id.is_none()).unwrap().id = Some(id);
             }
@@ -369,6 +387,11 @@ impl Trial {
                 Told::Ended(place, token, _) => {
                     self.replica.0.apply_ended(place.as_key(), &token, &mut self.replica.1).unwrap();
                     self.replica.0.apply_ended(place.as_key(), &token, &mut self.replica.1).unwrap();
+                }
+                Told::Published(notice, outcome) => {
+                    let id = self.notified[notice.about.parse::<usize>().unwrap()];
+                    self.script.push_back(id);
+                    self.told.push((id, outcome));
                 }
                 Told::Answered(id, answer) => {
                     if matches!(answer, Answer::Granted(_)) {

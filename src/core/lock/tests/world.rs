@@ -7,7 +7,7 @@ use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::{
     Acquired, Answer, ClientId, EndReason, Engine, Extension, Found, Grant, Hold, Keyspace, Lock, LockError, LockInfo,
-    Mode, Next, Request, WaiterId, Wanted,
+    Mode, Next, Notice, Request, Wait, WaiterId, Wanted,
 };
 use crate::core::time::{Millis, Now};
 
@@ -27,6 +27,7 @@ pub(super) enum Told {
     Ended(KeyBuf, Ident, EndReason),
     PassedOn(KeyBuf),
     Answered(WaiterId, Answer),
+    Published(Notice, Answer),
 }
 
 /// Another module moves a value, at the first event about a key.
@@ -126,6 +127,10 @@ impl Keyspace for Keys {
         self.told.push(Told::Answered(waiter, answer));
     }
 
+    fn publish(&mut self, notice: Box<Notice>, outcome: Answer) {
+        self.told.push(Told::Published(*notice, outcome));
+    }
+
     fn look_first(&mut self, waiter: WaiterId, client: ClientId) {
         self.looks_first.push((waiter, client));
     }
@@ -157,6 +162,11 @@ pub(super) fn client(number: u64) -> ClientId {
 
 pub(super) fn at(key: &str) -> KeyRef<'_> {
     KeyRef { db: 0, key: key.as_bytes() }
+}
+
+/// A request of `by`, called `about`, whose outcome goes to `channel`.
+pub(super) fn notice(by: Option<u64>, channel: &str, about: &str) -> Notice {
+    Notice { client: by.map(client), channel: channel.as_bytes().into(), about: about.into() }
 }
 
 /// An exclusive request with a lease of a second that does not wait.
@@ -195,6 +205,14 @@ impl Acquired {
         }
     }
 
+    /// The id of a request that must be notified later, and its place.
+    pub(super) fn notified(self) -> (WaiterId, u64) {
+        match self {
+            Self::Notified { waiter, place } => (waiter, place),
+            other => panic!("not in line: {other:?}"),
+        }
+    }
+
     /// The id of a request that must have been parked.
     pub(super) fn parked(self) -> WaiterId {
         match self {
@@ -210,7 +228,7 @@ impl Desk {
     }
 
     pub(super) fn acquire(&mut self, key: &str, by: u64, request: &Request) -> Result<Acquired, LockError> {
-        self.engine.acquire(self.now, at(key), client(by), request, true, &mut self.keys)
+        self.engine.acquire(self.now, at(key), client(by), request, Wait::Parked, &mut self.keys)
     }
 
     /// Acquires for a client that no story is about.
@@ -237,7 +255,7 @@ impl Desk {
 
     pub(super) fn acquire_many(&mut self, keys: &[&str], by: u64, request: &Request) -> Result<Acquired, LockError> {
         let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
-        self.engine.acquire_many(self.now, 0, &keys, client(by), request, true, &mut self.keys)
+        self.engine.acquire_many(self.now, 0, &keys, client(by), request, Wait::Parked, &mut self.keys)
     }
 
     pub(super) fn release(&mut self, key: &str, name: &str) -> bool {
@@ -259,6 +277,34 @@ impl Desk {
         let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
         let extension = Extension { lease: Millis(ms), only_later: true };
         self.engine.extend_many(self.now, 0, &keys, &token(name), extension, &mut self.keys)
+    }
+
+    /// Waits for what is taken without being blocked; returns the place in line.
+    pub(super) fn line_up(&mut self, key: &str, by: u64, request: &Request, channel: &str) -> u64 {
+        let notice = notice(Some(by), channel, key);
+        let request = Request { wait: request.wait.or(Some(Millis(0))), ..request.clone() };
+        let wait = Wait::Notified(&notice);
+        self.engine.acquire(self.now, at(key), client(by), &request, wait, &mut self.keys).unwrap().notified().1
+    }
+
+    /// The same for several keys.
+    pub(super) fn line_up_many(&mut self, keys: &[&str], by: u64, request: &Request, channel: &str) -> u64 {
+        let notice = notice(Some(by), channel, &keys.join("+"));
+        let request = Request { wait: request.wait.or(Some(Millis(0))), ..request.clone() };
+        let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
+        let wait = Wait::Notified(&notice);
+        self.engine.acquire_many(self.now, 0, &keys, client(by), &request, wait, &mut self.keys).unwrap().notified().1
+    }
+
+    /// What was published since this was asked last: channel, request, outcome.
+    pub(super) fn published(&mut self) -> Vec<(String, String, Answer)> {
+        let published = |told| match told {
+            Told::Published(notice, outcome) => {
+                Some((String::from_utf8(notice.channel.to_vec()).unwrap(), notice.about.to_string(), outcome))
+            }
+            _ => None,
+        };
+        self.told().into_iter().filter_map(published).collect()
     }
 
     /// Lets time pass without the timer.

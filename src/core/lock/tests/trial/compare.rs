@@ -43,7 +43,9 @@ impl Trial {
                     assert_eq!((grant.token, grant.lease), (token(&name(owner)), Millis(lease)));
                     self.number(serial, grant.fence);
                 }
-                (Outcome::Refused, Answer::Refused) | (Outcome::Cancelled, Answer::Cancelled) => {}
+                (Outcome::TimedOut, Answer::TimedOut)
+                | (Outcome::Replaced, Answer::Replaced)
+                | (Outcome::Cancelled, Answer::Cancelled) => {}
                 (Outcome::Failed(expected), Answer::Failed(error)) => assert_eq!(error, expected),
                 (expected, answer) => panic!("expected {expected:?}, told {answer:?}"),
             }
@@ -93,7 +95,7 @@ impl Trial {
             .map(|parked| {
                 let waited = self.model.now - parked.since;
                 let left = parked.ask.wait.filter(|wait| *wait > 0).map(|wait| (wait - waited).max(0));
-                (token(&name(parked.ask.token)), parked.ask.wanted, waited, left, client(parked.ask.client))
+                (token(&name(parked.ask.token)), parked.ask.wanted, waited, left, Some(client(parked.ask.client)))
             })
             .collect();
         assert_eq!(waiters, line, "queue of {key:?}");

@@ -1,0 +1,144 @@
+//! Requests whose clients are not blocked: place, outcome, time limit.
+
+use super::world::*;
+use crate::core::lock::{Acquired, Answer, LockError, Next, Wait};
+use crate::core::time::{Millis, UnixMs};
+
+#[track_caller]
+fn is_granted((channel, about, outcome): &(String, String, Answer)) -> (&str, &str) {
+    assert!(matches!(outcome, Answer::Granted(_)), "{outcome:?}");
+    (channel, about)
+}
+
+#[test]
+fn they_stand_in_line_with_the_parked_and_are_told_on_their_channel() {
+    let mut desk = Desk::new();
+    desk.take("door", &ask("ann"));
+    assert_eq!(desk.line_up("door", 1, &ask("bob").lease(700), "b"), 1);
+    let eve = desk.wait("door", 2, &ask("eve"));
+    assert_eq!(desk.line_up("door", 1, &ask("joe"), "j"), 3);
+    assert_eq!((desk.engine.waiters(), desk.engine.notified()), (3, 2));
+    let clients: Vec<_> = desk.info("door").unwrap().waiters.iter().map(|waiter| waiter.client).collect();
+    assert_eq!(clients, [1, 2, 1].map(|number| Some(client(number))));
+    desk.told();
+    assert!(desk.release("door", "ann"));
+    let published = desk.published();
+    assert_eq!(is_granted(&published[0]), ("b", "door"));
+    // It counts as delivered, so nobody looks at the connection, and its end takes nothing back.
+    assert!(desk.keys.looks_first.is_empty() && !desk.engine.has_undelivered(client(1)));
+    desk.engine.client_gone(desk.now.ms, client(1));
+    let _ = desk.tick();
+    assert_eq!((desk.holders("door"), desk.engine.waiters()), (vec!["bob".to_owned()], 1));
+    assert!(desk.release("door", "bob"));
+    assert_eq!(desk.granted(), [eve]);
+}
+
+#[test]
+fn the_place_is_that_in_the_longest_queue_and_asking_again_keeps_it() {
+    let mut desk = Desk::new();
+    desk.take("a", &ask("ann"));
+    for (number, name) in (2..).zip(["b1", "b2", "b3"]) {
+        assert_eq!(desk.line_up("a", number, &ask(name), "c"), number - 1);
+    }
+    assert_eq!(desk.line_up_many(&["b", "a"], 5, &ask("many"), "c"), 4);
+    assert_eq!(desk.line_up("b", 5, &ask("last"), "c"), 2);
+    desk.told();
+    desk.engine.client_gone(desk.now.ms, client(2));
+    assert_eq!(desk.line_up("a", 3, &ask("b2"), "c"), 1);
+    assert_eq!(desk.line_up_many(&["a", "b"], 5, &ask("many"), "c"), 3);
+    assert_eq!(desk.published(), [], "the same requests once more");
+    assert_eq!(desk.line_up("a", 4, &ask("b3"), "other"), 2);
+    assert_eq!(desk.published(), [("c".into(), "a".into(), Answer::Replaced)]);
+}
+
+#[test]
+fn its_time_is_over_at_its_own_millisecond_whoever_comes_first() {
+    let mut desk = Desk::new();
+    desk.take("book", &ask("reader").shared().lease(10_000));
+    desk.line_up("book", 1, &ask("writer").waiting(100), "w");
+    let late = desk.wait("book", 2, &ask("late").shared());
+    assert_eq!(desk.engine.next_due(), Next::At(UnixMs(desk.now.ms.0 + 100)));
+    desk.told();
+    desk.pass(100);
+    let _ = desk.tick();
+    let told = desk.told();
+    let timeout = Told::Published(notice(Some(1), "w", "book"), Answer::TimedOut);
+    assert_eq!(told[0], timeout);
+    assert!(told.iter().any(|told| matches!(told, Told::Answered(id, Answer::Granted(_)) if *id == late)), "{told:?}");
+    // A release that comes before the timer grants nothing to whoever waits no longer.
+    desk.line_up("book", 1, &ask("writer").waiting(100), "w");
+    let last = desk.wait("book", 2, &ask("last"));
+    desk.release("book", "late");
+    desk.told();
+    desk.pass(100);
+    assert!(desk.release("book", "reader"));
+    let told = desk.told();
+    assert!(told.contains(&timeout), "{told:?}");
+    assert!(told.iter().any(|told| matches!(told, Told::Answered(id, Answer::Granted(_)) if *id == last)), "{told:?}");
+    assert_eq!(desk.engine.stats().timeouts, 2);
+}
+
+#[test]
+fn who_waits_for_nothing_else_leaves_no_key_behind() {
+    let mut desk = Desk::new();
+    desk.take("a", &ask("ann").lease(50));
+    desk.take("b", &ask("ann").lease(50));
+    desk.line_up_many(&["a", "b"], 1, &ask("bob").waiting(50), "c");
+    desk.pass(50);
+    assert!(!desk.release("a", "ann"));
+    let _ = desk.tick();
+    desk.assert_blank();
+}
+
+#[test]
+fn a_demotion_ends_all_of_them_and_the_first_in_line_hears_first() {
+    let mut desk = Desk::new();
+    desk.take("door", &ask("ann"));
+    for (by, name) in [(1, "bob"), (2, "eve"), (3, "joe")] {
+        desk.line_up("door", by, &ask(name), name);
+    }
+    let parked = desk.wait("door", 4, &ask("zoe"));
+    desk.told();
+    desk.engine.demoted(desk.now.ms);
+    assert_eq!((desk.engine.waiters(), desk.engine.notified()), (1, 0));
+    let channels = |desk: &mut Desk, most: usize| -> Vec<String> {
+        let taken = desk.engine.take_dismissed(most);
+        taken.into_iter().map(|notice| String::from_utf8(notice.channel.to_vec()).unwrap()).collect()
+    };
+    assert_eq!(channels(&mut desk, 2), ["bob", "eve"]);
+    assert_eq!(channels(&mut desk, 2), ["joe"]);
+    assert!(channels(&mut desk, 2).is_empty());
+    assert_eq!(desk.told(), [], "the server answers the others");
+    desk.engine.left(desk.now.ms, parked);
+}
+
+#[test]
+fn a_request_without_a_connection_stands_until_its_end() {
+    let mut desk = Desk::new();
+    desk.take("door", &ask("ann"));
+    let (now, script) = (desk.now, notice(None, "s", "door"));
+    let request = ask("bob").waiting(0);
+    let wait = Wait::Notified(&script);
+    let asked = desk.engine.acquire(now, at("door"), client(9), &request, wait, &mut desk.keys);
+    assert_eq!(asked.unwrap().notified().1, 1);
+    assert_eq!(desk.info("door").unwrap().waiters[0].client, None);
+    desk.engine.client_gone(now.ms, client(9));
+    desk.told();
+    assert!(desk.release("door", "ann"));
+    assert_eq!(is_granted(&desk.published()[0]), ("s", "door"));
+}
+
+#[test]
+fn what_is_refused_is_refused_at_once() {
+    let mut desk = Desk::new();
+    desk.take("door", &ask("ann").limit(2));
+    let (now, news) = (desk.now, notice(Some(1), "n", "door"));
+    let mut tell = |request: &crate::core::lock::Request| {
+        desk.engine.acquire(now, at("door"), client(1), request, Wait::Notified(&news), &mut desk.keys)
+    };
+    assert_eq!(tell(&ask("ann").shared().waiting(0)), Err(LockError::OtherMode));
+    assert_eq!(tell(&ask("bob")), Ok(Acquired::Refused), "a request that does not wait");
+    let grant = tell(&ask("bob").limit(2).waiting(0)).unwrap().granted();
+    assert_eq!(grant.lease, Millis(1_000));
+    assert_eq!(desk.published(), []);
+}

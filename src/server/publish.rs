@@ -1,0 +1,20 @@
+//! Messages to the subscribers of a channel.
+
+use super::api;
+use super::ctx::Ctx;
+use super::faults;
+use super::key::Name;
+use super::replicate;
+use super::timer;
+
+/// Publishes `message` on `channel` as `PUBLISH` does: to the subscribers of this server, in a cluster to those of every node, and
+/// elsewhere to those of the replicas, if this server may send them anything now. Runs no other code.
+pub fn publish(ctx: &Ctx<'_>, channel: &[u8], message: &[u8]) {
+    faults::point();
+    let (name, text) = (Name::make(channel), Name::make(message));
+    // SAFETY: the context and both strings are valid for this call; the server copies them.
+    unsafe { api::publish_message(ctx.raw(), name.arg().raw(), text.arg().raw()) };
+    if !ctx.flags().is_cluster() && timer::may_write(ctx) {
+        replicate::message(ctx, &name, &text);
+    }
+}
