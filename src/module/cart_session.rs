@@ -17,7 +17,6 @@ use crate::module::sale_type::Moment;
 use crate::module::{repair, sale_effect};
 use crate::server::args::Arg;
 use crate::server::call::RunAs;
-use crate::server::cluster;
 use crate::server::ctx::Ctx;
 use crate::server::key::{Access, Key, Name};
 
@@ -151,10 +150,8 @@ impl<'a> CartSession<'_, 'a> {
             }
             keys.push((leg.key.bytes(), stream));
         }
-        let all: Vec<&[u8]> = keys.iter().flat_map(|(sale, stream)| [*sale, *stream]).collect();
-        if is_cluster && !all.is_empty() && !cluster::serves_all(&mut ctx, &all) {
+        if is_cluster {
             keys.iter().try_for_each(|(sale, stream)| sale_session::serves(&mut ctx, sale, stream))?;
-            return Err(Error::OnTheMove);
         }
         Ok(())
     }

@@ -55,15 +55,10 @@ pub fn serves(ctx: &mut Ctx<'_>, name: &Name<'_>) -> Serves {
     ask(ctx, &[name.bytes()])
 }
 
-/// Whether this node may work on both keys now. Like [`serves`]; also false for keys of two slots, and during a migration of their slot, in
+/// Whether this node may work on both keys now. Both are of one slot. Like [`serves`]; also false during a migration of their slot, in
 /// either direction, when only one of the keys is here.
 pub fn serves_both(ctx: &mut Ctx<'_>, one: &[u8], other: &[u8]) -> bool {
-    serves_all(ctx, &[one, other])
-}
-
-/// As [`serves_both`], of any number of keys.
-pub fn serves_all(ctx: &mut Ctx<'_>, keys: &[&[u8]]) -> bool {
-    ask(ctx, keys) == Serves::These
+    ask(ctx, &[one, other]) == Serves::These
 }
 
 /// Asks about all of `keys`.
