@@ -14,7 +14,7 @@ pub static DEFAULT_LEASE_MS: Setting = Setting::new(c"default-lease-ms", Range::
 
 /// `lockstock.max-waiters`: how many requests may wait for locks at the same time.
 ///
-/// Each waiter is a connection, so `maxclients` limits them, too; this setting reserves some connections for other clients.
+/// Each waiter without `NOTIFY` is a connection, so `maxclients` limits them, too; this setting reserves some connections for other clients.
 pub static MAX_WAITERS: Setting = Setting::new(c"max-waiters", Range::new(0..=9_007_199_254_740_991), 100_000);
 
 /// `lockstock.max-keys`: the most keys in one `LOCK.MACQUIRE`, and the most sales in one `STOCK.MDECR_ONCE`, `STOCK.MCONFIRM` or

@@ -22,6 +22,8 @@ use crate::server::register::{self, Spec};
 ///
 /// - `SHARED`: together with other shared holds. `LIMIT n`: one of `n` permits. Neither: exclusively.
 /// - `WAIT ms`: blocks the client until the lock is granted, for at most this time (up to 2^53 - 1); 0 is without limit.
+/// - `NOTIFY channel`, only with `TOKEN` and `WAIT`: the client is not blocked. The reply is the request's place in line, and the outcome is
+///   published on `channel` as a JSON object.
 /// - `SESSION`: the hold also ends with the connection. In a script this is an error, because a script has no connection.
 ///
 /// Replies `[token, fence, lease in milliseconds]`, or null if the lock was not granted. A repeated request with the same token renews its

@@ -32,6 +32,8 @@ pub enum Kind {
     Flag,
     /// Nothing, but the option stands only where this one stands, too.
     FlagBeside(&'static str),
+    /// Any text, but only where all of these stand, too.
+    TextBeside(&'static [&'static str]),
     /// One of these words.
     OneOf(&'static [&'static str]),
     /// The argument's own name, which has to be there; the next argument is its value.
@@ -41,7 +43,7 @@ pub enum Kind {
 /// The largest integer that every client reads exactly: the most that units and permits can be.
 pub const MOST: i64 = (1 << 53) - 1;
 
-use Kind::{Flag, FlagBeside, Ident, Key, Number, OneOf, Word};
+use Kind::{Flag, FlagBeside, Ident, Key, Number, OneOf, TextBeside, Word};
 
 const KEY: Slot = ("key", Key);
 const ID: Slot = ("id", Ident);
@@ -59,6 +61,7 @@ pub const FORMS: &[Form] = &[
             ("SHARED", Flag),
             ("LIMIT", Number(1)),
             ("WAIT", Number(0)),
+            ("NOTIFY", TextBeside(&["WAIT", "TOKEN"])),
             ("SESSION", Flag),
         ],
         exclusive: &[["PX", "EX"], ["SHARED", "LIMIT"]],
@@ -189,7 +192,7 @@ impl Kind {
     fn sample(self, key: &str) -> Vec<u8> {
         match self {
             Key => key.into(),
-            Ident => b"me".into(),
+            Ident | TextBeside(_) => b"me".into(),
             OneOf(words) => words[0].into(),
             Number(_) | Flag | FlagBeside(_) | Word => b"60000".into(),
         }

@@ -65,6 +65,11 @@ pub fn faults(form: &Form, key: &str) -> Vec<(Vec<Word>, Fault)> {
             calls.push((with(&option), Fault::Syntax));
             calls.push((with(&[twice, form.option(other)].concat()), Fault::Syntax));
         }
+        if let Kind::TextBeside(others) = kind {
+            for one in *others {
+                calls.push((with(&[option.clone(), form.option(one)].concat()), Fault::Syntax));
+            }
+        }
         if matches!(kind, Kind::Flag | Kind::FlagBeside(_)) {
             continue;
         }
@@ -99,7 +104,7 @@ fn strange_words() -> Vec<Word> {
 /// Values that an argument of this kind does not take.
 fn wrong_values(name: &str, kind: Kind) -> Vec<(Word, Fault)> {
     match kind {
-        Kind::Key | Kind::Flag | Kind::FlagBeside(_) => vec![],
+        Kind::Key | Kind::Flag | Kind::FlagBeside(_) | Kind::TextBeside(_) => vec![],
         Kind::Word => strange_words().into_iter().map(|word| (word, Fault::Syntax)).collect(),
         Kind::OneOf(words) => {
             let near = [format!("{}x", words[0]), words[0][1..].into(), words.join(" ")];
