@@ -172,13 +172,20 @@ impl<'a> Search<'a> {
             }
             let edge = Edge { lock, room: room(held.mode, ask.wanted, own), own };
             // A holder that wants more is in front of everybody. Where no other holder leaves room, those in front that want this key alone
-            // wait for the same holders. The others, and what is in front of them, are found by following the nearest.
-            let front = queue.filter(|_| !own).and_then(|queue| queue.before(ask.ticket, edge.room == 0).next_back());
-            let front = match front {
-                Some(front) => Some(self.request(front, None)?),
-                None => None,
-            };
-            self.graph.note(at, edge, front);
+            // wait for the same holders. Of the others the nearest is enough, which waits for those in front of it, unless it is a holder.
+            let mut fronts = Vec::new();
+            for front in
+                queue.filter(|_| !own).into_iter().flat_map(|queue| queue.before(ask.ticket, edge.room == 0).rev())
+            {
+                let front = self.request(front, None)?;
+                fronts.push(front);
+                let owner = self.graph.waits.get(front)?.owner;
+                if !self.graph.locks.get(lock)?.holders.contains(&owner) {
+                    break;
+                }
+                self.spend(1)?;
+            }
+            self.graph.note(at, edge, &fronts);
         }
         Some(())
     }

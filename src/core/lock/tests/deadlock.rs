@@ -305,3 +305,15 @@ fn a_thousand_tokens_with_a_hundred_locks_all_get_what_they_want() {
         desk.assert_blank();
     }
 }
+
+#[test]
+fn whoever_is_in_front_is_seen_behind_a_holder_that_wants_more() {
+    let mut desk = Desk::new();
+    desk.take("a", &ask("ann"));
+    desk.take("b", &ask("bob"));
+    desk.take("c", &ask("eve"));
+    desk.lets_wait(&["a", "b"], &ask("zoe"));
+    // In line at b like everybody, but for c only.
+    desk.lets_wait(&["b", "c"], &ask("bob"));
+    desk.refuses(&["b"], &ask("ann"), &["b", "a"]);
+}

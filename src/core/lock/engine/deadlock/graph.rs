@@ -35,9 +35,9 @@ pub(super) struct Wait {
     pub(super) id: Option<WaiterId>,
     pub(super) owner: usize,
     edges: Vec<Edge>,
-    /// The nearest request in front of it that may wait for others than it does, and the lock where it is in front.
+    /// The nearest requests in front of it that may wait for others than it does, and the lock where each is in front.
     behind: Vec<(usize, usize)>,
-    /// The requests of which it is that.
+    /// The requests of which it is one of those.
     in_front_of: Vec<usize>,
     /// Whether the new request waits for it for certain.
     pub(super) needed: bool,
@@ -77,21 +77,23 @@ impl Default for Graph {
 }
 
 impl Graph {
-    /// Notes that the request number `at` waits for a lock, and is behind the request number `front` there.
-    pub(super) fn note(&mut self, at: usize, edge: Edge, front: Option<usize>) {
+    /// Notes that the request number `at` waits for a lock, and there for the requests `fronts`.
+    pub(super) fn note(&mut self, at: usize, edge: Edge, fronts: &[usize]) {
         let (Some(wait), Some(held)) = (self.waits.get_mut(at), self.locks.get_mut(edge.lock)) else { return };
         let (owner, needs_front) = (wait.owner, wait.needed);
         let needs_all = wait.needed && edge.room == 0;
         wait.edges.push(edge);
-        wait.behind.extend(front.map(|front| (front, edge.lock)));
+        wait.behind.extend(fronts.iter().map(|front| (*front, edge.lock)));
         held.waits.push((edge.room.saturating_add(usize::from(edge.own)), at));
         if owner != ASKING && held.holders.contains(&ASKING) {
             self.met = true;
             self.certain |= needs_all;
         }
-        if let Some(front) = front.and_then(|front| self.waits.get_mut(front)) {
-            front.in_front_of.push(at);
-            front.needed |= needs_front;
+        for front in fronts {
+            if let Some(front) = self.waits.get_mut(*front) {
+                front.in_front_of.push(at);
+                front.needed |= needs_front;
+            }
         }
         if needs_all && !held.needed {
             held.needed = !edge.own;
