@@ -7,10 +7,23 @@ import json
 import math
 import time
 import uuid
+from collections.abc import Awaitable
 from typing import Any, Optional
 
 from .locks import GRACE, PAUSE, Request, is_answer, passes
 
+
+
+async def _within(asked: Awaitable[Any], seconds: Optional[float]) -> Any:
+    """As `asyncio.wait_for`, which before Python 3.12 loses a cancellation that comes together with the answer."""
+    task = asyncio.ensure_future(asked)
+    try:
+        await asyncio.wait([task], timeout=seconds)
+    finally:
+        timed_out = task.cancel()
+    if timed_out:
+        raise asyncio.TimeoutError
+    return task.result()
 
 
 class AsyncLock(Request):
@@ -90,7 +103,7 @@ class AsyncLock(Request):
         try:
             await connection.connect()
             await connection.send_command(*words)
-            reply = await asyncio.wait_for(connection.read_response(), None if math.isinf(left) else left + GRACE)
+            reply = await _within(connection.read_response(), None if math.isinf(left) else left + GRACE)
             granted = self._granted(reply, time.monotonic())
         finally:
             if granted and self._session:
@@ -108,7 +121,7 @@ class AsyncLock(Request):
 
     async def _withdraw(self) -> None:
         try:
-            await asyncio.wait_for(self._client.execute_command(*self._words("RELEASE")), GRACE)
+            await _within(self._client.execute_command(*self._words("RELEASE")), GRACE)
         except Exception as error:
             if not passes(error):
                 raise
@@ -124,7 +137,7 @@ class AsyncLock(Request):
             sent = time.monotonic()
             try:
                 asked = self._client.execute_command(*self._words("EXTEND"), *self._lease_words)
-                whole = await asyncio.wait_for(asked, max(self._until - sent, PAUSE)) == 1
+                whole = await _within(asked, max(self._until - sent, PAUSE)) == 1
                 self._until = sent + self.lease if whole else 0.0
                 pause = self.lease / 3
             except Exception:
@@ -189,7 +202,7 @@ class Line:
                 reply = await self.execute_command(*words, "NOTIFY", self._channel)
                 if not isinstance(reply, int):
                     return reply
-                said = await asyncio.wait_for(news, None if math.isinf(end) else end - time.monotonic() + GRACE)
+                said = await _within(news, None if math.isinf(end) else end - time.monotonic() + GRACE)
                 if said is not None:
                     break
         finally:

@@ -138,12 +138,14 @@ async def test_errors_are_raised_and_not_waited_for(client, lock, key):
         await lock(key, wait=20).acquire()
     one, two = lock(key + "a", token="a"), lock(key + "b", token="b")
     assert await one.acquire() and await two.acquire()
-    task = asyncio.create_task(lock(key + "b", token="a", wait=20).acquire())
+    task = asyncio.create_task(lock(key + "b", token="a", wait=20, extend=False).acquire())
     await until_waiting(client, key + "b", 1)
     with pytest.raises(Exception, match="DEADLOCK"):
         await lock(key + "a", token="b", wait=20).acquire()
     assert await two.release()
     assert await task
+    assert await one.release()
+    await client.execute_command("LOCK.RELEASE", key + "b", "a")
 
 
 @scene
