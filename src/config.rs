@@ -24,6 +24,11 @@ pub static MAX_WAITERS: Setting = Setting::new(c"max-waiters", Range::new(0..=9_
 /// during which nobody else is served.
 pub static MAX_KEYS: Setting = Setting::new(c"max-keys", Range::new(1..=1_000_000), 1_000);
 
+/// `lockstock.place-grace-ms`: how long the place in line of a waiter is kept whose connection has ended; 0: not at all.
+///
+/// It should be longer than clients need to connect and ask again.
+pub static PLACE_GRACE_MS: Setting = Setting::new(c"place-grace-ms", Range::new(0..=3_600_000), 1_000);
+
 /// `lockstock.accept-effects`: whether `LOCK.APPLY` and `STOCK.APPLY` are accepted from any client.
 ///
 /// It is meant for tools that copy a server by sending its commands. Every client with permission for these two commands can then create
@@ -40,7 +45,7 @@ pub static DETECT_DEADLOCKS: Switch = Switch::new(c"detect-deadlocks", true);
 static SWITCHES: [&Switch; 2] = [&DETECT_DEADLOCKS, &ACCEPT_EFFECTS];
 
 /// The numeric settings, in the order of redis.conf.example.
-static ALL: [&Setting; 3] = [&DEFAULT_LEASE_MS, &MAX_WAITERS, &MAX_KEYS];
+static ALL: [&Setting; 4] = [&DEFAULT_LEASE_MS, &MAX_WAITERS, &MAX_KEYS, &PLACE_GRACE_MS];
 
 /// The lease of a request that names none.
 pub fn default_lease() -> Millis {
@@ -50,6 +55,11 @@ pub fn default_lease() -> Millis {
 /// The most requests that may wait at the same time.
 pub fn max_waiters() -> usize {
     usize::try_from(MAX_WAITERS.get()).unwrap_or(usize::MAX)
+}
+
+/// How long a vacant place in line is kept.
+pub fn place_grace() -> Millis {
+    Millis(PLACE_GRACE_MS.get())
 }
 
 /// The most keys of one request.

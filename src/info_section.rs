@@ -21,16 +21,18 @@ pub fn write(section: &mut Section) {
             locks.locks(),
             locks.waiters(),
             locks.notified(),
+            locks.vacant_places(),
             locks.waited(),
             *locks.stats(),
             state.answers,
             state.expirations,
         )
     });
-    let Some((held, waiters, notified, waited, locks, answers, expirations)) = seen else { return };
+    let Some((held, waiters, notified, vacant, waited, locks, answers, expirations)) = seen else { return };
     section.field(c"locks_held", number(held));
     section.field(c"lock_waiters", number(waiters));
     section.field(c"lock_waiters_notified", number(notified));
+    section.field(c"lock_vacant_places", number(vacant));
     section.field(c"lock_grants", locks.grants);
     section.field(c"lock_waits", locks.waits);
     section.field(c"lock_wait_ms", waited.0.unsigned_abs());

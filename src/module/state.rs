@@ -3,6 +3,7 @@
 use std::mem;
 use std::sync::LazyLock;
 
+use crate::config;
 use crate::core::deadline_index::DeadlineIndex;
 use crate::core::lock::{Engine, Next};
 use crate::core::retry::RefusedExpirations;
@@ -73,6 +74,7 @@ pub fn drain_inbox(state: &mut State) {
                 state.renamed.add(watch);
             }
             Notification::ClientGone(client, look) => {
+                state.locks.place_grace = config::place_grace();
                 state.locks.last_look(client, look);
                 state.locks.client_gone(clock::now().ms, client);
             }

@@ -38,7 +38,8 @@ impl Line {
         self.0.range(..ticket).map(|(_, (waiter, _))| *waiter)
     }
 
-    /// Adds a waiter: at one of the ends, or where one with this ticket has just been removed.
+    /// Adds a waiter: at one of the ends, or where one with this ticket was before. If that was some time ago, its number may be that of the
+    /// next one.
     pub(super) fn insert(&mut self, ticket: Ticket, waiter: WaiterId) {
         let before = self.0.range(..ticket).next_back().map(|(_, (_, number))| number.saturating_add(1));
         let behind = || self.0.range(ticket..).next().map(|(_, (_, number))| number.saturating_sub(1));

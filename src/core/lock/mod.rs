@@ -28,6 +28,7 @@ mod sessions;
 mod stats;
 mod terms;
 mod unacked;
+mod vacant;
 pub mod value;
 
 #[cfg(test)]

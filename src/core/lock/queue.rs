@@ -231,11 +231,12 @@ impl Waiting {
         self.by_request.find(self.hasher.hash_one((token, scope)), is_it).copied()
     }
 
-    /// All waiting requests of `token`.
-    pub(super) fn requests_of(&self, token: &Ident) -> impl Iterator<Item = WaiterId> {
+    /// All requests of `token` that wait at `now`.
+    pub(super) fn requests_of(&self, token: &Ident, now: UnixMs) -> impl Iterator<Item = WaiterId> {
         let hash = if self.by_token.is_empty() { 0 } else { self.hasher.hash_one(token) };
         let ids = self.by_token.range((hash, WaiterId::FIRST)..=(hash, WaiterId::LAST)).map(|(_, id)| *id);
-        ids.filter(move |id| self.waiter(*id).is_some_and(|waiter| waiter.request.token == *token))
+        let waits = move |waiter: &Waiter| waiter.request.token == *token && !waiter.is_over(now);
+        ids.filter(move |id| self.waiter(*id).is_some_and(waits))
     }
 
     /// The requests of `token` in `queue`: first the one for this key alone, then those for many keys.

@@ -69,6 +69,21 @@ fn every_kind_of_request_takes_part() {
 }
 
 #[test]
+fn who_waits_by_notify_takes_part() {
+    let server = Server::start();
+    let (mut line, mut client) = (Line::at(&server), server.client());
+    client.expect("LOCK.ACQUIRE a TOKEN ann", ANY);
+    client.expect("LOCK.ACQUIRE b TOKEN bob", ANY);
+    client.expect("LOCK.ACQUIRE b TOKEN ann WAIT 0 NOTIFY outcome", 1);
+    let error = "DEADLOCK the token and others would wait for each other at 'a', 'b'";
+    client.expect("LOCK.ACQUIRE a TOKEN bob WAIT 0 NOTIFY outcome", err(error));
+    client.expect("LOCK.MACQUIRE 2 c a TOKEN bob WAIT 0", err(error));
+    client.expect("LOCK.RELEASE b ann", 0);
+    client.expect("LOCK.ACQUIRE a TOKEN bob WAIT 0 NOTIFY outcome", 1);
+    assert_eq!((line.count("lock_deadlocks"), line.count("lock_waiters")), (2, 1));
+}
+
+#[test]
 fn a_permit_that_may_come_back_is_waited_for() {
     let server = Server::start();
     let (mut line, mut client) = (Line::at(&server), server.client());

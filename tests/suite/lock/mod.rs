@@ -16,6 +16,7 @@ mod notify;
 mod own;
 mod parking;
 mod pause;
+mod places;
 mod session;
 mod taken_back;
 mod tracking;

@@ -38,10 +38,11 @@ fn a_default_needs_no_setting_and_config_set_changes_it_at_once() {
 }
 
 /// Every setting: its name, its default, the least and the most it may be.
-const ALL: [(&str, i64, i64, i64); 3] = [
+const ALL: [(&str, i64, i64, i64); 4] = [
     (NAME, 30_000, 1, 9_007_199_254_740_991),
     ("lockstock.max-waiters", 100_000, 0, 9_007_199_254_740_991),
     ("lockstock.max-keys", 1_000, 1, 1_000_000),
+    ("lockstock.place-grace-ms", 1_000, 0, 3_600_000),
 ];
 
 /// Every setting that is yes or no, and its default.

@@ -8,7 +8,7 @@ use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::terms::{Answer, WaiterId};
 
 impl Engine {
-    /// Ends every request of `token` that waits for any of `places`, unless one of these keys holds a value of another type. The
+    /// Ends every request of `token` that waits for any of `places`, and the places kept for it, unless one of these keys holds a value of another type. The
     /// transition then looks at the queues that they headed.
     pub(super) fn cancel<W: Keyspace>(
         &mut self,
@@ -19,8 +19,12 @@ impl Engine {
     ) {
         let queues = places.iter().filter_map(|at| self.waiting.at(*at));
         let requests: Vec<WaiterId> = queues.flat_map(|queue| self.waiting.requests_at(queue, token)).collect();
-        if requests.is_empty() || places.iter().any(|at| matches!(keyspace.find(*at), Found::Foreign)) {
+        let nothing = requests.is_empty() && self.vacant.is_empty();
+        if nothing || places.iter().any(|at| matches!(keyspace.find(*at), Found::Foreign)) {
             return;
+        }
+        for at in places {
+            self.vacant.end(token, *at);
         }
         for request in requests {
             transition.step();

@@ -32,12 +32,14 @@ impl Engine {
         self.sessions.has(client) || self.waiting.of(client).next().is_some() || self.has_undelivered(client)
     }
 
-    /// A connection has ended. Its waiters leave at once. Its session holds, and its grants whose reply it never got, are revoked; they are
-    /// removed at the next tick or when a command visits them, because this may be called where nothing may be written. O(log n) for each
-    /// of its waiters.
+    /// A connection has ended. Its waiters leave at once, and their places are kept for their tokens. Its session holds, and its grants whose
+    /// reply it never got, are revoked; they are removed at the next tick or when a command visits them, because this may be called where
+    /// nothing may be written. O(log n) for each of its waiters.
     pub fn client_gone(&mut self, now: UnixMs, client: ClientId) {
-        let waiting = self.waiting.of(client).chain(self.unacked.of(client));
-        for waiter in waiting.collect::<Vec<_>>() {
+        for waiter in self.waiting.of(client).collect::<Vec<_>>() {
+            self.vacate(now, waiter);
+        }
+        for waiter in self.unacked.of(client).collect::<Vec<_>>() {
             self.left(now, waiter);
         }
         self.sessions.end(client);

@@ -101,17 +101,18 @@ impl Engine {
             (Compatibility::UpgradeLater, _) => return later(true),
             (Compatibility::Full, _) => return later(false),
             (Compatibility::Join, Some(queue)) => {
-                // Another waiter is in front, unless the head is an earlier request of this token, which this one replaces.
-                let head = self.waiting.head(queue);
-                if !patient
-                    || head.is_none()
-                    || self.waiting.waiting_request(&request.token, &Scope::One(queue)) != head
-                {
+                // Another waiter is in front, unless an earlier request of this token has or had the first place, which this one takes.
+                let asked = [open.at];
+                let earlier = self.earlier_ticket(transition.now.ms, request.for_keys(&asked, false));
+                if !earlier.is_some_and(|earlier| patient && self.is_first(queue, earlier)) {
                     return later(false);
                 }
             }
             (Compatibility::Downgrade, Some(queue)) => transition.work.push(queue),
             (Compatibility::Join | Compatibility::Renew | Compatibility::Downgrade | Compatibility::Upgrade, _) => {}
+        }
+        if patient {
+            self.vacant.take_up(request.for_keys(&[open.at], false));
         }
         // This answer also settles an earlier identical request of the token, so that one need not wait any more.
         let earlier = queue.and_then(|queue| self.waiting.waiting_request(&request.token, &Scope::One(queue)));
@@ -186,11 +187,13 @@ impl Engine {
         let before = earlier.and_then(|earlier| self.waiting.waiter(earlier));
         // If the earlier request had no obstacle because it was at the head itself, its replacement has none either.
         let obstacle = before.and_then(|before| before.obstacle).or_else(|| self.waiting.at(obstacle?));
-        let ticket = match before {
+        let asked = request.for_keys(places, matches!(scope, Scope::Many(_)));
+        let ticket = match self.earlier_ticket(now.ms, asked) {
             _ if in_front => self.waiting.front_ticket(),
-            Some(earlier) => earlier.ticket,
+            Some(earlier) => earlier,
             None => self.waiting.next_ticket(),
         };
+        self.vacant.take_up(asked);
         let waiter = Waiter { presence, request: request.clone(), since: now.ms, scope, ticket, obstacle };
         let Joined { id, longest, replaced } = self.waiting.join(waiter, earlier);
         if matches!(wait, Wait::Parked) {

@@ -70,19 +70,12 @@ impl Engine {
         in_front: bool,
         keyspace: &mut W,
     ) -> Option<Vec<KeyBuf>> {
-        if self.allows_deadlocks || !places.iter().any(|at| self.is_held_by_waiters(*at, keyspace)) {
+        if self.allows_deadlocks || !places.iter().any(|at| self.is_held_by_waiters(now, *at, keyspace)) {
             return None;
         }
-        let earlier = match places {
-            [at] if !many => {
-                self.waiting.at(*at).and_then(|queue| self.waiting.waiting_request(&request.token, &Scope::One(queue)))
-            }
-            _ => self.same_request(places, &request.token),
-        };
-        let ticket = match earlier.and_then(|earlier| self.waiting.waiter(earlier)) {
+        let ticket = match self.earlier_ticket(now, request.for_keys(places, many)) {
             _ if in_front => Ticket::FIRST,
-            Some(earlier) => earlier.ticket,
-            None => Ticket::LAST,
+            earlier => earlier.unwrap_or(Ticket::LAST),
         };
         let wanted = if many { Wanted::Exclusive } else { request.mode };
         let ask = Ask { wanted, many, ticket, keys: places.iter().map(|at| at.to_buf()).collect() };
@@ -94,23 +87,23 @@ impl Engine {
 
 impl Engine {
     /// Whether whoever waits at `at` may wait for somebody who waits.
-    fn is_held_by_waiters<W: Keyspace>(&self, at: KeyRef<'_>, keyspace: &mut W) -> bool {
+    fn is_held_by_waiters<W: Keyspace>(&self, now: UnixMs, at: KeyRef<'_>, keyspace: &mut W) -> bool {
         let queue = self.waiting.at(at).and_then(|queue| self.waiting.queue(queue));
         if queue.is_some_and(|queue| queue.before(Ticket::LAST, true).next().is_some()) {
             return true;
         }
         match keyspace.find(at) {
-            Found::Lock(lock) => self.waiting_holds(lock).next().is_some(),
+            Found::Lock(lock) => self.waiting_holds(lock, now).next().is_some(),
             Found::Nothing | Found::Foreign => false,
         }
     }
 
     /// The holds of `lock` whose tokens wait for anything. A token with several requests may come several times. Looks at the fewer: the
     /// holds or the requests, and at no more of them than a search may.
-    fn waiting_holds<'l>(&'l self, lock: &'l Lock) -> impl Iterator<Item = &'l Hold> {
+    fn waiting_holds<'l>(&'l self, lock: &'l Lock, now: UnixMs) -> impl Iterator<Item = &'l Hold> {
         let (holds, requests) = if lock.len() <= self.waiting.len() { (LENGTH, 0) } else { (0, LENGTH) };
-        let waits = |hold: &&Hold| self.waiting.requests_of(&hold.token).next().is_some();
-        let of_request = |id: WaiterId| lock.hold(&self.waiting.waiter(id)?.request.token);
+        let waits = move |hold: &&Hold| self.waiting.requests_of(&hold.token, now).next().is_some();
+        let of_request = move |id: WaiterId| lock.hold(&self.waiting.waiter(id)?.request.token);
         let holds = lock.holds().take(holds).filter(waits);
         holds.chain(self.waiting.ids().take(requests).filter_map(of_request))
     }
@@ -216,7 +209,7 @@ impl<'a> Search<'a> {
         let owner = self.graph.owners.len();
         self.by_token.insert(token.clone(), owner);
         self.graph.owners.push(Owner::default());
-        for id in self.engine.waiting.requests_of(token) {
+        for id in self.engine.waiting.requests_of(token, self.now) {
             let wait = self.request(id, Some(owner))?;
             self.graph.owners.get_mut(owner)?.waits.push(wait);
         }
@@ -232,7 +225,7 @@ impl<'a> Search<'a> {
         let (lock, mut mode, mut holders) = (self.graph.locks.len(), Mode::Exclusive, BTreeSet::new());
         if let Found::Lock(value) = keyspace.find(key.as_key()) {
             self.spend(value.len().min(self.engine.waiting.len()).wrapping_div(HOLDS))?;
-            for hold in value.hold(self.token).into_iter().chain(self.engine.waiting_holds(value)) {
+            for hold in value.hold(self.token).into_iter().chain(self.engine.waiting_holds(value, self.now)) {
                 self.spend(1)?;
                 let standing = self.engine.standing_hold(value, hold);
                 let Some((held_as, hold)) = standing.filter(|(_, hold)| !hold.deadline.reached(self.now)) else {
@@ -240,7 +233,8 @@ impl<'a> Search<'a> {
                 };
                 mode = held_as;
                 let owner = self.owner(&hold.token)?;
-                if holders.insert(owner) {
+                let waits = owner == ASKING || !self.graph.owners.get(owner)?.waits.is_empty();
+                if waits && holders.insert(owner) {
                     self.graph.owners.get_mut(owner)?.locks.push(lock);
                 }
             }

@@ -12,6 +12,7 @@ use crate::core::lock::sessions::Sessions;
 use crate::core::lock::stats::HandoverCause;
 use crate::core::lock::terms::{ClientId, Notice};
 use crate::core::lock::unacked::UnackedGrants;
+use crate::core::lock::vacant::VacantPlaces;
 use crate::core::lock::value::Lock;
 use crate::core::time::UnixMs;
 
@@ -85,6 +86,7 @@ impl Engine {
         self.era = self.era.wrapping_add(1);
         self.sessions = Sessions::default();
         self.unacked = UnackedGrants::default();
+        self.vacant = VacantPlaces::default();
         self.replaced = Replaced::default();
         self.revoked = RevokedHolds::default();
         self.unverified_sessions.clear();

@@ -9,6 +9,7 @@ use super::sessions::Sessions;
 use super::stats::Stats;
 use super::terms::{ClientId, Notice};
 use super::unacked::UnackedGrants;
+use super::vacant::VacantPlaces;
 use crate::core::deadline_index::DeadlineIndex;
 use crate::core::fence::{Fence, FenceClock};
 use crate::core::time::Millis;
@@ -25,6 +26,7 @@ mod key_states;
 mod keyspace;
 mod lock_mut;
 mod multi;
+mod places;
 mod reconcile;
 mod replica;
 mod serve;
@@ -50,6 +52,9 @@ pub struct Engine {
     /// How often this server has been demoted. No session survives a demotion.
     pub(super) era: u32,
     pub(super) unacked: UnackedGrants,
+    pub(super) vacant: VacantPlaces,
+    /// How long the place of a waiter is kept whose connection has ended; zero: not at all.
+    pub place_grace: Millis,
     pub(super) replaced: Replaced,
     pub(super) revoked: RevokedHolds,
     /// Connections that may have ended unnoticed; see [`take_unverified_sessions`](Self::take_unverified_sessions).
@@ -107,6 +112,12 @@ impl Engine {
         self.waiting.notified()
     }
 
+    /// The number of places in line that are kept for somebody whose connection has ended.
+    #[must_use]
+    pub fn vacant_places(&self) -> usize {
+        self.vacant.len()
+    }
+
     /// The highest fence issued or seen, for the RDB file; 0 if there was none.
     #[must_use]
     pub fn last_fence(&self) -> u64 {
@@ -127,6 +138,7 @@ impl Engine {
             && self.waiting.is_empty()
             && self.sessions.is_empty()
             && self.unacked.is_blank()
+            && self.vacant.is_empty()
             && self.replaced.is_empty()
             && self.revoked.is_empty()
             && self.unverified_sessions.is_empty()

@@ -11,7 +11,7 @@ use super::transition::Transition;
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::keyspace::{Found, Keyspace};
-use crate::core::lock::queue::{Departed, QueueId, Scope};
+use crate::core::lock::queue::{Departed, QueueId};
 use crate::core::lock::terms::{Acquired, Answer, ClientId, LockError, Request, Wait, WaiterId};
 use crate::core::time::Now;
 
@@ -56,8 +56,10 @@ impl Engine {
         }
         let patient = !matches!(wait, Wait::No) && request.wait.is_some();
         // A repeated request keeps its position, in front of later requests.
-        let earlier = self.same_request(&places, &request.token);
-        let mine = |queue: QueueId| patient && earlier.is_some() && self.waiting.head(queue) == earlier;
+        let asked = request.for_keys(&places, true);
+        let earlier = self.same_request(asked);
+        let ticket = self.earlier_ticket(now.ms, asked).filter(|_| patient);
+        let mine = |queue: QueueId| ticket.is_some_and(|ticket| self.is_first(queue, ticket));
         let mut seen = places.iter().zip(&states.all);
         let obstacle = seen.find(|(at, state)| match state {
             KeyState::Own(_) => false,
@@ -76,6 +78,9 @@ impl Engine {
                 Ok((grant, changes)) => {
                     for changed in changes {
                         self.heard_of(changed);
+                    }
+                    if patient {
+                        self.vacant.take_up(asked);
                     }
                     // This answer also settles an earlier identical request of the token, so that one need not wait any more.
                     if let Some(earlier) = earlier
@@ -270,12 +275,5 @@ impl Engine {
         }
         states.all.push(state);
         state
-    }
-
-    /// The waiting request of `token` for exactly these keys.
-    pub(super) fn same_request(&self, places: &[KeyRef<'_>], token: &Ident) -> Option<WaiterId> {
-        let mut queues: Vec<QueueId> = places.iter().map(|at| self.waiting.at(*at)).collect::<Option<_>>()?;
-        queues.sort_unstable();
-        self.waiting.waiting_request(token, &Scope::Many(queues.into()))
     }
 }

@@ -23,6 +23,9 @@ impl Engine {
     pub fn tick<W: Keyspace>(&mut self, now: Now, budget: usize, keyspace: &mut W) -> Next {
         let mut transition = Transition::outside(now, budget);
         self.backlog.take_up(now);
+        while transition.budget > 0 && self.vacant.expire(now.ms) {
+            transition.step();
+        }
         let mut idle = 0_usize;
         while transition.budget > 0 && idle < Kind::COUNT && self.backlog.closed.is_none() {
             let kind = self.backlog.next;
@@ -87,7 +90,14 @@ impl Engine {
         }
         let retry = self.backlog.put_off.front().map(|(due, _)| *due);
         let wait = self.waiting.first_end().map(|(end, _)| end);
-        self.deadlines.next().into_iter().chain(retry).chain(wait).min().map_or(Next::Never, Next::At)
+        self.deadlines
+            .next()
+            .into_iter()
+            .chain(retry)
+            .chain(wait)
+            .chain(self.vacant.next())
+            .min()
+            .map_or(Next::Never, Next::At)
     }
 
     /// The connection that a hold of `lock` ends with; none if the session is from before the last demotion.

@@ -14,6 +14,7 @@ mod model;
 mod modes;
 mod notify;
 mod own;
+mod places;
 mod queue;
 mod schedule;
 mod strays;

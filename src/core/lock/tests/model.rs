@@ -6,10 +6,12 @@
 
 mod circles;
 mod grants;
+mod places;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use self::grants::Owed;
+use self::places::Vacant;
 use crate::core::lock::{LockError, Mode, WaiterId, Wanted};
 
 /// A database and one of its keys.
@@ -72,6 +74,9 @@ pub(super) struct Model {
     pub(super) elsewhere: BTreeSet<Key>,
     pub(super) line: Vec<Parked>,
     owed: Vec<Owed>,
+    /// The places that are kept, and for how long.
+    vacant: Vec<Vacant>,
+    pub(super) grace: i64,
     /// What waiters were told.
     pub(super) told: Vec<(WaiterId, Outcome)>,
     /// Whether a command may leave work that it sets off to the timer.
@@ -102,7 +107,7 @@ impl Model {
     }
 
     fn first(&self, key: Key, rank: i64) -> bool {
-        self.queue(key).next().is_none_or(|first| first.rank == rank)
+        self.queue(key).next().is_none_or(|first| first.rank >= rank)
     }
 
     fn owns(&self, key: Key, token: usize) -> bool {
@@ -243,15 +248,19 @@ impl Model {
             parked.ask.token == ask.token && parked.ask.keys == ask.keys && parked.ask.many == ask.many
         };
         let earlier = self.line.iter().find(same).cloned();
+        let earlier_rank = earlier.as_ref().map(|earlier| earlier.rank).or_else(|| self.kept_rank(ask));
         let free = ask.keys.iter().all(|key| {
             let held = self.hold(*key, ask.token).is_some();
-            let rank = earlier.as_ref().filter(|_| patient).map_or(i64::MAX, |earlier| earlier.rank);
+            let rank = earlier_rank.filter(|_| patient).unwrap_or(i64::MAX);
             self.fits(*key, ask.token, ask.wanted) && (held || self.first(*key, rank))
         });
         if free {
             let held = modes.len() == ask.keys.len();
             if let Some(earlier) = earlier.filter(|it| !held || it.ask.wanted.mode() == ask.wanted.mode()) {
                 self.replace(&earlier, ask, patient, script);
+            }
+            if patient {
+                self.take_up(ask);
             }
             return self.grant(ask, true).0;
         }
@@ -271,9 +280,9 @@ impl Model {
             self.deadlocks += 1;
             return Outcome::Deadlock;
         }
-        let rank = match &earlier {
+        let rank = match earlier_rank {
             _ if upgrades => -self.ranks - 1,
-            Some(earlier) => earlier.rank,
+            Some(earlier) => earlier,
             None => self.ranks + 1,
         };
         if self.detects && self.closes_circle(ask, rank, earlier.as_ref()) {
@@ -281,6 +290,7 @@ impl Model {
             return Outcome::Deadlock;
         }
         self.ranks += 1;
+        self.take_up(ask);
         if let Some(earlier) = &earlier {
             self.replace(earlier, ask, patient, script);
         }
@@ -323,6 +333,7 @@ impl Model {
         self.spare(keys, token);
         if !keys.iter().any(|key| self.foreign.contains(key)) {
             self.cancel(keys, token, script);
+            self.end_places(keys, token);
         }
         self.follow(script);
         let mut released = Err(LockError::WrongType);
@@ -415,7 +426,11 @@ impl Model {
     }
 
     pub(super) fn client_gone(&mut self, client: u64) {
+        let gone: Vec<Parked> = self.line.iter().filter(|parked| parked.ask.client == client).cloned().collect();
         self.leave(|parked| parked.ask.client == client);
+        for parked in gone {
+            self.keep_place(parked);
+        }
         for owed in self.owed.iter_mut().filter(|owed| owed.client == client) {
             owed.lost = true;
         }

@@ -83,8 +83,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn play(steps: Vec<Step>, bound: Option<usize>, detects: bool) {
-    let mut trial = Trial::new(CLIENTS, bound, detects);
+fn play(steps: Vec<Step>, bound: Option<usize>, detects: bool, grace: i64) {
+    let mut trial = Trial::new(CLIENTS, bound, detects, grace);
     for step in steps {
         match step {
             Step::Acquire { slot, ask, may_wait } => {
@@ -130,7 +130,7 @@ fn wait_step() -> impl Strategy<Value = Step> {
 
 /// Plays what tokens do that wait for one thing at a time; then no circle lasts.
 fn play_without_circles(steps: Vec<Step>) {
-    let mut trial = Trial::new(CLIENTS, None, true);
+    let mut trial = Trial::new(CLIENTS, None, true, 0);
     for step in steps {
         match step {
             Step::Acquire { slot, ask, may_wait } if trial.waits_for_nothing_else(&ask) => {
@@ -160,8 +160,9 @@ proptest! {
         steps in vec(step(), 1..80),
         bound in prop_oneof![3 => Just(None), 1 => (0..4_usize).prop_map(Some)],
         detects in prop::bool::weighted(0.9),
+        grace in select(vec![0, 6, 20, 1_000]),
     ) {
-        play(steps, bound, detects);
+        play(steps, bound, detects, grace);
     }
 
     #[test]

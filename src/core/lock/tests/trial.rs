@@ -47,8 +47,9 @@ pub(super) fn all_keys() -> impl Iterator<Item = Key> {
 
 impl Trial {
     /// With a `bound` on what a command does for others.
-    pub(super) fn new(clients: usize, bound: Option<usize>, detects: bool) -> Self {
+    pub(super) fn new(clients: usize, bound: Option<usize>, detects: bool, grace: i64) -> Self {
         let mut desk = Desk::new();
+        desk.engine.place_grace = Millis(grace);
         desk.engine.allows_deadlocks = !detects;
         if let Some(bound) = bound {
             desk.engine.bound = Bound(bound);
@@ -56,6 +57,7 @@ impl Trial {
         let mut model = Model::default();
         model.lenient = bound.is_some();
         model.detects = detects;
+        model.grace = grace;
         model.now = desk.now.ms.0;
         Self {
             desk,

@@ -57,6 +57,7 @@ impl Trial {
             self.compare_key(key);
         }
         assert_eq!(self.desk.engine.waiters(), self.model.line.len());
+        assert_eq!(self.desk.engine.vacant_places(), self.model.vacant_places());
         assert_eq!(self.desk.engine.waited().0, self.model.waited);
         assert_eq!(self.desk.engine.stats().deadlocks, self.model.deadlocks);
     }

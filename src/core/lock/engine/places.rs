@@ -1,0 +1,59 @@
+//! Positions in line: which one a request has, and which ones are kept for a while after a connection has ended.
+
+use smallvec::SmallVec;
+
+use super::Engine;
+use crate::core::key::{KeyBuf, KeyRef};
+use crate::core::lock::line::Ticket;
+use crate::core::lock::queue::{QueueId, Scope};
+use crate::core::lock::terms::{Mode, Request, WaiterId};
+use crate::core::lock::vacant::{Asked, Place};
+use crate::core::time::UnixMs;
+
+impl Request {
+    /// This request for `keys`, for `many` or for one.
+    pub(super) fn for_keys<'a>(&'a self, keys: &'a [KeyRef<'a>], many: bool) -> Asked<'a> {
+        let mode = if many { Mode::Exclusive } else { self.mode.mode() };
+        Asked { token: &self.token, keys, many, mode }
+    }
+}
+
+impl Engine {
+    /// The waiting request of the same token for the same keys.
+    pub(super) fn same_request(&self, asked: Asked<'_>) -> Option<WaiterId> {
+        let mut queues: Vec<QueueId> = asked.keys.iter().map(|at| self.waiting.at(*at)).collect::<Option<_>>()?;
+        queues.sort_unstable();
+        let scope = match queues.first() {
+            Some(queue) if !asked.many => Scope::One(*queue),
+            _ => Scope::Many(queues.into()),
+        };
+        self.waiting.waiting_request(asked.token, &scope)
+    }
+
+    /// The position of an earlier request of the same token for the same keys, which waits or whose place is kept.
+    pub(super) fn earlier_ticket(&self, now: UnixMs, asked: Asked<'_>) -> Option<Ticket> {
+        let earlier = self.same_request(asked).and_then(|earlier| self.waiting.waiter(earlier));
+        earlier.map_or_else(|| self.vacant.ticket(now, asked), |earlier| Some(earlier.ticket))
+    }
+
+    /// Whether nobody is in front of this position in `queue`.
+    pub(super) fn is_first(&self, queue: QueueId, ticket: Ticket) -> bool {
+        self.waiting.queue(queue).is_none_or(|queue| queue.before(ticket, false).next().is_none())
+    }
+
+    /// A waiter leaves with its connection. Its place is kept for its token, as long as the setting says.
+    pub(super) fn vacate(&mut self, now: UnixMs, id: WaiterId) {
+        let place = self.waiting.waiter(id).filter(|_| self.place_grace.0 > 0).map(|waiter| {
+            let queues = waiter.scope.queues().iter().filter_map(|queue| self.waiting.queue(*queue));
+            let mut keys: SmallVec<[KeyBuf; 1]> = queues.map(|queue| (*queue.place).clone()).collect();
+            keys.sort_unstable();
+            let many = matches!(waiter.scope, Scope::Many(_));
+            let (token, mode) = (waiter.request.token.clone(), waiter.wanted().mode());
+            Place { token, keys, many, mode, ticket: waiter.ticket }
+        });
+        self.left(now, id);
+        if let Some(place) = place {
+            self.vacant.keep(place, now.plus(self.place_grace).unwrap_or(UnixMs::MAX));
+        }
+    }
+}

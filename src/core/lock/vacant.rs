@@ -1,0 +1,141 @@
+//! Places in line whose waiter is gone with its connection.
+//!
+//! A client that lost its connection often asks again over another one. For a while its place is kept, so that it need not go last. Such a
+//! place is in no queue: what is kept is its ticket. So it costs those behind it nothing, and nobody can grant it anything.
+
+use std::collections::BTreeSet;
+
+use smallvec::SmallVec;
+
+use super::line::Ticket;
+use super::terms::Mode;
+use crate::core::id::Ident;
+use crate::core::key::{KeyBuf, KeyRef};
+use crate::core::slab::{Id, Slab};
+use crate::core::time::UnixMs;
+
+/// The most places that are kept. One more ends the one that would end first.
+const MOST: usize = 100_000;
+
+/// What a token asked for, and the position that it had.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) token: Ident,
+    /// In order and without duplicates.
+    pub(super) keys: SmallVec<[KeyBuf; 1]>,
+    /// Whether it was a request for many keys.
+    pub(super) many: bool,
+    pub(super) mode: Mode,
+    pub(super) ticket: Ticket,
+}
+
+/// What a token asks for.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) token: &'a Ident,
+    /// In order and without duplicates.
+    pub(super) keys: &'a [KeyRef<'a>],
+    pub(super) many: bool,
+    pub(super) mode: Mode,
+}
+
+/// All vacant places.
+#[derive(Debug, Default)]
+pub(super) struct VacantPlaces {
+    places: Slab<(Place, UnixMs)>,
+    by_key: BTreeSet<(Ident, KeyBuf, Id)>,
+    ends: BTreeSet<(UnixMs, Id)>,
+}
+
+impl Place {
+    fn is_of(&self, asked: Asked<'_>) -> bool {
+        self.mode == asked.mode
+            && self.many == asked.many
+            && self.token == *asked.token
+            && self.keys.iter().map(KeyBuf::as_key).eq(asked.keys.iter().copied())
+    }
+}
+
+impl VacantPlaces {
+    pub(super) fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Keeps `place` until then, instead of an earlier one of the same request.
+    pub(super) fn keep(&mut self, place: Place, until: UnixMs) {
+        let keys: SmallVec<[KeyRef<'_>; 1]> = place.keys.iter().map(KeyBuf::as_key).collect();
+        self.take_up(Asked { token: &place.token, keys: &keys, many: place.many, mode: place.mode });
+        drop(keys);
+        if self.len() >= MOST
+            && let Some((_, first)) = self.ends.first().copied()
+        {
+            self.remove(first);
+        }
+        let id = self.places.insert((place, until));
+        self.ends.insert((until, id));
+        let Self { places, by_key, .. } = self;
+        if let Some((place, _)) = places.get(id) {
+            by_key.extend(place.keys.iter().map(|key| (place.token.clone(), key.clone(), id)));
+        }
+    }
+
+    /// The position that is kept for this request.
+    pub(super) fn ticket(&self, now: UnixMs, asked: Asked<'_>) -> Option<Ticket> {
+        let (place, until) = self.places.get(self.find(asked)?)?;
+        Some(place.ticket).filter(|_| !until.reached(now))
+    }
+
+    /// Its token has taken the place of this request up.
+    pub(super) fn take_up(&mut self, asked: Asked<'_>) {
+        if let Some(id) = self.find(asked) {
+            self.remove(id);
+        }
+    }
+
+    /// Ends the places of `token` in all lines of which `at` is one.
+    pub(super) fn end(&mut self, token: &Ident, at: KeyRef<'_>) {
+        for id in self.of(token, at) {
+            self.remove(id);
+        }
+    }
+
+    /// Ends the first place whose time is over at `now`; `false` if there is none.
+    pub(super) fn expire(&mut self, now: UnixMs) -> bool {
+        let due = self.ends.first().copied().filter(|(until, _)| until.reached(now));
+        if let Some((_, id)) = due {
+            self.remove(id);
+        }
+        due.is_some()
+    }
+
+    /// When the time of the first place is over.
+    pub(super) fn next(&self) -> Option<UnixMs> {
+        self.ends.first().map(|(until, _)| *until)
+    }
+
+    fn find(&self, asked: Asked<'_>) -> Option<Id> {
+        let first = asked.keys.first()?;
+        let is_it = |id: &Id| self.places.get(*id).is_some_and(|(place, _)| place.is_of(asked));
+        self.of(asked.token, *first).into_iter().find(is_it)
+    }
+
+    fn of(&self, token: &Ident, at: KeyRef<'_>) -> SmallVec<[Id; 1]> {
+        if self.is_empty() {
+            return SmallVec::new();
+        }
+        let (first, last) = ((token.clone(), at.to_buf(), Id::FIRST), (token.clone(), at.to_buf(), Id::LAST));
+        self.by_key.range(first..=last).map(|(_, _, id)| *id).collect()
+    }
+
+    fn remove(&mut self, id: Id) {
+        let Some((place, until)) = self.places.remove(id) else { return };
+        self.ends.remove(&(until, id));
+        for key in place.keys {
+            self.by_key.remove(&(place.token.clone(), key, id));
+        }
+    }
+}
