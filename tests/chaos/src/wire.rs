@@ -6,9 +6,18 @@ use crate::history::{CartAnswer, CartCall, Five, LockAnswer, LockCall, Mode, Sal
 
 /// A request about the locks `keys`.
 pub fn lock(keys: &[String], call: &LockCall) -> Words {
+    line(keys, call).into()
+}
+
+/// The same, whose outcome is published on `channel`.
+pub fn lock_with_notice(keys: &[String], call: &LockCall, channel: &str) -> Words {
+    format!("{} NOTIFY {channel}", line(keys, call)).into()
+}
+
+fn line(keys: &[String], call: &LockCall) -> String {
     let (many, names) = (keys.len() > 1, keys.join(" "));
     let counted = format!("{} {names}", keys.len());
-    let words = match call {
+    match call {
         LockCall::Acquire { token, mode, lease, wait, session } => {
             let command = if many { format!("LOCK.MACQUIRE {counted}") } else { format!("LOCK.ACQUIRE {names}") };
             let mode = match mode {
@@ -24,8 +33,7 @@ pub fn lock(keys: &[String], call: &LockCall) -> Words {
         LockCall::Release { token } if many => format!("LOCK.MRELEASE {token} {counted}"),
         LockCall::Release { token } => format!("LOCK.RELEASE {names} {token}"),
         LockCall::Look => format!("LOCK.INFO {names}"),
-    };
-    words.into()
+    }
 }
 
 /// What the reply to a request about locks says.

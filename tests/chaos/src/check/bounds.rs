@@ -4,9 +4,10 @@ use super::Verdict;
 use crate::history::{History, Op, Outcome, seconds};
 
 /// How an error begins that is somebody's doing: the cluster's, the memory's, the disk's, the administrator's, or a new primary's.
-const REASONS: [&str; 14] = [
+const REASONS: [&str; 15] = [
     "no connection",
     "ASK ",
+    "CANCELLED ",
     "CLUSTERDOWN ",
     "LOADING ",
     "MASTERDOWN ",

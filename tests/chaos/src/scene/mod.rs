@@ -18,6 +18,7 @@ mod pair;
 mod partition;
 mod renames;
 mod sentinel;
+mod shared;
 mod unread;
 
 use std::collections::HashMap;
@@ -103,6 +104,7 @@ pub const PLANS: &[Plan] = &[
         carts::carts,
     ),
     plan("unread", "replies left unread, grants to connections that end, unblocked, subscribed", unread::unread),
+    plan("shared", "clients that give up reading, ask again, cancel, share a connection", shared::shared),
     plan(
         "crowds",
         "sessions end, requests are granted, holds lapse by the thousand: nobody else waits",

@@ -63,7 +63,7 @@ impl Worker<'_> {
 
     /// Looks at a queue.
     pub(super) fn look(&mut self) {
-        let keys = ["mutex-0", "mutex-1", "readers", "permits", "{many}-0", "{many}-1"];
+        let keys = ["mutex-0", "mutex-1", "readers", "permits", "{many}-0", "{many}-1", "wanted-0", "wanted-1"];
         let key = keys[self.count % keys.len()].to_owned();
         self.lock(&[key], LockCall::Look);
         self.rest(1, 5);

@@ -4,7 +4,9 @@ mod cart;
 mod child;
 mod guard;
 mod holder;
+mod impatient;
 mod notes;
+mod notified;
 mod process;
 mod several;
 mod shopper;
@@ -55,6 +57,10 @@ pub enum Trade {
     Pulse,
     /// A lock, over connections that leave replies unread, are cut off, unblocked or subscribed.
     Unread,
+    /// Locks, with less patience than their requests wait.
+    Impatient,
+    /// Locks, for many tasks over one connection.
+    Notified,
 }
 
 /// How many clients follow each trade.
@@ -188,6 +194,8 @@ impl<'a> Worker<'a> {
                 Trade::Look => self.look(),
                 Trade::Pulse => self.pulse(),
                 Trade::Unread => self.unread(),
+                Trade::Impatient => self.impatient(),
+                Trade::Notified => self.notified(),
             }
             self.rest(0, 2);
         }

@@ -58,10 +58,18 @@ impl Worker<'_> {
     pub(super) fn peer(&mut self) -> Option<Peer> {
         let (line, mut client) = self.route.open()?;
         let Ok(Reply::Int(id)) = client.ask_within("CLIENT ID", Duration::from_micros(PATIENCE)) else { return None };
+        Some(Peer { client, id, line, number: self.another(), asked: VecDeque::new() })
+    }
+
+    /// The number of another client over this connection, and the connection's own.
+    pub(super) fn a_client_of(&mut self, peer: &Peer) -> (usize, u64) {
+        (self.another(), peer.line)
+    }
+
+    /// A client's number, far from those of workers and processes.
+    fn another(&mut self) -> usize {
         self.peers += 1;
-        // Far from the numbers of clients and processes.
-        let number = (self.number + 1) * 1_000_000 + self.peers;
-        Some(Peer { client, id, line, number, asked: VecDeque::new() })
+        (self.number + 1) * 1_000_000 + self.peers
     }
 
     /// Sends a request over this connection, with other commands before and after it in the same packet.
