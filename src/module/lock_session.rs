@@ -329,6 +329,11 @@ impl Keyspace for LockSession<'_> {
     }
 
     fn block_client(&mut self) -> bool {
+        if self.patience.is_some() && self.ctx().db() != self.db {
+            // A circle of waiting tokens may lead through other databases, and the server blocks a client in the one that is selected.
+            self.shut();
+            self.ctx().select(self.db);
+        }
         self.patience.is_some_and(|(lock, wait)| WAITERS.block(self.ctx(), lock, wait))
     }
 

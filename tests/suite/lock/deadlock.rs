@@ -112,6 +112,44 @@ fn names_of_any_kind_and_of_other_databases_fit_on_a_line() {
 }
 
 #[test]
+fn a_client_waits_in_its_own_database_whoever_waits_in_others() {
+    let server = Server::start();
+    let (mut line, mut other) = (Line::at(&server), server.client());
+    other.expect("SELECT 3", OK);
+    other.expect("LOCK.ACQUIRE far TOKEN y PX 600000", ANY);
+    for ends in ["granted", "timeout", "unblocked", "closed"] {
+        let mut client = server.client();
+        client.expect("LOCK.ACQUIRE near TOKEN x PX 600000", ANY);
+        let mut between = server.client();
+        between.expect("SELECT 3", OK);
+        line.enter(&mut between, "LOCK.ACQUIRE far TOKEN x WAIT 0");
+        // The search goes on to the other database, finds no circle there, and comes back.
+        let wait = if ends == "timeout" { 20 } else { 60_000 };
+        let mut waiter = line.join(format!("LOCK.ACQUIRE near TOKEN z WAIT {wait}"));
+        match ends {
+            "granted" => {
+                client.expect("LOCK.RELEASE near x", 1);
+                waiter.read().is(("z", INT, 30_000));
+                waiter.expect("LOCK.RELEASE near z", 1);
+            }
+            "timeout" => drop(waiter.read().is(NULL)),
+            "unblocked" => {
+                let id = client.cmd("LOCK.INFO near").field("waiters").at(0).field("client").int();
+                client.expect(format!("CLIENT UNBLOCK {id}"), 1);
+                waiter.read().is(NULL);
+            }
+            _ => waiter.close(),
+        }
+        line.until("lock_waiters", 1);
+        between.close();
+        line.until("lock_waiters", 0);
+        client.expect("DEL near", ANY);
+    }
+    // What the waiter did is seen in the database where it did it.
+    other.expect("DBSIZE", 1);
+}
+
+#[test]
 fn without_detection_they_wait_until_a_time_limit_ends() {
     let server = Server::builder().module_args("detect-deadlocks no").start();
     let (mut line, mut ann, mut bob) = (Line::at(&server), server.client(), server.client());
