@@ -1,5 +1,7 @@
 //! Clusters of primaries.
 
+use std::collections::BTreeSet;
+
 use super::{Client, Reply, Server, eventually};
 
 /// A cluster in which every node is a primary and serves its share of the slots.
@@ -91,6 +93,27 @@ impl Cluster {
         for number in [to, from] {
             self.nodes[number].expect(format!("CLUSTER SETSLOT {slot} NODE {}", self.ids[to]), super::OK);
         }
+    }
+
+    /// Waits until all nodes tell the same of all slots, and of when each was taken over. Before that, a node may take news that were on
+    /// their way for a newer owner.
+    #[track_caller]
+    pub fn agree(&self) {
+        let view = |node: &Server| -> BTreeSet<Vec<String>> {
+            let text = node.cmd("CLUSTER NODES").text();
+            // Id, epoch and slots.
+            let told = |line: &str| -> Vec<String> {
+                let words = line.split_whitespace().enumerate();
+                let words =
+                    words.filter(|(place, word)| (matches!(place, 0 | 6) || *place > 7) && !word.starts_with('['));
+                words.map(|(_, word)| word.to_owned()).collect()
+            };
+            text.lines().map(told).collect()
+        };
+        eventually("all nodes agree on the owners of slots", || {
+            let views: BTreeSet<_> = self.nodes.iter().map(view).collect();
+            views.len() == 1
+        });
     }
 
     /// Moves the slot of `key` as a whole, if this server can: `None` if not. Returns before it is done.

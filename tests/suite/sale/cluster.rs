@@ -337,6 +337,7 @@ fn a_line_moves_with_its_slot() {
                 more(10);
                 cluster.end_move(SALE, at, to);
             }
+            cluster.agree();
             at = to;
         }
         more(20);
