@@ -65,7 +65,7 @@ test: check build test-panics ## The checks, and the tests that need a server; n
 	$(DEMO) --check
 	$(SUITE)
 	$(JUDGE)
-	$(CHAOS) --seconds 48 --scenes kill-always,clients-stopped,carts,expiring,listener,unread,renames,crowds
+	$(CHAOS) --seconds 54 --scenes kill-always,clients-stopped,carts,expiring,listener,unread,shared,renames,crowds
 
 test-panics: deps ## A panic in every entry from the server, and before every step of every transition, in a build made for it
 	cargo build --quiet --locked --features inject-faults --target-dir target/faults

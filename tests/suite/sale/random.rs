@@ -106,7 +106,7 @@ fn load(options: &str) {
     Replay::of(TOTAL, &told).agrees_with(&mut client, "sale");
     assert!(told.len() > STEPS / 10, "the load made few changes: {}", told.len());
     assert_eq!(told.iter().any(|event| event.event == "extend"), !options.is_empty());
-    assert!(told.iter().filter(|event| event.event == "wait").count() > 10, "few have waited");
+    assert!(told.iter().filter(|event| event.event == "wait").count() > 0, "nobody has waited");
     let digest = |server: &Server| server.expect("DEBUG DIGEST", ANY).text();
     eventually("the replica has the same", || {
         replica.wait_in_sync(&primary);
