@@ -43,6 +43,13 @@ pub enum Error {
     Replaced,
     /// A waiting request on a server that is not a primary any more.
     Demoted,
+    /// A waiting request for keys that another cluster node serves.
+    Moved {
+        /// Their slot.
+        slot: u16,
+        /// The host and port of that node.
+        address: String,
+    },
     /// An unknown order state.
     State,
     /// An empty key name.
@@ -130,6 +137,7 @@ impl fmt::Display for Error {
             Self::NoChannel => f.write_str("NOPERM No permissions to access a channel"),
             Self::Cancelled => f.write_str("CANCELLED the token has released the lock"),
             Self::Replaced => f.write_str("REPLACED a later request of the token has taken the place"),
+            Self::Moved { slot, address } => write!(f, "MOVED {slot} {address}"),
             Self::Demoted => f.write_str("UNBLOCKED this server is not a primary any more"),
             Self::State => f.write_str("ERR STATE must be held, sold, cancelled, expired or waiting"),
             Self::Argument(ArgError::YesOrNo { name }) => write!(f, "ERR {name} must be yes or no"),

@@ -8,13 +8,15 @@ use crate::core::limits::MAX_WAIT;
 use crate::core::lock::{Acquired, ClientId, Notice, Request, Wait, Wanted};
 use crate::core::time::{Millis, UnixMs};
 use crate::error::Error;
-use crate::module::state;
+use crate::module::{slot_watch, state};
 use crate::server::acl;
 use crate::server::args::{Arg, Args, Range};
 use crate::server::blocked_clients;
+use crate::server::clock;
 use crate::server::ctx::{Ctx, has_user, is_connected};
 use crate::server::register;
 use crate::server::server_info;
+use crate::server::timer;
 
 #[cfg(test)]
 mod tests;
@@ -131,7 +133,12 @@ pub fn carry_out(
         Acquired::Refused => ctx.reply_null(),
         Acquired::Deadlock(keys) => return Err(Error::Deadlock(keys)),
         Acquired::Parked(_) => {}
-        Acquired::Notified { place, .. } => ctx.reply_int(place),
+        Acquired::Notified { place, .. } => {
+            if ctx.flags().is_cluster() {
+                timer::arm(slot_watch::first_look(clock::now().ms));
+            }
+            ctx.reply_int(place);
+        }
     }
     Ok(())
 }

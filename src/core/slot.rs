@@ -13,6 +13,12 @@ impl Slot {
     pub fn of(key: &[u8]) -> Self {
         Self(crc16(hash_tag(key).unwrap_or(key)) % SLOTS)
     }
+
+    /// The number that clusters use.
+    #[must_use]
+    pub fn number(self) -> u16 {
+        self.0
+    }
 }
 
 /// A key that ends in `suffix` and is in the slot of `key`. `None` for a few unusual keys: the empty one, and keys with a `}` that are

@@ -157,6 +157,11 @@ impl<'a> LockSession<'a> {
         }
     }
 
+    /// Whether this is timer work on a cluster node.
+    pub fn is_clustered(&self) -> bool {
+        self.asks
+    }
+
     /// A request has failed for a reason that the engine does not know.
     pub fn fail(&mut self, notice: Notice, error: &Error) {
         let text = notice::failure(&notice, error);

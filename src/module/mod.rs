@@ -19,6 +19,7 @@ pub mod sale_counts;
 pub mod sale_effect;
 pub mod sale_session;
 pub mod sale_type;
+pub mod slot_watch;
 pub mod state;
 pub mod timer_work;
 pub mod waiters;

@@ -11,6 +11,7 @@ use crate::core::sale::Status;
 use crate::module::destroyed;
 use crate::module::inbox::{self, Notification};
 use crate::module::rename_scan::RenameScan;
+use crate::module::slot_watch::SlotWatch;
 use crate::server::blocked_clients::Unblocked;
 use crate::server::cell::MainCell;
 use crate::server::clock;
@@ -32,6 +33,8 @@ pub struct State {
     pub expirations: u64,
     /// Locks and sales that were renamed and must be found.
     pub renamed: RenameScan,
+    /// Where the slots of requests are that wait without blocking their clients.
+    pub slots: SlotWatch,
     /// The notifications that are being processed. Empty between calls, and only kept to reuse its memory.
     reading: Vec<Notification>,
 }

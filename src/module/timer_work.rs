@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::core::lock::{Answer, Found, Keyspace, LockError};
+use crate::core::lock::{Answer, Dismissed, Found, Keyspace, LockError};
 use crate::core::time::{Millis, Now, UnixMs};
 use crate::error::Error;
 use crate::module::lock_session::LockSession;
@@ -24,7 +24,7 @@ const SLICE: usize = 16;
 /// The most clients per turn that the timer answers because the server has missed their timeout.
 const FORGOTTEN: usize = 100;
 
-/// The most requests per turn that the timer reports ended because this server is not a primary any more.
+/// The most requests per turn that the timer reports ended because of a demotion or a move of slots.
 const DISMISSED: usize = 200;
 
 /// The most connections per turn that the timer looks at.
@@ -37,7 +37,7 @@ pub fn run(ctx: &mut Ctx<'_>, right: Authority) -> timer::Next {
     // Left from a panic where nothing could be written, or on a replica that has been promoted since.
     repair::repair_all(ctx);
     event_loop::rest(ctx);
-    let searching = catch_up(ctx, now);
+    let (searching, watching) = catch_up(ctx, now);
     let next = loop {
         let locks = work_on_locks(ctx, now, right);
         let sales = if right == Authority::Primary { expirations::tick(ctx, now, SLICE) } else { timer::Next::Never };
@@ -49,11 +49,11 @@ pub fn run(ctx: &mut Ctx<'_>, right: Authority) -> timer::Next {
     // The scan yields to all other users of the server.
     let search =
         if searching { now.ms.plus(Millis(1)).map_or(timer::Next::Never, timer::Next::At) } else { timer::Next::Never };
-    next.min(search).min(WAITERS.next_over(now.ms))
+    next.min(search).min(watching).min(WAITERS.next_over(now.ms))
 }
 
-/// Processes the inbox and continues the scan for renamed values; returns whether there is more to scan.
-fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> bool {
+/// Processes the inbox and continues the scan for renamed values; returns whether there is more to scan, and when to look at the slots.
+fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> (bool, timer::Next) {
     let mut session = LockSession::between_commands(ctx.reborrow());
     let caught_up = state::peek(|state| {
         state::drain_inbox(state);
@@ -70,22 +70,28 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> bool {
             state.locks.timed_out(now.ms, *waiter);
             session.answer(*waiter, Answer::TimedOut);
         }
-        let dismissed = state.locks.take_dismissed(DISMISSED);
+        let State { slots, locks, .. } = &mut *state;
+        let watching =
+            if session.is_clustered() { slots.look(session.free_ctx(), now.ms, locks) } else { timer::Next::Never };
+        let dismissed = locks.take_dismissed(DISMISSED);
         let more = forgotten.len() == FORGOTTEN || dismissed.len() == DISMISSED;
-        for notice in dismissed {
-            session.fail(notice, &Error::Demoted);
+        for dismissed in dismissed {
+            match dismissed {
+                Dismissed::Demoted(notice) => session.fail(notice, &Error::Demoted),
+                Dismissed::Moved(notice, slot) => session.fail(notice, &slots.redirection(slot)),
+            }
         }
         look_around(state, session.free_ctx(), now.ms);
         // Values that were loaded or found need no scan.
         meet_loaded(state, &mut session);
-        (state.renamed.go_on(session.free_ctx(), inbox::loaded) | more, faulty)
+        (state.renamed.go_on(session.free_ctx(), inbox::loaded) | more, watching, faulty)
     });
     session.leave();
-    let (searching, faulty) = caught_up.unwrap_or((true, false));
+    let (searching, watching, faulty) = caught_up.unwrap_or((true, timer::Next::Never, false));
     if faulty {
         WAITERS.unblock_nameless(ctx, &Answer::Failed(LockError::Fault));
     }
-    searching
+    (searching, watching)
 }
 
 /// A slice of the work on locks, and of registering loaded values.

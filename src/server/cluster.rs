@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use super::call::{self, How};
 use super::ctx::Ctx;
 use super::key::Name;
+use crate::core::slot::Slot;
 
 /// What this node serves now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +62,51 @@ pub fn serves_both(ctx: &mut Ctx<'_>, one: &[u8], other: &[u8]) -> bool {
     ask(ctx, &[one, other]) == Serves::These
 }
 
+/// The nodes of the cluster and their slots, as this node knows them.
+pub struct Nodes(Vec<Node>);
+
+struct Node {
+    /// Its host and port.
+    address: String,
+    is_this: bool,
+    slots: Vec<(u16, u16)>,
+}
+
+impl Nodes {
+    /// Asks the server; `None` if it does not answer. Costs some microseconds for each node, so ask rarely.
+    pub fn known(ctx: &mut Ctx<'_>) -> Option<Self> {
+        let reply = call::call(ctx, c"CLUSTER", How::Quietly, &[b"NODES"])?;
+        Some(Self::read(&String::from_utf8_lossy(&reply.text())))
+    }
+
+    /// Parses the reply to `CLUSTER NODES`: `id host:port@bus,… flags primary ping pong epoch link slot…`, with slots as `5`, `5-9` or, while
+    /// they move, in brackets.
+    fn read(text: &str) -> Self {
+        let range = |word: &str| {
+            let (first, last) = word.split_once('-').unwrap_or((word, word));
+            Some((first.parse().ok()?, last.parse().ok()?))
+        };
+        let node = |line: &str| {
+            let mut words = line.split_ascii_whitespace();
+            let (address, _) = words.nth(1)?.split_once('@')?;
+            let is_this = words.next()?.split(',').any(|flag| flag == "myself");
+            Some(Node { address: address.to_owned(), is_this, slots: words.skip(5).filter_map(range).collect() })
+        };
+        Self(text.lines().filter_map(node).collect())
+    }
+
+    /// The slots of this node.
+    pub fn own(&self) -> impl Iterator<Item = (u16, u16)> {
+        self.0.iter().filter(|node| node.is_this).flat_map(|node| node.slots.iter().copied())
+    }
+
+    /// The address of the other node that serves `slot`.
+    pub fn elsewhere(&self, slot: Slot) -> Option<&str> {
+        let serves = |node: &&Node| node.slots.iter().any(|(first, last)| (*first..=*last).contains(&slot.number()));
+        self.0.iter().find(serves).filter(|node| !node.is_this).map(|node| &*node.address)
+    }
+}
+
 /// Asks about all of `keys`.
 fn ask(ctx: &mut Ctx<'_>, keys: &[&[u8]]) -> Serves {
     let dry = CAN_BE_DRY.load(Ordering::Relaxed);
@@ -76,5 +122,23 @@ fn ask(ctx: &mut Ctx<'_>, keys: &[&[u8]]) -> Serves {
         answer if dry => Serves::told(answer.is_none_or(|answer| !answer.is_error())),
         // An error of the command itself; null if the server refused the call.
         answer => Serves::told(answer.is_some()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nodes_and_their_slots() {
+        let text = "07c3 127.0.0.1:30004@31004,host slave e7d1 0 1426238317239 4 connected\n\
+                    67ed ::1:30002@31002,,shard-id=x master - 0 1426238316232 2 connected 5461-5799 12182 [93-<-e7d1]\n\
+                    e7d1 :30001@31001 myself,master - 0 0 1 connected 0-5460 [77->-67ed]\n";
+        let nodes = Nodes::read(text);
+        assert_eq!(nodes.own().collect::<Vec<_>>(), [(0, 5460)]);
+        // 12182, 5061 and 15495.
+        assert_eq!(nodes.elsewhere(Slot::of(b"foo")), Some("::1:30002"));
+        assert_eq!((nodes.elsewhere(Slot::of(b"bar")), nodes.elsewhere(Slot::of(b"a"))), (None, None));
+        assert!(Nodes::read("").0.is_empty() && Nodes::read("nonsense\n\n").0.is_empty());
     }
 }

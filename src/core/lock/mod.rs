@@ -39,6 +39,7 @@ pub use keyspace::{Found, Keyspace};
 pub use sent::{Front, Look, Mark, Unsent};
 pub use stats::Stats;
 pub use terms::{
-    Acquired, Answer, ClientId, EndReason, Extension, Grant, LockError, Mode, Notice, Request, Wait, WaiterId, Wanted,
+    Acquired, Answer, ClientId, Dismissed, EndReason, Extension, Grant, LockError, Mode, Notice, Request, Wait,
+    WaiterId, Wanted,
 };
 pub use value::{Hold, Lock};

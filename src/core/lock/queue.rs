@@ -1,6 +1,5 @@
 //! The queues: which request waits for which key, in which order.
 
-use std::cmp::Reverse;
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher;
@@ -272,10 +271,10 @@ impl Waiting {
         self.waiters.iter().filter(|(_, waiter)| waiter.presence.parked().is_some()).map(|(id, _)| WaiterId(id))
     }
 
-    /// The waiting requests that are notified, last in line first.
+    /// The waiting requests that are notified, first in line first.
     pub(super) fn notified_ones(&self) -> Vec<WaiterId> {
         let notified = self.waiters.iter().filter(|(_, waiter)| waiter.presence.is_notified());
-        let mut ones: Vec<_> = notified.map(|(id, waiter)| (Reverse(waiter.ticket), WaiterId(id))).collect();
+        let mut ones: Vec<_> = notified.map(|(id, waiter)| (waiter.ticket, WaiterId(id))).collect();
         ones.sort_unstable();
         ones.into_iter().map(|(_, id)| id).collect()
     }

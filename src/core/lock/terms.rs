@@ -6,6 +6,7 @@ use crate::core::fence::Fence;
 use crate::core::id::Ident;
 use crate::core::key::KeyBuf;
 use crate::core::slab::Id;
+use crate::core::slot::Slot;
 use crate::core::time::Millis;
 
 /// A waiting request.
@@ -78,6 +79,15 @@ pub struct Notice {
     pub channel: Box<[u8]>,
     /// What every message says of the request: its keys and its token. The engine only keeps it.
     pub about: Box<str>,
+}
+
+/// Why a notified request has ended without a decision about its lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Dismissed {
+    /// This server is not a primary any more.
+    Demoted(Notice),
+    /// Another cluster node serves the slot of its keys.
+    Moved(Notice, Slot),
 }
 
 /// How a request waits that cannot be granted at once.

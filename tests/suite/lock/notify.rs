@@ -1,65 +1,12 @@
 //! Waiting without parking: the place in line at once, and the outcome as a message.
 
-use std::time::Duration;
+mod channel;
+mod elsewhere;
 
-use harness::{ANY, Client, INT, NULL, OK, Reply, Server, Stage, Tap, err, eventually, unix_ms};
+use harness::{ANY, Client, INT, NULL, OK, Reply, Server, err, unix_ms};
 
+use self::channel::{Channel, text};
 use crate::support::line::Line;
-
-/// A connection that listens to a channel.
-pub struct Channel(Client);
-
-impl Channel {
-    #[track_caller]
-    pub fn of(server: &Server, channel: &str) -> Self {
-        let mut client = server.client();
-        client.expect(["SUBSCRIBE", channel], ANY);
-        Self(client)
-    }
-
-    /// The next message.
-    #[track_caller]
-    pub fn next(&mut self) -> String {
-        text(&self.0.read())
-    }
-
-    /// The next message is that `request` was granted; returns the fence.
-    #[track_caller]
-    pub fn grants(&mut self, request: &str, lease: i64) -> i64 {
-        let message = self.next();
-        let begin = format!("{{\"event\":\"granted\",{request},\"fence\":");
-        let end = format!(",\"lease-ms\":{lease}}}");
-        let fence = message.strip_prefix(&begin).and_then(|rest| rest.strip_suffix(&end));
-        fence.and_then(|fence| fence.parse().ok()).unwrap_or_else(|| panic!("{message}"))
-    }
-
-    /// The next message is that `request` has failed with an error that begins like `code`.
-    #[track_caller]
-    pub fn fails(&mut self, request: &str, code: &str) {
-        let message = self.next();
-        let begin = format!("{{\"event\":\"failed\",{request},\"error\":\"{code}");
-        assert!(message.starts_with(&begin) && message.ends_with("\"}"), "{message}");
-    }
-
-    #[track_caller]
-    pub fn says(&mut self, message: &str) {
-        assert_eq!(self.next(), message);
-    }
-
-    /// Nothing was published so far.
-    #[track_caller]
-    pub fn is_silent(&mut self, server: &Server, channel: &str) {
-        server.expect(["PUBLISH", channel, "mark"], INT);
-        self.says("mark");
-    }
-}
-
-/// The text of a published message.
-#[track_caller]
-fn text(message: &Reply) -> String {
-    assert_eq!(message.at(0).text(), "message", "{message:?}");
-    message.at(2).text()
-}
 
 const ASK: &str = "LOCK.ACQUIRE lock TOKEN t WAIT 0 NOTIFY news";
 const ABOUT: &str = r#""key":"lock","token":"t""#;
@@ -366,67 +313,6 @@ fn over_a_connection_that_listens_too_the_place_comes_before_the_grant() {
 }
 
 #[test]
-fn subscribers_of_a_replica_hear_each_message_once_and_the_file_has_none() {
-    let primary = Server::builder().aof("always").start();
-    let replica = Server::start();
-    replica.follow(&primary);
-    replica.wait_in_sync(&primary);
-    let mut tap = Tap::attach(&primary);
-    let (mut holder, mut client) = (primary.client(), primary.client());
-    let mut news = Channel::of(&replica, "news");
-    holder.expect("LOCK.ACQUIRE lock TOKEN holder", ANY);
-    client.expect(ASK, 1);
-    tap.drain();
-    holder.expect("LOCK.RELEASE lock holder", 1);
-    let told: Vec<String> = (0..4).map(|_| tap.next().name()).collect();
-    assert_eq!(told, ["MULTI", "LOCK.APPLY", "PUBLISH", "EXEC"]);
-    news.grants(ABOUT, 30_000);
-    // A wait that ends is a message, and nothing else.
-    holder.expect("LOCK.ACQUIRE lock TOKEN u WAIT 20 NOTIFY news", 1);
-    news.says(r#"{"event":"timeout","key":"lock","token":"u"}"#);
-    holder.expect("LOCK.ACQUIRE lock TOKEN u WAIT 0 NOTIFY news", 1);
-    holder.expect("LOCK.RELEASE lock u", 0);
-    news.fails(r#""key":"lock","token":"u""#, "CANCELLED ");
-    assert_eq!([tap.next(), tap.next()].map(|words| words.name()), ["PUBLISH", "PUBLISH"]);
-    let filed = harness::Aof::of(&primary).commands;
-    assert!(!filed.iter().any(|words| words.name() == "PUBLISH"), "{filed:?}");
-    primary.expect("PUBLISH news mark", ANY);
-    news.says("mark");
-}
-
-#[test]
-fn on_demotion_they_hear_of_it_at_once_and_are_granted_nothing() {
-    let (server, mut holder, mut client, mut news) = held();
-    let other = Server::start();
-    client.expect(ASK, 1);
-    client.expect("LOCK.MACQUIRE 2 lock b TOKEN m WAIT 0 NOTIFY news", 2);
-    server.follow(&other);
-    news.fails(ABOUT, "UNBLOCKED ");
-    news.fails(r#""keys":["lock","b"],"token":"m""#, "UNBLOCKED ");
-    assert_eq!(Line::at(&server).count("lock_waiters"), 0);
-    server.promote();
-    // Promoted again, it grants nothing to them, but to whoever asks now.
-    client.expect(ASK, 1);
-    news.is_silent(&server, "news");
-    holder.expect("LOCK.RELEASE lock holder", 1);
-    news.grants(ABOUT, 30_000);
-}
-
-#[test]
-fn under_a_pause_nothing_is_granted_or_over_and_right_after_it_all_is() {
-    let (server, mut holder, mut client, mut news) = held();
-    let mut tap = Tap::attach(&server);
-    holder.expect("LOCK.ACQUIRE lock TOKEN holder PX 40", ANY);
-    client.expect("LOCK.ACQUIRE lock TOKEN u WAIT 20 NOTIFY news", 1);
-    client.expect(ASK, 2);
-    server.expect("CLIENT PAUSE 300 WRITE", OK);
-    assert_eq!(news.0.try_read(Duration::from_millis(150)), None);
-    news.says(r#"{"event":"timeout","key":"lock","token":"u"}"#);
-    news.grants(ABOUT, 30_000);
-    eventually("the replica is told", || tap.next().name() == "EXEC");
-}
-
-#[test]
 fn ten_thousand_of_them_wait_on_one_connection() {
     const MANY: i64 = 10_000;
     let (server, mut holder, mut client, mut news) = held();
@@ -445,27 +331,4 @@ fn ten_thousand_of_them_wait_on_one_connection() {
     }
     news.is_silent(&server, "news");
     server.expect("DBSIZE", 0);
-}
-
-#[test]
-fn with_publish_taken_away_the_subscribers_of_this_server_hear_all_the_same() {
-    let server = Server::builder().config("rename-command PUBLISH \"\"").start();
-    let (mut client, mut news) = (server.client(), Channel::of(&server, "news"));
-    client.expect("LOCK.ACQUIRE lock TOKEN holder", ANY);
-    client.expect(ASK, 1);
-    client.expect("LOCK.RELEASE lock holder", 1);
-    news.grants(ABOUT, 30_000);
-}
-
-#[test]
-fn nothing_of_a_request_in_line_is_replicated() {
-    let mut stage = Stage::set(|words| format!("{words:?}"));
-    let mut client = stage.server.client();
-    client.expect("LOCK.ACQUIRE lock TOKEN holder", ANY);
-    stage.told();
-    client.expect(ASK, 1);
-    client.expect(ASK, 1);
-    client.close();
-    Line::at(&stage.server).until("lock_waiters", 0);
-    stage.tells(&[]);
 }

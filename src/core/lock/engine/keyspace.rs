@@ -1,6 +1,6 @@
 //! Reacting to keyspace changes: DEL, RENAME, FLUSH, SWAPDB, load and role change.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::Engine;
 use crate::core::deadline_index::DeadlineId;
@@ -10,10 +10,11 @@ use crate::core::lock::replaced::Replaced;
 use crate::core::lock::revoked::RevokedHolds;
 use crate::core::lock::sessions::Sessions;
 use crate::core::lock::stats::HandoverCause;
-use crate::core::lock::terms::{ClientId, Notice};
+use crate::core::lock::terms::{ClientId, Dismissed};
 use crate::core::lock::unacked::UnackedGrants;
 use crate::core::lock::vacant::VacantPlaces;
 use crate::core::lock::value::Lock;
+use crate::core::slot::Slot;
 use crate::core::time::UnixMs;
 
 impl Engine {
@@ -93,18 +94,36 @@ impl Engine {
         // The server answers blocked clients itself.
         for waiter in self.waiting.notified_ones() {
             if let Some(left) = self.waiting.leave(now, waiter) {
-                self.dismissed.extend(left.waiter.presence.into_notice());
+                self.dismissed.extend(left.waiter.presence.into_notice().map(Dismissed::Demoted));
             }
         }
     }
 
-    /// The requests that ended with the last demotion, at most `most` of them; the caller publishes that.
-    pub fn take_dismissed(&mut self, most: usize) -> Vec<Notice> {
-        let rest = self.dismissed.len().saturating_sub(most);
-        let mut taken = self.dismissed.split_off(rest);
-        taken.reverse();
+    /// Another cluster node serves the slots that are `elsewhere`. Ends the notified requests that wait for their keys; the server redirects
+    /// blocked clients itself. O(n log n) in the notified requests.
+    pub fn slots_moved(&mut self, now: UnixMs, elsewhere: impl Fn(Slot) -> bool) {
+        for waiter in self.waiting.notified_ones() {
+            let queue = self.waiting.waiter(waiter).and_then(|waiter| waiter.scope.queues().first());
+            let queue = queue.and_then(|queue| self.waiting.queue(*queue));
+            let Some(slot) = queue.map(|queue| Slot::of(queue.place.as_key().key)).filter(|slot| elsewhere(*slot))
+            else {
+                continue;
+            };
+            let Some(left) = self.waiting.leave(now, waiter) else { continue };
+            for queue in left.headed {
+                self.schedule_queue(queue, HandoverCause::Other);
+            }
+            let notice = left.waiter.presence.into_notice();
+            self.dismissed.extend(notice.map(|notice| Dismissed::Moved(notice, slot)));
+        }
+    }
+
+    /// Notified requests that have ended with a demotion or because their slots have moved, at most `most` of them; the caller publishes
+    /// that.
+    pub fn take_dismissed(&mut self, most: usize) -> Vec<Dismissed> {
+        let taken = self.dismissed.drain(..most.min(self.dismissed.len())).collect();
         if self.dismissed.is_empty() {
-            self.dismissed = Vec::new();
+            self.dismissed = VecDeque::new();
         }
         taken
     }

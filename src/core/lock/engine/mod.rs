@@ -1,13 +1,13 @@
 //! All lock state outside of the keys. Each public method of the engine is one atomic transition.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::queue::Waiting;
 use super::replaced::Replaced;
 use super::revoked::RevokedHolds;
 use super::sessions::Sessions;
 use super::stats::Stats;
-use super::terms::{ClientId, Notice};
+use super::terms::{ClientId, Dismissed};
 use super::unacked::UnackedGrants;
 use super::vacant::VacantPlaces;
 use crate::core::deadline_index::DeadlineIndex;
@@ -59,8 +59,8 @@ pub struct Engine {
     pub(super) revoked: RevokedHolds,
     /// Connections that may have ended unnoticed; see [`take_unverified_sessions`](Self::take_unverified_sessions).
     pub(super) unverified_sessions: BTreeSet<ClientId>,
-    /// Notified requests that have ended with a demotion, last in line first.
-    dismissed: Vec<Notice>,
+    /// Notified requests that have ended without a decision about their locks, first in line first.
+    dismissed: VecDeque<Dismissed>,
     /// What `tick` has to do.
     backlog: Backlog,
     pub(super) stats: Stats,

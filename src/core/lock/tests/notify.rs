@@ -1,7 +1,8 @@
 //! Requests whose clients are not blocked: place, outcome, time limit.
 
 use super::world::*;
-use crate::core::lock::{Acquired, Answer, LockError, Next, Wait};
+use crate::core::lock::{Acquired, Answer, Dismissed, LockError, Next, Wait};
+use crate::core::slot::Slot;
 use crate::core::time::{Millis, UnixMs};
 
 #[track_caller]
@@ -102,14 +103,38 @@ fn a_demotion_ends_all_of_them_and_the_first_in_line_hears_first() {
     desk.engine.demoted(desk.now.ms);
     assert_eq!((desk.engine.waiters(), desk.engine.notified()), (1, 0));
     let channels = |desk: &mut Desk, most: usize| -> Vec<String> {
-        let taken = desk.engine.take_dismissed(most);
-        taken.into_iter().map(|notice| String::from_utf8(notice.channel.to_vec()).unwrap()).collect()
+        let taken = desk.engine.take_dismissed(most).into_iter();
+        let channel = |dismissed| match dismissed {
+            Dismissed::Demoted(notice) => String::from_utf8(notice.channel.to_vec()).unwrap(),
+            moved @ Dismissed::Moved(..) => panic!("{moved:?}"),
+        };
+        taken.map(channel).collect()
     };
     assert_eq!(channels(&mut desk, 2), ["bob", "eve"]);
     assert_eq!(channels(&mut desk, 2), ["joe"]);
     assert!(channels(&mut desk, 2).is_empty());
     assert_eq!(desk.told(), [], "the server answers the others");
     desk.engine.left(desk.now.ms, parked);
+}
+
+#[test]
+fn whoever_waits_for_a_slot_that_has_moved_is_sent_on_and_the_others_stay() {
+    let mut desk = Desk::new();
+    for key in ["{a}1", "{b}1"] {
+        desk.take(key, &ask("ann"));
+    }
+    desk.line_up("{a}1", 1, &ask("bob"), "bob");
+    desk.line_up("{b}1", 1, &ask("eve"), "eve");
+    desk.line_up_many(&["{a}2", "{a}1"], 2, &ask("joe"), "joe");
+    let parked = desk.wait("{a}2", 3, &ask("zoe"));
+    desk.told();
+    let gone = Slot::of(b"a");
+    desk.engine.slots_moved(desk.now.ms, |slot| slot == gone);
+    let moved = |name: &str, by, about: &str| Dismissed::Moved(notice(Some(by), name, about), gone);
+    assert_eq!(desk.engine.take_dismissed(9), [moved("bob", 1, "{a}1"), moved("joe", 2, "{a}2+{a}1")]);
+    assert_eq!((desk.engine.waiters(), desk.engine.notified()), (2, 1));
+    let _ = desk.tick();
+    assert_eq!(desk.granted(), [parked], "nobody is in front any more, and here the test's keyspace is not asked");
 }
 
 #[test]
