@@ -311,8 +311,8 @@ fn end(when: &std::ops::RangeInclusive<i64>, lease: i64) -> std::ops::RangeInclu
 
 #[test]
 fn every_reply_is_the_models() {
-    // The core's own model knows who waits for whom.
-    let settings = format!("default-lease-ms {DEFAULT_LEASE} detect-deadlocks no");
+    // The core's own model knows who waits for whom, and whose place is kept.
+    let settings = format!("default-lease-ms {DEFAULT_LEASE} detect-deadlocks no place-grace-ms 0");
     let server = Server::builder().module_args(&settings).start();
     let mut random = random();
     let mut connections: Vec<Client> = (0..CONNECTIONS).map(|_| server.client()).collect();

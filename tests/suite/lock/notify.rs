@@ -1,6 +1,6 @@
 //! Waiting without parking: the place in line at once, and the outcome as a message.
 
-mod channel;
+pub mod channel;
 mod elsewhere;
 
 use harness::{ANY, Client, INT, NULL, OK, Reply, Server, err, unix_ms};

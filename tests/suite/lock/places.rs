@@ -2,7 +2,7 @@
 
 use harness::{ANY, Client, INT, NULL, OK, Server, err};
 
-use super::notify::Channel;
+use super::notify::channel::Channel;
 use crate::support::line::Line;
 
 const LATE: &str = "place-grace-ms 60000";

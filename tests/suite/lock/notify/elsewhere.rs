@@ -151,7 +151,8 @@ fn whoever_waits_on_a_node_that_keeps_its_slots_is_left_alone() {
     client.expect("LOCK.ACQUIRE lock TOKEN holder", ANY);
     client.expect("LOCK.ACQUIRE lock TOKEN t WAIT 1500 NOTIFY news", 1);
     // Another slot of this node moves.
-    let other = (0..).map(|n| format!("other-{n}")).find(|key| cluster.owner(key) == from).expect("a key of this node");
+    let other =
+        (0..10_000).map(|n| format!("other-{n}")).find(|key| cluster.owner(key) == from).expect("a key of this node");
     cluster.begin_move(&other, from, to);
     cluster.end_move(&other, from, to);
     news.says(&format!("{{\"event\":\"timeout\",{ABOUT}}}"));
