@@ -2,16 +2,41 @@
 
 use super::stock_reply;
 use crate::config;
-use crate::core::sale::{Answer, Status};
+use crate::core::sale::{Answer, Decision, Sale, Status};
+use crate::core::time::UnixMs;
 use crate::error::Error;
+use crate::module::cart_session::{self, Rule};
 use crate::server::args::{Arg, Args};
+use crate::server::clock;
 use crate::server::ctx::Ctx;
+use crate::server::entry::Call;
 
-/// Parses `numkeys key [key …]`: the sales, each named once.
-pub fn sales<'a>(args: &mut Args<'a>) -> Result<Vec<Arg<'a>>, Error> {
-    let keys = args.counted("numkeys", config::max_keys())?;
+/// Parses `id numkeys key [key …]`: the order, and its sales, each named once.
+pub(crate) fn parse(mut args: Args<'_>) -> Result<(&[u8], Vec<Arg<'_>>), Error> {
+    let (id, keys) = (args.ident_bytes("id")?, args.counted("numkeys", config::max_keys())?);
     named_once(keys.iter().copied())?;
-    Ok(keys)
+    args.finish()?;
+    Ok((id, keys))
+}
+
+/// Runs a command with the words of [`parse`], which asks each sale to `decide` on what the id has there.
+pub fn decide_held(
+    call: Call<'_>,
+    rule: Rule,
+    decide: impl for<'a> Fn(UnixMs, &'a [u8], &Sale) -> Decision<'a>,
+) -> Result<(), Error> {
+    let Call { mut ctx, args } = call;
+    let (id, keys) = parse(args)?;
+    let now = clock::now().ms;
+    let (status, answers) = cart_session::decide(
+        &mut ctx,
+        keys.into_iter(),
+        rule,
+        |_, sale| Ok(decide(now, id, sale)),
+        |sale| sale.skipped(now, id),
+    )?;
+    reply(&ctx, status, &answers);
+    Ok(())
 }
 
 /// Returns an error if a sale is named twice: it is not clear then what is wanted of it.

@@ -5,7 +5,7 @@
 use crate::server::ctx::Ctx;
 use crate::server::register::{self, Command};
 
-mod cart;
+pub(crate) mod cart;
 mod lease;
 pub(crate) mod lock_acquire;
 pub(crate) mod lock_apply;

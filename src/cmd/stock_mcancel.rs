@@ -3,9 +3,7 @@
 use super::Command;
 use super::cart;
 use crate::error::Error;
-use crate::module::cart_session::{self, Rule};
-use crate::server::args::{Arg, Args};
-use crate::server::clock;
+use crate::module::cart_session::Rule;
 use crate::server::entry::{Call, Run};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
@@ -35,27 +33,10 @@ impl Command for StockMcancel {
     };
 }
 
-pub(crate) fn parse(mut args: Args<'_>) -> Result<(&[u8], Vec<Arg<'_>>), Error> {
-    let words = (args.ident_bytes("id")?, cart::sales(&mut args)?);
-    args.finish()?;
-    Ok(words)
-}
-
 impl Run for StockMcancel {
     type Error = Error;
 
     fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { mut ctx, args } = call;
-        let (id, keys) = parse(args)?;
-        let now = clock::now().ms;
-        let (status, answers) = cart_session::decide(
-            &mut ctx,
-            keys.into_iter(),
-            Rule::Each,
-            |_, sale| Ok(sale.cancel(now, id)),
-            |sale| sale.skipped(now, id),
-        )?;
-        cart::reply(&ctx, status, &answers);
-        Ok(())
+        cart::decide_held(call, Rule::Each, |now, id, sale| sale.cancel(now, id))
     }
 }

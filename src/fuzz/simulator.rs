@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::keys::{Keys, Primary, Value, place};
 use crate::cmd::{
-    lock_acquire, lock_extend, lock_info, lock_macquire, lock_mextend, lock_mrelease, lock_release, stock_adjust,
+    cart, lock_acquire, lock_extend, lock_info, lock_macquire, lock_mextend, lock_mrelease, lock_release, stock_adjust,
     stock_alter, stock_apply, stock_buyer, stock_cancel, stock_confirm, stock_create, stock_decr_once, stock_extend,
-    stock_info, stock_mcancel, stock_mconfirm, stock_mdecr_once, stock_order, stock_orders,
+    stock_info, stock_mdecr_once, stock_order, stock_orders,
 };
 use crate::core::key::KeyRef;
 use crate::core::limits::{MAX_UNITS, MAX_WAIT};
@@ -245,12 +245,12 @@ impl Simulator {
                 self.decide_all(&keys, sales[0].1.id, false, |nth, sale| Ok(sale.take(now, &sales[nth].1)?))?;
             }
             b"MCONFIRM" => {
-                let (id, keys) = stock_mconfirm::parse(args)?;
+                let (id, keys) = cart::parse(args)?;
                 let keys: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
                 self.decide_all(&keys, id, false, |_, sale| Ok(sale.confirm(now, id)))?;
             }
             b"MCANCEL" => {
-                let (id, keys) = stock_mcancel::parse(args)?;
+                let (id, keys) = cart::parse(args)?;
                 let keys: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
                 self.decide_all(&keys, id, true, |_, sale| Ok(sale.cancel(now, id)))?;
             }

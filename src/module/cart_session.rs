@@ -146,7 +146,7 @@ impl<'a> CartSession<'_, 'a> {
         for (leg, _) in legs {
             let Some(stream) = &leg.stream else { continue };
             if Key::open(ctx.reborrow(), &Name::make(stream), Access::Write).is_no_stream() {
-                return Err(Error::Stream(WRONG_TYPE.into()));
+                return Err(Error::Stream(Error::WrongType.to_string()));
             }
             keys.push((leg.key.bytes(), stream));
         }
@@ -245,9 +245,6 @@ impl<'a> CartSession<'_, 'a> {
         }
     }
 }
-
-/// What every server says of a key that holds something else than a stream.
-const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 
 /// The changes of a sale that belong together.
 fn step<'s, 'a>(changes: &'s Changes<'a>) -> SmallVec<[&'s Change<'a>; 2]> {

@@ -1,5 +1,6 @@
 //! The messages about requests whose clients are not blocked: one JSON object each.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use crate::core::id::Ident;
@@ -10,9 +11,8 @@ use crate::error::Error;
 pub fn about(keys: &[&[u8]], many: bool, token: &Ident) -> Option<Box<str>> {
     let mut text = String::new();
     text.push_str(if many { "\"keys\":[" } else { "\"key\":" });
-    for (nth, key) in
-        keys.iter().enumerate().filter(|(nth, key)| keys.iter().position(|other| other == *key) == Some(*nth))
-    {
+    let mut named = BTreeSet::new();
+    for (nth, key) in keys.iter().filter(|key| named.insert(**key)).enumerate() {
         if nth > 0 {
             text.push(',');
         }

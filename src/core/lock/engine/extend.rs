@@ -63,12 +63,8 @@ impl Engine {
         let end = now.ms.plus(extension.lease).ok_or(LockError::LeaseTooLong)?;
         let places = distinct(db, keys);
         let mut transition = self.command(now, places.len());
-        for at in &places {
-            self.pardon(*at, token, keyspace);
-        }
-        for at in &places {
-            self.settle_at(&mut transition, *at, keyspace);
-        }
+        self.pardon_all(&places, token, keyspace);
+        self.settle_all(&mut transition, &places, keyspace);
         let mut states = KeyStates::default();
         for at in &places {
             self.key_states(&mut transition, *at, token, &mut states, keyspace);

@@ -44,12 +44,8 @@ impl Engine {
         let places = distinct(db, keys);
         let mut transition = self.command(now, places.len());
         self.another_request(client);
-        for at in &places {
-            self.pardon(*at, &request.token, keyspace);
-        }
-        for at in &places {
-            self.settle_at(&mut transition, *at, keyspace);
-        }
+        self.pardon_all(&places, &request.token, keyspace);
+        self.settle_all(&mut transition, &places, keyspace);
         let mut states = KeyStates::default();
         for at in &places {
             self.key_states(&mut transition, *at, &request.token, &mut states, keyspace);
@@ -115,6 +111,25 @@ impl Engine {
         }
     }
 
+    /// As [`pardon`](Self::pardon), for each of the keys.
+    pub(super) fn pardon_all<W: Keyspace>(&mut self, places: &[KeyRef<'_>], token: &Ident, keyspace: &mut W) {
+        for at in places {
+            self.pardon(*at, token, keyspace);
+        }
+    }
+
+    /// As [`settle_at`](Self::settle_at), for each of the keys.
+    pub(super) fn settle_all<W: Keyspace>(
+        &mut self,
+        transition: &mut Transition,
+        places: &[KeyRef<'_>],
+        keyspace: &mut W,
+    ) {
+        for at in places {
+            self.settle_at(transition, *at, keyspace);
+        }
+    }
+
     /// Ends the holds of `token` on the locks of `keys`, and every request of it that waits for any of them; returns how many holds there
     /// were.
     ///
@@ -130,13 +145,9 @@ impl Engine {
     ) -> Result<u64, LockError> {
         let places = distinct(db, keys);
         let mut transition = self.command(now, places.len());
-        for at in &places {
-            self.pardon(*at, token, keyspace);
-        }
+        self.pardon_all(&places, token, keyspace);
         self.cancel(&mut transition, &places, token, keyspace);
-        for at in &places {
-            self.settle_at(&mut transition, *at, keyspace);
-        }
+        self.settle_all(&mut transition, &places, keyspace);
         let foreign = places.iter().any(|at| matches!(keyspace.find(*at), Found::Foreign));
         let mut released = 0_u64;
         for at in places.iter().filter(|_| !foreign) {
