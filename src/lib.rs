@@ -11,8 +11,8 @@
 //! - [`module`]: the two types, the module's state, and the work between commands.
 //! - [`cmd`]: one file per command.
 //!
-//! [`error`] has the text of every error, [`config`] every setting, [`info_section`] the section of `INFO`. `fuzz` (tests and fuzzing only) feeds
-//! bytes to everything that takes bytes from outside. DESIGN.md says why it is made this way.
+//! [`error`] has the text of every error, [`config`] every setting, [`info_section`] the section of `INFO`. `fuzz` (tests and fuzzing only)
+//! feeds bytes to everything that takes bytes from outside. DESIGN.md says why it is made this way.
 //!
 //! # Words
 //!

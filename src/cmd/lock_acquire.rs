@@ -29,8 +29,8 @@ use crate::server::register::{self, Spec};
 /// Replies `[token, fence, lease in milliseconds]`, or null if the lock was not granted. A repeated request with the same token renews its
 /// hold and gets the same fence, so it is safe to repeat a request after its reply was lost.
 ///
-/// Errors: `ERR` for a bad argument; `WRONGTYPE`; `DEADLOCK` for a request that would wait in a circle of tokens, and for a second holder that
-/// would wait to become exclusive; `ERR` for a request that would wait while `lockstock.max-waiters` requests are waiting.
+/// Errors: `ERR` for a bad argument; `WRONGTYPE`; `DEADLOCK` for a request that would wait in a circle of tokens, and for a second holder
+/// that would wait to become exclusive; `ERR` for a request that would wait while `lockstock.max-waiters` requests are waiting.
 ///
 /// O(1), O(log n) with n holders.
 pub struct LockAcquire;

@@ -17,8 +17,8 @@ use crate::server::register::{self, Spec};
 /// - `ID`: makes it safe to retry. The sale remembers the id for ever, and a second adjustment with it changes nothing, whatever its
 ///   `delta`. These ids have nothing to do with those of orders. A refused adjustment is not remembered.
 ///
-/// Replies the sellable units after that, or, if the sale knows the id, those of now. Errors: `ERR` for a bad argument, for withdrawing more than remain, and for a total above 2^53 −
-/// 1; `NOSTOCK` if there is no such sale; `WRONGTYPE`. O(1).
+/// Replies the sellable units after that, or, if the sale knows the id, those of now. Errors: `ERR` for a bad argument, for withdrawing
+/// more than remain, and for a total above 2^53 − 1; `NOSTOCK` if there is no such sale; `WRONGTYPE`. O(1).
 pub struct StockAdjust;
 
 /// The range of one adjustment.

@@ -29,8 +29,8 @@ use crate::server::register::{self, Spec};
 ///   `INSUFFICIENT`.
 ///
 /// Replies `[status, units, remaining, deadline, ref]`. The checks come in this order: the order of this id (`DUPLICATE`: the earlier order
-/// stands, and the reply shows its units; `QUEUED`; `EXPIRED`, `CANCELLED`), the buyer's limit (`LIMIT`), the window (`NOTSTARTED`, `ENDED`), the
-/// stock (`SOLDOUT`, `INSUFFICIENT`). So a winner who repeats the request after the sale is sold out still sees its order.
+/// stands, and the reply shows its units; `QUEUED`; `EXPIRED`, `CANCELLED`), the buyer's limit (`LIMIT`), the window (`NOTSTARTED`,
+/// `ENDED`), the stock (`SOLDOUT`, `INSUFFICIENT`). So a winner who repeats the request after the sale is sold out still sees its order.
 /// `NOSTOCK` if there is no such sale.
 ///
 /// Errors: `ERR` for a bad argument; `ERR` for a `BUYER` that differs from the one of this id's held, sold or waiting order, because then two

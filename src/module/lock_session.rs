@@ -176,8 +176,8 @@ impl<'a> LockSession<'a> {
         }
     }
 
-    /// Closes the open key, then publishes messages and unblocks the answered clients, then notifies listeners. The module state must not be in use: some servers
-    /// write the replies in here, and listeners run commands.
+    /// Closes the open key, then publishes messages and unblocks the answered clients, then notifies listeners. The module state must not
+    /// be in use: some servers write the replies in here, and listeners run commands.
     pub fn leave(mut self) {
         self.shut();
         if let Some((waiter, client)) = self.look_first.take() {

@@ -1,7 +1,7 @@
 //! Requests whose slot moves to another cluster node while they wait.
 //!
-//! The server itself redirects clients that are blocked, within about a second. It does not know of requests whose clients are not blocked. So while
-//! there are any, the module asks it now and then which slots this node serves.
+//! The server itself redirects clients that are blocked, within about a second. It does not know of requests whose clients are not blocked.
+//! So while there are any, the module asks it now and then which slots this node serves.
 
 use crate::core::lock::Engine;
 use crate::core::slot::Slot;

@@ -13,10 +13,10 @@
 //! - An event handler writes nothing. It posts a notification and arms the one timer of [`timer`], which first checks whether this server
 //!   may write now.
 //!
-//! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`panics`], [`guard`], [`entry`], [`load`], [`register`], [`keyspec`]; then
-//! [`key`], [`datatype`], [`replicate`], [`publish`], [`call`], [`acl`], [`stream`], [`cluster`], [`keyspace_scan`], [`renames`]; then [`timer`], [`import`], [`origin`],
-//! [`blocked_clients`] with `blocking_key`, [`events`]; then [`settings`], [`info`], [`server_info`] and [`event_loop`].
-//! [`faults`] and `fake_server` are for tests and fuzzing.
+//! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`panics`], [`guard`], [`entry`], [`load`], [`register`], [`keyspec`];
+//! then [`key`], [`datatype`], [`replicate`], [`publish`], [`call`], [`acl`], [`stream`], [`cluster`], [`keyspace_scan`], [`renames`]; then
+//! [`timer`], [`import`], [`origin`], [`blocked_clients`] with `blocking_key`, [`events`]; then [`settings`], [`info`], [`server_info`] and
+//! [`event_loop`]. [`faults`] and `fake_server` are for tests and fuzzing.
 
 pub mod acl;
 pub mod alloc;

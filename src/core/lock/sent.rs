@@ -90,8 +90,8 @@ pub(super) fn is_sent(reply: Reply, look: Look) -> bool {
     }
 }
 
-/// As [`is_sent`], for a connection that is about to end. Numbers that come late prove nothing on their own: an earlier look must have seen the
-/// reply unsent.
+/// As [`is_sent`], for a connection that is about to end. Numbers that come late prove nothing on their own: an earlier look must have seen
+/// the reply unsent.
 pub(super) fn is_sent_at_the_end(reply: Reply, look: Look) -> bool {
     let is_late = matches!(look, Look::Unsent { is_late: true, .. });
     (is_late && reply.seen.is_none()) || is_sent(reply, look)

@@ -1,7 +1,8 @@
 //! A sale as bytes, for RDB, AOF rewrite, DUMP and slot migration.
 //!
-//! First a header with the conditions of the sale, then blocks with its orders, oldest first, then those with the ids of adjustments. No sums are written: they follow from the
-//! orders. So a file cannot contradict itself, and a sale that has loaded only some of its blocks is consistent, too.
+//! First a header with the conditions of the sale, then blocks with its orders, oldest first, then those with the ids of adjustments. No
+//! sums are written: they follow from the orders. So a file cannot contradict itself, and a sale that has loaded only some of its blocks is
+//! consistent, too.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -212,7 +213,8 @@ impl Sale {
         if is_behind || self.adjustments.is_none() { Ok(is_behind) } else { Err(Corrupt::Invalid.into()) }
     }
 
-    /// Calls `part` with the header and then with each order and each adjustment. Equal sales give equal byte strings, whatever happened to them before.
+    /// Calls `part` with the header and then with each order and each adjustment. Equal sales give equal byte strings, whatever happened to
+    /// them before.
     pub fn digest(&self, mut part: impl FnMut(&[u8])) {
         part(&self.header());
         let (mut at, mut bytes) = (0, Writer::new());

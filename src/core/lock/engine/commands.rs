@@ -157,9 +157,9 @@ impl Engine {
         }
     }
 
-    /// Queues a request, after its client was blocked if it is to be. An earlier request of the same token for the same keys is replaced, and its position is
-    /// kept. `obstacle` is the key that a request for many keys cannot have now. If the client cannot be blocked, nothing changes, not even
-    /// for the earlier request.
+    /// Queues a request, after its client was blocked if it is to be. An earlier request of the same token for the same keys is replaced,
+    /// and its position is kept. `obstacle` is the key that a request for many keys cannot have now. If the client cannot be blocked,
+    /// nothing changes, not even for the earlier request.
     #[expect(clippy::too_many_arguments, reason = "one request in one situation")]
     pub(super) fn wait<W: Keyspace>(
         &mut self,

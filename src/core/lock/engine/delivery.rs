@@ -9,7 +9,8 @@ use crate::core::lock::terms::{ClientId, EndReason, WaiterId};
 use crate::core::time::{Millis, UnixMs};
 
 impl Engine {
-    /// Tracks the reply with a grant to `waiter`, whose `client` has been blocked. Returns whether the caller should look at what the reply will be queued behind.
+    /// Tracks the reply with a grant to `waiter`, whose `client` has been blocked. Returns whether the caller should look at what the reply
+    /// will be queued behind.
     pub(super) fn track_delivery(
         &mut self,
         now: UnixMs,

@@ -381,8 +381,8 @@ impl Model {
         assert!(!self.line.iter().any(|parked| self.is_over(parked)), "nobody has been told that its time is over");
     }
 
-    /// Whether a request of `token` that waits may be due soon, because somebody is due now: it may be answered before the next command of the
-    /// token or after it.
+    /// Whether a request of `token` that waits may be due soon, because somebody is due now: it may be answered before the next command of
+    /// the token or after it.
     pub(super) fn may_follow(&self, token: usize) -> bool {
         let mut settled = self.clone();
         settled.expire();
@@ -392,8 +392,8 @@ impl Model {
         settled.line.iter().any(over) || (waits && settled.line.iter().any(|parked| settled.tells(parked)))
     }
 
-    /// Whether a request stands at one of `keys` that fails over another key, and the timer may have to find that out: a command that comes for
-    /// these keys looks no further than to the first key that the request cannot have.
+    /// Whether a request stands at one of `keys` that fails over another key, and the timer may have to find that out: a command that comes
+    /// for these keys looks no further than to the first key that the request cannot have.
     pub(super) fn may_overlook(&self, keys: &[Key]) -> bool {
         let mut settled = self.clone();
         settled.expire();
