@@ -42,6 +42,7 @@ impl Command for LockAcquire {
         acl: c"write slow blocking",
         arity: -2,
         summary: c"Acquires a lock, shared lock or permit for a token, and waits for it in line if asked to.",
+        since: c"0.1.0",
         complexity: c"O(1) for exclusive locks, O(log(N)) with N holders otherwise; waiting costs nothing",
         tips: c"",
         keys: Keys::First(KeyUse::Update),

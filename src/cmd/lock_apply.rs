@@ -33,6 +33,7 @@ impl Command for LockApply {
         acl: c"write slow admin dangerous",
         arity: -4,
         summary: c"Internal: carries the effects of lock commands to replicas and the AOF.",
+        since: c"0.1.0",
         complexity: c"O(log(N)) with N holders",
         tips: c"",
         keys: Keys::First(KeyUse::Update),

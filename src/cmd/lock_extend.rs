@@ -30,6 +30,7 @@ impl Command for LockExtend {
         acl: c"write fast",
         arity: -3,
         summary: c"Moves the end of a hold's lease.",
+        since: c"0.1.0",
         complexity: c"O(1) for exclusive locks, O(log(N)) with N holders otherwise",
         tips: c"",
         keys: Keys::First(KeyUse::Update),

@@ -24,6 +24,7 @@ impl Command for LockFault {
         acl: c"admin dangerous",
         arity: -2,
         summary: c"Injects a fault.",
+        since: c"0.1.0",
         complexity: c"O(1)",
         tips: c"",
         keys: Keys::First(KeyUse::Read),

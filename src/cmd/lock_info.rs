@@ -28,6 +28,7 @@ impl Command for LockInfo {
         acl: c"read slow",
         arity: 2,
         summary: c"Tells who holds a lock and who waits for it.",
+        since: c"0.1.0",
         complexity: c"O(N) with N holders",
         tips: c"nondeterministic_output",
         keys: Keys::First(KeyUse::Read),

@@ -36,6 +36,7 @@ impl Command for LockMacquire {
         acl: c"write slow blocking",
         arity: -3,
         summary: c"Acquires several locks for a token, all or none, and waits for them in line if asked to.",
+        since: c"0.1.0",
         complexity: c"O(K*log(N)) with K keys and N requests waiting for them",
         tips: c"",
         keys: Keys::Counted(1, KeyUse::Update),

@@ -30,6 +30,7 @@ impl Command for LockMextend {
         acl: c"write slow",
         arity: -4,
         summary: c"Moves the ends of a token's leases on several locks, all or none.",
+        since: c"0.2.0",
         complexity: c"O(K*log(N)) with K keys and N holders",
         tips: c"",
         keys: Keys::Counted(2, KeyUse::Update),

@@ -28,6 +28,7 @@ impl Command for LockMrelease {
         acl: c"write slow",
         arity: -4,
         summary: c"Ends a token's holds on several locks, and its waits for them, and hands them over to whoever waits first.",
+        since: c"0.1.0",
         complexity: c"O(K*log(N)) with K keys and N holders",
         tips: c"",
         keys: Keys::Counted(2, KeyUse::Delete),

@@ -26,7 +26,7 @@ pub const TOKEN: register::Arg = register::Arg::string(c"token").after(c"TOKEN")
 /// `WAIT ms` in the documentation.
 pub const WAIT: register::Arg = register::Arg::integer(c"milliseconds").after(c"WAIT").optional();
 /// `NOTIFY channel` in the documentation.
-pub const NOTIFY: register::Arg = register::Arg::string(c"channel").after(c"NOTIFY").optional();
+pub const NOTIFY: register::Arg = register::Arg::string(c"channel").after(c"NOTIFY").optional().since(c"0.2.0");
 /// `SESSION` in the documentation.
 pub const SESSION: register::Arg = register::Arg::word(c"session", c"SESSION").optional();
 

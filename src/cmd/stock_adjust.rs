@@ -31,13 +31,14 @@ impl Command for StockAdjust {
         acl: c"write fast",
         arity: -3,
         summary: c"Adds units to a sale, or withdraws unsold ones.",
+        since: c"0.1.0",
         complexity: c"O(1)",
         tips: c"",
         keys: Keys::First(KeyUse::Update),
         args: &[
             register::Arg::key(),
             register::Arg::integer(c"delta"),
-            register::Arg::string(c"id").after(c"ID").optional(),
+            register::Arg::string(c"id").after(c"ID").optional().since(c"0.2.0"),
         ],
     };
 }

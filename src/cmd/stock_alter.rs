@@ -29,6 +29,7 @@ impl Command for StockAlter {
         acl: c"write fast",
         arity: -2,
         summary: c"Changes the limit, the window or the rebuy rule of a sale.",
+        since: c"0.1.0",
         complexity: c"O(1)",
         tips: c"",
         keys: Keys::First(KeyUse::Update),

@@ -31,6 +31,7 @@ impl Command for StockApply {
         acl: c"write slow admin dangerous",
         arity: -4,
         summary: c"Internal: carries the effects of stock commands to replicas and the AOF.",
+        since: c"0.1.0",
         complexity: c"O(log(N)) with N holds",
         tips: c"",
         keys: Keys::First(KeyUse::Update),

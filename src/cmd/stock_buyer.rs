@@ -24,6 +24,7 @@ impl Command for StockBuyer {
         acl: c"read fast",
         arity: 3,
         summary: c"Tells how many units a buyer has, and may have.",
+        since: c"0.1.0",
         complexity: c"O(1)",
         tips: c"",
         keys: Keys::First(KeyUse::Read),

@@ -27,6 +27,7 @@ impl Command for StockCancel {
         acl: c"write fast",
         arity: 3,
         summary: c"Gives the units of a hold or a sale back, once.",
+        since: c"0.1.0",
         complexity: c"O(log(N)) with N holds",
         tips: c"",
         keys: Keys::First(KeyUse::Update),

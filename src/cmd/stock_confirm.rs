@@ -29,6 +29,7 @@ impl Command for StockConfirm {
         acl: c"write fast",
         arity: 3,
         summary: c"Makes a hold a sale, also late if the units are still there.",
+        since: c"0.1.0",
         complexity: c"O(log(N)) with N holds",
         tips: c"",
         keys: Keys::First(KeyUse::Update),

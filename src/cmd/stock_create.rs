@@ -31,6 +31,7 @@ impl Command for StockCreate {
         acl: c"write fast",
         arity: -3,
         summary: c"Opens a sale of a number of units.",
+        since: c"0.1.0",
         complexity: c"O(1)",
         tips: c"",
         keys: Keys::FirstAndBehind(KeyUse::Insert, c"STREAM"),

@@ -45,6 +45,7 @@ impl Command for StockDecrOnce {
         acl: c"write fast",
         arity: -3,
         summary: c"Takes units from a sale for an id, exactly once, and never more than there are.",
+        since: c"0.1.0",
         complexity: c"O(1), with HOLD or WAITLIST O(log(N)) with N holds and orders on the waitlist",
         tips: c"",
         keys: Keys::First(KeyUse::Update),
@@ -55,7 +56,7 @@ impl Command for StockDecrOnce {
             register::Arg::string(c"buyer").after(c"BUYER").optional(),
             register::Arg::integer(c"milliseconds").after(c"HOLD").optional(),
             register::Arg::string(c"ref").after(c"REF").optional(),
-            register::Arg::word(c"waitlist", c"WAITLIST").optional(),
+            register::Arg::word(c"waitlist", c"WAITLIST").optional().since(c"0.2.0"),
         ],
     };
 }

@@ -29,6 +29,7 @@ impl Command for StockExtend {
         acl: c"write fast",
         arity: 5,
         summary: c"Moves the deadline of a live hold.",
+        since: c"0.1.0",
         complexity: c"O(log(N)) with N holds",
         tips: c"",
         keys: Keys::First(KeyUse::Update),

@@ -30,6 +30,7 @@ impl Command for StockInfo {
         acl: c"read fast",
         arity: 2,
         summary: c"Tells how a sale stands: units, orders, conditions and counters.",
+        since: c"0.1.0",
         complexity: c"O(1)",
         tips: c"nondeterministic_output",
         keys: Keys::First(KeyUse::Read),

@@ -26,6 +26,7 @@ impl Command for StockMcancel {
         acl: c"write slow",
         arity: -4,
         summary: c"Gives the units of an id back in several sales, once.",
+        since: c"0.2.0",
         complexity: c"O(K*log(N)) with K sales and N holds in each",
         tips: c"",
         keys: Keys::Counted(2, KeyUse::Update),

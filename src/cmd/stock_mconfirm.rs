@@ -26,6 +26,7 @@ impl Command for StockMconfirm {
         acl: c"write slow",
         arity: -4,
         summary: c"Makes the holds of an id in several sales sales, all or none.",
+        since: c"0.2.0",
         complexity: c"O(K*log(N)) with K sales and N holds in each",
         tips: c"",
         keys: Keys::Counted(2, KeyUse::Update),

@@ -37,6 +37,7 @@ impl Command for StockMdecrOnce {
         acl: c"write slow",
         arity: -5,
         summary: c"Takes units from several sales for an id, exactly once, all or none.",
+        since: c"0.2.0",
         complexity: c"O(K) with K sales, with HOLD O(K*log(N)) with N holds in each",
         tips: c"",
         keys: Keys::CountedPairs(2, KeyUse::Update),

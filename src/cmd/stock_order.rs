@@ -26,6 +26,7 @@ impl Command for StockOrder {
         acl: c"read fast",
         arity: 3,
         summary: c"Tells what an id holds or has bought.",
+        since: c"0.1.0",
         complexity: c"O(1), of an order on the waitlist O(log(N)) with N orders on it",
         tips: c"",
         keys: Keys::First(KeyUse::Read),

@@ -27,6 +27,7 @@ impl Command for StockOrders {
         acl: c"read slow",
         arity: -3,
         summary: c"Iterates over the orders of a sale.",
+        since: c"0.1.0",
         complexity: c"O(N) with N orders looked at, 4096 at the most",
         tips: c"nondeterministic_output_order",
         keys: Keys::First(KeyUse::Read),
@@ -41,7 +42,7 @@ impl Command for StockOrders {
                     register::Arg::word(c"sold", c"sold"),
                     register::Arg::word(c"cancelled", c"cancelled"),
                     register::Arg::word(c"expired", c"expired"),
-                    register::Arg::word(c"waiting", c"waiting"),
+                    register::Arg::word(c"waiting", c"waiting").since(c"0.2.0"),
                 ],
             )
             .after(c"STATE")

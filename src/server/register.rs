@@ -36,6 +36,8 @@ pub struct Spec {
     pub arity: i32,
     /// A summary of one line.
     pub summary: &'static CStr,
+    /// The version of the module that introduced it.
+    pub since: &'static CStr,
     /// The cost in big-O notation.
     pub complexity: &'static CStr,
     /// Hints for clients that send a command to several nodes; empty for none.
@@ -54,9 +56,6 @@ static LAYOUT: raw::RedisModuleCommandInfoVersion = raw::RedisModuleCommandInfoV
     sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
 };
 
-/// The version of lockstock that introduced the commands.
-const SINCE: &CStr = c"0.1.0";
-
 /// An argument, as `COMMAND DOCS` shows it.
 #[derive(Clone, Copy)]
 pub struct Arg {
@@ -64,6 +63,7 @@ pub struct Arg {
     token: Option<&'static CStr>,
     kind: Kind,
     flags: u32,
+    since: Option<&'static CStr>,
 }
 
 #[derive(Clone, Copy)]
@@ -80,7 +80,7 @@ enum Kind {
 
 impl Arg {
     const fn new(name: &'static CStr, kind: Kind) -> Self {
-        Self { name, token: None, kind, flags: raw::REDISMODULE_CMD_ARG_NONE }
+        Self { name, token: None, kind, flags: raw::REDISMODULE_CMD_ARG_NONE, since: None }
     }
 
     /// The key.
@@ -133,6 +133,11 @@ impl Arg {
         Self { flags: self.flags | raw::REDISMODULE_CMD_ARG_OPTIONAL, ..self }
     }
 
+    /// The same argument, which is newer than its command: `version` introduced it.
+    pub const fn since(self, version: &'static CStr) -> Self {
+        Self { since: Some(version), ..self }
+    }
+
     /// The same argument, repeatable.
     pub const fn multiple(self) -> Self {
         Self { flags: self.flags | raw::REDISMODULE_CMD_ARG_MULTIPLE, ..self }
@@ -149,7 +154,7 @@ pub fn register<C: Command>(ctx: &Ctx<'_>) -> bool {
         version: &raw const LAYOUT,
         summary: spec.summary.as_ptr(),
         complexity: spec.complexity.as_ptr(),
-        since: SINCE.as_ptr(),
+        since: spec.since.as_ptr(),
         history: ptr::null_mut(),
         tips: if spec.tips.is_empty() { ptr::null() } else { spec.tips.as_ptr() },
         arity: spec.arity,
@@ -211,7 +216,7 @@ impl Args {
             },
             token: arg.token.map_or(ptr::null(), CStr::as_ptr),
             summary: ptr::null(),
-            since: ptr::null(),
+            since: arg.since.map_or(ptr::null(), CStr::as_ptr),
             flags: c_int::try_from(arg.flags).unwrap_or_default(),
             deprecated_since: ptr::null(),
             subargs: match arg.kind {

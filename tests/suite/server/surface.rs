@@ -72,6 +72,48 @@ fn every_command_is_documented_with_all_its_options() {
     }
 }
 
+#[test]
+fn what_is_newer_than_the_first_version_says_so() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.hello3();
+    let mut newer = vec![];
+    let names = texts(&client.cmd("COMMAND LIST FILTERBY MODULE lockstock"));
+    for name in names.iter().filter(|name| !name.ends_with("apply") && !name.ends_with("fault")) {
+        let docs = client.cmd(["COMMAND", "DOCS", name]).field(name);
+        for line in ["summary", "complexity", "group"] {
+            assert!(!docs.field(line).text().is_empty(), "{name}: {line}");
+        }
+        let (name, since) = (name.to_uppercase(), docs.field("since").text());
+        newer_options(&name, &docs.field("arguments"), &mut newer);
+        newer.extend((since != "0.1.0").then_some((name, since)));
+    }
+    newer.sort();
+    let want = [
+        "LOCK.ACQUIRE NOTIFY",
+        "LOCK.MACQUIRE NOTIFY",
+        "LOCK.MEXTEND",
+        "STOCK.ADJUST ID",
+        "STOCK.DECR_ONCE WAITLIST",
+        "STOCK.MCANCEL",
+        "STOCK.MCONFIRM",
+        "STOCK.MDECR_ONCE",
+        "STOCK.ORDERS waiting",
+    ];
+    assert_eq!(newer, want.map(|name| (name.to_owned(), "0.2.0".to_owned())));
+}
+
+/// Collects the options among documented arguments that have a version of their own.
+fn newer_options(command: &str, arguments: &Reply, newer: &mut Vec<(String, String)>) {
+    for argument in arguments.items() {
+        let fields = argument.fields();
+        newer.extend(fields.get("since").map(|since| (format!("{command} {}", fields["token"].text()), since.text())));
+        if let Some(inner) = fields.get("arguments") {
+            newer_options(command, inner, newer);
+        }
+    }
+}
+
 /// Collects the options' names among documented arguments, and counts the arguments that stand without one.
 pub fn tokens_of(arguments: &Reply, tokens: &mut Vec<String>) -> usize {
     let mut positional = 0;
