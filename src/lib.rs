@@ -9,10 +9,10 @@
 //! - [`server`]: the one place with `unsafe`. The module API with a safe face: contexts, arguments, replies, keys, data types, blocked
 //!   clients, the one deferred timer, replication, settings.
 //! - [`module`]: the two types, the module's state, and the work between commands.
-//! - [`cmd`]: one file per command.
+//! - [`cmd`]: one file per command, and what several of them parse or reply alike.
 //!
-//! [`error`] has the text of every error, [`config`] every setting, [`info_section`] the section of `INFO`. `fuzz` (tests and fuzzing only)
-//! feeds bytes to everything that takes bytes from outside. DESIGN.md says why it is made this way.
+//! [`error`] has the text of every error, [`config`] every setting, [`info_section`] the section of `INFO`. `fuzz`
+//! (tests and fuzzing only) feeds bytes to everything that takes bytes from outside. DESIGN.md says why it is made this way.
 //!
 //! # Words
 //!
@@ -25,10 +25,10 @@
 //! - *expire*: to end by time. *Cutoff*: the instant up to which all holds of a sale have expired.
 //! - *effect*: what came of a command, as replicas and the AOF get it. *Event*: what a sale's stream gets, and what listeners hear.
 //! - *deadline index*: which lock or sale is due next. *Unlinked*: a value that has lost its name and may have another.
-//! - *transition*: one atomic step of the lock engine. *Visit*: a lock that is opened, changed and closed within one.
-//! - *backlog*: what the timer has yet to do for locks. *Budget*: how many steps may be done at once.
+//! - *transition*: what the lock engine does at once, for one call. *Visit*: a lock that is opened, changed and closed within a transition.
+//! - *backlog*: what the timer has yet to do for locks. *Budget*: how many waiters and holds may be dealt with at once.
 //! - *delivery*: whether the reply with a grant was sent. *Unacked*: a grant of which that is not known. *Revoked*: a hold that a connection's end
-//!   has ended, and that the timer takes out.
+//!   has ended, and that the timer or the next visit takes out.
 //! - *inbox*: what callbacks saw. *Turn*: one round of the server's event loop, or of the timer.
 
 pub mod core;

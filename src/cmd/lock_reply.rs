@@ -1,4 +1,4 @@
-//! Replies that several commands share, also for waiters.
+//! The reply to `LOCK.ACQUIRE` and `LOCK.MACQUIRE`, at once or after a wait.
 
 use crate::core::lock::{Answer, Grant};
 use crate::error::Error;

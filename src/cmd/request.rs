@@ -96,9 +96,10 @@ fn has_connection(ctx: &mut Ctx<'_>, client: ClientId) -> bool {
 
 /// Lets `ask` decide on `request` for the client of the running command, and replies unless the client was blocked.
 ///
-/// `ask` gets how the request waits, and for how long its client is blocked if that may be. A request gets only one try if its client would
-/// be blocked and may not be, or if the server then refuses that (as Valkey does for a RESP3 client with a subscription). If the maximum
-/// number of requests is waiting, a request that would wait gets an error, because null would mean a timeout.
+/// `ask` gets how the request waits, and for how long its client is blocked if that may be. A request is granted
+/// now or refused if its client would have to be blocked and may not be, or if the server then refuses that (as Valkey does for a RESP3
+/// client with a subscription). If the maximum number of requests is waiting, a request that would wait gets an error, because null would
+/// mean a timeout.
 pub fn carry_out(
     ctx: &mut Ctx<'_>,
     request: &Request,

@@ -1,7 +1,8 @@
 //! The deadline index: which key has the next deadline.
 //!
-//! It has one entry for each value with a deadline: a lock with its earliest lease, a sale with its earliest hold. The entry has the
-//! value's key, so a single timer finds due values without a scan of the keyspace.
+//! It has one entry for each value with a deadline: a lock with the end of its earliest lease, a sale with that of its earliest hold, or
+//! with the instant at which its line can be served. The entry has the value's key, so a single timer finds due values without a scan of
+//! the keyspace.
 
 use super::chunks::Chunks;
 use super::invariant::{Known, invariant};

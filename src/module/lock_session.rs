@@ -33,7 +33,7 @@ pub struct LockSession<'a> {
     key: Key<'a>,
     /// The database that the call began in.
     db: i32,
-    /// Whether this is timer work on a cluster node, where another node may serve the key by now.
+    /// Whether the cluster is asked before work on a key: by the timer, because another node may serve the key by now.
     asks: bool,
     /// Whether the last answer of the cluster was that it is down as a whole.
     down: bool,
@@ -43,7 +43,7 @@ pub struct LockSession<'a> {
     answers: SmallVec<[(WaiterId, Answer); 1]>,
     /// Channels, and what is published there.
     messages: Vec<(Box<[u8]>, String)>,
-    /// One answered client that may have unsent output.
+    /// The last of the answered clients that waited long: its unsent output is looked at before its reply is written.
     look_first: Option<(WaiterId, ClientId)>,
     /// The key and the timeout to block on, if the client may be blocked.
     patience: Option<(Arg<'a>, Millis)>,

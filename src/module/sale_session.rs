@@ -34,7 +34,8 @@ pub struct SaleSession<'a> {
     pub(super) orphans: Orphans,
 }
 
-/// The events of changes that are not committed yet, with the places of these in their step; the next to be committed is last.
+/// Events that are appended and whose changes are not committed yet, each with the index of its change in the step. The next to be
+/// committed is last.
 pub(super) type Orphans = SmallVec<[(usize, OrphanEvent); 1]>;
 
 impl Drop for SaleSession<'_> {
@@ -74,15 +75,15 @@ impl<'a> SaleSession<'a> {
         }
     }
 
-    /// Which cluster nodes serve the sale.
+    /// Whether this node of the cluster serves the sale.
     pub(super) fn served(&mut self) -> Serves {
         cluster::serves(self.key.ctx(), &self.name)
     }
 
-    /// Carries out changes that were decided just now, in steps: a change, and who is served with the units that come back by it. The events
-    /// of a step are appended, its changes are committed, and their effects are sent. If an event is refused, or another module that was
-    /// notified of it has changed the sale, then this step and all later ones do not happen. The steps before it, which are expirations or a
-    /// cutoff, stay.
+    /// Carries out changes that were decided just now, step by step. A step is one change and the waiting orders that are served with the
+    /// units it brings back. The events of a step are appended, its changes are committed, and their effects are sent. If an event is
+    /// refused, or another module that was notified of it has changed the sale, then this step and all later ones do not happen. The steps
+    /// before it, which are expirations or a cutoff, stay.
     pub(super) fn carry_out(&mut self, changes: &Changes<'_>) -> Result<(), Error> {
         if changes.is_empty() {
             return Ok(());
@@ -206,7 +207,7 @@ impl<'a> SaleSession<'a> {
         Ok(())
     }
 
-    /// Updates the deadline index with the sale's next expiration.
+    /// Updates the sale's entry in the deadline index.
     pub(super) fn remember(&mut self) {
         self.key();
         let at = KeyRef { db: self.ctx().db(), key: self.name.bytes() };
@@ -238,7 +239,7 @@ pub(super) fn serves(ctx: &mut Ctx<'_>, sale: &[u8], stream: &[u8]) -> Result<()
     if cluster::serves_both(ctx, sale, stream) { Ok(()) } else { Err(Error::OnTheMove) }
 }
 
-/// Adds a sale to the deadline index, moves its entry, or removes it, according to its next expiration.
+/// Adds a sale to the deadline index, moves its entry, or removes it, according to when it is due next.
 pub fn register(index: &mut DeadlineIndex, at: KeyRef<'_>, sale: &mut SaleValue) {
     sale.mark_found();
     sale.count_orders();

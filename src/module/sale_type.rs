@@ -16,7 +16,7 @@ use crate::server::renames;
 /// A sale as a value in the keyspace.
 pub struct SaleValue {
     sale: Sale,
-    /// Its entry in the deadline index; `None` if it has no holds or is not registered yet.
+    /// Its entry in the deadline index; `None` if nothing is due at any time, or if it is not registered yet.
     pub deadline_id: Option<DeadlineId>,
     /// Its due holds cannot expire because its stream refuses the events; this was logged.
     pub stuck: bool,
@@ -142,7 +142,7 @@ impl DataType for SaleValue {
     }
 
     fn unlinked(&mut self, _at: KeyRef<'_>) {
-        // A sale without holds need not be found again. A sale that was just loaded has holds but no entry yet.
+        // A sale for which nothing is ever due need not be found again. One that was just loaded may be due and have no entry yet.
         let entry = self.deadline_id.take();
         if entry.is_some() || self.sale.next_expiration().is_some() || self.sale.may_serve() {
             renames::expect();

@@ -23,7 +23,7 @@ use crate::server::timer;
 pub struct State {
     /// Queues, sessions, fences and lease deadlines.
     pub locks: Engine,
-    /// When the next hold of each sale expires.
+    /// When the timer has something to do for each sale: its next hold expires, or its line can be served.
     pub sales: DeadlineIndex,
     /// When to retry expirations that a sale's stream or the cluster refused.
     pub refused: RefusedExpirations,
@@ -53,12 +53,12 @@ pub fn enter<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
     })
 }
 
-/// Like [`enter`], but for callbacks: does not process the inbox.
+/// Like [`enter`], but without the inbox: for callbacks, and for who processes it himself.
 pub fn peek<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
     STATE.with(f)
 }
 
-/// A request may have to wait, unless it closes a circle and the setting says to look for one. Returns the number of waiting requests.
+/// Prepares the state for a request that may have to wait, with the setting that holds for it. Returns how many requests wait already.
 pub fn prepare_wait(detects_deadlocks: bool) -> usize {
     let prepare = |state: &mut State| {
         state.locks.allows_deadlocks = !detects_deadlocks;

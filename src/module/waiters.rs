@@ -1,4 +1,4 @@
-//! The clients that wait for locks.
+//! The clients that are blocked for locks. Requests with NOTIFY are not among them.
 
 use crate::core::lock::{Answer, WaiterId};
 use crate::server::blocked_clients::BlockedClients;

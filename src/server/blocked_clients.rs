@@ -43,7 +43,7 @@ pub enum Unblocked {
 /// Writes the reply to an unblocked client.
 pub type Reply<A> = fn(&Ctx<'_>, &A);
 
-/// Called for every unblocked client, inside a callback of the server: may write nothing.
+/// Called for every unblocked client, inside a callback of the server: may change no key.
 pub type Hear<I> = fn(waiter: I, left: Unblocked);
 
 /// All clients that are blocked for one purpose. An `I` identifies a waiter, and an `A` is its answer.
@@ -60,6 +60,7 @@ struct BlockedClient<I: 'static, A: 'static> {
     /// `replied`: a reply was written. `aside`: the server has only stored it for now.
     replied: bool,
     aside: bool,
+    /// Whether it was reported how the wait ended.
     left: bool,
 }
 

@@ -1,7 +1,7 @@
 //! What is sent to replicas and the AOF.
 //!
-//! It is always an effect: a hold that begins or ends, or a change of a sale. A decision is made once, here, and its result is sent; no
-//! other server's clock or queue matters.
+//! A decision is made once, here, and its result is sent: a hold that begins or ends, a change of a sale. No other server's clock or queue
+//! matters.
 
 use std::ffi::CStr;
 

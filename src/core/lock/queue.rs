@@ -180,7 +180,7 @@ impl Waiting {
         self.waited
     }
 
-    /// How many of them are notified.
+    /// How many of the waiting requests are notified.
     pub(super) fn notified(&self) -> usize {
         self.notified
     }

@@ -1,8 +1,9 @@
 //! Whether the grant to a waiter has reached its connection.
 //!
 //! The reply is written shortly after the grant, and the server does not report when it has been sent. So the module asks the server what
-//! is unsent: once, a little after the reply was written, and again at the end of the connection if that comes first. A hold that has been
-//! renewed, released or expired by then is not checked. Where locks change hands quickly, that is nearly every hold.
+//! is unsent: after a long wait once before the reply is written; from a moment after it until the reply is found sent; and at the end of
+//! the connection. A hold that has been renewed, released or expired by then is not checked. Where locks change hands quickly, that is
+//! nearly every hold.
 
 use crate::core::time::Millis;
 

@@ -5,7 +5,7 @@
 pub struct Stats {
     /// Grants that have a fence of their own. A renewal does not count; a request for many keys counts once.
     pub grants: u64,
-    /// Requests that were blocked to wait.
+    /// Requests that had to wait.
     pub waits: u64,
     /// Requests that were refused because they would have closed a circle of waiting tokens.
     pub deadlocks: u64,

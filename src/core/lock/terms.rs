@@ -55,7 +55,7 @@ pub struct Request {
     pub mode: Wanted,
     /// How long the hold lasts from the grant on; positive.
     pub lease: Millis,
-    /// How long to wait: `None` means not at all, zero means without limit. The engine only shows it; the server does the timeout.
+    /// How long to wait: `None` means not at all, zero means without limit. The server times blocked clients out, the engine the others.
     pub wait: Option<Millis>,
     /// Whether the hold ends with the connection that asks.
     pub session: bool,

@@ -21,7 +21,7 @@ pub enum Status {
     NotStarted,
     /// The sale is over.
     Ended,
-    /// This id's hold expired, and nothing is sold to it again.
+    /// This id's hold expired, and nothing is sold to it again; a late CONFIRM finds its units gone.
     Expired,
     /// This id's order was cancelled, and nothing is sold to it again.
     Cancelled,
@@ -103,7 +103,7 @@ impl Answer<'static> {
 pub struct Decision<'a> {
     /// What to reply.
     pub answer: Answer<'a>,
-    /// What to commit first; none when nothing changes.
+    /// What must be committed before the reply; none when nothing changes.
     pub changes: Changes<'a>,
 }
 
@@ -111,8 +111,8 @@ pub struct Decision<'a> {
 /// come back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes<'a> {
-    /// Due holds whose units the decision takes expire first. If they are too many, a cutoff in the last place ends the others. Behind an
-    /// expiration is who is served from the waitlist with its units. Empty for most decisions, which then allocate nothing.
+    /// Due holds whose units the decision takes expire first. If they are too many, a cutoff in the last place ends the others. After an
+    /// expiration come the waiting orders that are served with its units. Empty for most decisions, which then allocate nothing.
     pub expirations: Vec<Change<'static>>,
     /// What the caller asked for.
     pub own: Option<Change<'a>>,

@@ -45,7 +45,7 @@ impl Sale {
         self.left(self.cutoff.map_or(0, |cutoff| cutoff.units))
     }
 
-    /// Whether the cutoff has ended a hold that has not expired yet.
+    /// Whether this order is a hold that the cutoff has ended and that has not expired yet.
     pub(super) fn is_over(&self, order: &Record<'_>) -> bool {
         order.state == State::Held && self.ends_by_cutoff(order.deadline)
     }

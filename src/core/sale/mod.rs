@@ -6,10 +6,11 @@
 //! same changes go to replicas and the AOF, where nothing is decided again.
 //!
 //! Time is an argument. From the millisecond of its deadline on, every answer counts a hold's units as free, even before its
-//! [`Change::Expire`] is committed. The server's timer asks [`Sale::expirations`] for these changes and commits them.
+//! [`Change::Expire`] is committed. The server's timer asks for these changes ([`Sale::overdue`]) and commits them.
 //!
 //! The cost of a call does not grow with the sale. No call moves more than a few kilobytes, except when the directory of
-//! `orders::hash_index` doubles. No decision has more than some hundred changes, however many holds are due (`cutoff`).
+//! `orders::hash_index` doubles. No decision has more than some hundred changes, however many holds are due (`cutoff`), and
+//! 1,000 orders served from the line.
 //!
 //! Reading order: [`terms`], [`change`], [`answer`]; the decisions in [`take`], `confirm` and [`adjust`], and what they
 //! need first in `due` and `cutoff`; `waitlist`; [`cart`] for several sales; `commit`; [`view`]; [`snapshot`]. The folder `orders` is how

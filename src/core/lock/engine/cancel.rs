@@ -8,8 +8,8 @@ use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::terms::{Answer, WaiterId};
 
 impl Engine {
-    /// Ends every request of `token` that waits for any of `places`, and the places kept for it, unless one of these keys holds a value of
-    /// another type. The transition then looks at the queues that they headed.
+    /// Ends every request of `token` that waits for any of these keys, and the places in line that are kept for it there, unless one of the
+    /// keys holds a value of another type. The transition then looks at the queues that they headed.
     pub(super) fn cancel<W: Keyspace>(
         &mut self,
         transition: &mut Transition,

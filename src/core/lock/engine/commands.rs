@@ -101,7 +101,7 @@ impl Engine {
             (Compatibility::UpgradeLater, _) => return later(true),
             (Compatibility::Full, _) => return later(false),
             (Compatibility::Join, Some(queue)) => {
-                // Another waiter is in front, unless an earlier request of this token has or had the first place, which this one takes.
+                // Others are in front, unless this request takes over the first place from an earlier request of its token.
                 let asked = [open.at];
                 let earlier = self.earlier_ticket(transition.now.ms, request.for_keys(&asked, false));
                 if !earlier.is_some_and(|earlier| patient && self.is_first(queue, earlier)) {
@@ -114,7 +114,7 @@ impl Engine {
         if patient {
             self.vacant.take_up(request.for_keys(&[open.at], false));
         }
-        // This answer also settles an earlier identical request of the token, so that one need not wait any more.
+        // This answer also settles an earlier request of the token for this key, so that one need not wait any more.
         let earlier = queue.and_then(|queue| self.waiting.waiting_request(&request.token, &Scope::One(queue)));
         if let Some(earlier) =
             earlier.filter(|id| compatibility == Compatibility::Join || self.wants(*id, request.mode))

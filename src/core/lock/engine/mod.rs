@@ -106,7 +106,7 @@ impl Engine {
         self.waiting.waited()
     }
 
-    /// How many of them are notified instead of blocked.
+    /// How many of the waiting requests are notified instead of blocked.
     #[must_use]
     pub fn notified(&self) -> usize {
         self.waiting.notified()

@@ -37,7 +37,7 @@ impl Engine {
         visit: Visit<R>,
         keyspace: &mut W,
     ) -> R {
-        // The next waiter takes over the lock as it is.
+        // The empty lock stays in its key, so that the next waiter needs no new one.
         match queue {
             Some(queue) => transition.work.push(queue),
             None => self.close(at, visit.vacant, keyspace),

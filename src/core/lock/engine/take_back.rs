@@ -1,4 +1,4 @@
-//! Taking grants back: the token's earlier hold is restored unchanged.
+//! Taking grants back: the hold ends, or the token's earlier hold is restored unchanged.
 
 use super::Engine;
 use super::lock_mut::{Changed, LockMut};

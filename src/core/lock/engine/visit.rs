@@ -13,7 +13,7 @@ use crate::core::lock::stats::{HandoverCause, count};
 use crate::core::lock::terms::{EndReason, Mode};
 use crate::core::lock::value::{Hold, Lock};
 
-/// A visit ends this many holds that are over even without budget. Only a shared lock can have more than one.
+/// A visit ends this many holds that are over even without budget. Only a lock that is shared or has permits can have more than one.
 const AT_LEAST: usize = 4;
 
 impl Engine {

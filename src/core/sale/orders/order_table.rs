@@ -17,7 +17,9 @@ use crate::core::time::UnixMs;
 /// Set in a number that the index of buyers gives: it is that of an entry. Not set: it is that of the buyer's only order.
 pub(super) const ENTRY: u32 = 1 << 31;
 
+/// Before every instant.
 pub const EVER: UnixMs = UnixMs(i64::MIN);
+/// After every instant.
 pub(super) const FOREVER: UnixMs = UnixMs(i64::MAX);
 
 /// The orders of a sale and the sums over them.
