@@ -371,7 +371,7 @@ impl Simulator {
             match value {
                 Value::Lock(lock) => {
                     assert!(!lock.is_empty(), "a free lock was left under {key:?}");
-                    let tokens: BTreeSet<_> = lock.holds().map(|hold| &hold.token).collect();
+                    let tokens: BTreeSet<_> = lock.holds().map(|hold| hold.token).collect();
                     assert_eq!(tokens.len(), lock.len(), "a token holds twice");
                     let exclusive = lock.mode() == Mode::Exclusive;
                     assert!(!exclusive || lock.len() == 1, "two hold what is exclusive");

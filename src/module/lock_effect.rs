@@ -155,7 +155,7 @@ impl Effect {
             }
             Self::Load(lock) => {
                 for hold in lock.holds() {
-                    engine.apply_held(at, lock.mode(), hold.clone(), keyspace)?;
+                    engine.apply_held(at, lock.mode(), hold.to_hold(), keyspace)?;
                 }
             }
         }

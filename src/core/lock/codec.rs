@@ -7,7 +7,7 @@
 //! because no connection survives a restart.
 
 use super::terms::Mode;
-use super::value::{Hold, Lock};
+use super::value::{Hold, HoldRef, Lock};
 use crate::core::codec::{Corrupt, Reader, Writer};
 use crate::core::fence::Fence;
 use crate::core::id::Ident;
@@ -82,7 +82,7 @@ impl Lock {
     }
 }
 
-fn write_hold(writer: &mut Writer, mode: Mode, hold: &Hold, fence: u64) {
+fn write_hold(writer: &mut Writer, mode: Mode, hold: HoldRef<'_>, fence: u64) {
     writer.string(&hold.token.text());
     writer.number(fence);
     writer.number(u64::try_from(hold.deadline.0).unwrap_or(0));

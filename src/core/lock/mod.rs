@@ -43,4 +43,4 @@ pub use terms::{
     Acquired, Answer, ClientId, Dismissed, EndReason, Extension, Grant, LockError, Mode, Notice, Request, Wait,
     WaiterId, Wanted,
 };
-pub use value::{Hold, Lock};
+pub use value::{Hold, HoldRef, Lock};

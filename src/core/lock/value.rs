@@ -25,31 +25,82 @@ pub struct Hold {
     pub session: Option<ClientId>,
 }
 
+/// A hold as it is in its lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HoldRef<'a> {
+    /// The owner.
+    pub token: &'a Ident,
+    /// The fence of its grant.
+    pub fence: Fence,
+    /// When it expires.
+    pub deadline: UnixMs,
+    /// As in [`Hold::limit`].
+    pub limit: u64,
+    /// As in [`Hold::session`].
+    pub session: Option<ClientId>,
+}
+
+impl Hold {
+    /// The same hold, borrowed.
+    #[must_use]
+    pub fn as_ref(&self) -> HoldRef<'_> {
+        let Self { token, fence, deadline, limit, session } = self;
+        HoldRef { token, fence: *fence, deadline: *deadline, limit: *limit, session: *session }
+    }
+}
+
+impl HoldRef<'_> {
+    /// An owned copy.
+    #[must_use]
+    pub fn to_hold(self) -> Hold {
+        let Self { token, fence, deadline, limit, session } = self;
+        Hold { token: token.clone(), fence, deadline, limit, session }
+    }
+}
+
 /// A lock: its mode and its holds.
 ///
-/// In the keyspace it always has a hold. A lock with a single hold, the usual case, is this struct alone. With many holds, a hold is found
-/// by token, by fence and by deadline in O(log n).
+/// In the keyspace it always has a hold. A lock with a single exclusive hold without a session, the usual case, is these 64 bytes alone. With
+/// many holds, a hold is found by token, by fence and by deadline in O(log n).
 #[derive(Debug)]
 pub struct Lock {
     holds: Holds,
     deadline_id: Option<DeadlineId>,
     /// Set while it is unknown which key the value has, or whether it still exists.
     unlinked: Option<Unlinked>,
-    mode: Mode,
-    /// The era of its sessions. Sessions of an earlier era have ended.
-    era: u32,
 }
 
 #[derive(Debug)]
 enum Holds {
     None,
-    One(Hold),
+    One(Sole),
     Many(Box<Crowd>),
 }
 
+/// The only hold of a lock.
+#[derive(Debug)]
+struct Sole {
+    token: Ident,
+    fence: Fence,
+    deadline: UnixMs,
+    /// `None` if it is exclusive and without a session.
+    more: Option<Box<More>>,
+}
+
+#[derive(Debug)]
+struct More {
+    mode: Mode,
+    limit: u64,
+    session: Option<ClientId>,
+    era: u32,
+}
+
 /// Two holds or more.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Crowd {
+    mode: Mode,
+    /// The era of the sessions. Those of an earlier era have ended.
+    era: u32,
     holds: BTreeMap<Fence, Hold>,
     tokens: BTreeMap<Ident, Fence>,
     deadlines: BTreeSet<(UnixMs, Fence)>,
@@ -58,7 +109,7 @@ struct Crowd {
 impl PartialEq for Lock {
     /// Locks are equal if their modes and holds are equal, sessions included. Their keys do not matter.
     fn eq(&self, other: &Self) -> bool {
-        self.mode == other.mode && self.holds().eq(other.holds())
+        self.mode() == other.mode() && self.holds().eq(other.holds())
     }
 }
 
@@ -67,13 +118,17 @@ impl Eq for Lock {}
 impl Lock {
     /// A lock without holds, as it is during a hand-over.
     pub(super) fn vacant() -> Self {
-        Self { holds: Holds::None, deadline_id: None, unlinked: None, mode: Mode::Exclusive, era: 0 }
+        Self { holds: Holds::None, deadline_id: None, unlinked: None }
     }
 
     /// How the lock is held.
     #[must_use]
     pub fn mode(&self) -> Mode {
-        self.mode
+        match &self.holds {
+            Holds::None => Mode::Exclusive,
+            Holds::One(sole) => sole.mode(),
+            Holds::Many(crowd) => crowd.mode,
+        }
     }
 
     /// Its entry in the deadline index; `None` until the engine has registered it.
@@ -109,21 +164,36 @@ impl Lock {
         self.unlinked.take().is_some()
     }
 
-    /// The era of its sessions.
+    /// The era of its sessions; 0 if it has none.
     pub(super) fn era(&self) -> u32 {
-        self.era
+        match &self.holds {
+            Holds::None => 0,
+            Holds::One(sole) => sole.era(),
+            Holds::Many(crowd) => crowd.era,
+        }
     }
 
     /// Ends the sessions of an earlier era. O(n) in its holds, once per era.
     pub(super) fn enter(&mut self, era: u32) {
-        if self.era == era {
-            return;
-        }
-        self.era = era;
         match &mut self.holds {
-            Holds::None => {}
-            Holds::One(hold) => hold.session = None,
-            Holds::Many(crowd) => crowd.holds.values_mut().for_each(|hold| hold.session = None),
+            Holds::One(Sole { more: Some(more), .. }) if more.era != era => {
+                more.era = era;
+                more.session = None;
+            }
+            Holds::Many(crowd) if crowd.era != era => {
+                crowd.era = era;
+                crowd.holds.values_mut().for_each(|hold| hold.session = None);
+            }
+            Holds::None | Holds::One(_) | Holds::Many(_) => {}
+        }
+    }
+
+    /// A session was set, and all sessions are of this era.
+    pub(super) fn stamp(&mut self, now: u32) {
+        match &mut self.holds {
+            Holds::One(Sole { more: Some(more), .. }) => more.era = now,
+            Holds::Many(crowd) => crowd.era = now,
+            Holds::None | Holds::One(_) => {}
         }
     }
 
@@ -144,39 +214,39 @@ impl Lock {
     }
 
     /// Its holds in fence order.
-    pub fn holds(&self) -> impl Iterator<Item = &Hold> {
+    pub fn holds(&self) -> impl Iterator<Item = HoldRef<'_>> {
         let (one, many) = match &self.holds {
             Holds::None => (None, None),
-            Holds::One(hold) => (Some(hold), None),
+            Holds::One(sole) => (Some(sole.as_ref()), None),
             Holds::Many(crowd) => (None, Some(crowd.holds.values())),
         };
-        one.into_iter().chain(many.into_iter().flatten())
+        one.into_iter().chain(many.into_iter().flatten().map(Hold::as_ref))
     }
 
     /// The hold of `token`.
     #[must_use]
-    pub fn hold(&self, token: &Ident) -> Option<&Hold> {
+    pub fn hold(&self, token: &Ident) -> Option<HoldRef<'_>> {
         match &self.holds {
             Holds::None => None,
-            Holds::One(hold) => Some(hold).filter(|hold| hold.token == *token),
-            Holds::Many(crowd) => crowd.holds.get(crowd.tokens.get(token)?),
+            Holds::One(sole) => (sole.token == *token).then(|| sole.as_ref()),
+            Holds::Many(crowd) => crowd.holds.get(crowd.tokens.get(token)?).map(Hold::as_ref),
         }
     }
 
     /// The hold with this fence.
     #[must_use]
-    pub fn hold_of(&self, fence: Fence) -> Option<&Hold> {
+    pub fn hold_of(&self, fence: Fence) -> Option<HoldRef<'_>> {
         match &self.holds {
             Holds::None => None,
-            Holds::One(hold) => Some(hold).filter(|hold| hold.fence == fence),
-            Holds::Many(crowd) => crowd.holds.get(&fence),
+            Holds::One(sole) => (sole.fence == fence).then(|| sole.as_ref()),
+            Holds::Many(crowd) => crowd.holds.get(&fence).map(Hold::as_ref),
         }
     }
 
     /// The only hold, if there is exactly one.
     #[must_use]
-    pub fn sole_hold(&self) -> Option<&Hold> {
-        if let Holds::One(hold) = &self.holds { Some(hold) } else { None }
+    pub fn sole_hold(&self) -> Option<HoldRef<'_>> {
+        if let Holds::One(sole) = &self.holds { Some(sole.as_ref()) } else { None }
     }
 
     /// When its first lease expires.
@@ -184,7 +254,7 @@ impl Lock {
     pub fn earliest(&self) -> Option<UnixMs> {
         match &self.holds {
             Holds::None => None,
-            Holds::One(hold) => Some(hold.deadline),
+            Holds::One(sole) => Some(sole.deadline),
             Holds::Many(crowd) => crowd.deadlines.first().map(|(deadline, _)| *deadline),
         }
     }
@@ -200,7 +270,9 @@ impl Lock {
     pub fn memory(&self) -> usize {
         match &self.holds {
             Holds::None => 0,
-            Holds::One(hold) => hold.token.heap_size(),
+            Holds::One(sole) => {
+                sole.token.heap_size().saturating_add(sole.more.as_ref().map_or(0, |_| size_of::<More>()))
+            }
             Holds::Many(crowd) => {
                 // Three B-trees. Filled in order, their nodes are little more than half full.
                 let each = size_of::<(Fence, Hold, Ident, Fence, UnixMs, Fence)>().saturating_mul(2);
@@ -223,26 +295,35 @@ impl Lock {
     ///
     /// The caller has checked that the other holds allow it. No other hold has the same fence.
     pub(super) fn set(&mut self, mode: Mode, hold: Hold) -> Option<Hold> {
-        self.mode = mode;
-        match &mut self.holds {
-            Holds::None => {
-                self.holds = Holds::One(hold);
-                None
-            }
-            Holds::One(old) if old.token == hold.token => Some(std::mem::replace(old, hold)),
-            Holds::One(_) => {
-                let mut crowd = Box::<Crowd>::default();
-                if let Holds::One(first) = std::mem::replace(&mut self.holds, Holds::None) {
-                    crowd.add(first);
-                }
+        let era = self.era();
+        if let Holds::Many(crowd) = &mut self.holds {
+            crowd.mode = mode;
+            let old = crowd.tokens.get(&hold.token).copied().and_then(|fence| crowd.take(fence));
+            crowd.add(hold);
+            return old;
+        }
+        match self.take_sole() {
+            Some(other) if other.token != hold.token => {
+                let mut crowd = Box::new(Crowd::new(mode, era));
+                crowd.add(other);
                 crowd.add(hold);
                 self.holds = Holds::Many(crowd);
                 None
             }
-            Holds::Many(crowd) => {
-                let old = crowd.tokens.get(&hold.token).copied().and_then(|fence| crowd.take(fence));
-                crowd.add(hold);
+            old => {
+                self.holds = Holds::One(Sole::new(mode, hold, era));
                 old
+            }
+        }
+    }
+
+    /// Removes the only hold, if there is exactly one.
+    fn take_sole(&mut self) -> Option<Hold> {
+        match std::mem::replace(&mut self.holds, Holds::None) {
+            Holds::One(sole) => Some(sole.into_hold()),
+            others => {
+                self.holds = others;
+                None
             }
         }
     }
@@ -250,15 +331,14 @@ impl Lock {
     /// Removes the hold with this fence.
     pub(super) fn take(&mut self, fence: Fence) -> Option<Hold> {
         match &mut self.holds {
-            Holds::One(hold) if hold.fence == fence => match std::mem::replace(&mut self.holds, Holds::None) {
-                Holds::One(hold) => Some(hold),
-                Holds::None | Holds::Many(_) => None,
-            },
+            Holds::One(sole) if sole.fence == fence => self.take_sole(),
             Holds::None | Holds::One(_) => None,
             Holds::Many(crowd) => {
                 let taken = crowd.take(fence);
                 if crowd.holds.len() < 2 {
-                    self.holds = crowd.holds.pop_first().map_or(Holds::None, |(_, last)| Holds::One(last));
+                    let (mode, era) = (crowd.mode, crowd.era);
+                    let last = crowd.holds.pop_first();
+                    self.holds = last.map_or(Holds::None, |(_, last)| Holds::One(Sole::new(mode, last, era)));
                 }
                 taken
             }
@@ -269,7 +349,7 @@ impl Lock {
     pub(super) fn take_expired(&mut self, now: UnixMs) -> Option<Hold> {
         let fence = match &self.holds {
             Holds::None => return None,
-            Holds::One(hold) => Some(hold.fence).filter(|_| hold.deadline.reached(now)),
+            Holds::One(sole) => Some(sole.fence).filter(|_| sole.deadline.reached(now)),
             Holds::Many(crowd) => {
                 crowd.deadlines.first().filter(|(deadline, _)| deadline.reached(now)).map(|(_, fence)| *fence)
             }
@@ -278,7 +358,40 @@ impl Lock {
     }
 }
 
+impl Sole {
+    fn new(mode: Mode, hold: Hold, era: u32) -> Self {
+        let Hold { token, fence, deadline, limit, session } = hold;
+        let is_plain = mode == Mode::Exclusive && session.is_none();
+        let more = (!is_plain).then(|| Box::new(More { mode, limit, session, era }));
+        Self { token, fence, deadline, more }
+    }
+
+    fn mode(&self) -> Mode {
+        self.more.as_ref().map_or(Mode::Exclusive, |more| more.mode)
+    }
+
+    fn era(&self) -> u32 {
+        self.more.as_ref().map_or(0, |more| more.era)
+    }
+
+    fn as_ref(&self) -> HoldRef<'_> {
+        let Self { token, fence, deadline, more } = self;
+        let (limit, session) = more.as_ref().map_or((0, None), |more| (more.limit, more.session));
+        HoldRef { token, fence: *fence, deadline: *deadline, limit, session }
+    }
+
+    fn into_hold(self) -> Hold {
+        let Self { token, fence, deadline, more } = self;
+        let (limit, session) = more.map_or((0, None), |more| (more.limit, more.session));
+        Hold { token, fence, deadline, limit, session }
+    }
+}
+
 impl Crowd {
+    fn new(mode: Mode, era: u32) -> Self {
+        Self { mode, era, holds: BTreeMap::new(), tokens: BTreeMap::new(), deadlines: BTreeSet::new() }
+    }
+
     fn add(&mut self, hold: Hold) {
         self.tokens.insert(hold.token.clone(), hold.fence);
         self.deadlines.insert((hold.deadline, hold.fence));

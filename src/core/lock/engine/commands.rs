@@ -14,7 +14,7 @@ use crate::core::lock::presence::Presence;
 use crate::core::lock::queue::{Joined, QueueId, Scope, Waiter};
 use crate::core::lock::stats::count;
 use crate::core::lock::terms::{Acquired, Answer, ClientId, Grant, LockError, Request, Wait, WaiterId, Wanted};
-use crate::core::lock::value::{Hold, Lock};
+use crate::core::lock::value::{HoldRef, Lock};
 use crate::core::time::Now;
 
 /// The decision on a request after looking at its lock.
@@ -150,7 +150,7 @@ impl Engine {
             })
         };
         if lock.len() < in_line.line().len() {
-            let claim = |hold: &Hold| self.waiting.waiting_request(&hold.token, &Scope::One(queue));
+            let claim = |hold: HoldRef<'_>| self.waiting.waiting_request(hold.token, &Scope::One(queue));
             lock.holds().filter_map(claim).any(upgrades)
         } else {
             in_line.line().any(upgrades)

@@ -22,7 +22,7 @@ use crate::core::lock::line::Ticket;
 use crate::core::lock::queue::Scope;
 use crate::core::lock::stats::count;
 use crate::core::lock::terms::{Mode, Request, WaiterId, Wanted};
-use crate::core::lock::value::{Hold, Lock};
+use crate::core::lock::value::{HoldRef, Lock};
 use crate::core::time::UnixMs;
 
 /// The length of a search, in tenths of a step. A lock with one holder who waits for one is a step. Beyond a thousand of them nothing is
@@ -100,9 +100,9 @@ impl Engine {
 
     /// The holds of `lock` whose tokens wait for anything. A token with several requests may come several times. Looks at the fewer: the
     /// holds or the requests, and at no more of them than a search may.
-    fn waiting_holds<'l>(&'l self, lock: &'l Lock, now: UnixMs) -> impl Iterator<Item = &'l Hold> {
+    fn waiting_holds<'l>(&'l self, lock: &'l Lock, now: UnixMs) -> impl Iterator<Item = HoldRef<'l>> {
         let (holds, requests) = if lock.len() <= self.waiting.len() { (LENGTH, 0) } else { (0, LENGTH) };
-        let waits = move |hold: &&Hold| self.waiting.requests_of(&hold.token, now).next().is_some();
+        let waits = move |hold: &HoldRef<'_>| self.waiting.requests_of(hold.token, now).next().is_some();
         let of_request = move |id: WaiterId| lock.hold(&self.waiting.waiter(id)?.request.token);
         let holds = lock.holds().take(holds).filter(waits);
         holds.chain(self.waiting.ids().take(requests).filter_map(of_request))
@@ -232,7 +232,7 @@ impl<'a> Search<'a> {
                     continue;
                 };
                 mode = held_as;
-                let owner = self.owner(&hold.token)?;
+                let owner = self.owner(hold.token)?;
                 let waits = owner == ASKING || !self.graph.owners.get(owner)?.waits.is_empty();
                 if waits && holders.insert(owner) {
                     self.graph.owners.get_mut(owner)?.locks.push(lock);

@@ -9,7 +9,7 @@ use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::keyspace::Keyspace;
 use crate::core::lock::terms::{Extension, LockError};
-use crate::core::lock::value::Hold;
+use crate::core::lock::value::{Hold, HoldRef};
 use crate::core::time::{Now, UnixMs};
 
 impl Extension {
@@ -37,7 +37,7 @@ impl Engine {
         self.pardon(at, token, keyspace);
         let (_, visit) = self.settle_then(&mut transition, at, keyspace, |engine, transition, open, _| {
             engine.end_own_if_over(transition, open, token);
-            let Some(hold) = open.lock.hold(token).cloned() else { return false };
+            let Some(hold) = open.lock.hold(token).map(HoldRef::to_hold) else { return false };
             let deadline = extension.deadline(&hold, end);
             let changed = engine.set_hold(open, open.lock.mode(), Hold { deadline, ..hold });
             engine.heard_of(changed);
@@ -94,7 +94,7 @@ impl Engine {
         for at in places {
             transition.step();
             let visit = self.visit(transition, *at, keyspace, |engine, _, open| {
-                let hold = open.lock.hold(token).cloned()?;
+                let hold = open.lock.hold(token).map(HoldRef::to_hold)?;
                 let deadline = extension.deadline(&hold, end);
                 Some(engine.set_hold(open, open.lock.mode(), Hold { deadline, ..hold }))
             });

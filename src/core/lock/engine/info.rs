@@ -6,7 +6,7 @@ use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::queue::Queue;
 use crate::core::lock::terms::{ClientId, Mode, Wanted};
-use crate::core::lock::value::{Hold, Lock};
+use crate::core::lock::value::{HoldRef, Lock};
 use crate::core::time::{Millis, Now};
 
 /// How many waiters are shown by name.
@@ -62,7 +62,7 @@ impl Engine {
     #[must_use]
     pub fn info(&self, now: Now, at: KeyRef<'_>, lock: Option<&Lock>) -> Option<LockInfo> {
         let holds = lock.into_iter().flat_map(|lock| lock.holds().map(move |hold| (lock, hold)));
-        let live: Vec<(&Lock, Mode, &Hold)> = holds
+        let live: Vec<(&Lock, Mode, HoldRef<'_>)> = holds
             .filter_map(|(lock, hold)| self.standing_hold(lock, hold).map(|(mode, hold)| (lock, mode, hold)))
             .filter(|(_, _, hold)| !hold.deadline.reached(now.ms))
             .collect();

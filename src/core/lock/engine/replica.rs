@@ -33,11 +33,11 @@ impl Engine {
         self.visit(&mut Transition::passive(), at, keyspace, |engine, _, open| {
             // A primary first ends the holds that are incompatible with this one. Any that it did not report end here.
             let others: Vec<Fence> = if mode == Mode::Exclusive || open.lock.mode() != mode {
-                open.lock.holds().filter(|other| other.token != hold.token).map(|other| other.fence).collect()
+                open.lock.holds().filter(|other| *other.token != hold.token).map(|other| other.fence).collect()
             } else {
                 open.lock
                     .hold_of(hold.fence)
-                    .filter(|other| other.token != hold.token)
+                    .filter(|other| *other.token != hold.token)
                     .map(|other| other.fence)
                     .into_iter()
                     .collect()

@@ -233,7 +233,7 @@ impl Engine {
                 }
             }
         };
-        let own = || lock.sole_hold().into_iter().flat_map(|hold| self.waiting.blocked_at(queue, &hold.token));
+        let own = || lock.sole_hold().into_iter().flat_map(|hold| self.waiting.blocked_at(queue, hold.token));
         own().find_map(fits).or_else(|| self.waiting.head(queue).and_then(fits))
     }
 

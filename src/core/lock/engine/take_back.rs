@@ -8,7 +8,7 @@ use crate::core::fence::Fence;
 use crate::core::lock::replaced::Before;
 use crate::core::lock::stats::count;
 use crate::core::lock::terms::{EndReason, Mode};
-use crate::core::lock::value::{Hold, Lock};
+use crate::core::lock::value::{HoldRef, Lock};
 
 impl Engine {
     /// Keeps `before`, which the grant `fence` replaced, until the grant is known to be delivered.
@@ -83,12 +83,12 @@ impl Engine {
     }
 
     /// The effective hold behind `hold`: itself, the hold that it replaced if it is going to be taken back, or none if it has ended.
-    pub(super) fn standing_hold<'a>(&'a self, lock: &'a Lock, hold: &'a Hold) -> Option<(Mode, &'a Hold)> {
+    pub(super) fn standing_hold<'a>(&'a self, lock: &'a Lock, hold: HoldRef<'a>) -> Option<(Mode, HoldRef<'a>)> {
         let (mut mode, mut hold) = (lock.mode(), hold);
         while self.is_revoked(lock, hold) {
             let entry = lock.deadline_id()?;
             let before = self.replaced.get(entry, hold.fence).filter(|before| self.is_tied(entry, before))?;
-            (mode, hold) = (before.mode, &before.hold);
+            (mode, hold) = (before.mode, before.hold.as_ref());
         }
         Some((mode, hold))
     }

@@ -12,7 +12,7 @@ use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::queue::QueueId;
 use crate::core::lock::stats::HandoverCause;
 use crate::core::lock::terms::{Answer, ClientId, EndReason};
-use crate::core::lock::value::{Hold, Lock};
+use crate::core::lock::value::{HoldRef, Lock};
 use crate::core::time::Now;
 
 impl Engine {
@@ -101,12 +101,12 @@ impl Engine {
     }
 
     /// The connection that a hold of `lock` ends with; none if the session is from before the last demotion.
-    pub(super) fn session(&self, lock: &Lock, hold: &Hold) -> Option<ClientId> {
+    pub(super) fn session(&self, lock: &Lock, hold: HoldRef<'_>) -> Option<ClientId> {
         hold.session.filter(|_| lock.era() == self.era)
     }
 
     /// Whether a hold of `lock` has ended because of a connection.
-    pub(super) fn is_revoked(&self, lock: &Lock, hold: &Hold) -> bool {
+    pub(super) fn is_revoked(&self, lock: &Lock, hold: HoldRef<'_>) -> bool {
         let has_ended = |client| self.sessions.has_ended(client);
         self.session(lock, hold).is_some_and(has_ended) || self.revoked.contains(lock.deadline_id(), hold.fence)
     }

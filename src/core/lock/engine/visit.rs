@@ -149,6 +149,7 @@ impl Engine {
             self.untie(open.lock, &before.hold);
         }
         if let Some(client) = session {
+            open.lock.stamp(self.era);
             self.sessions.tie(client, (entry, fence));
         }
         Changed { entry, before }

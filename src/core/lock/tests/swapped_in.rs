@@ -1,7 +1,7 @@
 //! Another module puts a lock in the place of one that is being granted together with others.
 
 use super::world::*;
-use crate::core::lock::{Acquired, Answer, EndReason, Hold, LockError};
+use crate::core::lock::{Acquired, Answer, EndReason, Hold, HoldRef, LockError};
 use crate::core::time::Millis;
 
 /// Zoe holds `o`, which another module moves to `to` at `event` of `key`.
@@ -20,7 +20,7 @@ fn heard(desk: &mut Desk, to: &str) {
 }
 
 fn hold(desk: &Desk, key: &str, name: &str) -> Option<Hold> {
-    desk.lock(key)?.hold(&token(name)).cloned()
+    desk.lock(key)?.hold(&token(name)).map(HoldRef::to_hold)
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::core::time::UnixMs;
 /// The hold of `name` on `key`, and the mode of the lock.
 fn hold(desk: &Desk, key: &str, name: &str) -> Option<(Mode, Hold)> {
     let lock = desk.lock(key)?;
-    Some((lock.mode(), lock.hold(&token(name))?.clone()))
+    Some((lock.mode(), lock.hold(&token(name))?.to_hold()))
 }
 
 /// Ann holds `a` with a long lease; another connection of hers was granted `a` and `b`, for a short time, and has not heard of it.
