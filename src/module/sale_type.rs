@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::core::deadline_index::DeadlineId;
 use crate::core::key::KeyRef;
-use crate::core::sale::Sale;
+use crate::core::sale::{Loading, Sale};
 use crate::core::unlinked::Unlinked;
 use crate::module::inbox::{self, Notification};
 use crate::module::{destroyed, fence_clock, sale_counts};
@@ -109,18 +109,18 @@ impl DataType for SaleValue {
     }
 
     fn load(input: &mut RdbIn) -> Result<Self, String> {
-        let mut sale = Sale::from_header(&input.bytes()?).map_err(|why| why.to_string())?;
+        let mut sale = Loading::new(&input.bytes()?).map_err(|why| why.to_string())?;
         loop {
             let block = input.bytes()?;
             if block.is_empty() {
                 break;
             }
-            sale.load_block(&block).map_err(|why| why.to_string())?;
+            sale.block(&block).map_err(|why| why.to_string())?;
         }
         if let Some(place) = input.place() {
             inbox::loaded(place);
         }
-        Ok(Self::new(sale))
+        Ok(Self::new(sale.finish().map_err(|why| why.to_string())?))
     }
 
     fn rewrite(&self, out: &mut AofOut<'_>) {

@@ -48,10 +48,13 @@ impl<'a> PackedId<'a> {
     /// id would be a second buyer.
     pub fn read(reader: &mut Reader<'a>) -> Result<Self, Corrupt> {
         let packed = Self::read_trusted(reader)?;
-        let text = packed.unpack();
-        let again = PackedId::new(&text).ok_or(Corrupt::Invalid)?;
-        let is_same = again.head == packed.head && again.len == packed.len && again.rest == packed.rest;
-        if is_same { Ok(packed) } else { Err(Corrupt::Invalid) }
+        let [tag, ..] = packed.head;
+        let is_the_form = match tag {
+            0..=INTEGER => tag == 0 || packed.front().last() != Some(&0),
+            HYPHENATED | SIMPLE => true,
+            _ => Self::new(packed.rest) == Some(packed),
+        };
+        if is_the_form { Ok(packed) } else { Err(Corrupt::Invalid) }
     }
 
     /// Reads an id that this module wrote, without checking its form.

@@ -203,7 +203,7 @@ impl Sale {
     }
 
     /// Whether a waiting order can be one of this sale.
-    fn may_wait(&self, order: &Record<'_>) -> bool {
+    pub(super) fn may_wait(&self, order: &Record<'_>) -> bool {
         self.expected > 0 && order.units <= self.terms.total && order.ticket.number <= self.seq
     }
 
@@ -275,8 +275,13 @@ impl Iterator for Blocks<'_> {
     }
 }
 
+/// Whether a block has orders.
+pub(super) fn is_of_orders(block: &[u8]) -> bool {
+    matches!(block.first(), Some(&(VERSION | WITH_REFUSALS)))
+}
+
 /// Reads the orders of a block that may be damaged or hostile.
-struct Strict<'a> {
+pub(super) struct Strict<'a> {
     reader: Reader<'a>,
     /// The block's version says that it has refusals, and none was read so far.
     lacks_refusal: bool,
@@ -285,7 +290,7 @@ struct Strict<'a> {
 }
 
 impl<'a> Strict<'a> {
-    fn open(bytes: &'a [u8]) -> Result<Self, Corrupt> {
+    pub(super) fn open(bytes: &'a [u8]) -> Result<Self, Corrupt> {
         let (reader, version) = Reader::versioned(bytes, ADJUSTMENTS)?;
         if reader.is_empty() {
             // An empty block is never written, so that equal sales have equal bytes.

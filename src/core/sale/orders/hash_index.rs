@@ -63,6 +63,26 @@ impl Shard {
     }
 }
 
+/// How deep an index with so many entries may be.
+fn deepest(len: usize) -> u32 {
+    len.checked_div(SPARSE).and_then(usize::checked_ilog2).unwrap_or(0).min(u32::BITS)
+}
+
+/// A hash and a number in one, for [`HashIndex::from_sorted`].
+pub fn sortable(hash: u64, number: u32) -> u64 {
+    u64::from(tag(hash)) << u32::BITS | u64::from(number)
+}
+
+/// The part of its hash that decides where a sortable entry goes.
+pub fn tag_of(sortable: u64) -> u32 {
+    tag(sortable)
+}
+
+/// The number of a sortable entry.
+pub fn number_of(sortable: u64) -> u32 {
+    sortable as u32
+}
+
 /// What an entry keeps of a hash.
 fn tag(hash: u64) -> u32 {
     (hash >> u32::BITS) as u32
@@ -71,6 +91,33 @@ fn tag(hash: u64) -> u32 {
 impl HashIndex {
     pub fn new() -> Self {
         Self { shards: vec![Shard { entries: Vec::new(), depth: 0 }], directory: vec![0], depth: 0, len: 0, room: 0 }
+    }
+
+    /// The index of these entries.
+    pub fn from_sorted(entries: &[u64]) -> Self {
+        let mut index =
+            Self { shards: Vec::new(), directory: Vec::new(), depth: 0, len: entries.len(), room: entries.len() };
+        index.add_shards(entries, 0, deepest(entries.len()));
+        index.depth = index.shards.iter().map(|shard| shard.depth).max().unwrap_or(0);
+        for (shard, at) in index.shards.iter().zip(0..) {
+            index.directory.extend(iter::repeat_n(at, 1_usize.wrapping_shl(index.depth.wrapping_sub(shard.depth))));
+        }
+        index
+    }
+
+    /// Adds shards for entries whose tags have the first `depth` bits in common.
+    fn add_shards(&mut self, entries: &[u64], depth: u32, deepest: u32) {
+        if entries.len() < FULL || depth >= deepest {
+            let entries =
+                entries.iter().map(|entry| Entry { tag: tag_of(*entry), number: number_of(*entry) }).collect();
+            self.shards.push(Shard { entries, depth });
+            return;
+        }
+        let next = (u64::MAX >> 1).wrapping_add(1).wrapping_shr(depth);
+        let (zeros, ones) = entries.split_at(entries.partition_point(|entry| entry & next == 0));
+        for part in [zeros, ones] {
+            self.add_shards(part, depth.wrapping_add(1), deepest);
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -90,7 +137,7 @@ impl HashIndex {
     pub fn insert(&mut self, hash: u64, number: u32) {
         let tag = tag(hash);
         let mut at = self.shard(tag);
-        let deepest = self.len.checked_div(SPARSE).and_then(usize::checked_ilog2).unwrap_or(0).min(u32::BITS);
+        let deepest = deepest(self.len);
         while self.shards.get(at).is_some_and(|shard| shard.entries.len() >= FULL && shard.depth < deepest) {
             self.split(at, tag);
             at = self.shard(tag);

@@ -6,6 +6,7 @@
 //! This file has the orders by number and by id.
 
 mod accounting;
+mod bulk;
 mod buyers;
 mod hash_index;
 mod id_set;
@@ -29,6 +30,7 @@ use pages::{Layout, RecordPages};
 use record::{HoldPart, OrderLayout, Record, State, id_part, marked};
 use sum_tree::{Source, Sum};
 
+pub use bulk::Unindexed;
 pub use id_set::IdSet;
 pub use order_table::{BuyerLookup, EVER, OrderTable};
 
@@ -73,12 +75,22 @@ impl Orders {
 
     /// Adds an order whose id is not there yet; `None` when there are too many.
     pub fn add(&mut self, order: &Record<'_>, keys: &RandomState) -> Option<u32> {
+        let number = self.append(order)?;
+        self.by_id.insert(order.id.hash(keys), number);
+        Some(number)
+    }
+
+    /// Adds an order that will not be found by its id before [`Orders::set_index`]; `None` when there are too many.
+    fn append(&mut self, order: &Record<'_>) -> Option<u32> {
         self.set_base(order.state, order.deadline);
         self.draft.truncate(0);
         order.write(self.base(), &mut self.draft);
-        let number = self.pages.push(&self.draft)?;
-        self.by_id.insert(order.id.hash(keys), number);
-        Some(number)
+        self.pages.push(&self.draft)
+    }
+
+    /// The index of all orders by their ids.
+    fn set_index(&mut self, by_id: HashIndex) {
+        self.by_id = by_id;
     }
 
     /// Writes an order anew. Its id stays the same.

@@ -204,12 +204,10 @@ impl OrderTable {
         if let Some(number) = known {
             self.leave_buyer(number);
         }
-        let entry = match self.look_up_beside(buyer, || if *buyer == order.id { known } else { self.find(buyer) }) {
-            BuyerLookup::Entry(entry) => Some(entry),
-            // An order that is written anew does not share an entry with itself.
-            BuyerLookup::Sole(other) if Some(other) != known => self.share(other, buyer),
-            BuyerLookup::Sole(_) | BuyerLookup::Nobody => None,
-        };
+        let found = self.look_up_beside(buyer, || if *buyer == order.id { known } else { self.find(buyer) });
+        // An order that is written anew does not share an entry with itself.
+        let entry =
+            if known.is_some_and(|known| found == BuyerLookup::Sole(known)) { None } else { self.entry(found, buyer) };
         order.buyer = match entry {
             Some(entry) => BuyerRef::Shared { entry, last_hold: false },
             None if *buyer == order.id => BuyerRef::Own,
@@ -222,6 +220,15 @@ impl OrderTable {
             BuyerRef::Shared { entry, .. } => self.join_entry(entry),
         }
         self.attach(number);
+    }
+
+    /// The entry of a buyer who gets another order; `None` if it is the first.
+    pub(super) fn entry(&mut self, found: BuyerLookup, buyer: &PackedId<'_>) -> Option<u32> {
+        match found {
+            BuyerLookup::Entry(entry) => Some(entry),
+            BuyerLookup::Sole(other) => self.share(other, buyer),
+            BuyerLookup::Nobody => None,
+        }
     }
 
     /// Writes an order over the `known` one or, if there is none, behind the others.

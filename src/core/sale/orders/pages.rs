@@ -85,7 +85,11 @@ impl<L: Layout> RecordPages<L> {
             if slot(number) == 0 {
                 self.pages.push(Vec::new());
             }
-            self.pages.last_mut().known("a page was just begun, or has room")?.push(Chunk::default());
+            let page = self.pages.last_mut().known("a page was just begun, or has room")?;
+            // As many bytes as the chunk before: orders of one sale are alike.
+            let likely = page.last().map_or(0, |before| before.records.len());
+            page.push(Chunk { records: Vec::with_capacity(likely), marks: Default::default() });
+            self.bytes = self.bytes.wrapping_add(likely);
         }
         self.len = number.wrapping_add(1);
         let (place, full) = (number % ROOM, self.len.is_multiple_of(ROOM));

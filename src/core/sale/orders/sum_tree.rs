@@ -74,6 +74,21 @@ impl<K: Ord + Copy> SumTree<K> {
         Self { leaves: BTreeMap::new(), first: None, room: 0, known: Cell::new(None) }
     }
 
+    /// The tree of these holds, in order and with their keys.
+    pub fn from_sorted(holds: &[(K, u32)], source: &impl Source<K>) -> Self {
+        let leaves = holds.chunks(FULL).filter_map(|part| {
+            let mut leaf = Leaf { numbers: part.iter().map(|(_, number)| *number).collect(), sum: Sum::default() };
+            part.iter().for_each(|(_, number)| leaf.sum.add(source.sum(*number)));
+            Some((part.first()?.0, leaf))
+        });
+        Self {
+            leaves: leaves.collect(),
+            first: holds.first().map(|(key, _)| *key),
+            room: holds.len(),
+            known: Cell::new(None),
+        }
+    }
+
     /// The first hold's key.
     pub fn first(&self) -> Option<K> {
         self.first

@@ -9,7 +9,9 @@ use super::readers::Readers;
 use crate::core::id::IdText;
 use crate::core::sale::cutoff::MOST;
 use crate::core::sale::waitlist::MOST_SERVED;
-use crate::core::sale::{Alteration, Answer, Change, Changes, Decision, Sale, State, Stream, Take, Terms, Waiting};
+use crate::core::sale::{
+    Alteration, Answer, Change, Changes, CorruptSale, Decision, Loading, Sale, State, Stream, Take, Terms, Waiting,
+};
 use crate::core::time::{Millis, UnixMs};
 
 /// Few names, so that everything meets; ids and buyers overlap, for an id is its own buyer.
@@ -121,6 +123,12 @@ pub fn digest(sale: &Sale) -> Vec<Vec<u8>> {
     parts
 }
 
+pub fn load_whole(header: &[u8], blocks: impl Iterator<Item = Vec<u8>>) -> Result<Sale, CorruptSale> {
+    let mut loading = Loading::new(header)?;
+    blocks.into_iter().try_for_each(|block| loading.block(&block))?;
+    loading.finish()
+}
+
 pub fn reload(sale: &Sale) -> Sale {
     // As a file brings it, and as commands do.
     load(&sale.header(), &sale.blocks().collect::<Vec<_>>())
@@ -133,7 +141,11 @@ fn load(header: &[u8], blocks: &[Vec<u8>]) -> Sale {
         told.load_whole_block(block).unwrap();
     }
     assert_eq!(digest(&again), digest(&told));
-    again
+    let whole = load_whole(header, blocks.iter().cloned()).unwrap();
+    assert_eq!(digest(&whole), digest(&again));
+    // Whoever goes on, goes on with what a file brings.
+    assert_eq!(again.info(UnixMs(0)), whole.info(UnixMs(0)));
+    whole
 }
 
 impl World {
