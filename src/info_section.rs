@@ -24,11 +24,10 @@ pub fn write(section: &mut Section) {
             locks.vacant_places(),
             locks.waited(),
             *locks.stats(),
-            state.answers,
             state.expirations,
         )
     });
-    let Some((held, waiters, notified, vacant, waited, locks, answers, expirations)) = seen else { return };
+    let Some((held, waiters, notified, vacant, waited, locks, expirations)) = seen else { return };
     section.field(c"locks_held", number(held));
     section.field(c"lock_waiters", number(waiters));
     section.field(c"lock_waiters_notified", number(notified));
@@ -45,7 +44,7 @@ pub fn write(section: &mut Section) {
     section.field(c"lock_lapses", locks.expirations);
     section.field(c"sales", sale_counts::sales());
     section.field(c"orders", sale_counts::orders());
-    for (status, answered) in Status::ALL.into_iter().zip(answers) {
+    for (status, answered) in sale_counts::answers() {
         section.field(counter(status), answered);
     }
     section.field(c"stock_lapses", expirations);

@@ -14,7 +14,7 @@ use crate::core::sale::{Answer, Change, Changes, Decision, Sale, Status};
 use crate::error::Error;
 use crate::module::sale_session::{self, Orphans, SaleSession};
 use crate::module::sale_type::Moment;
-use crate::module::{repair, sale_effect};
+use crate::module::{repair, sale_counts, sale_effect};
 use crate::server::args::Arg;
 use crate::server::call::RunAs;
 use crate::server::ctx::Ctx;
@@ -236,7 +236,7 @@ impl<'a> CartSession<'_, 'a> {
         let Self { ctx, legs, decisions } = self;
         for (leg, decision) in legs.iter().zip(decisions.iter()) {
             let status = decision.answer.status;
-            sale_session::count(status);
+            sale_counts::answered(status);
             if !matches!(status, Status::Ok | Status::Skipped | Status::NoStock)
                 && let Ok(Some(sale)) = session(ctx, leg.key).sale()
             {

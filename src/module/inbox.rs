@@ -4,6 +4,7 @@
 //! timer, processes it.
 
 use std::mem;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::core::deadline_index::DeadlineId;
 use crate::core::key::KeyBuf;
@@ -33,6 +34,8 @@ pub enum Notification {
 }
 
 static INBOX: MainCell<Vec<Notification>> = MainCell::new(Vec::new());
+/// Whether there is anything in the inbox. Most commands find it empty, and need not open it for that.
+static IS_FULL: AtomicBool = AtomicBool::new(false);
 /// The keys of loaded locks and sales that are not registered yet. They have a list of their own, because registering one means opening its
 /// key. A command has no time for that, and it can cause new notifications.
 static LOADED: MainCell<Vec<KeyBuf>> = MainCell::new(Vec::new());
@@ -40,8 +43,13 @@ static LOADED: MainCell<Vec<KeyBuf>> = MainCell::new(Vec::new());
 /// Posts a notification; the timer processes it in the next turn of the event loop, if no command does so earlier.
 pub fn post(note: Notification) {
     faults::point();
-    INBOX.with(|inbox| inbox.push(note));
+    put_in(note);
     timer::arm(timer::Next::Now);
+}
+
+fn put_in(note: Notification) {
+    INBOX.with(|inbox| inbox.push(note));
+    IS_FULL.store(true, Ordering::Relaxed);
 }
 
 /// A lock or a sale was loaded from a file or a payload.
@@ -71,14 +79,20 @@ pub fn next_loaded() -> Option<KeyBuf> {
 pub fn client_unblocked(waiter: WaiterId, left: Unblocked) {
     match left {
         // This can wait for the next notification; it is not worth a turn of the event loop.
-        Unblocked::Answered => drop(INBOX.with(|inbox| inbox.push(Notification::Left(waiter, left)))),
+        Unblocked::Answered => put_in(Notification::Left(waiter, left)),
         Unblocked::TimedOut | Unblocked::Gone => post(Notification::Left(waiter, left)),
     }
+}
+
+/// Whether there are notifications.
+pub fn any() -> bool {
+    IS_FULL.load(Ordering::Relaxed)
 }
 
 /// Takes all notifications in the order in which they were posted, and passes each to `f`. `reading` is empty before and after; it is only
 /// kept to reuse its memory.
 pub fn drain(reading: &mut Vec<Notification>, mut f: impl FnMut(Notification)) {
+    IS_FULL.store(false, Ordering::Relaxed);
     INBOX.with(|inbox| mem::swap(inbox, reading));
     reading.drain(..).for_each(&mut f);
     reading.shrink_to(USUAL);

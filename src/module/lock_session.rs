@@ -33,6 +33,8 @@ pub struct LockSession<'a> {
     key: Key<'a>,
     /// The database that the call began in.
     db: i32,
+    /// The database of the context now, or [`UNKNOWN`].
+    selected: i32,
     /// Whether the cluster is asked before work on a key: by the timer, because another node may serve the key by now.
     asks: bool,
     /// Whether the last answer of the cluster was that it is down as a whole.
@@ -48,6 +50,9 @@ pub struct LockSession<'a> {
     /// The key and the timeout to block on, if the client may be blocked.
     patience: Option<(Arg<'a>, Millis)>,
 }
+
+/// No database has this number.
+const UNKNOWN: i32 = -1;
 
 /// The key in use.
 struct AtWork<'a> {
@@ -74,6 +79,7 @@ impl<'a> LockSession<'a> {
         Self {
             key: Key::closed(ctx),
             db,
+            selected: db,
             asks: false,
             down: false,
             at_work: None,
@@ -113,6 +119,7 @@ impl<'a> LockSession<'a> {
     /// The context, for server calls that may run other code. Closes the key and sends all effects first.
     pub fn free_ctx(&mut self) -> &mut Ctx<'a> {
         self.shut();
+        self.selected = UNKNOWN;
         self.key.ctx()
     }
 
@@ -121,7 +128,7 @@ impl<'a> LockSession<'a> {
         if !self.at_work.as_ref().is_some_and(|work| work.db == at.db && work.name.bytes() == at.key) {
             // Finish the other key first.
             self.shut();
-            self.key.quiet().select(at.db);
+            self.select(at.db);
         }
         let work = self.at_work.get_or_insert_with(|| AtWork {
             db: at.db,
@@ -186,18 +193,24 @@ impl<'a> LockSession<'a> {
         }
         self.end();
         for Told { db, name, events } in mem::take(&mut self.events) {
-            self.ctx().select(db);
+            self.select(db);
             for event in events {
                 key::notify(self.key.ctx(), event, &name);
             }
         }
-        self.ctx().select(self.db);
+        self.select(self.db);
+    }
+
+    fn select(&mut self, db: i32) {
+        if mem::replace(&mut self.selected, db) != db {
+            self.ctx().select(db);
+        }
     }
 
     /// Deliver queued messages and replies even when unwinding: those grants are already in the keyspace.
     fn end(&mut self) {
         self.at_work = None;
-        self.ctx().select(self.db);
+        self.select(self.db);
         self.messages.reverse();
         while let Some((channel, text)) = self.messages.pop() {
             publish::publish(self.ctx(), &channel, text.as_bytes());
@@ -365,7 +378,8 @@ impl Keyspace for LockSession<'_> {
         if !self.asks {
             return true;
         }
-        self.free_ctx().select(at.db);
+        self.shut();
+        self.select(at.db);
         let name = Name::make(at.key);
         let serves = cluster::serves(self.free_ctx(), &name);
         self.down = serves == Serves::Nothing;

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::module::repair::{self, OrphanEvent};
 use crate::module::sale_effect;
 use crate::module::sale_type::{Moment, SaleValue};
-use crate::module::{inbox, state};
+use crate::module::{inbox, sale_counts, state};
 use crate::server::args::Arg;
 use crate::server::call::RunAs;
 use crate::server::clock;
@@ -261,16 +261,6 @@ pub fn register(index: &mut DeadlineIndex, at: KeyRef<'_>, sale: &mut SaleValue)
     }
 }
 
-/// Counts an answer in the total of the server.
-pub(super) fn count(status: Status) {
-    state::enter(|state| {
-        let counters = Status::ALL.iter().zip(&mut state.answers);
-        if let Some((_, counter)) = counters.into_iter().find(|(known, _)| **known == status) {
-            *counter = counter.saturating_add(1);
-        }
-    });
-}
-
 /// Creates a sale under an empty key, and reports at once what would keep it from selling. A creation that was decided elsewhere is
 /// repeated without these checks, because lockstock 0.1 did not make them.
 pub fn create(ctx: &mut Ctx<'_>, key: Arg<'_>, sale: Sale) -> Result<(), Error> {
@@ -316,18 +306,22 @@ pub fn decide<'a>(
 ) -> Result<Answer<'a>, Error> {
     let mut session = SaleSession::new(ctx.reborrow(), Name::of(key), RunAs::Client);
     let Some(sale) = session.sale()? else {
-        count(Status::NoStock);
+        sale_counts::answered(Status::NoStock);
         return Ok(Answer::NO_STOCK);
     };
     let Decision { answer, changes } = f(sale)?;
-    session.carry_out(&changes)?;
-    // A successful change was counted when it was committed.
-    if answer.status != Status::Ok
-        && let Ok(Some(sale)) = session.sale()
-    {
+    // A successful change is counted when it is committed.
+    if changes.is_empty() {
         sale.count_answer(answer.status);
+    } else {
+        session.carry_out(&changes)?;
+        if answer.status != Status::Ok
+            && let Ok(Some(sale)) = session.sale()
+        {
+            sale.count_answer(answer.status);
+        }
     }
-    count(answer.status);
+    sale_counts::answered(answer.status);
     Ok(answer)
 }
 

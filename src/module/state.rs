@@ -7,7 +7,6 @@ use crate::config;
 use crate::core::deadline_index::DeadlineIndex;
 use crate::core::lock::{Engine, Next};
 use crate::core::retry::RefusedExpirations;
-use crate::core::sale::Status;
 use crate::module::destroyed;
 use crate::module::inbox::{self, Notification};
 use crate::module::rename_scan::RenameScan;
@@ -27,8 +26,6 @@ pub struct State {
     pub sales: DeadlineIndex,
     /// When to retry expirations that a sale's stream or the cluster refused.
     pub refused: RefusedExpirations,
-    /// How often each status was returned.
-    pub answers: [u64; Status::ALL.len()],
     /// The number of expired holds of sales.
     pub expirations: u64,
     /// Locks and sales that were renamed and must be found.
@@ -69,6 +66,9 @@ pub fn prepare_wait(detects_deadlocks: bool) -> usize {
 
 /// Processes what callbacks have posted, in the order of posting. So every command sees the events that came before it.
 pub fn drain_inbox(state: &mut State) {
+    if !inbox::any() {
+        return;
+    }
     let mut reading = mem::take(&mut state.reading);
     inbox::drain(&mut reading, |notification| {
         match notification {

@@ -109,6 +109,7 @@ required! {
 
     reply_with_long_long = RedisModule_ReplyWithLongLong(ctx: *mut RawCtx, value: c_longlong) -> c_int;
     reply_with_string_buffer = RedisModule_ReplyWithStringBuffer(ctx: *mut RawCtx, buf: *const c_char, len: usize) -> c_int;
+    reply_with_empty_string = RedisModule_ReplyWithEmptyString(ctx: *mut RawCtx) -> c_int;
     reply_with_array = RedisModule_ReplyWithArray(ctx: *mut RawCtx, len: c_long) -> c_int;
     reply_with_map = RedisModule_ReplyWithMap(ctx: *mut RawCtx, len: c_long) -> c_int;
     reply_with_null = RedisModule_ReplyWithNull(ctx: *mut RawCtx) -> c_int;

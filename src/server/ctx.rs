@@ -105,6 +105,12 @@ impl Ctx<'_> {
 
     /// Replies with a binary-safe string.
     pub fn reply_bytes(&self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            // The same reply, at a fifth of the price.
+            // SAFETY: the context is valid for `'a`.
+            unsafe { api::reply_with_empty_string(self.raw) };
+            return;
+        }
         // SAFETY: the context is valid for `'a`; the server copies the bytes.
         unsafe { api::reply_with_string_buffer(self.raw, bytes.as_ptr().cast(), bytes.len()) };
     }

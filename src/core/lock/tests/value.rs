@@ -22,7 +22,7 @@ fn a_lock_with_one_hold_is_small_and_keeps_nothing_elsewhere() {
     lock.set(Mode::Exclusive, hold("ann", 1, 1));
     assert_eq!((lock.memory(), lock.effort()), (0, 1));
     lock.set(Mode::Exclusive, Hold { session: Some(client(4)), ..hold("ann", 1, 1) });
-    assert_eq!(lock.memory(), 32);
+    assert_eq!(lock.memory(), 24);
     lock.set(Mode::Shared, hold("a token that does not fit beside its length", 2, 1));
     assert!(lock.memory() > 100 && lock.effort() == 2);
 }
