@@ -37,17 +37,18 @@ use plan::Plan;
 /// A chapter, and the share of the time that it takes.
 type Chapter = (&'static str, u64, fn(&mut Lab));
 
-const CHAPTERS: [Chapter; 10] = [
+const CHAPTERS: [Chapter; 11] = [
     ("cycles", 8, chapters::cycles::run),
     ("handover", 47, chapters::handover::run),
     ("sales", 23, chapters::sales::run),
+    ("fed", 14, chapters::fed::run),
     ("growth", 8, chapters::growth::run),
     ("memory", 4, chapters::memory::run),
     ("persistence", 14, chapters::persistence::run),
     ("plain", 13, chapters::plain::run),
     ("python", 2, chapters::python::run),
     ("cluster", 3, chapters::cluster::run),
-    ("instructions", 8, chapters::instructions::run),
+    ("instructions", 24, chapters::instructions::run),
 ];
 
 fn main() {

@@ -4,15 +4,36 @@ use std::num::NonZeroUsize;
 use std::sync::OnceLock;
 use std::thread::available_parallelism;
 
-use harness::{Client, Reply, Server, Words, eventually};
+use harness::{Client, OK, Reply, Server, Words, eventually};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// More clients than the largest crowd has, and a queue for those who are just being accepted.
 const ROOM: [&str; 2] = ["maxclients 15000", "tcp-backlog 1024"];
 
+/// Who gets what is written, besides the server itself.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Feeds {
+    Nobody,
+    File,
+    Replica,
+}
+
+impl Feeds {
+    pub const ALL: [Self; 3] = [Self::Nobody, Self::File, Self::Replica];
+
+    /// What a title says of it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nobody => "",
+            Self::File => ", with an append-only file",
+            Self::Replica => ", with a replica",
+        }
+    }
+}
+
 /// With the module or without.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
     Ours,
     Plain,
@@ -24,6 +45,8 @@ pub enum Side {
 pub struct Stand {
     pub server: Server,
     admin: Client,
+    /// On the core of the clients.
+    replica: Option<Server>,
 }
 
 /// What the meters showed.
@@ -50,20 +73,31 @@ impl Reading {
 }
 
 impl Stand {
-    pub fn start(side: Side) -> Self {
-        Self::start_with(side, &[], &[])
+    pub fn start(side: Side, feeds: Feeds) -> Self {
+        Self::start_with(side, feeds, &[], &[])
     }
 
     /// Starts a server with some more lines of configuration, perhaps under another program.
-    pub fn start_with(side: Side, lines: &[&str], under: &[&str]) -> Self {
-        let builder = match side {
+    pub fn start_with(side: Side, feeds: Feeds, lines: &[&str], under: &[&str]) -> Self {
+        let builder = || match side {
             Side::Ours => Server::builder(),
             Side::Plain | Side::Control => Server::plain(),
         };
-        let server = ROOM.iter().chain(lines).fold(builder, |builder, line| builder.config(line)).under(under).start();
+        let file: &[&str] = if feeds == Feeds::File { &["appendonly yes"] } else { &[] };
+        let lines = ROOM.iter().chain(file).chain(lines);
+        let server = lines.fold(builder(), |builder, line| builder.config(line)).under(under).start();
         keep_to(Pid::from_raw(i32::try_from(server.pid()).expect("a process id")), cores() - 1);
-        let admin = server.client();
-        Self { server, admin }
+        let mut stand = Self { admin: server.client(), server, replica: None };
+        if feeds == Feeds::Replica {
+            let replica = builder().start();
+            replica.expect(format!("REPLICAOF 127.0.0.1 {}", stand.server.port()), OK);
+            eventually("the replica follows", || {
+                stand.cmd("INFO replication").text().contains("state=online")
+                    && replica.cmd("INFO replication").text().contains("master_link_status:up")
+            });
+            stand.replica = Some(replica);
+        }
+        stand
     }
 
     /// Starts the server again, after it was killed or shut down.

@@ -9,9 +9,10 @@ use lockstock_bench::table::{Sheet, number};
 use super::DEEP;
 use crate::contest::Way;
 use crate::crowd::Crowd;
+use crate::goals::Limit::AtMost;
 use crate::lab::Lab;
 use crate::pump::CONNECTIONS;
-use crate::stand::Stand;
+use crate::stand::{Feeds, Stand};
 use crate::ways::{lock, sale};
 
 const CALLGRIND: [&str; 4] =
@@ -23,6 +24,16 @@ pub fn run(lab: &mut Lab) {
         lab.show(&format!("\n## {title}\n\nNot measured: valgrind is not here, or cannot run this server."));
         return;
     }
+    for feeds in Feeds::ALL {
+        measure(lab, &format!("{title}{}", feeds.name()), feeds);
+    }
+}
+
+/// What is compared, and for each of the others what ours may take of it at most, if that is a goal: where only the server writes, and where
+/// a file or a replica is fed.
+type Subject = (&'static str, Vec<Way>, &'static [Option<[f64; 2]>]);
+
+fn measure(lab: &mut Lab, title: &str, feeds: Feeds) {
     let native = lab.native();
     let order =
         |buyer, stock| vec![sale::decr_once(DEEP, buyer, stock, false), sale::seckill(DEEP, buyer, stock, false)];
@@ -32,21 +43,27 @@ pub fn run(lab: &mut Lab) {
     sold_out.push(sale::lookup("GET", DEEP));
     let mut duplicates = order(sale::ann, sale::PLENTY);
     duplicates.push(sale::lookup("SISMEMBER", DEEP));
-    let subjects = [
-        ("a lock that nobody has", lock::taking(DEEP).into()),
-        ("a lock that somebody else has", lock::refused(DEEP)),
-        ("taking and giving back", lock::cycles(DEEP, native)),
-        ("an order", orders),
-        ("a duplicate", duplicates),
-        ("sold out", sold_out),
+    let subjects: [Subject; 6] = [
+        ("a lock that nobody has", lock::taking(DEEP).into(), &[Some([1.4, 1.2])]),
+        ("a lock that somebody else has", lock::refused(DEEP), &[Some([1.15, 1.15])]),
+        ("taking and giving back", lock::cycles(DEEP, native), &[Some([0.7, 0.75])]),
+        ("an order", orders, &[Some([0.28, 0.28]), Some([1.15, 0.9])]),
+        ("a duplicate", duplicates, &[None, Some([1.5, 1.5])]),
+        ("sold out", sold_out, &[]),
     ];
     let mut sheet = Sheet::new(["what", "way", "ours ÷ this", "instructions"]);
-    for (what, ways) in subjects {
+    for (what, ways, limits) in subjects {
         let mut ours = f64::NAN;
-        for way in ways {
-            lab.progress(&format!("instructions: {what}, {}", way.name));
-            let count = count(&way, lab.plan.either(6_000, 2_000));
+        for (nth, way) in ways.into_iter().enumerate() {
+            lab.progress(&format!("instructions: {what}{}, {}", feeds.name(), way.name));
+            let count = count(&way, feeds, lab.plan.either(6_000, 2_000));
             ours = if ours.is_nan() { count } else { ours };
+            let limit = nth.checked_sub(1).and_then(|nth| *limits.get(nth)?);
+            if let Some([alone, fed]) = limit {
+                let limit = if feeds == Feeds::Nobody { alone } else { fed };
+                let goal = format!("instructions of {what}, against {}{}", way.name, feeds.name());
+                lab.paper.found(&goal, AtMost(limit), ours / count);
+            }
             sheet.row([what.into(), way.name, number(ours / count), number(count)]);
         }
     }
@@ -62,9 +79,9 @@ fn works() -> bool {
 }
 
 /// Instructions for each of some operations, after as many to warm up.
-fn count(way: &Way, operations: u64) -> f64 {
+fn count(way: &Way, feeds: Feeds, operations: u64) -> f64 {
     // The less the server does besides, the better.
-    let mut stand = Stand::start_with(way.side, &["hz 1"], &CALLGRIND);
+    let mut stand = Stand::start_with(way.side, feeds, &["hz 1"], &CALLGRIND);
     (way.prepare)(&mut stand);
     let mut crowd = Crowd::connect(stand.server.port(), (0..CONNECTIONS).map(&way.member).collect());
     crowd.open();

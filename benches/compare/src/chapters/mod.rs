@@ -2,6 +2,7 @@
 
 pub mod cluster;
 pub mod cycles;
+pub mod fed;
 pub mod growth;
 pub mod handover;
 pub mod instructions;

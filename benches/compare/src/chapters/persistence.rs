@@ -9,7 +9,7 @@ use super::DEEP;
 use crate::contest::{Load, Way, turn};
 use crate::lab::Lab;
 use crate::pump::CONNECTIONS;
-use crate::stand::Stand;
+use crate::stand::{Feeds, Stand};
 use crate::ways::{lock, sale};
 
 const MILLION: f64 = 1e6;
@@ -54,7 +54,7 @@ fn fill(stand: &mut Stand, way: &Way, count: u64) -> f64 {
 
 /// Seconds to save, bytes each, seconds to load.
 fn by_snapshot(way: &Way, count: u64) -> [f64; 3] {
-    let mut stand = Stand::start(way.side);
+    let mut stand = Stand::start(way.side, Feeds::Nobody);
     let made = fill(&mut stand, way, count);
     let begun = Instant::now();
     stand.cmd("SAVE");
@@ -68,8 +68,12 @@ fn by_snapshot(way: &Way, count: u64) -> [f64; 3] {
 
 /// Bytes each, seconds to recover.
 fn by_log(way: &Way, count: u64) -> [f64; 2] {
-    let mut stand =
-        Stand::start_with(way.side, &["appendonly yes", "appendfsync no", "auto-aof-rewrite-percentage 0"], &[]);
+    let mut stand = Stand::start_with(
+        way.side,
+        Feeds::Nobody,
+        &["appendonly yes", "appendfsync no", "auto-aof-rewrite-percentage 0"],
+        &[],
+    );
     let made = fill(&mut stand, way, count);
     let bytes: u64 = fs::read_dir(stand.server.dir().join("appendonlydir"))
         .expect("the directory of the AOF")
