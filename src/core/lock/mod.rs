@@ -9,15 +9,16 @@
 //! the request decided. So a lease ends at its deadline, and a session with its connection, for every client, even if the timer has not run
 //! yet; and no request overtakes a waiter.
 //!
-//! Reading order: `terms` (the types), [`value`] (the lock itself), `compatibility` (the mode table), `line`, `queue` and `presence`; then
-//! `engine`: `lock_mut` and `visit` (how a lock is opened and changed), `transition` and `serve` (how a key is settled and waiters are
-//! granted), and the requests by subject: `commands`, `multi`, `extend`, `cancel`, `deadlock`, `places`, `tick` (the timer), `clients`,
-//! `keyspace`, `replica`, `info`. `sessions`, `unacked`, `sent`, `replaced`, `revoked` and `vacant` have the state that depends on
-//! connections.
+//! Reading order: `terms` (the types), `hold`, [`value`] (the lock itself), `compatibility` (the mode table), `line`, `queue` and
+//! `presence`; then `engine`: `lock_mut` and `visit` (how a lock is opened and changed), `transition` and `serve` (how a key is settled
+//! and waiters are granted), and the requests by subject: `commands`, `multi`, `extend`, `cancel`, `deadlock`, `places`, `tick` (the
+//! timer), `clients`, `keyspace`, `replica`, `info`. `sessions`, `unacked`, `sent`, `replaced`, `revoked` and `vacant` have the state that
+//! depends on connections.
 
 mod codec;
 mod compatibility;
 mod engine;
+mod hold;
 mod keyspace;
 mod line;
 mod presence;

@@ -160,6 +160,12 @@ impl Sale {
 }
 
 impl<'a> Take<'a> {
+    /// What the request itself says that it changes, if it is done: units are sold. When a hold would end, it does not say.
+    #[must_use]
+    pub fn sold(&self) -> Option<Change<'a>> {
+        self.deadline.is_none().then(|| self.change(None))
+    }
+
     /// The change that takes the units, held until `deadline` if there is one.
     fn change(&self, deadline: Option<UnixMs>) -> Change<'a> {
         Change::Take(Taking {

@@ -55,7 +55,7 @@ impl Engine {
         .ok_or(LockError::WrongType)
     }
 
-    /// Ends the hold of `token` on the lock at `at`, if it has one.
+    /// Ends the hold of `token` on the lock at `at`; false if it has none.
     ///
     /// # Errors
     /// [`LockError::WrongType`].
@@ -64,17 +64,19 @@ impl Engine {
         at: KeyRef<'_>,
         token: &Ident,
         keyspace: &mut W,
-    ) -> Result<(), LockError> {
+    ) -> Result<bool, LockError> {
         let visit = self
             .visit(&mut Transition::passive(), at, keyspace, |engine, _, open| {
-                if let Some(fence) = open.lock.hold(token).map(|hold| hold.fence) {
+                let fence = open.lock.hold(token).map(|hold| hold.fence);
+                if let Some(fence) = fence {
                     engine.end_hold(open, fence, EndReason::Released);
                     open.outcomes.clear();
                 }
+                fence.is_some()
             })
             .ok_or(LockError::WrongType)?;
         self.close(at, visit.vacant, keyspace);
         self.look_later_at(at);
-        Ok(())
+        Ok(visit.result)
     }
 }

@@ -77,7 +77,9 @@ impl OrderTable {
         }
         holds.sort_unstable();
         self.holds = SumTree::from_sorted(&holds, &self.orders);
-        waiting.into_iter().for_each(|number| self.attach(number));
+        for number in waiting {
+            self.attach(number);
+        }
     }
 
     /// Puts an order that names its buyer into the index of buyers, and adds it to the sums.

@@ -80,7 +80,8 @@ pub fn tag_of(sortable: u64) -> u32 {
 
 /// The number of a sortable entry.
 pub fn number_of(sortable: u64) -> u32 {
-    sortable as u32
+    let [n0, n1, n2, n3, ..] = sortable.to_le_bytes();
+    u32::from_le_bytes([n0, n1, n2, n3])
 }
 
 /// What an entry keeps of a hash.

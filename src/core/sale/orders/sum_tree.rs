@@ -78,7 +78,9 @@ impl<K: Ord + Copy> SumTree<K> {
     pub fn from_sorted(holds: &[(K, u32)], source: &impl Source<K>) -> Self {
         let leaves = holds.chunks(FULL).filter_map(|part| {
             let mut leaf = Leaf { numbers: part.iter().map(|(_, number)| *number).collect(), sum: Sum::default() };
-            part.iter().for_each(|(_, number)| leaf.sum.add(source.sum(*number)));
+            for number in &leaf.numbers {
+                leaf.sum.add(source.sum(*number));
+            }
             Some((part.first()?.0, leaf))
         });
         Self {
