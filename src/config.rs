@@ -41,8 +41,14 @@ pub static ACCEPT_EFFECTS: Switch = Switch::new(c"accept-effects", false);
 /// error in any case.
 pub static DETECT_DEADLOCKS: Switch = Switch::new(c"detect-deadlocks", true);
 
+/// `lockstock.replicate-commands`: whether commands whose words are what came of them are sent to replicas and files as they are.
+///
+/// It is cheaper than to make an effect. Lockstock 0.1, and a tool that sends commands to another server as a client, would decide on such
+/// a command again.
+pub static REPLICATE_COMMANDS: Switch = Switch::new(c"replicate-commands", true);
+
 /// The yes/no settings.
-static SWITCHES: [&Switch; 2] = [&DETECT_DEADLOCKS, &ACCEPT_EFFECTS];
+static SWITCHES: [&Switch; 3] = [&DETECT_DEADLOCKS, &ACCEPT_EFFECTS, &REPLICATE_COMMANDS];
 
 /// The numeric settings, in the order of redis.conf.example.
 static ALL: [&Setting; 4] = [&DEFAULT_LEASE_MS, &MAX_WAITERS, &MAX_KEYS, &PLACE_GRACE_MS];

@@ -1,6 +1,6 @@
 //! `LOCK.MRELEASE`: releases several locks.
 
-use super::Command;
+use super::{Command, lock_release};
 use crate::core::id::Ident;
 use crate::error::Error;
 use crate::module::lock_session;
@@ -48,7 +48,12 @@ impl Run for LockMrelease {
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let (token, keys) = parse(args)?;
+        if let Some(released) = lock_release::applied(&mut ctx, &keys, &token)? {
+            ctx.reply_int(released);
+            return Ok(());
+        }
         let released = lock_session::run_many(&mut ctx, &keys, None, |engine, db, keys, session| {
+            session.says_released(&token);
             Ok(engine.release_many(clock::now(), db, keys, &token, session)?)
         })?;
         ctx.reply_int(released);

@@ -2,13 +2,16 @@
 
 use super::Command;
 use crate::core::id::Ident;
+use crate::core::lock::EndReason;
 use crate::error::Error;
-use crate::module::lock_session;
+use crate::module::{lock_effect, lock_session};
 use crate::server::args::{Arg, Args};
-use crate::server::clock;
+use crate::server::ctx::Ctx;
 use crate::server::entry::{Call, Run};
+use crate::server::key::{self, Name};
 use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register::{self, Spec};
+use crate::server::{clock, origin, replicate};
 
 /// `LOCK.RELEASE key token`
 ///
@@ -42,13 +45,39 @@ pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Ident), Error> {
     Ok(words)
 }
 
+/// Applies a command that releases the holds of `token`, if they ended elsewhere, and says how many there were; `None` if it is for this
+/// server to decide.
+pub(super) fn applied(ctx: &mut Ctx<'_>, keys: &[Arg<'_>], token: &Ident) -> Result<Option<u64>, Error> {
+    if !origin::is_record(ctx) {
+        return Ok(None);
+    }
+    let mut ended = 0_u64;
+    for key in keys {
+        let held =
+            lock_session::run(ctx, *key, None, |engine, at, session| Ok(engine.apply_ended(at, token, session)?))?;
+        if held {
+            ended = ended.saturating_add(1);
+            let name = Name::of(*key);
+            key::touched(ctx, &name);
+            key::notify(ctx, lock_effect::event_of(EndReason::Released), &name);
+        }
+    }
+    replicate::verbatim(ctx);
+    Ok(Some(ended))
+}
+
 impl Run for LockRelease {
     type Error = Error;
 
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let (key, token) = parse(args)?;
+        if let Some(ended) = applied(&mut ctx, &[key], &token)? {
+            ctx.reply_int(ended);
+            return Ok(());
+        }
         let ended = lock_session::run(&mut ctx, key, None, |engine, at, session| {
+            session.says_released(&token);
             Ok(engine.release(clock::now(), at, &token, session)?)
         })?;
         ctx.reply_int(i64::from(ended));

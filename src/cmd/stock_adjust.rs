@@ -1,7 +1,9 @@
 //! `STOCK.ADJUST`: adds units, or withdraws unsold ones.
 
 use super::Command;
+use crate::core::id::IdText;
 use crate::core::limits::MAX_UNITS;
+use crate::core::sale::Change;
 use crate::error::Error;
 use crate::module::sale_session;
 use crate::server::args::{Arg, Args, Range};
@@ -61,8 +63,12 @@ impl Run for StockAdjust {
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let (key, delta, id) = parse(args)?;
+        let said = Change::Adjust { delta, id: IdText::from(id) };
+        if sale_session::applies(&mut ctx, key, Some(&said))? {
+            return Ok(());
+        }
         let now = clock::now().ms;
-        let remaining = sale_session::change(&mut ctx, key, |sale| Ok(sale.adjust(now, delta, id)?))?;
+        let remaining = sale_session::change(&mut ctx, key, Some(&said), |sale| Ok(sale.adjust(now, delta, id)?))?;
         ctx.reply_int(remaining.ok_or(Error::NoStock)?);
         Ok(())
     }

@@ -72,7 +72,7 @@ impl Run for StockAlter {
         let Call { mut ctx, args } = call;
         let (key, alteration) = parse(args)?;
         let now = clock::now().ms;
-        let altered = sale_session::change(&mut ctx, key, |sale| Ok(((), sale.alter(now, &alteration)?)))?;
+        let altered = sale_session::change(&mut ctx, key, None, |sale| Ok(((), sale.alter(now, &alteration)?)))?;
         altered.ok_or(Error::NoStock)?;
         ctx.reply_ok();
         Ok(())

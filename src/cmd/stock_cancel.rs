@@ -2,6 +2,8 @@
 
 use super::Command;
 use super::stock_reply;
+use crate::core::id::IdText;
+use crate::core::sale::Change;
 use crate::error::Error;
 use crate::module::sale_session;
 use crate::server::args::{Arg, Args};
@@ -47,8 +49,12 @@ impl Run for StockCancel {
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let (key, id) = parse(args)?;
+        let said = Change::Cancel { id: IdText::from(id) };
+        if sale_session::applies(&mut ctx, key, Some(&said))? {
+            return Ok(());
+        }
         let now = clock::now().ms;
-        let answer = sale_session::decide(&mut ctx, key, |sale| Ok(sale.cancel(now, id)))?;
+        let answer = sale_session::decide(&mut ctx, key, Some(&said), |sale| Ok(sale.cancel(now, id)))?;
         stock_reply::reply(&ctx, &answer);
         Ok(())
     }

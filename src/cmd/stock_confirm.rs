@@ -2,6 +2,8 @@
 
 use super::Command;
 use super::stock_reply;
+use crate::core::id::IdText;
+use crate::core::sale::Change;
 use crate::error::Error;
 use crate::module::sale_session;
 use crate::server::args::{Arg, Args};
@@ -49,8 +51,12 @@ impl Run for StockConfirm {
     fn run(call: Call<'_>) -> Result<(), Error> {
         let Call { mut ctx, args } = call;
         let (key, id) = parse(args)?;
+        let said = Change::Confirm { id: IdText::from(id) };
+        if sale_session::applies(&mut ctx, key, Some(&said))? {
+            return Ok(());
+        }
         let now = clock::now().ms;
-        let answer = sale_session::decide(&mut ctx, key, |sale| Ok(sale.confirm(now, id)))?;
+        let answer = sale_session::decide(&mut ctx, key, Some(&said), |sale| Ok(sale.confirm(now, id)))?;
         stock_reply::reply(&ctx, &answer);
         Ok(())
     }

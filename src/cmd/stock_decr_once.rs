@@ -83,7 +83,11 @@ impl Run for StockDecrOnce {
         let Call { mut ctx, args } = call;
         let now = clock::now().ms;
         let (key, take, waitlist) = parse(args, now)?;
-        let answer = sale_session::decide(&mut ctx, key, |sale| {
+        let said = take.sold();
+        if sale_session::applies(&mut ctx, key, said.as_ref())? {
+            return Ok(());
+        }
+        let answer = sale_session::decide(&mut ctx, key, said.as_ref(), |sale| {
             let decision = sale.take(now, &take)?;
             Ok(if waitlist { sale.or_wait(now, &take, decision)? } else { decision })
         })?;

@@ -58,7 +58,7 @@ impl Run for StockExtend {
         let Call { mut ctx, args } = call;
         let now = clock::now().ms;
         let (key, id, deadline) = parse(args, now)?;
-        let answer = sale_session::decide(&mut ctx, key, |sale| Ok(sale.extend(now, id, deadline)))?;
+        let answer = sale_session::decide(&mut ctx, key, None, |sale| Ok(sale.extend(now, id, deadline)))?;
         stock_reply::reply(&ctx, &answer);
         Ok(())
     }

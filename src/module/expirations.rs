@@ -101,7 +101,7 @@ fn expire(session: &mut SaleSession<'_>, entry: DeadlineId, now: UnixMs, steps: 
         }
     }
     let steps = expirations.len().saturating_mul(each);
-    session.carry_out(&Changes { expirations, ..Changes::default() })?;
+    session.carry_out(&Changes { expirations, ..Changes::default() }, None)?;
     if let Some(sale) = session.sale()? {
         sale.stuck = false;
     }

@@ -5,6 +5,7 @@ use std::{mem, thread};
 
 use smallvec::SmallVec;
 
+use crate::config;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::{
@@ -23,6 +24,7 @@ use crate::server::ctx::Ctx;
 use crate::server::faults;
 use crate::server::key::{self, Access, Content, Key, Name};
 use crate::server::publish;
+use crate::server::replicate;
 use crate::server::timer;
 
 /// Gives the engine access to keys during one call, and takes the outcome.
@@ -49,6 +51,13 @@ pub struct LockSession<'a> {
     look_first: Option<(WaiterId, ClientId)>,
     /// The key and the timeout to block on, if the client may be blocked.
     patience: Option<(Arg<'a>, Millis)>,
+    said: Option<Said>,
+}
+
+/// What the words of a command that releases holds say.
+struct Said {
+    token: Ident,
+    is_sent: bool,
 }
 
 /// No database has this number.
@@ -88,6 +97,7 @@ impl<'a> LockSession<'a> {
             messages: Vec::new(),
             look_first: None,
             patience: None,
+            said: None,
         }
     }
 
@@ -153,8 +163,10 @@ impl<'a> LockSession<'a> {
     /// Closes the open key, sends its effects, and signals WATCH.
     fn shut(&mut self) {
         self.key.close();
+        if self.at_work.as_ref().is_some_and(|work| !work.events.is_empty()) {
+            self.send();
+        }
         if let Some(work) = self.at_work.as_ref().filter(|work| !work.events.is_empty()) {
-            lock_effect::send(self.ctx(), &work.name, &work.change);
             key::touched(self.ctx(), &work.name);
         }
         if let Some(AtWork { db, name, events, .. }) = self.at_work.take()
@@ -173,6 +185,31 @@ impl<'a> LockSession<'a> {
     pub fn fail(&mut self, notice: Notice, error: &Error) {
         let text = notice::failure(&notice, error);
         self.messages.push((notice.channel, text));
+    }
+
+    /// Sends the effects of the key in use.
+    fn send(&mut self) {
+        let Some(work) = &mut self.at_work else { return };
+        let (ctx, change) = (self.key.quiet(), mem::take(&mut work.change));
+        match &mut self.said {
+            // The command releases all its keys wherever it is applied, so it is sent once.
+            Some(said) if change.is_release_by(&said.token) => {
+                if !mem::replace(&mut said.is_sent, true) {
+                    replicate::verbatim(ctx);
+                }
+            }
+            said => {
+                // What comes next may be about what has just been granted.
+                *said = None;
+                lock_effect::send(ctx, &work.name, &change);
+            }
+        }
+    }
+
+    /// The words of the running command say that `token` has released its holds of all keys that it names. While nothing else happens, they
+    /// are the effect.
+    pub fn says_released(&mut self, token: &Ident) {
+        self.said = config::REPLICATE_COMMANDS.get().then(|| Said { token: token.clone(), is_sent: false });
     }
 
     /// The sale at `at`, if one is there.
@@ -323,20 +360,21 @@ impl Keyspace for LockSession<'_> {
 
     fn held(&mut self, at: KeyRef<'_>, mode: Mode, hold: Hold) {
         faults::point();
-        let (ctx, AtWork { name, change, events, .. }) = self.at(at);
-        if change.held.is_some() {
-            lock_effect::send(ctx, name, &mem::take(change));
+        if self.at(at).1.change.held.is_some() {
+            self.send();
         }
+        let (_, AtWork { change, events, .. }) = self.at(at);
         change.held = Some((mode, hold));
         events.push(c"lock.held");
     }
 
     fn ended(&mut self, at: KeyRef<'_>, token: Ident, why: EndReason) {
         faults::point();
-        let (ctx, AtWork { name, change, events, .. }) = self.at(at);
+        let change = &self.at(at).1.change;
         if change.ended.is_some() || change.held.is_some() {
-            lock_effect::send(ctx, name, &mem::take(change));
+            self.send();
         }
+        let (_, AtWork { change, events, .. }) = self.at(at);
         events.push(lock_effect::event_of(why));
         change.ended = Some((token, why));
     }

@@ -5,6 +5,7 @@ use std::{iter, mem, thread};
 
 use smallvec::SmallVec;
 
+use crate::config;
 use crate::core::deadline_index::DeadlineIndex;
 use crate::core::key::KeyRef;
 use crate::core::sale::{Answer, Change, Changes, Decision, Sale, Status};
@@ -20,6 +21,7 @@ use crate::server::clock;
 use crate::server::cluster::{self, Serves};
 use crate::server::ctx::{Ctx, Level};
 use crate::server::key::{self, Access, Content, Key, Name};
+use crate::server::origin;
 use crate::server::replicate;
 use crate::server::stream::{self, Field};
 use crate::server::timer;
@@ -32,6 +34,8 @@ pub struct SaleSession<'a> {
     name: Name<'a>,
     run_as: RunAs,
     pub(super) orphans: Orphans,
+    /// The words of the running command say all that is carried out, so they are its effect.
+    words_say_all: bool,
 }
 
 /// Events that are appended and whose changes are not committed yet, each with the index of its change in the step. The next to be
@@ -50,7 +54,7 @@ impl Drop for SaleSession<'_> {
 
 impl<'a> SaleSession<'a> {
     pub(super) fn new(ctx: Ctx<'a>, name: Name<'a>, run_as: RunAs) -> Self {
-        Self { key: Key::closed(ctx), name, run_as, orphans: SmallVec::new() }
+        Self { key: Key::closed(ctx), name, run_as, words_say_all: false, orphans: SmallVec::new() }
     }
 
     /// The context, for server calls that run no other code.
@@ -84,12 +88,19 @@ impl<'a> SaleSession<'a> {
     /// units it brings back. The events of a step are appended, its changes are committed, and their effects are sent. If an event is
     /// refused, or another module that was notified of it has changed the sale, then this step and all later ones do not happen. The steps
     /// before it, which are expirations or a cutoff, stay.
-    pub(super) fn carry_out(&mut self, changes: &Changes<'_>) -> Result<(), Error> {
+    ///
+    /// `said` is the change that the words of the running command spell, if they spell one. If nothing else can come of them, they are the
+    /// effect.
+    pub(super) fn carry_out(&mut self, changes: &Changes<'_>, said: Option<&Change<'_>>) -> Result<(), Error> {
         if changes.is_empty() {
             return Ok(());
         }
-        let Some(decided_on) = self.sale()?.map(|sale| sale.moment()) else { return Err(Error::NoStock) };
+        let Some(sale) = self.sale()? else { return Err(Error::NoStock) };
+        let decided_on = sale.moment();
+        // A tool may have another server carry out what is sent here. That server must not append an event or serve a line by itself.
+        let is_plain = sale.terms().stream.is_none() && sale.waiting() == 0;
         let changes: SmallVec<[&Change<'_>; 2]> = changes.iter().collect();
+        self.words_say_all = is_plain && config::REPLICATE_COMMANDS.get() && changes.iter().copied().eq(said);
         let mut done = 0;
         let outcome = self.carry_out_steps(&changes, decided_on, &mut done);
         if done > 0 {
@@ -152,6 +163,9 @@ impl<'a> SaleSession<'a> {
 
     /// Sends the effects of a step that is committed.
     pub(super) fn send_step(&mut self, step: &[&Change<'_>]) {
+        if self.words_say_all {
+            return replicate::verbatim(self.ctx());
+        }
         for change in step {
             sale_effect::send(self.ctx(), &self.name, change);
         }
@@ -298,10 +312,12 @@ pub fn read<R>(ctx: &mut Ctx<'_>, key: Arg<'_>, f: impl FnOnce(&Ctx<'_>, Option<
     }
 }
 
-/// Runs a command on an order of the sale `key` and returns its answer. A missing sale is an answer too.
+/// Runs a command on an order of the sale `key` and returns its answer. A missing sale is an answer too. `said` is the change that the
+/// command's words spell, if they spell one.
 pub fn decide<'a>(
     ctx: &mut Ctx<'_>,
     key: Arg<'_>,
+    said: Option<&Change<'_>>,
     f: impl FnOnce(&Sale) -> Result<Decision<'a>, Error>,
 ) -> Result<Answer<'a>, Error> {
     let mut session = SaleSession::new(ctx.reborrow(), Name::of(key), RunAs::Client);
@@ -314,7 +330,7 @@ pub fn decide<'a>(
     if changes.is_empty() {
         sale.count_answer(answer.status);
     } else {
-        session.carry_out(&changes)?;
+        session.carry_out(&changes, said)?;
         if answer.status != Status::Ok
             && let Ok(Some(sale)) = session.sale()
         {
@@ -325,17 +341,26 @@ pub fn decide<'a>(
     Ok(answer)
 }
 
-/// Changes the terms or the stock of the sale `key`; `None` if there is no sale.
+/// Changes the terms or the stock of the sale `key`; `None` if there is no sale. `said` as for [`decide`].
 pub fn change<'a, R>(
     ctx: &mut Ctx<'_>,
     key: Arg<'_>,
+    said: Option<&Change<'_>>,
     f: impl FnOnce(&Sale) -> Result<(R, Changes<'a>), Error>,
 ) -> Result<Option<R>, Error> {
     let mut session = SaleSession::new(ctx.reborrow(), Name::of(key), RunAs::Client);
     let Some(sale) = session.sale()? else { return Ok(None) };
     let (result, changes) = f(sale)?;
-    session.carry_out(&changes)?;
+    session.carry_out(&changes, said)?;
     Ok(Some(result))
+}
+
+/// Applies the change that the words of a command spell, if it was made elsewhere; false if it is for this server to decide.
+pub fn applies(ctx: &mut Ctx<'_>, key: Arg<'_>, said: Option<&Change<'_>>) -> Result<bool, Error> {
+    let Some(change) = said.filter(|_| origin::is_record(ctx)) else { return Ok(false) };
+    apply(ctx, key, change)?;
+    ctx.reply_ok();
+    Ok(true)
 }
 
 /// Applies a change that the primary decided, or that comes from the AOF.

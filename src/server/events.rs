@@ -11,6 +11,7 @@ use super::cell::MainCell;
 use super::ctx::Ctx;
 use super::guard::guard;
 use super::import;
+use super::origin;
 
 /// A server event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,7 @@ const EVENTS: [u64; 6] = [
 /// Subscribes `hear`; false if the server refused.
 pub fn subscribe(ctx: &Ctx<'_>, hear: Hear) -> bool {
     HEAR.with(|slot| *slot = Some(hear));
+    origin::learn(ctx.flags().is_primary());
     EVENTS.iter().all(|id| {
         let event = raw::RedisModuleEvent { id: *id, dataver: 1 };
         // SAFETY: the context is that of the module's load.
@@ -92,7 +94,9 @@ unsafe fn read(id: u64, what: u64, data: *mut c_void) -> Option<Event> {
             Some(Event::Swapped(swap.dbnum_first, swap.dbnum_second))
         }
         (raw::REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED, _) => {
-            Some(Event::Role { primary: what == raw::REDISMODULE_EVENT_REPLROLECHANGED_NOW_MASTER })
+            let primary = what == raw::REDISMODULE_EVENT_REPLROLECHANGED_NOW_MASTER;
+            origin::learn(primary);
+            Some(Event::Role { primary })
         }
         (raw::REDISMODULE_EVENT_LOADING, raw::REDISMODULE_SUBEVENT_LOADING_ENDED) => Some(Event::Loaded),
         (raw::REDISMODULE_EVENT_CONFIG, raw::REDISMODULE_SUBEVENT_CONFIG_CHANGE) => {

@@ -21,7 +21,7 @@ pub fn changed() {
 
 /// Whether the server is in import mode.
 pub fn is_on(ctx: &mut Ctx<'_>) -> bool {
-    if IS_OLD.swap(false, Ordering::Relaxed) {
+    if IS_OLD.load(Ordering::Relaxed) && IS_OLD.swap(false, Ordering::Relaxed) {
         let on = server_info::setting(ctx, SETTING).is_some_and(|value| value == "yes");
         IS_ON.store(on, Ordering::Relaxed);
     }

@@ -148,6 +148,7 @@ fn install() {
         raw::RedisModule_SetExpire = Some(set_expire);
         raw::RedisModule_DeleteKey = Some(delete_key);
         raw::RedisModule_SignalModifiedKey = Some(signal_modified_key);
+        raw::RedisModule_ReplicateVerbatim = Some(replicate_verbatim);
         raw::RedisModule_NotifyKeyspaceEvent = Some(notify_keyspace_event);
         raw::RedisModule_ReplyWithNull = Some(reply_with_null);
         raw::RedisModule_ReplyWithError = Some(reply_with_error);
@@ -251,6 +252,10 @@ unsafe extern "C" fn delete_key(_: *mut RawKey) -> c_int {
 }
 
 unsafe extern "C" fn signal_modified_key(_: *mut RawCtx, _: *mut RawString) -> c_int {
+    api::OK
+}
+
+unsafe extern "C" fn replicate_verbatim(_: *mut RawCtx) -> c_int {
     api::OK
 }
 

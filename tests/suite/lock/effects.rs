@@ -65,7 +65,7 @@ fn of_several_locks_together() {
     stage.tells(&["LOCK.APPLY b HELD other F D"]);
     client.expect("LOCK.RELEASE b other", 1);
     let fence = waiter.read().is(("t", INT, 30_000)).at(1).int();
-    stage.tells(&["MULTI", "LOCK.APPLY b ENDED other", "LOCK.APPLY a HELD t F D", "LOCK.APPLY b HELD t F D", "EXEC"]);
+    stage.tells(&["MULTI", "LOCK.RELEASE b other", "LOCK.APPLY a HELD t F D", "LOCK.APPLY b HELD t F D", "EXEC"]);
     assert_eq!(["a", "b"].map(|lock| crate::support::scene::holds(&stage.server, lock)["t"]), [fence, fence]);
     client.expect("LOCK.MACQUIRE 2 b c TOKEN other", NULL);
     stage.tells(&[]);
@@ -74,7 +74,7 @@ fn of_several_locks_together() {
     client.expect("LOCK.MEXTEND t 3 a b c PX 60000", 0);
     stage.tells(&[]);
     client.expect("LOCK.MRELEASE t 3 a b c", 2);
-    stage.tells(&["MULTI", "LOCK.APPLY a ENDED t", "LOCK.APPLY b ENDED t", "EXEC"]);
+    stage.tells(&["LOCK.MRELEASE t 3 a b c"]);
     client.expect("LOCK.MRELEASE t 3 a b c", 0);
     stage.tells(&[]);
 }
@@ -143,7 +143,7 @@ fn a_release_and_the_grant_that_follows_stay_together() {
     let mut client = stage.server.client();
     client.expect("LOCK.ACQUIRE lock TOKEN a", ANY);
     client.expect("LOCK.RELEASE lock a", 1);
-    stage.tells(&["LOCK.APPLY lock HELD a F D", "LOCK.APPLY lock ENDED a"]);
+    stage.tells(&["LOCK.APPLY lock HELD a F D", "LOCK.RELEASE lock a"]);
 
     client.expect("LOCK.ACQUIRE lock TOKEN a", ANY);
     let mut waiters =
@@ -259,7 +259,7 @@ fn transactions_and_scripts() {
         "LOCK.APPLY a HELD t F D",
         "LOCK.APPLY a HELD t F D",
         "SET s x",
-        "LOCK.APPLY a ENDED t",
+        "LOCK.RELEASE a t",
         "EXEC",
     ]);
     client.pipeline(["MULTI", "LOCK.ACQUIRE a TOKEN t", "EXEC"]);
@@ -273,7 +273,7 @@ fn transactions_and_scripts() {
                   redis.call('LOCK.RELEASE', KEYS[1], ARGV[1]) \
                   return grant";
     client.expect(["EVAL", script, "1", "scripted", "t"], ("t", INT, 30_000));
-    stage.tells(&["MULTI", "LOCK.APPLY scripted HELD t F D", "LOCK.APPLY scripted ENDED t", "EXEC"]);
+    stage.tells(&["MULTI", "LOCK.APPLY scripted HELD t F D", "LOCK.RELEASE scripted t", "EXEC"]);
     client.expect(["EVAL", script, "1", "a", "t2"], NULL);
     stage.tells(&[]);
 }

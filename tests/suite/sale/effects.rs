@@ -23,18 +23,18 @@ fn of_every_change_and_of_nothing_else() {
     stage.server.take_effects();
     let mut client = stage.server.client();
     for (request, status, told) in [
-        ("DECR_ONCE sale a", "OK", "TAKEN a 1"),
+        ("DECR_ONCE sale a", "OK", "="),
         ("DECR_ONCE sale a", "DUPLICATE", ""),
-        ("DECR_ONCE sale b QTY 2 BUYER ann REF r-1", "OK", "TAKEN b 2 0 ann r-1"),
-        ("DECR_ONCE sale c BUYER ann", "OK", "TAKEN c 1 0 ann"),
-        ("DECR_ONCE sale d REF r", "OK", "TAKEN d 1 0 \"\" r"),
+        ("DECR_ONCE sale b QTY 2 BUYER ann REF r-1", "OK", "="),
+        ("DECR_ONCE sale c BUYER ann", "OK", "="),
+        ("DECR_ONCE sale d REF r", "OK", "="),
         ("DECR_ONCE sale e HOLD 3600000", "OK", "TAKEN e 1 D"),
         ("DECR_ONCE sale f HOLD 3600000 BUYER ben REF r", "OK", "TAKEN f 1 D ben r"),
         ("EXTEND sale e PX 7200000", "OK", "EXTENDED e D"),
-        ("CONFIRM sale e", "OK", "CONFIRMED e"),
+        ("CONFIRM sale e", "OK", "="),
         ("CONFIRM sale e", "DUPLICATE", ""),
         ("EXTEND sale e PX 7200000", "DUPLICATE", ""),
-        ("CANCEL sale e", "OK", "CANCELLED e"),
+        ("CANCEL sale e", "OK", "="),
         ("CANCEL sale e", "DUPLICATE", ""),
         ("DECR_ONCE sale e", "CANCELLED", ""),
         ("CONFIRM sale none", "NOORDER", ""),
@@ -46,12 +46,17 @@ fn of_every_change_and_of_nothing_else() {
             assert_eq!(stage.told(), ["STOCK.CREATE sale 20 LIMIT 10"]);
         }
         client.expect(format!("STOCK.{request}"), (status, INT, INT, INT, TEXT));
-        let told = if told.is_empty() { vec![] } else { vec![format!("STOCK.APPLY sale {told}")] };
+        // Most are told in their own words.
+        let told = match told {
+            "" => vec![],
+            "=" => vec![format!("STOCK.{request}")],
+            effect => vec![format!("STOCK.APPLY sale {effect}")],
+        };
         assert_eq!(stage.told(), told, "{request}");
     }
     client.expect("STOCK.ADJUST sale 5", INT);
     client.expect("STOCK.ALTER sale LIMIT 3 START 5 REBUY yes", OK);
-    assert_eq!(stage.told(), ["STOCK.APPLY sale ADJUSTED 5", "STOCK.APPLY sale ALTERED 3 5 0 yes"]);
+    assert_eq!(stage.told(), ["STOCK.ADJUST sale 5", "STOCK.APPLY sale ALTERED 3 5 0 yes"]);
     for (refused, answer) in [
         ("STOCK.ADJUST sale -100", err("ERR")),
         ("STOCK.CREATE sale 1", err("BUSYKEY")),
@@ -89,7 +94,12 @@ fn a_hold_that_lapses_is_told_once_by_the_timer_or_before_the_next_order() {
     client.expect("STOCK.DECR_ONCE sale b HOLD 1", ("OK", 1, 0, INT, ""));
     eventually("the unit is back", || client.cmd("STOCK.DECR_ONCE sale c").at(0).text() == "OK");
     let told: Vec<String> = stage.told().into_iter().filter(|line| line != "MULTI" && line != "EXEC").collect();
-    assert_eq!(told, ["STOCK.APPLY sale TAKEN b 1 D", "STOCK.APPLY sale LAPSED b", "STOCK.APPLY sale TAKEN c 1"]);
+    assert_eq!(told[..2], ["STOCK.APPLY sale TAKEN b 1 D", "STOCK.APPLY sale LAPSED b"]);
+    // The order is told in its own words only if nothing else came of it.
+    assert!(
+        matches!(&told[2..], [c] if c == "STOCK.APPLY sale TAKEN c 1" || c == "STOCK.DECR_ONCE sale c"),
+        "{told:?}"
+    );
 }
 
 #[test]
@@ -139,12 +149,12 @@ fn transactions_and_scripts() {
     client.expect("STOCK.CREATE sale 2", OK);
     stage.told();
     client.pipeline(["MULTI", "STOCK.DECR_ONCE sale a", "STOCK.DECR_ONCE sale a", "STOCK.CANCEL sale a", "EXEC"]);
-    assert_eq!(stage.told(), ["MULTI", "STOCK.APPLY sale TAKEN a 1", "STOCK.APPLY sale CANCELLED a", "EXEC"]);
+    assert_eq!(stage.told(), ["MULTI", "STOCK.DECR_ONCE sale a", "STOCK.CANCEL sale a", "EXEC"]);
     let script = "redis.call('STOCK.DECR_ONCE', KEYS[1], 'b') redis.call('LOCK.ACQUIRE', KEYS[2], 'TOKEN', 't') \
                   return redis.call('STOCK.DECR_ONCE', KEYS[1], 'b')";
     client.expect(["EVAL", script, "2", "sale", "lock"], ("DUPLICATE", 1, 1, -1, ""));
     let told = stage.told();
-    assert_eq!((told.len(), told[1].as_str()), (4, "STOCK.APPLY sale TAKEN b 1"), "{told:?}");
+    assert_eq!((told.len(), told[1].as_str()), (4, "STOCK.DECR_ONCE sale b"), "{told:?}");
     assert!(told[2].starts_with("LOCK.APPLY lock HELD t "), "{told:?}");
 }
 

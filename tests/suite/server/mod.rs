@@ -14,3 +14,4 @@ mod role;
 mod settings;
 mod slot_moves;
 pub mod surface;
+mod verbatim;

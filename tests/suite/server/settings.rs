@@ -46,7 +46,11 @@ const ALL: [(&str, i64, i64, i64); 4] = [
 ];
 
 /// Every setting that is yes or no, and its default.
-const SWITCHES: [(&str, &str); 2] = [("lockstock.detect-deadlocks", "yes"), ("lockstock.accept-effects", "no")];
+const SWITCHES: [(&str, &str); 3] = [
+    ("lockstock.detect-deadlocks", "yes"),
+    ("lockstock.accept-effects", "no"),
+    ("lockstock.replicate-commands", "yes"),
+];
 
 #[test]
 fn each_has_a_default_and_bounds_and_is_documented() {
