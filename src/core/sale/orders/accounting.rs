@@ -35,7 +35,17 @@ impl Share {
 impl OrderTable {
     /// Adds an order to all sums.
     pub(super) fn attach(&mut self, number: u32) {
-        let Some(share) = self.share_of(number) else { return };
+        if let Some(share) = self.share_of(number) {
+            self.attach_share(number, share);
+        }
+    }
+
+    /// Adds an order, whose record is `order`, to all sums.
+    pub(super) fn attach_new(&mut self, number: u32, order: &Record<'_>) {
+        self.attach_share(number, Share::of(order));
+    }
+
+    fn attach_share(&mut self, number: u32, share: Share) {
         match share.state {
             State::Held => {
                 self.held = self.held.wrapping_add(share.units);

@@ -219,7 +219,7 @@ impl OrderTable {
             BuyerRef::Named(name) => self.name(&name, number),
             BuyerRef::Shared { entry, .. } => self.join_entry(entry),
         }
-        self.attach(number);
+        self.attach_new(number, &order);
     }
 
     /// The entry of a buyer who gets another order; `None` if it is the first.
