@@ -4,6 +4,7 @@ use super::{Command, lock_release};
 use crate::core::id::Ident;
 use crate::error::Error;
 use crate::module::lock_session;
+use crate::module::own_words::OwnWords;
 use crate::server::args::{Arg, Args};
 use crate::server::clock;
 use crate::server::entry::{Call, Run};
@@ -53,7 +54,7 @@ impl Run for LockMrelease {
             return Ok(());
         }
         let released = lock_session::run_many(&mut ctx, &keys, None, |engine, db, keys, session| {
-            session.says_released(&token);
+            session.words = OwnWords::new(&token);
             Ok(engine.release_many(clock::now(), db, keys, &token, session)?)
         })?;
         ctx.reply_int(released);

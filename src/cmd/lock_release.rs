@@ -4,6 +4,7 @@ use super::Command;
 use crate::core::id::Ident;
 use crate::core::lock::EndReason;
 use crate::error::Error;
+use crate::module::own_words::OwnWords;
 use crate::module::{lock_effect, lock_session};
 use crate::server::args::{Arg, Args};
 use crate::server::ctx::Ctx;
@@ -77,7 +78,7 @@ impl Run for LockRelease {
             return Ok(());
         }
         let ended = lock_session::run(&mut ctx, key, None, |engine, at, session| {
-            session.says_released(&token);
+            session.words = OwnWords::new(&token);
             Ok(engine.release(clock::now(), at, &token, session)?)
         })?;
         ctx.reply_int(i64::from(ended));

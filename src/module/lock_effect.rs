@@ -29,14 +29,6 @@ pub struct LockChange {
     pub held: Option<(Mode, Hold)>,
 }
 
-impl LockChange {
-    /// Whether it is only that `token` has released its hold.
-    pub fn is_release_by(&self, token: &Ident) -> bool {
-        let released = self.ended.as_ref().is_some_and(|(of, why)| of == token && *why == EndReason::Released);
-        released && self.held.is_none()
-    }
-}
-
 /// The keyspace event of the module for the end of a hold.
 pub fn event_of(why: EndReason) -> &'static CStr {
     match why {

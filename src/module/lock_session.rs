@@ -5,27 +5,24 @@ use std::{mem, thread};
 
 use smallvec::SmallVec;
 
-use crate::config;
-use crate::core::id::Ident;
 use crate::core::key::KeyRef;
-use crate::core::lock::{
-    Answer, ClientId, EndReason, Engine, Found, Hold, Keyspace, Lock, LockInfo, Mode, Notice, WaiterId,
-};
+use crate::core::lock::{Answer, ClientId, Engine, Lock, LockInfo, Notice, WaiterId};
 use crate::core::time::{Millis, Now};
 use crate::error::Error;
 use crate::module::lock_effect::{self, LockChange};
+use crate::module::own_words::OwnWords;
 use crate::module::repair;
 use crate::module::sale_type::SaleValue;
 use crate::module::waiters::WAITERS;
 use crate::module::{connection, notice, state};
 use crate::server::args::Arg;
-use crate::server::cluster::{self, Serves};
 use crate::server::ctx::Ctx;
-use crate::server::faults;
 use crate::server::key::{self, Access, Content, Key, Name};
 use crate::server::publish;
 use crate::server::replicate;
 use crate::server::timer;
+
+mod keyspace;
 
 /// Gives the engine access to keys during one call, and takes the outcome.
 ///
@@ -35,8 +32,8 @@ pub struct LockSession<'a> {
     key: Key<'a>,
     /// The database that the call began in.
     db: i32,
-    /// The database of the context now, or [`UNKNOWN`].
-    selected: i32,
+    /// The database of the context now, if it is known.
+    selected: Option<i32>,
     /// Whether the cluster is asked before work on a key: by the timer, because another node may serve the key by now.
     asks: bool,
     /// Whether the last answer of the cluster was that it is down as a whole.
@@ -51,17 +48,9 @@ pub struct LockSession<'a> {
     look_first: Option<(WaiterId, ClientId)>,
     /// The key and the timeout to block on, if the client may be blocked.
     patience: Option<(Arg<'a>, Millis)>,
-    said: Option<Said>,
+    /// The words of the running command, if it releases holds and has done nothing else so far.
+    pub words: Option<OwnWords>,
 }
-
-/// What the words of a command that releases holds say.
-struct Said {
-    token: Ident,
-    is_sent: bool,
-}
-
-/// No database has this number.
-const UNKNOWN: i32 = -1;
 
 /// The key in use.
 struct AtWork<'a> {
@@ -88,7 +77,7 @@ impl<'a> LockSession<'a> {
         Self {
             key: Key::closed(ctx),
             db,
-            selected: db,
+            selected: Some(db),
             asks: false,
             down: false,
             at_work: None,
@@ -97,7 +86,7 @@ impl<'a> LockSession<'a> {
             messages: Vec::new(),
             look_first: None,
             patience: None,
-            said: None,
+            words: None,
         }
     }
 
@@ -129,7 +118,8 @@ impl<'a> LockSession<'a> {
     /// The context, for server calls that may run other code. Closes the key and sends all effects first.
     pub fn free_ctx(&mut self) -> &mut Ctx<'a> {
         self.shut();
-        self.selected = UNKNOWN;
+        self.send_releases();
+        self.selected = None;
         self.key.ctx()
     }
 
@@ -187,29 +177,29 @@ impl<'a> LockSession<'a> {
         self.messages.push((notice.channel, text));
     }
 
-    /// Sends the effects of the key in use.
+    /// Sends the effects of the key in use, unless the words of the command will say them.
     fn send(&mut self) {
         let Some(work) = &mut self.at_work else { return };
-        let (ctx, change) = (self.key.quiet(), mem::take(&mut work.change));
-        match &mut self.said {
-            // The command releases all its keys wherever it is applied, so it is sent once.
-            Some(said) if change.is_release_by(&said.token) => {
-                if !mem::replace(&mut said.is_sent, true) {
-                    replicate::verbatim(ctx);
-                }
-            }
-            said => {
-                // What comes next may be about what has just been granted.
-                *said = None;
-                lock_effect::send(ctx, &work.name, &change);
-            }
+        let (db, change) = (work.db, mem::take(&mut work.change));
+        let at = KeyRef { db, key: work.name.bytes() };
+        if self.words.as_mut().is_some_and(|words| words.say(at, &change)) {
+            return;
+        }
+        self.send_releases();
+        self.select(db);
+        if let Some(work) = &self.at_work {
+            lock_effect::send(self.ctx(), &work.name, &change);
         }
     }
 
-    /// The words of the running command say that `token` has released its holds of all keys that it names. While nothing else happens, they
-    /// are the effect.
-    pub fn says_released(&mut self, token: &Ident) {
-        self.said = config::REPLICATE_COMMANDS.get().then(|| Said { token: token.clone(), is_sent: false });
+    /// Something else than releases came of the command, so these are sent as effects, too.
+    fn send_releases(&mut self) {
+        let Some(words) = self.words.take() else { return };
+        for (key, change) in words.effects() {
+            let KeyRef { db, key } = key.as_key();
+            self.select(db);
+            lock_effect::send(self.ctx(), &Name::make(key), &change);
+        }
     }
 
     /// The sale at `at`, if one is there.
@@ -224,6 +214,11 @@ impl<'a> LockSession<'a> {
     /// be in use: some servers write the replies in here, and listeners run commands.
     pub fn leave(mut self) {
         self.shut();
+        if self.words.as_ref().is_some_and(OwnWords::say_anything) {
+            self.select(self.db);
+            replicate::verbatim(self.ctx());
+        }
+        self.words = None;
         if let Some((waiter, client)) = self.look_first.take() {
             let front = connection::front(self.key.ctx(), client);
             state::peek(|state| state.locks.goes_behind(waiter, front));
@@ -239,7 +234,7 @@ impl<'a> LockSession<'a> {
     }
 
     fn select(&mut self, db: i32) {
-        if mem::replace(&mut self.selected, db) != db {
+        if self.selected.replace(db) != Some(db) {
             self.ctx().select(db);
         }
     }
@@ -325,106 +320,10 @@ impl Drop for LockSession<'_> {
             if let Some(work) = &self.at_work {
                 repair::mark(KeyRef { db: work.db, key: work.name.bytes() }, Vec::new());
             }
+            if let Some(words) = &self.words {
+                words.mark_for_repair();
+            }
             self.end();
         }
-    }
-}
-
-impl Keyspace for LockSession<'_> {
-    fn find(&mut self, at: KeyRef<'_>) -> Found<'_> {
-        faults::point();
-        match self.open(at).content() {
-            Content::Nothing => Found::Nothing,
-            Content::Value(lock) => Found::Lock(lock),
-            Content::Foreign => Found::Foreign,
-        }
-    }
-
-    fn put(&mut self, at: KeyRef<'_>, lock: Lock) {
-        faults::point();
-        self.open(at).set(lock);
-    }
-
-    fn delete(&mut self, at: KeyRef<'_>) {
-        faults::point();
-        let key = self.open(at);
-        // If it is anything else, a listener has put it there meanwhile.
-        if let Content::Value(lock) = key.content::<Lock>()
-            && lock.is_empty()
-        {
-            // The engine knows of this deletion, so the callback of the type need not report it.
-            lock.take_deadline_id();
-            key.delete();
-        }
-    }
-
-    fn held(&mut self, at: KeyRef<'_>, mode: Mode, hold: Hold) {
-        faults::point();
-        if self.at(at).1.change.held.is_some() {
-            self.send();
-        }
-        let (_, AtWork { change, events, .. }) = self.at(at);
-        change.held = Some((mode, hold));
-        events.push(c"lock.held");
-    }
-
-    fn ended(&mut self, at: KeyRef<'_>, token: Ident, why: EndReason) {
-        faults::point();
-        let change = &self.at(at).1.change;
-        if change.ended.is_some() || change.held.is_some() {
-            self.send();
-        }
-        let (_, AtWork { change, events, .. }) = self.at(at);
-        events.push(lock_effect::event_of(why));
-        change.ended = Some((token, why));
-    }
-
-    fn clear_expire(&mut self, at: KeyRef<'_>) {
-        faults::point();
-        self.open(at).persist();
-    }
-
-    fn block_client(&mut self) -> bool {
-        if self.patience.is_some() && self.ctx().db() != self.db {
-            // A circle of waiting tokens may lead through other databases, and the server blocks a client in the one that is selected.
-            self.shut();
-            self.ctx().select(self.db);
-        }
-        self.patience.is_some_and(|(lock, wait)| WAITERS.block(self.ctx(), lock, wait))
-    }
-
-    fn client_blocked(&mut self, waiter: WaiterId) {
-        faults::point();
-        WAITERS.name(waiter);
-    }
-
-    fn answer(&mut self, waiter: WaiterId, answer: Answer) {
-        faults::point();
-        self.answers.push((waiter, answer));
-    }
-
-    fn publish(&mut self, notice: Box<Notice>, outcome: Answer) {
-        let text = notice::message(&notice, &outcome);
-        self.messages.push((notice.channel, text));
-    }
-
-    fn look_first(&mut self, waiter: WaiterId, client: ClientId) {
-        self.look_first = Some((waiter, client));
-    }
-
-    fn owns_slot(&mut self, at: KeyRef<'_>) -> bool {
-        if !self.asks {
-            return true;
-        }
-        self.shut();
-        self.select(at.db);
-        let name = Name::make(at.key);
-        let serves = cluster::serves(self.free_ctx(), &name);
-        self.down = serves == Serves::Nothing;
-        serves == Serves::These
-    }
-
-    fn serves_nothing(&mut self) -> bool {
-        self.down
     }
 }

@@ -13,6 +13,7 @@ pub mod lock_effect;
 pub mod lock_session;
 pub mod lock_type;
 pub mod notice;
+pub mod own_words;
 pub mod rename_scan;
 pub mod repair;
 pub mod sale_counts;

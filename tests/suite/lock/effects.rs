@@ -65,7 +65,7 @@ fn of_several_locks_together() {
     stage.tells(&["LOCK.APPLY b HELD other F D"]);
     client.expect("LOCK.RELEASE b other", 1);
     let fence = waiter.read().is(("t", INT, 30_000)).at(1).int();
-    stage.tells(&["MULTI", "LOCK.RELEASE b other", "LOCK.APPLY a HELD t F D", "LOCK.APPLY b HELD t F D", "EXEC"]);
+    stage.tells(&["MULTI", "LOCK.APPLY b ENDED other", "LOCK.APPLY a HELD t F D", "LOCK.APPLY b HELD t F D", "EXEC"]);
     assert_eq!(["a", "b"].map(|lock| crate::support::scene::holds(&stage.server, lock)["t"]), [fence, fence]);
     client.expect("LOCK.MACQUIRE 2 b c TOKEN other", NULL);
     stage.tells(&[]);

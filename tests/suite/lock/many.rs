@@ -85,7 +85,7 @@ fn the_grant_of_several_locks_is_one_effect() {
     let fence = many.read().is(("many", INT, 60_000)).at(1).int();
     let seen: Vec<String> = tap.drain().iter().map(|words| format!("{words:?}")).collect();
     assert_eq!(seen.len(), 6, "{seen:?}");
-    assert_eq!((&*seen[0], &*seen[1], &*seen[5]), ("MULTI", "LOCK.RELEASE b holder", "EXEC"));
+    assert_eq!((&*seen[0], &*seen[1], &*seen[5]), ("MULTI", "LOCK.APPLY b ENDED holder", "EXEC"));
     for (lock, effect) in ["a", "b", "c"].iter().zip(&seen[2..]) {
         assert!(effect.starts_with(&format!("LOCK.APPLY {lock} HELD many {fence} ")), "{seen:?}");
     }

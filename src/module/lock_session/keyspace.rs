@@ -1,0 +1,110 @@
+//! What the engine asks of a session, and what it reports to it.
+
+use super::{AtWork, LockSession};
+use crate::core::id::Ident;
+use crate::core::key::KeyRef;
+use crate::core::lock::{Answer, ClientId, EndReason, Found, Hold, Keyspace, Lock, Mode, Notice, WaiterId};
+use crate::module::waiters::WAITERS;
+use crate::module::{lock_effect, notice};
+use crate::server::cluster::{self, Serves};
+use crate::server::faults;
+use crate::server::key::{Content, Name};
+
+impl Keyspace for LockSession<'_> {
+    fn find(&mut self, at: KeyRef<'_>) -> Found<'_> {
+        faults::point();
+        match self.open(at).content() {
+            Content::Nothing => Found::Nothing,
+            Content::Value(lock) => Found::Lock(lock),
+            Content::Foreign => Found::Foreign,
+        }
+    }
+
+    fn put(&mut self, at: KeyRef<'_>, lock: Lock) {
+        faults::point();
+        self.open(at).set(lock);
+    }
+
+    fn delete(&mut self, at: KeyRef<'_>) {
+        faults::point();
+        let key = self.open(at);
+        // If it is anything else, a listener has put it there meanwhile.
+        if let Content::Value(lock) = key.content::<Lock>()
+            && lock.is_empty()
+        {
+            // The engine knows of this deletion, so the callback of the type need not report it.
+            lock.take_deadline_id();
+            key.delete();
+        }
+    }
+
+    fn held(&mut self, at: KeyRef<'_>, mode: Mode, hold: Hold) {
+        faults::point();
+        if self.at(at).1.change.held.is_some() {
+            self.send();
+        }
+        let (_, AtWork { change, events, .. }) = self.at(at);
+        change.held = Some((mode, hold));
+        events.push(c"lock.held");
+    }
+
+    fn ended(&mut self, at: KeyRef<'_>, token: Ident, why: EndReason) {
+        faults::point();
+        let change = &self.at(at).1.change;
+        if change.ended.is_some() || change.held.is_some() {
+            self.send();
+        }
+        let (_, AtWork { change, events, .. }) = self.at(at);
+        events.push(lock_effect::event_of(why));
+        change.ended = Some((token, why));
+    }
+
+    fn clear_expire(&mut self, at: KeyRef<'_>) {
+        faults::point();
+        self.open(at).persist();
+    }
+
+    fn block_client(&mut self) -> bool {
+        if self.patience.is_some() && self.selected != Some(self.db) {
+            // A circle of waiting tokens may lead through other databases, and the server blocks a client in the one that is selected.
+            self.shut();
+            self.select(self.db);
+        }
+        self.patience.is_some_and(|(lock, wait)| WAITERS.block(self.ctx(), lock, wait))
+    }
+
+    fn client_blocked(&mut self, waiter: WaiterId) {
+        faults::point();
+        WAITERS.name(waiter);
+    }
+
+    fn answer(&mut self, waiter: WaiterId, answer: Answer) {
+        faults::point();
+        self.answers.push((waiter, answer));
+    }
+
+    fn publish(&mut self, notice: Box<Notice>, outcome: Answer) {
+        let text = notice::message(&notice, &outcome);
+        self.messages.push((notice.channel, text));
+    }
+
+    fn look_first(&mut self, waiter: WaiterId, client: ClientId) {
+        self.look_first = Some((waiter, client));
+    }
+
+    fn owns_slot(&mut self, at: KeyRef<'_>) -> bool {
+        if !self.asks {
+            return true;
+        }
+        self.shut();
+        self.select(at.db);
+        let name = Name::make(at.key);
+        let serves = cluster::serves(self.free_ctx(), &name);
+        self.down = serves == Serves::Nothing;
+        serves == Serves::These
+    }
+
+    fn serves_nothing(&mut self) -> bool {
+        self.down
+    }
+}

@@ -1,0 +1,54 @@
+//! The words of a command that releases holds, as its own effect.
+
+use smallvec::SmallVec;
+
+use crate::config;
+use crate::core::id::Ident;
+use crate::core::key::{KeyBuf, KeyRef};
+use crate::core::lock::EndReason;
+use crate::module::lock_effect::LockChange;
+use crate::module::repair;
+
+/// What a command that releases the holds of a token has done so far. If it has done nothing else in the end, its words say all of it.
+pub struct OwnWords {
+    token: Ident,
+    /// The keys that were released. This has not been sent yet.
+    released: SmallVec<[KeyBuf; 1]>,
+}
+
+impl OwnWords {
+    /// For a command that releases the holds of `token`; `None` if words are never sent.
+    pub fn new(token: &Ident) -> Option<Self> {
+        config::REPLICATE_COMMANDS.get().then(|| Self { token: token.clone(), released: SmallVec::new() })
+    }
+
+    /// Takes a change of the lock at `at` over, if the words say it.
+    pub fn say(&mut self, at: KeyRef<'_>, change: &LockChange) -> bool {
+        let released = change.ended.as_ref().is_some_and(|(of, why)| *of == self.token && *why == EndReason::Released);
+        let is_all = released && change.held.is_none();
+        if is_all {
+            self.released.push(at.to_buf());
+        }
+        is_all
+    }
+
+    /// Whether there is anything to be sent.
+    pub fn say_anything(&self) -> bool {
+        !self.released.is_empty()
+    }
+
+    /// What was taken over, with the effect on each key.
+    pub fn effects(self) -> impl Iterator<Item = (KeyBuf, LockChange)> {
+        let Self { token, released } = self;
+        released
+            .into_iter()
+            .map(move |key| (key, LockChange { ended: Some((token.clone(), EndReason::Released)), held: None }))
+    }
+
+    /// A panic has cut the command short, so replicas have missed all of it.
+    pub fn mark_for_repair(&self) {
+        for key in &self.released {
+            repair::mark(key.as_key(), Vec::new());
+        }
+    }
+}
