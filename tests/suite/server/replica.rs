@@ -90,7 +90,7 @@ fn behave_badly(server: &Server, stop: &AtomicBool, mut random: fastrand::Rng) {
 }
 
 /// Whether nobody waits at `server`, and no hold and no key ends before long.
-fn only_long_leases(server: &Server) -> bool {
+pub fn only_long_leases(server: &Server) -> bool {
     let mut client = server.client();
     let lasts = |name: &Reply| {
         let name = name.bytes();
@@ -114,7 +114,7 @@ fn only_long_leases(server: &Server) -> bool {
 
 /// Fails the test unless both hold the same, at a moment between two writes.
 #[track_caller]
-fn equal(primary: &Server, replica: &Server) {
+pub fn equal(primary: &Server, replica: &Server) {
     let offset = || primary.info_int("replication", "master_repl_offset");
     let (one, other) = eventually_some("a moment between two writes", || {
         let before = offset();
