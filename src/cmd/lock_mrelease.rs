@@ -53,10 +53,9 @@ impl Run for LockMrelease {
             ctx.reply_int(released);
             return Ok(());
         }
-        // Redis 8.4 and later ends in an endless recursion if a command whose keys only its module can tell is in the log while a slot moves.
-        let words = if ctx.flags().is_cluster() { None } else { OwnWords::new(&token) };
         let released = lock_session::run_many(&mut ctx, &keys, None, |engine, db, keys, session| {
-            session.words = words;
+            // Redis 8.4 and later never returns if a command whose keys only its module can tell is in the log while a slot moves.
+            session.words = if session.ctx().flags().is_cluster() { None } else { OwnWords::new(&token) };
             Ok(engine.release_many(clock::now(), db, keys, &token, session)?)
         })?;
         ctx.reply_int(released);

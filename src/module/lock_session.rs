@@ -49,7 +49,7 @@ pub struct LockSession<'a> {
     /// The key and the timeout to block on, if the client may be blocked.
     patience: Option<(Arg<'a>, Millis)>,
     /// The words of the running command, if it releases holds and has done nothing else so far.
-    pub words: Option<OwnWords>,
+    pub words: Option<OwnWords<'a>>,
 }
 
 /// The key in use.
@@ -181,8 +181,7 @@ impl<'a> LockSession<'a> {
     fn send(&mut self) {
         let Some(work) = &mut self.at_work else { return };
         let (db, change) = (work.db, mem::take(&mut work.change));
-        let at = KeyRef { db, key: work.name.bytes() };
-        if self.words.as_mut().is_some_and(|words| words.say(at, &change)) {
+        if db == self.db && self.words.as_mut().is_some_and(|words| words.say(&work.name, &change)) {
             return;
         }
         self.send_releases();
@@ -195,10 +194,9 @@ impl<'a> LockSession<'a> {
     /// Something else than releases came of the command, so these are sent as effects, too.
     fn send_releases(&mut self) {
         let Some(words) = self.words.take() else { return };
-        for (key, change) in words.effects() {
-            let KeyRef { db, key } = key.as_key();
-            self.select(db);
-            lock_effect::send(self.ctx(), &Name::make(key), &change);
+        self.select(self.db);
+        for (name, change) in words.effects() {
+            lock_effect::send(self.ctx(), &name, &change);
         }
     }
 
@@ -229,6 +227,8 @@ impl<'a> LockSession<'a> {
             for event in events {
                 key::notify(self.key.ctx(), event, &name);
             }
+            // On Valkey 8.1 a listener may have selected another one for the caller.
+            self.selected = None;
         }
         self.select(self.db);
     }
@@ -321,7 +321,7 @@ impl Drop for LockSession<'_> {
                 repair::mark(KeyRef { db: work.db, key: work.name.bytes() }, Vec::new());
             }
             if let Some(words) = &self.words {
-                words.mark_for_repair();
+                words.mark_for_repair(self.db);
             }
             self.end();
         }

@@ -4,30 +4,31 @@ use smallvec::SmallVec;
 
 use crate::config;
 use crate::core::id::Ident;
-use crate::core::key::{KeyBuf, KeyRef};
+use crate::core::key::KeyRef;
 use crate::core::lock::EndReason;
 use crate::module::lock_effect::LockChange;
 use crate::module::repair;
+use crate::server::key::Name;
 
 /// What a command that releases the holds of a token has done so far. If it has done nothing else in the end, its words say all of it.
-pub struct OwnWords {
+pub struct OwnWords<'a> {
     token: Ident,
-    /// The keys that were released. This has not been sent yet.
-    released: SmallVec<[KeyBuf; 1]>,
+    /// The keys that were released, all in the database of the command. This has not been sent yet.
+    released: SmallVec<[Name<'a>; 1]>,
 }
 
-impl OwnWords {
+impl<'a> OwnWords<'a> {
     /// For a command that releases the holds of `token`; `None` if words are never sent.
     pub fn new(token: &Ident) -> Option<Self> {
         config::REPLICATE_COMMANDS.get().then(|| Self { token: token.clone(), released: SmallVec::new() })
     }
 
-    /// Takes a change of the lock at `at` over, if the words say it.
-    pub fn say(&mut self, at: KeyRef<'_>, change: &LockChange) -> bool {
+    /// Takes a change of the lock `name` over, if the words say it.
+    pub fn say(&mut self, name: &Name<'a>, change: &LockChange) -> bool {
         let released = change.ended.as_ref().is_some_and(|(of, why)| *of == self.token && *why == EndReason::Released);
         let is_all = released && change.held.is_none();
         if is_all {
-            self.released.push(at.to_buf());
+            self.released.push(name.again());
         }
         is_all
     }
@@ -38,17 +39,17 @@ impl OwnWords {
     }
 
     /// What was taken over, with the effect on each key.
-    pub fn effects(self) -> impl Iterator<Item = (KeyBuf, LockChange)> {
+    pub fn effects(self) -> impl Iterator<Item = (Name<'a>, LockChange)> {
         let Self { token, released } = self;
         released
             .into_iter()
-            .map(move |key| (key, LockChange { ended: Some((token.clone(), EndReason::Released)), held: None }))
+            .map(move |name| (name, LockChange { ended: Some((token.clone(), EndReason::Released)), held: None }))
     }
 
-    /// A panic has cut the command short, so replicas have missed all of it.
-    pub fn mark_for_repair(&self) {
-        for key in &self.released {
-            repair::mark(key.as_key(), Vec::new());
+    /// A panic has cut the command, which runs in `db`, short, so replicas have missed all of it.
+    pub fn mark_for_repair(&self, db: i32) {
+        for name in &self.released {
+            repair::mark(KeyRef { db, key: name.bytes() }, Vec::new());
         }
     }
 }

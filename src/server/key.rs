@@ -69,6 +69,11 @@ impl<'a> Name<'a> {
         Self { arg, made: true }
     }
 
+    /// The same name once more.
+    pub fn again(&self) -> Self {
+        if self.made { Self::make(self.bytes()) } else { Self::of(self.arg) }
+    }
+
     /// The server's string.
     pub fn arg(&self) -> Arg<'_> {
         self.arg
