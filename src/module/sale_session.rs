@@ -34,8 +34,6 @@ pub struct SaleSession<'a> {
     name: Name<'a>,
     run_as: RunAs,
     pub(super) orphans: Orphans,
-    /// The words of the running command say all that is carried out, so they are its effect.
-    words_say_all: bool,
 }
 
 /// Events that are appended and whose changes are not committed yet, each with the index of its change in the step. The next to be
@@ -54,7 +52,7 @@ impl Drop for SaleSession<'_> {
 
 impl<'a> SaleSession<'a> {
     pub(super) fn new(ctx: Ctx<'a>, name: Name<'a>, run_as: RunAs) -> Self {
-        Self { key: Key::closed(ctx), name, run_as, words_say_all: false, orphans: SmallVec::new() }
+        Self { key: Key::closed(ctx), name, run_as, orphans: SmallVec::new() }
     }
 
     /// The context, for server calls that run no other code.
@@ -97,10 +95,13 @@ impl<'a> SaleSession<'a> {
         }
         let Some(sale) = self.sale()? else { return Err(Error::NoStock) };
         let decided_on = sale.moment();
-        // A tool may have another server carry out what is sent here. That server must not append an event or serve a line by itself.
-        let is_plain = sale.terms().stream.is_none() && sale.waiting() == 0;
+        let alone = if sale.terms().stream.is_none() { changes.alone() } else { None };
+        if let Some(change) = alone {
+            // A tool may have another server carry out what is sent here. That server must not serve a line by itself.
+            let words_say_all = sale.waiting() == 0 && said == Some(change) && config::REPLICATE_COMMANDS.get();
+            return self.carry_out_alone(change, decided_on, words_say_all);
+        }
         let changes: SmallVec<[&Change<'_>; 2]> = changes.iter().collect();
-        self.words_say_all = is_plain && config::REPLICATE_COMMANDS.get() && changes.iter().copied().eq(said);
         let mut done = 0;
         let outcome = self.carry_out_steps(&changes, decided_on, &mut done);
         if done > 0 {
@@ -108,6 +109,19 @@ impl<'a> SaleSession<'a> {
             self.announce(changes.iter().take(done).filter_map(|change| sale_effect::event_name(change)));
         }
         outcome.map(drop)
+    }
+
+    /// Carries out a change that has no event in a stream.
+    fn carry_out_alone(&mut self, change: &Change<'_>, decided_on: Moment, words_say_all: bool) -> Result<(), Error> {
+        self.commit(change, decided_on)?;
+        if words_say_all {
+            replicate::verbatim(self.ctx());
+        } else {
+            self.send_step(&[change]);
+        }
+        self.remember();
+        self.announce(sale_effect::event_name(change).into_iter());
+        Ok(())
     }
 
     /// Carries out changes that were decided on the sale at `decided_on`, as [`SaleSession::carry_out`] does, but tells nobody. Adds to
@@ -163,9 +177,6 @@ impl<'a> SaleSession<'a> {
 
     /// Sends the effects of a step that is committed.
     pub(super) fn send_step(&mut self, step: &[&Change<'_>]) {
-        if self.words_say_all {
-            return replicate::verbatim(self.ctx());
-        }
         for change in step {
             sale_effect::send(self.ctx(), &self.name, change);
         }

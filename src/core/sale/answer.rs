@@ -126,6 +126,12 @@ impl<'a> Changes<'a> {
         self.expirations.iter().chain(&self.own).chain(&self.served)
     }
 
+    /// What the caller asked for, if nothing else changes.
+    #[must_use]
+    pub fn alone(&self) -> Option<&Change<'a>> {
+        self.own.as_ref().filter(|_| self.expirations.is_empty() && self.served.is_empty())
+    }
+
     /// Whether nothing changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
