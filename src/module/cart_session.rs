@@ -3,7 +3,7 @@
 //! Each sale decides with its own key open and no other. Then all events are appended, all changes are committed, and the effects are sent.
 //! Only an event can be refused; those before it are taken out of their streams again, and nothing has happened. See DESIGN.md.
 
-use std::{mem, thread};
+use std::mem;
 
 use smallvec::SmallVec;
 
@@ -53,13 +53,13 @@ pub enum Rule {
 impl Drop for CartSession<'_, '_> {
     /// After a panic streams may have events too many, and replicas may lack effects.
     fn drop(&mut self) {
-        if thread::panicking() {
+        repair::if_interrupted(|| {
             let db = self.ctx.db();
             for leg in &mut self.legs {
                 let orphans = mem::take(&mut leg.orphans).into_iter().map(|(_, orphan)| orphan).collect();
                 repair::mark(KeyRef { db, key: leg.key.bytes() }, orphans);
             }
-        }
+        });
     }
 }
 

@@ -1,7 +1,7 @@
 //! The keyspace for one call of the lock engine.
 
 use std::ffi::CStr;
-use std::{mem, thread};
+use std::mem;
 
 use smallvec::SmallVec;
 
@@ -315,7 +315,7 @@ fn arm(locks: &Engine) {
 
 impl Drop for LockSession<'_> {
     fn drop(&mut self) {
-        if thread::panicking() {
+        repair::if_interrupted(|| {
             // A panic cut the work short, so replicas may have missed a part of it.
             if let Some(work) = &self.at_work {
                 repair::mark(KeyRef { db: work.db, key: work.name.bytes() }, Vec::new());
@@ -324,6 +324,6 @@ impl Drop for LockSession<'_> {
                 words.mark_for_repair(self.db);
             }
             self.end();
-        }
+        });
     }
 }

@@ -5,6 +5,8 @@
 //! AOF get the whole value, which replaces what they have. This is done within the same call from the server, so nothing can happen in
 //! between.
 
+use std::thread;
+
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::Lock;
 use crate::module::sale_type::SaleValue;
@@ -51,6 +53,13 @@ struct Damaged {
 }
 
 static DAMAGED: MainCell<Vec<Damaged>> = MainCell::new(Vec::new());
+
+/// Runs `mark` if a panic has interrupted the caller's work. For the `Drop` of what works on keys.
+pub fn if_interrupted(mark: impl FnOnce()) {
+    if thread::panicking() {
+        mark();
+    }
+}
 
 /// A panic interrupted work on the key `at`.
 pub fn mark(at: KeyRef<'_>, orphans: Vec<OrphanEvent>) {

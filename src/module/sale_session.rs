@@ -1,7 +1,7 @@
 //! The keyspace for one call on a sale: decide, append events, commit, send effects, answer.
 
 use std::ffi::CStr;
-use std::{iter, mem, thread};
+use std::{iter, mem};
 
 use smallvec::SmallVec;
 
@@ -43,10 +43,10 @@ pub(super) type Orphans = SmallVec<[(usize, OrphanEvent); 1]>;
 impl Drop for SaleSession<'_> {
     /// After a panic the stream may have an event too many, and replicas may lack an effect.
     fn drop(&mut self) {
-        if thread::panicking() {
+        repair::if_interrupted(|| {
             let orphans = self.take_orphans();
             repair::mark(KeyRef { db: self.ctx().db(), key: self.name.bytes() }, orphans);
-        }
+        });
     }
 }
 
