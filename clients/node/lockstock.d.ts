@@ -52,6 +52,12 @@ export class Hold {
     /** Ends the hold. @returns {Promise<boolean>} whether there was a whole hold to end */
     release(): Promise<boolean>;
     /**
+     * Sends the request for the lock, or sends it again.
+     * @internal
+     * @param {string[]} words
+     */
+    ask(words: string[]): Promise<any>;
+    /**
      * Reads the answer to the request: its lease counts from `since`.
      * @internal
      * @param {any} reply

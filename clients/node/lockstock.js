@@ -16,6 +16,7 @@
 // `{tag}`. A key prefix of ioredis is not put before the keys of these commands.
 
 import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 
 /**
  * @typedef {object} LockOptions
@@ -47,6 +48,8 @@ import { randomUUID } from "node:crypto";
 const GRACE = 5_000;
 /** How long to wait before asking a server again that could not answer. */
 const PAUSE = 50;
+/** How often to ask again where nothing was heard. */
+const DOUBT = 10_000;
 /** The longest that a timer can run. */
 const LONGEST = 2 ** 31 - 1;
 
@@ -64,6 +67,8 @@ export class Locks {
   #waiting = new Map();
   /** @type {Promise<any> | undefined} */
   #subscriber;
+  /** @type {(() => void)[]} */
+  #unhook = [];
 
   /** @param {any} client of ioredis or node-redis, connected; of one server or a cluster */
   constructor(client) {
@@ -107,76 +112,110 @@ export class Locks {
     if (limit) words.push("LIMIT", `${limit}`);
     signal?.throwIfAborted();
     const hold = new Hold(this.#client, all, token, lease, extend);
-    const sent = performance.now();
-    if (wait <= 0) return hold.begin(await send(this.#client, all[0], words), sent, false);
-    await this.#listen();
-    const name = nameOf(token, all);
     try {
-      const reply = await new Promise((resolve, reject) => {
-        const waiting = new Waiting(this.#client, all[0], [...words, "NOTIFY", this.#channel], wait, resolve, reject);
+      const sent = performance.now();
+      if (wait <= 0) return hold.begin(await hold.ask(words), sent, false);
+      const reply = await this.#stand(hold, words, wait, signal);
+      return hold.begin(reply, performance.now(), true);
+    } catch (error) {
+      // The server's own no means that the token neither waits nor has got anything by this request. For a server out of reach the
+      // lease does it, or the end of the connection.
+      if (!isAnswer(error)) await Promise.race([hold.release().catch(() => {}), sleep(GRACE, null, { ref: false })]);
+      throw error;
+    }
+  }
+
+  /** Ends the second connection. */
+  async close() {
+    const subscriber = await this.#subscriber?.catch(() => {});
+    this.#subscriber = undefined;
+    for (const unhook of this.#unhook.splice(0)) unhook();
+    await (subscriber?.close ?? subscriber?.quit)?.call(subscriber);
+  }
+
+  /**
+   * Stands in line, and gives the answer that a parked client would get.
+   * @param {Hold} hold
+   * @param {string[]} words
+   * @param {number} wait
+   * @param {AbortSignal | undefined} signal
+   */
+  async #stand(hold, words, wait, signal) {
+    await this.#listen();
+    const name = nameOf(hold.token, hold.keys);
+    try {
+      return await new Promise((resolve, reject) => {
+        const waiting = new Waiting(hold, [...words, "NOTIFY", this.#channel], wait, resolve, reject);
         this.#waiting.set(name, waiting);
         if (signal) waiting.stopOn(signal);
         waiting.ask();
       });
-      return hold.begin(reply, performance.now(), true);
-    } catch (error) {
-      // The server's own no means that the token neither waits nor has got anything by this request.
-      if (!isAnswer(error)) await hold.release().catch(() => {});
-      throw error;
     } finally {
       this.#waiting.get(name)?.end();
       this.#waiting.delete(name);
     }
   }
 
-  /** Ends the second connection. */
-  async close() {
-    const subscriber = await this.#subscriber;
-    this.#subscriber = undefined;
-    await (subscriber?.close ?? subscriber?.quit)?.call(subscriber);
-  }
-
   #listen() {
-    this.#subscriber ??= this.#subscribe();
+    this.#subscriber ??= this.#subscribe().catch((error) => {
+      this.#subscriber = undefined;
+      throw error;
+    });
     return this.#subscriber;
   }
 
   async #subscribe() {
-    const client = this.#client;
-    const subscriber = client.duplicate();
-    const again = () => this.#waiting.forEach((waiting) => waiting.ask());
+    const subscriber = this.#client.duplicate();
+    subscriber.on("error", () => {});
     const tell = (/** @type {string} */ text) => {
       const said = JSON.parse(text);
       this.#waiting.get(nameOf(said.token, said.keys ?? [said.key]))?.hear(said);
     };
-    subscriber.on("error", () => {});
-    if (isIoredis(client)) {
-      await subscriber.subscribe(this.#channel);
-      subscriber.on("message", (/** @type {string} */ _, /** @type {string} */ text) => tell(text));
-      // The nodes of a cluster connect each for itself.
-      const watch = (/** @type {any} */ node) => node.on("ready", again);
-      client.nodes?.().forEach(watch);
-      client.on("+node", watch);
-    } else {
-      await subscriber.connect();
-      await subscriber.subscribe(this.#channel, tell);
-      client.on("node-ready", again);
+    try {
+      if (isIoredis(subscriber)) {
+        await subscriber.subscribe(this.#channel);
+        subscriber.on("message", (/** @type {string} */ _, /** @type {string} */ text) => tell(text));
+      } else {
+        await subscriber.connect();
+        await subscriber.subscribe(this.#channel, tell);
+      }
+    } catch (error) {
+      if (subscriber.isOpen !== false) (subscriber.destroy ?? subscriber.disconnect).call(subscriber);
+      throw error;
     }
-    // A request is gone with the connection that brought it. The server keeps its place for a second.
-    client.on("ready", again);
-    subscriber.on("ready", again);
-    subscriber.on("node-ready", again);
+    this.#askAgainWhenConnected(this.#client);
+    this.#askAgainWhenConnected(subscriber);
     return subscriber;
+  }
+
+  /**
+   * A request is gone with the connection that brought it, and the server keeps its place for a second. A message that came meanwhile
+   * is gone with the other connection.
+   * @param {any} client
+   */
+  #askAgainWhenConnected(client) {
+    const again = () => this.#waiting.forEach((waiting) => waiting.ask());
+    const on = (/** @type {any} */ emitter, /** @type {string} */ event, /** @type {(_: any) => void} */ listener) => {
+      emitter.on(event, listener);
+      this.#unhook.push(() => emitter.off(event, listener));
+    };
+    on(client, "ready", again);
+    on(client, "node-ready", again);
+    // The nodes of a cluster of ioredis connect each for itself.
+    if (!isIoredis(client) || !client.nodes) return;
+    const watch = (/** @type {any} */ node) => on(node, "ready", again);
+    client.nodes().forEach(watch);
+    on(client, "+node", watch);
   }
 }
 
 /** A request that stands in line, until it is told how it ends. */
 class Waiting {
-  #client;
-  #key;
+  #hold;
   #words;
   #end;
   #timer;
+  #doubt;
   #resolve;
   #reject;
   #over = false;
@@ -184,22 +223,22 @@ class Waiting {
   #unhook = () => {};
 
   /**
-   * @param {any} client
-   * @param {string} key
+   * @param {Hold} hold
    * @param {string[]} words
    * @param {number} wait
    * @param {(reply: any) => void} resolve
    * @param {(error: any) => void} reject
    */
-  constructor(client, key, words, wait, resolve, reject) {
-    this.#client = client;
-    this.#key = key;
+  constructor(hold, words, wait, resolve, reject) {
+    this.#hold = hold;
     this.#words = words;
     this.#resolve = resolve;
     this.#reject = reject;
     this.#end = performance.now() + wait;
-    const late = () => reject(new NotGranted(`${key}: no word of it within ${wait} ms`));
+    const late = () => reject(new NotGranted(`${hold.keys}: no word of it within ${wait} ms`));
     if (wait + GRACE <= LONGEST) this.#timer = setTimeout(late, wait + GRACE);
+    // A message may have come to nobody, while a connection was made anew.
+    this.#doubt = setInterval(() => this.ask(), DOUBT);
   }
 
   /** Asks, or asks again: the token finds its place, or its grant. */
@@ -208,7 +247,7 @@ class Waiting {
     const left = this.#end - performance.now();
     try {
       const wait = left === Infinity ? "0" : ms(Math.max(left, 1));
-      const reply = await send(this.#client, this.#key, [...this.#words, "WAIT", wait]);
+      const reply = await this.#hold.ask([...this.#words, "WAIT", wait]);
       // A number is the place in line.
       if (typeof reply !== "number") this.#resolve(reply);
     } catch (error) {
@@ -227,6 +266,7 @@ class Waiting {
   /** @param {AbortSignal} signal */
   stopOn(signal) {
     const stop = () => this.#reject(signal.reason);
+    if (signal.aborted) stop();
     signal.addEventListener("abort", stop);
     this.#unhook = () => signal.removeEventListener("abort", stop);
   }
@@ -234,6 +274,7 @@ class Waiting {
   end() {
     this.#over = true;
     clearTimeout(this.#timer);
+    clearInterval(this.#doubt);
     this.#unhook();
   }
 
@@ -253,6 +294,8 @@ export class Hold {
   #extend;
   #until = 0;
   #lost = new AbortController();
+  /** @type {Set<Promise<any>>} */
+  #asked = new Set();
   /** @type {NodeJS.Timeout | undefined} */
   #next;
   /** @type {NodeJS.Timeout | undefined} */
@@ -291,6 +334,8 @@ export class Hold {
     clearTimeout(this.#next);
     clearTimeout(this.#last);
     this.#extend = false;
+    // What was asked twice, after a reconnect, must not come to the server after this: in a cluster it may be redirected.
+    await Promise.allSettled(this.#asked);
     return (await send(this.#client, this.keys[0], this.#words("RELEASE"))) === new Set(this.keys).size;
   }
 
@@ -303,6 +348,21 @@ export class Hold {
       throw error;
     }
     throw new Lost(`${this.keys}: the hold had ended before it was released`);
+  }
+
+  /**
+   * Sends the request for the lock, or sends it again.
+   * @internal
+   * @param {string[]} words
+   */
+  async ask(words) {
+    const asked = send(this.#client, this.keys[0], words);
+    this.#asked.add(asked);
+    try {
+      return await asked;
+    } finally {
+      this.#asked.delete(asked);
+    }
   }
 
   /**
@@ -326,7 +386,13 @@ export class Hold {
     this.#until = since + this.#lease;
     clearTimeout(this.#last);
     const left = this.#until - performance.now();
-    if (left <= LONGEST) this.#last = setTimeout(() => this.#lost.abort(new Lost(`${this.keys}: lost`)), left).unref();
+    if (left <= LONGEST) this.#last = setTimeout(() => this.#ends(), left).unref();
+  }
+
+  #ends() {
+    // A timer may come a moment early.
+    this.#until = -Infinity;
+    this.#lost.abort(new Lost(`${this.keys}: lost`));
   }
 
   /** @param {number} pause */

@@ -1,5 +1,6 @@
 // `Locks` over ioredis and node-redis, alone and in a cluster.
 
+import { EventEmitter } from "node:events";
 import { after, before, describe, test } from "node:test";
 
 import { Lost, Locks, NotGranted } from "../lockstock.js";
@@ -167,9 +168,16 @@ for (const [name, make] of Object.entries(CLIENTS)) {
   });
 }
 
+/** Clients that are closed after the test. */
+async function clients(t, name, count) {
+  const made = await Promise.all(Array.from({ length: count }, () => CLIENTS[name]()));
+  for (const client of made) t.after(() => close(client));
+  return made;
+}
+
 for (const name of ["ioredis", "node-redis", "node-redis RESP3"]) {
-  test(`${name}: connections that are cut are made again, and every place is kept`, async () => {
-    const [client, eye] = [await CLIENTS[name](), await CLIENTS[name]()];
+  test(`${name}: connections that are cut are made again, and every place is kept`, async (t) => {
+    const [client, eye] = await clients(t, name, 2);
     const locks = new Locks(client);
     const key = newKey();
     const first = await locks.acquire(key);
@@ -180,6 +188,7 @@ for (const name of ["ioredis", "node-redis", "node-redis RESP3"]) {
       await eventually("it waits", async () => (await waiting(eye, key)) === number + 1);
     }
     const others = new Locks(eye);
+    t.after(() => Promise.all([locks.close(), others.close()]));
     const late = others.acquire(key, { wait: 20_000, token: "late" });
     await eventually("it waits", async () => (await waiting(eye, key)) === 6);
     const all = ["w0", "w1", "w2", "w3", "w4", "late"];
@@ -194,18 +203,55 @@ for (const name of ["ioredis", "node-redis", "node-redis RESP3"]) {
     await Promise.all(works);
     assert.deepEqual(order, [0, 1, 2, 3, 4]);
     assert(await (await late).release());
-    await Promise.all([locks.close(), others.close()]);
-    await close(client);
-    await close(eye);
   });
 
-  test(`${name}: a server that does not answer costs the hold, and says so`, async () => {
-    const [client, eye] = [await CLIENTS[name](), await CLIENTS[name]()];
+  test(`${name}: a server that does not answer costs the hold, and says so`, async (t) => {
+    const [client, eye] = await clients(t, name, 2);
     const hold = await new Locks(client).acquire(newKey(), { lease: 600 });
     await cmd(eye, "CLIENT", "PAUSE", "1500", "ALL");
     await new Promise((resolve) => hold.lost.addEventListener("abort", resolve));
     assert(!hold.held);
     await hold.release();
-    await Promise.all([close(client), close(eye)]);
+  });
+
+  test(`${name}: who may not hear of a channel is told so, and may ask again`, async (t) => {
+    const [client, eye] = await clients(t, name, 2);
+    const key = newKey();
+    const first = await new Locks(eye).acquire(key);
+    const locks = new Locks(client);
+    t.after(() => locks.close());
+    await cmd(eye, "ACL", "SETUSER", "mute", "on", "nopass", "allkeys", "allcommands", "resetchannels");
+    await cmd(client, "AUTH", "mute", "any");
+    await assert.rejects(locks.acquire(key, { wait: 20_000 }), /NOPERM/);
+    await cmd(eye, "ACL", "SETUSER", "mute", "allchannels");
+    const wait = locks.acquire(key, { wait: 20_000 });
+    await eventually("it waits", async () => (await waiting(eye, key)) === 1);
+    await first.release();
+    assert(await (await wait).release());
   });
 }
+
+test("a release comes after all that was asked before", async () => {
+  const came = [];
+  // Its requests take their time, the second for longer than those after it, as after a redirection.
+  class Slow extends EventEmitter {
+    asked = 0;
+    async call(name) {
+      await sleep(++this.asked === 2 ? 100 : 10);
+      came.push(name);
+      return name === "LOCK.ACQUIRE" ? ["token", 1, 30_000] : 1;
+    }
+    duplicate = () => new Slow();
+    async subscribe() {}
+    async quit() {}
+  }
+  const client = new Slow();
+  const locks = new Locks(client);
+  const wait = locks.acquire("lock", { wait: 1_000, extend: false });
+  await eventually("it asks", () => client.asked === 1);
+  client.emit("ready");
+  assert(await (await wait).release());
+  assert.deepEqual(came, ["LOCK.ACQUIRE", "LOCK.ACQUIRE", "LOCK.RELEASE"]);
+  await locks.close();
+  assert.equal(client.listenerCount("ready"), 0);
+});

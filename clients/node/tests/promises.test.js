@@ -5,70 +5,95 @@ import { test } from "node:test";
 import { Locks } from "../lockstock.js";
 import { CLIENTS, assert, close, cmd, eventually, info, newKey, sleep, waiting } from "./servers.js";
 
-// Each connects with a time-out. That of ioredis keeps the connection, that of node-redis ends it.
+/**
+ * How each library is impatient: makes a client of which the requests fail after so many milliseconds. `keeps`: the connection is kept,
+ * and the request in it. A bare node-redis has no time-out for what is written, so its callers race.
+ */
 const IMPATIENT = {
-  ioredis: (ms) => CLIENTS.ioredis({ commandTimeout: ms }),
-  "node-redis": (ms) => CLIENTS["node-redis"]({ socket: { socketTimeout: ms, reconnectStrategy: false } }),
+  ioredis: { keeps: true, make: (ms) => CLIENTS.ioredis({ commandTimeout: ms }) },
+  "node-redis": { keeps: true, make: () => CLIENTS["node-redis"](), race: true },
+  "node-redis, closing": { make: (ms) => CLIENTS["node-redis"]({ socket: { socketTimeout: ms, reconnectStrategy: false } }) },
 };
 
-for (const name of ["ioredis", "node-redis"]) {
-  test(`${name}: a wait that timed out ends with a release`, async () => {
+/** An impatient client, and a function that asks over it. It is closed after the test. */
+async function impatient(t, name, ms) {
+  const { make, race } = IMPATIENT[name];
+  const client = await make(ms);
+  t.after(() => client.isOpen !== false && (client.destroy ?? client.disconnect).call(client));
+  const late = () => sleep(ms, null, { ref: false }).then(() => Promise.reject(new Error("too late")));
+  return { client, ask: (...words) => (race ? Promise.race([cmd(client, ...words), late()]) : cmd(client, ...words)) };
+}
+
+/** A client that is closed after the test. */
+async function patient(t, name) {
+  const client = await CLIENTS[name]();
+  t.after(() => close(client));
+  return client;
+}
+
+for (const [name, { keeps }] of Object.entries(IMPATIENT)) {
+  test(`${name}: a wait that timed out ends with a release`, async (t) => {
     const key = newKey();
-    const eye = await CLIENTS[name]();
-    const impatient = await IMPATIENT[name](300);
+    const eye = await patient(t, "ioredis");
+    const { client, ask } = await impatient(t, name, 300);
     await cmd(eye, "LOCK.ACQUIRE", key, "TOKEN", "holder");
-    await assert.rejects(cmd(impatient, "LOCK.ACQUIRE", key, "TOKEN", "impatient", "WAIT", "60000"));
-    if (name === "ioredis") assert.equal(await waiting(eye, key), 1);
+    await assert.rejects(ask("LOCK.ACQUIRE", key, "TOKEN", "impatient", "WAIT", "60000"));
+    assert.equal(client.isOpen ?? true, Boolean(keeps));
+    if (keeps) assert.equal(await waiting(eye, key), 1);
     assert.equal(await cmd(eye, "LOCK.RELEASE", key, "impatient"), 0);
     assert.equal(await waiting(eye, key), 0);
     assert.equal(await cmd(eye, "LOCK.RELEASE", key, "holder"), 1);
     assert.equal(await cmd(eye, "LOCK.INFO", key), null);
     // The connection that was kept is free again.
-    if (name === "ioredis") assert.equal(await impatient.ping(), "PONG");
-    if (impatient.isOpen !== false) await close(impatient);
-    await close(eye);
+    if (keeps) assert.equal(await client.ping(), "PONG");
   });
+}
 
-  test(`${name}: contenders that time out and resend are served in the order of their first asking`, async () => {
+const RESENDS = [
+  ["ioredis", "over the connection that was kept"],
+  ["ioredis", "each over a new connection"],
+  ["node-redis", "over the connection that was kept"],
+  ["node-redis, closing", "each over a new connection"],
+];
+for (const [name, how] of RESENDS) {
+  test(`${name}: contenders that time out and resend, ${how}, are served in the order of their first asking`, async (t) => {
     const key = newKey();
-    const eye = await CLIENTS[name]();
+    const eye = await patient(t, "ioredis");
     const order = [];
     const contend = async (number) => {
-      const used = [];
       const words = ["LOCK.ACQUIRE", key, "TOKEN", `c${number}`, "PX", "30000", "WAIT", "60000"];
-      let granted;
-      // The first time, and three resends, each over a new connection.
-      for (let time = 0; !granted && time < 4; time++) {
-        const client = await IMPATIENT[name](3_000);
-        used.push(client);
-        granted = await cmd(client, ...words).catch(() => null);
+      let by = await impatient(t, name, 3_000);
+      let granted = await by.ask(...words).catch(() => null);
+      for (let resent = 0; !granted && resent < 3; resent++) {
+        if (how.includes("new")) by = await impatient(t, name, 3_000);
+        granted = await by.ask(...words).catch(() => null);
       }
       assert(granted, `${number} was not granted the lock`);
       order.push(number);
       await sleep(400);
-      await cmd(eye, "LOCK.RELEASE", key, `c${number}`);
-      // What timed out has closed the connection of node-redis already.
-      for (const client of used) name === "ioredis" ? client.disconnect() : client.isOpen && client.destroy();
+      assert.equal(await cmd(eye, "LOCK.RELEASE", key, `c${number}`), 1);
     };
     const works = [];
     for (let number = 0; number < 12; number++) {
       works.push(contend(number));
       await eventually("it asks", async () => {
-        const { holders, waiters } = await info(eye, key);
-        return holders.length + waiters.length + order.length > number;
+        const { waiters } = await info(eye, key);
+        return order.includes(number) || waiters.some((row) => row.token === `c${number}`);
       });
     }
     await Promise.all(works);
     assert.deepEqual(order, Array.from({ length: 12 }, (_, number) => number));
     assert.equal(await cmd(eye, "LOCK.INFO", key), null);
-    await close(eye);
   });
+}
 
+for (const name of ["ioredis", "node-redis"]) {
   // Each GET over their connection has one beside it over another, so that what keeps the whole machine waiting counts for neither.
-  test(`${name}: fifty tasks wait over one connection, and GET beside them is quick`, async () => {
+  test(`${name}: fifty tasks wait over one connection, and GET beside them is quick`, async (t) => {
     const key = newKey();
-    const [client, beside] = [await CLIENTS[name](), await CLIENTS[name]()];
+    const [client, beside] = [await patient(t, name), await patient(t, name)];
     const locks = new Locks(client);
+    t.after(() => locks.close());
     const first = await locks.acquire(key);
     const order = [];
     const works = [];
@@ -100,7 +125,5 @@ for (const name of ["ioredis", "node-redis"]) {
     assert(ours[100] < 5, `${ours}`);
     const heldUp = pairs.filter(([ours, other]) => ours > 5 && other < ours / 2);
     assert(heldUp.length <= 2, `${heldUp}`);
-    await locks.close();
-    await Promise.all([close(client), close(beside)]);
   });
 }

@@ -13,7 +13,6 @@ from typing import Any, Optional
 from .locks import GRACE, PAUSE, Request, is_answer, passes
 
 
-
 async def _within(asked: Awaitable[Any], seconds: Optional[float]) -> Any:
     """As `asyncio.wait_for`, which before Python 3.12 loses a cancellation that comes together with the answer."""
     task = asyncio.ensure_future(asked)
