@@ -9,6 +9,7 @@ import redis.asyncio
 import valkey.asyncio
 from conftest import CLUSTER_URL, URL
 from lockstock import AsyncLock, Line, Lost, NotGranted
+from test_locks import fields
 
 CLIENTS = {
     "redis-py": lambda **options: redis.asyncio.Redis.from_url(URL, **options),
@@ -43,16 +44,25 @@ def kind(request):
 
 async def waiting(client, key):
     info = await client.execute_command("LOCK.INFO", key)
-    if info is None:
-        return 0
-    return (info if isinstance(info, dict) else dict(zip(info[::2], info[1::2])))[b"waiting"]
+    return fields(info)[b"waiting"] if info is not None else 0
+
+
+async def lease_of(client, key):
+    return fields(fields(await client.execute_command("LOCK.INFO", key))[b"holders"][0])[b"lease-ms"]
+
+
+async def eventually(what, condition):
+    deadline = time.monotonic() + 10
+    while not await condition():
+        assert time.monotonic() < deadline, what
+        await asyncio.sleep(0.005)
 
 
 async def until_waiting(client, key, count):
-    deadline = time.monotonic() + 10
-    while await waiting(client, key) != count:
-        assert time.monotonic() < deadline, f"{count} wait for {key}"
-        await asyncio.sleep(0.005)
+    async def wait():
+        return await waiting(client, key) == count
+
+    await eventually(f"{count} wait for {key}", wait)
 
 
 def scene(body):
@@ -121,8 +131,16 @@ async def test_a_wait_that_is_over_or_cancelled_leaves_nothing(client, lock, key
 
 @scene
 async def test_it_is_extended_while_it_is_held_and_lost_when_it_is_taken(client, lock, key):
-    async with lock(key, lease=0.6) as held:
-        await asyncio.sleep(1.5)
+    async with lock(key, lease=3) as held:
+
+        async def runs():
+            return await lease_of(client, key) < 2_500
+
+        async def is_extended():
+            return await lease_of(client, key) > 2_500
+
+        await eventually("the lease runs", runs)
+        await eventually("it is extended", is_extended)
         assert held.held and not held.lost.is_set()
     with pytest.raises(Lost):
         async with lock(key, lease=0.6) as held:

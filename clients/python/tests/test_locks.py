@@ -90,12 +90,18 @@ def test_waiters_come_in_order_each_over_a_connection_of_its_own(client, key):
     assert [fence for _, fence in order] == sorted(fence for _, fence in order)
 
 
+def fields(reply):
+    return reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2]))
+
+
 def waiting(client, key):
     info = client.execute_command("LOCK.INFO", key)
-    if info is None:
-        return 0
-    info = info if isinstance(info, dict) else dict(zip(info[::2], info[1::2]))
-    return info[b"waiting"]
+    return fields(info)[b"waiting"] if info is not None else 0
+
+
+def lease_of(client, key):
+    """How many milliseconds the only hold has left."""
+    return fields(fields(client.execute_command("LOCK.INFO", key))[b"holders"][0])[b"lease-ms"]
 
 
 def test_a_wait_that_is_over_leaves_nothing(client, key):
@@ -103,7 +109,7 @@ def test_a_wait_that_is_over_leaves_nothing(client, key):
         begun = time.monotonic()
         with pytest.raises(NotGranted):
             Lock(client, key, wait=0.3).__enter__()
-        assert 0.29 < time.monotonic() - begun < 3
+        assert 0.29 < time.monotonic() - begun < 10
         assert waiting(client, key) == 0
 
 
@@ -133,10 +139,11 @@ def test_several_are_waited_for_together_and_left_together(client, key):
 
 
 def test_it_is_extended_while_it_is_held_and_no_longer(client, key):
-    with Lock(client, key, lease=0.6) as held, Lock(client, key + "a", key + "b", lease=0.6) as both:
-        time.sleep(1.5)
-        assert held.held and not held.lost.is_set()
-        assert both.held and not both.lost.is_set()
+    with Lock(client, key, lease=3) as held, Lock(client, key + "a", key + "b", lease=3) as both:
+        for lock, one in (held, key), (both, key + "b"):
+            eventually("the lease runs", lambda k=one: lease_of(client, k) < 2_500)
+            eventually("it is extended", lambda k=one: lease_of(client, k) > 2_500)
+            assert lock.held and not lock.lost.is_set()
         assert not Lock(client, key).acquire()
     with pytest.raises(Lost):
         with Lock(client, key, lease=0.1, extend=False) as held:
@@ -228,8 +235,8 @@ def test_a_server_that_does_not_answer_costs_the_hold_and_says_so(server, key):
     with redis.Redis.from_url(URL, socket_timeout=0.2, retry=None) as client:
         held = Lock(client, key, lease=0.6)
         assert held.acquire()
-        server.client.execute_command("CLIENT", "PAUSE", 2_000, "ALL")
-        assert held.lost.wait(1.8)
+        server.client.execute_command("CLIENT", "PAUSE", 4_000, "ALL")
+        assert held.lost.wait(3.8)
         assert not held.held
 
 
