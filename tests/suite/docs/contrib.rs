@@ -36,6 +36,14 @@ fn the_script_tells_every_number_of_info() {
 }
 
 #[test]
+fn the_dashboard_shows_every_value() {
+    let board = FILES[1].replace("\\\"", "\"");
+    for key in values(&Server::start()).keys() {
+        assert!(board.contains(&format!("key=\"{key}\"")), "{key} is not shown");
+    }
+}
+
+#[test]
 fn rules_and_dashboard_name_values_that_are_told() {
     let values = values(&Server::start());
     for file in FILES {

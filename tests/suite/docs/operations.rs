@@ -83,9 +83,17 @@ fn what_is_kept_takes_no_more_than_the_page_says() {
         ("a sale", "STOCK.CREATE sale:# 100"),
         ("an order, sold", "STOCK.DECR_ONCE goods %"),
         ("an order, held, with a buyer and a reference", "STOCK.DECR_ONCE goods % BUYER b:# HOLD 3600000 REF cart:#"),
+        (
+            "an order on the waitlist, with a buyer and a reference",
+            "STOCK.DECR_ONCE none % BUYER b:# HOLD 3600000 REF cart:# WAITLIST",
+        ),
+        ("a request that waits, with `NOTIFY`", "LOCK.ACQUIRE busy TOKEN % WAIT 0 NOTIFY news"),
     ] {
         let server = Server::start();
         server.expect("STOCK.CREATE goods 1000000", OK);
+        server.expect("STOCK.CREATE none 1", OK);
+        server.expect("STOCK.DECR_ONCE none first", ("OK", 1, 0, -1, ""));
+        server.expect("LOCK.ACQUIRE busy TOKEN holder EX 3600", ANY);
         let (taken, said) = (each_takes(&server, 30_000, &uuid(call)), figure(row));
         assert!(taken <= said && taken >= said / 3, "{row}: {taken} bytes, not {said}");
     }
