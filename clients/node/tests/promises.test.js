@@ -49,6 +49,11 @@ for (const [name, { keeps }] of Object.entries(IMPATIENT)) {
   });
 }
 
+// A release, unless somebody reconnects just now: places are kept, but the next turn must not come while its owner is away.
+const RELEASE = `
+  local all = string.find(redis.call('INFO', 'lockstock'), 'lock_vacant_places:0\\r')
+  return all and redis.call('LOCK.RELEASE', KEYS[1], ARGV[1]) or 0
+`;
 const RESENDS = [
   ["ioredis", "over the connection that was kept"],
   ["ioredis", "each over a new connection"],
@@ -73,9 +78,7 @@ for (const [name, how] of RESENDS) {
       assert(granted, `${number} was not granted the lock`);
       order.push(number);
       await sleep(400);
-      // The place of who reconnects is kept, but its turn must not come meanwhile.
-      await eventually("all are in line", async () => /lock_vacant_places:0\r/.test(await cmd(eye, "INFO", "lockstock")));
-      assert.equal(await cmd(eye, "LOCK.RELEASE", key, `c${number}`), 1);
+      await eventually("it is released", () => cmd(eye, "EVAL", RELEASE, "1", key, `c${number}`));
     };
     const works = [];
     for (let number = 0; number < 12; number++) {
