@@ -140,6 +140,12 @@ fn the_rules_for_users_let_each_do_its_work_and_nothing_else() {
     worker.expect("LOCK.INFO job:1", ANY);
     worker.expect("LOCK.RELEASE job:1 ann", 1);
     worker.expect("LOCK.MACQUIRE 2 job:1 job:2 TOKEN ann", ANY);
+    worker.expect("LOCK.MEXTEND ann 2 job:1 job:2 PX 60000", 1);
+    let mut second = login("worker");
+    second.expect("LOCK.ACQUIRE job:1 TOKEN bob WAIT 60000 NOTIFY job:news", 1);
+    second.expect("LOCK.RELEASE job:1 bob", 0);
+    second.expect("LOCK.ACQUIRE job:1 TOKEN bob WAIT 60000 NOTIFY news", err("NOPERM"));
+    second.expect("SUBSCRIBE job:news", ANY);
     worker.expect("LOCK.MRELEASE ann 2 job:1 job:2", 2);
 
     operator.expect("STOCK.CREATE sale:1 10 STREAM events:1", OK);
@@ -148,6 +154,10 @@ fn the_rules_for_users_let_each_do_its_work_and_nothing_else() {
     for call in ["STOCK.EXTEND sale:1 a PX 5000", "STOCK.CONFIRM sale:1 a", "STOCK.CANCEL sale:1 a"] {
         shop.expect(call, ("OK", INT, INT, INT, ""));
     }
+    shop.expect("STOCK.MDECR_ONCE c 1 sale:1 15 HOLD 60000", ("OK", ("OK", 15, 0, INT, "")));
+    shop.expect("STOCK.DECR_ONCE sale:1 d WAITLIST", ("QUEUED", 0, 0, -1, ""));
+    shop.expect("STOCK.MCONFIRM c 1 sale:1", ("OK", ("OK", 15, 0, -1, "")));
+    shop.expect("STOCK.MCANCEL c 1 sale:1", ("OK", ("OK", 0, 14, -1, "")));
     shop.expect("STOCK.ORDER sale:1 a", ANY);
     shop.expect("STOCK.BUYER sale:1 a", ANY);
     operator.expect("STOCK.ORDERS sale:1 0", ANY);

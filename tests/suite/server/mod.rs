@@ -14,5 +14,6 @@ mod role;
 mod settings;
 mod slot_moves;
 pub mod surface;
+mod upgrade;
 mod verbatim;
 mod verbatim_load;

@@ -1,0 +1,127 @@
+//! The upgrade of docs/operations.md, step by step: replicas first, a failover, the old primary last.
+//!
+//! `LOCKSTOCK_OLD_MODULE` names the module to upgrade from; without it, the new one stands for the old one, too.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use harness::{ANY, INT, NULL, OK, Reply, Server, err, eventually, module_path};
+
+use crate::support::line::Line;
+
+/// Where the hosts' configurations say that the module is.
+struct Installed(tempfile::TempDir);
+
+impl Installed {
+    fn path(&self) -> PathBuf {
+        self.0.path().join("liblockstock.so")
+    }
+
+    /// Installs a version under the old name, as packages do: the file of a running server is replaced and not overwritten.
+    fn install(&self, module: &Path) {
+        let new = self.0.path().join("new");
+        fs::copy(module, &new).expect("a copy");
+        fs::rename(new, self.path()).expect("it is installed");
+    }
+
+    fn server(&self) -> Server {
+        Server::plain().config(&format!("loadmodule {}", self.path().display())).aof("always").start()
+    }
+}
+
+fn old_module() -> PathBuf {
+    env::var_os("LOCKSTOCK_OLD_MODULE").map_or_else(module_path, PathBuf::from)
+}
+
+fn version_of(server: &Server) -> i64 {
+    let modules = server.cmd("MODULE LIST");
+    modules
+        .items()
+        .iter()
+        .find(|module| module.field("name").text() == "lockstock")
+        .expect("it is loaded")
+        .field("ver")
+        .int()
+}
+
+/// What a server has, as clients see it.
+fn seen(server: &Server) -> Vec<Reply> {
+    let order = |id: &str| server.cmd(["STOCK.ORDER", "sale", id]);
+    let mut seen = vec![order("held"), order("sold"), order("after"), server.cmd("STOCK.BUYER sale ann")];
+    seen.extend(["job", "free"].map(|lock| {
+        let info = server.cmd(["LOCK.INFO", lock]);
+        if matches!(info, Reply::Nil(_)) { info } else { info.field("holders").at(0).field("fence") }
+    }));
+    seen.push(server.cmd("XLEN events"));
+    seen
+}
+
+#[test]
+fn nothing_is_lost_in_an_upgrade() {
+    let hosts =
+        [Installed(tempfile::tempdir().expect("a directory")), Installed(tempfile::tempdir().expect("a directory"))];
+    for host in &hosts {
+        host.install(&old_module());
+    }
+    let (mut old, mut new) = (hosts[0].server(), hosts[1].server());
+    new.follow(&old);
+    new.wait_in_sync(&old);
+    let old_version = version_of(&old);
+    old.expect("STOCK.CREATE sale 10 LIMIT 5 STREAM events", OK);
+    old.expect("STOCK.DECR_ONCE sale held BUYER ann HOLD 600000 REF cart", ("OK", 1, 9, INT, "cart"));
+    old.expect("STOCK.DECR_ONCE sale sold BUYER ann QTY 2", ("OK", 2, 7, -1, ""));
+    let fence = old.expect("LOCK.ACQUIRE job TOKEN holder PX 600000", ("holder", INT, 600_000)).at(1).int();
+
+    // 1 and 2: install the new file, and restart the replica.
+    for host in &hosts {
+        host.install(&module_path());
+    }
+    new.wait_for_rewrite();
+    new.restart();
+    new.follow(&old);
+    new.wait_in_sync(&old);
+    assert_eq!(version_of(&old), old_version, "a running server keeps what it has loaded");
+    assert!(version_of(&new) >= old_version);
+    assert_eq!(seen(&new), seen(&old));
+
+    // Meanwhile the older primary's clients go on.
+    old.expect("STOCK.DECR_ONCE sale after BUYER ann", ("OK", 1, 6, -1, ""));
+    old.expect("STOCK.CONFIRM sale held", ("OK", 1, 6, -1, "cart"));
+    old.expect("LOCK.ACQUIRE free TOKEN brief", ANY);
+    old.expect("LOCK.RELEASE free brief", 1);
+    new.wait_in_sync(&old);
+    assert_eq!(seen(&new), seen(&old));
+    assert_eq!(new.info_int("stats", "unexpected_error_replies"), 0);
+
+    // 3: fail over. Who waits hears of it.
+    let mut line = Line::at(&old);
+    let mut waiter = line.join("LOCK.ACQUIRE job TOKEN waiter WAIT 0");
+    old.wait_online();
+    old.expect(format!("FAILOVER TO 127.0.0.1 {}", new.port()), OK);
+    waiter.read_to_end().pop().expect("an answer").is(err("UNBLOCKED"));
+    eventually("the roles are exchanged", || new.info("replication")["role"] == "master");
+
+    // 4: restart the old primary.
+    old.wait_for_rewrite();
+    old.restart();
+    old.follow(&new);
+    old.wait_in_sync(&new);
+    assert_eq!(version_of(&old), version_of(&new));
+    assert_eq!(seen(&old), seen(&new));
+
+    // Whatever was promised is kept, and everything new is there.
+    new.expect("LOCK.ACQUIRE job TOKEN other", NULL);
+    new.expect("LOCK.ACQUIRE job TOKEN holder PX 600000", ("holder", fence, 600_000));
+    let waits = "LOCK.ACQUIRE job TOKEN other WAIT 60000 NOTIFY news";
+    let mut other = new.client();
+    other.expect(waits, 1);
+    new.expect("LOCK.RELEASE job holder", 1);
+    assert!(other.expect("LOCK.ACQUIRE job TOKEN other", ("other", INT, 30_000)).at(1).int() > fence);
+    new.expect("STOCK.DECR_ONCE sale sold BUYER ann QTY 2", ("DUPLICATE", 2, 6, -1, ""));
+    new.expect("STOCK.DECR_ONCE sale late BUYER bob QTY 5", ("OK", 5, 1, -1, ""));
+    new.expect("STOCK.DECR_ONCE sale last BUYER carl QTY 2 WAITLIST", ("QUEUED", 0, 1, -1, ""));
+    new.expect("STOCK.CANCEL sale after", ("OK", 0, 0, -1, ""));
+    new.expect("STOCK.ORDER sale last", ANY).field("state").is("sold");
+    old.wait_in_sync(&new);
+    assert_eq!(old.info_int("stats", "unexpected_error_replies"), 0);
+}
