@@ -1,6 +1,9 @@
 // How to take locks and orders of lockstock with Jedis. Compiled and run with Jedis 7.5.3 and Java 17.
 //
-//     java -cp jedis.jar:… WithJedis.java 127.0.0.1 6379
+//     java -cp 'jars/*' WithJedis.java 127.0.0.1 6379
+//
+// In jars/ are redis.clients:jedis and what it depends on (commons-pool2, slf4j-api, gson, json); `mvn dependency:copy-dependencies
+// -DoutputDirectory=jars` brings them for a project that names jedis.
 //
 // The part to take over is Lock; the rest is a story that uses it. With a RedisClusterClient everything is the same: the first argument of
 // sendCommand is the key that tells the node.
@@ -19,7 +22,7 @@ import java.util.concurrent.TimeUnit;
 
 import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.HostAndPort;
-import redis.clients.jedis.JedisPooled;
+import redis.clients.jedis.RedisClient;
 import redis.clients.jedis.UnifiedJedis;
 import redis.clients.jedis.commands.ProtocolCommand;
 import redis.clients.jedis.exceptions.JedisConnectionException;
@@ -183,7 +186,7 @@ public class WithJedis {
                 .blockingSocketTimeoutMillis((int) LONGEST_WAIT.plus(GRACE).toMillis())
                 .build();
         // The pool has eight connections unless told otherwise. Who waits holds one; releases and extensions need one, too.
-        try (JedisPooled jedis = new JedisPooled(server, config)) {
+        try (RedisClient jedis = RedisClient.builder().hostAndPort(server).clientConfig(config).build()) {
             Duration lease = Duration.ofSeconds(10);
             Lock held = new Lock(jedis, "job:42", lease);
             held.acquire(Duration.ofSeconds(1));

@@ -5,6 +5,9 @@ import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { promisify } from "node:util";
 
+import { Redis } from "ioredis";
+import { createClient } from "redis";
+
 import { CLIENTS, assert, close, cmd } from "./servers.js";
 
 const page = await readFile(new URL("../README.md", import.meta.url), "utf8");
@@ -25,6 +28,18 @@ blocks.forEach((block, number) => {
     });
     assert.equal(stdout, says[number]);
   });
+});
+
+test("the table of clients knows these libraries", async () => {
+  const table = await readFile(new URL("../../../docs/clients.md", import.meta.url), "utf8");
+  const versions = JSON.parse(await readFile(new URL("../package.json", import.meta.url), "utf8")).devDependencies;
+  const short = (name) => versions[name].replace(/\.\d+$/, "");
+  const row = (name) => table.split("\n").find((line) => line.startsWith(`| ${name} |`));
+  assert.match(row(`ioredis ${short("ioredis")}`), /`commandTimeout`: none/);
+  assert.match(row(`node-redis ${short("redis")}`), /`socketTimeout`: none/);
+  const plain = new Redis({ lazyConnect: true });
+  assert.deepEqual([plain.options.commandTimeout, plain.options.autoResendUnfulfilledCommands], [undefined, true]);
+  assert.equal(createClient().options.socket?.socketTimeout, undefined);
 });
 
 test("there are examples", () => assert.equal(blocks.length, says.length));

@@ -5,7 +5,8 @@ import re
 import urllib.parse
 
 import pytest
-import redis
+import redis.asyncio
+import valkey
 from conftest import URL
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -37,6 +38,16 @@ def test_it_runs_as_printed(page, number, block, capsys):
             assert names["lead"](client, lambda leadership: "enough" if leadership.held else None) is None
         if "run" in names:
             assert names["run"](client, lambda permit: permit.fence) > 0
+
+
+def test_the_table_of_clients_knows_these_libraries():
+    page = (ROOT / "docs/clients.md").read_text()
+    names = [f"{module.__name__}-py {module.__version__.rpartition('.')[0]}" for module in (redis, valkey)]
+    [row] = [line for line in page.splitlines() if line.startswith(f"| {', '.join(names)} |")]
+    plain, of_tasks = (client.connection_pool.make_connection() for client in (redis.Redis(), redis.asyncio.Redis()))
+    assert plain.socket_timeout == of_tasks.socket_timeout == 5 and plain.retry.get_retries() == 10
+    assert valkey.Valkey().connection_pool.make_connection().socket_timeout is None
+    assert "`socket_timeout`, 5 s (valkey-py: none)" in row and "yes, 10 times (valkey-py: no)" in row
 
 
 def test_every_page_has_examples():

@@ -24,7 +24,7 @@ pub const MIGRATING: Page = page!("docs/migrating.md");
 pub const OPERATIONS: Page = page!("docs/operations.md");
 
 /// Every page for users.
-pub const ALL: [Page; 14] = [
+pub const ALL: [Page; 16] = [
     README,
     COMMANDS,
     OPERATIONS,
@@ -39,6 +39,8 @@ pub const ALL: [Page; 14] = [
     page!("docs/performance.md"),
     page!("docs/scaling.md"),
     page!("docs/testing.md"),
+    page!("clients/node/README.md"),
+    page!("clients/python/README.md"),
 ];
 
 impl Page {
@@ -90,6 +92,18 @@ fn every_link_leads_somewhere() {
         }
     }
     assert!(links > 20, "{links}");
+}
+
+#[test]
+fn some_page_leads_to_every_example_and_client() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for kind in ["examples", "clients"] {
+        let folders = root.join(kind).read_dir().expect(kind).map(|entry| entry.expect("an entry"));
+        for folder in folders.filter(|entry| entry.file_type().expect("a type").is_dir()) {
+            let path = format!("{kind}/{}", folder.file_name().display());
+            assert!(README.links().any(|link| link == path), "README.md does not lead to {path}");
+        }
+    }
 }
 
 #[test]
