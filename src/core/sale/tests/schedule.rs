@@ -5,6 +5,7 @@ use std::mem;
 use proptest::prelude::*;
 
 use super::model::Model;
+use super::occurrences::{must_have_seen, saw};
 use super::readers::Readers;
 use crate::core::id::IdText;
 use crate::core::sale::cutoff::MOST;
@@ -86,6 +87,31 @@ pub fn step() -> impl Strategy<Value = Step> {
         1 => alteration().prop_map(Step::Alter),
         2 => (0..3_usize).prop_map(Step::Timer),
         6 => (0..30_i64).prop_map(Step::Pass),
+        1 => Just(Step::Reload),
+        1 => prop_oneof![Just(0), 0..40_i64].prop_map(Step::Failover),
+        1 => (0..3_usize).prop_map(Step::Refuse),
+        1 => prop_oneof![Just(Step::Save), Just(Step::PowerCut)],
+    ]
+}
+
+/// Mostly orders that wait, units that come back for them, and a window that closes over them.
+pub fn line_step() -> impl Strategy<Value = Step> {
+    let buyer = proptest::option::weighted(0.3, name());
+    let hold = proptest::option::weighted(0.6, 1..40_i64);
+    let take = (name(), 1..4_u64, buyer, hold, any::<bool>(), proptest::bool::weighted(0.9)).prop_map(
+        |(id, units, buyer, hold, reference, waitlist)| Step::Take { id, units, buyer, hold, reference, waitlist },
+    );
+    let start = proptest::option::weighted(0.4, (0..200_i64).prop_map(UnixMs));
+    let window = start.prop_map(|start| Alteration { start: Some(start), end: Some(None), ..Alteration::default() });
+    prop_oneof![
+        12 => take,
+        2 => name().prop_map(Step::Confirm),
+        5 => name().prop_map(Step::Cancel),
+        1 => (name(), 1..40_i64).prop_map(|(id, span)| Step::Extend(id, span)),
+        3 => (-3..5_i64, proptest::option::of(name())).prop_map(|(delta, id)| Step::Adjust(delta, id)),
+        1 => window.prop_map(Step::Alter),
+        2 => (0..3_usize).prop_map(Step::Timer),
+        5 => (0..20_i64).prop_map(Step::Pass),
         1 => Just(Step::Reload),
         1 => prop_oneof![Just(0), 0..40_i64].prop_map(Step::Failover),
         1 => (0..3_usize).prop_map(Step::Refuse),
@@ -235,6 +261,7 @@ impl World {
                 Changes::default()
             }
             Step::Failover(behind) => {
+                saw(if *behind > 0 { "a promotion of a server whose clock is behind" } else { "a promotion" });
                 mem::swap(&mut self.sale, &mut self.replica);
                 self.now = UnixMs((now.0 - behind).max(0));
                 self.model.pass(self.now);
@@ -251,6 +278,9 @@ impl World {
             }
             Step::PowerCut => {
                 if let Some(((header, blocks), model, readers)) = &self.saved {
+                    if self.readers.seq != readers.seq {
+                        saw("a power cut that loses events");
+                    }
                     (self.sale, self.replica) = (load(header, blocks), load(header, blocks));
                     (self.model, self.readers) = (model.clone(), readers.clone());
                     self.model.pass(now);
@@ -268,6 +298,7 @@ impl World {
         let steps: Vec<_> = changes.chunk_by(|_, next| next.continues_step()).collect();
         let done: Vec<Change<'_>> = steps.iter().take(takes).flat_map(|step| step.iter().copied().cloned()).collect();
         if takes < steps.len() {
+            saw(if takes == 0 { "a stream refuses everything" } else { "a stream refuses what comes later" });
             self.model = before;
             self.model.hear(&done, 0);
         }
@@ -277,6 +308,9 @@ impl World {
     pub fn commit(&mut self, changes: &[Change<'_>]) {
         for change in changes {
             self.readers.read(&self.sale, change);
+        }
+        for step in changes.chunk_by(|_, next| next.continues_step()) {
+            saw_step(step);
         }
         for change in changes {
             self.sale.commit(change).unwrap();
@@ -300,6 +334,9 @@ impl World {
         );
         assert_eq!((info.orders, info.buyers), (model.orders.len() as u64, model.buyers() as u64));
         assert_eq!(info.waiting, model.line.len() as u64);
+        if info.waiting > 1 {
+            saw("several wait");
+        }
         for (at, order) in model.orders.iter().enumerate() {
             let place = model.line.iter().position(|other| *other == at).map(|place| place as u64 + 1);
             assert_eq!(self.sale.place(order.id.as_bytes()), place, "the place of {}", order.id);
@@ -344,6 +381,41 @@ impl World {
         assert!(due || !model.can_serve(), "nobody is forgotten");
     }
 }
+
+/// Keeps count of what happens.
+fn saw_step(step: &[Change<'_>]) {
+    let serves = step.iter().any(|change| matches!(change, Change::Serve { .. }));
+    saw(match (&step[0], serves) {
+        (Change::Expire { .. }, true) => "served by a lapse",
+        (Change::Cancel { .. }, true) => "served by a cancellation",
+        (Change::Adjust { .. }, true) => "served by a restock",
+        (Change::Alter { .. }, true) => "served by new conditions",
+        (Change::Serve { .. }, _) => "served by the clock",
+        (Change::Expire { .. }, _) => "a lapse",
+        (Change::Wait(_), _) => "joins the line",
+        (Change::Cutoff { .. }, _) => "a cutoff",
+        (Change::Refuse { .. }, _) => "a final refusal",
+        (Change::Adjust { id, .. }, _) if !id.is_empty() => "an adjustment with an id",
+        _ => "another change",
+    });
+}
+
+/// What every test of random schedules must contain.
+pub const OCCURRENCES: [&str; 13] = [
+    "a promotion",
+    "a promotion of a server whose clock is behind",
+    "a power cut that loses events",
+    "a stream refuses everything",
+    "a stream refuses what comes later",
+    "a lapse",
+    "joins the line",
+    "several wait",
+    "served by a lapse",
+    "served by a cancellation",
+    "served by a restock",
+    "served by new conditions",
+    "served by the clock",
+];
 
 /// The model's answer must be the decision's, once it has heard what comes first.
 fn decide(
@@ -414,19 +486,42 @@ pub fn schedules() -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: schedules(), failure_persistence: None, ..ProptestConfig::default() })]
 
-    #[test]
-    fn the_sale_answers_like_the_model(
+    fn play_anything(
         total in 0..20_u64, limit in prop_oneof![Just(0), 1..6_u64], rebuy: bool, start in proptest::option::of(0..50_i64),
         deadlines: bool, steps in proptest::collection::vec(step(), 1..80),
     ) {
         play(&Terms { total, limit, rebuy, start: start.map(UnixMs), ..Terms::default() }, deadlines, &steps);
     }
 
-    #[test]
-    fn so_it_does_when_orders_need_more_expirations_than_they_may_have(
+    fn play_with_a_line(
+        total in 0..6_u64, limit in prop_oneof![Just(0), 3..8_u64], rebuy: bool, deadlines: bool,
+        steps in proptest::collection::vec(line_step(), 10..120),
+    ) {
+        play(&Terms { total, limit, rebuy, ..Terms::default() }, deadlines, &steps);
+    }
+
+    fn play_crowded(
         total in 4..9_u64, limit in prop_oneof![Just(0), 4..9_u64], deadlines: bool,
         steps in prop_oneof![Just(0.0), Just(0.5)].prop_flat_map(|waits| proptest::collection::vec(crowded_step(waits), 20..if cfg!(miri) { 40 } else { 120 })),
     ) {
         play(&Terms { total, limit, rebuy: true, ..Terms::default() }, deadlines, &steps);
     }
+}
+
+#[test]
+fn the_sale_answers_like_the_model() {
+    play_anything();
+    must_have_seen(&["a power cut that loses events", "a final refusal", "an adjustment with an id"], 300);
+}
+
+#[test]
+fn so_it_does_when_many_wait() {
+    play_with_a_line();
+    must_have_seen(&OCCURRENCES, 1_000);
+}
+
+#[test]
+fn so_it_does_when_orders_need_more_expirations_than_they_may_have() {
+    play_crowded();
+    must_have_seen(&["a cutoff", "several wait", "a stream refuses what comes later"], 1_000);
 }
