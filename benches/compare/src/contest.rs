@@ -21,6 +21,8 @@ type Check = dyn Fn(&mut Stand, &Tally);
 pub struct Way {
     pub name: String,
     pub side: Side,
+    /// How many members there are, whatever the load says.
+    pub members: Option<usize>,
     /// Before each turn, on an empty server.
     pub prepare: Box<Prepare>,
     /// The member with this number.
@@ -34,6 +36,7 @@ impl Way {
         Self {
             name: name.into(),
             side,
+            members: None,
             prepare: Box::new(|_| ()),
             member: Box::new(move |number| Box::new(member(number))),
             check: Box::new(|_, _| ()),
@@ -137,7 +140,7 @@ pub fn contest(lab: &mut Lab, title: &str, ways: &[Way], load: Load) -> Vec<Outc
 pub fn turn(stand: &mut Stand, way: &Way, load: Load) -> Figures {
     stand.cmd("FLUSHALL");
     (way.prepare)(stand);
-    let members = (0..load.members).map(&way.member).collect();
+    let members = (0..way.members.unwrap_or(load.members)).map(&way.member).collect();
     let mut crowd = Crowd::connect(stand.server.port(), members);
     let begun = Instant::now();
     if load.warm > 0 {

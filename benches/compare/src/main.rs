@@ -37,11 +37,14 @@ use plan::Plan;
 /// A chapter, and the share of the time that it takes.
 type Chapter = (&'static str, u64, fn(&mut Lab));
 
-const CHAPTERS: [Chapter; 11] = [
+const CHAPTERS: [Chapter; 14] = [
     ("cycles", 8, chapters::cycles::run),
     ("handover", 47, chapters::handover::run),
     ("sales", 23, chapters::sales::run),
     ("fed", 14, chapters::fed::run),
+    ("waiting", 14, chapters::waiting::run),
+    ("carts", 8, chapters::carts::run),
+    ("waitlist", 8, chapters::waitlist::run),
     ("growth", 8, chapters::growth::run),
     ("memory", 4, chapters::memory::run),
     ("persistence", 14, chapters::persistence::run),

@@ -76,7 +76,8 @@ fn grow(lab: &mut Lab, sheet: &mut Sheet, what: &str, sizes: &[u64], ways: &[Way
     }
 }
 
-fn begin(lab: &mut Lab, way: &Way) -> Crowd {
+/// The members of a way, on an empty server that is prepared for them.
+pub fn begin(lab: &mut Lab, way: &Way) -> Crowd {
     let stand = lab.stand(way.side);
     stand.cmd("FLUSHALL");
     (way.prepare)(stand);
@@ -84,7 +85,7 @@ fn begin(lab: &mut Lab, way: &Way) -> Crowd {
 }
 
 /// Goes on until so many are done, and nothing is on its way.
-fn advance(crowd: &mut Crowd, until: u64) {
+pub fn advance(crowd: &mut Crowd, until: u64) {
     crowd.tally.waits.clear();
     crowd.open();
     crowd.run(|tally| tally.done >= until);

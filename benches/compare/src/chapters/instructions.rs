@@ -71,7 +71,7 @@ fn measure(lab: &mut Lab, title: &str, feeds: Feeds) {
 }
 
 /// Whether this server can be run so.
-fn works() -> bool {
+pub fn works() -> bool {
     let mut command = Command::new(CALLGRIND[0]);
     command.args(&CALLGRIND[1..3]).arg("--callgrind-out-file=/dev/null").arg(server_path()).arg("--version");
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -79,19 +79,31 @@ fn works() -> bool {
 }
 
 /// Instructions for each of some operations, after as many to warm up.
-fn count(way: &Way, feeds: Feeds, operations: u64) -> f64 {
+pub fn count(way: &Way, feeds: Feeds, operations: u64) -> f64 {
+    count_among(way, feeds, (CONNECTIONS, true), operations)
+}
+
+/// The same with so many members. Where these wait for each other nothing drains: the last replies are unread when the figures are read.
+pub fn count_among(way: &Way, feeds: Feeds, (members, drains): (usize, bool), operations: u64) -> f64 {
     // The less the server does besides, the better.
     let mut stand = Stand::start_with(way.side, feeds, &["hz 1"], &CALLGRIND);
     (way.prepare)(&mut stand);
-    let mut crowd = Crowd::connect(stand.server.port(), (0..CONNECTIONS).map(&way.member).collect());
+    let members = (0..way.members.unwrap_or(members)).map(&way.member).collect();
+    let mut crowd = Crowd::connect(stand.server.port(), members);
     crowd.open();
     crowd.run(|tally| tally.done >= operations);
-    crowd.close();
+    if drains {
+        crowd.close();
+    }
     dump(&stand.server, 1);
     let before = crowd.tally.done;
-    crowd.open();
+    if drains {
+        crowd.open();
+    }
     crowd.run(|tally| tally.done >= before + operations);
-    crowd.close();
+    if drains {
+        crowd.close();
+    }
     let total = dump(&stand.server, 2);
     total / (crowd.tally.done - before) as f64
 }

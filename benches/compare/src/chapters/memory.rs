@@ -32,8 +32,10 @@ pub fn run(lab: &mut Lab) {
     row(lab, "an order, UUIDs", Some(0.6), order(sale::uuid));
     row(lab, "a hold with buyer and reference", None, [sale::full(DEEP), sale::full_by_hand(DEEP)]);
     lab.progress("memory: a waiter");
-    let (ours, theirs) =
-        (waiter(lab, Side::Ours, "LOCK.ACQUIRE line TOKEN {} WAIT 0"), waiter(lab, Side::Plain, "BLPOP line{} 0"));
+    let (ours, theirs) = (
+        waiter(lab, Side::Ours, "LOCK.ACQUIRE line TOKEN {} WAIT 0", 1_000),
+        waiter(lab, Side::Plain, "BLPOP line{} 0", 1_000),
+    );
     sheet.row(["a waiter".into(), number(ours / theirs), number(ours), number(theirs), "BLPOP".into()]);
     let title = format!("Memory, of {} each (of 1 000 waiters)", number(count as f64));
     lab.show(&format!("\n## {title}\n\n{}", sheet.show()));
@@ -54,15 +56,13 @@ fn weigh(lab: &mut Lab, way: &Way, count: u64) -> f64 {
 }
 
 /// Bytes that the server takes for a client that waits, beyond those for one that does not.
-fn waiter(lab: &mut Lab, side: Side, command: &str) -> f64 {
-    const WAITERS: i64 = 1_000;
-
+pub fn waiter(lab: &mut Lab, side: Side, command: &str, waiters: usize) -> f64 {
     let stand = lab.stand(side);
     stand.cmd("FLUSHALL");
     if side == Side::Ours {
         stand.cmd("LOCK.ACQUIRE line TOKEN holder PX 600000");
     }
-    let mut clients: Vec<Client> = (0..WAITERS).map(|_| stand.server.client()).collect();
+    let mut clients: Vec<Client> = (0..waiters).map(|_| stand.server.client()).collect();
     for client in &mut clients {
         client.expect("PING", harness::ANY);
     }
@@ -72,9 +72,11 @@ fn waiter(lab: &mut Lab, side: Side, command: &str) -> f64 {
         let own = if side == Side::Ours { crate::ways::token(number) } else { String::new() };
         client.send(command.replace("{}", &own));
     }
-    eventually("all wait", || stand.info("clients", "blocked_clients") == WAITERS);
+    eventually("all wait", || {
+        stand.info("clients", "blocked_clients") == i64::try_from(waiters).expect("a small number")
+    });
     let after = stand.info("memory", "used_memory");
     drop(clients);
     stand.settle();
-    (after - before) as f64 / WAITERS as f64
+    (after - before) as f64 / waiters as f64
 }

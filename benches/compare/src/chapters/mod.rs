@@ -1,5 +1,6 @@
 //! What is measured, one file for each subject.
 
+pub mod carts;
 pub mod cluster;
 pub mod cycles;
 pub mod fed;
@@ -11,6 +12,8 @@ pub mod persistence;
 pub mod plain;
 pub mod python;
 pub mod sales;
+pub mod waiting;
+pub mod waitlist;
 
 use lockstock_bench::plot::{self, Frame};
 use lockstock_bench::table::{Sheet, number};

@@ -4,7 +4,10 @@ use std::time::{Duration, Instant};
 
 use crate::tally::Tally;
 
+pub mod cart;
+pub mod line;
 pub mod lock;
+pub mod notified;
 pub mod plain;
 pub mod poll;
 pub mod queue;

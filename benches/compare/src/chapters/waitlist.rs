@@ -1,0 +1,177 @@
+//! The waitlist of a sale: what it costs to join and to be served, and what one who waits weighs, with ten thousand in line and with a million.
+
+use lockstock_bench::table::{Sheet, number};
+
+use super::instructions::{self, count};
+use super::{DEEP, growth};
+use crate::contest::{Way, median};
+use crate::crowd::Crowd;
+use crate::goals::Limit::AtMost;
+use crate::lab::Lab;
+use crate::pump::CONNECTIONS;
+use crate::stand::{Feeds, Stand};
+use crate::ways::line;
+
+/// How many join in a window, and as many are served.
+const WINDOW: u64 = 10_000;
+const WINDOWS: u64 = 7;
+
+pub fn run(lab: &mut Lab) {
+    let sides = [
+        [line::join(DEEP, line::STOCK), line::serve(DEEP)],
+        [line::join_by_hand(DEEP, line::STOCK), line::serve_by_hand(DEEP)],
+    ];
+    let mut lines = sides.map(|ways| Line::open(lab, ways));
+    let mut sheet = Sheet::new([
+        "in line",
+        "bytes of one",
+        "theirs",
+        "joining, µs",
+        "theirs",
+        "ours ÷ theirs",
+        "serving, µs",
+        "theirs",
+        "ours ÷ theirs",
+    ]);
+    let mut firsts = None;
+    for size in [10_000, 100_000, 1_000_000] {
+        let bytes = lines.each_mut().map(|line| line.grow(lab, size));
+        let mut costs: [[Vec<f64>; 2]; 2] = Default::default();
+        for _ in 0..WINDOWS {
+            for (line, costs) in lines.iter_mut().zip(&mut costs) {
+                let cost = line.window(lab);
+                costs.iter_mut().zip(cost).for_each(|(costs, cost)| costs.push(cost));
+            }
+        }
+        let ratio =
+            |of: usize| median(costs[0][of].iter().zip(&costs[1][of]).map(|(ours, theirs)| ours / theirs).collect());
+        let [joining, serving] = [ratio(0), ratio(1)];
+        let [ours, theirs] = costs.map(|costs| costs.map(median));
+        sheet.row([
+            number(size as f64),
+            number(bytes[0]),
+            number(bytes[1]),
+            number(ours[0]),
+            number(theirs[0]),
+            number(joining),
+            number(ours[1]),
+            number(theirs[1]),
+            number(serving),
+        ]);
+        let [first_bytes, first_join, first_serve] = *firsts.get_or_insert([bytes[0], ours[0], ours[1]]);
+        if size == 1_000_000 {
+            lab.paper.found("memory of one who waits, bytes, a million in line", AtMost(100.0), bytes[0]);
+            lab.paper.found("memory of one who waits, a million in line ÷ 10 000", AtMost(1.1), bytes[0] / first_bytes);
+            lab.paper.found(
+                "an order that joins the line, a million in line ÷ 10 000",
+                AtMost(1.25),
+                ours[0] / first_join,
+            );
+            lab.paper.found(
+                "an order served from the line, a million in line ÷ 10 000",
+                AtMost(1.25),
+                ours[1] / first_serve,
+            );
+            lab.paper.found("an order that joins the line against a script", AtMost(1.0), joining);
+            lab.paper.found("an order served from the line against a script", AtMost(1.0), serving);
+        }
+    }
+    let title = format!("Waitlists, pipelines of {DEEP}");
+    lab.show(&format!("\n## {title}\n\n{}", sheet.show()));
+    for line in lines {
+        line.close(lab);
+    }
+    if instructions::works() {
+        instructions_of_lines(lab);
+    }
+}
+
+/// A sale with a line, those who join it, and those who cancel.
+struct Line {
+    joining: (Way, Crowd),
+    serving: (Way, Crowd),
+}
+
+impl Line {
+    fn open(lab: &mut Lab, [joining, serving]: [Way; 2]) -> Self {
+        let mut joining_crowd = growth::begin(lab, &joining);
+        growth::advance(&mut joining_crowd, line::STOCK);
+        let stand = lab.stand(serving.side);
+        (serving.prepare)(stand);
+        let serving_crowd = crowd(stand, &serving);
+        Self { joining: (joining, joining_crowd), serving: (serving, serving_crowd) }
+    }
+
+    fn waiting(&self) -> u64 {
+        self.joining.1.tally.done - line::STOCK - self.serving.1.tally.done
+    }
+
+    /// Lets the line grow to this length. Returns the bytes for each who has joined.
+    fn grow(&mut self, lab: &mut Lab, size: u64) -> f64 {
+        let (way, crowd) = &mut self.joining;
+        lab.progress(&format!("waitlist of {size}: {}", way.name));
+        let (done, before) = (crowd.tally.done, lab.stand(way.side).info("memory", "used_memory"));
+        let more = size - self.waiting();
+        let (way, crowd) = &mut self.joining;
+        growth::advance(crowd, done + more);
+        let after = lab.stand(way.side).info("memory", "used_memory");
+        (after - before) as f64 / (crowd.tally.done - done) as f64
+    }
+
+    /// What it costs to join, and then to be served, in microseconds.
+    fn window(&mut self, lab: &mut Lab) -> [f64; 2] {
+        [&mut self.joining, &mut self.serving].map(|(way, crowd)| {
+            let stand = lab.stand(way.side);
+            let (done, before) = (crowd.tally.done, stand.reading());
+            growth::advance(crowd, done + WINDOW);
+            (stand.reading().cpu - before.cpu) / (crowd.tally.done - done) as f64
+        })
+    }
+
+    fn close(self, lab: &mut Lab) {
+        let side = self.joining.0.side;
+        drop(self);
+        lab.stand(side).cmd("FLUSHALL");
+        lab.stand(side).settle();
+    }
+}
+
+fn crowd(stand: &Stand, way: &Way) -> Crowd {
+    Crowd::connect(stand.server.port(), (0..CONNECTIONS).map(&way.member).collect())
+}
+
+fn instructions_of_lines(lab: &mut Lab) {
+    let operations = lab.plan.either(6_000, 2_000);
+    // So many are in line that all are served who are to be.
+    let filled = |way, joining| filled(way, joining, 3 * operations);
+    // One unit, so that all the others wait.
+    let joining = [line::join(DEEP, 1), line::join_by_hand(DEEP, 1)];
+    let serving = [
+        filled(line::serve(DEEP), line::join(DEEP, line::STOCK)),
+        filled(line::serve_by_hand(DEEP), line::join_by_hand(DEEP, line::STOCK)),
+    ];
+    let mut sheet = Sheet::new(["what", "way", "ours ÷ this", "instructions"]);
+    for (what, ways) in [("an order that joins the line", joining), ("an order served from the line", serving)] {
+        let counts = ways.map(|way| {
+            lab.progress(&format!("instructions of {what}: {}", way.name));
+            (count(&way, Feeds::Nobody, operations), way.name)
+        });
+        for (count, name) in &counts {
+            sheet.row([what.into(), name.clone(), number(counts[0].0 / count), number(*count)]);
+        }
+        lab.paper.found(&format!("instructions of {what}, against a script"), AtMost(1.0), counts[0].0 / counts[1].0);
+    }
+    let title = format!("Instructions for an order in line, pipelines of {DEEP}");
+    lab.show(&format!("\n## {title}\n\n{}", sheet.show()));
+}
+
+/// `way`, on a sale that others have sold out before and wait for.
+fn filled(way: Way, joining: Way, waiting: u64) -> Way {
+    let Way { prepare, .. } = way;
+    let fill = move |stand: &mut Stand| {
+        (joining.prepare)(stand);
+        growth::advance(&mut crowd(stand, &joining), line::STOCK + waiting);
+        prepare(stand);
+    };
+    Way { prepare: Box::new(fill), ..way }
+}
