@@ -208,6 +208,8 @@ pub struct Write {
 pub enum SaleCall {
     /// `STOCK.DECR_ONCE`.
     Take { units: i64, hold: Option<Time> },
+    /// `STOCK.DECR_ONCE … WAITLIST`.
+    Join { units: i64, hold: Option<Time> },
     /// `STOCK.CONFIRM`.
     Confirm,
     /// `STOCK.CANCEL`.
@@ -257,6 +259,20 @@ impl SaleOp {
         matches!(self.answer(), Some(SaleAnswer::Status { status, .. }) if status == "OK")
     }
 }
+
+/// A request to add units to a sale, once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AboutRestock {
+    /// The sale.
+    pub sale: String,
+    /// What makes it happen once.
+    pub id: String,
+    /// How many.
+    pub units: i64,
+}
+
+/// A restock, and what remained after it.
+pub type RestockOp = Op<AboutRestock, i64>;
 
 /// A request about the orders of one id in several sales.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -424,6 +440,7 @@ pub struct History {
     pub locks: Vec<LockOp>,
     pub writes: Vec<Write>,
     pub orders: Vec<SaleOp>,
+    pub restocks: Vec<RestockOp>,
     /// Each is among the orders, too, once for each sale.
     pub carts: Vec<CartOp>,
     pub faults: Faults,

@@ -33,8 +33,8 @@ pub fn play(plan: &Plan, span: Duration, random: &mut fastrand::Rng) -> Result<P
     let processes = Processes::default();
     let mut history = History { began_unix_ms: clock.began_unix_ms(), ..History::default() };
     let mut seller = Line::new(&route, usize::MAX, random.fork());
-    // One that tells deadlines and one that does not.
-    for (((sale, total), events), options) in SALES.into_iter().zip(EVENTS).zip(["DEADLINES", ""]) {
+    // Some tell deadlines and one does not.
+    for (((sale, total), events), options) in SALES.into_iter().zip(EVENTS).zip(["DEADLINES", "", "DEADLINES"]) {
         insist(&mut seller, sale, &format!("STOCK.CREATE {sale} {total} STREAM {events} {options}").into());
     }
     let (faults, measures) = (Faults::default(), vec![]);
@@ -149,7 +149,7 @@ fn books(line: &mut Line<'_>, sale: &str, total: i64, stream: &str) -> Books {
 }
 
 fn numbers(info: &Reply) -> BTreeMap<String, i64> {
-    let fields = ["total", "remaining", "held", "sold", "seq"];
+    let fields = ["total", "remaining", "held", "sold", "seq", "waiting"];
     fields.map(|field| (field.to_owned(), info.field(field).int())).into()
 }
 

@@ -54,11 +54,13 @@ pub fn lock_answer(call: &LockCall, reply: &Reply) -> LockAnswer {
 
 /// A request about the order `id`.
 pub fn order(sale: &str, id: &str, buyer: &str, call: SaleCall) -> Words {
+    let take = |units, hold: Option<Time>| {
+        let hold = hold.map_or_else(String::new, |hold| format!("HOLD {}", ms(hold)));
+        format!("STOCK.DECR_ONCE {sale} {id} QTY {units} BUYER {buyer} {hold}")
+    };
     let words = match call {
-        SaleCall::Take { units, hold } => {
-            let hold = hold.map_or_else(String::new, |hold| format!("HOLD {}", ms(hold)));
-            format!("STOCK.DECR_ONCE {sale} {id} QTY {units} BUYER {buyer} {hold}")
-        }
+        SaleCall::Take { units, hold } => take(units, hold),
+        SaleCall::Join { units, hold } => take(units, hold) + " WAITLIST",
         SaleCall::Confirm => format!("STOCK.CONFIRM {sale} {id}"),
         SaleCall::Cancel => format!("STOCK.CANCEL {sale} {id}"),
         SaleCall::Extend(span) => format!("STOCK.EXTEND {sale} {id} PX {}", ms(span)),

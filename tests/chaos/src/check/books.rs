@@ -20,7 +20,7 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Books {
     pub sale: String,
-    /// The units that it began with; nobody adds any.
+    /// The units that it began with.
     pub total: i64,
     /// `total`, `remaining`, `held`, `sold`, `seq` of `STOCK.INFO`.
     pub info: BTreeMap<String, i64>,
@@ -52,8 +52,9 @@ impl Books {
         };
         let mut blame = |what: String| verdict.blame("conservation", format!("{}: {what}", self.sale), vec![]);
         let [total, remaining, held, sold] = ["total", "remaining", "held", "sold"].map(number);
-        if total != self.total || total != remaining + held + sold || remaining < 0 || held < 0 || sold < 0 {
-            blame(format!("of {} units there are {:?}", self.total, self.info));
+        let added: i64 = self.events.iter().filter(|event| event.kind == "adjust").map(|event| event.units).sum();
+        if total != self.total + added || total != remaining + held + sold || remaining < 0 || held < 0 || sold < 0 {
+            blame(format!("of {} units there are {:?}", self.total + added, self.info));
         }
         if (held, sold) != (units("held"), units("sold")) {
             blame(format!(
@@ -71,19 +72,27 @@ impl Books {
     /// What does not agree when the events are replayed.
     fn replay(&self) -> Option<String> {
         let mut orders: BTreeMap<&str, (&Event, i64)> = BTreeMap::new();
-        let mut taken = 0;
+        let (mut taken, mut total) = (0, self.total);
         for (event, seq) in self.events.iter().zip(1..) {
-            let has = orders.get(event.id.as_str()).map_or(0, |(_, has)| *has);
+            if event.kind == "adjust" && event.seq == seq {
+                total += event.units;
+                continue;
+            }
+            let before = orders.get(event.id.as_str());
+            let has = before.map_or(0, |(_, has)| *has);
+            let waits = before.is_some_and(|(last, _)| last.kind == "wait" && last.units == event.units);
             let fits = match event.kind.as_str() {
-                "ok" => has == 0 && !orders.contains_key(event.id.as_str()),
-                "confirm" => has == event.units || has == 0,
+                "wait" => before.is_none(),
+                "ok" => before.is_none() || waits,
+                "cancel" if waits => true,
+                "confirm" => has == event.units || (has == 0 && before.is_some() && !waits),
                 "cancel" | "expire" => has == event.units,
                 "extend" => has == event.units && event.deadline.is_some(),
                 _ => false,
             };
-            let left = if matches!(event.kind.as_str(), "cancel" | "expire") { 0 } else { event.units };
+            let left = if matches!(event.kind.as_str(), "cancel" | "expire" | "wait") { 0 } else { event.units };
             taken += left - has;
-            if event.seq != seq || !fits || taken > self.total {
+            if event.seq != seq || !fits || taken > total {
                 return Some(format!("event {seq} is {event:?}, of an order with {has} units, {taken} taken in all"));
             }
             orders.insert(&event.id, (event, left));
@@ -97,6 +106,7 @@ impl Books {
                 "held" => event.kind == "ok" || event.kind == "extend",
                 "sold" => event.kind == "ok" || event.kind == "confirm",
                 "cancelled" => event.kind == "cancel",
+                "waiting" => event.kind == "wait",
                 state => state == "expired" && event.kind == "expire",
             };
             !fits || *units != order.units || event.deadline.is_some_and(|deadline| deadline != order.deadline)

@@ -51,7 +51,7 @@ pub fn check(history: &History, books: &[Books], verdict: &mut Verdict) {
 
 /// Whether this request sold something for the first time.
 fn taken(op: &SaleOp) -> bool {
-    op.changed() && matches!(op.call.call, SaleCall::Take { .. })
+    op.changed() && matches!(op.call.call, SaleCall::Take { .. } | SaleCall::Join { .. })
 }
 
 /// After how many losses of its server it was asked; `None` while one was going on.

@@ -12,6 +12,7 @@ mod fences;
 mod free;
 mod holds;
 mod holes;
+mod line;
 mod order;
 mod orders;
 mod patience;
@@ -93,6 +94,7 @@ pub fn judge(history: &History, books: &[Books]) -> Verdict {
     orders::check(history, books, &mut verdict);
     carts::check(history, books, &mut verdict);
     holes::check(history, books, &mut verdict);
+    line::check(history, books, &mut verdict);
     for books in books {
         books.check(&mut verdict);
     }

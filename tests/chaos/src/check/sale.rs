@@ -2,6 +2,7 @@
 
 use super::Violation;
 use crate::history::{Outcome, SaleAnswer, SaleCall, SaleOp, Seen, Time};
+use crate::work::LINE;
 
 /// One id of a sale that does not sell twice to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,6 +17,12 @@ pub enum State {
     },
     Sold {
         units: i64,
+    },
+    /// In line since then, at the earliest. Its hold begins when it is served.
+    Waiting {
+        units: i64,
+        hold: Option<Time>,
+        since: i64,
     },
     Cancelled,
     /// Whether a confirmation that came too late was refused, which is final.
@@ -34,28 +41,40 @@ pub struct Span {
 
 /// What the order may be after the request, if it was `state` before; nothing if the answer was impossible.
 pub fn after(state: State, op: &SaleOp, span: Span) -> Vec<State> {
-    let mut before = vec![];
-    match state {
-        State::Held { units, least, most } => {
-            if span.least <= most {
-                before.push(state);
-            }
-            if span.most >= least {
-                before.push(State::Expired { units, refused: false });
-            }
-        }
-        _ => before.push(state),
-    }
+    let before = by_itself(state, span);
     let outcomes = before.into_iter().flat_map(|state| match &op.outcome {
-        Outcome::Done(answer) => answered(state, op.call.call, answer, span).into_iter().collect(),
+        Outcome::Done(answer) => answered(state, op, answer, span).into_iter().collect(),
         Outcome::Refused(_) | Outcome::Unwritten => vec![state],
         Outcome::Unknown(_) => unanswered(state, op.call.call, span),
     });
     outcomes.collect()
 }
 
+/// What the order may be without any request of its own: its hold lapses, or it is served.
+fn by_itself(state: State, span: Span) -> Vec<State> {
+    match state {
+        State::Held { units, least, most } => {
+            let held = (span.least <= most).then_some(state);
+            let expired = (span.most >= least).then_some(State::Expired { units, refused: false });
+            held.into_iter().chain(expired).collect()
+        }
+        State::Waiting { units, hold: None, .. } => vec![state, State::Sold { units }],
+        State::Waiting { units, hold: Some(hold), since } => {
+            let hold = i64::try_from(hold / 1_000).expect("a short time");
+            let served = State::Held { units, least: since + hold, most: span.most.saturating_add(hold) };
+            [state].into_iter().chain(by_itself(served, span)).collect()
+        }
+        _ => vec![state],
+    }
+}
+
 /// All that a request may have made of the order.
 fn unanswered(state: State, call: SaleCall, span: Span) -> Vec<State> {
+    if let (State::None, SaleCall::Join { units, hold }) = (state, call) {
+        let mut states = unanswered(state, SaleCall::Take { units, hold }, span);
+        states.push(State::Waiting { units, hold, since: span.least });
+        return states;
+    }
     let held = |units, time: Time| {
         let time = i64::try_from(time / 1_000).expect("a short time");
         State::Held { units, least: span.least + time, most: span.most.saturating_add(time) }
@@ -69,14 +88,20 @@ fn unanswered(state: State, call: SaleCall, span: Span) -> Vec<State> {
             return vec![state, State::Sold { units }, State::Expired { units, refused: true }];
         }
         (State::Held { units, .. }, SaleCall::Extend(time)) => held(units, time),
-        (State::Held { .. } | State::Sold { .. }, SaleCall::Cancel) => State::Cancelled,
+        (State::Held { .. } | State::Sold { .. } | State::Waiting { .. }, SaleCall::Cancel) => State::Cancelled,
         _ => return vec![state],
     };
     vec![state, changed]
 }
 
 /// What the answer says the order is now, if it fits what the order was.
-fn answered(state: State, call: SaleCall, answer: &SaleAnswer, span: Span) -> Option<State> {
+fn answered(state: State, op: &SaleOp, answer: &SaleAnswer, span: Span) -> Option<State> {
+    // While somebody waits, what remains is not for others.
+    let lined = op.call.sale == LINE;
+    let (call, joins) = match op.call.call {
+        SaleCall::Join { units, hold } => (SaleCall::Take { units, hold }, true),
+        call => (call, false),
+    };
     let (status, units, remaining, deadline) = match answer {
         SaleAnswer::Order(seen) => return (call == SaleCall::See).then(|| looked_at(state, seen.as_ref())).flatten(),
         SaleAnswer::Status { status, units, remaining, deadline } => (status.as_str(), *units, *remaining, *deadline),
@@ -98,9 +123,17 @@ fn answered(state: State, call: SaleCall, answer: &SaleAnswer, span: Span) -> Op
         state => state,
     };
     match (status, call, state) {
-        ("SOLDOUT", SaleCall::Take { .. }, State::None) => fits(remaining == 0 && units == 0, state),
+        ("QUEUED", SaleCall::Take { units: asked, hold }, State::None) => {
+            fits(joins && units == 0 && deadline == -1, State::Waiting { units: asked, hold, since: span.least })
+        }
+        ("QUEUED", SaleCall::Take { .. } | SaleCall::Confirm | SaleCall::Extend(_), State::Waiting { .. }) => {
+            fits(units == 0 && deadline == -1, state)
+        }
+        ("SOLDOUT", SaleCall::Take { .. }, State::None) => {
+            fits((remaining == 0 || lined) && units == 0 && !joins, state)
+        }
         ("INSUFFICIENT", SaleCall::Take { units: asked, .. }, State::None) => {
-            fits(units == 0 && (1..asked).contains(&remaining), state)
+            fits(units == 0 && (1..asked).contains(&remaining) && !joins, state)
         }
         ("OK", SaleCall::Take { units: asked, hold: None }, State::None) => {
             fits(units == asked && deadline == -1 && remaining >= 0, State::Sold { units })
@@ -111,7 +144,9 @@ fn answered(state: State, call: SaleCall, answer: &SaleAnswer, span: Span) -> Op
         ("OK", SaleCall::Confirm, State::Held { units: has, .. } | State::Expired { units: has, refused: false }) => {
             fits(units == has && deadline == -1, State::Sold { units })
         }
-        ("OK", SaleCall::Cancel, State::Held { .. } | State::Sold { .. }) => fits(units == 0, State::Cancelled),
+        ("OK", SaleCall::Cancel, State::Held { .. } | State::Sold { .. } | State::Waiting { .. }) => {
+            fits(units == 0, State::Cancelled)
+        }
         ("OK", SaleCall::Extend(time), State::Held { units: has, .. }) => {
             fits(units == has && held_from(time), held(units))
         }
@@ -124,7 +159,7 @@ fn answered(state: State, call: SaleCall, answer: &SaleAnswer, span: Span) -> Op
             fits(units == 0, state)
         }
         ("EXPIRED", SaleCall::Confirm, State::Expired { units: has, refused }) => {
-            fits(units == 0 && (refused || remaining < has), State::Expired { units: has, refused: true })
+            fits(units == 0 && (refused || remaining < has || lined), State::Expired { units: has, refused: true })
         }
         _ => None,
     }
@@ -136,6 +171,7 @@ fn looked_at(state: State, seen: Option<&Seen>) -> Option<State> {
         (State::Held { units, .. }, "held") => (units == seen.units && deadline_fits(state, seen.deadline))
             .then_some(State::Held { units, least: seen.deadline, most: seen.deadline }),
         (State::Sold { units }, "sold") => (units == seen.units).then_some(state),
+        (State::Waiting { .. }, "waiting") => (seen.units == 0).then_some(state),
         (State::Cancelled, "cancelled") | (State::Expired { .. }, "expired") => Some(state),
         _ => None,
     }

@@ -102,9 +102,9 @@ impl Worker<'_> {
         if let Some((line, client)) = self.route.open() {
             client.send_and_leave(words);
             let (returned, outcome) = (self.route.clock.now(), Outcome::Unknown(Nothing::Closed));
-            let from = sent.invoked;
+            // First, for it may be killed in between.
+            self.confess("reply lost", sent.invoked);
             self.record.note(Note::Cart(CartOp { line, returned, outcome, ..sent }));
-            self.confess("reply lost", from);
         } else {
             self.record.note(Note::Cart(CartOp { outcome: Outcome::Refused("no connection".into()), ..sent }));
         }

@@ -11,6 +11,7 @@ mod process;
 mod several;
 mod shopper;
 mod unread;
+mod waitlist;
 
 use std::thread;
 use std::time::Duration;
@@ -31,7 +32,7 @@ pub use guard::Guard;
 pub use process::{Doing, Processes};
 pub use several::LARGE;
 use shopper::EVERYBODYS;
-pub use shopper::{EVENTS, SALES};
+pub use shopper::{EVENTS, LINE, SALES};
 
 /// What clients compete for.
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -150,6 +151,7 @@ pub fn gather(history: &mut History, hands: Vec<Hand<'_, '_>>, guard: &Guard) {
         let notes = hand.join().expect("a client never fails");
         history.locks.extend(notes.locks);
         history.orders.extend(notes.orders);
+        history.restocks.extend(notes.restocks);
         history.orders.extend(notes.carts.iter().flat_map(CartOp::apart));
         history.carts.extend(notes.carts);
         history.faults.all.extend(notes.mischief);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Guard;
-use crate::history::{CartOp, Fault, LockOp, Measure, SaleOp, Time};
+use crate::history::{CartOp, Fault, LockOp, Measure, RestockOp, SaleOp, Time};
 
 /// Something that a client notes.
 #[derive(Serialize, Deserialize)]
@@ -17,6 +17,8 @@ pub enum Note {
     Locks(LockOp),
     /// What came of a request about an order.
     Order(SaleOp),
+    /// What came of a restock.
+    Restock(RestockOp),
     /// What came of a request about a cart.
     Cart(CartOp),
     /// It did something to itself.
@@ -43,6 +45,7 @@ pub struct Notes<'a> {
     asked_cart: Option<CartOp>,
     pub locks: Vec<LockOp>,
     pub orders: Vec<SaleOp>,
+    pub restocks: Vec<RestockOp>,
     pub carts: Vec<CartOp>,
     pub mischief: Vec<Fault>,
     pub measures: Vec<Measure>,
@@ -58,6 +61,7 @@ impl<'a> Notes<'a> {
             asked_cart: None,
             locks: vec![],
             orders: vec![],
+            restocks: vec![],
             carts: vec![],
             mischief: vec![],
             measures: vec![],
@@ -82,6 +86,7 @@ impl Record for Notes<'_> {
                 self.locks.push(op);
             }
             Note::Order(op) => self.orders.push(op),
+            Note::Restock(op) => self.restocks.push(op),
             Note::Cart(op) => {
                 self.asked_cart = None;
                 self.carts.push(op);

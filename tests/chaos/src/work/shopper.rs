@@ -3,21 +3,27 @@
 use super::Worker;
 use crate::history::{SaleAnswer, SaleCall};
 
-/// The sales with their totals: one that is never sold out and one that always nearly is.
-pub const SALES: [(&str, i64); 2] = [("{sale}many", 1_000_000), ("{sale}few", 12)];
+/// The sales with their totals: one that is never sold out, one that always nearly is, and one that has a line.
+pub const SALES: [(&str, i64); 3] = [("{sale}many", 1_000_000), ("{sale}few", 12), (LINE, 3)];
+
+/// The sale in which orders wait.
+pub const LINE: &str = "{sale}line";
 
 /// The streams of the sales.
-pub const EVENTS: [&str; 2] = ["{sale}many:events", "{sale}few:events"];
+pub const EVENTS: [&str; 3] = ["{sale}many:events", "{sale}few:events", "{sale}line:events"];
 
 /// How the ids begin that are everybody's.
 pub const EVERYBODYS: &str = "all";
 
 /// How often a client asks before it leaves an order alone.
-const TRIES: usize = 6;
+pub(super) const TRIES: usize = 6;
 
 impl Worker<'_> {
     /// One order, from its beginning to its end.
     pub(super) fn shop(&mut self) {
+        if self.chance(25) {
+            return self.wait_in_line();
+        }
         let few = self.chance(30);
         let sale = SALES[usize::from(few)].0;
         // Some ids are everybody's, and several clients want them at the same time.

@@ -13,8 +13,21 @@ fn order(span: (Time, Time), call: SaleCall, outcome: Outcome<SaleAnswer>) -> Sa
 }
 
 pub(super) fn told(span: (Time, Time), call: SaleCall, status: &str, units: i64, deadline: i64) -> SaleOp {
+    at("sale", "id", span, call, status, units, deadline)
+}
+
+pub(super) fn at(
+    sale: &str,
+    id: &str,
+    span: (Time, Time),
+    call: SaleCall,
+    status: &str,
+    units: i64,
+    deadline: i64,
+) -> SaleOp {
     let answer = SaleAnswer::Status { status: status.into(), units, remaining: 5, deadline };
-    order(span, call, Outcome::Done(answer))
+    let about = AboutOrder { sale: sale.into(), id: id.into(), call, replicated: false };
+    op(1, span, about, Outcome::Done(answer))
 }
 
 fn seen(span: (Time, Time), state: &str, units: i64) -> SaleOp {
