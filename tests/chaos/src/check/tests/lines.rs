@@ -20,7 +20,8 @@ fn books(events: &[(&str, &str, i64)], orders: &[(&str, &str)]) -> Books {
         let (units, deadline) = if *state == "held" { (2, 7) } else { (0, -1) };
         (id.to_string(), Seen { state: state.to_string(), units, deadline })
     };
-    let count = |wanted: &str| orders.iter().filter(|(_, state)| *state == wanted).count() as i64;
+    let number = |count: usize| i64::try_from(count).expect("a few");
+    let count = |wanted: &str| number(orders.iter().filter(|(_, state)| *state == wanted).count());
     let added: i64 = events.iter().filter(|(kind, ..)| *kind == "adjust").map(|(.., units)| units).sum();
     let (total, held) = (2 + added, 2 * count("held"));
     let info = [
@@ -28,7 +29,7 @@ fn books(events: &[(&str, &str, i64)], orders: &[(&str, &str)]) -> Books {
         ("remaining", total - held),
         ("held", held),
         ("sold", 0),
-        ("seq", events.len() as i64),
+        ("seq", number(events.len())),
         ("waiting", count("waiting")),
     ];
     Books {
