@@ -1,5 +1,6 @@
 //! The waitlist of a sale: what it costs to join and to be served, and what one who waits weighs, with ten thousand in line and with a million.
 
+use harness::Reply;
 use lockstock_bench::table::{Sheet, number};
 
 use super::instructions::{self, count};
@@ -24,7 +25,7 @@ pub fn run(lab: &mut Lab) {
     let mut lines = sides.map(|ways| Line::open(lab, ways));
     let mut sheet = Sheet::new([
         "in line",
-        "bytes of one",
+        "bytes of an order",
         "theirs",
         "joining, µs",
         "theirs",
@@ -60,7 +61,7 @@ pub fn run(lab: &mut Lab) {
         ]);
         let [first_bytes, first_join, first_serve] = *firsts.get_or_insert([bytes[0], ours[0], ours[1]]);
         if size == 1_000_000 {
-            lab.paper.found("memory of one who waits, bytes, a million in line", AtMost(100.0), bytes[0]);
+            lab.paper.found("memory of one who waits, a million in line, bytes", AtMost(100.0), bytes[0]);
             lab.paper.found("memory of one who waits, a million in line ÷ 10 000", AtMost(1.1), bytes[0] / first_bytes);
             lab.paper.found(
                 "an order that joins the line, a million in line ÷ 10 000",
@@ -106,16 +107,19 @@ impl Line {
         self.joining.1.tally.done - line::STOCK - self.serving.1.tally.done
     }
 
-    /// Lets the line grow to this length. Returns the bytes for each who has joined.
+    /// Lets the line grow to this length. Returns the bytes for each order, whether it waits or not.
     fn grow(&mut self, lab: &mut Lab, size: u64) -> f64 {
-        let (way, crowd) = &mut self.joining;
-        lab.progress(&format!("waitlist of {size}: {}", way.name));
-        let (done, before) = (crowd.tally.done, lab.stand(way.side).info("memory", "used_memory"));
+        lab.progress(&format!("waitlist of {size}: {}", self.joining.0.name));
         let more = size - self.waiting();
         let (way, crowd) = &mut self.joining;
-        growth::advance(crowd, done + more);
-        let after = lab.stand(way.side).info("memory", "used_memory");
-        (after - before) as f64 / (crowd.tally.done - done) as f64
+        growth::advance(crowd, crowd.tally.done + more);
+        let stand = lab.stand(way.side);
+        // What the keys take; that of all the server changes with the buffers of the connections.
+        let bytes = line::KEYS_OF_BOTH.map(|key| match stand.cmd(["MEMORY", "USAGE", key, "SAMPLES", "0"]) {
+            Reply::Int(bytes) => bytes,
+            _ => 0,
+        });
+        bytes.iter().sum::<i64>() as f64 / crowd.tally.done as f64
     }
 
     /// What it costs to join, and then to be served, in microseconds.

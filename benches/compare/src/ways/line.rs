@@ -38,6 +38,9 @@ const CANCEL: &str = "if redis.call('HGET', KEYS[1], ARGV[1]) ~= 'held' then ret
                       redis.call('ZADD', KEYS[4], ARGV[2], next[1]) \
                       return 0";
 
+/// All keys that are used.
+pub const KEYS_OF_BOTH: [&str; 6] = ["sale", "orders", "stock", "line", "deadlines", "seq"];
+
 const KEYS: [&[u8]; 6] = [b"5", b"orders", b"stock", b"line", b"deadlines", b"seq"];
 
 /// Asks, and waits if there is nothing: `STOCK.DECR_ONCE HOLD WAITLIST`.
