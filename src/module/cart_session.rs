@@ -4,6 +4,7 @@
 //! Only an event can be refused; those before it are taken out of their streams again, and nothing has happened. See DESIGN.md.
 
 use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use smallvec::SmallVec;
 
@@ -26,6 +27,8 @@ struct CartSession<'c, 'a> {
     legs: Vec<Leg<'a>>,
     /// What each of them answers and changes.
     decisions: Vec<Decision<'a>>,
+    /// How many of those that change have changed.
+    committed: usize,
 }
 
 /// One sale of a request.
@@ -51,9 +54,14 @@ pub enum Rule {
 }
 
 impl Drop for CartSession<'_, '_> {
-    /// After a panic streams may have events too many, and replicas may lack effects.
+    /// After a panic streams may have events too many, and replicas may lack effects. If a part of the sales has changed, the others follow:
+    /// nothing can refuse that any more.
     fn drop(&mut self) {
         repair::if_interrupted(|| {
+            if self.committed > 0 {
+                // Whatever it comes to, the keys are marked.
+                let _ = catch_unwind(AssertUnwindSafe(|| self.commit_rest()));
+            }
             let db = self.ctx.db();
             for leg in &mut self.legs {
                 let orphans = mem::take(&mut leg.orphans).into_iter().map(|(_, orphan)| orphan).collect();
@@ -72,7 +80,7 @@ pub fn decide<'a>(
     skipped: impl Fn(&Sale) -> Answer<'static>,
 ) -> Result<(Status, Vec<Answer<'a>>), Error> {
     let (legs, decisions) = (Vec::with_capacity(keys.len()), Vec::with_capacity(keys.len()));
-    let mut cart = CartSession { ctx: ctx.reborrow(), legs, decisions };
+    let mut cart = CartSession { ctx: ctx.reborrow(), legs, decisions, committed: 0 };
     for (nth, key) in keys.enumerate() {
         cart.ask(key, |sale| decide(nth, sale))?;
     }
@@ -106,7 +114,7 @@ impl<'a> CartSession<'_, 'a> {
 
     /// Settles the decisions together and returns the status of the whole.
     fn settle(&mut self, rule: Rule, skipped: impl Fn(&Sale) -> Answer<'static>) -> Result<Status, Error> {
-        let Self { ctx, legs, decisions } = self;
+        let Self { ctx, legs, decisions, .. } = self;
         match rule {
             Rule::Each => Ok(at_least_one(decisions)),
             Rule::AllOrNone => all_or_none(decisions, |nth| {
@@ -120,7 +128,7 @@ impl<'a> CartSession<'_, 'a> {
 
     /// The sales that change.
     fn changing<'s>(&'s mut self) -> (Ctx<'s>, impl Iterator<Item = (&'s mut Leg<'a>, &'s mut Changes<'a>)>) {
-        let Self { ctx, legs, decisions } = self;
+        let Self { ctx, legs, decisions, .. } = self;
         let changes = decisions.iter_mut().map(|decision| &mut decision.changes);
         (ctx.reborrow(), legs.iter_mut().zip(changes).filter(|(_, changes)| !changes.is_empty()))
     }
@@ -171,7 +179,7 @@ impl<'a> CartSession<'_, 'a> {
 
     fn append_all(&mut self) -> Result<(), Error> {
         let (mut ctx, legs) = self.changing();
-        for (leg, changes) in legs {
+        for (leg, changes) in legs.filter(|(leg, _)| leg.stream.is_some()) {
             let mut session = session(&mut ctx, leg.key);
             let appended = session.append_events(&step(changes), leg.decided_on.ok_or(Error::NoStock)?);
             leg.orphans = mem::take(&mut session.orphans);
@@ -186,18 +194,27 @@ impl<'a> CartSession<'_, 'a> {
             session(&mut ctx, leg.key).unchanged_sale(leg.decided_on.ok_or(Error::NoStock)?)?;
         }
         // From here on no other module runs: keys are opened whose time is not over, for time stands still within a command.
-        let (mut ctx, legs) = self.changing();
-        for (leg, changes) in legs {
-            let mut session = session(&mut ctx, leg.key);
-            session.orphans = mem::take(&mut leg.orphans);
-            let done = session.commit_step(&step(changes), leg.decided_on.ok_or(Error::NoStock)?);
-            leg.orphans = mem::take(&mut session.orphans);
-            invariant!(done.is_ok(), "nobody changes a sale between a look at it and its commit");
-            done?;
-        }
+        self.commit_rest()?;
         let (mut ctx, legs) = self.changing();
         for (leg, changes) in legs {
             session(&mut ctx, leg.key).send_step(&step(changes));
+        }
+        Ok(())
+    }
+
+    /// Commits the changes that are not committed yet, and registers these sales.
+    fn commit_rest(&mut self) -> Result<(), Error> {
+        let Self { ctx, legs, decisions, committed } = self;
+        let changes = decisions.iter().map(|decision| &decision.changes);
+        let changing = legs.iter_mut().zip(changes).filter(|(_, changes)| !changes.is_empty());
+        for (leg, changes) in changing.skip(*committed) {
+            let decided_on = leg.decided_on.ok_or(Error::NoStock)?;
+            let mut open = Open::new(session(ctx, leg.key), &mut leg.orphans);
+            let done = open.session.commit_step(&step(changes), decided_on);
+            invariant!(done.is_ok(), "nobody changes a sale between a look at it and its commit");
+            done?;
+            *committed = committed.saturating_add(1);
+            open.session.remember();
         }
         Ok(())
     }
@@ -211,16 +228,14 @@ impl<'a> CartSession<'_, 'a> {
         }
     }
 
-    /// Registers each sale that has changed, and then signals WATCH and client caches and notifies listeners. All of it is `done`, or only
-    /// expirations.
+    /// Signals WATCH and client caches and notifies listeners of each sale that has changed. All of it is `done`, or only expirations; these
+    /// sales are registered first.
     fn announce(&mut self, done: bool) {
-        let Self { ctx, legs, decisions } = self;
+        let Self { ctx, legs, decisions, .. } = self;
         let changed =
             |leg: &Leg<'_>, decision: &Decision<'_>| leg.first_done > 0 || (done && !decision.changes.is_empty());
-        for (leg, decision) in legs.iter().zip(decisions.iter()) {
-            if changed(leg, decision) {
-                session(ctx, leg.key).remember();
-            }
+        for leg in legs.iter().filter(|leg| leg.first_done > 0) {
+            session(ctx, leg.key).remember();
         }
         for (leg, decision) in legs.iter().zip(decisions.iter()) {
             if changed(leg, decision) {
@@ -233,7 +248,7 @@ impl<'a> CartSession<'_, 'a> {
 
     /// Counts each sale's answer, in the total of the server and in the sale. A successful change was counted when it was committed.
     fn count(&mut self) {
-        let Self { ctx, legs, decisions } = self;
+        let Self { ctx, legs, decisions, .. } = self;
         for (leg, decision) in legs.iter().zip(decisions.iter()) {
             let status = decision.answer.status;
             sale_counts::answered(status);
@@ -243,6 +258,26 @@ impl<'a> CartSession<'_, 'a> {
                 sale.count_answer(status);
             }
         }
+    }
+}
+
+/// A sale that is being changed. It has the orphans of its leg, which gets them back whatever happens: after a panic the leg decides what
+/// becomes of them.
+struct Open<'l, 's> {
+    session: SaleSession<'s>,
+    orphans: &'l mut Orphans,
+}
+
+impl<'l, 's> Open<'l, 's> {
+    fn new(mut session: SaleSession<'s>, orphans: &'l mut Orphans) -> Self {
+        session.orphans = mem::take(orphans);
+        Self { session, orphans }
+    }
+}
+
+impl Drop for Open<'_, '_> {
+    fn drop(&mut self) {
+        *self.orphans = mem::take(&mut self.session.orphans);
     }
 }
 

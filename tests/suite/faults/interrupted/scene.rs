@@ -102,6 +102,7 @@ impl Scene {
             Call(_) | Before(..) => {}
         }
         self.calms_down(&what);
+        self.no_cart_is_in_part(&what, number);
         self.whoever_was_told_holds(&what, &mut waiters, &mut answered);
         self.comes_to_an_end(&what, &mut waiters, answered, number.is_multiple_of(2));
         let seen = self.eye.expect(["LOCK.FAULT", ""], ANY);
@@ -133,6 +134,17 @@ impl Scene {
         if patiently(|| calm().then_some(())).is_none() {
             let values = [&mut self.eye, &mut self.replicas_eye].map(show);
             panic!("{what}: {seen}\n{values:#?}");
+        }
+    }
+
+    /// An order over both sales is the same in both.
+    #[track_caller]
+    fn no_cart_is_in_part(&mut self, what: &str, number: usize) {
+        let sales = ["s", "t"].map(|name| format!("{name}-{number}"));
+        if sales.iter().all(|sale| self.eye.cmd(["EXISTS", sale]) == Reply::Int(1)) {
+            let [one, other] = sales.map(|sale| self.eye.cmd(["STOCK.ORDER", &sale, "a"]));
+            let state = |order: &Reply| (!matches!(order, Reply::Nil(_))).then(|| order.field("state").text());
+            assert_eq!(state(&one), state(&other), "{what}: a part of a cart");
         }
     }
 
