@@ -236,7 +236,7 @@ public class WithLettuce {
     static boolean passes(RedisException error) {
         if (!(error instanceof RedisCommandExecutionException)) return true;
         String text = String.valueOf(error.getMessage());
-        return text.matches("(?s)(UNBLOCKED force|MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING|MASTERDOWN) .*");
+        return text.matches("(?s)(UNBLOCKED (force|this server)|MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING|MASTERDOWN) .*");
     }
 
     /** What came of a request for an order. None of the statuses is an error. */

@@ -543,5 +543,5 @@ const isAnswer = (error) => /^[A-Z]{3,} /.test(error?.message);
 /** Whether asking again, of the same server or another, may help. @param {any} error */
 function passes(error) {
   if (!isAnswer(error)) return error instanceof Error && !(error instanceof NotGranted);
-  return /^(UNBLOCKED force|MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING|MASTERDOWN) /.test(error.message);
+  return /^(UNBLOCKED (force|this server)|MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING|MASTERDOWN) /.test(error.message);
 }

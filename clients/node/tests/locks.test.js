@@ -216,6 +216,22 @@ for (const name of ["ioredis", "node-redis", "node-redis RESP3"]) {
     await hold.release();
   });
 
+  test(`${name}: a server that is demoted for a while is asked again`, async (t) => {
+    const [client, eye] = await clients(t, name, 2);
+    const locks = new Locks(client);
+    t.after(() => locks.close());
+    const key = newKey();
+    const first = await locks.acquire(key);
+    const wait = locks.acquire(key, { wait: 20_000 });
+    await eventually("it waits", async () => (await waiting(eye, key)) === 1);
+    await cmd(eye, "REPLICAOF", "127.0.0.1", "1");
+    await eventually("nobody waits at a replica", async () => /lock_waiters:0\r/.test(await cmd(eye, "INFO", "lockstock")));
+    await cmd(eye, "REPLICAOF", "NO", "ONE");
+    await eventually("it waits again", async () => (await waiting(eye, key)) === 1);
+    assert(await first.release());
+    assert(await (await wait).release());
+  });
+
   test(`${name}: who may not hear of a channel is told so, and may ask again`, async (t) => {
     const [client, eye] = await clients(t, name, 2);
     const key = newKey();

@@ -240,8 +240,9 @@ def passes(error: BaseException) -> bool:
     kinds = _kinds(error)
     if "AuthenticationError" in kinds:
         return False
-    moved = {"AskError", "TryAgainError", "ClusterDownError", "ReadOnlyError", "BusyLoadingError"}
+    moved = {"AskError", "TryAgainError", "ClusterDownError", "MasterDownError", "ReadOnlyError", "BusyLoadingError"}
     if kinds & (moved | {"ConnectionError", "TimeoutError", "OSError"}):
         return True
-    # The server was demoted, or told so in a message.
-    return str(error).startswith(("UNBLOCKED force", "MOVED", "TRYAGAIN", "CLUSTERDOWN", "READONLY", "LOADING"))
+    # The server was demoted: it tells who is parked, and in other words who waits by NOTIFY. Or the keys are elsewhere.
+    demoted = ("UNBLOCKED force", "UNBLOCKED this server")
+    return str(error).startswith((*demoted, "MOVED", "TRYAGAIN", "CLUSTERDOWN", "READONLY", "LOADING"))

@@ -9,7 +9,7 @@ import redis.asyncio
 import valkey.asyncio
 from conftest import CLUSTER_URL, URL
 from lockstock import AsyncLock, Line, Lost, NotGranted
-from test_locks import fields
+from test_locks import demoted_for_a_while, fields
 
 CLIENTS = {
     "redis-py": lambda **options: redis.asyncio.Redis.from_url(URL, **options),
@@ -177,6 +177,22 @@ async def test_a_session_ends_with_its_connection(client, lock, key):
     while await client.execute_command("EXISTS", key):
         assert time.monotonic() < deadline
         await asyncio.sleep(0.005)
+
+
+@pytest.mark.parametrize("name", ["redis-py", "redis-py RESP2", "redis-py by line", "redis-py RESP2 by line", "valkey-py by line"])
+def test_a_server_that_is_demoted_for_a_while_is_asked_again(server, name, key):
+    async def play():
+        async with connected(name) as (client, lock):
+            first = lock(key)
+            assert await first.acquire()
+            wait = asyncio.create_task(lock(key, wait=20).acquire())
+            await until_waiting(client, key, 1)
+            await asyncio.to_thread(demoted_for_a_while, server)
+            await until_waiting(client, key, 1)
+            assert await first.release()
+            assert await wait
+
+    asyncio.run(play())
 
 
 @pytest.mark.parametrize("kill", ["normal", "pubsub"])

@@ -224,6 +224,24 @@ def test_a_server_that_is_killed_is_asked_again(server, key):
         assert said() is True
 
 
+def test_a_server_that_is_demoted_for_a_while_is_asked_again(server, key):
+    with CLIENTS["redis-py"]() as client:
+        first = Lock(client, key)
+        assert first.acquire()
+        said = run(Lock(client, key, wait=20, token="next").acquire)
+        server.until_waiting(key, 1)
+        demoted_for_a_while(server)
+        server.until_waiting(key, 1)
+        assert first.held and first.release()
+        assert said() is True
+
+
+def demoted_for_a_while(server):
+    server.client.execute_command("REPLICAOF", "127.0.0.1", "1")
+    eventually("nobody waits at a replica", lambda: server.client.info("lockstock")["lockstock_lock_waiters"] == 0)
+    server.client.execute_command("REPLICAOF", "NO", "ONE")
+
+
 def patiently(ask):
     try:
         return ask()
