@@ -86,6 +86,37 @@ fn a_sale_moves_with_its_buyers_and_their_units() {
     assert_eq!(orders(&mut client, "second").len(), 2);
 }
 
+#[test]
+fn sales_of_other_common_scripts_move_too() {
+    // A hash with the total and what is booked, and no buyers.
+    const BOOKED: &str = "local stock = redis.call('HMGET', KEYS[1], 'Total', 'Booked') \
+        if stock[2] + ARGV[1] > tonumber(stock[1]) then return 0 end \
+        redis.call('HINCRBY', KEYS[1], 'Booked', ARGV[1]) return tonumber(ARGV[1])";
+    let [_, moving] = scripts();
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("HSET goods Total 10 Booked 0", 2);
+    let mut buy = |units: &str, bought: i64| _ = client.expect(["EVAL", BOOKED, "1", "goods", units], bought);
+    buy("3", 3);
+    buy("8", 0);
+    server.expect(["EVAL", &moving, "3", "goods", "nobody", "booked"], 0);
+    buy("1", 0);
+    server.expect("STOCK.DECR_ONCE booked order:1 QTY 7", ("OK", 7, 0, -1, ""));
+
+    // Decremented first: the counter went below zero, and the buyers are those whose answer was not negative.
+    server.expect("SET left 2", OK);
+    for (buyer, left) in [("ann", 1), ("bob", 0), ("carl", -1)] {
+        server.expect("DECR left", left);
+        if left >= 0 {
+            server.expect(["SADD", "winners", buyer], 1);
+        }
+    }
+    server.expect(["EVAL", &moving, "3", "left", "winners", "below"], 2);
+    server.expect("STOCK.DECR_ONCE below ann", ("DUPLICATE", 1, 0, -1, ""));
+    server.expect("STOCK.DECR_ONCE below carl", ("SOLDOUT", 0, 0, -1, ""));
+    server.expect("DECR left", -1);
+}
+
 /// As the page's program asks both.
 fn buy(client: &mut Client, seckill: &str, buyer: &str) -> &'static str {
     let new = |client: &mut Client| client.cmd(["STOCK.DECR_ONCE", "sale", buyer]).at(0).text();

@@ -1,5 +1,6 @@
 //! What the documentation says is true.
 
+mod clients;
 mod commands;
 mod contrib;
 mod migrating;

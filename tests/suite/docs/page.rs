@@ -19,6 +19,7 @@ macro_rules! page {
 }
 
 pub const README: Page = page!("README.md");
+pub const CLIENTS: Page = page!("docs/clients.md");
 pub const COMMANDS: Page = page!("docs/commands.md");
 pub const MIGRATING: Page = page!("docs/migrating.md");
 pub const OPERATIONS: Page = page!("docs/operations.md");
@@ -34,7 +35,7 @@ pub const ALL: [Page; 16] = [
     page!("SECURITY.md"),
     page!("DESIGN.md"),
     page!("docs/abuse.md"),
-    page!("docs/clients.md"),
+    CLIENTS,
     page!("docs/guarantees.md"),
     page!("docs/performance.md"),
     page!("docs/scaling.md"),
