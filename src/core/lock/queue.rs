@@ -1,5 +1,6 @@
 //! The queues: which request waits for which key, in which order.
 
+use std::cell::Cell;
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher;
@@ -16,6 +17,9 @@ use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::slab::{Id, Slab};
 use crate::core::time::{Millis, UnixMs};
+
+/// Spreads numbers over all bits: 2^64 over the golden ratio.
+const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The queue of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,6 +65,8 @@ pub(super) struct Waiting {
     waiters: Slab<Waiter>,
     queues: Slab<Queue>,
     by_place: HashTable<QueueId>,
+    /// The queue that was found last: the steps of a request ask for one again and again.
+    found: Cell<Option<QueueId>>,
     hasher: RandomState,
     /// By token and scope, so that the next request of a token finds its waiting one.
     by_request: HashTable<WaiterId>,
@@ -156,6 +162,12 @@ impl Queue {
     }
 }
 
+/// The hash of a token together with queues. Only the token is its caller's choice, so only its hash has to be a keyed one.
+fn with_queues(of_token: u64, queues: &[QueueId]) -> u64 {
+    let add = |hash: u64, queue: &QueueId| (hash ^ u64::from(queue.0.slot())).wrapping_mul(ODD);
+    queues.iter().fold(of_token, add)
+}
+
 impl Waiting {
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
@@ -203,7 +215,12 @@ impl Waiting {
             return None;
         }
         let is_here = |queue: &QueueId| self.queues.get(queue.0).is_some_and(|queue| queue.place.as_key() == at);
-        self.by_place.find(self.hasher.hash_one(at), is_here).copied()
+        if let Some(queue) = self.found.get().filter(is_here) {
+            return Some(queue);
+        }
+        let queue = self.by_place.find(self.hasher.hash_one(at), is_here).copied();
+        self.found.set(queue);
+        queue
     }
 
     pub(super) fn queue(&self, queue: QueueId) -> Option<&Queue> {
@@ -227,7 +244,7 @@ impl Waiting {
         let is_it = |id: &WaiterId| {
             self.waiter(*id).is_some_and(|waiter| waiter.request.token == *token && waiter.scope == *scope)
         };
-        self.by_request.find(self.hasher.hash_one((token, scope)), is_it).copied()
+        self.by_request.find(with_queues(self.hasher.hash_one(token), scope.queues()), is_it).copied()
     }
 
     /// All requests of `token` that wait at `now`.
@@ -240,7 +257,7 @@ impl Waiting {
 
     /// The requests of `token` in `queue`: first the one for this key alone, then those for many keys.
     pub(super) fn requests_at(&self, queue: QueueId, token: &Ident) -> impl Iterator<Item = WaiterId> {
-        let hash = if self.many.is_empty() { None } else { Some(self.hasher.hash_one((queue, token))) };
+        let hash = if self.many.is_empty() { None } else { Some(with_queues(self.hasher.hash_one(token), &[queue])) };
         let is_its = |id: WaiterId| self.waiter(id).is_some_and(|waiter| waiter.request.token == *token);
         let many = hash.into_iter().flat_map(|hash| self.many.iter_hash(hash));
         let many = many.filter(move |(at, id)| *at == queue && is_its(*id)).map(|(_, id)| *id);
@@ -362,7 +379,6 @@ impl Waiting {
         let replaced = earlier.and_then(|earlier| self.strike(waiter.since, earlier)).map(|(replaced, _)| replaced);
         let (client, notified) = (waiter.presence.client(), waiter.presence.is_notified());
         let (ticket, scope) = (waiter.ticket, waiter.scope.clone());
-        let hash = self.hasher.hash_one((&waiter.request.token, &scope));
         let of_token = self.hasher.hash_one(&waiter.request.token);
         let id = WaiterId(self.waiters.insert(waiter));
         let mut longest = 0;
@@ -377,12 +393,13 @@ impl Waiting {
         }
         let Self { waiters, by_request, many, hasher, .. } = self;
         let waiter_of = |id: &WaiterId| waiters.get(id.0);
-        by_request.insert_unique(hash, id, |id| {
-            waiter_of(id).map_or(0, |waiter| hasher.hash_one((&waiter.request.token, &waiter.scope)))
+        let token_of = |waiter: &Waiter| hasher.hash_one(&waiter.request.token);
+        by_request.insert_unique(with_queues(of_token, scope.queues()), id, |id| {
+            waiter_of(id).map_or(0, |waiter| with_queues(token_of(waiter), waiter.scope.queues()))
         });
         if let Scope::Many(queues) = &scope {
             let hash_of = |(queue, id): &(QueueId, WaiterId)| {
-                waiter_of(id).map_or(0, |waiter| hasher.hash_one((queue, &waiter.request.token)))
+                waiter_of(id).map_or(0, |waiter| with_queues(token_of(waiter), &[*queue]))
             };
             for entry in queues.iter().map(|queue| (*queue, id)) {
                 many.insert_unique(hash_of(&entry), entry, hash_of);
@@ -420,21 +437,21 @@ impl Waiting {
                 many.remove(&waiter.ticket);
             }
         }
-        let token = &waiter.request.token;
+        let of_token = self.hasher.hash_one(&waiter.request.token);
         if let Ok(claim) =
-            self.by_request.find_entry(self.hasher.hash_one((token, &waiter.scope)), |other| *other == id)
+            self.by_request.find_entry(with_queues(of_token, waiter.scope.queues()), |other| *other == id)
         {
             claim.remove();
         }
         if let Scope::Many(queues) = &waiter.scope {
             for queue in queues.iter() {
                 let is_it = |entry: &(QueueId, WaiterId)| *entry == (*queue, id);
-                if let Ok(entry) = self.many.find_entry(self.hasher.hash_one((queue, token)), is_it) {
+                if let Ok(entry) = self.many.find_entry(with_queues(of_token, &[*queue]), is_it) {
                     entry.remove();
                 }
             }
         }
-        self.by_token.remove(&(self.hasher.hash_one(token), id));
+        self.by_token.remove(&(of_token, id));
         if let Some(client) = waiter.presence.client() {
             self.by_client.remove(&(client, id));
         }

@@ -188,7 +188,7 @@ impl Engine {
         // If the earlier request had no obstacle because it was at the head itself, its replacement has none either.
         let obstacle = before.and_then(|before| before.obstacle).or_else(|| self.waiting.at(obstacle?));
         let asked = request.for_keys(places, matches!(scope, Scope::Many(_)));
-        let ticket = match self.earlier_ticket(now.ms, asked) {
+        let ticket = match before.map(|before| before.ticket).or_else(|| self.vacant.ticket(now.ms, asked)) {
             _ if in_front => self.waiting.front_ticket(),
             Some(earlier) => earlier,
             None => self.waiting.next_ticket(),

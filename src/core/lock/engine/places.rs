@@ -21,11 +21,12 @@ impl Request {
 impl Engine {
     /// The waiting request of the same token for the same keys.
     pub(super) fn same_request(&self, asked: Asked<'_>) -> Option<WaiterId> {
-        let mut queues: Vec<QueueId> = asked.keys.iter().map(|at| self.waiting.at(*at)).collect::<Option<_>>()?;
+        let mut queues: SmallVec<[QueueId; 1]> =
+            asked.keys.iter().map(|at| self.waiting.at(*at)).collect::<Option<_>>()?;
         queues.sort_unstable();
         let scope = match queues.first() {
             Some(queue) if !asked.many => Scope::One(*queue),
-            _ => Scope::Many(queues.into()),
+            _ => Scope::Many(queues.as_slice().into()),
         };
         self.waiting.waiting_request(asked.token, &scope)
     }
