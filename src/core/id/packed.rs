@@ -27,6 +27,11 @@ const SHORT: usize = (u8::MAX - TEXT) as usize;
 const UUID_HEAD: u8 = 17;
 const HEAD: usize = UUID_HEAD as usize;
 
+/// Whether `text` is packed as a text, with a length of its own if it is `long`.
+fn is_text(text: &[u8], long: bool) -> bool {
+    is_id(text) && long == (text.len() > SHORT) && PackedId::integer(text).is_none() && uuid::pack(text).is_none()
+}
+
 /// An id in its packed form: `head` and then `rest`. Each text is also split in only one way.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct PackedId<'a> {
@@ -52,7 +57,7 @@ impl<'a> PackedId<'a> {
         let is_the_form = match tag {
             0..=INTEGER => tag == 0 || packed.front().last() != Some(&0),
             HYPHENATED | SIMPLE => true,
-            _ => Self::new(packed.rest) == Some(packed),
+            _ => is_text(packed.rest, tag == LONG),
         };
         if is_the_form { Ok(packed) } else { Err(Corrupt::Invalid) }
     }
