@@ -69,6 +69,8 @@ fn main() {
     let paper = lab.close();
     if plan.whole() {
         println!("\nwritten: {}", paper.write().display());
+    } else if let Some(page) = plan.page() {
+        println!("\nwritten: {}", paper.write_part(&page).display());
     }
 }
 

@@ -63,12 +63,20 @@ impl Paper {
         self.findings.push(Finding { what: what.into(), limit, measured });
     }
 
+    /// Writes what some chapters found to a page of their own, and their goals in the place of what earlier runs found.
+    pub fn write_part(&self, chapters: &str) -> PathBuf {
+        let path = self.dir.join(format!("{chapters}.md"));
+        fs::write(&path, &self.text).expect("the tables are written");
+        summary::update(&self.docs, &self.server, &self.findings, false);
+        path
+    }
+
     pub fn write(&self) -> PathBuf {
         let path = self.dir.join("README.md");
         fs::write(&path, &self.text).expect("the tables are written");
         let costs = serde_json::to_string_pretty(&self.costs).expect("numbers and their names");
         fs::write(self.dir.join("costs.json"), costs + "\n").expect("the costs are written");
-        summary::update(&self.docs, &self.server, &self.findings);
+        summary::update(&self.docs, &self.server, &self.findings, true);
         path
     }
 }

@@ -26,6 +26,11 @@ impl Plan {
         (self.whole() && !left_out) || self.only.iter().any(|name| name == chapter)
     }
 
+    /// What the page of a run of some chapters is called, if `KEEP` says that it is to be kept.
+    pub fn page(&self) -> Option<String> {
+        env::var_os("KEEP").map(|_| self.only.join("-"))
+    }
+
     /// Whether everything is wanted.
     pub fn whole(&self) -> bool {
         self.only.is_empty()

@@ -1,9 +1,11 @@
 //! A server that loads are put on, and the readings of its meters.
 
 use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::thread::available_parallelism;
 
+use harness::listener::compile;
 use harness::{Client, OK, Reply, Server, Words, eventually};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -36,6 +38,8 @@ impl Feeds {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
     Ours,
+    /// With a module that decides nothing.
+    Floor,
     Plain,
     /// Without it once more: how far two equal servers are apart.
     Control,
@@ -81,6 +85,7 @@ impl Stand {
     pub fn start_with(side: Side, feeds: Feeds, lines: &[&str], under: &[&str]) -> Self {
         let builder = || match side {
             Side::Ours => Server::builder(),
+            Side::Floor => Server::plain().config(&format!("loadmodule {}", floor().display())),
             Side::Plain | Side::Control => Server::plain(),
         };
         let file: &[&str] = if feeds == Feeds::File { &["appendonly yes"] } else { &[] };
@@ -142,6 +147,12 @@ impl Stand {
         let [major, minor, patch] = self.server.version();
         format!("{}-{major}.{minor}.{patch}", if self.server.is_valkey() { "valkey" } else { "redis" })
     }
+}
+
+/// The module that decides nothing.
+fn floor() -> &'static Path {
+    static FLOOR: OnceLock<PathBuf> = OnceLock::new();
+    FLOOR.get_or_init(|| compile(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/floor.c")))
 }
 
 /// The machine's cores. Counted once, for a thread that is kept to one of them would count no other.

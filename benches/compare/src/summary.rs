@@ -13,14 +13,15 @@ const MARKS: [&str; 2] = ["<!-- goals: written by make bench -->\n", "<!-- end o
 /// What stands where nothing was measured.
 const NOTHING: &str = "–";
 
-/// Puts what a server's run has found into its column; those of other servers stay as they are.
-pub fn update(docs: &Path, server: &str, findings: &[Finding]) {
+/// Puts what a server's run has found into its column; those of other servers stay as they are. What was there before goes if it was a
+/// `whole` run.
+pub fn update(docs: &Path, server: &str, findings: &[Finding], whole: bool) {
     let page = docs.join("performance.md");
     let Ok(text) = fs::read_to_string(&page) else { return };
     let parts = text.split_once(MARKS[0]).zip(text.split_once(MARKS[1]));
     let ((before, rest), (_, after)) = parts.unwrap_or_else(|| panic!("{} has no place for the goals", page.display()));
     let mut table = Table::parse(rest.split(MARKS[1]).next().unwrap_or_default());
-    table.replace(server, findings);
+    table.replace(server, findings, whole);
     let [begin, end] = MARKS;
     fs::write(&page, format!("{before}{begin}\n{}\n{end}{after}", table.show())).expect("the page is written");
 }
@@ -54,14 +55,16 @@ impl Table {
     }
 
     /// Replaces the column of `server`. Goals that nobody has any more are left out.
-    fn replace(&mut self, server: &str, findings: &[Finding]) {
+    fn replace(&mut self, server: &str, findings: &[Finding], whole: bool) {
         let column = self.servers.iter().position(|name| name == server).unwrap_or_else(|| {
             let at = self.servers.partition_point(|name| name.as_str() < server);
             self.servers.insert(at, server.into());
             self.goals.iter_mut().for_each(|goal| goal.measured.insert(at, NOTHING.into()));
             at
         });
-        self.goals.iter_mut().for_each(|goal| goal.measured[column] = NOTHING.into());
+        if whole {
+            self.goals.iter_mut().for_each(|goal| goal.measured[column] = NOTHING.into());
+        }
         for finding in findings {
             let at = self.goals.iter().position(|goal| goal.what == finding.what).unwrap_or_else(|| {
                 let measured = vec![NOTHING.into(); self.servers.len()];
@@ -107,8 +110,8 @@ mod tests {
     fn a_run_replaces_the_column_of_its_server_and_no_other() {
         let mut table = Table::parse(BEFORE);
         assert_eq!(table.show(), BEFORE.trim_start());
-        table.replace("valkey-9.1.2", &[found("speed", 0.98), found("fairness", 1.5)]);
-        table.replace("redis-8.6.3", &[found("speed", f64::NAN), found("fairness", 0.25)]);
+        table.replace("valkey-9.1.2", &[found("speed", 0.98), found("fairness", 1.5)], true);
+        table.replace("redis-8.6.3", &[found("speed", f64::NAN), found("fairness", 0.25)], true);
         // Nobody has measured the memory.
         let after = "
 | goal | limit | redis-7.0.15 | redis-8.6.3 | valkey-9.1.2 |
@@ -117,5 +120,12 @@ mod tests {
 | fairness | ≤ 1.00 | – | 0.25 | **1.50** |
 ";
         assert_eq!(table.show(), after.trim_start());
+    }
+
+    #[test]
+    fn a_part_of_a_run_replaces_only_what_it_has_found() {
+        let mut table = Table::parse(BEFORE);
+        table.replace("valkey-9.1.2", &[found("speed", 0.98)], false);
+        assert_eq!(table.show(), BEFORE.trim_start().replace("**1.12**", "0.98").replace("1.10", "1.00"));
     }
 }

@@ -144,3 +144,26 @@ fn a_primary_can_be_told_to_send_effects_only() {
     let example = std::fs::read_to_string("redis.conf.example").expect("the file");
     assert!(example.contains("\nlockstock.replicate-commands yes\n"));
 }
+
+#[test]
+fn a_replica_that_counts_its_own_memory_refuses_orders_as_it_refuses_other_writes_but_no_effects() {
+    let primary = Server::start();
+    let replica = Server::builder().config("replica-ignore-maxmemory no").replica_of(&primary).start();
+    let mut client = primary.client();
+    client.expect("STOCK.CREATE sale 9", OK);
+    client.expect("STOCK.DECR_ONCE sale before HOLD 3600000", ANY);
+    replica.wait_in_sync(&primary);
+    replica.expect("CONFIG SET maxmemory 1", OK);
+    client.expect("CONFIG SET lockstock.replicate-commands no", OK);
+    client.expect("STOCK.DECR_ONCE sale a", ANY);
+    client.expect("CONFIG SET lockstock.replicate-commands yes", OK);
+    client.expect("STOCK.DECR_ONCE sale b", ANY);
+    client.expect("STOCK.CONFIRM sale before", ANY);
+    client.expect("SET text x", OK);
+    replica.wait_in_sync(&primary);
+    let mut reader = replica.client();
+    let there: Vec<_> = orders(&mut reader, "sale").into_iter().map(|(id, order)| (id, order.state)).collect();
+    assert_eq!(there, [("a".to_owned(), "sold".to_owned()), ("before".into(), "sold".into())]);
+    reader.expect("EXISTS text", 0);
+    assert!(replica.log().contains("is sending an error"));
+}

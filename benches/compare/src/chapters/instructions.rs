@@ -13,7 +13,7 @@ use crate::goals::Limit::AtMost;
 use crate::lab::Lab;
 use crate::pump::CONNECTIONS;
 use crate::stand::{Feeds, Stand};
-use crate::ways::{lock, sale};
+use crate::ways::{floor, lock, sale};
 
 const CALLGRIND: [&str; 4] =
     ["valgrind", "--tool=callgrind", "--trace-children=yes", "--callgrind-out-file=callgrind.out"];
@@ -29,9 +29,9 @@ pub fn run(lab: &mut Lab) {
     }
 }
 
-/// What is compared, and for each of the others what ours may take of it at most, if that is a goal: where only the server writes, and where
-/// a file or a replica is fed.
-type Subject = (&'static str, Vec<Way>, &'static [Option<[f64; 2]>]);
+/// What is compared; for each of the others what ours may take of it at most, if that is a goal: where only the server writes, and where
+/// a file or a replica is fed; and what the server takes of it from any module.
+type Subject = (&'static str, Vec<Way>, &'static [Option<[f64; 2]>], Way);
 
 fn measure(lab: &mut Lab, title: &str, feeds: Feeds) {
     let native = lab.native();
@@ -44,17 +44,22 @@ fn measure(lab: &mut Lab, title: &str, feeds: Feeds) {
     let mut duplicates = order(sale::ann, sale::PLENTY);
     duplicates.push(sale::lookup("SISMEMBER", DEEP));
     let subjects: [Subject; 6] = [
-        ("a lock that nobody has", lock::taking(DEEP).into(), &[Some([1.4, 1.2])]),
-        ("a lock that somebody else has", lock::refused(DEEP), &[Some([1.15, 1.15])]),
-        ("taking and giving back", lock::cycles(DEEP, native), &[Some([0.7, 0.75])]),
-        ("an order", orders, &[Some([0.28, 0.28]), Some([1.15, 0.9])]),
-        ("a duplicate", duplicates, &[None, Some([1.5, 1.5])]),
-        ("sold out", sold_out, &[]),
+        ("a lock that nobody has", lock::taking(DEEP).into(), &[Some([1.4, 1.2])], floor::granted(DEEP)),
+        ("a lock that somebody else has", lock::refused(DEEP), &[Some([1.15, 1.15])], floor::refused(DEEP)),
+        ("taking and giving back", lock::cycles(DEEP, native), &[Some([0.7, 0.75])], floor::cycle(DEEP)),
+        (
+            "an order",
+            orders,
+            &[Some([0.28, 0.28]), Some([1.15, 0.9])],
+            floor::order(b"FLOOR.ORDER", DEEP, sale::everybody),
+        ),
+        ("a duplicate", duplicates, &[None, Some([1.5, 1.5])], floor::order(b"FLOOR.ANSWER", DEEP, sale::ann)),
+        ("sold out", sold_out, &[], floor::order(b"FLOOR.ANSWER", DEEP, sale::everybody)),
     ];
     let mut sheet = Sheet::new(["what", "way", "ours ÷ this", "instructions"]);
-    for (what, ways, limits) in subjects {
+    for (what, ways, limits, floor) in subjects {
         let mut ours = f64::NAN;
-        for (nth, way) in ways.into_iter().enumerate() {
+        for (nth, way) in ways.into_iter().chain([floor]).enumerate() {
             lab.progress(&format!("instructions: {what}{}, {}", feeds.name(), way.name));
             let count = count(&way, feeds, lab.plan.either(6_000, 2_000));
             ours = if ours.is_nan() { count } else { ours };

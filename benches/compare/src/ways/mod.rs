@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use crate::tally::Tally;
 
 pub mod cart;
+pub mod floor;
 pub mod line;
 pub mod lock;
 pub mod notified;
