@@ -167,3 +167,23 @@ fn a_replica_that_counts_its_own_memory_refuses_orders_as_it_refuses_other_write
     reader.expect("EXISTS text", 0);
     assert!(replica.log().contains("is sending an error"));
 }
+
+#[test]
+fn in_import_mode_the_one_who_brings_the_data_brings_them() {
+    let server = Server::start();
+    let mut client = server.client();
+    if client.cmd("CONFIG SET import-mode yes").is_error() {
+        // Only Valkey has it.
+        return;
+    }
+    let mut source = server.client();
+    source.expect("CLIENT IMPORT-SOURCE ON", OK);
+    for words in stream() {
+        let reply = source.cmd(&words);
+        assert!(!reply.is_error(), "{words:?}: {reply:?}");
+    }
+    all_is_as_it_was(&mut client);
+    // Whoever else asks is one who makes a request.
+    client.expect("STOCK.DECR_ONCE sale late", ("ENDED", 0, 2, -1, ""));
+    client.expect("STOCK.CONFIRM sale back", ("CANCELLED", 0, 2, -1, ""));
+}
