@@ -61,7 +61,7 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> timer::Next {
                 state::enter(|state| state.refused.close(now.ms.plus(MOVING)));
             }
             Err(Refusal::For(error)) => {
-                let delay = put_off(&mut session, &place, &error);
+                let delay = put_off(&mut session, &place, &error, now.ms);
                 state::enter(|state| state.sales.reschedule(entry, state.refused.next(delay == MOVING, now.ms, delay)));
             }
         }
@@ -108,19 +108,23 @@ fn expire(session: &mut SaleSession<'_>, entry: DeadlineId, now: UnixMs, steps: 
     Ok(steps)
 }
 
-/// Logs once why due holds cannot expire now, and returns when to try again.
-fn put_off(session: &mut SaleSession<'_>, place: &KeyBuf, error: &Error) -> Millis {
+/// Logs once why what is due at `now` cannot be done, and returns when to try again.
+fn put_off(session: &mut SaleSession<'_>, place: &KeyBuf, error: &Error, now: UnixMs) -> Millis {
     // Expected while a slot is being migrated.
     if *error == Error::OnTheMove {
         return MOVING;
     }
-    let known = match session.sale() {
-        Ok(Some(sale)) => mem::replace(&mut sale.stuck, true),
-        _ => true,
-    };
-    if !known {
+    if let Ok(Some(sale)) = session.sale()
+        && !mem::replace(&mut sale.stuck, true)
+    {
+        let holds = sale.next_expiration().is_some_and(|next| next.reached(now));
         let key = place.as_key().key.escape_ascii();
-        session.ctx().log(Level::Warning, &format!("lockstock: holds of the sale {key} are due and wait: {error}"));
+        let told = if holds {
+            format!("lockstock: holds of the sale {key} are due and wait: {error}")
+        } else {
+            format!("lockstock: orders on the waitlist of the sale {key} cannot be served: {error}")
+        };
+        session.ctx().log(Level::Warning, &told);
     }
     STUCK
 }

@@ -346,6 +346,26 @@ fn a_lapse_that_the_stream_refuses_is_made_up_for() {
     assert_eq!(told(&mut client), ["3 expire a 1 a ", "4 ok b 1 b "]);
 }
 
+/// So is the beginning of the sale for those in line, and the log says whom that keeps waiting.
+#[test]
+fn a_start_that_the_stream_refuses_is_made_up_for() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("STOCK.CREATE sale 1 STREAM events", OK);
+    client.expect("STOCK.DECR_ONCE sale a", ("OK", 1, 0, -1, ""));
+    client.expect("STOCK.DECR_ONCE sale b WAITLIST", ("QUEUED", 0, 0, -1, ""));
+    client.expect(format!("STOCK.ALTER sale START {}", unix_ms() + 300), OK);
+    client.expect("STOCK.CANCEL sale a", ("OK", 0, 1, -1, ""));
+    client.expect("XADD events 18446744073709551615-18446744073709551615 x y", TEXT);
+    let said = "orders on the waitlist of the sale sale cannot be served: ";
+    eventually("the log says so", || server.log().contains(said));
+    assert!(!server.log().contains("are due and wait"), "no hold is due");
+    assert_eq!(line(&mut client), ["b"]);
+    client.expect("DEL events", 1);
+    eventually("it is made up for", || number(&mut client, "waiting") == 0);
+    assert_eq!(told(&mut client), ["4 ok b 1 b "]);
+}
+
 /// More are served by one command than one step takes: the others in turns of the timer, in order, and nobody else in between.
 #[test]
 fn a_long_line_is_served_in_order_and_nobody_comes_in_between() {
