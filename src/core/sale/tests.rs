@@ -4,6 +4,7 @@
 mod adjusting;
 mod carts;
 mod cutoff;
+mod forged;
 mod hostile;
 mod keeping;
 mod mall;
@@ -15,5 +16,7 @@ mod rebuilt;
 mod schedule;
 mod settling;
 mod shop;
+mod steps;
 mod taking;
 mod waiting;
+mod world;

@@ -1,7 +1,7 @@
 //! Stories of adjustments that happen once.
 
-use super::schedule::{digest, reload};
 use super::shop::{says, shop};
+use super::world::{digest, reload};
 use crate::core::codec::Corrupt;
 use crate::core::id::IdText;
 use crate::core::sale::snapshot::{ADJUSTMENTS, BLOCK, VERSION};

@@ -1,7 +1,7 @@
 //! Stories of orders that need more expirations than one command may have.
 
-use super::schedule::{digest, reload};
 use super::shop::{Shop, says, shop, with};
+use super::world::{digest, reload};
 use crate::core::id::IdText;
 use crate::core::limits::MAX_UNITS;
 use crate::core::sale::cutoff::MOST;

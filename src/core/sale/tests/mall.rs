@@ -4,7 +4,9 @@ use proptest::prelude::*;
 
 use super::model::Model;
 use super::occurrences::{must_have_seen, saw};
-use super::schedule::{NAMES, OCCURRENCES, Step, World, agree, line_step, name, owned, schedules, step};
+use super::schedule::{OCCURRENCES, schedules};
+use super::steps::{NAMES, Step, line_step, name, step};
+use super::world::{World, agree, owned};
 use crate::core::sale::cart::{all_or_none, at_least_one};
 use crate::core::sale::waitlist::MOST_SERVED;
 use crate::core::sale::{Answer, Change, Changes, Decision, Sale, State, Status, Stream, Take, TakeError, Terms};

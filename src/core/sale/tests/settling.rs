@@ -1,7 +1,7 @@
 //! Stories of holds, and of what becomes of orders.
 
-use super::schedule::{digest, reload};
 use super::shop::{Shop, names, says, shop, with};
+use super::world::{digest, reload};
 use crate::core::id::IdText;
 use crate::core::limits::MAX_UNITS;
 use crate::core::sale::{Alteration, Change, EventKind, InvalidChange, State, Status, Take, Taking, Terms};

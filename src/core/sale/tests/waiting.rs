@@ -1,7 +1,7 @@
 //! Stories of the waitlist.
 
-use super::schedule::{digest, reload};
 use super::shop::{names, says, shop, telling, with};
+use super::world::{digest, reload};
 use crate::core::id::IdText;
 use crate::core::sale::{AdjustError, Alteration, Change, Sale, State, Status, Take, Terms};
 use crate::core::time::UnixMs;

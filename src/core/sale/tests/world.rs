@@ -1,0 +1,337 @@
+//! A sale among all that must agree with it: its model, its replica, its file, and those who read its stream.
+
+use std::mem;
+
+use super::model::Model;
+use super::occurrences::saw;
+use super::readers::Readers;
+use super::steps::{NAMES, Step};
+use crate::core::id::IdText;
+use crate::core::sale::cutoff::MOST;
+use crate::core::sale::waitlist::MOST_SERVED;
+use crate::core::sale::{
+    Answer, Change, Changes, CorruptSale, Decision, Loading, Sale, State, Take, Taking, Terms, Waiting,
+};
+use crate::core::time::{Millis, UnixMs};
+
+/// A header and blocks.
+type File = (Vec<u8>, Vec<Vec<u8>>);
+
+/// A sale, its replica, and those who read its stream.
+pub struct World {
+    pub now: UnixMs,
+    pub sale: Sale,
+    replica: Sale,
+    pub model: Model,
+    readers: Readers,
+    /// How many steps of the next command can be done.
+    takes: usize,
+    saved: Option<(File, Model, Readers)>,
+}
+
+pub fn digest(sale: &Sale) -> Vec<Vec<u8>> {
+    let mut parts = Vec::new();
+    sale.digest(|part| parts.push(part.to_vec()));
+    parts
+}
+
+pub fn load_whole(header: &[u8], blocks: impl Iterator<Item = Vec<u8>>) -> Result<Sale, CorruptSale> {
+    let mut loading = Loading::new(header)?;
+    blocks.into_iter().try_for_each(|block| loading.block(&block))?;
+    loading.finish()
+}
+
+pub fn reload(sale: &Sale) -> Sale {
+    // As a file brings it, and as commands do.
+    load(&sale.header(), &sale.blocks().collect::<Vec<_>>())
+}
+
+fn load(header: &[u8], blocks: &[Vec<u8>]) -> Sale {
+    let [mut again, mut told] = [(); 2].map(|()| Sale::from_header(header).unwrap());
+    for block in blocks {
+        again.load_block(block).unwrap();
+        told.load_whole_block(block).unwrap();
+    }
+    assert_eq!(digest(&again), digest(&told));
+    let whole = load_whole(header, blocks.iter().cloned()).unwrap();
+    assert_eq!(digest(&whole), digest(&again));
+    // Whoever goes on, goes on with what a file brings.
+    assert_eq!(again.info(UnixMs(0)), whole.info(UnixMs(0)));
+    whole
+}
+
+impl World {
+    pub fn new(terms: &Terms) -> Self {
+        Self {
+            now: UnixMs(0),
+            sale: Sale::new(terms.clone()),
+            replica: Sale::new(terms.clone()),
+            model: Model::new(terms.clone()),
+            readers: Readers::new(terms),
+            takes: usize::MAX,
+            saved: None,
+        }
+    }
+
+    pub fn step(&mut self, step: &Step) {
+        let (now, before) = (self.now, self.model.clone());
+        let changes = match step {
+            Step::Take { id, units, buyer, hold, reference, waitlist } => {
+                let take = Take {
+                    id: NAMES[*id].as_bytes(),
+                    units: *units,
+                    buyer: buyer.map(|buyer| NAMES[buyer].as_bytes()),
+                    deadline: hold.map(|hold| now.plus(Millis(hold)).unwrap()),
+                    reference: if *reference { NAMES[*id].as_bytes() } else { b"" },
+                };
+                let decided = if *waitlist { self.sale.take_or_wait(now, &take) } else { self.sale.take(now, &take) };
+                match decided {
+                    Ok(decision) => decide(decision, &mut self.model, |model| model.take(&take, *waitlist).unwrap()),
+                    Err(refused) => {
+                        assert_eq!(self.model.take(&take, *waitlist), Err(refused));
+                        Changes::default()
+                    }
+                }
+            }
+            Step::Confirm(id) => {
+                let id = NAMES[*id].as_bytes();
+                decide(self.sale.confirm(now, id), &mut self.model, |model| model.confirm(id))
+            }
+            Step::Cancel(id) => {
+                let id = NAMES[*id].as_bytes();
+                decide(self.sale.cancel(now, id), &mut self.model, |model| model.cancel(id))
+            }
+            Step::Extend(id, span) => {
+                let (id, deadline) = (NAMES[*id].as_bytes(), now.plus(Millis(*span)).unwrap());
+                decide(self.sale.extend(now, id, deadline), &mut self.model, |model| model.extend(id, deadline))
+            }
+            Step::Adjust(delta, id) => {
+                let id = id.map_or(&b""[..], |id| NAMES[id].as_bytes());
+                let decided = self.sale.adjust(now, *delta, id);
+                let changes = decided.as_ref().map_or(Changes::default(), |(_, changes)| changes.clone());
+                self.model.hear(&[], 0);
+                // What it finds out about the line comes first.
+                let mut heard = self.model.clone();
+                heard.hear(&changes.expirations, MOST_SERVED);
+                assert_eq!(decided.map(|(after, _)| after), self.model.adjust(*delta, id));
+                (heard.terms.total, heard.adjusted) = (self.model.terms.total, self.model.adjusted.clone());
+                if changes.served.is_empty() {
+                    self.model = heard;
+                } else {
+                    agree(&changes.served, &self.model);
+                }
+                changes
+            }
+            Step::Alter(alteration) => {
+                self.model.hear(&[], 0);
+                let changes = self.sale.alter(now, alteration);
+                assert_eq!(changes.as_ref().map(drop), self.model.alter(alteration).as_ref().map(drop));
+                let changes = changes.unwrap_or_default();
+                agree(&changes.served, &self.model);
+                changes
+            }
+            Step::Timer(most) => {
+                let expirations = self.sale.overdue(now, *most);
+                self.model.hear(&expirations, MOST_SERVED.min(*most));
+                Changes { expirations, ..Changes::default() }
+            }
+            Step::Pass(span) => {
+                self.now = now.plus(Millis(*span)).unwrap();
+                self.model.pass(self.now);
+                Changes::default()
+            }
+            Step::Reload => {
+                let again = reload(&self.sale);
+                assert_eq!(digest(&self.sale), digest(&again));
+                self.sale = again;
+                Changes::default()
+            }
+            Step::Failover(behind) => {
+                saw(if *behind > 0 { "a promotion of a server whose clock is behind" } else { "a promotion" });
+                mem::swap(&mut self.sale, &mut self.replica);
+                self.now = UnixMs((now.0 - behind).max(0));
+                self.model.pass(self.now);
+                Changes::default()
+            }
+            Step::Refuse(takes) => {
+                self.takes = *takes;
+                return;
+            }
+            Step::Save => {
+                let file = (self.sale.header(), self.sale.blocks().collect());
+                self.saved = Some((file, self.model.clone(), self.readers.clone()));
+                Changes::default()
+            }
+            Step::PowerCut => {
+                if let Some(((header, blocks), model, readers)) = &self.saved {
+                    if self.readers.seq != readers.seq {
+                        saw("a power cut that loses events");
+                    }
+                    (self.sale, self.replica) = (load(header, blocks), load(header, blocks));
+                    (self.model, self.readers) = (model.clone(), readers.clone());
+                    self.model.pass(now);
+                }
+                Changes::default()
+            }
+        };
+        self.carry_out(&changes, before);
+    }
+
+    /// Does all of it, step by step; or, if the stream refuses, as many steps as it takes.
+    fn carry_out(&mut self, changes: &Changes<'_>, before: Model) {
+        let takes = mem::replace(&mut self.takes, usize::MAX);
+        let changes: Vec<&Change<'_>> = changes.iter().collect();
+        let steps: Vec<_> = changes.chunk_by(|_, next| next.continues_step()).collect();
+        let done: Vec<Change<'_>> = steps.iter().take(takes).flat_map(|step| step.iter().copied().cloned()).collect();
+        if takes < steps.len() {
+            saw(if takes == 0 { "a stream refuses everything" } else { "a stream refuses what comes later" });
+            self.model = before;
+            self.model.hear(&done, 0);
+        }
+        self.commit(&done);
+    }
+
+    pub fn commit(&mut self, changes: &[Change<'_>]) {
+        for change in changes {
+            self.readers.read(&self.sale, change);
+        }
+        for step in changes.chunk_by(|_, next| next.continues_step()) {
+            saw_step(step);
+        }
+        for change in changes {
+            self.sale.commit(change).unwrap();
+            self.replica.commit(change).unwrap();
+            // Whoever counts along with the events never sees a buyer take more than the limit.
+            if let Change::Take(taking) = change {
+                let buyer = taking.buyer.as_ref().unwrap_or(&taking.id);
+                let (counted, limit) = (self.sale.buyer(UnixMs(i64::MIN), buyer), self.sale.terms().limit);
+                assert!(limit == 0 || counted <= limit, "{buyer:?} has {counted}");
+            }
+        }
+    }
+
+    pub fn check(&self) {
+        let (now, model) = (self.now, &self.model);
+        let info = self.sale.info(now);
+        assert_eq!(info.total, info.remaining + info.held + info.sold);
+        assert_eq!(
+            (info.total, info.remaining, info.held, info.sold),
+            (model.terms.total, model.remaining(), model.amount(State::Held), model.amount(State::Sold)),
+        );
+        assert_eq!((info.orders, info.buyers), (model.orders.len() as u64, model.buyers() as u64));
+        assert_eq!(info.waiting, model.line.len() as u64);
+        if info.waiting > 1 {
+            saw("several wait");
+        }
+        for (at, order) in model.orders.iter().enumerate() {
+            let place = model.line.iter().position(|other| *other == at).map(|place| place as u64 + 1);
+            assert_eq!(self.sale.place(order.id.as_bytes()), place, "the place of {}", order.id);
+        }
+        for name in NAMES {
+            assert_eq!(self.sale.buyer(now, name.as_bytes()), model.buyer(name), "units of {name}");
+        }
+        let mut rows = Vec::new();
+        let mut cursor = 0;
+        loop {
+            let page = self.sale.page(now, cursor, 2, None);
+            rows.extend(page.rows);
+            cursor = page.next;
+            if cursor == 0 {
+                break;
+            }
+        }
+        assert_eq!(rows.len(), model.orders.len());
+        for (row, order) in rows.iter().zip(&model.orders) {
+            assert_eq!(
+                (&*row.id, row.state, row.units, &*row.buyer, &*row.reference),
+                (
+                    order.id.as_bytes(),
+                    model.state(order),
+                    model.has(order),
+                    order.buyer.as_bytes(),
+                    order.reference.as_bytes()
+                ),
+            );
+            assert_eq!(row.deadline, (model.state(order) == State::Held).then_some(order.deadline));
+            assert_eq!(self.sale.order(now, &row.id).as_ref(), Some(row));
+        }
+        assert_eq!(digest(&self.sale), digest(&self.replica));
+        assert_eq!(self.readers.seq, self.sale.seq());
+        self.readers.agree(&self.sale, model, now);
+        // The events show as much taken as the books do: with a cutoff it can be more than there is.
+        let taken = (self.sale.table.held + self.sale.table.sold).cast_signed();
+        assert_eq!(self.readers.units.values().sum::<i64>(), taken);
+        assert!(taken <= self.readers.total || self.sale.cutoff.is_some());
+        let due = self.sale.next_due(|| now).is_some_and(|next| next.reached(now));
+        assert_eq!(due, !self.sale.overdue(now, 1).is_empty());
+        assert!(due || !model.can_serve(), "nobody is forgotten");
+    }
+}
+
+/// Keeps count of what happens.
+fn saw_step(step: &[Change<'_>]) {
+    let serves = step.iter().any(|change| matches!(change, Change::Serve { .. }));
+    saw(match (&step[0], serves) {
+        (Change::Expire { .. }, true) => "served by a lapse",
+        (Change::Cancel { .. }, true) => "served by a cancellation",
+        (Change::Adjust { .. }, true) => "served by a restock",
+        (Change::Alter { .. }, true) => "served by new conditions",
+        (Change::Serve { .. }, _) => "served by the clock",
+        (Change::Expire { .. }, _) => "a lapse",
+        (Change::Wait(_), _) => "joins the line",
+        (Change::Cutoff { .. }, _) => "a cutoff",
+        (Change::Refuse { .. }, _) => "a final refusal",
+        (Change::Adjust { id, .. }, _) if !id.is_empty() => "an adjustment with an id",
+        _ => "another change",
+    });
+}
+
+/// The model's answer must be the decision's, once it has heard what comes first.
+fn decide(
+    decision: Decision<'_>,
+    model: &mut Model,
+    answer: impl FnOnce(&mut Model) -> Answer<'static>,
+) -> Changes<'static> {
+    let Changes { expirations, own, served } = decision.changes;
+    model.hear(&expirations, MOST_SERVED);
+    assert_eq!(decision.answer, answer(model));
+    agree(&served, model);
+    let first = expirations.iter().filter(|change| !change.continues_step()).count();
+    assert!(first <= MOST + 1 && expirations.len() - first + served.len() <= MOST_SERVED);
+    Changes { expirations, own: own.map(owned), served }
+}
+
+/// Those are served whom the model serves.
+pub fn agree(served: &[Change<'_>], model: &Model) {
+    let of =
+        |(id, deadline): &(String, _)| Change::Serve { id: IdText::from(id.as_bytes()).detach(), deadline: *deadline };
+    assert_eq!(served, model.served.iter().map(of).collect::<Vec<_>>());
+}
+
+pub fn owned(change: Change<'_>) -> Change<'static> {
+    match change {
+        Change::Take(taking) => Change::Take(Taking {
+            id: taking.id.detach(),
+            units: taking.units,
+            buyer: taking.buyer.map(|buyer| buyer.detach()),
+            deadline: taking.deadline,
+            reference: taking.reference.detach(),
+        }),
+        Change::Wait(Waiting { id, units, buyer, hold, reference }) => Change::Wait(Waiting {
+            id: id.detach(),
+            units,
+            buyer: buyer.map(|buyer| buyer.detach()),
+            hold,
+            reference: reference.detach(),
+        }),
+        Change::Serve { id, deadline } => Change::Serve { id: id.detach(), deadline },
+        Change::Confirm { id } => Change::Confirm { id: id.detach() },
+        Change::Refuse { id } => Change::Refuse { id: id.detach() },
+        Change::Cancel { id } => Change::Cancel { id: id.detach() },
+        Change::Extend { id, deadline } => Change::Extend { id: id.detach(), deadline },
+        Change::Expire { id } => Change::Expire { id: id.detach() },
+        Change::Cutoff { at } => Change::Cutoff { at },
+        Change::Adjust { delta, id } => Change::Adjust { delta, id: id.detach() },
+        Change::Alter { limit, start, end, rebuy } => Change::Alter { limit, start, end, rebuy },
+    }
+}
