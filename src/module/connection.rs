@@ -56,8 +56,9 @@ pub fn look(ctx: &mut Ctx<'_>, client: ClientId) -> Look {
     Look::Unsent { unsent, another: output.hears || !asked, mark, is_late }
 }
 
-fn unsent(&Output { first, blocks, bytes, .. }: &Output) -> Option<Unsent> {
-    (first > 0 || blocks > 0).then_some(Unsent { first, blocks, bytes })
+fn unsent(&Output { first, blocks, bytes, sent, may_count_sent, .. }: &Output) -> Option<Unsent> {
+    let sent = sent.filter(|_| may_count_sent).map(Mark);
+    (first > 0 || blocks > 0).then_some(Unsent { first, blocks, bytes, sent })
 }
 
 /// The current mark of a connection: the bytes sent so far if the server counts them, else the number of the turn.

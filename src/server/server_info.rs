@@ -11,6 +11,7 @@ use super::ctx::Ctx;
 
 /// The unsent output of a client, and its last activity.
 #[derive(Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact that the server tells of the client")]
 pub struct Output {
     /// Bytes in the buffer that is sent first.
     pub first: u64,
@@ -24,6 +25,8 @@ pub struct Output {
     pub hears: bool,
     /// The bytes sent to it so far, if the server counts them: Valkey and newer versions of Redis 8.
     pub sent: Option<u64>,
+    /// Whether the server may count the first buffer although all of it is sent: Redis with `tot-net-out`.
+    pub may_count_sent: bool,
     /// Whether it has sent requests that have not run yet.
     pub asks: bool,
     /// Whether the server waits until it can accept more.
@@ -69,7 +72,10 @@ fn read(line: &str) -> Option<Output> {
     let asks = number("qbuf").is_some_and(|bytes| bytes > 0);
     let is_slow = field("events").is_none_or(|events| events.contains('w'));
     let command = field("cmd")?.to_owned();
-    Some(Output { first, blocks, bytes, command, hears, sent: number("tot-net-out"), asks, is_slow })
+    let sent = number("tot-net-out");
+    // Valkey's lines have no such field.
+    let may_count_sent = field("io-thread").is_some();
+    Some(Output { first, blocks, bytes, command, hears, sent, may_count_sent, asks, is_slow })
 }
 
 /// The value of the server setting `name`; `None` if there is no such setting, or the server does not answer.
@@ -156,16 +162,19 @@ mod tests {
                 "id=7 name=oll=9 flags={flags} qbuf=0 rbs=1024 obl=12 oll=3 omem=99 events=r cmd=client|list user=default resp={resp}\n"
             )
         };
-        let (sent, asks, is_slow) = (None, false, false);
+        let (sent, may_count_sent, asks, is_slow) = (None, false, false, false);
         for (flags, resp, hears) in [("N", 2, false), ("bt", 2, false), ("P", 2, true), ("O", 2, true), ("N", 3, true)]
         {
             let command = "client|list".into();
-            let output = Output { first: 12, blocks: 3, bytes: 99, command, hears, sent, asks, is_slow };
+            let output =
+                Output { first: 12, blocks: 3, bytes: 99, command, hears, sent, may_count_sent, asks, is_slow };
             assert_eq!(read(&line(flags, resp)), Some(output), "{flags} {resp}");
         }
         let output =
             read("qbuf=5 obl=1 oll=0 omem=0 events=rw cmd=get tot-net-in=3 tot-net-out=40 tot-cmds=2\n").unwrap();
         assert_eq!((output.sent, output.asks, output.is_slow), (Some(40), true, true));
+        let line = "qbuf=0 obl=1 oll=0 omem=0 events=rw cmd=get io-thread=0 tot-net-in=3 tot-net-out=40 tot-cmds=2\n";
+        assert!(!output.may_count_sent && read(line).unwrap().may_count_sent);
         assert_eq!(read(""), None);
         assert_eq!(read("id=7 obl=1 cmd=get"), None);
     }

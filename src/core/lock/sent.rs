@@ -17,6 +17,9 @@ pub struct Unsent {
     pub blocks: u64,
     /// Bytes in the list.
     pub bytes: u64,
+    /// What the client has been sent so far, if the server may count the first buffer although all of it is sent. Redis 8.6 does, once the
+    /// buffer had a large value that was sent without being copied, until the client's next request.
+    pub sent: Option<Mark>,
 }
 
 /// A number that the server keeps for a client. While it does not change, nothing has been sent to the client.
@@ -87,15 +90,21 @@ pub(super) fn is_sent(reply: Reply, look: Look) -> bool {
     match reply.front {
         Front::Unsent(front) => may_be_past(front, reply.seen.unwrap_or(front), unsent),
         Front::Clear(then) => unsent.first == 0 || (another && (then.is_none() || then != mark)),
-        Front::Unknown => another,
+        Front::Unknown => another || reply.seen.is_some_and(|seen| has_gone_out(seen, unsent)),
     }
 }
 
-/// As [`is_sent`], for a connection that is about to end. Numbers that come late prove nothing on their own: an earlier look must have seen
-/// the reply unsent.
+/// As [`is_sent`], for a connection that is about to end. Numbers that come late prove nothing on their own, nor does a first buffer that may
+/// have been sent long ago: an earlier look must have seen the reply unsent.
 pub(super) fn is_sent_at_the_end(reply: Reply, look: Look) -> bool {
-    let is_late = matches!(look, Look::Unsent { is_late: true, .. });
-    (is_late && reply.seen.is_none()) || is_sent(reply, look)
+    let Look::Unsent { unsent, is_late, .. } = look else { return true };
+    let may_be_stale = reply.front == Front::Unknown && unsent.sent.is_some() && unsent.blocks == 0;
+    ((is_late || may_be_stale) && reply.seen.is_none()) || is_sent(reply, look)
+}
+
+/// Whether anything was sent from the first buffer between two looks, though the buffer still counts.
+fn has_gone_out(seen: Unsent, now: Unsent) -> bool {
+    now.blocks == 0 && seen.sent != now.sent
 }
 
 /// Whether output behind `front` may have been sent, given that first `seen` was unsent and now `now`. A client that reads slowly, or gets
@@ -103,7 +112,7 @@ pub(super) fn is_sent_at_the_end(reply: Reply, look: Look) -> bool {
 fn may_be_past(front: Unsent, seen: Unsent, now: Unsent) -> bool {
     let first = if front.blocks == 0 {
         // The reply is in the first buffer as well.
-        now.first < seen.first
+        now.first < seen.first || has_gone_out(seen, now)
     } else {
         // The reply is in the list. The first buffer is filled again only after the list is empty.
         seen.first == 0 && now.first > 0

@@ -16,7 +16,7 @@ const CLEAR: Front = Front::Clear(None);
 const FULL: Front = Front::Unsent(unsent(10, 2, 200));
 
 const fn unsent(first: u64, blocks: u64, bytes: u64) -> Unsent {
-    Unsent { first, blocks, bytes }
+    Unsent { first, blocks, bytes, sent: None }
 }
 
 /// A lock that was handed to bob of connection 1, who has waited so long, with eve of connection 2 behind him.
@@ -163,6 +163,32 @@ fn who_has_been_sent_anything_may_have_been_sent_the_grant_in_front_of_the_rest(
             [holder],
             "{front:?} {look:?} {end:?}"
         );
+    }
+}
+
+#[test]
+fn a_first_buffer_that_may_have_been_sent_long_ago_proves_nothing_once_anything_was_sent() {
+    let unsent = |blocks, sent| Unsent { sent: Some(Mark(sent)), ..unsent(90, blocks, 0) };
+    let look = |blocks, sent| Look::Unsent { unsent: unsent(blocks, sent), another: false, mark: None, is_late: false };
+    for (front, end, holder) in [
+        (Front::Unsent(unsent(0, 500)), look(0, 500), "eve"),
+        (Front::Unsent(unsent(0, 500)), look(0, 501), "bob"),
+        // The reply is in the list, which counts as it should.
+        (Front::Unsent(unsent(2, 500)), look(2, 501), "eve"),
+        // Nobody looked, so nobody knows what was sent since.
+        (Front::Unknown, look(0, 500), "bob"),
+        (Front::Unknown, look(2, 500), "eve"),
+    ] {
+        let (mut desk, bob) = handed_over(10);
+        desk.writes(bob, front);
+        assert_eq!(desk.hangs_up(end), [holder], "{front:?} {end:?}");
+    }
+    for (end, holder) in [(look(0, 500), "eve"), (look(0, 501), "bob")] {
+        let (mut desk, bob) = handed_over(10);
+        desk.writes(bob, Front::Unknown);
+        desk.pass(1);
+        assert_eq!(desk.look(look(0, 500)), 1);
+        assert_eq!(desk.hangs_up(end), [holder], "{end:?}");
     }
 }
 
