@@ -1,6 +1,7 @@
 //! The order of the waiters of one key.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use super::terms::WaiterId;
 
@@ -38,13 +39,21 @@ impl Line {
         self.0.range(..ticket).map(|(_, (waiter, _))| *waiter)
     }
 
-    /// Adds a waiter: at one of the ends, or where one with this ticket was before. If that was some time ago, its number may be that of the
-    /// next one.
+    /// Adds a waiter: at one of the ends, or where one with this ticket was before. If others have taken the numbers there meanwhile, those
+    /// behind move on, up to the next gap.
     pub(super) fn insert(&mut self, ticket: Ticket, waiter: WaiterId) {
         let before = self.0.range(..ticket).next_back().map(|(_, (_, number))| number.saturating_add(1));
         let behind = || self.0.range(ticket..).next().map(|(_, (_, number))| number.saturating_sub(1));
         let number = before.or_else(behind).unwrap_or(0);
         self.0.insert(ticket, (waiter, number));
+        let mut least = number.saturating_add(1);
+        for (_, number) in self.0.range_mut((Bound::Excluded(ticket), Bound::Unbounded)).map(|(_, it)| it) {
+            if *number >= least {
+                break;
+            }
+            *number = least;
+            least = least.saturating_add(1);
+        }
     }
 
     /// Removes a waiter; `true` if it was the first.
@@ -54,7 +63,7 @@ impl Line {
         first
     }
 
-    /// The place of the waiter with this ticket: 1 for the first. Others who have left in between may be counted.
+    /// The place of the waiter with this ticket: 1 for the first. Others who have left in between may be counted, also some who came back.
     pub(super) fn place(&self, ticket: Ticket) -> u64 {
         let first = self.0.first_key_value().map_or(0, |(_, (_, number))| *number);
         let own = self.0.get(&ticket).map_or(first, |(_, number)| *number);
@@ -85,5 +94,34 @@ mod tests {
         assert!(!line.remove(Ticket(40)));
         line.insert(Ticket(40), WaiterId::FIRST);
         assert_eq!(places(&line, &[20, 40, 50]), [1, 2, 4]);
+    }
+
+    #[test]
+    fn whoever_comes_back_in_whatever_order_is_counted_by_those_behind() {
+        let mut random = fastrand::Rng::with_seed(3);
+        for _ in 0..if cfg!(miri) { 5 } else { 2_000 } {
+            let mut line = Line::default();
+            let (mut present, mut absent, mut left) = (Vec::new(), Vec::new(), 0);
+            for step in 1..40 {
+                if random.u8(..3) == 0 {
+                    line.insert(Ticket(step), WaiterId::FIRST);
+                    present.push(step);
+                } else if random.bool() && !present.is_empty() {
+                    let gone: i64 = present.swap_remove(random.usize(..present.len()));
+                    line.remove(Ticket(gone));
+                    absent.push(gone);
+                    left += 1;
+                } else if !absent.is_empty() {
+                    let back = absent.swap_remove(random.usize(..absent.len()));
+                    line.insert(Ticket(back), WaiterId::FIRST);
+                    present.push(back);
+                }
+                present.sort_unstable();
+                for (exact, ticket) in (1..).zip(&present) {
+                    let place = line.place(Ticket(*ticket));
+                    assert!((exact..=exact + left).contains(&place), "{place} for {exact}, {left} have left");
+                }
+            }
+        }
     }
 }
