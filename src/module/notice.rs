@@ -1,7 +1,6 @@
 //! The messages about requests whose clients are not blocked: one JSON object each.
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
 
 use crate::core::id::Ident;
 use crate::core::lock::{Answer, Notice};
@@ -49,18 +48,7 @@ pub fn failure(notice: &Notice, error: &Error) -> String {
 /// Appends `bytes` as a JSON string; `None` unless they are valid UTF-8.
 fn quote(out: &mut String, bytes: &[u8]) -> Option<()> {
     let text = std::str::from_utf8(bytes).ok()?;
-    out.push('"');
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => out.extend(['\\', letter]),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\0'..='\x1f' => write!(out, "\\u{:04x}", u32::from(letter)).ok()?,
-            _ => out.push(letter),
-        }
-    }
-    out.push('"');
+    out.push_str(&serde_json::to_string(text).ok()?);
     Some(())
 }
 
@@ -105,11 +93,16 @@ mod tests {
         for (name, written) in [
             (&b"plain %s %n"[..], r"plain %s %n"),
             (b"quote \" and \\ and /", r#"quote \" and \\ and /"#),
-            (b"\n\r\t\x00\x1f\x7f", "\\n\\r\\t\\u0000\\u001f\u{7f}"),
+            (b"\n\r\t\x08\x0c\x00\x1f\x7f", "\\n\\r\\t\\b\\f\\u0000\\u001f\u{7f}"),
             ("Schloß 🔒 \u{2028}".as_bytes(), "Schloß 🔒 \u{2028}"),
         ] {
             let about = notice(&[name], false, name).unwrap().about;
             assert_eq!(&*about, format!(r#""key":"{written}","token":"{written}""#));
+            let read: serde_json::Value = serde_json::from_str(&format!("{{{about}}}")).unwrap();
+            assert_eq!(
+                (read["key"].as_str(), read["token"].as_str()),
+                (std::str::from_utf8(name).ok(), read["key"].as_str())
+            );
         }
         for name in [&b"\xff"[..], b"\xc3", b"\xed\xa0\x80", b"a\xf4\x90\x80\x80"] {
             assert!(notice(&[name], false, b"t").is_none() && notice(&[b"k"], false, name).is_none());
