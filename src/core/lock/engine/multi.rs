@@ -207,7 +207,8 @@ impl Engine {
                 return false;
             }
         }
-        transition.over = over;
+        // Looking at the locks once more forgets why they were available.
+        let cause = over.unwrap_or(transition.cause);
         let Some(parked) = self.waiting.waiter(waiter) else { return false };
         let (client, request) = (parked.presence.client(), parked.request.clone());
         let keys: Vec<KeyRef<'_>> = places.values().map(|place| place.as_key()).collect();
@@ -221,7 +222,7 @@ impl Engine {
         };
         match taken {
             Ok((grant, changes)) => {
-                self.stats.handed_over(transition.cause());
+                self.stats.handed_over(cause);
                 let is_new = states.one_fence() != Some(grant.fence);
                 if let Some(client) = left.presence.parked().filter(|_| is_new) {
                     let entries = changes.iter().map(|changed| changed.entry);

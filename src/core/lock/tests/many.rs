@@ -273,3 +273,16 @@ fn all_are_extended_or_none() {
     assert_eq!(desk.extend_many(&["nothing", "text"], "ann", 5_000), Err(LockError::WrongType));
     assert_eq!(desk.extend_many(&["c"], "ann", i64::MAX), Err(LockError::LeaseTooLong));
 }
+
+#[test]
+fn the_cause_of_a_hand_over_is_the_end_of_the_lease_that_was_in_the_way() {
+    let mut desk = Desk::new();
+    desk.take("a", &ask("ann"));
+    desk.take("b", &ask("bob").lease(9_000));
+    desk.wait_many(&["a", "b"], 1, &ask("eve"));
+    assert!(desk.release("b", "bob"));
+    desk.pass(1_000);
+    // Whoever comes by ends the lease.
+    assert_eq!(desk.try_acquire("a", &ask("zoe")), Ok(Acquired::Refused));
+    assert_eq!((desk.holders("a"), desk.engine.stats().handover_expiry), (vec!["eve".into()], 1));
+}
