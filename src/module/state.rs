@@ -59,6 +59,7 @@ pub fn peek<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
 pub fn prepare_wait(detects_deadlocks: bool) -> usize {
     let prepare = |state: &mut State| {
         state.locks.allows_deadlocks = !detects_deadlocks;
+        state.locks.place_grace = config::place_grace();
         state.locks.waiters()
     };
     enter(prepare).unwrap_or_default()

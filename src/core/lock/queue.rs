@@ -99,8 +99,10 @@ pub(super) struct Joined {
     pub(super) id: WaiterId,
     /// The length of its longest queue.
     pub(super) longest: usize,
-    /// The earlier request, whose position it has.
+    /// The earlier request.
     pub(super) replaced: Option<Waiter>,
+    /// The queues where that was the head and this one is not.
+    pub(super) headed: Vec<QueueId>,
 }
 
 impl Scope {
@@ -376,7 +378,8 @@ impl Waiting {
 
     /// Queues a request, instead of an `earlier` one.
     pub(super) fn join(&mut self, waiter: Waiter, earlier: Option<WaiterId>) -> Joined {
-        let replaced = earlier.and_then(|earlier| self.strike(waiter.since, earlier)).map(|(replaced, _)| replaced);
+        let struck = earlier.and_then(|earlier| self.strike(waiter.since, earlier));
+        let (replaced, mut headed) = struck.map_or_else(Default::default, |(waiter, headed)| (Some(waiter), headed));
         let (client, notified) = (waiter.presence.client(), waiter.presence.is_notified());
         let (ticket, scope) = (waiter.ticket, waiter.scope.clone());
         let of_token = self.hasher.hash_one(&waiter.request.token);
@@ -409,7 +412,8 @@ impl Waiting {
         self.by_end.extend(waiters.get(id.0).and_then(|waiter| waiter.ending(id)));
         self.by_client.extend(client.map(|client| (client, id)));
         self.notified = self.notified.saturating_add(usize::from(notified));
-        Joined { id, longest, replaced }
+        headed.retain(|queue| self.head(*queue) != Some(id));
+        Joined { id, longest, replaced, headed }
     }
 
     /// Removes a request from all its queues; a queue that becomes empty is closed.

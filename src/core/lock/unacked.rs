@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::sent::{Front, PROMPT_AGAIN, PROMPT_AT_ONCE, Reply, Unsent};
 use super::terms::{ClientId, WaiterId};
+use super::vacant::Place;
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 use crate::core::time::{Millis, UnixMs};
@@ -37,6 +38,8 @@ pub(super) struct UnackedGrant {
     pub(super) fence: Fence,
     /// The locks where its holds still exist, in order.
     pub(super) entries: SmallVec<[DeadlineId; 1]>,
+    /// The place that its waiter had in line, if it is to be kept.
+    place: Option<Place>,
     /// What is known of the reply.
     reply: Reply,
     /// Whether the reply has been written.
@@ -68,7 +71,8 @@ impl UnackedGrants {
         let mut entries: SmallVec<[DeadlineId; 1]> = entries.into_iter().collect();
         entries.sort_unstable();
         let reply = Reply { front: Front::Unknown, seen: None, went_on: false };
-        self.grants.insert(waiter, UnackedGrant { client, fence, entries, reply, is_written: false, tries: 0 });
+        self.grants
+            .insert(waiter, UnackedGrant { client, fence, entries, place: None, reply, is_written: false, tries: 0 });
         match self.first_looks.back() {
             Some((last, _)) if look < *last => drop(self.more_looks.insert((look, waiter))),
             _ => self.first_looks.push_back((look, waiter)),
@@ -111,6 +115,16 @@ impl UnackedGrants {
             self.rested = Some(rested);
         }
         may
+    }
+
+    /// Its waiter had this place in line.
+    pub(super) fn keep_place(&mut self, waiter: WaiterId, place: Option<Place>) {
+        self.change(waiter, |grant| grant.place = place);
+    }
+
+    /// The place that its waiter had in line.
+    pub(super) fn take_place(&mut self, waiter: WaiterId) -> Option<Place> {
+        self.grants.get_mut(&waiter)?.place.take()
     }
 
     /// The reply with the grant of `waiter` is about to be written behind `front`.

@@ -4,6 +4,7 @@
 //! place is in no queue: what is kept is its ticket. So it costs those behind it nothing, and nobody can grant it anything.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
@@ -22,7 +23,7 @@ const MOST: usize = 100_000;
 pub(super) struct Place {
     pub(super) token: Ident,
     /// In order and without duplicates.
-    pub(super) keys: SmallVec<[KeyBuf; 1]>,
+    pub(super) keys: SmallVec<[Arc<KeyBuf>; 1]>,
     /// Whether it was a request for many keys.
     pub(super) many: bool,
     pub(super) mode: Mode,
@@ -43,7 +44,7 @@ pub(super) struct Asked<'a> {
 #[derive(Debug, Default)]
 pub(super) struct VacantPlaces {
     places: Slab<(Place, UnixMs)>,
-    by_key: BTreeSet<(Ident, KeyBuf, Id)>,
+    by_key: BTreeSet<(Ident, Arc<KeyBuf>, Id)>,
     ends: BTreeSet<(UnixMs, Id)>,
 }
 
@@ -52,7 +53,7 @@ impl Place {
         self.mode == asked.mode
             && self.many == asked.many
             && self.token == *asked.token
-            && self.keys.iter().map(KeyBuf::as_key).eq(asked.keys.iter().copied())
+            && self.keys.iter().map(|key| key.as_key()).eq(asked.keys.iter().copied())
     }
 }
 
@@ -67,7 +68,7 @@ impl VacantPlaces {
 
     /// Keeps `place` until then, instead of an earlier one of the same request.
     pub(super) fn keep(&mut self, place: Place, until: UnixMs) {
-        let keys: SmallVec<[KeyRef<'_>; 1]> = place.keys.iter().map(KeyBuf::as_key).collect();
+        let keys: SmallVec<[KeyRef<'_>; 1]> = place.keys.iter().map(|key| key.as_key()).collect();
         self.take_up(Asked { token: &place.token, keys: &keys, many: place.many, mode: place.mode });
         drop(keys);
         if self.len() >= MOST
@@ -127,7 +128,8 @@ impl VacantPlaces {
         if self.is_empty() {
             return SmallVec::new();
         }
-        let (first, last) = ((token.clone(), at.to_buf(), Id::FIRST), (token.clone(), at.to_buf(), Id::LAST));
+        let at = Arc::new(at.to_buf());
+        let (first, last) = ((token.clone(), at.clone(), Id::FIRST), (token.clone(), at, Id::LAST));
         self.by_key.range(first..=last).map(|(_, _, id)| *id).collect()
     }
 

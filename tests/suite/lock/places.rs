@@ -129,6 +129,56 @@ fn who_was_told_that_it_does_not_get_the_lock_has_no_place() {
     assert_eq!(line.count("lock_vacant_places"), 0);
 }
 
+#[test]
+fn so_has_one_whose_connection_ended_before_it_could_hear_of_its_grant() {
+    let server = Server::builder().module_args(LATE).start();
+    let (mut line, mut holder) = (Line::at(&server), server.client());
+    for (ask, release) in
+        [("ACQUIRE lock", "RELEASE lock holder"), ("MACQUIRE 2 other lock", "MRELEASE holder 2 lock other")]
+    {
+        holder.expect("LOCK.MACQUIRE 2 lock other TOKEN holder PX 600000", ANY);
+        let mut gone = line.join(format!("LOCK.{ask} TOKEN a WAIT 0"));
+        let mut next = line.join("LOCK.ACQUIRE lock TOKEN b WAIT 0");
+        let _last = line.join("LOCK.ACQUIRE lock TOKEN c WAIT 0");
+        let id = holder.cmd("LOCK.INFO lock").field("waiters").at(0).field("client").int();
+        holder.expect("MULTI", OK);
+        holder.expect(format!("LOCK.{release}"), ANY);
+        holder.expect(format!("CLIENT KILL ID {id}"), ANY);
+        holder.cmd("EXEC");
+        gone.read_to_end();
+        next.read().is(("b", INT, 30_000));
+        assert_eq!(line.count("lock_vacant_places"), 1);
+        let mut again = line.join(format!("LOCK.{ask} TOKEN a WAIT 0"));
+        assert_eq!(line.waiters("lock"), ["a", "c"]);
+        next.expect("LOCK.RELEASE lock b", 1);
+        again.read().is(("a", INT, 30_000));
+        holder.expect("LOCK.RELEASE lock c", 0);
+        holder.expect("LOCK.MRELEASE a 2 lock other", ANY);
+    }
+}
+
+#[test]
+fn it_is_not_taken_up_where_both_would_wait_for_each_other() {
+    let server = Server::builder().module_args(LATE).start();
+    let (mut line, mut holder) = (Line::at(&server), server.client());
+    holder.expect("LOCK.ACQUIRE x TOKEN one PX 600000", ANY);
+    holder.expect("LOCK.ACQUIRE y TOKEN other PX 600000", ANY);
+    let ann = line.join("LOCK.MACQUIRE 2 x y TOKEN ann WAIT 0");
+    let mut bob = line.join("LOCK.ACQUIRE x TOKEN bob WAIT 0");
+    ann.close();
+    line.until("lock_vacant_places", 1);
+    holder.expect("LOCK.RELEASE x one", 1);
+    bob.read().is(("bob", INT, 30_000));
+    line.enter(&mut bob, "LOCK.ACQUIRE y TOKEN bob WAIT 0");
+    // In front of bob ann would wait for his x, and he for her to have y.
+    let mut ann = line.join("LOCK.MACQUIRE 2 x y TOKEN ann WAIT 0");
+    assert_eq!((line.waiters("x"), line.waiters("y")), (vec!["ann".into()], vec!["bob".into(), "ann".into()]));
+    holder.expect("LOCK.RELEASE y other", 1);
+    bob.read().is(("bob", INT, 30_000));
+    bob.expect("LOCK.MRELEASE bob 2 x y", 2);
+    ann.read().is(("ann", INT, 30_000));
+}
+
 /// As go-redis does it by default: a read times out, the connection is given up, and the command is sent again over another one.
 #[test]
 fn clients_that_give_up_their_connections_and_resend_are_served_in_the_order_in_which_they_came() {

@@ -36,11 +36,8 @@ impl Engine {
     /// reply it never got, are revoked; they are removed at the next tick or when a command visits them, because this may be called where
     /// nothing may be written. O(log n) for each of its waiters.
     pub fn client_gone(&mut self, now: UnixMs, client: ClientId) {
-        for waiter in self.waiting.of(client).collect::<Vec<_>>() {
+        for waiter in self.waiting.of(client).chain(self.unacked.of(client)).collect::<Vec<_>>() {
             self.vacate(now, waiter);
-        }
-        for waiter in self.unacked.of(client).collect::<Vec<_>>() {
-            self.left(now, waiter);
         }
         self.sessions.end(client);
     }

@@ -10,6 +10,7 @@ use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::compatibility::Compatibility;
 use crate::core::lock::keyspace::Keyspace;
+use crate::core::lock::line::Ticket;
 use crate::core::lock::presence::Presence;
 use crate::core::lock::queue::{Joined, QueueId, Scope, Waiter};
 use crate::core::lock::stats::count;
@@ -71,9 +72,9 @@ impl Engine {
                 count(&mut self.stats.deadlocks);
                 Ok(Acquired::Deadlock(vec![at.to_buf()]))
             }
-            Decision::Wait { in_front } => Ok(match self.circle(now.ms, &[at], false, request, in_front, keyspace) {
-                Some(circle) => Acquired::Deadlock(circle),
-                None => self.wait(now, &[at], None, client, request, wait, in_front, keyspace),
+            Decision::Wait { in_front } => Ok(match self.position(now.ms, &[at], false, request, in_front, keyspace) {
+                Err(circle) => Acquired::Deadlock(circle),
+                Ok(ticket) => self.wait(&mut transition, &[at], None, client, request, wait, ticket, keyspace),
             }),
         }
     }
@@ -157,19 +158,19 @@ impl Engine {
         }
     }
 
-    /// Queues a request, after its client was blocked if it is to be. An earlier request of the same token for the same keys is replaced,
-    /// and its position is kept. `obstacle` is the key that a request for many keys cannot have now. If the client cannot be blocked,
+    /// Queues a request at the position `ticket`, after its client was blocked if it is to be. An earlier request of the same token for the
+    /// same keys is replaced. `obstacle` is the key that a request for many keys cannot have now. If the client cannot be blocked,
     /// nothing changes, not even for the earlier request.
     #[expect(clippy::too_many_arguments, reason = "one request in one situation")]
     pub(super) fn wait<W: Keyspace>(
         &mut self,
-        now: Now,
+        transition: &mut Transition,
         places: &[KeyRef<'_>],
         obstacle: Option<KeyRef<'_>>,
         client: ClientId,
         request: &Request,
         wait: Wait<'_>,
-        in_front: bool,
+        ticket: Ticket,
         keyspace: &mut W,
     ) -> Acquired {
         let presence = match wait {
@@ -188,19 +189,24 @@ impl Engine {
         // If the earlier request had no obstacle because it was at the head itself, its replacement has none either.
         let obstacle = before.and_then(|before| before.obstacle).or_else(|| self.waiting.at(obstacle?));
         let asked = request.for_keys(places, matches!(scope, Scope::Many(_)));
-        let ticket = match before.map(|before| before.ticket).or_else(|| self.vacant.ticket(now.ms, asked)) {
-            _ if in_front => self.waiting.front_ticket(),
-            Some(earlier) => earlier,
-            None => self.waiting.next_ticket(),
+        let ticket = match ticket {
+            Ticket::FIRST => self.waiting.front_ticket(),
+            Ticket::LAST => self.waiting.next_ticket(),
+            earlier => earlier,
         };
         self.vacant.take_up(asked);
-        let waiter = Waiter { presence, request: request.clone(), since: now.ms, scope, ticket, obstacle };
-        let Joined { id, longest, replaced } = self.waiting.join(waiter, earlier);
+        let since = transition.now.ms;
+        let waiter = Waiter { presence, request: request.clone(), since, scope, ticket, obstacle };
+        let Joined { id, longest, replaced, headed } = self.waiting.join(waiter, earlier);
         if matches!(wait, Wait::Parked) {
             keyspace.client_blocked(id);
         }
         if let (Some(earlier), Some(replaced)) = (earlier, replaced) {
             replaced.presence.tell_replaced(earlier, wait, keyspace);
+        }
+        if !headed.is_empty() {
+            transition.work.extend(headed);
+            self.commit(transition, keyspace);
         }
         count(&mut self.stats.waits);
         self.stats.longest_queue = self.stats.longest_queue.max(u64::try_from(longest).unwrap_or(u64::MAX));

@@ -13,7 +13,7 @@ mod graph;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::graph::{ASKING, Edge, Graph, Held, Owner, Wait};
+use self::graph::{ASKING, Circle, Edge, Graph, Held, Owner, Wait};
 use super::Engine;
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
@@ -42,6 +42,10 @@ struct Search<'a> {
     now: UnixMs,
     /// The token that asks.
     token: &'a Ident,
+    /// Its earlier request, which the new one replaces.
+    earlier: Option<WaiterId>,
+    /// Whoever stands behind this position in one of its lines stands behind the new request.
+    ahead_of: Ticket,
     /// What is left of its length.
     length: usize,
     graph: Graph,
@@ -59,9 +63,13 @@ struct Ask {
 }
 
 impl Engine {
-    /// The keys of the circle that `request` for `places` would close if it waited: first the one that it would wait for, last the one
-    /// that its token holds. `None` if the search finds none.
-    pub(super) fn circle<W: Keyspace>(
+    /// The position that `request` for `places` has if it waits: that of an earlier one of its token, unless that would close a circle, or
+    /// the last; [`Ticket::FIRST`] if it is `in_front`.
+    ///
+    /// # Errors
+    /// The keys of the circle that it would close wherever it waited: first the one that it would wait for, last the one that its token
+    /// holds.
+    pub(super) fn position<W: Keyspace>(
         &mut self,
         now: UnixMs,
         places: &[KeyRef<'_>],
@@ -69,19 +77,31 @@ impl Engine {
         request: &Request,
         in_front: bool,
         keyspace: &mut W,
-    ) -> Option<Vec<KeyBuf>> {
-        if self.allows_deadlocks || !places.iter().any(|at| self.is_held_by_waiters(now, *at, keyspace)) {
-            return None;
-        }
-        let ticket = match self.earlier_ticket(now, request.for_keys(places, many)) {
+    ) -> Result<Ticket, Vec<KeyBuf>> {
+        let asked = request.for_keys(places, many);
+        let ticket = match self.earlier_ticket(now, asked) {
             _ if in_front => Ticket::FIRST,
             earlier => earlier.unwrap_or(Ticket::LAST),
         };
+        if self.allows_deadlocks || !places.iter().any(|at| self.is_held_by_waiters(now, *at, keyspace)) {
+            return Ok(ticket);
+        }
+        let earlier = self.same_request(asked);
         let wanted = if many { Wanted::Exclusive } else { request.mode };
-        let ask = Ask { wanted, many, ticket, keys: places.iter().map(|at| at.to_buf()).collect() };
-        let circle = Search::of(self, now, &request.token).run(ask, keyspace)?;
-        count(&mut self.stats.deadlocks);
-        Some(circle)
+        let mut circle = |ticket| {
+            let ask = Ask { wanted, many, ticket, keys: places.iter().map(|at| at.to_buf()).collect() };
+            Search::of(self, now, &request.token, earlier, ticket).run(ask, keyspace)
+        };
+        let (ticket, circle) = match circle(ticket) {
+            // Somebody has passed the place while it was vacant, and would wait behind it now.
+            Some(Circle::Behind) => (Ticket::LAST, circle(Ticket::LAST)),
+            circle => (ticket, circle),
+        };
+        if let Some(Circle::Held(keys)) = circle {
+            count(&mut self.stats.deadlocks);
+            return Err(keys);
+        }
+        Ok(ticket)
     }
 }
 
@@ -110,11 +130,15 @@ impl Engine {
 }
 
 impl<'a> Search<'a> {
-    fn of(engine: &'a Engine, now: UnixMs, token: &'a Ident) -> Self {
+    fn of(engine: &'a Engine, now: UnixMs, token: &'a Ident, earlier: Option<WaiterId>, ticket: Ticket) -> Self {
+        // Those behind a holder that wants more wait for its hold in any case.
+        let ahead_of = if ticket == Ticket::FIRST { Ticket::LAST } else { ticket };
         Self {
             engine,
             now,
             token,
+            earlier,
+            ahead_of,
             length: LENGTH,
             graph: Graph::default(),
             by_token: BTreeMap::from([(token.clone(), ASKING)]),
@@ -123,7 +147,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn run<W: Keyspace>(mut self, ask: Ask, keyspace: &mut W) -> Option<Vec<KeyBuf>> {
+    fn run<W: Keyspace>(mut self, ask: Ask, keyspace: &mut W) -> Option<Circle> {
         let mut next = Some(ask);
         for at in ASKING.. {
             let Some(ask) = next else { break };
@@ -166,10 +190,12 @@ impl<'a> Search<'a> {
             let edge = Edge { lock, room: room(held.mode, ask.wanted, own), own };
             // A holder that wants more is in front of everybody. Where no other holder leaves room, those in front that want this key alone
             // wait for the same holders. Of the others the nearest is enough, which waits for those in front of it, unless it is a holder.
-            let mut fronts = Vec::new();
-            for front in
-                queue.filter(|_| !own).into_iter().flat_map(|queue| queue.before(ask.ticket, edge.room == 0).rev())
-            {
+            let is_behind = !own && self.ahead_of < ask.ticket && self.graph.asks_for(lock);
+            let mut fronts: Vec<usize> = is_behind.then_some(ASKING).into_iter().collect();
+            let in_front =
+                queue.filter(|_| !own).into_iter().flat_map(|queue| queue.before(ask.ticket, edge.room == 0).rev());
+            let earlier = self.earlier;
+            for front in in_front.filter(|front| Some(*front) != earlier) {
                 let front = self.request(front, None)?;
                 fronts.push(front);
                 let owner = self.graph.waits.get(front)?.owner;

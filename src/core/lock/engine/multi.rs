@@ -98,10 +98,11 @@ impl Engine {
         match taken? {
             Some(grant) => Ok(Acquired::Granted(grant)),
             None if patient => {
-                if let Some(circle) = self.circle(now.ms, &places, true, request, false, keyspace) {
-                    return Ok(Acquired::Deadlock(circle));
-                }
-                let parked = self.wait(now, &places, obstacle, client, request, wait, false, keyspace);
+                let ticket = match self.position(now.ms, &places, true, request, false, keyspace) {
+                    Ok(ticket) => ticket,
+                    Err(circle) => return Ok(Acquired::Deadlock(circle)),
+                };
+                let parked = self.wait(&mut transition, &places, obstacle, client, request, wait, ticket, keyspace);
                 if let Some(lost) = lost {
                     self.look_later_at(lost);
                 }
@@ -217,6 +218,7 @@ impl Engine {
             self.stay_in_line(transition, waiter, at, state, keyspace);
             return false;
         }
+        let place = self.place_of(waiter);
         let Some(Departed { waiter: left, headed }) = self.waiting.leave(transition.now.ms, waiter) else {
             return false;
         };
@@ -230,6 +232,7 @@ impl Engine {
                     if self.track_delivery(now, waiter, client, waited, grant.fence, entries) {
                         keyspace.look_first(waiter, client);
                     }
+                    self.unacked.keep_place(waiter, place);
                     for Changed { entry, before } in changes {
                         self.keep_replaced(entry, grant.fence, before);
                     }

@@ -1,5 +1,7 @@
 //! Positions in line: which one a request has, and which ones are kept for a while after a connection has ended.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use super::Engine;
@@ -42,16 +44,21 @@ impl Engine {
         self.waiting.queue(queue).is_none_or(|queue| queue.before(ticket, false).next().is_none())
     }
 
-    /// A waiter leaves with its connection. Its place is kept for its token, as long as the setting says.
+    /// The place of a waiter, if places are kept at all.
+    pub(super) fn place_of(&self, id: WaiterId) -> Option<Place> {
+        let waiter = self.waiting.waiter(id).filter(|_| self.place_grace.0 > 0)?;
+        let queues = waiter.scope.queues().iter().filter_map(|queue| self.waiting.queue(*queue));
+        let mut keys: SmallVec<[Arc<KeyBuf>; 1]> = queues.map(|queue| queue.place.clone()).collect();
+        keys.sort_unstable();
+        let many = matches!(waiter.scope, Scope::Many(_));
+        let (token, mode) = (waiter.request.token.clone(), waiter.wanted().mode());
+        Some(Place { token, keys, many, mode, ticket: waiter.ticket })
+    }
+
+    /// A waiter leaves with its connection. Its place is kept for its token, as long as the setting says; also if it was granted something of
+    /// which it has not heard.
     pub(super) fn vacate(&mut self, now: UnixMs, id: WaiterId) {
-        let place = self.waiting.waiter(id).filter(|_| self.place_grace.0 > 0).map(|waiter| {
-            let queues = waiter.scope.queues().iter().filter_map(|queue| self.waiting.queue(*queue));
-            let mut keys: SmallVec<[KeyBuf; 1]> = queues.map(|queue| (*queue.place).clone()).collect();
-            keys.sort_unstable();
-            let many = matches!(waiter.scope, Scope::Many(_));
-            let (token, mode) = (waiter.request.token.clone(), waiter.wanted().mode());
-            Place { token, keys, many, mode, ticket: waiter.ticket }
-        });
+        let place = self.place_of(id).or_else(|| self.unacked.take_place(id));
         self.left(now, id);
         if let Some(place) = place {
             self.vacant.keep(place, now.plus(self.place_grace).unwrap_or(UnixMs::MAX));

@@ -255,6 +255,7 @@ impl Engine {
             }
             transition.step();
             transition.progress();
+            let place = self.place_of(next);
             let waiter = self.waiting.leave(transition.now.ms, next)?.waiter;
             let answer = match self.grant(transition, open, compatibility, waiter.presence.client(), &waiter.request) {
                 Ok((grant, changed)) => {
@@ -264,6 +265,7 @@ impl Engine {
                         if self.track_delivery(transition.now.ms, next, client, waited, grant.fence, [changed.entry]) {
                             open.outcomes.push(Outcome::LookFirst(next, client));
                         }
+                        self.unacked.keep_place(next, place);
                         self.keep_replaced(changed.entry, grant.fence, changed.before);
                     } else {
                         // The token already had this hold and keeps it, so a lost reply does not take it back.

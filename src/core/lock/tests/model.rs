@@ -73,6 +73,8 @@ pub(super) struct Model {
     pub(super) foreign: BTreeSet<Key>,
     pub(super) elsewhere: BTreeSet<Key>,
     pub(super) line: Vec<Parked>,
+    /// What has happened, and how often.
+    pub(super) seen: BTreeMap<&'static str, u64>,
     owed: Vec<Owed>,
     /// The places that are kept, and for how long.
     vacant: Vec<Vacant>,
@@ -92,6 +94,10 @@ pub(super) struct Model {
 }
 
 impl Model {
+    pub(super) fn see(&mut self, what: &'static str) {
+        *self.seen.entry(what).or_default() += 1;
+    }
+
     fn at(&self, key: Key) -> impl Iterator<Item = &Held> {
         self.holds.iter().filter(move |hold| hold.key == key)
     }
@@ -189,14 +195,16 @@ impl Model {
             self.waited += self.now - parked.since;
             let id = parked.id.unwrap();
             let outcome = if self.is_over(&parked) {
+                self.see("time limits of notified requests");
                 Outcome::TimedOut
             } else if parked.ask.keys.iter().any(|key| self.foreign.contains(key)) {
                 Outcome::Failed(LockError::WrongType)
             } else {
                 let notified = parked.ask.notify.is_some();
+                self.see(if notified { "grants published" } else { "grants to blocked clients" });
                 let (outcome, holds) = self.grant(&parked.ask, notified);
                 if !holds.is_empty() && !notified {
-                    self.owed.push(Owed { id, client: parked.ask.client, holds, lost: false });
+                    self.owed.push(Owed { id, parked, holds, lost: false });
                 }
                 outcome
             };
@@ -280,14 +288,28 @@ impl Model {
             self.deadlocks += 1;
             return Outcome::Deadlock;
         }
-        let rank = match earlier_rank {
+        let mut rank = match earlier_rank {
             _ if upgrades => -self.ranks - 1,
             Some(earlier) => earlier,
             None => self.ranks + 1,
         };
-        if self.detects && self.closes_circle(ask, rank, earlier.as_ref()) {
-            self.deadlocks += 1;
-            return Outcome::Deadlock;
+        if self.detects {
+            if !upgrades && self.would_wait_for_itself(ask, rank, earlier.as_ref()).in_line {
+                self.see("places not taken up because that would close a circle");
+                rank = self.ranks + 1;
+            }
+            if self.would_wait_for_itself(ask, rank, earlier.as_ref()).held {
+                self.deadlocks += 1;
+                self.see(match (ask.wanted, ask.notify) {
+                    _ if ask.many => "circles refused: several keys",
+                    (_, Some(_)) => "circles refused: notified requests",
+                    _ if upgrades => "circles refused: upgrades",
+                    (Wanted::Exclusive, _) => "circles refused: exclusive",
+                    (Wanted::Shared, _) => "circles refused: shared",
+                    (Wanted::Limit(_), _) => "circles refused: permits",
+                });
+                return Outcome::Deadlock;
+            }
         }
         self.ranks += 1;
         self.take_up(ask);
@@ -307,9 +329,12 @@ impl Model {
     fn replace(&mut self, parked: &Parked, ask: &Ask, patient: bool, script: &mut VecDeque<WaiterId>) {
         self.leave(|other| other.rank == parked.rank);
         let same = |earlier: &Ask| earlier.client == ask.client && earlier.notify == ask.notify;
-        if !(patient && ask.notify.is_some() && same(&parked.ask)) {
+        if patient && ask.notify.is_some() && same(&parked.ask) {
+            self.see("notified requests repeated");
+        } else {
             assert_eq!(script.pop_front(), parked.id);
             self.told.push((parked.id.unwrap(), Outcome::Replaced));
+            self.see("requests replaced");
         }
     }
 
@@ -319,6 +344,12 @@ impl Model {
         while self.line.iter().any(|parked| is_ended(&parked.ask)) {
             let id = script.pop_front();
             assert!(self.line.iter().any(|parked| parked.id == id && is_ended(&parked.ask)));
+            let ended = self.line.iter().find(|parked| parked.id == id).unwrap();
+            self.see(match (ended.ask.notify, ended.ask.many) {
+                (Some(_), _) => "notified requests cancelled",
+                (None, true) => "requests for several keys cancelled",
+                (None, false) => "requests for one key cancelled",
+            });
             self.leave(|parked| parked.id == id);
             self.told.push((id.unwrap(), Outcome::Cancelled));
         }
@@ -338,9 +369,12 @@ impl Model {
         self.follow(script);
         let mut released = Err(LockError::WrongType);
         if !keys.iter().any(|key| self.foreign.contains(key)) {
-            let before = self.holds.len();
-            self.holds.retain(|hold| hold.token != token || !keys.contains(&hold.key));
-            released = Ok((before - self.holds.len()) as u64);
+            let is_its = |hold: &mut Held| hold.token == token && keys.contains(&hold.key);
+            let ended: Vec<Held> = self.holds.extract_if(.., is_its).collect();
+            for hold in &ended {
+                self.prove(hold);
+            }
+            released = Ok(ended.len() as u64);
         }
         self.follow(script);
         self.check(script, |other| !other.many && keys.contains(&other.keys[0]));
@@ -431,8 +465,14 @@ impl Model {
         for parked in gone {
             self.keep_place(parked);
         }
-        for owed in self.owed.iter_mut().filter(|owed| owed.client == client) {
+        let mut ungranted = Vec::new();
+        for owed in self.owed.iter_mut().filter(|owed| owed.parked.ask.client == client && !owed.lost) {
             owed.lost = true;
+            ungranted.extend(Some(owed.parked.clone()).filter(|_| !owed.holds.is_empty()));
+        }
+        for parked in ungranted {
+            self.see("places kept of grants that are taken back");
+            self.keep_place(parked);
         }
         self.gone.push(client);
     }

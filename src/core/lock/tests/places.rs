@@ -210,6 +210,131 @@ fn ten_thousand_of_them_in_front_cost_a_waiter_nothing() {
     assert_eq!(costs[0], costs[1]);
 }
 
+#[test]
+fn it_is_kept_for_whoever_was_granted_the_lock_and_never_heard_of_it() {
+    let mut desk = line(&["a", "b", "c"]);
+    assert!(desk.release("door", "ann"));
+    desk.told();
+    desk.disconnects(1);
+    let _ = desk.tick();
+    assert_eq!((desk.holders("door"), desk.engine.vacant_places()), (vec!["b".into()], 1));
+    desk.wait("door", 9, &ask("a"));
+    assert_eq!(desk.waiting("door"), ["a", "c"]);
+    // Whoever has read its grant, and loses its connection then, has no place.
+    let b = desk.engine.unacked.of(client(2)).next().unwrap();
+    desk.engine.delivered(b);
+    desk.disconnects(2);
+    assert_eq!(desk.engine.vacant_places(), 0);
+    // Nor has it who asks again before the grant is taken back: the grant stands.
+    assert!(desk.release("door", "b"));
+    desk.disconnects(9);
+    desk.acquire("door", 10, &resent("a")).unwrap().granted();
+    assert_eq!((desk.holders("door"), desk.engine.vacant_places()), (vec!["a".into()], 0));
+}
+
+#[test]
+fn so_it_is_for_requests_for_many_keys_and_upgrades() {
+    let mut desk = Desk::new();
+    desk.engine.place_grace = Millis(1_000);
+    desk.take("x", &ask("ann").lease(100_000));
+    desk.wait_many(&["y", "x"], 1, &ask("both"));
+    desk.wait("x", 2, &ask("one"));
+    desk.wait("y", 3, &ask("other"));
+    assert!(desk.release("x", "ann"));
+    desk.disconnects(1);
+    let _ = desk.tick();
+    assert_eq!((desk.holders("x"), desk.holders("y")), (vec!["one".into()], vec!["other".into()]));
+    desk.wait("x", 4, &ask("late"));
+    desk.wait_many(&["x", "y"], 5, &ask("both"));
+    assert_eq!(desk.waiting("x"), ["both", "late"]);
+
+    let mut desk = Desk::new();
+    desk.engine.place_grace = Millis(1_000);
+    for name in ["ann", "bob"] {
+        desk.take("book", &ask(name).shared().lease(100_000));
+    }
+    desk.wait("book", 1, &ask("bob"));
+    desk.wait("book", 2, &ask("writer"));
+    assert!(desk.release("book", "ann"));
+    desk.disconnects(1);
+    let _ = desk.tick();
+    // It is a reader as before, and alone.
+    assert_eq!(desk.holders("book"), ["bob"]);
+    desk.acquire("book", 3, &resent("bob")).unwrap().granted();
+    assert_eq!((desk.waiting("book"), desk.engine.vacant_places()), (vec!["writer".into()], 0));
+}
+
+#[test]
+fn it_is_not_taken_up_in_front_of_a_holder_that_passed_it_and_has_to_go_first() {
+    let mut desk = Desk::new();
+    desk.engine.place_grace = Millis(1_000);
+    desk.take("x", &ask("carl").lease(100_000));
+    desk.take("y", &ask("dave").lease(100_000));
+    desk.wait_many(&["x", "y"], 1, &ask("ann"));
+    desk.wait("x", 2, &ask("bob").lease(100_000));
+    desk.disconnects(1);
+    assert!(desk.release("x", "carl"));
+    desk.wait("y", 3, &ask("bob"));
+    desk.wait_many(&["x", "y"], 4, &ask("ann"));
+    // In front of bob she would wait for his x, and he for her.
+    assert_eq!((desk.waiting("x"), desk.waiting("y")), (vec!["ann".into()], vec!["bob".into(), "ann".into()]));
+    assert!(desk.release("y", "dave"));
+    assert_eq!(desk.holders("y"), ["bob"]);
+    assert!(desk.release("x", "bob") && desk.release("y", "bob"));
+    assert_eq!((desk.holders("x"), desk.holders("y")), (vec!["ann".into()], vec!["ann".into()]));
+}
+
+/// Bob and carl have permits, and bob waits for dave, who is behind ann, unless she `leaves`, and eve in the line for a third one.
+fn pool(ann: u64, leaves: bool) -> Desk {
+    let mut desk = Desk::new();
+    desk.engine.place_grace = Millis(1_000);
+    for name in ["bob", "carl"] {
+        desk.take("pool", &ask(name).limit(9).lease(100_000));
+    }
+    desk.take("y", &ask("dave").lease(100_000));
+    desk.wait("pool", 1, &ask("ann").limit(ann));
+    desk.wait("pool", 2, &ask("eve").limit(2));
+    desk.wait("pool", 3, &ask("dave").limit(9));
+    if leaves {
+        desk.disconnects(1);
+    }
+    desk.wait("y", 4, &ask("bob"));
+    desk
+}
+
+#[test]
+fn a_request_with_fewer_permits_is_no_obstacle_to_those_who_must_go_first() {
+    for (name, before, leaves) in [("resent", 1, true), ("replaced", 2, false)] {
+        let mut desk = pool(before, leaves);
+        // She would wait for both to go, and one of them for dave, who would wait behind her.
+        desk.wait("pool", 5, &ask("ann").limit(1));
+        assert_eq!(desk.waiting("pool"), ["eve", "dave", "ann"], "{name}");
+        assert!(desk.release("pool", "carl") && desk.release("y", "dave"));
+        assert_eq!((desk.holders("pool").len(), desk.holders("y")), (3, vec!["bob".into()]), "{name}");
+        for name in ["bob", "eve", "dave"] {
+            assert!(desk.release("pool", name));
+        }
+        assert_eq!(desk.holders("pool"), ["ann"], "{name}");
+    }
+}
+
+#[test]
+fn who_goes_last_lets_those_behind_go_on_in_the_same_step() {
+    let mut desk = Desk::new();
+    for name in ["bob", "carl"] {
+        desk.take("pool", &ask(name).limit(9).lease(100_000));
+    }
+    desk.take("y", &ask("dave").lease(100_000));
+    desk.wait("pool", 1, &ask("ann").limit(2));
+    desk.wait("pool", 3, &ask("dave").limit(9));
+    desk.wait("y", 4, &ask("bob"));
+    desk.wait("pool", 5, &ask("ann").limit(1));
+    assert_eq!(
+        (desk.waiting("pool"), desk.holders("pool")),
+        (vec!["ann".into()], ["bob", "carl", "dave"].map(String::from).into())
+    );
+}
+
 /// A request as clients resend it.
 fn resent(name: &str) -> Request {
     ask(name).waiting(0)

@@ -1,24 +1,54 @@
 //! Random schedules. `LOCKSTOCK_SCHEDULES=100000 cargo test --release schedule` plays many.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
+use proptest::test_runner::TestRunner;
 
 use super::model::{Ask, Key};
 use super::trial::{DBS, NAMES, Trial};
 use crate::core::lock::Wanted;
+
+/// What has happened, and how often.
+type Seen = BTreeMap<&'static str, u64>;
 
 const CLIENTS: usize = 4;
 const TOKENS: usize = 4;
 
 #[derive(Clone, Debug)]
 enum Step {
-    Acquire { slot: usize, ask: Ask, may_wait: bool },
-    Release { keys: Vec<Key>, many: bool, token: usize },
-    Extend { keys: Vec<Key>, many: bool, token: usize, lease: i64, only_later: bool },
+    Acquire {
+        slot: usize,
+        ask: Ask,
+        may_wait: bool,
+    },
+    /// As that, but for what a connection that is gone was waiting for.
+    Resend {
+        slot: usize,
+        ask: Ask,
+        pick: usize,
+    },
+    Release {
+        keys: Vec<Key>,
+        many: bool,
+        token: usize,
+    },
+    Extend {
+        keys: Vec<Key>,
+        many: bool,
+        token: usize,
+        lease: i64,
+        only_later: bool,
+    },
     Advance(i64),
     Tick(usize),
-    Left { pick: usize, timed_out: bool },
+    Left {
+        pick: usize,
+        timed_out: bool,
+    },
     Delivered(usize),
     ClientGone(usize),
     Delete(Key),
@@ -62,9 +92,17 @@ fn acquire() -> impl Strategy<Value = Step> {
     )
 }
 
+fn resend() -> impl Strategy<Value = Step> {
+    (acquire(), any::<usize>()).prop_map(|(step, pick)| match step {
+        Step::Acquire { slot, ask, .. } => Step::Resend { slot, ask: Ask { wait: Some(0), ..ask }, pick },
+        step => step,
+    })
+}
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         40 => acquire(),
+        5 => resend(),
         14 => (keys(), 0..TOKENS).prop_map(|((many, keys), token)| Step::Release { keys, many, token }),
         6 => (keys(), 0..TOKENS, lease(), any::<bool>()).prop_map(|((many, keys), token, lease, only_later)| {
             Step::Extend { keys, many, token, lease, only_later }
@@ -83,12 +121,17 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn play(steps: Vec<Step>, bound: Option<usize>, detects: bool, grace: i64) {
+fn play(steps: Vec<Step>, bound: Option<usize>, detects: bool, grace: i64) -> Seen {
     let mut trial = Trial::new(CLIENTS, bound, detects, grace);
     for step in steps {
         match step {
             Step::Acquire { slot, ask, may_wait } => {
                 trial.acquire(&Ask { client: trial.client(slot), ..ask }, may_wait);
+            }
+            Step::Resend { slot, ask, pick } => {
+                if let Some(ask) = trial.resent(pick, &Ask { client: trial.client(slot), ..ask }) {
+                    trial.acquire(&ask, true);
+                }
             }
             Step::Release { keys, many, token } => trial.release(&keys, many, token),
             Step::Extend { keys, many, token, lease, only_later } => {
@@ -107,7 +150,7 @@ fn play(steps: Vec<Step>, bound: Option<usize>, detects: bool, grace: i64) {
             Step::Migrate(db) => trial.migrate(db),
         }
     }
-    trial.finish();
+    trial.finish()
 }
 
 /// What tokens do that wait for one thing at a time, and often for each other.
@@ -121,20 +164,27 @@ fn wait_step() -> impl Strategy<Value = Step> {
     });
     prop_oneof![
         40 => patient,
+        8 => resend(),
         10 => (keys(), 0..TOKENS).prop_map(|((many, keys), token)| Step::Release { keys, many, token }),
         2 => any::<usize>().prop_map(|pick| Step::Left { pick, timed_out: true }),
-        1 => (0..CLIENTS).prop_map(Step::ClientGone),
+        4 => (0..CLIENTS).prop_map(Step::ClientGone),
         2 => Just(Step::Advance(1)),
     ]
 }
 
 /// Plays what tokens do that wait for one thing at a time; then no circle lasts.
-fn play_without_circles(steps: Vec<Step>) {
-    let mut trial = Trial::new(CLIENTS, None, true, 0);
+fn play_without_circles(steps: Vec<Step>, grace: i64) -> Seen {
+    let mut trial = Trial::new(CLIENTS, None, true, grace);
     for step in steps {
         match step {
             Step::Acquire { slot, ask, may_wait } if trial.waits_for_nothing_else(&ask) => {
                 trial.acquire(&Ask { client: trial.client(slot), ..ask }, may_wait);
+            }
+            Step::Resend { slot, ask, pick } => {
+                let like = Ask { client: trial.client(slot), lease: 1_000, session: false, ..ask };
+                if let Some(ask) = trial.resent(pick, &like).filter(|ask| trial.waits_for_nothing_else(ask)) {
+                    trial.acquire(&ask, true);
+                }
             }
             Step::Release { keys, many, token } => trial.release(&keys, many, token),
             Step::Advance(ms) => trial.advance(ms),
@@ -144,29 +194,68 @@ fn play_without_circles(steps: Vec<Step>) {
         }
         trial.nobody_waits_in_a_circle();
     }
-    trial.finish();
+    trial.finish()
 }
 
-fn schedules() -> u32 {
+/// Plays as many schedules as asked for. If they are very many, each of `all` must have happened in them.
+fn play_many<S: Strategy>(schedule: S, all: &[&str], play: impl Fn(S::Value) -> Seen) {
     let wanted = std::env::var("LOCKSTOCK_SCHEDULES").ok().and_then(|number| number.parse().ok());
-    wanted.unwrap_or(if cfg!(miri) { 3 } else { 500 })
+    let cases = wanted.unwrap_or(if cfg!(miri) { 3 } else { 500 });
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    let seen = RefCell::new(Seen::new());
+    let done = TestRunner::new(config).run(&schedule, |schedule| {
+        for (what, times) in play(schedule) {
+            *seen.borrow_mut().entry(what).or_default() += times;
+        }
+        Ok(())
+    });
+    if let Err(error) = done {
+        panic!("{error}");
+    }
+    let seen = seen.into_inner();
+    println!("{cases} schedules: {seen:#?}");
+    let missing: Vec<_> = all.iter().filter(|what| !seen.contains_key(*what)).collect();
+    assert!(cases < 10_000 || missing.is_empty(), "never: {missing:?}");
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: schedules(), failure_persistence: None, ..ProptestConfig::default() })]
+const IN_LINE: [&str; 14] = [
+    "grants published",
+    "grants to blocked clients",
+    "notified requests cancelled",
+    "notified requests repeated",
+    "places ended by a release",
+    "places kept",
+    "places kept of grants that are taken back",
+    "places not taken up because that would close a circle",
+    "places taken up: notified",
+    "places taken up: one key",
+    "places taken up: several keys",
+    "requests for one key cancelled",
+    "requests for several keys cancelled",
+    "requests replaced",
+];
 
-    #[test]
-    fn any_schedule_ends_as_the_contract_says(
-        steps in vec(step(), 1..80),
-        bound in prop_oneof![3 => Just(None), 1 => (0..4_usize).prop_map(Some)],
-        detects in prop::bool::weighted(0.9),
-        grace in select(vec![0, 6, 20, 1_000]),
-    ) {
-        play(steps, bound, detects, grace);
-    }
+const CIRCLES: [&str; 6] = [
+    "circles refused: exclusive",
+    "circles refused: notified requests",
+    "circles refused: permits",
+    "circles refused: several keys",
+    "circles refused: shared",
+    "circles refused: upgrades",
+];
 
-    #[test]
-    fn of_tokens_that_wait_for_one_thing_at_a_time_none_waits_for_good(steps in vec(wait_step(), 1..80)) {
-        play_without_circles(steps);
-    }
+#[test]
+fn any_schedule_ends_as_the_contract_says() {
+    let steps = vec(step(), 1..80);
+    let bound = prop_oneof![3 => Just(None), 1 => (0..4_usize).prop_map(Some)];
+    let schedule = (steps, bound, prop::bool::weighted(0.9), select(vec![0, 6, 20, 1_000]));
+    let all = [&IN_LINE[..], &CIRCLES, &["time limits of notified requests"]].concat();
+    play_many(schedule, &all, |(steps, bound, detects, grace)| play(steps, bound, detects, grace));
+}
+
+#[test]
+fn of_tokens_that_wait_for_one_thing_at_a_time_none_waits_for_good() {
+    let schedule = (vec(wait_step(), 1..80), select(vec![0, 1_000]));
+    let all = [&IN_LINE[..], &CIRCLES].concat();
+    play_many(schedule, &all, |(steps, grace)| play_without_circles(steps, grace));
 }

@@ -265,6 +265,7 @@ impl Trial {
     }
 
     pub(super) fn client_gone(&mut self, slot: usize) {
+        self.catch_up(self.model.may_be_over(self.clients[slot]));
         let next = self.clients.iter().max().unwrap() + 1;
         let gone = std::mem::replace(&mut self.clients[slot], next);
         self.desk.engine.client_gone(self.desk.now.ms, client(gone));
@@ -406,8 +407,9 @@ impl Trial {
         }
     }
 
-    /// Everybody goes and everything expires. Nothing may be left.
-    pub(super) fn finish(mut self) {
+    /// Everybody goes and everything expires. Nothing may be left. Returns what has happened, and how often.
+    pub(super) fn finish(mut self) -> BTreeMap<&'static str, u64> {
+        let seen = std::mem::take(&mut self.model.seen);
         for db in self.model.elsewhere.iter().map(|key| key.0).collect::<BTreeSet<_>>() {
             self.migrate(db);
         }
@@ -425,5 +427,6 @@ impl Trial {
         assert!(keys.values.is_empty() && engine.is_blank(), "the replica keeps something");
         assert_eq!(engine.tick(self.desk.now, 1, &mut keys), Next::Never);
         assert_eq!(engine.last_fence(), self.desk.engine.last_fence());
+        seen
     }
 }

@@ -14,7 +14,7 @@ pub(super) struct Graph {
     pub(super) owners: Vec<Owner>,
     pub(super) waits: Vec<Wait>,
     pub(super) locks: Vec<Held>,
-    /// Whether another token waits for a lock that the asking token holds.
+    /// Whether another token waits for a lock that the asking token holds, or behind its new request.
     met: bool,
     /// Whether that closes a circle, whatever else there is.
     pub(super) certain: bool,
@@ -68,6 +68,14 @@ pub(super) struct Held {
     pub(super) needed: bool,
 }
 
+/// A circle that a new request would close.
+pub(super) enum Circle {
+    /// Over these keys, the last of which its token holds.
+    Held(Vec<KeyBuf>),
+    /// Only where it is to stand: it waits for somebody who would wait behind it.
+    Behind,
+}
+
 impl Default for Graph {
     /// The new request alone.
     fn default() -> Self {
@@ -89,6 +97,7 @@ impl Graph {
             self.met = true;
             self.certain |= needs_all;
         }
+        self.met |= fronts.contains(&ASKING);
         for front in fronts {
             if let Some(front) = self.waits.get_mut(*front) {
                 front.in_front_of.push(at);
@@ -106,8 +115,13 @@ impl Graph {
         }
     }
 
-    /// The keys of the circle that the new request closes, if it does.
-    pub(super) fn find_circle(mut self) -> Option<Vec<KeyBuf>> {
+    /// Whether the new request asks for a lock that its token does not hold.
+    pub(super) fn asks_for(&self, lock: usize) -> bool {
+        self.waits.get(ASKING).is_some_and(|wait| wait.edges.iter().any(|edge| edge.lock == lock))
+    }
+
+    /// The circle that the new request closes, if it does.
+    pub(super) fn find_circle(mut self) -> Option<Circle> {
         if !self.met {
             return None;
         }
@@ -157,8 +171,11 @@ impl Graph {
         self.locks.get(edge.lock).is_some_and(|held| held.stuck > fits)
     }
 
-    /// The keys of the circle: on the shortest way from the new request to a hold of its token.
-    fn circle(&self) -> Option<Vec<KeyBuf>> {
+    /// The circle: the shortest way from the new request to a hold of its token. If somebody on the way stands behind it, that comes first:
+    /// standing elsewhere, it might wait.
+    fn circle(&self) -> Option<Circle> {
+        let alone = self.certain || self.waits.get(ASKING)?.in_front_of.is_empty();
+        let mut held = None;
         // From which request each was reached first, and over which lock.
         let mut from: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
         let mut seen = BTreeSet::new();
@@ -166,6 +183,9 @@ impl Graph {
         while let Some(at) = line.pop_front() {
             let wait = self.waits.get(at)?;
             let mut next = wait.behind.clone();
+            if !alone && next.iter().any(|(front, _)| *front == ASKING) {
+                return Some(Circle::Behind);
+            }
             for edge in &wait.edges {
                 let shut = if self.certain { edge.room == 0 } else { self.is_shut(edge) };
                 if !shut || seen.contains(&edge.lock) {
@@ -173,7 +193,10 @@ impl Graph {
                 }
                 let holders = &self.locks.get(edge.lock)?.holders;
                 if wait.owner != ASKING && holders.contains(&ASKING) {
-                    return Some(self.keys(&from, at, edge.lock));
+                    held.get_or_insert_with(|| Circle::Held(self.keys(&from, at, edge.lock)));
+                    if alone {
+                        return held;
+                    }
                 }
                 let others = holders.iter().filter(|holder| **holder != wait.owner);
                 let waits = others.filter_map(|holder| self.owners.get(*holder)).flat_map(|holder| &holder.waits);
@@ -190,7 +213,7 @@ impl Graph {
                 }
             }
         }
-        None
+        held
     }
 
     /// The keys over which the request number `at` was reached, and that of `lock`.

@@ -5,9 +5,17 @@ use std::collections::BTreeSet;
 use super::{Ask, Held, Key, Model, Parked};
 use crate::core::lock::{Mode, Wanted};
 
+/// How a request would wait for itself: somebody that it waits for waits for what its token holds, or behind it.
+#[derive(Default)]
+pub(super) struct Itself {
+    pub(super) held: bool,
+    pub(super) in_line: bool,
+}
+
 impl Model {
     /// Whether `ask`, waiting at `rank` in the place of its `earlier` request, could only go on if its own token did.
-    pub(super) fn closes_circle(&self, ask: &Ask, rank: i64, earlier: Option<&Parked>) -> bool {
+    pub(super) fn would_wait_for_itself(&self, ask: &Ask, rank: i64, earlier: Option<&Parked>) -> Itself {
+        let mut itself = Itself::default();
         let mut rest = self.clone();
         rest.line.retain(|parked| earlier.is_none_or(|earlier| earlier.rank != parked.rank));
         let own = Parked { id: None, ask: ask.clone(), since: self.now, rank };
@@ -23,15 +31,14 @@ impl Model {
             }
             for key in &parked.ask.keys {
                 for hold in rest.in_the_way(parked, *key) {
-                    if hold.token == ask.token {
-                        return true;
-                    }
+                    itself.held |= hold.token == ask.token;
                     reached.extend(rest.line.iter().filter(|other| other.ask.token == hold.token));
                 }
+                itself.in_line |= rest.in_front(parked, *key).any(|other| other.rank == rank);
                 reached.extend(rest.in_front(parked, *key));
             }
         }
-        false
+        itself
     }
 
     /// Whether everybody who waits is granted in the end, if nobody who can go on keeps what it has.

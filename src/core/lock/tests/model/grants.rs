@@ -1,13 +1,14 @@
 //! What the model grants, what of it is on its way, and what ends.
 
-use super::{Ask, Held, Key, Model, Outcome, Serial};
+use super::{Ask, Held, Key, Model, Outcome, Parked, Serial};
 use crate::core::lock::{Mode, WaiterId, Wanted};
 
 /// A grant whose reply is on its way, and which of its holds are not yet known to their owner otherwise.
 #[derive(Clone, Debug)]
 pub(super) struct Owed {
     pub(super) id: WaiterId,
-    pub(super) client: u64,
+    /// The request, with its place in line.
+    pub(super) parked: Parked,
     pub(super) holds: Vec<Granted>,
     pub(super) lost: bool,
 }
@@ -18,11 +19,13 @@ pub(super) struct Granted {
     key: Key,
     serial: Serial,
     before: Option<Held>,
+    /// Whether the lock is gone, nobody knows for whom.
+    gone: bool,
 }
 
 impl Granted {
     fn is(&self, hold: &Held) -> bool {
-        (self.key, self.serial) == (hold.key, hold.serial)
+        !self.gone && (self.key, self.serial) == (hold.key, hold.serial)
     }
 }
 
@@ -30,10 +33,12 @@ impl Owed {
     /// Everything moves to where `to` says, or is gone.
     pub(super) fn relocate(&mut self, to: impl Fn(&Key) -> Option<Key>) {
         let moved = |granted: Granted| {
-            let key = to(&granted.key)?;
-            Some(Granted { key, before: granted.before.map(|hold| Held { key, ..hold }), ..granted })
+            let Some(key) = to(&granted.key).filter(|_| !granted.gone) else {
+                return Granted { gone: true, before: None, ..granted };
+            };
+            Granted { key, before: granted.before.map(|hold| Held { key, ..hold }), ..granted }
         };
-        self.holds = self.holds.drain(..).filter_map(moved).collect();
+        self.holds = self.holds.drain(..).map(moved).collect();
     }
 }
 
@@ -59,7 +64,8 @@ impl Model {
             let (mode, limit) = (ask.wanted.mode(), ask.wanted.limit());
             self.set(Held { key: *key, token: ask.token, mode, limit, serial, deadline, session });
         }
-        let granted = ask.keys.iter().zip(before).map(|(key, before)| Granted { key: *key, serial, before });
+        let granted =
+            ask.keys.iter().zip(before).map(|(key, before)| Granted { key: *key, serial, before, gone: false });
         (Outcome::Granted { token: ask.token, serial, lease: ask.lease }, granted.filter(|_| fresh).collect())
     }
 
@@ -80,6 +86,7 @@ impl Model {
         let Self { owed, holds, elsewhere, .. } = self;
         let mut lost: Vec<Granted> = Vec::new();
         for owed in owed.iter_mut().filter(|owed| owed.lost) {
+            owed.holds.retain(|granted| !granted.gone);
             lost.extend(owed.holds.extract_if(.., |granted| !elsewhere.contains(&granted.key)));
         }
         owed.retain(|owed| !owed.lost || !owed.holds.is_empty());
@@ -100,14 +107,25 @@ impl Model {
 
     /// Ends what is over: by its deadline, with its connection, or because its owner never heard of it.
     pub(super) fn expire(&mut self) {
-        let Self { now, elsewhere, .. } = self;
-        self.holds.retain(|hold| hold.deadline > *now || elsewhere.contains(&hold.key));
+        let now = self.now;
+        self.end_those(|hold, _| hold.deadline <= now);
         self.take_back();
-        let Self { now, elsewhere, gone, .. } = self;
-        self.holds.retain(|hold| {
-            let disconnected = hold.session.is_some_and(|client| gone.contains(&client));
-            (hold.deadline > *now && !disconnected) || elsewhere.contains(&hold.key)
-        });
+        self.end_those(|hold, gone| hold.deadline <= now || hold.session.is_some_and(|client| gone.contains(&client)));
+    }
+
+    fn end_those(&mut self, is_over: impl Fn(&Held, &[u64]) -> bool) {
+        let Self { holds, elsewhere, gone, .. } = self;
+        let over = |hold: &mut Held| is_over(hold, gone) && !elsewhere.contains(&hold.key);
+        for ended in holds.extract_if(.., over).collect::<Vec<_>>() {
+            self.prove(&ended);
+        }
+    }
+
+    /// Whether a grant that is on its way to `client` is over, and the engine may not have noticed.
+    pub(in super::super) fn may_be_over(&self, client: u64) -> bool {
+        let mut settled = self.clone();
+        settled.expire();
+        settled.owed.iter().any(|owed| owed.parked.ask.client == client && owed.holds.is_empty())
     }
 
     /// A token that asks again keeps what was granted to it and got lost on the way.

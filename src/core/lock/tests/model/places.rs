@@ -1,7 +1,7 @@
 //! Places in line that are kept for tokens whose connections have ended.
 
 use super::{Ask, Key, Model, Parked};
-use crate::core::lock::Mode;
+use crate::core::lock::{Mode, Wanted};
 
 #[derive(Clone, Debug)]
 pub(super) struct Vacant {
@@ -24,7 +24,8 @@ impl Model {
     /// Keeps the place of a waiter whose connection has ended.
     pub(super) fn keep_place(&mut self, Parked { ask, rank, .. }: Parked) {
         if self.grace > 0 {
-            self.take_up(&ask);
+            self.see("places kept");
+            self.vacant.retain(|vacant| !vacant.is_of(&ask));
             let Ask { token, keys, many, wanted, .. } = ask;
             let until = self.now + self.grace;
             self.vacant.push(Vacant { token, keys, many, mode: wanted.mode(), rank, until });
@@ -36,12 +37,35 @@ impl Model {
         self.vacant.iter().find(|vacant| vacant.is_of(ask) && vacant.until > self.now).map(|vacant| vacant.rank)
     }
 
+    /// `ask` takes the place up that is kept for it.
     pub(super) fn take_up(&mut self, ask: &Ask) {
+        if self.kept_rank(ask).is_some() {
+            self.see(match (ask.many, ask.notify) {
+                (true, _) => "places taken up: several keys",
+                (false, Some(_)) => "places taken up: notified",
+                (false, None) => "places taken up: one key",
+            });
+        }
         self.vacant.retain(|vacant| !vacant.is_of(ask));
     }
 
+    /// The request whose place is kept, as `like` asks otherwise.
+    pub(in super::super) fn resent(&self, pick: usize, like: &Ask) -> Option<Ask> {
+        let Vacant { token, keys, many, mode, .. } = self.vacant.get(pick % self.vacant.len().max(1))?.clone();
+        let wanted = match mode {
+            Mode::Exclusive => Wanted::Exclusive,
+            Mode::Shared => Wanted::Shared,
+            Mode::Limit => Wanted::Limit(2),
+        };
+        Some(Ask { token, keys, many, wanted, ..like.clone() })
+    }
+
     pub(super) fn end_places(&mut self, keys: &[Key], token: usize) {
+        let before = self.vacant_places();
         self.vacant.retain(|vacant| vacant.token != token || !keys.iter().any(|key| vacant.keys.contains(key)));
+        for _ in self.vacant_places()..before {
+            self.see("places ended by a release");
+        }
     }
 
     pub(in super::super) fn vacant_places(&self) -> usize {

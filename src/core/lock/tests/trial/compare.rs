@@ -22,6 +22,11 @@ impl Trial {
         line.all(|parked| parked.ask.keys == ask.keys && parked.ask.many == ask.many)
     }
 
+    /// A request once more, if any has gone with its connection and its place is kept.
+    pub(in super::super) fn resent(&self, pick: usize, like: &Ask) -> Option<Ask> {
+        self.model.resent(pick, like)
+    }
+
     pub(in super::super) fn nobody_waits_in_a_circle(&self) {
         assert!(self.model.can_go_on(), "{:?}", self.model);
     }
