@@ -15,7 +15,7 @@ use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::slab::{Id, Slab};
 use crate::core::time::UnixMs;
 
-/// The most places that are kept. One more ends the one that would end first.
+/// The most places that are kept, where one for several keys counts once for each of them. Beyond that, those end that would end first.
 const MOST: usize = 100_000;
 
 /// What a token asked for, and the position that it had.
@@ -71,7 +71,7 @@ impl VacantPlaces {
         let keys: SmallVec<[KeyRef<'_>; 1]> = place.keys.iter().map(|key| key.as_key()).collect();
         self.take_up(Asked { token: &place.token, keys: &keys, many: place.many, mode: place.mode });
         drop(keys);
-        if self.len() >= MOST
+        while self.by_key.len().saturating_add(place.keys.len()) > MOST
             && let Some((_, first)) = self.ends.first().copied()
         {
             self.remove(first);
@@ -139,5 +139,32 @@ impl VacantPlaces {
         for key in place.keys {
             self.by_key.remove(&(place.token.clone(), key, id));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "takes very many steps")]
+    fn a_place_for_several_keys_counts_for_each_of_them() {
+        let mut vacant = VacantPlaces::default();
+        let mut keep = |token: &str, keys: usize, until: i64| {
+            let key = |number: usize| Arc::new(KeyRef { db: 0, key: format!("{number:04}").as_bytes() }.to_buf());
+            let token = Ident::new(token.as_bytes()).unwrap();
+            let (keys, mode, ticket) = ((0..keys).map(key).collect(), Mode::Exclusive, Ticket(until));
+            vacant.keep(Place { token, keys, many: true, mode, ticket }, UnixMs(until));
+            (vacant.len(), vacant.next().unwrap().0)
+        };
+        for number in 1..=100 {
+            let kept = usize::try_from(number).unwrap();
+            assert_eq!(keep(&number.to_string(), 1_000, number), (kept, 1));
+        }
+        // Instead of the earlier one of the same request; then one more, for which the first one ends.
+        assert_eq!(keep("7", 1_000, 107), (100, 1));
+        assert_eq!(keep("new", 1, 200), (100, 2));
+        assert_eq!(keep("newer", 999, 300), (101, 2));
+        assert_eq!(keep("newest", 1_001, 400), (100, 4));
     }
 }

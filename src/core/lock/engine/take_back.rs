@@ -67,18 +67,19 @@ impl Engine {
             }
             return;
         }
-        match before {
-            None => self.end_hold(open, fence, EndReason::Undelivered),
-            Some(before) if before.hold.deadline.reached(transition.now.ms) => {
+        let Some(before) = before else { return self.end_hold(open, fence, EndReason::Undelivered) };
+        let expired = before.hold.deadline.reached(transition.now.ms);
+        if expired || !alive {
+            if expired {
                 count(&mut self.stats.expirations);
-                self.end_hold(open, fence, EndReason::Expired);
             }
-            Some(_) if !alive => self.end_hold(open, fence, EndReason::Disconnected),
-            Some(before) => {
-                let token = before.hold.token.clone();
-                let _ = self.set_hold(open, before.mode, before.hold);
-                self.look_at_own(transition, open.at, &token);
-            }
+            // The earlier grant may not have been heard of either.
+            self.unacked.confirm(before.hold.fence, entry);
+            self.end_hold(open, fence, if expired { EndReason::Expired } else { EndReason::Disconnected });
+        } else {
+            let token = before.hold.token.clone();
+            let _ = self.set_hold(open, before.mode, before.hold);
+            self.look_at_own(transition, open.at, &token);
         }
     }
 

@@ -411,6 +411,7 @@ impl Model {
     pub(super) fn tick(&mut self, script: &mut VecDeque<WaiterId>) {
         self.follow(script);
         self.check(script, |_| true);
+        self.forget_what_is_over();
         self.nobody_forgotten(|_| true);
         assert!(!self.line.iter().any(|parked| self.is_over(parked)), "nobody has been told that its time is over");
     }

@@ -265,7 +265,7 @@ impl Trial {
     }
 
     pub(super) fn client_gone(&mut self, slot: usize) {
-        self.catch_up(self.model.may_be_over(self.clients[slot]));
+        self.catch_up(self.model.may_be_over());
         let next = self.clients.iter().max().unwrap() + 1;
         let gone = std::mem::replace(&mut self.clients[slot], next);
         self.desk.engine.client_gone(self.desk.now.ms, client(gone));
@@ -301,6 +301,7 @@ impl Trial {
         if !moves.keys().all(|key| self.serves(&[*key])) {
             return;
         }
+        self.catch_up(self.model.may_be_over());
         self.model.relocate(moves);
         for (engine, keys) in [(&mut self.desk.engine, &mut self.desk.keys), (&mut self.replica.0, &mut self.replica.1)]
         {
@@ -324,6 +325,7 @@ impl Trial {
 
     /// FLUSHDB or FLUSHALL.
     pub(super) fn flush(&mut self, db: Option<i32>) {
+        self.catch_up(self.model.may_be_over());
         let hit = |key: &Key| db.is_none_or(|db| key.0 == db);
         self.model.relocate(&all_keys().filter(hit).map(|key| (key, None)).collect());
         for (engine, keys) in [(&mut self.desk.engine, &mut self.desk.keys), (&mut self.replica.0, &mut self.replica.1)]
@@ -338,6 +340,7 @@ impl Trial {
         if !self.model.elsewhere.is_empty() {
             return;
         }
+        self.catch_up(self.model.may_be_over());
         let other = |db: i32| if db < 2 { 1 - db } else { db };
         self.model.relocate(&all_keys().map(|(db, number)| ((db, number), Some((other(db), number)))).collect());
         for (engine, keys) in [(&mut self.desk.engine, &mut self.desk.keys), (&mut self.replica.0, &mut self.replica.1)]

@@ -121,11 +121,16 @@ impl Model {
         }
     }
 
-    /// Whether a grant that is on its way to `client` is over, and the engine may not have noticed.
-    pub(in super::super) fn may_be_over(&self, client: u64) -> bool {
+    /// Whether a grant that is on its way is over, and the engine may not have noticed.
+    pub(in super::super) fn may_be_over(&self) -> bool {
         let mut settled = self.clone();
         settled.expire();
-        settled.owed.iter().any(|owed| owed.parked.ask.client == client && owed.holds.is_empty())
+        settled.owed.iter().any(|owed| owed.holds.is_empty()) || settled.owed.len() < self.owed.len()
+    }
+
+    /// Everybody has noticed.
+    pub(super) fn forget_what_is_over(&mut self) {
+        self.owed.retain(|owed| !owed.holds.is_empty());
     }
 
     /// A token that asks again keeps what was granted to it and got lost on the way.
