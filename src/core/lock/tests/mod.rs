@@ -2,6 +2,7 @@
 #![expect(clippy::arithmetic_side_effects, reason = "small numbers")]
 
 mod cancel;
+mod contention;
 mod crowds;
 mod deadlock;
 mod delivery;

@@ -206,7 +206,7 @@ impl Graph {
                 }
             }
             let counts = |wait: &Wait| if self.certain { wait.needed } else { wait.stuck };
-            for (next, lock) in next {
+            for (next, lock) in next.into_iter().filter(|(next, _)| *next != ASKING) {
                 if self.waits.get(next).is_some_and(counts) && !from.contains_key(&next) {
                     from.insert(next, (at, lock));
                     line.push_back(next);
