@@ -32,6 +32,7 @@ mod terms;
 mod unacked;
 mod vacant;
 pub mod value;
+mod waiter;
 
 #[cfg(test)]
 mod tests;

@@ -4,15 +4,14 @@ use std::cell::Cell;
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher;
-use std::slice;
 use std::sync::Arc;
 
 use hashbrown::HashTable;
 
 use super::line::{Line, Ticket};
-use super::presence::Presence;
 use super::stats::HandoverCause;
-use super::terms::{ClientId, Request, WaiterId, Wanted};
+use super::terms::{ClientId, WaiterId};
+use super::waiter::{Scope, Waiter};
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::slab::{Id, Slab};
@@ -24,27 +23,6 @@ const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
 /// The queue of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct QueueId(Id);
-
-/// Where a request waits.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Scope {
-    /// For one key.
-    One(QueueId),
-    /// For all of these keys together, ordered and without duplicates. A list of one is not the same as `One`.
-    Many(Arc<[QueueId]>),
-}
-
-/// A waiting request and its position.
-#[derive(Debug)]
-pub(super) struct Waiter {
-    pub(super) presence: Presence,
-    pub(super) request: Request,
-    pub(super) since: UnixMs,
-    pub(super) scope: Scope,
-    pub(super) ticket: Ticket,
-    /// For a request for many keys: one key that it cannot have now. It is not checked again before that key is available.
-    pub(super) obstacle: Option<QueueId>,
-}
 
 /// A queue; it exists while it has a waiter.
 #[derive(Debug)]
@@ -103,51 +81,6 @@ pub(super) struct Joined {
     pub(super) replaced: Option<Waiter>,
     /// The queues where that was the head and this one is not.
     pub(super) headed: Vec<QueueId>,
-}
-
-impl Scope {
-    pub(super) fn queues(&self) -> &[QueueId] {
-        match self {
-            Self::One(queue) => slice::from_ref(queue),
-            Self::Many(queues) => queues,
-        }
-    }
-}
-
-impl Waiter {
-    /// How it wants the lock.
-    pub(super) fn wanted(&self) -> Wanted {
-        match self.scope {
-            Scope::One(_) => self.request.mode,
-            Scope::Many(_) => Wanted::Exclusive,
-        }
-    }
-
-    /// How long it has been waiting at `now`.
-    pub(super) fn waited(&self, now: UnixMs) -> Millis {
-        now.left(self.since)
-    }
-
-    /// When its time is over; `None` without limit.
-    fn end(&self) -> Option<UnixMs> {
-        let wait = self.request.wait.filter(|wait| wait.0 > 0)?;
-        Some(self.since.plus(wait).unwrap_or(UnixMs::MAX))
-    }
-
-    /// The rest of its waiting time at `now`; `None` without limit.
-    pub(super) fn patience(&self, now: UnixMs) -> Option<Millis> {
-        self.end().map(|end| end.left(now))
-    }
-
-    /// Whether its time is over at `now` and the server does not look after that.
-    pub(super) fn is_over(&self, now: UnixMs) -> bool {
-        self.presence.is_notified() && self.end().is_some_and(|end| end.reached(now))
-    }
-
-    /// Its entry in the order of ends.
-    fn ending(&self, id: WaiterId) -> Option<(UnixMs, WaiterId)> {
-        Some((self.end().filter(|_| self.presence.is_notified())?, id))
-    }
 }
 
 impl Queue {

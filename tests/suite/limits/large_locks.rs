@@ -91,6 +91,23 @@ fn a_million_locks_of_one_connection_end_with_it() {
 
 #[test]
 #[ignore = "large: make test-large"]
+fn a_hundred_thousand_requests_of_one_connection_leave_with_it() {
+    let server = Server::start();
+    let (mut line, mut patient) = (Line::at(&server), server.client());
+    server.expect("LOCK.ACQUIRE lock TOKEN holder EX 3600", ANY);
+    fill(&mut patient, HOLDERS, |n| format!("LOCK.ACQUIRE lock TOKEN t-{n} WAIT 0 NOTIFY news"));
+    disturb(&server, "the end of a hundred thousand requests", || {
+        patient.close();
+        line.until("lock_waiters", 0);
+    });
+    // Nobody comes back to their places.
+    line.until("lock_vacant_places", 0);
+    server.expect("LOCK.RELEASE lock holder", 1);
+    server.expect("DBSIZE", 0);
+}
+
+#[test]
+#[ignore = "large: make test-large"]
 fn whoever_frees_one_of_a_thousand_keys_hardly_notices_who_waits_for_all() {
     let server = Server::start();
     let mut client = server.client();

@@ -19,10 +19,10 @@ use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::line::Ticket;
-use crate::core::lock::queue::Scope;
 use crate::core::lock::stats::count;
 use crate::core::lock::terms::{Mode, Request, WaiterId, Wanted};
 use crate::core::lock::value::{HoldRef, Lock};
+use crate::core::lock::waiter::Scope;
 use crate::core::time::UnixMs;
 
 /// The length of a search, in tenths of a step. A lock with one holder who waits for one is a step. Beyond a thousand of them nothing is

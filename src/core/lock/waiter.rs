@@ -1,0 +1,76 @@
+//! A request in line.
+
+use std::slice;
+use std::sync::Arc;
+
+use super::line::Ticket;
+use super::presence::Presence;
+use super::queue::QueueId;
+use super::terms::{Request, WaiterId, Wanted};
+use crate::core::time::{Millis, UnixMs};
+
+/// Where a request waits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Scope {
+    /// For one key.
+    One(QueueId),
+    /// For all of these keys together, ordered and without duplicates. A list of one is not the same as `One`.
+    Many(Arc<[QueueId]>),
+}
+
+/// A waiting request and its position.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    pub(super) presence: Presence,
+    pub(super) request: Request,
+    pub(super) since: UnixMs,
+    pub(super) scope: Scope,
+    pub(super) ticket: Ticket,
+    /// For a request for many keys: one key that it cannot have now. It is not checked again before that key is available.
+    pub(super) obstacle: Option<QueueId>,
+}
+
+impl Scope {
+    pub(super) fn queues(&self) -> &[QueueId] {
+        match self {
+            Self::One(queue) => slice::from_ref(queue),
+            Self::Many(queues) => queues,
+        }
+    }
+}
+
+impl Waiter {
+    /// How it wants the lock.
+    pub(super) fn wanted(&self) -> Wanted {
+        match self.scope {
+            Scope::One(_) => self.request.mode,
+            Scope::Many(_) => Wanted::Exclusive,
+        }
+    }
+
+    /// How long it has been waiting at `now`.
+    pub(super) fn waited(&self, now: UnixMs) -> Millis {
+        now.left(self.since)
+    }
+
+    /// When its time is over; `None` without limit.
+    fn end(&self) -> Option<UnixMs> {
+        let wait = self.request.wait.filter(|wait| wait.0 > 0)?;
+        Some(self.since.plus(wait).unwrap_or(UnixMs::MAX))
+    }
+
+    /// The rest of its waiting time at `now`; `None` without limit.
+    pub(super) fn patience(&self, now: UnixMs) -> Option<Millis> {
+        self.end().map(|end| end.left(now))
+    }
+
+    /// Whether its time is over at `now` and the server does not look after that.
+    pub(super) fn is_over(&self, now: UnixMs) -> bool {
+        self.presence.is_notified() && self.end().is_some_and(|end| end.reached(now))
+    }
+
+    /// Its entry in the order of ends.
+    pub(super) fn ending(&self, id: WaiterId) -> Option<(UnixMs, WaiterId)> {
+        Some((self.end().filter(|_| self.presence.is_notified())?, id))
+    }
+}
