@@ -11,18 +11,14 @@ use hashbrown::HashTable;
 use super::line::{Line, Ticket};
 use super::stats::HandoverCause;
 use super::terms::{ClientId, WaiterId};
-use super::waiter::{Scope, Waiter};
+use super::waiter::{QueueId, Scope, Waiter};
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
-use crate::core::slab::{Id, Slab};
+use crate::core::slab::Slab;
 use crate::core::time::{Millis, UnixMs};
 
 /// Spreads numbers over all bits: 2^64 over the golden ratio.
 const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
-
-/// The queue of one key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct QueueId(Id);
 
 /// A queue; it exists while it has a waiter.
 #[derive(Debug)]

@@ -5,9 +5,13 @@ use std::sync::Arc;
 
 use super::line::Ticket;
 use super::presence::Presence;
-use super::queue::QueueId;
 use super::terms::{Request, WaiterId, Wanted};
+use crate::core::slab::Id;
 use crate::core::time::{Millis, UnixMs};
+
+/// The queue of one key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct QueueId(pub(super) Id);
 
 /// Where a request waits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

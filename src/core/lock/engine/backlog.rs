@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::core::deadline_index::DeadlineId;
-use crate::core::lock::queue::QueueId;
+use crate::core::lock::waiter::QueueId;
 use crate::core::retry::Retries;
 use crate::core::time::{Millis, Now, UnixMs};
 

@@ -12,11 +12,11 @@ use crate::core::lock::compatibility::Compatibility;
 use crate::core::lock::keyspace::Keyspace;
 use crate::core::lock::line::Ticket;
 use crate::core::lock::presence::Presence;
-use crate::core::lock::queue::{Joined, QueueId};
+use crate::core::lock::queue::Joined;
 use crate::core::lock::stats::count;
 use crate::core::lock::terms::{Acquired, Answer, ClientId, Grant, LockError, Request, Wait, WaiterId, Wanted};
 use crate::core::lock::value::{HoldRef, Lock};
-use crate::core::lock::waiter::{Scope, Waiter};
+use crate::core::lock::waiter::{QueueId, Scope, Waiter};
 use crate::core::time::Now;
 
 /// The decision on a request after looking at its lock.

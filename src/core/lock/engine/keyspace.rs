@@ -5,7 +5,6 @@ use std::collections::{BTreeSet, VecDeque};
 use super::Engine;
 use crate::core::deadline_index::DeadlineId;
 use crate::core::key::KeyRef;
-use crate::core::lock::queue::QueueId;
 use crate::core::lock::replaced::Replaced;
 use crate::core::lock::revoked::RevokedHolds;
 use crate::core::lock::sessions::Sessions;
@@ -14,6 +13,7 @@ use crate::core::lock::terms::{ClientId, Dismissed};
 use crate::core::lock::unacked::UnackedGrants;
 use crate::core::lock::vacant::VacantPlaces;
 use crate::core::lock::value::Lock;
+use crate::core::lock::waiter::QueueId;
 use crate::core::slot::Slot;
 use crate::core::time::UnixMs;
 

@@ -7,10 +7,9 @@ use smallvec::SmallVec;
 use super::Engine;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::line::Ticket;
-use crate::core::lock::queue::QueueId;
 use crate::core::lock::terms::{Mode, Request, WaiterId};
 use crate::core::lock::vacant::{Asked, Place};
-use crate::core::lock::waiter::Scope;
+use crate::core::lock::waiter::{QueueId, Scope};
 use crate::core::time::UnixMs;
 
 impl Request {

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use super::Engine;
 use crate::core::key::KeyRef;
-use crate::core::lock::queue::QueueId;
 use crate::core::lock::stats::HandoverCause;
 use crate::core::lock::terms::{ClientId, WaiterId};
 use crate::core::lock::value::Lock;
+use crate::core::lock::waiter::QueueId;
 use crate::core::time::UnixMs;
 
 impl Engine {

@@ -9,10 +9,10 @@ use crate::core::fence::Fence;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::keyspace::{Found, Keyspace};
-use crate::core::lock::queue::QueueId;
 use crate::core::lock::stats::HandoverCause;
 use crate::core::lock::terms::{Answer, ClientId, EndReason};
 use crate::core::lock::value::{HoldRef, Lock};
+use crate::core::lock::waiter::QueueId;
 use crate::core::time::Now;
 
 impl Engine {
@@ -71,6 +71,8 @@ impl Engine {
                 let Some((_, waiter)) = self.waiting.first_end().filter(|(end, _)| end.reached(now)) else {
                     return false;
                 };
+                // Whoever stood behind may fit now.
+                transition.progress();
                 for queue in self.dismiss(now, waiter, Answer::TimedOut, keyspace) {
                     self.schedule_queue(queue, HandoverCause::Other);
                 }

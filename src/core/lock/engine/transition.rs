@@ -7,8 +7,8 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::core::key::KeyBuf;
-use crate::core::lock::queue::QueueId;
 use crate::core::lock::stats::HandoverCause;
+use crate::core::lock::waiter::QueueId;
 use crate::core::time::{Now, UnixMs};
 
 /// The time, the limits and the remaining work of one transition.

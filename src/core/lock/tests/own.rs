@@ -1,7 +1,7 @@
 //! What a token holds is no obstacle to what it waits for, wherever it stands in line.
 
 use super::world::*;
-use crate::core::lock::Acquired;
+use crate::core::lock::{Acquired, Answer};
 
 #[test]
 fn a_request_for_many_keys_is_granted_with_an_earlier_one_of_its_token() {
@@ -123,4 +123,19 @@ fn many_requests_of_one_token_cost_what_they_ask_for() {
     }
     assert_eq!(desk.granted().len(), MANY);
     assert!(desk.keys.looks < 12 * MANY * MANY, "{} looks for {MANY} grants of {MANY} keys", desk.keys.looks);
+}
+
+#[test]
+fn a_time_limit_in_front_lets_go_on_who_was_looked_at_before() {
+    let mut desk = Desk::new();
+    desk.take("c", &ask("ann").lease(5));
+    desk.wait_many(&["a", "c"], 1, &ask("bob").lease(500));
+    desk.wait("a", 2, &ask("eve"));
+    desk.line_up_many(&["a", "b"], 3, &ask("eve").waiting(30), "news");
+    let both = desk.wait_many(&["b", "c"], 4, &ask("bob"));
+    desk.told();
+    desk.pass(100);
+    let _ = desk.tick();
+    // Ann's lease ends, bob has c, and still stands behind eve; then eve's time is over, too.
+    assert!(desk.answers().iter().any(|(id, answer)| *id == both && matches!(answer, Answer::Granted(_))));
 }

@@ -265,6 +265,12 @@ impl Trial {
         }
     }
 
+    pub(super) fn all_delivered(&mut self) {
+        while !self.undelivered.is_empty() {
+            self.delivered(0);
+        }
+    }
+
     pub(super) fn client_gone(&mut self, slot: usize) {
         self.catch_up(self.model.may_be_over());
         let next = self.clients.iter().max().unwrap() + 1;
