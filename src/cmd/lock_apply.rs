@@ -31,7 +31,7 @@ impl Command for LockApply {
         name: c"lock.apply",
         flags: c"write admin",
         acl: c"write slow admin dangerous",
-        arity: -4,
+        arity: -2,
         summary: c"Internal: carries the effects of lock commands to replicas and the AOF.",
         since: c"0.1.0",
         complexity: c"O(log(N)) with N holders",

@@ -29,7 +29,7 @@ impl Command for StockApply {
         name: c"stock.apply",
         flags: c"write admin",
         acl: c"write slow admin dangerous",
-        arity: -4,
+        arity: -2,
         summary: c"Internal: carries the effects of stock commands to replicas and the AOF.",
         since: c"0.1.0",
         complexity: c"O(log(N)) with N holds",

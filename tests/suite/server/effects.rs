@@ -53,6 +53,9 @@ fn are_taken_from_nobody_who_asks() {
         "STOCK.APPLY sale TAKEN a 5",
         "STOCK.APPLY sale NONSENSE x",
         "STOCK.APPLY none TAKEN a 5",
+        // Whatever the arguments are.
+        "LOCK.APPLY lock",
+        "STOCK.APPLY sale TAKEN",
     ] {
         client.expect(effect, err(REFUSED));
         let replies = client.pipeline(["MULTI", effect, "EXEC"]);
