@@ -2,7 +2,6 @@
 
 use super::lease::Lease;
 use super::lock_reply;
-use crate::config;
 use crate::core::id::Ident;
 use crate::core::limits::MAX_WAIT;
 use crate::core::lock::{Acquired, ClientId, Notice, Request, Wait, Wanted};
@@ -98,8 +97,7 @@ fn has_connection(ctx: &mut Ctx<'_>, client: ClientId) -> bool {
 ///
 /// `ask` gets how the request waits, and for how long its client is blocked if that may be. A request is granted
 /// now or refused if its client would have to be blocked and may not be, or if the server then refuses that (as Valkey does for a RESP3
-/// client with a subscription). If the maximum number of requests is waiting, a request that would wait gets an error, because null would
-/// mean a timeout.
+/// client with a subscription).
 pub fn carry_out(
     ctx: &mut Ctx<'_>,
     request: &Request,
@@ -122,13 +120,14 @@ pub fn carry_out(
         None if !ctx.flags().denies_blocking() => Wait::Parked,
         Some(_) | None => Wait::No,
     };
-    let full =
-        !matches!(wait, Wait::No) && state::prepare_wait(config::DETECT_DEADLOCKS.get()) >= config::max_waiters();
-    let wait = if full { Wait::No } else { wait };
+    if !matches!(wait, Wait::No) {
+        state::prepare_wait();
+    }
     let before = blocked_clients::taken_over();
     match ask(ctx, client, wait, request.wait.filter(|_| matches!(wait, Wait::Parked)))? {
         Acquired::Granted(grant) => lock_reply::granted(ctx, &grant),
-        Acquired::Refused if full => return Err(Error::TooManyWait),
+        // Null would mean that its time was over.
+        Acquired::Full => return Err(Error::TooManyWait),
         // The server did not block the client, and has already replied with an error.
         Acquired::Refused if blocked_clients::taken_over() != before => {}
         Acquired::Refused => ctx.reply_null(),

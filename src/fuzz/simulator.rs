@@ -169,7 +169,7 @@ impl Simulator {
             Acquired::Granted(grant) => {
                 assert_eq!((&grant.token, grant.lease), (&request.token, request.lease));
             }
-            Acquired::Refused => {}
+            Acquired::Refused | Acquired::Full => {}
             Acquired::Deadlock(keys) => return Err(Error::Deadlock(keys)),
             Acquired::Parked(waiter) => drop(self.waiting.insert(waiter, self.client)),
             Acquired::Notified { place, .. } => assert!(place > 0),

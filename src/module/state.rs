@@ -55,14 +55,12 @@ pub fn peek<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
     STATE.with(f)
 }
 
-/// Prepares the state for a request that may have to wait, with the setting that holds for it. Returns how many requests wait already.
-pub fn prepare_wait(detects_deadlocks: bool) -> usize {
-    let prepare = |state: &mut State| {
-        state.locks.allows_deadlocks = !detects_deadlocks;
-        state.locks.place_grace = config::place_grace();
-        state.locks.waiters()
-    };
-    enter(prepare).unwrap_or_default()
+/// Tells the engine the settings that hold for a request that may have to wait.
+pub fn prepare_wait() {
+    enter(|state| {
+        state.locks.allows_deadlocks = !config::DETECT_DEADLOCKS.get();
+        state.locks.most_waiting = Some(config::max_waiters());
+    });
 }
 
 /// Processes what callbacks have posted, in the order of posting. So every command sees the events that came before it.

@@ -120,6 +120,8 @@ pub enum Acquired {
     Granted(Grant),
     /// The token does not hold the lock, and its client does not wait.
     Refused,
+    /// The token does not hold the lock, and cannot wait for it, because as many requests wait as may.
+    Full,
     /// The token does not hold the lock, and if its client waited, its token and those that it waits for would wait for each other. The keys
     /// of the circle: first the one that it would wait for, last the one that it holds itself. Nothing was changed.
     Deadlock(Vec<KeyBuf>),

@@ -38,6 +38,12 @@ fn one_request_too_many_does_not_wait() {
     ] {
         client.expect(call, err(refusal));
     }
+    // The line grows no longer by a request that takes over the place of an earlier one.
+    let mut again = server.client();
+    again.send("LOCK.ACQUIRE lock TOKEN one WAIT 0");
+    waiters[0].read().is(NULL);
+    waiters[0] = again;
+    eventually_wait(&server, 2);
     // Who need not wait does not care, and who did not want to hears what it always does.
     client.expect("LOCK.ACQUIRE free TOKEN three WAIT 0", ("three", INT, 30_000));
     client.expect("LOCK.ACQUIRE lock TOKEN holder WAIT 0 EX 3600", ("holder", INT, 3_600_000));

@@ -174,6 +174,11 @@ impl Engine {
         ticket: Ticket,
         keyspace: &mut W,
     ) -> Acquired {
+        let asked = request.for_keys(places, obstacle.is_some());
+        let is_full = self.most_waiting.is_some_and(|most| self.waiting.len() >= most);
+        if is_full && self.same_request(asked).is_none() {
+            return Acquired::Full;
+        }
         let presence = match wait {
             Wait::Parked if keyspace.block_client() => Presence::Parked(client),
             Wait::No | Wait::Parked => return Acquired::Refused,
@@ -189,7 +194,6 @@ impl Engine {
         let before = earlier.and_then(|earlier| self.waiting.waiter(earlier));
         // If the earlier request had no obstacle because it was at the head itself, its replacement has none either.
         let obstacle = before.and_then(|before| before.obstacle).or_else(|| self.waiting.at(obstacle?));
-        let asked = request.for_keys(places, matches!(scope, Scope::Many(_)));
         let ticket = match ticket {
             Ticket::FIRST => self.waiting.front_ticket(),
             Ticket::LAST => self.waiting.next_ticket(),

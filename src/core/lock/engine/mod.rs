@@ -67,6 +67,8 @@ pub struct Engine {
     pub(super) bound: Bound,
     /// Whether a request may close a circle of waiting tokens; otherwise it is refused.
     pub allows_deadlocks: bool,
+    /// How many requests may wait; `None`: any number.
+    pub most_waiting: Option<usize>,
     /// The outcomes of the current visit, kept only to reuse the memory.
     outcomes: Vec<Outcome>,
 }

@@ -156,7 +156,7 @@ fn what_is_over_keeps_nobody_waiting() {
             Acquired::Deadlock(_) => assert_eq!(ends, "no"),
             Acquired::Parked(_) => assert_eq!(ends, "time limit"),
             Acquired::Granted(_) => assert!(["lease", "session", "release", "deleted"].contains(&ends)),
-            Acquired::Refused | Acquired::Notified { .. } => panic!("{ends}"),
+            Acquired::Refused | Acquired::Full | Acquired::Notified { .. } => panic!("{ends}"),
         }
     }
 }
