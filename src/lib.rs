@@ -47,7 +47,7 @@ pub mod fuzz;
 #[cfg(test)]
 mod layers;
 
-use module::waiters::WAITERS;
+use module::blocked::BLOCKED;
 use module::{connection, inbox, repair, timer_work, warnings};
 use server::ctx::{Ctx, Level};
 use server::{cluster, datatype, events, info, load, panics, renames, timer};
@@ -67,7 +67,7 @@ fn start(ctx: &mut Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
     asked(events::subscribe(ctx, connection::hear), "the events")?;
     renames::install(ctx, inbox::loaded);
     panics::install(repair::repair_all);
-    WAITERS.install(ctx, inbox::client_unblocked, cmd::lock_reply::answer);
+    BLOCKED.install(ctx, inbox::client_unblocked, cmd::lock_reply::answer);
     timer::install(ctx, timer_work::run);
     ctx.log(Level::Notice, concat!("lockstock ", env!("CARGO_PKG_VERSION"), " is ready"));
     cluster::learn(ctx);

@@ -2,7 +2,7 @@
 
 use super::Command;
 use super::lease::LEASE;
-use super::request::{self, NOTIFY, Options, SESSION, TOKEN, WAIT};
+use super::lock_request::{self, NOTIFY, Options, SESSION, TOKEN, WAIT};
 use crate::core::id::Ident;
 use crate::core::limits::MAX_PERMITS;
 use crate::core::lock::{Notice, Request, Wanted};
@@ -86,7 +86,7 @@ impl Run for LockAcquire {
         let Call { mut ctx, args } = call;
         let now = clock::now();
         let (key, request, notice) = parse(args, now.ms)?;
-        request::carry_out(&mut ctx, &request, notice, |ctx, client, wait, block| {
+        lock_request::carry_out(&mut ctx, &request, notice, |ctx, client, wait, block| {
             lock_session::run(ctx, key, block, |engine, at, session| {
                 Ok(engine.acquire(now, at, client, &request, wait, session)?)
             })

@@ -2,7 +2,7 @@
 
 use super::Command;
 use super::lease::LEASE;
-use super::request::{self, NOTIFY, Options, SESSION, TOKEN, WAIT};
+use super::lock_request::{self, NOTIFY, Options, SESSION, TOKEN, WAIT};
 use crate::config;
 use crate::core::lock::{Notice, Request, Wanted};
 use crate::core::time::UnixMs;
@@ -70,7 +70,7 @@ impl Run for LockMacquire {
         let Call { mut ctx, args } = call;
         let now = clock::now();
         let (keys, request, notice) = parse(args, now.ms)?;
-        request::carry_out(&mut ctx, &request, notice, |ctx, client, wait, block| {
+        lock_request::carry_out(&mut ctx, &request, notice, |ctx, client, wait, block| {
             lock_session::run_many(ctx, &keys, block, |engine, db, names, session| {
                 Ok(engine.acquire_many(now, db, names, client, &request, wait, session)?)
             })

@@ -14,7 +14,7 @@ use crate::core::sale::cart::{all_or_none, at_least_one};
 use crate::core::sale::{Answer, Change, Changes, Decision, Sale, Status};
 use crate::error::Error;
 use crate::module::sale_session::{self, Orphans, SaleSession};
-use crate::module::sale_type::Moment;
+use crate::module::sale_type::Version;
 use crate::module::{repair, sale_counts, sale_effect};
 use crate::server::args::Arg;
 use crate::server::call::RunAs;
@@ -35,7 +35,7 @@ struct CartSession<'c, 'a> {
 struct Leg<'a> {
     key: Arg<'a>,
     /// The sale that its decision is valid for; `None` if there is none.
-    decided_on: Option<Moment>,
+    decided_on: Option<Version>,
     /// The stream of the decision's events.
     stream: Option<Box<[u8]>>,
     orphans: Orphans,
@@ -101,7 +101,7 @@ impl<'a> CartSession<'_, 'a> {
         let (mut decision, mut decided_on, mut stream) = (Answer::NO_STOCK.unchanged(), None, None);
         if let Some(sale) = session.sale()? {
             decision = decide(sale)?;
-            decided_on = Some(sale.moment());
+            decided_on = Some(sale.version());
             if !decision.changes.is_empty() {
                 stream = sale.terms().stream.as_ref().map(|stream| stream.key.clone());
             }
@@ -214,7 +214,7 @@ impl<'a> CartSession<'_, 'a> {
             invariant!(done.is_ok(), "nobody changes a sale between a look at it and its commit");
             done?;
             *committed = committed.saturating_add(1);
-            open.session.remember();
+            open.session.reschedule();
         }
         Ok(())
     }
@@ -235,7 +235,7 @@ impl<'a> CartSession<'_, 'a> {
         let changed =
             |leg: &Leg<'_>, decision: &Decision<'_>| leg.first_done > 0 || (done && !decision.changes.is_empty());
         for leg in legs.iter().filter(|leg| leg.first_done > 0) {
-            session(ctx, leg.key).remember();
+            session(ctx, leg.key).reschedule();
         }
         for (leg, decision) in legs.iter().zip(decisions.iter()) {
             if changed(leg, decision) {

@@ -20,7 +20,7 @@ pub fn hear(ctx: &mut Ctx<'_>, event: Event) {
         }
         inbox::post(Notification::Event(event));
         let moves = matches!(event, Event::Flushed(_) | Event::Swapped(..));
-        if moves && state::peek(|_| ()).is_none() {
+        if moves && state::enter_as_is(|_| ()).is_none() {
             // A listener of another module did this while a key was being opened or created.
             inbox::post(Notification::InBetween);
         }
@@ -28,7 +28,7 @@ pub fn hear(ctx: &mut Ctx<'_>, event: Event) {
     };
     let Some(client) = ClientId::new(number) else { return };
     // Connections come and go by the thousand; few of them hold a lock or wait for one.
-    let known = state::peek(|state| (state.locks.knows(client), state.locks.has_undelivered(client)));
+    let known = state::enter_as_is(|state| (state.locks.knows(client), state.locks.has_undelivered(client)));
     let (matters, owed) = known.unwrap_or((true, true));
     if matters {
         inbox::post(Notification::ClientGone(client, if owed { look(ctx, client) } else { Look::Unknown }));

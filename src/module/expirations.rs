@@ -49,10 +49,10 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> timer::Next {
             let entry = state.sales.due(now.ms)?;
             state.sales.key(entry).map(|at| (entry, at.to_buf()))
         });
-        let Some(Some((entry, place))) = due else { break };
+        let Some(Some((entry, key))) = due else { break };
         left = left.saturating_sub(1);
-        ctx.select(place.as_key().db);
-        let mut session = SaleSession::new(ctx.reborrow(), Name::make(place.as_key().key), RunAs::Module);
+        ctx.select(key.as_key().db);
+        let mut session = SaleSession::new(ctx.reborrow(), Name::make(key.as_key().key), RunAs::Module);
         match expire(&mut session, entry, now.ms, left) {
             Ok(steps) => left = left.saturating_sub(steps),
             // This affects all sales, so do not ask for each of them.
@@ -61,7 +61,7 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> timer::Next {
                 state::enter(|state| state.refused.close(now.ms.plus(MOVING)));
             }
             Err(Refusal::For(error)) => {
-                let delay = put_off(&mut session, &place, &error, now.ms);
+                let delay = put_off(&mut session, &key, &error, now.ms);
                 state::enter(|state| state.sales.reschedule(entry, state.refused.next(delay == MOVING, now.ms, delay)));
             }
         }
@@ -89,7 +89,7 @@ fn expire(session: &mut SaleSession<'_>, entry: DeadlineId, now: UnixMs, steps: 
         if sale.deadline_id != Some(entry) {
             state::enter(|state| state.sales.remove(entry));
         }
-        session.remember();
+        session.reschedule();
         return Ok(0);
     }
     // If this node does not serve the sale (yet, or any more), it leaves the holds to the node that does.
@@ -109,7 +109,7 @@ fn expire(session: &mut SaleSession<'_>, entry: DeadlineId, now: UnixMs, steps: 
 }
 
 /// Logs once why what is due at `now` cannot be done, and returns when to try again.
-fn put_off(session: &mut SaleSession<'_>, place: &KeyBuf, error: &Error, now: UnixMs) -> Millis {
+fn put_off(session: &mut SaleSession<'_>, key: &KeyBuf, error: &Error, now: UnixMs) -> Millis {
     // Expected while a slot is being migrated.
     if *error == Error::OnTheMove {
         return MOVING;
@@ -118,7 +118,7 @@ fn put_off(session: &mut SaleSession<'_>, place: &KeyBuf, error: &Error, now: Un
         && !mem::replace(&mut sale.stuck, true)
     {
         let holds = sale.next_expiration().is_some_and(|next| next.reached(now));
-        let key = place.as_key().key.escape_ascii();
+        let key = key.as_key().key.escape_ascii();
         let told = if holds {
             format!("lockstock: holds of the sale {key} are due and wait: {error}")
         } else {

@@ -16,8 +16,9 @@ use crate::server::datatype::AofOut;
 /// because the clock was set back and the counter must not be lost.
 pub fn to_save() -> Vec<u8> {
     let now = clock::now();
-    let last = state::peek(|state| (state.locks.last_fence(), state.locks.locks() > 0 || sale_counts::sales() > 0))
-        .unwrap_or_default();
+    let last =
+        state::enter_as_is(|state| (state.locks.last_fence(), state.locks.locks() > 0 || sale_counts::sales() > 0))
+            .unwrap_or_default();
     match last {
         (last, locks) if last > 0 && (locks || last >= now.us) => last.to_le_bytes().to_vec(),
         _ => Vec::new(),
@@ -26,7 +27,7 @@ pub fn to_save() -> Vec<u8> {
 
 /// The fence clock, if it is ahead of the wall clock: then a file without it would let old fences repeat.
 fn ahead() -> Option<Fence> {
-    let last = state::peek(|state| state.locks.last_fence()).unwrap_or_default();
+    let last = state::enter_as_is(|state| state.locks.last_fence()).unwrap_or_default();
     (last >= clock::now().us).then_some(Fence(last))
 }
 
@@ -43,11 +44,11 @@ pub fn rewrite(out: &mut AofOut<'_>) {
 /// Restores the saved fence clock.
 pub fn saved(saved: &[u8]) -> Result<(), String> {
     let last = saved.try_into().map(u64::from_le_bytes).map_err(|_| "the fence is not 8 bytes long".to_owned())?;
-    state::peek(|state| state.locks.observe_fence(Fence(last)));
+    state::enter_as_is(|state| state.locks.observe_fence(Fence(last)));
     Ok(())
 }
 
 /// A lock from a file or a payload has this fence. It counts at once, even if the lock is deleted before the engine registers it.
 pub fn loaded(fence: Fence) {
-    state::peek(|state| state.locks.observe_fence(fence));
+    state::enter_as_is(|state| state.locks.observe_fence(fence));
 }

@@ -30,7 +30,7 @@ pub enum Notification {
     /// before the module processes this notification, are wrong.
     InBetween,
     /// A blocked client was unblocked.
-    Left(WaiterId, Unblocked),
+    Unblocked(WaiterId, Unblocked),
 }
 
 static INBOX: MainCell<Vec<Notification>> = MainCell::new(Vec::new());
@@ -53,25 +53,25 @@ fn put_in(note: Notification) {
 }
 
 /// A lock or a sale was loaded from a file or a payload.
-pub fn loaded(place: KeyBuf) {
-    LOADED.with(|loaded| loaded.push(place));
+pub fn loaded(key: KeyBuf) {
+    LOADED.with(|loaded| loaded.push(key));
     timer::arm(timer::Next::Now);
 }
 
 /// Databases `one` and `other` were swapped. Keys that were loaded before and are registered later are now in the other database.
 pub fn swap_loaded(one: i32, other: i32) {
-    LOADED.with(|loaded| loaded.iter_mut().for_each(|place| place.swap(one, other)));
+    LOADED.with(|loaded| loaded.iter_mut().for_each(|key| key.swap(one, other)));
 }
 
 /// Takes the key of one loaded value.
 pub fn next_loaded() -> Option<KeyBuf> {
     LOADED.with(|loaded| {
-        let place = loaded.pop();
+        let key = loaded.pop();
         // Free the memory: the list may be as long as the whole file.
         if loaded.is_empty() {
             *loaded = Vec::new();
         }
-        place
+        key
     })?
 }
 
@@ -79,8 +79,8 @@ pub fn next_loaded() -> Option<KeyBuf> {
 pub fn client_unblocked(waiter: WaiterId, left: Unblocked) {
     match left {
         // This can wait for the next notification; it is not worth a turn of the event loop.
-        Unblocked::Answered => put_in(Notification::Left(waiter, left)),
-        Unblocked::TimedOut | Unblocked::Gone => post(Notification::Left(waiter, left)),
+        Unblocked::Answered => put_in(Notification::Unblocked(waiter, left)),
+        Unblocked::TimedOut | Unblocked::Gone => post(Notification::Unblocked(waiter, left)),
     }
 }
 

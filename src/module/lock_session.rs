@@ -9,11 +9,11 @@ use crate::core::key::KeyRef;
 use crate::core::lock::{Answer, ClientId, Engine, Lock, LockInfo, Notice, WaiterId};
 use crate::core::time::{Millis, Now};
 use crate::error::Error;
+use crate::module::blocked::BLOCKED;
 use crate::module::lock_effect::{self, LockChange};
 use crate::module::own_words::OwnWords;
 use crate::module::repair;
 use crate::module::sale_type::SaleValue;
-use crate::module::waiters::WAITERS;
 use crate::module::{connection, notice, state};
 use crate::server::args::Arg;
 use crate::server::ctx::Ctx;
@@ -219,7 +219,7 @@ impl<'a> LockSession<'a> {
         self.words = None;
         if let Some((waiter, client)) = self.look_first.take() {
             let front = connection::front(self.key.ctx(), client);
-            state::peek(|state| state.locks.goes_behind(waiter, front));
+            state::enter_as_is(|state| state.locks.goes_behind(waiter, front));
         }
         self.end();
         for Told { db, name, events } in mem::take(&mut self.events) {
@@ -249,7 +249,7 @@ impl<'a> LockSession<'a> {
         }
         self.answers.reverse();
         while let Some((waiter, answer)) = self.answers.pop() {
-            WAITERS.unblock(self.key.ctx(), waiter, answer);
+            BLOCKED.unblock(self.key.ctx(), waiter, answer);
         }
     }
 }

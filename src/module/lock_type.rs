@@ -41,8 +41,8 @@ impl DataType for Lock {
             }
             fence_clock::loaded(newest.fence);
         }
-        if let Some(place) = input.place() {
-            inbox::loaded(place);
+        if let Some(key) = input.key() {
+            inbox::loaded(key);
         }
         Ok(lock)
     }

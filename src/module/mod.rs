@@ -3,6 +3,7 @@
 //! A lock and a sale are ordinary keys of two data types of our own: they expire, move, and are saved, replicated and deleted like any
 //! other key. The core defines what a value contains; this folder connects it with the server.
 
+pub mod blocked;
 pub mod cart_session;
 pub mod connection;
 pub mod destroyed;
@@ -23,5 +24,4 @@ pub mod sale_type;
 pub mod slot_watch;
 pub mod state;
 pub mod timer_work;
-pub mod waiters;
 pub mod warnings;

@@ -48,7 +48,7 @@ impl OrphanEvent {
 }
 
 struct Damaged {
-    place: KeyBuf,
+    key: KeyBuf,
     orphans: Vec<OrphanEvent>,
 }
 
@@ -65,8 +65,8 @@ pub fn if_interrupted(mark: impl FnOnce()) {
 pub fn mark(at: KeyRef<'_>, orphans: Vec<OrphanEvent>) {
     DAMAGED.with(|damaged| {
         // A replica may come here repeatedly before it is promoted.
-        if !orphans.is_empty() || damaged.iter().all(|known| known.place.as_key() != at) {
-            damaged.push(Damaged { place: at.to_buf(), orphans });
+        if !orphans.is_empty() || damaged.iter().all(|known| known.key.as_key() != at) {
+            damaged.push(Damaged { key: at.to_buf(), orphans });
         }
     });
 }
@@ -75,8 +75,8 @@ pub fn mark(at: KeyRef<'_>, orphans: Vec<OrphanEvent>) {
 pub fn repair_all(ctx: &mut Ctx<'_>) {
     let began_in = ctx.db();
     while DAMAGED.with(|damaged| !damaged.is_empty()).unwrap_or_default() && timer::may_write(ctx) {
-        let Some(Some(Damaged { place, orphans })) = DAMAGED.with(Vec::pop) else { break };
-        let KeyRef { db, key } = place.as_key();
+        let Some(Some(Damaged { key, orphans })) = DAMAGED.with(Vec::pop) else { break };
+        let KeyRef { db, key } = key.as_key();
         ctx.select(db);
         let name = Name::make(key);
         for orphan in orphans {

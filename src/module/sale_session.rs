@@ -13,7 +13,7 @@ use crate::core::slot::Slot;
 use crate::error::Error;
 use crate::module::repair::{self, OrphanEvent};
 use crate::module::sale_effect;
-use crate::module::sale_type::{Moment, SaleValue};
+use crate::module::sale_type::{SaleValue, Version};
 use crate::module::{inbox, sale_counts, state};
 use crate::server::args::Arg;
 use crate::server::call::RunAs;
@@ -94,7 +94,7 @@ impl<'a> SaleSession<'a> {
             return Ok(());
         }
         let Some(sale) = self.sale()? else { return Err(Error::NoStock) };
-        let decided_on = sale.moment();
+        let decided_on = sale.version();
         let alone = if sale.terms().stream.is_none() { changes.alone() } else { None };
         if let Some(change) = alone {
             // A tool may have another server carry out what is sent here. That server must not serve a line by itself.
@@ -105,21 +105,21 @@ impl<'a> SaleSession<'a> {
         let mut done = 0;
         let outcome = self.carry_out_steps(&changes, decided_on, &mut done);
         if done > 0 {
-            self.remember();
+            self.reschedule();
             self.announce(changes.iter().take(done).filter_map(|change| sale_effect::event_name(change)));
         }
         outcome.map(drop)
     }
 
     /// Carries out a change that has no event in a stream.
-    fn carry_out_alone(&mut self, change: &Change<'_>, decided_on: Moment, words_say_all: bool) -> Result<(), Error> {
+    fn carry_out_alone(&mut self, change: &Change<'_>, decided_on: Version, words_say_all: bool) -> Result<(), Error> {
         self.commit(change, decided_on)?;
         if words_say_all {
             replicate::verbatim(self.ctx());
         } else {
             self.send_step(&[change]);
         }
-        self.remember();
+        self.reschedule();
         self.announce(sale_effect::event_name(change).into_iter());
         Ok(())
     }
@@ -129,9 +129,9 @@ impl<'a> SaleSession<'a> {
     pub(super) fn carry_out_steps(
         &mut self,
         changes: &[&Change<'_>],
-        mut decided_on: Moment,
+        mut decided_on: Version,
         done: &mut usize,
-    ) -> Result<Moment, Error> {
+    ) -> Result<Version, Error> {
         let outcome = changes.chunk_by(|_, next| next.continues_step()).try_for_each(|step| {
             decided_on = self.make_true(step, decided_on)?;
             *done = done.saturating_add(step.len());
@@ -144,7 +144,7 @@ impl<'a> SaleSession<'a> {
     }
 
     /// Carries out a step that was decided on the sale at `decided_on`; returns the new moment.
-    fn make_true(&mut self, step: &[&Change<'_>], decided_on: Moment) -> Result<Moment, Error> {
+    fn make_true(&mut self, step: &[&Change<'_>], decided_on: Version) -> Result<Version, Error> {
         self.append_events(step, decided_on)?;
         let moment = self.commit_step(step, decided_on)?;
         self.send_step(step);
@@ -152,20 +152,20 @@ impl<'a> SaleSession<'a> {
     }
 
     /// Appends the events of a step that was decided on the sale at `decided_on`.
-    pub(super) fn append_events(&mut self, step: &[&Change<'_>], decided_on: Moment) -> Result<(), Error> {
-        for (place, change) in step.iter().enumerate() {
-            self.append_event(place, change, decided_on)?;
+    pub(super) fn append_events(&mut self, step: &[&Change<'_>], decided_on: Version) -> Result<(), Error> {
+        for (index, change) in step.iter().enumerate() {
+            self.append_event(index, change, decided_on)?;
         }
         self.orphans.reverse();
         Ok(())
     }
 
     /// Commits a step whose events are appended, if the sale has not changed since `decided_on`; returns the new moment.
-    pub(super) fn commit_step(&mut self, step: &[&Change<'_>], decided_on: Moment) -> Result<Moment, Error> {
+    pub(super) fn commit_step(&mut self, step: &[&Change<'_>], decided_on: Version) -> Result<Version, Error> {
         let mut moment = decided_on;
-        for (place, change) in step.iter().enumerate() {
+        for (index, change) in step.iter().enumerate() {
             moment = self.commit(change, moment)?;
-            if self.orphans.last().is_some_and(|(of, _)| *of == place) {
+            if self.orphans.last().is_some_and(|(of, _)| *of == index) {
                 self.orphans.pop();
             }
             if matches!(change, Change::Expire { .. }) {
@@ -188,24 +188,24 @@ impl<'a> SaleSession<'a> {
     }
 
     /// Commits a change whose event is appended, if the sale has not changed since `decided_on`; returns the new moment.
-    fn commit(&mut self, change: &Change<'_>, decided_on: Moment) -> Result<Moment, Error> {
+    fn commit(&mut self, change: &Change<'_>, decided_on: Version) -> Result<Version, Error> {
         let sale = self.unchanged_sale(decided_on)?;
-        let Err(misfit) = sale.commit(change) else { return Ok(sale.moment()) };
+        let Err(misfit) = sale.commit(change) else { return Ok(sale.version()) };
         let name = self.name.bytes().escape_ascii().to_string();
         self.ctx().log(Level::Warning, &format!("lockstock: a change of the sale {name} does not fit it: {misfit:?}"));
         Err(Error::Internal)
     }
 
     /// The sale, if nobody has changed it since `decided_on`.
-    pub(super) fn unchanged_sale(&mut self, decided_on: Moment) -> Result<&mut SaleValue, Error> {
+    pub(super) fn unchanged_sale(&mut self, decided_on: Version) -> Result<&mut SaleValue, Error> {
         match self.sale() {
-            Ok(Some(sale)) if sale.moment() == decided_on => Ok(sale),
+            Ok(Some(sale)) if sale.version() == decided_on => Ok(sale),
             _ => Err(Error::SaleChanged),
         }
     }
 
-    /// Appends the event of a change that is about to be committed, the one at `place` in its step, if the sale has a stream.
-    fn append_event(&mut self, place: usize, change: &Change<'_>, decided_on: Moment) -> Result<(), Error> {
+    /// Appends the event of a change that is about to be committed, the one at `index` in its step, if the sale has a stream.
+    fn append_event(&mut self, index: usize, change: &Change<'_>, decided_on: Version) -> Result<(), Error> {
         let appended = u64::try_from(self.orphans.len()).unwrap_or(u64::MAX);
         let sale = self.unchanged_sale(decided_on)?;
         let (Some(stream), Some(event)) = (sale.terms().stream.clone(), sale.event(change)) else { return Ok(()) };
@@ -228,16 +228,16 @@ impl<'a> SaleSession<'a> {
         let fields =
             if stream.deadlines { &fields[..] } else { fields.split_last().map_or(&fields[..], |(_, six)| six) };
         let entry = stream::append(self.key.ctx(), self.run_as, &stream.key, fields).map_err(Error::Stream)?;
-        self.orphans.push((place, OrphanEvent { stream: stream.key, entry }));
+        self.orphans.push((index, OrphanEvent { stream: stream.key, entry }));
         Ok(())
     }
 
     /// Updates the sale's entry in the deadline index.
-    pub(super) fn remember(&mut self) {
+    pub(super) fn reschedule(&mut self) {
         self.key();
         let at = KeyRef { db: self.ctx().db(), key: self.name.bytes() };
         let Content::Value(sale) = self.key.content() else { return };
-        if state::enter(|state| register(&mut state.sales, at, sale)).is_none() {
+        if state::enter(|state| schedule(&mut state.sales, at, sale)).is_none() {
             // Another module has called us from inside one of our calls. The change stays; the timer registers the sale.
             inbox::loaded(at.to_buf());
         }
@@ -265,7 +265,7 @@ pub(super) fn serves(ctx: &mut Ctx<'_>, sale: &[u8], stream: &[u8]) -> Result<()
 }
 
 /// Adds a sale to the deadline index, moves its entry, or removes it, according to when it is due next.
-pub fn register(index: &mut DeadlineIndex, at: KeyRef<'_>, sale: &mut SaleValue) {
+pub fn schedule(index: &mut DeadlineIndex, at: KeyRef<'_>, sale: &mut SaleValue) {
     sale.mark_found();
     sale.count_orders();
     let known = sale.deadline_id.filter(|entry| index.key(*entry) == Some(at));
@@ -378,7 +378,7 @@ pub fn applies(ctx: &mut Ctx<'_>, key: Arg<'_>, said: Option<&Change<'_>>) -> Re
 pub fn apply(ctx: &mut Ctx<'_>, key: Arg<'_>, change: &Change<'_>) -> Result<(), Error> {
     let mut session = SaleSession::new(ctx.reborrow(), Name::of(key), RunAs::Module);
     session.sale()?.ok_or(Error::NoStock)?.replay(change).map_err(|_| Error::Payload)?;
-    session.remember();
+    session.reschedule();
     replicate::verbatim(session.ctx());
     session.announce(sale_effect::event_name(change).into_iter());
     Ok(())
@@ -398,7 +398,7 @@ pub fn restore(ctx: &mut Ctx<'_>, key: Arg<'_>, part: sale_effect::Part<'_>) -> 
         (sale_effect::Part::Head(_), Some(_)) => return Err(Error::BusyKey),
         (sale_effect::Part::Orders(_), None) => return Err(Error::NoStock),
     }
-    session.remember();
+    session.reschedule();
     replicate::verbatim(session.ctx());
     session.announce(iter::empty());
     Ok(())

@@ -30,7 +30,7 @@ pub struct SaleValue {
 
 /// A version of a sale: its value and its number of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment {
+pub struct Version {
     number: u64,
     revision: u64,
 }
@@ -49,8 +49,8 @@ impl SaleValue {
     }
 
     /// The version that a decision is based on.
-    pub fn moment(&self) -> Moment {
-        Moment { number: self.number, revision: self.sale.revision() }
+    pub fn version(&self) -> Version {
+        Version { number: self.number, revision: self.sale.revision() }
     }
 
     /// Whether it has lost its key and was not found under another since.
@@ -117,8 +117,8 @@ impl DataType for SaleValue {
             }
             sale.block(&block).map_err(|why| why.to_string())?;
         }
-        if let Some(place) = input.place() {
-            inbox::loaded(place);
+        if let Some(key) = input.key() {
+            inbox::loaded(key);
         }
         Ok(Self::new(sale.finish().map_err(|why| why.to_string())?))
     }

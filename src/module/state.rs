@@ -51,7 +51,7 @@ pub fn enter<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
 }
 
 /// Like [`enter`], but without the inbox: for callbacks, and for who processes it himself.
-pub fn peek<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
+pub fn enter_as_is<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
     STATE.with(f)
 }
 
@@ -71,8 +71,8 @@ pub fn drain_inbox(state: &mut State) {
     let mut reading = mem::take(&mut state.reading);
     inbox::drain(&mut reading, |notification| {
         match notification {
-            Notification::LockVanished(place, entry, watch) => {
-                state.locks.vanished(place.as_key(), entry);
+            Notification::LockVanished(key, entry, watch) => {
+                state.locks.vanished(key.as_key(), entry);
                 state.renamed.add(watch);
             }
             Notification::ClientGone(client, look) => {
@@ -101,9 +101,9 @@ pub fn drain_inbox(state: &mut State) {
             Notification::Event(
                 Event::Role { primary: true } | Event::Loaded | Event::Import | Event::ClientGone(_),
             ) => {}
-            Notification::Left(waiter, Unblocked::Answered) => state.locks.written(waiter),
-            Notification::Left(waiter, Unblocked::TimedOut) => state.locks.timed_out(clock::now().ms, waiter),
-            Notification::Left(waiter, Unblocked::Gone) => state.locks.left(clock::now().ms, waiter),
+            Notification::Unblocked(waiter, Unblocked::Answered) => state.locks.written(waiter),
+            Notification::Unblocked(waiter, Unblocked::TimedOut) => state.locks.timed_out(clock::now().ms, waiter),
+            Notification::Unblocked(waiter, Unblocked::Gone) => state.locks.left(clock::now().ms, waiter),
         }
     });
     state.reading = reading;

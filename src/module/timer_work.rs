@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use crate::core::lock::{Answer, Dismissed, Found, Keyspace, LockError};
 use crate::core::time::{Millis, Now, UnixMs};
 use crate::error::Error;
+use crate::module::blocked::BLOCKED;
 use crate::module::lock_session::LockSession;
 use crate::module::state::{self, State};
-use crate::module::waiters::WAITERS;
 use crate::module::{connection, destroyed, expirations, inbox, repair, sale_session};
 use crate::server::ctx::{Ctx, is_connected};
 use crate::server::timer::{self, Authority};
@@ -49,23 +49,23 @@ pub fn run(ctx: &mut Ctx<'_>, right: Authority) -> timer::Next {
     // The scan yields to all other users of the server.
     let search =
         if searching { now.ms.plus(Millis(1)).map_or(timer::Next::Never, timer::Next::At) } else { timer::Next::Never };
-    next.min(search).min(watching).min(WAITERS.next_over(now.ms))
+    next.min(search).min(watching).min(BLOCKED.next_over(now.ms))
 }
 
 /// Processes the inbox and continues the scan for renamed values; returns whether there is more to scan, and when to look at the slots.
 fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> (bool, timer::Next) {
     let mut session = LockSession::between_commands(ctx.reborrow());
-    let caught_up = state::peek(|state| {
+    let caught_up = state::enter_as_is(|state| {
         state::drain_inbox(state);
         let faulty = panics::take_fault();
         if faulty {
-            state.locks.reconcile(now.ms, |client| is_connected(client.get()), |waiter| WAITERS.is_waiting(waiter));
-            for waiter in WAITERS.unanswered().into_iter().filter(|waiter| !state.locks.is_queued(now.ms, *waiter)) {
+            state.locks.reconcile(now.ms, |client| is_connected(client.get()), |waiter| BLOCKED.is_waiting(waiter));
+            for waiter in BLOCKED.unanswered().into_iter().filter(|waiter| !state.locks.is_queued(now.ms, *waiter)) {
                 session.answer(waiter, Answer::Failed(LockError::Fault));
             }
             state.renamed.for_everything();
         }
-        let forgotten = WAITERS.forgotten(now.ms, FORGOTTEN);
+        let forgotten = BLOCKED.forgotten(now.ms, FORGOTTEN);
         for waiter in &forgotten {
             state.locks.timed_out(now.ms, *waiter);
             session.answer(*waiter, Answer::TimedOut);
@@ -89,7 +89,7 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> (bool, timer::Next) {
     session.leave();
     let (searching, watching, faulty) = caught_up.unwrap_or((true, timer::Next::Never, false));
     if faulty {
-        WAITERS.unblock_nameless(ctx, &Answer::Failed(LockError::Fault));
+        BLOCKED.unblock_nameless(ctx, &Answer::Failed(LockError::Fault));
     }
     (searching, watching)
 }
@@ -97,7 +97,7 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> (bool, timer::Next) {
 /// A slice of the work on locks, and of registering loaded values.
 fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, right: Authority) -> timer::Next {
     let mut session = LockSession::between_commands(ctx.reborrow());
-    let next = state::peek(|state| {
+    let next = state::enter_as_is(|state| {
         state::drain_inbox(state);
         let more = forget_destroyed(state) | meet_loaded(state, &mut session);
         for client in state.locks.take_unverified_sessions().into_iter().filter(|client| !is_connected(client.get())) {
@@ -128,13 +128,13 @@ fn forget_destroyed(state: &mut State) -> bool {
 /// Registers locks and sales that were loaded or found; returns whether there are more.
 fn meet_loaded(state: &mut State, session: &mut LockSession<'_>) -> bool {
     for _ in 0..SLICE {
-        let Some(place) = inbox::next_loaded() else { return false };
-        match session.find(place.as_key()) {
+        let Some(key) = inbox::next_loaded() else { return false };
+        match session.find(key.as_key()) {
             Found::Nothing => {}
-            Found::Lock(lock) => state.locks.register_again(place.as_key(), lock),
+            Found::Lock(lock) => state.locks.reregister(key.as_key(), lock),
             Found::Foreign => {
-                if let Some(sale) = session.sale(place.as_key()) {
-                    sale_session::register(&mut state.sales, place.as_key(), sale);
+                if let Some(sale) = session.sale(key.as_key()) {
+                    sale_session::schedule(&mut state.sales, key.as_key(), sale);
                 }
             }
         }

@@ -124,7 +124,7 @@ impl RdbIn {
     }
 
     /// The key that is being loaded, if the server tells it.
-    pub fn place(&self) -> Option<KeyBuf> {
+    pub fn key(&self) -> Option<KeyBuf> {
         // SAFETY: the handle is valid as above, and so is the name while the callback runs.
         unsafe {
             let name = api::get_key_name_from_io(self.0);

@@ -10,10 +10,10 @@
 //! yet; and no request overtakes a waiter.
 //!
 //! Reading order: `terms` (the types), `hold`, [`value`] (the lock itself), `compatibility` (the mode table), `line`, `queue` and
-//! `presence`; then `engine`: `lock_mut` and `visit` (how a lock is opened and changed), `transition` and `serve` (how a key is settled
+//! `recipient`; then `engine`: `lock_mut` and `visit` (how a lock is opened and changed), `transition` and `serve` (how a key is settled
 //! and waiters are granted), and the requests by subject: `commands`, `multi`, `extend`, `cancel`, `deadlock`, `places`, `tick` (the
-//! timer), `clients`, `keyspace`, `replica`, `info`. `sessions`, `unacked`, `sent`, `replaced`, `revoked` and `vacant` have the state that
-//! depends on connections.
+//! timer), `clients`, `keyspace`, `replica`, `info`. `sessions`, `unacked`, `sent`, `replaced`, `revoked` and `vacant_places` have the
+//! state that depends on connections.
 
 mod codec;
 mod compatibility;
@@ -21,8 +21,8 @@ mod engine;
 mod hold;
 mod keyspace;
 mod line;
-mod presence;
 mod queue;
+mod recipient;
 mod replaced;
 mod revoked;
 mod sent;
@@ -30,7 +30,7 @@ mod sessions;
 mod stats;
 mod terms;
 mod unacked;
-mod vacant;
+mod vacant_places;
 pub mod value;
 mod waiter;
 

@@ -23,7 +23,7 @@ const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
 /// A queue; it exists while it has a waiter.
 #[derive(Debug)]
 pub(super) struct Queue {
-    pub(super) place: Arc<KeyBuf>,
+    pub(super) key: Arc<KeyBuf>,
     /// Set if the queue must be served, with the reason.
     dirty: Option<HandoverCause>,
     /// Whether it is on the list of queues to serve.
@@ -38,7 +38,7 @@ pub(super) struct Queue {
 pub(super) struct Waiting {
     waiters: Slab<Waiter>,
     queues: Slab<Queue>,
-    by_place: HashTable<QueueId>,
+    by_key: HashTable<QueueId>,
     /// The queue that was found last: the steps of a request ask for one again and again.
     found: Cell<Option<QueueId>>,
     hasher: RandomState,
@@ -104,7 +104,7 @@ impl Waiting {
     pub(super) fn is_empty(&self) -> bool {
         self.waiters.is_empty()
             && self.queues.is_empty()
-            && self.by_place.is_empty()
+            && self.by_key.is_empty()
             && self.by_request.is_empty()
             && self.many.is_empty()
             && self.by_client.is_empty()
@@ -142,14 +142,14 @@ impl Waiting {
 
     /// The queue at `at`, if anybody waits there. Costs nothing while there are no waiters at all.
     pub(super) fn at(&self, at: KeyRef<'_>) -> Option<QueueId> {
-        if self.by_place.is_empty() {
+        if self.by_key.is_empty() {
             return None;
         }
-        let is_here = |queue: &QueueId| self.queues.get(queue.0).is_some_and(|queue| queue.place.as_key() == at);
+        let is_here = |queue: &QueueId| self.queues.get(queue.0).is_some_and(|queue| queue.key.as_key() == at);
         if let Some(queue) = self.found.get().filter(is_here) {
             return Some(queue);
         }
-        let queue = self.by_place.find(self.hasher.hash_one(at), is_here).copied();
+        let queue = self.by_key.find(self.hasher.hash_one(at), is_here).copied();
         self.found.set(queue);
         queue
     }
@@ -182,7 +182,7 @@ impl Waiting {
     pub(super) fn requests_of(&self, token: &Ident, now: UnixMs) -> impl Iterator<Item = WaiterId> {
         let hash = if self.by_token.is_empty() { 0 } else { self.hasher.hash_one(token) };
         let ids = self.by_token.range((hash, WaiterId::FIRST)..=(hash, WaiterId::LAST)).map(|(_, id)| *id);
-        let waits = move |waiter: &Waiter| waiter.request.token == *token && !waiter.is_over(now);
+        let waits = move |waiter: &Waiter| waiter.request.token == *token && !waiter.is_timed_out(now);
         ids.filter(move |id| self.waiter(*id).is_some_and(waits))
     }
 
@@ -216,12 +216,12 @@ impl Waiting {
 
     /// The waiting requests whose clients are blocked.
     pub(super) fn parked(&self) -> impl Iterator<Item = WaiterId> {
-        self.waiters.iter().filter(|(_, waiter)| waiter.presence.parked().is_some()).map(|(id, _)| WaiterId(id))
+        self.waiters.iter().filter(|(_, waiter)| waiter.recipient.parked().is_some()).map(|(id, _)| WaiterId(id))
     }
 
     /// The waiting requests that are notified, first in line first.
     pub(super) fn notified_ones(&self) -> Vec<WaiterId> {
-        let notified = self.waiters.iter().filter(|(_, waiter)| waiter.presence.is_notified());
+        let notified = self.waiters.iter().filter(|(_, waiter)| waiter.recipient.is_notified());
         let mut ones: Vec<_> = notified.map(|(id, waiter)| (waiter.ticket, WaiterId(id))).collect();
         ones.sort_unstable();
         ones.into_iter().map(|(_, id)| id).collect()
@@ -239,7 +239,7 @@ impl Waiting {
 
     /// The queues of the database `db`, or of all of them. O(number of queues).
     pub(super) fn in_db(&self, db: Option<i32>) -> impl Iterator<Item = QueueId> {
-        let wanted = move |queue: &Queue| db.is_none_or(|db| queue.place.as_key().db == db);
+        let wanted = move |queue: &Queue| db.is_none_or(|db| queue.key.as_key().db == db);
         self.queues.iter().filter(move |(_, queue)| wanted(queue)).map(|(id, _)| QueueId(id))
     }
 
@@ -279,17 +279,17 @@ impl Waiting {
         if let Some(queue) = self.at(at) {
             return queue;
         }
-        let place = Arc::new(at.to_buf());
+        let key = Arc::new(at.to_buf());
         let queue = QueueId(self.queues.insert(Queue {
-            place,
+            key,
             dirty: None,
             listed: false,
             line: Line::default(),
             many: BTreeMap::new(),
         }));
-        let Self { by_place, hasher, queues, .. } = self;
-        let hash_of = |queue: &QueueId| queues.get(queue.0).map_or(0, |queue| hasher.hash_one(queue.place.as_key()));
-        by_place.insert_unique(hasher.hash_one(at), queue, hash_of);
+        let Self { by_key, hasher, queues, .. } = self;
+        let hash_of = |queue: &QueueId| queues.get(queue.0).map_or(0, |queue| hasher.hash_one(queue.key.as_key()));
+        by_key.insert_unique(hasher.hash_one(at), queue, hash_of);
         queue
     }
 
@@ -309,7 +309,7 @@ impl Waiting {
     pub(super) fn join(&mut self, waiter: Waiter, earlier: Option<WaiterId>) -> Joined {
         let struck = earlier.and_then(|earlier| self.strike(waiter.since, earlier));
         let (replaced, mut headed) = struck.map_or_else(Default::default, |(waiter, headed)| (Some(waiter), headed));
-        let (client, notified) = (waiter.presence.client(), waiter.presence.is_notified());
+        let (client, notified) = (waiter.recipient.client(), waiter.recipient.is_notified());
         let (ticket, scope) = (waiter.ticket, waiter.scope.clone());
         let of_token = self.hasher.hash_one(&waiter.request.token);
         let id = WaiterId(self.waiters.insert(waiter));
@@ -385,20 +385,20 @@ impl Waiting {
             }
         }
         self.by_token.remove(&(of_token, id));
-        if let Some(client) = waiter.presence.client() {
+        if let Some(client) = waiter.recipient.client() {
             self.by_client.remove(&(client, id));
         }
         if let Some(ending) = waiter.ending(id) {
             self.by_end.remove(&ending);
         }
-        self.notified = self.notified.saturating_sub(usize::from(waiter.presence.is_notified()));
+        self.notified = self.notified.saturating_sub(usize::from(waiter.recipient.is_notified()));
         Some((waiter, headed))
     }
 
     fn close(&mut self, queue: QueueId) {
         if let Some(closed) = self.queues.remove(queue.0)
             && let Ok(entry) =
-                self.by_place.find_entry(self.hasher.hash_one(closed.place.as_key()), |other| *other == queue)
+                self.by_key.find_entry(self.hasher.hash_one(closed.key.as_key()), |other| *other == queue)
         {
             entry.remove();
         }

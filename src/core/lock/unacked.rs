@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::sent::{Front, PROMPT_AGAIN, PROMPT_AT_ONCE, Reply, Unsent};
 use super::terms::{ClientId, WaiterId};
-use super::vacant::Place;
+use super::vacant_places::Place;
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 use crate::core::time::{Millis, UnixMs};

@@ -4,7 +4,7 @@ use std::slice;
 use std::sync::Arc;
 
 use super::line::Ticket;
-use super::presence::Presence;
+use super::recipient::Recipient;
 use super::terms::{Request, WaiterId, Wanted};
 use crate::core::slab::Id;
 use crate::core::time::{Millis, UnixMs};
@@ -25,7 +25,7 @@ pub(super) enum Scope {
 /// A waiting request and its position.
 #[derive(Debug)]
 pub(super) struct Waiter {
-    pub(super) presence: Presence,
+    pub(super) recipient: Recipient,
     pub(super) request: Request,
     pub(super) since: UnixMs,
     pub(super) scope: Scope,
@@ -69,12 +69,12 @@ impl Waiter {
     }
 
     /// Whether its time is over at `now` and the server does not look after that.
-    pub(super) fn is_over(&self, now: UnixMs) -> bool {
-        self.presence.is_notified() && self.end().is_some_and(|end| end.reached(now))
+    pub(super) fn is_timed_out(&self, now: UnixMs) -> bool {
+        self.recipient.is_notified() && self.end().is_some_and(|end| end.reached(now))
     }
 
     /// Its entry in the order of ends.
     pub(super) fn ending(&self, id: WaiterId) -> Option<(UnixMs, WaiterId)> {
-        Some((self.end().filter(|_| self.presence.is_notified())?, id))
+        Some((self.end().filter(|_| self.recipient.is_notified())?, id))
     }
 }

@@ -42,7 +42,7 @@ impl Sale {
     /// Units that are neither sold nor held, by the table and not by any clock. A due hold counts as held until it expires or the
     /// cutoff ends it.
     pub(super) fn unsold(&self) -> u64 {
-        self.left(self.cutoff.map_or(0, |cutoff| cutoff.units))
+        self.unsold_if(self.cutoff.map_or(0, |cutoff| cutoff.units))
     }
 
     /// Whether this order is a hold that the cutoff has ended and that has not expired yet.

@@ -54,7 +54,7 @@ use crate::core::limits::MAX_UNITS;
 use crate::core::time::UnixMs;
 use cutoff::Cutoff;
 use orders::record::Record;
-use orders::{EVER, IdSet, OrderTable};
+use orders::{BEGINNING, IdSet, OrderTable};
 
 /// A sale, with every order it was ever asked to take.
 pub struct Sale {
@@ -117,14 +117,14 @@ impl Sale {
     /// Units that can be sold at `now`. Costs one step for about a hundred due holds.
     #[must_use]
     pub fn remaining(&self, now: UnixMs) -> u64 {
-        self.left(self.table.due_sum(self.hold_time(now)).units)
+        self.unsold_if(self.table.due_sum(self.hold_time(now)).units)
     }
 
     /// When the next hold expires: at its deadline, or at once if the cutoff has ended it; `None` when nothing is held.
     #[must_use]
     pub fn next_expiration(&self) -> Option<UnixMs> {
         let deadline = self.table.next_deadline()?;
-        Some(if self.ends_by_cutoff(deadline) { EVER } else { deadline })
+        Some(if self.ends_by_cutoff(deadline) { BEGINNING } else { deadline })
     }
 
     /// The expirations of up to `most` holds that are due at `now`, the earliest first. The server's timer commits them.
@@ -149,7 +149,7 @@ impl Sale {
     }
 
     /// Units that can be sold, if `due` of those that the table holds are free.
-    fn left(&self, due: u64) -> u64 {
+    fn unsold_if(&self, due: u64) -> u64 {
         let taken = self.table.held.wrapping_add(self.table.sold).wrapping_sub(due);
         self.terms.total.checked_sub(taken).or_invariant("no more is taken than there is", 0)
     }

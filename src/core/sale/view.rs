@@ -83,7 +83,7 @@ impl Sale {
         let active = self.table.active.checked_sub(due.buyers);
         Info {
             total: self.terms.total,
-            remaining: self.left(due.units),
+            remaining: self.unsold_if(due.units),
             held: self.table.held.wrapping_sub(due.units),
             sold: self.table.sold,
             orders: u64::from(self.table.orders.len()),

@@ -10,7 +10,7 @@ use super::change::{Change, Waiting};
 use super::cutoff::MOST;
 use super::due::DueFirst;
 use super::orders::record::Record;
-use super::orders::{BuyerLookup, EVER};
+use super::orders::{BEGINNING, BuyerLookup};
 use super::take::{Take, TakeError};
 use super::terms::{Terms, Window};
 use crate::core::id::{IdText, PackedId};
@@ -93,7 +93,7 @@ impl Sale {
             return expiration;
         }
         let service = match self.terms.window(now()) {
-            Window::Open => Some(EVER),
+            Window::Open => Some(BEGINNING),
             Window::Ahead(start) => Some(start),
             Window::Over => None,
         };
@@ -104,7 +104,7 @@ impl Sale {
     #[must_use]
     pub fn may_serve(&self) -> bool {
         let head = self.table.in_line(0).filter(|_| self.is_whole());
-        head.is_some_and(|(_, order)| order.units <= self.line_under(&self.terms, EVER).free())
+        head.is_some_and(|(_, order)| order.units <= self.line_under(&self.terms, BEGINNING).free())
     }
 
     /// What is due at `now`: those in line whom there is enough for, and up to `most` expirations, the earliest first, with those who are

@@ -4,7 +4,7 @@ use super::{AtWork, LockSession};
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::{Answer, ClientId, EndReason, Found, Hold, Keyspace, Lock, Mode, Notice, WaiterId};
-use crate::module::waiters::WAITERS;
+use crate::module::blocked::BLOCKED;
 use crate::module::{lock_effect, notice};
 use crate::server::cluster::{self, Serves};
 use crate::server::faults;
@@ -70,12 +70,12 @@ impl Keyspace for LockSession<'_> {
             self.shut();
             self.select(self.db);
         }
-        self.patience.is_some_and(|(lock, wait)| WAITERS.block(self.ctx(), lock, wait))
+        self.patience.is_some_and(|(lock, wait)| BLOCKED.block(self.ctx(), lock, wait))
     }
 
     fn client_blocked(&mut self, waiter: WaiterId) {
         faults::point();
-        WAITERS.name(waiter);
+        BLOCKED.name(waiter);
     }
 
     fn answer(&mut self, waiter: WaiterId, answer: Answer) {

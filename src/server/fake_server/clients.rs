@@ -12,8 +12,8 @@ use redis_module::raw;
 
 use crate::cmd::lock_reply;
 use crate::core::lock::Lock;
+use crate::module::blocked::BLOCKED;
 use crate::module::inbox;
-use crate::module::waiters::WAITERS;
 use crate::server::api::{self, RawBlocked, RawCtx, RawKey, RawString, RawType};
 use crate::server::cell;
 use crate::server::ctx::Ctx;
@@ -71,7 +71,7 @@ pub fn serve(blocking: Blocking, f: impl FnOnce() + Send) {
         let serving = || {
             cell::claim_main_thread();
             with(|host| host.blocking = blocking);
-            WAITERS.install(&ctx(), inbox::client_unblocked, lock_reply::answer);
+            BLOCKED.install(&ctx(), inbox::client_unblocked, lock_reply::answer);
             f();
         };
         scope.spawn(serving).join()

@@ -11,8 +11,8 @@ use crate::core::key::KeyRef;
 use crate::core::lock::compatibility::Compatibility;
 use crate::core::lock::keyspace::Keyspace;
 use crate::core::lock::line::Ticket;
-use crate::core::lock::presence::Presence;
 use crate::core::lock::queue::Joined;
+use crate::core::lock::recipient::Recipient;
 use crate::core::lock::stats::count;
 use crate::core::lock::terms::{Acquired, Answer, ClientId, Grant, LockError, Request, Wait, WaiterId, Wanted};
 use crate::core::lock::value::{HoldRef, Lock};
@@ -64,7 +64,7 @@ impl Engine {
         let (_, visit) = self.settle_then(&mut transition, at, keyspace, |engine, transition, open, queue| {
             engine.decide(transition, open, queue, client, request, if patient { wait } else { Wait::No })
         });
-        let decision = self.leave_place(&mut transition, at, visit, keyspace);
+        let decision = self.finish_visit(&mut transition, at, visit, keyspace);
         match decision.ok_or(LockError::WrongType)? {
             Decision::Granted(grant) => Ok(Acquired::Granted(grant)),
             Decision::Refused => Ok(Acquired::Refused),
@@ -114,7 +114,7 @@ impl Engine {
             (Compatibility::Join | Compatibility::Renew | Compatibility::Downgrade | Compatibility::Upgrade, _) => {}
         }
         if patient {
-            self.vacant.take_up(request.for_keys(&[open.at], false));
+            self.vacant_places.take_up(request.for_keys(&[open.at], false));
         }
         // This answer also settles an earlier request of the token for this key, so that one need not wait any more.
         let earlier = queue.and_then(|queue| self.waiting.waiting_request(&request.token, &Scope::One(queue)));
@@ -123,8 +123,8 @@ impl Engine {
             && let Some(departed) = self.waiting.leave(transition.now.ms, earlier)
         {
             transition.work.extend(departed.headed);
-            if !departed.waiter.presence.is_repeated(wait) {
-                open.outcomes.push(Outcome::Answered(earlier, departed.waiter.presence, Answer::Replaced));
+            if !departed.waiter.recipient.is_repeated(wait) {
+                open.outcomes.push(Outcome::Answered(earlier, departed.waiter.recipient, Answer::Replaced));
             }
         }
         match self.grant(transition, open, compatibility, Some(client), request) {
@@ -166,7 +166,7 @@ impl Engine {
     pub(super) fn wait<W: Keyspace>(
         &mut self,
         transition: &mut Transition,
-        places: &[KeyRef<'_>],
+        locks: &[KeyRef<'_>],
         obstacle: Option<KeyRef<'_>>,
         client: ClientId,
         request: &Request,
@@ -174,17 +174,17 @@ impl Engine {
         ticket: Ticket,
         keyspace: &mut W,
     ) -> Acquired {
-        let asked = request.for_keys(places, obstacle.is_some());
+        let asked = request.for_keys(locks, obstacle.is_some());
         let is_full = self.most_waiting.is_some_and(|most| self.waiting.len() >= most);
         if is_full && self.same_request(asked).is_none() {
             return Acquired::Full;
         }
-        let presence = match wait {
-            Wait::Parked if keyspace.block_client() => Presence::Parked(client),
+        let recipient = match wait {
+            Wait::Parked if keyspace.block_client() => Recipient::Parked(client),
             Wait::No | Wait::Parked => return Acquired::Refused,
-            Wait::Notified(notice) => Presence::Notified(Box::new(notice.clone())),
+            Wait::Notified(notice) => Recipient::Notified(Box::new(notice.clone())),
         };
-        let mut queues: SmallVec<[QueueId; 1]> = places.iter().map(|at| self.waiting.open(*at)).collect();
+        let mut queues: SmallVec<[QueueId; 1]> = locks.iter().map(|at| self.waiting.open(*at)).collect();
         queues.sort_unstable();
         let scope = match queues.first() {
             Some(queue) if obstacle.is_none() => Scope::One(*queue),
@@ -199,15 +199,15 @@ impl Engine {
             Ticket::LAST => self.waiting.next_ticket(),
             earlier => earlier,
         };
-        self.vacant.take_up(asked);
+        self.vacant_places.take_up(asked);
         let since = transition.now.ms;
-        let waiter = Waiter { presence, request: request.clone(), since, scope, ticket, obstacle };
+        let waiter = Waiter { recipient, request: request.clone(), since, scope, ticket, obstacle };
         let Joined { id, longest, replaced, headed } = self.waiting.join(waiter, earlier);
         if matches!(wait, Wait::Parked) {
             keyspace.client_blocked(id);
         }
         if let (Some(earlier), Some(replaced)) = (earlier, replaced) {
-            replaced.presence.tell_replaced(earlier, wait, keyspace);
+            replaced.recipient.tell_replaced(earlier, wait, keyspace);
         }
         if !headed.is_empty() {
             transition.work.extend(headed);

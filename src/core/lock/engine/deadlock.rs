@@ -72,24 +72,24 @@ impl Engine {
     pub(super) fn position<W: Keyspace>(
         &mut self,
         now: UnixMs,
-        places: &[KeyRef<'_>],
+        locks: &[KeyRef<'_>],
         many: bool,
         request: &Request,
         in_front: bool,
         keyspace: &mut W,
     ) -> Result<Ticket, Vec<KeyBuf>> {
-        let asked = request.for_keys(places, many);
+        let asked = request.for_keys(locks, many);
         let ticket = match self.earlier_ticket(now, asked) {
             _ if in_front => Ticket::FIRST,
             earlier => earlier.unwrap_or(Ticket::LAST),
         };
-        if self.allows_deadlocks || !places.iter().any(|at| self.is_held_by_waiters(now, *at, keyspace)) {
+        if self.allows_deadlocks || !locks.iter().any(|at| self.is_held_by_waiters(now, *at, keyspace)) {
             return Ok(ticket);
         }
         let earlier = self.same_request(asked);
         let wanted = if many { Wanted::Exclusive } else { request.mode };
         let mut circle = |ticket| {
-            let ask = Ask { wanted, many, ticket, keys: places.iter().map(|at| at.to_buf()).collect() };
+            let ask = Ask { wanted, many, ticket, keys: locks.iter().map(|at| at.to_buf()).collect() };
             Search::of(self, now, &request.token, earlier, ticket).run(ask, keyspace)
         };
         let (ticket, circle) = match circle(ticket) {
@@ -164,7 +164,7 @@ impl<'a> Search<'a> {
     fn ask_of(&self, id: WaiterId) -> Option<Ask> {
         let waiter = self.engine.waiting.waiter(id)?;
         let queues = waiter.scope.queues().iter().filter_map(|queue| self.engine.waiting.queue(*queue));
-        let keys = queues.map(|queue| (*queue.place).clone()).collect();
+        let keys = queues.map(|queue| (*queue.key).clone()).collect();
         let many = matches!(waiter.scope, Scope::Many(_));
         Some(Ask { wanted: waiter.wanted(), many, ticket: waiter.ticket, keys })
     }

@@ -43,7 +43,7 @@ impl Engine {
             engine.heard_of(changed);
             true
         });
-        self.leave_place(&mut transition, at, visit, keyspace).ok_or(LockError::WrongType)
+        self.finish_visit(&mut transition, at, visit, keyspace).ok_or(LockError::WrongType)
     }
 
     /// Moves the ends of the holds of `token` on the locks of all `keys`; `false` if it does not hold every one of them, and then none is
@@ -61,12 +61,12 @@ impl Engine {
         keyspace: &mut W,
     ) -> Result<bool, LockError> {
         let end = now.ms.plus(extension.lease).ok_or(LockError::LeaseTooLong)?;
-        let places = distinct(db, keys);
-        let mut transition = self.command(now, places.len());
-        self.pardon_all(&places, token, keyspace);
-        self.settle_all(&mut transition, &places, keyspace);
+        let locks = distinct(db, keys);
+        let mut transition = self.command(now, locks.len());
+        self.pardon_all(&locks, token, keyspace);
+        self.settle_all(&mut transition, &locks, keyspace);
         let mut states = KeyStates::default();
-        for at in &places {
+        for at in &locks {
             self.key_states(&mut transition, *at, token, &mut states, keyspace);
         }
         let extended = if states.any(KeyState::Foreign) {
@@ -74,7 +74,7 @@ impl Engine {
         } else if states.any(KeyState::Free) || states.any(KeyState::Busy) {
             Ok(false)
         } else {
-            self.extend_all(&mut transition, &places, token, extension, end, keyspace)
+            self.extend_all(&mut transition, &locks, token, extension, end, keyspace)
         };
         self.commit(&mut transition, keyspace);
         extended
@@ -84,14 +84,14 @@ impl Engine {
     fn extend_all<W: Keyspace>(
         &mut self,
         transition: &mut Transition,
-        places: &[KeyRef<'_>],
+        locks: &[KeyRef<'_>],
         token: &Ident,
         extension: Extension,
         end: UnixMs,
         keyspace: &mut W,
     ) -> Result<bool, LockError> {
-        let mut changes: Vec<Changed> = Vec::with_capacity(places.len());
-        for at in places {
+        let mut changes: Vec<Changed> = Vec::with_capacity(locks.len());
+        for at in locks {
             transition.step();
             let visit = self.visit(transition, *at, keyspace, |engine, _, open| {
                 let hold = open.lock.hold(token).map(HoldRef::to_hold)?;
@@ -100,7 +100,7 @@ impl Engine {
             });
             let foreign = visit.is_none();
             let Some(changed) = visit.and_then(|visit| visit.result) else {
-                for (at, before) in places.iter().zip(changes.into_iter().filter_map(|changed| changed.before)) {
+                for (at, before) in locks.iter().zip(changes.into_iter().filter_map(|changed| changed.before)) {
                     self.restore(transition, *at, before.hold.fence, Some(before), keyspace);
                 }
                 return if foreign { Err(LockError::WrongType) } else { Ok(false) };

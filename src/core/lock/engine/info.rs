@@ -90,7 +90,7 @@ impl Engine {
                     mode: waiter.wanted(),
                     waited: waiter.waited(now.ms),
                     left: waiter.patience(now.ms),
-                    client: waiter.presence.client(),
+                    client: waiter.recipient.client(),
                 })
                 .collect(),
             waiting: queue.map_or(0, |queue| queue.line().len()),

@@ -11,7 +11,7 @@ use crate::core::lock::sessions::Sessions;
 use crate::core::lock::stats::HandoverCause;
 use crate::core::lock::terms::{ClientId, Dismissed};
 use crate::core::lock::unacked::UnackedGrants;
-use crate::core::lock::vacant::VacantPlaces;
+use crate::core::lock::vacant_places::VacantPlaces;
 use crate::core::lock::value::Lock;
 use crate::core::lock::waiter::QueueId;
 use crate::core::slot::Slot;
@@ -75,8 +75,8 @@ impl Engine {
 
     /// The lock with this entry has been destroyed without a notice that it left its key.
     pub fn destroyed(&mut self, entry: DeadlineId) {
-        if let Some(place) = self.deadlines.key(entry).map(KeyRef::to_buf) {
-            self.vanished(place.as_key(), Some(entry));
+        if let Some(key) = self.deadlines.key(entry).map(KeyRef::to_buf) {
+            self.vanished(key.as_key(), Some(entry));
         }
     }
 
@@ -87,14 +87,14 @@ impl Engine {
         self.era = self.era.wrapping_add(1);
         self.sessions = Sessions::default();
         self.unacked = UnackedGrants::default();
-        self.vacant = VacantPlaces::default();
+        self.vacant_places = VacantPlaces::default();
         self.replaced = Replaced::default();
         self.revoked = RevokedHolds::default();
         self.unverified_sessions.clear();
         // The server answers blocked clients itself.
         for waiter in self.waiting.notified_ones() {
             if let Some(left) = self.waiting.leave(now, waiter) {
-                self.dismissed.extend(left.waiter.presence.into_notice().map(Dismissed::Demoted));
+                self.dismissed.extend(left.waiter.recipient.into_notice().map(Dismissed::Demoted));
             }
         }
     }
@@ -105,15 +105,14 @@ impl Engine {
         for waiter in self.waiting.notified_ones() {
             let queue = self.waiting.waiter(waiter).and_then(|waiter| waiter.scope.queues().first());
             let queue = queue.and_then(|queue| self.waiting.queue(*queue));
-            let Some(slot) = queue.map(|queue| Slot::of(queue.place.as_key().key)).filter(|slot| elsewhere(*slot))
-            else {
+            let Some(slot) = queue.map(|queue| Slot::of(queue.key.as_key().key)).filter(|slot| elsewhere(*slot)) else {
                 continue;
             };
             let Some(left) = self.waiting.leave(now, waiter) else { continue };
             for queue in left.headed {
                 self.schedule_queue(queue, HandoverCause::Other);
             }
-            let notice = left.waiter.presence.into_notice();
+            let notice = left.waiter.recipient.into_notice();
             self.dismissed.extend(notice.map(|notice| Dismissed::Moved(notice, slot)));
         }
     }

@@ -4,7 +4,7 @@ use crate::core::deadline_index::DeadlineId;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::keyspace::Keyspace;
-use crate::core::lock::presence::Presence;
+use crate::core::lock::recipient::Recipient;
 use crate::core::lock::replaced::Before;
 use crate::core::lock::terms::{Answer, ClientId, EndReason, Mode, WaiterId};
 use crate::core::lock::value::{Hold, Lock};
@@ -14,7 +14,7 @@ use crate::core::lock::value::{Hold, Lock};
 pub(super) enum Outcome {
     Held(Mode, Hold),
     Ended(Ident, EndReason),
-    Answered(WaiterId, Presence, Answer),
+    Answered(WaiterId, Recipient, Answer),
     LookFirst(WaiterId, ClientId),
 }
 
@@ -26,10 +26,10 @@ pub(super) struct LockMut<'a> {
 }
 
 /// The outcome of a visit to a lock.
-pub(super) struct Visit<R> {
+pub(super) struct Visited<R> {
     pub(super) result: R,
     /// The key now has a lock that nobody holds. The same transition must grant it to a waiter or delete it.
-    pub(super) vacant: Option<DeadlineId>,
+    pub(super) emptied: Option<DeadlineId>,
 }
 
 /// A hold that was set, and the token's earlier hold of the same lock.
@@ -44,7 +44,7 @@ impl Outcome {
         match self {
             Self::Held(mode, hold) => keyspace.held(at, mode, hold),
             Self::Ended(token, why) => keyspace.ended(at, token, why),
-            Self::Answered(waiter, presence, answer) => presence.tell(waiter, answer, keyspace),
+            Self::Answered(waiter, recipient, answer) => recipient.tell(waiter, answer, keyspace),
             Self::LookFirst(waiter, client) => keyspace.look_first(waiter, client),
         }
     }

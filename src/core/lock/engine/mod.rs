@@ -9,7 +9,7 @@ use super::sessions::Sessions;
 use super::stats::Stats;
 use super::terms::{ClientId, Dismissed};
 use super::unacked::UnackedGrants;
-use super::vacant::VacantPlaces;
+use super::vacant_places::VacantPlaces;
 use crate::core::deadline_index::DeadlineIndex;
 use crate::core::fence::{Fence, FenceClock};
 use crate::core::time::Millis;
@@ -52,7 +52,7 @@ pub struct Engine {
     /// How often this server has been demoted. No session survives a demotion.
     pub(super) era: u32,
     pub(super) unacked: UnackedGrants,
-    pub(super) vacant: VacantPlaces,
+    pub(super) vacant_places: VacantPlaces,
     /// How long the place of a waiter is kept whose connection has ended; zero: not at all.
     pub place_grace: Millis,
     pub(super) replaced: Replaced,
@@ -117,7 +117,7 @@ impl Engine {
     /// The number of places in line that are kept for somebody whose connection has ended.
     #[must_use]
     pub fn vacant_places(&self) -> usize {
-        self.vacant.len()
+        self.vacant_places.len()
     }
 
     /// The highest fence issued or seen, for the RDB file; 0 if there was none.
@@ -140,7 +140,7 @@ impl Engine {
             && self.waiting.is_empty()
             && self.sessions.is_empty()
             && self.unacked.is_blank()
-            && self.vacant.is_empty()
+            && self.vacant_places.is_empty()
             && self.replaced.is_empty()
             && self.revoked.is_empty()
             && self.unverified_sessions.is_empty()

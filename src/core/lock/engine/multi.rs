@@ -42,22 +42,22 @@ impl Engine {
         keyspace: &mut W,
     ) -> Result<Acquired, LockError> {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
-        let places = distinct(db, keys);
-        let mut transition = self.command(now, places.len());
+        let locks = distinct(db, keys);
+        let mut transition = self.command(now, locks.len());
         self.another_request(client);
-        self.pardon_all(&places, &request.token, keyspace);
-        self.settle_all(&mut transition, &places, keyspace);
+        self.pardon_all(&locks, &request.token, keyspace);
+        self.settle_all(&mut transition, &locks, keyspace);
         let mut states = KeyStates::default();
-        for at in &places {
+        for at in &locks {
             self.key_states(&mut transition, *at, &request.token, &mut states, keyspace);
         }
         let patient = !matches!(wait, Wait::No) && request.wait.is_some();
         // A repeated request keeps its position, in front of later requests.
-        let asked = request.for_keys(&places, true);
+        let asked = request.for_keys(&locks, true);
         let earlier = self.same_request(asked);
         let ticket = self.earlier_ticket(now.ms, asked).filter(|_| patient);
         let mine = |queue: QueueId| ticket.is_some_and(|ticket| self.is_first(queue, ticket));
-        let mut seen = places.iter().zip(&states.all);
+        let mut seen = locks.iter().zip(&states.all);
         let obstacle = seen.find(|(at, state)| match state {
             KeyState::Own(_) => false,
             KeyState::Free => self.waiting.at(**at).is_some_and(|queue| !mine(queue)),
@@ -71,19 +71,19 @@ impl Engine {
         } else if obstacle.is_some() {
             Ok(None)
         } else {
-            match self.take_all(&mut transition, &places, &states, Some(client), request, keyspace) {
+            match self.take_all(&mut transition, &locks, &states, Some(client), request, keyspace) {
                 Ok((grant, changes)) => {
                     for changed in changes {
                         self.heard_of(changed);
                     }
                     if patient {
-                        self.vacant.take_up(asked);
+                        self.vacant_places.take_up(asked);
                     }
                     // This answer also settles an earlier identical request of the token, so that one need not wait any more.
                     if let Some(earlier) = earlier
                         && let Some(departed) = self.waiting.leave(now.ms, earlier)
                     {
-                        departed.waiter.presence.tell_replaced(earlier, wait, keyspace);
+                        departed.waiter.recipient.tell_replaced(earlier, wait, keyspace);
                     }
                     Ok(Some(grant))
                 }
@@ -99,11 +99,11 @@ impl Engine {
         match taken? {
             Some(grant) => Ok(Acquired::Granted(grant)),
             None if patient => {
-                let ticket = match self.position(now.ms, &places, true, request, false, keyspace) {
+                let ticket = match self.position(now.ms, &locks, true, request, false, keyspace) {
                     Ok(ticket) => ticket,
                     Err(circle) => return Ok(Acquired::Deadlock(circle)),
                 };
-                let parked = self.wait(&mut transition, &places, obstacle, client, request, wait, ticket, keyspace);
+                let parked = self.wait(&mut transition, &locks, obstacle, client, request, wait, ticket, keyspace);
                 if let Some(lost) = lost {
                     self.look_later_at(lost);
                 }
@@ -114,8 +114,8 @@ impl Engine {
     }
 
     /// As [`pardon`](Self::pardon), for each of the keys.
-    pub(super) fn pardon_all<W: Keyspace>(&mut self, places: &[KeyRef<'_>], token: &Ident, keyspace: &mut W) {
-        for at in places {
+    pub(super) fn pardon_all<W: Keyspace>(&mut self, locks: &[KeyRef<'_>], token: &Ident, keyspace: &mut W) {
+        for at in locks {
             self.pardon(*at, token, keyspace);
         }
     }
@@ -124,10 +124,10 @@ impl Engine {
     pub(super) fn settle_all<W: Keyspace>(
         &mut self,
         transition: &mut Transition,
-        places: &[KeyRef<'_>],
+        locks: &[KeyRef<'_>],
         keyspace: &mut W,
     ) {
-        for at in places {
+        for at in locks {
             self.settle_at(transition, *at, keyspace);
         }
     }
@@ -145,14 +145,14 @@ impl Engine {
         token: &Ident,
         keyspace: &mut W,
     ) -> Result<u64, LockError> {
-        let places = distinct(db, keys);
-        let mut transition = self.command(now, places.len());
-        self.pardon_all(&places, token, keyspace);
-        self.cancel(&mut transition, &places, token, keyspace);
-        self.settle_all(&mut transition, &places, keyspace);
-        let foreign = places.iter().any(|at| matches!(keyspace.find(*at), Found::Foreign));
+        let locks = distinct(db, keys);
+        let mut transition = self.command(now, locks.len());
+        self.pardon_all(&locks, token, keyspace);
+        self.cancel(&mut transition, &locks, token, keyspace);
+        self.settle_all(&mut transition, &locks, keyspace);
+        let foreign = locks.iter().any(|at| matches!(keyspace.find(*at), Found::Foreign));
         let mut released = 0_u64;
-        for at in places.iter().filter(|_| !foreign) {
+        for at in locks.iter().filter(|_| !foreign) {
             let visit = self.visit(&mut transition, *at, keyspace, |engine, transition, open| {
                 engine.release_hold(transition, open, token)
             });
@@ -179,20 +179,20 @@ impl Engine {
         let (token, mut over) = (parked.request.token.clone(), transition.over);
         let queues: Vec<_> = parked.obstacle.into_iter().chain(parked.scope.queues().iter().copied()).collect();
         let mut states = KeyStates::default();
-        let mut places: BTreeMap<QueueId, Arc<KeyBuf>> = BTreeMap::new();
+        let mut by_queue: BTreeMap<QueueId, Arc<KeyBuf>> = BTreeMap::new();
         for queue in queues {
-            let Some(place) = self.waiting.queue(queue).map(|queue| queue.place.clone()) else { return false };
-            if places.insert(queue, place.clone()).is_some() {
+            let Some(key) = self.waiting.queue(queue).map(|queue| queue.key.clone()) else { return false };
+            if by_queue.insert(queue, key.clone()).is_some() {
                 continue;
             }
             transition.step();
-            if transition.outside && !keyspace.owns_slot(place.as_key()) {
+            if transition.by_timer && !keyspace.owns_slot(key.as_key()) {
                 transition.blocked_multi.insert(waiter);
                 self.waiting.block_multi_at(waiter, queue);
                 self.put_off(transition, queue, keyspace);
                 return false;
             }
-            let state = self.key_states(transition, place.as_key(), &token, &mut states, keyspace);
+            let state = self.key_states(transition, key.as_key(), &token, &mut states, keyspace);
             over = over.or(transition.over);
             let first = self.waiting.head(queue) == Some(waiter);
             if state == KeyState::Foreign {
@@ -212,14 +212,14 @@ impl Engine {
         // Looking at the locks once more forgets why they were available.
         let cause = over.unwrap_or(transition.cause);
         let Some(parked) = self.waiting.waiter(waiter) else { return false };
-        let (client, request) = (parked.presence.client(), parked.request.clone());
-        let keys: Vec<KeyRef<'_>> = places.values().map(|place| place.as_key()).collect();
+        let (client, request) = (parked.recipient.client(), parked.request.clone());
+        let keys: Vec<KeyRef<'_>> = by_queue.values().map(|key| key.as_key()).collect();
         let taken = self.take_all(transition, &keys, &states, client, &request, keyspace);
         if let Err(NotTaken::Lost(at, state)) = taken {
             self.stay_in_line(transition, waiter, at, state, keyspace);
             return false;
         }
-        let place = self.place_of(waiter);
+        let key = self.place_of(waiter);
         let Some(Departed { waiter: left, headed }) = self.waiting.leave(transition.now.ms, waiter) else {
             return false;
         };
@@ -227,13 +227,13 @@ impl Engine {
             Ok((grant, changes)) => {
                 self.stats.handed_over(cause);
                 let is_new = states.one_fence() != Some(grant.fence);
-                if let Some(client) = left.presence.parked().filter(|_| is_new) {
+                if let Some(client) = left.recipient.parked().filter(|_| is_new) {
                     let entries = changes.iter().map(|changed| changed.entry);
                     let (now, waited) = (transition.now.ms, left.waited(transition.now.ms));
                     if self.track_delivery(now, waiter, client, waited, grant.fence, entries) {
                         keyspace.look_first(waiter, client);
                     }
-                    self.unacked.keep_place(waiter, place);
+                    self.unacked.keep_place(waiter, key);
                     for Changed { entry, before } in changes {
                         self.keep_replaced(entry, grant.fence, before);
                     }
@@ -242,11 +242,11 @@ impl Engine {
                         self.heard_of(changed);
                     }
                 }
-                left.presence.tell(waiter, Answer::Granted(grant), keyspace);
+                left.recipient.tell(waiter, Answer::Granted(grant), keyspace);
             }
             Err(NotTaken::Failed(error)) => {
                 transition.work.extend(headed);
-                left.presence.tell(waiter, Answer::Failed(error), keyspace);
+                left.recipient.tell(waiter, Answer::Failed(error), keyspace);
             }
             Err(NotTaken::Lost(..)) => {}
         }
@@ -286,8 +286,8 @@ impl Engine {
             open.lock.key_state(token)
         });
         let state = visit.as_ref().map_or(KeyState::Foreign, |visit| visit.result);
-        if visit.is_some_and(|visit| visit.vacant.is_some()) {
-            transition.vacated.push(Arc::new(at.to_buf()));
+        if visit.is_some_and(|visit| visit.emptied.is_some()) {
+            transition.emptied.push(Arc::new(at.to_buf()));
         }
         states.all.push(state);
         state

@@ -8,7 +8,7 @@ use super::Engine;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::line::Ticket;
 use crate::core::lock::terms::{Mode, Request, WaiterId};
-use crate::core::lock::vacant::{Asked, Place};
+use crate::core::lock::vacant_places::{Asked, Place};
 use crate::core::lock::waiter::{QueueId, Scope};
 use crate::core::time::UnixMs;
 
@@ -36,7 +36,7 @@ impl Engine {
     /// The position of an earlier request of the same token for the same keys, which waits or whose place is kept.
     pub(super) fn earlier_ticket(&self, now: UnixMs, asked: Asked<'_>) -> Option<Ticket> {
         let earlier = self.same_request(asked).and_then(|earlier| self.waiting.waiter(earlier));
-        earlier.map_or_else(|| self.vacant.ticket(now, asked), |earlier| Some(earlier.ticket))
+        earlier.map_or_else(|| self.vacant_places.ticket(now, asked), |earlier| Some(earlier.ticket))
     }
 
     /// Whether nobody is in front of this position in `queue`.
@@ -48,7 +48,7 @@ impl Engine {
     pub(super) fn place_of(&self, id: WaiterId) -> Option<Place> {
         let waiter = self.waiting.waiter(id).filter(|_| self.place_grace.0 > 0)?;
         let queues = waiter.scope.queues().iter().filter_map(|queue| self.waiting.queue(*queue));
-        let mut keys: SmallVec<[Arc<KeyBuf>; 1]> = queues.map(|queue| queue.place.clone()).collect();
+        let mut keys: SmallVec<[Arc<KeyBuf>; 1]> = queues.map(|queue| queue.key.clone()).collect();
         keys.sort_unstable();
         let many = matches!(waiter.scope, Scope::Many(_));
         let (token, mode) = (waiter.request.token.clone(), waiter.wanted().mode());
@@ -61,7 +61,7 @@ impl Engine {
         let place = self.place_of(id).or_else(|| self.unacked.take_place(id));
         self.left(now, id);
         if let Some(place) = place {
-            self.vacant.keep(place, now.plus(self.place_grace).unwrap_or(UnixMs::MAX));
+            self.vacant_places.keep(place, now.plus(self.place_grace).unwrap_or(UnixMs::MAX));
         }
     }
 }

@@ -51,7 +51,7 @@ impl Engine {
     }
 
     /// Registers a lock again whose entry in the deadline index may belong to another key.
-    pub fn register_again(&mut self, at: KeyRef<'_>, lock: &mut Lock) {
+    pub fn reregister(&mut self, at: KeyRef<'_>, lock: &mut Lock) {
         if let Some(entry) = lock.deadline_id()
             && self.deadlines.key(entry).is_some_and(|known| known != at)
         {

@@ -75,7 +75,7 @@ impl Engine {
                 fence.is_some()
             })
             .ok_or(LockError::WrongType)?;
-        self.close(at, visit.vacant, keyspace);
+        self.close(at, visit.emptied, keyspace);
         self.look_later_at(at);
         Ok(visit.result)
     }

@@ -3,7 +3,7 @@
 use super::transition::Transition;
 
 use super::Engine;
-use super::lock_mut::{Changed, LockMut, Outcome, Visit};
+use super::lock_mut::{Changed, LockMut, Outcome, Visited};
 use crate::core::fence::Fence;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
@@ -35,13 +35,13 @@ impl Engine {
         transition: &mut Transition,
         at: KeyRef<'_>,
         queue: Option<QueueId>,
-        visit: Visit<R>,
+        visit: Visited<R>,
         keyspace: &mut W,
     ) -> R {
         // The empty lock stays in its key, so that the next waiter needs no new one.
         match queue {
             Some(queue) => transition.work.push(queue),
-            None => self.close(at, visit.vacant, keyspace),
+            None => self.close(at, visit.emptied, keyspace),
         }
         visit.result
     }
@@ -120,7 +120,7 @@ impl Engine {
         at: KeyRef<'_>,
         keyspace: &mut W,
         change: impl FnOnce(&mut Self, &mut Transition, &mut LockMut<'_>, Option<QueueId>) -> R,
-    ) -> (Option<QueueId>, Option<Visit<R>>) {
+    ) -> (Option<QueueId>, Option<Visited<R>>) {
         let mut queue = self.waiting.at(at);
         let mut change = Some(change);
         if let Some(known) = queue {
@@ -128,8 +128,8 @@ impl Engine {
                 let settled = transition.over.is_none() && !open.lock.is_empty() && engine.waiting.is_quiet(known);
                 change.take_if(|_| settled).map(|change| change(engine, transition, open, queue))
             });
-            if let Some(Visit { result: Some(result), vacant }) = visit {
-                return (queue, Some(Visit { result, vacant }));
+            if let Some(Visited { result: Some(result), emptied }) = visit {
+                return (queue, Some(Visited { result, emptied }));
             }
             if let Some(over) = transition.over {
                 // The next grant of this lock is counted under this cause.
@@ -140,7 +140,7 @@ impl Engine {
         let visit = self.visit(transition, at, keyspace, |engine, transition, open| {
             change.take().map(|change| change(engine, transition, open, queue))
         });
-        let visit = visit.and_then(|Visit { result, vacant }| Some(Visit { result: result?, vacant }));
+        let visit = visit.and_then(|Visited { result, emptied }| Some(Visited { result: result?, emptied }));
         (queue, visit)
     }
 
@@ -149,7 +149,7 @@ impl Engine {
         while let Some(queue) = transition.work.next() {
             if transition.budget == 0 {
                 self.schedule_queue(queue, transition.cause);
-                transition.vacated.extend(self.waiting.queue(queue).map(|queue| queue.place.clone()));
+                transition.emptied.extend(self.waiting.queue(queue).map(|queue| queue.key.clone()));
             } else {
                 self.serve_queue(transition, queue, keyspace);
                 transition.step();
@@ -158,14 +158,14 @@ impl Engine {
     }
 
     /// Commits a transition whose last visit was `visit`.
-    pub(super) fn leave_place<W: Keyspace, R>(
+    pub(super) fn finish_visit<W: Keyspace, R>(
         &mut self,
         transition: &mut Transition,
         at: KeyRef<'_>,
-        visit: Option<Visit<R>>,
+        visit: Option<Visited<R>>,
         keyspace: &mut W,
     ) -> Option<R> {
-        self.close(at, visit.as_ref().and_then(|visit| visit.vacant), keyspace);
+        self.close(at, visit.as_ref().and_then(|visit| visit.emptied), keyspace);
         self.commit(transition, keyspace);
         visit.map(|visit| visit.result)
     }
@@ -173,24 +173,24 @@ impl Engine {
     /// Ends the transition: settles the remaining work and deletes the locks that nobody took over.
     pub(super) fn commit<W: Keyspace>(&mut self, transition: &mut Transition, keyspace: &mut W) {
         self.settle(transition, keyspace);
-        for place in transition.vacated.drain(..) {
-            let vacant = match keyspace.find(place.as_key()) {
+        for key in transition.emptied.drain(..) {
+            let vacant = match keyspace.find(key.as_key()) {
                 Found::Lock(lock) if lock.is_empty() => lock.deadline_id(),
                 _ => None,
             };
-            self.close(place.as_key(), vacant, keyspace);
+            self.close(key.as_key(), vacant, keyspace);
         }
     }
 
     /// Removes ended holds at the key of `queue` and grants the waiters at its head that fit.
     fn serve_queue<W: Keyspace>(&mut self, transition: &mut Transition, queue: QueueId, keyspace: &mut W) {
-        let Some(place) = self.waiting.queue(queue).map(|queue| queue.place.clone()) else { return };
-        let at = place.as_key();
+        let Some(key) = self.waiting.queue(queue).map(|queue| queue.key.clone()) else { return };
+        let at = key.as_key();
         let cause = transition.cause;
         transition.cause = self.waiting.unmark(queue).unwrap_or(cause);
         if !self.end_waits(transition, queue, keyspace) {
-            transition.vacated.push(place);
-        } else if transition.outside && !keyspace.owns_slot(at) {
+            transition.emptied.push(key);
+        } else if transition.by_timer && !keyspace.owns_slot(at) {
             self.put_off(transition, queue, keyspace);
         } else {
             match self.visit(transition, at, keyspace, |engine, transition, open| {
@@ -206,7 +206,7 @@ impl Engine {
                             transition.work.extend(self.waiting.queue(queue).map(|_| queue));
                         }
                     }
-                    transition.vacated.extend(visit.vacant.map(|_| place.clone()));
+                    transition.emptied.extend(visit.emptied.map(|_| key.clone()));
                 }
             }
         }
@@ -222,7 +222,7 @@ impl Engine {
         lock: &Lock,
     ) -> Option<(WaiterId, Option<Compatibility>)> {
         let fits = |id: WaiterId| {
-            let waiter = self.waiting.waiter(id).filter(|waiter| !waiter.is_over(transition.now.ms))?;
+            let waiter = self.waiting.waiter(id).filter(|waiter| !waiter.is_timed_out(transition.now.ms))?;
             let token = &waiter.request.token;
             match waiter.scope {
                 Scope::One(_) => {
@@ -256,17 +256,17 @@ impl Engine {
             }
             transition.step();
             transition.progress();
-            let place = self.place_of(next);
+            let key = self.place_of(next);
             let waiter = self.waiting.leave(transition.now.ms, next)?.waiter;
-            let answer = match self.grant(transition, open, compatibility, waiter.presence.client(), &waiter.request) {
+            let answer = match self.grant(transition, open, compatibility, waiter.recipient.client(), &waiter.request) {
                 Ok((grant, changed)) => {
                     self.stats.handed_over(transition.cause());
-                    if let Some(client) = waiter.presence.parked().filter(|_| compatibility.needs_a_fence()) {
+                    if let Some(client) = waiter.recipient.parked().filter(|_| compatibility.needs_a_fence()) {
                         let waited = waiter.waited(transition.now.ms);
                         if self.track_delivery(transition.now.ms, next, client, waited, grant.fence, [changed.entry]) {
                             open.outcomes.push(Outcome::LookFirst(next, client));
                         }
-                        self.unacked.keep_place(next, place);
+                        self.unacked.keep_place(next, key);
                         self.keep_replaced(changed.entry, grant.fence, changed.before);
                     } else {
                         // The token already had this hold and keeps it, so a lost reply does not take it back.
@@ -276,7 +276,7 @@ impl Engine {
                 }
                 Err(error) => Answer::Failed(error),
             };
-            open.outcomes.push(Outcome::Answered(next, waiter.presence, answer));
+            open.outcomes.push(Outcome::Answered(next, waiter.recipient, answer));
         }
     }
 
@@ -288,7 +288,7 @@ impl Engine {
     /// Ends the waits at the head of `queue` whose time is over; `false` if there are more of them than the budget allows.
     fn end_waits<W: Keyspace>(&mut self, transition: &mut Transition, queue: QueueId, keyspace: &mut W) -> bool {
         let now = transition.now.ms;
-        self.send_away(transition, queue, &Answer::TimedOut, keyspace, |waiter| waiter.is_over(now))
+        self.send_away(transition, queue, &Answer::TimedOut, keyspace, |waiter| waiter.is_timed_out(now))
     }
 
     /// Answers the waiters at the head of `queue` while they are `such`; `false` if there are more of them than the budget allows.
@@ -308,16 +308,16 @@ impl Engine {
             transition.step();
             transition.progress();
             self.vacate_with(transition, head, queue);
-            let over = self.waiting.waiter(head).is_some_and(|waiter| waiter.is_over(transition.now.ms));
+            let over = self.waiting.waiter(head).is_some_and(|waiter| waiter.is_timed_out(transition.now.ms));
             let answer = if over { Answer::TimedOut } else { answer.clone() };
-            let headed = self.dismiss(transition.now.ms, head, answer, keyspace);
+            let headed = self.answer_and_remove(transition.now.ms, head, answer, keyspace);
             transition.work.extend(headed.into_iter().filter(|other| *other != queue));
         }
         true
     }
 
     /// Removes a waiter from all its queues and answers it; returns the queues that have a new head.
-    pub(super) fn dismiss<W: Keyspace>(
+    pub(super) fn answer_and_remove<W: Keyspace>(
         &mut self,
         now: UnixMs,
         waiter: WaiterId,
@@ -328,7 +328,7 @@ impl Engine {
         if answer == Answer::TimedOut {
             count(&mut self.stats.timeouts);
         }
-        left.presence.tell(waiter, answer, keyspace);
+        left.recipient.tell(waiter, answer, keyspace);
         headed
     }
 
@@ -338,6 +338,6 @@ impl Engine {
         let Some(waiter) = self.waiting.waiter(waiter) else { return };
         let others = waiter.scope.queues().iter().filter(|other| **other != queue);
         let closing = others.filter_map(|other| self.waiting.queue(*other)).filter(|other| other.line().len() == 1);
-        transition.vacated.extend(closing.map(|other| other.place.clone()));
+        transition.emptied.extend(closing.map(|other| other.key.clone()));
     }
 }

@@ -57,7 +57,7 @@ impl Engine {
     pub(super) fn take_all<'a, W: Keyspace>(
         &mut self,
         transition: &mut Transition,
-        places: &[KeyRef<'a>],
+        locks: &[KeyRef<'a>],
         states: &KeyStates,
         client: Option<ClientId>,
         request: &Request,
@@ -68,12 +68,12 @@ impl Engine {
         let fence = renewed.map_or_else(|| self.issue(transition), Ok).map_err(NotTaken::Failed)?;
         let deadline = transition.now.ms.plus(request.lease).unwrap_or(UnixMs::MAX);
         let all = ManyGrant { request, client, fence, deadline, renews: renewed.is_some() };
-        let mut changes = Vec::with_capacity(places.len());
-        for at in places {
+        let mut changes = Vec::with_capacity(locks.len());
+        for at in locks {
             match self.take_one(transition, *at, &all, keyspace) {
                 Ok(changed) => changes.push(changed),
                 Err(state) => {
-                    for (at, changed) in places.iter().zip(changes) {
+                    for (at, changed) in locks.iter().zip(changes) {
                         self.give_back(transition, *at, &all, changed, keyspace);
                     }
                     return Err(NotTaken::Lost(*at, state));
@@ -101,7 +101,7 @@ impl Engine {
             Ok(engine.set_hold(open, Mode::Exclusive, hold))
         });
         let Some(visit) = visit else { return Err(KeyState::Foreign) };
-        transition.vacated.extend(visit.vacant.map(|_| Arc::new(at.to_buf())));
+        transition.emptied.extend(visit.emptied.map(|_| Arc::new(at.to_buf())));
         if !all.renews && visit.result.is_ok() {
             self.look_at_own(transition, at, &all.request.token);
         }
@@ -145,6 +145,6 @@ impl Engine {
                 let _ = engine.set_hold(open, before.mode, before.hold);
             }
         });
-        transition.vacated.extend(visit.and_then(|visit| visit.vacant).map(|_| Arc::new(at.to_buf())));
+        transition.emptied.extend(visit.and_then(|visit| visit.emptied).map(|_| Arc::new(at.to_buf())));
     }
 }

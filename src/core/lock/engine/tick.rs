@@ -23,7 +23,7 @@ impl Engine {
     pub fn tick<W: Keyspace>(&mut self, now: Now, budget: usize, keyspace: &mut W) -> Next {
         let mut transition = Transition::outside(now, budget);
         self.backlog.take_up(now);
-        while transition.budget > 0 && self.vacant.expire(now.ms) {
+        while transition.budget > 0 && self.vacant_places.expire(now.ms) {
             transition.step();
         }
         let mut idle = 0_usize;
@@ -73,7 +73,7 @@ impl Engine {
                 };
                 // Whoever stood behind may fit now.
                 transition.progress();
-                for queue in self.dismiss(now, waiter, Answer::TimedOut, keyspace) {
+                for queue in self.answer_and_remove(now, waiter, Answer::TimedOut, keyspace) {
                     self.schedule_queue(queue, HandoverCause::Other);
                 }
             }
@@ -97,7 +97,7 @@ impl Engine {
             .into_iter()
             .chain(retry)
             .chain(wait)
-            .chain(self.vacant.next())
+            .chain(self.vacant_places.next())
             .min()
             .map_or(Next::Never, Next::At)
     }
@@ -195,8 +195,8 @@ impl Engine {
 
     /// Settles the key of `entry`; `false` if the lock is there and this node does not serve it.
     fn refresh<W: Keyspace>(&mut self, transition: &mut Transition, entry: DeadlineId, keyspace: &mut W) -> bool {
-        let Some(place) = self.deadlines.key(entry).map(KeyRef::to_buf) else { return true };
-        let at = place.as_key();
+        let Some(key) = self.deadlines.key(entry).map(KeyRef::to_buf) else { return true };
+        let at = key.as_key();
         // The value may have gone without a notice to the engine, for example with a migrated slot. Then the key may have another value
         // with an entry of its own.
         let gone = !matches!(keyspace.find(at), Found::Lock(lock) if lock.deadline_id() == Some(entry));
@@ -211,7 +211,7 @@ impl Engine {
             self.commit(transition, keyspace);
         } else {
             let visit = self.visit(transition, at, keyspace, |_, _, _| ());
-            self.leave_place(transition, at, visit, keyspace);
+            self.finish_visit(transition, at, visit, keyspace);
         }
         true
     }

@@ -16,7 +16,7 @@ use crate::core::time::{Now, UnixMs};
 pub(super) struct Transition {
     pub(super) now: Now,
     /// Whether it runs without a command.
-    pub(super) outside: bool,
+    pub(super) by_timer: bool,
     /// The remaining number of steps.
     pub(super) budget: usize,
     /// Why locks become available for waiters, unless holds of the lock itself have ended.
@@ -28,7 +28,7 @@ pub(super) struct Transition {
     /// The queues to look at.
     pub(super) work: Work,
     /// Keys whose locks may be vacant. A waiter may still take them over in this transition.
-    pub(super) vacated: Vec<Arc<KeyBuf>>,
+    pub(super) emptied: Vec<Arc<KeyBuf>>,
     /// Requests for many keys that were checked and did not fit. No hold has begun or ended since, so they are not checked again in each of
     /// their queues, which would cost the square of their number of keys.
     pub(super) blocked_multi: BTreeSet<WaiterId>,
@@ -65,19 +65,19 @@ impl Transition {
     pub(super) fn command(now: Now, steps: usize) -> Self {
         Self {
             now,
-            outside: false,
+            by_timer: false,
             budget: steps,
             cause: HandoverCause::Other,
             over: None,
             passive: false,
             work: Work::default(),
-            vacated: Vec::new(),
+            emptied: Vec::new(),
             blocked_multi: BTreeSet::new(),
         }
     }
 
     pub(super) fn outside(now: Now, steps: usize) -> Self {
-        Self { outside: true, ..Self::command(now, steps) }
+        Self { by_timer: true, ..Self::command(now, steps) }
     }
 
     /// A transition that applies an effect; nothing expires in it.

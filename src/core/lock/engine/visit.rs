@@ -1,7 +1,7 @@
 //! A visit: the lock is opened, changed and closed. The engine changes values in no other way.
 
 use super::Engine;
-use super::lock_mut::{Changed, LockMut, Outcome, Visit};
+use super::lock_mut::{Changed, LockMut, Outcome, Visited};
 use super::transition::Transition;
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
@@ -17,7 +17,7 @@ use crate::core::lock::value::{Hold, Lock};
 const AT_LEAST: usize = 4;
 
 impl Engine {
-    /// Opens the lock at `at`, or a vacant one if the key is empty, ends the holds that are over, and lets `change` change it. The outcome
+    /// Opens the lock at `at`, or an empty one if there is none, ends the holds that are over, and lets `change` change it. The outcome
     /// is saved and reported to the keyspace. `None` if the key holds a value of another type.
     pub(super) fn visit<W: Keyspace, R>(
         &mut self,
@@ -25,11 +25,11 @@ impl Engine {
         at: KeyRef<'_>,
         keyspace: &mut W,
         change: impl FnOnce(&mut Self, &mut Transition, &mut LockMut<'_>) -> R,
-    ) -> Option<Visit<R>> {
+    ) -> Option<Visited<R>> {
         let mut outcomes = std::mem::take(&mut self.outcomes);
         let mut fresh = Lock::vacant();
         fresh.enter(self.era);
-        let mut vacant = None;
+        let mut emptied = None;
         let mut passed_on = false;
         let result = match keyspace.find(at) {
             Found::Foreign => None,
@@ -51,7 +51,7 @@ impl Engine {
                 let lock = open.lock;
                 passed_on = was_free && !lock.is_empty();
                 self.keep_time(lock);
-                vacant = lock.deadline_id().filter(|_| lock.is_empty());
+                emptied = lock.deadline_id().filter(|_| lock.is_empty());
                 Some(result)
             }
         };
@@ -65,7 +65,7 @@ impl Engine {
             item.tell(at, keyspace);
         }
         self.outcomes = outcomes;
-        result.map(|result| Visit { result, vacant })
+        result.map(|result| Visited { result, emptied })
     }
 
     /// Brings the deadline index up to date with the leases of `lock`.
@@ -75,9 +75,9 @@ impl Engine {
         }
     }
 
-    /// Deletes the lock at `at` if it is vacant; `vacant` is its entry then.
-    pub(super) fn close<W: Keyspace>(&mut self, at: KeyRef<'_>, vacant: Option<DeadlineId>, keyspace: &mut W) {
-        if let Some(entry) = vacant {
+    /// Deletes the lock at `at` if it is empty; `emptied` is its entry then.
+    pub(super) fn close<W: Keyspace>(&mut self, at: KeyRef<'_>, emptied: Option<DeadlineId>, keyspace: &mut W) {
+        if let Some(entry) = emptied {
             self.deadlines.remove(entry);
             keyspace.delete(at);
         }

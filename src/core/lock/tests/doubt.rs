@@ -48,7 +48,7 @@ fn a_lock_that_vanished_or_moved_without_a_word_is_looked_for() {
     desk.keys.values.insert(at("to").to_buf(), moved);
     desk.engine.reconcile(desk.now.ms, |_| true, |_| true);
     let Some(Value::Lock(lock)) = desk.keys.values.get_mut(&at("to").to_buf()) else { panic!("a lock") };
-    desk.engine.register_again(at("to"), lock);
+    desk.engine.reregister(at("to"), lock);
     let _ = desk.tick();
     assert_eq!(desk.granted(), [heir]);
     let heir = desk.wait("to", 3, &ask("d"));
@@ -75,7 +75,7 @@ fn a_lock_that_was_left_free_in_its_key_is_discarded() {
             desk.engine.deadlines.remove(lock.deadline_id().unwrap());
         }
         desk.engine.reconcile(desk.now.ms, |_| true, |_| true);
-        desk.engine.register_again(at("lock"), lock);
+        desk.engine.reregister(at("lock"), lock);
         let _ = desk.tick();
         assert!(desk.lock("lock").is_none());
         desk.assert_blank();

@@ -1,7 +1,7 @@
 //! Keeping the sums of an [`OrderTable`] in step with its orders.
 
 use super::buyers::Account;
-use super::order_table::{ENTRY, FOREVER, OrderTable};
+use super::order_table::{ENTRY, NEVER, OrderTable};
 use super::record::{BuyerRef, Record, State};
 use super::sum_tree::{Source, Sum};
 use super::{ByBuyer, ByDeadline};
@@ -187,7 +187,7 @@ impl OrderTable {
         if self.account(entry).sold > 0 {
             return None;
         }
-        let last = self.by_buyer.last((entry, FOREVER, u32::MAX), &self.orders)?;
+        let last = self.by_buyer.last((entry, NEVER, u32::MAX), &self.orders)?;
         (Source::<ByBuyer>::key(&self.orders, last)?.0 == entry).then_some(last)
     }
 

@@ -32,7 +32,7 @@ use sum_tree::{Source, Sum};
 
 pub use bulk::Unindexed;
 pub use id_set::IdSet;
-pub use order_table::{BuyerLookup, EVER, OrderTable};
+pub use order_table::{BEGINNING, BuyerLookup, OrderTable};
 
 /// Sorts holds by deadline, and those with the same deadline by number.
 pub type ByDeadline = (UnixMs, u32);

@@ -18,9 +18,9 @@ use crate::core::time::UnixMs;
 pub(super) const ENTRY: u32 = 1 << 31;
 
 /// Before every instant.
-pub const EVER: UnixMs = UnixMs(i64::MIN);
+pub const BEGINNING: UnixMs = UnixMs(i64::MIN);
 /// After every instant.
-pub(super) const FOREVER: UnixMs = UnixMs(i64::MAX);
+pub(super) const NEVER: UnixMs = UnixMs(i64::MAX);
 
 /// The orders of a sale and the sums over them.
 pub struct OrderTable {
@@ -116,7 +116,7 @@ impl OrderTable {
     pub fn counted(&self, lookup: BuyerLookup) -> u64 {
         match lookup {
             BuyerLookup::Nobody => 0,
-            BuyerLookup::Sole(number) => self.found(number).map_or(0, |order| order.counted_at(EVER)),
+            BuyerLookup::Sole(number) => self.found(number).map_or(0, |order| order.counted_at(BEGINNING)),
             BuyerLookup::Entry(entry) => self.account(entry).units,
         }
     }
@@ -130,7 +130,7 @@ impl OrderTable {
                 self.counted(lookup)
             }
             BuyerLookup::Entry(entry) => {
-                let before = entry.checked_sub(1).map(|before| (before, FOREVER, u32::MAX));
+                let before = entry.checked_sub(1).map(|before| (before, NEVER, u32::MAX));
                 let due = self.by_buyer.sum(before, (entry, now, u32::MAX), &self.orders);
                 self.counted(lookup).wrapping_sub(due.units)
             }
@@ -272,5 +272,5 @@ impl OrderTable {
 
 /// The key from which on holds end after `over`.
 fn from(over: Option<UnixMs>) -> ByDeadline {
-    over.map_or((EVER, 0), |over| (over, u32::MAX))
+    over.map_or((BEGINNING, 0), |over| (over, u32::MAX))
 }

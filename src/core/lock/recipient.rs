@@ -5,14 +5,14 @@ use super::terms::{Answer, ClientId, Notice, Wait, WaiterId};
 
 /// Who keeps a place in line, and how it hears of the outcome.
 #[derive(Debug)]
-pub(super) enum Presence {
+pub(super) enum Recipient {
     /// A client that is blocked meanwhile; the outcome is its reply.
     Parked(ClientId),
     /// A client that goes on meanwhile; the outcome is published.
     Notified(Box<Notice>),
 }
 
-impl Presence {
+impl Recipient {
     /// The connection that the request ends with.
     pub(super) fn client(&self) -> Option<ClientId> {
         match self {

@@ -4,8 +4,8 @@ use super::super::lock_acquire::LockAcquire;
 use super::super::lock_release::LockRelease;
 use crate::core::lock::{Answer, LockError};
 use crate::core::time::UnixMs;
+use crate::module::blocked::BLOCKED;
 use crate::module::state;
-use crate::module::waiters::WAITERS;
 use crate::server::fake_server::clients::{Blocking, call, ctx, serve};
 use crate::server::timer::Next;
 
@@ -17,10 +17,10 @@ fn ask(told: &[&str]) {
 
 /// Nobody waits in line, no client is parked, with a place in line or without, and no time limit runs.
 fn nobody_waits() {
-    assert_eq!(state::peek(|state| state.locks.waiters()), Some(0));
-    assert_eq!(WAITERS.unanswered(), []);
-    assert_eq!(WAITERS.next_over(UnixMs(0)), Next::Never);
-    WAITERS.unblock_nameless(&mut ctx(), &Answer::Failed(LockError::Fault));
+    assert_eq!(state::enter_as_is(|state| state.locks.waiters()), Some(0));
+    assert_eq!(BLOCKED.unanswered(), []);
+    assert_eq!(BLOCKED.next_over(UnixMs(0)), Next::Never);
+    BLOCKED.unblock_nameless(&mut ctx(), &Answer::Failed(LockError::Fault));
 }
 
 /// So there is nobody to be woken.
@@ -36,7 +36,7 @@ fn nobody_is_next() {
 fn a_client_that_is_blocked_waits_for_its_turn() {
     serve(Blocking::Done, || {
         ask(&[]);
-        assert_eq!((state::peek(|state| state.locks.waiters()), WAITERS.unanswered().len()), (Some(1), 1));
+        assert_eq!((state::enter_as_is(|state| state.locks.waiters()), BLOCKED.unanswered().len()), (Some(1), 1));
         let replies = call::<LockRelease>("LOCK.RELEASE lock holder");
         // Whoever releases hears of it first.
         assert_eq!((&replies[..3], replies.len()), (&["1", "array of 3", "waiter"].map(String::from)[..], 5));

@@ -4,4 +4,4 @@ use crate::core::lock::{Answer, WaiterId};
 use crate::server::blocked_clients::BlockedClients;
 
 /// All clients that are blocked for a lock.
-pub static WAITERS: BlockedClients<WaiterId, Answer> = BlockedClients::new();
+pub static BLOCKED: BlockedClients<WaiterId, Answer> = BlockedClients::new();
