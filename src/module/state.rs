@@ -60,6 +60,7 @@ pub fn prepare_wait() {
     enter(|state| {
         state.locks.allows_deadlocks = !config::DETECT_DEADLOCKS.get();
         state.locks.most_waiting = Some(config::max_waiters());
+        state.locks.place_grace = config::place_grace();
     });
 }
 
