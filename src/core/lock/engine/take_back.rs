@@ -73,8 +73,9 @@ impl Engine {
             if expired {
                 count(&mut self.stats.expirations);
             }
-            // The earlier grant may not have been heard of either.
+            // The earlier grant may not have been heard of either, and may have replaced something itself.
             self.unacked.confirm(before.hold.fence, entry);
+            self.drop_replaced(entry, before.hold.fence);
             self.end_hold(open, fence, if expired { EndReason::Expired } else { EndReason::Disconnected });
         } else {
             let token = before.hold.token.clone();

@@ -195,3 +195,21 @@ fn of_two_grants_on_their_way_each_is_taken_back_by_itself() {
         assert!(desk.answers().iter().all(|(_, answer)| !matches!(answer, Answer::Granted(_))));
     }
 }
+
+#[test]
+fn nothing_is_left_of_a_grant_that_ended_before_the_one_that_replaced_it_was_taken_back() {
+    let mut desk = Desk::new();
+    desk.acquire("a", 7, &ask("ann").shared().session()).unwrap().granted();
+    desk.take("a", &ask("bob").shared());
+    desk.take("b", &ask("eve"));
+    desk.wait("a", 1, &ask("ann"));
+    assert!(desk.release("a", "bob"));
+    desk.wait_many(&["a", "b"], 2, &ask("ann"));
+    assert!(desk.release("b", "eve"));
+    assert_eq!(desk.granted().len(), 2);
+    for gone in [7, 2, 1] {
+        desk.engine.client_gone(desk.now.ms, client(gone));
+        let _ = desk.tick();
+    }
+    desk.assert_blank();
+}
