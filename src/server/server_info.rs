@@ -25,7 +25,7 @@ pub struct Output {
     pub hears: bool,
     /// The bytes sent to it so far, if the server counts them: Valkey and newer versions of Redis 8.
     pub sent: Option<u64>,
-    /// Whether the server may count the first buffer although all of it is sent: Redis with `tot-net-out`.
+    /// Whether the server may count the first buffer although all of it is sent: Redis with `tot-net-out`, while it waits to send more.
     pub may_count_sent: bool,
     /// Whether it has sent requests that have not run yet.
     pub asks: bool,
@@ -74,7 +74,7 @@ fn read(line: &str) -> Option<Output> {
     let command = field("cmd")?.to_owned();
     let sent = number("tot-net-out");
     // Valkey's lines have no such field.
-    let may_count_sent = field("io-thread").is_some();
+    let may_count_sent = is_slow && field("io-thread").is_some();
     Some(Output { first, blocks, bytes, command, hears, sent, may_count_sent, asks, is_slow })
 }
 

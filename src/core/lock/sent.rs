@@ -104,7 +104,7 @@ pub(super) fn is_sent_at_the_end(reply: Reply, look: Look) -> bool {
 
 /// Whether anything was sent from the first buffer between two looks, though the buffer still counts.
 fn has_gone_out(seen: Unsent, now: Unsent) -> bool {
-    now.blocks == 0 && seen.sent != now.sent
+    now.blocks == 0 && now.sent.is_some() && seen.sent != now.sent
 }
 
 /// Whether output behind `front` may have been sent, given that first `seen` was unsent and now `now`. A client that reads slowly, or gets
