@@ -6,25 +6,22 @@ use std::{iter, mem};
 use smallvec::SmallVec;
 
 use crate::config;
-use crate::core::deadline_index::DeadlineIndex;
 use crate::core::key::KeyRef;
 use crate::core::sale::{Answer, Change, Changes, Decision, Sale, Status};
 use crate::core::slot::Slot;
 use crate::error::Error;
 use crate::module::repair::{self, OrphanEvent};
 use crate::module::sale_effect;
-use crate::module::sale_type::{SaleValue, Version};
+use crate::module::sale_type::{self, SaleValue, Version};
 use crate::module::{inbox, sale_counts, state};
 use crate::server::args::Arg;
 use crate::server::call::RunAs;
-use crate::server::clock;
 use crate::server::cluster::{self, Serves};
 use crate::server::ctx::{Ctx, Level};
 use crate::server::key::{self, Access, Content, Key, Name};
 use crate::server::origin;
 use crate::server::replicate;
 use crate::server::stream::{self, Field};
-use crate::server::timer;
 
 /// A sale's key for one call.
 pub struct SaleSession<'a> {
@@ -237,7 +234,7 @@ impl<'a> SaleSession<'a> {
         self.key();
         let at = KeyRef { db: self.ctx().db(), key: self.name.bytes() };
         let Content::Value(sale) = self.key.content() else { return };
-        if state::enter(|state| schedule(&mut state.sales, at, sale)).is_none() {
+        if state::enter(|state| sale_type::schedule(&mut state.sales, at, sale)).is_none() {
             // Another module has called us from inside one of our calls. The change stays; the timer registers the sale.
             inbox::loaded(at.to_buf());
         }
@@ -262,28 +259,6 @@ pub(super) fn serves(ctx: &mut Ctx<'_>, sale: &[u8], stream: &[u8]) -> Result<()
         return Err(Error::Stream("CROSSSLOT Keys in request don't hash to the same slot".into()));
     }
     if cluster::serves_both(ctx, sale, stream) { Ok(()) } else { Err(Error::OnTheMove) }
-}
-
-/// Adds a sale to the deadline index, moves its entry, or removes it, according to when it is due next.
-pub fn schedule(index: &mut DeadlineIndex, at: KeyRef<'_>, sale: &mut SaleValue) {
-    sale.mark_found();
-    sale.count_orders();
-    let known = sale.deadline_id.filter(|entry| index.key(*entry) == Some(at));
-    sale.deadline_id = match (known, sale.next_due(|| clock::now().ms)) {
-        (Some(entry), Some(deadline)) => {
-            index.reschedule(entry, deadline);
-            Some(entry)
-        }
-        (Some(entry), None) => {
-            index.remove(entry);
-            None
-        }
-        (None, Some(deadline)) => Some(index.insert(at, deadline)),
-        (None, None) => None,
-    };
-    if let Some(next) = index.next() {
-        timer::arm(timer::Next::At(next));
-    }
 }
 
 /// Creates a sale under an empty key, and reports at once what would keep it from selling. A creation that was decided elsewhere is

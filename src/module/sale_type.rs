@@ -4,14 +4,14 @@ use std::ffi::CStr;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::core::deadline_index::DeadlineId;
+use crate::core::deadline_index::{DeadlineId, DeadlineIndex};
 use crate::core::key::KeyRef;
 use crate::core::sale::{Loading, Sale};
 use crate::core::unlinked::Unlinked;
 use crate::module::inbox::{self, Notification};
 use crate::module::{destroyed, fence_clock, sale_counts};
 use crate::server::datatype::{AofOut, DataType, Handle, RdbIn, RdbOut};
-use crate::server::renames;
+use crate::server::{clock, renames, timer};
 
 /// A sale as a value in the keyspace.
 pub struct SaleValue {
@@ -92,6 +92,28 @@ impl DerefMut for SaleValue {
 }
 
 static HANDLE: Handle = Handle::new();
+
+/// Adds a sale to the deadline index, moves its entry, or removes it, according to when it is due next.
+pub fn schedule(index: &mut DeadlineIndex, at: KeyRef<'_>, sale: &mut SaleValue) {
+    sale.mark_found();
+    sale.count_orders();
+    let known = sale.deadline_id.filter(|entry| index.key(*entry) == Some(at));
+    sale.deadline_id = match (known, sale.next_due(|| clock::now().ms)) {
+        (Some(entry), Some(deadline)) => {
+            index.reschedule(entry, deadline);
+            Some(entry)
+        }
+        (Some(entry), None) => {
+            index.remove(entry);
+            None
+        }
+        (None, Some(deadline)) => Some(index.insert(at, deadline)),
+        (None, None) => None,
+    };
+    if let Some(next) = index.next() {
+        timer::arm(timer::Next::At(next));
+    }
+}
 
 impl DataType for SaleValue {
     const NAME: &'static CStr = c"lockstk-s";

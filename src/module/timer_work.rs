@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::module::blocked::BLOCKED;
 use crate::module::lock_session::LockSession;
 use crate::module::state::{self, State};
-use crate::module::{connection, destroyed, expirations, inbox, repair, sale_session};
+use crate::module::{connection, destroyed, expirations, inbox, repair, sale_type};
 use crate::server::ctx::{Ctx, is_connected};
 use crate::server::timer::{self, Authority};
 use crate::server::{clock, event_loop, panics};
@@ -134,7 +134,7 @@ fn meet_loaded(state: &mut State, session: &mut LockSession<'_>) -> bool {
             Found::Lock(lock) => state.locks.reregister(key.as_key(), lock),
             Found::Foreign => {
                 if let Some(sale) = session.sale(key.as_key()) {
-                    sale_session::schedule(&mut state.sales, key.as_key(), sale);
+                    sale_type::schedule(&mut state.sales, key.as_key(), sale);
                 }
             }
         }

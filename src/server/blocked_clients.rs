@@ -57,10 +57,9 @@ struct BlockedClient<I: 'static, A: 'static> {
     over: Option<UnixMs>,
     handle: *mut RawBlocked,
     answer: Option<A>,
-    /// `replied`: a reply was written. `aside`: the server has only stored it for now.
+    /// `replied`: a reply was written. `aside`: the server has only stored it for now. `left`: how the wait ended was reported.
     replied: bool,
     aside: bool,
-    /// Whether it was reported how the wait ended.
     left: bool,
 }
 

@@ -11,7 +11,7 @@ use hashbrown::HashTable;
 use super::line::{Line, Ticket};
 use super::stats::HandoverCause;
 use super::terms::{ClientId, WaiterId};
-use super::waiter::{QueueId, Scope, Waiter};
+use super::waiter::{Departed, Joined, QueueId, Scope, Waiter};
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::slab::Slab;
@@ -58,25 +58,6 @@ pub(super) struct Waiting {
     front: i64,
     /// How long the requests that have left were waiting, added up.
     waited: Millis,
-}
-
-/// A waiter that left, and the queues that have a new head because of that.
-#[derive(Debug)]
-pub(super) struct Departed {
-    pub(super) waiter: Waiter,
-    pub(super) headed: Vec<QueueId>,
-}
-
-/// A waiter that was queued.
-#[derive(Debug)]
-pub(super) struct Joined {
-    pub(super) id: WaiterId,
-    /// The length of its longest queue.
-    pub(super) longest: usize,
-    /// The earlier request.
-    pub(super) replaced: Option<Waiter>,
-    /// The queues where that was the head and this one is not.
-    pub(super) headed: Vec<QueueId>,
 }
 
 impl Queue {

@@ -34,6 +34,25 @@ pub(super) struct Waiter {
     pub(super) obstacle: Option<QueueId>,
 }
 
+/// A waiter that left, and the queues that have a new head because of that.
+#[derive(Debug)]
+pub(super) struct Departed {
+    pub(super) waiter: Waiter,
+    pub(super) headed: Vec<QueueId>,
+}
+
+/// A waiter that was queued.
+#[derive(Debug)]
+pub(super) struct Joined {
+    pub(super) id: WaiterId,
+    /// The length of its longest queue.
+    pub(super) longest: usize,
+    /// The earlier request.
+    pub(super) replaced: Option<Waiter>,
+    /// The queues where that was the head and this one is not.
+    pub(super) headed: Vec<QueueId>,
+}
+
 impl Scope {
     pub(super) fn queues(&self) -> &[QueueId] {
         match self {

@@ -11,11 +11,11 @@ use crate::core::key::KeyRef;
 use crate::core::lock::compatibility::Compatibility;
 use crate::core::lock::keyspace::Keyspace;
 use crate::core::lock::line::Ticket;
-use crate::core::lock::queue::Joined;
 use crate::core::lock::recipient::Recipient;
 use crate::core::lock::stats::count;
 use crate::core::lock::terms::{Acquired, Answer, ClientId, Grant, LockError, Request, Wait, WaiterId, Wanted};
 use crate::core::lock::value::{HoldRef, Lock};
+use crate::core::lock::waiter::Joined;
 use crate::core::lock::waiter::{QueueId, Scope, Waiter};
 use crate::core::time::Now;
 

@@ -11,8 +11,8 @@ use super::transition::Transition;
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::keyspace::{Found, Keyspace};
-use crate::core::lock::queue::Departed;
 use crate::core::lock::terms::{Acquired, Answer, ClientId, LockError, Request, Wait, WaiterId};
+use crate::core::lock::waiter::Departed;
 use crate::core::lock::waiter::QueueId;
 use crate::core::time::Now;
 

@@ -9,10 +9,10 @@ use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::compatibility::Compatibility;
 use crate::core::lock::keyspace::{Found, Keyspace};
-use crate::core::lock::queue::Departed;
 use crate::core::lock::stats::{HandoverCause, count};
 use crate::core::lock::terms::{Answer, ClientId, EndReason, Grant, LockError, Request, WaiterId};
 use crate::core::lock::value::{Hold, Lock};
+use crate::core::lock::waiter::Departed;
 use crate::core::lock::waiter::{QueueId, Scope, Waiter};
 use crate::core::time::UnixMs;
 

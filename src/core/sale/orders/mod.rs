@@ -16,6 +16,7 @@ mod pages;
 mod queueing;
 mod rank_tree;
 pub mod record;
+mod state;
 mod sum_tree;
 
 use std::hash::RandomState;

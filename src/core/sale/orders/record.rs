@@ -4,62 +4,12 @@
 //! bytes more than the number.
 
 use super::pages::Layout;
+pub use super::state::State;
+use super::state::{STATE, WAITING};
 use crate::core::codec::{Corrupt, Reader, Writer};
 use crate::core::id::PackedId;
 use crate::core::limits::{MAX_SEQ, MAX_UNITS};
 use crate::core::time::{Millis, UnixMs};
-
-/// What has become of an order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum State {
-    /// Reserved until its deadline.
-    Held,
-    /// Bought.
-    Sold,
-    /// Given back by the caller.
-    Cancelled,
-    /// Given back by itself, at its deadline.
-    Expired,
-    /// On the waitlist: it has nothing yet.
-    Waiting,
-}
-
-impl State {
-    /// Every state.
-    pub const ALL: [Self; 5] = [Self::Held, Self::Sold, Self::Cancelled, Self::Expired, Self::Waiting];
-
-    /// The word of the reply.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Held => "held",
-            Self::Sold => "sold",
-            Self::Cancelled => "cancelled",
-            Self::Expired => "expired",
-            Self::Waiting => "waiting",
-        }
-    }
-
-    pub(super) const fn code(self) -> u8 {
-        match self {
-            Self::Held => 0,
-            Self::Sold => 1,
-            Self::Cancelled => 2,
-            Self::Expired => 3,
-            Self::Waiting => WAITING,
-        }
-    }
-
-    pub(super) fn of_code(code: u8) -> Self {
-        match code & STATE {
-            0 => Self::Held,
-            1 => Self::Sold,
-            2 => Self::Cancelled,
-            3 => Self::Expired,
-            _ => Self::Waiting,
-        }
-    }
-}
 
 /// Whose limit an order counts against.
 ///
@@ -112,8 +62,6 @@ pub struct HoldPart {
     pub last_hold: bool,
 }
 
-const STATE: u8 = 0b1000_0011;
-const WAITING: u8 = 0b1000_0000;
 const MANY: u8 = 0b0000_0100;
 const BUYER: u8 = 0b0001_1000;
 const NAMED: u8 = 0b0000_1000;
@@ -336,14 +284,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    #[test]
-    fn words_and_codes_of_states() {
-        for state in State::ALL {
-            assert_eq!(State::of_code(state.code()), state);
-        }
-        assert_eq!(State::ALL.map(State::word), ["held", "sold", "cancelled", "expired", "waiting"]);
-    }
 
     #[test]
     fn a_plain_order_is_two_bytes_more_than_its_number() {
