@@ -253,10 +253,10 @@ impl<'a> Search<'a> {
             self.spend(value.len().min(self.engine.waiting.len()).wrapping_div(HOLDS))?;
             for hold in value.hold(self.token).into_iter().chain(self.engine.waiting_holds(value, self.now)) {
                 self.spend(1)?;
-                let standing = self.engine.standing_hold(value, hold);
-                let Some((held_as, hold)) = standing.filter(|(_, hold)| !hold.deadline.reached(self.now)) else {
-                    continue;
-                };
+                // What is over by its lease is not taken back any more, so what it replaced does not come back either.
+                let lasts = |deadline: UnixMs| !deadline.reached(self.now);
+                let standing = lasts(hold.deadline).then(|| self.engine.standing_hold(value, hold)).flatten();
+                let Some((held_as, hold)) = standing.filter(|(_, hold)| lasts(hold.deadline)) else { continue };
                 mode = held_as;
                 let owner = self.owner(hold.token)?;
                 let waits = owner == ASKING || !self.graph.owners.get(owner)?.waits.is_empty();

@@ -261,3 +261,21 @@ fn whoever_is_in_front_is_seen_behind_a_holder_that_wants_more() {
     desk.lets_wait(&["b", "c"], &ask("bob"));
     desk.refuses(&["b"], &ask("ann"), &["b", "a"]);
 }
+
+#[test]
+fn what_an_expired_grant_replaced_keeps_nobody_waiting() {
+    let mut desk = Desk::new();
+    desk.take("a", &ask("ann").lease(9_000));
+    desk.take("b", &ask("eve"));
+    desk.take("c", &ask("bob").lease(9_000));
+    let both = desk.wait_many(&["a", "b"], 1, &ask("ann").lease(5));
+    assert!(desk.release("b", "eve"));
+    assert_eq!(desk.granted(), [both]);
+    desk.lets_wait(&["a"], &ask("bob"));
+    desk.pass(5);
+    desk.engine.client_gone(desk.now.ms, client(1));
+    // Nobody has looked at a since. The grant is over by its lease, and bob is next there.
+    desk.lets_wait(&["c"], &ask("ann"));
+    let _ = desk.tick();
+    assert_eq!(desk.holders("a"), ["bob"]);
+}
