@@ -88,18 +88,21 @@ pub(super) fn is_sent(reply: Reply, look: Look) -> bool {
     let Look::Unsent { unsent, another, mark, .. } = look else { return true };
     let another = another || reply.went_on;
     match reply.front {
-        Front::Unsent(front) => may_be_past(front, reply.seen.unwrap_or(front), unsent),
+        Front::Unsent(front) => {
+            // Until the first look the server may have sent more of what is in front, as it tries whenever it adds a reply.
+            let gone_out = reply.seen.is_some_and(|seen| front.blocks == 0 && has_gone_out(seen, unsent));
+            gone_out || may_be_past(front, reply.seen.unwrap_or(front), unsent)
+        }
         Front::Clear(then) => unsent.first == 0 || (another && (then.is_none() || then != mark)),
         Front::Unknown => another || reply.seen.is_some_and(|seen| has_gone_out(seen, unsent)),
     }
 }
 
-/// As [`is_sent`], for a connection that is about to end. Numbers that come late prove nothing on their own, nor does a first buffer that may
-/// have been sent long ago: an earlier look must have seen the reply unsent.
+/// As [`is_sent`], for a connection that is about to end. Numbers that come late prove nothing on their own: an earlier look must have seen
+/// the reply unsent.
 pub(super) fn is_sent_at_the_end(reply: Reply, look: Look) -> bool {
-    let Look::Unsent { unsent, is_late, .. } = look else { return true };
-    let may_be_stale = reply.front == Front::Unknown && unsent.sent.is_some() && unsent.blocks == 0;
-    ((is_late || may_be_stale) && reply.seen.is_none()) || is_sent(reply, look)
+    let is_late = matches!(look, Look::Unsent { is_late: true, .. });
+    (is_late && reply.seen.is_none()) || is_sent(reply, look)
 }
 
 /// Whether anything was sent from the first buffer between two looks, though the buffer still counts.
@@ -112,7 +115,7 @@ fn has_gone_out(seen: Unsent, now: Unsent) -> bool {
 fn may_be_past(front: Unsent, seen: Unsent, now: Unsent) -> bool {
     let first = if front.blocks == 0 {
         // The reply is in the first buffer as well.
-        now.first < seen.first || has_gone_out(seen, now)
+        now.first < seen.first
     } else {
         // The reply is in the list. The first buffer is filled again only after the list is empty.
         seen.first == 0 && now.first > 0
