@@ -105,6 +105,15 @@ fn subscribers_of_every_node_of_a_cluster_hear_each_message_once() {
     let (cluster, from, to) = moving();
     let mut listeners = [from, to].map(|node| Channel::of(cluster.node(node), "news"));
     let (mut holder, mut client) = (cluster.node(from).client(), cluster.node(from).client());
+    // What is published before the nodes are connected is lost.
+    eventually("the nodes are connected", || {
+        holder.expect("PUBLISH news up", INT);
+        listeners[1].0.try_read(Duration::from_millis(50)).is_some()
+    });
+    holder.expect("PUBLISH news begin", INT);
+    for news in &mut listeners {
+        while news.next() != "begin" {}
+    }
     holder.expect("LOCK.ACQUIRE lock TOKEN holder", ANY);
     client.expect(ASK, 1);
     holder.expect("LOCK.RELEASE lock holder", 1);
