@@ -42,8 +42,8 @@ pub trait Keyspace {
     fn answer(&mut self, waiter: WaiterId, answer: Answer);
     /// The outcome of a request whose client is not blocked is published.
     fn publish(&mut self, notice: Box<Notice>, outcome: Answer);
-    /// Called before a grant to a waiter that has waited long: find out whether `client` has unsent data, because the reply will be sent
-    /// after that data.
+    /// Called after a grant to a waiter that has waited long and before its answer: find out whether `client` has unsent data, because the
+    /// reply will be sent after that data.
     fn look_first(&mut self, waiter: WaiterId, client: ClientId);
     /// Whether this node still serves the key. Asked only for work outside of a command.
     fn owns_slot(&mut self, at: KeyRef<'_>) -> bool;

@@ -15,8 +15,7 @@ use crate::core::lock::recipient::Recipient;
 use crate::core::lock::stats::count;
 use crate::core::lock::terms::{Acquired, Answer, ClientId, Grant, LockError, Request, Wait, WaiterId, Wanted};
 use crate::core::lock::value::{HoldRef, Lock};
-use crate::core::lock::waiter::Joined;
-use crate::core::lock::waiter::{QueueId, Scope, Waiter};
+use crate::core::lock::waiter::{Joined, QueueId, Scope, Waiter};
 use crate::core::time::Now;
 
 /// The decision on a request after looking at its lock.

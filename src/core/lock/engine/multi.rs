@@ -12,8 +12,7 @@ use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::terms::{Acquired, Answer, ClientId, LockError, Request, Wait, WaiterId};
-use crate::core::lock::waiter::Departed;
-use crate::core::lock::waiter::QueueId;
+use crate::core::lock::waiter::{Departed, QueueId};
 use crate::core::time::Now;
 
 /// The keys in order, without duplicates.

@@ -12,8 +12,7 @@ use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::stats::{HandoverCause, count};
 use crate::core::lock::terms::{Answer, ClientId, EndReason, Grant, LockError, Request, WaiterId};
 use crate::core::lock::value::{Hold, Lock};
-use crate::core::lock::waiter::Departed;
-use crate::core::lock::waiter::{QueueId, Scope, Waiter};
+use crate::core::lock::waiter::{Departed, QueueId, Scope, Waiter};
 use crate::core::time::UnixMs;
 
 impl Engine {
@@ -174,11 +173,11 @@ impl Engine {
     pub(super) fn commit<W: Keyspace>(&mut self, transition: &mut Transition, keyspace: &mut W) {
         self.settle(transition, keyspace);
         for key in transition.emptied.drain(..) {
-            let vacant = match keyspace.find(key.as_key()) {
+            let emptied = match keyspace.find(key.as_key()) {
                 Found::Lock(lock) if lock.is_empty() => lock.deadline_id(),
                 _ => None,
             };
-            self.close(key.as_key(), vacant, keyspace);
+            self.close(key.as_key(), emptied, keyspace);
         }
     }
 

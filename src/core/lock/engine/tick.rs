@@ -21,7 +21,7 @@ impl Engine {
     /// A step is a hold that begins or ends, a waiter that is answered, or a key that is looked at. The last unit of work is always
     /// finished: a request for a thousand keys is granted in one go.
     pub fn tick<W: Keyspace>(&mut self, now: Now, budget: usize, keyspace: &mut W) -> Next {
-        let mut transition = Transition::outside(now, budget);
+        let mut transition = Transition::by_timer(now, budget);
         self.backlog.take_up(now);
         while transition.budget > 0 && self.vacant_places.expire(now.ms) {
             transition.step();

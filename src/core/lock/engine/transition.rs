@@ -76,7 +76,7 @@ impl Transition {
         }
     }
 
-    pub(super) fn outside(now: Now, steps: usize) -> Self {
+    pub(super) fn by_timer(now: Now, steps: usize) -> Self {
         Self { by_timer: true, ..Self::command(now, steps) }
     }
 
