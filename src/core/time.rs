@@ -19,6 +19,31 @@ pub struct Now {
     pub us: u64,
 }
 
+/// When work that no command asks for is to be done; a smaller value is sooner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[must_use]
+pub enum Wakeup {
+    /// In the next turn of the event loop: there is more to do.
+    Now,
+    /// At this time.
+    At(UnixMs),
+    /// Not before something else has happened.
+    Never,
+}
+
+impl Wakeup {
+    /// The same, `Now` if its time has come.
+    pub fn seen_at(self, now: UnixMs) -> Self {
+        if matches!(self, Self::At(at) if at.reached(now)) { Self::Now } else { self }
+    }
+}
+
+impl From<Option<UnixMs>> for Wakeup {
+    fn from(time: Option<UnixMs>) -> Self {
+        time.map_or(Self::Never, Self::At)
+    }
+}
+
 impl Now {
     /// The time `us` microseconds after the Unix epoch.
     #[must_use]

@@ -13,10 +13,10 @@ use crate::cmd::{
 };
 use crate::core::key::KeyRef;
 use crate::core::limits::{MAX_UNITS, MAX_WAIT};
-use crate::core::lock::{Acquired, Answer, ClientId, Engine, LockError, Mode, Next, Notice, Request, Wait, WaiterId};
+use crate::core::lock::{Acquired, Answer, ClientId, Engine, LockError, Mode, Notice, Request, Wait, WaiterId};
 use crate::core::sale::cart::{all_or_none, at_least_one};
 use crate::core::sale::{Answer as SaleAnswer, Changes, Decision, Sale, Status};
-use crate::core::time::{Millis, Now, UnixMs};
+use crate::core::time::{Millis, Now, UnixMs, Wakeup};
 use crate::error::Error;
 use crate::module::lock_effect;
 use crate::module::sale_effect::{Effect, Part};
@@ -52,7 +52,7 @@ impl Simulator {
         let ms = self.now.ms.plus(span).unwrap_or(UnixMs::MAX);
         self.now = Now { ms, us: u64::try_from(ms.0).unwrap_or_default().saturating_mul(1_000) };
         let next = self.engine.tick(self.now, usize::MAX, &mut self.keyspace);
-        assert_ne!(next, Next::Now, "the timer did not do all there was to do");
+        assert_ne!(next, Wakeup::Now, "the timer did not do all there was to do");
         let sales: Vec<_> = self.keyspace.keys.0.keys().cloned().collect();
         for key in sales {
             while let Some(sale) = self.keyspace.keys.sale(key.as_key().key)

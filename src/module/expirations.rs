@@ -5,7 +5,7 @@ use std::mem;
 use crate::core::deadline_index::DeadlineId;
 use crate::core::key::KeyBuf;
 use crate::core::sale::Changes;
-use crate::core::time::{Millis, Now, UnixMs};
+use crate::core::time::{Millis, Now, UnixMs, Wakeup};
 use crate::error::Error;
 use crate::module::sale_session::SaleSession;
 use crate::module::state;
@@ -13,7 +13,6 @@ use crate::server::call::RunAs;
 use crate::server::cluster::Serves;
 use crate::server::ctx::{Ctx, Level};
 use crate::server::key::Name;
-use crate::server::timer;
 
 /// When to retry after a stream refused the events, in milliseconds. No client is there to get the error.
 const STUCK: Millis = Millis(1_000);
@@ -38,9 +37,9 @@ impl From<Error> for Refusal {
 }
 
 /// Expires due holds, in at most `budget` steps, and returns when to call it again.
-pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> timer::Next {
+pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> Wakeup {
     if let Some(Some(until)) = state::enter(|state| state.refused.closed(now.ms, MOVING)) {
-        return timer::Next::At(until);
+        return Wakeup::At(until);
     }
     let began_in = ctx.db();
     let mut left = budget;
@@ -68,13 +67,9 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> timer::Next {
     }
     ctx.select(began_in);
     if let Some(Some(until)) = state::enter(|state| state.refused.closed(now.ms, MOVING)) {
-        return timer::Next::At(until);
+        return Wakeup::At(until);
     }
-    match state::enter(|state| state.sales.next()).flatten() {
-        Some(at) if at.reached(now.ms) => timer::Next::Now,
-        Some(at) => timer::Next::At(at),
-        None => timer::Next::Never,
-    }
+    Wakeup::from(state::enter(|state| state.sales.next()).flatten()).seen_at(now.ms)
 }
 
 /// Expires holds of the sale with the due entry `entry`, in about `steps`, and returns the number of steps.

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::core::deadline_index::DeadlineId;
 use crate::core::key::KeyBuf;
 use crate::core::lock::{ClientId, Look, WaiterId};
+use crate::core::time::Wakeup;
 use crate::core::unlinked::UnlinkedWatch;
 use crate::server::blocked_clients::Unblocked;
 use crate::server::cell::MainCell;
@@ -44,7 +45,7 @@ static LOADED: MainCell<Vec<KeyBuf>> = MainCell::new(Vec::new());
 pub fn post(note: Notification) {
     faults::point();
     put_in(note);
-    timer::arm(timer::Next::Now);
+    timer::arm(Wakeup::Now);
 }
 
 fn put_in(note: Notification) {
@@ -55,7 +56,7 @@ fn put_in(note: Notification) {
 /// A lock or a sale was loaded from a file or a payload.
 pub fn loaded(key: KeyBuf) {
     LOADED.with(|loaded| loaded.push(key));
-    timer::arm(timer::Next::Now);
+    timer::arm(Wakeup::Now);
 }
 
 /// Databases `one` and `other` were swapped. Keys that were loaded before and are registered later are now in the other database.

@@ -310,7 +310,7 @@ pub fn look(ctx: &mut Ctx<'_>, key: Arg<'_>, now: Now) -> Result<Option<LockInfo
 
 /// Arms the timer for the next work on locks.
 fn arm(locks: &Engine) {
-    timer::arm(timer::Next::from(locks.next_due()).min(locks.next_look().into()));
+    timer::arm(locks.next_wakeup().min(locks.next_look()));
 }
 
 impl Drop for LockSession<'_> {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::core::deadline_index::{DeadlineId, DeadlineIndex};
 use crate::core::key::KeyRef;
 use crate::core::sale::{Loading, Sale};
+use crate::core::time::Wakeup;
 use crate::core::unlinked::Unlinked;
 use crate::module::inbox::{self, Notification};
 use crate::module::{destroyed, fence_clock, sale_counts};
@@ -111,7 +112,7 @@ pub fn schedule(index: &mut DeadlineIndex, at: KeyRef<'_>, sale: &mut SaleValue)
         (None, None) => None,
     };
     if let Some(next) = index.next() {
-        timer::arm(timer::Next::At(next));
+        timer::arm(Wakeup::At(next));
     }
 }
 

@@ -5,11 +5,10 @@
 
 use crate::core::lock::Engine;
 use crate::core::slot::Slot;
-use crate::core::time::{Millis, UnixMs};
+use crate::core::time::{Millis, UnixMs, Wakeup};
 use crate::error::Error;
 use crate::server::cluster::Nodes;
 use crate::server::ctx::Ctx;
-use crate::server::timer::Next;
 
 /// How long a request may wait for a slot that has moved before its client is told.
 const PAUSE: Millis = Millis(500);
@@ -22,21 +21,21 @@ pub struct SlotWatch {
 }
 
 /// When to look for the first time after a request has begun to wait.
-pub fn first_look(now: UnixMs) -> Next {
-    now.plus(PAUSE).map_or(Next::Never, Next::At)
+pub fn first_look(now: UnixMs) -> Wakeup {
+    now.plus(PAUSE).into()
 }
 
 impl SlotWatch {
     /// Ends the requests whose slots another node serves now, if it is time to look; returns when it will be. Only in a cluster.
-    pub fn look(&mut self, ctx: &mut Ctx<'_>, now: UnixMs, locks: &mut Engine) -> Next {
+    pub fn look(&mut self, ctx: &mut Ctx<'_>, now: UnixMs, locks: &mut Engine) -> Wakeup {
         if locks.notified() == 0 {
             *self = Self::default();
-            return Next::Never;
+            return Wakeup::Never;
         }
         // If the clock was set back, the next look is due.
         let wait = self.next.filter(|next| !next.reached(now) && next.left(now) <= PAUSE);
         if let Some(next) = wait {
-            return Next::At(next);
+            return Wakeup::At(next);
         }
         self.next = now.plus(PAUSE);
         if let Some(nodes) = Nodes::known(ctx) {

@@ -5,8 +5,9 @@ use std::sync::LazyLock;
 
 use crate::config;
 use crate::core::deadline_index::DeadlineIndex;
-use crate::core::lock::{Engine, Next};
+use crate::core::lock::Engine;
 use crate::core::retry::RefusedExpirations;
+use crate::core::time::Wakeup;
 use crate::module::destroyed;
 use crate::module::inbox::{self, Notification};
 use crate::module::rename_scan::RenameScan;
@@ -44,7 +45,7 @@ pub fn enter<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
         drain_inbox(state);
         if destroyed::any() {
             // Another thread cannot arm the timer.
-            timer::arm(timer::Next::Now);
+            timer::arm(Wakeup::Now);
         }
         f(state)
     })
@@ -108,14 +109,4 @@ pub fn drain_inbox(state: &mut State) {
         }
     });
     state.reading = reading;
-}
-
-impl From<Next> for timer::Next {
-    fn from(next: Next) -> Self {
-        match next {
-            Next::Now => Self::Now,
-            Next::At(at) => Self::At(at),
-            Next::Never => Self::Never,
-        }
-    }
 }

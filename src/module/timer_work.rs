@@ -5,14 +5,14 @@
 use std::time::{Duration, Instant};
 
 use crate::core::lock::{Answer, Dismissed, Found, Keyspace, LockError};
-use crate::core::time::{Millis, Now, UnixMs};
+use crate::core::time::{Millis, Now, UnixMs, Wakeup};
 use crate::error::Error;
 use crate::module::blocked::BLOCKED;
 use crate::module::lock_session::LockSession;
 use crate::module::state::{self, State};
 use crate::module::{connection, destroyed, expirations, inbox, repair, sale_type};
 use crate::server::ctx::{Ctx, is_connected};
-use crate::server::timer::{self, Authority};
+use crate::server::timer::Authority;
 use crate::server::{clock, event_loop, panics};
 
 /// The longest time of one turn of the timer. After it the server serves its clients before the next turn.
@@ -31,7 +31,7 @@ const DISMISSED: usize = 200;
 const LOOKS: usize = 32;
 
 /// One turn of the timer.
-pub fn run(ctx: &mut Ctx<'_>, right: Authority) -> timer::Next {
+pub fn run(ctx: &mut Ctx<'_>, right: Authority) -> Wakeup {
     let began = Instant::now();
     let now = clock::now();
     // Left from a panic where nothing could be written, or on a replica that has been promoted since.
@@ -40,20 +40,19 @@ pub fn run(ctx: &mut Ctx<'_>, right: Authority) -> timer::Next {
     let (searching, watching) = catch_up(ctx, now);
     let next = loop {
         let locks = work_on_locks(ctx, now, right);
-        let sales = if right == Authority::Primary { expirations::tick(ctx, now, SLICE) } else { timer::Next::Never };
+        let sales = if right == Authority::Primary { expirations::tick(ctx, now, SLICE) } else { Wakeup::Never };
         let next = locks.min(sales);
-        if next != timer::Next::Now || began.elapsed() >= TURN {
+        if next != Wakeup::Now || began.elapsed() >= TURN {
             break next;
         }
     };
     // The scan yields to all other users of the server.
-    let search =
-        if searching { now.ms.plus(Millis(1)).map_or(timer::Next::Never, timer::Next::At) } else { timer::Next::Never };
+    let search = if searching { now.ms.plus(Millis(1)).into() } else { Wakeup::Never };
     next.min(search).min(watching).min(BLOCKED.next_over(now.ms))
 }
 
 /// Processes the inbox and continues the scan for renamed values; returns whether there is more to scan, and when to look at the slots.
-fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> (bool, timer::Next) {
+fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> (bool, Wakeup) {
     let mut session = LockSession::between_commands(ctx.reborrow());
     let caught_up = state::enter_as_is(|state| {
         state::drain_inbox(state);
@@ -72,7 +71,7 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> (bool, timer::Next) {
         }
         let State { slots, locks, .. } = &mut *state;
         let watching =
-            if session.is_clustered() { slots.look(session.free_ctx(), now.ms, locks) } else { timer::Next::Never };
+            if session.is_clustered() { slots.look(session.free_ctx(), now.ms, locks) } else { Wakeup::Never };
         let dismissed = locks.take_dismissed(DISMISSED);
         let more = forgotten.len() == FORGOTTEN || dismissed.len() == DISMISSED;
         for dismissed in dismissed {
@@ -87,7 +86,7 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> (bool, timer::Next) {
         (state.renamed.go_on(session.free_ctx(), inbox::loaded) | more, watching, faulty)
     });
     session.leave();
-    let (searching, watching, faulty) = caught_up.unwrap_or((true, timer::Next::Never, false));
+    let (searching, watching, faulty) = caught_up.unwrap_or((true, Wakeup::Never, false));
     if faulty {
         BLOCKED.unblock_nameless(ctx, &Answer::Failed(LockError::Fault));
     }
@@ -95,7 +94,7 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> (bool, timer::Next) {
 }
 
 /// A slice of the work on locks, and of registering loaded values.
-fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, right: Authority) -> timer::Next {
+fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, right: Authority) -> Wakeup {
     let mut session = LockSession::between_commands(ctx.reborrow());
     let next = state::enter_as_is(|state| {
         state::drain_inbox(state);
@@ -104,14 +103,14 @@ fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, right: Authority) -> timer::Next {
             state.locks.client_gone(now.ms, client);
         }
         let next = match right {
-            Authority::Primary => state.locks.tick(now, SLICE, &mut session).into(),
-            Authority::Observer => timer::Next::Never,
+            Authority::Primary => state.locks.tick(now, SLICE, &mut session),
+            Authority::Observer => Wakeup::Never,
         };
-        let next = next.min(state.locks.next_look().into());
-        if more { timer::Next::Now } else { next }
+        let next = next.min(state.locks.next_look());
+        if more { Wakeup::Now } else { next }
     });
     session.leave();
-    next.unwrap_or(timer::Next::Now)
+    next.unwrap_or(Wakeup::Now)
 }
 
 /// Closes the entries of locks and sales that were destroyed without an `unlink` callback; returns whether there are more.

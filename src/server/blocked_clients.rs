@@ -26,8 +26,8 @@ use super::ctx::{Ctx, Level, has_user, is_blocked, is_connected};
 use super::faults;
 use super::guard::guard;
 use super::panics;
-use super::timer::{self, Next};
-use crate::core::time::{Millis, UnixMs};
+use super::timer;
+use crate::core::time::{Millis, UnixMs, Wakeup};
 
 /// How a client was unblocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +113,7 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
             return false;
         }
         if let Some(over) = over(wait) {
-            timer::arm(Next::At(over));
+            timer::arm(Wakeup::At(over));
         }
         let parked = Box::new(BlockedClient {
             among: self,
@@ -232,13 +232,13 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
     ///
     /// The server checks for timeouts before it sleeps, but does not wake up for them; without the timer it may sleep a tenth of a second
     /// too long.
-    pub fn next_over(&self, now: UnixMs) -> Next {
+    pub fn next_over(&self, now: UnixMs) -> Wakeup {
         let next = self.0.with(|table| {
             let over = table.first_over(now);
             let late = latest_late(now).and_then(|before| table.first_over(before)?.plus(LATE));
             over.into_iter().chain(late).min()
         });
-        next.flatten().map_or(Next::Never, Next::At)
+        next.flatten().into()
     }
 
     /// At most `most` of the waiters that should have timed out a while ago and have no answer.

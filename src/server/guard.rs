@@ -1,13 +1,14 @@
 //! The guard around every entry from the server.
 
 use super::panics::contain;
-use super::timer::{self, Next};
+use super::timer;
+use crate::core::time::Wakeup;
 
 /// Runs `f`, an entry from the server. A panic in it ends here and gives `None`; the timer soon does the necessary repairs.
 pub(super) fn guard<R>(doing: &str, f: impl FnOnce() -> R) -> Option<R> {
     let done = contain(doing, f);
     if done.is_none() {
-        timer::arm(Next::Now);
+        timer::arm(Wakeup::Now);
     }
     done
 }

@@ -16,7 +16,7 @@ use super::ctx::Ctx;
 use super::faults;
 use super::import;
 use super::panics;
-use crate::core::time::UnixMs;
+use crate::core::time::{UnixMs, Wakeup};
 
 /// How long to wait before the next check while writes are paused or data is loading. There is no event for the end of a pause.
 const PAUSED_MS: i64 = 5;
@@ -26,17 +26,6 @@ const FAULT_MS: i64 = 1_000;
 
 /// The longest sleep of the timer. The server's clock may be set forward, so a far deadline is checked now and then.
 const LONGEST_MS: i64 = 60_000;
-
-/// When the remaining work is due; a smaller value is sooner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Next {
-    /// In the next turn of the event loop: there is more to do.
-    Now,
-    /// At this time.
-    At(UnixMs),
-    /// Not before somebody arms the timer.
-    Never,
-}
 
 /// What the work may do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +37,7 @@ pub enum Authority {
 }
 
 /// Does the due work.
-pub type Work = fn(&mut Ctx<'_>, Authority) -> Next;
+pub type Work = fn(&mut Ctx<'_>, Authority) -> Wakeup;
 
 struct Timer {
     /// A context for events that bring none; created once, at load.
@@ -87,12 +76,12 @@ pub fn with_detached(f: impl FnOnce(&Ctx<'_>)) {
 }
 
 /// Makes the timer fire at `next` or earlier. Cheap if it already fires early enough.
-pub fn arm(next: Next) {
+pub fn arm(next: Wakeup) {
     faults::point();
     let at = match next {
-        Next::Now => UnixMs(0),
-        Next::At(at) => at,
-        Next::Never => return,
+        Wakeup::Now => UnixMs(0),
+        Wakeup::At(at) => at,
+        Wakeup::Never => return,
     };
     TIMER.with(|timer| {
         if timer.armed.is_some_and(|(_, armed)| armed <= at) {
@@ -123,7 +112,7 @@ unsafe extern "C" fn fire(raw: *mut RawCtx, _data: *mut c_void) {
         // After a panic the timer must be armed again, or it would never fire any more.
         arm(next.unwrap_or_else(|| {
             panics::make_good(&mut ctx);
-            if again { Next::At(UnixMs(clock::now().ms.0.saturating_add(FAULT_MS))) } else { Next::Now }
+            if again { Wakeup::At(UnixMs(clock::now().ms.0.saturating_add(FAULT_MS))) } else { Wakeup::Now }
         }));
     }
 }
@@ -137,7 +126,7 @@ pub fn may_write(ctx: &Ctx<'_>) -> bool {
 }
 
 /// Checks whether this server may decide and write now, then does the work.
-fn run(ctx: &mut Ctx<'_>, work: Work) -> Next {
+fn run(ctx: &mut Ctx<'_>, work: Work) -> Wakeup {
     // While a copying tool fills the server, the tool decides. The server reports the end of that.
     let may_decide = !import::is_on(ctx);
     if may_decide && may_write(ctx) {
@@ -146,7 +135,7 @@ fn run(ctx: &mut Ctx<'_>, work: Work) -> Next {
     let next = work(ctx, Authority::Observer);
     // A replica need not check again: effects come from the primary, and a role change arms the timer.
     if may_decide && ctx.flags().is_primary() {
-        return Next::At(UnixMs(clock::now().ms.0.saturating_add(PAUSED_MS)));
+        return Wakeup::At(UnixMs(clock::now().ms.0.saturating_add(PAUSED_MS)));
     }
     next
 }

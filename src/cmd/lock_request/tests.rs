@@ -3,11 +3,10 @@
 use super::super::lock_acquire::LockAcquire;
 use super::super::lock_release::LockRelease;
 use crate::core::lock::{Answer, LockError};
-use crate::core::time::UnixMs;
+use crate::core::time::{UnixMs, Wakeup};
 use crate::module::blocked::BLOCKED;
 use crate::module::state;
 use crate::server::fake_server::clients::{Blocking, call, ctx, serve};
-use crate::server::timer::Next;
 
 /// Somebody holds the lock, and somebody else would wait for it, who is told this.
 fn ask(told: &[&str]) {
@@ -19,7 +18,7 @@ fn ask(told: &[&str]) {
 fn nobody_waits() {
     assert_eq!(state::enter_as_is(|state| state.locks.waiters()), Some(0));
     assert_eq!(BLOCKED.unanswered(), []);
-    assert_eq!(BLOCKED.next_over(UnixMs(0)), Next::Never);
+    assert_eq!(BLOCKED.next_over(UnixMs(0)), Wakeup::Never);
     BLOCKED.unblock_nameless(&mut ctx(), &Answer::Failed(LockError::Fault));
 }
 

@@ -37,7 +37,7 @@ mod waiter;
 #[cfg(test)]
 mod tests;
 
-pub use engine::{Engine, HolderInfo, LockInfo, Next, WaiterInfo};
+pub use engine::{Engine, HolderInfo, LockInfo, WaiterInfo};
 pub use keyspace::{Found, Keyspace};
 pub use sent::{Front, Look, Mark, Unsent};
 pub use stats::Stats;

@@ -11,18 +11,6 @@ use crate::core::time::{Millis, Now, UnixMs};
 /// that the slot comes back.
 pub(super) const RETRY: Millis = Millis(100);
 
-/// When [`Engine::tick`] wants to be called again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Next {
-    /// As soon as possible.
-    Now,
-    /// At this instant.
-    At(UnixMs),
-    /// Not until another method has been called.
-    Never,
-}
-
 /// The work that is left for `tick`.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {

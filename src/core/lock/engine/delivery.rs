@@ -1,12 +1,11 @@
 //! Checking at the connections whether grants have been delivered.
 
 use super::Engine;
-use super::backlog::Next;
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 use crate::core::lock::sent::{Front, LAZY, LONG_WAIT, LONGEST_PAUSE, Look, PROMPT, is_sent, is_sent_at_the_end};
 use crate::core::lock::terms::{ClientId, EndReason, WaiterId};
-use crate::core::time::{Millis, UnixMs};
+use crate::core::time::{Millis, UnixMs, Wakeup};
 
 impl Engine {
     /// Tracks the reply with a grant to `waiter`, whose `client` has been blocked. Returns whether the caller should look at what the reply
@@ -37,8 +36,8 @@ impl Engine {
     }
 
     /// When to call [`take_look`](Self::take_look).
-    pub fn next_look(&self) -> Next {
-        self.unacked.next_look().map_or(Next::Never, Next::At)
+    pub fn next_look(&self) -> Wakeup {
+        self.unacked.next_look().into()
     }
 
     /// A grant whose connection should be looked at now; the caller reports the result by [`looked`](Self::looked).

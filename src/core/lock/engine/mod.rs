@@ -36,7 +36,6 @@ mod tick;
 mod transition;
 mod visit;
 
-pub use backlog::Next;
 pub use info::{HolderInfo, LockInfo, WaiterInfo};
 
 use backlog::Backlog;

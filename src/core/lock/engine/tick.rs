@@ -1,6 +1,6 @@
 //! Work without a command: expired leases, ended connections, queues with a new head.
 
-use super::backlog::{Kind, Next, RETRY, Retry};
+use super::backlog::{Kind, RETRY, Retry};
 
 use super::Engine;
 use super::transition::Transition;
@@ -13,14 +13,14 @@ use crate::core::lock::stats::HandoverCause;
 use crate::core::lock::terms::{Answer, ClientId, EndReason};
 use crate::core::lock::value::{HoldRef, Lock};
 use crate::core::lock::waiter::QueueId;
-use crate::core::time::Now;
+use crate::core::time::{Now, Wakeup};
 
 impl Engine {
     /// Does the work that is due, at most `budget` steps of it, and returns when to call it again.
     ///
     /// A step is a hold that begins or ends, a waiter that is answered, or a key that is looked at. The last unit of work is always
     /// finished: a request for a thousand keys is granted in one go.
-    pub fn tick<W: Keyspace>(&mut self, now: Now, budget: usize, keyspace: &mut W) -> Next {
+    pub fn tick<W: Keyspace>(&mut self, now: Now, budget: usize, keyspace: &mut W) -> Wakeup {
         let mut transition = Transition::by_timer(now, budget);
         self.backlog.take_up(now);
         while transition.budget > 0 && self.vacant_places.expire(now.ms) {
@@ -38,10 +38,7 @@ impl Engine {
                 idle = idle.saturating_add(1);
             }
         }
-        match self.next_due() {
-            Next::At(due) if due.reached(now.ms) => Next::Now,
-            next => next,
-        }
+        self.next_wakeup().seen_at(now.ms)
     }
 
     /// Does one unit of this kind of work; `false` if there is none.
@@ -82,24 +79,17 @@ impl Engine {
     }
 
     /// When to call [`tick`](Self::tick).
-    pub fn next_due(&self) -> Next {
+    pub fn next_wakeup(&self) -> Wakeup {
         if let Some(until) = self.backlog.closed {
-            return Next::At(until);
+            return Wakeup::At(until);
         }
         let idle = self.backlog.endings.is_empty() && self.backlog.queues.is_empty();
         if !(idle && self.unverified_sessions.is_empty()) || self.sessions.any_ended() {
-            return Next::Now;
+            return Wakeup::Now;
         }
         let retry = self.backlog.put_off.front().map(|(due, _)| *due);
         let wait = self.waiting.first_end().map(|(end, _)| end);
-        self.deadlines
-            .next()
-            .into_iter()
-            .chain(retry)
-            .chain(wait)
-            .chain(self.vacant_places.next())
-            .min()
-            .map_or(Next::Never, Next::At)
+        self.deadlines.next().into_iter().chain(retry).chain(wait).chain(self.vacant_places.next()).min().into()
     }
 
     /// The connection that a hold of `lock` ends with; none if the session is from before the last demotion.

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::world::*;
-use crate::core::lock::{Acquired, Next};
+use crate::core::lock::Acquired;
+use crate::core::time::Wakeup;
 
 /// Enough to tell a square from a line, and few for Miri.
 const MANY: u64 = if cfg!(miri) { 40 } else { 10_000 };
@@ -49,7 +50,7 @@ fn ten_thousand_time_out_together() {
     let (front, back) = waiters.split_at(waiters.len() / 2);
     for waiter in back.iter().chain(front.iter().rev()) {
         desk.engine.timed_out(desk.now.ms, *waiter);
-        assert!(desk.tick() != Next::Now);
+        assert!(desk.tick() != Wakeup::Now);
     }
     assert!(cfg!(miri) || start.elapsed() < PATIENCE, "{:?}", start.elapsed());
     assert_eq!((desk.engine.stats().timeouts, desk.engine.waiters()), (MANY, 0));
@@ -69,7 +70,7 @@ fn ten_thousand_readers_come_in_by_the_budget_and_leave() {
         let some = desk.granted();
         assert!(some.len() <= 501, "{}", some.len());
         granted.extend(some);
-        if next != Next::Now {
+        if next != Wakeup::Now {
             break;
         }
         assert_eq!(desk.try_acquire("door", &ask("barger")), Ok(Acquired::Refused));
@@ -100,7 +101,7 @@ fn ten_thousand_connections_end_at_once() {
         desk.engine.client_gone(desk.now.ms, client(number + 1));
     }
     let Desk { engine, keys, now } = &mut desk;
-    while engine.tick(*now, 100, keys) == Next::Now {}
+    while engine.tick(*now, 100, keys) == Wakeup::Now {}
     assert!(cfg!(miri) || start.elapsed() < PATIENCE, "{:?}", start.elapsed());
     desk.assert_blank();
 }

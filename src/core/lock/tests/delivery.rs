@@ -1,8 +1,8 @@
 //! Grants on their way to connections that end, and what is known of those.
 
 use super::world::*;
-use crate::core::lock::{Acquired, Front, Look, Mark, Next, Unsent, WaiterId};
-use crate::core::time::Millis;
+use crate::core::lock::{Acquired, Front, Look, Mark, Unsent, WaiterId};
+use crate::core::time::{Millis, Wakeup};
 
 /// Something unsent behind what was written first.
 const BEHIND: Look = Look::Unsent { unsent: unsent(0, 2, 200), another: false, mark: None, is_late: false };
@@ -59,9 +59,9 @@ impl Desk {
     /// How long it is until the next look.
     fn until_look(&self) -> Option<Millis> {
         match self.engine.next_look() {
-            Next::At(due) => Some(due.left(self.now.ms)),
-            Next::Never => None,
-            Next::Now => panic!("a look has its time"),
+            Wakeup::At(due) => Some(due.left(self.now.ms)),
+            Wakeup::Never => None,
+            Wakeup::Now => panic!("a look has its time"),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! How holds end: by time, with a connection, or because nobody ever heard of them.
 
 use super::world::*;
-use crate::core::lock::{Acquired, Answer, EndReason, Next};
-use crate::core::time::{Millis, UnixMs};
+use crate::core::lock::{Acquired, Answer, EndReason};
+use crate::core::time::{Millis, UnixMs, Wakeup};
 
 /// Why holds ended since this was asked last.
 fn ends(desk: &mut Desk) -> Vec<EndReason> {
@@ -17,14 +17,14 @@ fn a_lease_is_over_at_its_deadline_with_and_without_the_timer() {
     for timer in [true, false] {
         let mut desk = Desk::new();
         desk.take("door", &ask("ann").lease(100));
-        assert_eq!(desk.engine.next_due(), Next::At(UnixMs(desk.now.ms.0 + 100)));
+        assert_eq!(desk.engine.next_wakeup(), Wakeup::At(UnixMs(desk.now.ms.0 + 100)));
         desk.pass(99);
         let _ = desk.tick();
         assert_eq!(desk.holders("door"), ["ann"]);
         desk.pass(1);
         assert!(desk.info("door").is_none(), "not even shown any more");
         if timer {
-            assert_eq!(desk.tick(), Next::Never);
+            assert_eq!(desk.tick(), Wakeup::Never);
             desk.assert_blank();
         } else {
             assert!(!desk.release("door", "ann"));
@@ -42,7 +42,7 @@ fn the_timer_hands_over_a_lease_that_is_over() {
     let bob = desk.wait("door", 1, &ask("bob"));
     desk.told();
     desk.pass(100);
-    assert_eq!(desk.tick(), Next::At(UnixMs(desk.now.ms.0 + 1_000)));
+    assert_eq!(desk.tick(), Wakeup::At(UnixMs(desk.now.ms.0 + 1_000)));
     assert_eq!(desk.granted(), [bob]);
     assert_eq!(desk.engine.stats().handover_expiry, 1);
 }
@@ -54,9 +54,9 @@ fn a_renewed_lease_ends_at_its_new_time() {
     let first = desk.now.ms.0 + 100;
     desk.pass(50);
     desk.take("door", &ask("ann").lease(100));
-    assert_eq!(desk.engine.next_due(), Next::At(UnixMs(first + 50)));
+    assert_eq!(desk.engine.next_wakeup(), Wakeup::At(UnixMs(first + 50)));
     desk.pass(50);
-    assert_eq!(desk.tick(), Next::At(UnixMs(first + 50)));
+    assert_eq!(desk.tick(), Wakeup::At(UnixMs(first + 50)));
     assert_eq!(desk.holders("door"), ["ann"]);
 }
 
@@ -97,7 +97,7 @@ fn a_renewal_with_session_ties_the_hold_to_another_connection_and_one_without_le
     assert!(desk.engine.knows(client(2)) && !desk.engine.knows(client(1)));
     desk.told();
     desk.engine.client_gone(desk.now.ms, client(2));
-    assert_eq!(desk.tick(), Next::Never);
+    assert_eq!(desk.tick(), Wakeup::Never);
     assert_eq!(ends(&mut desk), [EndReason::Disconnected]);
     desk.assert_blank();
 }
@@ -235,7 +235,7 @@ fn work_is_spread_over_ticks_by_the_budget() {
         let next = engine.tick(*now, 10, keys);
         assert!(ends(&mut desk).len() <= 20, "no tick does much more than it may");
         ticks += 1;
-        if next != Next::Now {
+        if next != Wakeup::Now {
             break;
         }
     }
@@ -263,7 +263,7 @@ fn the_shortest_lease_of_those_that_were_granted_together_counts() {
     desk.wait("book", 1, &ask("bob").shared().lease(500));
     desk.wait("book", 2, &ask("eve").shared().lease(100));
     desk.delete("book");
-    assert_eq!(desk.tick(), Next::At(UnixMs(desk.now.ms.0 + 100)));
+    assert_eq!(desk.tick(), Wakeup::At(UnixMs(desk.now.ms.0 + 100)));
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn nothing_is_done_where_this_node_does_not_serve_the_key() {
     desk.keys.elsewhere = vec![at("door").to_buf(), at("gate").to_buf()];
     desk.pass(100);
     desk.engine.client_gone(desk.now.ms, client(7));
-    let Next::At(retry) = desk.tick() else { panic!("it must not spin") };
+    let Wakeup::At(retry) = desk.tick() else { panic!("it must not spin") };
     assert!(desk.told().is_empty() && retry.left(desk.now.ms) > Millis(10));
     desk.keys.elsewhere.clear();
     desk.pass(retry.left(desk.now.ms).0);
@@ -298,7 +298,7 @@ fn the_end_of_a_connection_with_many_sessions_is_worked_off_step_by_step() {
     // All are over at once, for whoever asks, and few are ended by one turn of the timer.
     assert!((0..40).all(|number| desk.info(&format!("lock-{number}")).is_none_or(|info| info.mode.is_none())));
     desk.take("lock-7", &ask("c"));
-    assert_eq!(desk.engine.tick(desk.now, 10, &mut desk.keys), Next::Now);
+    assert_eq!(desk.engine.tick(desk.now, 10, &mut desk.keys), Wakeup::Now);
     assert!(desk.keys.values.len() > 20, "{}", desk.keys.values.len());
     let _ = desk.tick();
     assert_eq!(desk.granted(), [heir]);

@@ -4,8 +4,8 @@ use super::world::*;
 use crate::core::fence::Fence;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
-use crate::core::lock::{Engine, Found, Hold, Keyspace, Lock, Mode, Next, Wait};
-use crate::core::time::UnixMs;
+use crate::core::lock::{Engine, Found, Hold, Keyspace, Lock, Mode, Wait};
+use crate::core::time::{UnixMs, Wakeup};
 
 impl Desk {
     /// RENAME.
@@ -24,7 +24,7 @@ fn deleting_the_key_hands_over() {
     let bob = desk.wait("door", 1, &ask("bob"));
     desk.told();
     desk.delete("door");
-    assert_eq!((desk.engine.locks(), desk.engine.next_due()), (0, Next::Now));
+    assert_eq!((desk.engine.locks(), desk.engine.next_wakeup()), (0, Wakeup::Now));
     assert!(!desk.engine.knows(client(9)));
     let _ = desk.tick();
     assert_eq!(desk.granted(), [bob]);
@@ -72,7 +72,7 @@ fn a_lock_that_is_gone_is_not_put_off_though_its_place_is_another_nodes() {
     desk.pass(100);
     let next = desk.tick();
     assert_eq!(desk.engine.locks(), 1, "the one that is still there");
-    assert!(matches!(next, Next::At(retry) if retry > desk.now.ms), "{next:?}");
+    assert!(matches!(next, Wakeup::At(retry) if retry > desk.now.ms), "{next:?}");
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn who_waits_where_effects_are_applied_is_looked_after() {
     desk.engine.apply_held(at("shared"), Mode::Shared, shared, &mut desk.keys).unwrap();
     desk.engine.apply_held(at("a"), Mode::Exclusive, hold("bob", u64::from(u32::MAX)), &mut desk.keys).unwrap();
     assert!(desk.granted().is_empty(), "an effect decides nothing");
-    assert_eq!(desk.engine.next_due(), Next::Now);
+    assert_eq!(desk.engine.next_wakeup(), Wakeup::Now);
     let _ = desk.tick();
     assert_eq!(desk.granted(), [first, reader, both]);
 }

@@ -11,10 +11,9 @@ use crate::core::deadline_index::DeadlineIndex;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::{
-    Acquired, Answer, ClientId, EndReason, Engine, Extension, Found, Hold, Keyspace, Lock, Mode, Next, Notice, Wait,
-    WaiterId,
+    Acquired, Answer, ClientId, EndReason, Engine, Extension, Found, Hold, Keyspace, Lock, Mode, Notice, Wait, WaiterId,
 };
-use crate::core::time::{Millis, Now, UnixMs};
+use crate::core::time::{Millis, Now, UnixMs, Wakeup};
 
 /// A world of one key, which costs next to nothing.
 #[derive(Default)]
@@ -217,7 +216,7 @@ fn a_hundred_thousand_readers() {
         let next = engine.tick(later, 500, &mut keyspace);
         slowest = slowest.max((cpu() - start) / 1_000);
         ticks += 1;
-        if next != Next::Now {
+        if next != Wakeup::Now {
             break;
         }
     }

@@ -1,9 +1,9 @@
 //! Requests whose clients are not blocked: place, outcome, time limit.
 
 use super::world::*;
-use crate::core::lock::{Acquired, Answer, Dismissed, LockError, Next, Wait};
+use crate::core::lock::{Acquired, Answer, Dismissed, LockError, Wait};
 use crate::core::slot::Slot;
-use crate::core::time::{Millis, UnixMs};
+use crate::core::time::{Millis, UnixMs, Wakeup};
 
 #[track_caller]
 fn is_granted((channel, about, outcome): &(String, String, Answer)) -> (&str, &str) {
@@ -58,7 +58,7 @@ fn its_time_is_over_at_its_own_millisecond_whoever_comes_first() {
     desk.take("book", &ask("reader").shared().lease(10_000));
     desk.line_up("book", 1, &ask("writer").waiting(100), "w");
     let late = desk.wait("book", 2, &ask("late").shared());
-    assert_eq!(desk.engine.next_due(), Next::At(UnixMs(desk.now.ms.0 + 100)));
+    assert_eq!(desk.engine.next_wakeup(), Wakeup::At(UnixMs(desk.now.ms.0 + 100)));
     desk.told();
     desk.pass(100);
     let _ = desk.tick();

@@ -1,8 +1,8 @@
 //! Waiting in line: order, hand-over, taking over a place, going away.
 
 use super::world::*;
-use crate::core::lock::{Acquired, Answer, LockError, Next, Wait, Wanted};
-use crate::core::time::{Millis, UnixMs};
+use crate::core::lock::{Acquired, Answer, LockError, Wait, Wanted};
+use crate::core::time::{Millis, UnixMs, Wakeup};
 
 #[test]
 fn the_first_gets_the_lock_and_the_next_one_after_the_release() {
@@ -147,9 +147,9 @@ fn whoever_leaves_the_head_of_the_line_makes_room() {
     let last = desk.wait("book", 3, &ask("last").shared());
     desk.told();
     desk.engine.left(desk.now.ms, middle);
-    assert_ne!(desk.engine.next_due(), Next::Now, "nobody's turn has come because of that");
+    assert_ne!(desk.engine.next_wakeup(), Wakeup::Now, "nobody's turn has come because of that");
     desk.engine.timed_out(desk.now.ms, writer);
-    assert_eq!(desk.engine.next_due(), Next::Now);
+    assert_eq!(desk.engine.next_wakeup(), Wakeup::Now);
     assert!(desk.told().is_empty(), "it does nothing by itself");
     let _ = desk.tick();
     assert_eq!(desk.granted(), [last]);

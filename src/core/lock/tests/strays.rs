@@ -32,7 +32,7 @@ fn the_session_of_a_renamed_lock_is_asked_about_once() {
     desk.engine.client_gone(desk.now.ms, client(1));
     assert_eq!(desk.holders("gate"), ["ann"]);
     assert_eq!(desk.extend("gate", "ann", 1_000), Ok(true));
-    assert_eq!(desk.engine.next_due(), crate::core::lock::Next::Now);
+    assert_eq!(desk.engine.next_wakeup(), crate::core::time::Wakeup::Now);
     let doubtful = desk.engine.take_unverified_sessions();
     assert!(doubtful.into_iter().eq([client(1)]));
     assert!(desk.engine.take_unverified_sessions().is_empty());

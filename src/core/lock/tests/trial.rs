@@ -10,8 +10,8 @@ use super::world::{Desk, Keys, Told, Value, client, notice, token};
 use crate::core::fence::Fence;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::engine::Bound;
-use crate::core::lock::{Acquired, Answer, Engine, Extension, Next, Request, Wait, WaiterId};
-use crate::core::time::Millis;
+use crate::core::lock::{Acquired, Answer, Engine, Extension, Request, Wait, WaiterId};
+use crate::core::time::{Millis, Wakeup};
 
 pub(super) const DBS: i32 = 2;
 pub(super) const NAMES: usize = 3;
@@ -190,10 +190,10 @@ impl Trial {
 
     /// Whether nobody must be told anything, and the timer has nothing to do now.
     fn is_settled(&self) -> bool {
-        let idle = match self.desk.engine.next_due() {
-            Next::Now => false,
-            Next::At(due) => !due.reached(self.desk.now.ms),
-            Next::Never => true,
+        let idle = match self.desk.engine.next_wakeup() {
+            Wakeup::Now => false,
+            Wakeup::At(due) => !due.reached(self.desk.now.ms),
+            Wakeup::Never => true,
         };
         idle && self.model.is_settled()
     }
@@ -231,12 +231,12 @@ impl Trial {
                 assert!(!matches!(value, Value::Lock(lock) if lock.is_empty()), "a vacant lock between ticks");
             }
             match next {
-                Next::Now => {}
-                Next::At(due) => {
+                Wakeup::Now => {}
+                Wakeup::At(due) => {
                     assert!(due > self.desk.now.ms);
                     break;
                 }
-                Next::Never => break,
+                Wakeup::Never => break,
             }
         }
         self.model.tick(&mut self.script);
@@ -339,7 +339,7 @@ impl Trial {
         self.desk.assert_blank();
         let (mut engine, mut keys) = self.replica;
         assert!(keys.values.is_empty() && engine.is_blank(), "the replica keeps something");
-        assert_eq!(engine.tick(self.desk.now, 1, &mut keys), Next::Never);
+        assert_eq!(engine.tick(self.desk.now, 1, &mut keys), Wakeup::Never);
         assert_eq!(engine.last_fence(), self.desk.engine.last_fence());
         seen
     }

@@ -2,8 +2,8 @@
 
 use super::world::*;
 use crate::core::lock::engine::Bound;
-use crate::core::lock::{Acquired, Next, WaiterId};
-use crate::core::time::Millis;
+use crate::core::lock::{Acquired, WaiterId};
+use crate::core::time::{Millis, Wakeup};
 
 /// How many ticks of `budget` steps it takes until `done`, at most `most`.
 fn ticks(desk: &mut Desk, budget: usize, most: usize, done: impl Fn(&mut Desk) -> bool) -> usize {
@@ -106,7 +106,7 @@ fn requests_for_many_keys_are_granted_one_a_turn() {
         let some = desk.granted().len();
         assert!(some <= if cfg!(miri) { 4 } else { 1 }, "{some} in one tick");
         granted += some;
-        if next != Next::Now {
+        if next != Wakeup::Now {
             break;
         }
     }
@@ -124,11 +124,11 @@ fn what_a_command_sets_off_beyond_a_bound_is_left_to_the_timer_and_nobody_overta
     assert!(desk.release("book", "ann"));
     let mut granted = desk.granted();
     assert!((1..=25).contains(&granted.len()), "{}", granted.len());
-    assert_eq!(desk.engine.next_due(), Next::Now);
+    assert_eq!(desk.engine.next_wakeup(), Wakeup::Now);
     // One who comes now does some of it, too, and stands behind all of them.
     assert_eq!(desk.try_acquire("book", &ask("eve").shared()), Ok(Acquired::Refused));
     let late = desk.wait("book", 200, &ask("late").shared());
-    while desk.engine.tick(desk.now, 16, &mut desk.keys) == Next::Now {}
+    while desk.engine.tick(desk.now, 16, &mut desk.keys) == Wakeup::Now {}
     granted.extend(desk.granted());
     assert_eq!(granted[..100], readers);
     assert_eq!(granted[100..], [late]);
@@ -149,7 +149,7 @@ fn a_command_ends_no_more_than_a_bound_and_yet_its_own_hold_is_over_in_time() {
     assert!(desk.take("book", &ask("r47").shared()) > fences[49]);
     assert!(desk.lock("book").unwrap().len() > 10, "many are still to be ended");
     assert_eq!(desk.try_acquire("book", &ask("eve")), Ok(Acquired::Refused));
-    while desk.engine.tick(desk.now, 16, &mut desk.keys) == Next::Now {}
+    while desk.engine.tick(desk.now, 16, &mut desk.keys) == Wakeup::Now {}
     assert_eq!(desk.holders("book"), ["r47"]);
     assert_eq!(desk.engine.stats().expirations, 50);
 }
@@ -182,15 +182,15 @@ fn where_the_whole_cluster_is_down_one_question_is_enough() {
     desk.engine.client_gone(desk.now.ms, client(7));
     desk.keys.down = true;
     for _ in 0..5 {
-        let Next::At(retry) = desk.tick() else { panic!("it must not spin") };
-        assert_eq!(desk.tick(), Next::At(retry));
+        let Wakeup::At(retry) = desk.tick() else { panic!("it must not spin") };
+        assert_eq!(desk.tick(), Wakeup::At(retry));
         desk.pass(retry.left(desk.now.ms).0);
     }
     assert_eq!(desk.keys.asked, 5);
     desk.keys.down = false;
-    while desk.engine.tick(desk.now, 500, &mut desk.keys) == Next::Now {}
+    while desk.engine.tick(desk.now, 500, &mut desk.keys) == Wakeup::Now {}
     desk.pass(200);
-    while desk.engine.tick(desk.now, 500, &mut desk.keys) == Next::Now {}
+    while desk.engine.tick(desk.now, 500, &mut desk.keys) == Wakeup::Now {}
     desk.assert_blank();
 }
 
@@ -208,7 +208,7 @@ fn what_is_refused_key_by_key_is_asked_again_at_a_bounded_rate() {
     let rest = if cfg!(miri) { 100 } else { 1_000 };
     while start.plus(Millis(rest)).unwrap().left(desk.now.ms).0 > 0 {
         match desk.tick() {
-            Next::At(next) => desk.pass(next.left(desk.now.ms).0.max(1)),
+            Wakeup::At(next) => desk.pass(next.left(desk.now.ms).0.max(1)),
             other => panic!("{other:?}"),
         }
     }

@@ -7,9 +7,9 @@ use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::{
     Acquired, Answer, ClientId, EndReason, Engine, Extension, Found, Grant, Hold, Keyspace, Lock, LockError, LockInfo,
-    Mode, Next, Notice, Request, Wait, WaiterId, Wanted,
+    Mode, Notice, Request, Wait, WaiterId, Wanted,
 };
-use crate::core::time::{Millis, Now};
+use crate::core::time::{Millis, Now, Wakeup};
 
 /// What a key holds.
 #[derive(Debug, PartialEq)]
@@ -313,7 +313,7 @@ impl Desk {
     }
 
     /// Lets the timer do all it has to do now.
-    pub(super) fn tick(&mut self) -> Next {
+    pub(super) fn tick(&mut self) -> Wakeup {
         self.engine.tick(self.now, usize::MAX, &mut self.keys)
     }
 
