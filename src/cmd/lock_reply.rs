@@ -1,6 +1,6 @@
 //! The reply to `LOCK.ACQUIRE` and `LOCK.MACQUIRE`, at once or after a wait.
 
-use crate::core::lock::{Answer, Grant};
+use crate::core::lock::{Grant, WaitResult};
 use crate::error::Error;
 use crate::server::ctx::Ctx;
 
@@ -13,10 +13,10 @@ pub fn granted(ctx: &Ctx<'_>, grant: &Grant) {
 }
 
 /// Replies with the answer to a waiter.
-pub fn answer(ctx: &Ctx<'_>, answer: &Answer) {
+pub fn answer(ctx: &Ctx<'_>, answer: &WaitResult) {
     match answer {
-        Answer::Granted(grant) => granted(ctx, grant),
-        Answer::TimedOut | Answer::Replaced | Answer::Cancelled => ctx.reply_null(),
-        Answer::Failed(error) => ctx.reply_error(&Error::from(*error).to_string()),
+        WaitResult::Granted(grant) => granted(ctx, grant),
+        WaitResult::TimedOut | WaitResult::Replaced | WaitResult::Cancelled => ctx.reply_null(),
+        WaitResult::Failed(error) => ctx.reply_error(&Error::from(*error).to_string()),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
-use crate::core::lock::{Answer, ClientId, EndReason, Engine, Found, Hold, Keyspace, Lock, Mode, Notice, WaiterId};
+use crate::core::lock::{ClientId, EndReason, Engine, Found, Hold, Keyspace, Lock, Mode, Notice, WaitResult, WaiterId};
 use crate::core::sale::Sale;
 use crate::module::notice;
 
@@ -28,7 +28,7 @@ pub struct Primary {
     /// What the replica made of the effects.
     pub replica: (Engine, Keys),
     /// Answers to parked clients that have not been delivered.
-    pub answers: Vec<(WaiterId, Answer)>,
+    pub answers: Vec<(WaiterId, WaitResult)>,
     /// How many outcomes were published.
     pub published: usize,
 }
@@ -79,11 +79,11 @@ impl Keyspace for Keys {
 
     fn client_blocked(&mut self, _: WaiterId) {}
 
-    fn answer(&mut self, waiter: WaiterId, _: Answer) {
+    fn answer(&mut self, waiter: WaiterId, _: WaitResult) {
         panic!("{waiter:?} is answered by a server that does not decide");
     }
 
-    fn publish(&mut self, notice: Box<Notice>, _: Answer) {
+    fn publish(&mut self, notice: Box<Notice>, _: WaitResult) {
         panic!("{notice:?} is answered by a server that does not decide");
     }
 
@@ -125,11 +125,11 @@ impl Keyspace for Primary {
 
     fn client_blocked(&mut self, _: WaiterId) {}
 
-    fn answer(&mut self, waiter: WaiterId, answer: Answer) {
+    fn answer(&mut self, waiter: WaiterId, answer: WaitResult) {
         self.answers.push((waiter, answer));
     }
 
-    fn publish(&mut self, notice: Box<Notice>, outcome: Answer) {
+    fn publish(&mut self, notice: Box<Notice>, outcome: WaitResult) {
         let text = notice::message(&notice, &outcome);
         assert!(text.starts_with("{\"event\":\"") && !text.contains(char::is_control), "{text:?} is no message");
         self.published = self.published.saturating_add(1);

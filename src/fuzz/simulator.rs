@@ -13,9 +13,9 @@ use crate::cmd::{
 };
 use crate::core::key::KeyRef;
 use crate::core::limits::{MAX_UNITS, MAX_WAIT};
-use crate::core::lock::{Acquired, Answer, ClientId, Engine, LockError, Mode, Notice, Request, Wait, WaiterId};
+use crate::core::lock::{Acquired, ClientId, Engine, LockError, Mode, Notice, Request, Wait, WaitResult, WaiterId};
 use crate::core::sale::cart::{all_or_none, at_least_one};
-use crate::core::sale::{Answer as SaleAnswer, Changes, Decision, Sale, Status};
+use crate::core::sale::{Answer, Changes, Decision, Sale, Status};
 use crate::core::time::{Millis, Now, UnixMs, Wakeup};
 use crate::error::Error;
 use crate::module::lock_effect;
@@ -181,7 +181,7 @@ impl Simulator {
     fn deliver(&mut self) {
         for (waiter, answer) in std::mem::take(&mut self.keyspace.answers) {
             assert!(self.waiting.remove(&waiter).is_some(), "nobody waits for {answer:?}");
-            if matches!(answer, Answer::Granted(_)) {
+            if matches!(answer, WaitResult::Granted(_)) {
                 self.engine.delivered(waiter);
             }
         }
@@ -318,7 +318,7 @@ impl Simulator {
         let Some(sale) = self.sale(key)? else { return Ok(None) };
         let Decision { answer, changes } = decide(sale)?;
         self.commit(key, &changes);
-        let SaleAnswer { status, units, remaining, .. } = answer;
+        let Answer { status, units, remaining, .. } = answer;
         assert_eq!(self.sale(key)?.map(|sale| sale.remaining(now)), Some(remaining), "{status:?}");
         assert!(status != Status::Ok || !changes.is_empty());
         assert!(units <= MAX_UNITS);
@@ -337,7 +337,7 @@ impl Simulator {
         let mut decisions = Vec::new();
         for (nth, key) in keys.iter().enumerate() {
             let sale = self.sale(key)?;
-            decisions.push(sale.map_or(Ok(SaleAnswer::NO_STOCK.unchanged()), |sale| decide(nth, sale))?);
+            decisions.push(sale.map_or(Ok(Answer::NO_STOCK.unchanged()), |sale| decide(nth, sale))?);
         }
         let skipped = |nth: usize| Ok::<_, Error>(self.sale(keys[nth])?.ok_or(Error::NoStock)?.skipped(now, id));
         let status = if each { at_least_one(&decisions) } else { all_or_none(&mut decisions, skipped)? };

@@ -6,7 +6,7 @@ use std::mem;
 use smallvec::SmallVec;
 
 use crate::core::key::KeyRef;
-use crate::core::lock::{Answer, ClientId, Engine, Lock, LockInfo, Notice, WaiterId};
+use crate::core::lock::{ClientId, Engine, Lock, LockInfo, Notice, WaitResult, WaiterId};
 use crate::core::time::{Millis, Now};
 use crate::error::Error;
 use crate::module::blocked::BLOCKED;
@@ -41,7 +41,7 @@ pub struct LockSession<'a> {
     at_work: Option<AtWork<'a>>,
     /// Finished keys, with the events to notify at the end: listeners may be other modules, which may do anything to any key.
     events: SmallVec<[Told<'a>; 1]>,
-    answers: SmallVec<[(WaiterId, Answer); 1]>,
+    answers: SmallVec<[(WaiterId, WaitResult); 1]>,
     /// Channels, and what is published there.
     messages: Vec<(Box<[u8]>, String)>,
     /// The last of the answered clients that waited long: its unsent output is looked at before its reply is written.

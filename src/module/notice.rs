@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::core::id::Ident;
-use crate::core::lock::{Answer, Notice};
+use crate::core::lock::{Notice, WaitResult};
 use crate::error::Error;
 
 /// What every message says of a request for `keys`, either one or several. `None` if a key or the token is not valid UTF-8.
@@ -23,16 +23,16 @@ pub fn about(keys: &[&[u8]], many: bool, token: &Ident) -> Option<Box<str>> {
 }
 
 /// The message with the outcome of a request.
-pub fn message(notice: &Notice, outcome: &Answer) -> String {
+pub fn message(notice: &Notice, outcome: &WaitResult) -> String {
     match outcome {
-        Answer::Granted(grant) => {
+        WaitResult::Granted(grant) => {
             let (fence, lease) = (grant.fence.0, grant.lease.0);
             format!("{{\"event\":\"granted\",{},\"fence\":{fence},\"lease-ms\":{lease}}}", notice.about)
         }
-        Answer::TimedOut => format!("{{\"event\":\"timeout\",{}}}", notice.about),
-        Answer::Replaced => failure(notice, &Error::Replaced),
-        Answer::Cancelled => failure(notice, &Error::Cancelled),
-        Answer::Failed(error) => failure(notice, &Error::from(*error)),
+        WaitResult::TimedOut => format!("{{\"event\":\"timeout\",{}}}", notice.about),
+        WaitResult::Replaced => failure(notice, &Error::Replaced),
+        WaitResult::Cancelled => failure(notice, &Error::Cancelled),
+        WaitResult::Failed(error) => failure(notice, &Error::from(*error)),
     }
 }
 
@@ -69,14 +69,14 @@ mod tests {
         let one = notice(&[b"lock"], false, b"t").unwrap();
         let grant = Grant { token: Ident::new(b"t").unwrap(), fence: Fence(7), lease: Millis(50) };
         assert_eq!(
-            message(&one, &Answer::Granted(grant)),
+            message(&one, &WaitResult::Granted(grant)),
             r#"{"event":"granted","key":"lock","token":"t","fence":7,"lease-ms":50}"#
         );
-        assert_eq!(message(&one, &Answer::TimedOut), r#"{"event":"timeout","key":"lock","token":"t"}"#);
+        assert_eq!(message(&one, &WaitResult::TimedOut), r#"{"event":"timeout","key":"lock","token":"t"}"#);
         for (answer, code) in [
-            (Answer::Replaced, "REPLACED "),
-            (Answer::Cancelled, "CANCELLED "),
-            (Answer::Failed(LockError::WrongType), "WRONGTYPE "),
+            (WaitResult::Replaced, "REPLACED "),
+            (WaitResult::Cancelled, "CANCELLED "),
+            (WaitResult::Failed(LockError::WrongType), "WRONGTYPE "),
         ] {
             let text = message(&one, &answer);
             let begin = format!(r#"{{"event":"failed","key":"lock","token":"t","error":"{code}"#);
@@ -84,7 +84,7 @@ mod tests {
         }
         // Several keys as they were named, each once.
         let many = notice(&[b"b", b"a", b"b", b"a", b"c"], true, b"t").unwrap();
-        assert_eq!(message(&many, &Answer::TimedOut), r#"{"event":"timeout","keys":["b","a","c"],"token":"t"}"#);
+        assert_eq!(message(&many, &WaitResult::TimedOut), r#"{"event":"timeout","keys":["b","a","c"],"token":"t"}"#);
         assert_eq!(&*notice(&[b"a"], true, b"t").unwrap().about, r#""keys":["a"],"token":"t""#);
     }
 

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::core::lock::{Answer, Dismissed, Found, Keyspace, LockError};
+use crate::core::lock::{Dismissed, Found, Keyspace, LockError, WaitResult};
 use crate::core::time::{Millis, Now, UnixMs, Wakeup};
 use crate::error::Error;
 use crate::module::blocked::BLOCKED;
@@ -60,14 +60,14 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> (bool, Wakeup) {
         if faulty {
             state.locks.reconcile(now.ms, |client| is_connected(client.get()), |waiter| BLOCKED.is_waiting(waiter));
             for waiter in BLOCKED.unanswered().into_iter().filter(|waiter| !state.locks.is_queued(now.ms, *waiter)) {
-                session.answer(waiter, Answer::Failed(LockError::Fault));
+                session.answer(waiter, WaitResult::Failed(LockError::Fault));
             }
             state.renamed.for_everything();
         }
         let forgotten = BLOCKED.forgotten(now.ms, FORGOTTEN);
         for waiter in &forgotten {
             state.locks.timed_out(now.ms, *waiter);
-            session.answer(*waiter, Answer::TimedOut);
+            session.answer(*waiter, WaitResult::TimedOut);
         }
         let State { slots, locks, .. } = &mut *state;
         let watching =
@@ -88,7 +88,7 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> (bool, Wakeup) {
     session.leave();
     let (searching, watching, faulty) = caught_up.unwrap_or((true, Wakeup::Never, false));
     if faulty {
-        BLOCKED.unblock_nameless(ctx, &Answer::Failed(LockError::Fault));
+        BLOCKED.unblock_nameless(ctx, &WaitResult::Failed(LockError::Fault));
     }
     (searching, watching)
 }

@@ -2,7 +2,7 @@
 
 use super::super::lock_acquire::LockAcquire;
 use super::super::lock_release::LockRelease;
-use crate::core::lock::{Answer, LockError};
+use crate::core::lock::{LockError, WaitResult};
 use crate::core::time::{UnixMs, Wakeup};
 use crate::module::blocked::BLOCKED;
 use crate::module::state;
@@ -19,7 +19,7 @@ fn nobody_waits() {
     assert_eq!(state::enter_as_is(|state| state.locks.waiters()), Some(0));
     assert_eq!(BLOCKED.unanswered(), []);
     assert_eq!(BLOCKED.next_over(UnixMs(0)), Wakeup::Never);
-    BLOCKED.unblock_nameless(&mut ctx(), &Answer::Failed(LockError::Fault));
+    BLOCKED.unblock_nameless(&mut ctx(), &WaitResult::Failed(LockError::Fault));
 }
 
 /// So there is nobody to be woken.

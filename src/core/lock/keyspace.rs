@@ -1,6 +1,6 @@
 //! The keyspace as the lock engine sees it.
 
-use super::terms::{Answer, ClientId, EndReason, Mode, Notice, WaiterId};
+use super::terms::{ClientId, EndReason, Mode, Notice, WaitResult, WaiterId};
 use super::value::{Hold, Lock};
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
@@ -39,9 +39,9 @@ pub trait Keyspace {
     /// The waiter id of the client that was just blocked.
     fn client_blocked(&mut self, waiter: WaiterId);
     /// A blocked client gets its reply.
-    fn answer(&mut self, waiter: WaiterId, answer: Answer);
+    fn answer(&mut self, waiter: WaiterId, answer: WaitResult);
     /// The outcome of a request whose client is not blocked is published.
-    fn publish(&mut self, notice: Box<Notice>, outcome: Answer);
+    fn publish(&mut self, notice: Box<Notice>, outcome: WaitResult);
     /// Called after a grant to a waiter that has waited long and before its answer: find out whether `client` has unsent data, because the
     /// reply will be sent after that data.
     fn look_first(&mut self, waiter: WaiterId, client: ClientId);

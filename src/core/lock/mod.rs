@@ -42,7 +42,7 @@ pub use keyspace::{Found, Keyspace};
 pub use sent::{Front, Look, Mark, Unsent};
 pub use stats::Stats;
 pub use terms::{
-    Acquired, Answer, ClientId, Dismissed, EndReason, Extension, Grant, LockError, Mode, Notice, Request, Wait,
+    Acquired, ClientId, Dismissed, EndReason, Extension, Grant, LockError, Mode, Notice, Request, Wait, WaitResult,
     WaiterId, Wanted,
 };
 pub use value::{Hold, HoldRef, Lock};

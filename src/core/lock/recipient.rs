@@ -1,7 +1,7 @@
 //! Who keeps a place in line, and how it hears of the outcome.
 
 use super::keyspace::Keyspace;
-use super::terms::{Answer, ClientId, Notice, Wait, WaiterId};
+use super::terms::{ClientId, Notice, Wait, WaitResult, WaiterId};
 
 /// Who keeps a place in line, and how it hears of the outcome.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Recipient {
     }
 
     /// Tells the outcome of the request `waiter`, which has left the line.
-    pub(super) fn tell<W: Keyspace>(self, waiter: WaiterId, answer: Answer, keyspace: &mut W) {
+    pub(super) fn tell<W: Keyspace>(self, waiter: WaiterId, answer: WaitResult, keyspace: &mut W) {
         match self {
             Self::Parked(_) => keyspace.answer(waiter, answer),
             Self::Notified(notice) => keyspace.publish(notice, answer),
@@ -53,7 +53,7 @@ impl Recipient {
     /// same request once more.
     pub(super) fn tell_replaced<W: Keyspace>(self, waiter: WaiterId, by: Wait<'_>, keyspace: &mut W) {
         if !self.is_repeated(by) {
-            self.tell(waiter, Answer::Replaced, keyspace);
+            self.tell(waiter, WaitResult::Replaced, keyspace);
         }
     }
 

@@ -140,7 +140,7 @@ pub enum Acquired {
 
 /// The outcome for a waiter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum WaitResult {
     /// It holds the lock now.
     Granted(Grant),
     /// Its time is over.

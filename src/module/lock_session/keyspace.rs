@@ -3,7 +3,7 @@
 use super::{AtWork, LockSession};
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
-use crate::core::lock::{Answer, ClientId, EndReason, Found, Hold, Keyspace, Lock, Mode, Notice, WaiterId};
+use crate::core::lock::{ClientId, EndReason, Found, Hold, Keyspace, Lock, Mode, Notice, WaitResult, WaiterId};
 use crate::module::blocked::BLOCKED;
 use crate::module::{lock_effect, notice};
 use crate::server::cluster::{self, Serves};
@@ -78,12 +78,12 @@ impl Keyspace for LockSession<'_> {
         BLOCKED.name(waiter);
     }
 
-    fn answer(&mut self, waiter: WaiterId, answer: Answer) {
+    fn answer(&mut self, waiter: WaiterId, answer: WaitResult) {
         faults::point();
         self.answers.push((waiter, answer));
     }
 
-    fn publish(&mut self, notice: Box<Notice>, outcome: Answer) {
+    fn publish(&mut self, notice: Box<Notice>, outcome: WaitResult) {
         let text = notice::message(&notice, &outcome);
         self.messages.push((notice.channel, text));
     }

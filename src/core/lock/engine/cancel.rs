@@ -5,7 +5,7 @@ use super::transition::Transition;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::keyspace::{Found, Keyspace};
-use crate::core::lock::terms::{Answer, WaiterId};
+use crate::core::lock::terms::{WaitResult, WaiterId};
 
 impl Engine {
     /// Ends every request of `token` that waits for any of these locks, and the places in line that are kept for it there, unless one of the
@@ -29,7 +29,7 @@ impl Engine {
         for request in requests {
             transition.step();
             // A request for many keys may be listed twice.
-            let headed = self.answer_and_remove(transition.now.ms, request, Answer::Cancelled, keyspace);
+            let headed = self.answer_and_remove(transition.now.ms, request, WaitResult::Cancelled, keyspace);
             transition.work.extend(headed);
         }
     }

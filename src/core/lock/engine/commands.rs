@@ -13,13 +13,13 @@ use crate::core::lock::keyspace::Keyspace;
 use crate::core::lock::line::Ticket;
 use crate::core::lock::recipient::Recipient;
 use crate::core::lock::stats::count;
-use crate::core::lock::terms::{Acquired, Answer, ClientId, Grant, LockError, Request, Wait, WaiterId, Wanted};
+use crate::core::lock::terms::{Acquired, ClientId, Grant, LockError, Request, Wait, WaitResult, WaiterId, Wanted};
 use crate::core::lock::value::{HoldRef, Lock};
 use crate::core::lock::waiter::{Joined, QueueId, Scope, Waiter};
 use crate::core::time::Now;
 
 /// The decision on a request after looking at its lock.
-enum Decision {
+enum Verdict {
     Granted(Grant),
     Refused,
     Failed(LockError),
@@ -65,14 +65,14 @@ impl Engine {
         });
         let decision = self.finish_visit(&mut transition, at, visit, keyspace);
         match decision.ok_or(LockError::WrongType)? {
-            Decision::Granted(grant) => Ok(Acquired::Granted(grant)),
-            Decision::Refused => Ok(Acquired::Refused),
-            Decision::Failed(error) => Err(error),
-            Decision::Deadlock => {
+            Verdict::Granted(grant) => Ok(Acquired::Granted(grant)),
+            Verdict::Refused => Ok(Acquired::Refused),
+            Verdict::Failed(error) => Err(error),
+            Verdict::Deadlock => {
                 count(&mut self.stats.deadlocks);
                 Ok(Acquired::Deadlock(vec![at.to_buf()]))
             }
-            Decision::Wait { in_front } => Ok(match self.position(now.ms, &[at], false, request, in_front, keyspace) {
+            Verdict::Wait { in_front } => Ok(match self.position(now.ms, &[at], false, request, in_front, keyspace) {
                 Err(circle) => Acquired::Deadlock(circle),
                 Ok(ticket) => self.wait(&mut transition, &[at], None, client, request, wait, ticket, keyspace),
             }),
@@ -87,17 +87,17 @@ impl Engine {
         client: ClientId,
         request: &Request,
         wait: Wait<'_>,
-    ) -> Decision {
+    ) -> Verdict {
         self.end_own_if_over(transition, open, &request.token);
         let compatibility = open.lock.compatibility(&request.token, request.mode);
         let patient = !matches!(wait, Wait::No);
-        let later = |in_front| if patient { Decision::Wait { in_front } } else { Decision::Refused };
+        let later = |in_front| if patient { Verdict::Wait { in_front } } else { Verdict::Refused };
         match (compatibility, queue) {
-            (Compatibility::OtherMode, _) => return Decision::Failed(LockError::OtherMode),
+            (Compatibility::OtherMode, _) => return Verdict::Failed(LockError::OtherMode),
             (Compatibility::UpgradeLater, Some(queue))
                 if patient && self.other_upgrader(open.lock, queue, &request.token) =>
             {
-                return Decision::Deadlock;
+                return Verdict::Deadlock;
             }
             (Compatibility::UpgradeLater, _) => return later(true),
             (Compatibility::Full, _) => return later(false),
@@ -123,15 +123,15 @@ impl Engine {
         {
             transition.work.extend(departed.headed);
             if !departed.waiter.recipient.is_repeated(wait) {
-                open.outcomes.push(Outcome::Answered(earlier, departed.waiter.recipient, Answer::Replaced));
+                open.outcomes.push(Outcome::Answered(earlier, departed.waiter.recipient, WaitResult::Replaced));
             }
         }
         match self.grant(transition, open, compatibility, Some(client), request) {
             Ok((grant, changed)) => {
                 self.heard_of(changed);
-                Decision::Granted(grant)
+                Verdict::Granted(grant)
             }
-            Err(error) => Decision::Failed(error),
+            Err(error) => Verdict::Failed(error),
         }
     }
 

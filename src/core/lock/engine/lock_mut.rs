@@ -6,7 +6,7 @@ use crate::core::key::KeyRef;
 use crate::core::lock::keyspace::Keyspace;
 use crate::core::lock::recipient::Recipient;
 use crate::core::lock::replaced::Before;
-use crate::core::lock::terms::{Answer, ClientId, EndReason, Mode, WaiterId};
+use crate::core::lock::terms::{ClientId, EndReason, Mode, WaitResult, WaiterId};
 use crate::core::lock::value::{Hold, Lock};
 
 /// What to report to the keyspace when the lock is no longer borrowed from it.
@@ -14,7 +14,7 @@ use crate::core::lock::value::{Hold, Lock};
 pub(super) enum Outcome {
     Held(Mode, Hold),
     Ended(Ident, EndReason),
-    Answered(WaiterId, Recipient, Answer),
+    Answered(WaiterId, Recipient, WaitResult),
     LookFirst(WaiterId, ClientId),
 }
 

@@ -11,7 +11,7 @@ use super::transition::Transition;
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::keyspace::{Found, Keyspace};
-use crate::core::lock::terms::{Acquired, Answer, ClientId, LockError, Request, Wait, WaiterId};
+use crate::core::lock::terms::{Acquired, ClientId, LockError, Request, Wait, WaitResult, WaiterId};
 use crate::core::lock::waiter::{Departed, QueueId};
 use crate::core::time::Now;
 
@@ -241,11 +241,11 @@ impl Engine {
                         self.heard_of(changed);
                     }
                 }
-                left.recipient.tell(waiter, Answer::Granted(grant), keyspace);
+                left.recipient.tell(waiter, WaitResult::Granted(grant), keyspace);
             }
             Err(NotTaken::Failed(error)) => {
                 transition.work.extend(headed);
-                left.recipient.tell(waiter, Answer::Failed(error), keyspace);
+                left.recipient.tell(waiter, WaitResult::Failed(error), keyspace);
             }
             Err(NotTaken::Lost(..)) => {}
         }

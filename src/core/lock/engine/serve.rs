@@ -10,7 +10,7 @@ use crate::core::key::KeyRef;
 use crate::core::lock::compatibility::Compatibility;
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::stats::{HandoverCause, count};
-use crate::core::lock::terms::{Answer, ClientId, EndReason, Grant, LockError, Request, WaiterId};
+use crate::core::lock::terms::{ClientId, EndReason, Grant, LockError, Request, WaitResult, WaiterId};
 use crate::core::lock::value::{Hold, Lock};
 use crate::core::lock::waiter::{Departed, QueueId, Scope, Waiter};
 use crate::core::time::UnixMs;
@@ -271,9 +271,9 @@ impl Engine {
                         // The token already had this hold and keeps it, so a lost reply does not take it back.
                         self.heard_of(changed);
                     }
-                    Answer::Granted(grant)
+                    WaitResult::Granted(grant)
                 }
-                Err(error) => Answer::Failed(error),
+                Err(error) => WaitResult::Failed(error),
             };
             open.outcomes.push(Outcome::Answered(next, waiter.recipient, answer));
         }
@@ -281,13 +281,13 @@ impl Engine {
 
     /// Answers every waiter in `queue` that the key holds a value of another type.
     pub(super) fn refuse_all<W: Keyspace>(&mut self, transition: &mut Transition, queue: QueueId, keyspace: &mut W) {
-        self.send_away(transition, queue, &Answer::Failed(LockError::WrongType), keyspace, |_| true);
+        self.send_away(transition, queue, &WaitResult::Failed(LockError::WrongType), keyspace, |_| true);
     }
 
     /// Ends the waits at the head of `queue` whose time is over; `false` if there are more of them than the budget allows.
     fn end_waits<W: Keyspace>(&mut self, transition: &mut Transition, queue: QueueId, keyspace: &mut W) -> bool {
         let now = transition.now.ms;
-        self.send_away(transition, queue, &Answer::TimedOut, keyspace, |waiter| waiter.is_timed_out(now))
+        self.send_away(transition, queue, &WaitResult::TimedOut, keyspace, |waiter| waiter.is_timed_out(now))
     }
 
     /// Answers the waiters at the head of `queue` while they are `such`; `false` if there are more of them than the budget allows.
@@ -295,7 +295,7 @@ impl Engine {
         &mut self,
         transition: &mut Transition,
         queue: QueueId,
-        answer: &Answer,
+        answer: &WaitResult,
         keyspace: &mut W,
         such: impl Fn(&Waiter) -> bool,
     ) -> bool {
@@ -308,7 +308,7 @@ impl Engine {
             transition.progress();
             self.vacate_with(transition, head, queue);
             let over = self.waiting.waiter(head).is_some_and(|waiter| waiter.is_timed_out(transition.now.ms));
-            let answer = if over { Answer::TimedOut } else { answer.clone() };
+            let answer = if over { WaitResult::TimedOut } else { answer.clone() };
             let headed = self.answer_and_remove(transition.now.ms, head, answer, keyspace);
             transition.work.extend(headed.into_iter().filter(|other| *other != queue));
         }
@@ -320,11 +320,11 @@ impl Engine {
         &mut self,
         now: UnixMs,
         waiter: WaiterId,
-        answer: Answer,
+        answer: WaitResult,
         keyspace: &mut W,
     ) -> Vec<QueueId> {
         let Some(Departed { waiter: left, headed }) = self.waiting.leave(now, waiter) else { return Vec::new() };
-        if answer == Answer::TimedOut {
+        if answer == WaitResult::TimedOut {
             count(&mut self.stats.timeouts);
         }
         left.recipient.tell(waiter, answer, keyspace);

@@ -10,7 +10,7 @@ use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::stats::HandoverCause;
-use crate::core::lock::terms::{Answer, ClientId, EndReason};
+use crate::core::lock::terms::{ClientId, EndReason, WaitResult};
 use crate::core::lock::value::{HoldRef, Lock};
 use crate::core::lock::waiter::QueueId;
 use crate::core::time::{Now, Wakeup};
@@ -70,7 +70,7 @@ impl Engine {
                 };
                 // Whoever stood behind may fit now.
                 transition.progress();
-                for queue in self.answer_and_remove(now, waiter, Answer::TimedOut, keyspace) {
+                for queue in self.answer_and_remove(now, waiter, WaitResult::TimedOut, keyspace) {
                     self.schedule_queue(queue, HandoverCause::Other);
                 }
             }

@@ -1,7 +1,7 @@
 //! A release ends the wait of its token, too.
 
 use super::world::*;
-use crate::core::lock::Answer;
+use crate::core::lock::WaitResult;
 
 #[test]
 fn a_token_that_only_waits_leaves_the_line() {
@@ -11,7 +11,7 @@ fn a_token_that_only_waits_leaves_the_line() {
     let eve = desk.wait("door", 2, &ask("eve"));
     desk.told();
     assert!(!desk.release("door", "bob"));
-    assert_eq!(desk.told(), [Told::Answered(bob, Answer::Cancelled)], "nothing else, and nothing for replicas");
+    assert_eq!(desk.told(), [Told::Answered(bob, WaitResult::Cancelled)], "nothing else, and nothing for replicas");
     assert!(!desk.release("door", "bob"));
     assert_eq!(desk.told(), []);
     assert!(desk.release("door", "ann"));
@@ -29,8 +29,8 @@ fn whoever_stood_behind_it_is_served_if_it_can_be() {
     desk.told();
     assert!(!desk.release("book", "writer"));
     let answers = desk.answers();
-    assert_eq!(answers[0], (writer, Answer::Cancelled));
-    assert!(matches!(&answers[1], (id, Answer::Granted(_)) if *id == late), "{answers:?}");
+    assert_eq!(answers[0], (writer, WaitResult::Cancelled));
+    assert!(matches!(&answers[1], (id, WaitResult::Granted(_)) if *id == late), "{answers:?}");
     assert_eq!(desk.engine.stats().handover_release, 0, "no hold was released");
 }
 
@@ -42,7 +42,7 @@ fn an_upgrade_ends_with_the_hold_that_it_kept() {
     let upgrade = desk.wait("book", 1, &ask("ann"));
     desk.told();
     assert!(desk.release("book", "ann"));
-    assert_eq!(desk.answers(), [(upgrade, Answer::Cancelled)]);
+    assert_eq!(desk.answers(), [(upgrade, WaitResult::Cancelled)]);
     assert_eq!(desk.holders("book"), ["bob"]);
     assert!(!desk.release("book", "ann"));
 }
@@ -56,11 +56,11 @@ fn one_key_is_enough_to_end_a_request_for_many() {
     let eve = desk.wait("b", 4, &ask("eve"));
     desk.told();
     assert!(!desk.release("c", "bob"));
-    assert_eq!(desk.answers(), [(other, Answer::Cancelled)]);
+    assert_eq!(desk.answers(), [(other, WaitResult::Cancelled)]);
     assert!(!desk.release("b", "bob"));
     let answers = desk.answers();
-    assert_eq!(answers[0], (both, Answer::Cancelled));
-    assert!(matches!(&answers[1], (id, Answer::Granted(_)) if *id == eve), "{answers:?}");
+    assert_eq!(answers[0], (both, WaitResult::Cancelled));
+    assert!(matches!(&answers[1], (id, WaitResult::Granted(_)) if *id == eve), "{answers:?}");
     assert!(desk.release("a", "ann"));
     assert_eq!(desk.granted(), [alone], "a request for one of the keys alone is another one");
 }
@@ -102,6 +102,6 @@ fn the_wait_ends_before_anything_is_handed_over() {
     desk.pass(10);
     desk.told();
     assert!(!desk.release("door", "bob"), "it never held");
-    assert_eq!(desk.answers(), [(bob, Answer::Cancelled)]);
+    assert_eq!(desk.answers(), [(bob, WaitResult::Cancelled)]);
     desk.assert_blank();
 }

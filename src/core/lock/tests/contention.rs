@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::world::*;
-use crate::core::lock::{Acquired, Answer, Request, Wait, WaiterId, Wanted};
+use crate::core::lock::{Acquired, Request, Wait, WaitResult, WaiterId, Wanted};
 use crate::core::time::Millis;
 
 const TOKENS: usize = if cfg!(miri) { 20 } else { 1_000 };
@@ -94,7 +94,7 @@ fn granted(desk: &mut Desk, waiting: &BTreeMap<String, WaiterId>) -> Vec<String>
             Told::Published(notice, answer) => (notice.about.to_string(), answer),
             _ => continue,
         };
-        assert!(matches!(answer, Answer::Granted(_)), "{answer:?}");
+        assert!(matches!(answer, WaitResult::Granted(_)), "{answer:?}");
         granted.push(name);
     }
     granted

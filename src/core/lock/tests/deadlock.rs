@@ -1,7 +1,7 @@
 //! Circles of tokens that would wait for each other.
 
 use super::world::*;
-use crate::core::lock::{Acquired, Answer, LockError, Request};
+use crate::core::lock::{Acquired, LockError, Request, WaitResult};
 
 impl Desk {
     /// Asks for `keys`, for one alone or for several together, and waits if it must.
@@ -185,7 +185,7 @@ fn a_token_that_asks_again_does_not_wait_for_itself() {
     let first = desk.wait("b", 1, &ask("ann"));
     desk.told();
     desk.lets_wait(&["b"], &ask("ann"));
-    assert_eq!(desk.answers(), [(first, Answer::Replaced)]);
+    assert_eq!(desk.answers(), [(first, WaitResult::Replaced)]);
     desk.lets_wait(&["b", "c"], &ask("ann"));
 }
 

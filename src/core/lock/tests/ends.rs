@@ -1,7 +1,7 @@
 //! How holds end: by time, with a connection, or because nobody ever heard of them.
 
 use super::world::*;
-use crate::core::lock::{Acquired, Answer, EndReason};
+use crate::core::lock::{Acquired, EndReason, WaitResult};
 use crate::core::time::{Millis, UnixMs, Wakeup};
 
 /// Why holds ended since this was asked last.
@@ -151,7 +151,7 @@ fn a_grant_that_never_reached_its_connection_is_taken_back() {
         let told = desk.told();
         assert!(matches!(&told[0], Told::PassedOn(_)));
         assert!(matches!(&told[1], Told::Ended(_, name, EndReason::Undelivered) if *name == token("bob")));
-        assert!(matches!(told.last(), Some(Told::Answered(id, Answer::Granted(_))) if *id == eve));
+        assert!(matches!(told.last(), Some(Told::Answered(id, WaitResult::Granted(_))) if *id == eve));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Requests for several keys at once.
 
 use super::world::*;
-use crate::core::lock::{Acquired, Answer, LockError};
+use crate::core::lock::{Acquired, LockError, WaitResult};
 
 #[test]
 fn all_keys_or_none_with_one_fence() {
@@ -132,7 +132,7 @@ fn a_second_request_for_the_same_keys_takes_over_and_one_for_others_does_not() {
     desk.take("a", &ask("ann"));
     let first = desk.wait_many(&["a", "b"], 1, &ask("bob"));
     let second = desk.wait_many(&["b", "a", "a"], 2, &ask("bob"));
-    assert_eq!(desk.answers().last(), Some(&(first, Answer::Replaced)));
+    assert_eq!(desk.answers().last(), Some(&(first, WaitResult::Replaced)));
     let single = desk.wait("a", 3, &ask("bob"));
     let wider = desk.wait_many(&["a", "b", "c"], 4, &ask("bob"));
     assert!(desk.answers().is_empty());
@@ -156,9 +156,9 @@ fn a_foreign_value_under_one_of_its_keys_fails_it() {
     desk.keys.values.insert(at("a").to_buf(), Value::Foreign);
     let _ = desk.tick();
     let answers = desk.answers();
-    let failed = Answer::Failed(LockError::WrongType);
+    let failed = WaitResult::Failed(LockError::WrongType);
     assert_eq!(answers[..2], [(both, failed.clone()), (single, failed)]);
-    assert!(matches!(&answers[2], (id, Answer::Granted(_)) if *id == behind));
+    assert!(matches!(&answers[2], (id, WaitResult::Granted(_)) if *id == behind));
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn what_is_released_leaves_no_key_though_its_only_waiter_fails_over_another_key(
     desk.told();
     desk.keys.values.insert(at("a").to_buf(), Value::Foreign);
     assert_eq!(desk.release_many(&["b", "c"], "ann"), Ok(2));
-    assert_eq!(desk.answers(), [(all, Answer::Failed(LockError::WrongType))]);
+    assert_eq!(desk.answers(), [(all, WaitResult::Failed(LockError::WrongType))]);
     assert!(desk.lock("b").is_none() && desk.lock("c").is_none());
     desk.keys.values.clear();
     desk.assert_blank();
@@ -191,11 +191,11 @@ fn who_fails_over_one_key_stands_in_line_at_the_others_until_that_is_found_out()
         }
         assert_eq!(desk.release_many(&["b", "c"], "ann"), Ok(if found_out { 2 } else { 1 }));
         let answers = desk.answers();
-        let failed = (all, Answer::Failed(LockError::WrongType));
+        let failed = (all, WaitResult::Failed(LockError::WrongType));
         if found_out {
             assert_eq!((&answers[0], answers[1].0), (&failed, ann));
         } else {
-            assert_eq!(answers, [(ann, Answer::Cancelled), failed]);
+            assert_eq!(answers, [(ann, WaitResult::Cancelled), failed]);
         }
     }
 }

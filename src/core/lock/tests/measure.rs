@@ -11,7 +11,8 @@ use crate::core::deadline_index::DeadlineIndex;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::{
-    Acquired, Answer, ClientId, EndReason, Engine, Extension, Found, Hold, Keyspace, Lock, Mode, Notice, Wait, WaiterId,
+    Acquired, ClientId, EndReason, Engine, Extension, Found, Hold, Keyspace, Lock, Mode, Notice, Wait, WaitResult,
+    WaiterId,
 };
 use crate::core::time::{Millis, Now, UnixMs, Wakeup};
 
@@ -51,11 +52,11 @@ impl Keyspace for OneKey {
 
     fn client_blocked(&mut self, _: WaiterId) {}
 
-    fn answer(&mut self, waiter: WaiterId, _: Answer) {
+    fn answer(&mut self, waiter: WaiterId, _: WaitResult) {
         self.answered = Some(waiter);
     }
 
-    fn publish(&mut self, notice: Box<Notice>, outcome: Answer) {
+    fn publish(&mut self, notice: Box<Notice>, outcome: WaitResult) {
         black_box((notice, outcome));
     }
 

@@ -1,7 +1,7 @@
 //! One token and its hold: renewal, downgrade, upgrade, and modes that do not mix.
 
 use super::world::*;
-use crate::core::lock::{Acquired, Answer, LockError, Mode};
+use crate::core::lock::{Acquired, LockError, Mode, WaitResult};
 use crate::core::time::{Millis, UnixMs};
 
 #[test]
@@ -80,7 +80,7 @@ fn a_second_reader_that_would_wait_for_an_upgrade_is_told_of_the_deadlock() {
     assert_eq!(desk.acquire("book", 2, &ask("bob")), Ok(Acquired::Refused), "a try waits for nobody");
     let again = desk.wait("book", 3, &ask("ann"));
     assert!(desk.release("book", "bob") && desk.release("book", "eve"));
-    assert!(desk.answers().iter().any(|(id, answer)| *id == again && matches!(answer, Answer::Granted(_))));
+    assert!(desk.answers().iter().any(|(id, answer)| *id == again && matches!(answer, WaitResult::Granted(_))));
 }
 
 #[test]

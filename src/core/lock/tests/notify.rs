@@ -1,13 +1,13 @@
 //! Requests whose clients are not blocked: place, outcome, time limit.
 
 use super::world::*;
-use crate::core::lock::{Acquired, Answer, Dismissed, LockError, Wait};
+use crate::core::lock::{Acquired, Dismissed, LockError, Wait, WaitResult};
 use crate::core::slot::Slot;
 use crate::core::time::{Millis, UnixMs, Wakeup};
 
 #[track_caller]
-fn is_granted((channel, about, outcome): &(String, String, Answer)) -> (&str, &str) {
-    assert!(matches!(outcome, Answer::Granted(_)), "{outcome:?}");
+fn is_granted((channel, about, outcome): &(String, String, WaitResult)) -> (&str, &str) {
+    assert!(matches!(outcome, WaitResult::Granted(_)), "{outcome:?}");
     (channel, about)
 }
 
@@ -49,7 +49,7 @@ fn the_place_is_that_in_the_longest_queue_and_asking_again_keeps_it() {
     assert_eq!(desk.line_up_many(&["a", "b"], 5, &ask("many"), "c"), 3);
     assert_eq!(desk.published(), [], "the same requests once more");
     assert_eq!(desk.line_up("a", 4, &ask("b3"), "other"), 2);
-    assert_eq!(desk.published(), [("c".into(), "a".into(), Answer::Replaced)]);
+    assert_eq!(desk.published(), [("c".into(), "a".into(), WaitResult::Replaced)]);
 }
 
 #[test]
@@ -63,9 +63,12 @@ fn its_time_is_over_at_its_own_millisecond_whoever_comes_first() {
     desk.pass(100);
     let _ = desk.tick();
     let told = desk.told();
-    let timeout = Told::Published(notice(Some(1), "w", "book"), Answer::TimedOut);
+    let timeout = Told::Published(notice(Some(1), "w", "book"), WaitResult::TimedOut);
     assert_eq!(told[0], timeout);
-    assert!(told.iter().any(|told| matches!(told, Told::Answered(id, Answer::Granted(_)) if *id == late)), "{told:?}");
+    assert!(
+        told.iter().any(|told| matches!(told, Told::Answered(id, WaitResult::Granted(_)) if *id == late)),
+        "{told:?}"
+    );
     // A release that comes before the timer grants nothing to whoever waits no longer.
     desk.line_up("book", 1, &ask("writer").waiting(100), "w");
     let last = desk.wait("book", 2, &ask("last"));
@@ -75,7 +78,10 @@ fn its_time_is_over_at_its_own_millisecond_whoever_comes_first() {
     assert!(desk.release("book", "reader"));
     let told = desk.told();
     assert!(told.contains(&timeout), "{told:?}");
-    assert!(told.iter().any(|told| matches!(told, Told::Answered(id, Answer::Granted(_)) if *id == last)), "{told:?}");
+    assert!(
+        told.iter().any(|told| matches!(told, Told::Answered(id, WaitResult::Granted(_)) if *id == last)),
+        "{told:?}"
+    );
     assert_eq!(desk.engine.stats().timeouts, 2);
 }
 

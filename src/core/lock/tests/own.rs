@@ -1,7 +1,7 @@
 //! What a token holds is no obstacle to what it waits for, wherever it stands in line.
 
 use super::world::*;
-use crate::core::lock::{Acquired, Answer};
+use crate::core::lock::{Acquired, WaitResult};
 
 #[test]
 fn a_request_for_many_keys_is_granted_with_an_earlier_one_of_its_token() {
@@ -137,5 +137,5 @@ fn a_time_limit_in_front_lets_go_on_who_was_looked_at_before() {
     desk.pass(100);
     let _ = desk.tick();
     // Ann's lease ends, bob has c, and still stands behind eve; then eve's time is over, too.
-    assert!(desk.answers().iter().any(|(id, answer)| *id == both && matches!(answer, Answer::Granted(_))));
+    assert!(desk.answers().iter().any(|(id, answer)| *id == both && matches!(answer, WaitResult::Granted(_))));
 }

@@ -1,7 +1,7 @@
 //! Waiting in line: order, hand-over, taking over a place, going away.
 
 use super::world::*;
-use crate::core::lock::{Acquired, Answer, LockError, Wait, Wanted};
+use crate::core::lock::{Acquired, LockError, Wait, WaitResult, Wanted};
 use crate::core::time::{Millis, UnixMs, Wakeup};
 
 #[test]
@@ -30,7 +30,7 @@ fn a_release_grants_the_next_in_line_and_the_value_stays_in_its_key() {
     assert!(!told.iter().any(|told| matches!(told, Told::Put(_) | Told::Deleted(_))), "{told:?}");
     assert!(matches!(&told[0], Told::Ended(_, ann, _) if *ann == token("ann")));
     assert!(matches!(&told[2], Told::Held(_, _, hold) if hold.token == token("bob")));
-    let Told::Answered(id, Answer::Granted(grant)) = &told[3] else { panic!("{told:?}") };
+    let Told::Answered(id, WaitResult::Granted(grant)) = &told[3] else { panic!("{told:?}") };
     assert_eq!((*id, grant.lease), (bob, Millis(700)), "the lease starts with the grant");
     assert_eq!(desk.lock("door").unwrap().earliest(), Some(UnixMs(desk.now.ms.0 + 700)));
     assert!(desk.release("door", "bob"));
@@ -104,7 +104,7 @@ fn a_second_request_of_a_token_takes_over_the_place_of_the_first() {
     let eve = desk.wait("door", 2, &ask("eve"));
     desk.told();
     let second = desk.wait("door", 3, &ask("bob").shared().waiting(50));
-    assert_eq!(desk.answers(), [(first, Answer::Replaced)]);
+    assert_eq!(desk.answers(), [(first, WaitResult::Replaced)]);
     let info = desk.info("door").unwrap();
     assert_eq!((info.waiting, info.waiters[0].mode, info.waiters[0].left), (2, Wanted::Shared, Some(Millis(50))));
     assert!(desk.release("door", "ann"));
@@ -133,8 +133,8 @@ fn a_second_request_that_fits_at_the_head_is_granted_at_once_and_so_are_its_neig
     desk.told();
     desk.try_acquire("book", &ask("bob").shared().waiting(0)).unwrap().granted();
     let answers = desk.answers();
-    assert_eq!(answers[0], (first, Answer::Replaced));
-    assert!(matches!(&answers[1], (id, Answer::Granted(_)) if *id == eve));
+    assert_eq!(answers[0], (first, WaitResult::Replaced));
+    assert!(matches!(&answers[1], (id, WaitResult::Granted(_)) if *id == eve));
     assert_eq!(desk.holders("book"), ["ann", "bob", "eve"]);
 }
 
@@ -198,7 +198,7 @@ fn when_the_fences_are_used_up_everybody_is_told() {
     assert_eq!(desk.try_acquire("other", &ask("x")), Err(LockError::FencesUsedUp));
     assert_eq!(desk.acquire_many(&["other", "one"], 3, &ask("x")), Err(LockError::FencesUsedUp));
     assert!(desk.release("door", "ann"));
-    let failed = Answer::Failed(LockError::FencesUsedUp);
+    let failed = WaitResult::Failed(LockError::FencesUsedUp);
     assert_eq!(desk.answers(), [(bob, failed.clone()), (both, failed)]);
     desk.assert_blank();
 }

@@ -1,7 +1,7 @@
 //! Another module puts a lock in the place of one that is being granted together with others.
 
 use super::world::*;
-use crate::core::lock::{Acquired, Answer, EndReason, Hold, HoldRef, LockError};
+use crate::core::lock::{Acquired, EndReason, Hold, HoldRef, LockError, WaitResult};
 use crate::core::time::Millis;
 
 /// Zoe holds `o`, which another module moves to `to` at `event` of `key`.
@@ -115,7 +115,7 @@ fn another_value_in_its_place_is_the_wrong_type() {
             desk.keys.meddling = meddling;
             desk.delete("k");
             let _ = desk.tick();
-            assert_eq!(desk.answers(), [(ann, Answer::Failed(LockError::WrongType))]);
+            assert_eq!(desk.answers(), [(ann, WaitResult::Failed(LockError::WrongType))]);
         } else {
             desk.keys.meddling = meddling;
             assert_eq!(desk.acquire_many(&["k", "l"], 1, &ask("ann")), Err(LockError::WrongType));

@@ -1,7 +1,7 @@
 //! What comes back when a grant is taken back that nobody heard of.
 
 use super::world::*;
-use crate::core::lock::{Answer, EndReason, Hold, Mode};
+use crate::core::lock::{EndReason, Hold, Mode, WaitResult};
 use crate::core::time::UnixMs;
 
 /// The hold of `name` on `key`, and the mode of the lock.
@@ -192,7 +192,7 @@ fn of_two_grants_on_their_way_each_is_taken_back_by_itself() {
         desk.engine.client_gone(desk.now.ms, client(gone[1]));
         let _ = desk.tick();
         assert_eq!((hold(&desk, "a", "ann"), of(&desk, "b"), of(&desk, "c")), (before, None, None));
-        assert!(desk.answers().iter().all(|(_, answer)| !matches!(answer, Answer::Granted(_))));
+        assert!(desk.answers().iter().all(|(_, answer)| !matches!(answer, WaitResult::Granted(_))));
     }
 }
 

@@ -10,7 +10,7 @@ use super::world::{Desk, Keys, Told, Value, client, notice, token};
 use crate::core::fence::Fence;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::engine::Bound;
-use crate::core::lock::{Acquired, Answer, Engine, Extension, Request, Wait, WaiterId};
+use crate::core::lock::{Acquired, Engine, Extension, Request, Wait, WaitResult, WaiterId};
 use crate::core::time::{Millis, Wakeup};
 
 pub(super) const DBS: i32 = 2;
@@ -28,7 +28,7 @@ pub(super) struct Trial {
     /// Everybody who was ever parked, and those among them whose reply has not been written.
     parked: Vec<WaiterId>,
     undelivered: Vec<WaiterId>,
-    told: Vec<(WaiterId, Answer)>,
+    told: Vec<(WaiterId, WaitResult)>,
     /// The requests that are notified, each named by its number.
     notified: Vec<WaiterId>,
     script: VecDeque<WaiterId>,
@@ -311,7 +311,7 @@ impl Trial {
                     self.told.push((id, outcome));
                 }
                 Told::Answered(id, answer) => {
-                    if matches!(answer, Answer::Granted(_)) {
+                    if matches!(answer, WaitResult::Granted(_)) {
                         self.undelivered.push(id);
                     }
                     self.script.push_back(id);

@@ -6,8 +6,8 @@ use crate::core::fence::Fence;
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::{
-    Acquired, Answer, ClientId, EndReason, Engine, Extension, Found, Grant, Hold, Keyspace, Lock, LockError, LockInfo,
-    Mode, Notice, Request, Wait, WaiterId, Wanted,
+    Acquired, ClientId, EndReason, Engine, Extension, Found, Grant, Hold, Keyspace, Lock, LockError, LockInfo, Mode,
+    Notice, Request, Wait, WaitResult, WaiterId, Wanted,
 };
 use crate::core::time::{Millis, Now, Wakeup};
 
@@ -26,8 +26,8 @@ pub(super) enum Told {
     Held(KeyBuf, Mode, Hold),
     Ended(KeyBuf, Ident, EndReason),
     PassedOn(KeyBuf),
-    Answered(WaiterId, Answer),
-    Published(Notice, Answer),
+    Answered(WaiterId, WaitResult),
+    Published(Notice, WaitResult),
 }
 
 /// Another module moves a value, at the first event about a key.
@@ -123,11 +123,11 @@ impl Keyspace for Keys {
 
     fn client_blocked(&mut self, _: WaiterId) {}
 
-    fn answer(&mut self, waiter: WaiterId, answer: Answer) {
+    fn answer(&mut self, waiter: WaiterId, answer: WaitResult) {
         self.told.push(Told::Answered(waiter, answer));
     }
 
-    fn publish(&mut self, notice: Box<Notice>, outcome: Answer) {
+    fn publish(&mut self, notice: Box<Notice>, outcome: WaitResult) {
         self.told.push(Told::Published(*notice, outcome));
     }
 
@@ -297,7 +297,7 @@ impl Desk {
     }
 
     /// What was published since this was asked last: channel, request, outcome.
-    pub(super) fn published(&mut self) -> Vec<(String, String, Answer)> {
+    pub(super) fn published(&mut self) -> Vec<(String, String, WaitResult)> {
         let published = |told| match told {
             Told::Published(notice, outcome) => {
                 Some((String::from_utf8(notice.channel.to_vec()).unwrap(), notice.about.to_string(), outcome))
@@ -323,7 +323,7 @@ impl Desk {
     }
 
     /// The answers among that.
-    pub(super) fn answers(&mut self) -> Vec<(WaiterId, Answer)> {
+    pub(super) fn answers(&mut self) -> Vec<(WaiterId, WaitResult)> {
         let answered = |told| if let Told::Answered(waiter, answer) = told { Some((waiter, answer)) } else { None };
         self.told().into_iter().filter_map(answered).collect()
     }
@@ -331,7 +331,7 @@ impl Desk {
     /// The waiters that were granted since this was asked last, in order; nobody else had an answer.
     pub(super) fn granted(&mut self) -> Vec<WaiterId> {
         let granted = |(waiter, answer)| {
-            assert!(matches!(answer, Answer::Granted(_)), "{answer:?}");
+            assert!(matches!(answer, WaitResult::Granted(_)), "{answer:?}");
             waiter
         };
         self.answers().into_iter().map(granted).collect()

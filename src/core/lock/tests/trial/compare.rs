@@ -5,7 +5,7 @@ use super::super::world::{Value, client, token};
 use super::{Trial, all_keys, name, place};
 use crate::core::fence::Fence;
 use crate::core::key::KeyBuf;
-use crate::core::lock::{Answer, Found, Keyspace, Lock, Mode};
+use crate::core::lock::{Found, Keyspace, Lock, Mode, WaitResult};
 use crate::core::time::Millis;
 
 impl Trial {
@@ -44,14 +44,14 @@ impl Trial {
         for ((to, expected), (id, answer)) in expected.into_iter().zip(told) {
             assert_eq!(id, to);
             match (expected, answer) {
-                (Outcome::Granted { token: owner, serial, lease }, Answer::Granted(grant)) => {
+                (Outcome::Granted { token: owner, serial, lease }, WaitResult::Granted(grant)) => {
                     assert_eq!((grant.token, grant.lease), (token(&name(owner)), Millis(lease)));
                     self.number(serial, grant.fence);
                 }
-                (Outcome::TimedOut, Answer::TimedOut)
-                | (Outcome::Replaced, Answer::Replaced)
-                | (Outcome::Cancelled, Answer::Cancelled) => {}
-                (Outcome::Failed(expected), Answer::Failed(error)) => assert_eq!(error, expected),
+                (Outcome::TimedOut, WaitResult::TimedOut)
+                | (Outcome::Replaced, WaitResult::Replaced)
+                | (Outcome::Cancelled, WaitResult::Cancelled) => {}
+                (Outcome::Failed(expected), WaitResult::Failed(error)) => assert_eq!(error, expected),
                 (expected, answer) => panic!("expected {expected:?}, told {answer:?}"),
             }
         }
