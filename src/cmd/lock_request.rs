@@ -135,7 +135,7 @@ pub fn carry_out(
         Acquired::Parked(_) => {}
         Acquired::Notified { place, .. } => {
             if ctx.flags().is_cluster() {
-                timer::arm(slot_watch::first_look(clock::now().ms));
+                timer::arm(slot_watch::next_look(clock::now().ms));
             }
             ctx.reply_int(place);
         }

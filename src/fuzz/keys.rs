@@ -87,7 +87,7 @@ impl Keyspace for Keys {
         panic!("{notice:?} is answered by a server that does not decide");
     }
 
-    fn look_first(&mut self, _: WaiterId, _: ClientId) {}
+    fn look_before_reply(&mut self, _: WaiterId, _: ClientId) {}
 
     fn owns_slot(&mut self, _: KeyRef<'_>) -> bool {
         panic!("a server that does not decide is about to grant");
@@ -135,7 +135,7 @@ impl Keyspace for Primary {
         self.published = self.published.saturating_add(1);
     }
 
-    fn look_first(&mut self, _: WaiterId, _: ClientId) {}
+    fn look_before_reply(&mut self, _: WaiterId, _: ClientId) {}
 
     fn owns_slot(&mut self, _: KeyRef<'_>) -> bool {
         true

@@ -45,7 +45,7 @@ pub struct LockSession<'a> {
     /// Channels, and what is published there.
     messages: Vec<(Box<[u8]>, String)>,
     /// The last of the answered clients that waited long: its unsent output is looked at before its reply is written.
-    look_first: Option<(WaiterId, ClientId)>,
+    look_before_reply: Option<(WaiterId, ClientId)>,
     /// The key and the timeout to block on, if the client may be blocked.
     patience: Option<(Arg<'a>, Millis)>,
     /// The words of the running command, if it releases holds and has done nothing else so far.
@@ -84,7 +84,7 @@ impl<'a> LockSession<'a> {
             events: SmallVec::new(),
             answers: SmallVec::new(),
             messages: Vec::new(),
-            look_first: None,
+            look_before_reply: None,
             patience: None,
             words: None,
         }
@@ -217,7 +217,7 @@ impl<'a> LockSession<'a> {
             replicate::verbatim(self.ctx());
         }
         self.words = None;
-        if let Some((waiter, client)) = self.look_first.take() {
+        if let Some((waiter, client)) = self.look_before_reply.take() {
             let front = connection::front(self.key.ctx(), client);
             state::enter_as_is(|state| state.locks.goes_behind(waiter, front));
         }

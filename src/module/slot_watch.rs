@@ -20,8 +20,8 @@ pub struct SlotWatch {
     next: Option<UnixMs>,
 }
 
-/// When to look for the first time after a request has begun to wait.
-pub fn first_look(now: UnixMs) -> Wakeup {
+/// When to look next, after a look or after a request has begun to wait.
+pub fn next_look(now: UnixMs) -> Wakeup {
     now.plus(PAUSE).into()
 }
 
@@ -45,7 +45,7 @@ impl SlotWatch {
             }
             self.nodes = Some(nodes);
         }
-        first_look(now)
+        next_look(now)
     }
 
     /// The redirection to the node that serves `slot`.

@@ -88,8 +88,8 @@ impl Keyspace for LockSession<'_> {
         self.messages.push((notice.channel, text));
     }
 
-    fn look_first(&mut self, waiter: WaiterId, client: ClientId) {
-        self.look_first = Some((waiter, client));
+    fn look_before_reply(&mut self, waiter: WaiterId, client: ClientId) {
+        self.look_before_reply = Some((waiter, client));
     }
 
     fn owns_slot(&mut self, at: KeyRef<'_>) -> bool {

@@ -15,7 +15,7 @@ pub(super) enum Outcome {
     Held(Mode, Hold),
     Ended(Ident, EndReason),
     Answered(WaiterId, Recipient, WaitResult),
-    LookFirst(WaiterId, ClientId),
+    LookBeforeReply(WaiterId, ClientId),
 }
 
 /// A lock, borrowed from the keyspace for a change. A vacant one stands for an empty key.
@@ -45,7 +45,7 @@ impl Outcome {
             Self::Held(mode, hold) => keyspace.held(at, mode, hold),
             Self::Ended(token, why) => keyspace.ended(at, token, why),
             Self::Answered(waiter, recipient, answer) => recipient.tell(waiter, answer, keyspace),
-            Self::LookFirst(waiter, client) => keyspace.look_first(waiter, client),
+            Self::LookBeforeReply(waiter, client) => keyspace.look_before_reply(waiter, client),
         }
     }
 }

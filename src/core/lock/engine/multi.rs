@@ -230,7 +230,7 @@ impl Engine {
                     let entries = changes.iter().map(|changed| changed.entry);
                     let (now, waited) = (transition.now.ms, left.waited(transition.now.ms));
                     if self.track_delivery(now, waiter, client, waited, grant.fence, entries) {
-                        keyspace.look_first(waiter, client);
+                        keyspace.look_before_reply(waiter, client);
                     }
                     self.unacked.keep_place(waiter, key);
                     for Changed { entry, before } in changes {

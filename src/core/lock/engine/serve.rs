@@ -263,7 +263,7 @@ impl Engine {
                     if let Some(client) = waiter.recipient.parked().filter(|_| compatibility.needs_a_fence()) {
                         let waited = waiter.waited(transition.now.ms);
                         if self.track_delivery(transition.now.ms, next, client, waited, grant.fence, [changed.entry]) {
-                            open.outcomes.push(Outcome::LookFirst(next, client));
+                            open.outcomes.push(Outcome::LookBeforeReply(next, client));
                         }
                         self.unacked.keep_place(next, key);
                         self.keep_replaced(changed.entry, grant.fence, changed.before);

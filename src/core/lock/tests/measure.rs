@@ -60,7 +60,7 @@ impl Keyspace for OneKey {
         black_box((notice, outcome));
     }
 
-    fn look_first(&mut self, _: WaiterId, _: ClientId) {}
+    fn look_before_reply(&mut self, _: WaiterId, _: ClientId) {}
 
     fn owns_slot(&mut self, _: KeyRef<'_>) -> bool {
         true

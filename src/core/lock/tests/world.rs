@@ -131,7 +131,7 @@ impl Keyspace for Keys {
         self.told.push(Told::Published(*notice, outcome));
     }
 
-    fn look_first(&mut self, waiter: WaiterId, client: ClientId) {
+    fn look_before_reply(&mut self, waiter: WaiterId, client: ClientId) {
         self.looks_first.push((waiter, client));
     }
 
