@@ -59,13 +59,13 @@ impl Drop for CartSession<'_, '_> {
     fn drop(&mut self) {
         repair::if_interrupted(|| {
             if self.committed > 0 {
-                // Whatever it comes to, the keys are marked.
+                // Whatever it comes to, the keys are repaired.
                 let _ = catch_unwind(AssertUnwindSafe(|| self.commit_rest()));
             }
             let db = self.ctx.db();
             for leg in &mut self.legs {
                 let orphans = mem::take(&mut leg.orphans).into_iter().map(|(_, orphan)| orphan).collect();
-                repair::mark(KeyRef { db, key: leg.key.bytes() }, orphans);
+                repair::schedule(KeyRef { db, key: leg.key.bytes() }, orphans);
             }
         });
     }

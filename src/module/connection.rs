@@ -1,6 +1,6 @@
 //! The connections of clients: their unsent output, and their end.
 
-use crate::core::lock::{ClientId, Front, Look, Mark, Unsent};
+use crate::core::lock::{ClientId, Front, Look, SendStamp, Unsent};
 use crate::module::inbox::{self, Notification};
 use crate::module::state;
 use crate::server::ctx::Ctx;
@@ -42,8 +42,8 @@ pub fn front(ctx: &mut Ctx<'_>, client: ClientId) -> Front {
         return Front::Unsent(unsent);
     }
     // A command that was pipelined behind the lock request may be answered in the same turn.
-    let turn = || if output.asks { event_loop::mark(ctx) } else { None };
-    Front::Clear(output.sent.or_else(turn).map(Mark))
+    let turn = || if output.asks { event_loop::remember(ctx) } else { None };
+    Front::Clear(output.sent.or_else(turn).map(SendStamp))
 }
 
 /// The unsent output of `client`, whose connection a grant was written to.
@@ -52,20 +52,20 @@ pub fn look(ctx: &mut Ctx<'_>, client: ClientId) -> Look {
     let Some(unsent) = unsent(&output) else { return Look::Sent };
     let asked = ["lock.acquire", "lock.macquire"].iter().any(|name| output.command.eq_ignore_ascii_case(name));
     let is_late = !sends_at_once(ctx);
-    let mark = if is_late { None } else { mark(ctx, &output) };
-    Look::Unsent { unsent, another: output.hears || !asked, mark, is_late }
+    let stamp = if is_late { None } else { stamp(ctx, &output) };
+    Look::Unsent { unsent, another: output.hears || !asked, stamp, is_late }
 }
 
 fn unsent(&Output { first, blocks, bytes, sent, may_count_sent, .. }: &Output) -> Option<Unsent> {
-    let sent = sent.filter(|_| may_count_sent).map(Mark);
+    let sent = sent.filter(|_| may_count_sent).map(SendStamp);
     (first > 0 || blocks > 0).then_some(Unsent { first, blocks, bytes, sent })
 }
 
-/// The current mark of a connection: the bytes sent so far if the server counts them, else the number of the turn.
-fn mark(ctx: &mut Ctx<'_>, output: &Output) -> Option<Mark> {
+/// The current stamp of a connection: the bytes sent so far if the server counts them, else the number of the turn.
+fn stamp(ctx: &mut Ctx<'_>, output: &Output) -> Option<SendStamp> {
     // A client that accepts no more data was written to, perhaps in this turn.
     let turn = |ctx: &mut Ctx<'_>| if output.is_slow { None } else { event_loop::number(ctx) };
-    output.sent.or_else(|| turn(ctx)).map(Mark)
+    output.sent.or_else(|| turn(ctx)).map(SendStamp)
 }
 
 /// Whether the main thread sends all replies. Otherwise I/O threads may have sent data that the server has not counted yet.

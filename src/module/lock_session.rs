@@ -318,7 +318,7 @@ impl Drop for LockSession<'_> {
         repair::if_interrupted(|| {
             // A panic cut the work short, so replicas may have missed a part of it.
             if let Some(work) = &self.at_work {
-                repair::mark(KeyRef { db: work.db, key: work.name.bytes() }, Vec::new());
+                repair::schedule(KeyRef { db: work.db, key: work.name.bytes() }, Vec::new());
             }
             if let Some(words) = &self.words {
                 words.mark_for_repair(self.db);

@@ -49,7 +49,7 @@ impl<'a> OwnWords<'a> {
     /// A panic has cut the command, which runs in `db`, short, so replicas have missed all of it.
     pub fn mark_for_repair(&self, db: i32) {
         for name in &self.released {
-            repair::mark(KeyRef { db, key: name.bytes() }, Vec::new());
+            repair::schedule(KeyRef { db, key: name.bytes() }, Vec::new());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Repairing keys after a module panic.
 //!
 //! A panic may come between a change and its effect, or between an event in a sale's stream and its change, and its exact position is
-//! unknown. So a key that was in use is marked for repair. Then an event without a change is removed from the stream, and replicas and the
+//! unknown. So every key that was in use is repaired: an event without a change is removed from the stream, and replicas and the
 //! AOF get the whole value, which replaces what they have. This is done within the same call from the server, so nothing can happen in
 //! between.
 
@@ -54,15 +54,15 @@ struct Damaged {
 
 static DAMAGED: MainCell<Vec<Damaged>> = MainCell::new(Vec::new());
 
-/// Runs `mark` if a panic has interrupted the caller's work. For the `Drop` of what works on keys.
-pub fn if_interrupted(mark: impl FnOnce()) {
+/// Runs `schedule_them` if a panic has interrupted the caller's work. For the `Drop` of what works on keys.
+pub fn if_interrupted(schedule_them: impl FnOnce()) {
     if thread::panicking() {
-        mark();
+        schedule_them();
     }
 }
 
-/// A panic interrupted work on the key `at`.
-pub fn mark(at: KeyRef<'_>, orphans: Vec<OrphanEvent>) {
+/// Has the key `at` repaired: a panic interrupted work on it.
+pub fn schedule(at: KeyRef<'_>, orphans: Vec<OrphanEvent>) {
     DAMAGED.with(|damaged| {
         // A replica may come here repeatedly before it is promoted.
         if !orphans.is_empty() || damaged.iter().all(|known| known.key.as_key() != at) {
@@ -71,7 +71,7 @@ pub fn mark(at: KeyRef<'_>, orphans: Vec<OrphanEvent>) {
     });
 }
 
-/// Repairs the marked keys, if this server may write now. Otherwise the timer calls this again.
+/// Repairs the scheduled keys, if this server may write now. Otherwise the timer calls this again.
 pub fn repair_all(ctx: &mut Ctx<'_>) {
     let began_in = ctx.db();
     while DAMAGED.with(|damaged| !damaged.is_empty()).unwrap_or_default() && timer::may_write(ctx) {

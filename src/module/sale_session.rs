@@ -42,7 +42,7 @@ impl Drop for SaleSession<'_> {
     fn drop(&mut self) {
         repair::if_interrupted(|| {
             let orphans = self.take_orphans();
-            repair::mark(KeyRef { db: self.ctx().db(), key: self.name.bytes() }, orphans);
+            repair::schedule(KeyRef { db: self.ctx().db(), key: self.name.bytes() }, orphans);
         });
     }
 }

@@ -20,20 +20,20 @@ struct Turns {
     since: Option<Instant>,
     /// The current turn.
     number: u64,
-    /// The last turn that was marked.
-    marked: u64,
+    /// The last turn whose number was given out to be compared later.
+    remembered: u64,
 }
 
-static TURNS: MainCell<Turns> = MainCell::new(Turns { since: None, number: 0, marked: 0 });
+static TURNS: MainCell<Turns> = MainCell::new(Turns { since: None, number: 0, remembered: 0 });
 
 /// The number of the current turn, to tell it from later ones for a short time; `None` if that is impossible.
-pub fn mark(ctx: &Ctx<'_>) -> Option<u64> {
+pub fn remember(ctx: &Ctx<'_>) -> Option<u64> {
     // A script, or a command of another module, may have been running for a long time; see [`number`].
     let flags = ctx.flags();
     if flags.is_script() || (flags.denies_blocking() && !is_connected(ctx.client_id())) {
         return None;
     }
-    let marked = TURNS.with(|turns| {
+    let remembered = TURNS.with(|turns| {
         if turns.since.is_none() {
             if !subscribe(ctx, Some(on_turn)) {
                 return None;
@@ -41,10 +41,10 @@ pub fn mark(ctx: &Ctx<'_>) -> Option<u64> {
             turns.since = Some(Instant::now());
             turns.number = turns.number.wrapping_add(1);
         }
-        turns.marked = turns.number;
+        turns.remembered = turns.number;
         Some(turns.number)
     });
-    marked.flatten()
+    remembered.flatten()
 }
 
 /// The number of the current turn, if turns are being counted.
@@ -58,10 +58,10 @@ pub fn number(ctx: &mut Ctx<'_>) -> Option<u64> {
     (since.elapsed().saturating_mul(2) < patience).then_some(number)
 }
 
-/// Ends the counting once the last marked turn is over. Do not call this in an event: the server may be iterating over its subscribers.
+/// Ends the counting once the last remembered turn is over. Do not call this in an event: the server may be iterating over its subscribers.
 pub fn rest(ctx: &Ctx<'_>) {
     TURNS.with(|turns| {
-        if turns.since.is_some() && turns.number != turns.marked && subscribe(ctx, None) {
+        if turns.since.is_some() && turns.number != turns.remembered && subscribe(ctx, None) {
             turns.since = None;
         }
     });
@@ -70,7 +70,7 @@ pub fn rest(ctx: &Ctx<'_>) {
 /// Subscribes `callback` to every turn, or unsubscribes; false if the server refuses.
 fn subscribe(ctx: &Ctx<'_>, callback: raw::RedisModuleEventCallback) -> bool {
     let event = raw::RedisModuleEvent { id: raw::REDISMODULE_EVENT_EVENTLOOP, dataver: 1 };
-    // SAFETY: the context is valid. The server only changes a list that it is not iterating over: `mark` adds at its end, and `rest` is not
+    // SAFETY: the context is valid. The server only changes a list that it is not iterating over: `remember` adds at its end, and `rest` is not
     // called in events.
     unsafe { api::subscribe_to_server_event(ctx.raw(), event, callback) == api::OK }
 }

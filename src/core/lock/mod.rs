@@ -39,7 +39,7 @@ mod tests;
 
 pub use engine::{Engine, HolderInfo, LockInfo, WaiterInfo};
 pub use keyspace::{Found, Keyspace};
-pub use sent::{Front, Look, Mark, Unsent};
+pub use sent::{Front, Look, SendStamp, Unsent};
 pub use stats::Stats;
 pub use terms::{
     Acquired, ClientId, Dismissed, EndReason, Extension, Grant, LockError, Mode, Notice, Request, Wait, WaitResult,

@@ -225,15 +225,15 @@ impl Waiting {
     }
 
     /// Records that `queue` must be served.
-    pub(super) fn mark(&mut self, queue: QueueId, cause: HandoverCause) {
+    pub(super) fn set_dirty(&mut self, queue: QueueId, cause: HandoverCause) {
         if let Some(queue) = self.queues.get_mut(queue.0) {
             queue.dirty.get_or_insert(cause);
         }
     }
 
-    /// Marks `queue` and returns whether the caller must put it on a list. `false` if it is listed already or gone.
+    /// Records that `queue` must be served, and returns whether the caller must put it on a list. `false` if it is listed already or gone.
     pub(super) fn enlist(&mut self, queue: QueueId, cause: HandoverCause) -> bool {
-        self.mark(queue, cause);
+        self.set_dirty(queue, cause);
         self.queues.get_mut(queue.0).is_some_and(|queue| !std::mem::replace(&mut queue.listed, true))
     }
 
@@ -251,7 +251,7 @@ impl Waiting {
     }
 
     /// The pending work for `queue` is being done; returns its cause.
-    pub(super) fn unmark(&mut self, queue: QueueId) -> Option<HandoverCause> {
+    pub(super) fn take_dirty(&mut self, queue: QueueId) -> Option<HandoverCause> {
         self.queues.get_mut(queue.0)?.dirty.take()
     }
 

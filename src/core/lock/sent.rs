@@ -19,20 +19,20 @@ pub struct Unsent {
     pub bytes: u64,
     /// What the client has been sent so far, if the server may count the first buffer although all of it is sent. Redis 8.6 does, once the
     /// buffer had a large value that was sent without being copied, until the client's next request.
-    pub sent: Option<Mark>,
+    pub sent: Option<SendStamp>,
 }
 
 /// A number that the server keeps for a client. While it does not change, nothing has been sent to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark(pub u64);
+pub struct SendStamp(pub u64);
 
 /// What was unsent when the reply with the grant was about to be written: the reply is queued behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Front {
     /// Not checked.
     Unknown,
-    /// Nothing: the reply was the first in its buffer. With the mark at that time, if the server had one.
-    Clear(Option<Mark>),
+    /// Nothing: the reply was the first in its buffer. With the stamp at that time, if the server had one.
+    Clear(Option<SendStamp>),
     /// Something.
     Unsent(Unsent),
 }
@@ -48,8 +48,8 @@ pub enum Look {
         unsent: Unsent,
         /// Whether other output may have been written to the client since the grant: the reply to another command, or a message.
         another: bool,
-        /// The current mark, if the server has one.
-        mark: Option<Mark>,
+        /// The current stamp, if the server has one.
+        stamp: Option<SendStamp>,
         /// Whether I/O threads may have sent some of it that the server has not counted yet.
         is_late: bool,
     },
@@ -85,7 +85,7 @@ pub(super) struct Reply {
 ///
 /// In doubt it counts as sent: a lock that is held for nothing ends with its lease, but a lock that is held twice is unsafe.
 pub(super) fn is_sent(reply: Reply, look: Look) -> bool {
-    let Look::Unsent { unsent, another, mark, .. } = look else { return true };
+    let Look::Unsent { unsent, another, stamp, .. } = look else { return true };
     let another = another || reply.went_on;
     match reply.front {
         Front::Unsent(front) => {
@@ -93,7 +93,7 @@ pub(super) fn is_sent(reply: Reply, look: Look) -> bool {
             let gone_out = reply.seen.is_some_and(|seen| front.blocks == 0 && has_gone_out(seen, unsent));
             gone_out || may_be_past(front, reply.seen.unwrap_or(front), unsent)
         }
-        Front::Clear(then) => unsent.first == 0 || (another && (then.is_none() || then != mark)),
+        Front::Clear(then) => unsent.first == 0 || (another && (then.is_none() || then != stamp)),
         Front::Unknown => another || reply.seen.is_some_and(|seen| has_gone_out(seen, unsent)),
     }
 }

@@ -111,7 +111,7 @@ impl Lock {
         self.unlinked.is_some()
     }
 
-    /// Clears the unlinked mark; returns whether it was set.
+    /// It has been found; returns whether it was marked unlinked.
     pub(super) fn mark_found(&mut self) -> bool {
         self.unlinked.take().is_some()
     }

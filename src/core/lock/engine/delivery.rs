@@ -73,7 +73,7 @@ impl Engine {
     }
 
     /// `client` asks for another lock, so its earlier grants count as delivered. Not so where the reply is known to be queued behind unsent
-    /// data. And where the mark may still show that the client pipelined both requests, it is only noted that the client went on.
+    /// data. And where the stamp may still show that the client pipelined both requests, it is only noted that the client went on.
     pub(super) fn another_request(&mut self, client: ClientId) {
         if !self.unacked.is_empty() {
             for waiter in self.unacked.of(client).collect::<Vec<_>>() {

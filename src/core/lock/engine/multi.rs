@@ -202,7 +202,7 @@ impl Engine {
                 self.waiting.block_multi_at(waiter, queue);
                 if let Some(over) = transition.over {
                     // This waiter cannot have it, but the first in line may now.
-                    self.waiting.mark(queue, over);
+                    self.waiting.set_dirty(queue, over);
                     transition.work.push(queue);
                 }
                 return false;

@@ -34,7 +34,7 @@ impl Engine {
         }
         for queue in self.waiting.in_db(None).collect::<Vec<QueueId>>() {
             // Work that was scheduled for the queue may have been lost.
-            self.waiting.unmark(queue);
+            self.waiting.take_dirty(queue);
             self.waiting.delist(queue);
             self.schedule_queue(queue, HandoverCause::Other);
         }

@@ -132,7 +132,7 @@ impl Engine {
             }
             if let Some(over) = transition.over {
                 // The next grant of this lock is counted under this cause.
-                self.waiting.mark(known, over);
+                self.waiting.set_dirty(known, over);
             }
             queue = self.settle_queue(transition, known, keyspace);
         }
@@ -186,7 +186,7 @@ impl Engine {
         let Some(key) = self.waiting.queue(queue).map(|queue| queue.key.clone()) else { return };
         let at = key.as_key();
         let cause = transition.cause;
-        transition.cause = self.waiting.unmark(queue).unwrap_or(cause);
+        transition.cause = self.waiting.take_dirty(queue).unwrap_or(cause);
         if !self.end_waits(transition, queue, keyspace) {
             transition.emptied.push(key);
         } else if transition.by_timer && !keyspace.owns_slot(at) {

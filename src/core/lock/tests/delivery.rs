@@ -1,15 +1,15 @@
 //! Grants on their way to connections that end, and what is known of those.
 
 use super::world::*;
-use crate::core::lock::{Acquired, Front, Look, Mark, Unsent, WaiterId};
+use crate::core::lock::{Acquired, Front, Look, SendStamp, Unsent, WaiterId};
 use crate::core::time::{Millis, Wakeup};
 
 /// Something unsent behind what was written first.
-const BEHIND: Look = Look::Unsent { unsent: unsent(0, 2, 200), another: false, mark: None, is_late: false };
+const BEHIND: Look = Look::Unsent { unsent: unsent(0, 2, 200), another: false, stamp: None, is_late: false };
 /// Something unsent, and nothing is known but that the client has asked for no more.
-const STUCK: Look = Look::Unsent { unsent: unsent(10, 2, 200), another: false, mark: None, is_late: false };
+const STUCK: Look = Look::Unsent { unsent: unsent(10, 2, 200), another: false, stamp: None, is_late: false };
 /// Something unsent, and the client has asked for more.
-const GOING_ON: Look = Look::Unsent { unsent: unsent(10, 2, 200), another: true, mark: None, is_late: false };
+const GOING_ON: Look = Look::Unsent { unsent: unsent(10, 2, 200), another: true, stamp: None, is_late: false };
 /// Nothing was unsent when the grant was about to be written.
 const CLEAR: Front = Front::Clear(None);
 /// This much was unsent already when the grant was about to be written.
@@ -92,8 +92,8 @@ fn what_was_sent_is_kept_and_what_was_not_goes_on() {
 
 #[test]
 fn a_client_with_the_same_mark_as_before_has_been_sent_nothing_whatever_it_has_asked_for() {
-    let (then, other) = (Some(Mark(7)), Some(Mark(8)));
-    for (front, mark, holder) in [
+    let (then, other) = (Some(SendStamp(7)), Some(SendStamp(8)));
+    for (front, stamp, holder) in [
         (Front::Clear(then), then, "eve"),
         (Front::Clear(then), other, "bob"),
         (Front::Clear(then), None, "bob"),
@@ -109,7 +109,7 @@ fn a_client_with_the_same_mark_as_before_has_been_sent_nothing_whatever_it_has_a
                 desk.acquire("gate", 1, &ask("other")).unwrap().granted();
             }
             desk.pass(1);
-            let look = Look::Unsent { unsent: unsent(10, 2, 200), another, mark, is_late: false };
+            let look = Look::Unsent { unsent: unsent(10, 2, 200), another, stamp, is_late: false };
             desk.look(look);
             assert_eq!(desk.hangs_up(look), [holder], "{front:?} {look:?}");
         }
@@ -117,7 +117,7 @@ fn a_client_with_the_same_mark_as_before_has_been_sent_nothing_whatever_it_has_a
         let (mut desk, bob) = handed_over(10);
         desk.writes(bob, front);
         assert_eq!(
-            desk.hangs_up(Look::Unsent { unsent: unsent(0, 2, 200), another: true, mark, is_late: false }),
+            desk.hangs_up(Look::Unsent { unsent: unsent(0, 2, 200), another: true, stamp, is_late: false }),
             ["bob"],
             "{front:?}"
         );
@@ -126,7 +126,7 @@ fn a_client_with_the_same_mark_as_before_has_been_sent_nothing_whatever_it_has_a
 
 #[test]
 fn what_io_threads_may_have_sent_counts_as_sent_unless_it_was_unsent_before() {
-    let late = Look::Unsent { unsent: unsent(10, 0, 0), another: false, mark: None, is_late: true };
+    let late = Look::Unsent { unsent: unsent(10, 0, 0), another: false, stamp: None, is_late: true };
     let (mut desk, bob) = handed_over(10);
     desk.writes(bob, CLEAR);
     assert_eq!(desk.hangs_up(late), ["bob"]);
@@ -157,9 +157,9 @@ fn who_has_been_sent_anything_may_have_been_sent_the_grant_in_front_of_the_rest(
         let (mut desk, bob) = handed_over(10);
         desk.writes(bob, Front::Unsent(front));
         desk.pass(1);
-        assert_eq!(desk.look(Look::Unsent { unsent: look, another: true, mark: None, is_late: false }), 1);
+        assert_eq!(desk.look(Look::Unsent { unsent: look, another: true, stamp: None, is_late: false }), 1);
         assert_eq!(
-            desk.hangs_up(Look::Unsent { unsent: end, another: true, mark: None, is_late: false }),
+            desk.hangs_up(Look::Unsent { unsent: end, another: true, stamp: None, is_late: false }),
             [holder],
             "{front:?} {look:?} {end:?}"
         );
@@ -168,8 +168,9 @@ fn who_has_been_sent_anything_may_have_been_sent_the_grant_in_front_of_the_rest(
 
 #[test]
 fn a_first_buffer_that_may_have_been_sent_long_ago_proves_nothing_once_anything_was_sent() {
-    let unsent = |blocks, sent| Unsent { sent: Some(Mark(sent)), ..unsent(90, blocks, 0) };
-    let look = |blocks, sent| Look::Unsent { unsent: unsent(blocks, sent), another: false, mark: None, is_late: false };
+    let unsent = |blocks, sent| Unsent { sent: Some(SendStamp(sent)), ..unsent(90, blocks, 0) };
+    let look =
+        |blocks, sent| Look::Unsent { unsent: unsent(blocks, sent), another: false, stamp: None, is_late: false };
     // Before the first look nothing is known of what was sent since.
     for front in [Front::Unknown, Front::Unsent(unsent(0, 400)), Front::Unsent(unsent(2, 400))] {
         let (mut desk, bob) = handed_over(10);

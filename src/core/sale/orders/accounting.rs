@@ -77,7 +77,7 @@ impl OrderTable {
         };
         let sold = plus(account.sold, share.sold());
         self.buyers.set(entry, Account { units: account.units.wrapping_add(share.units), sold, ..account });
-        self.move_last_hold_mark(before, after);
+        self.move_last_hold(before, after);
     }
 
     /// Takes an order out of all sums.
@@ -105,7 +105,7 @@ impl OrderTable {
             self.by_buyer.remove(number, &self.orders);
         }
         if last == Some(number) {
-            self.orders.mark_last_hold(number, false);
+            self.orders.set_last_hold(number, false);
         }
         let account = self.account(entry);
         let sold = minus(account.sold, share.sold());
@@ -117,7 +117,7 @@ impl OrderTable {
         if last.is_none() && sold == 0 {
             self.active = minus(self.active, 1);
         }
-        self.move_last_hold_mark(None, last);
+        self.move_last_hold(None, last);
     }
 
     /// Opens an entry for a buyer with one order, because a second one comes.
@@ -191,15 +191,15 @@ impl OrderTable {
         (Source::<ByBuyer>::key(&self.orders, last)?.0 == entry).then_some(last)
     }
 
-    /// Moves the mark of a buyer's last hold from one hold to another.
-    fn move_last_hold_mark(&mut self, before: Option<u32>, after: Option<u32>) {
+    /// Another hold is the last one of its buyer now: `after` instead of `before`.
+    fn move_last_hold(&mut self, before: Option<u32>, after: Option<u32>) {
         if before == after {
             return;
         }
         for (number, last_hold) in before.map(|n| (n, false)).into_iter().chain(after.map(|n| (n, true))) {
             let old = Source::<ByDeadline>::sum(&self.orders, number);
             let new = Sum { buyers: u64::from(last_hold), ..old };
-            self.orders.mark_last_hold(number, last_hold);
+            self.orders.set_last_hold(number, last_hold);
             self.holds.reweigh(number, old, new, &self.orders);
         }
     }

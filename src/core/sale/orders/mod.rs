@@ -28,7 +28,7 @@ use crate::core::invariant::Known;
 use crate::core::time::UnixMs;
 use hash_index::HashIndex;
 use pages::{Layout, RecordPages};
-use record::{HoldPart, OrderLayout, Record, State, id_part, marked};
+use record::{HoldPart, OrderLayout, Record, State, id_part, set_last_hold};
 use sum_tree::{Source, Sum};
 
 pub use bulk::Unindexed;
@@ -113,9 +113,9 @@ impl Orders {
         self.draft = draft;
     }
 
-    /// Marks a hold as the last one of a buyer with an entry, or as not the last one.
-    pub fn mark_last_hold(&mut self, number: u32, last_hold: bool) {
-        self.pages.touch(number, |flags| marked(flags, last_hold));
+    /// Says of a hold whether it is the last one of a buyer with an entry.
+    pub fn set_last_hold(&mut self, number: u32, last_hold: bool) {
+        self.pages.touch(number, |flags| set_last_hold(flags, last_hold));
     }
 
     /// Some orders from this number on, with their numbers, and the number after the last of them.

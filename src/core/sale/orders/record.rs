@@ -214,8 +214,8 @@ pub fn id_part(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(1..)
 }
 
-/// The first byte of a record, with or without the mark of a last hold. Only holds of buyers with an entry have one.
-pub fn marked(flags: u8, last_hold: bool) -> u8 {
+/// The first byte of a record, that says whether it is a last hold. Only holds of buyers with an entry have one.
+pub fn set_last_hold(flags: u8, last_hold: bool) -> u8 {
     match flags & BUYER {
         SHARED | LAST_HOLD => flags & !BUYER | if last_hold { LAST_HOLD } else { SHARED },
         _ => flags,
