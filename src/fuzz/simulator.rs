@@ -58,9 +58,9 @@ impl Simulator {
             while let Some(sale) = self.keyspace.keys.sale(key.as_key().key)
                 && sale.next_due(|| self.now.ms).is_some_and(|at| at.reached(self.now.ms))
             {
-                let expirations = sale.overdue(self.now.ms, usize::MAX);
-                assert!(!expirations.is_empty(), "what is due can be done");
-                self.commit(key.as_key().key, &Changes { expirations, ..Changes::default() });
+                let due_first = sale.overdue(self.now.ms, usize::MAX);
+                assert!(!due_first.is_empty(), "what is due can be done");
+                self.commit(key.as_key().key, &Changes { due_first, ..Changes::default() });
             }
         }
         self.check();

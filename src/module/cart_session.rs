@@ -39,9 +39,9 @@ struct Leg<'a> {
     /// The stream of the decision's events.
     stream: Option<Box<[u8]>>,
     orphans: Orphans,
-    /// The expirations that its decision needs, and how many of them are done.
-    first: Vec<Change<'static>>,
-    first_done: usize,
+    /// What its decision needs done first that is due, and how much of it is.
+    due_first: Vec<Change<'static>>,
+    due_done: usize,
 }
 
 /// How the answers of the sales depend on each other.
@@ -107,7 +107,7 @@ impl<'a> CartSession<'_, 'a> {
             }
         }
         drop(session);
-        self.legs.push(Leg { key, decided_on, stream, orphans: Orphans::new(), first: Vec::new(), first_done: 0 });
+        self.legs.push(Leg { key, decided_on, stream, orphans: Orphans::new(), due_first: Vec::new(), due_done: 0 });
         self.decisions.push(decision);
         Ok(())
     }
@@ -168,11 +168,11 @@ impl<'a> CartSession<'_, 'a> {
     fn expire_first(&mut self) -> Result<(), Error> {
         let (mut ctx, legs) = self.changing();
         for (leg, changes) in legs {
-            let Some(decided_on) = leg.decided_on.filter(|_| !changes.expirations.is_empty()) else { continue };
-            leg.first = mem::take(&mut changes.expirations);
-            let first: Vec<&Change<'_>> = leg.first.iter().collect();
+            let Some(decided_on) = leg.decided_on.filter(|_| !changes.due_first.is_empty()) else { continue };
+            leg.due_first = mem::take(&mut changes.due_first);
+            let first: Vec<&Change<'_>> = leg.due_first.iter().collect();
             let mut session = session(&mut ctx, leg.key);
-            leg.decided_on = Some(session.carry_out_steps(&first, decided_on, &mut leg.first_done)?);
+            leg.decided_on = Some(session.carry_out_steps(&first, decided_on, &mut leg.due_done)?);
         }
         Ok(())
     }
@@ -233,14 +233,14 @@ impl<'a> CartSession<'_, 'a> {
     fn announce(&mut self, done: bool) {
         let Self { ctx, legs, decisions, .. } = self;
         let changed =
-            |leg: &Leg<'_>, decision: &Decision<'_>| leg.first_done > 0 || (done && !decision.changes.is_empty());
-        for leg in legs.iter().filter(|leg| leg.first_done > 0) {
+            |leg: &Leg<'_>, decision: &Decision<'_>| leg.due_done > 0 || (done && !decision.changes.is_empty());
+        for leg in legs.iter().filter(|leg| leg.due_done > 0) {
             session(ctx, leg.key).reschedule();
         }
         for (leg, decision) in legs.iter().zip(decisions.iter()) {
             if changed(leg, decision) {
                 let own = decision.changes.iter().filter(|_| done);
-                let changes = leg.first.iter().take(leg.first_done).chain(own);
+                let changes = leg.due_first.iter().take(leg.due_done).chain(own);
                 session(ctx, leg.key).announce(changes.filter_map(sale_effect::event_name));
             }
         }

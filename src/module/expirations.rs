@@ -79,8 +79,8 @@ fn expire(session: &mut SaleSession<'_>, entry: DeadlineId, now: UnixMs, steps: 
         return Ok(0);
     };
     let each = if sale.terms().stream.is_some() { EVENT_STEPS } else { 1 };
-    let expirations = sale.overdue(now, steps.div_ceil(each));
-    if sale.deadline_id != Some(entry) || expirations.is_empty() {
+    let due = sale.overdue(now, steps.div_ceil(each));
+    if sale.deadline_id != Some(entry) || due.is_empty() {
         if sale.deadline_id != Some(entry) {
             state::enter(|state| state.sales.remove(entry));
         }
@@ -95,8 +95,8 @@ fn expire(session: &mut SaleSession<'_>, entry: DeadlineId, now: UnixMs, steps: 
             Serves::Nothing => return Err(Refusal::Down),
         }
     }
-    let steps = expirations.len().saturating_mul(each);
-    session.carry_out(&Changes { expirations, ..Changes::default() }, None)?;
+    let steps = due.len().saturating_mul(each);
+    session.carry_out(&Changes { due_first: due, ..Changes::default() }, None)?;
     if let Some(sale) = session.sale()? {
         sale.stuck = false;
     }

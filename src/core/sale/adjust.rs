@@ -59,8 +59,8 @@ impl Sale {
         if self.table.has_line() {
             return self.adjust_beside_line(now, delta, after, own);
         }
-        let expirations = DueFirst::new(self, now).by_stock(if delta < 0 { delta.unsigned_abs() } else { 0 });
-        Ok((after, Changes { expirations, own, served: Vec::new() }))
+        let due_first = DueFirst::new(self, now).by_stock(if delta < 0 { delta.unsigned_abs() } else { 0 });
+        Ok((after, Changes { due_first, own, served: Vec::new() }))
     }
 
     /// Adjusts a sale in which somebody waits: what is added goes to the line, and what the line gets cannot be withdrawn.
@@ -77,16 +77,16 @@ impl Sale {
         }
         let mut line = self.line(now);
         if withdrawn > 0 && line.is_open() {
-            let (expirations, remaining) = self.catch_up(now);
+            let (due_first, remaining) = self.catch_up(now);
             let after = remaining.checked_sub(withdrawn).ok_or(AdjustError::TooFew { remaining })?;
-            return Ok((after, Changes { expirations, own, served: Vec::new() }));
+            return Ok((after, Changes { due_first, own, served: Vec::new() }));
         }
         let mut served = Vec::new();
         if delta > 0 {
             line.give(delta.unsigned_abs(), &mut served);
         }
-        let expirations = DueFirst::new(self, now).by_stock(withdrawn);
-        Ok((line.left_of(after), Changes { expirations, own, served }))
+        let due_first = DueFirst::new(self, now).by_stock(withdrawn);
+        Ok((line.left_of(after), Changes { due_first, own, served }))
     }
 
     /// The sale's conditions with what `alteration` asks for. What was sold or held before stands, even above a lower
@@ -116,6 +116,6 @@ impl Sale {
         line.serve(&mut served);
         let Terms { limit, start, end, rebuy, .. } = after;
         let own = Some(Change::Alter { limit, start, end, rebuy });
-        Ok(Changes { expirations: Vec::new(), own, served })
+        Ok(Changes { due_first: Vec::new(), own, served })
     }
 }

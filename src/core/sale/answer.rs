@@ -107,13 +107,13 @@ pub struct Decision<'a> {
     pub changes: Changes<'a>,
 }
 
-/// The changes of one decision: the expirations that it needs, then at most one change of its own, and then who is served with what has
+/// The changes of one decision: what is due and must come first, then at most one change of its own, and then who is served with what has
 /// come back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes<'a> {
     /// Due holds whose units the decision takes expire first. If they are too many, a cutoff in the last place ends the others. After an
     /// expiration come the waiting orders that are served with its units. Empty for most decisions, which then allocate nothing.
-    pub expirations: Vec<Change<'static>>,
+    pub due_first: Vec<Change<'static>>,
     /// What the caller asked for.
     pub own: Option<Change<'a>>,
     /// Who is served from the waitlist with the units that come back by `own`.
@@ -123,18 +123,18 @@ pub struct Changes<'a> {
 impl<'a> Changes<'a> {
     /// In the order in which they are to be committed.
     pub fn iter(&self) -> impl Iterator<Item = &Change<'a>> {
-        self.expirations.iter().chain(&self.own).chain(&self.served)
+        self.due_first.iter().chain(&self.own).chain(&self.served)
     }
 
     /// What the caller asked for, if nothing else changes.
     #[must_use]
     pub fn alone(&self) -> Option<&Change<'a>> {
-        self.own.as_ref().filter(|_| self.expirations.is_empty() && self.served.is_empty())
+        self.own.as_ref().filter(|_| self.due_first.is_empty() && self.served.is_empty())
     }
 
     /// Whether nothing changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.expirations.is_empty() && self.own.is_none() && self.served.is_empty()
+        self.due_first.is_empty() && self.own.is_none() && self.served.is_empty()
     }
 }

@@ -44,8 +44,8 @@ impl Sale {
                 answer.status = Status::Ok;
                 answer.units = order.units;
                 answer.remaining = remaining;
-                let expirations = self.needed(now, Some(&(number, order)), Some(&buyer), order.units);
-                Decision { answer, changes: Changes { expirations, own, ..Changes::default() } }
+                let due_first = self.needed(now, Some(&(number, order)), Some(&buyer), order.units);
+                Decision { answer, changes: Changes { due_first, own, ..Changes::default() } }
             }
         }
     }
@@ -111,11 +111,11 @@ impl Sale {
     /// Makes a refusal final, independent of any clock: a hold that is over only by the clock expires first.
     fn refuse<'a>(&self, now: UnixMs, refusal: Decision<'static>, id: &'a [u8], order: &Record<'_>) -> Decision<'a> {
         let due = order.state == State::Held && !self.is_over(order);
-        let expirations = if due { vec![expire(order)] } else { Vec::new() };
-        let (expirations, line) = self.line(now).between(expirations);
+        let due_first = if due { vec![expire(order)] } else { Vec::new() };
+        let (due_first, line) = self.line(now).between(due_first);
         let answer = Answer { remaining: line.left_of(refusal.answer.remaining), ..refusal.answer };
         let own = Some(Change::Refuse { id: IdText::from(id) });
-        Decision { answer, changes: Changes { expirations, own, ..Changes::default() } }
+        Decision { answer, changes: Changes { due_first, own, ..Changes::default() } }
     }
 
     fn no_order(&self, now: UnixMs) -> Decision<'static> {

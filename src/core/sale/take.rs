@@ -70,8 +70,8 @@ impl Sale {
         answer.remaining = remaining.checked_sub(take.units).or_invariant("what remains was enough", 0);
         answer.deadline = deadline;
         answer.reference = IdText::from(take.reference);
-        let expirations = self.needed(now, known.as_ref(), buyer.as_ref(), take.units);
-        Ok(Decision { answer, changes: Changes { expirations, own: Some(take.change(deadline)), served: Vec::new() } })
+        let due_first = self.needed(now, known.as_ref(), buyer.as_ref(), take.units);
+        Ok(Decision { answer, changes: Changes { due_first, own: Some(take.change(deadline)), served: Vec::new() } })
     }
 
     /// The status of an id that has an order already; `None` if the id may take units anew.

@@ -57,7 +57,7 @@ impl Sale {
         let buyer = PackedId::new(take.buyer.unwrap_or(take.id));
         let lookup = buyer.map_or(BuyerLookup::Nobody, |buyer| self.table.look_up(&buyer));
         let first = DueFirst::new(self, now).by_itself(known.as_ref()).by_buyer(lookup, take.units).by_stock(0);
-        let (expirations, line) = self.line(now).between(first);
+        let (due_first, line) = self.line(now).between(first);
         let reference = IdText::from(take.reference);
         let answer =
             Answer { status: Status::Queued, remaining: line.left_of(refusal.remaining), reference, ..refusal.clone() };
@@ -68,7 +68,7 @@ impl Sale {
             hold: take.deadline.map(|deadline| deadline.left(now)),
             reference: IdText::from(take.reference),
         }));
-        Ok(Decision { answer, changes: Changes { expirations, own, ..Changes::default() } })
+        Ok(Decision { answer, changes: Changes { due_first, own, ..Changes::default() } })
     }
 
     /// How many orders wait.

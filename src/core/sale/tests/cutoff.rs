@@ -43,7 +43,7 @@ fn a_cutoff_stands_for_the_expirations_that_are_too_many() {
     let all = Take { id: b"all", units: MANY as u64, buyer: None, deadline: None, reference: b"" };
     let decision = shop.sale.take(shop.now(), &all).unwrap();
     assert_eq!(
-        first(&decision.changes.expirations),
+        first(&decision.changes.due_first),
         ["Expire { id: \"o0\" }", "Expire { id: \"o1\" }", "Cutoff { at: UnixMs(1600) }"],
     );
     let seq = shop.sale.seq();
@@ -120,10 +120,10 @@ fn a_buyer_with_many_due_holds_pays_for_few() {
     shop.adjust(100).unwrap();
     let take = |id, units| Take { id, units, buyer: Some(b"ann"), deadline: None, reference: b"" };
     let decision = shop.sale.take(shop.now(), &take(b"again", MANY as u64 - 1)).unwrap();
-    assert_eq!(decision.changes.expirations.len(), MOST + 1, "{:?}", decision.changes);
+    assert_eq!(decision.changes.due_first.len(), MOST + 1, "{:?}", decision.changes);
     assert_eq!(shop.does(&decision), says(Status::Ok, MANY as u64 - 1, 101, -1));
     let decision = shop.sale.take(shop.now(), &take(b"the last", 1)).unwrap();
-    assert_eq!(decision.changes.expirations, [], "what is over counts no more");
+    assert_eq!(decision.changes.due_first, [], "what is over counts no more");
     assert_eq!(shop.does(&decision), says(Status::Ok, 1, 100, -1));
     shop.now -= 600;
     assert_eq!(shop.bought("ann"), MANY as u64);
@@ -139,7 +139,7 @@ fn a_cutoff_moves_on_and_never_back() {
     shop.sale.commit(&cutoff(1_500)).unwrap();
     let two = Take { id: b"two", units: 2, buyer: None, deadline: None, reference: b"" };
     let decision = shop.sale.take(shop.now(), &two).unwrap();
-    assert_eq!(first(&decision.changes.expirations), ["Expire { id: \"o1\" }"], "the unit of o0 is free already");
+    assert_eq!(first(&decision.changes.due_first), ["Expire { id: \"o1\" }"], "the unit of o0 is free already");
     shop.sale.commit(&cutoff(1_502)).unwrap();
     let before = digest(&shop.sale);
     shop.sale.commit(&cutoff(1_501)).unwrap();

@@ -141,7 +141,7 @@ impl Mall {
         let mut alone: Vec<Model> = sales.iter().map(|sale| self.worlds[*sale].model.clone()).collect();
         let hears = |nth: usize, model: &mut Model| {
             if let Ok(decisions) = &decided {
-                model.hear(&decisions[nth].changes.expirations, MOST_SERVED);
+                model.hear(&decisions[nth].changes.due_first, MOST_SERVED);
             }
             cart.asks(nth, model, now, name)
         };
@@ -159,7 +159,7 @@ impl Mall {
         }
 
         let status = self.settle(id, sales, cart, &mut decisions, &mut answers);
-        let expirations: usize = decisions.iter().map(|decision| steps(&decision.changes.expirations).count()).sum();
+        let expirations: usize = decisions.iter().map(|decision| steps(&decision.changes.due_first).count()).sum();
         let own = decisions.iter().filter(|decision| decision.changes.own.is_some()).count();
         let refused = takes < expirations + own;
         let mut takes = takes;
@@ -167,12 +167,12 @@ impl Mall {
             let (world, decision) = (&mut self.worlds[*sale], &mut decisions[nth]);
             if refused {
                 // What must come first has happened all the same, as far as the streams took it.
-                let Changes { expirations, .. } = &decision.changes;
-                let count = steps(expirations).count().min(takes);
-                let done: Vec<_> = steps(expirations).take(count).flatten().cloned().collect();
+                let Changes { due_first, .. } = &decision.changes;
+                let count = steps(due_first).count().min(takes);
+                let done: Vec<_> = steps(due_first).take(count).flatten().cloned().collect();
                 takes -= count;
                 world.model.hear(&done, 0);
-                decision.changes = Changes { expirations: done, ..Changes::default() };
+                decision.changes = Changes { due_first: done, ..Changes::default() };
             } else {
                 assert_eq!(decision.answer, answers[nth]);
                 if decision.answer.status != Status::Skipped {
@@ -264,8 +264,8 @@ fn steps<'c>(changes: &'c [Change<'static>]) -> impl Iterator<Item = &'c [Change
 fn detached(decision: Decision<'_>) -> Decision<'static> {
     let Decision { answer, changes } = decision;
     let answer = Answer { reference: answer.reference.detach(), ..answer };
-    let Changes { expirations, own, served } = changes;
-    Decision { answer, changes: Changes { expirations, own: own.map(owned), served } }
+    let Changes { due_first, own, served } = changes;
+    Decision { answer, changes: Changes { due_first, own: own.map(owned), served } }
 }
 
 proptest! {

@@ -37,7 +37,7 @@ fn only_the_expirations_that_are_needed_come_first_and_the_earliest_of_them() {
     shop.now += 100;
     let take = Take { id: b"d", units: 2, buyer: None, deadline: None, reference: b"" };
     let decision = shop.sale.take(shop.now(), &take).unwrap();
-    let ids: Vec<_> = decision.changes.expirations.iter().map(|expiration| format!("{expiration:?}")).collect();
+    let ids: Vec<_> = decision.changes.due_first.iter().map(|expiration| format!("{expiration:?}")).collect();
     assert_eq!(ids, ["Expire { id: \"b\" }", "Expire { id: \"c\" }"]);
     assert_eq!(shop.does(&decision), says(Status::Ok, 2, 1, -1));
     assert_eq!(shop.sale.expirations(shop.now(), 10).len(), 1);

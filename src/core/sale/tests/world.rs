@@ -112,7 +112,7 @@ impl World {
                 self.model.hear(&[], 0);
                 // What it finds out about the line comes first.
                 let mut heard = self.model.clone();
-                heard.hear(&changes.expirations, MOST_SERVED);
+                heard.hear(&changes.due_first, MOST_SERVED);
                 assert_eq!(decided.map(|(after, _)| after), self.model.adjust(*delta, id));
                 (heard.terms.total, heard.adjusted) = (self.model.terms.total, self.model.adjusted.clone());
                 if changes.served.is_empty() {
@@ -131,9 +131,9 @@ impl World {
                 changes
             }
             Step::Timer(most) => {
-                let expirations = self.sale.overdue(now, *most);
-                self.model.hear(&expirations, MOST_SERVED.min(*most));
-                Changes { expirations, ..Changes::default() }
+                let due_first = self.sale.overdue(now, *most);
+                self.model.hear(&due_first, MOST_SERVED.min(*most));
+                Changes { due_first, ..Changes::default() }
             }
             Step::Pass(span) => {
                 self.now = now.plus(Millis(*span)).unwrap();
@@ -292,13 +292,13 @@ fn decide(
     model: &mut Model,
     answer: impl FnOnce(&mut Model) -> Answer<'static>,
 ) -> Changes<'static> {
-    let Changes { expirations, own, served } = decision.changes;
-    model.hear(&expirations, MOST_SERVED);
+    let Changes { due_first, own, served } = decision.changes;
+    model.hear(&due_first, MOST_SERVED);
     assert_eq!(decision.answer, answer(model));
     agree(&served, model);
-    let first = expirations.iter().filter(|change| !change.continues_step()).count();
-    assert!(first <= MOST + 1 && expirations.len() - first + served.len() <= MOST_SERVED);
-    Changes { expirations, own: own.map(owned), served }
+    let first = due_first.iter().filter(|change| !change.continues_step()).count();
+    assert!(first <= MOST + 1 && due_first.len() - first + served.len() <= MOST_SERVED);
+    Changes { due_first, own: own.map(owned), served }
 }
 
 /// Those are served whom the model serves.
