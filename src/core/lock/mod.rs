@@ -9,7 +9,7 @@
 //! the request decided. So a lease ends at its deadline, and a session with its connection, for every client, even if the timer has not run
 //! yet; and no request overtakes a waiter.
 //!
-//! Reading order: `terms` (the types), `hold`, [`value`] (the lock itself), `compatibility` (the mode table), `line`, `queue` and
+//! Reading order: `terms` (the types), `hold`, [`value`] (the lock itself), `compatibility` (the mode table), `tickets`, `queue` and
 //! `recipient`; then `engine`: `lock_mut` and `visit` (how a lock is opened and changed), `transition` and `serve` (how a key is settled
 //! and waiters are granted), and the requests by subject: `commands`, `multi`, `extend`, `cancel`, `deadlock`, `places`, `tick` (the
 //! timer), `clients`, `keyspace`, `replica`, `info`. `sessions`, `unacked`, `sent`, `replaced`, `revoked` and `vacant_places` have the
@@ -20,7 +20,6 @@ mod compatibility;
 mod engine;
 mod hold;
 mod keyspace;
-mod line;
 mod queue;
 mod recipient;
 mod replaced;
@@ -29,6 +28,7 @@ mod sent;
 mod sessions;
 mod stats;
 mod terms;
+mod tickets;
 mod unacked;
 mod vacant_places;
 pub mod value;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
-use super::line::{Line, Ticket};
 use super::stats::HandoverCause;
 use super::terms::{ClientId, WaiterId};
+use super::tickets::{Ticket, Tickets};
 use super::waiter::{Departed, Joined, QueueId, Scope, Waiter};
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
@@ -28,7 +28,7 @@ pub(super) struct Queue {
     dirty: Option<HandoverCause>,
     /// Whether it is on the list of queues to serve.
     listed: bool,
-    line: Line,
+    tickets: Tickets,
     /// The requests for many keys among them.
     many: BTreeMap<Ticket, WaiterId>,
 }
@@ -63,13 +63,13 @@ pub(super) struct Waiting {
 impl Queue {
     /// Its waiters, in order.
     pub(super) fn line(&self) -> impl ExactSizeIterator<Item = WaiterId> {
-        self.line.iter()
+        self.tickets.iter()
     }
 
     /// Its waiters in front of `ticket`: all, or only those that wait for many keys.
     pub(super) fn before(&self, ticket: Ticket, only_many: bool) -> impl DoubleEndedIterator<Item = WaiterId> {
         let many = only_many.then(|| self.many.range(..ticket).map(|(_, id)| *id));
-        let all = (!only_many).then(|| self.line.before(ticket));
+        let all = (!only_many).then(|| self.tickets.before(ticket));
         many.into_iter().flatten().chain(all.into_iter().flatten())
     }
 }
@@ -118,7 +118,7 @@ impl Waiting {
     pub(super) fn place(&self, waiter: WaiterId) -> u64 {
         let Some(waiter) = self.waiter(waiter) else { return 0 };
         let queues = waiter.scope.queues().iter().filter_map(|queue| self.queue(*queue));
-        queues.map(|queue| queue.line.place(waiter.ticket)).max().unwrap_or(0)
+        queues.map(|queue| queue.tickets.place(waiter.ticket)).max().unwrap_or(0)
     }
 
     /// The queue at `at`, if anybody waits there. Costs nothing while there are no waiters at all.
@@ -265,7 +265,7 @@ impl Waiting {
             key,
             dirty: None,
             listed: false,
-            line: Line::default(),
+            tickets: Tickets::default(),
             many: BTreeMap::new(),
         }));
         let Self { by_key, hasher, queues, .. } = self;
@@ -297,11 +297,11 @@ impl Waiting {
         let mut longest = 0;
         for queue in scope.queues() {
             if let Some(queue) = self.queues.get_mut(queue.0) {
-                queue.line.insert(ticket, id);
+                queue.tickets.insert(ticket, id);
                 if matches!(scope, Scope::Many(_)) {
                     queue.many.insert(ticket, id);
                 }
-                longest = longest.max(queue.line.len());
+                longest = longest.max(queue.tickets.len());
             }
         }
         let Self { waiters, by_request, many, hasher, .. } = self;
@@ -344,8 +344,8 @@ impl Waiting {
         self.waited = Millis(self.waited.0.saturating_add(waiter.waited(now).0));
         let mut headed = Vec::new();
         for &queue in waiter.scope.queues() {
-            if let Some(Queue { line, many, .. }) = self.queues.get_mut(queue.0) {
-                if line.remove(waiter.ticket) {
+            if let Some(Queue { tickets, many, .. }) = self.queues.get_mut(queue.0) {
+                if tickets.remove(waiter.ticket) {
                     headed.push(queue);
                 }
                 many.remove(&waiter.ticket);

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::line::Ticket;
 use super::terms::Mode;
+use super::tickets::Ticket;
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::slab::{Id, Slab};

@@ -3,9 +3,9 @@
 use std::slice;
 use std::sync::Arc;
 
-use super::line::Ticket;
 use super::recipient::Recipient;
 use super::terms::{Request, WaiterId, Wanted};
+use super::tickets::Ticket;
 use crate::core::slab::Id;
 use crate::core::time::{Millis, UnixMs};
 

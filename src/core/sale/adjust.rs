@@ -75,18 +75,18 @@ impl Sale {
         if withdrawn > 0 && self.terms.total.saturating_sub(withdrawn) < wanted {
             return Err(AdjustError::Wanted { units: wanted });
         }
-        let mut line = self.line(now);
-        if withdrawn > 0 && line.is_open() {
+        let mut serving = self.serving(now);
+        if withdrawn > 0 && serving.is_open() {
             let (due_first, remaining) = self.catch_up(now);
             let after = remaining.checked_sub(withdrawn).ok_or(AdjustError::TooFew { remaining })?;
             return Ok((after, Changes { due_first, own, served: Vec::new() }));
         }
         let mut served = Vec::new();
         if delta > 0 {
-            line.give(delta.unsigned_abs(), &mut served);
+            serving.give(delta.unsigned_abs(), &mut served);
         }
         let due_first = DueFirst::new(self, now).by_stock(withdrawn);
-        Ok((line.left_of(after), Changes { due_first, own, served }))
+        Ok((serving.left_of(after), Changes { due_first, own, served }))
     }
 
     /// The sale's conditions with what `alteration` asks for. What was sold or held before stands, even above a lower
@@ -112,8 +112,8 @@ impl Sale {
         if after == *before {
             return Ok(Changes::default());
         }
-        let (mut line, mut served) = (self.line_under(&after, now), Vec::new());
-        line.serve(&mut served);
+        let (mut serving, mut served) = (self.serving_under(&after, now), Vec::new());
+        serving.serve(&mut served);
         let Terms { limit, start, end, rebuy, .. } = after;
         let own = Some(Change::Alter { limit, start, end, rebuy });
         Ok(Changes { due_first: Vec::new(), own, served })

@@ -63,10 +63,10 @@ impl Sale {
                     .remaining
                     .checked_add(answer.units)
                     .or_invariant("no sum of a sale comes near 2^64", u64::MAX);
-                let mut line = self.line(now).without(number);
+                let mut serving = self.serving(now).without(number);
                 let mut served = Vec::new();
-                line.give(answer.units, &mut served);
-                answer.remaining = line.left_of(answer.remaining);
+                serving.give(answer.units, &mut served);
+                answer.remaining = serving.left_of(answer.remaining);
                 answer.units = 0;
                 answer.deadline = None;
                 let own = Some(Change::Cancel { id: IdText::from(id) });
@@ -112,8 +112,8 @@ impl Sale {
     fn refuse<'a>(&self, now: UnixMs, refusal: Decision<'static>, id: &'a [u8], order: &Record<'_>) -> Decision<'a> {
         let due = order.state == State::Held && !self.is_over(order);
         let due_first = if due { vec![expire(order)] } else { Vec::new() };
-        let (due_first, line) = self.line(now).between(due_first);
-        let answer = Answer { remaining: line.left_of(refusal.answer.remaining), ..refusal.answer };
+        let (due_first, serving) = self.serving(now).between(due_first);
+        let answer = Answer { remaining: serving.left_of(refusal.answer.remaining), ..refusal.answer };
         let own = Some(Change::Refuse { id: IdText::from(id) });
         Decision { answer, changes: Changes { due_first, own, ..Changes::default() } }
     }

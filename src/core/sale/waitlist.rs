@@ -57,10 +57,14 @@ impl Sale {
         let buyer = PackedId::new(take.buyer.unwrap_or(take.id));
         let lookup = buyer.map_or(BuyerLookup::Nobody, |buyer| self.table.look_up(&buyer));
         let first = DueFirst::new(self, now).by_itself(known.as_ref()).by_buyer(lookup, take.units).by_stock(0);
-        let (due_first, line) = self.line(now).between(first);
+        let (due_first, serving) = self.serving(now).between(first);
         let reference = IdText::from(take.reference);
-        let answer =
-            Answer { status: Status::Queued, remaining: line.left_of(refusal.remaining), reference, ..refusal.clone() };
+        let answer = Answer {
+            status: Status::Queued,
+            remaining: serving.left_of(refusal.remaining),
+            reference,
+            ..refusal.clone()
+        };
         let own = Some(Change::Wait(Waiting {
             id: IdText::from(take.id),
             units: take.units,
@@ -104,7 +108,7 @@ impl Sale {
     #[must_use]
     pub fn may_serve(&self) -> bool {
         let head = self.table.in_line(0).filter(|_| self.is_whole());
-        head.is_some_and(|(_, order)| order.units <= self.line_under(&self.terms, BEGINNING).free())
+        head.is_some_and(|(_, order)| order.units <= self.serving_under(&self.terms, BEGINNING).free())
     }
 
     /// What is due at `now`: those in line whom there is enough for, and up to `most` expirations, the earliest first, with those who are
@@ -115,12 +119,12 @@ impl Sale {
         if !self.table.has_line() {
             return expirations;
         }
-        let mut line = Line { most, ..self.line(now) };
+        let mut serving = Serving { most, ..self.serving(now) };
         let mut changes = Vec::new();
-        line.serve(&mut changes);
+        serving.serve(&mut changes);
         let rest = most.saturating_sub(changes.len());
-        let line = Line { most: MOST_SERVED, ..line };
-        changes.extend(line.between(expirations.into_iter().take(rest).collect()).0);
+        let serving = Serving { most: MOST_SERVED, ..serving };
+        changes.extend(serving.between(expirations.into_iter().take(rest).collect()).0);
         changes
     }
 
@@ -128,24 +132,24 @@ impl Sale {
     pub(super) fn catch_up(&self, now: UnixMs) -> (Vec<Change<'static>>, u64) {
         let due = self.expirations(now, MOST.saturating_add(1));
         let too_many = due.len() > MOST;
-        let (mut line, mut changes) = (self.line(now), Vec::new());
-        line.serve(&mut changes);
-        let (more, line) = line.between(due);
+        let (mut serving, mut changes) = (self.serving(now), Vec::new());
+        serving.serve(&mut changes);
+        let (more, serving) = serving.between(due);
         changes.extend(more);
-        let free = if too_many || line.most == 0 { 0 } else { line.free() };
+        let free = if too_many || serving.most == 0 { 0 } else { serving.free() };
         (changes, free)
     }
 
-    /// The line at `now`.
-    pub(super) fn line(&self, now: UnixMs) -> Line<'_> {
-        self.line_under(&self.terms, now)
+    /// Serves the line as it is at `now`.
+    pub(super) fn serving(&self, now: UnixMs) -> Serving<'_> {
+        self.serving_under(&self.terms, now)
     }
 
-    /// The line at `now`, if the sale had these conditions.
-    pub(super) fn line_under(&self, terms: &Terms, now: UnixMs) -> Line<'_> {
+    /// The same, if the sale had these conditions.
+    pub(super) fn serving_under(&self, terms: &Terms, now: UnixMs) -> Serving<'_> {
         let open = self.table.has_line() && self.is_whole() && terms.window(now) == Window::Open;
         let over = self.cutoff.map_or(0, |cutoff| cutoff.units);
-        Line {
+        Serving {
             sale: self,
             now,
             open,
@@ -165,7 +169,7 @@ impl Sale {
 }
 
 /// Serves the line of a sale with what comes back.
-pub(super) struct Line<'s> {
+pub(super) struct Serving<'s> {
     sale: &'s Sale,
     /// The instant at which orders are served.
     now: UnixMs,
@@ -185,7 +189,7 @@ pub(super) struct Line<'s> {
     most: usize,
 }
 
-impl Line<'_> {
+impl Serving<'_> {
     /// The line without an order that leaves it in this step.
     pub fn without(self, number: u32) -> Self {
         Self { without: Some(number), ..self }

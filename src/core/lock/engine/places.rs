@@ -6,8 +6,8 @@ use smallvec::SmallVec;
 
 use super::Engine;
 use crate::core::key::{KeyBuf, KeyRef};
-use crate::core::lock::line::Ticket;
 use crate::core::lock::terms::{Mode, Request, WaiterId};
+use crate::core::lock::tickets::Ticket;
 use crate::core::lock::vacant_places::{Asked, Place};
 use crate::core::lock::waiter::{QueueId, Scope};
 use crate::core::time::UnixMs;

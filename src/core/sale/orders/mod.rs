@@ -1,7 +1,7 @@
 //! How a sale keeps its orders.
 //!
 //! Each order is a `record` in `pages`. The `hash_index` finds it by its id, and a `sum_tree` has the holds in the order of their deadlines.
-//! `buyers` has an entry for each buyer with several orders. `line` has the orders that wait, in a `rank_tree`. An `id_set` has ids of which
+//! `buyers` has an entry for each buyer with several orders. `waiting` has the orders that wait, in a `rank_tree`. An `id_set` has ids of which
 //! nothing else is known. `order_table` holds all of these together, and `accounting` keeps its sums.
 //! This file has the orders by number and by id.
 
@@ -10,14 +10,13 @@ mod bulk;
 mod buyers;
 mod hash_index;
 mod id_set;
-mod line;
 mod order_table;
 mod pages;
-mod queueing;
 mod rank_tree;
 pub mod record;
 mod state;
 mod sum_tree;
+mod waiting;
 
 use std::hash::RandomState;
 use std::mem;

@@ -6,9 +6,9 @@ use std::hash::RandomState;
 
 use super::buyers::Buyers;
 use super::hash_index::HashIndex;
-use super::line::Line;
 use super::record::{BuyerRef, Record, State};
 use super::sum_tree::{Source, Sum, SumTree};
+use super::waiting::WaitingOrders;
 use super::{ByBuyer, ByDeadline, Orders};
 use crate::core::id::PackedId;
 use crate::core::invariant::Known;
@@ -34,7 +34,7 @@ pub struct OrderTable {
     /// The holds of buyers with an entry.
     pub(super) by_buyer: SumTree<ByBuyer>,
     /// Orders that wait; `None`: nobody does, which is so for most sales.
-    pub(super) line: Option<Box<Line>>,
+    pub(super) waiting: Option<Box<WaitingOrders>>,
     /// Units held, also by due holds. Modulo 2^64, as every sum that includes due holds: a cutoff frees units that can be held and ended
     /// again, any number of times. The units of live holds are less than 2^53.
     pub held: u64,
@@ -66,7 +66,7 @@ impl OrderTable {
             buyers: Buyers::new(),
             by_name: HashIndex::new(),
             by_buyer: SumTree::new(),
-            line: None,
+            waiting: None,
             held: 0,
             sold: 0,
             active: 0,
@@ -257,16 +257,16 @@ impl OrderTable {
     pub fn memory(&self) -> usize {
         let trees = self.holds.memory().saturating_add(self.by_buyer.memory());
         let buyers = self.buyers.memory().saturating_add(self.by_name.memory());
-        let line = self.line.as_ref().map_or(0, |line| line.memory());
-        self.orders.memory().saturating_add(trees).saturating_add(buyers).saturating_add(line)
+        let waiting = self.waiting.as_ref().map_or(0, |waiting| waiting.memory());
+        self.orders.memory().saturating_add(trees).saturating_add(buyers).saturating_add(waiting)
     }
 
     /// Allocations to free.
     pub fn effort(&self) -> usize {
         let trees = self.holds.effort().saturating_add(self.by_buyer.effort());
         let buyers = self.buyers.effort().saturating_add(self.by_name.effort());
-        let line = self.line.as_ref().map_or(0, |line| line.effort());
-        self.orders.effort().saturating_add(trees).saturating_add(buyers).saturating_add(line)
+        let waiting = self.waiting.as_ref().map_or(0, |waiting| waiting.effort());
+        self.orders.effort().saturating_add(trees).saturating_add(buyers).saturating_add(waiting)
     }
 }
 

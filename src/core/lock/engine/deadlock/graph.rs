@@ -179,8 +179,8 @@ impl Graph {
         // From which request each was reached first, and over which lock.
         let mut from: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
         let mut seen = BTreeSet::new();
-        let mut line = VecDeque::from([ASKING]);
-        while let Some(at) = line.pop_front() {
+        let mut to_visit = VecDeque::from([ASKING]);
+        while let Some(at) = to_visit.pop_front() {
             let wait = self.waits.get(at)?;
             let mut next = wait.behind.clone();
             if !alone && next.iter().any(|(front, _)| *front == ASKING) {
@@ -209,7 +209,7 @@ impl Graph {
             for (next, lock) in next.into_iter().filter(|(next, _)| *next != ASKING) {
                 if self.waits.get(next).is_some_and(counts) && !from.contains_key(&next) {
                     from.insert(next, (at, lock));
-                    line.push_back(next);
+                    to_visit.push_back(next);
                 }
             }
         }

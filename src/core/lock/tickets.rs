@@ -22,9 +22,9 @@ impl Ticket {
 /// Each has a number that is larger than that of the one before it. So the place of a waiter is known without counting those in front;
 /// whoever leaves between two waiters leaves a gap in the numbers.
 #[derive(Debug, Default)]
-pub(super) struct Line(BTreeMap<Ticket, (WaiterId, i64)>);
+pub(super) struct Tickets(BTreeMap<Ticket, (WaiterId, i64)>);
 
-impl Line {
+impl Tickets {
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
@@ -77,48 +77,48 @@ mod tests {
 
     #[test]
     fn a_place_counts_who_is_in_front_and_at_most_those_who_left_in_between() {
-        let mut line = Line::default();
+        let mut queue = Tickets::default();
         let places =
-            |line: &Line, tickets: &[i64]| tickets.iter().map(|it| line.place(Ticket(*it))).collect::<Vec<_>>();
+            |queue: &Tickets, tickets: &[i64]| tickets.iter().map(|it| queue.place(Ticket(*it))).collect::<Vec<_>>();
         for ticket in [10, 20, 30, 40] {
-            line.insert(Ticket(ticket), WaiterId::FIRST);
+            queue.insert(Ticket(ticket), WaiterId::FIRST);
         }
-        assert_eq!(places(&line, &[10, 20, 30, 40]), [1, 2, 3, 4]);
+        assert_eq!(places(&queue, &[10, 20, 30, 40]), [1, 2, 3, 4]);
         // One who goes in front of everybody.
-        line.insert(Ticket(-1), WaiterId::FIRST);
-        assert_eq!(places(&line, &[-1, 10, 40]), [1, 2, 5]);
-        assert!(line.remove(Ticket(-1)) && line.remove(Ticket(10)) && !line.remove(Ticket(30)));
-        assert_eq!(places(&line, &[20, 40]), [1, 3]);
+        queue.insert(Ticket(-1), WaiterId::FIRST);
+        assert_eq!(places(&queue, &[-1, 10, 40]), [1, 2, 5]);
+        assert!(queue.remove(Ticket(-1)) && queue.remove(Ticket(10)) && !queue.remove(Ticket(30)));
+        assert_eq!(places(&queue, &[20, 40]), [1, 3]);
         // Asking again: the same ticket, and no gap in front any more.
-        line.insert(Ticket(50), WaiterId::FIRST);
-        assert!(!line.remove(Ticket(40)));
-        line.insert(Ticket(40), WaiterId::FIRST);
-        assert_eq!(places(&line, &[20, 40, 50]), [1, 2, 4]);
+        queue.insert(Ticket(50), WaiterId::FIRST);
+        assert!(!queue.remove(Ticket(40)));
+        queue.insert(Ticket(40), WaiterId::FIRST);
+        assert_eq!(places(&queue, &[20, 40, 50]), [1, 2, 4]);
     }
 
     #[test]
     fn whoever_comes_back_in_whatever_order_is_counted_by_those_behind() {
         let mut random = fastrand::Rng::with_seed(3);
         for _ in 0..if cfg!(miri) { 5 } else { 2_000 } {
-            let mut line = Line::default();
+            let mut queue = Tickets::default();
             let (mut present, mut absent, mut left) = (Vec::new(), Vec::new(), 0);
             for step in 1..40 {
                 if random.u8(..3) == 0 {
-                    line.insert(Ticket(step), WaiterId::FIRST);
+                    queue.insert(Ticket(step), WaiterId::FIRST);
                     present.push(step);
                 } else if random.bool() && !present.is_empty() {
                     let gone: i64 = present.swap_remove(random.usize(..present.len()));
-                    line.remove(Ticket(gone));
+                    queue.remove(Ticket(gone));
                     absent.push(gone);
                     left += 1;
                 } else if !absent.is_empty() {
                     let back = absent.swap_remove(random.usize(..absent.len()));
-                    line.insert(Ticket(back), WaiterId::FIRST);
+                    queue.insert(Ticket(back), WaiterId::FIRST);
                     present.push(back);
                 }
                 present.sort_unstable();
                 for (exact, ticket) in (1..).zip(&present) {
-                    let place = line.place(Ticket(*ticket));
+                    let place = queue.place(Ticket(*ticket));
                     assert!((exact..=exact + left).contains(&place), "{place} for {exact}, {left} have left");
                 }
             }
