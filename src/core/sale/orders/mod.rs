@@ -12,6 +12,7 @@ mod hash_index;
 mod id_set;
 mod order_table;
 mod pages;
+mod queueing;
 mod rank_tree;
 pub mod record;
 mod state;

@@ -1,11 +1,9 @@
-//! The orders that wait: which is served next, and how many are before another.
+//! The orders that wait, in the order in which they are served.
 
 use std::collections::BTreeMap;
 
-use super::buyers::Account;
-use super::order_table::OrderTable;
 use super::rank_tree::RankTree;
-use super::record::{Record, State};
+use super::record::State;
 use super::{ByTicket, Orders};
 use crate::core::invariant::invariant;
 
@@ -13,9 +11,9 @@ use crate::core::invariant::invariant;
 #[derive(Default)]
 pub struct WaitingOrders {
     /// The orders by their tickets.
-    order: RankTree<ByTicket>,
+    pub(super) order: RankTree<ByTicket>,
     /// How many of them wait for this many units.
-    quantities: BTreeMap<u64, u32>,
+    pub(super) quantities: BTreeMap<u64, u32>,
 }
 
 impl WaitingOrders {
@@ -30,14 +28,14 @@ impl WaitingOrders {
         self.order.effort().saturating_add(1)
     }
 
-    fn join(&mut self, number: u32, units: u64, orders: &Orders) {
+    pub(super) fn join(&mut self, number: u32, units: u64, orders: &Orders) {
         let Some(key) = orders.ticket(number) else { return };
         self.order.insert(number, key, |number| orders.ticket(number));
         let many = self.quantities.entry(units).or_default();
         *many = many.saturating_add(1);
     }
 
-    fn leave(&mut self, number: u32, units: u64, orders: &Orders) {
+    pub(super) fn leave(&mut self, number: u32, units: u64, orders: &Orders) {
         let Some(key) = orders.ticket(number) else { return };
         let removed = self.order.remove(number, key, |number| orders.ticket(number));
         invariant!(removed, "who waits is in the line");
@@ -52,64 +50,9 @@ impl WaitingOrders {
 
 impl Orders {
     /// The place of a waiting order relative to others.
-    fn ticket(&self, number: u32) -> Option<ByTicket> {
+    pub(super) fn ticket(&self, number: u32) -> Option<ByTicket> {
         let order = self.get(number)?;
         let waits = invariant!(order.state == State::Waiting, "a line has waiting orders only");
         waits.then_some((order.ticket.number, number))
-    }
-}
-
-impl OrderTable {
-    /// Whether anybody waits.
-    #[inline]
-    pub fn has_line(&self) -> bool {
-        self.waiting.is_some()
-    }
-
-    /// How many orders wait.
-    pub fn waiting(&self) -> usize {
-        self.waiting.as_ref().map_or(0, |waiting| waiting.order.len())
-    }
-
-    /// The order at this place, and its number; 0: the next to be served.
-    pub fn in_line(&self, place: usize) -> Option<(u32, Record<'_>)> {
-        let number = self.waiting.as_ref()?.order.get(place)?;
-        Some((number, self.orders.get(number)?))
-    }
-
-    /// How many are served before this order, which waits.
-    pub fn before(&self, number: u32) -> usize {
-        let (Some(waiting), Some(key)) = (&self.waiting, self.orders.ticket(number)) else { return 0 };
-        waiting.order.rank(key, |number| self.orders.ticket(number))
-    }
-
-    /// The most units that an order waits for.
-    pub fn most_wanted(&self) -> u64 {
-        self.waiting.as_ref().and_then(|waiting| waiting.quantities.last_key_value()).map_or(0, |(units, _)| *units)
-    }
-
-    /// Adds an order that waits to the line and to what its buyer has.
-    pub(super) fn join_line(&mut self, number: u32, units: u64, entry: Option<u32>) {
-        self.waiting.get_or_insert_default().join(number, units, &self.orders);
-        self.count_waiting(entry, |all| all.wrapping_add(units));
-    }
-
-    /// Takes an order that waits out of the line and of what its buyer has.
-    pub(super) fn leave_line(&mut self, number: u32, units: u64, entry: Option<u32>) {
-        if let Some(waiting) = &mut self.waiting {
-            waiting.leave(number, units, &self.orders);
-            if waiting.order.len() == 0 {
-                self.waiting = None;
-            }
-        }
-        self.count_waiting(entry, |all| all.wrapping_sub(units));
-    }
-
-    /// Counts the units of a waiting order anew in its buyer's entry.
-    fn count_waiting(&mut self, entry: Option<u32>, count: impl FnOnce(u64) -> u64) {
-        if let Some(entry) = entry {
-            let account = self.account(entry);
-            self.buyers.set(entry, Account { units: count(account.units), ..account });
-        }
     }
 }
