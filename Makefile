@@ -32,7 +32,7 @@ JUDGE = cargo test --quiet --locked $(LIGHT) --bin lockstock-chaos -- check:: &&
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build install dist deb test test-panics test-consumer test-clients test-docs test-package test-monitoring test-servers test-large test-leaks soak test-valgrind chaos
+.PHONY: help run demo build install dist deb test test-panics test-consumer test-clients test-clients-go test-clients-java test-clients-php test-clients-rust test-docs test-package test-monitoring test-servers test-large test-leaks soak test-valgrind chaos
 .PHONY: bench bench-instructions simulation check check-all asan miri fuzz servers deps clean
 
 help: ## Show this list
@@ -77,6 +77,22 @@ test-consumer: build ## The tests of examples/consumer; compiles SQLite
 test-clients: build ## The clients for Python, Node and Rust on Redis 7.0 and Valkey 9.1, alone and in a cluster
 	@scripts/servers
 	@scripts/test-clients
+
+test-clients-go: build ## clients/go, compiled and run on both servers, and what docs/clients.md says of its libraries (needs Go)
+	@scripts/servers
+	@scripts/test-client-programs go
+
+test-clients-java: build ## The same of clients/java (needs a JDK; Maven, or the jars in LOCKSTOCK_JARS)
+	@scripts/servers
+	@scripts/test-client-programs java
+
+test-clients-php: build ## What docs/clients.md says of phpredis (needs PHP with it)
+	@scripts/servers
+	@scripts/test-client-programs php
+
+test-clients-rust: build ## What docs/clients.md says of redis-rs; compiles tokio
+	@scripts/servers
+	@scripts/test-client-programs rust
 
 test-package: build ## The packages made, installed and loaded by every server that is here; linters for images and workflows
 	@scripts/test-package

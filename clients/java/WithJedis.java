@@ -1,13 +1,13 @@
 // How to take locks and orders of lockstock with Jedis. Compiled and run with Jedis 7.5.3 and Java 17.
 //
-//     java -cp 'jars/*' WithJedis.java 127.0.0.1 6379
+//     java -cp 'jars/*' WithJedis.java redis://127.0.0.1:6379
 //
-// In jars/ are redis.clients:jedis and what it depends on (commons-pool2, slf4j-api, gson, json); `mvn dependency:copy-dependencies
-// -DoutputDirectory=jars` brings them for a project that names jedis.
+// In jars/ are redis.clients:jedis and what it depends on (commons-pool2, slf4j-api, gson, json): `mvn dependency:copy-dependencies
+// -DoutputDirectory=jars` brings them.
 //
-// The part to take over is Lock; the rest is a story that uses it. With a RedisClusterClient everything is the same: the first argument of
-// sendCommand is the key that tells the node.
+// The part to take over is Lock; the rest is a story that uses it. With a RedisClusterClient everything is the same.
 
+import java.net.URI;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -19,9 +19,11 @@ import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 
+import redis.clients.jedis.ClusterCommandArguments;
+import redis.clients.jedis.CommandArguments;
 import redis.clients.jedis.DefaultJedisClientConfig;
-import redis.clients.jedis.HostAndPort;
 import redis.clients.jedis.RedisClient;
 import redis.clients.jedis.UnifiedJedis;
 import redis.clients.jedis.commands.ProtocolCommand;
@@ -34,7 +36,7 @@ public class WithJedis {
     /** Nobody waits longer: it is how long Jedis reads for an answer to a call that blocks. */
     static final Duration LONGEST_WAIT = Duration.ofMinutes(10);
     static final Duration GRACE = Duration.ofSeconds(5);
-    static final long PAUSE_MS = 50;
+    static final Duration PAUSE = Duration.ofMillis(50);
 
     /** Extends all locks of this process. A thread or two will do; they must not keep the process alive. */
     static final ScheduledExecutorService KEEPER = Executors.newScheduledThreadPool(2, task -> {
@@ -43,14 +45,25 @@ public class WithJedis {
         return thread;
     });
 
-    static ProtocolCommand command(String name) {
+    /** A command of lockstock and its first key. A plain CommandArguments is refused in a cluster; this one is good for both. */
+    static CommandArguments command(String name, String key) {
         byte[] raw = SafeEncoder.encode(name);
-        return () -> raw;
+        ProtocolCommand command = () -> raw;
+        return new ClusterCommandArguments(command).key(key);
     }
 
-    static final ProtocolCommand ACQUIRE = command("LOCK.ACQUIRE");
-    static final ProtocolCommand RELEASE = command("LOCK.RELEASE");
-    static final ProtocolCommand EXTEND = command("LOCK.EXTEND");
+    /** Sends what may be repeated until it is answered: Jedis sends nothing again, and who uses a connection that was cut is the first to know. */
+    static Object send(UnifiedJedis jedis, CommandArguments command) {
+        long end = System.nanoTime() + GRACE.toNanos();
+        while (true) {
+            try {
+                return jedis.executeCommand(command);
+            } catch (JedisException error) {
+                if (!passes(error) || System.nanoTime() - end > 0) throw error;
+                LockSupport.parkNanos(PAUSE.toNanos());
+            }
+        }
+    }
 
     /** One request for a lock, and the hold that comes of it. */
     static final class Lock implements AutoCloseable {
@@ -64,6 +77,7 @@ public class WithJedis {
         private final long leaseMs;
         private volatile long fence;
         private volatile long until = System.nanoTime();
+        private volatile boolean asking;
         private volatile boolean over;
         private volatile Future<?> next;
 
@@ -85,31 +99,55 @@ public class WithJedis {
 
         /** Stands in line for at most {@code wait}; false if others had the lock all the time, or {@code close} was called meanwhile. */
         boolean acquire(Duration wait) throws InterruptedException {
-            long end = System.nanoTime() + wait.toNanos();
-            while (true) {
-                long left = Math.max(0, TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime()));
-                try {
-                    if (!ask(left)) return false;
-                    // At once after a wait: nobody knows how long the answer took.
-                    next = KEEPER.schedule(this::extend, left > 0 ? 0 : leaseMs / 3, TimeUnit.MILLISECONDS);
-                    return true;
-                } catch (JedisException error) {
-                    // Jedis sends nothing again, so this loop does.
-                    if (over || left == 0 || !passes(error)) {
-                        // Without an answer the request may stand in line, and would be granted the lock though nobody is here.
-                        if (!(error instanceof JedisDataException)) close();
-                        throw error;
-                    }
-                    Thread.sleep(PAUSE_MS);
-                }
+            boolean granted;
+            asking = true;
+            try {
+                granted = stand(System.nanoTime() + wait.toNanos());
+            } catch (JedisException | InterruptedException error) {
+                asking = false;
+                // Without an answer the request may stand in line, and would be granted the lock though nobody is here.
+                if (!(error instanceof JedisDataException)) close();
+                throw error;
+            } finally {
+                asking = false;
             }
+            if (granted && over) {
+                // The release has come to the server first.
+                send(jedis, command("LOCK.RELEASE", key).add(token));
+                return false;
+            }
+            // At once after a wait: nobody knows how long the answer took.
+            if (granted) next = KEEPER.schedule(this::extend, wait.isZero() ? leaseMs / 3 : 0, TimeUnit.MILLISECONDS);
+            return granted;
         }
 
-        /** Ends the hold; from another thread also a wait, which cannot be interrupted. False if there was no hold to end. */
+        private boolean stand(long end) throws InterruptedException {
+            while (!over) {
+                long left = Math.max(0, TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime()));
+                try {
+                    return ask(left);
+                } catch (JedisException error) {
+                    if (over || left == 0 || !passes(error)) throw error;
+                }
+                // Asked again with the same token, the server finds its place in line, or its grant.
+                Thread.sleep(PAUSE.toMillis());
+            }
+            return false;
+        }
+
+        /**
+         * Ends the hold; from another thread also a wait, which cannot be interrupted. False if there was no hold to end, or the answer was lost
+         * and this is that to the repetition.
+         */
         boolean release() {
             over = true;
             if (next != null) next.cancel(false);
-            return (Long) jedis.sendCommand(key, RELEASE, key, token) == 1;
+            while (true) {
+                boolean held = (Long) send(jedis, command("LOCK.RELEASE", key).add(token)) == 1;
+                // What is still on its way would stand in line after this.
+                if (held || !asking) return held;
+                LockSupport.parkNanos(PAUSE.toNanos());
+            }
         }
 
         /** If the server cannot be told, the lease ends the hold. */
@@ -124,11 +162,11 @@ public class WithJedis {
         }
 
         private boolean ask(long waitMs) {
-            List<String> words = new ArrayList<>(List.of(key, "TOKEN", token, "PX", "" + leaseMs));
-            if (waitMs > 0) words.addAll(List.of("WAIT", "" + waitMs));
+            CommandArguments ask = command("LOCK.ACQUIRE", key).add("TOKEN").add(token).add("PX").add(leaseMs);
+            if (waitMs > 0) ask.add("WAIT").add(waitMs);
             long sent = System.nanoTime();
             // Blocking: with the read time-out of such calls. A parked call has its connection of the pool for itself.
-            Object reply = jedis.sendBlockingCommand(key, ACQUIRE, words.toArray(String[]::new));
+            Object reply = jedis.executeCommand(ask.blocking());
             if (reply == null) return false;
             fence = (Long) ((List<?>) reply).get(1);
             until = (waitMs > 0 ? System.nanoTime() : sent) + TimeUnit.MILLISECONDS.toNanos(leaseMs);
@@ -139,7 +177,7 @@ public class WithJedis {
             long sent = System.nanoTime();
             long pause = leaseMs / 3;
             try {
-                boolean held = (Long) jedis.sendCommand(key, EXTEND, key, token, "PX", "" + leaseMs) == 1;
+                boolean held = (Long) jedis.executeCommand(command("LOCK.EXTEND", key).add(token).add("PX").add(leaseMs)) == 1;
                 // The lease counts from before it was asked for.
                 until = held ? sent + TimeUnit.MILLISECONDS.toNanos(leaseMs) : sent;
             } catch (JedisException error) {
@@ -172,21 +210,21 @@ public class WithJedis {
 
     /** Reserves a unit for {@code id}. Sent again with the same id, because an answer was lost, it reserves no second one. */
     static Outcome order(UnifiedJedis jedis, String sale, String id, Duration hold) {
-        return Outcome.of(jedis.sendCommand(sale, command("STOCK.DECR_ONCE"), sale, id, "HOLD", "" + hold.toMillis()));
+        return Outcome.of(send(jedis, command("STOCK.DECR_ONCE", sale).add(id).add("HOLD").add(hold.toMillis())));
     }
 
     /** The payment is there: what was held is sold, once. */
     static Outcome confirm(UnifiedJedis jedis, String sale, String id) {
-        return Outcome.of(jedis.sendCommand(sale, command("STOCK.CONFIRM"), sale, id));
+        return Outcome.of(send(jedis, command("STOCK.CONFIRM", sale).add(id)));
     }
 
     public static void main(String[] args) throws Exception {
-        HostAndPort server = args.length > 1 ? new HostAndPort(args[0], Integer.parseInt(args[1])) : new HostAndPort("127.0.0.1", 6379);
+        URI url = URI.create(args.length > 0 ? args[0] : "redis://127.0.0.1:6379");
         var config = DefaultJedisClientConfig.builder()
                 .blockingSocketTimeoutMillis((int) LONGEST_WAIT.plus(GRACE).toMillis())
                 .build();
         // The pool has eight connections unless told otherwise. Who waits holds one; releases and extensions need one, too.
-        try (RedisClient jedis = RedisClient.builder().hostAndPort(server).clientConfig(config).build()) {
+        try (RedisClient jedis = RedisClient.builder().hostAndPort(url.getHost(), url.getPort()).clientConfig(config).build()) {
             Duration lease = Duration.ofSeconds(10);
             Lock held = new Lock(jedis, "job:42", lease);
             held.acquire(Duration.ofSeconds(1));
@@ -223,7 +261,7 @@ public class WithJedis {
             for (Thread worker : workers) worker.join();
 
             try {
-                jedis.sendCommand("mug", command("STOCK.CREATE"), "mug", "1");
+                send(jedis, command("STOCK.CREATE", "mug").add(1));
             } catch (JedisDataException busykey) {
                 // It is there from an earlier run.
             }

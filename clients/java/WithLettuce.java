@@ -1,9 +1,9 @@
-// How to take locks and orders of lockstock with Lettuce. Compiled and run with Lettuce 6.2.7 and Java 17.
+// How to take locks and orders of lockstock with Lettuce. Compiled and run with Lettuce 7.7.0 and Java 17.
 //
 //     java -cp 'jars/*' WithLettuce.java redis://127.0.0.1:6379
 //
-// In jars/ are io.lettuce:lettuce-core and what it depends on (netty, reactor-core, reactive-streams); `mvn dependency:copy-dependencies
-// -DoutputDirectory=jars` brings them for a project that names lettuce-core.
+// In jars/ are io.lettuce:lettuce-core and what it depends on (netty, reactor-core, reactive-streams): `mvn dependency:copy-dependencies
+// -DoutputDirectory=jars` brings them.
 //
 // Lettuce sends the commands of all threads over one connection, where a parked request would hold up all others, its own release included; and
 // when a command times out, its connection is kept and the request waits on. So waits go by NOTIFY: the answer comes at once, and what
@@ -45,10 +45,10 @@ public class WithLettuce {
     static final long PAUSE_MS = 50;
 
     /** The name of a command that Lettuce does not know. */
-    record Name(String name) implements ProtocolKeyword {
+    record Name(String text) implements ProtocolKeyword {
         @Override
         public byte[] getBytes() {
-            return name.getBytes();
+            return text.getBytes();
         }
     }
 
@@ -163,13 +163,14 @@ public class WithLettuce {
         }
 
         /** Ends the hold, or the wait. False if there was no hold to end. */
-        boolean release() {
+        synchronized boolean release() {
             over = true;
             if (next != null) next.cancel(false);
             return (Long) send(locks.asks, "LOCK.RELEASE", key, token).get(0) == 1;
         }
 
-        private void askAgain() {
+        /** Never at the same time as the release, which would come first and leave a request in line. */
+        private synchronized void askAgain() {
             if (over || answer.isDone()) return;
             long left = Math.max(1, TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime()));
             try {

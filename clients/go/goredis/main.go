@@ -66,12 +66,14 @@ func Acquire(ctx context.Context, rdb *redis.Client, key string, wait, lease tim
 			lock.Release()
 			return nil, context.Cause(ctx)
 		case err == nil && granted:
+			pause := lease / 3
 			if wait > 0 {
-				sent = time.Now()
+				// At once: nobody knows how long the answer took.
+				sent, pause = time.Now(), 0
 			}
 			lock.ctx, lock.cancel = context.WithCancelCause(ctx)
 			lock.kept.Add(1)
-			go lock.keep(sent)
+			go lock.keep(sent, pause)
 			return lock, nil
 		case err == nil:
 			return nil, nil
@@ -131,11 +133,10 @@ func (lock *Lock) withdraw(asked <-chan struct{}) {
 	}
 }
 
-// keep extends the hold until it is released or lost.
-func (lock *Lock) keep(since time.Time) {
+// keep extends the hold, the first time after next, until it is released or lost.
+func (lock *Lock) keep(since time.Time, next time.Duration) {
 	defer lock.kept.Done()
 	until := since.Add(lock.lease)
-	next := lock.lease / 3
 	for {
 		select {
 		case <-lock.ctx.Done():

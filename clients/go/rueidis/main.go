@@ -67,12 +67,14 @@ func Acquire(ctx context.Context, client rueidis.Client, key string, wait, lease
 			lock.Release()
 			return nil, context.Cause(ctx)
 		case err == nil && granted:
+			pause := lease / 3
 			if wait > 0 {
-				sent = time.Now()
+				// At once: nobody knows how long the answer took.
+				sent, pause = time.Now(), 0
 			}
 			lock.ctx, lock.cancel = context.WithCancelCause(ctx)
 			lock.kept.Add(1)
-			go lock.keep(sent)
+			go lock.keep(sent, pause)
 			return lock, nil
 		case err == nil:
 			return nil, nil
@@ -91,7 +93,8 @@ func Acquire(ctx context.Context, client rueidis.Client, key string, wait, lease
 // Context ends when the hold does. Hand it to the work.
 func (lock *Lock) Context() context.Context { return lock.ctx }
 
-// Release ends the hold, and a wait; false if there was no hold to end: somebody else may have had the lock meanwhile.
+// Release ends the hold, and a wait; false if there was no hold to end: somebody else may have had the lock meanwhile, or the answer was
+// lost and this is that to its repetition.
 func (lock *Lock) Release() (bool, error) {
 	if lock.cancel != nil {
 		lock.cancel(context.Canceled)
@@ -100,8 +103,20 @@ func (lock *Lock) Release() (bool, error) {
 	// Not with the caller's context: what is over must be released, too.
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
-	release := lock.client.B().Arbitrary("LOCK.RELEASE").Keys(lock.key).Args(lock.token).Build()
-	return lock.client.Do(ctx, release).AsBool()
+	return do(ctx, lock.client, lock.client.B().Arbitrary("LOCK.RELEASE").Keys(lock.key).Args(lock.token).Build()).AsBool()
+}
+
+// do sends a command that may be repeated, until it is answered or ctx ends: rueidis sends nothing again that may write, and a connection
+// that was cut is noticed by the next who uses it.
+func do(ctx context.Context, client rueidis.Client, command rueidis.Completed) rueidis.RedisResult {
+	command = command.Pin()
+	for {
+		reply := client.Do(ctx, command)
+		if err := reply.Error(); err == nil || !passes(err) || ctx.Err() != nil {
+			return reply
+		}
+		time.Sleep(pause)
+	}
 }
 
 func (lock *Lock) ask(ctx context.Context, wait time.Duration) (bool, error) {
@@ -136,11 +151,10 @@ func (lock *Lock) withdraw(asked <-chan struct{}) {
 	}
 }
 
-// keep extends the hold until it is released or lost.
-func (lock *Lock) keep(since time.Time) {
+// keep extends the hold, the first time after next, until it is released or lost.
+func (lock *Lock) keep(since time.Time, next time.Duration) {
 	defer lock.kept.Done()
 	until := since.Add(lock.lease)
-	next := lock.lease / 3
 	for {
 		select {
 		case <-lock.ctx.Done():
@@ -196,12 +210,12 @@ func outcome(reply []rueidis.RedisMessage, err error) (Outcome, error) {
 // Order reserves a unit for id. Sent again with the same id, because an answer was lost, it reserves no second one.
 func Order(ctx context.Context, client rueidis.Client, sale, id string, hold time.Duration) (Outcome, error) {
 	order := client.B().Arbitrary("STOCK.DECR_ONCE").Keys(sale).Args(id, "HOLD", ms(hold)).Build()
-	return outcome(client.Do(ctx, order).ToArray())
+	return outcome(do(ctx, client, order).ToArray())
 }
 
 // Confirm: the payment is there, what was held is sold, once.
 func Confirm(ctx context.Context, client rueidis.Client, sale, id string) (Outcome, error) {
-	return outcome(client.Do(ctx, client.B().Arbitrary("STOCK.CONFIRM").Keys(sale).Args(id).Build()).ToArray())
+	return outcome(do(ctx, client, client.B().Arbitrary("STOCK.CONFIRM").Keys(sale).Args(id).Build()).ToArray())
 }
 
 func ms(time time.Duration) string { return strconv.FormatInt(max(time.Milliseconds(), 1), 10) }
@@ -249,7 +263,7 @@ func main() {
 	}
 	<-served
 
-	client.Do(ctx, client.B().Arbitrary("STOCK.CREATE").Keys("mug").Args("1").Build()) // BUSYKEY the second time.
+	do(ctx, client, client.B().Arbitrary("STOCK.CREATE").Keys("mug").Args("1").Build()) // BUSYKEY the second time.
 	hold := 10 * time.Minute
 	for _, step := range []struct {
 		what    string

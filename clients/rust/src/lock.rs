@@ -41,9 +41,13 @@ impl Lock {
         let request = Request { client: client.clone(), key: key.into(), token, lease };
         let end = Instant::now() + wait;
         loop {
-            let left = end.saturating_duration_since(Instant::now());
+            let sent = Instant::now();
+            let left = end.saturating_duration_since(sent);
             match request.ask(left) {
-                Ok(fence) => return Ok(fence.map(|fence| Self::begin(request, fence))),
+                Ok(None) => return Ok(None),
+                Ok(Some(fence)) if left.is_zero() => return Ok(Some(Self::begin(request, fence, sent, lease / 3))),
+                // Extended at once after a wait: nobody knows how long the answer took.
+                Ok(Some(fence)) => return Ok(Some(Self::begin(request, fence, Instant::now(), Duration::ZERO))),
                 // Asked again with the same token, the server finds its place in line, or its grant.
                 Err(error) if passes(&error) && !left.is_zero() => thread::sleep(PAUSE),
                 Err(error) => {
@@ -57,13 +61,12 @@ impl Lock {
         }
     }
 
-    /// Extends the hold from now on.
-    fn begin(request: Request, fence: i64) -> Self {
-        let until = Arc::new(Mutex::new(Instant::now() + request.lease));
+    /// Extends the hold from now on, the first time after `pause`. The lease counts from `since`.
+    fn begin(request: Request, fence: i64, since: Instant, mut pause: Duration) -> Self {
+        let until = Arc::new(Mutex::new(since + request.lease));
         let (over, ends) = channel();
         let (kept, extended) = (request.clone(), until.clone());
         let keeper = thread::spawn(move || {
-            let mut pause = kept.lease / 3;
             // The sender says nothing; it goes away.
             while ends.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 let sent = Instant::now();

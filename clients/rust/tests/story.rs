@@ -1,4 +1,4 @@
-//! The program, run against real servers.
+//! The program, run against real servers. With `LOCKSTOCK_PROGRAM`, the words that start one in another language, it is that one.
 
 use std::process::{Command, Stdio};
 
@@ -7,11 +7,18 @@ use harness::{Server, eventually};
 /// What the programs of all languages print.
 const STORY: &str = include_str!("../../story.txt");
 
+fn program(server: &Server) -> Command {
+    let words = std::env::var("LOCKSTOCK_PROGRAM").unwrap_or(env!("CARGO_BIN_EXE_lockstock-client").into());
+    let mut words = words.split_whitespace();
+    let mut program = Command::new(words.next().unwrap_or_default());
+    program.args(words).arg(format!("redis://{}", server.address()));
+    program
+}
+
 #[test]
 fn it_prints_its_story() {
     let server = Server::start();
-    let url = format!("redis://{}", server.address());
-    let output = Command::new(env!("CARGO_BIN_EXE_lockstock-client")).arg(url).output().expect("the program runs");
+    let output = program(&server).output().expect("the program runs");
     assert_eq!(String::from_utf8_lossy(&output.stdout), STORY, "{}", String::from_utf8_lossy(&output.stderr));
     server.expect("EXISTS job:42", 0);
 }
@@ -19,14 +26,9 @@ fn it_prints_its_story() {
 #[test]
 fn it_waits_on_when_its_connection_is_cut() {
     let server = Server::start();
-    let url = format!("redis://{}", server.address());
     let mut holder = server.client();
     holder.expect("LOCK.ACQUIRE job:42 TOKEN t PX 60000", harness::ANY);
-    let program = Command::new(env!("CARGO_BIN_EXE_lockstock-client"))
-        .arg(url)
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the program runs");
+    let program = program(&server).stdout(Stdio::piped()).spawn().expect("the program runs");
     let waiting = || server.info_int("lockstock", "lockstock_lock_waiters") == 1;
     eventually("it waits", waiting);
     holder.expect("CLIENT KILL TYPE normal SKIPME yes", harness::INT);
