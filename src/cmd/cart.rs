@@ -1,15 +1,11 @@
 //! What the commands on several sales have in common: their sales, and their reply.
 
 use super::stock_reply;
+use super::{Arg, Args, Ctx, Error, clock};
 use crate::config;
 use crate::core::sale::{Answer, Decision, Sale, Status};
 use crate::core::time::UnixMs;
-use crate::error::Error;
 use crate::module::cart_session::{self, Rule};
-use crate::server::args::{Arg, Args};
-use crate::server::clock;
-use crate::server::ctx::Ctx;
-use crate::server::entry::Call;
 
 /// Parses `id numkeys key [key …]`: the order, and its sales, each named once.
 pub(crate) fn parse(mut args: Args<'_>) -> Result<(&[u8], Vec<Arg<'_>>), Error> {
@@ -21,21 +17,21 @@ pub(crate) fn parse(mut args: Args<'_>) -> Result<(&[u8], Vec<Arg<'_>>), Error> 
 
 /// Runs a command with the words of [`parse`], which asks each sale to `decide` on what the id has there.
 pub fn decide_held(
-    call: Call<'_>,
+    ctx: &mut Ctx<'_>,
+    args: Args<'_>,
     rule: Rule,
     decide: impl for<'a> Fn(UnixMs, &'a [u8], &Sale) -> Decision<'a>,
 ) -> Result<(), Error> {
-    let Call { mut ctx, args } = call;
     let (id, keys) = parse(args)?;
     let now = clock::now().ms;
     let (status, answers) = cart_session::decide(
-        &mut ctx,
+        ctx,
         keys.into_iter(),
         rule,
         |_, sale| Ok(decide(now, id, sale)),
         |sale| sale.skipped(now, id),
     )?;
-    reply(&ctx, status, &answers);
+    reply(ctx, status, &answers);
     Ok(())
 }
 

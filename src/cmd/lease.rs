@@ -1,15 +1,13 @@
 //! `PX ms | EX s`: the lease option of several commands.
 
+use super::{Args, Error, Param, Range};
 use crate::config;
 use crate::core::lock::Extension;
 use crate::core::time::{Millis, UnixMs};
-use crate::error::Error;
-use crate::server::args::{Args, Range};
-use crate::server::register::Arg;
 
 /// The option in the documentation.
-pub const LEASE: Arg =
-    Arg::one_of(c"lease", &[Arg::integer(c"milliseconds").after(c"PX"), Arg::integer(c"seconds").after(c"EX")])
+pub const LEASE: Param =
+    Param::one_of(c"lease", &[Param::integer(c"milliseconds").after(c"PX"), Param::integer(c"seconds").after(c"EX")])
         .optional();
 
 /// The lease of a request, if it names one.

@@ -1,19 +1,13 @@
 //! `LOCK.ACQUIRE`: acquires one lock.
 
-use super::Command;
 use super::lease::LEASE;
 use super::lock_request::{self, NOTIFY, Options, SESSION, TOKEN, WAIT};
+use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Range, Spec, clock};
 use crate::core::id::Ident;
 use crate::core::limits::MAX_PERMITS;
 use crate::core::lock::{Notice, Request, Wanted};
 use crate::core::time::UnixMs;
-use crate::error::Error;
 use crate::module::{lock_session, notice};
-use crate::server::args::{Arg, Args, Range};
-use crate::server::clock;
-use crate::server::entry::{Call, Run};
-use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{self, Spec};
 
 /// `LOCK.ACQUIRE key [TOKEN token] [PX ms | EX s] [SHARED | LIMIT n] [WAIT ms [NOTIFY channel]] [SESSION]`
 ///
@@ -39,7 +33,6 @@ impl Command for LockAcquire {
     const SPEC: Spec = Spec {
         name: c"lock.acquire",
         flags: c"write deny-oom blocking",
-        acl: c"write slow blocking",
         arity: -2,
         summary: c"Acquires a lock, shared lock or permit for a token, and waits for it in line if asked to.",
         since: c"0.1.0",
@@ -47,19 +40,28 @@ impl Command for LockAcquire {
         tips: c"",
         keys: Keys::First(KeyUse::Update),
         args: &[
-            register::Arg::key(),
+            Param::key(),
             TOKEN,
             LEASE,
-            register::Arg::one_of(
-                c"mode",
-                &[register::Arg::word(c"shared", c"SHARED"), register::Arg::integer(c"permits").after(c"LIMIT")],
-            )
-            .optional(),
+            Param::one_of(c"mode", &[Param::word(c"shared", c"SHARED"), Param::integer(c"permits").after(c"LIMIT")])
+                .optional(),
             WAIT,
             NOTIFY,
             SESSION,
         ],
     };
+
+    type Error = Error;
+
+    fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
+        let now = clock::now();
+        let (key, request, notice) = parse(args, now.ms)?;
+        lock_request::carry_out(ctx, &request, notice, |ctx, client, wait, block| {
+            lock_session::run(ctx, key, block, |engine, at, session| {
+                Ok(engine.acquire(now, at, client, &request, wait, session)?)
+            })
+        })
+    }
 }
 
 pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Request, Option<Notice>), Error> {
@@ -77,19 +79,4 @@ pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Request
     let about = |token: &Ident| notice::about(&[key.bytes()], false, token);
     let (request, notice) = options.request(mode.unwrap_or(Wanted::Exclusive), about)?;
     Ok((key, request, notice))
-}
-
-impl Run for LockAcquire {
-    type Error = Error;
-
-    fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { mut ctx, args } = call;
-        let now = clock::now();
-        let (key, request, notice) = parse(args, now.ms)?;
-        lock_request::carry_out(&mut ctx, &request, notice, |ctx, client, wait, block| {
-            lock_session::run(ctx, key, block, |engine, at, session| {
-                Ok(engine.acquire(now, at, client, &request, wait, session)?)
-            })
-        })
-    }
 }

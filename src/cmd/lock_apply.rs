@@ -4,15 +4,11 @@ use std::ffi::CStr;
 
 use smallvec::SmallVec;
 
-use super::Command;
+use super::{Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::config;
-use crate::error::Error;
 use crate::module::lock_effect::Effect;
 use crate::module::{lock_effect, lock_session};
-use crate::server::entry::{Call, Run};
-use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{self, Spec};
-use crate::server::{clock, key, origin, replicate};
+use crate::server::{key, origin, replicate};
 
 /// `LOCK.APPLY key effect [effect …]`, with an effect of `HELD token fence deadline [SHARED | LIMIT n]`,
 /// `ENDED token [LAPSED | DISCONNECTED]` or `LOAD payload`
@@ -30,7 +26,6 @@ impl Command for LockApply {
     const SPEC: Spec = Spec {
         name: c"lock.apply",
         flags: c"write admin",
-        acl: c"write slow admin dangerous",
         arity: -2,
         summary: c"Internal: carries the effects of lock commands to replicas and the AOF.",
         since: c"0.1.0",
@@ -38,26 +33,19 @@ impl Command for LockApply {
         tips: c"",
         keys: Keys::First(KeyUse::Update),
         args: &[
-            register::Arg::key(),
-            register::Arg::one_of(
+            Param::key(),
+            Param::one_of(
                 c"effect",
-                &[
-                    register::Arg::word(c"held", c"HELD"),
-                    register::Arg::word(c"ended", c"ENDED"),
-                    register::Arg::word(c"load", c"LOAD"),
-                ],
+                &[Param::word(c"held", c"HELD"), Param::word(c"ended", c"ENDED"), Param::word(c"load", c"LOAD")],
             ),
-            register::Arg::string(c"word").multiple(),
+            Param::string(c"word").multiple(),
         ],
     };
-}
 
-impl Run for LockApply {
     type Error = Error;
 
-    fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { mut ctx, args } = call;
-        let is_record = origin::is_record(&mut ctx);
+    fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
+        let is_record = origin::is_record(ctx);
         if !is_record && !config::ACCEPT_EFFECTS.get() {
             return Err(Error::Effects);
         }
@@ -67,7 +55,7 @@ impl Run for LockApply {
             return Err(Error::FenceAhead);
         }
         let mut events: SmallVec<[&CStr; 2]> = SmallVec::new();
-        lock_session::run(&mut ctx, name, None, |engine, at, session| {
+        lock_session::run(ctx, name, None, |engine, at, session| {
             for effect in &effects {
                 events.push(effect.apply(engine, at, session)?);
             }
@@ -75,9 +63,9 @@ impl Run for LockApply {
             Ok(())
         })?;
         let name = key::Name::of(name);
-        key::touched(&ctx, &name);
+        key::touched(ctx, &name);
         for event in events {
-            key::notify(&mut ctx, event, &name);
+            key::notify(ctx, event, &name);
         }
         ctx.reply_ok();
         Ok(())

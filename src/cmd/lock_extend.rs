@@ -1,17 +1,11 @@
 //! `LOCK.EXTEND`: changes the lease of a hold.
 
-use super::Command;
 use super::lease::{LEASE, Lease};
+use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::core::id::Ident;
 use crate::core::lock::Extension;
 use crate::core::time::UnixMs;
-use crate::error::Error;
 use crate::module::lock_session;
-use crate::server::args::{Arg, Args};
-use crate::server::clock;
-use crate::server::entry::{Call, Run};
-use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{self, Spec};
 
 /// `LOCK.EXTEND key token [PX ms | EX s]`
 ///
@@ -27,15 +21,26 @@ impl Command for LockExtend {
     const SPEC: Spec = Spec {
         name: c"lock.extend",
         flags: c"write fast",
-        acl: c"write fast",
         arity: -3,
         summary: c"Moves the end of a hold's lease.",
         since: c"0.1.0",
         complexity: c"O(1) for exclusive locks, O(log(N)) with N holders otherwise",
         tips: c"",
         keys: Keys::First(KeyUse::Update),
-        args: &[register::Arg::key(), register::Arg::string(c"token"), LEASE],
+        args: &[Param::key(), Param::string(c"token"), LEASE],
     };
+
+    type Error = Error;
+
+    fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
+        let now = clock::now();
+        let (key, token, extension) = parse(args, now.ms)?;
+        let extended = lock_session::run(ctx, key, None, |engine, at, session| {
+            Ok(engine.extend(now, at, &token, extension, session)?)
+        })?;
+        ctx.reply_int(i64::from(extended));
+        Ok(())
+    }
 }
 
 pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Ident, Extension), Error> {
@@ -45,19 +50,4 @@ pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Ident, 
         lease.option(word.word(), &mut args, now)?;
     }
     Ok((key, token, lease.extension()))
-}
-
-impl Run for LockExtend {
-    type Error = Error;
-
-    fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { mut ctx, args } = call;
-        let now = clock::now();
-        let (key, token, extension) = parse(args, now.ms)?;
-        let extended = lock_session::run(&mut ctx, key, None, |engine, at, session| {
-            Ok(engine.extend(now, at, &token, extension, session)?)
-        })?;
-        ctx.reply_int(i64::from(extended));
-        Ok(())
-    }
 }

@@ -1,12 +1,7 @@
 //! `LOCK.FAULT`: injects a panic. Only in builds with the feature `inject-faults`.
 
-use super::Command;
-use crate::error::Error;
-use crate::server::args::{Args, Range};
-use crate::server::entry::{Call, Run};
+use super::{Args, Command, Ctx, Error, KeyUse, Keys, Param, Range, Spec};
 use crate::server::faults::{self, Fault};
-use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{self, Spec};
 
 /// `LOCK.FAULT doing [point [times]]`
 ///
@@ -21,19 +16,25 @@ impl Command for LockFault {
     const SPEC: Spec = Spec {
         name: c"lock.fault",
         flags: c"readonly",
-        acl: c"admin dangerous",
         arity: -2,
         summary: c"Injects a fault.",
         since: c"0.1.0",
         complexity: c"O(1)",
         tips: c"",
         keys: Keys::First(KeyUse::Read),
-        args: &[
-            register::Arg::string(c"doing"),
-            register::Arg::integer(c"point").optional(),
-            register::Arg::integer(c"times").optional(),
-        ],
+        args: &[Param::string(c"doing"), Param::integer(c"point").optional(), Param::integer(c"times").optional()],
     };
+
+    type Error = Error;
+
+    fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
+        faults::arm(parse(args)?);
+        let (struck, most) = faults::seen();
+        ctx.reply_array(2);
+        ctx.reply_int(struck);
+        ctx.reply_int(most);
+        Ok(())
+    }
 }
 
 fn parse(mut args: Args<'_>) -> Result<Fault, Error> {
@@ -44,18 +45,4 @@ fn parse(mut args: Args<'_>) -> Result<Fault, Error> {
     let fault = Fault { doing, point: number("point", 0)?, times: number("times", 1)? };
     args.finish()?;
     Ok(fault)
-}
-
-impl Run for LockFault {
-    type Error = Error;
-
-    fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { ctx, args } = call;
-        faults::arm(parse(args)?);
-        let (struck, most) = faults::seen();
-        ctx.reply_array(2);
-        ctx.reply_int(struck);
-        ctx.reply_int(most);
-        Ok(())
-    }
 }

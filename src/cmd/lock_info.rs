@@ -1,15 +1,8 @@
 //! `LOCK.INFO`: the holders and waiters of a lock.
 
-use super::Command;
+use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::core::lock::{ClientId, LockInfo as View, Mode};
-use crate::error::Error;
 use crate::module::lock_session;
-use crate::server::args::{Arg, Args};
-use crate::server::clock;
-use crate::server::ctx::Ctx;
-use crate::server::entry::{Call, Run};
-use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{self, Spec};
 
 /// `LOCK.INFO key`
 ///
@@ -25,35 +18,31 @@ impl Command for LockInfo {
     const SPEC: Spec = Spec {
         name: c"lock.info",
         flags: c"readonly",
-        acl: c"read slow",
         arity: 2,
         summary: c"Tells who holds a lock and who waits for it.",
         since: c"0.1.0",
         complexity: c"O(N) with N holders",
         tips: c"nondeterministic_output",
         keys: Keys::First(KeyUse::Read),
-        args: &[register::Arg::key()],
+        args: &[Param::key()],
     };
+
+    type Error = Error;
+
+    fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
+        let key = parse(args)?;
+        match lock_session::look(ctx, key, clock::now())? {
+            None => ctx.reply_null(),
+            Some(info) => reply(ctx, &info),
+        }
+        Ok(())
+    }
 }
 
 pub(crate) fn parse(mut args: Args<'_>) -> Result<Arg<'_>, Error> {
     let key = args.next()?;
     args.finish()?;
     Ok(key)
-}
-
-impl Run for LockInfo {
-    type Error = Error;
-
-    fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { mut ctx, args } = call;
-        let key = parse(args)?;
-        match lock_session::look(&mut ctx, key, clock::now())? {
-            None => ctx.reply_null(),
-            Some(info) => reply(&ctx, &info),
-        }
-        Ok(())
-    }
 }
 
 fn reply(ctx: &Ctx<'_>, info: &View) {

@@ -1,18 +1,12 @@
 //! `LOCK.MACQUIRE`: acquires several locks, all or none.
 
-use super::Command;
 use super::lease::LEASE;
 use super::lock_request::{self, NOTIFY, Options, SESSION, TOKEN, WAIT};
+use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::config;
 use crate::core::lock::{Notice, Request, Wanted};
 use crate::core::time::UnixMs;
-use crate::error::Error;
 use crate::module::{lock_session, notice};
-use crate::server::args::{Arg, Args};
-use crate::server::clock;
-use crate::server::entry::{Call, Run};
-use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{self, Spec};
 
 /// `LOCK.MACQUIRE numkeys key [key …] [TOKEN token] [PX ms | EX s] [WAIT ms [NOTIFY channel]] [SESSION]`
 ///
@@ -33,23 +27,26 @@ impl Command for LockMacquire {
     const SPEC: Spec = Spec {
         name: c"lock.macquire",
         flags: c"write deny-oom blocking",
-        acl: c"write slow blocking",
         arity: -3,
         summary: c"Acquires several locks for a token, all or none, and waits for them in line if asked to.",
         since: c"0.1.0",
         complexity: c"O(K*log(N)) with K keys and N requests waiting for them",
         tips: c"",
         keys: Keys::Counted(1, KeyUse::Update),
-        args: &[
-            register::Arg::integer(c"numkeys"),
-            register::Arg::key().multiple(),
-            TOKEN,
-            LEASE,
-            WAIT,
-            NOTIFY,
-            SESSION,
-        ],
+        args: &[Param::integer(c"numkeys"), Param::key().multiple(), TOKEN, LEASE, WAIT, NOTIFY, SESSION],
     };
+
+    type Error = Error;
+
+    fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
+        let now = clock::now();
+        let (keys, request, notice) = parse(args, now.ms)?;
+        lock_request::carry_out(ctx, &request, notice, |ctx, client, wait, block| {
+            lock_session::run_many(ctx, &keys, block, |engine, db, names, session| {
+                Ok(engine.acquire_many(now, db, names, client, &request, wait, session)?)
+            })
+        })
+    }
 }
 
 pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Vec<Arg<'_>>, Request, Option<Notice>), Error> {
@@ -61,19 +58,4 @@ pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Vec<Arg<'_>>, Re
     let names = || keys.iter().map(|key| key.bytes()).collect::<Vec<_>>();
     let (request, notice) = options.request(Wanted::Exclusive, |token| notice::about(&names(), true, token))?;
     Ok((keys, request, notice))
-}
-
-impl Run for LockMacquire {
-    type Error = Error;
-
-    fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { mut ctx, args } = call;
-        let now = clock::now();
-        let (keys, request, notice) = parse(args, now.ms)?;
-        lock_request::carry_out(&mut ctx, &request, notice, |ctx, client, wait, block| {
-            lock_session::run_many(ctx, &keys, block, |engine, db, names, session| {
-                Ok(engine.acquire_many(now, db, names, client, &request, wait, session)?)
-            })
-        })
-    }
 }

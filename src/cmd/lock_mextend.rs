@@ -1,17 +1,11 @@
 //! `LOCK.MEXTEND`: extends several holds, all or none.
 
-use super::Command;
 use super::lease::{LEASE, Lease};
+use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::core::id::Ident;
 use crate::core::lock::Extension;
 use crate::core::time::UnixMs;
-use crate::error::Error;
 use crate::module::lock_session;
-use crate::server::args::{Arg, Args};
-use crate::server::clock;
-use crate::server::entry::{Call, Run};
-use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{self, Spec};
 
 /// `LOCK.MEXTEND token numkeys key [key …] [PX ms | EX s]`
 ///
@@ -27,20 +21,26 @@ impl Command for LockMextend {
     const SPEC: Spec = Spec {
         name: c"lock.mextend",
         flags: c"write",
-        acl: c"write slow",
         arity: -4,
         summary: c"Moves the ends of a token's leases on several locks, all or none.",
         since: c"0.2.0",
         complexity: c"O(K*log(N)) with K keys and N holders",
         tips: c"",
         keys: Keys::Counted(2, KeyUse::Update),
-        args: &[
-            register::Arg::string(c"token"),
-            register::Arg::integer(c"numkeys"),
-            register::Arg::key().multiple(),
-            LEASE,
-        ],
+        args: &[Param::string(c"token"), Param::integer(c"numkeys"), Param::key().multiple(), LEASE],
     };
+
+    type Error = Error;
+
+    fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
+        let now = clock::now();
+        let (token, keys, extension) = parse(args, now.ms)?;
+        let extended = lock_session::run_many(ctx, &keys, None, |engine, db, keys, session| {
+            Ok(engine.extend_many(now, db, keys, &token, extension, session)?)
+        })?;
+        ctx.reply_int(i64::from(extended));
+        Ok(())
+    }
 }
 
 pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Ident, Vec<Arg<'_>>, Extension), Error> {
@@ -50,19 +50,4 @@ pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Ident, Vec<Arg<'
         lease.option(word.word(), &mut args, now)?;
     }
     Ok((token, keys, lease.extension()))
-}
-
-impl Run for LockMextend {
-    type Error = Error;
-
-    fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { mut ctx, args } = call;
-        let now = clock::now();
-        let (token, keys, extension) = parse(args, now.ms)?;
-        let extended = lock_session::run_many(&mut ctx, &keys, None, |engine, db, keys, session| {
-            Ok(engine.extend_many(now, db, keys, &token, extension, session)?)
-        })?;
-        ctx.reply_int(i64::from(extended));
-        Ok(())
-    }
 }

@@ -1,15 +1,10 @@
 //! `LOCK.MRELEASE`: releases several locks.
 
-use super::{Command, lock_release};
+use super::lock_release;
+use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::core::id::Ident;
-use crate::error::Error;
 use crate::module::lock_session;
 use crate::module::own_words::OwnWords;
-use crate::server::args::{Arg, Args};
-use crate::server::clock;
-use crate::server::entry::{Call, Run};
-use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{self, Spec};
 
 /// `LOCK.MRELEASE token numkeys key [key …]`
 ///
@@ -26,34 +21,24 @@ impl Command for LockMrelease {
     const SPEC: Spec = Spec {
         name: c"lock.mrelease",
         flags: c"write",
-        acl: c"write slow",
         arity: -4,
         summary: c"Ends a token's holds on several locks, and its waits for them, and hands them over to whoever waits first.",
         since: c"0.1.0",
         complexity: c"O(K*log(N)) with K keys and N holders",
         tips: c"",
         keys: Keys::Counted(2, KeyUse::Delete),
-        args: &[register::Arg::string(c"token"), register::Arg::integer(c"numkeys"), register::Arg::key().multiple()],
+        args: &[Param::string(c"token"), Param::integer(c"numkeys"), Param::key().multiple()],
     };
-}
 
-pub(crate) fn parse(mut args: Args<'_>) -> Result<(Ident, Vec<Arg<'_>>), Error> {
-    let words = (args.ident("token")?, args.counted("numkeys", u64::MAX)?);
-    args.finish()?;
-    Ok(words)
-}
-
-impl Run for LockMrelease {
     type Error = Error;
 
-    fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { mut ctx, args } = call;
+    fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let (token, keys) = parse(args)?;
-        if let Some(released) = lock_release::applied(&mut ctx, &keys, &token)? {
+        if let Some(released) = lock_release::applied(ctx, &keys, &token)? {
             ctx.reply_int(released);
             return Ok(());
         }
-        let released = lock_session::run_many(&mut ctx, &keys, None, |engine, db, keys, session| {
+        let released = lock_session::run_many(ctx, &keys, None, |engine, db, keys, session| {
             // Redis 8.4 and later never returns if a command whose keys only its module can tell is in the log while a slot moves.
             session.words = if session.ctx().flags().is_cluster() { None } else { OwnWords::new(&token) };
             Ok(engine.release_many(clock::now(), db, keys, &token, session)?)
@@ -61,4 +46,10 @@ impl Run for LockMrelease {
         ctx.reply_int(released);
         Ok(())
     }
+}
+
+pub(crate) fn parse(mut args: Args<'_>) -> Result<(Ident, Vec<Arg<'_>>), Error> {
+    let words = (args.ident("token")?, args.counted("numkeys", u64::MAX)?);
+    args.finish()?;
+    Ok(words)
 }

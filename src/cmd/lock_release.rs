@@ -1,18 +1,12 @@
 //! `LOCK.RELEASE`: releases a lock.
 
-use super::Command;
+use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::core::id::Ident;
 use crate::core::lock::EndReason;
-use crate::error::Error;
 use crate::module::own_words::OwnWords;
 use crate::module::{lock_effect, lock_session};
-use crate::server::args::{Arg, Args};
-use crate::server::ctx::Ctx;
-use crate::server::entry::{Call, Run};
 use crate::server::key::{self, Name};
-use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{self, Spec};
-use crate::server::{clock, origin, replicate};
+use crate::server::{origin, replicate};
 
 /// `LOCK.RELEASE key token`
 ///
@@ -29,15 +23,30 @@ impl Command for LockRelease {
     const SPEC: Spec = Spec {
         name: c"lock.release",
         flags: c"write fast",
-        acl: c"write fast",
         arity: 3,
         summary: c"Ends a token's hold on a lock, and its wait for it, and hands the lock over to whoever waits first.",
         since: c"0.1.0",
         complexity: c"O(1) for exclusive locks, O(log(N)) with N holders otherwise",
         tips: c"",
         keys: Keys::First(KeyUse::Delete),
-        args: &[register::Arg::key(), register::Arg::string(c"token")],
+        args: &[Param::key(), Param::string(c"token")],
     };
+
+    type Error = Error;
+
+    fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
+        let (key, token) = parse(args)?;
+        if let Some(ended) = applied(ctx, &[key], &token)? {
+            ctx.reply_int(ended);
+            return Ok(());
+        }
+        let ended = lock_session::run(ctx, key, None, |engine, at, session| {
+            session.words = OwnWords::new(&token);
+            Ok(engine.release(clock::now(), at, &token, session)?)
+        })?;
+        ctx.reply_int(i64::from(ended));
+        Ok(())
+    }
 }
 
 pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Ident), Error> {
@@ -65,23 +74,4 @@ pub(super) fn applied(ctx: &mut Ctx<'_>, keys: &[Arg<'_>], token: &Ident) -> Res
     }
     replicate::verbatim(ctx);
     Ok(Some(ended))
-}
-
-impl Run for LockRelease {
-    type Error = Error;
-
-    fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { mut ctx, args } = call;
-        let (key, token) = parse(args)?;
-        if let Some(ended) = applied(&mut ctx, &[key], &token)? {
-            ctx.reply_int(ended);
-            return Ok(());
-        }
-        let ended = lock_session::run(&mut ctx, key, None, |engine, at, session| {
-            session.words = OwnWords::new(&token);
-            Ok(engine.release(clock::now(), at, &token, session)?)
-        })?;
-        ctx.reply_int(i64::from(ended));
-        Ok(())
-    }
 }

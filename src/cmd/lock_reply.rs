@@ -1,8 +1,7 @@
 //! The reply to `LOCK.ACQUIRE` and `LOCK.MACQUIRE`, at once or after a wait.
 
+use super::{Ctx, Error};
 use crate::core::lock::{Grant, WaitResult};
-use crate::error::Error;
-use crate::server::ctx::Ctx;
 
 /// Replies `[token, fence, lease in milliseconds]`.
 pub fn granted(ctx: &Ctx<'_>, grant: &Grant) {

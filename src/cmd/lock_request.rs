@@ -2,18 +2,15 @@
 
 use super::lease::Lease;
 use super::lock_reply;
+use super::{Arg, Args, Ctx, Error, Param, Range, clock};
 use crate::core::id::Ident;
 use crate::core::limits::MAX_WAIT;
 use crate::core::lock::{Acquired, ClientId, Notice, Request, Wait, Wanted};
 use crate::core::time::{Millis, UnixMs};
-use crate::error::Error;
 use crate::module::{slot_watch, state};
 use crate::server::acl;
-use crate::server::args::{Arg, Args, Range};
 use crate::server::blocked_clients;
-use crate::server::clock;
-use crate::server::ctx::{Ctx, has_user, is_connected};
-use crate::server::register;
+use crate::server::ctx::{has_user, is_connected};
 use crate::server::server_info;
 use crate::server::timer;
 
@@ -21,13 +18,13 @@ use crate::server::timer;
 mod tests;
 
 /// `TOKEN token` in the documentation.
-pub const TOKEN: register::Arg = register::Arg::string(c"token").after(c"TOKEN").optional();
+pub const TOKEN: Param = Param::string(c"token").after(c"TOKEN").optional();
 /// `WAIT ms` in the documentation.
-pub const WAIT: register::Arg = register::Arg::integer(c"milliseconds").after(c"WAIT").optional();
+pub const WAIT: Param = Param::integer(c"milliseconds").after(c"WAIT").optional();
 /// `NOTIFY channel` in the documentation.
-pub const NOTIFY: register::Arg = register::Arg::string(c"channel").after(c"NOTIFY").optional().since(c"0.2.0");
+pub const NOTIFY: Param = Param::string(c"channel").after(c"NOTIFY").optional().since(c"0.2.0");
 /// `SESSION` in the documentation.
-pub const SESSION: register::Arg = register::Arg::word(c"session", c"SESSION").optional();
+pub const SESSION: Param = Param::word(c"session", c"SESSION").optional();
 
 /// The options `[TOKEN token] [PX ms | EX s] [WAIT ms [NOTIFY channel]] [SESSION]`.
 #[derive(Default)]

@@ -1,9 +1,15 @@
 //! The commands: one file each, with its documentation, its parser and its code.
 //!
-//! Each file has the same order: the documentation of the command, its `SPEC` for the server, the parser, `run`.
+//! Each file has the same order: the documentation of the command, its `SPEC` for the server, `run`, the parser.
 
+// The words in which every command is written.
+use crate::error::Error;
+use crate::server::args::{Arg, Args, Range};
+use crate::server::clock;
+use crate::server::command::{Command, Param, Spec};
 use crate::server::ctx::Ctx;
-use crate::server::register::{self, Command};
+use crate::server::keyspec::{KeyUse, Keys};
+use crate::server::register;
 
 pub(crate) mod cart;
 mod lease;

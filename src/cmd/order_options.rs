@@ -1,9 +1,8 @@
 //! The options of a request for units: whose they are, how long they are held, and the reference.
 
+use super::{Args, Error, Range};
 use crate::core::sale::Take;
 use crate::core::time::UnixMs;
-use crate::error::Error;
-use crate::server::args::{Args, Range};
 
 /// The options that were read so far.
 #[derive(Default)]

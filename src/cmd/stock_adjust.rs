@@ -1,16 +1,10 @@
 //! `STOCK.ADJUST`: adds units, or withdraws unsold ones.
 
-use super::Command;
+use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Range, Spec, clock};
 use crate::core::id::IdText;
 use crate::core::limits::MAX_UNITS;
 use crate::core::sale::Change;
-use crate::error::Error;
 use crate::module::sale_session;
-use crate::server::args::{Arg, Args, Range};
-use crate::server::clock;
-use crate::server::entry::{Call, Run};
-use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{self, Spec};
 
 /// `STOCK.ADJUST key delta [ID id]`
 ///
@@ -30,19 +24,28 @@ impl Command for StockAdjust {
     const SPEC: Spec = Spec {
         name: c"stock.adjust",
         flags: c"write deny-oom fast",
-        acl: c"write fast",
         arity: -3,
         summary: c"Adds units to a sale, or withdraws unsold ones.",
         since: c"0.1.0",
         complexity: c"O(1)",
         tips: c"",
         keys: Keys::First(KeyUse::Update),
-        args: &[
-            register::Arg::key(),
-            register::Arg::integer(c"delta"),
-            register::Arg::string(c"id").after(c"ID").optional().since(c"0.2.0"),
-        ],
+        args: &[Param::key(), Param::integer(c"delta"), Param::string(c"id").after(c"ID").optional().since(c"0.2.0")],
     };
+
+    type Error = Error;
+
+    fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
+        let (key, delta, id) = parse(args)?;
+        let said = Change::Adjust { delta, id: IdText::from(id) };
+        if sale_session::applies(ctx, key, Some(&said))? {
+            return Ok(());
+        }
+        let now = clock::now().ms;
+        let remaining = sale_session::change(ctx, key, Some(&said), |sale| Ok(sale.adjust(now, delta, id)?))?;
+        ctx.reply_int(remaining.ok_or(Error::NoStock)?);
+        Ok(())
+    }
 }
 
 pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, i64, &[u8]), Error> {
@@ -55,21 +58,4 @@ pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, i64, &[u8]), Error> 
         }
     }
     Ok((key, delta, id.unwrap_or_default()))
-}
-
-impl Run for StockAdjust {
-    type Error = Error;
-
-    fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { mut ctx, args } = call;
-        let (key, delta, id) = parse(args)?;
-        let said = Change::Adjust { delta, id: IdText::from(id) };
-        if sale_session::applies(&mut ctx, key, Some(&said))? {
-            return Ok(());
-        }
-        let now = clock::now().ms;
-        let remaining = sale_session::change(&mut ctx, key, Some(&said), |sale| Ok(sale.adjust(now, delta, id)?))?;
-        ctx.reply_int(remaining.ok_or(Error::NoStock)?);
-        Ok(())
-    }
 }

@@ -1,16 +1,10 @@
 //! `STOCK.ALTER`: changes the terms of a sale.
 
-use super::Command;
 use super::stock_reply::{TIME, UNITS};
+use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Range, Spec, clock};
 use crate::core::sale::Alteration;
 use crate::core::time::UnixMs;
-use crate::error::Error;
 use crate::module::sale_session;
-use crate::server::args::{Arg, Args, Range};
-use crate::server::clock;
-use crate::server::entry::{Call, Run};
-use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{self, Spec};
 
 /// `STOCK.ALTER key [LIMIT units|0] [START unix-ms|0] [END unix-ms|0] [REBUY yes|no]`
 ///
@@ -26,7 +20,6 @@ impl Command for StockAlter {
     const SPEC: Spec = Spec {
         name: c"stock.alter",
         flags: c"write deny-oom fast",
-        acl: c"write fast",
         arity: -2,
         summary: c"Changes the limit, the window or the rebuy rule of a sale.",
         since: c"0.1.0",
@@ -34,15 +27,26 @@ impl Command for StockAlter {
         tips: c"",
         keys: Keys::First(KeyUse::Update),
         args: &[
-            register::Arg::key(),
-            register::Arg::integer(c"units").after(c"LIMIT").optional(),
-            register::Arg::unix_time(c"start-unix-ms").after(c"START").optional(),
-            register::Arg::unix_time(c"end-unix-ms").after(c"END").optional(),
-            register::Arg::one_of(c"rebuy", &[register::Arg::word(c"yes", c"yes"), register::Arg::word(c"no", c"no")])
+            Param::key(),
+            Param::integer(c"units").after(c"LIMIT").optional(),
+            Param::unix_time(c"start-unix-ms").after(c"START").optional(),
+            Param::unix_time(c"end-unix-ms").after(c"END").optional(),
+            Param::one_of(c"rebuy", &[Param::word(c"yes", c"yes"), Param::word(c"no", c"no")])
                 .after(c"REBUY")
                 .optional(),
         ],
     };
+
+    type Error = Error;
+
+    fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
+        let (key, alteration) = parse(args)?;
+        let now = clock::now().ms;
+        let altered = sale_session::change(ctx, key, None, |sale| Ok(((), sale.alter(now, &alteration)?)))?;
+        altered.ok_or(Error::NoStock)?;
+        ctx.reply_ok();
+        Ok(())
+    }
 }
 
 pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Alteration), Error> {
@@ -63,18 +67,4 @@ pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Alteration), Error> 
 /// A start or end time; 0 for none.
 pub fn time(unix_ms: i64) -> Option<UnixMs> {
     (unix_ms > 0).then_some(UnixMs(unix_ms))
-}
-
-impl Run for StockAlter {
-    type Error = Error;
-
-    fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { mut ctx, args } = call;
-        let (key, alteration) = parse(args)?;
-        let now = clock::now().ms;
-        let altered = sale_session::change(&mut ctx, key, None, |sale| Ok(((), sale.alter(now, &alteration)?)))?;
-        altered.ok_or(Error::NoStock)?;
-        ctx.reply_ok();
-        Ok(())
-    }
 }

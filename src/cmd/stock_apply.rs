@@ -1,15 +1,10 @@
 //! `STOCK.APPLY`: effects on a sale, for replicas and the AOF.
 
-use super::Command;
+use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec};
 use crate::config;
-use crate::error::Error;
 use crate::module::sale_effect::{self, Effect};
 use crate::module::sale_session;
-use crate::server::args::{Arg, Args};
-use crate::server::entry::{Call, Run};
-use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::origin;
-use crate::server::register::{self, Spec};
 
 /// `STOCK.APPLY key TAKEN id units [deadline [buyer [ref]]]`, `… WAITING id units [hold [buyer [ref]]]`, `… SERVED id [deadline]`,
 /// `… CONFIRMED id`, `… REFUSED id`, `… CANCELLED id`,
@@ -28,37 +23,33 @@ impl Command for StockApply {
     const SPEC: Spec = Spec {
         name: c"stock.apply",
         flags: c"write admin",
-        acl: c"write slow admin dangerous",
         arity: -2,
         summary: c"Internal: carries the effects of stock commands to replicas and the AOF.",
         since: c"0.1.0",
         complexity: c"O(log(N)) with N holds",
         tips: c"",
         keys: Keys::First(KeyUse::Update),
-        args: &[register::Arg::key(), register::Arg::string(c"effect"), register::Arg::string(c"word").multiple()],
+        args: &[Param::key(), Param::string(c"effect"), Param::string(c"word").multiple()],
     };
+
+    type Error = Error;
+
+    fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
+        if !origin::is_record(ctx) && !config::ACCEPT_EFFECTS.get() {
+            return Err(Error::Effects);
+        }
+        let (key, effect) = parse(args)?;
+        match effect {
+            Effect::Change(change) => sale_session::apply(ctx, key, &change)?,
+            Effect::Part(part) => sale_session::restore(ctx, key, part)?,
+        }
+        ctx.reply_ok();
+        Ok(())
+    }
 }
 
 pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Effect<'_>), Error> {
     let words = (args.next()?, sale_effect::parse(&mut args)?);
     args.finish()?;
     Ok(words)
-}
-
-impl Run for StockApply {
-    type Error = Error;
-
-    fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { mut ctx, args } = call;
-        if !origin::is_record(&mut ctx) && !config::ACCEPT_EFFECTS.get() {
-            return Err(Error::Effects);
-        }
-        let (key, effect) = parse(args)?;
-        match effect {
-            Effect::Change(change) => sale_session::apply(&mut ctx, key, &change)?,
-            Effect::Part(part) => sale_session::restore(&mut ctx, key, part)?,
-        }
-        ctx.reply_ok();
-        Ok(())
-    }
 }

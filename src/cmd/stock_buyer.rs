@@ -1,13 +1,7 @@
 //! `STOCK.BUYER`: the units of a buyer.
 
-use super::Command;
-use crate::error::Error;
+use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::module::sale_session;
-use crate::server::args::{Arg, Args};
-use crate::server::clock;
-use crate::server::entry::{Call, Run};
-use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{self, Spec};
 
 /// `STOCK.BUYER key buyer`
 ///
@@ -21,31 +15,21 @@ impl Command for StockBuyer {
     const SPEC: Spec = Spec {
         name: c"stock.buyer",
         flags: c"readonly fast",
-        acl: c"read fast",
         arity: 3,
         summary: c"Tells how many units a buyer has, and may have.",
         since: c"0.1.0",
         complexity: c"O(1)",
         tips: c"",
         keys: Keys::First(KeyUse::Read),
-        args: &[register::Arg::key(), register::Arg::string(c"buyer")],
+        args: &[Param::key(), Param::string(c"buyer")],
     };
-}
 
-pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, &[u8]), Error> {
-    let words = (args.next()?, args.ident_bytes("buyer")?);
-    args.finish()?;
-    Ok(words)
-}
-
-impl Run for StockBuyer {
     type Error = Error;
 
-    fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { mut ctx, args } = call;
+    fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let (key, buyer) = parse(args)?;
         let now = clock::now().ms;
-        sale_session::read(&mut ctx, key, |ctx, sale| match sale {
+        sale_session::read(ctx, key, |ctx, sale| match sale {
             None => ctx.reply_null(),
             Some(sale) => {
                 ctx.reply_array(2);
@@ -54,4 +38,10 @@ impl Run for StockBuyer {
             }
         })
     }
+}
+
+pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, &[u8]), Error> {
+    let words = (args.next()?, args.ident_bytes("buyer")?);
+    args.finish()?;
+    Ok(words)
 }

@@ -1,15 +1,10 @@
 //! `STOCK.CREATE`: creates a sale.
 
-use super::Command;
 use super::stock_alter::time;
 use super::stock_reply::{TIME, UNITS};
+use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Range, Spec};
 use crate::core::sale::{Sale, Stream, Terms};
-use crate::error::Error;
 use crate::module::sale_session;
-use crate::server::args::{Arg, Args, Range};
-use crate::server::entry::{Call, Run};
-use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{self, Spec};
 
 /// `STOCK.CREATE key total [LIMIT units] [START unix-ms] [END unix-ms] [REBUY] [STREAM stream-key [DEADLINES]]`
 ///
@@ -28,7 +23,6 @@ impl Command for StockCreate {
     const SPEC: Spec = Spec {
         name: c"stock.create",
         flags: c"write deny-oom fast",
-        acl: c"write fast",
         arity: -3,
         summary: c"Opens a sale of a number of units.",
         since: c"0.1.0",
@@ -36,20 +30,29 @@ impl Command for StockCreate {
         tips: c"",
         keys: Keys::FirstAndBehind(KeyUse::Insert, c"STREAM"),
         args: &[
-            register::Arg::key(),
-            register::Arg::integer(c"total"),
-            register::Arg::integer(c"units").after(c"LIMIT").optional(),
-            register::Arg::unix_time(c"start-unix-ms").after(c"START").optional(),
-            register::Arg::unix_time(c"end-unix-ms").after(c"END").optional(),
-            register::Arg::word(c"rebuy", c"REBUY").optional(),
-            register::Arg::group(
+            Param::key(),
+            Param::integer(c"total"),
+            Param::integer(c"units").after(c"LIMIT").optional(),
+            Param::unix_time(c"start-unix-ms").after(c"START").optional(),
+            Param::unix_time(c"end-unix-ms").after(c"END").optional(),
+            Param::word(c"rebuy", c"REBUY").optional(),
+            Param::group(
                 c"stream",
-                &[register::Arg::other_key(c"stream-key"), register::Arg::word(c"deadlines", c"DEADLINES").optional()],
+                &[Param::other_key(c"stream-key"), Param::word(c"deadlines", c"DEADLINES").optional()],
             )
             .after(c"STREAM")
             .optional(),
         ],
     };
+
+    type Error = Error;
+
+    fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
+        let (key, terms) = parse(args)?;
+        sale_session::create(ctx, key, Sale::new(terms))?;
+        ctx.reply_ok();
+        Ok(())
+    }
 }
 
 pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Terms), Error> {
@@ -83,17 +86,5 @@ fn stream_of(args: &mut Args<'_>, sale: Arg<'_>) -> Result<Box<[u8]>, Error> {
         [] => Err(Error::NoKey { name: "STREAM" }),
         stream if stream == sale.bytes() => Err(Error::SameKey { name: "STREAM" }),
         stream => Ok(stream.into()),
-    }
-}
-
-impl Run for StockCreate {
-    type Error = Error;
-
-    fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { mut ctx, args } = call;
-        let (key, terms) = parse(args)?;
-        sale_session::create(&mut ctx, key, Sale::new(terms))?;
-        ctx.reply_ok();
-        Ok(())
     }
 }

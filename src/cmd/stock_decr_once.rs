@@ -1,17 +1,11 @@
 //! `STOCK.DECR_ONCE`: takes units for an id, once.
 
-use super::Command;
 use super::order_options::OrderOptions;
 use super::stock_reply::{self, UNITS};
+use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::core::sale::Take;
 use crate::core::time::UnixMs;
-use crate::error::Error;
 use crate::module::sale_session;
-use crate::server::args::{Arg, Args};
-use crate::server::clock;
-use crate::server::entry::{Call, Run};
-use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{self, Spec};
 
 /// `STOCK.DECR_ONCE key id [QTY n] [BUYER buyer] [HOLD ms] [REF ref] [WAITLIST]`
 ///
@@ -42,7 +36,6 @@ impl Command for StockDecrOnce {
     const SPEC: Spec = Spec {
         name: c"stock.decr_once",
         flags: c"write deny-oom fast",
-        acl: c"write fast",
         arity: -3,
         summary: c"Takes units from a sale for an id, exactly once, and never more than there are.",
         since: c"0.1.0",
@@ -50,15 +43,32 @@ impl Command for StockDecrOnce {
         tips: c"",
         keys: Keys::First(KeyUse::Update),
         args: &[
-            register::Arg::key(),
-            register::Arg::string(c"id"),
-            register::Arg::integer(c"units").after(c"QTY").optional(),
-            register::Arg::string(c"buyer").after(c"BUYER").optional(),
-            register::Arg::integer(c"milliseconds").after(c"HOLD").optional(),
-            register::Arg::string(c"ref").after(c"REF").optional(),
-            register::Arg::word(c"waitlist", c"WAITLIST").optional().since(c"0.2.0"),
+            Param::key(),
+            Param::string(c"id"),
+            Param::integer(c"units").after(c"QTY").optional(),
+            Param::string(c"buyer").after(c"BUYER").optional(),
+            Param::integer(c"milliseconds").after(c"HOLD").optional(),
+            Param::string(c"ref").after(c"REF").optional(),
+            Param::word(c"waitlist", c"WAITLIST").optional().since(c"0.2.0"),
         ],
     };
+
+    type Error = Error;
+
+    fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
+        let now = clock::now().ms;
+        let (key, take, waitlist) = parse(args, now)?;
+        let said = take.sold();
+        if sale_session::applies(ctx, key, said.as_ref())? {
+            return Ok(());
+        }
+        let answer = sale_session::decide(ctx, key, said.as_ref(), |sale| {
+            let decision = sale.take(now, &take)?;
+            Ok(if waitlist { sale.or_wait(now, &take, decision)? } else { decision })
+        })?;
+        stock_reply::reply(ctx, &answer);
+        Ok(())
+    }
 }
 
 /// The key, what to take, and whether to wait for it.
@@ -74,24 +84,4 @@ pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Take<'_
         }
     }
     Ok((key, options.take(id, qty.unwrap_or(1)), waitlist))
-}
-
-impl Run for StockDecrOnce {
-    type Error = Error;
-
-    fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { mut ctx, args } = call;
-        let now = clock::now().ms;
-        let (key, take, waitlist) = parse(args, now)?;
-        let said = take.sold();
-        if sale_session::applies(&mut ctx, key, said.as_ref())? {
-            return Ok(());
-        }
-        let answer = sale_session::decide(&mut ctx, key, said.as_ref(), |sale| {
-            let decision = sale.take(now, &take)?;
-            Ok(if waitlist { sale.or_wait(now, &take, decision)? } else { decision })
-        })?;
-        stock_reply::reply(&ctx, &answer);
-        Ok(())
-    }
 }

@@ -1,16 +1,9 @@
 //! `STOCK.INFO`: the state of a sale.
 
-use super::Command;
+use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::core::sale::Sale;
 use crate::core::time::UnixMs;
-use crate::error::Error;
 use crate::module::sale_session;
-use crate::server::args::{Arg, Args};
-use crate::server::clock;
-use crate::server::ctx::Ctx;
-use crate::server::entry::{Call, Run};
-use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{self, Spec};
 
 /// `STOCK.INFO key`
 ///
@@ -27,35 +20,31 @@ impl Command for StockInfo {
     const SPEC: Spec = Spec {
         name: c"stock.info",
         flags: c"readonly fast",
-        acl: c"read fast",
         arity: 2,
         summary: c"Tells how a sale stands: units, orders, conditions and counters.",
         since: c"0.1.0",
         complexity: c"O(1)",
         tips: c"nondeterministic_output",
         keys: Keys::First(KeyUse::Read),
-        args: &[register::Arg::key()],
+        args: &[Param::key()],
     };
+
+    type Error = Error;
+
+    fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
+        let key = parse(args)?;
+        let now = clock::now().ms;
+        sale_session::read(ctx, key, |ctx, sale| match sale {
+            None => ctx.reply_null(),
+            Some(sale) => reply(ctx, sale, now),
+        })
+    }
 }
 
 pub(crate) fn parse(mut args: Args<'_>) -> Result<Arg<'_>, Error> {
     let key = args.next()?;
     args.finish()?;
     Ok(key)
-}
-
-impl Run for StockInfo {
-    type Error = Error;
-
-    fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { mut ctx, args } = call;
-        let key = parse(args)?;
-        let now = clock::now().ms;
-        sale_session::read(&mut ctx, key, |ctx, sale| match sale {
-            None => ctx.reply_null(),
-            Some(sale) => reply(ctx, sale, now),
-        })
-    }
 }
 
 fn reply(ctx: &Ctx<'_>, sale: &Sale, now: UnixMs) {

@@ -1,12 +1,8 @@
 //! `STOCK.MCANCEL`: gives the units of an id back in several sales.
 
-use super::Command;
 use super::cart;
-use crate::error::Error;
+use super::{Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec};
 use crate::module::cart_session::Rule;
-use crate::server::entry::{Call, Run};
-use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{self, Spec};
 
 /// `STOCK.MCANCEL id numkeys key [key …]`
 ///
@@ -23,21 +19,18 @@ impl Command for StockMcancel {
     const SPEC: Spec = Spec {
         name: c"stock.mcancel",
         flags: c"write",
-        acl: c"write slow",
         arity: -4,
         summary: c"Gives the units of an id back in several sales, once.",
         since: c"0.2.0",
         complexity: c"O(K*log(N)) with K sales and N holds in each",
         tips: c"",
         keys: Keys::Counted(2, KeyUse::Update),
-        args: &[register::Arg::string(c"id"), register::Arg::integer(c"numkeys"), register::Arg::key().multiple()],
+        args: &[Param::string(c"id"), Param::integer(c"numkeys"), Param::key().multiple()],
     };
-}
 
-impl Run for StockMcancel {
     type Error = Error;
 
-    fn run(call: Call<'_>) -> Result<(), Error> {
-        cart::decide_held(call, Rule::Each, |now, id, sale| sale.cancel(now, id))
+    fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
+        cart::decide_held(ctx, args, Rule::Each, |now, id, sale| sale.cancel(now, id))
     }
 }

@@ -1,12 +1,8 @@
 //! `STOCK.MCONFIRM`: the held orders of an id in several sales become sold ones, all or none.
 
-use super::Command;
 use super::cart;
-use crate::error::Error;
+use super::{Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec};
 use crate::module::cart_session::Rule;
-use crate::server::entry::{Call, Run};
-use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{self, Spec};
 
 /// `STOCK.MCONFIRM id numkeys key [key …]`
 ///
@@ -23,21 +19,18 @@ impl Command for StockMconfirm {
     const SPEC: Spec = Spec {
         name: c"stock.mconfirm",
         flags: c"write",
-        acl: c"write slow",
         arity: -4,
         summary: c"Makes the holds of an id in several sales sales, all or none.",
         since: c"0.2.0",
         complexity: c"O(K*log(N)) with K sales and N holds in each",
         tips: c"",
         keys: Keys::Counted(2, KeyUse::Update),
-        args: &[register::Arg::string(c"id"), register::Arg::integer(c"numkeys"), register::Arg::key().multiple()],
+        args: &[Param::string(c"id"), Param::integer(c"numkeys"), Param::key().multiple()],
     };
-}
 
-impl Run for StockMconfirm {
     type Error = Error;
 
-    fn run(call: Call<'_>) -> Result<(), Error> {
-        cart::decide_held(call, Rule::AllOrNone, |now, id, sale| sale.confirm(now, id))
+    fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
+        cart::decide_held(ctx, args, Rule::AllOrNone, |now, id, sale| sale.confirm(now, id))
     }
 }

@@ -1,19 +1,14 @@
 //! `STOCK.MDECR_ONCE`: takes units from several sales for an id, once, all or none.
 
-use super::Command;
 use super::cart;
 use super::order_options::OrderOptions;
 use super::stock_reply::UNITS;
+use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::config;
 use crate::core::sale::Take;
 use crate::core::time::UnixMs;
-use crate::error::Error;
 use crate::module::cart_session::{self, Rule};
-use crate::server::args::{Arg, Args};
-use crate::server::clock;
-use crate::server::entry::{Call, Run};
-use crate::server::keyspec::{KeyUse, Keys, PAIR};
-use crate::server::register::{self, Spec};
+use crate::server::keyspec::PAIR;
 
 /// `STOCK.MDECR_ONCE id numkeys key qty [key qty …] [BUYER buyer] [HOLD ms] [REF ref]`
 ///
@@ -34,7 +29,6 @@ impl Command for StockMdecrOnce {
     const SPEC: Spec = Spec {
         name: c"stock.mdecr_once",
         flags: c"write deny-oom",
-        acl: c"write slow",
         arity: -5,
         summary: c"Takes units from several sales for an id, exactly once, all or none.",
         since: c"0.2.0",
@@ -42,14 +36,32 @@ impl Command for StockMdecrOnce {
         tips: c"",
         keys: Keys::CountedPairs(2, KeyUse::Update),
         args: &[
-            register::Arg::string(c"id"),
-            register::Arg::integer(c"numkeys"),
-            register::Arg::group(c"sale", &[register::Arg::key(), register::Arg::integer(c"qty")]).multiple(),
-            register::Arg::string(c"buyer").after(c"BUYER").optional(),
-            register::Arg::integer(c"milliseconds").after(c"HOLD").optional(),
-            register::Arg::string(c"ref").after(c"REF").optional(),
+            Param::string(c"id"),
+            Param::integer(c"numkeys"),
+            Param::group(c"sale", &[Param::key(), Param::integer(c"qty")]).multiple(),
+            Param::string(c"buyer").after(c"BUYER").optional(),
+            Param::integer(c"milliseconds").after(c"HOLD").optional(),
+            Param::string(c"ref").after(c"REF").optional(),
         ],
     };
+
+    type Error = Error;
+
+    fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
+        let now = clock::now().ms;
+        let sales = parse(args, now)?;
+        let take = |nth: usize| sales.get(nth).map(|(_, take)| take).ok_or(Error::Internal);
+        let id = take(0)?.id;
+        let (status, answers) = cart_session::decide(
+            ctx,
+            sales.iter().map(|(key, _)| *key),
+            Rule::AllOrNone,
+            |nth, sale| Ok(sale.take(now, take(nth)?)?),
+            |sale| sale.skipped(now, id),
+        )?;
+        cart::reply(ctx, status, &answers);
+        Ok(())
+    }
 }
 
 pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<Vec<(Arg<'_>, Take<'_>)>, Error> {
@@ -63,25 +75,4 @@ pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<Vec<(Arg<'_>, Tak
     }
     cart::named_once(sales.iter().map(|(key, _)| *key))?;
     Ok(sales.into_iter().map(|(key, units)| (key, options.take(id, units))).collect())
-}
-
-impl Run for StockMdecrOnce {
-    type Error = Error;
-
-    fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { mut ctx, args } = call;
-        let now = clock::now().ms;
-        let sales = parse(args, now)?;
-        let take = |nth: usize| sales.get(nth).map(|(_, take)| take).ok_or(Error::Internal);
-        let id = take(0)?.id;
-        let (status, answers) = cart_session::decide(
-            &mut ctx,
-            sales.iter().map(|(key, _)| *key),
-            Rule::AllOrNone,
-            |nth, sale| Ok(sale.take(now, take(nth)?)?),
-            |sale| sale.skipped(now, id),
-        )?;
-        cart::reply(&ctx, status, &answers);
-        Ok(())
-    }
 }

@@ -1,14 +1,8 @@
 //! `STOCK.ORDER`: one order.
 
-use super::Command;
 use super::stock_reply::unix_ms;
-use crate::error::Error;
+use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::module::sale_session;
-use crate::server::args::{Arg, Args};
-use crate::server::clock;
-use crate::server::entry::{Call, Run};
-use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{self, Spec};
 
 /// `STOCK.ORDER key id`
 ///
@@ -23,31 +17,21 @@ impl Command for StockOrder {
     const SPEC: Spec = Spec {
         name: c"stock.order",
         flags: c"readonly fast",
-        acl: c"read fast",
         arity: 3,
         summary: c"Tells what an id holds or has bought.",
         since: c"0.1.0",
         complexity: c"O(1), of an order on the waitlist O(log(N)) with N orders on it",
         tips: c"",
         keys: Keys::First(KeyUse::Read),
-        args: &[register::Arg::key(), register::Arg::string(c"id")],
+        args: &[Param::key(), Param::string(c"id")],
     };
-}
 
-pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, &[u8]), Error> {
-    let words = (args.next()?, args.ident_bytes("id")?);
-    args.finish()?;
-    Ok(words)
-}
-
-impl Run for StockOrder {
     type Error = Error;
 
-    fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { mut ctx, args } = call;
+    fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let (key, id) = parse(args)?;
         let now = clock::now().ms;
-        sale_session::read(&mut ctx, key, |ctx, sale| {
+        sale_session::read(ctx, key, |ctx, sale| {
             match sale.and_then(|sale| Some((sale.order(now, id)?, sale.place(id)))) {
                 None => ctx.reply_null(),
                 Some((order, place)) => {
@@ -70,4 +54,10 @@ impl Run for StockOrder {
             }
         })
     }
+}
+
+pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, &[u8]), Error> {
+    let words = (args.next()?, args.ident_bytes("id")?);
+    args.finish()?;
+    Ok(words)
 }

@@ -1,15 +1,9 @@
 //! `STOCK.ORDERS`: the orders of a sale, page by page.
 
-use super::Command;
 use super::stock_reply::unix_ms;
+use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Range, Spec, clock};
 use crate::core::sale::State;
-use crate::error::Error;
 use crate::module::sale_session;
-use crate::server::args::{Arg, Args, Range};
-use crate::server::clock;
-use crate::server::entry::{Call, Run};
-use crate::server::keyspec::{KeyUse, Keys};
-use crate::server::register::{self, Spec};
 
 /// `STOCK.ORDERS key cursor [COUNT n] [STATE held|sold|cancelled|expired|waiting]`
 ///
@@ -24,7 +18,6 @@ impl Command for StockOrders {
     const SPEC: Spec = Spec {
         name: c"stock.orders",
         flags: c"readonly",
-        acl: c"read slow",
         arity: -3,
         summary: c"Iterates over the orders of a sale.",
         since: c"0.1.0",
@@ -32,23 +25,47 @@ impl Command for StockOrders {
         tips: c"nondeterministic_output_order",
         keys: Keys::First(KeyUse::Read),
         args: &[
-            register::Arg::key(),
-            register::Arg::integer(c"cursor"),
-            register::Arg::integer(c"count").after(c"COUNT").optional(),
-            register::Arg::one_of(
+            Param::key(),
+            Param::integer(c"cursor"),
+            Param::integer(c"count").after(c"COUNT").optional(),
+            Param::one_of(
                 c"state",
                 &[
-                    register::Arg::word(c"held", c"held"),
-                    register::Arg::word(c"sold", c"sold"),
-                    register::Arg::word(c"cancelled", c"cancelled"),
-                    register::Arg::word(c"expired", c"expired"),
-                    register::Arg::word(c"waiting", c"waiting").since(c"0.2.0"),
+                    Param::word(c"held", c"held"),
+                    Param::word(c"sold", c"sold"),
+                    Param::word(c"cancelled", c"cancelled"),
+                    Param::word(c"expired", c"expired"),
+                    Param::word(c"waiting", c"waiting").since(c"0.2.0"),
                 ],
             )
             .after(c"STATE")
             .optional(),
         ],
     };
+
+    type Error = Error;
+
+    fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
+        let Words { key, cursor, count, state } = parse(args)?;
+        let now = clock::now().ms;
+        sale_session::read(ctx, key, |ctx, sale| {
+            let page = sale.map(|sale| sale.page(now, cursor, count, state));
+            ctx.reply_array(2);
+            let next = page.as_ref().map_or(0, |page| page.next);
+            ctx.reply_bytes(itoa::Buffer::new().format(next).as_bytes());
+            let rows = page.map(|page| page.rows).unwrap_or_default();
+            ctx.reply_array(rows.len());
+            for order in rows {
+                ctx.reply_array(6);
+                ctx.reply_bytes(&order.id);
+                ctx.reply_bytes(order.state.word().as_bytes());
+                ctx.reply_int(order.units);
+                ctx.reply_bytes(&order.buyer);
+                ctx.reply_bytes(&order.reference);
+                ctx.reply_int(unix_ms(order.deadline));
+            }
+        })
+    }
 }
 
 /// The default number of rows per page.
@@ -78,31 +95,4 @@ pub(crate) fn parse(mut args: Args<'_>) -> Result<Words<'_>, Error> {
     }
     let count = usize::try_from(count.unwrap_or(COUNT)).unwrap_or(usize::MAX);
     Ok(Words { key, cursor, count, state })
-}
-
-impl Run for StockOrders {
-    type Error = Error;
-
-    fn run(call: Call<'_>) -> Result<(), Error> {
-        let Call { mut ctx, args } = call;
-        let Words { key, cursor, count, state } = parse(args)?;
-        let now = clock::now().ms;
-        sale_session::read(&mut ctx, key, |ctx, sale| {
-            let page = sale.map(|sale| sale.page(now, cursor, count, state));
-            ctx.reply_array(2);
-            let next = page.as_ref().map_or(0, |page| page.next);
-            ctx.reply_bytes(itoa::Buffer::new().format(next).as_bytes());
-            let rows = page.map(|page| page.rows).unwrap_or_default();
-            ctx.reply_array(rows.len());
-            for order in rows {
-                ctx.reply_array(6);
-                ctx.reply_bytes(&order.id);
-                ctx.reply_bytes(order.state.word().as_bytes());
-                ctx.reply_int(order.units);
-                ctx.reply_bytes(&order.buyer);
-                ctx.reply_bytes(&order.reference);
-                ctx.reply_int(unix_ms(order.deadline));
-            }
-        })
-    }
 }

@@ -1,10 +1,9 @@
 //! The reply of every command on an order: `[status, units, remaining, deadline, ref]`.
 
+use super::{Ctx, Range};
 use crate::core::limits::MAX_UNITS;
 use crate::core::sale::Answer;
 use crate::core::time::UnixMs;
-use crate::server::args::Range;
-use crate::server::ctx::Ctx;
 
 /// Quantities and limits: up to the largest integer that every client can read exactly.
 pub const UNITS: Range = Range::up_to(MAX_UNITS);

@@ -1,38 +1,25 @@
 //! The entry point of commands.
 
 use std::ffi::c_int;
-use std::fmt;
 
 use super::api::{self, RawCtx, RawString};
 use super::args::Args;
 use super::blocked_clients;
+use super::command::Command;
 use super::ctx::Ctx;
 use super::guard::guard;
 use super::panics::{FAULT, make_good};
 
-/// One call of a command by a client, a script, the primary or the AOF.
-pub struct Call<'a> {
-    /// The context from the server.
-    pub ctx: Ctx<'a>,
-    /// The arguments after the command's name.
-    pub args: Args<'a>,
-}
-
-/// Runs a command. It replies exactly once, or returns an error, which becomes the reply.
-pub trait Run {
-    /// The error that is sent as the reply.
-    type Error: fmt::Display;
-
-    /// Runs the command.
-    fn run(call: Call<'_>) -> Result<(), Self::Error>;
-}
-
 /// The function that the server calls for the command `C`.
-pub(super) unsafe extern "C" fn command<C: Run>(raw: *mut RawCtx, words: *mut *mut RawString, count: c_int) -> c_int {
+pub(super) unsafe extern "C" fn command<C: Command>(
+    raw: *mut RawCtx,
+    words: *mut *mut RawString,
+    count: c_int,
+) -> c_int {
     // SAFETY: the server calls commands on its main thread; context and arguments live until this function returns.
     let (mut ctx, args) = unsafe { (Ctx::new(raw), Args::new(words, count)) };
     let before = blocked_clients::taken_over();
-    match guard("a command", || C::run(Call { ctx: ctx.reborrow(), args })) {
+    match guard("a command", || C::run(&mut ctx, args)) {
         Some(Ok(())) => {}
         Some(Err(error)) => ctx.reply_error(&error.to_string()),
         None => {
@@ -42,6 +29,27 @@ pub(super) unsafe extern "C" fn command<C: Run>(raw: *mut RawCtx, words: *mut *m
                 ctx.reply_error(FAULT);
             }
         }
+    }
+    api::OK
+}
+
+/// The same for a command that is asked for its keys, too.
+pub(super) unsafe extern "C" fn command_with_keys<C: Command>(
+    ctx: *mut RawCtx,
+    words: *mut *mut RawString,
+    count: c_int,
+) -> c_int {
+    // SAFETY: the server's own call, passed on; the context is valid.
+    unsafe {
+        if api::is_keys_position_request(ctx) == 0 {
+            return command::<C>(ctx, words, count);
+        }
+    }
+    // SAFETY: the words live until this function returns.
+    let args = unsafe { Args::new(words, count) };
+    for (at, key_use) in guard("finding keys", || C::SPEC.keys.positions(args, count)).unwrap_or_default() {
+        // SAFETY: the context is that of a request for positions, and there is a word at this position.
+        unsafe { api::key_at_pos_with_flags(ctx, at, c_int::try_from(key_use.flags()).unwrap_or_default()) };
     }
     api::OK
 }

@@ -5,10 +5,7 @@ use std::ptr;
 
 use redis_module::raw;
 
-use super::api::{self, RawCtx, RawString};
 use super::args::Args;
-use super::entry::{self, Run};
-use super::guard::guard;
 
 /// Where a command's keys are, and how it uses them.
 #[derive(Clone, Copy)]
@@ -50,7 +47,7 @@ impl Keys {
     }
 
     /// The positions of the keys in a call with these words, counted from the command's name.
-    fn positions(self, mut args: Args<'_>, count: c_int) -> Vec<(c_int, KeyUse)> {
+    pub(super) fn positions(self, mut args: Args<'_>, count: c_int) -> Vec<(c_int, KeyUse)> {
         match self {
             Self::First(key_use) => vec![(1, key_use)],
             Self::FirstAndBehind(key_use, word) => {
@@ -78,36 +75,9 @@ impl Keys {
     }
 }
 
-/// A command that has keys.
-pub(super) trait HasKeys: Run {
-    /// Where they are.
-    const KEYS: Keys;
-}
-
-/// The entry function of a command that reports its keys per call: runs it, or returns the key positions.
-pub(super) unsafe extern "C" fn command<C: HasKeys>(
-    ctx: *mut RawCtx,
-    words: *mut *mut RawString,
-    count: c_int,
-) -> c_int {
-    // SAFETY: the server's own call, passed on; the context is valid.
-    unsafe {
-        if api::is_keys_position_request(ctx) == 0 {
-            return entry::command::<C>(ctx, words, count);
-        }
-    }
-    // SAFETY: the words live until this function returns.
-    let args = unsafe { Args::new(words, count) };
-    for (at, key_use) in guard("finding keys", || C::KEYS.positions(args, count)).unwrap_or_default() {
-        // SAFETY: the context is that of a request for positions, and there is a word at this position.
-        unsafe { api::key_at_pos_with_flags(ctx, at, c_int::try_from(key_use.flags()).unwrap_or_default()) };
-    }
-    api::OK
-}
-
 impl KeyUse {
     /// The server's flags.
-    fn flags(self) -> u32 {
+    pub(super) fn flags(self) -> u32 {
         match self {
             Self::Read => raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS,
             Self::Update => {

@@ -13,7 +13,7 @@
 //! - An event handler writes nothing. It posts a notification and arms the one timer of [`timer`], which first checks whether this server
 //!   may write now.
 //!
-//! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`panics`], [`guard`], [`entry`], [`load`], [`register`], [`keyspec`];
+//! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`panics`], [`guard`], [`keyspec`], [`command`], [`entry`], [`register`], [`load`];
 //! then [`key`], [`datatype`], [`replicate`], [`publish`], [`call`], [`acl`], [`stream`], [`cluster`], [`keyspace_scan`], [`renames`]; then
 //! [`timer`], [`import`], [`origin`], [`blocked_clients`] with `blocking_key`, [`events`]; then [`settings`], [`info`], [`server_info`] and
 //! [`event_loop`]. [`faults`] and `fake_server` are for tests and fuzzing.
@@ -28,6 +28,7 @@ pub mod call;
 pub mod cell;
 pub mod clock;
 pub mod cluster;
+pub mod command;
 pub mod compat;
 pub mod ctx;
 pub mod datatype;

@@ -16,8 +16,9 @@ use crate::module::blocked::BLOCKED;
 use crate::module::inbox;
 use crate::server::api::{self, RawBlocked, RawCtx, RawKey, RawString, RawType};
 use crate::server::cell;
+use crate::server::command::Command;
 use crate::server::ctx::Ctx;
-use crate::server::entry::{self, Run};
+use crate::server::entry;
 
 /// How the server reacts to a request to block a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,7 +83,7 @@ pub fn serve(blocking: Blocking, f: impl FnOnce() + Send) {
 }
 
 /// Runs the command `C` for the client, and returns all replies that were sent meanwhile.
-pub fn call<C: Run>(words: &str) -> Vec<String> {
+pub fn call<C: Command>(words: &str) -> Vec<String> {
     let words: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
     let mut strings: Vec<*mut RawString> = words.iter().map(|word| ptr::from_ref(word).cast_mut().cast()).collect();
     let count = c_int::try_from(strings.len()).unwrap_or(c_int::MAX);

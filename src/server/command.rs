@@ -1,0 +1,132 @@
+//! What a command of the module is: its description, and what it does.
+
+use std::ffi::CStr;
+use std::fmt;
+
+use redis_module::raw;
+
+use super::args::Args;
+use super::ctx::Ctx;
+use super::keyspec::Keys;
+
+/// A command. It replies exactly once, or returns an error, which becomes the reply.
+pub trait Command {
+    /// Its description for the server.
+    const SPEC: Spec;
+
+    /// The error that is sent as the reply.
+    type Error: fmt::Display;
+
+    /// Carries out one call by a client, a script, the primary or the AOF; `args` are the arguments after the command's name.
+    fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Self::Error>;
+}
+
+/// The description of a command for the server.
+pub struct Spec {
+    /// The name that clients send.
+    pub name: &'static CStr,
+    /// The server's flags, separated by spaces. The ACL categories follow from them.
+    pub flags: &'static CStr,
+    /// The number of words in a call, including the name; negative for "at least".
+    pub arity: i32,
+    /// A summary of one line.
+    pub summary: &'static CStr,
+    /// The version of the module that introduced it.
+    pub since: &'static CStr,
+    /// The cost in big-O notation.
+    pub complexity: &'static CStr,
+    /// Hints for clients that send a command to several nodes; empty for none.
+    pub tips: &'static CStr,
+    /// Where the keys are.
+    pub keys: Keys,
+    /// The arguments in order.
+    pub args: &'static [Param],
+}
+
+/// A parameter, as `COMMAND DOCS` shows it.
+#[derive(Clone, Copy)]
+pub struct Param {
+    pub(super) name: &'static CStr,
+    pub(super) token: Option<&'static CStr>,
+    pub(super) kind: Kind,
+    pub(super) flags: u32,
+    pub(super) since: Option<&'static CStr>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    Key,
+    OtherKey,
+    String,
+    Integer,
+    UnixTime,
+    Token,
+    OneOf(&'static [Param]),
+    Group(&'static [Param]),
+}
+
+impl Param {
+    const fn new(name: &'static CStr, kind: Kind) -> Self {
+        Self { name, token: None, kind, flags: raw::REDISMODULE_CMD_ARG_NONE, since: None }
+    }
+
+    /// The key.
+    pub const fn key() -> Self {
+        Self::new(c"key", Kind::Key)
+    }
+
+    /// The key after a word, which is the command's second key.
+    pub const fn other_key(name: &'static CStr) -> Self {
+        Self::new(name, Kind::OtherKey)
+    }
+
+    /// A string.
+    pub const fn string(name: &'static CStr) -> Self {
+        Self::new(name, Kind::String)
+    }
+
+    /// An integer.
+    pub const fn integer(name: &'static CStr) -> Self {
+        Self::new(name, Kind::Integer)
+    }
+
+    /// A time since the epoch.
+    pub const fn unix_time(name: &'static CStr) -> Self {
+        Self::new(name, Kind::UnixTime)
+    }
+
+    /// A fixed word.
+    pub const fn word(name: &'static CStr, token: &'static CStr) -> Self {
+        Self { token: Some(token), ..Self::new(name, Kind::Token) }
+    }
+
+    /// One of several choices.
+    pub const fn one_of(name: &'static CStr, choices: &'static [Self]) -> Self {
+        Self::new(name, Kind::OneOf(choices))
+    }
+
+    /// Several parameters that belong together.
+    pub const fn group(name: &'static CStr, members: &'static [Self]) -> Self {
+        Self::new(name, Kind::Group(members))
+    }
+
+    /// The same parameter, preceded by the word `token`.
+    pub const fn after(self, token: &'static CStr) -> Self {
+        Self { token: Some(token), ..self }
+    }
+
+    /// The same parameter, made optional.
+    pub const fn optional(self) -> Self {
+        Self { flags: self.flags | raw::REDISMODULE_CMD_ARG_OPTIONAL, ..self }
+    }
+
+    /// The same parameter, which is newer than its command: `version` introduced it.
+    pub const fn since(self, version: &'static CStr) -> Self {
+        Self { since: Some(version), ..self }
+    }
+
+    /// The same parameter, repeatable.
+    pub const fn multiple(self) -> Self {
+        Self { flags: self.flags | raw::REDISMODULE_CMD_ARG_MULTIPLE, ..self }
+    }
+}
