@@ -1,6 +1,6 @@
 //! `LOCK.INFO`: the holders and waiters of a lock.
 
-use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
+use super::{Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::core::lock::{ClientId, LockInfo as View, Mode};
 use crate::module::lock_session;
 
@@ -30,19 +30,13 @@ impl Command for LockInfo {
     type Error = Error;
 
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
-        let key = parse(args)?;
+        let key = args.only()?;
         match lock_session::look(ctx, key, clock::now())? {
             None => ctx.reply_null(),
             Some(info) => reply(ctx, &info),
         }
         Ok(())
     }
-}
-
-pub(crate) fn parse(mut args: Args<'_>) -> Result<Arg<'_>, Error> {
-    let key = args.next()?;
-    args.finish()?;
-    Ok(key)
 }
 
 fn reply(ctx: &Ctx<'_>, info: &View) {

@@ -1,6 +1,6 @@
 //! `STOCK.BUYER`: the units of a buyer.
 
-use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
+use super::{Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::module::sale_session;
 
 /// `STOCK.BUYER key buyer`
@@ -27,7 +27,7 @@ impl Command for StockBuyer {
     type Error = Error;
 
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
-        let (key, buyer) = parse(args)?;
+        let (key, buyer) = args.key_and_ident("buyer")?;
         let now = clock::now().ms;
         sale_session::read(ctx, key, |ctx, sale| match sale {
             None => ctx.reply_null(),
@@ -38,10 +38,4 @@ impl Command for StockBuyer {
             }
         })
     }
-}
-
-pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, &[u8]), Error> {
-    let words = (args.next()?, args.ident_bytes("buyer")?);
-    args.finish()?;
-    Ok(words)
 }

@@ -1,10 +1,9 @@
 //! `STOCK.CANCEL`: cancels an order.
 
 use super::stock_reply;
-use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
+use super::{Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::core::id::IdText;
 use crate::core::sale::Change;
-use crate::module::sale_session;
 
 /// `STOCK.CANCEL key id`
 ///
@@ -32,20 +31,8 @@ impl Command for StockCancel {
     type Error = Error;
 
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
-        let (key, id) = parse(args)?;
+        let (key, id) = args.key_and_ident("id")?;
         let said = Change::Cancel { id: IdText::from(id) };
-        if sale_session::applies(ctx, key, Some(&said))? {
-            return Ok(());
-        }
-        let now = clock::now().ms;
-        let answer = sale_session::decide(ctx, key, Some(&said), |sale| Ok(sale.cancel(now, id)))?;
-        stock_reply::reply(ctx, &answer);
-        Ok(())
+        stock_reply::decide(ctx, key, Some(&said), |sale| Ok(sale.cancel(clock::now().ms, id)))
     }
-}
-
-pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, &[u8]), Error> {
-    let words = (args.next()?, args.ident_bytes("id")?);
-    args.finish()?;
-    Ok(words)
 }

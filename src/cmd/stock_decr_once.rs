@@ -5,7 +5,6 @@ use super::stock_reply::{self, UNITS};
 use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::core::sale::Take;
 use crate::core::time::UnixMs;
-use crate::module::sale_session;
 
 /// `STOCK.DECR_ONCE key id [QTY n] [BUYER buyer] [HOLD ms] [REF ref] [WAITLIST]`
 ///
@@ -58,16 +57,10 @@ impl Command for StockDecrOnce {
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let now = clock::now().ms;
         let (key, take, waitlist) = parse(args, now)?;
-        let said = take.sold();
-        if sale_session::applies(ctx, key, said.as_ref())? {
-            return Ok(());
-        }
-        let answer = sale_session::decide(ctx, key, said.as_ref(), |sale| {
+        stock_reply::decide(ctx, key, take.sold().as_ref(), |sale| {
             let decision = sale.take(now, &take)?;
             Ok(if waitlist { sale.or_wait(now, &take, decision)? } else { decision })
-        })?;
-        stock_reply::reply(ctx, &answer);
-        Ok(())
+        })
     }
 }
 

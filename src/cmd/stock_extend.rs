@@ -3,7 +3,6 @@
 use super::stock_reply;
 use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Range, Spec, clock};
 use crate::core::time::UnixMs;
-use crate::module::sale_session;
 
 /// `STOCK.EXTEND key id PX ms`
 ///
@@ -34,9 +33,7 @@ impl Command for StockExtend {
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let now = clock::now().ms;
         let (key, id, deadline) = parse(args, now)?;
-        let answer = sale_session::decide(ctx, key, None, |sale| Ok(sale.extend(now, id, deadline)))?;
-        stock_reply::reply(ctx, &answer);
-        Ok(())
+        stock_reply::decide(ctx, key, None, |sale| Ok(sale.extend(now, id, deadline)))
     }
 }
 

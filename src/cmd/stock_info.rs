@@ -1,6 +1,6 @@
 //! `STOCK.INFO`: the state of a sale.
 
-use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
+use super::{Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::core::sale::Sale;
 use crate::core::time::UnixMs;
 use crate::module::sale_session;
@@ -32,19 +32,13 @@ impl Command for StockInfo {
     type Error = Error;
 
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
-        let key = parse(args)?;
+        let key = args.only()?;
         let now = clock::now().ms;
         sale_session::read(ctx, key, |ctx, sale| match sale {
             None => ctx.reply_null(),
             Some(sale) => reply(ctx, sale, now),
         })
     }
-}
-
-pub(crate) fn parse(mut args: Args<'_>) -> Result<Arg<'_>, Error> {
-    let key = args.next()?;
-    args.finish()?;
-    Ok(key)
 }
 
 fn reply(ctx: &Ctx<'_>, sale: &Sale, now: UnixMs) {

@@ -1,7 +1,7 @@
 //! `STOCK.ORDER`: one order.
 
 use super::stock_reply::unix_ms;
-use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
+use super::{Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::module::sale_session;
 
 /// `STOCK.ORDER key id`
@@ -29,7 +29,7 @@ impl Command for StockOrder {
     type Error = Error;
 
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
-        let (key, id) = parse(args)?;
+        let (key, id) = args.key_and_ident("id")?;
         let now = clock::now().ms;
         sale_session::read(ctx, key, |ctx, sale| {
             match sale.and_then(|sale| Some((sale.order(now, id)?, sale.place(id)))) {
@@ -54,10 +54,4 @@ impl Command for StockOrder {
             }
         })
     }
-}
-
-pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, &[u8]), Error> {
-    let words = (args.next()?, args.ident_bytes("id")?);
-    args.finish()?;
-    Ok(words)
 }

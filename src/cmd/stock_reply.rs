@@ -1,15 +1,31 @@
 //! The reply of every command on an order: `[status, units, remaining, deadline, ref]`.
 
-use super::{Ctx, Range};
+use super::{Arg, Ctx, Error, Range};
 use crate::core::limits::MAX_UNITS;
-use crate::core::sale::Answer;
+use crate::core::sale::{Answer, Change, Decision, Sale};
 use crate::core::time::UnixMs;
+use crate::module::sale_session;
 
 /// Quantities and limits: up to the largest integer that every client can read exactly.
 pub const UNITS: Range = Range::up_to(MAX_UNITS);
 
 /// Start and end times: Unix milliseconds; 0 for none.
 pub const TIME: Range = Range::new(0..=i64::MAX);
+
+/// Decides on an order of the sale `key` and replies. If the words of the command, which spell the change `said`, report what was decided
+/// elsewhere, applies that instead.
+pub fn decide<'a>(
+    ctx: &mut Ctx<'_>,
+    key: Arg<'_>,
+    said: Option<&Change<'_>>,
+    decide: impl FnOnce(&Sale) -> Result<Decision<'a>, Error>,
+) -> Result<(), Error> {
+    if !sale_session::applies(ctx, key, said)? {
+        let answer = sale_session::decide(ctx, key, said, decide)?;
+        reply(ctx, &answer);
+    }
+    Ok(())
+}
 
 /// Writes an answer as the reply.
 pub fn reply(ctx: &Ctx<'_>, answer: &Answer<'_>) {

@@ -7,9 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::keys::{Keys, Primary, Value, place};
 use crate::cmd::{
-    cart, lock_acquire, lock_extend, lock_info, lock_macquire, lock_mextend, lock_mrelease, lock_release, stock_adjust,
-    stock_alter, stock_apply, stock_buyer, stock_cancel, stock_confirm, stock_create, stock_decr_once, stock_extend,
-    stock_info, stock_mdecr_once, stock_order, stock_orders,
+    cart, lock_acquire, lock_extend, lock_macquire, lock_mextend, lock_mrelease, lock_release, stock_adjust,
+    stock_alter, stock_apply, stock_create, stock_decr_once, stock_extend, stock_mdecr_once, stock_orders,
 };
 use crate::core::key::KeyRef;
 use crate::core::limits::{MAX_UNITS, MAX_WAIT};
@@ -138,7 +137,7 @@ impl Simulator {
                 engine.extend_many(*now, 0, &keys, &token, extension, keyspace)?;
             }
             b"INFO" => {
-                let key = lock_info::parse(args)?;
+                let key = args.only()?;
                 let lock = match keyspace.keys.0.get(&place(key.bytes())) {
                     None => None,
                     Some(Value::Lock(lock)) => Some(lock),
@@ -212,11 +211,11 @@ impl Simulator {
                 self.decide(key.bytes(), |sale| Ok(decide(sale, now, &take)?))?;
             }
             b"CONFIRM" => {
-                let (key, id) = stock_confirm::parse(args)?;
+                let (key, id) = args.key_and_ident("id")?;
                 self.confirm(key.bytes(), id)?;
             }
             b"CANCEL" => {
-                let (key, id) = stock_cancel::parse(args)?;
+                let (key, id) = args.key_and_ident("id")?;
                 self.decide(key.bytes(), |sale| Ok(sale.cancel(now, id)))?;
             }
             b"EXTEND" => {
@@ -255,7 +254,7 @@ impl Simulator {
                 self.decide_all(&keys, id, true, |_, sale| Ok(sale.cancel(now, id)))?;
             }
             b"ORDER" => {
-                let (key, id) = stock_order::parse(args)?;
+                let (key, id) = args.key_and_ident("id")?;
                 let sale = self.sale(key.bytes())?;
                 let order = sale.and_then(|sale| Some((sale.order(now, id)?, sale.place(id), sale.waiting())));
                 assert!(order.is_none_or(|(order, place, waiting)| {
@@ -270,12 +269,12 @@ impl Simulator {
                 }
             }
             b"BUYER" => {
-                let (key, buyer) = stock_buyer::parse(args)?;
+                let (key, buyer) = args.key_and_ident("buyer")?;
                 if let Some(sale) = self.sale(key.bytes())? {
                     assert!(sale.buyer(now, buyer) <= MAX_UNITS);
                 }
             }
-            b"INFO" => drop(self.sale(stock_info::parse(args)?.bytes())?.map(|sale| sale.info(now))),
+            b"INFO" => drop(self.sale(args.only()?.bytes())?.map(|sale| sale.info(now))),
             b"APPLY" => {
                 let (key, effect) = stock_apply::parse(args)?;
                 let Primary { keys, replica, .. } = &mut self.keyspace;

@@ -213,6 +213,18 @@ impl<'a> Args<'a> {
         self.unsigned(name, Range::up_to(most.min(u64::try_from(groups).unwrap_or(u64::MAX))))
     }
 
+    /// The only argument.
+    pub fn only(mut self) -> Result<Arg<'a>, ArgError> {
+        let arg = self.next()?;
+        self.finish().map(|()| arg)
+    }
+
+    /// The last two arguments: a key, and the bytes of an identifier, which has this `name` in an error.
+    pub fn key_and_ident(mut self, name: &'static str) -> Result<(Arg<'a>, &'a [u8]), ArgError> {
+        let words = (self.next()?, self.ident_bytes(name)?);
+        self.finish().map(|()| words)
+    }
+
     /// How many arguments are left.
     pub fn len(&self) -> usize {
         self.rest.len()
