@@ -5,53 +5,59 @@ use std::ffi::CStr;
 use crate::core::time::Millis;
 use crate::server::args::Range;
 use crate::server::ctx::Ctx;
-use crate::server::settings::{self, Setting, Switch};
+use crate::server::settings::{self, Setting};
 
 /// `lockstock.default-lease-ms`: the lease of a request that names none.
 ///
 /// If it is too short, work takes longer than its lease; if it is too long, a crashed holder keeps all waiters waiting.
-pub static DEFAULT_LEASE_MS: Setting = Setting::new(c"default-lease-ms", Range::new(1..=9_007_199_254_740_991), 30_000);
+pub static DEFAULT_LEASE_MS: Setting =
+    Setting::number(c"default-lease-ms", Range::new(1..=9_007_199_254_740_991), 30_000);
 
 /// `lockstock.max-waiters`: how many requests may wait for locks at the same time.
 ///
 /// Each waiter without `NOTIFY` is a connection, so `maxclients` limits them, too; this setting reserves some connections for other clients.
-pub static MAX_WAITERS: Setting = Setting::new(c"max-waiters", Range::new(0..=9_007_199_254_740_991), 100_000);
+pub static MAX_WAITERS: Setting = Setting::number(c"max-waiters", Range::new(0..=9_007_199_254_740_991), 100_000);
 
 /// `lockstock.max-keys`: the most keys in one `LOCK.MACQUIRE`, and the most sales in one `STOCK.MDECR_ONCE`, `STOCK.MCONFIRM` or
 /// `STOCK.MCANCEL`.
 ///
 /// When one of these locks becomes free, the command that freed it pays for a check of all of them. A request to many sales is one step,
 /// during which nobody else is served.
-pub static MAX_KEYS: Setting = Setting::new(c"max-keys", Range::new(1..=1_000_000), 1_000);
+pub static MAX_KEYS: Setting = Setting::number(c"max-keys", Range::new(1..=1_000_000), 1_000);
 
 /// `lockstock.place-grace-ms`: how long the place in line of a waiter is kept whose connection has ended; 0: not at all.
 ///
 /// It should be longer than clients need to connect and ask again.
-pub static PLACE_GRACE_MS: Setting = Setting::new(c"place-grace-ms", Range::new(0..=3_600_000), 1_000);
+pub static PLACE_GRACE_MS: Setting = Setting::number(c"place-grace-ms", Range::new(0..=3_600_000), 1_000);
 
 /// `lockstock.accept-effects`: whether `LOCK.APPLY` and `STOCK.APPLY` are accepted from any client.
 ///
 /// It is meant for tools that copy a server by sending its commands. Every client with permission for these two commands can then create
 /// holds and orders out of nothing.
-pub static ACCEPT_EFFECTS: Switch = Switch::new(c"accept-effects", false);
+pub static ACCEPT_EFFECTS: Setting = Setting::switch(c"accept-effects", false);
 
 /// `lockstock.detect-deadlocks`: whether a request that would close a circle of waiting tokens gets an error instead of waiting.
 ///
 /// Without it such tokens wait for each other until a lease or a time limit ends. A second holder that waits to become exclusive gets the
 /// error in any case.
-pub static DETECT_DEADLOCKS: Switch = Switch::new(c"detect-deadlocks", true);
+pub static DETECT_DEADLOCKS: Setting = Setting::switch(c"detect-deadlocks", true);
 
 /// `lockstock.replicate-commands`: whether commands whose words are what came of them are sent to replicas and files as they are.
 ///
 /// It is cheaper than to make an effect. Lockstock 0.1, and a tool that sends commands to another server as a client, would decide on such
 /// a command again.
-pub static REPLICATE_COMMANDS: Switch = Switch::new(c"replicate-commands", true);
+pub static REPLICATE_COMMANDS: Setting = Setting::switch(c"replicate-commands", true);
 
-/// The yes/no settings.
-static SWITCHES: [&Switch; 3] = [&DETECT_DEADLOCKS, &ACCEPT_EFFECTS, &REPLICATE_COMMANDS];
-
-/// The numeric settings, in the order of redis.conf.example.
-static ALL: [&Setting; 4] = [&DEFAULT_LEASE_MS, &MAX_WAITERS, &MAX_KEYS, &PLACE_GRACE_MS];
+/// All of them, in the order of redis.conf.example.
+static ALL: [&Setting; 7] = [
+    &DEFAULT_LEASE_MS,
+    &MAX_WAITERS,
+    &MAX_KEYS,
+    &PLACE_GRACE_MS,
+    &DETECT_DEADLOCKS,
+    &ACCEPT_EFFECTS,
+    &REPLICATE_COMMANDS,
+];
 
 /// The lease of a request that names none.
 pub fn default_lease() -> Millis {
@@ -83,11 +89,6 @@ pub fn load(ctx: &Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
             return Err(format!("the server refused the setting {}", text(setting.name)));
         }
     }
-    for switch in SWITCHES {
-        if !settings::register_switch(ctx, switch) {
-            return Err(format!("the server refused the setting {}", text(switch.name)));
-        }
-    }
     if settings::load(ctx) { Ok(()) } else { Err("a lockstock.* setting of the configuration is refused".into()) }
 }
 
@@ -112,24 +113,22 @@ pub fn read(words: &[&[u8]]) -> Result<(), String> {
 }
 
 fn set(name: &[u8], value: &[u8]) -> Result<(), String> {
-    if let Some(switch) = SWITCHES.iter().find(|switch| switch.name.to_bytes().eq_ignore_ascii_case(name)) {
-        let choice =
-            [(&b"yes"[..], true), (b"no", false)].into_iter().find(|(word, _)| word.eq_ignore_ascii_case(value));
-        let (_, choice) =
-            choice.ok_or_else(|| format!("{} must be yes or no, not '{}'", text(switch.name), value.escape_ascii()))?;
-        switch.set(choice);
-        return Ok(());
-    }
     let setting = ALL
         .iter()
         .find(|setting| setting.name.to_bytes().eq_ignore_ascii_case(name))
         .ok_or_else(|| format!("'{}' behind loadmodule is no setting of lockstock", name.escape_ascii()))?;
-    let number = std::str::from_utf8(value).ok().and_then(|value| value.parse().ok());
+    let number = match value {
+        yes if setting.is_switch && yes.eq_ignore_ascii_case(b"yes") => Some(1),
+        no if setting.is_switch && no.eq_ignore_ascii_case(b"no") => Some(0),
+        _ if setting.is_switch => None,
+        number => std::str::from_utf8(number).ok().and_then(|number| number.parse().ok()),
+    };
     if number.is_some_and(|number| setting.set(number)) {
         return Ok(());
     }
     let Range { min, max } = setting.range;
-    Err(format!("{} must be an integer from {min} to {max}, not '{}'", text(setting.name), value.escape_ascii()))
+    let wanted = if setting.is_switch { "yes or no".into() } else { format!("an integer from {min} to {max}") };
+    Err(format!("{} must be {wanted}, not '{}'", text(setting.name), value.escape_ascii()))
 }
 
 fn text(name: &CStr) -> String {

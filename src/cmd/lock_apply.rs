@@ -46,7 +46,7 @@ impl Command for LockApply {
 
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let is_record = origin::is_record(ctx);
-        if !is_record && !config::ACCEPT_EFFECTS.get() {
+        if !is_record && !config::ACCEPT_EFFECTS.is_yes() {
             return Err(Error::Effects);
         }
         let (name, effects) = lock_effect::parse(args)?;

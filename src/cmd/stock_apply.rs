@@ -35,7 +35,7 @@ impl Command for StockApply {
     type Error = Error;
 
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
-        if !origin::is_record(ctx) && !config::ACCEPT_EFFECTS.get() {
+        if !origin::is_record(ctx) && !config::ACCEPT_EFFECTS.is_yes() {
             return Err(Error::Effects);
         }
         let (key, effect) = parse(args)?;

@@ -20,7 +20,7 @@ pub struct OwnWords<'a> {
 impl<'a> OwnWords<'a> {
     /// For a command that releases the holds of `token`; `None` if words are never sent.
     pub fn new(token: &Ident) -> Option<Self> {
-        config::REPLICATE_COMMANDS.get().then(|| Self { token: token.clone(), released: SmallVec::new() })
+        config::REPLICATE_COMMANDS.is_yes().then(|| Self { token: token.clone(), released: SmallVec::new() })
     }
 
     /// Takes a change of the lock `name` over, if the words say it.

@@ -95,7 +95,7 @@ impl<'a> SaleSession<'a> {
         let alone = if sale.terms().stream.is_none() { changes.alone() } else { None };
         if let Some(change) = alone {
             // A tool may have another server carry out what is sent here. That server must not serve a line by itself.
-            let words_say_all = sale.waiting() == 0 && said == Some(change) && config::REPLICATE_COMMANDS.get();
+            let words_say_all = sale.waiting() == 0 && said == Some(change) && config::REPLICATE_COMMANDS.is_yes();
             return self.carry_out_alone(change, decided_on, words_say_all);
         }
         let changes: SmallVec<[&Change<'_>; 2]> = changes.iter().collect();

@@ -59,7 +59,7 @@ pub fn enter_as_is<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
 /// Tells the engine the settings that hold for a request that may have to wait.
 pub fn prepare_wait() {
     enter(|state| {
-        state.locks.allows_deadlocks = !config::DETECT_DEADLOCKS.get();
+        state.locks.allows_deadlocks = !config::DETECT_DEADLOCKS.is_yes();
         state.locks.most_waiting = Some(config::max_waiters());
         state.locks.place_grace = config::place_grace();
     });

@@ -2,30 +2,42 @@
 
 use std::ffi::{CStr, c_char, c_int, c_longlong, c_void};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::api::{self, RawString};
 use super::args::Range;
 use super::ctx::Ctx;
 
-/// A numeric setting.
+/// A setting: a number, or yes and no as 1 and 0.
 pub struct Setting {
     /// The name without the module's prefix.
     pub name: &'static CStr,
     /// The allowed range.
     pub range: Range,
+    /// Whether it is yes or no.
+    pub is_switch: bool,
     value: AtomicI64,
 }
 
 impl Setting {
-    /// A setting with its default.
-    pub const fn new(name: &'static CStr, range: Range, default: i64) -> Self {
-        Self { name, range, value: AtomicI64::new(default) }
+    /// A number with its default.
+    pub const fn number(name: &'static CStr, range: Range, default: i64) -> Self {
+        Self { name, range, is_switch: false, value: AtomicI64::new(default) }
+    }
+
+    /// Yes or no, with its default.
+    pub const fn switch(name: &'static CStr, default: bool) -> Self {
+        Self { is_switch: true, ..Self::number(name, Range::new(0..=1), default as i64) }
     }
 
     /// The current value.
     pub fn get(&self) -> i64 {
         self.value.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is yes.
+    pub fn is_yes(&self) -> bool {
+        self.get() != 0
     }
 
     /// Sets it; false if the value is out of range.
@@ -38,60 +50,21 @@ impl Setting {
     }
 }
 
-/// A yes/no setting.
-pub struct Switch {
-    /// The name without the module's prefix.
-    pub name: &'static CStr,
-    value: AtomicBool,
-}
-
-impl Switch {
-    /// A switch with its default.
-    pub const fn new(name: &'static CStr, default: bool) -> Self {
-        Self { name, value: AtomicBool::new(default) }
-    }
-
-    /// Whether it is yes.
-    pub fn get(&self) -> bool {
-        self.value.load(Ordering::Relaxed)
-    }
-
-    /// Sets it.
-    pub fn set(&self, value: bool) {
-        self.value.store(value, Ordering::Relaxed);
-    }
-}
-
-/// Registers the switch with the server, with its current value as the default.
-pub fn register_switch(ctx: &Ctx<'_>, switch: &'static Switch) -> bool {
-    let data = ptr::from_ref(switch).cast_mut().cast();
-    let (name, default) = (switch.name.as_ptr(), c_int::from(switch.get()));
-    // SAFETY: the context is valid; the switch is a static, so the pointer that the server keeps stays valid.
-    unsafe {
-        api::register_bool_config(ctx.raw(), name, default, 0, Some(get_switch), Some(set_switch), None, data)
-            == api::OK
-    }
-}
-
 /// Registers the setting with the server, with its current value as the default; the server enforces the range.
 pub fn register(ctx: &Ctx<'_>, setting: &'static Setting) -> bool {
-    let data = ptr::from_ref(setting).cast_mut().cast();
-    let Range { min, max } = setting.range;
+    let (ctx, name, data) = (ctx.raw(), setting.name.as_ptr(), ptr::from_ref(setting).cast_mut().cast());
+    let (value, Range { min, max }) = (setting.get(), setting.range);
     // SAFETY: the context is valid; the setting is a static, so the pointer that the server keeps stays valid.
-    unsafe {
-        api::register_numeric_config(
-            ctx.raw(),
-            setting.name.as_ptr(),
-            setting.get(),
-            0,
-            min,
-            max,
-            Some(get),
-            Some(set),
-            None,
-            data,
-        ) == api::OK
-    }
+    let registered = unsafe {
+        if setting.is_switch {
+            let value = c_int::from(setting.is_yes());
+            api::register_bool_config(ctx, name, value, 0, Some(get::<c_int>), Some(set::<c_int>), None, data)
+        } else {
+            let (get, set) = (Some(get::<c_longlong> as _), Some(set::<c_longlong> as _));
+            api::register_numeric_config(ctx, name, value, 0, min, max, get, set, None, data)
+        }
+    };
+    registered == api::OK
 }
 
 /// Loads the values in redis.conf for the registered settings; false if one of them is refused.
@@ -100,36 +73,19 @@ pub fn load(ctx: &Ctx<'_>) -> bool {
     unsafe { api::load_configs(ctx.raw()) == api::OK }
 }
 
-unsafe extern "C" fn get_switch(_name: *const c_char, data: *mut c_void) -> c_int {
-    // SAFETY: `register_switch` gave the address of a static switch.
-    unsafe { data.cast::<Switch>().as_ref() }.map_or(0, |switch| c_int::from(switch.get()))
-}
-
-unsafe extern "C" fn set_switch(
-    _name: *const c_char,
-    value: c_int,
-    data: *mut c_void,
-    _error: *mut *mut RawString,
-) -> c_int {
-    // SAFETY: as in `get_switch`.
-    unsafe { data.cast::<Switch>().as_ref() }.map_or(api::ERR, |switch| {
-        switch.set(value != 0);
-        api::OK
-    })
-}
-
-unsafe extern "C" fn get(_name: *const c_char, data: *mut c_void) -> c_longlong {
+unsafe extern "C" fn get<N: TryFrom<i64> + Default>(_name: *const c_char, data: *mut c_void) -> N {
     // SAFETY: `register` gave the address of a static setting.
-    unsafe { data.cast::<Setting>().as_ref() }.map_or(0, Setting::get)
+    let setting = unsafe { data.cast::<Setting>().as_ref() };
+    setting.and_then(|setting| setting.get().try_into().ok()).unwrap_or_default()
 }
 
-unsafe extern "C" fn set(
+unsafe extern "C" fn set<N: Into<i64>>(
     _name: *const c_char,
-    value: c_longlong,
+    value: N,
     data: *mut c_void,
     _error: *mut *mut RawString,
 ) -> c_int {
     // SAFETY: as in `get`.
     let setting = unsafe { data.cast::<Setting>().as_ref() };
-    if setting.is_some_and(|setting| setting.set(value)) { api::OK } else { api::ERR }
+    if setting.is_some_and(|setting| setting.set(value.into())) { api::OK } else { api::ERR }
 }
