@@ -41,40 +41,28 @@ impl Command for LockInfo {
 
 fn reply(ctx: &Ctx<'_>, info: &View) {
     ctx.reply_map(5);
-    ctx.reply_bytes(b"mode");
-    ctx.reply_bytes(info.mode.map_or("free", mode).as_bytes());
-    ctx.reply_bytes(b"limit");
-    ctx.reply_int(info.limit);
+    ctx.reply_bytes_field("mode", info.mode.map_or("free", mode).as_bytes());
+    ctx.reply_int_field("limit", info.limit);
     ctx.reply_bytes(b"holders");
     ctx.reply_array(info.holders.len());
     for holder in &info.holders {
         ctx.reply_map(4);
-        ctx.reply_bytes(b"token");
-        ctx.reply_bytes(&holder.token.text());
-        ctx.reply_bytes(b"fence");
-        ctx.reply_int(holder.fence.0);
-        ctx.reply_bytes(b"lease-ms");
-        ctx.reply_int(holder.left.0);
-        ctx.reply_bytes(b"session");
-        ctx.reply_bytes(if holder.session { b"yes" } else { b"no" });
+        ctx.reply_bytes_field("token", &holder.token.text());
+        ctx.reply_int_field("fence", holder.fence.0);
+        ctx.reply_int_field("lease-ms", holder.left.0);
+        ctx.reply_bytes_field("session", if holder.session { b"yes" } else { b"no" });
     }
     ctx.reply_bytes(b"waiters");
     ctx.reply_array(info.waiters.len());
     for waiter in &info.waiters {
         ctx.reply_map(5);
-        ctx.reply_bytes(b"token");
-        ctx.reply_bytes(&waiter.token.text());
-        ctx.reply_bytes(b"mode");
-        ctx.reply_bytes(mode(waiter.mode.mode()).as_bytes());
-        ctx.reply_bytes(b"waited-ms");
-        ctx.reply_int(waiter.waited.0);
-        ctx.reply_bytes(b"wait-left-ms");
-        ctx.reply_int(waiter.left.map_or(-1, |left| left.0));
-        ctx.reply_bytes(b"client");
-        ctx.reply_int(waiter.client.map_or(0, ClientId::get));
+        ctx.reply_bytes_field("token", &waiter.token.text());
+        ctx.reply_bytes_field("mode", mode(waiter.mode.mode()).as_bytes());
+        ctx.reply_int_field("waited-ms", waiter.waited.0);
+        ctx.reply_int_field("wait-left-ms", waiter.left.map_or(-1, |left| left.0));
+        ctx.reply_int_field("client", waiter.client.map_or(0, ClientId::get));
     }
-    ctx.reply_bytes(b"waiting");
-    ctx.reply_int(info.waiting);
+    ctx.reply_int_field("waiting", info.waiting);
 }
 
 fn mode(mode: Mode) -> &'static str {

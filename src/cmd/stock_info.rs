@@ -43,40 +43,28 @@ impl Command for StockInfo {
 
 fn reply(ctx: &Ctx<'_>, sale: &Sale, now: UnixMs) {
     let (info, terms) = (sale.info(now), sale.terms());
-    let number = |name: &str, value: u64| {
-        ctx.reply_bytes(name.as_bytes());
-        ctx.reply_int(value);
-    };
-    let text = |name: &str, value: &[u8]| {
-        ctx.reply_bytes(name.as_bytes());
-        ctx.reply_bytes(value);
-    };
-    let time = |name: &str, value: Option<UnixMs>| {
-        ctx.reply_bytes(name.as_bytes());
-        ctx.reply_int(value.map_or(0, |time| time.0));
-    };
     ctx.reply_map(if terms.tells_deadlines() { 21 } else { 20 });
-    number("total", info.total);
-    number("remaining", info.remaining);
-    number("held", info.held);
-    number("sold", info.sold);
-    number("orders", info.orders);
-    number("buyers", info.buyers);
-    number("limit", terms.limit);
-    time("start", terms.start);
-    time("end", terms.end);
-    text("rebuy", if terms.rebuy { b"yes" } else { b"no" });
-    text("stream", terms.stream.as_ref().map_or(&[], |stream| &stream.key));
+    ctx.reply_int_field("total", info.total);
+    ctx.reply_int_field("remaining", info.remaining);
+    ctx.reply_int_field("held", info.held);
+    ctx.reply_int_field("sold", info.sold);
+    ctx.reply_int_field("orders", info.orders);
+    ctx.reply_int_field("buyers", info.buyers);
+    ctx.reply_int_field("limit", terms.limit);
+    ctx.reply_int_field("start", terms.start.map_or(0, |time| time.0));
+    ctx.reply_int_field("end", terms.end.map_or(0, |time| time.0));
+    ctx.reply_bytes_field("rebuy", if terms.rebuy { b"yes" } else { b"no" });
+    ctx.reply_bytes_field("stream", terms.stream.as_ref().map_or(&[], |stream| &stream.key));
     if terms.tells_deadlines() {
-        text("deadlines", b"yes");
+        ctx.reply_bytes_field("deadlines", b"yes");
     }
-    number("seq", info.seq);
-    number("waiting", info.waiting);
-    number("ok", info.counters.ok);
-    number("duplicate", info.counters.duplicate);
-    number("soldout", info.counters.soldout);
-    number("limited", info.counters.limited);
-    number("expired", info.counters.expired);
-    number("cancelled", info.counters.cancelled);
-    number("confirmed", info.counters.confirmed);
+    ctx.reply_int_field("seq", info.seq);
+    ctx.reply_int_field("waiting", info.waiting);
+    ctx.reply_int_field("ok", info.counters.ok);
+    ctx.reply_int_field("duplicate", info.counters.duplicate);
+    ctx.reply_int_field("soldout", info.counters.soldout);
+    ctx.reply_int_field("limited", info.counters.limited);
+    ctx.reply_int_field("expired", info.counters.expired);
+    ctx.reply_int_field("cancelled", info.counters.cancelled);
+    ctx.reply_int_field("confirmed", info.counters.confirmed);
 }

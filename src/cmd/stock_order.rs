@@ -36,19 +36,13 @@ impl Command for StockOrder {
                 None => ctx.reply_null(),
                 Some((order, place)) => {
                     ctx.reply_map(if place.is_some() { 6 } else { 5 });
-                    ctx.reply_bytes(b"state");
-                    ctx.reply_bytes(order.state.word().as_bytes());
-                    ctx.reply_bytes(b"units");
-                    ctx.reply_int(order.units);
-                    ctx.reply_bytes(b"buyer");
-                    ctx.reply_bytes(&order.buyer);
-                    ctx.reply_bytes(b"ref");
-                    ctx.reply_bytes(&order.reference);
-                    ctx.reply_bytes(b"deadline");
-                    ctx.reply_int(unix_ms(order.deadline));
+                    ctx.reply_bytes_field("state", order.state.word().as_bytes());
+                    ctx.reply_int_field("units", order.units);
+                    ctx.reply_bytes_field("buyer", &order.buyer);
+                    ctx.reply_bytes_field("ref", &order.reference);
+                    ctx.reply_int_field("deadline", unix_ms(order.deadline));
                     if let Some(place) = place {
-                        ctx.reply_bytes(b"place");
-                        ctx.reply_int(place);
+                        ctx.reply_int_field("place", place);
                     }
                 }
             }

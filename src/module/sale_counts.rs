@@ -13,7 +13,7 @@ static ORDERS: AtomicU64 = AtomicU64::new(0);
 
 /// Counts an answer.
 pub fn answered(status: Status) {
-    if let Some((_, count)) = Status::ALL.iter().zip(&ANSWERS).find(|(known, _)| **known == status) {
+    if let Some(count) = ANSWERS.get(status as usize) {
         count.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -115,6 +115,18 @@ impl Ctx<'_> {
         unsafe { api::reply_with_string_buffer(self.raw, bytes.as_ptr().cast(), bytes.len()) };
     }
 
+    /// Replies with a field of a map that has a number.
+    pub fn reply_int_field(&self, name: &str, value: impl TryInto<i64>) {
+        self.reply_bytes(name.as_bytes());
+        self.reply_int(value);
+    }
+
+    /// Replies with a field of a map that has a string.
+    pub fn reply_bytes_field(&self, name: &str, value: &[u8]) {
+        self.reply_bytes(name.as_bytes());
+        self.reply_bytes(value);
+    }
+
     /// Replies with null, in the form of the client's protocol.
     pub fn reply_null(&self) {
         faults::reply_point();
@@ -263,6 +275,6 @@ pub(super) fn log(ctx: *mut RawCtx, level: Level, text: &str) {
 }
 
 /// `text` as a C string; NUL bytes, which would end it early, are dropped.
-pub(super) fn c_text(text: &str) -> CString {
+pub fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', "")).unwrap_or_default()
 }
