@@ -7,7 +7,7 @@ use crate::core::limits::MAX_UNITS;
 use crate::core::sale::{Change, Sale, Taking, Waiting};
 use crate::core::time::{Millis, UnixMs};
 use crate::error::Error;
-use crate::server::args::{Args, Range};
+use crate::server::args::{Arg, Args, Range};
 use crate::server::ctx::Ctx;
 use crate::server::key::Name;
 use crate::server::replicate;
@@ -49,6 +49,8 @@ pub fn event_name(change: &Change<'_>) -> Option<&'static CStr> {
 
 /// Sends a change.
 pub fn send(ctx: &Ctx<'_>, name: &Name<'_>, change: &Change<'_>) {
+    let send = |words: &[&[u8]]| replicate::effect(ctx, APPLY, name, words);
+    let (mut one, mut two, mut three) = (itoa::Buffer::new(), itoa::Buffer::new(), itoa::Buffer::new());
     match change {
         Change::Take(Taking { id, units, buyer, deadline, reference }) => {
             let deadline = deadline.map_or(0, |deadline| deadline.0);
@@ -58,36 +60,21 @@ pub fn send(ctx: &Ctx<'_>, name: &Name<'_>, change: &Change<'_>) {
             let hold = hold.map_or(0, |hold| hold.0);
             send_new(ctx, name, b"WAITING", id, (*units, hold), buyer.as_deref(), reference);
         }
-        Change::Serve { id, deadline: None } => replicate::effect(ctx, APPLY, name, &[b"SERVED", id]),
-        Change::Serve { id, deadline: Some(deadline) } => {
-            let mut text = itoa::Buffer::new();
-            replicate::effect(ctx, APPLY, name, &[b"SERVED", id, text.format(deadline.0).as_bytes()]);
-        }
-        Change::Confirm { id } => replicate::effect(ctx, APPLY, name, &[b"CONFIRMED", id]),
-        Change::Refuse { id } => replicate::effect(ctx, APPLY, name, &[b"REFUSED", id]),
-        Change::Cancel { id } => replicate::effect(ctx, APPLY, name, &[b"CANCELLED", id]),
-        Change::Expire { id } => replicate::effect(ctx, APPLY, name, &[b"LAPSED", id]),
-        Change::Extend { id, deadline } => {
-            let mut text = itoa::Buffer::new();
-            let deadline = text.format(deadline.0).as_bytes();
-            replicate::effect(ctx, APPLY, name, &[b"EXTENDED", id, deadline]);
-        }
-        Change::Cutoff { at } => {
-            let mut text = itoa::Buffer::new();
-            replicate::effect(ctx, APPLY, name, &[b"CUTOFF", text.format(at.0).as_bytes()]);
-        }
-        Change::Adjust { delta, id } => {
-            let mut text = itoa::Buffer::new();
-            let words: [&[u8]; 3] = [b"ADJUSTED", text.format(*delta).as_bytes(), id];
-            replicate::effect(ctx, APPLY, name, words.get(..if id.is_empty() { 2 } else { 3 }).unwrap_or(&words));
-        }
+        Change::Serve { id, deadline: None } => send(&[b"SERVED", id]),
+        Change::Serve { id, deadline: Some(deadline) } => send(&[b"SERVED", id, one.format(deadline.0).as_bytes()]),
+        Change::Confirm { id } => send(&[b"CONFIRMED", id]),
+        Change::Refuse { id } => send(&[b"REFUSED", id]),
+        Change::Cancel { id } => send(&[b"CANCELLED", id]),
+        Change::Expire { id } => send(&[b"LAPSED", id]),
+        Change::Extend { id, deadline } => send(&[b"EXTENDED", id, one.format(deadline.0).as_bytes()]),
+        Change::Cutoff { at } => send(&[b"CUTOFF", one.format(at.0).as_bytes()]),
+        Change::Adjust { delta, id } if id.is_empty() => send(&[b"ADJUSTED", one.format(*delta).as_bytes()]),
+        Change::Adjust { delta, id } => send(&[b"ADJUSTED", one.format(*delta).as_bytes(), id]),
         Change::Alter { limit, start, end, rebuy } => {
-            let mut texts = (itoa::Buffer::new(), itoa::Buffer::new(), itoa::Buffer::new());
-            let limit = texts.0.format(*limit).as_bytes();
-            let start = texts.1.format(start.map_or(0, |time| time.0)).as_bytes();
-            let end = texts.2.format(end.map_or(0, |time| time.0)).as_bytes();
+            let [start, end] = [start, end].map(|time| time.map_or(0, |time| time.0));
+            let (limit, start, end) = (one.format(*limit), two.format(start), three.format(end));
             let rebuy: &[u8] = if *rebuy { b"yes" } else { b"no" };
-            replicate::effect(ctx, APPLY, name, &[b"ALTERED", limit, start, end, rebuy]);
+            send(&[b"ALTERED", limit.as_bytes(), start.as_bytes(), end.as_bytes(), rebuy]);
         }
     }
 }
@@ -171,8 +158,7 @@ fn parse_new<'a>(args: &mut Args<'a>, name: &'static str) -> Result<NewOrder<'a>
     let id: IdText<'a> = args.ident_bytes("id")?.into();
     let units = args.unsigned("units", Range::up_to(MAX_UNITS))?;
     let time = if args.len() > 0 { time(args, name)? } else { None };
-    let mut text =
-        || if args.len() > 0 { args.next().map(super::super::server::args::Arg::bytes) } else { Ok(&[][..]) };
+    let mut text = || if args.len() > 0 { args.next().map(Arg::bytes) } else { Ok(&[][..]) };
     let (buyer, reference) = (text()?, text()?);
     let buyer = (!buyer.is_empty()).then(|| buyer.into());
     Ok((id, units, time, buyer, reference.into()))
