@@ -53,51 +53,22 @@ pub enum Error {
     },
     /// An unknown order state.
     State,
-    /// An empty key name.
-    NoKey {
-        /// The name of the argument in the documentation.
-        name: &'static str,
-    },
-    /// A second key that is the same as the first.
-    SameKey {
-        /// The name of the argument in the documentation.
-        name: &'static str,
-    },
+    /// A sale's stream without a name.
+    NoStreamKey,
+    /// A sale that is to be its own stream.
+    SameKey,
     /// A sale that is named twice in one request.
     NamedTwice,
     /// The key of a new sale is not empty.
     BusyKey,
     /// There is no such sale, and the command has no status for that.
     NoStock,
-    /// More units would be withdrawn than remain.
-    TooFew {
-        /// The remaining units.
-        remaining: u64,
-    },
-    /// The total of a sale would be too large.
-    TooMany {
-        /// The current total.
-        total: u64,
-    },
-    /// A sale cannot remember more adjustments.
-    FullOfAdjustments {
-        /// The number of those that it remembers.
-        adjustments: u64,
-    },
-    /// The total of a sale would be less than somebody waits for.
-    Wanted {
-        /// For how many units.
-        units: u64,
-    },
+    /// A sale cannot be adjusted so.
+    Adjust(AdjustError),
     /// A window of a sale that ends before it begins.
     Window(EmptyWindow),
-    /// The order of this id belongs to another buyer.
-    OtherBuyer,
-    /// A sale cannot store more orders.
-    FullSale {
-        /// The number of its orders.
-        orders: u64,
-    },
+    /// An order cannot be taken, for a reason that no status tells.
+    Take(TakeError),
     /// Another module changed or removed a sale during a command on it.
     SaleChanged,
     /// The sale's stream refuses the event; the server's own text.
@@ -142,33 +113,34 @@ impl fmt::Display for Error {
             Self::Demoted => f.write_str("UNBLOCKED this server is not a primary any more"),
             Self::State => f.write_str("ERR STATE must be held, sold, cancelled, expired or waiting"),
             Self::Argument(ArgError::YesOrNo { name }) => write!(f, "ERR {name} must be yes or no"),
-            Self::NoKey { name } => write!(f, "ERR {name} must name a key"),
-            Self::SameKey { name } => write!(f, "ERR {name} must be another key than the sale's"),
+            Self::NoStreamKey => f.write_str("ERR STREAM must name a key"),
+            Self::SameKey => f.write_str("ERR STREAM must be another key than the sale's"),
             Self::NamedTwice => f.write_str("ERR a sale is named twice"),
             Self::BusyKey => f.write_str("BUSYKEY Target key name already exists"),
             Self::NoStock => f.write_str("NOSTOCK there is no such sale"),
-            Self::TooFew { remaining: 0 } => f.write_str("ERR delta must be at least 0, for no units remain unsold"),
-            Self::TooFew { remaining } => {
+            Self::Adjust(AdjustError::TooFew { remaining: 0 }) => {
+                f.write_str("ERR delta must be at least 0, for no units remain unsold")
+            }
+            Self::Adjust(AdjustError::TooFew { remaining }) => {
                 write!(f, "ERR delta must be at least -{remaining}, for no more units remain unsold")
             }
-            Self::TooMany { total } => {
-                write!(
-                    f,
-                    "ERR delta must be at most {}, for a total is at most {MAX_UNITS}",
-                    MAX_UNITS.saturating_sub(*total)
-                )
+            Self::Adjust(AdjustError::TooMany { total }) => {
+                let most = MAX_UNITS.saturating_sub(*total);
+                write!(f, "ERR delta must be at most {most}, for a total is at most {MAX_UNITS}")
             }
-            Self::Wanted { units } => {
+            Self::Adjust(AdjustError::Wanted { units }) => {
                 write!(f, "ERR the total must be at least {units}, for an order on the waitlist waits for as many")
             }
             Self::Window(EmptyWindow { start, end }) => {
                 write!(f, "ERR START must be before END, and {} is not before {}", start.0, end.0)
             }
-            Self::OtherBuyer => {
+            Self::Take(TakeError::OtherBuyer) => {
                 f.write_str("ERR the order of this id has another BUYER; two callers have chosen the same id")
             }
-            Self::FullSale { orders } => write!(f, "ERR the sale remembers {orders} orders, and no more fit in"),
-            Self::FullOfAdjustments { adjustments } => {
+            Self::Take(TakeError::Full { orders }) => {
+                write!(f, "ERR the sale remembers {orders} orders, and no more fit in")
+            }
+            Self::Adjust(AdjustError::Full { adjustments }) => {
                 write!(f, "ERR the sale remembers {adjustments} adjustments, and no more fit in")
             }
             Self::SaleChanged => {
@@ -231,12 +203,7 @@ impl From<LockError> for Error {
 
 impl From<AdjustError> for Error {
     fn from(error: AdjustError) -> Self {
-        match error {
-            AdjustError::TooFew { remaining } => Self::TooFew { remaining },
-            AdjustError::TooMany { total } => Self::TooMany { total },
-            AdjustError::Full { adjustments } => Self::FullOfAdjustments { adjustments },
-            AdjustError::Wanted { units } => Self::Wanted { units },
-        }
+        Self::Adjust(error)
     }
 }
 
@@ -248,9 +215,6 @@ impl From<EmptyWindow> for Error {
 
 impl From<TakeError> for Error {
     fn from(error: TakeError) -> Self {
-        match error {
-            TakeError::OtherBuyer => Self::OtherBuyer,
-            TakeError::Full { orders } => Self::FullSale { orders },
-        }
+        Self::Take(error)
     }
 }

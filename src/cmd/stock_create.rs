@@ -83,8 +83,8 @@ pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Terms), Error> {
 /// The key after `STREAM`. It cannot be the sale's own key, which holds no stream.
 fn stream_of(args: &mut Args<'_>, sale: Arg<'_>) -> Result<Box<[u8]>, Error> {
     match args.next()?.bytes() {
-        [] => Err(Error::NoKey { name: "STREAM" }),
-        stream if stream == sale.bytes() => Err(Error::SameKey { name: "STREAM" }),
+        [] => Err(Error::NoStreamKey),
+        stream if stream == sale.bytes() => Err(Error::SameKey),
         stream => Ok(stream.into()),
     }
 }
