@@ -32,7 +32,7 @@ impl Command for LockMacquire {
         since: c"0.1.0",
         complexity: c"O(K*log(N)) with K keys and N requests waiting for them",
         tips: c"",
-        keys: Keys::Counted(1, KeyUse::Update),
+        keys: Keys::Counted(1, 1, KeyUse::Update),
         args: &[Param::integer(c"numkeys"), Param::key().multiple(), TOKEN, LEASE, WAIT, NOTIFY, SESSION],
     };
 

@@ -26,7 +26,7 @@ impl Command for LockMextend {
         since: c"0.2.0",
         complexity: c"O(K*log(N)) with K keys and N holders",
         tips: c"",
-        keys: Keys::Counted(2, KeyUse::Update),
+        keys: Keys::Counted(2, 1, KeyUse::Update),
         args: &[Param::string(c"token"), Param::integer(c"numkeys"), Param::key().multiple(), LEASE],
     };
 

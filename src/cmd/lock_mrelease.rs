@@ -26,7 +26,7 @@ impl Command for LockMrelease {
         since: c"0.1.0",
         complexity: c"O(K*log(N)) with K keys and N holders",
         tips: c"",
-        keys: Keys::Counted(2, KeyUse::Delete),
+        keys: Keys::Counted(2, 1, KeyUse::Delete),
         args: &[Param::string(c"token"), Param::integer(c"numkeys"), Param::key().multiple()],
     };
 

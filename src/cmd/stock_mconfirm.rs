@@ -24,7 +24,7 @@ impl Command for StockMconfirm {
         since: c"0.2.0",
         complexity: c"O(K*log(N)) with K sales and N holds in each",
         tips: c"",
-        keys: Keys::Counted(2, KeyUse::Update),
+        keys: Keys::Counted(2, 1, KeyUse::Update),
         args: &[Param::string(c"id"), Param::integer(c"numkeys"), Param::key().multiple()],
     };
 

@@ -8,7 +8,6 @@ use crate::config;
 use crate::core::sale::Take;
 use crate::core::time::UnixMs;
 use crate::module::cart_session::{self, Rule};
-use crate::server::keyspec::PAIR;
 
 /// `STOCK.MDECR_ONCE id numkeys key qty [key qty …] [BUYER buyer] [HOLD ms] [REF ref]`
 ///
@@ -34,7 +33,7 @@ impl Command for StockMdecrOnce {
         since: c"0.2.0",
         complexity: c"O(K) with K sales, with HOLD O(K*log(N)) with N holds in each",
         tips: c"",
-        keys: Keys::CountedPairs(2, KeyUse::Update),
+        keys: Keys::Counted(2, PAIR, KeyUse::Update),
         args: &[
             Param::string(c"id"),
             Param::integer(c"numkeys"),
@@ -63,6 +62,9 @@ impl Command for StockMdecrOnce {
         Ok(())
     }
 }
+
+/// A sale and how many units are wanted of it.
+const PAIR: usize = 2;
 
 pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<Vec<(Arg<'_>, Take<'_>)>, Error> {
     let id = args.ident_bytes("id")?;

@@ -14,10 +14,9 @@ pub enum Keys {
     First(KeyUse),
     /// One key, the first argument, and another key after the word, which later commands change.
     FirstAndBehind(KeyUse, &'static CStr),
-    /// A number of keys, given by the argument at this position (counted from the command's name), right after it.
-    Counted(i32, KeyUse),
-    /// As `Counted`, with one more argument behind each key.
-    CountedPairs(i32, KeyUse),
+    /// Groups of this many arguments, each of which begins with a key. Their number is the argument at this position (counted from the
+    /// command's name), right before them.
+    Counted(i32, usize, KeyUse),
 }
 
 /// How a command uses a key.
@@ -35,9 +34,6 @@ pub enum KeyUse {
 
 /// Where the options begin in a command with a key after a word: after the name, the key and one more argument.
 const OPTIONS: c_int = 3;
-
-/// A key and the argument behind it.
-pub const PAIR: usize = 2;
 
 impl Keys {
     /// Whether the server has to ask for the keys of each call. Its cluster routing uses specifications only since Redis 8.2; older
@@ -61,15 +57,10 @@ impl Keys {
                 positions.extend(at.filter(|at| *at < count).map(|at| (at, KeyUse::Insert)));
                 positions
             }
-            Self::Counted(position, key_use) => {
+            Self::Counted(position, each, key_use) => {
                 let before = usize::try_from(position).unwrap_or_default().saturating_sub(1);
-                let keys = args.skip(before).and_then(|()| args.counted("numkeys", u64::MAX)).unwrap_or_default();
-                (position.saturating_add(1)..count).zip(keys).map(|(at, _)| (at, key_use)).collect()
-            }
-            Self::CountedPairs(position, key_use) => {
-                let before = usize::try_from(position).unwrap_or_default().saturating_sub(1);
-                let pairs = args.skip(before).and_then(|()| args.count("numkeys", u64::MAX, PAIR)).unwrap_or_default();
-                (position.saturating_add(1)..count).step_by(PAIR).zip(0..pairs).map(|(at, _)| (at, key_use)).collect()
+                let groups = args.skip(before).and_then(|()| args.count("numkeys", u64::MAX, each)).unwrap_or_default();
+                (position.saturating_add(1)..count).step_by(each).zip(0..groups).map(|(at, _)| (at, key_use)).collect()
             }
         }
     }
@@ -108,22 +99,16 @@ impl Keys {
 
     /// The first key, or all counted keys.
     pub(super) fn describe(self) -> raw::RedisModuleCommandKeySpec {
-        let (Self::First(key_use)
-        | Self::FirstAndBehind(key_use, _)
-        | Self::Counted(_, key_use)
-        | Self::CountedPairs(_, key_use)) = self;
-        // Redis 7.0 finds only half of the keys by a specification with steps. With this flag servers ask the command instead.
-        let asked = if matches!(self, Self::CountedPairs(..)) { raw::REDISMODULE_CMD_KEY_VARIABLE_FLAGS } else { 0 };
-        let flags = u64::from(key_use.flags() | asked);
         match self {
-            Self::First(_) | Self::FirstAndBehind(..) => raw::RedisModuleCommandKeySpec {
-                flags,
+            Self::First(key_use) | Self::FirstAndBehind(key_use, _) => raw::RedisModuleCommandKeySpec {
+                flags: u64::from(key_use.flags()),
                 begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
                 bs: begin_at(1),
                 ..one_key()
             },
-            Self::Counted(position, _) | Self::CountedPairs(position, _) => raw::RedisModuleCommandKeySpec {
-                flags,
+            Self::Counted(position, each, key_use) => raw::RedisModuleCommandKeySpec {
+                // Redis 7.0 finds only half of the keys by a specification with steps. With this flag servers ask the command instead.
+                flags: u64::from(key_use.flags() | if each > 1 { raw::REDISMODULE_CMD_KEY_VARIABLE_FLAGS } else { 0 }),
                 begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
                 bs: begin_at(position),
                 find_keys_type: raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_KEYNUM,
@@ -131,7 +116,7 @@ impl Keys {
                     keynum: raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_2 {
                         keynumidx: 0,
                         firstkey: 1,
-                        keystep: if matches!(self, Self::CountedPairs(..)) { 2 } else { 1 },
+                        keystep: c_int::try_from(each).unwrap_or(1),
                     },
                 },
                 ..no_keys()
