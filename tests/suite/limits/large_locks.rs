@@ -148,6 +148,7 @@ fn a_million_places_in_line_are_taken_looked_at_and_left() {
     });
     let bytes = server.info_int("memory", "used_memory") - before;
     println!("a place in line: {} bytes", bytes / i64::try_from(MILLION).expect("a million"));
+    assert!(cost(&server, "lock.macquire") < 20_000);
 
     let refusal = "ERR too many requests wait already, see lockstock.max-waiters";
     client.expect(format!("LOCK.MACQUIRE 1000 {keys} TOKEN late WAIT 0"), err(refusal));

@@ -28,8 +28,8 @@ use crate::core::time::UnixMs;
 /// The length of a search, in tenths of a step. A lock with one holder who waits for one is a step. Beyond a thousand of them nothing is
 /// claimed.
 const LENGTH: usize = 10_000;
-/// What a lock adds to its length. Each request and each hold of a token that waits add 1.
-const LOCK: usize = 8;
+/// What a lock adds to its length. Each request, each lock that it asks for and each hold of a token that waits add 1.
+const LOCK: usize = 7;
 /// So many other holds of a lock add 1.
 const HOLDS: usize = 4;
 
@@ -179,6 +179,7 @@ impl<'a> Search<'a> {
     fn follow<W: Keyspace>(&mut self, at: usize, ask: Ask, keyspace: &mut W) -> Option<()> {
         let owner = self.graph.waits.get(at)?.owner;
         for key in ask.keys {
+            self.spend(1)?;
             let queue = self.engine.waiting.at(key.as_key()).and_then(|queue| self.engine.waiting.queue(queue));
             let lock = self.look_at(key, keyspace)?;
             let held = self.graph.locks.get(lock)?;

@@ -219,6 +219,25 @@ fn beyond_its_bound_the_search_claims_nothing() {
 }
 
 #[test]
+fn each_lock_of_a_request_that_is_in_between_counts() {
+    for (in_between, found) in [(3, true), (60, false)] {
+        let mut desk = Desk::new();
+        let keys: Vec<String> = (0..300).map(|number| format!("k{number}")).collect();
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        desk.take("own", &ask("ann"));
+        desk.take(keys[0], &ask("bob"));
+        desk.lets_wait(&["own"], &ask("bob"));
+        desk.lets_wait(&keys, &ask("first"));
+        for number in 1..in_between {
+            desk.lets_wait(&keys[1..], &ask(&format!("t{number}")));
+        }
+        // One waits for the other, up to the first, which waits for bob.
+        let closes = desk.asks(&keys[1..], 1, &ask("ann")).unwrap();
+        assert_eq!(matches!(closes, Acquired::Deadlock(_)), found, "{in_between}");
+    }
+}
+
+#[test]
 fn where_no_holder_waits_the_line_is_not_looked_at() {
     let mut desk = Desk::new();
     desk.take("door", &ask("ann"));
