@@ -109,7 +109,7 @@ test-servers: check-all build ## All checks, and the tests that need a server, t
 	@scripts/test-servers $(TEST_THREADS)
 
 test-large: build ## A million orders, locks, waits and places in line, ten thousand waiters, with figures; takes minutes
-	$(TEST) --ignored --nocapture --test-threads=1 large crowd::
+	cargo test --locked --test suite -- --ignored --nocapture --test-threads=1 large crowd::
 	LOCKSTOCK_CYCLES=1000000 $(TEST) --nocapture waiting_leaves_nothing_behind
 
 test-leaks: build ## A million operations of each command, after which no memory is missing; takes minutes

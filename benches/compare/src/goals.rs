@@ -9,7 +9,14 @@ pub enum Limit {
 }
 
 impl Limit {
-    fn admits(self, measured: f64) -> bool {
+    /// As it is shown.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (sign, limit) = text.split_once(' ')?;
+        let limit = limit.parse().ok()?;
+        if sign == "≤" { Some(Self::AtMost(limit)) } else { Some(Self::AtLeast(limit)) }
+    }
+
+    pub fn admits(self, measured: f64) -> bool {
         // Judged as it is printed: 1.104 is not more than 1.10.
         let rounded = (measured * 100.0).round() / 100.0;
         match self {

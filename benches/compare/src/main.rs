@@ -26,6 +26,7 @@ mod plan;
 mod stand;
 
 mod goals;
+mod pages;
 mod paper;
 mod summary;
 

@@ -10,7 +10,7 @@ use harness::repository;
 use crate::goals::{Finding, Limit};
 use crate::plan::Plan;
 use crate::stand::cores;
-use crate::summary;
+use crate::{pages, summary};
 
 pub struct Paper {
     docs: PathBuf,
@@ -66,14 +66,14 @@ impl Paper {
     /// Writes what some chapters found to a page of their own, and their goals in the place of what earlier runs found.
     pub fn write_part(&self, chapters: &str) -> PathBuf {
         let path = self.dir.join(format!("{chapters}.md"));
-        fs::write(&path, &self.text).expect("the tables are written");
+        pages::write(&path, &self.text);
         summary::update(&self.docs, &self.server, &self.findings, false);
         path
     }
 
     pub fn write(&self) -> PathBuf {
         let path = self.dir.join("README.md");
-        fs::write(&path, &self.text).expect("the tables are written");
+        pages::write(&path, &self.text);
         let costs = serde_json::to_string_pretty(&self.costs).expect("numbers and their names");
         fs::write(self.dir.join("costs.json"), costs + "\n").expect("the costs are written");
         summary::update(&self.docs, &self.server, &self.findings, true);

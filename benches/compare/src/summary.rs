@@ -5,7 +5,7 @@ use std::path::Path;
 
 use lockstock_bench::table::number;
 
-use crate::goals::Finding;
+use crate::goals::{Finding, Limit};
 
 /// The table stands between these lines.
 const MARKS: [&str; 2] = ["<!-- goals: written by make bench -->\n", "<!-- end of goals -->\n"];
@@ -32,7 +32,7 @@ struct Table {
     goals: Vec<Goal>,
 }
 
-/// A line: the goal, its limit, and what was measured on each of the servers.
+/// A line: the goal, its limit, and what was measured on each of the servers, not in bold.
 struct Goal {
     what: String,
     limit: String,
@@ -47,7 +47,7 @@ impl Table {
         });
         let servers = lines.next().unwrap_or_default().into_iter().skip(2).collect();
         let goals = lines.skip(1).map(|mut cells| {
-            let measured = cells.split_off(2);
+            let measured = cells.split_off(2).iter().map(|cell| cell.replace("**", "")).collect();
             let [what, limit] = cells.try_into().expect("a goal and its limit");
             Goal { what, limit, measured }
         });
@@ -71,10 +71,8 @@ impl Table {
                 self.goals.push(Goal { what: finding.what.clone(), limit: String::new(), measured });
                 self.goals.len() - 1
             });
-            let shown = number(finding.measured);
             self.goals[at].limit = finding.limit.show();
-            self.goals[at].measured[column] =
-                if finding.reached() == Some(false) { format!("**{shown}**") } else { shown };
+            self.goals[at].measured[column] = number(finding.measured);
         }
         self.goals.retain(|goal| goal.measured.iter().any(|measured| measured != NOTHING));
     }
@@ -85,8 +83,17 @@ impl Table {
             format!("|---|--:|{}", "--:|".repeat(self.servers.len())),
         ];
         let goals = self.goals.iter();
-        lines.extend(goals.map(|goal| format!("| {} | {} | {} |", goal.what, goal.limit, goal.measured.join(" | "))));
+        lines.extend(goals.map(|goal| format!("| {} | {} | {} |", goal.what, goal.limit, goal.judged().join(" | "))));
         lines.join("\n") + "\n"
+    }
+}
+
+impl Goal {
+    /// What was measured, in bold where it does not reach the goal, which may be another one than at that time.
+    fn judged(&self) -> Vec<String> {
+        let limit = Limit::parse(&self.limit).expect("a limit");
+        let bold = |cell: &String| cell.replace(' ', "").parse().is_ok_and(|measured| !limit.admits(measured));
+        self.measured.iter().map(|cell| if bold(cell) { format!("**{cell}**") } else { cell.clone() }).collect()
     }
 }
 
@@ -112,11 +119,11 @@ mod tests {
         assert_eq!(table.show(), BEFORE.trim_start());
         table.replace("valkey-9.1.2", &[found("speed", 0.98), found("fairness", 1.5)], true);
         table.replace("redis-8.6.3", &[found("speed", f64::NAN), found("fairness", 0.25)], true);
-        // Nobody has measured the memory.
+        // Nobody has measured the memory, and 1.09 is too much now.
         let after = "
 | goal | limit | redis-7.0.15 | redis-8.6.3 | valkey-9.1.2 |
 |---|--:|--:|--:|--:|
-| speed | ≤ 1.00 | 1.09 | – | 0.98 |
+| speed | ≤ 1.00 | **1.09** | – | 0.98 |
 | fairness | ≤ 1.00 | – | 0.25 | **1.50** |
 ";
         assert_eq!(table.show(), after.trim_start());
@@ -126,6 +133,9 @@ mod tests {
     fn a_part_of_a_run_replaces_only_what_it_has_found() {
         let mut table = Table::parse(BEFORE);
         table.replace("valkey-9.1.2", &[found("speed", 0.98)], false);
-        assert_eq!(table.show(), BEFORE.trim_start().replace("**1.12**", "0.98").replace("1.10", "1.00"));
+        assert_eq!(
+            table.show(),
+            BEFORE.trim_start().replace("**1.12**", "0.98").replace("1.10 | 1.09", "1.00 | **1.09**")
+        );
     }
 }

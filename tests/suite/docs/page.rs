@@ -23,6 +23,7 @@ pub const CLIENTS: Page = page!("docs/clients.md");
 pub const COMMANDS: Page = page!("docs/commands.md");
 pub const MIGRATING: Page = page!("docs/migrating.md");
 pub const OPERATIONS: Page = page!("docs/operations.md");
+pub const PERFORMANCE: Page = page!("docs/performance.md");
 
 /// Every page for users.
 pub const ALL: [Page; 16] = [
@@ -37,7 +38,7 @@ pub const ALL: [Page; 16] = [
     page!("docs/abuse.md"),
     CLIENTS,
     page!("docs/guarantees.md"),
-    page!("docs/performance.md"),
+    PERFORMANCE,
     page!("docs/scaling.md"),
     page!("docs/testing.md"),
     page!("clients/node/README.md"),
@@ -67,13 +68,15 @@ impl Page {
 
     /// Whether a heading of the page has this anchor.
     fn has_anchor(&self, anchor: &str) -> bool {
-        let anchor_of = |heading: &str| {
-            let kept = heading.trim().to_lowercase().replace(' ', "-");
-            kept.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect::<String>()
-        };
         let headings = self.prose().flat_map(str::lines).filter(|line| line.starts_with('#'));
         headings.map(|line| anchor_of(line.trim_start_matches('#'))).any(|found| found == anchor)
     }
+}
+
+/// What a link to this heading ends with.
+pub fn anchor_of(heading: &str) -> String {
+    let kept = heading.trim().to_lowercase().replace(' ', "-");
+    kept.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
 }
 
 #[test]

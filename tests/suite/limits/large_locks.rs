@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use harness::{ANY, Client, INT, OK, Reply, Server, err, eventually, unix_ms};
+use harness::{ANY, Client, INT, NULL, OK, Reply, Server, err, eventually, unix_ms};
 
 use crate::support::line::Line;
 use crate::support::load::{MILLION, busy, cost, disturb, fill};
@@ -36,13 +36,17 @@ fn a_hundred_thousand_leases_that_end_at_once_stop_nobody() {
     });
     println!("from the first to the hand-over: {took:.1?}");
 
-    // A command that comes before the timer pays for what it meets.
-    crowd(&mut client, "met", unix_ms() + 3_000);
+    // A command that comes before the timer ends some of them. While it knows of others, it takes the lock for held.
+    let end = unix_ms() + 6_000;
+    crowd(&mut client, "met", end);
     client.expect("CONFIG RESETSTAT", OK);
-    let mut replies = client.pipeline(["DEBUG SLEEP 4", "LOCK.ACQUIRE met TOKEN next"]);
-    replies.remove(1).is(("next", INT, 30_000));
+    let left = (end - unix_ms()).max(0) + 100;
+    let sleep = format!("DEBUG SLEEP {}.{:03}", left / 1_000, left % 1_000);
+    let mut replies = client.pipeline([sleep.as_str(), "LOCK.ACQUIRE met TOKEN next"]);
+    replies.remove(1).is(NULL);
     let micros = cost(&server, "lock.acquire");
-    assert!(micros < 1_000_000, "{micros} µs");
+    client.expect("LOCK.ACQUIRE met TOKEN next WAIT 0", ("next", INT, 30_000));
+    assert!(micros < 20_000, "{micros} µs");
 }
 
 #[test]
@@ -140,15 +144,15 @@ fn a_million_places_in_line_are_taken_looked_at_and_left() {
     let mut line = Line::at(&server);
     client.expect("LOCK.ACQUIRE key-500 TOKEN holder EX 3600", ANY);
     let mut clients: Vec<Client> = (0..REQUESTS).map(|_| server.client()).collect();
-    let before = server.info_int("memory", "used_memory");
+    let (before, begun) = (server.info_int("memory", "used_memory"), Instant::now());
     disturb(&server, "a million places are taken", || {
         for (n, patient) in clients.iter_mut().enumerate() {
             line.enter(patient, format!("LOCK.MACQUIRE 1000 {keys} TOKEN t-{n} EX 3600 WAIT 0"));
         }
     });
+    assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", begun.elapsed());
     let bytes = server.info_int("memory", "used_memory") - before;
     println!("a place in line: {} bytes", bytes / i64::try_from(MILLION).expect("a million"));
-    assert!(cost(&server, "lock.macquire") < 20_000);
 
     let refusal = "ERR too many requests wait already, see lockstock.max-waiters";
     client.expect(format!("LOCK.MACQUIRE 1000 {keys} TOKEN late WAIT 0"), err(refusal));

@@ -25,7 +25,8 @@ impl Waits {
     fn until(server: &Server, stop: &AtomicBool) -> Self {
         let mut client = server.client();
         let mut waits = vec![];
-        while !stop.load(Relaxed) {
+        // At least once, even if the work is done before the first one.
+        while waits.is_empty() || !stop.load(Relaxed) {
             let begun = Instant::now();
             client.cmd("PING");
             waits.push(begun.elapsed());

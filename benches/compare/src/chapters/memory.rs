@@ -26,10 +26,10 @@ pub fn run(lab: &mut Lab) {
         }
     };
     let [ours, theirs] = lock::taking(DEEP);
-    row(lab, "a held lock, 36-byte token", Some(1.0), [ours, theirs]);
+    row(lab, "a held lock, 36-byte token", Some(1.3), [ours, theirs]);
     let order = |buyer| [sale::decr_once(DEEP, buyer, sale::PLENTY, false), sale::sadd(DEEP, buyer)];
-    row(lab, "an order, integers in sequence", Some(1.0), order(sale::everybody));
-    row(lab, "an order, UUIDs", Some(0.6), order(sale::uuid));
+    row(lab, "an order, integers in sequence", Some(0.35), order(sale::everybody));
+    row(lab, "an order, UUIDs", Some(0.35), order(sale::uuid));
     row(lab, "a hold with buyer and reference", None, [sale::full(DEEP), sale::full_by_hand(DEEP)]);
     lab.progress("memory: a waiter");
     let (ours, theirs) = (

@@ -99,12 +99,13 @@ fn hand_over_instructions(lab: &mut Lab) {
             count_among(&way, Feeds::Nobody, (CONTENDERS, false), lab.plan.either(4_000, 2_000)),
         ));
     }
-    let parked = rows[2].1;
+    let (parked, list) = (rows[2].1, rows[3].1);
     for (name, count) in &rows {
         sheet.row([name.clone(), number(*count), number(count / parked)]);
     }
     lab.paper.found("instructions for a hand-over, NOTIFY on one connection ÷ parked", AtMost(1.0), rows[0].1 / parked);
     lab.paper.found("instructions for a hand-over, NOTIFY on connections ÷ parked", AtMost(1.0), rows[1].1 / parked);
+    lab.paper.found("instructions for a hand-over, against BLPOP, LPUSH", AtMost(1.5), parked / list);
     let title = format!("Instructions for a hand-over, {CONTENDERS} contenders");
     lab.show(&format!("\n## {title}\n\n{}", sheet.show()));
 }

@@ -26,13 +26,13 @@ pub fn run(lab: &mut Lab) {
     let mut sheet = Sheet::new([
         "in line",
         "bytes of an order",
-        "theirs",
+        "bytes, theirs",
         "joining, µs",
-        "theirs",
-        "ours ÷ theirs",
+        "joining, theirs",
+        "joining, ours ÷ theirs",
         "serving, µs",
-        "theirs",
-        "ours ÷ theirs",
+        "serving, theirs",
+        "serving, ours ÷ theirs",
     ]);
     let mut firsts = None;
     for size in [10_000, 100_000, 1_000_000] {

@@ -1,0 +1,50 @@
+//! Numbers on the pages that nobody measured: limits, defaults, and how something was measured.
+
+/// A page, words of it, the file that has it so, and what stands there. Whoever changes the one is led to the other.
+pub const HELD: &[(&str, &str, &str, &str)] = &[
+    (PERFORMANCE, "pipelines of 16", "benches/compare/src/chapters/mod.rs", "DEEP: usize = 16;"),
+    (PERFORMANCE, "50 connections", "benches/compare/src/pump.rs", "CONNECTIONS: usize = 50;"),
+    (PERFORMANCE, "every 1, 10 or 100 ms", "benches/compare/src/chapters/handover.rs", "[1, 10, 100].map(|every|"),
+    (PERFORMANCE, "script: 5 × `GET`", "benches/compare/src/ways/cart.rs", "LEGS: usize = 5;"),
+    (PERFORMANCE, "or after 1 ms", "benches/compare/src/chapters/handover.rs", "time: Duration::from_millis(1)"),
+    (PERFORMANCE, "1 when all contenders got the same, 1/n", "benches/compare/src/tally.rs", "fn jain("),
+    (SCALING, "with 8 buckets", "benches/compare/src/chapters/cluster.rs", "tags: 8,"),
+    (SCALING, "with 64.", "benches/compare/src/chapters/cluster.rs", "tags: 64,"),
+    (SCALING, "2 % of them buy", "benches/simulation/src/lib.rs", "dice < 0.02 => costs.order"),
+    (SCALING, "18 % have bought already", "benches/simulation/src/lib.rs", "dice < 0.20 => costs.duplicate"),
+    (SCALING, "99 of 100 requests", "benches/compare/src/bin/simulation.rs", "99 of 100 requests"),
+    (
+        ABUSE,
+        "`lockstock.max-waiters` (100000)",
+        CONFIG,
+        r#"c"max-waiters", Range::new(0..=9_007_199_254_740_991), 100_000)"#,
+    ),
+    (ABUSE, "less than 1 kB each", "docs/operations.md", "| a request that waits, with `NOTIFY` | 1000 |"),
+    (ABUSE, "as 1000 requests for 1000 keys each", LARGE_LOCKS, "const REQUESTS: usize = 1_000;"),
+    (ABUSE, "a request for 1000 keys", LARGE_LOCKS, "let keys: Vec<String> = (0..1_000)"),
+    (ABUSE, "`lockstock.max-keys` (1000)", CONFIG, r#"c"max-keys", Range::new(1..=1_000_000), 1_000)"#),
+    (ABUSE, "100,000 places", "src/core/lock/vacant_places.rs", "const MOST: usize = 100_000;"),
+    (ABUSE, "1,000 steps", "src/core/lock/engine/deadlock.rs", "A lock with one holder who waits for one is a step."),
+    (
+        ABUSE,
+        "of 100 who ask meanwhile 99 are answered within 20 ms",
+        "tests/suite/support/load.rs",
+        "p99 < Duration::from_millis(20)",
+    ),
+    (ABUSE, "a lease of 2^62 ms", "tests/suite/limits/abuse.rs", "const LONG: i64 = 1 << 62;"),
+    (ABUSE, "at a 64-bit millisecond time", "src/core/time.rs", "pub struct UnixMs(pub i64)"),
+    (ABUSE, "the command ends 500 of them", "src/core/lock/engine/mod.rs", "Self(500)"),
+    (ABUSE, "100000 leases of one lock", LARGE_LOCKS, "const HOLDERS: usize = 100_000;"),
+    (ABUSE, "a lock with 100000 holders", LARGE_LOCKS, "const HOLDERS: usize = 100_000;"),
+    (ABUSE, "100000 holds of a sale", "tests/suite/limits/large.rs", "const HOLDS: usize = 100_000;"),
+    (ABUSE, "of the waiters the first 100", "src/core/lock/engine/info.rs", "const SHOWN: usize = 100;"),
+    (ABUSE, "at most 1000 rows", "src/core/sale/view.rs", "pub const PAGE_ROWS: usize = 1_000;"),
+    (ABUSE, "at most 4096 orders", "src/core/sale/view.rs", "pub const PAGE_EFFORT: usize = 4_096;"),
+    (ABUSE, "1 to 512 bytes of any kind", "src/core/limits.rs", "pub const MAX_ID: usize = 512;"),
+];
+
+const ABUSE: &str = "docs/abuse.md";
+const PERFORMANCE: &str = "docs/performance.md";
+const SCALING: &str = "docs/scaling.md";
+const CONFIG: &str = "src/config.rs";
+const LARGE_LOCKS: &str = "tests/suite/limits/large_locks.rs";
