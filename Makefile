@@ -32,7 +32,7 @@ JUDGE = cargo test --quiet --locked $(LIGHT) --bin lockstock-chaos -- check:: &&
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build install dist deb test test-panics test-consumer test-clients test-clients-go test-clients-java test-clients-php test-clients-rust test-docs test-package test-monitoring test-servers test-large test-leaks soak test-valgrind chaos
+.PHONY: help run demo build install dist deb test test-panics test-consumer test-clients test-clients-go test-clients-java test-clients-php test-clients-rust test-fresh test-docs test-package test-monitoring test-servers test-large test-leaks soak test-valgrind chaos
 .PHONY: bench bench-instructions simulation check check-all asan miri fuzz servers deps clean
 
 help: ## Show this list
@@ -93,6 +93,9 @@ test-clients-php: build ## What docs/clients.md says of phpredis (needs PHP with
 test-clients-rust: build ## What docs/clients.md says of redis-rs; compiles tokio
 	@scripts/servers
 	@scripts/test-client-programs rust
+
+test-fresh: ## README.md as a new user follows it, on systems made for it with nothing installed (needs root and mmdebstrap)
+	@scripts/test-fresh
 
 test-package: build ## The packages made, installed and loaded by every server that is here; linters for images and workflows
 	@scripts/test-package
