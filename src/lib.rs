@@ -14,6 +14,13 @@
 //! [`error`] has the text of every error, [`config`] every setting, [`info_section`] the section of `INFO`. `fuzz`
 //! (tests and fuzzing only) feeds bytes to everything that takes bytes from outside. DESIGN.md says why it is made this way.
 //!
+//! # Where to look
+//!
+//! - What replicas and files get: `module/lock_effect`, `module/sale_effect`; `module/own_words` for a release that is sent as it came.
+//! - A grant that its client may not have read: `core/lock/engine/delivery`; how that is seen, `core/lock/sent`; how it is undone, `take_back`.
+//! - A connection that ends: `core/lock/engine/clients`; the place in line that it leaves: `places`. What `NOTIFY` tells: `module/notice`.
+//! - The timer: what it does in `module/timer_work`, when in `server/timer`. Several sales at once: `module/cart_session`.
+//!
 //! # Words
 //!
 //! - *token*: the owner of a hold, as its caller names it. *Hold*: what a token has of a lock, with a *lease* and a *fence*.

@@ -92,9 +92,9 @@ fn has_connection(ctx: &mut Ctx<'_>, client: ClientId) -> bool {
 
 /// Lets `ask` decide on `request` for the client of the running command, and replies unless the client was blocked.
 ///
-/// `ask` gets how the request waits, and for how long its client is blocked if that may be. A request is granted
-/// now or refused if its client would have to be blocked and may not be, or if the server then refuses that (as Valkey does for a RESP3
-/// client with a subscription).
+/// `ask` gets how the request waits, and for how long its client is blocked if that may be. A request is granted now or refused if its
+/// client would have to be blocked and may not be, or if the server then refuses that (as Valkey does for a RESP3 client with a
+/// subscription).
 pub fn carry_out(
     ctx: &mut Ctx<'_>,
     request: &Request,

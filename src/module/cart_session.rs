@@ -27,7 +27,7 @@ struct CartSession<'c, 'a> {
     legs: Vec<Leg<'a>>,
     /// What each of them answers and changes.
     decisions: Vec<Decision<'a>>,
-    /// How many of those that change have changed.
+    /// How many of the sales with changes are committed.
     committed: usize,
 }
 
@@ -39,7 +39,7 @@ struct Leg<'a> {
     /// The stream of the decision's events.
     stream: Option<Box<[u8]>>,
     orphans: Orphans,
-    /// What its decision needs done first that is due, and how much of it is.
+    /// The changes that are due and come before those of its decision, and how many of them are made.
     due_first: Vec<Change<'static>>,
     due_done: usize,
 }
@@ -59,7 +59,7 @@ impl Drop for CartSession<'_, '_> {
     fn drop(&mut self) {
         repair::if_interrupted(|| {
             if self.committed > 0 {
-                // Whatever it comes to, the keys are repaired.
+                // Even if this panics as well, the keys are repaired.
                 let _ = catch_unwind(AssertUnwindSafe(|| self.commit_rest()));
             }
             let db = self.ctx.db();
@@ -146,7 +146,7 @@ impl<'a> CartSession<'_, 'a> {
         outcome
     }
 
-    /// Refuses what the streams would refuse later, as far as this can be seen, so that little has to be taken out again.
+    /// Refuses now what a stream would refuse later, as far as this can be seen, so that events seldom have to be taken out again.
     fn check_streams(&mut self) -> Result<(), Error> {
         let is_cluster = self.ctx.flags().is_cluster();
         let (mut ctx, legs) = self.changing();
@@ -193,7 +193,8 @@ impl<'a> CartSession<'_, 'a> {
         for (leg, _) in legs {
             session(&mut ctx, leg.key).unchanged_sale(leg.decided_on.ok_or(Error::NoStock)?)?;
         }
-        // From here on no other module runs: keys are opened whose time is not over, for time stands still within a command.
+        // From here on no other module runs. Opening a key could make it expire, but these keys were open just now, and the server's time
+        // stands still within a command.
         self.commit_rest()?;
         let (mut ctx, legs) = self.changing();
         for (leg, changes) in legs {
@@ -228,8 +229,8 @@ impl<'a> CartSession<'_, 'a> {
         }
     }
 
-    /// Signals WATCH and client caches and notifies listeners of each sale that has changed. All of it is `done`, or only expirations; these
-    /// sales are registered first.
+    /// Signals WATCH and client caches, and notifies listeners, of each sale that has changed: by all of the request if it is `done`, else only
+    /// by what was due first. Sales where something was due are registered before anybody is notified.
     fn announce(&mut self, done: bool) {
         let Self { ctx, legs, decisions, .. } = self;
         let changed =
@@ -261,8 +262,8 @@ impl<'a> CartSession<'_, 'a> {
     }
 }
 
-/// A sale that is being changed. It has the orphans of its leg, which gets them back whatever happens: after a panic the leg decides what
-/// becomes of them.
+/// A sale that is being changed. It takes the orphans of its leg and gives them back when it ends, also by a panic: then the leg has them
+/// repaired.
 struct Open<'l, 's> {
     session: SaleSession<'s>,
     orphans: &'l mut Orphans,

@@ -26,7 +26,8 @@ pub fn next_look(now: UnixMs) -> Wakeup {
 }
 
 impl SlotWatch {
-    /// Ends the requests whose slots another node serves now, if it is time to look; returns when it will be. Only in a cluster.
+    /// For a cluster: if it is time to look, asks where the slots are, and ends the requests whose slots another node serves now. Returns
+    /// when to look next.
     pub fn look(&mut self, ctx: &mut Ctx<'_>, now: UnixMs, locks: &mut Engine) -> Wakeup {
         if locks.notified() == 0 {
             *self = Self::default();
@@ -39,7 +40,7 @@ impl SlotWatch {
         }
         self.next = now.plus(PAUSE);
         if let Some(nodes) = Nodes::known(ctx) {
-            // Who began to wait since the last look did so for a slot of this node.
+            // A request that began to wait since the last look waits for a slot that was of this node then.
             if self.nodes.as_ref().is_none_or(|before| !before.own().eq(nodes.own())) {
                 locks.slots_moved(now, |slot| nodes.elsewhere(slot).is_some());
             }

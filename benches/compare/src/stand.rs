@@ -13,7 +13,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 /// More clients than the largest crowd has, and a queue for those who are just being accepted.
 const ROOM: [&str; 2] = ["maxclients 15000", "tcp-backlog 1024"];
 
-/// Who gets what is written, besides the server itself.
+/// Where the server sends its writes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Feeds {
     Nobody,
@@ -24,7 +24,7 @@ pub enum Feeds {
 impl Feeds {
     pub const ALL: [Self; 3] = [Self::Nobody, Self::File, Self::Replica];
 
-    /// What a title says of it.
+    /// What the title of a table says of it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Nobody => "",

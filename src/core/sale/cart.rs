@@ -10,7 +10,8 @@ use crate::core::time::UnixMs;
 /// Settles what several sales decided: all agree, or nothing is taken anywhere. Returns the status of the whole.
 ///
 /// If one refuses, the others that were about to agree say `SKIPPED` and change nothing; `skipped` has their answer, see [`Sale::skipped`].
-/// A sale whose earlier answer stands refuses nothing. What a refusal itself changes happens all the same: that it is final.
+/// A sale that already has the order (`DUPLICATE`) refuses nothing. A confirmation that is refused for good is recorded as that, also when
+/// nothing else is done.
 ///
 /// # Errors
 ///
@@ -29,7 +30,7 @@ pub fn all_or_none<'a, E>(
     Ok(refusal)
 }
 
-/// The status of several decisions, each of which happens: `OK` if there is one, else that of the first.
+/// The status of several decisions that are all carried out: `OK` if one of them is `OK`, else the status of the first.
 #[must_use]
 pub fn at_least_one(decisions: &[Decision<'_>]) -> Status {
     let mut statuses = decisions.iter().map(|decision| decision.answer.status);

@@ -160,7 +160,7 @@ impl Sale {
 }
 
 impl<'a> Take<'a> {
-    /// What the request itself says that it changes, if it is done: units are sold. When a hold would end, it does not say.
+    /// The change that the words of the request spell, if they spell one: units are sold at once. They do not say when a hold ends.
     #[must_use]
     pub fn sold(&self) -> Option<Change<'a>> {
         self.deadline.is_none().then(|| self.change(None))

@@ -7,7 +7,7 @@ use crate::lab::Lab;
 use crate::stand::Feeds;
 use crate::ways::{lock, sale};
 
-/// A title, what is compared, and what each of the others is compared to at most.
+/// A title, the ways that are compared, ours first, and the goals against the others: a name, and the most that ours may take of theirs.
 type Pair = (&'static str, Vec<Way>, &'static [(&'static str, f64)]);
 
 pub fn run(lab: &mut Lab) {

@@ -61,7 +61,7 @@ fn grow(lab: &mut Lab, sheet: &mut Sheet, what: &str, sizes: &[u64], ways: &[Way
         lines[1].1.push((*size as f64, theirs));
     }
     let [first, last] = [lines[0].1[0].1, lines[0].1[sizes.len() - 1].1];
-    // Caches know the difference between a thousand and a million of anything, on both sides.
+    // A million of anything fits worse into the processor's caches than a thousand. So the growth is compared with that of the script.
     let theirs = lines[1].1[sizes.len() - 1].1 / lines[1].1[0].1;
     let goal = format!("growth of the cost of one more: at most ÷ at 10 000 {what}, ours ÷ theirs");
     lab.paper.found(&goal, AtMost(1.1), last / first / theirs);

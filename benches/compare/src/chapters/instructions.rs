@@ -29,8 +29,8 @@ pub fn run(lab: &mut Lab) {
     }
 }
 
-/// What is compared; for each of the others what ours may take of it at most, if that is a goal: where only the server writes, and where
-/// a file or a replica is fed; and what the server takes of it from any module.
+/// What is counted; the ways, ours first; for each of the others the most that ours may take of it, if that is a goal: once where the
+/// writes go nowhere else, and once where they also go to a file or a replica; and the way that shows what the server takes for any module.
 type Subject = (&'static str, Vec<Way>, &'static [Option<[f64; 2]>], Way);
 
 fn measure(lab: &mut Lab, title: &str, feeds: Feeds) {
@@ -88,7 +88,7 @@ pub fn count(way: &Way, feeds: Feeds, operations: u64) -> f64 {
     count_among(way, feeds, (CONNECTIONS, true), operations)
 }
 
-/// The same with so many members. Where these wait for each other nothing drains: the last replies are unread when the figures are read.
+/// The same with so many members. Members that wait for each other cannot drain: they are stopped with the last replies unread.
 pub fn count_among(way: &Way, feeds: Feeds, (members, drains): (usize, bool), operations: u64) -> f64 {
     // The less the server does besides, the better.
     let mut stand = Stand::start_with(way.side, feeds, &["hz 1"], &CALLGRIND);

@@ -11,7 +11,7 @@ use crate::lab::Lab;
 use crate::stand::{Feeds, Side};
 use crate::ways::{Hold, notified, queue, token};
 
-/// So many wait where they are weighed.
+/// How many requests wait when their memory is measured.
 const WAITERS: i64 = 10_000;
 
 pub fn run(lab: &mut Lab) {

@@ -13,7 +13,7 @@ use crate::pump::CONNECTIONS;
 use crate::stand::{Feeds, Stand};
 use crate::ways::line;
 
-/// How many join in a window, and as many are served.
+/// How many orders join the line in a window of measuring, and how many are served in the next.
 const WINDOW: u64 = 10_000;
 const WINDOWS: u64 = 7;
 
@@ -64,7 +64,7 @@ pub fn run(lab: &mut Lab) {
             lab.paper.found("memory of one who waits, a million in line, bytes", AtMost(100.0), bytes[0]);
             lab.paper.found("an order that joins the line against a script", AtMost(1.0), joining);
             lab.paper.found("an order served from the line against a script", AtMost(1.0), serving);
-            // Caches know the difference between ten thousand and a million of anything, on both sides.
+            // A million of anything fits worse into the processor's caches than ten thousand. So the growth is compared with that of the scripts.
             let growth = |[ours, theirs]: [f64; 2], first: [f64; 2]| (ours / first[0]) / (theirs / first[1]);
             let million = "with a million in line ÷ with 10 000";
             lab.paper.found(&format!("memory of one who waits, {million}"), AtMost(1.1), bytes[0] / firsts[0][0]);
@@ -144,7 +144,7 @@ fn crowd(stand: &Stand, way: &Way) -> Crowd {
 
 fn instructions_of_lines(lab: &mut Lab) {
     let operations = lab.plan.either(6_000, 2_000);
-    // So many are in line that all are served who are to be.
+    // The line is long enough for all the operations that serve somebody.
     let filled = |way, joining| filled(way, joining, 3 * operations);
     // One unit, so that all the others wait.
     let joining = [line::join(DEEP, 1), line::join_by_hand(DEEP, 1)];

@@ -8,7 +8,7 @@ use crate::pump::{At, Script, way};
 use crate::stand::{Side, Stand};
 use crate::wire::Reply;
 
-/// So many sales are in a cart.
+/// How many sales are in a cart.
 pub const LEGS: usize = 5;
 
 /// The commands of a cart in a transaction.

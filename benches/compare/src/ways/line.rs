@@ -10,7 +10,7 @@ use crate::pump::{At, Script, way};
 use crate::stand::{Side, Stand};
 use crate::wire::Reply;
 
-/// More than are on their way at once: whoever cancels has been served for long.
+/// More than there are requests on their way at once. So an order was served long before it is cancelled.
 pub const STOCK: u64 = 20_000;
 
 /// Takes one, or joins the line.

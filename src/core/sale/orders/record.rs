@@ -214,7 +214,7 @@ pub fn id_part(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(1..)
 }
 
-/// The first byte of a record, that says whether it is a last hold. Only holds of buyers with an entry have one.
+/// The first byte of a record, changed to say whether its hold is the last one of its buyer. Only buyers with an entry have a last hold.
 pub fn set_last_hold(flags: u8, last_hold: bool) -> u8 {
     match flags & BUYER {
         SHARED | LAST_HOLD => flags & !BUYER | if last_hold { LAST_HOLD } else { SHARED },
