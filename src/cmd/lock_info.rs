@@ -1,7 +1,7 @@
 //! `LOCK.INFO`: the holders and waiters of a lock.
 
 use super::{Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
-use crate::core::lock::{ClientId, LockInfo as View, Mode};
+use crate::core::lock::{ClientId, LockView, Mode};
 use crate::module::lock_session;
 
 /// `LOCK.INFO key`
@@ -39,7 +39,7 @@ impl Command for LockInfo {
     }
 }
 
-fn reply(ctx: &Ctx<'_>, info: &View) {
+fn reply(ctx: &Ctx<'_>, info: &LockView) {
     ctx.reply_map(5);
     ctx.reply_bytes_field("mode", info.mode.map_or("free", mode).as_bytes());
     ctx.reply_int_field("limit", info.limit);

@@ -6,7 +6,7 @@ use std::mem;
 use smallvec::SmallVec;
 
 use crate::core::key::KeyRef;
-use crate::core::lock::{ClientId, Engine, Lock, LockInfo, Notice, WaitResult, WaiterId};
+use crate::core::lock::{ClientId, Engine, Lock, LockView, Notice, WaitResult, WaiterId};
 use crate::core::time::{Millis, Now};
 use crate::error::Error;
 use crate::module::blocked::BLOCKED;
@@ -297,7 +297,7 @@ pub fn run_many<R>(
 }
 
 /// The public view of the lock `key` at `now`; `None` if nobody holds it and nobody waits.
-pub fn look(ctx: &mut Ctx<'_>, key: Arg<'_>, now: Now) -> Result<Option<LockInfo>, Error> {
+pub fn look(ctx: &mut Ctx<'_>, key: Arg<'_>, now: Now) -> Result<Option<LockView>, Error> {
     let at = KeyRef { db: ctx.db(), key: key.bytes() };
     let mut open = Key::open(ctx.reborrow(), &Name::of(key), Access::Read);
     let lock = match open.content::<Lock>() {

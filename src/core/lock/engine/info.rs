@@ -14,7 +14,7 @@ const SHOWN: usize = 100;
 
 /// The public view of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LockInfo {
+pub struct LockView {
     /// How it is held; `None` if it has only waiters.
     pub mode: Option<Mode>,
     /// The largest limit of its holds; 0 unless the mode is [`Mode::Limit`].
@@ -60,7 +60,7 @@ impl Engine {
     ///
     /// Changes nothing: a hold that has ended but is not removed yet is not shown. O(n) in the holds.
     #[must_use]
-    pub fn info(&self, now: Now, at: KeyRef<'_>, lock: Option<&Lock>) -> Option<LockInfo> {
+    pub fn info(&self, now: Now, at: KeyRef<'_>, lock: Option<&Lock>) -> Option<LockView> {
         let holds = lock.into_iter().flat_map(|lock| lock.holds().map(move |hold| (lock, hold)));
         let live: Vec<(&Lock, Mode, HoldRef<'_>)> = holds
             .filter_map(|(lock, hold)| self.standing_hold(lock, hold).map(|(mode, hold)| (lock, mode, hold)))
@@ -71,7 +71,7 @@ impl Engine {
             return None;
         }
         let waiters = queue.into_iter().flat_map(Queue::line).take(SHOWN);
-        Some(LockInfo {
+        Some(LockView {
             mode: live.first().map(|(_, mode, _)| *mode),
             limit: live.iter().map(|(_, _, hold)| hold.limit).max().unwrap_or(0),
             holders: live

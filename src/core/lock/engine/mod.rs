@@ -36,7 +36,7 @@ mod tick;
 mod transition;
 mod visit;
 
-pub use info::{HolderInfo, LockInfo, WaiterInfo};
+pub use info::{HolderInfo, LockView, WaiterInfo};
 
 use backlog::Backlog;
 use lock_mut::Outcome;

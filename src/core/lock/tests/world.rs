@@ -6,7 +6,7 @@ use crate::core::fence::Fence;
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::{
-    Acquired, ClientId, EndReason, Engine, Extension, Found, Grant, Hold, Keyspace, Lock, LockError, LockInfo, Mode,
+    Acquired, ClientId, EndReason, Engine, Extension, Found, Grant, Hold, Keyspace, Lock, LockError, LockView, Mode,
     Notice, Request, Wait, WaitResult, WaiterId, Wanted,
 };
 use crate::core::time::{Millis, Now, Wakeup};
@@ -344,7 +344,7 @@ impl Desk {
         }
     }
 
-    pub(super) fn info(&self, key: &str) -> Option<LockInfo> {
+    pub(super) fn info(&self, key: &str) -> Option<LockView> {
         self.engine.info(self.now, at(key), self.lock(key))
     }
 
