@@ -7,7 +7,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use super::is_id;
-use super::text::{INLINE, IdText};
+use super::text::IdText;
 use super::uuid::{self, Spelling};
 use crate::core::codec::{Corrupt, Reader, Writer};
 use crate::core::invariant::Known;
@@ -100,22 +100,15 @@ impl<'a> PackedId<'a> {
 
     /// The text, as the caller sent it.
     pub fn unpack(&self) -> IdText<'a> {
-        let [tag, ..] = self.head;
-        match tag {
+        let [tag, value @ ..] = &self.head;
+        match *tag {
             0..=INTEGER => {
-                let mut bytes = [0; 8];
-                for (to, from) in bytes.iter_mut().zip(self.front().iter().skip(1)) {
-                    *to = *from;
-                }
-                decimal(u64::from_le_bytes(bytes))
+                // Behind the bytes of the integer there are zeros.
+                let value = u64::from_le_bytes(padded(value));
+                IdText::from(itoa::Buffer::new().format(value).as_bytes()).detach()
             }
-            HYPHENATED | SIMPLE => {
-                let mut bytes = [0; 16];
-                for (to, from) in bytes.iter_mut().zip(self.front().iter().skip(1)) {
-                    *to = *from;
-                }
-                uuid::unpack(if tag == HYPHENATED { Spelling::Hyphenated } else { Spelling::Simple }, bytes)
-            }
+            HYPHENATED => uuid::unpack(Spelling::Hyphenated, *value),
+            SIMPLE => uuid::unpack(Spelling::Simple, *value),
             _ => IdText::from(self.rest),
         }
     }
@@ -155,13 +148,9 @@ impl<'a> PackedId<'a> {
     }
 
     fn text(text: &'a [u8]) -> Self {
-        let mut head = [0; HEAD];
         let [low, high, ..] = text.len().to_le_bytes();
         let spelled: &[u8] = if text.len() <= SHORT { &[TEXT.wrapping_add(low)] } else { &[LONG, low, high] };
-        for (to, from) in head.iter_mut().zip(spelled) {
-            *to = *from;
-        }
-        Self { head, len: if text.len() <= SHORT { 1 } else { 3 }, rest: text }
+        Self { head: padded(spelled), len: if text.len() <= SHORT { 1 } else { 3 }, rest: text }
     }
 }
 
@@ -180,22 +169,11 @@ fn sizes(bytes: &[u8]) -> Option<(u8, usize)> {
     })
 }
 
-/// An integer in canonical decimal form.
-fn decimal(mut value: u64) -> IdText<'static> {
-    let mut digits = [0; INLINE];
-    let mut len = 0_usize;
-    for digit in &mut digits {
-        *digit = b'0'.wrapping_add((value % 10) as u8);
-        len = len.saturating_add(1);
-        value /= 10;
-        if value == 0 {
-            break;
-        }
-    }
-    if let Some(written) = digits.get_mut(..len) {
-        written.reverse();
-    }
-    IdText::inline(digits, len)
+/// The first of these bytes, and zeros behind them if they are fewer.
+fn padded<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut all = [0; N];
+    all.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+    all
 }
 
 #[cfg(test)]
