@@ -1,9 +1,8 @@
 //! Requests that move the ends of holds.
 
 use super::Engine;
-use super::key_states::{KeyState, KeyStates};
+use super::key_states::KeyState;
 use super::lock_mut::Changed;
-use super::multi::distinct;
 use super::transition::Transition;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
@@ -61,14 +60,8 @@ impl Engine {
         keyspace: &mut W,
     ) -> Result<bool, LockError> {
         let end = now.ms.plus(extension.lease).ok_or(LockError::LeaseTooLong)?;
-        let locks = distinct(db, keys);
-        let mut transition = self.command(now, locks.len());
-        self.pardon_all(&locks, token, keyspace);
-        self.settle_all(&mut transition, &locks, keyspace);
-        let mut states = KeyStates::default();
-        for at in &locks {
-            self.key_states(&mut transition, *at, token, &mut states, keyspace);
-        }
+        let (mut transition, locks) = self.begin_many(now, db, keys, token, keyspace);
+        let states = self.settled_states(&mut transition, &locks, token, keyspace);
         let extended = if states.any(KeyState::Foreign) {
             Err(LockError::WrongType)
         } else if states.any(KeyState::Free) || states.any(KeyState::Busy) {

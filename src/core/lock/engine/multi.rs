@@ -15,12 +15,6 @@ use crate::core::lock::terms::{Acquired, ClientId, LockError, Request, Wait, Wai
 use crate::core::lock::waiter::{Departed, QueueId};
 use crate::core::time::Now;
 
-/// The keys in order, without duplicates.
-pub(super) fn distinct<'a>(db: i32, keys: &[&'a [u8]]) -> Vec<KeyRef<'a>> {
-    let keys: BTreeSet<&[u8]> = keys.iter().copied().collect();
-    keys.into_iter().map(|key| KeyRef { db, key }).collect()
-}
-
 impl Engine {
     /// Asks for the locks of all `keys` of the database `db`, exclusively, for `client`. A key named twice counts once.
     ///
@@ -41,15 +35,9 @@ impl Engine {
         keyspace: &mut W,
     ) -> Result<Acquired, LockError> {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
-        let locks = distinct(db, keys);
-        let mut transition = self.command(now, locks.len());
         self.another_request(client);
-        self.pardon_all(&locks, &request.token, keyspace);
-        self.settle_all(&mut transition, &locks, keyspace);
-        let mut states = KeyStates::default();
-        for at in &locks {
-            self.key_states(&mut transition, *at, &request.token, &mut states, keyspace);
-        }
+        let (mut transition, locks) = self.begin_many(now, db, keys, &request.token, keyspace);
+        let states = self.settled_states(&mut transition, &locks, &request.token, keyspace);
         let patient = !matches!(wait, Wait::No) && request.wait.is_some();
         // A repeated request keeps its position, in front of later requests.
         let asked = request.for_keys(&locks, true);
@@ -112,23 +100,39 @@ impl Engine {
         }
     }
 
-    /// As [`pardon`](Self::pardon), for each of the keys.
-    pub(super) fn pardon_all<W: Keyspace>(&mut self, locks: &[KeyRef<'_>], token: &Ident, keyspace: &mut W) {
-        for at in locks {
+    /// Begins the transition of a request of `token` for all `keys`; also returns these in order, each once.
+    pub(super) fn begin_many<'k, W: Keyspace>(
+        &mut self,
+        now: Now,
+        db: i32,
+        keys: &[&'k [u8]],
+        token: &Ident,
+        keyspace: &mut W,
+    ) -> (Transition, Vec<KeyRef<'k>>) {
+        let keys: BTreeSet<&[u8]> = keys.iter().copied().collect();
+        let locks: Vec<_> = keys.into_iter().map(|key| KeyRef { db, key }).collect();
+        for at in &locks {
             self.pardon(*at, token, keyspace);
         }
+        (self.command(now, locks.len()), locks)
     }
 
-    /// As [`settle_at`](Self::settle_at), for each of the keys.
-    pub(super) fn settle_all<W: Keyspace>(
+    /// Settles all keys, and then looks how each of them stands for `token`.
+    pub(super) fn settled_states<W: Keyspace>(
         &mut self,
         transition: &mut Transition,
         locks: &[KeyRef<'_>],
+        token: &Ident,
         keyspace: &mut W,
-    ) {
+    ) -> KeyStates {
         for at in locks {
             self.settle_at(transition, *at, keyspace);
         }
+        let mut states = KeyStates::default();
+        for at in locks {
+            self.key_states(transition, *at, token, &mut states, keyspace);
+        }
+        states
     }
 
     /// Ends the holds of `token` on the locks of `keys`, and every request of it that waits for any of them; returns how many holds there
@@ -144,11 +148,11 @@ impl Engine {
         token: &Ident,
         keyspace: &mut W,
     ) -> Result<u64, LockError> {
-        let locks = distinct(db, keys);
-        let mut transition = self.command(now, locks.len());
-        self.pardon_all(&locks, token, keyspace);
+        let (mut transition, locks) = self.begin_many(now, db, keys, token, keyspace);
         self.cancel(&mut transition, &locks, token, keyspace);
-        self.settle_all(&mut transition, &locks, keyspace);
+        for at in &locks {
+            self.settle_at(&mut transition, *at, keyspace);
+        }
         let foreign = locks.iter().any(|at| matches!(keyspace.find(*at), Found::Foreign));
         let mut released = 0_u64;
         for at in locks.iter().filter(|_| !foreign) {
