@@ -1,6 +1,6 @@
 //! Server events.
 //!
-//! Handlers run in the middle of other work, so they only pass the event on; see [`super::defer`].
+//! Handlers run in the middle of other work, so they only pass the event on; see [`super::timer`].
 
 use std::ffi::{CStr, c_void};
 
