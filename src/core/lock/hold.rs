@@ -15,7 +15,7 @@ pub struct Hold {
     /// When it expires.
     pub deadline: UnixMs,
     /// The number of permits that its owner allows in total, 1 to [`MAX_PERMITS`](crate::core::limits::MAX_PERMITS); 0 unless the mode is
-    /// [`Mode::Limit`].
+    /// [`Mode::Limit`](super::terms::Mode::Limit).
     pub limit: u64,
     /// The connection it ends with. Not saved: no connection survives a restart.
     pub session: Option<ClientId>,

@@ -125,11 +125,11 @@ pub enum Acquired {
     /// The token does not hold the lock, and if its client waited, its token and those that it waits for would wait for each other. The keys
     /// of the circle: first the one that it would wait for, last the one that it holds itself. Nothing was changed.
     Deadlock(Vec<KeyBuf>),
-    /// The token does not hold the lock; its client is blocked and waits under this id. The answer comes through [`Keyspace::answer`],
-    /// unless the waiter leaves first.
+    /// The token does not hold the lock; its client is blocked and waits under this id. The answer comes through
+    /// [`Keyspace::answer`](super::Keyspace::answer), unless the waiter leaves first.
     Parked(WaiterId),
-    /// The token does not hold the lock, and waits under this id. The answer comes through [`Keyspace::publish`], unless the waiter leaves
-    /// first.
+    /// The token does not hold the lock, and waits under this id. The answer comes through
+    /// [`Keyspace::publish`](super::Keyspace::publish), unless the waiter leaves first.
     Notified {
         /// The request.
         waiter: WaiterId,
