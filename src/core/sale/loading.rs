@@ -7,7 +7,7 @@ use crate::core::codec::Corrupt;
 
 /// A sale that is being loaded from a file or a payload.
 pub struct Loading {
-    sale: Sale,
+    pub(super) sale: Sale,
     /// The orders so far; `None` when they are in the indexes, after the last of their blocks.
     orders: Option<Unindexed>,
     /// Units held and sold, without holds that the cutoff has ended.

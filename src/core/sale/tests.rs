@@ -15,6 +15,7 @@ mod readers;
 mod rebuilt;
 mod schedule;
 mod settling;
+mod sharing;
 mod shop;
 mod steps;
 mod taking;

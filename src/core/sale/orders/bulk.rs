@@ -1,10 +1,11 @@
 //! Many orders at once, into an empty table.
 
+use super::Orders;
 use super::hash_index::{self, HashIndex};
 use super::order_table::OrderTable;
 use super::record::{BuyerRef, Record, State};
-use super::sum_tree::SumTree;
-use super::{ByDeadline, Orders};
+use super::sharing::{Groups, Hold};
+use super::sum_tree::{Sum, SumTree};
 use crate::core::id::PackedId;
 use crate::core::invariant::Known;
 
@@ -15,106 +16,74 @@ pub struct Unindexed {
     ids: Vec<u64>,
     /// Those with a buyer of another name, by that name.
     names: Vec<u64>,
+    /// In the order of their numbers.
+    holds: Vec<Hold>,
+    /// Those that wait, and for how many units.
+    waiting: Vec<(u32, u64)>,
 }
 
 impl OrderTable {
-    /// Adds an order behind the others, for [`OrderTable::index`]; false if there are too many.
+    /// Adds an order behind the others, for [`OrderTable::index`]; false if there are too many. It counts as the only one of its buyer.
     pub fn append(&mut self, order: &Record<'_>, unindexed: &mut Unindexed) -> bool {
         let Some(number) = self.orders.append(order) else { return false };
         unindexed.ids.push(hash_index::sortable(order.id.hash(&self.keys), number));
         if let BuyerRef::Named(buyer) = order.buyer {
             unindexed.names.push(hash_index::sortable(buyer.hash(&self.keys), number));
         }
+        let units = order.units;
+        match order.state {
+            State::Held => {
+                self.held = self.held.wrapping_add(units);
+                unindexed.holds.push(Hold { deadline: order.deadline, units, number, last: true });
+            }
+            State::Sold => self.sold = self.sold.wrapping_add(units),
+            State::Waiting => unindexed.waiting.push((number, units)),
+            State::Cancelled | State::Expired => {}
+        }
+        if order.active() {
+            self.active = self.active.wrapping_add(1);
+        }
         true
     }
 
-    /// Puts all orders into the indexes, which are empty, and adds them to the sums; false if an id has two orders.
+    /// Puts all orders into the indexes, which are empty; false if an id has two orders.
     pub fn index(&mut self, unindexed: Unindexed) -> bool {
-        let Unindexed { mut ids, mut names } = unindexed;
+        let Unindexed { mut ids, mut names, mut holds, waiting } = unindexed;
         ids.sort_unstable();
         if self.orders.repeat_an_id(&ids) {
             return false;
         }
         names.sort_unstable();
-        let (alone, mut shared) = part(&names, &ids);
+        let groups = Groups::new(&names, &ids, &self.orders);
         drop(names);
         self.orders.set_index(HashIndex::from_sorted(&ids));
         drop(ids);
-        self.by_name = HashIndex::from_sorted(&alone);
-        drop(alone);
-        shared.sort_unstable();
-        self.attach_all(&shared);
-        for number in shared {
+        let strays = self.share_all(groups, &mut holds);
+        holds.sort_unstable_by_key(Hold::key);
+        self.holds = SumTree::from_sorted(&holds, |hold| {
+            (hold.key(), hold.number, Sum { orders: 1, units: hold.units, buyers: u64::from(hold.last) })
+        });
+        drop(holds);
+        for (number, units) in waiting {
+            self.waiting.get_or_insert_default().join(number, units, &self.orders);
+        }
+        for number in strays {
             self.adopt(number);
         }
         true
     }
 
-    /// Adds all orders to the sums, except these, which are sorted. Each of the others has a buyer of its own.
-    fn attach_all(&mut self, except: &[u32]) {
-        let (mut holds, mut except): (Vec<(ByDeadline, u32)>, _) = (Vec::new(), except.iter().copied().peekable());
-        let (mut waiting, mut at) = (Vec::new(), 0);
-        while let Some((run, next)) = self.orders.run(at) {
-            for (number, order) in run {
-                if except.next_if_eq(&number).is_some() {
-                    continue;
-                }
-                match order.state {
-                    State::Held => {
-                        self.held = self.held.wrapping_add(order.units);
-                        holds.push(((order.deadline, number), number));
-                    }
-                    State::Sold => self.sold = self.sold.wrapping_add(order.units),
-                    State::Waiting => {
-                        waiting.push(number);
-                        continue;
-                    }
-                    State::Cancelled | State::Expired => continue,
-                }
-                self.active = self.active.wrapping_add(1);
-            }
-            at = next;
-        }
-        holds.sort_unstable();
-        self.holds = SumTree::from_sorted(&holds, &self.orders);
-        for number in waiting {
-            self.attach(number);
-        }
-    }
-
-    /// Puts an order that names its buyer into the index of buyers, and adds it to the sums.
+    /// Puts an order that names its buyer, and counts as the only one of it, into the index of buyers: to the others, if there are any.
     fn adopt(&mut self, number: u32) {
         let Some(BuyerRef::Named(buyer)) = self.orders.get(number).map(|order| order.buyer) else { return };
         let text = buyer.unpack().detach();
         let Some(buyer) = PackedId::new(&text).known("a name is an id") else { return };
-        match self.entry(self.look_up(&buyer), &buyer) {
-            Some(entry) => {
-                self.orders
-                    .edit(number, |order| Record { buyer: BuyerRef::Shared { entry, last_hold: false }, ..order });
-                self.join_entry(entry);
-            }
-            None => self.name(&buyer, number),
-        }
+        let Some(entry) = self.entry(self.look_up(&buyer), &buyer) else { return self.name(&buyer, number) };
+        self.detach(number);
+        self.orders.edit(number, |order| Record { buyer: BuyerRef::Shared { entry, last_hold: false }, ..order });
+        self.join_entry(entry);
         self.attach(number);
     }
-}
-
-/// Parts sorted orders with named buyers: those whose buyer has no other order, as they are, and the numbers of those whose buyer may have
-/// one, by their hashes.
-fn part(names: &[u64], ids: &[u64]) -> (Vec<u64>, Vec<u32>) {
-    let (mut alone, mut shared) = (Vec::with_capacity(names.len()), Vec::new());
-    let mut ids = ids.iter().copied().peekable();
-    for same in names.chunk_by(|one, other| hash_index::tag_of(*one) == hash_index::tag_of(*other)) {
-        let tag = same.first().map(|name| hash_index::tag_of(*name));
-        while ids.next_if(|id| Some(hash_index::tag_of(*id)) < tag).is_some() {}
-        let is_alone = same.len() == 1 && ids.peek().map(|id| hash_index::tag_of(*id)) != tag;
-        if is_alone {
-            alone.extend_from_slice(same);
-        } else {
-            shared.extend(same.iter().map(|name| hash_index::number_of(*name)));
-        }
-    }
-    (alone, shared)
 }
 
 impl Orders {

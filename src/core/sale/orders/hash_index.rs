@@ -84,6 +84,11 @@ pub fn number_of(sortable: u64) -> u32 {
     u32::from_le_bytes([n0, n1, n2, n3])
 }
 
+/// A sortable entry with another number.
+pub fn with_number(sortable: u64, number: u32) -> u64 {
+    u64::from(tag_of(sortable)) << u32::BITS | u64::from(number)
+}
+
 /// What an entry keeps of a hash.
 fn tag(hash: u64) -> u32 {
     (hash >> u32::BITS) as u32

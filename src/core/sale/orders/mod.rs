@@ -15,6 +15,7 @@ mod pages;
 mod queueing;
 mod rank_tree;
 pub mod record;
+mod sharing;
 mod state;
 mod sum_tree;
 mod waiting;

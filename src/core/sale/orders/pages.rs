@@ -6,6 +6,7 @@
 
 use std::marker::PhantomData;
 
+use crate::core::codec::Writer;
 use crate::core::invariant::Known;
 
 /// Records per chunk: so many that the memory for the chunk itself hardly counts.
@@ -94,9 +95,7 @@ impl<L: Layout> RecordPages<L> {
         self.len = number.wrapping_add(1);
         let (place, full) = (number % ROOM, self.len.is_multiple_of(ROOM));
         self.edit(number, |chunk| {
-            if place.is_multiple_of(STRIDE)
-                && let Some(mark) = (place / STRIDE).checked_sub(1).and_then(|mark| chunk.marks.get_mut(mark as usize))
-            {
+            if let Some(mark) = mark_of(place).and_then(|mark| chunk.marks.get_mut(mark)) {
                 *mark = mark_at(chunk.records.len());
             }
             chunk.records.extend_from_slice(record);
@@ -135,6 +134,35 @@ impl<L: Layout> RecordPages<L> {
         });
     }
 
+    /// Puts other records in the place of all those of which `write` makes another. It gets each record, and whatever follows it in its
+    /// chunk, and says whether it has written something.
+    pub fn rewrite(&mut self, mut write: impl FnMut(u32, &[u8], &mut Writer) -> bool) {
+        let (mut number, mut draft) = (0_u32, Writer::new());
+        for chunk in self.pages.iter_mut().flatten() {
+            let (mut rest, mut marks, mut changed) = (&*chunk.records, chunk.marks, false);
+            draft.truncate(0);
+            for place in 0..ROOM.min(self.len.saturating_sub(number)) {
+                if let Some(mark) = mark_of(place).and_then(|mark| marks.get_mut(mark)) {
+                    *mark = mark_at(draft.len());
+                }
+                let record = L::length(rest).and_then(|len| rest.split_at_checked(len));
+                let Some((record, after)) = record.known(IS_RECORD) else { return };
+                if write(number.wrapping_add(place), rest, &mut draft) {
+                    changed = true;
+                } else {
+                    draft.bytes(record);
+                }
+                rest = after;
+            }
+            number = number.wrapping_add(ROOM);
+            if changed {
+                let before = chunk.records.capacity();
+                *chunk = Chunk { records: draft.to_vec(), marks };
+                self.bytes = self.bytes.wrapping_sub(before).wrapping_add(chunk.records.capacity());
+            }
+        }
+    }
+
     /// Changes the first byte of a record.
     pub fn touch(&mut self, number: u32, change: impl FnOnce(u8) -> u8) {
         let Some(after) = self.get(number).map(<[u8]>::len).known(IS_THERE) else { return };
@@ -164,6 +192,12 @@ impl<L: Layout> RecordPages<L> {
         change(chunk);
         self.bytes = self.bytes.wrapping_sub(before).wrapping_add(chunk.records.capacity());
     }
+}
+
+/// The mark where the record at this place of a chunk begins, if it is one that has a mark.
+fn mark_of(place: u32) -> Option<usize> {
+    let mark = place.is_multiple_of(STRIDE).then_some(place / STRIDE)?.checked_sub(1)?;
+    Some(mark as usize)
 }
 
 /// A mark at this place of a chunk.

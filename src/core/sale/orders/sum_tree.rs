@@ -74,18 +74,19 @@ impl<K: Ord + Copy> SumTree<K> {
         Self { leaves: BTreeMap::new(), first: None, room: 0, known: Cell::new(None) }
     }
 
-    /// The tree of these holds, in order and with their keys.
-    pub fn from_sorted(holds: &[(K, u32)], source: &impl Source<K>) -> Self {
+    /// The tree of these holds, which are sorted. `hold` tells the key, the number and the sum of each.
+    pub fn from_sorted<T>(holds: &[T], hold: impl Fn(&T) -> (K, u32, Sum)) -> Self {
         let leaves = holds.chunks(FULL).filter_map(|part| {
-            let mut leaf = Leaf { numbers: part.iter().map(|(_, number)| *number).collect(), sum: Sum::default() };
-            for number in &leaf.numbers {
-                leaf.sum.add(source.sum(*number));
+            let mut leaf = Leaf { numbers: Vec::with_capacity(part.len()), sum: Sum::default() };
+            for (_, number, sum) in part.iter().map(&hold) {
+                leaf.numbers.push(number);
+                leaf.sum.add(sum);
             }
-            Some((part.first()?.0, leaf))
+            Some((hold(part.first()?).0, leaf))
         });
         Self {
             leaves: leaves.collect(),
-            first: holds.first().map(|(key, _)| *key),
+            first: holds.first().map(|first| hold(first).0),
             room: holds.len(),
             known: Cell::new(None),
         }

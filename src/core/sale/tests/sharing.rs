@@ -1,0 +1,92 @@
+//! Buyers with several orders, loaded all at once.
+
+use std::collections::HashMap;
+use std::hash::RandomState;
+
+use super::hostile::consistent;
+use super::world::digest;
+use crate::core::codec::Writer;
+use crate::core::id::PackedId;
+use crate::core::sale::orders::record::{BuyerRef, Record, State, Ticket};
+use crate::core::sale::snapshot::VERSION;
+use crate::core::sale::{Loading, Sale};
+use crate::core::time::{Millis, UnixMs};
+
+/// Names whose hashes agree in the bits that an index keeps, under these keys.
+fn colliding(keys: &RandomState) -> [String; 2] {
+    let mut seen = HashMap::new();
+    let collision = (0..).find_map(|n: u32| {
+        let name = format!("buyer {n}");
+        let tag = PackedId::new(name.as_bytes()).unwrap().hash(keys) >> 32;
+        seen.insert(tag, n).map(|other| [format!("buyer {other}"), name])
+    });
+    collision.unwrap()
+}
+
+/// A block of orders: id, buyer, state, units, deadline.
+fn block(orders: &[(&str, &str, State, u64, i64)]) -> Vec<u8> {
+    let mut out = Writer::new();
+    out.byte(VERSION);
+    for (n, (id, buyer, state, units, deadline)) in (1..).zip(orders) {
+        let [id, name] = [id, buyer].map(|name| PackedId::new(name.as_bytes()).unwrap());
+        let record = Record {
+            state: *state,
+            units: *units,
+            id,
+            deadline: UnixMs(*deadline),
+            ticket: Ticket { number: n, hold: Some(Millis(5)) },
+            buyer: if id == name { BuyerRef::Own } else { BuyerRef::Named(name) },
+            reference: None,
+            refused: false,
+        };
+        record.write(UnixMs(0), &mut out);
+    }
+    out.finish()
+}
+
+/// However the hashes of names collide, whoever has an order here has it, and nobody else.
+#[test]
+#[cfg_attr(miri, ignore = "too many steps for Miri")]
+fn buyers_whose_hashes_collide_are_told_apart() {
+    let keys = RandomState::new();
+    let [one, other] = colliding(&keys);
+    let [one, other] = [&*one, &*other];
+    // A thousand units, nine events; five orders, if some of them wait.
+    for (header, waits) in [(&[VERSION, 0, 0xe8, 7, 0, 9][..], false), (&[VERSION, 64, 0xe8, 7, 0, 9, 5], true)] {
+        for order in 0..120_usize {
+            let last = if waits { State::Waiting } else { State::Sold };
+            let mut orders = vec![
+                (one, one, State::Held, 2, 50),
+                ("1", one, State::Held, 3, 70),
+                ("2", other, State::Held, 5, 60),
+                ("3", other, State::Cancelled, 7, 0),
+                ("4", other, last, 11, 0),
+            ];
+            // Every order of the five.
+            let mut rest = order;
+            for n in (1..5_usize).rev() {
+                orders.swap(n, rest % (n + 1));
+                rest /= n + 1;
+            }
+            let block = block(&orders);
+            let mut told = Sale::from_header(header).unwrap();
+            told.load_block(&block).unwrap();
+            let mut loading = Loading::new(header).unwrap();
+            loading.sale.table.keys = keys.clone();
+            loading.block(&block).unwrap();
+            let sale = loading.finish().unwrap();
+            assert_eq!(digest(&sale), digest(&told));
+            consistent(&sale);
+            for now in [0, 50, 60, 70].map(UnixMs) {
+                assert_eq!(sale.info(now), told.info(now), "{orders:?}");
+                for buyer in [one, other, "1", "2", "nobody"] {
+                    assert_eq!(
+                        sale.buyer(now, buyer.as_bytes()),
+                        told.buyer(now, buyer.as_bytes()),
+                        "{buyer}: {orders:?}"
+                    );
+                }
+            }
+        }
+    }
+}
