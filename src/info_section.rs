@@ -21,10 +21,10 @@ pub fn write(section: &mut Section) {
 
 fn of_state(section: &mut Section, state: &State) {
     let (locks, stats) = (&state.locks, state.locks.stats());
-    section.field(c"locks_held", number(locks.locks()));
-    section.field(c"lock_waiters", number(locks.waiters()));
-    section.field(c"lock_waiters_notified", number(locks.notified()));
-    section.field(c"lock_vacant_places", number(locks.vacant_places()));
+    section.field(c"locks_held", locks.locks());
+    section.field(c"lock_waiters", locks.waiters());
+    section.field(c"lock_waiters_notified", locks.notified());
+    section.field(c"lock_vacant_places", locks.vacant_places());
     section.field(c"lock_grants", stats.grants);
     section.field(c"lock_waits", stats.waits);
     section.field(c"lock_wait_ms", locks.waited().0.unsigned_abs());
@@ -41,8 +41,4 @@ fn of_state(section: &mut Section, state: &State) {
         section.field(&c_text(&format!("stock_{}", status.word().to_ascii_lowercase())), answered);
     }
     section.field(c"stock_lapses", state.expirations);
-}
-
-fn number(count: usize) -> u64 {
-    u64::try_from(count).unwrap_or(u64::MAX)
 }

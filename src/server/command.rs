@@ -1,6 +1,6 @@
 //! What a command of the module is: its description, and what it does.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_int};
 use std::fmt;
 
 use redis_module::raw;
@@ -48,66 +48,57 @@ pub struct Spec {
 pub struct Param {
     pub(super) name: &'static CStr,
     pub(super) token: Option<&'static CStr>,
-    pub(super) kind: Kind,
+    pub(super) kind: raw::RedisModuleCommandArgType,
+    /// Which of the command's keys it is; −1 if it is none.
+    pub(super) key: c_int,
+    pub(super) members: &'static [Self],
     pub(super) flags: u32,
     pub(super) since: Option<&'static CStr>,
 }
 
-#[derive(Clone, Copy)]
-pub(super) enum Kind {
-    Key,
-    OtherKey,
-    String,
-    Integer,
-    UnixTime,
-    Token,
-    OneOf(&'static [Param]),
-    Group(&'static [Param]),
-}
-
 impl Param {
-    const fn new(name: &'static CStr, kind: Kind) -> Self {
-        Self { name, token: None, kind, flags: raw::REDISMODULE_CMD_ARG_NONE, since: None }
+    const fn new(name: &'static CStr, kind: raw::RedisModuleCommandArgType) -> Self {
+        Self { name, token: None, kind, key: -1, members: &[], flags: raw::REDISMODULE_CMD_ARG_NONE, since: None }
     }
 
     /// The key.
     pub const fn key() -> Self {
-        Self::new(c"key", Kind::Key)
+        Self { key: 0, ..Self::new(c"key", raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY) }
     }
 
     /// The key after a word, which is the command's second key.
     pub const fn other_key(name: &'static CStr) -> Self {
-        Self::new(name, Kind::OtherKey)
+        Self { name, key: 1, ..Self::key() }
     }
 
     /// A string.
     pub const fn string(name: &'static CStr) -> Self {
-        Self::new(name, Kind::String)
+        Self::new(name, raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING)
     }
 
     /// An integer.
     pub const fn integer(name: &'static CStr) -> Self {
-        Self::new(name, Kind::Integer)
+        Self::new(name, raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER)
     }
 
     /// A time since the epoch.
     pub const fn unix_time(name: &'static CStr) -> Self {
-        Self::new(name, Kind::UnixTime)
+        Self::new(name, raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_UNIX_TIME)
     }
 
     /// A fixed word.
     pub const fn word(name: &'static CStr, token: &'static CStr) -> Self {
-        Self { token: Some(token), ..Self::new(name, Kind::Token) }
+        Self { token: Some(token), ..Self::new(name, raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN) }
     }
 
     /// One of several choices.
     pub const fn one_of(name: &'static CStr, choices: &'static [Self]) -> Self {
-        Self::new(name, Kind::OneOf(choices))
+        Self { members: choices, ..Self::new(name, raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF) }
     }
 
     /// Several parameters that belong together.
     pub const fn group(name: &'static CStr, members: &'static [Self]) -> Self {
-        Self::new(name, Kind::Group(members))
+        Self { members, ..Self::new(name, raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK) }
     }
 
     /// The same parameter, preceded by the word `token`.

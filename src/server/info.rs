@@ -18,7 +18,8 @@ impl Section {
     }
 
     /// The same with a number.
-    pub fn field(&mut self, name: &CStr, value: u64) {
+    pub fn field(&mut self, name: &CStr, value: impl TryInto<u64>) {
+        let value = value.try_into().unwrap_or(u64::MAX);
         // SAFETY: the server's handle is valid for the callback that made `self`; the server copies the name.
         unsafe { api::info_add_field_ulong_long(self.0, name.as_ptr(), value) };
     }

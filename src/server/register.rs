@@ -9,7 +9,7 @@ use std::ptr;
 use redis_module::raw;
 
 use super::api;
-use super::command::{Command, Kind, Param};
+use super::command::{Command, Param};
 use super::compat;
 use super::ctx::{Ctx, c_text};
 use super::entry;
@@ -93,29 +93,14 @@ impl RawParams {
     fn describe(&mut self, arg: &Param) -> raw::RedisModuleCommandArg {
         raw::RedisModuleCommandArg {
             name: arg.name.as_ptr(),
-            type_: match arg.kind {
-                Kind::Key | Kind::OtherKey => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY,
-                Kind::String => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING,
-                Kind::Integer => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER,
-                Kind::UnixTime => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_UNIX_TIME,
-                Kind::Token => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN,
-                Kind::OneOf(_) => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF,
-                Kind::Group(_) => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK,
-            },
-            key_spec_index: match arg.kind {
-                Kind::Key => 0,
-                Kind::OtherKey => 1,
-                _ => -1,
-            },
+            type_: arg.kind,
+            key_spec_index: arg.key,
             token: arg.token.map_or(ptr::null(), CStr::as_ptr),
             summary: ptr::null(),
             since: arg.since.map_or(ptr::null(), CStr::as_ptr),
             flags: c_int::try_from(arg.flags).unwrap_or_default(),
             deprecated_since: ptr::null(),
-            subargs: match arg.kind {
-                Kind::OneOf(args) | Kind::Group(args) => self.build(args),
-                _ => ptr::null_mut(),
-            },
+            subargs: if arg.members.is_empty() { ptr::null_mut() } else { self.build(arg.members) },
             display_text: ptr::null(),
         }
     }
