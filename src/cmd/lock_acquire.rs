@@ -1,11 +1,11 @@
 //! `LOCK.ACQUIRE`: acquires one lock.
 
 use super::lease::LEASE;
-use super::lock_request::{self, NOTIFY, Options, SESSION, TOKEN, WAIT};
+use super::lock_request::{self, NOTIFY, Options, Parsed, SESSION, TOKEN, WAIT};
 use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Range, Spec, clock};
 use crate::core::id::Ident;
 use crate::core::limits::MAX_PERMITS;
-use crate::core::lock::{Notice, Request, Wanted};
+use crate::core::lock::{Notice, Wanted};
 use crate::core::time::UnixMs;
 use crate::module::{lock_session, notice};
 
@@ -55,16 +55,17 @@ impl Command for LockAcquire {
 
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let now = clock::now();
-        let (key, request, notice) = parse(args, now.ms)?;
-        lock_request::carry_out(ctx, &request, notice, |ctx, client, wait, block| {
+        let (key, parsed, notice) = parse(args, now.ms)?;
+        lock_request::carry_out(ctx, &parsed, notice, |ctx, client, wait, block| {
             lock_session::run(ctx, key, block, |engine, at, session| {
-                Ok(engine.acquire(now, at, client, &request, wait, session)?)
+                session.said = parsed.said();
+                Ok(engine.acquire(now, at, client, &parsed.request, wait, session)?)
             })
         })
     }
 }
 
-pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Request, Option<Notice>), Error> {
+pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Parsed<'_>, Option<Notice>), Error> {
     let key = args.next()?;
     let (mut options, mut mode) = (Options::default(), None);
     while let Some(word) = args.keyword() {
@@ -77,6 +78,6 @@ pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Request
         }
     }
     let about = |token: &Ident| notice::about(&[key.bytes()], false, token);
-    let (request, notice) = options.request(mode.unwrap_or(Wanted::Exclusive), about)?;
-    Ok((key, request, notice))
+    let (parsed, notice) = options.request(mode.unwrap_or(Wanted::Exclusive), about)?;
+    Ok((key, parsed, notice))
 }

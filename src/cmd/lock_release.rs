@@ -3,6 +3,7 @@
 use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::core::id::Ident;
 use crate::core::lock::EndReason;
+use crate::module::lock_effect::SaidToken;
 use crate::module::own_words::OwnWords;
 use crate::module::{lock_effect, lock_session};
 use crate::server::key::{self, Name};
@@ -35,13 +36,14 @@ impl Command for LockRelease {
     type Error = Error;
 
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
-        let (key, token) = parse(args)?;
+        let (key, (token, word)) = parse(args)?;
         if let Some(ended) = applied(ctx, &[key], &token)? {
             ctx.reply_int(ended);
             return Ok(());
         }
         let ended = lock_session::run(ctx, key, None, |engine, at, session| {
             session.words = OwnWords::new(&token);
+            session.said = Some(SaidToken { token: &token, word });
             Ok(engine.release(clock::now(), at, &token, session)?)
         })?;
         ctx.reply_int(i64::from(ended));
@@ -49,8 +51,9 @@ impl Command for LockRelease {
     }
 }
 
-pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Ident), Error> {
-    let words = (args.next()?, args.ident("token")?);
+/// The key, and the token with its word.
+pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, (Ident, Arg<'_>)), Error> {
+    let words = (args.next()?, args.ident_and_word("token")?);
     args.finish()?;
     Ok(words)
 }

@@ -7,6 +7,7 @@ use crate::core::id::Ident;
 use crate::core::limits::MAX_WAIT;
 use crate::core::lock::{Acquired, ClientId, Notice, Request, Wait, Wanted};
 use crate::core::time::{Millis, UnixMs};
+use crate::module::lock_effect::SaidToken;
 use crate::module::{slot_watch, state};
 use crate::server::acl;
 use crate::server::blocked_clients;
@@ -29,7 +30,7 @@ pub const SESSION: Param = Param::word(c"session", c"SESSION").optional();
 /// The options `[TOKEN token] [PX ms | EX s] [WAIT ms [NOTIFY channel]] [SESSION]`.
 #[derive(Default)]
 pub struct Options<'a> {
-    token: Option<Ident>,
+    token: Option<(Ident, Arg<'a>)>,
     lease: Lease,
     wait: Option<Millis>,
     channel: Option<Arg<'a>>,
@@ -40,7 +41,7 @@ impl<'a> Options<'a> {
     /// Parses the value after `word`; an unknown or repeated option is a syntax error.
     pub fn option(&mut self, word: &[u8], args: &mut Args<'a>, now: UnixMs) -> Result<(), Error> {
         match word {
-            b"TOKEN" if self.token.is_none() => self.token = Some(args.ident("TOKEN")?),
+            b"TOKEN" if self.token.is_none() => self.token = Some(args.ident_and_word("TOKEN")?),
             b"WAIT" if self.wait.is_none() => {
                 self.wait = Some(args.millis("WAIT", Range::new(0..=MAX_WAIT.0))?);
             }
@@ -57,23 +58,38 @@ impl<'a> Options<'a> {
         self,
         mode: Wanted,
         about: impl FnOnce(&Ident) -> Option<Box<str>>,
-    ) -> Result<(Request, Option<Notice>), Error> {
+    ) -> Result<(Parsed<'a>, Option<Notice>), Error> {
         let notice = match self.channel {
             Some(channel) => {
-                let (Some(token), Some(_)) = (&self.token, self.wait) else { return Err(Error::SYNTAX) };
+                let (Some((token, _)), Some(_)) = (&self.token, self.wait) else { return Err(Error::SYNTAX) };
                 let about = about(token).ok_or(Error::NoText)?;
                 Some(Notice { client: None, channel: channel.bytes().into(), about })
             }
             None => None,
         };
+        let (token, word) = self.token.unzip();
         let request = Request {
-            token: self.token.unwrap_or_else(Ident::random),
+            token: token.unwrap_or_else(Ident::random),
             mode,
             lease: self.lease.or_default(),
             wait: self.wait,
             session: self.session,
         };
-        Ok((request, notice))
+        Ok((Parsed { request, word }, notice))
+    }
+}
+
+/// A request, and the word for its token if the caller chose it.
+pub struct Parsed<'a> {
+    /// The request.
+    pub request: Request,
+    word: Option<Arg<'a>>,
+}
+
+impl Parsed<'_> {
+    /// The token that the caller chose.
+    pub fn said(&self) -> Option<SaidToken<'_>> {
+        self.word.map(|word| SaidToken { token: &self.request.token, word })
     }
 }
 
@@ -90,17 +106,18 @@ fn has_connection(ctx: &mut Ctx<'_>, client: ClientId) -> bool {
     !suspect || server_info::is_connection(ctx, client.get())
 }
 
-/// Lets `ask` decide on `request` for the client of the running command, and replies unless the client was blocked.
+/// Lets `ask` decide on the request for the client of the running command, and replies unless the client was blocked.
 ///
 /// `ask` gets how the request waits, and for how long its client is blocked if that may be. A request is granted now or refused if its
 /// client would have to be blocked and may not be, or if the server then refuses that (as Valkey does for a RESP3 client with a
 /// subscription).
 pub fn carry_out(
     ctx: &mut Ctx<'_>,
-    request: &Request,
+    parsed: &Parsed<'_>,
     mut notice: Option<Notice>,
     ask: impl FnOnce(&mut Ctx<'_>, ClientId, Wait<'_>, Option<Millis>) -> Result<Acquired, Error>,
 ) -> Result<(), Error> {
+    let request = &parsed.request;
     let client = ClientId::new(ctx.client_id()).ok_or(Error::Internal)?;
     if request.session && !has_connection(ctx, client) {
         return Err(Error::NoConnection);
@@ -122,7 +139,7 @@ pub fn carry_out(
     }
     let before = blocked_clients::taken_over();
     match ask(ctx, client, wait, request.wait.filter(|_| matches!(wait, Wait::Parked)))? {
-        Acquired::Granted(grant) => lock_reply::granted(ctx, &grant),
+        Acquired::Granted(grant) => lock_reply::granted(ctx, &grant, parsed.said()),
         // Null would mean that its time was over.
         Acquired::Full => return Err(Error::TooManyWait),
         // The server did not block the client, and has already replied with an error.

@@ -100,23 +100,23 @@ impl Simulator {
         let at = |key| KeyRef { db: 0, key };
         match name {
             b"ACQUIRE" => {
-                let (key, request, notice) = lock_acquire::parse(args, now.ms)?;
+                let (key, asked, notice) = lock_acquire::parse(args, now.ms)?;
                 let notice = notice.map(|notice| Notice { client: Some(client(self.client)), ..notice });
-                let wait = how(&request, notice.as_ref());
-                let asked = engine.acquire(*now, at(key.bytes()), client(self.client), &request, wait, keyspace);
-                self.asked(&request, asked)?;
+                let wait = how(&asked.request, notice.as_ref());
+                let answer = engine.acquire(*now, at(key.bytes()), client(self.client), &asked.request, wait, keyspace);
+                self.asked(&asked.request, answer)?;
             }
             b"MACQUIRE" => {
-                let (keys, request, notice) = lock_macquire::parse(args, now.ms)?;
+                let (keys, asked, notice) = lock_macquire::parse(args, now.ms)?;
                 let keys: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
                 assert!(!keys.is_empty());
                 let notice = notice.map(|notice| Notice { client: Some(client(self.client)), ..notice });
-                let wait = how(&request, notice.as_ref());
-                let asked = engine.acquire_many(*now, 0, &keys, client(self.client), &request, wait, keyspace);
-                self.asked(&request, asked)?;
+                let wait = how(&asked.request, notice.as_ref());
+                let answer = engine.acquire_many(*now, 0, &keys, client(self.client), &asked.request, wait, keyspace);
+                self.asked(&asked.request, answer)?;
             }
             b"RELEASE" => {
-                let (key, token) = lock_release::parse(args)?;
+                let (key, (token, _)) = lock_release::parse(args)?;
                 engine.release(*now, at(key.bytes()), &token, keyspace)?;
             }
             b"MRELEASE" => {

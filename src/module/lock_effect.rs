@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::server::args::{Arg, Args, Keyword, Range};
 use crate::server::ctx::Ctx;
 use crate::server::key::Name;
-use crate::server::replicate;
+use crate::server::replicate::{self, Fixed};
 
 /// The command that carries the effects.
 const APPLY: &CStr = c"LOCK.APPLY";
@@ -38,32 +38,49 @@ pub fn event_of(why: EndReason) -> &'static CStr {
     }
 }
 
-/// Sends all holds of a lock, for a key that is empty at the receiver.
-pub fn send_whole(ctx: &Ctx<'_>, name: &Name<'_>, lock: &Lock) {
-    replicate::effect(ctx, APPLY, name, &[b"LOAD", &lock.encode()]);
+static HELD: Fixed = Fixed::new(b"HELD");
+static ENDED: Fixed = Fixed::new(b"ENDED");
+
+/// The token of the running command, as a value and as the caller's word.
+#[derive(Clone, Copy)]
+pub struct SaidToken<'a> {
+    /// The value.
+    pub token: &'a Ident,
+    /// The word.
+    pub word: Arg<'a>,
 }
 
-/// Sends the effects of a change.
-pub fn send(ctx: &Ctx<'_>, name: &Name<'_>, change: &LockChange) {
-    let ended = change.ended.as_ref().map(|(token, why)| (token.text(), *why));
-    let held = change.held.as_ref().map(|(mode, hold)| (hold.token.text(), *mode, hold));
-    let (mut fence, mut deadline, mut limit) = (itoa::Buffer::new(), itoa::Buffer::new(), itoa::Buffer::new());
-    let mut words: SmallVec<[&[u8]; 9]> = SmallVec::new();
-    if let Some((token, why)) = &ended {
-        words.extend([b"ENDED".as_slice(), token]);
+/// Sends all holds of a lock, for a key that is empty at the receiver.
+pub fn send_whole(ctx: &Ctx<'_>, name: &Name<'_>, lock: &Lock) {
+    replicate::effect(ctx, APPLY, name, &[Name::make(b"LOAD"), Name::make(&lock.encode())]);
+}
+
+/// Sends the effects of a change. `said` is the token of the running command, if it names one.
+pub fn send(ctx: &Ctx<'_>, name: &Name<'_>, change: &LockChange, said: Option<SaidToken<'_>>) {
+    let word_of = |token: &Ident| match said {
+        Some(said) if said.token == token => Name::of(said.word),
+        _ => Name::make(&token.text()),
+    };
+    let mut text = itoa::Buffer::new();
+    let mut words: SmallVec<[Name<'_>; 9]> = SmallVec::new();
+    if let Some((token, why)) = &change.ended {
+        words.extend([ENDED.word(), word_of(token)]);
         match why {
             EndReason::Released => {}
-            EndReason::Expired => words.push(b"LAPSED"),
-            EndReason::Disconnected | EndReason::Undelivered => words.push(b"DISCONNECTED"),
+            EndReason::Expired => words.push(Name::make(b"LAPSED")),
+            EndReason::Disconnected | EndReason::Undelivered => words.push(Name::make(b"DISCONNECTED")),
         }
     }
-    if let Some((token, mode, hold)) = &held {
-        let (fence, deadline) = (fence.format(hold.fence.0), deadline.format(hold.deadline.0));
-        words.extend([b"HELD".as_slice(), token, fence.as_bytes(), deadline.as_bytes()]);
+    if let Some((mode, hold)) = &change.held {
+        words.extend([HELD.word(), word_of(&hold.token)]);
+        words.push(Name::make(text.format(hold.fence.0).as_bytes()));
+        words.push(Name::make(text.format(hold.deadline.0).as_bytes()));
         match mode {
             Mode::Exclusive => {}
-            Mode::Shared => words.push(b"SHARED"),
-            Mode::Limit => words.extend([b"LIMIT".as_slice(), limit.format(hold.limit).as_bytes()]),
+            Mode::Shared => words.push(Name::make(b"SHARED")),
+            Mode::Limit => {
+                words.extend([Name::make(b"LIMIT"), Name::make(text.format(hold.limit).as_bytes())]);
+            }
         }
     }
     replicate::effect(ctx, APPLY, name, &words);

@@ -1,7 +1,7 @@
 //! The keyspace for one call of the lock engine.
 
 use std::ffi::CStr;
-use std::mem;
+use std::{mem, ptr};
 
 use smallvec::SmallVec;
 
@@ -10,7 +10,7 @@ use crate::core::lock::{ClientId, Engine, Lock, LockView, Notice, WaitResult, Wa
 use crate::core::time::{Millis, Now};
 use crate::error::Error;
 use crate::module::blocked::BLOCKED;
-use crate::module::lock_effect::{self, LockChange};
+use crate::module::lock_effect::{self, LockChange, SaidToken};
 use crate::module::own_words::OwnWords;
 use crate::module::repair;
 use crate::module::sale_type::SaleValue;
@@ -50,6 +50,8 @@ pub struct LockSession<'a> {
     patience: Option<(Arg<'a>, Millis)>,
     /// The words of the running command, if it releases holds and has done nothing else so far.
     pub words: Option<OwnWords<'a>>,
+    /// The token of the running command, if it names one.
+    pub said: Option<SaidToken<'a>>,
 }
 
 /// The key in use.
@@ -62,12 +64,24 @@ struct AtWork<'a> {
 }
 
 /// The events of a key, in order.
-type Events = SmallVec<[&'static CStr; 4]>;
+type Events = SmallVec<[&'static CStr; 2]>;
 
 struct Told<'a> {
     db: i32,
     name: Name<'a>,
     events: Events,
+}
+
+impl<'a> AtWork<'a> {
+    fn new(db: i32, name: Name<'a>) -> Self {
+        Self { db, name, change: LockChange::default(), events: Events::new() }
+    }
+
+    fn is_of(&self, at: KeyRef<'_>) -> bool {
+        // Nearly always it is the same word of the same command.
+        let name = self.name.bytes();
+        self.db == at.db && (ptr::eq(name, at.key) || name == at.key)
+    }
 }
 
 impl<'a> LockSession<'a> {
@@ -87,6 +101,7 @@ impl<'a> LockSession<'a> {
             look_before_reply: None,
             patience: None,
             words: None,
+            said: None,
         }
     }
 
@@ -101,7 +116,7 @@ impl<'a> LockSession<'a> {
     pub fn with_key(ctx: Ctx<'a>, name: Name<'a>) -> Self {
         let mut session = Self::new(ctx);
         session.key.reopen(&name, Access::Write);
-        session.at_work = Some(AtWork { db: session.db, name, change: LockChange::default(), events: Events::new() });
+        session.at_work = Some(AtWork::new(session.db, name));
         session
     }
 
@@ -124,19 +139,19 @@ impl<'a> LockSession<'a> {
     }
 
     /// The unsent effects and events of `at`. The key need not be open.
+    #[inline]
     fn at(&mut self, at: KeyRef<'_>) -> (&Ctx<'a>, &mut AtWork<'a>) {
-        if !self.at_work.as_ref().is_some_and(|work| work.db == at.db && work.name.bytes() == at.key) {
-            // Finish the other key first.
-            self.shut();
-            self.select(at.db);
+        if !self.at_work.as_ref().is_some_and(|work| work.is_of(at)) {
+            self.go_to(at);
         }
-        let work = self.at_work.get_or_insert_with(|| AtWork {
-            db: at.db,
-            name: Name::make(at.key),
-            change: LockChange::default(),
-            events: Events::new(),
-        });
+        let work = self.at_work.get_or_insert_with(|| AtWork::new(at.db, Name::make(at.key)));
         (self.key.quiet(), work)
+    }
+
+    /// Finishes the key in use, because `at` is another one.
+    fn go_to(&mut self, at: KeyRef<'_>) {
+        self.shut();
+        self.select(at.db);
     }
 
     /// Opens the key `at`, if it is not open.
@@ -153,15 +168,15 @@ impl<'a> LockSession<'a> {
     /// Closes the open key, sends its effects, and signals WATCH.
     fn shut(&mut self) {
         self.key.close();
-        if self.at_work.as_ref().is_some_and(|work| !work.events.is_empty()) {
-            self.send();
+        if self.at_work.as_ref().is_none_or(|work| work.events.is_empty()) {
+            self.at_work = None;
+            return;
         }
-        if let Some(work) = self.at_work.as_ref().filter(|work| !work.events.is_empty()) {
+        self.send();
+        if let Some(work) = &self.at_work {
             key::touched(self.ctx(), &work.name);
         }
-        if let Some(AtWork { db, name, events, .. }) = self.at_work.take()
-            && !events.is_empty()
-        {
+        if let Some(AtWork { db, name, events, .. }) = self.at_work.take() {
             self.events.push(Told { db, name, events });
         }
     }
@@ -187,7 +202,7 @@ impl<'a> LockSession<'a> {
         self.send_releases();
         self.select(db);
         if let Some(work) = &self.at_work {
-            lock_effect::send(self.ctx(), &work.name, &change);
+            lock_effect::send(self.ctx(), &work.name, &change, self.said);
         }
     }
 
@@ -196,7 +211,7 @@ impl<'a> LockSession<'a> {
         let Some(words) = self.words.take() else { return };
         self.select(self.db);
         for (name, change) in words.effects() {
-            lock_effect::send(self.ctx(), &name, &change);
+            lock_effect::send(self.ctx(), &name, &change, self.said);
         }
     }
 
@@ -210,7 +225,7 @@ impl<'a> LockSession<'a> {
 
     /// Closes the open key, then publishes messages and unblocks the answered clients, then notifies listeners. The module state must not
     /// be in use: some servers write the replies in here, and listeners run commands.
-    pub fn leave(mut self) {
+    pub fn leave(&mut self) {
         self.shut();
         if self.words.as_ref().is_some_and(OwnWords::say_anything) {
             self.select(self.db);
@@ -243,6 +258,9 @@ impl<'a> LockSession<'a> {
     fn end(&mut self) {
         self.at_work = None;
         self.select(self.db);
+        if self.messages.is_empty() && self.answers.is_empty() {
+            return;
+        }
         self.messages.reverse();
         while let Some((channel, text)) = self.messages.pop() {
             publish::publish(self.ctx(), &channel, text.as_bytes());
@@ -255,11 +273,11 @@ impl<'a> LockSession<'a> {
 }
 
 /// Runs a command on the lock `key`; `f` gets the engine, the key and the session. The client may be blocked for `wait`.
-pub fn run<R>(
-    ctx: &mut Ctx<'_>,
-    key: Arg<'_>,
+pub fn run<'a, R>(
+    ctx: &'a mut Ctx<'_>,
+    key: Arg<'a>,
     wait: Option<Millis>,
-    f: impl FnOnce(&mut Engine, KeyRef<'_>, &mut LockSession<'_>) -> Result<R, Error>,
+    f: impl FnOnce(&mut Engine, KeyRef<'_>, &mut LockSession<'a>) -> Result<R, Error>,
 ) -> Result<R, Error> {
     let at = KeyRef { db: ctx.db(), key: key.bytes() };
     let mut session = LockSession::with_key(ctx.reborrow(), Name::of(key));
@@ -274,11 +292,11 @@ pub fn run<R>(
 }
 
 /// Runs a command on several locks; `f` gets the engine, the database, the keys and the session. The client may be blocked for `wait`.
-pub fn run_many<R>(
-    ctx: &mut Ctx<'_>,
-    keys: &[Arg<'_>],
+pub fn run_many<'a, R>(
+    ctx: &'a mut Ctx<'_>,
+    keys: &[Arg<'a>],
     wait: Option<Millis>,
-    f: impl FnOnce(&mut Engine, i32, &[&[u8]], &mut LockSession<'_>) -> Result<R, Error>,
+    f: impl FnOnce(&mut Engine, i32, &[&[u8]], &mut LockSession<'a>) -> Result<R, Error>,
 ) -> Result<R, Error> {
     let names: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
     let db = ctx.db();

@@ -33,7 +33,7 @@ impl OrphanEvent {
             Ok(true) => {}
             Ok(false) => {
                 // Another command removed it here before replicas and the AOF got it.
-                replicate::effect(ctx, c"XDEL", &Name::make(&self.stream), &[&self.entry]);
+                replicate::effect(ctx, c"XDEL", &Name::make(&self.stream), &[Name::make(&self.entry)]);
                 self.complain(ctx, sale, "the entry is not there any more");
             }
             Err(why) => self.complain(ctx, sale, &why),
@@ -108,6 +108,6 @@ fn send_whole(ctx: &mut Ctx<'_>, name: &Name<'_>) {
         }
     }
     if let Some(at) = open.expires() {
-        replicate::effect(open.quiet(), c"PEXPIREAT", name, &[at.0.to_string().as_bytes()]);
+        replicate::effect(open.quiet(), c"PEXPIREAT", name, &[Name::make(at.0.to_string().as_bytes())]);
     }
 }

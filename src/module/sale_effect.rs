@@ -1,6 +1,9 @@
 //! The effects of a sale for replicas and the AOF: `STOCK.APPLY key EFFECT …`.
 
 use std::ffi::CStr;
+use std::iter;
+
+use smallvec::SmallVec;
 
 use crate::core::id::IdText;
 use crate::core::limits::MAX_UNITS;
@@ -10,10 +13,22 @@ use crate::error::Error;
 use crate::server::args::{Arg, Args, Range};
 use crate::server::ctx::Ctx;
 use crate::server::key::Name;
-use crate::server::replicate;
+use crate::server::replicate::{self, Fixed};
 
 /// The command that carries the effects.
 const APPLY: &CStr = c"STOCK.APPLY";
+
+static TAKEN: Fixed = Fixed::new(b"TAKEN");
+static WAITING: Fixed = Fixed::new(b"WAITING");
+static SERVED: Fixed = Fixed::new(b"SERVED");
+static CONFIRMED: Fixed = Fixed::new(b"CONFIRMED");
+static REFUSED: Fixed = Fixed::new(b"REFUSED");
+static CANCELLED: Fixed = Fixed::new(b"CANCELLED");
+static LAPSED: Fixed = Fixed::new(b"LAPSED");
+static EXTENDED: Fixed = Fixed::new(b"EXTENDED");
+static CUTOFF: Fixed = Fixed::new(b"CUTOFF");
+static ADJUSTED: Fixed = Fixed::new(b"ADJUSTED");
+static ALTERED: Fixed = Fixed::new(b"ALTERED");
 
 /// A parsed effect.
 pub enum Effect<'a> {
@@ -49,64 +64,58 @@ pub fn event_name(change: &Change<'_>) -> Option<&'static CStr> {
 
 /// Sends a change.
 pub fn send(ctx: &Ctx<'_>, name: &Name<'_>, change: &Change<'_>) {
-    let send = |words: &[&[u8]]| replicate::effect(ctx, APPLY, name, words);
+    let send = |effect: &'static Fixed, words: &[&[u8]]| {
+        let words = words.iter().map(|word| Name::make(word));
+        let words: SmallVec<[Name<'_>; 6]> = iter::once(effect.word()).chain(words).collect();
+        replicate::effect(ctx, APPLY, name, &words);
+    };
     let (mut one, mut two, mut three) = (itoa::Buffer::new(), itoa::Buffer::new(), itoa::Buffer::new());
     match change {
         Change::Take(Taking { id, units, buyer, deadline, reference }) => {
-            let deadline = deadline.map_or(0, |deadline| deadline.0);
-            send_new(ctx, name, b"TAKEN", id, (*units, deadline), buyer.as_deref(), reference);
+            let (units, deadline) = (one.format(*units), two.format(deadline.map_or(0, |deadline| deadline.0)));
+            let buyer = buyer.as_deref().unwrap_or_default();
+            send(&TAKEN, new_order(&[id, units.as_bytes(), deadline.as_bytes(), buyer, reference]));
         }
         Change::Wait(Waiting { id, units, buyer, hold, reference }) => {
-            let hold = hold.map_or(0, |hold| hold.0);
-            send_new(ctx, name, b"WAITING", id, (*units, hold), buyer.as_deref(), reference);
+            let (units, hold) = (one.format(*units), two.format(hold.map_or(0, |hold| hold.0)));
+            let buyer = buyer.as_deref().unwrap_or_default();
+            send(&WAITING, new_order(&[id, units.as_bytes(), hold.as_bytes(), buyer, reference]));
         }
-        Change::Serve { id, deadline: None } => send(&[b"SERVED", id]),
-        Change::Serve { id, deadline: Some(deadline) } => send(&[b"SERVED", id, one.format(deadline.0).as_bytes()]),
-        Change::Confirm { id } => send(&[b"CONFIRMED", id]),
-        Change::Refuse { id } => send(&[b"REFUSED", id]),
-        Change::Cancel { id } => send(&[b"CANCELLED", id]),
-        Change::Expire { id } => send(&[b"LAPSED", id]),
-        Change::Extend { id, deadline } => send(&[b"EXTENDED", id, one.format(deadline.0).as_bytes()]),
-        Change::Cutoff { at } => send(&[b"CUTOFF", one.format(at.0).as_bytes()]),
-        Change::Adjust { delta, id } if id.is_empty() => send(&[b"ADJUSTED", one.format(*delta).as_bytes()]),
-        Change::Adjust { delta, id } => send(&[b"ADJUSTED", one.format(*delta).as_bytes(), id]),
+        Change::Serve { id, deadline: None } => send(&SERVED, &[id]),
+        Change::Serve { id, deadline: Some(deadline) } => send(&SERVED, &[id, one.format(deadline.0).as_bytes()]),
+        Change::Confirm { id } => send(&CONFIRMED, &[id]),
+        Change::Refuse { id } => send(&REFUSED, &[id]),
+        Change::Cancel { id } => send(&CANCELLED, &[id]),
+        Change::Expire { id } => send(&LAPSED, &[id]),
+        Change::Extend { id, deadline } => send(&EXTENDED, &[id, one.format(deadline.0).as_bytes()]),
+        Change::Cutoff { at } => send(&CUTOFF, &[one.format(at.0).as_bytes()]),
+        Change::Adjust { delta, id } if id.is_empty() => send(&ADJUSTED, &[one.format(*delta).as_bytes()]),
+        Change::Adjust { delta, id } => send(&ADJUSTED, &[one.format(*delta).as_bytes(), id]),
         Change::Alter { limit, start, end, rebuy } => {
             let [start, end] = [start, end].map(|time| time.map_or(0, |time| time.0));
             let (limit, start, end) = (one.format(*limit), two.format(start), three.format(end));
             let rebuy: &[u8] = if *rebuy { b"yes" } else { b"no" };
-            send(&[b"ALTERED", limit.as_bytes(), start.as_bytes(), end.as_bytes(), rebuy]);
+            send(&ALTERED, &[limit.as_bytes(), start.as_bytes(), end.as_bytes(), rebuy]);
         }
     }
 }
 
-/// Sends a whole sale, for a key that is empty at the receiver.
-pub fn send_whole(ctx: &Ctx<'_>, name: &Name<'_>, sale: &Sale) {
-    replicate::effect(ctx, APPLY, name, &[b"LOAD", &sale.header()]);
-    sale.blocks().for_each(|block| replicate::effect(ctx, APPLY, name, &[b"MORE", &block]));
+/// The words of a new order: `id units [deadline [buyer [ref]]]` or `id units [hold [buyer [ref]]]`. A missing value is 0 or empty, and is
+/// left out at the end.
+fn new_order<'w, 'a>(words: &'w [&'a [u8]; 5]) -> &'w [&'a [u8]] {
+    let len = match words {
+        [_, _, b"0", [], []] => 2,
+        [_, _, _, [], []] => 3,
+        [_, _, _, _, []] => 4,
+        _ => 5,
+    };
+    words.get(..len).unwrap_or(words)
 }
 
-/// `TAKEN id units [deadline [buyer [ref]]]` or `WAITING id units [hold [buyer [ref]]]`: a missing value is 0 or empty, and is left out at
-/// the end.
-fn send_new(
-    ctx: &Ctx<'_>,
-    name: &Name<'_>,
-    effect: &[u8],
-    id: &[u8],
-    (units, time): (u64, i64),
-    buyer: Option<&[u8]>,
-    reference: &[u8],
-) {
-    let mut texts = (itoa::Buffer::new(), itoa::Buffer::new());
-    let buyer = buyer.unwrap_or_default();
-    let words: [&[u8]; 6] =
-        [effect, id, texts.0.format(units).as_bytes(), texts.1.format(time).as_bytes(), buyer, reference];
-    let len = match (reference, buyer, time) {
-        ([], [], 0) => 3,
-        ([], [], _) => 4,
-        ([], _, _) => 5,
-        _ => 6,
-    };
-    replicate::effect(ctx, APPLY, name, words.get(..len).unwrap_or(&words));
+/// Sends a whole sale, for a key that is empty at the receiver.
+pub fn send_whole(ctx: &Ctx<'_>, name: &Name<'_>, sale: &Sale) {
+    replicate::effect(ctx, APPLY, name, &[Name::make(b"LOAD"), Name::make(&sale.header())]);
+    sale.blocks().for_each(|block| replicate::effect(ctx, APPLY, name, &[Name::make(b"MORE"), Name::make(&block)]));
 }
 
 /// The id of an order, its units, a time, its buyer and its reference.

@@ -1,6 +1,5 @@
 //! A cursor over the arguments of a command.
 
-use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 use std::slice;
 
@@ -13,7 +12,7 @@ use crate::core::time::Millis;
 #[derive(Clone, Copy)]
 pub struct Arg<'a> {
     raw: *mut RawString,
-    call: PhantomData<&'a RawString>,
+    bytes: &'a [u8],
 }
 
 /// The arguments that are still to be read.
@@ -92,7 +91,13 @@ impl<'a> Arg<'a> {
     /// # Safety
     /// `raw` is a live string that is not changed for `'a`.
     pub(super) unsafe fn new(raw: *mut RawString) -> Self {
-        Self { raw, call: PhantomData }
+        let mut len = 0;
+        // SAFETY: the string is live and unchanged for `'a`, so its buffer is too; the server sets `len` to its size.
+        let bytes = unsafe {
+            let ptr = api::string_ptr_len(raw, &raw mut len);
+            slice::from_raw_parts(ptr.cast(), len)
+        };
+        Self { raw, bytes }
     }
 
     /// The server's pointer.
@@ -102,12 +107,7 @@ impl<'a> Arg<'a> {
 
     /// Its bytes.
     pub fn bytes(self) -> &'a [u8] {
-        let mut len = 0;
-        // SAFETY: the string is live and unchanged for `'a`, so its buffer is too; the server sets `len` to its size.
-        unsafe {
-            let ptr = api::string_ptr_len(self.raw, &raw mut len);
-            slice::from_raw_parts(ptr.cast(), len)
-        }
+        self.bytes
     }
 }
 
@@ -161,7 +161,14 @@ impl<'a> Args<'a> {
 
     /// The next argument as an identifier of 1 to 512 bytes; `name` is its name in an error.
     pub fn ident(&mut self, name: &'static str) -> Result<Ident, ArgError> {
-        Ident::new(self.next()?.bytes()).ok_or(ArgError::Length { name, max: MAX_ID })
+        self.ident_and_word(name).map(|(ident, _)| ident)
+    }
+
+    /// The next argument as an identifier of 1 to 512 bytes, and as it is; `name` is its name in an error.
+    pub fn ident_and_word(&mut self, name: &'static str) -> Result<(Ident, Arg<'a>), ArgError> {
+        let word = self.next()?;
+        let ident = Ident::new(word.bytes()).ok_or(ArgError::Length { name, max: MAX_ID })?;
+        Ok((ident, word))
     }
 
     /// The next argument as the bytes of an identifier, checked but not copied.

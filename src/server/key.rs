@@ -38,7 +38,7 @@ pub enum Content<'k, T> {
     Foreign,
 }
 
-/// The name of a key: an argument of the running call, or a new string.
+/// A string of the server, such as the name of a key: an argument of the running call, or a new one.
 pub struct Name<'a> {
     arg: Arg<'a>,
     made: bool,

@@ -4,10 +4,13 @@
 //! matters.
 
 use std::ffi::CStr;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use redis_module::raw;
 
-use super::api;
+use super::api::{self, RawString};
+use super::args::Arg;
 use super::ctx::{Ctx, Level};
 use super::faults;
 use super::key::Name;
@@ -28,39 +31,69 @@ pub fn message(ctx: &Ctx<'_>, channel: &Name<'_>, text: &Name<'_>) {
     unsafe { replicate(ctx.raw(), c"PUBLISH".as_ptr(), c"Ass".as_ptr(), channel.arg().raw(), text.arg().raw()) };
 }
 
+/// A word that the server gets as a string once, because a string for each effect would cost more than the rest of the word.
+pub struct Fixed {
+    text: &'static [u8],
+    string: AtomicPtr<RawString>,
+}
+
+impl Fixed {
+    /// The word `text`.
+    pub const fn new(text: &'static [u8]) -> Self {
+        Self { text, string: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    /// Its string, which is never freed.
+    pub fn word(&'static self) -> Name<'static> {
+        let mut string = self.string.load(Ordering::Relaxed);
+        if string.is_null() {
+            // SAFETY: the server copies the bytes. Without a context the string is ours.
+            string = unsafe { api::create_string(ptr::null_mut(), self.text.as_ptr().cast(), self.text.len()) };
+            self.string.store(string, Ordering::Relaxed);
+        }
+        // SAFETY: nobody frees or changes the string.
+        Name::of(unsafe { Arg::new(string) })
+    }
+}
+
+/// The most words of an effect besides its key.
+const MOST: usize = 9;
+
+/// One letter for the key and for each word: a server string.
+const FORMAT: &CStr = c"ssssssssss";
+
 /// Sends `COMMAND key word…`, with up to nine words.
 ///
 /// Effects of one call stay together, because the server wraps several of them in a transaction.
-pub fn effect(ctx: &Ctx<'_>, command: &CStr, name: &Name<'_>, words: &[&[u8]]) {
+pub fn effect(ctx: &Ctx<'_>, command: &CStr, key: &Name<'_>, words: &[Name<'_>]) {
     faults::point();
     // SAFETY: a plain read of a pointer that was checked at load.
     let Some(replicate) = (unsafe { (&raw const raw::RedisModule_Replicate).read() }) else { return };
-    macro_rules! send {
-        ($format:literal $(, $word:ident)*) => {
-            // SAFETY: the context is valid. The format announces, in this order, a server string and then a buffer with its length for
-            // every word, exactly what follows. The server copies the buffers.
-            unsafe {
-                replicate(
-                    ctx.raw(), command.as_ptr(), $format.as_ptr(), name.arg().raw()
-                    $(, $word.as_ptr(), $word.len())*
-                )
-            }
-        };
-    }
-    let sent = match words {
-        [] => send!(c"s"),
-        [w1] => send!(c"sb", w1),
-        [w1, w2] => send!(c"sbb", w1, w2),
-        [w1, w2, w3] => send!(c"sbbb", w1, w2, w3),
-        [w1, w2, w3, w4] => send!(c"sbbbb", w1, w2, w3, w4),
-        [w1, w2, w3, w4, w5] => send!(c"sbbbbb", w1, w2, w3, w4, w5),
-        [w1, w2, w3, w4, w5, w6] => send!(c"sbbbbbb", w1, w2, w3, w4, w5, w6),
-        [w1, w2, w3, w4, w5, w6, w7] => send!(c"sbbbbbbb", w1, w2, w3, w4, w5, w6, w7),
-        [w1, w2, w3, w4, w5, w6, w7, w8] => send!(c"sbbbbbbbb", w1, w2, w3, w4, w5, w6, w7, w8),
-        [w1, w2, w3, w4, w5, w6, w7, w8, w9] => send!(c"sbbbbbbbbb", w1, w2, w3, w4, w5, w6, w7, w8, w9),
-        _ => api::ERR,
-    };
-    if sent != api::OK {
+    let word = |nth: usize| words.get(nth).map_or(ptr::null_mut(), |word| word.arg().raw());
+    // The end of the format, so that it has a letter for the key and for each of the words.
+    let format = MOST.checked_sub(words.len()).and_then(|unused| FORMAT.to_bytes_with_nul().get(unused..));
+    let sent = format.map(|format| {
+        // SAFETY: the context is valid. The format announces as many server strings as there are words, and one for the key. These come
+        // first; the server takes references of its own to them, and does not look at the null pointers behind them.
+        unsafe {
+            replicate(
+                ctx.raw(),
+                command.as_ptr(),
+                format.as_ptr().cast(),
+                key.arg().raw(),
+                word(0),
+                word(1),
+                word(2),
+                word(3),
+                word(4),
+                word(5),
+                word(6),
+                word(7),
+                word(8),
+            )
+        }
+    });
+    if sent != Some(api::OK) {
         ctx.log(Level::Warning, "lockstock: an effect could not be sent to the replicas and the AOF");
     }
 }
