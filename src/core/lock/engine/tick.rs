@@ -13,7 +13,7 @@ use crate::core::lock::stats::HandoverCause;
 use crate::core::lock::terms::{ClientId, EndReason, WaitResult};
 use crate::core::lock::value::{HoldRef, Lock};
 use crate::core::lock::waiter::QueueId;
-use crate::core::time::{Now, Wakeup};
+use crate::core::time::{Now, UnixMs, Wakeup};
 
 impl Engine {
     /// Does the work that is due, at most `budget` steps of it, and returns when to call it again.
@@ -89,7 +89,12 @@ impl Engine {
         }
         let retry = self.backlog.put_off.front().map(|(due, _)| *due);
         let wait = self.waiting.first_end().map(|(end, _)| end);
-        self.deadlines.next().into_iter().chain(retry).chain(wait).chain(self.vacant_places.next()).min().into()
+        let sooner = |one: Option<UnixMs>, other: Option<UnixMs>| match (one, other) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            _ => one.or(other),
+        };
+        let due = [retry, wait, self.vacant_places.next()].into_iter().fold(self.deadlines.next(), sooner);
+        due.into()
     }
 
     /// The connection that a hold of `lock` ends with; none if the session is from before the last demotion.

@@ -53,9 +53,11 @@ impl Work {
 
     pub(super) fn next(&mut self) -> Option<QueueId> {
         let next = self.queues.get(self.done).copied();
-        match next {
-            Some(_) => self.done = self.done.saturating_add(1),
-            None => *self = Self::default(),
+        if next.is_some() {
+            self.done = self.done.saturating_add(1);
+        } else {
+            self.queues.clear();
+            self.done = 0;
         }
         next
     }

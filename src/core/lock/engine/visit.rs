@@ -27,16 +27,16 @@ impl Engine {
         change: impl FnOnce(&mut Self, &mut Transition, &mut LockMut<'_>) -> R,
     ) -> Option<Visited<R>> {
         let mut outcomes = std::mem::take(&mut self.outcomes);
-        let mut fresh = Lock::vacant();
-        fresh.enter(self.era);
+        let mut fresh = None;
         let mut emptied = None;
         let mut passed_on = false;
         let result = match keyspace.find(at) {
             Found::Foreign => None,
             Found::Nothing => {
                 transition.over = None;
-                let result = change(self, transition, &mut LockMut { at, lock: &mut fresh, outcomes: &mut outcomes });
-                self.keep_time(&fresh);
+                let lock = fresh.insert(Lock::vacant());
+                let result = change(self, transition, &mut LockMut { at, lock, outcomes: &mut outcomes });
+                self.keep_time(lock);
                 Some(result)
             }
             Found::Lock(lock) => {
@@ -55,7 +55,7 @@ impl Engine {
                 Some(result)
             }
         };
-        if !fresh.is_empty() {
+        if let Some(fresh) = fresh.filter(|lock| !lock.is_empty()) {
             keyspace.put(at, fresh);
         }
         if passed_on {
