@@ -201,6 +201,12 @@ impl Lock {
         if let Holds::One(sole) = &self.holds { Some(sole.as_ref()) } else { None }
     }
 
+    /// Whether another token than this holds it exclusively at `now`, without a session, and its key is known.
+    pub(super) fn is_held_against(&self, token: &Ident, now: UnixMs) -> bool {
+        let held = |sole: &Sole| sole.more.is_none() && sole.token != *token && !sole.deadline.reached(now);
+        !self.is_unlinked() && matches!(&self.holds, Holds::One(sole) if held(sole))
+    }
+
     /// When its first lease expires.
     #[must_use]
     pub fn earliest(&self) -> Option<UnixMs> {

@@ -9,7 +9,7 @@ use super::transition::Transition;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::compatibility::Compatibility;
-use crate::core::lock::keyspace::Keyspace;
+use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::recipient::Recipient;
 use crate::core::lock::stats::count;
 use crate::core::lock::terms::{Acquired, ClientId, Grant, LockError, Request, Wait, WaitResult, WaiterId, Wanted};
@@ -57,9 +57,12 @@ impl Engine {
     ) -> Result<Acquired, LockError> {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
         let patient = !matches!(wait, Wait::No) && request.wait.is_some();
-        let mut transition = self.command(now, 1);
         self.another_request(client);
         self.pardon(at, &request.token, keyspace);
+        if !patient && self.is_taken(now, at, &request.token, keyspace) {
+            return Ok(Acquired::Refused);
+        }
+        let mut transition = self.command(now, 1);
         let (_, visit) = self.settle_then(&mut transition, at, keyspace, |engine, transition, open, queue| {
             engine.decide(transition, open, queue, client, request, if patient { wait } else { Wait::No })
         });
@@ -77,6 +80,13 @@ impl Engine {
                 Ok(ticket) => self.wait(&mut transition, &[at], None, client, request, wait, ticket, keyspace),
             }),
         }
+    }
+
+    /// Whether one look shows that the lock is another token's and nothing has to be done there. It is what most refused requests find.
+    fn is_taken<W: Keyspace>(&self, now: Now, at: KeyRef<'_>, token: &Ident, keyspace: &mut W) -> bool {
+        self.revoked.is_empty()
+            && self.waiting.at(at).is_none()
+            && matches!(keyspace.find(at), Found::Lock(lock) if self.is_registered(lock) && lock.is_held_against(token, now.ms))
     }
 
     fn decide(

@@ -24,7 +24,7 @@ impl Engine {
     /// connections. O(n log n) in its holds, or O(1) if it is registered.
     pub fn register(&mut self, at: KeyRef<'_>, lock: &mut Lock) {
         lock.enter(self.era);
-        if lock.deadline_id().is_some_and(|entry| self.deadlines.contains(entry)) {
+        if self.is_registered(lock) {
             return;
         }
         let entry = self.deadlines.insert(at, lock.earliest().unwrap_or(UnixMs::MAX));
@@ -47,6 +47,11 @@ impl Engine {
             self.end_later(entry);
         }
         self.look_later_at(at);
+    }
+
+    /// Whether the engine knows the key of the lock.
+    pub(super) fn is_registered(&self, lock: &Lock) -> bool {
+        lock.deadline_id().is_some_and(|entry| self.deadlines.contains(entry))
     }
 
     /// The lock at `at` has changed without a decision of this server: schedules its waiters for the next tick.

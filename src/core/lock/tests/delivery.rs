@@ -202,6 +202,18 @@ fn what_was_never_written_goes_on_whatever_the_connection_looks_like() {
 }
 
 #[test]
+fn who_does_not_wait_gets_a_lock_whose_grant_will_be_taken_back() {
+    let mut desk = Desk::new();
+    desk.take("door", &ask("ann"));
+    desk.wait("door", 1, &ask("bob"));
+    assert!(desk.release("door", "ann"));
+    assert!(matches!(desk.try_acquire("door", &ask("eve")), Ok(Acquired::Refused)), "it is bob's");
+    desk.engine.client_gone(desk.now.ms, client(1));
+    desk.try_acquire("door", &ask("eve")).unwrap().granted();
+    assert_eq!(desk.holders("door"), ["eve"]);
+}
+
+#[test]
 fn one_look_settles_it_for_good() {
     let (mut desk, bob) = handed_over(10);
     assert_eq!(desk.keys.looks_first, [(bob, client(1))]);

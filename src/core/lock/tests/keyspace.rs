@@ -4,7 +4,7 @@ use super::world::*;
 use crate::core::fence::Fence;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
-use crate::core::lock::{Engine, Found, Hold, Keyspace, Lock, Mode, Wait};
+use crate::core::lock::{Acquired, Engine, Found, Hold, Keyspace, Lock, Mode, Wait};
 use crate::core::time::{UnixMs, Wakeup};
 
 impl Desk {
@@ -28,6 +28,20 @@ fn deleting_the_key_hands_over() {
     assert!(!desk.engine.knows(client(9)));
     let _ = desk.tick();
     assert_eq!(desk.granted(), [bob]);
+}
+
+#[test]
+fn a_refused_request_makes_a_lock_known_that_was_put_there_without_a_word() {
+    let mut desk = Desk::new();
+    desk.take("door", &ask("ann").lease(100));
+    let lock = desk.delete("door").unwrap();
+    desk.keys.values.insert(at("gate").to_buf(), Value::Lock(lock));
+    assert_eq!(desk.engine.locks(), 0);
+    assert!(matches!(desk.try_acquire("gate", &ask("bob")), Ok(Acquired::Refused)));
+    assert_eq!(desk.engine.locks(), 1);
+    desk.pass(100);
+    let _ = desk.tick();
+    assert!(desk.lock("gate").is_none(), "its lease ends on time");
 }
 
 #[test]
