@@ -13,90 +13,68 @@ pub enum Spelling {
     Simple,
 }
 
-impl Spelling {
-    /// Where every eight digits begin: the first four of them, and the others.
-    const fn groups(self) -> [[usize; 2]; 4] {
-        match self {
-            Self::Hyphenated => [[0, 4], [9, 14], [19, 24], [28, 32]],
-            Self::Simple => [[0, 4], [8, 12], [16, 20], [24, 28]],
-        }
-    }
-
-    const fn len(self) -> usize {
-        match self {
-            Self::Hyphenated => 36,
-            Self::Simple => 32,
-        }
-    }
-}
+/// Where every four digits begin between the hyphens.
+const FOURS: [usize; 8] = [0, 4, 9, 14, 19, 24, 28, 32];
 
 /// The 16 bytes of a lower-case UUID; `None` for any other text.
 pub fn pack(text: &[u8]) -> Option<(Spelling, [u8; 16])> {
-    let spelling = match text {
+    let (spelling, digits) = match text {
         [_, _, _, _, _, _, _, _, b'-', _, _, _, _, b'-', _, _, _, _, b'-', _, _, _, _, b'-', ..]
             if text.len() == 36 =>
         {
-            Spelling::Hyphenated
+            let mut digits = [0; 32];
+            for (four, at) in digits.as_chunks_mut().0.iter_mut().zip(FOURS) {
+                *four = *text.get(at..)?.first_chunk::<4>()?;
+            }
+            (Spelling::Hyphenated, digits)
         }
-        _ if text.len() == 32 => Spelling::Simple,
-        _ => return None,
+        _ => (Spelling::Simple, text.try_into().ok()?),
     };
+    // The letters are 0x61 to 0x66, the numerals 0x30 to 0x39. Anything else is not spelled again as it was.
+    let values = digits.map(|digit| (digit & 0xf).wrapping_add((digit >> 6 & 1).wrapping_mul(9)) & 0xf);
+    if values.map(spell) != digits {
+        return None;
+    }
     let mut packed = [0; 16];
-    for (group, bytes) in spelling.groups().into_iter().zip(packed.chunks_exact_mut(4)) {
-        let [four, others] =
-            group.map(|at| text.get(at..)?.first_chunk().map(|four| u64::from(u32::from_le_bytes(*four))));
-        bytes.copy_from_slice(&from_digits(four? | others? << 32)?.to_le_bytes());
+    for (byte, [high, low]) in packed.iter_mut().zip(values.as_chunks().0) {
+        *byte = high << 4 | low;
     }
     Some((spelling, packed))
 }
 
 /// The text from which [`pack`] made these bytes.
 pub fn unpack(spelling: Spelling, packed: [u8; 16]) -> IdText<'static> {
+    let mut digits = [0; 32];
+    for ([high, low], byte) in digits.as_chunks_mut().0.iter_mut().zip(packed) {
+        (*high, *low) = (spell(byte >> 4), spell(byte & 0xf));
+    }
     let mut text = [b'-'; INLINE];
-    for (group, bytes) in spelling.groups().into_iter().zip(packed.as_chunks().0) {
-        let digits = to_digits(u32::from_le_bytes(*bytes)).to_le_bytes();
-        for (at, four) in group.into_iter().zip(digits.as_chunks::<4>().0) {
-            if let Some(room) = text.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
-                *room = *four;
+    match spelling {
+        Spelling::Simple => {
+            if let Some(room) = text.first_chunk_mut() {
+                *room = digits;
             }
+            IdText::inline(text, 32)
+        }
+        Spelling::Hyphenated => {
+            for (four, at) in digits.as_chunks::<4>().0.iter().zip(FOURS) {
+                if let Some(room) = text.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
+                    *room = *four;
+                }
+            }
+            IdText::inline(text, 36)
         }
     }
-    IdText::inline(text, spelling.len())
+}
+
+/// The digit with this value, which is at most 15.
+fn spell(value: u8) -> u8 {
+    value.wrapping_add(if value > 9 { b'a' - 10 } else { b'0' })
 }
 
 /// A new random UUID, of version 4.
 pub fn random() -> [u8; 16] {
     Uuid::new_v4().into_bytes()
-}
-
-/// Eight digits are read and written together, each in one byte of a number; the first digit is in the lowest byte.
-const EACH: u64 = 0x0101_0101_0101_0101;
-
-/// The four bytes that eight lower-case hexadecimal digits spell; `None` if they are none.
-fn from_digits(text: u64) -> Option<u32> {
-    // The letters are 0x61 to 0x66, the numerals 0x30 to 0x39. Anything else is not spelled again as it was.
-    let letters = text >> 6 & EACH;
-    let values = (text & EACH.wrapping_mul(0xf)).wrapping_add(letters.wrapping_mul(9)) & EACH.wrapping_mul(0xf);
-    if spell(values) != text {
-        return None;
-    }
-    let bytes = (values << 4 | values >> 8) & 0x00ff_00ff_00ff_00ff;
-    let pairs = (bytes | bytes >> 8) & 0x0000_ffff_0000_ffff;
-    Some(((pairs | pairs >> 16) & 0xffff_ffff) as u32)
-}
-
-/// The eight digits of four bytes.
-fn to_digits(bytes: u32) -> u64 {
-    let pairs = u64::from(bytes);
-    let pairs = (pairs | pairs << 16) & 0x0000_ffff_0000_ffff;
-    let bytes = (pairs | pairs << 8) & 0x00ff_00ff_00ff_00ff;
-    spell(bytes >> 4 & 0x000f_000f_000f_000f | (bytes & 0x000f_000f_000f_000f) << 8)
-}
-
-/// The digits with these values, each from 0 to 15.
-fn spell(values: u64) -> u64 {
-    let letters = values.wrapping_add(EACH.wrapping_mul(6)) >> 4 & EACH;
-    values.wrapping_add(EACH.wrapping_mul(u64::from(b'0'))).wrapping_add(letters.wrapping_mul(0x27))
 }
 
 #[cfg(test)]
