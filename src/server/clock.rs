@@ -9,8 +9,6 @@ use crate::core::time::{Now, UnixMs};
 /// The server itself uses the same clock in the same unit for `EXPIRE` and for module timers.
 pub fn now() -> Now {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Now {
-        ms: UnixMs(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX)),
-        us: u64::try_from(since_epoch.as_micros()).unwrap_or(u64::MAX),
-    }
+    let us = since_epoch.as_secs().saturating_mul(1_000_000).saturating_add(since_epoch.subsec_micros().into());
+    Now { ms: UnixMs((us / 1_000).cast_signed()), us }
 }
