@@ -29,6 +29,7 @@
 //! - *waiter*: a request in line. *Hand-over*: a grant to a waiter.
 //! - *sale*: units of stock. *Order*: what one id has of them: held, sold, cancelled or expired; or it waits
 //!   in *line*, and is *served* when units come back.
+//! - *ticket*: a position in line, of a lock's waiter or of an order; smaller comes first.
 //! - *expire*: to end by time. *Cutoff*: the instant up to which all holds of a sale have expired.
 //! - *effect*: what came of a command, as replicas and the AOF get it. *Event*: what a sale's stream gets, and what listeners hear.
 //! - *deadline index*: which lock or sale is due next. *Unlinked*: a value that has lost its name and may have another.

@@ -148,7 +148,7 @@ fn a_full_server_takes_nothing_and_still_gives_back() {
     client.expect("STOCK.CREATE sale 5 STREAM events", OK);
     client.expect("STOCK.DECR_ONCE sale ann HOLD 60000", ("OK", 1, 4, INT, ""));
     client.expect("STOCK.DECR_ONCE sale bob HOLD 60000", ("OK", 1, 3, INT, ""));
-    client.expect("STOCK.DECR_ONCE sale eve HOLD 300", ("OK", 1, 2, INT, ""));
+    client.expect("STOCK.DECR_ONCE sale eve HOLD 1500", ("OK", 1, 2, INT, ""));
     client.expect("CONFIG SET maxmemory 1", OK);
     client.expect("STOCK.DECR_ONCE sale dan", err("OOM "));
     client.expect("STOCK.ADJUST sale 1", err("OOM "));
