@@ -12,7 +12,7 @@ use crate::core::fence::Fence;
 /// The holds to remove, by lock.
 #[derive(Debug, Default)]
 pub(super) struct RevokedHolds {
-    holds: BTreeMap<DeadlineId, BTreeMap<Fence, Over>>,
+    holds: BTreeMap<(DeadlineId, Fence), Over>,
 }
 
 /// Why a hold is revoked: for one of these reasons, or for both.
@@ -36,10 +36,20 @@ impl RevokedHolds {
         self.holds.is_empty()
     }
 
+    /// The revoked holds of the lock at `entry`.
+    fn of(&self, entry: DeadlineId) -> impl Iterator<Item = Fence> {
+        self.holds.range((entry, Fence(0))..=(entry, Fence(u64::MAX))).map(|((_, fence), _)| *fence)
+    }
+
+    /// Whether the lock at `entry` has revoked holds.
+    pub(super) fn at(&self, entry: DeadlineId) -> bool {
+        self.of(entry).next().is_some()
+    }
+
     /// Records that a hold is revoked; `true` if it is the first one of its lock.
     pub(super) fn add(&mut self, entry: DeadlineId, fence: Fence, why: EndReason) -> bool {
-        let first = !self.holds.contains_key(&entry);
-        let over = self.holds.entry(entry).or_default().entry(fence).or_default();
+        let first = !self.at(entry);
+        let over = self.holds.entry((entry, fence)).or_default();
         match why {
             EndReason::Undelivered => over.undelivered = true,
             EndReason::Disconnected | EndReason::Released | EndReason::Expired => over.disconnected = true,
@@ -49,63 +59,49 @@ impl RevokedHolds {
 
     /// Whether a hold is revoked.
     pub(super) fn contains(&self, entry: Option<DeadlineId>, fence: Fence) -> bool {
-        !self.holds.is_empty()
-            && entry.and_then(|entry| self.holds.get(&entry)).is_some_and(|it| it.contains_key(&fence))
+        !self.holds.is_empty() && entry.is_some_and(|entry| self.holds.contains_key(&(entry, fence)))
     }
 
     /// Takes one revoked hold of the lock off the list, so that the caller ends it.
     pub(super) fn take(&mut self, entry: DeadlineId) -> Option<(Fence, EndReason)> {
-        let holds = self.holds.get_mut(&entry)?;
-        let (fence, over) = holds.pop_first()?;
-        if holds.is_empty() {
-            self.holds.remove(&entry);
-        }
-        Some((fence, over.why()))
+        let fence = self.of(entry).next()?;
+        Some((fence, self.take_one(entry, fence)?))
     }
 
     /// Takes this hold off the list, if it is listed, so that the caller ends it.
     pub(super) fn take_one(&mut self, entry: DeadlineId, fence: Fence) -> Option<EndReason> {
-        let holds = self.holds.get_mut(&entry)?;
-        let over = holds.remove(&fence)?;
-        if holds.is_empty() {
-            self.holds.remove(&entry);
-        }
-        Some(over.why())
+        self.holds.remove(&(entry, fence)).map(Over::why)
     }
 
     /// Keeps a grant that was never delivered, because its token has asked again from another connection. A session still ends with its
     /// connection, whoever asks. Returns whether there was such a grant.
     pub(super) fn pardon(&mut self, entry: DeadlineId, fence: Fence) -> bool {
-        let Some(holds) = self.holds.get_mut(&entry) else { return false };
-        let Some(over) = holds.get_mut(&fence).filter(|over| over.undelivered) else { return false };
+        let Some(over) = self.holds.get_mut(&(entry, fence)).filter(|over| over.undelivered) else { return false };
         over.undelivered = false;
         if !over.disconnected {
-            holds.remove(&fence);
-        }
-        if holds.is_empty() {
-            self.holds.remove(&entry);
+            self.holds.remove(&(entry, fence));
         }
         true
     }
 
     /// Moves the records of a lock to its new entry; `true` if there were any.
     pub(super) fn follow(&mut self, from: DeadlineId, to: DeadlineId) -> bool {
-        let holds = self.holds.remove(&from);
-        holds.is_some_and(|holds| self.holds.insert(to, holds).is_none())
+        let fences: Vec<Fence> = self.of(from).collect();
+        for fence in &fences {
+            if let Some(over) = self.holds.remove(&(from, *fence)) {
+                self.holds.insert((to, *fence), over);
+            }
+        }
+        !fences.is_empty()
     }
 
-    /// Every lock with revoked holds.
+    /// Every lock with revoked holds, once for each of them.
     pub(super) fn entries(&self) -> impl Iterator<Item = DeadlineId> {
-        self.holds.keys().copied()
+        self.holds.keys().map(|(entry, _)| *entry)
     }
 
     /// Forgets the holds of a lock that is gone.
     pub(super) fn forget(&mut self, entry: DeadlineId) {
-        self.holds.remove(&entry);
-    }
-
-    /// Whether the lock at `entry` has revoked holds.
-    pub(super) fn at(&self, entry: DeadlineId) -> bool {
-        self.holds.contains_key(&entry)
+        while self.take(entry).is_some() {}
     }
 }

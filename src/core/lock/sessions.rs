@@ -12,8 +12,8 @@ pub(super) type Tied = (DeadlineId, Fence);
 /// The holds that are tied to connections, by connection and by lock. Every operation on one hold is O(log n).
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
-    by_client: BTreeMap<ClientId, BTreeSet<Tied>>,
-    by_home: BTreeMap<DeadlineId, BTreeMap<Fence, ClientId>>,
+    by_client: BTreeSet<(ClientId, Tied)>,
+    by_lock: BTreeMap<Tied, ClientId>,
     /// Connections that have ended but still have holds tied to them. There may be a million such holds, too many for one call.
     ended: BTreeSet<ClientId>,
 }
@@ -21,40 +21,51 @@ pub(super) struct Sessions {
 impl Sessions {
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.by_client.is_empty() && self.by_home.is_empty() && self.ended.is_empty()
+        self.by_client.is_empty() && self.by_lock.is_empty() && self.ended.is_empty()
+    }
+
+    /// The holds that are tied to `client`.
+    fn of(&self, client: ClientId) -> impl Iterator<Item = Tied> {
+        let (first, last) = ((DeadlineId::FIRST, Fence(0)), (DeadlineId::LAST, Fence(u64::MAX)));
+        self.by_client.range((client, first)..=(client, last)).map(|(_, tied)| *tied)
+    }
+
+    /// The tied holds of the lock at `entry`, with their connections.
+    fn at(&self, entry: DeadlineId) -> impl Iterator<Item = (Tied, ClientId)> {
+        self.by_lock.range((entry, Fence(0))..=(entry, Fence(u64::MAX))).map(|(tied, client)| (*tied, *client))
     }
 
     /// Whether `client` has holds tied to it.
     pub(super) fn has(&self, client: ClientId) -> bool {
-        self.by_client.contains_key(&client)
+        self.of(client).next().is_some()
     }
 
-    /// All connections with holds tied to them.
+    /// The connections with holds tied to them, each for every hold.
     pub(super) fn clients(&self) -> impl Iterator<Item = ClientId> {
-        self.by_client.keys().copied()
+        self.by_lock.values().copied()
     }
 
     /// Whether this hold is tied to `client`.
     pub(super) fn is_tied(&self, client: ClientId, tied: Tied) -> bool {
-        self.by_client.get(&client).is_some_and(|all| all.contains(&tied))
+        self.by_client.contains(&(client, tied))
     }
 
     /// Ties a hold to `client`.
-    pub(super) fn tie(&mut self, client: ClientId, (entry, fence): Tied) {
-        self.by_client.entry(client).or_default().insert((entry, fence));
-        self.by_home.entry(entry).or_default().insert(fence, client);
+    pub(super) fn tie(&mut self, client: ClientId, tied: Tied) {
+        self.by_client.insert((client, tied));
+        self.by_lock.insert(tied, client);
     }
 
     /// Unties a hold from `client`.
-    pub(super) fn untie(&mut self, client: ClientId, (entry, fence): Tied) {
-        self.untie_home(entry, fence);
-        self.untie_client(client, (entry, fence));
+    pub(super) fn untie(&mut self, client: ClientId, tied: Tied) {
+        self.by_client.remove(&(client, tied));
+        self.by_lock.remove(&tied);
     }
 
     /// Unties all holds of one lock.
     pub(super) fn forget(&mut self, entry: DeadlineId) {
-        for (fence, client) in self.by_home.remove(&entry).into_iter().flatten() {
-            self.untie_client(client, (entry, fence));
+        for (tied, client) in self.at(entry).collect::<Vec<_>>() {
+            self.untie(client, tied);
         }
     }
 
@@ -78,9 +89,9 @@ impl Sessions {
     /// Unties one hold of an ended connection and returns it.
     pub(super) fn take_ended(&mut self) -> Option<Tied> {
         while let Some(client) = self.ended.first().copied() {
-            let next = self.by_client.get(&client).and_then(|tied| tied.first().copied());
-            if let Some((entry, fence)) = next {
-                self.untie(client, (entry, fence));
+            let next = self.of(client).next();
+            if let Some(tied) = next {
+                self.untie(client, tied);
                 return next;
             }
             self.ended.remove(&client);
@@ -90,30 +101,10 @@ impl Sessions {
 
     /// Unties the holds at `entry` that belong to ended connections, and returns their fences.
     pub(super) fn take_ended_at(&mut self, entry: DeadlineId) -> Vec<Fence> {
-        let here = self.by_home.get(&entry).into_iter().flatten();
-        let over: Vec<_> =
-            here.filter(|(_, client)| self.has_ended(**client)).map(|(fence, client)| (*fence, *client)).collect();
-        for (fence, client) in &over {
-            self.untie(*client, (entry, *fence));
+        let over: Vec<_> = self.at(entry).filter(|(_, client)| self.has_ended(*client)).collect();
+        for (tied, client) in &over {
+            self.untie(*client, *tied);
         }
-        over.into_iter().map(|(fence, _)| fence).collect()
-    }
-
-    fn untie_home(&mut self, entry: DeadlineId, fence: Fence) {
-        if let Some(tied) = self.by_home.get_mut(&entry) {
-            tied.remove(&fence);
-            if tied.is_empty() {
-                self.by_home.remove(&entry);
-            }
-        }
-    }
-
-    fn untie_client(&mut self, client: ClientId, tied: Tied) {
-        if let Some(all) = self.by_client.get_mut(&client) {
-            all.remove(&tied);
-            if all.is_empty() {
-                self.by_client.remove(&client);
-            }
-        }
+        over.into_iter().map(|((_, fence), _)| fence).collect()
     }
 }

@@ -29,7 +29,7 @@ impl Engine {
             self.left(now, waiter);
         }
         // A lock may have gone, or may be left vacant in its key.
-        for entry in self.revoked.entries().chain(self.deadlines.ids()).collect::<Vec<_>>() {
+        for entry in self.revoked.entries().chain(self.deadlines.ids()).collect::<BTreeSet<_>>() {
             self.end_later(entry);
         }
         for queue in self.waiting.in_db(None).collect::<Vec<QueueId>>() {
