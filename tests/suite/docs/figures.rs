@@ -22,10 +22,16 @@ use number::{Figure, Number};
 use source::{Source, kept, rows, sections, text_of};
 
 /// The pages of which every number is held, each with the section, if there is one, that says of itself that it has others.
-const PAGES: [(&str, Option<&str>); 3] = [
+const PAGES: [(&str, Option<&str>); 9] = [
+    ("README.md", None),
+    ("docs/abuse.md", None),
+    ("docs/clients.md", Some("## Client by client")),
+    ("docs/commands.md", None),
+    ("docs/guarantees.md", None),
+    ("docs/migrating.md", None),
+    ("docs/operations.md", None),
     ("docs/performance.md", Some("## Where it is not ahead, and why")),
     ("docs/scaling.md", None),
-    ("docs/abuse.md", None),
 ];
 
 fn pages() -> impl Iterator<Item = (&'static Page, Option<&'static str>)> {

@@ -5,6 +5,9 @@ use super::measured;
 /// A program writes what stands between these lines, and tests of its own read it.
 pub const GOALS: [&str; 2] = ["<!-- goals: written by make bench -->", "<!-- end of goals -->"];
 
+/// What is in front of a number that says which one, and not how much.
+const NAMES: [&str; 8] = ["Redis", "Valkey", "lockstock", "Version", "version", "Step", "step", "steps"];
+
 pub struct Bare {
     /// The page in one line.
     page: String,
@@ -56,21 +59,23 @@ impl Bare {
         self.left[from..to].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
     }
 
-    /// The numbers that are left, with their lines: no versions, no numbers of a list, and nothing like RESP3.
+    /// The numbers that are left, with their lines: no versions, no steps of a list, no zeros, and nothing like RESP3.
     pub fn numbers(&self) -> Vec<(usize, String)> {
         let left = String::from_utf8_lossy(&self.left);
         let mut numbers = vec![];
         for (line, text) in left.lines().enumerate() {
-            let mut before = "";
+            // A line may begin with the number of a step.
+            let mut name = true;
             for word in text.split_whitespace() {
-                let version =
-                    ["Redis", "Valkey", "version"].contains(&before) || (before.is_empty() && word.ends_with('.'));
                 let own = |part: &&str| part.starts_with(|c: char| c.is_ascii_digit());
-                let parts = word.split(|c: char| !c.is_alphanumeric() && c != '.' && c != ',');
-                if !version && let Some(number) = parts.into_iter().find(own) {
-                    numbers.push((line + 1, number.trim_end_matches(['.', ',']).to_owned()));
+                let parts = word.split(|c: char| !c.is_alphanumeric() && !".,-".contains(c));
+                let number = parts.map(|part| part.trim_end_matches(['.', ','])).find(own);
+                match number {
+                    Some(number) if !name && number != "0" => numbers.push((line + 1, number.to_owned())),
+                    Some(_) => {}
+                    // What names the first of two numbers names the second.
+                    None => name = NAMES.contains(&word) || (name && ["and", "or", "to"].contains(&word)),
                 }
-                before = word;
             }
         }
         numbers
@@ -79,7 +84,7 @@ impl Bare {
 
 #[test]
 fn what_is_held_is_left_out_and_nothing_else() {
-    let text = "# Page 1\nTwo `3`, [4][four] of 5,\n6 things; RESP3, Redis 7.0. See [8](nine#10).\n```\n11\n```\n12\n\n[four]: 13 \"14\"\n";
+    let text = "# Page 1\nTwo `3`, [4][four] of 5,\n6 things; RESP3, Redis 7.0. See [8](nine#10).\n```\n11\n```\nAnd 12, UTF-8\n\n[four]: 13 \"14\"\n";
     let mut bare = Bare::of(text);
     assert!(bare.leave_out("of 5, 6 things") && !bare.leave_out("of 7"));
     let numbers: Vec<(usize, String)> =

@@ -2,6 +2,77 @@
 
 /// A page, words of it, the file that has it so, and what stands there. Whoever changes the one is led to the other.
 pub const HELD: &[(&str, &str, &str, &str)] = &[
+    (README, "Rust 1.95", "Cargo.toml", "rust-version = \"1.95\""),
+    (README, "the watchdog's 30 s", "benches/compare/src/ways/redisson.rs", "30000"),
+    (OPERATIONS, "| a held lock | 300 |", OPERATIONS_TEST, "(\"a held lock\","),
+    (OPERATIONS, "| a lock held with `SESSION` | 600 |", OPERATIONS_TEST, "(\"a lock held with `SESSION`\","),
+    (OPERATIONS, "one more holder of a `SHARED` or `LIMIT` lock | 240 |", OPERATIONS_TEST, "one more holder of a"),
+    (
+        OPERATIONS,
+        "| a request that waits, blocked | 40000 |",
+        OPERATIONS_TEST,
+        "figure(\"a request that waits, blocked\")",
+    ),
+    (
+        OPERATIONS,
+        "| a request that waits, with `NOTIFY` | 1000 |",
+        OPERATIONS_TEST,
+        "(\"a request that waits, with `NOTIFY`\",",
+    ),
+    (OPERATIONS, "| a sale | 1200 |", OPERATIONS_TEST, "(\"a sale\","),
+    (OPERATIONS, "| an order, sold | 40 |", OPERATIONS_TEST, "(\"an order, sold\","),
+    (
+        OPERATIONS,
+        "held, with a buyer and a reference | 100 |",
+        OPERATIONS_TEST,
+        "\"an order, held, with a buyer and a reference\"",
+    ),
+    (OPERATIONS, "waitlist, with a buyer and a reference | 140 |", OPERATIONS_TEST, "\"an order on the waitlist, with"),
+    (OPERATIONS, "ten million orders take 400 MB", "docs/operations.md", "| an order, sold | 40 |"),
+    (GUARANTEES, "21 in most scenes", "tests/chaos/src/work/mod.rs", "pub const USUAL: Crew"),
+    (GUARANTEES, "a wait of less than 5 ms", "src/core/lock/sent.rs", "LONG_WAIT: Millis = Millis(5);"),
+    (GUARANTEES, "if it waited for less than 5 ms", "src/core/lock/sent.rs", "LONG_WAIT: Millis = Millis(5);"),
+    (GUARANTEES, "100,000 places", "src/core/lock/vacant_places.rs", "const MOST: usize = 100_000;"),
+    (
+        GUARANTEES,
+        "1,000 steps",
+        "src/core/lock/engine/deadlock.rs",
+        "A lock with one holder who waits for one is a step.",
+    ),
+    (COMMANDS, "strings of 1 to 512 bytes", "src/core/limits.rs", "pub const MAX_ID: usize = 512;"),
+    (COMMANDS, "place in line (1: next;", "tests/suite/lock/notify.rs", "fn the_reply_is_the_place"),
+    (COMMANDS, "shows the first 100", "src/core/lock/engine/info.rs", "const SHOWN: usize = 100;"),
+    (COMMANDS, "`seq` (1, 2, 3 …, without gaps)", "tests/suite/sale/stream.rs", "seq"),
+    (
+        COMMANDS,
+        "more than 128 holds",
+        "src/core/sale/cutoff.rs",
+        "const MOST: usize = if cfg!(test) { 2 } else { 128 };",
+    ),
+    (
+        COMMANDS,
+        "up to 1,000 orders",
+        "src/core/sale/waitlist.rs",
+        "const MOST_SERVED: usize = if cfg!(test) { 3 } else { 1_000 };",
+    ),
+    (COMMANDS, "`lockstock.default-lease-ms` | 30000 |", CONFIG, "9_007_199_254_740_991), 30_000);"),
+    (COMMANDS, "`lockstock.max-waiters` | 100000 |", CONFIG, "9_007_199_254_740_991), 100_000);"),
+    (COMMANDS, "`lockstock.max-keys` | 1000 |", CONFIG, "1_000_000), 1_000);"),
+    (COMMANDS, "`lockstock.place-grace-ms` | 1000 |", CONFIG, "3_600_000), 1_000);"),
+    (
+        COMMANDS,
+        "shows 10203 for 1.2.3",
+        "tests/suite/server/settings.rs",
+        "fn the_version_is_the_same_wherever_it_is_shown",
+    ),
+    (MIGRATING, "`lockstock.default-lease-ms` (30 s)", CONFIG, "9_007_199_254_740_991), 30_000);"),
+    (MIGRATING, "`extend(10)`, which adds 10 s", "docs/migrating.md", "`extend(10)`"),
+    (MIGRATING, "| 1 | `SOLDOUT`", MIGRATING_TEST, "[\"OK\", \"SOLDOUT\", \"DUPLICATE\"]"),
+    (MIGRATING, "| 2 | `DUPLICATE`", MIGRATING_TEST, "[\"OK\", \"SOLDOUT\", \"DUPLICATE\"]"),
+    (MIGRATING, "100000 buyers moves within five seconds", MIGRATING_TEST, "assert!(spent() - before < 5.0"),
+    (CLIENTS, "one of 0.5 to 5 seconds", "docs/clients.md", "`response_timeout`, 0.5 s"),
+    (CLIENTS, "answered with 1.", "tests/suite/lock/extend.rs", "LOCK.EXTEND"),
+    (CLIENTS, "or 5 seconds after the leader froze", "docs/clients.md", "lease=5,"),
     (PERFORMANCE, "pipelines of 16", "benches/compare/src/chapters/mod.rs", "DEEP: usize = 16;"),
     (PERFORMANCE, "50 connections", "benches/compare/src/pump.rs", "CONNECTIONS: usize = 50;"),
     (PERFORMANCE, "every 1, 10 or 100 ms", "benches/compare/src/chapters/handover.rs", "[1, 10, 100].map(|every|"),
@@ -44,7 +115,15 @@ pub const HELD: &[(&str, &str, &str, &str)] = &[
 ];
 
 const ABUSE: &str = "docs/abuse.md";
+const CLIENTS: &str = "docs/clients.md";
+const COMMANDS: &str = "docs/commands.md";
+const GUARANTEES: &str = "docs/guarantees.md";
+const MIGRATING: &str = "docs/migrating.md";
+const OPERATIONS: &str = "docs/operations.md";
+const README: &str = "README.md";
 const PERFORMANCE: &str = "docs/performance.md";
 const SCALING: &str = "docs/scaling.md";
 const CONFIG: &str = "src/config.rs";
+const MIGRATING_TEST: &str = "tests/suite/docs/migrating.rs";
+const OPERATIONS_TEST: &str = "tests/suite/docs/operations.rs";
 const LARGE_LOCKS: &str = "tests/suite/limits/large_locks.rs";
