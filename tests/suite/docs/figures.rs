@@ -21,20 +21,24 @@ use bare::{Bare, GOALS};
 use number::{Figure, Number};
 use source::{Source, kept, rows, sections, text_of};
 
-/// The pages of which every number is held, each with the section, if there is one, that says of itself that it has others.
-const PAGES: [(&str, Option<&str>); 9] = [
-    ("README.md", None),
-    ("docs/abuse.md", None),
-    ("docs/clients.md", Some("## Client by client")),
-    ("docs/commands.md", None),
-    ("docs/guarantees.md", None),
-    ("docs/migrating.md", None),
-    ("docs/operations.md", None),
-    ("docs/performance.md", Some("## Where it is not ahead, and why")),
-    ("docs/scaling.md", None),
+/// The pages of which every number is held, each with its sections that say of themselves that they have others.
+const PAGES: [(&str, &[&str]); 10] = [
+    ("README.md", &[]),
+    ("docs/abuse.md", &[]),
+    ("docs/clients.md", &["## Client by client"]),
+    ("docs/commands.md", &[]),
+    ("docs/guarantees.md", &[]),
+    ("docs/migrating.md", &[]),
+    ("docs/operations.md", &[]),
+    ("docs/performance.md", &["## Where it is not ahead, and why"]),
+    ("docs/scaling.md", &[]),
+    (
+        "docs/testing.md",
+        &["## What would find which fault", "## Attacks", "## Figures", "## What goes wrong with hand-made sales"],
+    ),
 ];
 
-fn pages() -> impl Iterator<Item = (&'static Page, Option<&'static str>)> {
+fn pages() -> impl Iterator<Item = (&'static Page, &'static [&'static str])> {
     PAGES.into_iter().map(|(path, section)| (ALL.iter().find(|page| page.path == path).expect("a page"), section))
 }
 
@@ -80,7 +84,7 @@ fn every_other_number_is_one_of_the_code() {
     let mut wrong = vec![];
     for (page, apart) in pages() {
         let mut text = Bare::of(page.text);
-        if let Some(heading) = apart {
+        for heading in apart {
             text.leave_out_between(page.text, heading, "\n## ");
         }
         text.leave_out_between(page.text, simulation::TABLE, "\n\n");

@@ -41,7 +41,8 @@ impl Bare {
     pub fn leave_out_between(&mut self, text: &str, begin: &str, end: &str) {
         let mut at = 0;
         while let Some(from) = self.find(text, begin, at) {
-            let Some(to) = self.find(text, end, from + begin.len()) else { return };
+            let last = end.starts_with('\n').then_some(text.len());
+            let Some(to) = self.find(text, end, from + begin.len()).or(last) else { return };
             // What begins the next one stays.
             let to = if end.starts_with('\n') { to } else { to + end.len() };
             self.blank(from, to);

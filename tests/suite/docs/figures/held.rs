@@ -79,6 +79,13 @@ pub const HELD: &[(&str, &str, &str, &str)] = &[
     (PERFORMANCE, "script: 5 × `GET`", "benches/compare/src/ways/cart.rs", "LEGS: usize = 5;"),
     (PERFORMANCE, "or after 1 ms", "benches/compare/src/chapters/handover.rs", "time: Duration::from_millis(1)"),
     (PERFORMANCE, "1 when all contenders got the same, 1/n", "benches/compare/src/tally.rs", "fn jain("),
+    (
+        TESTING,
+        "what fits 31, 32, 53 and 63 bits",
+        "src/fuzz/edges.rs",
+        "[0, 1 << 31, 1 << 32, 1 << 53, i64::MAX / 1_000, i64::MAX]",
+    ),
+    (TESTING, "the time left to the end of 64 bits", "src/fuzz/edges.rs", "i64::MAX]"),
     (SCALING, "with 8 buckets", "benches/compare/src/chapters/cluster.rs", "tags: 8,"),
     (SCALING, "with 64.", "benches/compare/src/chapters/cluster.rs", "tags: 64,"),
     (SCALING, "2 % of them buy", "benches/simulation/src/lib.rs", "dice < 0.02 => costs.order"),
@@ -122,6 +129,7 @@ const MIGRATING: &str = "docs/migrating.md";
 const OPERATIONS: &str = "docs/operations.md";
 const README: &str = "README.md";
 const PERFORMANCE: &str = "docs/performance.md";
+const TESTING: &str = "docs/testing.md";
 const SCALING: &str = "docs/scaling.md";
 const CONFIG: &str = "src/config.rs";
 const MIGRATING_TEST: &str = "tests/suite/docs/migrating.rs";
