@@ -7,9 +7,10 @@ use lockstock_bench::table::{Sheet, number};
 
 use super::DEEP;
 use crate::contest::{Load, Way, turn};
+use crate::goals::Limit::AtMost;
 use crate::lab::Lab;
 use crate::pump::CONNECTIONS;
-use crate::stand::{Feeds, Stand};
+use crate::stand::{Feeds, Side, Stand};
 use crate::ways::{lock, sale};
 
 const MILLION: f64 = 1e6;
@@ -29,9 +30,11 @@ pub fn run(lab: &mut Lab) {
     let uuids = || [sale::decr_once(DEEP, sale::uuid, sale::PLENTY, false), sale::sadd(DEEP, sale::uuid)];
     let holds = || [sale::full(DEEP), sale::full_by_hand(DEEP)];
     for (what, ways) in [("locks", [ours, theirs]), ("orders, UUIDs", uuids()), ("holds, buyer, reference", holds())] {
+        let mut loads = vec![];
         for way in ways {
             lab.progress(&format!("persistence: {what}, {}", way.name));
             let [saved, bytes, loaded] = by_snapshot(&way, count);
+            loads.push(loaded);
             let [log, recovered] = by_log(&way, count);
             sheet.row([
                 what.into(),
@@ -43,8 +46,35 @@ pub fn run(lab: &mut Lab) {
                 number(recovered),
             ]);
         }
+        if what.starts_with("holds") {
+            lab.paper.found(
+                "loading holds from an RDB file, against HSET, ZADD, HINCRBY",
+                AtMost(1.0),
+                loads[0] / loads[1],
+            );
+        }
     }
     lab.show(&format!("\n## Persistence, of {} each\n\n{}", number(count as f64), sheet.show()));
+    restore(lab);
+}
+
+/// A sale in one payload: how long the server does nothing else.
+fn restore(lab: &mut Lab) {
+    let count = lab.plan.either(5_000_000, 500_000);
+    lab.progress("persistence: RESTORE");
+    let mut stand = Stand::start(Side::Ours, Feeds::Nobody);
+    let made = fill(&mut stand, &sale::full(DEEP), count);
+    let payload = stand.cmd("DUMP sale").bytes();
+    stand.cmd("DEL sale");
+    let before = stand.reading().cpu;
+    stand.cmd([b"RESTORE".as_slice(), b"sale", b"0", &payload]);
+    let seconds = (stand.reading().cpu - before) / 1e6;
+    let each = number(payload.len() as f64 / made);
+    let mut sheet = Sheet::new(["what", "payload, bytes each", "server CPU, s", "s per million"]);
+    sheet.row(["holds, buyer, reference".into(), each, number(seconds), number(seconds * MILLION / made)]);
+    lab.show(&format!("\n## RESTORE of a sale of {} holds\n\n{}", number(count as f64), sheet.show()));
+    let goal = "seconds of the server to RESTORE a sale of five million holds";
+    lab.paper.found(goal, AtMost(2.0), if lab.plan.quick { f64::NAN } else { seconds });
 }
 
 fn fill(stand: &mut Stand, way: &Way, count: u64) -> f64 {
