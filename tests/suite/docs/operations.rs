@@ -1,10 +1,11 @@
 //! docs/operations.md is true: what an operator is told to type works, and what goes wrong without it does.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-use harness::{ANY, Client, INT, OK, Server, Words, err, eventually, module_path, server_path};
+use harness::{ANY, Client, INT, OK, Reply, Server, Words, err, eventually, module_path, server_path};
 
 use super::page::OPERATIONS;
 use super::play::play_on;
@@ -29,6 +30,47 @@ fn a_replica_without_the_module_cannot_load_what_the_primary_has() {
     eventually("it says why", || ["no matching module", "lockstk-l"].iter().all(|word| replica.log().contains(word)));
     eventually("and ends", || TcpStream::connect(replica.address()).is_err());
     replica.kill9();
+}
+
+#[test]
+fn a_replica_that_has_missed_effects_loads_everything_anew_when_it_has_the_module() {
+    let primary = Server::start();
+    let replica = Server::plain().replica_of(&primary).start();
+    replica.wait_in_sync(&primary);
+    primary.expect("LOCK.ACQUIRE job TOKEN ann", ANY);
+    replica.wait_in_sync(&primary);
+    replica.expect(["MODULE", "LOAD", &module_path().display().to_string()], OK);
+    replica.expect("EXISTS job", 0);
+    replica.expect("REPLICAOF NO ONE", OK);
+    replica.expect(format!("REPLICAOF 127.0.0.1 {}", primary.port()), OK);
+    eventually("it has the lock", || replica.cmd("EXISTS job") == Reply::Int(1));
+}
+
+#[test]
+fn a_file_that_may_not_be_executed_is_not_loaded() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("liblockstock.so");
+    fs::copy(module_path(), &file).expect("a copy");
+    fs::set_permissions(&file, Permissions::from_mode(0o644)).expect("its mode");
+    let started = Command::new(server_path())
+        .args(["--port", "0", "--unixsocket", "never.sock", "--logfile", "", "--loadmodule"])
+        .arg(&file)
+        .current_dir(folder.path())
+        .output();
+    let started = started.expect("a server");
+    let log = String::from_utf8_lossy(&started.stdout);
+    assert!(!started.status.success() && log.contains("execute permissions"), "{log}");
+}
+
+#[test]
+fn with_a_timeout_the_server_closes_idle_connections_and_their_sessions_end() {
+    let server = Server::start();
+    let mut holder = server.client();
+    holder.expect("LOCK.ACQUIRE job TOKEN ann EX 3600 SESSION", ANY);
+    server.expect("CONFIG SET timeout 1", OK);
+    let mut next = server.client();
+    // Who waits is not idle.
+    next.expect("LOCK.ACQUIRE job TOKEN bob WAIT 0", ("bob", INT, 30_000));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use harness::{ANY, INT, NULL, OK, Server, err, items};
+use harness::{ANY, Cluster, INT, NULL, OK, Server, err, items};
 
 use crate::support::line::Line;
 
@@ -212,4 +212,25 @@ fn a_thousand_tokens_with_a_hundred_locks_all_come_to_an_end() {
     assert!(refused > 0, "nobody met");
     assert_eq!(server.info_int("lockstock", "lockstock_lock_deadlocks"), i64::try_from(refused).unwrap());
     server.expect("DBSIZE", 0);
+}
+
+#[test]
+fn in_a_cluster_a_node_sees_the_circles_over_the_locks_that_it_has() {
+    let cluster = Cluster::start(3);
+    let keys: Vec<String> = (0..100).map(|number| format!("{{{number}}}")).collect();
+    let first = cluster.owner(&keys[0]);
+    let here = keys[1..].iter().find(|key| cluster.owner(key) == first).expect("a key of another slot");
+    let there = keys.iter().find(|key| cluster.owner(key) != first).expect("a key of another node");
+    for (other, circle) in [(here, true), (there, false)] {
+        let (node, others) = (cluster.node(first), cluster.node(cluster.owner(other)));
+        let mut ann = others.client();
+        node.expect(format!("LOCK.ACQUIRE {} TOKEN ann", keys[0]), ANY);
+        others.expect(format!("LOCK.ACQUIRE {other} TOKEN bob"), ANY);
+        Line::at(others).enter(&mut ann, format!("LOCK.ACQUIRE {other} TOKEN ann WAIT 0"));
+        let asks = format!("LOCK.ACQUIRE {} TOKEN bob WAIT 50", keys[0]);
+        node.expect(asks, if circle { err("DEADLOCK") } else { NULL });
+        others.expect(format!("LOCK.RELEASE {other} bob"), 1);
+        ann.read().is(("ann", INT, 30_000));
+        ann.expect(format!("LOCK.RELEASE {other} ann"), 1);
+    }
 }

@@ -6,7 +6,8 @@ use super::measured;
 pub const GOALS: [&str; 2] = ["<!-- goals: written by make bench -->", "<!-- end of goals -->"];
 
 /// What is in front of a number that says which one, and not how much.
-const NAMES: [&str; 8] = ["Redis", "Valkey", "lockstock", "Version", "version", "Step", "step", "steps"];
+const NAMES: [&str; 10] =
+    ["Debian", "Ubuntu", "Redis", "Valkey", "lockstock", "Version", "version", "Step", "step", "steps"];
 
 pub struct Bare {
     /// The page in one line.
