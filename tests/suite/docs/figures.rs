@@ -15,6 +15,8 @@ mod simulation;
 mod source;
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 
 use super::page::{ALL, PERFORMANCE, Page};
 use bare::{Bare, GOALS};
@@ -156,4 +158,24 @@ fn nothing_is_kept_twice() {
         }
     }
     assert!(seen.len() > 30);
+}
+
+/// A picture is drawn from the table that stands before it.
+#[test]
+fn each_picture_is_of_the_run_that_shows_it() {
+    let mut shown = BTreeSet::new();
+    for (path, text) in kept() {
+        let run = text.lines().next().and_then(|title| title.strip_prefix("# ")).expect("a title");
+        let stamp = run.rsplit_once(", ").expect("a date").0;
+        for picture in text.split("](").skip(1).filter_map(|rest| Some(rest.split_once(".svg)")?.0)) {
+            let picture = path.with_file_name(format!("{picture}.svg"));
+            let drawn = fs::read_to_string(&picture).expect("a picture");
+            assert!(drawn.contains(stamp), "{} is not of {stamp}", picture.display());
+            shown.insert(picture);
+        }
+    }
+    let (page, folder) = (PERFORMANCE, Path::new(env!("CARGO_MANIFEST_DIR")).join("docs"));
+    for picture in page.links().filter(|link| link.contains(".svg")) {
+        assert!(shown.contains(&folder.join(picture)), "{picture} is of no kept run");
+    }
 }
