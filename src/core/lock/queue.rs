@@ -11,7 +11,7 @@ use hashbrown::HashTable;
 use super::stats::HandoverCause;
 use super::terms::{ClientId, WaiterId};
 use super::tickets::{Ticket, Tickets};
-use super::waiter::{Departed, Joined, QueueId, Scope, Waiter};
+use super::waiter::{Departed, Headed, Joined, QueueId, Scope, Waiter};
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::slab::Slab;
@@ -47,8 +47,8 @@ pub(super) struct Waiting {
     /// The requests for many keys, each under every key, by queue and token.
     many: HashTable<(QueueId, WaiterId)>,
     by_client: BTreeSet<(ClientId, WaiterId)>,
-    /// By the hash of the token.
-    by_token: BTreeSet<(u64, WaiterId)>,
+    /// By token.
+    by_token: HashTable<WaiterId>,
     /// When the time of each notified waiter is over that has a limit.
     by_end: BTreeSet<(UnixMs, WaiterId)>,
     /// How many waiters are notified.
@@ -64,6 +64,11 @@ impl Queue {
     /// Its waiters, in order.
     pub(super) fn line(&self) -> impl ExactSizeIterator<Item = WaiterId> {
         self.tickets.iter()
+    }
+
+    /// Whether somebody waits here for many keys.
+    pub(super) fn has_many(&self) -> bool {
+        !self.many.is_empty()
     }
 
     /// Its waiters in front of `ticket`: all, or only those that wait for many keys.
@@ -161,8 +166,8 @@ impl Waiting {
 
     /// All requests of `token` that wait at `now`.
     pub(super) fn requests_of(&self, token: &Ident, now: UnixMs) -> impl Iterator<Item = WaiterId> {
-        let hash = if self.by_token.is_empty() { 0 } else { self.hasher.hash_one(token) };
-        let ids = self.by_token.range((hash, WaiterId::FIRST)..=(hash, WaiterId::LAST)).map(|(_, id)| *id);
+        let hash = (!self.by_token.is_empty()).then(|| self.hasher.hash_one(token));
+        let ids = hash.into_iter().flat_map(|hash| self.by_token.iter_hash(hash).copied());
         let waits = move |waiter: &Waiter| waiter.request.token == *token && !waiter.is_timed_out(now);
         ids.filter(move |id| self.waiter(*id).is_some_and(waits))
     }
@@ -304,7 +309,7 @@ impl Waiting {
                 longest = longest.max(queue.tickets.len());
             }
         }
-        let Self { waiters, by_request, many, hasher, .. } = self;
+        let Self { waiters, by_request, by_token, many, hasher, .. } = self;
         let waiter_of = |id: &WaiterId| waiters.get(id.0);
         let token_of = |waiter: &Waiter| hasher.hash_one(&waiter.request.token);
         by_request.insert_unique(with_queues(of_token, scope.queues()), id, |id| {
@@ -318,7 +323,7 @@ impl Waiting {
                 many.insert_unique(hash_of(&entry), entry, hash_of);
             }
         }
-        self.by_token.insert((of_token, id));
+        by_token.insert_unique(of_token, id, |id| waiter_of(id).map_or(0, token_of));
         self.by_end.extend(waiters.get(id.0).and_then(|waiter| waiter.ending(id)));
         self.by_client.extend(client.map(|client| (client, id)));
         self.notified = self.notified.saturating_add(usize::from(notified));
@@ -339,10 +344,10 @@ impl Waiting {
     }
 
     /// Removes a request from everything, but leaves its queues open. Also returns the queues where it was the head.
-    fn strike(&mut self, now: UnixMs, id: WaiterId) -> Option<(Waiter, Vec<QueueId>)> {
+    fn strike(&mut self, now: UnixMs, id: WaiterId) -> Option<(Waiter, Headed)> {
         let waiter = self.waiters.remove(id.0)?;
         self.waited = Millis(self.waited.0.saturating_add(waiter.waited(now).0));
-        let mut headed = Vec::new();
+        let mut headed = Headed::new();
         for &queue in waiter.scope.queues() {
             if let Some(Queue { tickets, many, .. }) = self.queues.get_mut(queue.0) {
                 if tickets.remove(waiter.ticket) {
@@ -365,7 +370,9 @@ impl Waiting {
                 }
             }
         }
-        self.by_token.remove(&(of_token, id));
+        if let Ok(entry) = self.by_token.find_entry(of_token, |other| *other == id) {
+            entry.remove();
+        }
         if let Some(client) = waiter.recipient.client() {
             self.by_client.remove(&(client, id));
         }

@@ -3,6 +3,8 @@
 use std::slice;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::recipient::Recipient;
 use super::terms::{Request, WaiterId, Wanted};
 use super::tickets::Ticket;
@@ -22,6 +24,9 @@ pub(super) enum Scope {
     Many(Arc<[QueueId]>),
 }
 
+/// Queues, usually one, that have a new head.
+pub(super) type Headed = SmallVec<[QueueId; 1]>;
+
 /// A waiting request and its position.
 #[derive(Debug)]
 pub(super) struct Waiter {
@@ -38,7 +43,7 @@ pub(super) struct Waiter {
 #[derive(Debug)]
 pub(super) struct Departed {
     pub(super) waiter: Waiter,
-    pub(super) headed: Vec<QueueId>,
+    pub(super) headed: Headed,
 }
 
 /// A waiter that was queued.
@@ -50,7 +55,7 @@ pub(super) struct Joined {
     /// The earlier request.
     pub(super) replaced: Option<Waiter>,
     /// The queues where that was the head and this one is not.
-    pub(super) headed: Vec<QueueId>,
+    pub(super) headed: Headed,
 }
 
 impl Scope {

@@ -18,6 +18,7 @@ use super::Engine;
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::keyspace::{Found, Keyspace};
+use crate::core::lock::queue::Queue;
 use crate::core::lock::stats::count;
 use crate::core::lock::terms::{Mode, Request, WaiterId, Wanted};
 use crate::core::lock::tickets::Ticket;
@@ -109,7 +110,7 @@ impl Engine {
     /// Whether whoever waits at `at` may wait for somebody who waits.
     fn is_held_by_waiters<W: Keyspace>(&self, now: UnixMs, at: KeyRef<'_>, keyspace: &mut W) -> bool {
         let queue = self.waiting.at(at).and_then(|queue| self.waiting.queue(queue));
-        if queue.is_some_and(|queue| queue.before(Ticket::LAST, true).next().is_some()) {
+        if queue.is_some_and(Queue::has_many) {
             return true;
         }
         match keyspace.find(at) {

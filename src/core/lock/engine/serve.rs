@@ -12,7 +12,7 @@ use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::stats::{HandoverCause, count};
 use crate::core::lock::terms::{ClientId, EndReason, Grant, LockError, Request, WaitResult, WaiterId};
 use crate::core::lock::value::{Hold, Lock};
-use crate::core::lock::waiter::{Departed, QueueId, Scope, Waiter};
+use crate::core::lock::waiter::{Departed, Headed, QueueId, Scope, Waiter};
 use crate::core::time::UnixMs;
 
 impl Engine {
@@ -322,8 +322,8 @@ impl Engine {
         waiter: WaiterId,
         answer: WaitResult,
         keyspace: &mut W,
-    ) -> Vec<QueueId> {
-        let Some(Departed { waiter: left, headed }) = self.waiting.leave(now, waiter) else { return Vec::new() };
+    ) -> Headed {
+        let Some(Departed { waiter: left, headed }) = self.waiting.leave(now, waiter) else { return Headed::new() };
         if answer == WaitResult::TimedOut {
             count(&mut self.stats.timeouts);
         }
