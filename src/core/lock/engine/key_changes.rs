@@ -1,4 +1,4 @@
-//! Reacting to keyspace changes: DEL, RENAME, FLUSH, SWAPDB, load and role change.
+//! Keys that change without a request for their lock: DEL, RENAME, FLUSH, SWAPDB, load, moved slots and change of role.
 
 use std::collections::{BTreeSet, VecDeque};
 
