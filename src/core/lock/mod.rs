@@ -37,7 +37,7 @@ mod waiter;
 #[cfg(test)]
 mod tests;
 
-pub use engine::{Engine, HolderInfo, LockView, WaiterInfo};
+pub use engine::{Engine, HolderView, LockView, WaiterView};
 pub use keyspace::{Found, Keyspace};
 pub use sent::{Front, Look, SendStamp, Unsent};
 pub use stats::Stats;

@@ -20,16 +20,16 @@ pub struct LockView {
     /// The largest limit of its holds; 0 unless the mode is [`Mode::Limit`].
     pub limit: u64,
     /// Its holders in fence order.
-    pub holders: Vec<HolderInfo>,
+    pub holders: Vec<HolderView>,
     /// Its waiters in queue order: the first 100.
-    pub waiters: Vec<WaiterInfo>,
+    pub waiters: Vec<WaiterView>,
     /// The number of waiters.
     pub waiting: usize,
 }
 
 /// The public view of a hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HolderInfo {
+pub struct HolderView {
     /// The owner.
     pub token: Ident,
     /// The fence.
@@ -42,7 +42,7 @@ pub struct HolderInfo {
 
 /// The public view of a waiter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WaiterInfo {
+pub struct WaiterView {
     /// The future owner.
     pub token: Ident,
     /// What it asked for.
@@ -76,7 +76,7 @@ impl Engine {
             limit: live.iter().map(|(_, _, hold)| hold.limit).max().unwrap_or(0),
             holders: live
                 .into_iter()
-                .map(|(lock, _, hold)| HolderInfo {
+                .map(|(lock, _, hold)| HolderView {
                     token: hold.token.clone(),
                     fence: hold.fence,
                     left: hold.deadline.left(now.ms),
@@ -85,7 +85,7 @@ impl Engine {
                 .collect(),
             waiters: waiters
                 .filter_map(|waiter| self.waiting.waiter(waiter))
-                .map(|waiter| WaiterInfo {
+                .map(|waiter| WaiterView {
                     token: waiter.request.token.clone(),
                     mode: waiter.wanted(),
                     waited: waiter.waited(now.ms),

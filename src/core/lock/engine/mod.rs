@@ -36,7 +36,7 @@ mod tick;
 mod transition;
 mod visit;
 
-pub use info::{HolderInfo, LockView, WaiterInfo};
+pub use info::{HolderView, LockView, WaiterView};
 
 use backlog::Backlog;
 use lock_mut::Outcome;
