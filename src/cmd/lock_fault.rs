@@ -15,7 +15,7 @@ pub struct LockFault;
 impl Command for LockFault {
     const SPEC: Spec = Spec {
         name: c"lock.fault",
-        flags: c"readonly",
+        flags: c"readonly admin",
         arity: -2,
         summary: c"Injects a fault.",
         since: c"0.1.0",
