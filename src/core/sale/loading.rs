@@ -68,6 +68,9 @@ impl Loading {
             if sale.table.is_full() || !sale.table.append(&order, unindexed) {
                 return Err(CorruptSale::Full);
             }
+            if sale.table.repeats(unindexed) {
+                return Err(CorruptSale::Repeated);
+            }
         }
         Ok(())
     }

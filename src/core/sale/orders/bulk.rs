@@ -9,6 +9,10 @@ use super::sum_tree::{Sum, SumTree};
 use crate::core::id::PackedId;
 use crate::core::invariant::Known;
 
+/// How many times more orders there are at the next look whether an id has two of them, and how many there are taken to be at first.
+const TIMES: usize = 8;
+const FEW: usize = if cfg!(test) { 2 } else { 125_000 };
+
 /// Orders that are in their pages and in no index.
 #[derive(Default)]
 pub struct Unindexed {
@@ -20,6 +24,8 @@ pub struct Unindexed {
     holds: Vec<Hold>,
     /// Those that wait, and for how many units.
     waiting: Vec<(u32, u64)>,
+    /// How many there were when it was last looked whether an id has two orders.
+    told_apart: usize,
 }
 
 impl OrderTable {
@@ -46,9 +52,20 @@ impl OrderTable {
         true
     }
 
+    /// Whether an id has two orders. Looks only when there are many times more orders than at the last look: the server compresses payloads,
+    /// so a few bytes can repeat an order a thousand times, and should not take memory for all of them.
+    pub fn repeats(&self, unindexed: &mut Unindexed) -> bool {
+        if unindexed.ids.len() / TIMES < unindexed.told_apart.max(FEW) {
+            return false;
+        }
+        unindexed.told_apart = unindexed.ids.len();
+        unindexed.ids.sort_unstable();
+        self.orders.repeat_an_id(&unindexed.ids)
+    }
+
     /// Puts all orders into the indexes, which are empty; false if an id has two orders.
     pub fn index(&mut self, unindexed: Unindexed) -> bool {
-        let Unindexed { mut ids, mut names, mut holds, waiting } = unindexed;
+        let Unindexed { mut ids, mut names, mut holds, waiting, .. } = unindexed;
         ids.sort_unstable();
         if self.orders.repeat_an_id(&ids) {
             return false;

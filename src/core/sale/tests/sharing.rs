@@ -1,4 +1,4 @@
-//! Buyers with several orders, loaded all at once.
+//! Buyers with several orders, and ids with several, loaded all at once.
 
 use std::collections::HashMap;
 use std::hash::RandomState;
@@ -9,7 +9,7 @@ use crate::core::codec::Writer;
 use crate::core::id::PackedId;
 use crate::core::sale::orders::record::{BuyerRef, Record, State, Ticket};
 use crate::core::sale::snapshot::VERSION;
-use crate::core::sale::{Loading, Sale};
+use crate::core::sale::{CorruptSale, Loading, Sale};
 use crate::core::time::{Millis, UnixMs};
 
 /// Names whose hashes agree in the bits that an index keeps, under these keys.
@@ -88,5 +88,22 @@ fn buyers_whose_hashes_collide_are_told_apart() {
                 }
             }
         }
+    }
+}
+
+/// An order that is repeated is refused before all its repetitions have been read.
+#[test]
+fn repeated_orders_take_no_memory_for_long() {
+    for ids in [&["1"][..], &["1", "2", "3"]] {
+        let mut loading = Loading::new(&[VERSION, 0, 0xe8, 7, 0, 9]).unwrap();
+        let orders: Vec<_> = ids.iter().map(|id| (*id, *id, State::Sold, 1, 0)).collect();
+        let block = block(&orders);
+        let mut read = 0;
+        let refused = (0..100).find_map(|_| {
+            read += ids.len();
+            loading.block(&block).err()
+        });
+        assert_eq!(refused, Some(CorruptSale::Repeated));
+        assert!(read <= 18, "{read} orders of {ids:?}");
     }
 }
