@@ -16,6 +16,7 @@
 // `{tag}`. A key prefix of ioredis is not put before the keys of these commands.
 
 import { randomUUID } from "node:crypto";
+import { setMaxListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 
 /**
@@ -267,6 +268,8 @@ class Waiting {
   stopOn(signal) {
     const stop = () => this.#reject(signal.reason);
     if (signal.aborted) stop();
+    // One signal may end any number of waits.
+    if (signal instanceof EventTarget) setMaxListeners(0, signal);
     signal.addEventListener("abort", stop);
     this.#unhook = () => signal.removeEventListener("abort", stop);
   }

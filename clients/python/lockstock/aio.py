@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import threading
 import time
 import uuid
 from collections.abc import Awaitable
@@ -23,6 +24,14 @@ async def _within(asked: Awaitable[Any], seconds: Optional[float]) -> Any:
     if timed_out:
         raise asyncio.TimeoutError
     return task.result()
+
+
+async def _surely(asked: Awaitable[Any]) -> Any:
+    """What is asked is done, even if the task that asks is cancelled meanwhile, and again."""
+    task = asyncio.ensure_future(asked)
+    # Nobody may be there to hear how it ended.
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return await asyncio.shield(task)
 
 
 class AsyncLock(Request):
@@ -53,40 +62,61 @@ class AsyncLock(Request):
 
     async def acquire(self) -> bool:
         """As `Lock.acquire`; a task that is cancelled meanwhile leaves the line."""
-        end = time.monotonic() + self._wait
-        left = self._wait if self._session or self._line else 0.0
-        self.lost = asyncio.Event()
+        self.lost, self._over = asyncio.Event(), threading.Event()
+        self._asking = asyncio.current_task()
         try:
-            while True:
-                try:
-                    if await self._ask(left):
-                        break
-                    if left or not self._wait:
-                        return False
-                    left = end - time.monotonic()
-                except Exception as error:
-                    left = end - time.monotonic()
-                    if left <= 0 or not passes(error):
-                        raise
-                    await asyncio.sleep(PAUSE)
-                    await self._find()
+            pause = await self._stand(time.monotonic() + self._wait)
         except BaseException as error:
             if not is_answer(error):
-                # A second cancellation does not stop what the first one has begun.
-                await asyncio.shield(asyncio.ensure_future(self._withdraw()))
+                await _surely(self._withdraw())
             raise
-        if self._extend:
-            self._keeper = asyncio.ensure_future(self._keep(0.0 if left else self.lease / 3))
+        finally:
+            self._asking = None
+        if pause is None:
+            return False
+        if self._over.is_set():
+            # The release came to the server before the request.
+            await _surely(self._withdraw())
+            await self._hang_up()
+            return False
+        self._keeper = asyncio.ensure_future(self._keep(pause))
         return True
 
     async def release(self) -> bool:
         """Ends the hold; also a wait, from another task. Whether there was a whole hold to end."""
+        return bool(await _surely(self._release(asyncio.current_task())))
+
+    async def _release(self, caller: Any) -> bool:
+        self._over.set()
         if self._keeper is not None:
             self._keeper.cancel()
         try:
-            return bool(await self._client.execute_command(*self._words("RELEASE")) == len(set(self.keys)))
+            while True:
+                whole = bool(await self._client.execute_command(*self._words("RELEASE")) == len(set(self.keys)))
+                # A request that is still on its way would stand in line after this.
+                if whole or self._asking in (None, caller):
+                    return whole
+                await asyncio.sleep(PAUSE)
         finally:
             await self._hang_up()
+
+    async def _stand(self, end: float) -> Optional[float]:
+        """Stands in line; when to extend the hold for the first time, or None: not granted."""
+        left = self._wait if self._session or self._line else 0.0
+        while not self._over.is_set():
+            try:
+                if await self._ask(left):
+                    return 0.0 if left else self.lease / 3
+                if left or not self._wait:
+                    return None
+                left = end - time.monotonic()
+            except Exception as error:
+                left = end - time.monotonic()
+                if left <= 0 or not passes(error):
+                    raise
+                await asyncio.sleep(PAUSE)
+                await self._find()
+        return None
 
     async def _ask(self, left: float) -> bool:
         sent, words = time.monotonic(), self._acquire_words(left)
@@ -131,16 +161,19 @@ class AsyncLock(Request):
             await connection.disconnect(nowait=True)
 
     async def _keep(self, pause: float) -> None:
+        """Extends the hold, if that is wanted, and tells when it is over."""
         while True:
-            await asyncio.sleep(pause)
-            sent = time.monotonic()
-            try:
-                asked = self._client.execute_command(*self._words("EXTEND"), *self._lease_words)
-                whole = await _within(asked, max(self._until - sent, PAUSE)) == 1
-                self._until = sent + self.lease if whole else 0.0
-                pause = self.lease / 3
-            except Exception:
-                pause = self.lease / 20
+            left = self._until - time.monotonic()
+            await asyncio.sleep(min(pause, left) if self._extend else left)
+            if self._extend:
+                sent = time.monotonic()
+                try:
+                    asked = self._client.execute_command(*self._words("EXTEND"), *self._lease_words)
+                    whole = await _within(asked, max(self._until - sent, PAUSE)) == 1
+                    self._until = sent + self.lease if whole else 0.0
+                    pause = self.lease / 3
+                except Exception:
+                    pause = self.lease / 20
             if not self.held:
                 self.lost.set()
                 return
@@ -185,10 +218,7 @@ class Line:
             async with self._turn:
                 return await self._asks.execute_command(*words)
 
-        asked = asyncio.ensure_future(one())
-        # Nobody may be there to hear how it ended.
-        asked.add_done_callback(lambda done: done.cancelled() or done.exception())
-        return await asyncio.shield(asked)
+        return await _surely(one())
 
     async def ask(self, request: AsyncLock, left: float) -> Any:
         """Stands in line for at most `left` and gives the answer that a parked client would get."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 import time
 import uuid
@@ -57,6 +58,9 @@ class Request:
         self._session = session
         self._connection: Any = None
         self._until = 0.0
+        self._over = threading.Event()
+        self._asking: Any = None
+        """The thread or task that asks for the lock just now."""
         self._lease_words = ["PX", str(ms(lease))]
         self._mode = ["SHARED"] if shared else ["LIMIT", str(limit)] if limit is not None else []
 
@@ -120,6 +124,9 @@ class Lock(Request):
         return self
 
     def __exit__(self, kind: Any, *_: Any) -> None:
+        if os.getpid() != self._holder:
+            # The child of a fork has a copy of this object. The lock is its parent's.
+            return
         try:
             whole = self.release()
         except Exception as error:
@@ -132,41 +139,60 @@ class Lock(Request):
 
     def acquire(self) -> bool:
         """Asks and waits; asks again when a connection broke or the lock is on another server now."""
-        end = time.monotonic() + self._wait
-        # Without a wait at first: most locks are free, and this needs no connection of its own.
-        left = self._wait if self._session else 0.0
         self.lost, self._over = threading.Event(), threading.Event()
+        self._asking, self._holder = threading.get_ident(), os.getpid()
         try:
-            while True:
-                try:
-                    if self._ask(left):
-                        break
-                    if left or not self._wait:
-                        return False
-                    left = end - time.monotonic()
-                except Exception as error:
-                    left = end - time.monotonic()
-                    if left <= 0 or not passes(error):
-                        raise
-                    self._over.wait(PAUSE)
-                    self._find()
+            pause = self._stand(time.monotonic() + self._wait)
         except BaseException as error:
             if not is_answer(error):
                 self._withdraw()
             raise
+        finally:
+            self._asking = None
+        if pause is None:
+            return False
+        if self._over.is_set():
+            # The release came to the server before the request.
+            self._withdraw()
+            self._hang_up()
+            return False
+        threading.Thread(target=self._watch, daemon=True).start()
         if self._extend:
-            # After a wait at once: nobody knows how long the answer took.
-            keeper = threading.Thread(target=self._keep, args=[0.0 if left else self.lease / 3], daemon=True)
-            keeper.start()
+            threading.Thread(target=self._keep, args=[pause], daemon=True).start()
         return True
 
     def release(self) -> bool:
         """Ends the hold; also a wait, from another thread. Whether there was a whole hold to end."""
         self._over.set()
         try:
-            return bool(self._client.execute_command(*self._words("RELEASE")) == len(set(self.keys)))
+            while True:
+                whole = bool(self._client.execute_command(*self._words("RELEASE")) == len(set(self.keys)))
+                # A request that is still on its way would stand in line after this.
+                if whole or self._asking in (None, threading.get_ident()):
+                    return whole
+                time.sleep(PAUSE)
         finally:
             self._hang_up()
+
+    def _stand(self, end: float) -> Optional[float]:
+        """Stands in line; when to extend the hold for the first time, or None: not granted."""
+        # Without a wait at first: most locks are free, and this needs no connection of its own.
+        left = self._wait if self._session else 0.0
+        while not self._over.is_set():
+            try:
+                if self._ask(left):
+                    # After a wait at once: nobody knows how long the answer took.
+                    return 0.0 if left else self.lease / 3
+                if left or not self._wait:
+                    return None
+                left = end - time.monotonic()
+            except Exception as error:
+                left = end - time.monotonic()
+                if left <= 0 or not passes(error):
+                    raise
+                self._over.wait(PAUSE)
+                self._find()
+        return None
 
     def _ask(self, left: float) -> bool:
         sent, words = time.monotonic(), self._acquire_words(left)
@@ -205,6 +231,14 @@ class Lock(Request):
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.disconnect()
+
+    def _watch(self) -> None:
+        """Tells when the hold is over, also while a server that does not answer is asked to extend it."""
+        over = self._over
+        while not over.wait(max(self._until - time.monotonic(), 0)):
+            if not self.held:
+                self.lost.set()
+                return
 
     def _keep(self, pause: float) -> None:
         while not self._over.wait(pause):

@@ -1,0 +1,261 @@
+"""What hurried callers do: release while it is asked, cancel at any time, fork, hold on to servers that do not answer."""
+
+import asyncio
+import os
+import random
+import threading
+import time
+
+import pytest
+import redis
+import redis.asyncio
+from conftest import URL, eventually
+from lockstock import AsyncLock, Line, Lock
+from test_locks import demoted_for_a_while, run
+
+
+class Slow:
+    """A client that is kept up before it sends what begins with these words."""
+
+    def __init__(self, client, *words):
+        self.client, self.words = client, words
+        self.reached, self.go = threading.Event(), threading.Event()
+
+    def __getattr__(self, name):
+        return getattr(self.client, name)
+
+    def execute_command(self, *words):
+        if words[: len(self.words)] == self.words:
+            self.reached.set()
+            assert self.go.wait(10)
+        return self.client.execute_command(*words)
+
+
+@pytest.fixture
+def client():
+    with redis.Redis.from_url(URL) as client:
+        yield client
+
+
+def test_a_release_that_overtakes_the_request_ends_it_all_the_same(server, client, key):
+    slow = Slow(client, "LOCK.ACQUIRE")
+    request = Lock(slow, key, wait=20)
+    said = run(request.acquire)
+    assert slow.reached.wait(10)
+    released = run(request.release)
+    time.sleep(0.1)
+    slow.go.set()
+    assert said() is False
+    released()
+    server.until_free(key)
+
+
+def test_a_release_between_two_requests_ends_the_wait(server, client, key):
+    """The connection of a wait is cut; while the client finds the server again, another thread gives up."""
+    with Lock(client, key):
+        slow = Slow(client, "LOCK.INFO")
+        request = Lock(slow, key, wait=20)
+        said = run(request.acquire)
+        server.until_waiting(key, 1)
+        info = server.client.execute_command("LOCK.INFO", key)
+        server.client.execute_command("CLIENT", "KILL", "ID", info["waiters"][0]["client"])
+        assert slow.reached.wait(10)
+        released = run(request.release)
+        time.sleep(0.1)
+        slow.go.set()
+        begun = time.monotonic()
+        assert said() is False
+        released()
+        assert time.monotonic() - begun < 10
+        assert server.waiters(key) == []
+
+
+def test_a_release_before_anything_was_asked_does_nothing(client, key):
+    assert Lock(client, key).release() is False
+
+
+@pytest.mark.parametrize("extend", [True, False])
+def test_a_lease_that_ends_is_told_even_if_the_server_never_answers(server, key, extend):
+    """Without a read time-out nothing else ends the attempt to extend it."""
+    with redis.Redis.from_url(URL, socket_timeout=None, retry=None) as client:
+        held = Lock(client, key, lease=0.6, extend=extend)
+        assert held.acquire()
+        server.client.execute_command("CLIENT", "PAUSE", 3_000, "ALL")
+        begun = time.monotonic()
+        assert held.lost.wait(2.5), "it was not told"
+        assert time.monotonic() - begun < 2 and not held.held
+
+
+def test_a_child_that_leaves_the_block_keeps_off_the_lock_of_its_parent(server, client, key):
+    with Lock(client, key) as held:
+        child = os.fork()
+        if child == 0:
+            try:
+                held.__exit__(None, None, None)
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        assert server.holders(key) == [held.token]
+    server.until_free(key)
+
+
+def test_locks_of_children_are_their_own(server, client, key):
+    """The same objects after a fork: each child waits and holds with connections and tokens of its own."""
+    with Lock(client, key):
+        children = []
+        for _ in range(5):
+            child = os.fork()
+            if child == 0:
+                try:
+                    with Lock(client, key, wait=20) as held:
+                        os._exit(0 if held.held and held.release() else 1)
+                finally:
+                    os._exit(2)
+            children.append(child)
+        server.until_waiting(key, 5)
+    for child in children:
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    server.until_free(key)
+
+
+def test_a_hold_outlives_a_failover_and_is_extended_by_the_server_that_is_primary_then(server, client, key):
+    with Lock(client, key, lease=2) as held:
+        demoted_for_a_while(server)
+        # Longer than the lease that the server had been told of before.
+        assert not held.lost.wait(3)
+        assert held.held and server.holders(key) == [held.token]
+
+
+def play(body):
+    async def whole():
+        async with redis.asyncio.Redis.from_url(URL) as client:
+            await body(client)
+
+    asyncio.run(whole())
+
+
+def test_it_is_told_in_asyncio_too(server, key):
+    async def body(client):
+        held = AsyncLock(client, key, lease=0.6, extend=False)
+        assert await held.acquire()
+        await asyncio.wait_for(held.lost.wait(), 2)
+        assert not held.held
+
+    play(body)
+
+
+def test_a_task_that_is_cancelled_while_it_releases_has_released(server, key):
+    async def body(client):
+        class SlowRelease:
+            def __getattr__(self, name):
+                return getattr(client, name)
+
+            async def execute_command(self, *words):
+                if words[0] == "LOCK.RELEASE":
+                    reached.set()
+                    await asyncio.sleep(0.2)
+                return await client.execute_command(*words)
+
+        reached = asyncio.Event()
+
+        async def work():
+            async with AsyncLock(SlowRelease(), key):
+                pass
+
+        task = asyncio.create_task(work())
+        await reached.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        while server.holders(key):
+            await asyncio.sleep(0.01)
+
+    play(lambda client: asyncio.wait_for(body(client), 5))
+
+
+def test_a_release_from_another_task_ends_the_wait_whenever_it_comes(server, key):
+    async def body(client):
+        async with AsyncLock(client, key):
+            for pause in [0, 0.001, 0.002, 0.005, 0.01, 0.05]:
+                request = AsyncLock(client, key, wait=20)
+                asked = asyncio.create_task(request.acquire())
+                await asyncio.sleep(pause)
+                await request.release()
+                # A task that has not begun is released by nobody.
+                if pause:
+                    assert await asyncio.wait_for(asked, 5) is False, pause
+                else:
+                    asked.cancel()
+                    await asyncio.wait([asked])
+        assert server.waiters(key) == []
+
+    play(body)
+
+
+@pytest.mark.parametrize("by_line", [False, True])
+def test_a_storm_of_cancellations_leaves_nothing_behind(server, key, by_line):
+    """Two hundred tasks take turns, each of which is cancelled at any time: waiting, granted, working, releasing, or not at all."""
+    seed = random.randrange(2**32)
+    chance = random.Random(seed)
+    inside, served = 0, 0
+
+    async def work(lock):
+        nonlocal inside, served
+        async with lock:
+            inside += 1
+            try:
+                assert inside == 1, seed
+                await asyncio.sleep(0.001)
+                served += 1
+            finally:
+                inside -= 1
+
+    async def storm(make):
+        tasks = [asyncio.create_task(work(make(key, wait=20, lease=20))) for _ in range(200)]
+        for task in chance.sample(tasks, 150):
+            await asyncio.sleep(chance.random() * 0.005)
+            task.cancel()
+        outcomes = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 30)
+        for outcome in outcomes:
+            assert outcome is None or isinstance(outcome, asyncio.CancelledError), (seed, outcome)
+
+    async def body(client):
+        if by_line:
+            async with Line(client) as line:
+                await storm(line.lock)
+        else:
+            await storm(lambda *keys, **options: AsyncLock(client, *keys, **options))
+
+    play(body)
+    server.until_free(key)
+    assert served >= 50, seed
+
+
+def test_a_thousand_tasks_over_one_connection_which_is_cut(server, key):
+    order = []
+
+    async def body(client):
+        server.client.config_set("lockstock.place-grace-ms", 10_000)
+        async with Line(client) as line:
+            first = line.lock(key)
+            assert await first.acquire()
+
+            async def work(number):
+                async with line.lock(key, wait=60):
+                    order.append(number)
+
+            tasks = [asyncio.create_task(work(number)) for number in range(1_000)]
+            while len(server.waiters(key)) < 100 or server.client.execute_command("LOCK.INFO", key)["waiting"] < 1_000:
+                await asyncio.sleep(0.05)
+            server.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+            while server.client.execute_command("LOCK.INFO", key)["waiting"] < 1_000:
+                await asyncio.sleep(0.05)
+            await first.release()
+            await asyncio.wait_for(asyncio.gather(*tasks), 60)
+
+    try:
+        play(body)
+    finally:
+        server.client.config_set("lockstock.place-grace-ms", 1_000)
+    assert order == list(range(1_000))
+    server.until_free(key)
