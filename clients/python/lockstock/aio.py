@@ -216,6 +216,10 @@ class Line:
 
         async def one() -> Any:
             async with self._turn:
+                connection = self._asks.connection
+                if connection is not None and not connection.is_connected:
+                    # By itself it would ask where it asked before. This asks Sentinel, if there is one, who is the primary now.
+                    await connection.connect()
                 return await self._asks.execute_command(*words)
 
         return await _surely(one())

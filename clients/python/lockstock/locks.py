@@ -202,6 +202,8 @@ class Lock(Request):
         connection = kind(**arguments)
         granted = False
         try:
+            # Here a connection of Sentinel asks who is the primary; when it only sends, it does not.
+            connection.connect()
             connection.send_command(*words)
             granted = self._granted(connection.read_response(), time.monotonic())
         finally:

@@ -1,0 +1,100 @@
+"""Behind Sentinel: who waits and who holds find the new primary after a failover."""
+
+import asyncio
+import os
+import pathlib
+import socket
+import subprocess
+
+import pytest
+import redis.asyncio.sentinel
+import redis.sentinel
+from conftest import Eye, eventually
+from lockstock import AsyncLock, Line, Lock
+from test_locks import patiently, run
+
+SERVER = os.environ.get("LOCKSTOCK_SERVER", "redis-server")
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+MODULE = os.environ.get("LOCKSTOCK_MODULE", str(ROOT / "target/release/liblockstock.so"))
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+@pytest.fixture
+def sentinel(tmp_path):
+    """Where Sentinel is, and a function that kills the primary and gives an eye on the one that is promoted."""
+    processes = []
+
+    def start(*words):
+        port = free_port()
+        directory = tmp_path / str(port)
+        directory.mkdir()
+        (directory / "conf").write_text(f"port {port}\nbind 127.0.0.1\n" + "\n".join(words))
+        log = open(directory / "log", "wb")
+        mode = ["--sentinel"] if any("sentinel" in word for word in words) else []
+        processes.append(subprocess.Popen([SERVER, "conf", *mode], cwd=directory, stdout=log, stderr=log))
+        client = redis.Redis(port=port, decode_responses=True)
+        eventually(f"{words} answers", lambda: patiently(client.ping))
+        return client, port
+
+    server = [f"loadmodule {MODULE}", 'save ""', "repl-diskless-sync-delay 0"]
+    _, port = start(*server)
+    replica, _ = start(*server, f"replicaof 127.0.0.1 {port}")
+    eventually("it follows", lambda: replica.info("replication")["master_link_status"] == "up")
+    monitor = f"sentinel monitor shop 127.0.0.1 {port} 1"
+    watch, where = start(monitor, "sentinel down-after-milliseconds shop 500", "sentinel failover-timeout shop 5000")
+    eventually("Sentinel knows the replica", lambda: len(watch.execute_command("SENTINEL", "REPLICAS", "shop")) == 1, 30)
+
+    def fail_over():
+        processes[0].kill()
+        eventually("it is promoted", lambda: replica.info("replication")["role"] == "master", 30)
+        return Eye(replica)
+
+    yield ("127.0.0.1", where), fail_over
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def test_a_hold_and_a_wait_go_on_at_the_new_primary(sentinel, key):
+    where, fail_over = sentinel
+    with redis.sentinel.Sentinel([where]).master_for("shop") as client:
+        held = Lock(client, key, lease=20)
+        assert held.acquire()
+        said = run(Lock(client, key, wait=60, token="next").acquire)
+        eventually("it waits", lambda: client.execute_command("LOCK.INFO", key)[b"waiting"] == 1)
+        server = fail_over()
+        eventually("it waits there", lambda: server.waiters(key) == ["next"], 30)
+        assert held.held and held.release()
+        assert said() is True
+
+
+@pytest.mark.parametrize("by_line", [False, True])
+def test_so_they_do_in_asyncio(sentinel, key, by_line):
+    where, fail_over = sentinel
+
+    async def play(client, line):
+        held = AsyncLock(client, key, lease=20)
+        assert await held.acquire()
+        waits = AsyncLock(line or client, key, line=line, wait=60, token="next")
+        said = asyncio.create_task(waits.acquire())
+        while (await client.execute_command("LOCK.INFO", key))[b"waiting"] != 1:
+            await asyncio.sleep(0.01)
+        server = await asyncio.to_thread(fail_over)
+        await asyncio.to_thread(eventually, "it waits there", lambda: server.waiters(key) == ["next"], 30)
+        assert held.held and await held.release()
+        assert await asyncio.wait_for(said, 20) is True
+        await waits.release()
+
+    async def body():
+        async with redis.asyncio.sentinel.Sentinel([where]).master_for("shop") as client:
+            if not by_line:
+                return await play(client, None)
+            async with Line(client) as line:
+                await play(client, line)
+
+    asyncio.run(body())
