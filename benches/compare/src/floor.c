@@ -36,6 +36,7 @@ static Key *(*OpenKey)(Ctx *, String *, int);
 static void (*CloseKey)(Key *);
 static int (*DeleteKey)(Key *);
 static int (*ModuleTypeSetValue)(Key *, Type *, void *);
+static String *(*CreateString)(Ctx *, const char *, size_t);
 static int (*Replicate)(Ctx *, const char *, const char *, ...);
 static int (*ReplicateVerbatim)(Ctx *);
 static int (*ReplyWithArray)(Ctx *, long);
@@ -46,6 +47,8 @@ static int (*ReplyWithNull)(Ctx *);
 static int (*ReplyWithSimpleString)(Ctx *, const char *);
 
 static Type *type;
+/* The constant word of the effect, made once. */
+static String *held;
 
 #define TOKEN "82319027-c8f1-4337-8b8d-000000000000"
 /* As long as those of these years. */
@@ -58,8 +61,8 @@ static int acquire(Ctx *ctx, String **words, int count) {
     Key *key = OpenKey(ctx, words[1], READ | WRITE);
     ModuleTypeSetValue(key, type, &type);
     CloseKey(key);
-    Replicate(ctx, "FLOOR.APPLY", "sbbbb", words[1], "HELD", (size_t)4, TOKEN, sizeof TOKEN - 1, FENCE_TEXT,
-              sizeof FENCE_TEXT - 1, DEADLINE_TEXT, sizeof DEADLINE_TEXT - 1);
+    Replicate(ctx, "FLOOR.APPLY", "sssbb", words[1], held, words[3], FENCE_TEXT, sizeof FENCE_TEXT - 1, DEADLINE_TEXT,
+              sizeof DEADLINE_TEXT - 1);
     ReplyWithArray(ctx, 3);
     ReplyWithStringBuffer(ctx, TOKEN, sizeof TOKEN - 1);
     ReplyWithLongLong(ctx, FENCE);
@@ -118,6 +121,7 @@ int RedisModule_OnLoad(Ctx *ctx, String **words, int count) {
     FIND(CloseKey);
     FIND(DeleteKey);
     FIND(ModuleTypeSetValue);
+    FIND(CreateString);
     FIND(Replicate);
     FIND(ReplicateVerbatim);
     FIND(ReplyWithArray);
@@ -128,6 +132,7 @@ int RedisModule_OnLoad(Ctx *ctx, String **words, int count) {
     FIND(ReplyWithSimpleString);
     if (missing) return ERR;
     SetModuleAttribs(ctx, "floor", 1, API_VERSION);
+    held = CreateString(NULL, "HELD", 4);
     Methods methods = {.version = 1, .free = drop};
     type = CreateDataType(ctx, "the-floor", 0, &methods);
     const struct {
