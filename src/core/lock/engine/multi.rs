@@ -82,22 +82,22 @@ impl Engine {
             }
         };
         let obstacle = lost.or(obstacle.map(|(at, _)| *at));
-        self.commit(&mut transition, keyspace);
-        match taken? {
-            Some(grant) => Ok(Acquired::Granted(grant)),
-            None if patient => {
-                let ticket = match self.position(now.ms, &locks, true, request, false, keyspace) {
-                    Ok(ticket) => ticket,
-                    Err(circle) => return Ok(Acquired::Deadlock(circle)),
-                };
-                let parked = self.wait(&mut transition, &locks, obstacle, client, request, wait, ticket, keyspace);
-                if let Some(lost) = lost {
-                    self.look_later_at(lost);
-                }
-                Ok(parked)
-            }
-            None => Ok(Acquired::Refused),
+        self.settle(&mut transition, keyspace);
+        let answer = match taken {
+            Err(error) => Err(error),
+            Ok(Some(grant)) => Ok(Acquired::Granted(grant)),
+            Ok(None) if patient => Ok(match self.position(now.ms, &locks, true, request, false, keyspace) {
+                Ok(ticket) => self.wait(&mut transition, &locks, obstacle, client, request, wait, ticket, keyspace),
+                Err(circle) => Acquired::Deadlock(circle),
+            }),
+            Ok(None) => Ok(Acquired::Refused),
+        };
+        if let Some(lost) = lost.filter(|_| patient) {
+            self.look_later_at(lost);
         }
+        // Only now: a lock that is empty may be handed to the request behind this one, which has joined the line at the end.
+        self.commit(&mut transition, keyspace);
+        answer
     }
 
     /// Begins the transition of a request of `token` for all `keys`; also returns these in order, each once.

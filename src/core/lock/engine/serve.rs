@@ -144,7 +144,7 @@ impl Engine {
     }
 
     /// Serves all queues in the transition's work, including those that are added meanwhile.
-    fn settle<W: Keyspace>(&mut self, transition: &mut Transition, keyspace: &mut W) {
+    pub(super) fn settle<W: Keyspace>(&mut self, transition: &mut Transition, keyspace: &mut W) {
         while let Some(queue) = transition.work.next() {
             if transition.budget == 0 {
                 self.schedule_queue(queue, transition.cause);

@@ -261,3 +261,26 @@ fn of_tokens_that_wait_for_one_thing_at_a_time_none_waits_for_good() {
     let all = [&IN_LINE[..], &CIRCLES].concat();
     play_many(schedule, &all, |(steps, grace)| play_without_circles(steps, grace));
 }
+
+/// Found by a schedule: the line moves on because a request whose kept place would close a circle joins it anew at the end.
+#[test]
+fn a_lock_that_a_moved_request_leaves_to_the_next_is_not_deleted_in_between() {
+    let get = |token, keys: &[Key], many, lease, wait: Option<i64>| {
+        let (keys, may_wait) = (keys.to_vec(), wait.is_some());
+        let ask =
+            Ask { client: 0, token, keys, many, wanted: Wanted::Exclusive, lease, wait, session: false, notify: None };
+        Step::Acquire { slot: 0, ask, may_wait }
+    };
+    let three = [(0, 0), (0, 1), (0, 2)];
+    let steps = vec![
+        get(0, &[(1, 2)], false, 50, None),
+        get(2, &[(1, 1)], false, 5, None),
+        get(2, &[(0, 0)], false, 5, None),
+        get(1, &three, true, 5, Some(0)),
+        get(0, &[(0, 1)], false, 5, Some(0)),
+        Step::Advance(5),
+        Step::Swap,
+        get(1, &three, true, 5, Some(0)),
+    ];
+    play(steps, None, true, 0);
+}
