@@ -30,7 +30,7 @@ pub fn run(lab: &mut Lab) {
     let order = |buyer| [sale::decr_once(DEEP, buyer, sale::PLENTY, false), sale::sadd(DEEP, buyer)];
     row(lab, "an order, integers in sequence", Some(0.35), order(sale::everybody));
     row(lab, "an order, UUIDs", Some(0.35), order(sale::uuid));
-    row(lab, "a hold with buyer and reference", None, [sale::full(DEEP), sale::full_by_hand(DEEP)]);
+    row(lab, "a hold with buyer and reference", None, [sale::full(DEEP, 2), sale::full_by_hand(DEEP, 2)]);
     lab.progress("memory: a waiter");
     let (ours, theirs) = (
         waiter(lab, Side::Ours, "LOCK.ACQUIRE line TOKEN {} WAIT 0", 1_000),

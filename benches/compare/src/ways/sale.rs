@@ -204,14 +204,15 @@ pub fn sadd(depth: usize, buyer: Buyer) -> Way {
     way("SADD", Side::Plain, depth, &Script::new(1, say, |_, reply| (reply.int() == Some(1)).then_some("sold")))
 }
 
-fn buyer_and_ref(at: At) -> (String, String) {
-    (format!("buyer:{:08}", at.serial() / 2), format!("cart:{:08}", at.serial()))
+/// A buyer has so many orders, one after the other.
+fn buyer_and_ref(at: At, orders: u64) -> (String, String) {
+    (format!("buyer:{:08}", at.serial() / orders), format!("cart:{:08}", at.serial()))
 }
 
-/// An order with everything that it can have: half of the buyers come twice.
-pub fn full(depth: usize) -> Way {
-    let say = |at: At, desk: &mut Desk<'_>| {
-        let (id, (buyer, cart)) = (everybody(at), buyer_and_ref(at));
+/// An order with everything that it can have, of buyers with so many of them.
+pub fn full(depth: usize, orders: u64) -> Way {
+    let say = move |at: At, desk: &mut Desk<'_>| {
+        let (id, (buyer, cart)) = (everybody(at), buyer_and_ref(at, orders));
         let order: [&[u8]; 5] = [b"STOCK.DECR_ONCE", b"sale", id.as_bytes(), b"BUYER", buyer.as_bytes()];
         let options: [&[u8]; 4] = [b"REF", cart.as_bytes(), b"HOLD", b"36000000"];
         desk.send(0, &[&order[..], &options].concat());
@@ -224,11 +225,11 @@ pub fn full(depth: usize) -> Way {
 }
 
 /// The same by hand: a hash of orders, a sorted set of deadlines, a hash of what each buyer has.
-pub fn full_by_hand(depth: usize) -> Way {
+pub fn full_by_hand(depth: usize, orders: u64) -> Way {
     let script = Script::new(
         3,
-        |at, desk| {
-            let (id, (buyer, cart)) = (everybody(at), buyer_and_ref(at));
+        move |at, desk| {
+            let (id, (buyer, cart)) = (everybody(at), buyer_and_ref(at, orders));
             match at.step {
                 0 => desk.send(0, &[b"HSET", b"orders", id.as_bytes(), format!("held {buyer} {cart}").as_bytes()]),
                 1 => desk.send(0, &[b"ZADD", b"deadlines", b"4102444800000", id.as_bytes()]),
