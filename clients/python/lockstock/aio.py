@@ -204,8 +204,13 @@ class Line:
     async def __aexit__(self, *_: Any) -> None:
         if self._listener is not None:
             self._listener.cancel()
+        for news in self._waiting.values():
+            # Who hears this withdraws, over another connection.
+            if not news.done():
+                news.set_exception(RuntimeError("the line was closed"))
         await self._hears.aclose()
-        await self._asks.aclose()
+        async with self._turn:
+            await self._asks.aclose()
 
     def lock(self, *keys: str, **options: Any) -> AsyncLock:
         """A lock of which the wait goes over this line."""

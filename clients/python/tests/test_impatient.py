@@ -259,3 +259,18 @@ def test_a_thousand_tasks_over_one_connection_which_is_cut(server, key):
         server.client.config_set("lockstock.place-grace-ms", 1_000)
     assert order == list(range(1_000))
     server.until_free(key)
+
+
+def test_a_line_that_is_closed_ends_the_waits_over_it(server, key):
+    async def body(client):
+        async with AsyncLock(client, key):
+            async with Line(client) as line:
+                asked = [asyncio.create_task(line.lock(key, wait=60).acquire()) for _ in range(5)]
+                while len(server.waiters(key)) < 5:
+                    await asyncio.sleep(0.01)
+            for outcome in await asyncio.wait_for(asyncio.gather(*asked, return_exceptions=True), 5):
+                assert isinstance(outcome, RuntimeError), outcome
+            while server.waiters(key):
+                await asyncio.sleep(0.01)
+
+    play(lambda client: asyncio.wait_for(body(client), 10))

@@ -44,9 +44,9 @@ def sentinel(tmp_path):
     server = [f"loadmodule {MODULE}", 'save ""', "repl-diskless-sync-delay 0"]
     _, port = start(*server)
     replica, _ = start(*server, f"replicaof 127.0.0.1 {port}")
-    eventually("it follows", lambda: replica.info("replication")["master_link_status"] == "up")
+    eventually("it follows", lambda: replica.info("replication")["master_link_status"] == "up", 30)
     monitor = f"sentinel monitor shop 127.0.0.1 {port} 1"
-    watch, where = start(monitor, "sentinel down-after-milliseconds shop 500", "sentinel failover-timeout shop 5000")
+    watch, where = start(monitor, "sentinel down-after-milliseconds shop 2000", "sentinel failover-timeout shop 5000")
     eventually("Sentinel knows the replica", lambda: len(watch.execute_command("SENTINEL", "REPLICAS", "shop")) == 1, 30)
 
     def fail_over():
@@ -66,7 +66,7 @@ def test_a_hold_and_a_wait_go_on_at_the_new_primary(sentinel, key):
         held = Lock(client, key, lease=20)
         assert held.acquire()
         said = run(Lock(client, key, wait=60, token="next").acquire)
-        eventually("it waits", lambda: client.execute_command("LOCK.INFO", key)[b"waiting"] == 1)
+        eventually("it waits", lambda: client.execute_command("LOCK.INFO", key)[b"waiting"] == 1, 30)
         server = fail_over()
         eventually("it waits there", lambda: server.waiters(key) == ["next"], 30)
         assert held.held and held.release()
