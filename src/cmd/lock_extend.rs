@@ -1,10 +1,10 @@
 //! `LOCK.EXTEND`: changes the lease of a hold.
 
 use super::lease::{LEASE, Lease};
-use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
-use crate::core::id::Ident;
+use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, Spelled, clock};
 use crate::core::lock::Extension;
 use crate::core::time::UnixMs;
+use crate::module::lock_effect::SaidToken;
 use crate::module::lock_session;
 
 /// `LOCK.EXTEND key token [PX ms | EX s]`
@@ -34,8 +34,9 @@ impl Command for LockExtend {
 
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let now = clock::now();
-        let (key, token, extension) = parse(args, now.ms)?;
+        let (key, (token, word), extension) = parse(args, now.ms)?;
         let extended = lock_session::run(ctx, key, None, |engine, at, session| {
+            session.said = Some(SaidToken { token: &token, word });
             Ok(engine.extend(now, at, &token, extension, session)?)
         })?;
         ctx.reply_int(i64::from(extended));
@@ -43,8 +44,9 @@ impl Command for LockExtend {
     }
 }
 
-pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Ident, Extension), Error> {
-    let (key, token) = (args.next()?, args.ident("token")?);
+/// The key, the token with its word, and what happens to the lease.
+pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Spelled<'_>, Extension), Error> {
+    let (key, token) = (args.next()?, args.ident_and_word("token")?);
     let mut lease = Lease::default();
     while let Some(word) = args.keyword() {
         lease.option(word.word(), &mut args, now)?;

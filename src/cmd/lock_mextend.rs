@@ -1,10 +1,10 @@
 //! `LOCK.MEXTEND`: extends several holds, all or none.
 
 use super::lease::{LEASE, Lease};
-use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
-use crate::core::id::Ident;
+use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, Spelled, clock};
 use crate::core::lock::Extension;
 use crate::core::time::UnixMs;
+use crate::module::lock_effect::SaidToken;
 use crate::module::lock_session;
 
 /// `LOCK.MEXTEND token numkeys key [key …] [PX ms | EX s]`
@@ -34,8 +34,9 @@ impl Command for LockMextend {
 
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let now = clock::now();
-        let (token, keys, extension) = parse(args, now.ms)?;
+        let ((token, word), keys, extension) = parse(args, now.ms)?;
         let extended = lock_session::run_many(ctx, &keys, None, |engine, db, keys, session| {
+            session.said = Some(SaidToken { token: &token, word });
             Ok(engine.extend_many(now, db, keys, &token, extension, session)?)
         })?;
         ctx.reply_int(i64::from(extended));
@@ -43,8 +44,9 @@ impl Command for LockMextend {
     }
 }
 
-pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Ident, Vec<Arg<'_>>, Extension), Error> {
-    let (token, keys) = (args.ident("token")?, args.counted("numkeys", u64::MAX)?);
+/// The token with its word, the keys, and what happens to the leases.
+pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Spelled<'_>, Vec<Arg<'_>>, Extension), Error> {
+    let (token, keys) = (args.ident_and_word("token")?, args.counted("numkeys", u64::MAX)?);
     let mut lease = Lease::default();
     while let Some(word) = args.keyword() {
         lease.option(word.word(), &mut args, now)?;

@@ -1,8 +1,8 @@
 //! `LOCK.MRELEASE`: releases several locks.
 
 use super::lock_release;
-use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
-use crate::core::id::Ident;
+use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, Spelled, clock};
+use crate::module::lock_effect::SaidToken;
 use crate::module::lock_session;
 use crate::module::own_words::OwnWords;
 
@@ -33,7 +33,7 @@ impl Command for LockMrelease {
     type Error = Error;
 
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
-        let (token, keys) = parse(args)?;
+        let ((token, word), keys) = parse(args)?;
         if let Some(released) = lock_release::applied(ctx, &keys, &token)? {
             ctx.reply_int(released);
             return Ok(());
@@ -41,6 +41,7 @@ impl Command for LockMrelease {
         let released = lock_session::run_many(ctx, &keys, None, |engine, db, keys, session| {
             // Redis 8.4 and later never returns if a command whose keys only its module can tell is in the log while a slot moves.
             session.words = if session.ctx().flags().is_cluster() { None } else { OwnWords::new(&token) };
+            session.said = Some(SaidToken { token: &token, word });
             Ok(engine.release_many(clock::now(), db, keys, &token, session)?)
         })?;
         ctx.reply_int(released);
@@ -48,8 +49,9 @@ impl Command for LockMrelease {
     }
 }
 
-pub(crate) fn parse(mut args: Args<'_>) -> Result<(Ident, Vec<Arg<'_>>), Error> {
-    let words = (args.ident("token")?, args.counted("numkeys", u64::MAX)?);
+/// The token with its word, and the keys.
+pub(crate) fn parse(mut args: Args<'_>) -> Result<(Spelled<'_>, Vec<Arg<'_>>), Error> {
+    let words = (args.ident_and_word("token")?, args.counted("numkeys", u64::MAX)?);
     args.finish()?;
     Ok(words)
 }

@@ -1,6 +1,6 @@
 //! `LOCK.RELEASE`: releases a lock.
 
-use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
+use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, Spelled, clock};
 use crate::core::id::Ident;
 use crate::core::lock::EndReason;
 use crate::module::lock_effect::SaidToken;
@@ -52,7 +52,7 @@ impl Command for LockRelease {
 }
 
 /// The key, and the token with its word.
-pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, (Ident, Arg<'_>)), Error> {
+pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Spelled<'_>), Error> {
     let words = (args.next()?, args.ident_and_word("token")?);
     args.finish()?;
     Ok(words)

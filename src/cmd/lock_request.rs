@@ -2,7 +2,7 @@
 
 use super::lease::Lease;
 use super::lock_reply;
-use super::{Arg, Args, Ctx, Error, Param, Range, clock};
+use super::{Arg, Args, Ctx, Error, Param, Range, Spelled, clock};
 use crate::core::id::Ident;
 use crate::core::limits::MAX_WAIT;
 use crate::core::lock::{Acquired, ClientId, Notice, Request, Wait, Wanted};
@@ -30,7 +30,7 @@ pub const SESSION: Param = Param::word(c"session", c"SESSION").optional();
 /// The options `[TOKEN token] [PX ms | EX s] [WAIT ms [NOTIFY channel]] [SESSION]`.
 #[derive(Default)]
 pub struct Options<'a> {
-    token: Option<(Ident, Arg<'a>)>,
+    token: Option<Spelled<'a>>,
     lease: Lease,
     wait: Option<Millis>,
     channel: Option<Arg<'a>>,

@@ -120,16 +120,16 @@ impl Simulator {
                 engine.release(*now, at(key.bytes()), &token, keyspace)?;
             }
             b"MRELEASE" => {
-                let (token, keys) = lock_mrelease::parse(args)?;
+                let ((token, _), keys) = lock_mrelease::parse(args)?;
                 let keys: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
                 engine.release_many(*now, 0, &keys, &token, keyspace)?;
             }
             b"EXTEND" => {
-                let (key, token, extension) = lock_extend::parse(args, now.ms)?;
+                let (key, (token, _), extension) = lock_extend::parse(args, now.ms)?;
                 engine.extend(*now, at(key.bytes()), &token, extension, keyspace)?;
             }
             b"MEXTEND" => {
-                let (token, keys, extension) = lock_mextend::parse(args, now.ms)?;
+                let ((token, _), keys, extension) = lock_mextend::parse(args, now.ms)?;
                 let keys: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
                 engine.extend_many(*now, 0, &keys, &token, extension, keyspace)?;
             }

@@ -40,6 +40,10 @@ pub fn event_of(why: EndReason) -> &'static CStr {
 
 static HELD: Fixed = Fixed::new(b"HELD");
 static ENDED: Fixed = Fixed::new(b"ENDED");
+static LAPSED: Fixed = Fixed::new(b"LAPSED");
+static DISCONNECTED: Fixed = Fixed::new(b"DISCONNECTED");
+static SHARED: Fixed = Fixed::new(b"SHARED");
+static LIMIT: Fixed = Fixed::new(b"LIMIT");
 
 /// The token of the running command, as a value and as the caller's word.
 #[derive(Clone, Copy)]
@@ -67,8 +71,8 @@ pub fn send(ctx: &Ctx<'_>, name: &Name<'_>, change: &LockChange, said: Option<Sa
         words.extend([ENDED.word(), word_of(token)]);
         match why {
             EndReason::Released => {}
-            EndReason::Expired => words.push(Name::make(b"LAPSED")),
-            EndReason::Disconnected | EndReason::Undelivered => words.push(Name::make(b"DISCONNECTED")),
+            EndReason::Expired => words.push(LAPSED.word()),
+            EndReason::Disconnected | EndReason::Undelivered => words.push(DISCONNECTED.word()),
         }
     }
     if let Some((mode, hold)) = &change.held {
@@ -77,9 +81,9 @@ pub fn send(ctx: &Ctx<'_>, name: &Name<'_>, change: &LockChange, said: Option<Sa
         words.push(Name::make(text.format(hold.deadline.0).as_bytes()));
         match mode {
             Mode::Exclusive => {}
-            Mode::Shared => words.push(Name::make(b"SHARED")),
+            Mode::Shared => words.push(SHARED.word()),
             Mode::Limit => {
-                words.extend([Name::make(b"LIMIT"), Name::make(text.format(hold.limit).as_bytes())]);
+                words.extend([LIMIT.word(), Name::make(text.format(hold.limit).as_bytes())]);
             }
         }
     }

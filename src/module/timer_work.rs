@@ -86,6 +86,7 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> (bool, Wakeup) {
         (state.renamed.go_on(session.free_ctx(), inbox::loaded) | more, watching, faulty)
     });
     session.leave();
+    // It borrows the context.
     drop(session);
     let (searching, watching, faulty) = caught_up.unwrap_or((true, Wakeup::Never, false));
     if faulty {

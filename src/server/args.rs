@@ -15,6 +15,9 @@ pub struct Arg<'a> {
     bytes: &'a [u8],
 }
 
+/// An identifier, and the argument that spells it.
+pub type Spelled<'a> = (Ident, Arg<'a>);
+
 /// The arguments that are still to be read.
 ///
 /// Commands take them one after another, so no command counts positions. They end with [`Args::finish`], so that surplus arguments are an
@@ -165,7 +168,7 @@ impl<'a> Args<'a> {
     }
 
     /// The next argument as an identifier of 1 to 512 bytes, and as it is; `name` is its name in an error.
-    pub fn ident_and_word(&mut self, name: &'static str) -> Result<(Ident, Arg<'a>), ArgError> {
+    pub fn ident_and_word(&mut self, name: &'static str) -> Result<Spelled<'a>, ArgError> {
         let word = self.next()?;
         let ident = Ident::new(word.bytes()).ok_or(ArgError::Length { name, max: MAX_ID })?;
         Ok((ident, word))

@@ -66,8 +66,8 @@ impl Engine {
         let (_, visit) = self.settle_then(&mut transition, at, keyspace, |engine, transition, open, queue| {
             engine.decide(transition, open, queue, client, request, if patient { wait } else { Wait::No })
         });
-        let decision = self.finish_visit(&mut transition, at, visit, keyspace);
-        match decision.ok_or(LockError::WrongType)? {
+        let verdict = self.finish_visit(&mut transition, at, visit, keyspace);
+        match verdict.ok_or(LockError::WrongType)? {
             Verdict::Granted(grant) => Ok(Acquired::Granted(grant)),
             Verdict::Refused => Ok(Acquired::Refused),
             Verdict::Failed(error) => Err(error),
