@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use harness::{ANY, Cluster, INT, NULL, OK, Server, err, items};
 
@@ -187,8 +188,9 @@ fn a_thousand_tokens_with_a_hundred_locks_all_come_to_an_end() {
                 'again: loop {
                     for (taken, lock) in locks.iter().enumerate() {
                         // Neither the wait nor the lease ends by itself.
-                        let reply =
-                            client.cmd(format!("LOCK.ACQUIRE l{lock} TOKEN t{number} {mode} PX 3600000 WAIT 0"));
+                        let ask = format!("LOCK.ACQUIRE l{lock} TOKEN t{number} {mode} PX 3600000 WAIT 0");
+                        // On a busy machine a thousand threads take their time.
+                        let reply = client.ask_within(ask, Duration::from_mins(2)).expect("a reply");
                         if reply.is_error() {
                             reply.is(err("DEADLOCK"));
                             refused.fetch_add(1, Ordering::Relaxed);

@@ -253,9 +253,10 @@ fn while_writes_are_paused_nobody_is_served() {
     let server = Server::start();
     let mut client = server.client();
     client.expect("STOCK.CREATE sale 1", OK);
-    client.expect("STOCK.DECR_ONCE sale a HOLD 50", ("OK", 1, 0, INT, ""));
+    client.expect("STOCK.DECR_ONCE sale a HOLD 60000", ("OK", 1, 0, INT, ""));
     client.expect("STOCK.DECR_ONCE sale b WAITLIST", ("QUEUED", 0, 0, -1, ""));
-    client.expect("CLIENT PAUSE 60000 WRITE", OK);
+    // In one step, so that the hold ends under the pause.
+    client.pipeline(["MULTI", "STOCK.EXTEND sale a PX 50", "CLIENT PAUSE 60000 WRITE", "EXEC"]);
     let over = unix_ms() + 100;
     eventually("the hold is over", || unix_ms() > over);
     assert_eq!(line(&mut client), ["b"]);

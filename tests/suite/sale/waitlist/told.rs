@@ -76,9 +76,10 @@ fn a_lapse_that_the_stream_refuses_is_made_up_for() {
     let server = Server::start();
     let mut client = server.client();
     client.expect("STOCK.CREATE sale 1 STREAM events", OK);
-    client.expect("STOCK.DECR_ONCE sale a HOLD 50", ("OK", 1, 0, INT, ""));
+    client.expect("STOCK.DECR_ONCE sale a HOLD 60000", ("OK", 1, 0, INT, ""));
     client.expect("STOCK.DECR_ONCE sale b WAITLIST", ("QUEUED", 0, 0, -1, ""));
     client.expect("XADD events 18446744073709551615-18446744073709551614 x y", TEXT);
+    client.expect("STOCK.EXTEND sale a PX 1", ("OK", 1, 0, INT, ""));
     eventually("the hold is due", || number(&mut client, "remaining") == 1);
     eventually("the log says so", || server.log().contains("are due and wait"));
     client.expect("STOCK.DECR_ONCE sale c", ("SOLDOUT", 0, 1, -1, ""));
