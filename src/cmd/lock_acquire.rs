@@ -1,7 +1,7 @@
 //! `LOCK.ACQUIRE`: acquires one lock.
 
 use super::lease::LEASE;
-use super::lock_request::{self, NOTIFY, Options, Parsed, SESSION, TOKEN, WAIT};
+use super::lock_request::{self, Options, Parsed, SESSION, TOKEN, WAIT};
 use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Range, Spec, clock};
 use crate::core::id::Ident;
 use crate::core::limits::MAX_PERMITS;
@@ -46,7 +46,6 @@ impl Command for LockAcquire {
             Param::one_of(c"mode", &[Param::word(c"shared", c"SHARED"), Param::integer(c"permits").after(c"LIMIT")])
                 .optional(),
             WAIT,
-            NOTIFY,
             SESSION,
         ],
     };

@@ -1,7 +1,7 @@
 //! `LOCK.MACQUIRE`: acquires several locks, all or none.
 
 use super::lease::LEASE;
-use super::lock_request::{self, NOTIFY, Options, Parsed, SESSION, TOKEN, WAIT};
+use super::lock_request::{self, Options, Parsed, SESSION, TOKEN, WAIT};
 use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::config;
 use crate::core::lock::{Notice, Wanted};
@@ -33,7 +33,7 @@ impl Command for LockMacquire {
         complexity: c"O(K*log(N)) with K keys and N requests waiting for them",
         tips: c"",
         keys: Keys::Counted(1, 1, KeyUse::Update),
-        args: &[Param::integer(c"numkeys"), Param::key().multiple(), TOKEN, LEASE, WAIT, NOTIFY, SESSION],
+        args: &[Param::integer(c"numkeys"), Param::key().multiple(), TOKEN, LEASE, WAIT, SESSION],
     };
 
     type Error = Error;

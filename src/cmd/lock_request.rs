@@ -20,10 +20,13 @@ mod tests;
 
 /// `TOKEN token` in the documentation.
 pub const TOKEN: Param = Param::string(c"token").after(c"TOKEN").optional();
-/// `WAIT ms` in the documentation.
-pub const WAIT: Param = Param::integer(c"milliseconds").after(c"WAIT").optional();
-/// `NOTIFY channel` in the documentation.
-pub const NOTIFY: Param = Param::string(c"channel").after(c"NOTIFY").optional().since(c"0.2.0");
+/// `WAIT ms [NOTIFY channel]` in the documentation.
+pub const WAIT: Param = Param::group(
+    c"wait",
+    &[Param::integer(c"milliseconds"), Param::string(c"channel").after(c"NOTIFY").optional().since(c"0.2.0")],
+)
+.after(c"WAIT")
+.optional();
 /// `SESSION` in the documentation.
 pub const SESSION: Param = Param::word(c"session", c"SESSION").optional();
 
