@@ -63,6 +63,8 @@ pub unsafe fn on_load(
 ) -> c_int {
     // SAFETY: the context is the server's; this fills the pointers of the API, and none of our code has run before.
     if unsafe { raw::Export_RedisModule_Init(ctx, name.as_ptr(), version, API_VERSION) } != api::OK {
+        // The server refuses nothing else here than a second module of this name.
+        log_line(Level::Warning, "lockstock is not loaded: it is loaded already; is there a second loadmodule line?");
         return api::ERR;
     }
     if let Some(function) = api::missing() {

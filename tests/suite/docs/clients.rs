@@ -1,5 +1,7 @@
 //! docs/clients.md is true: the errors of its table are the servers' or the module's. Its programs run in `make test-clients`.
 
+use harness::{ANY, OK, Server, err, eventually};
+
 use super::page::CLIENTS;
 
 /// Errors that servers answer themselves.
@@ -34,4 +36,15 @@ fn every_error_of_the_table_can_be_met() {
         let unloaded = error == "ERR unknown command";
         assert!(ours || unloaded || SERVERS.contains(&error), "nobody answers {error}");
     }
+}
+
+#[test]
+fn without_its_replicas_a_primary_refuses_even_a_release() {
+    let server = Server::start();
+    server.expect("LOCK.ACQUIRE lock TOKEN ann PX 300", ANY);
+    server.expect("CONFIG SET min-replicas-to-write 1", OK);
+    server.expect("LOCK.RELEASE lock ann", err("NOREPLICAS"));
+    server.expect("LOCK.ACQUIRE other TOKEN ann", err("NOREPLICAS"));
+    // "The lease ends it otherwise."
+    eventually("it is free", || server.info_int("lockstock", "lockstock_locks_held") == 0);
 }

@@ -4,6 +4,7 @@ mod crash;
 mod effects;
 mod files;
 mod import;
+mod observed;
 mod old_files;
 mod payload;
 mod persist;
