@@ -87,7 +87,17 @@ fn a_module_that_an_included_file_names_is_loaded_twice_after_a_rewrite() {
         .output();
     let again = again.expect("a server");
     let log = String::from_utf8_lossy(&again.stdout);
-    assert!(!again.status.success() && log.contains("Can't load module"), "{log}");
+    assert!(!again.status.success() && log.contains("lockstock is not loaded: it is loaded already"), "{log}");
+}
+
+#[test]
+fn a_start_that_is_refused_is_explained_in_the_log() {
+    let out_of_range = Server::builder().config("lockstock.max-keys 0").start_refused();
+    let last: Vec<&str> = out_of_range.lines().skip_while(|line| !line.contains("must be between 1 and")).collect();
+    assert!(last.get(1).is_some_and(|line| line.contains("lockstock is not loaded")), "{out_of_range}");
+    let unknown = Server::builder().config("lockstock.max-key 5").start_refused();
+    let words = "Module Configuration detected without loadmodule directive or no ApplyConfig call";
+    assert!(OPERATIONS.text.contains(words) && unknown.contains(words), "{unknown}");
 }
 
 /// The figure of the row of the page's table that begins so, in bytes.
@@ -184,8 +194,16 @@ fn the_rules_for_users_let_each_do_its_work_and_nothing_else() {
     worker.expect("LOCK.MACQUIRE 2 job:1 job:2 TOKEN ann", ANY);
     worker.expect("LOCK.MEXTEND ann 2 job:1 job:2 PX 60000", 1);
     let mut second = login("worker");
-    second.expect("LOCK.ACQUIRE job:1 TOKEN bob WAIT 60000 NOTIFY job:news", 1);
-    second.expect("LOCK.RELEASE job:1 bob", 0);
+    // A channel of its own, and one as the packages for Python and Node make it up.
+    let packages =
+        ["python/lockstock/aio.py", "node/lockstock.js"].map(|file| fs::read_to_string(format!("clients/{file}")));
+    assert!(
+        packages.iter().flatten().all(|source| source.contains("lockstock:$") || source.contains("f\"lockstock:{"))
+    );
+    for channel in ["job:news", "lockstock:news"] {
+        second.expect(["LOCK.ACQUIRE", "job:1", "TOKEN", "bob", "WAIT", "60000", "NOTIFY", channel], 1);
+        second.expect("LOCK.RELEASE job:1 bob", 0);
+    }
     second.expect("LOCK.ACQUIRE job:1 TOKEN bob WAIT 60000 NOTIFY news", err("NOPERM"));
     second.expect("SUBSCRIBE job:news", ANY);
     worker.expect("LOCK.MRELEASE ann 2 job:1 job:2", 2);

@@ -134,3 +134,48 @@ fn nothing_is_lost_in_an_upgrade() {
     old.wait_in_sync(&new);
     assert_eq!(old.info_int("stats", "unexpected_error_replies"), 0);
 }
+
+/// Carries the key to the other server, and says whether it was taken there.
+fn is_taken(from: &Server, key: &str, to: &Server) -> bool {
+    let payload = from.cmd(["DUMP", key]).bytes();
+    let restored = to.cmd([b"RESTORE", key.as_bytes(), b"0", &payload]);
+    let taken = !restored.is_error();
+    restored.is(if taken { OK } else { err("ERR Bad data format") });
+    taken
+}
+
+#[test]
+#[ignore = "needs LOCKSTOCK_OLD_MODULE"]
+fn an_older_version_takes_what_uses_nothing_new() {
+    let old = Server::plain().config(&format!("loadmodule {}", old_module().display())).start();
+    let new = Server::start();
+    assert!(version_of(&old) < version_of(&new), "LOCKSTOCK_OLD_MODULE is no older module");
+    for call in [
+        "LOCK.ACQUIRE lock TOKEN ann SHARED SESSION PX 600000",
+        "LOCK.ACQUIRE lock TOKEN bob SHARED PX 600000",
+        "STOCK.CREATE plain 5 LIMIT 2 START 1 END 4102444800000 REBUY STREAM events DEADLINES",
+        "STOCK.DECR_ONCE plain held BUYER ann HOLD 600000 REF cart",
+        "STOCK.MDECR_ONCE cart 1 plain 2",
+        "STOCK.CREATE waiting 1",
+        "STOCK.DECR_ONCE waiting first",
+        "STOCK.DECR_ONCE waiting second WAITLIST",
+        "STOCK.CREATE adjusted 1",
+        "STOCK.ADJUST adjusted 1 ID delivery:1",
+        "STOCK.CREATE refused 1",
+        "STOCK.DECR_ONCE refused late HOLD 1",
+    ] {
+        assert!(!new.cmd(call).is_error(), "{call}");
+    }
+    eventually("the hold is over", || new.cmd("STOCK.DECR_ONCE refused other").at(0).text() == "OK");
+    new.expect("STOCK.CONFIRM refused late", ("EXPIRED", 0, 0, -1, ""));
+
+    let taken = |key: &str| is_taken(&new, key, &old);
+    assert!(taken("lock") && taken("plain"));
+    for key in ["waiting", "adjusted", "refused"] {
+        assert!(!taken(key), "{key}");
+    }
+    assert_eq!(old.log().matches("lockstock: a lockstk-s is refused").count(), 3);
+    new.expect("STOCK.CANCEL waiting second", ANY);
+    assert!(taken("waiting"));
+    assert_eq!(old.cmd("STOCK.ORDER plain held"), new.cmd("STOCK.ORDER plain held"));
+}
