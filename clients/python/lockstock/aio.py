@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Awaitable
 from typing import Any, Optional
 
-from .locks import GRACE, PAUSE, Request, is_answer, passes
+from .locks import GRACE, PAUSE, Request, is_answer, is_crowd, passes
 
 
 async def _within(asked: Awaitable[Any], seconds: Optional[float]) -> Any:
@@ -92,7 +92,7 @@ class AsyncLock(Request):
             self._keeper.cancel()
         try:
             while True:
-                whole = bool(await self._client.execute_command(*self._words("RELEASE")) == len(set(self.keys)))
+                whole = bool(await self._say_release() == len(set(self.keys)))
                 # A request that is still on its way would stand in line after this.
                 if whole or self._asking in (None, caller):
                     return whole
@@ -148,9 +148,19 @@ class AsyncLock(Request):
             if not passes(error):
                 raise
 
+    async def _say_release(self) -> Any:
+        end = time.monotonic() + GRACE
+        while True:
+            try:
+                return await self._client.execute_command(*self._words("RELEASE"))
+            except Exception as error:
+                if not is_crowd(error) or time.monotonic() > end:
+                    raise
+                await asyncio.sleep(PAUSE)
+
     async def _withdraw(self) -> None:
         try:
-            await _within(self._client.execute_command(*self._words("RELEASE")), GRACE)
+            await _within(self._say_release(), GRACE)
         except Exception as error:
             if not passes(error):
                 raise

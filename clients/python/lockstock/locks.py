@@ -166,7 +166,7 @@ class Lock(Request):
         self._over.set()
         try:
             while True:
-                whole = bool(self._client.execute_command(*self._words("RELEASE")) == len(set(self.keys)))
+                whole = bool(self._say_release() == len(set(self.keys)))
                 # A request that is still on its way would stand in line after this.
                 if whole or self._asking in (None, threading.get_ident()):
                     return whole
@@ -221,9 +221,19 @@ class Lock(Request):
             if not passes(error):
                 raise
 
+    def _say_release(self) -> Any:
+        end = time.monotonic() + GRACE
+        while True:
+            try:
+                return self._client.execute_command(*self._words("RELEASE"))
+            except Exception as error:
+                if not is_crowd(error) or time.monotonic() > end:
+                    raise
+                time.sleep(PAUSE)
+
     def _withdraw(self) -> None:
         try:
-            self._client.execute_command(*self._words("RELEASE"))
+            self._say_release()
         except Exception as error:
             # Out of reach: the place went with the connection, and what was granted ends with its lease.
             if not passes(error):
@@ -269,6 +279,11 @@ def _kinds(error: BaseException) -> set[str]:
 def is_answer(error: BaseException) -> bool:
     """Whether the server has said no: then the token neither waits nor has got anything by this request."""
     return bool(_kinds(error) & {"ResponseError", "Failed"})
+
+
+def is_crowd(error: BaseException) -> bool:
+    """Whether all connections that the client's pool may have are in use: nothing was sent, and one is free soon."""
+    return str(error) == "Too many connections" or "MaxConnectionsError" in _kinds(error)
 
 
 def passes(error: BaseException) -> bool:
