@@ -6,12 +6,13 @@
 
 mod lock;
 
+use std::collections::HashMap;
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
 use lock::Lock;
-use redis::{Client, RedisResult, cmd};
+use redis::{Client, RedisResult, Value, cmd};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -29,11 +30,17 @@ fn confirm(client: &Client, sale: &str, id: &str) -> RedisResult<Outcome> {
     cmd("STOCK.CONFIRM").arg(sale).arg(id).query(&mut client.get_connection()?)
 }
 
+/// Whether so many wait for this lock.
+fn waits(client: &Client, key: &str, number: i64) -> RedisResult<bool> {
+    let info: Option<HashMap<String, Value>> = cmd("LOCK.INFO").arg(key).query(&mut client.get_connection()?)?;
+    Ok(info.and_then(|mut info| info.remove("waiting")) == Some(Value::Int(number)))
+}
+
 fn main() -> RedisResult<()> {
     let url = std::env::args().nth(1).unwrap_or_else(|| "redis://127.0.0.1:6379".into());
     let client = Client::open(url)?;
 
-    let Some(held) = Lock::acquire(&client, "job:42", SECOND, 10 * SECOND)? else {
+    let Some(held) = Lock::acquire(&client, "job:42", 20 * SECOND, 10 * SECOND)? else {
         println!("job:42 is taken");
         return Ok(());
     };
@@ -43,19 +50,19 @@ fn main() -> RedisResult<()> {
 
     // Three more stand in line and are served in order, each by the release of the one before it.
     let (tell, told) = channel();
-    let workers: Vec<_> = (1..=3)
-        .map(|number| {
-            let (client, tell) = (client.clone(), tell.clone());
-            let worker = thread::spawn(move || {
-                let lock = Lock::acquire(&client, "job:42", 20 * SECOND, 10 * SECOND)?;
-                let _ = tell.send((number, lock.as_ref().map(|lock| lock.fence)));
-                lock.map_or(Ok(false), Lock::release)
-            });
-            // Only so that they come one after another.
-            thread::sleep(SECOND / 5);
-            worker
-        })
-        .collect();
+    let mut workers = vec![];
+    for number in 1..=3 {
+        let (asks, tell) = (client.clone(), tell.clone());
+        workers.push(thread::spawn(move || {
+            let lock = Lock::acquire(&asks, "job:42", 20 * SECOND, 10 * SECOND)?;
+            let _ = tell.send((number, lock.as_ref().map(|lock| lock.fence)));
+            lock.map_or(Ok(false), Lock::release)
+        }));
+        // Only so that they come one after another.
+        while !waits(&client, "job:42", number)? {
+            thread::sleep(SECOND / 100);
+        }
+    }
     drop(tell);
     println!("released: {}", held.release()?);
     let mut last = 0;
