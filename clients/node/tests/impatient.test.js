@@ -3,7 +3,7 @@
 import { test } from "node:test";
 
 import { Locks, NotGranted } from "../lockstock.js";
-import { CLIENTS, assert, close, cmd, eventually, info, newKey, sleep, waiting } from "./servers.js";
+import { CLIENTS, aborted, assert, close, cmd, eventually, info, keepPlaces, newKey, sleep, waiting } from "./servers.js";
 
 for (const name of ["ioredis", "node-redis"]) {
   /** Locks over a client that is closed after the test, and an eye on them. */
@@ -32,12 +32,12 @@ for (const name of ["ioredis", "node-redis"]) {
     const stop = new AbortController();
     const waits = Array.from({ length: 1_000 }, () => locks.acquire(key, { wait: 60_000, signal: stop.signal }));
     const ended = Promise.allSettled(waits);
-    await eventually("they wait", async () => (await inLine(eye, key)) === 1_000, 30_000);
+    await eventually("they wait", async () => (await inLine(eye, key)) === 1_000);
     const begun = performance.now();
     stop.abort();
     assert((await ended).every(({ status, reason }) => status === "rejected" && reason === stop.signal.reason));
     // Not by the time after which a server is taken for dead.
-    assert(performance.now() - begun < 4_000);
+    assert(performance.now() - begun < 5_000);
     assert.equal(await inLine(eye, key), 0);
     assert(await first.release());
     assert.deepEqual(warnings, []);
@@ -45,17 +45,16 @@ for (const name of ["ioredis", "node-redis"]) {
 
   test(`${name}: a thousand tasks over one connection, which is cut, are served in order`, async (t) => {
     const { eye, locks } = await set(t);
-    await cmd(eye, "CONFIG", "SET", "lockstock.place-grace-ms", "10000");
+    await keepPlaces(t, eye);
     const key = newKey();
     const first = await locks.acquire(key);
     const order = [];
     const works = Array.from({ length: 1_000 }, (_, number) => locks.using(key, { wait: 60_000 }, () => order.push(number)));
-    await eventually("they wait", async () => (await inLine(eye, key)) === 1_000, 30_000);
+    await eventually("they wait", async () => (await inLine(eye, key)) === 1_000);
     await cmd(eye, "CLIENT", "KILL", "ID", (await info(eye, key)).waiters[0].client);
-    await eventually("they wait again", async () => (await inLine(eye, key)) === 1_000, 30_000);
+    await eventually("they wait again", async () => (await inLine(eye, key)) === 1_000);
     await first.release();
     await Promise.all(works);
-    await cmd(eye, "CONFIG", "SET", "lockstock.place-grace-ms", "1000");
     assert.deepEqual(order, Array.from({ length: 1_000 }, (_, number) => number));
   });
 
@@ -71,7 +70,7 @@ for (const name of ["ioredis", "node-redis"]) {
     };
     const tasks = Array.from({ length: 200 }, () => {
       const stop = new AbortController();
-      return { stop, done: locks.using(key, { wait: 20_000, signal: stop.signal }, work) };
+      return { stop, done: locks.using(key, { wait: 60_000, lease: 200_000, signal: stop.signal }, work) };
     });
     const ended = Promise.allSettled(tasks.map(({ done }) => done));
     for (const { stop } of tasks.sort(() => Math.random() - 0.5).slice(0, 150)) {
@@ -86,12 +85,12 @@ for (const name of ["ioredis", "node-redis"]) {
   test(`${name}: a hold outlives a failover and is extended by the server that is primary then`, async (t) => {
     const { eye, locks } = await set(t);
     const key = newKey();
-    const hold = await locks.acquire(key, { lease: 2_000 });
+    const hold = await locks.acquire(key, { lease: 4_000 });
     await cmd(eye, "REPLICAOF", "127.0.0.1", "1");
     await sleep(300);
     await cmd(eye, "REPLICAOF", "NO", "ONE");
     // Longer than the lease that the server had been told of before.
-    await sleep(3_000);
+    await sleep(5_000);
     assert(hold.held && !hold.lost.aborted);
     assert(await hold.release());
   });
@@ -99,7 +98,7 @@ for (const name of ["ioredis", "node-redis"]) {
   test(`${name}: the end of a lease that nobody extends is told`, async (t) => {
     const { locks } = await set(t);
     const hold = await locks.acquire(newKey(), { lease: 300, extend: false });
-    await new Promise((resolve) => hold.lost.addEventListener("abort", resolve));
+    await aborted(hold.lost);
     assert(!hold.held);
   });
 
@@ -110,7 +109,7 @@ for (const name of ["ioredis", "node-redis"]) {
     const id = await cmd(client, "CLIENT", "ID");
     const asked = Array.from({ length: 50 }, () => locks.using(key, {}, () => {}));
     await Promise.all([cmd(eye, "CLIENT", "KILL", "ID", id), Promise.allSettled(asked)]);
-    for (const { reason } of await Promise.allSettled(asked)) assert(reason instanceof NotGranted || /closed|connection|ECONNRESET/i.test(reason), reason);
+    for (const { reason } of await Promise.allSettled(asked)) assert(reason instanceof NotGranted || /closed|connection|ECONNRESET|EPIPE/i.test(reason), reason);
     assert.equal(await waiting(eye, key), 0);
     assert(await first.release());
   });

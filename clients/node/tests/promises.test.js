@@ -3,7 +3,7 @@
 import { test } from "node:test";
 
 import { Locks } from "../lockstock.js";
-import { CLIENTS, assert, close, cmd, eventually, info, newKey, sleep, waiting } from "./servers.js";
+import { CLIENTS, assert, close, cmd, eventually, info, keepPlaces, newKey, sleep, waiting } from "./servers.js";
 
 /**
  * How each library is impatient: makes a client of which the requests fail after so many milliseconds. `keeps`: the connection is kept,
@@ -15,11 +15,16 @@ const IMPATIENT = {
   "node-redis, closing": { make: (ms) => CLIENTS["node-redis"]({ socket: { socketTimeout: ms, reconnectStrategy: false } }) },
 };
 
+const hangUp = (client) => client.isOpen !== false && (client.destroy ?? client.disconnect).call(client);
+
 /** An impatient client, and a function that asks over it. It is closed after the test. */
 async function impatient(t, name, ms) {
   const { make, race } = IMPATIENT[name];
-  const client = await make(ms);
-  t.after(() => client.isOpen !== false && (client.destroy ?? client.disconnect).call(client));
+  // On a busy machine even the way to a connection may take longer than it has patience.
+  let client;
+  const answers = async () => (client = await make(ms)) && (await client.ping()) === "PONG";
+  await eventually("it is connected", () => answers().catch(() => client && void hangUp(client)));
+  t.after(() => hangUp(client));
   const late = () => sleep(ms, null, { ref: false }).then(() => Promise.reject(new Error("too late")));
   return { client, ask: (...words) => (race ? Promise.race([cmd(client, ...words), late()]) : cmd(client, ...words)) };
 }
@@ -39,13 +44,13 @@ for (const [name, { keeps }] of Object.entries(IMPATIENT)) {
     await cmd(eye, "LOCK.ACQUIRE", key, "TOKEN", "holder");
     await assert.rejects(ask("LOCK.ACQUIRE", key, "TOKEN", "impatient", "WAIT", "60000"));
     assert.equal(client.isOpen ?? true, Boolean(keeps));
-    if (keeps) assert.equal(await waiting(eye, key), 1);
+    if (keeps) await eventually("it waits", async () => (await waiting(eye, key)) === 1);
     assert.equal(await cmd(eye, "LOCK.RELEASE", key, "impatient"), 0);
     assert.equal(await waiting(eye, key), 0);
     assert.equal(await cmd(eye, "LOCK.RELEASE", key, "holder"), 1);
     assert.equal(await cmd(eye, "LOCK.INFO", key), null);
     // The connection that was kept is free again.
-    if (keeps) assert.equal(await client.ping(), "PONG");
+    if (keeps) await eventually("it answers", async () => (await client.ping().catch(() => "")) === "PONG");
   });
 }
 
@@ -64,14 +69,13 @@ for (const [name, how] of RESENDS) {
   test(`${name}: contenders that time out and resend, ${how}, are served in the order of their first asking`, async (t) => {
     const key = newKey();
     const eye = await patient(t, "ioredis");
-    // A second is time enough to reconnect, but perhaps not on a machine that is busy with something else.
-    await cmd(eye, "CONFIG", "SET", "lockstock.place-grace-ms", "10000");
+    await keepPlaces(t, eye);
     const order = [];
     const contend = async (number) => {
       const words = ["LOCK.ACQUIRE", key, "TOKEN", `c${number}`, "PX", "30000", "WAIT", "60000"];
       let by = await impatient(t, name, 3_000);
       let granted = await by.ask(...words).catch(() => null);
-      for (let resent = 0; !granted && resent < 3; resent++) {
+      for (let resent = 0; !granted && resent < 20; resent++) {
         if (how.includes("new")) by = await impatient(t, name, 3_000);
         granted = await by.ask(...words).catch(() => null);
       }
@@ -89,11 +93,13 @@ for (const [name, how] of RESENDS) {
       });
     }
     await Promise.all(works);
-    await cmd(eye, "CONFIG", "SET", "lockstock.place-grace-ms", "1000");
     assert.deepEqual(order, Array.from({ length: 12 }, (_, number) => number));
     assert.equal(await cmd(eye, "LOCK.INFO", key), null);
   });
 }
+
+// So many GETs are timed while all wait for a lock, and as many while it goes from hand to hand.
+const HALF = 100;
 
 /**
  * Fifty tasks take a lock, one after the other, over one client. Gives how long each of 200 GETs over it took, with one beside it over
@@ -120,15 +126,18 @@ async function fiftyTasks(client, beside, locks) {
     return performance.now() - begun;
   };
   const pairs = [];
-  for (let round = 0; round < 200; round++) {
+  for (let round = 0; round < 2 * HALF; round++) {
     pairs.push(await Promise.all([timed(client), timed(beside)]));
-    if (round === 100) await first.release();
+    if (round === HALF) await first.release();
     await sleep(1);
   }
   await Promise.all(works);
   assert.deepEqual(order, Array.from({ length: 50 }, (_, number) => number));
   return pairs;
 }
+
+const isHeldUp = (ours, other) => ours > 5 && other < ours / 2;
+const median = (times) => times.sort((a, b) => a - b)[times.length >> 1];
 
 for (const name of ["ioredis", "node-redis"]) {
   test(`${name}: fifty tasks wait over one connection, and GET beside them is quick`, async (t) => {
@@ -139,10 +148,13 @@ for (const name of ["ioredis", "node-redis"]) {
     // If they were kept waiting by the machine all the same, they try again.
     for (let again = 0; again < 5; again++) {
       const pairs = await fiftyTasks(client, beside, locks);
-      const ours = pairs.map(([ours]) => ours).sort((a, b) => a - b);
-      const heldUp = pairs.filter(([ours, other]) => ours > 5 && other < ours / 2);
-      if (ours[100] < 5 && heldUp.length <= 2) return;
-      said = `median ${ours[100]}, ${heldUp}`;
+      // While all wait, hardly a single GET is held up, or as many beside. While the lock goes from hand to hand, the connection has the
+      // releases to carry, too, and how soon this process gets to send them is the machine's affair: that counts as a whole.
+      const halves = [pairs.slice(0, HALF + 1), pairs.slice(HALF + 1)];
+      const heldUp = halves[0].reduce((sum, [ours, other]) => sum + isHeldUp(ours, other) - isHeldUp(other, ours), 0);
+      const medians = halves.map((half) => [0, 1].map((by) => median(half.map((pair) => pair[by]))));
+      if (heldUp <= 1 && !medians.some(([ours, other]) => isHeldUp(ours, other))) return;
+      said = `${heldUp}, medians ${medians}`;
     }
     assert.fail(said);
   });

@@ -35,12 +35,28 @@ export function cmd(client, ...words) {
 
 export const newKey = () => `{${randomUUID().slice(0, 8)}}`;
 
-export async function eventually(what, condition, patience = 10_000) {
+/** Waits for a condition; for as long as a busy machine may need, for only failures use that up. */
+export async function eventually(what, condition, patience = 60_000) {
   const deadline = performance.now() + patience;
   while (!(await condition())) {
     assert(performance.now() < deadline, what);
     await sleep(5);
   }
+}
+
+/** Resolves when a signal is aborted, which it may be already. */
+export async function aborted(signal) {
+  await eventually("it is aborted", () => signal.aborted);
+}
+
+/** Keeps places for so long that a busy machine finds the time to reconnect, until the end of the test. */
+export async function keepPlaces(t, client) {
+  await cmd(client, "CONFIG", "SET", "lockstock.place-grace-ms", "30000");
+  t.after(async () => {
+    const eye = await CLIENTS.ioredis();
+    await cmd(eye, "CONFIG", "SET", "lockstock.place-grace-ms", "1000");
+    await close(eye);
+  });
 }
 
 const rows = (reply) => (Array.isArray(reply) ? Object.fromEntries(reply.flatMap((f, at) => (at % 2 ? [] : [[f, reply[at + 1]]]))) : reply);

@@ -1,6 +1,8 @@
 """Where the servers are, and an eye on them. `clients/with-servers` starts them."""
 
 import os
+import random
+import socket
 import time
 import uuid
 
@@ -11,7 +13,20 @@ URL = os.environ["LOCKSTOCK_URL"]
 CLUSTER_URL = os.environ["LOCKSTOCK_CLUSTER_URL"]
 
 
-def eventually(what, condition, patience=10.0):
+def free_port():
+    """A port that was free a moment ago, from below those that the system gives to clients' ends of connections."""
+    while True:
+        with socket.socket() as one:
+            port = random.randrange(12_000, 32_000)
+            try:
+                one.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+
+
+def eventually(what, condition, patience=60.0):
+    """Waits for a condition; for as long as a busy machine may need, for only failures use that up."""
     deadline = time.monotonic() + patience
     while not condition():
         assert time.monotonic() < deadline, what
@@ -48,6 +63,14 @@ class Eye:
 def server():
     with redis.Redis.from_url(URL, decode_responses=True) as client:
         yield Eye(client)
+
+
+@pytest.fixture
+def grace(server):
+    """A second is time enough to reconnect, but perhaps not on a machine that is busy with something else."""
+    server.client.config_set("lockstock.place-grace-ms", 30_000)
+    yield
+    server.client.config_set("lockstock.place-grace-ms", 1_000)
 
 
 @pytest.fixture(params=["alone", "cluster"])

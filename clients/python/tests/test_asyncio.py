@@ -52,7 +52,7 @@ async def lease_of(client, key):
 
 
 async def eventually(what, condition):
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not await condition():
         assert time.monotonic() < deadline, what
         await asyncio.sleep(0.005)
@@ -73,7 +73,7 @@ def scene(body):
             async with connected(kind) as (client, lock):
                 await body(client, lock, key)
 
-        asyncio.run(asyncio.wait_for(play(), 40))
+        asyncio.run(asyncio.wait_for(play(), 200))
 
     test.__name__ = body.__name__
     return test
@@ -96,7 +96,7 @@ async def test_waiters_come_in_order(client, lock, key):
     order = []
 
     async def work(number):
-        async with lock(key, wait=20) as held:
+        async with lock(key, wait=100) as held:
             order.append((number, held.fence))
 
     first = lock(key)
@@ -118,26 +118,26 @@ async def test_a_wait_that_is_over_or_cancelled_leaves_nothing(client, lock, key
             async with lock(key, wait=0.3):
                 pass
         assert await waiting(client, key) == 0
-        task = asyncio.create_task(lock(key, wait=20).acquire())
+        task = asyncio.create_task(lock(key, wait=100).acquire())
         await until_waiting(client, key, 1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert await waiting(client, key) == 0
         with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(lock(key, key + "b", wait=20).acquire(), 0.2)
+            await asyncio.wait_for(lock(key, key + "b", wait=100).acquire(), 0.2)
         assert await waiting(client, key) == 0
 
 
 @scene
 async def test_it_is_extended_while_it_is_held_and_lost_when_it_is_taken(client, lock, key):
-    async with lock(key, lease=3) as held:
+    async with lock(key, lease=6) as held:
 
         async def runs():
-            return await lease_of(client, key) < 2_500
+            return await lease_of(client, key) < 5_500
 
         async def is_extended():
-            return await lease_of(client, key) > 2_500
+            return await lease_of(client, key) > 5_500
 
         await eventually("the lease runs", runs)
         await eventually("it is extended", is_extended)
@@ -145,7 +145,7 @@ async def test_it_is_extended_while_it_is_held_and_lost_when_it_is_taken(client,
     with pytest.raises(Lost):
         async with lock(key, lease=0.6) as held:
             await client.execute_command("DEL", key)
-            await asyncio.wait_for(held.lost.wait(), 5)
+            await asyncio.wait_for(held.lost.wait(), 20)
             assert not held.held
 
 
@@ -153,13 +153,13 @@ async def test_it_is_extended_while_it_is_held_and_lost_when_it_is_taken(client,
 async def test_errors_are_raised_and_not_waited_for(client, lock, key):
     await client.set(key, "text")
     with pytest.raises(Exception, match="WRONGTYPE|wrong kind"):
-        await lock(key, wait=20).acquire()
+        await lock(key, wait=100).acquire()
     one, two = lock(key + "a", token="a"), lock(key + "b", token="b")
     assert await one.acquire() and await two.acquire()
-    task = asyncio.create_task(lock(key + "b", token="a", wait=20, extend=False).acquire())
+    task = asyncio.create_task(lock(key + "b", token="a", wait=100, extend=False).acquire())
     await until_waiting(client, key + "b", 1)
     with pytest.raises(Exception, match="DEADLOCK"):
-        await lock(key + "a", token="b", wait=20).acquire()
+        await lock(key + "a", token="b", wait=100).acquire()
     assert await two.release()
     assert await task
     assert await one.release()
@@ -173,10 +173,11 @@ async def test_a_session_ends_with_its_connection(client, lock, key):
     held = lock(key, session=True, wait=5)
     assert await held.acquire()
     await held._hang_up()
-    deadline = time.monotonic() + 5
-    while await client.execute_command("EXISTS", key):
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.005)
+
+    async def is_free():
+        return not await client.execute_command("EXISTS", key)
+
+    await eventually("the session ends", is_free)
 
 
 @pytest.mark.parametrize("name", ["redis-py", "redis-py RESP2", "redis-py by line", "redis-py RESP2 by line", "valkey-py by line"])
@@ -185,7 +186,7 @@ def test_a_server_that_is_demoted_for_a_while_is_asked_again(server, name, key):
         async with connected(name) as (client, lock):
             first = lock(key)
             assert await first.acquire()
-            wait = asyncio.create_task(lock(key, wait=20).acquire())
+            wait = asyncio.create_task(lock(key, wait=100).acquire())
             await until_waiting(client, key, 1)
             await asyncio.to_thread(demoted_for_a_while, server)
             await until_waiting(client, key, 1)
@@ -197,24 +198,24 @@ def test_a_server_that_is_demoted_for_a_while_is_asked_again(server, name, key):
 
 @pytest.mark.parametrize("kill", ["normal", "pubsub"])
 @pytest.mark.parametrize("name", ["redis-py", "redis-py RESP2", "valkey-py"])
-def test_a_line_that_is_cut_is_made_again_and_every_place_kept(server, name, key, kill):
+def test_a_line_that_is_cut_is_made_again_and_every_place_kept(server, grace, name, key, kill):
     async def play():
         async with connected(name + " by line") as (client, lock):
             first = lock(key)
             assert await first.acquire()
             waits = []
             for number in range(5):
-                waits.append(asyncio.create_task(lock(key, wait=20, token=f"w{number}").acquire()))
+                waits.append(asyncio.create_task(lock(key, wait=100, token=f"w{number}").acquire()))
                 await until_waiting(client, key, number + 1)
             server.client.execute_command("CLIENT", "KILL", "TYPE", kill, "SKIPME", "yes")
             await asyncio.sleep(0.1)
-            deadline = time.monotonic() + 5
+            deadline = time.monotonic() + 60
             while server.waiters(key) != [f"w{number}" for number in range(5)]:
                 assert time.monotonic() < deadline, server.waiters(key)
                 await asyncio.sleep(0.01)
             await first.release()
             for number, wait in enumerate(waits):
-                assert await asyncio.wait_for(wait, 5)
+                assert await asyncio.wait_for(wait, 20)
                 server.client.execute_command("LOCK.RELEASE", key, f"w{number}")
 
     asyncio.run(play())

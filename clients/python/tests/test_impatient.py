@@ -20,6 +20,7 @@ class Slow:
     def __init__(self, client, *words):
         self.client, self.words = client, words
         self.reached, self.go = threading.Event(), threading.Event()
+        self.answered = []
 
     def __getattr__(self, name):
         return getattr(self.client, name)
@@ -27,8 +28,13 @@ class Slow:
     def execute_command(self, *words):
         if words[: len(self.words)] == self.words:
             self.reached.set()
-            assert self.go.wait(10)
-        return self.client.execute_command(*words)
+            assert self.go.wait(60)
+        answer = self.client.execute_command(*words)
+        self.answered.append(words[0])
+        return answer
+
+    def until_released(self):
+        eventually("the release is answered", lambda: "LOCK.RELEASE" in self.answered)
 
 
 @pytest.fixture
@@ -39,11 +45,11 @@ def client():
 
 def test_a_release_that_overtakes_the_request_ends_it_all_the_same(server, client, key):
     slow = Slow(client, "LOCK.ACQUIRE")
-    request = Lock(slow, key, wait=20)
+    request = Lock(slow, key, wait=100)
     said = run(request.acquire)
-    assert slow.reached.wait(10)
+    assert slow.reached.wait(60)
     released = run(request.release)
-    time.sleep(0.1)
+    slow.until_released()
     slow.go.set()
     assert said() is False
     released()
@@ -54,14 +60,14 @@ def test_a_release_between_two_requests_ends_the_wait(server, client, key):
     """The connection of a wait is cut; while the client finds the server again, another thread gives up."""
     with Lock(client, key):
         slow = Slow(client, "LOCK.INFO")
-        request = Lock(slow, key, wait=20)
+        request = Lock(slow, key, wait=100)
         said = run(request.acquire)
         server.until_waiting(key, 1)
         info = server.client.execute_command("LOCK.INFO", key)
         server.client.execute_command("CLIENT", "KILL", "ID", info["waiters"][0]["client"])
-        assert slow.reached.wait(10)
+        assert slow.reached.wait(60)
         released = run(request.release)
-        time.sleep(0.1)
+        slow.until_released()
         slow.go.set()
         begun = time.monotonic()
         assert said() is False
@@ -75,15 +81,41 @@ def test_a_release_before_anything_was_asked_does_nothing(client, key):
 
 
 @pytest.mark.parametrize("extend", [True, False])
-def test_a_lease_that_ends_is_told_even_if_the_server_never_answers(server, key, extend):
+def test_a_lease_that_ends_is_told_even_if_the_server_never_answers(client, key, extend):
     """Without a read time-out nothing else ends the attempt to extend it."""
-    with redis.Redis.from_url(URL, socket_timeout=None, retry=None) as client:
-        held = Lock(client, key, lease=0.6, extend=extend)
+    slow = Slow(client, "LOCK.EXTEND")
+    held = Lock(slow, key, lease=0.6, extend=extend)
+    assert held.acquire()
+    if extend:
+        assert slow.reached.wait(60)
+    assert held.lost.wait(60), "it was not told"
+    assert not held.held and slow.answered == ["LOCK.ACQUIRE"]
+    slow.go.set()
+
+
+def test_a_release_for_which_the_client_has_no_connection_now_comes_a_moment_later(server, key):
+    with redis.Redis.from_url(URL, max_connections=1) as client:
+        held = Lock(client, key)
         assert held.acquire()
-        server.client.execute_command("CLIENT", "PAUSE", 3_000, "ALL")
-        begun = time.monotonic()
-        assert held.lost.wait(2.5), "it was not told"
-        assert time.monotonic() - begun < 2 and not held.held
+        taken = client.connection_pool.get_connection()
+        said = run(held.release)
+        time.sleep(0.1)
+        client.connection_pool.release(taken)
+        assert said() is True
+
+
+def test_so_it_does_in_asyncio(server, key):
+    async def body():
+        async with redis.asyncio.Redis.from_url(URL, max_connections=1) as client:
+            held = AsyncLock(client, key)
+            assert await held.acquire()
+            taken = await client.connection_pool.get_connection()
+            said = asyncio.create_task(held.release())
+            await asyncio.sleep(0.1)
+            await client.connection_pool.release(taken)
+            assert await said is True
+
+    asyncio.run(body())
 
 
 def test_a_child_that_leaves_the_block_keeps_off_the_lock_of_its_parent(server, client, key):
@@ -107,7 +139,7 @@ def test_locks_of_children_are_their_own(server, client, key):
             child = os.fork()
             if child == 0:
                 try:
-                    with Lock(client, key, wait=20) as held:
+                    with Lock(client, key, wait=100) as held:
                         os._exit(0 if held.held and held.release() else 1)
                 finally:
                     os._exit(2)
@@ -119,10 +151,10 @@ def test_locks_of_children_are_their_own(server, client, key):
 
 
 def test_a_hold_outlives_a_failover_and_is_extended_by_the_server_that_is_primary_then(server, client, key):
-    with Lock(client, key, lease=2) as held:
+    with Lock(client, key, lease=4) as held:
         demoted_for_a_while(server)
         # Longer than the lease that the server had been told of before.
-        assert not held.lost.wait(3)
+        assert not held.lost.wait(5)
         assert held.held and server.holders(key) == [held.token]
 
 
@@ -138,7 +170,7 @@ def test_it_is_told_in_asyncio_too(server, key):
     async def body(client):
         held = AsyncLock(client, key, lease=0.6, extend=False)
         assert await held.acquire()
-        await asyncio.wait_for(held.lost.wait(), 2)
+        await asyncio.wait_for(held.lost.wait(), 20)
         assert not held.held
 
     play(body)
@@ -170,20 +202,20 @@ def test_a_task_that_is_cancelled_while_it_releases_has_released(server, key):
         while server.holders(key):
             await asyncio.sleep(0.01)
 
-    play(lambda client: asyncio.wait_for(body(client), 5))
+    play(lambda client: asyncio.wait_for(body(client), 60))
 
 
 def test_a_release_from_another_task_ends_the_wait_whenever_it_comes(server, key):
     async def body(client):
         async with AsyncLock(client, key):
             for pause in [0, 0.001, 0.002, 0.005, 0.01, 0.05]:
-                request = AsyncLock(client, key, wait=20)
+                request = AsyncLock(client, key, wait=100)
                 asked = asyncio.create_task(request.acquire())
                 await asyncio.sleep(pause)
                 await request.release()
                 # A task that has not begun is released by nobody.
                 if pause:
-                    assert await asyncio.wait_for(asked, 5) is False, pause
+                    assert await asyncio.wait_for(asked, 20) is False, pause
                 else:
                     asked.cancel()
                     await asyncio.wait([asked])
@@ -211,11 +243,11 @@ def test_a_storm_of_cancellations_leaves_nothing_behind(server, key, by_line):
                 inside -= 1
 
     async def storm(make):
-        tasks = [asyncio.create_task(work(make(key, wait=20, lease=20))) for _ in range(200)]
+        tasks = [asyncio.create_task(work(make(key, wait=60, lease=200))) for _ in range(200)]
         for task in chance.sample(tasks, 150):
             await asyncio.sleep(chance.random() * 0.005)
             task.cancel()
-        outcomes = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 30)
+        outcomes = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 90)
         for outcome in outcomes:
             assert outcome is None or isinstance(outcome, asyncio.CancelledError), (seed, outcome)
 
@@ -231,17 +263,16 @@ def test_a_storm_of_cancellations_leaves_nothing_behind(server, key, by_line):
     assert served >= 50, seed
 
 
-def test_a_thousand_tasks_over_one_connection_which_is_cut(server, key):
+def test_a_thousand_tasks_over_one_connection_which_is_cut(server, grace, key):
     order = []
 
     async def body(client):
-        server.client.config_set("lockstock.place-grace-ms", 10_000)
         async with Line(client) as line:
             first = line.lock(key)
             assert await first.acquire()
 
             async def work(number):
-                async with line.lock(key, wait=60):
+                async with line.lock(key, wait=120):
                     order.append(number)
 
             tasks = [asyncio.create_task(work(number)) for number in range(1_000)]
@@ -253,10 +284,7 @@ def test_a_thousand_tasks_over_one_connection_which_is_cut(server, key):
             await first.release()
             await asyncio.wait_for(asyncio.gather(*tasks), 60)
 
-    try:
-        play(body)
-    finally:
-        server.client.config_set("lockstock.place-grace-ms", 1_000)
+    play(body)
     assert order == list(range(1_000))
     server.until_free(key)
 
@@ -268,9 +296,9 @@ def test_a_line_that_is_closed_ends_the_waits_over_it(server, key):
                 asked = [asyncio.create_task(line.lock(key, wait=60).acquire()) for _ in range(5)]
                 while len(server.waiters(key)) < 5:
                     await asyncio.sleep(0.01)
-            for outcome in await asyncio.wait_for(asyncio.gather(*asked, return_exceptions=True), 5):
+            for outcome in await asyncio.wait_for(asyncio.gather(*asked, return_exceptions=True), 20):
                 assert isinstance(outcome, RuntimeError), outcome
             while server.waiters(key):
                 await asyncio.sleep(0.01)
 
-    play(lambda client: asyncio.wait_for(body(client), 10))
+    play(lambda client: asyncio.wait_for(body(client), 60))

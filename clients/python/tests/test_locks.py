@@ -1,6 +1,7 @@
 """`Lock` over redis-py and valkey-py."""
 
 import math
+import os
 import signal
 import threading
 import time
@@ -42,7 +43,7 @@ def run(function, *args):
     thread.start()
 
     def outcome():
-        thread.join(15)
+        thread.join(60)
         return said[0]
 
     return outcome
@@ -75,7 +76,7 @@ def test_waiters_come_in_order_each_over_a_connection_of_its_own(client, key):
 
     def work(number):
         # The client's own read time-out is shorter than the wait.
-        with Lock(client, key, wait=20) as held:
+        with Lock(client, key, wait=100) as held:
             order.append((number, held.fence))
 
     first = Lock(client, key)
@@ -118,11 +119,15 @@ def test_a_wait_that_is_broken_off_is_withdrawn(client, key):
         raise KeyboardInterrupt
 
     with Lock(client, key):
+        def interrupt_it():
+            eventually("it waits", lambda: waiting(client, key) == 1)
+            os.kill(os.getpid(), signal.SIGALRM)
+
         before = signal.signal(signal.SIGALRM, interrupt)
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
         try:
             with pytest.raises(KeyboardInterrupt):
-                Lock(client, key, wait=20).acquire()
+                run(interrupt_it)
+                Lock(client, key, wait=100).acquire()
         finally:
             signal.signal(signal.SIGALRM, before)
         assert waiting(client, key) == 0
@@ -130,7 +135,7 @@ def test_a_wait_that_is_broken_off_is_withdrawn(client, key):
 
 def test_several_are_waited_for_together_and_left_together(client, key):
     with Lock(client, key + "b"):
-        request = Lock(client, key + "a", key + "b", wait=20)
+        request = Lock(client, key + "a", key + "b", wait=100)
         said = run(request.acquire)
         eventually("it waits", lambda: waiting(client, key + "a") == 1)
         request.release()
@@ -139,10 +144,11 @@ def test_several_are_waited_for_together_and_left_together(client, key):
 
 
 def test_it_is_extended_while_it_is_held_and_no_longer(client, key):
-    with Lock(client, key, lease=3) as held, Lock(client, key + "a", key + "b", lease=3) as both:
+    # Extended each two seconds, so that a machine may keep all waiting for nearly four.
+    with Lock(client, key, lease=6) as held, Lock(client, key + "a", key + "b", lease=6) as both:
         for lock, one in (held, key), (both, key + "b"):
-            eventually("the lease runs", lambda k=one: lease_of(client, k) < 2_500)
-            eventually("it is extended", lambda k=one: lease_of(client, k) > 2_500)
+            eventually("the lease runs", lambda k=one: lease_of(client, k) < 5_500)
+            eventually("it is extended", lambda k=one: lease_of(client, k) > 5_500)
             assert lock.held and not lock.lost.is_set()
         assert not Lock(client, key).acquire()
     with pytest.raises(Lost):
@@ -155,7 +161,7 @@ def test_a_hold_that_is_taken_away_is_lost(client, key):
     with pytest.raises(Lost):
         with Lock(client, key, lease=0.6) as held:
             client.execute_command("DEL", key)
-            assert held.lost.wait(5)
+            assert held.lost.wait(20)
             assert not held.held
     # What the body raised is not hidden.
     with pytest.raises(KeyError):
@@ -179,10 +185,10 @@ def test_a_session_ends_with_its_connection(client, key):
 def test_two_tasks_that_wait_for_each_other_hear_of_it(client, key):
     one, two = (Lock(client, key + name, token=name) for name in "ab")
     assert one.acquire() and two.acquire()
-    said = run(Lock(client, key + "b", token="a", wait=20).acquire)
+    said = run(Lock(client, key + "b", token="a", wait=100).acquire)
     eventually("it waits", lambda: waiting(client, key + "b") == 1)
     with pytest.raises(Exception, match="DEADLOCK"):
-        Lock(client, key + "a", token="b", wait=20).acquire()
+        Lock(client, key + "a", token="b", wait=100).acquire()
     # The refusal took nothing from who was refused.
     assert two.release()
     assert said() is True
@@ -191,35 +197,38 @@ def test_two_tasks_that_wait_for_each_other_hear_of_it(client, key):
 def test_errors_are_raised_and_not_waited_for(client, key):
     client.set(key, "text")
     with pytest.raises(Exception, match="WRONGTYPE"):
-        Lock(client, key, wait=20).acquire()
+        Lock(client, key, wait=100).acquire()
     assert client.get(key) == b"text"
 
 
-def test_a_connection_that_is_cut_is_made_again_and_the_place_kept(server, key):
+def test_a_connection_that_is_cut_is_made_again_and_the_place_kept(server, grace, key):
     with CLIENTS["redis-py"]() as client:
         first = Lock(client, key)
         assert first.acquire()
-        waits = [run(Lock(client, key, wait=20, token=f"w{n}").acquire) for n in range(1)]
-        server.until_waiting(key, 1)
-        waits.append(run(Lock(client, key, wait=20, token="w1").acquire))
-        server.until_waiting(key, 2)
+        waits = []
+        for number in range(2):
+            lock = Lock(client, key, wait=100, token=f"w{number}")
+            waits.append((lock, run(lock.acquire)))
+            server.until_waiting(key, number + 1)
         info = server.client.execute_command("LOCK.INFO", key)
         server.client.execute_command("CLIENT", "KILL", "ID", info["waiters"][0]["client"])
         eventually("it is back in its place", lambda: server.waiters(key) == ["w0", "w1"])
         first.release()
-        assert waits[0]() is True
+        for lock, said in waits:
+            assert said() is True and lock.release()
 
 
 def test_a_server_that_is_killed_is_asked_again(server, key):
     with CLIENTS["redis-py"]() as client:
-        first = Lock(client, key, lease=3)
+        # In time for a server that takes a while to die and to come back.
+        first = Lock(client, key, lease=60)
         assert first.acquire()
-        said = run(Lock(client, key, wait=20, token="next").acquire)
+        said = run(Lock(client, key, wait=100, token="next").acquire)
         server.until_waiting(key, 1)
         with pytest.raises(redis.ConnectionError):
-            redis.Redis.from_url(URL, retry=None).execute_command("DEBUG", "SEGFAULT")
+            redis.Redis.from_url(URL, retry=None, socket_timeout=None).execute_command("DEBUG", "SEGFAULT")
         eventually("it waits again", lambda: patiently(lambda: server.waiters(key)) == ["next"])
-        # The hold was in the file, and has been extended meanwhile.
+        # The hold was in the file.
         assert first.held and first.release()
         assert said() is True
 
@@ -228,7 +237,7 @@ def test_a_server_that_is_demoted_for_a_while_is_asked_again(server, key):
     with CLIENTS["redis-py"]() as client:
         first = Lock(client, key)
         assert first.acquire()
-        said = run(Lock(client, key, wait=20, token="next").acquire)
+        said = run(Lock(client, key, wait=100, token="next").acquire)
         server.until_waiting(key, 1)
         demoted_for_a_while(server)
         server.until_waiting(key, 1)
@@ -245,14 +254,15 @@ def demoted_for_a_while(server):
 def patiently(ask):
     try:
         return ask()
-    except redis.ConnectionError:
+    except (redis.ConnectionError, redis.TimeoutError):
         return None
 
 
 def test_a_server_that_does_not_answer_costs_the_hold_and_says_so(server, key):
     with redis.Redis.from_url(URL, socket_timeout=0.2, retry=None) as client:
         held = Lock(client, key, lease=0.6)
-        assert held.acquire()
+        # On a busy machine the answer may take longer than this client waits.
+        eventually("it is granted", lambda: patiently(held.acquire))
         server.client.execute_command("CLIENT", "PAUSE", 4_000, "ALL")
         assert held.lost.wait(3.8)
         assert not held.held

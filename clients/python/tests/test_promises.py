@@ -17,9 +17,12 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 PORT = int(URL.rpartition(":")[2])
-# Twelve who each need the lock for 400 ms: the last one waits for more than one read time-out, and for fewer than four.
+# Twelve who each need the lock for 400 ms: the last one waits for more than one read time-out, and not for all that it has.
 CONTENDERS = 12
 WORK = 0.4
+RETRIES = 20
+# So many GETs are timed while all wait for a lock, and as many while it goes from hand to hand.
+HALF = 100
 IMPATIENT = {"socket_timeout": 3, "decode_responses": True}
 # A release, unless somebody reconnects just now: places are kept, but the next turn must not come while its owner is away.
 RELEASE = """
@@ -31,10 +34,11 @@ RELEASE = """
 def test_a_wait_that_timed_out_on_a_connection_that_is_kept_ends_with_a_release(server, key):
     with redis.Redis.from_url(URL) as client:
         client.execute_command("LOCK.ACQUIRE", key, "TOKEN", "holder")
-        kept = redis.Connection(port=PORT, socket_timeout=1)
+        kept = redis.Connection(port=PORT)
         kept.send_command("LOCK.ACQUIRE", key, "TOKEN", "impatient", "WAIT", 60_000)
         with pytest.raises(redis.TimeoutError):
-            kept.read_response(disconnect_on_error=False)
+            kept.read_response(timeout=0.3, disconnect_on_error=False)
+        server.until_waiting(key, 1)
         assert server.waiters(key) == ["impatient"]
         assert client.execute_command("LOCK.RELEASE", key, "impatient") == 0
         assert kept.read_response() is None
@@ -54,6 +58,7 @@ def test_so_it_does_in_asyncio(server, key):
             await kept.send_command("LOCK.ACQUIRE", key, "TOKEN", "impatient", "WAIT", 60_000)
             # Not in time: redis-py says None, and the connection stays.
             assert await kept.read_response(timeout=0.3, disconnect_on_error=False) is None
+            server.until_waiting(key, 1)
             assert server.waiters(key) == ["impatient"]
             assert await client.execute_command("LOCK.RELEASE", key, "impatient") == 0
             assert await kept.read_response() is None
@@ -69,19 +74,11 @@ def test_so_it_does_in_asyncio(server, key):
     server.until_free(key)
 
 
-@pytest.fixture
-def grace(server):
-    """A second is time enough to reconnect, but perhaps not on a machine that is busy with something else."""
-    server.client.config_set("lockstock.place-grace-ms", 10_000)
-    yield
-    server.client.config_set("lockstock.place-grace-ms", 1_000)
-
-
 def test_contenders_that_time_out_and_resend_are_served_in_the_order_of_their_first_asking(server, grace, key):
     order = []
 
     def contend(number):
-        retry = Retry(NoBackoff(), 3)
+        retry = Retry(NoBackoff(), RETRIES)
         with redis.Redis.from_url(URL, retry=retry, **IMPATIENT) as client:
             words = ["LOCK.ACQUIRE", key, "TOKEN", f"c{number}", "PX", 30_000, "WAIT", 60_000]
             if client.execute_command(*words) is not None:
@@ -126,19 +123,27 @@ def test_so_they_are_in_asyncio(server, grace, key):
 def asyncio_retry():
     from redis.asyncio.retry import Retry as AsyncRetry
 
-    return AsyncRetry(NoBackoff(), 3)
+    return AsyncRetry(NoBackoff(), RETRIES)
 
 
 def are_quick(play, key):
     """Has `play` time GETs over the connection by which others wait, each with one beside it over another, so that what keeps the whole
-    machine waiting counts for neither. If it was kept waiting all the same, the play is repeated."""
+    machine waiting counts for neither. If it was kept waiting all the same, the play is repeated.
+
+    While all wait, hardly a single GET is held up, or as many beside. While the lock goes from hand to hand, the connection has the
+    releases to carry, too, and how soon this process gets to send them is the machine's affair: that counts as a whole."""
     for again in range(5):
         pairs = play(f"{key}{again}")
-        ours = [ours for ours, _ in pairs]
-        held_up = [(ours, other) for ours, other in pairs if ours > 5 and other < ours / 2]
-        if statistics.median(ours) < 5 and len(held_up) <= len(pairs) / 100:
+        waiting, going = pairs[: HALF + 1], pairs[HALF + 1 :]
+        held_up = sum(is_held_up(ours, other) - is_held_up(other, ours) for ours, other in waiting)
+        medians = [[statistics.median(times) for times in zip(*half)] for half in (waiting, going)]
+        if held_up <= 1 and not any(is_held_up(*both) for both in medians):
             return
-    raise AssertionError((sorted(ours), held_up))
+    raise AssertionError((held_up, medians))
+
+
+def is_held_up(ours, other):
+    return ours > 5 and other < ours / 2
 
 
 def test_fifty_threads_wait_over_one_connection_and_get_beside_them_is_quick(server, key):
@@ -181,9 +186,9 @@ def fifty_threads(server, key):
         rows = server.client.execute_command("LOCK.INFO", key)["waiters"]
         assert {row["client"] for row in rows} == {shared}
         with concurrent.futures.ThreadPoolExecutor(2) as both:
-            for round in range(200):
+            for round in range(2 * HALF):
                 pairs.append(tuple(both.map(timed, [client, beside])))
-                if round == 100:
+                if round == HALF:
                     client.execute_command("LOCK.RELEASE", key, "first")
         for thread in threads:
             thread.join()
@@ -224,9 +229,9 @@ def fifty_tasks(server, key):
                     await asyncio.sleep(0)
             rows = server.client.execute_command("LOCK.INFO", key)["waiters"]
             assert {row["client"] for row in rows} == {shared}
-            for round in range(200):
+            for round in range(2 * HALF):
                 pairs.append(await asyncio.gather(timed(line), timed(beside)))
-                if round == 100:
+                if round == HALF:
                     await first.release()
             await asyncio.gather(*tasks)
             await beside.aclose()

@@ -3,25 +3,18 @@
 import asyncio
 import os
 import pathlib
-import socket
 import subprocess
 
 import pytest
 import redis.asyncio.sentinel
 import redis.sentinel
-from conftest import Eye, eventually
+from conftest import Eye, eventually, free_port
 from lockstock import AsyncLock, Line, Lock
 from test_locks import patiently, run
 
 SERVER = os.environ.get("LOCKSTOCK_SERVER", "redis-server")
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 MODULE = os.environ.get("LOCKSTOCK_MODULE", str(ROOT / "target/release/liblockstock.so"))
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 @pytest.fixture
@@ -44,19 +37,20 @@ def sentinel(tmp_path):
     server = [f"loadmodule {MODULE}", 'save ""', "repl-diskless-sync-delay 0"]
     primary, port = start(*server)
     replica, _ = start(*server, f"replicaof 127.0.0.1 {port}")
-    eventually("it follows", lambda: replica.info("replication")["master_link_status"] == "up", 30)
+    eventually("it follows", lambda: replica.info("replication")["master_link_status"] == "up")
     monitor = f"sentinel monitor shop 127.0.0.1 {port} 1"
     watch, where = start(monitor, "sentinel down-after-milliseconds shop 2000", "sentinel failover-timeout shop 5000")
-    eventually("Sentinel knows the replica", lambda: len(watch.execute_command("SENTINEL", "REPLICAS", "shop")) == 1, 30)
+    eventually("Sentinel knows the replica", lambda: len(watch.execute_command("SENTINEL", "REPLICAS", "shop")) == 1)
 
     def written(one):
         return one.info("replication")["master_repl_offset"]
 
     def fail_over():
         # A link that is up may still wait for its first words. What the replica has not got is lost, as ever in a failover.
-        eventually("the replica has all", lambda: written(replica) == written(primary), 30)
+        eventually("the replica has all", lambda: written(replica) == written(primary))
         processes[0].kill()
-        eventually("it is promoted", lambda: replica.info("replication")["role"] == "master", 30)
+        # A Sentinel that was kept up for two seconds does nothing for thirty.
+        eventually("it is promoted", lambda: replica.info("replication")["role"] == "master", 120)
         return Eye(replica)
 
     yield ("127.0.0.1", where), fail_over
@@ -68,12 +62,12 @@ def sentinel(tmp_path):
 def test_a_hold_and_a_wait_go_on_at_the_new_primary(sentinel, key):
     where, fail_over = sentinel
     with redis.sentinel.Sentinel([where]).master_for("shop") as client:
-        held = Lock(client, key, lease=20)
+        held = Lock(client, key, lease=200)
         assert held.acquire()
-        said = run(Lock(client, key, wait=60, token="next").acquire)
-        eventually("it waits", lambda: client.execute_command("LOCK.INFO", key)[b"waiting"] == 1, 30)
+        said = run(Lock(client, key, wait=200, token="next").acquire)
+        eventually("it waits", lambda: client.execute_command("LOCK.INFO", key)[b"waiting"] == 1)
         server = fail_over()
-        eventually("it waits there", lambda: server.waiters(key) == ["next"], 30)
+        eventually("it waits there", lambda: server.waiters(key) == ["next"])
         assert held.held and held.release()
         assert said() is True
 
@@ -83,16 +77,16 @@ def test_so_they_do_in_asyncio(sentinel, key, by_line):
     where, fail_over = sentinel
 
     async def play(client, line):
-        held = AsyncLock(client, key, lease=20)
+        held = AsyncLock(client, key, lease=200)
         assert await held.acquire()
-        waits = AsyncLock(line or client, key, line=line, wait=60, token="next")
+        waits = AsyncLock(line or client, key, line=line, wait=200, token="next")
         said = asyncio.create_task(waits.acquire())
         while (await client.execute_command("LOCK.INFO", key))[b"waiting"] != 1:
             await asyncio.sleep(0.01)
         server = await asyncio.to_thread(fail_over)
-        await asyncio.to_thread(eventually, "it waits there", lambda: server.waiters(key) == ["next"], 30)
+        await asyncio.to_thread(eventually, "it waits there", lambda: server.waiters(key) == ["next"])
         assert held.held and await held.release()
-        assert await asyncio.wait_for(said, 20) is True
+        assert await asyncio.wait_for(said, 60) is True
         await waits.release()
 
     async def body():
