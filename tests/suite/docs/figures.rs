@@ -24,8 +24,14 @@ use number::{Figure, Number};
 use source::{Source, kept, rows, sections, text_of};
 
 /// The pages of which every number is held, each with its sections that say of themselves that they have others.
-const PAGES: [(&str, &[&str]); 10] = [
+const PAGES: [(&str, &[&str]); 16] = [
     ("README.md", &[]),
+    ("CHANGELOG.md", &[]),
+    ("CONTRIBUTING.md", &[]),
+    ("DESIGN.md", &[]),
+    ("SECURITY.md", &[]),
+    ("clients/node/README.md", &[]),
+    ("clients/python/README.md", &[]),
     ("docs/abuse.md", &[]),
     ("docs/clients.md", &["## Client by client"]),
     ("docs/commands.md", &[]),

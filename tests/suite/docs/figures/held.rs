@@ -4,6 +4,28 @@
 pub const HELD: &[(&str, &str, &str, &str)] = &[
     (README, "Rust 1.95", "Cargo.toml", "rust-version = \"1.95\""),
     (README, "the watchdog's 30 s", "benches/compare/src/ways/redisson.rs", "30000"),
+    (CHANGELOG, "## 0.2.0", "Cargo.toml", "version = \"0.2.0\""),
+    (CHANGELOG, "## 0.1.0", "CHANGELOG.md", "The first version:"),
+    (CHANGELOG, "10203 for 1.2.3", "tests/suite/server/settings.rs", "fn the_version_is_the_same_wherever_it_is_shown"),
+    (CHANGELOG, "A wait of nearly 2^63 ms", "tests/suite/limits/edge_numbers.rs", "i64::MAX"),
+    ("CONTRIBUTING.md", "Jedis 7.5.3", "clients/java/pom.xml", "<version>7.5.3</version>"),
+    ("CONTRIBUTING.md", "Lettuce 7.7.0", "clients/java/pom.xml", "<version>7.7.0.RELEASE</version>"),
+    (DESIGN, "below 2^53 (until the year 2255)", "src/core/limits.rs", "pub const MAX_EXACT: u64 = (1 << 53) - 1;"),
+    (DESIGN, "up to 500 steps", "src/core/lock/engine/mod.rs", "Self(500)"),
+    (
+        DESIGN,
+        "at most 128 expire itself",
+        "src/core/sale/cutoff.rs",
+        "const MOST: usize = if cfg!(test) { 2 } else { 128 };",
+    ),
+    (
+        DESIGN,
+        "at most 1,000 orders",
+        "src/core/sale/waitlist.rs",
+        "const MOST_SERVED: usize = if cfg!(test) { 3 } else { 1_000 };",
+    ),
+    (NODE, "node-redis (5 and later)", "clients/node/package.json", "\"redis\": \">=5\""),
+    (NODE, "died or froze (30,000)", "clients/node/lockstock.js", "lease = 30_000,"),
     (OPERATIONS, "| a held lock | 300 |", OPERATIONS_TEST, "(\"a held lock\","),
     (OPERATIONS, "| a lock held with `SESSION` | 600 |", OPERATIONS_TEST, "(\"a lock held with `SESSION`\","),
     (OPERATIONS, "one more holder of a `SHARED` or `LIMIT` lock | 240 |", OPERATIONS_TEST, "one more holder of a"),
@@ -122,10 +144,13 @@ pub const HELD: &[(&str, &str, &str, &str)] = &[
 ];
 
 const ABUSE: &str = "docs/abuse.md";
+const CHANGELOG: &str = "CHANGELOG.md";
 const CLIENTS: &str = "docs/clients.md";
 const COMMANDS: &str = "docs/commands.md";
+const DESIGN: &str = "DESIGN.md";
 const GUARANTEES: &str = "docs/guarantees.md";
 const MIGRATING: &str = "docs/migrating.md";
+const NODE: &str = "clients/node/README.md";
 const OPERATIONS: &str = "docs/operations.md";
 const README: &str = "README.md";
 const PERFORMANCE: &str = "docs/performance.md";
