@@ -64,7 +64,8 @@ fn line_of(ctx: &mut Ctx<'_>, client: u64) -> Option<String> {
 /// Parses a line of `CLIENT LIST`.
 fn read(line: &str) -> Option<Output> {
     // A client name cannot contain spaces.
-    let field = |name: &str| line.split_ascii_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    let words: Vec<_> = line.split_ascii_whitespace().filter_map(|word| word.split_once('=')).collect();
+    let field = |name: &str| words.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
     let number = |name| field(name)?.parse().ok();
     // Subscribers, monitors and all RESP3 clients may get messages; a RESP3 client may be told what others read.
     let hears = field("resp") == Some("3") || field("flags").is_some_and(|flags| flags.contains(['P', 'O']));

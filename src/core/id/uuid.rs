@@ -44,27 +44,13 @@ pub fn pack(text: &[u8]) -> Option<(Spelling, [u8; 16])> {
 
 /// The text from which [`pack`] made these bytes.
 pub fn unpack(spelling: Spelling, packed: [u8; 16]) -> IdText<'static> {
-    let mut digits = [0; 32];
-    for ([high, low], byte) in digits.as_chunks_mut().0.iter_mut().zip(packed) {
-        (*high, *low) = (spell(byte >> 4), spell(byte & 0xf));
-    }
-    let mut text = [b'-'; INLINE];
-    match spelling {
-        Spelling::Simple => {
-            if let Some(room) = text.first_chunk_mut() {
-                *room = digits;
-            }
-            IdText::inline(text, 32)
-        }
-        Spelling::Hyphenated => {
-            for (four, at) in digits.as_chunks::<4>().0.iter().zip(FOURS) {
-                if let Some(room) = text.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
-                    *room = *four;
-                }
-            }
-            IdText::inline(text, 36)
-        }
-    }
+    let uuid = Uuid::from_bytes(packed);
+    let mut text = [0; INLINE];
+    let len = match spelling {
+        Spelling::Simple => uuid.simple().encode_lower(&mut text).len(),
+        Spelling::Hyphenated => uuid.hyphenated().encode_lower(&mut text).len(),
+    };
+    IdText::inline(text, len)
 }
 
 /// The digit with this value, which is at most 15.

@@ -1,13 +1,16 @@
 //! The queues: which request waits for which key, in which order.
 
 use std::cell::Cell;
-use std::collections::hash_map::RandomState;
+use std::collections::hash_map::{Entry, RandomState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use hashbrown::HashTable;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
+use super::recipient::Recipient;
 use super::stats::HandoverCause;
 use super::terms::{ClientId, WaiterId};
 use super::tickets::{Ticket, Tickets};
@@ -36,7 +39,8 @@ pub(super) struct Queue {
 /// All queues and all waiters. Every operation on one waiter is O(log n) per queue that it is in.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    waiters: Slab<Waiter>,
+    /// Each with the hash of its token.
+    waiters: Slab<(u64, Waiter)>,
     queues: Slab<Queue>,
     by_key: HashTable<QueueId>,
     /// The queue that was found last: the steps of a request ask for one again and again.
@@ -46,7 +50,10 @@ pub(super) struct Waiting {
     by_request: HashTable<WaiterId>,
     /// The requests for many keys, each under every key, by queue and token.
     many: HashTable<(QueueId, WaiterId)>,
-    by_client: BTreeSet<(ClientId, WaiterId)>,
+    /// What blocked clients wait for: one request each.
+    parked: FxHashMap<ClientId, SmallVec<[WaiterId; 1]>>,
+    /// The connections of notified waiters.
+    listening: BTreeSet<(ClientId, WaiterId)>,
     /// By token.
     by_token: HashTable<WaiterId>,
     /// When the time of each notified waiter is over that has a limit.
@@ -93,7 +100,8 @@ impl Waiting {
             && self.by_key.is_empty()
             && self.by_request.is_empty()
             && self.many.is_empty()
-            && self.by_client.is_empty()
+            && self.parked.is_empty()
+            && self.listening.is_empty()
             && self.by_token.is_empty()
             && self.by_end.is_empty()
             && self.notified == 0
@@ -145,7 +153,7 @@ impl Waiting {
     }
 
     pub(super) fn waiter(&self, waiter: WaiterId) -> Option<&Waiter> {
-        self.waiters.get(waiter.0)
+        self.waiters.get(waiter.0).map(|(_, waiter)| waiter)
     }
 
     /// The first waiter in `queue`.
@@ -190,7 +198,7 @@ impl Waiting {
 
     /// The request `id` for many keys cannot have the key of `queue`.
     pub(super) fn block_multi_at(&mut self, id: WaiterId, queue: QueueId) {
-        if let Some(waiter) = self.waiters.get_mut(id.0) {
+        if let Some((_, waiter)) = self.waiters.get_mut(id.0) {
             waiter.obstacle = Some(queue);
         }
     }
@@ -202,25 +210,26 @@ impl Waiting {
 
     /// The waiting requests whose clients are blocked.
     pub(super) fn parked(&self) -> impl Iterator<Item = WaiterId> {
-        self.waiters.iter().filter(|(_, waiter)| waiter.recipient.parked().is_some()).map(|(id, _)| WaiterId(id))
+        self.parked.values().flatten().copied()
     }
 
     /// The waiting requests that are notified, first in line first.
     pub(super) fn notified_ones(&self) -> Vec<WaiterId> {
-        let notified = self.waiters.iter().filter(|(_, waiter)| waiter.recipient.is_notified());
-        let mut ones: Vec<_> = notified.map(|(id, waiter)| (waiter.ticket, WaiterId(id))).collect();
+        let notified = self.waiters.iter().filter(|(_, (_, waiter))| waiter.recipient.is_notified());
+        let mut ones: Vec<_> = notified.map(|(id, (_, waiter))| (waiter.ticket, WaiterId(id))).collect();
         ones.sort_unstable();
         ones.into_iter().map(|(_, id)| id).collect()
     }
 
     /// All clients with waiting requests.
     pub(super) fn clients(&self) -> impl Iterator<Item = ClientId> {
-        self.by_client.iter().map(|(client, _)| *client)
+        self.parked.keys().chain(self.listening.iter().map(|(client, _)| client)).copied()
     }
 
     /// The waiting requests of `client`.
     pub(super) fn of(&self, client: ClientId) -> impl Iterator<Item = WaiterId> {
-        self.by_client.range((client, WaiterId::FIRST)..=(client, WaiterId::LAST)).map(|(_, waiter)| *waiter)
+        let notified = self.listening.range((client, WaiterId::FIRST)..=(client, WaiterId::LAST));
+        self.parked.get(&client).into_iter().flatten().chain(notified.map(|(_, waiter)| waiter)).copied()
     }
 
     /// The queues of the database `db`, or of all of them. O(number of queues).
@@ -298,7 +307,7 @@ impl Waiting {
         let (client, notified) = (waiter.recipient.client(), waiter.recipient.is_notified());
         let (ticket, scope) = (waiter.ticket, waiter.scope.clone());
         let of_token = self.hasher.hash_one(&waiter.request.token);
-        let id = WaiterId(self.waiters.insert(waiter));
+        let id = WaiterId(self.waiters.insert((of_token, waiter)));
         let mut longest = 0;
         for queue in scope.queues() {
             if let Some(queue) = self.queues.get_mut(queue.0) {
@@ -309,24 +318,25 @@ impl Waiting {
                 longest = longest.max(queue.tickets.len());
             }
         }
-        let Self { waiters, by_request, by_token, many, hasher, .. } = self;
-        let waiter_of = |id: &WaiterId| waiters.get(id.0);
-        let token_of = |waiter: &Waiter| hasher.hash_one(&waiter.request.token);
+        let Self { waiters, by_request, by_token, many, .. } = self;
         by_request.insert_unique(with_queues(of_token, scope.queues()), id, |id| {
-            waiter_of(id).map_or(0, |waiter| with_queues(token_of(waiter), waiter.scope.queues()))
+            waiters.get(id.0).map_or(0, |(of_token, waiter)| with_queues(*of_token, waiter.scope.queues()))
         });
+        let token_of = |id: &WaiterId| waiters.get(id.0).map_or(0, |(of_token, _)| *of_token);
         if let Scope::Many(queues) = &scope {
-            let hash_of = |(queue, id): &(QueueId, WaiterId)| {
-                waiter_of(id).map_or(0, |waiter| with_queues(token_of(waiter), &[*queue]))
-            };
             for entry in queues.iter().map(|queue| (*queue, id)) {
+                let hash_of = |(queue, id): &(QueueId, WaiterId)| with_queues(token_of(id), &[*queue]);
                 many.insert_unique(hash_of(&entry), entry, hash_of);
             }
         }
-        by_token.insert_unique(of_token, id, |id| waiter_of(id).map_or(0, token_of));
-        self.by_end.extend(waiters.get(id.0).and_then(|waiter| waiter.ending(id)));
-        self.by_client.extend(client.map(|client| (client, id)));
-        self.notified = self.notified.saturating_add(usize::from(notified));
+        by_token.insert_unique(of_token, id, token_of);
+        self.by_end.extend(waiters.get(id.0).and_then(|(_, waiter)| waiter.ending(id)));
+        if notified {
+            self.listening.extend(client.map(|client| (client, id)));
+            self.notified = self.notified.saturating_add(1);
+        } else if let Some(client) = client {
+            self.parked.entry(client).or_default().push(id);
+        }
         headed.retain(|queue| self.head(*queue) != Some(id));
         Joined { id, longest, replaced, headed }
     }
@@ -345,7 +355,7 @@ impl Waiting {
 
     /// Removes a request from everything, but leaves its queues open. Also returns the queues where it was the head.
     fn strike(&mut self, now: UnixMs, id: WaiterId) -> Option<(Waiter, Headed)> {
-        let waiter = self.waiters.remove(id.0)?;
+        let (of_token, waiter) = self.waiters.remove(id.0)?;
         self.waited = Millis(self.waited.0.saturating_add(waiter.waited(now).0));
         let mut headed = Headed::new();
         for &queue in waiter.scope.queues() {
@@ -356,7 +366,6 @@ impl Waiting {
                 many.remove(&waiter.ticket);
             }
         }
-        let of_token = self.hasher.hash_one(&waiter.request.token);
         if let Ok(claim) =
             self.by_request.find_entry(with_queues(of_token, waiter.scope.queues()), |other| *other == id)
         {
@@ -373,8 +382,15 @@ impl Waiting {
         if let Ok(entry) = self.by_token.find_entry(of_token, |other| *other == id) {
             entry.remove();
         }
-        if let Some(client) = waiter.recipient.client() {
-            self.by_client.remove(&(client, id));
+        if let Recipient::Parked(client) = waiter.recipient
+            && let Entry::Occupied(mut requests) = self.parked.entry(client)
+        {
+            requests.get_mut().retain(|other| *other != id);
+            if requests.get().is_empty() {
+                requests.remove();
+            }
+        } else if let Some(client) = waiter.recipient.client() {
+            self.listening.remove(&(client, id));
         }
         if let Some(ending) = waiter.ending(id) {
             self.by_end.remove(&ending);

@@ -39,9 +39,18 @@ impl Tickets {
         self.0.range(..ticket).map(|(_, (waiter, _))| *waiter)
     }
 
-    /// Adds a waiter: at one of the ends, or where one with this ticket was before. If others have taken the numbers there meanwhile, those
-    /// behind move on, up to the next gap.
+    /// Adds a waiter: at one of the ends, or where one with this ticket was before.
     pub(super) fn insert(&mut self, ticket: Ticket, waiter: WaiterId) {
+        let number = match self.0.last_key_value() {
+            None => 0,
+            Some((last, (_, number))) if *last < ticket => number.saturating_add(1),
+            Some(_) => return self.insert_in_front(ticket, waiter),
+        };
+        self.0.insert(ticket, (waiter, number));
+    }
+
+    /// Adds a waiter in front of others. If others have taken the numbers there meanwhile, those behind move on, up to the next gap.
+    fn insert_in_front(&mut self, ticket: Ticket, waiter: WaiterId) {
         let before = self.0.range(..ticket).next_back().map(|(_, (_, number))| number.saturating_add(1));
         let behind = || self.0.range(ticket..).next().map(|(_, (_, number))| number.saturating_sub(1));
         let number = before.or_else(behind).unwrap_or(0);

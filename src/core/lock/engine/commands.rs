@@ -5,6 +5,7 @@ use super::Engine;
 use smallvec::SmallVec;
 
 use super::lock_mut::{LockMut, Outcome};
+use super::places::Position;
 use super::transition::Transition;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
@@ -77,7 +78,7 @@ impl Engine {
             }
             Verdict::Wait { in_front } => Ok(match self.position(now.ms, &[at], false, request, in_front, keyspace) {
                 Err(circle) => Acquired::Deadlock(circle),
-                Ok(ticket) => self.wait(&mut transition, &[at], None, client, request, wait, ticket, keyspace),
+                Ok(place) => self.wait(&mut transition, &[at], None, client, request, wait, place, keyspace),
             }),
         }
     }
@@ -114,8 +115,9 @@ impl Engine {
             (Compatibility::Join, Some(queue)) => {
                 // Others are in front, unless this request takes over the first place from an earlier request of its token.
                 let asked = [open.at];
-                let earlier = self.earlier_ticket(transition.now.ms, request.for_keys(&asked, false));
-                if !earlier.is_some_and(|earlier| patient && self.is_first(queue, earlier)) {
+                let earlier = self.waiting.waiting_request(&request.token, &Scope::One(queue));
+                let ticket = self.earlier_ticket(transition.now.ms, request.for_keys(&asked, false), earlier);
+                if !ticket.is_some_and(|ticket| patient && self.is_first(queue, ticket)) {
                     return later(false);
                 }
             }
@@ -138,6 +140,9 @@ impl Engine {
         }
         match self.grant(transition, open, compatibility, Some(client), request) {
             Ok((grant, changed)) => {
+                if compatibility.needs_a_fence() {
+                    self.look_at_own(transition, open.at, &request.token);
+                }
                 self.heard_of(changed);
                 Verdict::Granted(grant)
             }
@@ -168,7 +173,7 @@ impl Engine {
         }
     }
 
-    /// Queues a request at the position `ticket`, after its client was blocked if it is to be. An earlier request of the same token for the
+    /// Queues a request at this position, after its client was blocked if it is to be. An earlier request of the same token for the
     /// same keys is replaced. `obstacle` is the key that a request for many keys cannot have now. If the client cannot be blocked,
     /// nothing changes, not even for the earlier request.
     #[expect(clippy::too_many_arguments, reason = "one request in one situation")]
@@ -180,12 +185,11 @@ impl Engine {
         client: ClientId,
         request: &Request,
         wait: Wait<'_>,
-        ticket: Ticket,
+        Position { ticket, earlier }: Position,
         keyspace: &mut W,
     ) -> Acquired {
-        let asked = request.for_keys(locks, obstacle.is_some());
         let is_full = self.most_waiting.is_some_and(|most| self.waiting.len() >= most);
-        if is_full && self.same_request(asked).is_none() {
+        if is_full && earlier.is_none() {
             return Acquired::Full;
         }
         let recipient = match wait {
@@ -199,7 +203,6 @@ impl Engine {
             Some(queue) if obstacle.is_none() => Scope::One(*queue),
             _ => Scope::Many(queues.as_slice().into()),
         };
-        let earlier = self.waiting.waiting_request(&request.token, &scope);
         let before = earlier.and_then(|earlier| self.waiting.waiter(earlier));
         // If the earlier request had no obstacle because it was at the head itself, its replacement has none either.
         let obstacle = before.and_then(|before| before.obstacle).or_else(|| self.waiting.at(obstacle?));
@@ -208,7 +211,7 @@ impl Engine {
             Ticket::LAST => self.waiting.next_ticket(),
             earlier => earlier,
         };
-        self.vacant_places.take_up(asked);
+        self.vacant_places.take_up(request.for_keys(locks, obstacle.is_some()));
         let since = transition.now.ms;
         let waiter = Waiter { recipient, request: request.clone(), since, scope, ticket, obstacle };
         let Joined { id, longest, replaced, headed } = self.waiting.join(waiter, earlier);

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use self::graph::{ASKING, Circle, Edge, Graph, Held, Owner, Wait};
 use super::Engine;
+use super::places::Position;
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::keyspace::{Found, Keyspace};
@@ -78,16 +79,16 @@ impl Engine {
         request: &Request,
         in_front: bool,
         keyspace: &mut W,
-    ) -> Result<Ticket, Vec<KeyBuf>> {
+    ) -> Result<Position, Vec<KeyBuf>> {
         let asked = request.for_keys(locks, many);
-        let ticket = match self.earlier_ticket(now, asked) {
+        let earlier = self.same_request(asked);
+        let ticket = match self.earlier_ticket(now, asked, earlier) {
             _ if in_front => Ticket::FIRST,
-            earlier => earlier.unwrap_or(Ticket::LAST),
+            known => known.unwrap_or(Ticket::LAST),
         };
         if self.allows_deadlocks || !locks.iter().any(|at| self.is_held_by_waiters(now, *at, keyspace)) {
-            return Ok(ticket);
+            return Ok(Position { ticket, earlier });
         }
-        let earlier = self.same_request(asked);
         let wanted = if many { Wanted::Exclusive } else { request.mode };
         let mut circle = |ticket| {
             let ask = Ask { wanted, many, ticket, keys: locks.iter().map(|at| at.to_buf()).collect() };
@@ -102,7 +103,7 @@ impl Engine {
             count(&mut self.stats.deadlocks);
             return Err(keys);
         }
-        Ok(ticket)
+        Ok(Position { ticket, earlier })
     }
 }
 

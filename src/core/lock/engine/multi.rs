@@ -42,7 +42,7 @@ impl Engine {
         // A repeated request keeps its position, in front of later requests.
         let asked = request.for_keys(&locks, true);
         let earlier = self.same_request(asked);
-        let ticket = self.earlier_ticket(now.ms, asked).filter(|_| patient);
+        let ticket = self.earlier_ticket(now.ms, asked, earlier).filter(|_| patient);
         let mine = |queue: QueueId| ticket.is_some_and(|ticket| self.is_first(queue, ticket));
         let mut seen = locks.iter().zip(&states.all);
         let obstacle = seen.find(|(at, state)| match state {
@@ -87,7 +87,7 @@ impl Engine {
             Err(error) => Err(error),
             Ok(Some(grant)) => Ok(Acquired::Granted(grant)),
             Ok(None) if patient => Ok(match self.position(now.ms, &locks, true, request, false, keyspace) {
-                Ok(ticket) => self.wait(&mut transition, &locks, obstacle, client, request, wait, ticket, keyspace),
+                Ok(place) => self.wait(&mut transition, &locks, obstacle, client, request, wait, place, keyspace),
                 Err(circle) => Acquired::Deadlock(circle),
             }),
             Ok(None) => Ok(Acquired::Refused),

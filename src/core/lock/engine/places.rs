@@ -12,6 +12,14 @@ use crate::core::lock::vacant_places::{Asked, Place};
 use crate::core::lock::waiter::{QueueId, Scope};
 use crate::core::time::UnixMs;
 
+/// Where a request will stand.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Position {
+    pub(super) ticket: Ticket,
+    /// The waiting request of the same token for the same keys, which it replaces.
+    pub(super) earlier: Option<WaiterId>,
+}
+
 impl Request {
     /// This request for `keys`, for `many` or for one.
     pub(super) fn for_keys<'a>(&'a self, keys: &'a [KeyRef<'a>], many: bool) -> Asked<'a> {
@@ -33,9 +41,9 @@ impl Engine {
         self.waiting.waiting_request(asked.token, &scope)
     }
 
-    /// The position of an earlier request of the same token for the same keys, which waits or whose place is kept.
-    pub(super) fn earlier_ticket(&self, now: UnixMs, asked: Asked<'_>) -> Option<Ticket> {
-        let earlier = self.same_request(asked).and_then(|earlier| self.waiting.waiter(earlier));
+    /// The ticket of the `earlier` waiting request of the same token for the same keys, or that of a place that is kept for it.
+    pub(super) fn earlier_ticket(&self, now: UnixMs, asked: Asked<'_>, earlier: Option<WaiterId>) -> Option<Ticket> {
+        let earlier = earlier.and_then(|earlier| self.waiting.waiter(earlier));
         earlier.map_or_else(|| self.vacant_places.ticket(now, asked), |earlier| Some(earlier.ticket))
     }
 

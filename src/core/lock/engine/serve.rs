@@ -9,8 +9,9 @@ use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::compatibility::Compatibility;
 use crate::core::lock::keyspace::{Found, Keyspace};
+use crate::core::lock::queue::Queue;
 use crate::core::lock::stats::{HandoverCause, count};
-use crate::core::lock::terms::{ClientId, EndReason, Grant, LockError, Request, WaitResult, WaiterId};
+use crate::core::lock::terms::{ClientId, EndReason, Grant, LockError, Mode, Request, WaitResult, WaiterId};
 use crate::core::lock::value::{Hold, Lock};
 use crate::core::lock::waiter::{Departed, Headed, QueueId, Scope, Waiter};
 use crate::core::time::UnixMs;
@@ -65,9 +66,6 @@ impl Engine {
         let hold = Hold { token: token.clone(), fence, deadline, limit: request.mode.limit(), session };
         transition.progress();
         let changed = self.set_hold(open, request.mode.mode(), hold);
-        if compatibility.needs_a_fence() {
-            self.look_at_own(transition, open.at, &token);
-        }
         Ok((Grant { token, fence, lease: deadline.left(transition.now.ms) }, changed))
     }
 
@@ -255,7 +253,7 @@ impl Engine {
             }
             transition.step();
             transition.progress();
-            let key = self.place_of(next);
+            let place = self.place_of(next);
             let waiter = self.waiting.leave(transition.now.ms, next)?.waiter;
             let answer = match self.grant(transition, open, compatibility, waiter.recipient.client(), &waiter.request) {
                 Ok((grant, changed)) => {
@@ -265,7 +263,7 @@ impl Engine {
                         if self.track_delivery(transition.now.ms, next, client, waited, grant.fence, [changed.entry]) {
                             open.outcomes.push(Outcome::LookBeforeReply(next, client));
                         }
-                        self.unacked.keep_place(next, key);
+                        self.unacked.keep_place(next, place);
                         self.keep_replaced(changed.entry, grant.fence, changed.before);
                     } else {
                         // The token already had this hold and keeps it, so a lost reply does not take it back.
@@ -276,6 +274,12 @@ impl Engine {
                 Err(error) => WaitResult::Failed(error),
             };
             open.outcomes.push(Outcome::Answered(next, waiter.recipient, answer));
+            if self.waiting.queue(queue).is_some_and(Queue::has_many) {
+                // The token may also ask for this lock with others.
+                self.look_at_own(transition, open.at, &waiter.request.token);
+            } else if !open.lock.is_empty() && open.lock.mode() == Mode::Exclusive {
+                return None;
+            }
         }
     }
 
