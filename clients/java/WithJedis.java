@@ -3,7 +3,7 @@
 //     java -cp 'jars/*' WithJedis.java redis://127.0.0.1:6379
 //
 // In jars/ are redis.clients:jedis and what it depends on (commons-pool2, slf4j-api, gson, json): `mvn dependency:copy-dependencies
-// -DoutputDirectory=jars` brings them.
+// -DoutputDirectory=jars` brings them. That SLF4J then finds no provider does no harm: nothing is logged.
 //
 // The part to take over is Lock; the rest is a story that uses it. With a RedisClusterClient everything is the same.
 

@@ -3,7 +3,7 @@
 //     java -cp 'jars/*' WithLettuce.java redis://127.0.0.1:6379
 //
 // In jars/ are io.lettuce:lettuce-core and what it depends on (netty, reactor-core, reactive-streams): `mvn dependency:copy-dependencies
-// -DoutputDirectory=jars` brings them.
+// -DoutputDirectory=jars` brings them. That SLF4J then finds no provider does no harm: nothing is logged.
 //
 // Lettuce sends the commands of all threads over one connection, where a parked request would hold up all others, its own release included; and
 // when a command times out, its connection is kept and the request waits on. So waits go by NOTIFY: the answer comes at once, and what
