@@ -49,7 +49,7 @@ fn three() -> Want {
 
 /// What is held until the act, however long a busy machine takes to it, and what ends soon by itself.
 const HELD: &[&str] = &["LOCK.ACQUIRE k-# TOKEN a PX 5000"];
-const SOON: &[&str] = &["LOCK.ACQUIRE k-# TOKEN a PX 300"];
+const SOON: &[&str] = &["LOCK.ACQUIRE k-# TOKEN a PX 1500"];
 const TWO: &[&str] = &["LOCK.ACQUIRE k-# TOKEN w PX 30 WAIT 0", "LOCK.ACQUIRE k-# TOKEN x PX 30 WAIT 0"];
 const READERS: &[&str] = &[
     "LOCK.ACQUIRE k-# TOKEN w PX 30 SHARED WAIT 0",
@@ -87,7 +87,7 @@ const LOCKS: [Story; 18] = [
         Call("LOCK.MRELEASE a 3 k-# l-# m-#", three),
     ),
     story("a lease ends", SOON, TWO, Lease),
-    story("leases of several end", &["LOCK.MACQUIRE 3 k-# l-# m-# TOKEN a PX 300"], SEVERAL, Lease),
+    story("leases of several end", &["LOCK.MACQUIRE 3 k-# l-# m-# TOKEN a PX 1500"], SEVERAL, Lease),
     story("a session ends", &["LOCK.ACQUIRE k-# TOKEN a PX 5000 SESSION"], TWO, HangUp),
     story(
         "a session with several ends",

@@ -112,7 +112,7 @@ fn waiters_follow_a_slot_that_moves_as_a_whole() {
 
 #[test]
 fn what_falls_due_for_a_key_that_has_moved_is_left_to_its_new_node() {
-    let Scene { cluster, from, to, holder, .. } = Scene::set(400);
+    let Scene { cluster, from, to, holder, .. } = Scene::set(4_000);
     let mut line = Line::at(cluster.node(from));
     let mut waiter = line.join("LOCK.ACQUIRE lock TOKEN waiter WAIT 0");
     cluster.begin_move("lock", from, to);

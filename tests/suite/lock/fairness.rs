@@ -39,16 +39,17 @@ fn the_order_of_asking_is_the_order_of_holding() {
 fn a_crowd_that_fights_for_a_lock_shares_it_evenly_and_never_together() {
     const CLIENTS: usize = 12;
     let server = Server::start();
-    let inside = AtomicUsize::new(0);
+    let (inside, turns) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    // For a second, and on a busy machine for as many turns as tell something.
     let end = Instant::now() + Duration::from_secs(1);
     let fences: Vec<Vec<i64>> = thread::scope(|scope| {
         let work = |n: usize| {
-            let (mut client, inside) = (server.client(), &inside);
+            let (mut client, inside, turns) = (server.client(), &inside, &turns);
             let (acquire, release) =
                 (format!("LOCK.ACQUIRE lock TOKEN t{n} WAIT 0"), format!("LOCK.RELEASE lock t{n}"));
             move || {
                 let mut fences = vec![];
-                while Instant::now() < end {
+                while Instant::now() < end || turns.fetch_add(1, Ordering::Relaxed) < 200 * CLIENTS {
                     fences.push(client.expect(&acquire, ANY).at(1).int());
                     assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "alone");
                     inside.fetch_sub(1, Ordering::SeqCst);
@@ -95,12 +96,26 @@ fn a_crowd_of_waiters_with_all_kinds_of_patience_gets_one_answer_each_in_time() 
         client.send(format!("LOCK.ACQUIRE lock TOKEN t{n} PX 3 WAIT {wait}"));
     }
     clients.sort_by_key(|(wait, _)| *wait);
-    let mut granted = 0;
-    for (wait, client) in &mut clients {
-        granted += i64::from(answer(client));
-        let late = begun.elapsed().saturating_sub(Duration::from_millis(u64::try_from(*wait).unwrap()));
-        assert!(late < Duration::from_secs(1), "{late:?} after a wait of {wait} ms");
-    }
+    let (mut granted, mut latest) = (0, Duration::ZERO);
+    // What keeps the whole machine waiting keeps somebody else waiting, too.
+    let beside = thread::scope(|scope| {
+        let beside = scope.spawn(|| {
+            let (mut client, mut longest) = (server.client(), Duration::ZERO);
+            while begun.elapsed() < Duration::from_secs(2) {
+                let asked = Instant::now();
+                thread::sleep(Duration::from_millis(1));
+                client.expect("PING", ANY);
+                longest = longest.max(asked.elapsed());
+            }
+            longest
+        });
+        for (wait, client) in &mut clients {
+            granted += i64::from(answer(client));
+            latest = latest.max(begun.elapsed().saturating_sub(Duration::from_millis(u64::try_from(*wait).unwrap())));
+        }
+        beside.join().unwrap()
+    });
+    assert!(latest < Duration::from_secs(1) + beside, "{latest:?} late, {beside:?} beside");
     assert!(granted > 0 && granted < CLIENTS, "{granted}");
     assert_eq!((line.count("lock_grants"), line.count("lock_timeouts")), (granted + 1, CLIENTS - granted));
     line.until("locks_held", 0);

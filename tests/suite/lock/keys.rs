@@ -164,7 +164,7 @@ fn watch_is_touched_by_changes_and_not_by_refusals() {
         other.expect("LOCK.ACQUIRE lock TOKEN t PX 1", ANY);
         eventually("the lease is over", || other.cmd("DBSIZE").int() == 1);
     }));
-    server.expect("LOCK.ACQUIRE lock TOKEN t PX 1000", ANY);
+    server.expect("LOCK.ACQUIRE lock TOKEN t PX 3000", ANY);
     assert!(!undisturbed(&server, |other| {
         eventually("the lease is over", || other.cmd("DBSIZE").int() == 1);
     }));
@@ -208,8 +208,8 @@ fn caches_on_the_clients_side_hear_of_changes_and_of_nothing_else() {
     assert_eq!(invalidated(&mut cache, &mut client), "lock");
     eventually("the lease is over", || client.cmd("DBSIZE").int() == 1);
 
-    client.expect("LOCK.ACQUIRE lock TOKEN t PX 1000", ANY);
-    let over = unix_ms() + 1_000;
+    client.expect("LOCK.ACQUIRE lock TOKEN t PX 3000", ANY);
+    let over = unix_ms() + 3_000;
     watch(&mut cache);
     eventually("the lease is over", || unix_ms() > over && client.cmd("DBSIZE").int() == 1);
     assert_eq!(invalidated(&mut cache, &mut client), "lock");

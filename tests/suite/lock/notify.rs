@@ -22,7 +22,7 @@ fn held() -> (Server, Client, Client, Channel) {
 fn the_reply_is_the_place_and_the_grant_is_published_in_the_step_of_the_release() {
     let (server, mut holder, mut client, mut news) = held();
     let mut line = Line::at(&server);
-    client.expect("LOCK.ACQUIRE lock TOKEN t PX 700 WAIT 60000 NOTIFY news", 1);
+    client.expect("LOCK.ACQUIRE lock TOKEN t PX 70000 WAIT 60000 NOTIFY news", 1);
     // The connection is free, and others stand in the same line.
     client.expect("PING", ANY);
     let mut parked = line.join("LOCK.ACQUIRE lock TOKEN parked WAIT 0");
@@ -36,9 +36,9 @@ fn the_reply_is_the_place_and_the_grant_is_published_in_the_step_of_the_release(
     assert!((1..=60_000).contains(&left));
     let replies = holder.pipeline(["MULTI", "LOCK.RELEASE lock holder", "PUBLISH news mark", "EXEC"]);
     replies[3].clone().is((1, 1));
-    let fence = news.grants(ABOUT, 700);
+    let fence = news.grants(ABOUT, 70_000);
     news.says("mark");
-    client.expect("LOCK.ACQUIRE lock TOKEN t PX 900", ("t", fence, 900));
+    client.expect("LOCK.ACQUIRE lock TOKEN t PX 90000", ("t", fence, 90_000));
     client.expect("LOCK.RELEASE lock t", 1);
     parked.read().is(("parked", INT, 30_000));
     parked.expect("LOCK.RELEASE lock parked", 1);
@@ -98,12 +98,16 @@ fn bad_requests_are_refused_whether_or_not_the_lock_is_free() {
 #[test]
 fn a_wait_ends_at_its_time_with_no_traffic() {
     let (server, _holder, mut client, mut news) = held();
-    let begun = unix_ms();
-    client.expect("LOCK.ACQUIRE lock TOKEN t WAIT 60 NOTIFY news", 1);
-    news.says(&format!("{{\"event\":\"timeout\",{ABOUT}}}"));
-    assert!((60..160).contains(&(unix_ms() - begun)), "{}", unix_ms() - begun);
+    // A busy machine makes some of them late, and a fault all.
+    let took = [0, 1, 2, 3, 4].map(|_| {
+        let begun = unix_ms();
+        client.expect("LOCK.ACQUIRE lock TOKEN t WAIT 60 NOTIFY news", 1);
+        news.says(&format!("{{\"event\":\"timeout\",{ABOUT}}}"));
+        unix_ms() - begun
+    });
+    assert!(took.iter().all(|took| *took >= 60) && took.iter().any(|took| *took < 160), "{took:?}");
     let mut line = Line::at(&server);
-    assert_eq!((line.count("lock_waiters"), line.count("lock_timeouts")), (0, 1));
+    assert_eq!((line.count("lock_waiters"), line.count("lock_timeouts")), (0, 5));
     // Over is over: whoever comes behind is not held up.
     client.expect("LOCK.ACQUIRE lock TOKEN t WAIT 9007199254740991 NOTIFY news", 1);
 }
@@ -269,8 +273,8 @@ fn whatever_ends_a_hold_serves_them() {
         holder.expect("LOCK.ACQUIRE lock TOKEN holder", ANY);
     }
     // A lease that ends.
-    holder.expect("LOCK.ACQUIRE lock TOKEN holder PX 30", ANY);
     client.expect(ASK, 1);
+    holder.expect("LOCK.EXTEND lock holder PX 30", 1);
     news.grants(ABOUT, 30_000);
     assert_eq!(Line::at(&server).count("lock_handover_expiry"), 1);
 }
@@ -318,7 +322,7 @@ fn ten_thousand_of_them_wait_on_one_connection() {
     let (server, mut holder, mut client, mut news) = held();
     let mut line = Line::at(&server);
     let before = server.info_int("memory", "used_memory");
-    let ask = |number: i64| format!("LOCK.ACQUIRE lock TOKEN task-{number:05} PX 60000 WAIT 60000 NOTIFY news");
+    let ask = |number: i64| format!("LOCK.ACQUIRE lock TOKEN task-{number:05} PX 60000 WAIT 600000 NOTIFY news");
     let places = client.pipeline((0..MANY).map(ask));
     assert!((1..).zip(&places).all(|(number, place)| place.int() == number));
     assert_eq!(line.count("lock_waiters_notified"), MANY);

@@ -133,7 +133,7 @@ fn a_pause_of_everything_that_ends_by_itself() {
     let server = Server::builder().aof("always").start();
     let mut line = Line::at(&server);
     let mut scene = Scene::set(&server, &mut line);
-    Scene::about_to_end(&server, "CLIENT PAUSE 600 ALL");
+    Scene::about_to_end(&server, "CLIENT PAUSE 2500 ALL");
     scene.hang_up(&server);
     for (_, waiter) in &mut scene.waiters {
         assert_eq!(waiter.try_read(MOMENT), None);

@@ -80,8 +80,9 @@ fn an_earlier_expiry_of_the_key_ends_the_hold_and_a_later_one_changes_nothing() 
     scene.goes_on();
     // The lease counts where the key itself would live on.
     let mut scene = Scene::set(&server);
-    scene.holder.expect("LOCK.ACQUIRE short TOKEN holder PX 50", ANY);
+    scene.holder.expect("LOCK.ACQUIRE short TOKEN holder PX 600000", ANY);
     let mut waiter = scene.line.join("LOCK.ACQUIRE short TOKEN waiter WAIT 0");
+    scene.holder.expect("LOCK.EXTEND short holder PX 50", 1);
     scene.admin.expect("PEXPIRE short 3600000", 0..=1);
     waiter.read().is(("waiter", INT, 30_000));
 }
@@ -159,8 +160,7 @@ fn a_renamed_lock_still_ends_by_itself_though_nobody_asks_for_it() {
     admin.expect("RENAME tied tied-2", OK);
     admin.expect("MOVE away 5", 1);
     line.until("locks_held", 2);
-    holder.expect("LOCK.ACQUIRE leased TOKEN holder PX 100", ANY);
-    admin.expect("RENAME leased leased-2", OK);
+    admin.pipeline(["LOCK.ACQUIRE leased TOKEN holder PX 100", "RENAME leased leased-2"])[1].clone().is(OK);
     eventually("the lease ends", || server.cmd("EXISTS leased-2").int() == 0);
     line.until("locks_held", 2);
     holder.close();
@@ -265,9 +265,9 @@ fn a_request_for_many_keys_survives_what_happens_to_one_of_them() {
 fn what_is_restored_and_moved_in_one_step_still_ends_on_time() {
     let server = Server::start();
     let mut client = server.client();
-    client.expect("LOCK.ACQUIRE lock TOKEN t PX 500", ANY);
+    client.expect("LOCK.ACQUIRE lock TOKEN t PX 2000", ANY);
     client.expect("STOCK.CREATE sale 5", OK);
-    client.expect("STOCK.DECR_ONCE sale ann HOLD 500", ANY);
+    client.expect("STOCK.DECR_ONCE sale ann HOLD 2000", ANY);
     let dumps = ["lock", "sale"].map(|key| (key, client.cmd(["DUMP", key]).bytes()));
     for step in ["SWAPDB 0 1", "RENAME lock moved", "RENAME sale moved", "MOVE lock 1", "MOVE sale 1"] {
         client.expect("FLUSHALL", OK);

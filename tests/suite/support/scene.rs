@@ -42,7 +42,7 @@ impl Scene {
             sell(&mut client);
         }
         client.expect("SELECT 0", OK);
-        client.expect("LOCK.ACQUIRE renewed TOKEN dave PX 1000", ("dave", INT, 1000));
+        client.expect("LOCK.ACQUIRE renewed TOKEN dave PX 60000", ("dave", INT, 60_000));
         client.expect("LOCK.EXTEND renewed dave EX 3600", 1);
         // What is over leaves nothing.
         client.expect("LOCK.ACQUIRE over TOKEN erin", ("erin", INT, 30_000));

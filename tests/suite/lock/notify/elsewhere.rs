@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use harness::{ANY, Cluster, INT, OK, Server, Stage, Tap, eventually};
+use harness::{ANY, Cluster, INT, OK, Reply, Server, Stage, Tap, eventually};
 
 use super::channel::Channel;
 use super::{ABOUT, ASK, held};
@@ -60,11 +60,13 @@ fn on_demotion_they_hear_of_it_at_once_and_are_granted_nothing() {
 fn under_a_pause_nothing_is_granted_or_over_and_right_after_it_all_is() {
     let (server, mut holder, mut client, mut news) = held();
     let mut tap = Tap::attach(&server);
-    holder.expect("LOCK.ACQUIRE lock TOKEN holder PX 40", ANY);
-    client.expect("LOCK.ACQUIRE lock TOKEN u WAIT 20 NOTIFY news", 1);
-    client.expect(ASK, 2);
-    server.expect("CLIENT PAUSE 300 WRITE", OK);
+    // In one go, so that nothing is over before the pause.
+    let extended = "LOCK.EXTEND lock holder PX 40";
+    let replies =
+        client.pipeline(["LOCK.ACQUIRE lock TOKEN u WAIT 20 NOTIFY news", ASK, extended, "CLIENT PAUSE 60000 WRITE"]);
+    assert_eq!(replies[..3], [1, 2, 1].map(Reply::Int));
     assert_eq!(news.0.try_read(Duration::from_millis(150)), None);
+    holder.expect("CLIENT UNPAUSE", OK);
     news.says(r#"{"event":"timeout","key":"lock","token":"u"}"#);
     news.grants(ABOUT, 30_000);
     eventually("the replica is told", || tap.next().name() == "EXEC");

@@ -2,7 +2,7 @@
 
 use harness::{ANY, INT, OK, Server, Stage, TEXT, Words, err, eventually, unix_ms};
 
-use super::{line, number, order, told};
+use super::{HOUR, line, number, order, told};
 
 /// Deadlines in the future as `D`, ids of the stream as `I`.
 #[track_caller]
@@ -98,9 +98,10 @@ fn a_start_that_the_stream_refuses_is_made_up_for() {
     client.expect("STOCK.CREATE sale 1 STREAM events", OK);
     client.expect("STOCK.DECR_ONCE sale a", ("OK", 1, 0, -1, ""));
     client.expect("STOCK.DECR_ONCE sale b WAITLIST", ("QUEUED", 0, 0, -1, ""));
-    client.expect(format!("STOCK.ALTER sale START {}", unix_ms() + 300), OK);
+    client.expect(format!("STOCK.ALTER sale START {}", unix_ms() + HOUR), OK);
     client.expect("STOCK.CANCEL sale a", ("OK", 0, 1, -1, ""));
     client.expect("XADD events 18446744073709551615-18446744073709551615 x y", TEXT);
+    client.expect(format!("STOCK.ALTER sale START {}", unix_ms() + 50), OK);
     let said = "orders on the waitlist of the sale sale cannot be served: ";
     eventually("the log says so", || server.log().contains(said));
     assert!(!server.log().contains("are due and wait"), "no hold is due");
