@@ -51,20 +51,27 @@ fn with_stream(lab: &mut Lab, depth: usize, load: Load) {
     table(lab, &title, &outcomes);
 }
 
+/// The way, after the one who asks has bought.
+fn bought(mut way: Way, order: &'static str) -> Way {
+    let prepare = way.prepare;
+    way.prepare = Box::new(move |stand| {
+        prepare(stand);
+        stand.cmd(order);
+    });
+    way
+}
+
+/// Our way, of somebody who has bought.
+pub fn duplicate(depth: usize) -> Way {
+    bought(sale::decr_once(depth, sale::ann, 1_000, false), "STOCK.DECR_ONCE sale 1000000000")
+}
+
 fn refusals(lab: &mut Lab, depth: usize, load: Load) {
     let how = depth_name(depth);
-    let duplicates = |mut way: Way, order: &'static str| {
-        let prepare = way.prepare;
-        way.prepare = Box::new(move |stand| {
-            prepare(stand);
-            stand.cmd(order);
-        });
-        way
-    };
     let title = format!("Who has bought asks again, {how}");
     let ways = [
-        duplicates(sale::decr_once(depth, sale::ann, 1_000, false), "STOCK.DECR_ONCE sale 1000000000"),
-        duplicates(sale::seckill(depth, sale::ann, 1_000, false), "SADD buyers 1000000000"),
+        duplicate(depth),
+        bought(sale::seckill(depth, sale::ann, 1_000, false), "SADD buyers 1000000000"),
         sale::lookup("SISMEMBER", depth),
     ];
     let outcomes = contest(lab, &title, &ways, load);

@@ -20,7 +20,9 @@ pub fn run(lab: &mut Lab) {
         hand_overs(lab, contenders);
     }
     if instructions::works() {
-        hand_over_instructions(lab);
+        for feeds in Feeds::ALL {
+            hand_over_instructions(lab, feeds);
+        }
     }
 }
 
@@ -87,25 +89,25 @@ fn hand_overs(lab: &mut Lab, contenders: usize) {
     lab.paper.found(&what, AtMost(1.0), outcomes[1].ratio(&outcomes[2], |turn| turn.cpu));
 }
 
-fn hand_over_instructions(lab: &mut Lab) {
+fn hand_over_instructions(lab: &mut Lab, feeds: Feeds) {
     const CONTENDERS: usize = 25;
 
     let mut sheet = Sheet::new(["way", "instructions", "÷ parked"]);
     let mut rows = vec![];
     for way in ways(CONTENDERS) {
-        lab.progress(&format!("instructions of a hand-over: {}", way.name));
-        rows.push((
-            way.name.clone(),
-            count_among(&way, Feeds::Nobody, (CONTENDERS, false), lab.plan.either(4_000, 2_000)),
-        ));
+        lab.progress(&format!("instructions of a hand-over{}: {}", feeds.name(), way.name));
+        rows.push((way.name.clone(), count_among(&way, feeds, (CONTENDERS, false), lab.plan.either(4_000, 2_000))));
     }
     let (parked, list) = (rows[2].1, rows[3].1);
     for (name, count) in &rows {
         sheet.row([name.clone(), number(*count), number(count / parked)]);
     }
-    lab.paper.found("instructions for a hand-over, NOTIFY on one connection ÷ parked", AtMost(1.0), rows[0].1 / parked);
-    lab.paper.found("instructions for a hand-over, NOTIFY on connections ÷ parked", AtMost(1.0), rows[1].1 / parked);
-    lab.paper.found("instructions for a hand-over, against BLPOP, LPUSH", AtMost(1.5), parked / list);
-    let title = format!("Instructions for a hand-over, {CONTENDERS} contenders");
+    let mut found = |what: &str, limit, ratio| {
+        lab.paper.found(&format!("instructions for a hand-over, {what}{}", feeds.name()), AtMost(limit), ratio);
+    };
+    found("NOTIFY on one connection ÷ parked", 1.0, rows[0].1 / parked);
+    found("NOTIFY on connections ÷ parked", 1.0, rows[1].1 / parked);
+    found("against BLPOP, LPUSH", 1.5, parked / list);
+    let title = format!("Instructions for a hand-over, {CONTENDERS} contenders{}", feeds.name());
     lab.show(&format!("\n## {title}\n\n{}", sheet.show()));
 }
