@@ -205,13 +205,16 @@ class Line:
         self._hears = client.pubsub()
         self._waiting: dict[tuple[str, frozenset[str]], asyncio.Future[Optional[dict[str, Any]]]] = {}
         self._listener: Optional[asyncio.Task[None]] = None
+        self._closed = False
 
     async def __aenter__(self) -> Line:
+        self._closed = False
         await self._hears.subscribe(self._channel)
         self._listener = asyncio.ensure_future(self._listen())
         return self
 
     async def __aexit__(self, *_: Any) -> None:
+        self._closed = True
         if self._listener is not None:
             self._listener.cancel()
         for news in self._waiting.values():
@@ -245,6 +248,9 @@ class Line:
         end = time.monotonic() + left
         try:
             while True:
+                if self._closed:
+                    # While this was about to ask again.
+                    raise RuntimeError("the line was closed")
                 news = self._waiting[who] = asyncio.get_running_loop().create_future()
                 words = request._acquire_words(max(end - time.monotonic(), 0.001))
                 reply = await self.execute_command(*words, "NOTIFY", self._channel)

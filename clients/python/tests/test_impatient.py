@@ -289,6 +289,23 @@ def test_a_thousand_tasks_over_one_connection_which_is_cut(server, grace, key):
     server.until_free(key)
 
 
+def test_a_line_that_is_closed_ends_a_wait_that_is_about_to_ask_again(server, key):
+    async def body(client):
+        async with AsyncLock(client, key):
+            async with Line(client) as line:
+                asked = asyncio.create_task(line.lock(key, wait=60).acquire())
+                while not server.waiters(key):
+                    await asyncio.sleep(0.01)
+                for news in line._waiting.values():
+                    news.set_result(None)
+            with pytest.raises(RuntimeError):
+                await asyncio.wait_for(asked, 20)
+            while server.waiters(key):
+                await asyncio.sleep(0.01)
+
+    play(lambda client: asyncio.wait_for(body(client), 60))
+
+
 def test_a_line_that_is_closed_ends_the_waits_over_it(server, key):
     async def body(client):
         async with AsyncLock(client, key):
