@@ -12,6 +12,7 @@ use super::ctx::Ctx;
 use super::guard::guard;
 use super::import;
 use super::origin;
+use super::timer;
 
 /// A server event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,13 +41,14 @@ static HEAR: MainCell<Option<Hear>> = MainCell::new(None);
 
 /// The events that have the same number and meaning on every server. From 18 on, Redis and Valkey use the same numbers for different
 /// events.
-const EVENTS: [u64; 6] = [
+const EVENTS: [u64; 7] = [
     raw::REDISMODULE_EVENT_CLIENT_CHANGE,
     raw::REDISMODULE_EVENT_FLUSHDB,
     raw::REDISMODULE_EVENT_SWAPDB,
     raw::REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED,
     raw::REDISMODULE_EVENT_LOADING,
     raw::REDISMODULE_EVENT_CONFIG,
+    raw::REDISMODULE_EVENT_CRON_LOOP,
 ];
 
 /// Subscribes `hear`; false if the server refused.
@@ -106,6 +108,10 @@ unsafe fn read(id: u64, what: u64, data: *mut c_void) -> Option<Event> {
             // SAFETY: the structure has this number of settings, each named by a C string.
             let mut names = (0..count).map(|index| unsafe { CStr::from_ptr(*change.config_names.add(index)) });
             names.any(|name| name == import::SETTING).then_some(Event::Import)
+        }
+        (raw::REDISMODULE_EVENT_CRON_LOOP, _) => {
+            timer::check_clock();
+            None
         }
         _ => None,
     }

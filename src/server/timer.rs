@@ -47,13 +47,25 @@ struct Timer {
     work: Option<Work>,
     /// Whether the last run ended in a panic.
     failed: bool,
+    /// The clock as it was when it was last checked.
+    checked: UnixMs,
+}
+
+impl Timer {
+    /// Stops the armed timer, and says when it would have fired.
+    fn disarm(&mut self) -> Option<UnixMs> {
+        let (id, at) = self.armed.take()?;
+        // SAFETY: the timer is pending, because `armed` is cleared before it runs. It has no data to return.
+        unsafe { api::stop_timer(self.detached, id, ptr::null_mut()) };
+        Some(at)
+    }
 }
 
 // SAFETY: the pointer is only used on the main thread, as `MainCell` guarantees.
 unsafe impl Send for Timer {}
 
 static TIMER: MainCell<Timer> =
-    MainCell::new(Timer { detached: ptr::null_mut(), armed: None, work: None, failed: false });
+    MainCell::new(Timer { detached: ptr::null_mut(), armed: None, work: None, failed: false, checked: UnixMs(0) });
 
 /// Prepares the timer. Called once, at load.
 pub fn install(ctx: &Ctx<'_>, work: Work) {
@@ -87,15 +99,26 @@ pub fn arm(next: Wakeup) {
         if timer.armed.is_some_and(|(_, armed)| armed <= at) {
             return;
         }
-        if let Some((id, _)) = timer.armed.take() {
-            // SAFETY: the timer is pending, because `armed` is cleared before it runs. It has no data to return.
-            unsafe { api::stop_timer(timer.detached, id, ptr::null_mut()) };
-        }
+        timer.disarm();
         let wait = at.left(clock::now().ms).0.min(LONGEST_MS);
         // SAFETY: the context is the module's own; the callback takes no data.
         let id = unsafe { api::create_timer(timer.detached, wait, Some(fire), ptr::null_mut()) };
         timer.armed = Some((id, at));
     });
+}
+
+/// Arms the timer anew if the clock was set. Called some times a second: the server counts the time of a timer in part by the wall clock and in
+/// part by another one. So after a step back it would fire as much later, and after a step ahead not sooner.
+pub fn check_clock() {
+    let now = clock::now().ms;
+    let at = TIMER.with(|timer| {
+        let was_set_back = mem::replace(&mut timer.checked, now) > now;
+        let is_late = timer.armed.is_some_and(|(_, at)| at <= now);
+        if was_set_back || is_late { timer.disarm() } else { None }
+    });
+    if let Some(at) = at.flatten() {
+        arm(Wakeup::At(at));
+    }
 }
 
 unsafe extern "C" fn fire(raw: *mut RawCtx, _data: *mut c_void) {

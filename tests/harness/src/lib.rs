@@ -24,6 +24,7 @@
 mod aof;
 mod builder;
 mod client;
+pub mod clock;
 mod cluster;
 mod feeder;
 pub mod listener;

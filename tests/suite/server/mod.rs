@@ -1,5 +1,6 @@
 //! What the server does to everything in it: files, replicas, failover, settings, other names.
 
+mod clock;
 mod crash;
 mod effects;
 mod files;

@@ -3,10 +3,10 @@
 
 use std::slice::from_mut;
 
+use harness::clock::with_own_clock;
 use harness::{OK, Server, eventually, unix_ms};
 use tempfile::TempDir;
 
-use super::clock::with_own_clock;
 use super::{Nemesis, Scene, ready};
 use crate::work::{Crew, Trade};
 
