@@ -66,8 +66,10 @@ impl<'a> PackedId<'a> {
     #[inline]
     pub fn read_trusted(reader: &mut Reader<'a>) -> Result<Self, Corrupt> {
         let (front, rest) = sizes(reader.rest()).ok_or(Corrupt::Truncated)?;
-        let mut head = [0; HEAD];
-        head.get_mut(..usize::from(front)).ok_or(Corrupt::Invalid)?.copy_from_slice(reader.take(front.into())?);
+        let wide = reader.rest().first_chunk();
+        let own = reader.take(front.into())?;
+        // A copy of constant length is some instructions, one of any length is a call.
+        let head = wide.map_or_else(|| padded(own), |wide| cut(*wide, front));
         Ok(Self { head, len: front, rest: reader.take(rest)? })
     }
 
@@ -86,7 +88,10 @@ impl<'a> PackedId<'a> {
 
     /// Appends the packed form.
     pub fn write(&self, out: &mut Writer) {
-        out.bytes(self.front());
+        match self.front() {
+            [byte] => out.byte(*byte),
+            front => out.bytes(front),
+        }
         out.bytes(self.rest);
     }
 
@@ -167,6 +172,17 @@ fn sizes(bytes: &[u8]) -> Option<(u8, usize)> {
         }
         text => (1, usize::from(text.wrapping_sub(TEXT))),
     })
+}
+
+/// The first `front` of these bytes, at least one, and zeros behind them.
+#[inline]
+fn cut([tag, value @ ..]: [u8; HEAD], front: u8) -> [u8; HEAD] {
+    let bits = u32::from(front).wrapping_sub(1).wrapping_mul(u8::BITS);
+    let behind = u128::MAX.checked_shl(bits).unwrap_or(0);
+    let mut head = [tag; HEAD];
+    let [_, all @ ..] = &mut head;
+    *all = (u128::from_le_bytes(value) & !behind).to_le_bytes();
+    head
 }
 
 /// The first of these bytes, and zeros behind them if they are fewer.
