@@ -4,7 +4,7 @@ use super::Orders;
 use super::hash_index::{self, HashIndex};
 use super::order_table::OrderTable;
 use super::record::{BuyerRef, Record, State};
-use super::sharing::{Groups, Hold};
+use super::sharing::{Entries, Hold};
 use super::sum_tree::{Sum, SumTree};
 use crate::core::id::PackedId;
 use crate::core::invariant::Known;
@@ -71,14 +71,15 @@ impl OrderTable {
             return false;
         }
         names.sort_unstable();
-        let groups = Groups::new(&names, &ids, &self.orders);
+        let entries = Entries::new(&mut names, &ids, &self.orders);
+        self.by_name = HashIndex::from_sorted(&names);
         drop(names);
         self.orders.set_index(HashIndex::from_sorted(&ids));
         drop(ids);
-        let strays = self.share_all(groups, &mut holds);
         holds.sort_unstable_by_key(Hold::key);
+        let strays = self.share_all(entries, &mut holds);
         self.holds = SumTree::from_sorted(&holds, |hold| {
-            (hold.key(), hold.number, Sum { orders: 1, units: hold.units, buyers: u64::from(hold.last) })
+            Some((hold.key(), hold.number, Sum { orders: 1, units: hold.units, buyers: u64::from(hold.last) }))
         });
         drop(holds);
         for (number, units) in waiting {

@@ -80,6 +80,11 @@ impl Buyers {
         self.free = Some(entry);
     }
 
+    /// Fetches the memory of an entry; see [`RecordPages::fetch`].
+    pub fn fetch(&self, entry: u32) {
+        self.pages.fetch(entry);
+    }
+
     /// Whether the entry is this buyer's.
     pub fn is(&self, entry: u32, name: &PackedId<'_>) -> bool {
         self.pages.get(entry).is_some_and(|bytes| name.leads(bytes))
@@ -104,6 +109,19 @@ impl Buyers {
             self.pages.replace(entry, &draft);
         }
         self.draft = draft;
+    }
+
+    /// Sets all entries; none may be unused.
+    pub fn set_all(&mut self, accounts: &[Account]) {
+        self.pages.rewrite(|entry, bytes, out| {
+            let mut reader = Reader::new(bytes);
+            let name = PackedId::read_trusted(&mut reader).ok()?;
+            Account::read(&mut reader).ok()?;
+            let account = accounts.get(entry as usize)?;
+            name.write(out);
+            account.write(out);
+            Some(reader.rest())
+        });
     }
 
     pub fn hash(&self, entry: u32, keys: &RandomState) -> Option<u64> {

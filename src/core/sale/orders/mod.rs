@@ -23,12 +23,12 @@ mod waiting;
 use std::hash::RandomState;
 use std::mem;
 
-use crate::core::codec::Writer;
+use crate::core::codec::{Reader, Writer};
 use crate::core::id::PackedId;
 use crate::core::invariant::Known;
 use crate::core::time::UnixMs;
 use hash_index::HashIndex;
-use pages::{Layout, RecordPages};
+use pages::RecordPages;
 use record::{HoldPart, OrderLayout, Record, State, id_part, set_last_hold};
 use sum_tree::{Source, Sum};
 
@@ -121,11 +121,10 @@ impl Orders {
 
     /// Some orders from this number on, with their numbers, and the number after the last of them.
     pub fn run(&self, number: u32) -> Option<(impl Iterator<Item = (u32, Record<'_>)>, u32)> {
-        let (mut rest, next) = self.pages.run(number)?;
-        let base = self.base();
+        let (bytes, next) = self.pages.run(number)?;
+        let (base, mut reader) = (self.base(), Reader::new(bytes));
         let orders = (number..next).map_while(move |number| {
-            let order = Record::read(rest, base).ok().known("a record is what was written")?;
-            rest = rest.get(OrderLayout::length(rest).known("a record is what was written")?..)?;
+            let order = Record::read_next(&mut reader, base).ok().known("a record is what was written")?;
             Some((number, order))
         });
         Some((orders, next))

@@ -4,6 +4,7 @@
 //! to back in chunks of [`ROOM`]; to find one, a few before it are passed over. When the pages grow, at most one chunk or one page of
 //! chunk headers moves.
 
+use std::hint;
 use std::marker::PhantomData;
 
 use crate::core::codec::Writer;
@@ -57,17 +58,28 @@ impl<L: Layout> RecordPages<L> {
     /// The record of this number, and whatever follows it in its chunk.
     #[inline]
     pub fn get(&self, number: u32) -> Option<&[u8]> {
+        let mut rest = self.marked(number)?;
+        for _ in 0..number % ROOM % STRIDE {
+            rest = rest.get(L::length(rest).known(IS_RECORD)?..)?;
+        }
+        Some(rest)
+    }
+
+    /// Reads a byte near a record. When several records far from each other are needed, doing this for all of them first lets the processor
+    /// fetch their memory at the same time.
+    pub fn fetch(&self, number: u32) {
+        hint::black_box(self.marked(number).and_then(<[u8]>::first).copied());
+    }
+
+    /// What follows the last mark that is not behind the record.
+    #[inline]
+    fn marked(&self, number: u32) -> Option<&[u8]> {
         if number >= self.len {
             return None;
         }
         let chunk = self.pages.get(page(number))?.get(slot(number))?;
-        let place = number % ROOM;
-        let mark = (place / STRIDE).checked_sub(1).and_then(|mark| chunk.marks.get(mark as usize));
-        let mut rest = chunk.records.get(usize::from(mark.copied().unwrap_or(0))..)?;
-        for _ in 0..place % STRIDE {
-            rest = rest.get(L::length(rest).known(IS_RECORD)?..)?;
-        }
-        Some(rest)
+        let mark = (number % ROOM / STRIDE).checked_sub(1).and_then(|mark| chunk.marks.get(mark as usize));
+        chunk.records.get(usize::from(mark.copied().unwrap_or(0))..)
     }
 
     /// The records from this number to the end of its chunk, and the number after them.
@@ -135,8 +147,8 @@ impl<L: Layout> RecordPages<L> {
     }
 
     /// Puts other records in the place of all those of which `write` makes another. It gets each record, and whatever follows it in its
-    /// chunk, and says whether it has written something.
-    pub fn rewrite(&mut self, mut write: impl FnMut(u32, &[u8], &mut Writer) -> bool) {
+    /// chunk. If it has written something, it returns what follows.
+    pub fn rewrite(&mut self, mut write: impl for<'r> FnMut(u32, &'r [u8], &mut Writer) -> Option<&'r [u8]>) {
         let (mut number, mut draft) = (0_u32, Writer::new());
         for chunk in self.pages.iter_mut().flatten() {
             let (mut rest, mut marks, mut changed) = (&*chunk.records, chunk.marks, false);
@@ -145,13 +157,13 @@ impl<L: Layout> RecordPages<L> {
                 if let Some(mark) = mark_of(place).and_then(|mark| marks.get_mut(mark)) {
                     *mark = mark_at(draft.len());
                 }
+                if let Some(after) = write(number.wrapping_add(place), rest, &mut draft) {
+                    (changed, rest) = (true, after);
+                    continue;
+                }
                 let record = L::length(rest).and_then(|len| rest.split_at_checked(len));
                 let Some((record, after)) = record.known(IS_RECORD) else { return };
-                if write(number.wrapping_add(place), rest, &mut draft) {
-                    changed = true;
-                } else {
-                    draft.bytes(record);
-                }
+                draft.bytes(record);
                 rest = after;
             }
             number = number.wrapping_add(ROOM);

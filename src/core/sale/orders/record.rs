@@ -74,19 +74,24 @@ impl<'a> Record<'a> {
     /// Reads the order at the front of `bytes`. Deadlines are kept relative to `base`, which makes them short.
     #[inline]
     pub fn read(bytes: &'a [u8], base: UnixMs) -> Result<Self, Corrupt> {
-        let mut reader = Reader::new(bytes);
+        Self::read_next(&mut Reader::new(bytes), base)
+    }
+
+    /// As [`Record::read`], and passes over the order.
+    #[inline]
+    pub fn read_next(reader: &mut Reader<'a>, base: UnixMs) -> Result<Self, Corrupt> {
         let flags = reader.byte()?;
         let state = State::of_code(flags & STATE);
-        let id = PackedId::read_trusted(&mut reader)?;
+        let id = PackedId::read_trusted(reader)?;
         let units = if flags & MANY == 0 { 1 } else { reader.number()? };
         let deadline = if state == State::Held { base.0.wrapping_add(reader.signed()?) } else { 0 };
-        let ticket = if state == State::Waiting { Ticket::read(&mut reader)? } else { Ticket::default() };
+        let ticket = if state == State::Waiting { Ticket::read(reader)? } else { Ticket::default() };
         let buyer = match flags & BUYER {
             0 => BuyerRef::Own,
-            NAMED => BuyerRef::Named(PackedId::read_trusted(&mut reader)?),
-            kind => BuyerRef::Shared { entry: read_entry(&mut reader)?, last_hold: kind == LAST_HOLD },
+            NAMED => BuyerRef::Named(PackedId::read_trusted(reader)?),
+            kind => BuyerRef::Shared { entry: read_entry(reader)?, last_hold: kind == LAST_HOLD },
         };
-        let reference = if flags & REFERENCE == 0 { None } else { Some(PackedId::read_trusted(&mut reader)?) };
+        let reference = if flags & REFERENCE == 0 { None } else { Some(PackedId::read_trusted(reader)?) };
         let (deadline, refused) = (UnixMs(deadline), flags & REFUSED != 0);
         Ok(Self { state, units, id, deadline, ticket, buyer, reference, refused })
     }

@@ -1,20 +1,20 @@
 //! Finding the buyers that several of a table's orders have, all at once.
 //!
 //! Sorted hashes bring together the orders of a buyer. Then one walk over the records, in the order in which they lie in memory, gives each
-//! such buyer an entry and writes it into the records.
-
-use std::iter;
+//! such buyer an entry and writes it into the records. The holds of each are brought together by counting them.
 
 use super::buyers::{Account, Buyers};
-use super::hash_index::{HashIndex, number_of, tag_of, with_number};
+use super::hash_index::{number_of, tag_of, with_number};
 use super::order_table::{ENTRY, OrderTable};
+use super::pages::ROOM;
 use super::record::{BuyerRef, Record, State};
 use super::sum_tree::{Sum, SumTree};
-use super::{ByBuyer, ByDeadline, Orders};
+use super::{ByDeadline, Orders};
+use crate::core::codec::Reader;
 use crate::core::invariant::{Known, invariant};
 use crate::core::time::UnixMs;
 
-/// In place of an entry: none.
+/// In place of a number: none.
 const NONE: u32 = u32::MAX;
 
 /// What the trees get of a hold.
@@ -32,165 +32,206 @@ impl Hold {
     }
 }
 
-/// Orders that may have the same buyer: the hashes of the names agree. The first order of a group stands for all of them.
+/// The entries of orders that may have the same buyer: the hashes of the names agree.
 #[derive(Default)]
-pub struct Groups {
-    /// What the index of buyers will have: the orders that are alone, and in place of an entry the first order of a group.
-    by_name: Vec<u64>,
-    /// The orders of groups: the first one in the upper half, the order in the lower one.
-    members: Vec<u64>,
+pub struct Entries {
+    /// By the number of an order; [`NONE`]: no other order may have its buyer. Empty: so it is for all.
+    /// Before the entries have numbers: an earlier order of the same entry, or for the first one the order itself.
+    of: Vec<u32>,
+    /// How many entries there are.
+    count: u32,
 }
 
-/// What is known of the buyers of groups while the records are walked over.
+/// What is known of the buyers with entries while the records are walked over.
 struct Sharing<'a> {
     buyers: &'a mut Buyers,
+    entries: Entries,
     /// What the buyer of each entry has.
-    parties: Vec<Party>,
-    /// Holds of these buyers, with their units.
-    holds: Vec<(ByBuyer, u64)>,
-    /// Orders whose buyer has another name than the first order of their group: by chance the hashes agree.
+    accounts: Vec<Account>,
+    /// Orders that count in [`OrderTable::active`].
+    active: u64,
+    /// Orders whose buyer has another name than the first order of their entry: by chance the hashes agree.
     strays: Vec<u32>,
 }
 
-#[derive(Clone, Copy, Default)]
-struct Party {
-    account: Account,
-    /// Orders that count in [`OrderTable::active`].
-    active: u64,
-    /// The last hold to end of a buyer that has bought nothing.
-    last: Option<u32>,
-}
-
-impl Groups {
-    /// Groups sorted orders with named buyers, and the orders among `ids` that have the name of such a buyer as id.
-    pub fn new(names: &[u64], ids: &[u64], orders: &Orders) -> Self {
-        let mut groups = Self { by_name: Vec::with_capacity(names.len()), members: Vec::new() };
-        let is_own = |id: &u64| orders.get(number_of(*id)).is_some_and(|order| order.buyer == BuyerRef::Own);
-        let mut ids = ids.iter().copied().peekable();
-        for same in names.chunk_by(|one, other| tag_of(*one) == tag_of(*other)) {
-            let Some((first, others)) = same.split_first() else { continue };
-            while ids.next_if(|id| tag_of(*id) < tag_of(*first)).is_some() {}
-            let same_id = iter::from_fn(|| ids.next_if(|id| tag_of(*id) == tag_of(*first)));
-            let own: Vec<u64> = same_id.filter(is_own).collect();
-            if others.is_empty() && own.is_empty() {
-                groups.by_name.push(*first);
-                continue;
+impl Entries {
+    /// Finds them among sorted orders with named buyers, and among `ids`: a buyer's name may be the id of an order. Makes of `names` what
+    /// the index of buyers will have. Entries are numbered as the first of their orders are.
+    pub fn new(names: &mut Vec<u64>, ids: &[u64], orders: &Orders) -> Self {
+        let mut entries = Self::default();
+        let mut join = |one: &mut u64, other: u64| *one = entries.join(*one, other, orders.len());
+        names.dedup_by(|name, first| {
+            let same = tag_of(*name) == tag_of(*first);
+            if same {
+                join(first, *name);
             }
-            let numbers = || same.iter().chain(&own).map(|order| number_of(*order));
-            let Some(leader) = numbers().min() else { continue };
-            groups.by_name.push(with_number(*first, leader | ENTRY));
-            groups.members.extend(numbers().map(|number| u64::from(leader) << u32::BITS | u64::from(number)));
-        }
-        groups
-    }
-
-    /// The entry of each order, by its number. Entries are numbered as the first of their orders are.
-    fn entries(&mut self, orders: usize) -> Vec<u32> {
-        self.members.sort_unstable();
-        let mut entries = vec![NONE; orders];
-        let groups = self.members.chunk_by(|one, other| one >> u32::BITS == other >> u32::BITS);
-        for (group, entry) in groups.zip(0..) {
-            for order in group {
-                if let Some(place) = entries.get_mut(number_of(*order) as usize) {
-                    *place = entry;
+            same
+        });
+        let is_own = |id: u64| orders.get(number_of(id)).is_some_and(|order| order.buyer == BuyerRef::Own);
+        let mut ids = ids.iter().copied().peekable();
+        for name in &mut *names {
+            while ids.next_if(|id| tag_of(*id) < tag_of(*name)).is_some() {}
+            while let Some(id) = ids.next_if(|id| tag_of(*id) == tag_of(*name)) {
+                if is_own(id) {
+                    join(name, id);
                 }
             }
         }
-        for name in self.by_name.iter_mut().filter(|name| number_of(**name) & ENTRY != 0) {
-            *name = with_number(*name, entry_of(&entries, number_of(*name) & !ENTRY) | ENTRY);
+        entries.number();
+        for name in names.iter_mut().filter(|name| number_of(**name) & ENTRY != 0) {
+            *name = with_number(*name, entries.get(number_of(*name) & !ENTRY).unwrap_or(NONE) | ENTRY);
         }
         entries
+    }
+
+    /// Puts two orders, or one and the first of an entry, under one entry. Returns the first of them, marked.
+    fn join(&mut self, one: u64, other: u64, orders: u32) -> u64 {
+        if self.of.is_empty() {
+            self.of = vec![NONE; orders as usize];
+        }
+        let numbers = [one, other].map(|order| number_of(order) & !ENTRY);
+        let first = numbers.into_iter().fold(NONE, u32::min);
+        for number in numbers {
+            self.set(number as usize, first);
+        }
+        with_number(one, first | ENTRY)
+    }
+
+    fn number(&mut self) {
+        for number in 0..self.of.len() {
+            let Some(earlier) = self.of.get(number).copied().filter(|earlier| *earlier != NONE) else { continue };
+            let is_first = earlier as usize == number;
+            let entry = if is_first { self.count } else { self.get(earlier).unwrap_or(NONE) };
+            self.count = self.count.wrapping_add(is_first.into());
+            self.set(number, entry);
+        }
+    }
+
+    /// The entry of an order.
+    fn get(&self, number: u32) -> Option<u32> {
+        self.of.get(number as usize).copied().filter(|entry| *entry != NONE)
+    }
+
+    fn set(&mut self, number: usize, entry: u32) {
+        if let Some(of) = self.of.get_mut(number) {
+            *of = entry;
+        }
+    }
+
+    /// The places in `holds` of those that have an entry, those of an entry together, and for each entry their end. `holds` are in the
+    /// order of their deadlines, and so are those of an entry.
+    fn places(&self, holds: &[Hold]) -> (Vec<u32>, Vec<u32>) {
+        let mut ends = vec![0_u32; self.count as usize];
+        let entry = |hold: &Hold| self.get(hold.number).map_or(usize::MAX, |entry| entry as usize);
+        for hold in holds {
+            if let Some(count) = ends.get_mut(entry(hold)) {
+                *count = count.wrapping_add(1);
+            }
+        }
+        let mut before = 0_u32;
+        for end in &mut ends {
+            (*end, before) = (before, before.wrapping_add(*end));
+        }
+        let mut places = vec![0; before as usize];
+        for (hold, at) in holds.iter().zip(0..) {
+            let Some(end) = ends.get_mut(entry(hold)) else { continue };
+            if let Some(place) = places.get_mut(*end as usize) {
+                *place = at;
+            }
+            *end = end.wrapping_add(1);
+        }
+        (places, ends)
     }
 }
 
 impl OrderTable {
-    /// Makes the index of buyers, and gives each buyer with several orders an entry. Returns the orders that are not in the index.
-    pub(super) fn share_all(&mut self, mut groups: Groups, holds: &mut [Hold]) -> Vec<u32> {
-        if groups.members.is_empty() {
-            self.by_name = HashIndex::from_sorted(&groups.by_name);
+    /// Gives each buyer with several orders its entry. `holds` are in the order of their deadlines. Returns the orders that have another buyer
+    /// than their entry, and none now.
+    pub(super) fn share_all(&mut self, entries: Entries, holds: &mut [Hold]) -> Vec<u32> {
+        if entries.count == 0 {
             return Vec::new();
         }
-        let mut entries = groups.entries(self.orders.len() as usize);
-        self.by_name = HashIndex::from_sorted(&groups.by_name);
-        drop(groups);
-        let mut sharing =
-            Sharing { buyers: &mut self.buyers, parties: Vec::new(), holds: Vec::new(), strays: Vec::new() };
-        self.orders.share(&mut entries, |entry, number, order| sharing.join(entry, number, order));
-        let Sharing { mut parties, holds: mut shared, strays, .. } = sharing;
-        shared.sort_unstable();
-        self.by_buyer =
-            SumTree::from_sorted(&shared, |(key, units)| (*key, key.2, Sum { orders: 1, units: *units, buyers: 0 }));
-        for ((entry, _, number), _) in shared {
-            if let Some(party) = parties.get_mut(entry as usize).filter(|party| party.account.sold == 0) {
-                party.last = Some(number);
-            }
+        let accounts = vec![Account::default(); entries.count as usize];
+        let mut sharing = Sharing { buyers: &mut self.buyers, entries, accounts, active: 0, strays: Vec::new() };
+        self.orders.share(&mut sharing);
+        let Sharing { entries, accounts, active, strays, .. } = sharing;
+        self.buyers.set_all(&accounts);
+        let (places, mut ends) = entries.places(holds);
+        self.by_buyer = SumTree::from_sorted(&places, |place| {
+            let Hold { deadline, units, number, .. } = holds.get(*place as usize)?;
+            Some(((entries.get(*number)?, *deadline, *number), *number, Sum { orders: 1, units: *units, buyers: 0 }))
+        });
+        self.active = self.active.wrapping_sub(active);
+        let mut first = 0;
+        for (account, end) in accounts.iter().zip(&mut ends) {
+            let own = places.get(first..*end as usize).unwrap_or(&[]);
+            first = *end as usize;
+            self.active = self.active.wrapping_add((account.sold > 0 || !own.is_empty()).into());
+            // In place of the end: the last hold of a buyer that has bought nothing.
+            let last = own.last().filter(|_| account.sold == 0).and_then(|place| holds.get(*place as usize));
+            *end = last.map_or(NONE, |hold| hold.number);
         }
+        let is_last = |entry: u32, number| ends.get(entry as usize) == Some(&number);
         for hold in holds {
-            let Some(party) = parties.get(entry_of(&entries, hold.number) as usize) else { continue };
-            hold.last = party.last == Some(hold.number);
-            if hold.last {
-                self.orders.set_last_hold(hold.number, true);
-            }
+            hold.last = entries.get(hold.number).is_none_or(|entry| is_last(entry, hold.number));
         }
-        for (party, entry) in parties.iter().zip(0..) {
-            self.buyers.set(entry, party.account);
-            self.active = self.active.wrapping_sub(party.active.saturating_sub(1));
+        // In the order in which the records lie in memory.
+        for (_, number) in entries.of.into_iter().zip(0..).filter(|(entry, number)| is_last(*entry, *number)) {
+            self.orders.set_last_hold(number, true);
         }
         strays
     }
 }
 
 impl Orders {
-    /// Gives orders their entries in the records, those that `join` agrees to. The others have none any more.
-    fn share(&mut self, entries: &mut [u32], mut join: impl FnMut(u32, u32, &Record<'_>) -> bool) {
+    /// Gives orders their entries in the records.
+    fn share(&mut self, sharing: &mut Sharing<'_>) {
         let base = self.base();
         self.pages.rewrite(|number, bytes, out| {
-            let entry = entries.get_mut(number as usize).filter(|entry| **entry != NONE);
-            let Some(entry) = entry else { return false };
-            let Some(order) = Record::read(bytes, base).ok().known("a record is what was written") else {
-                return false;
-            };
-            let joins = join(*entry, number, &order);
-            if joins {
-                Record { buyer: BuyerRef::Shared { entry: *entry, last_hold: false }, ..order }.write(base, out);
-            } else {
-                *entry = NONE;
+            let entry = sharing.entry(number)?;
+            let mut reader = Reader::new(bytes);
+            let order = Record::read_next(&mut reader, base).ok().known("a record is what was written")?;
+            if !sharing.join(entry, number, &order) {
+                return None;
             }
-            joins
+            Record { buyer: BuyerRef::Shared { entry, last_hold: false }, ..order }.write(base, out);
+            Some(reader.rest())
         });
     }
 }
 
 impl Sharing<'_> {
+    /// The entry of an order, if it has one.
+    fn entry(&self, number: u32) -> Option<u32> {
+        if number.is_multiple_of(ROOM) {
+            let next = self.entries.of.iter().skip(number as usize).take(ROOM as usize);
+            next.for_each(|entry| self.buyers.fetch(*entry));
+        }
+        self.entries.get(number)
+    }
+
     /// Adds an order to the buyer of an entry; false if it has another buyer. The first one opens the entry.
     fn join(&mut self, entry: u32, number: u32, order: &Record<'_>) -> bool {
         let name = if let BuyerRef::Named(name) = order.buyer { name } else { order.id };
-        if entry as usize == self.parties.len() {
+        let Some(account) = self.accounts.get_mut(entry as usize) else { return false };
+        if account.orders == 0 {
             let opened = self.buyers.open(&name);
             invariant!(opened == Some(entry), "entries are opened in the order of their numbers");
-            self.parties.push(Party::default());
         } else if !self.buyers.is(entry, &name) {
             self.strays.push(number);
+            self.entries.set(number as usize, NONE);
             return false;
         }
-        let Some(Party { account, active, .. }) = self.parties.get_mut(entry as usize) else { return false };
         account.orders = account.orders.wrapping_add(1);
         if order.active() || order.waits() {
             account.units = account.units.wrapping_add(order.units);
         }
         if order.active() {
-            *active = active.wrapping_add(1);
+            self.active = self.active.wrapping_add(1);
         }
-        match order.state {
-            State::Held => self.holds.push(((entry, order.deadline, number), order.units)),
-            State::Sold => account.sold = account.sold.wrapping_add(order.units),
-            State::Waiting | State::Cancelled | State::Expired => {}
+        if order.state == State::Sold {
+            account.sold = account.sold.wrapping_add(order.units);
         }
         true
     }
-}
-
-/// The entry of an order.
-fn entry_of(entries: &[u32], number: u32) -> u32 {
-    entries.get(number as usize).copied().unwrap_or(NONE)
 }

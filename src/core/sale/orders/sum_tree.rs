@@ -75,18 +75,18 @@ impl<K: Ord + Copy> SumTree<K> {
     }
 
     /// The tree of these holds, which are sorted. `hold` tells the key, the number and the sum of each.
-    pub fn from_sorted<T>(holds: &[T], hold: impl Fn(&T) -> (K, u32, Sum)) -> Self {
+    pub fn from_sorted<T>(holds: &[T], hold: impl Fn(&T) -> Option<(K, u32, Sum)>) -> Self {
         let leaves = holds.chunks(FULL).filter_map(|part| {
             let mut leaf = Leaf { numbers: Vec::with_capacity(part.len()), sum: Sum::default() };
-            for (_, number, sum) in part.iter().map(&hold) {
+            for (_, number, sum) in part.iter().filter_map(&hold) {
                 leaf.numbers.push(number);
                 leaf.sum.add(sum);
             }
-            Some((hold(part.first()?).0, leaf))
+            Some((hold(part.first()?)?.0, leaf))
         });
         Self {
             leaves: leaves.collect(),
-            first: holds.first().map(|first| hold(first).0),
+            first: holds.first().and_then(|first| Some(hold(first)?.0)),
             room: holds.len(),
             known: Cell::new(None),
         }

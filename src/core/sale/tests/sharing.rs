@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::RandomState;
 
 use super::hostile::consistent;
-use super::world::digest;
+use super::world::{digest, load_whole};
 use crate::core::codec::Writer;
 use crate::core::id::PackedId;
 use crate::core::sale::orders::record::{BuyerRef, Record, State, Ticket};
@@ -86,6 +86,38 @@ fn buyers_whose_hashes_collide_are_told_apart() {
                         "{buyer}: {orders:?}"
                     );
                 }
+            }
+        }
+    }
+}
+
+/// As many orders as take several chunks of memory, of buyers with one or many of them, in no order.
+#[test]
+#[cfg_attr(miri, ignore = "too many steps for Miri")]
+fn a_sale_that_is_loaded_all_at_once_is_the_same() {
+    let spread = |n: usize| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    for buyers in [1, 40, 700, 5_000] {
+        let count = 2_000;
+        let texts: Vec<_> = (0..count).map(|n| (n.to_string(), (spread(n) % buyers).to_string())).collect();
+        let orders = texts.iter().zip(0..).map(|((id, buyer), n)| {
+            let state = State::ALL[spread(n + 7) % 5];
+            let deadline = if state == State::Held { spread(n + 9) % 50 } else { 0 };
+            (&**id, &**buyer, state, 1 + n as u64 % 3, i64::try_from(deadline).unwrap())
+        });
+        let orders: Vec<_> = orders.collect();
+        let blocks = || orders.chunks(300).map(block);
+        // A million units, five thousand events and two thousand orders, some of which wait.
+        let header = &[VERSION, 64, 0xc0, 0x84, 0x3d, 0, 0x88, 0x27, 0xd0, 0x0f];
+        let mut told = Sale::from_header(header).unwrap();
+        blocks().for_each(|block| told.load_block(&block).unwrap());
+        let sale = load_whole(header, blocks()).unwrap();
+        assert_eq!(digest(&sale), digest(&told));
+        consistent(&sale);
+        assert!(sale.memory() <= told.memory(), "{} bytes, {} when told", sale.memory(), told.memory());
+        for now in [0, 10, 30, 49, 50].map(UnixMs) {
+            assert_eq!(sale.info(now), told.info(now));
+            for (_, buyer) in &texts {
+                assert_eq!(sale.buyer(now, buyer.as_bytes()), told.buyer(now, buyer.as_bytes()), "{buyer}");
             }
         }
     }
