@@ -2,17 +2,20 @@
 
 use harness::clock::{obeys, set, with_own_clock};
 use harness::{ANY, INT, OK, Server, TEXT, eventually, unix_ms};
+use tempfile::TempDir;
 
 const HOUR_MS: i64 = 3_600_000;
+
+/// A server whose clock is set in `dir`. `None` without a C compiler, or if the server reads its clock another way: there is no such clock.
+fn start(dir: &TempDir) -> Option<Server> {
+    let server = with_own_clock(Server::plain(), dir, 0).ok()?.start();
+    obeys(&server, dir).then_some(server)
+}
 
 #[test]
 fn what_is_due_at_once_is_done_though_the_clock_is_set_back_meanwhile() {
     let dir = tempfile::tempdir().expect("a directory");
-    // Without a C compiler there is no such clock.
-    let Ok(server) = with_own_clock(Server::plain(), &dir, 0).map(harness::Builder::start) else { return };
-    if !obeys(&server, &dir) {
-        return;
-    }
+    let Some(server) = start(&dir) else { return };
     let mut client = server.client();
     let mut holder = server.client();
     let id = holder.cmd("CLIENT ID").int();
@@ -42,10 +45,7 @@ fn what_is_due_at_once_is_done_though_the_clock_is_set_back_meanwhile() {
 #[test]
 fn what_is_due_because_the_clock_was_set_ahead_is_done_at_once() {
     let dir = tempfile::tempdir().expect("a directory");
-    let Ok(server) = with_own_clock(Server::plain(), &dir, 0).map(harness::Builder::start) else { return };
-    if !obeys(&server, &dir) {
-        return;
-    }
+    let Some(server) = start(&dir) else { return };
     let mut client = server.client();
     client.expect("LOCK.ACQUIRE lock TOKEN holder PX 1800000", ANY);
     let mut waiter = server.client();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{DEEP, cpu, depth_name, sales, table};
+use super::{DEEP, cpu, depth_name, sales, table, waiting};
 use crate::contest::{Load, Way, contest};
 use crate::goals::Limit::AtMost;
 use crate::lab::Lab;
@@ -67,14 +67,7 @@ fn hand_overs(lab: &mut Lab) {
 
     let among = format!("{CONTENDERS} contenders{}", lab.feeds.name());
     let hold = Hold::Works { time: Duration::ZERO };
-    let load = Load {
-        members: CONTENDERS,
-        warm: 500,
-        goal: lab.plan.either(40_000, 10_000),
-        drains: false,
-        rounds: lab.plan.rounds(),
-        patience: lab.plan.patience() * 2,
-    };
+    let load = waiting::load(lab, CONTENDERS);
     let title = format!("Handing over among {among}");
     let outcomes = contest(lab, &title, &[queue::lock(hold), queue::list(hold)], load);
     table(lab, &title, &outcomes);

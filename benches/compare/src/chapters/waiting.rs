@@ -71,16 +71,21 @@ fn ways(contenders: usize) -> [Way; 4] {
     [notified::together(contenders), notified::apart(), queue::lock(hold), queue::list(hold)]
 }
 
-fn hand_overs(lab: &mut Lab, contenders: usize) {
-    let title = format!("Handing over to parked waiters and to those with NOTIFY, {contenders} contenders");
-    let load = Load {
+/// So many contenders hand one lock over.
+pub fn load(lab: &Lab, contenders: usize) -> Load {
+    Load {
         members: contenders,
         warm: contenders.max(500) as u64,
         goal: lab.plan.either(40_000, 10_000),
         drains: false,
         rounds: lab.plan.rounds(),
         patience: lab.plan.patience() * 2,
-    };
+    }
+}
+
+fn hand_overs(lab: &mut Lab, contenders: usize) {
+    let title = format!("Handing over to parked waiters and to those with NOTIFY, {contenders} contenders");
+    let load = load(lab, contenders);
     let outcomes = contest(lab, &title, &ways(contenders), load);
     table(lab, &title, &outcomes);
     let what = format!("server CPU for a hand-over, NOTIFY on one connection ÷ parked, {contenders} contenders");
