@@ -34,8 +34,6 @@ pub struct LockSession<'a> {
     db: i32,
     /// The database of the context now, if it is known.
     selected: Option<i32>,
-    /// Whether the cluster is asked before work on a key: by the timer, because another node may serve the key by now.
-    asks: bool,
     /// Whether the last answer of the cluster was that it is down as a whole.
     down: bool,
     at_work: Option<AtWork<'a>>,
@@ -92,7 +90,6 @@ impl<'a> LockSession<'a> {
             key: Key::closed(ctx),
             db,
             selected: Some(db),
-            asks: false,
             down: false,
             at_work: None,
             events: SmallVec::new(),
@@ -103,13 +100,6 @@ impl<'a> LockSession<'a> {
             words: None,
             said: None,
         }
-    }
-
-    /// A session for timer work.
-    pub fn between_commands(ctx: Ctx<'a>) -> Self {
-        let mut session = Self::new(ctx);
-        session.asks = session.ctx().flags().is_cluster();
-        session
     }
 
     /// A session for a command on one key, whose name the server already has as a string.
@@ -179,11 +169,6 @@ impl<'a> LockSession<'a> {
         if let Some(AtWork { db, name, events, .. }) = self.at_work.take() {
             self.events.push(Told { db, name, events });
         }
-    }
-
-    /// Whether this is timer work on a cluster node.
-    pub fn is_clustered(&self) -> bool {
-        self.asks
     }
 
     /// A request has failed for a reason that the engine does not know.

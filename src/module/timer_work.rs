@@ -13,7 +13,7 @@ use crate::module::state::{self, State};
 use crate::module::{connection, destroyed, expirations, inbox, repair, sale_type};
 use crate::server::ctx::{Ctx, is_connected};
 use crate::server::timer::Authority;
-use crate::server::{clock, event_loop, panics};
+use crate::server::{clock, cluster, event_loop, panics};
 
 /// The longest time of one turn of the timer. After it the server serves its clients before the next turn.
 const TURN: Duration = Duration::from_micros(500);
@@ -53,7 +53,7 @@ pub fn run(ctx: &mut Ctx<'_>, right: Authority) -> Wakeup {
 
 /// Processes the inbox and continues the scan for renamed values; returns whether there is more to scan, and when to look at the slots.
 fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> (bool, Wakeup) {
-    let mut session = LockSession::between_commands(ctx.reborrow());
+    let mut session = LockSession::new(ctx.reborrow());
     let caught_up = state::enter_as_is(|state| {
         state::drain_inbox(state);
         let faulty = panics::take_fault();
@@ -70,8 +70,7 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> (bool, Wakeup) {
             session.answer(*waiter, WaitResult::TimedOut);
         }
         let State { slots, locks, .. } = &mut *state;
-        let watching =
-            if session.is_clustered() { slots.look(session.free_ctx(), now.ms, locks) } else { Wakeup::Never };
+        let watching = if cluster::is_node() { slots.look(session.free_ctx(), now.ms, locks) } else { Wakeup::Never };
         let dismissed = locks.take_dismissed(DISMISSED);
         let more = forgotten.len() == FORGOTTEN || dismissed.len() == DISMISSED;
         for dismissed in dismissed {
@@ -97,7 +96,7 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> (bool, Wakeup) {
 
 /// A slice of the work on locks, and of registering loaded values.
 fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, right: Authority) -> Wakeup {
-    let mut session = LockSession::between_commands(ctx.reborrow());
+    let mut session = LockSession::new(ctx.reborrow());
     let next = state::enter_as_is(|state| {
         state::drain_inbox(state);
         let more = forget_destroyed(state) | meet_loaded(state, &mut session);

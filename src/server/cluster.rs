@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use super::call::{self, How};
 use super::ctx::Ctx;
 use super::key::Name;
+use super::timer;
 use crate::core::slot::Slot;
 
 /// What this node serves now.
@@ -39,21 +40,31 @@ impl Serves {
 /// The command that is used to ask the server whether it would serve a call. It is a write command, and it cannot be renamed.
 /// `LOCK.MRELEASE token numkeys key [key …]`.
 ///
-/// A running command need not ask, because the server checked before it ran it.
+/// A running command need not ask for the keys that it names, because the server checked these before it ran it.
 const CHANGING: &CStr = c"LOCK.MRELEASE";
 
 /// Whether this server supports dry runs.
 static CAN_BE_DRY: AtomicBool = AtomicBool::new(false);
 
+/// Whether this server is a node of a cluster. It is one from its start to its end, or never.
+static IS_NODE: AtomicBool = AtomicBool::new(false);
+
+/// Whether this server is a node of a cluster.
+pub fn is_node() -> bool {
+    IS_NODE.load(Ordering::Relaxed)
+}
+
 /// Finds out how to ask this server. Called once, at load, after the commands are registered.
 pub fn learn(ctx: &mut Ctx<'_>) {
+    IS_NODE.store(ctx.flags().is_cluster(), Ordering::Relaxed);
     CAN_BE_DRY.store(call::can_be_dry(ctx, CHANGING), Ordering::Relaxed);
 }
 
 /// Whether this node serves the key `name` now: it owns the slot and the cluster is up. Also false for a key that has already moved while
-/// its slot is being migrated.
-pub fn serves(ctx: &mut Ctx<'_>, name: &Name<'_>) -> Serves {
-    ask(ctx, &[name.bytes()])
+/// its slot is being migrated. The `ASKING` of a running command speaks for the keys that the command names, not for this one; so the
+/// question is asked without a client.
+pub fn serves(_: &mut Ctx<'_>, name: &Name<'_>) -> Serves {
+    timer::with_detached(|ctx| ask(ctx, &[name.bytes()])).unwrap_or(Serves::Others)
 }
 
 /// Whether this node may work on both keys now. Both are of one slot. Like [`serves`]; also false during a migration of their slot, in

@@ -39,7 +39,7 @@ pub fn install(ctx: &Ctx<'_>, hear: Hear) {
 pub fn expect() {
     if heard_by().is_some() {
         IS_WANTED.store(true, Ordering::Relaxed);
-        timer::with_detached(subscribe);
+        timer::with_detached(|ctx| subscribe(ctx));
     }
 }
 

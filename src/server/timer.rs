@@ -78,13 +78,11 @@ pub fn install(ctx: &Ctx<'_>, work: Work) {
     });
 }
 
-/// Lends the module's own context to code that was called without one.
-pub fn with_detached(f: impl FnOnce(&Ctx<'_>)) {
-    let detached = TIMER.with(|timer| timer.detached).unwrap_or(ptr::null_mut());
-    if !detached.is_null() {
-        // SAFETY: the context lives as long as the module, and this is the main thread, because `TIMER` works on no other.
-        f(&unsafe { Ctx::new(detached) });
-    }
+/// Lends the module's own context, which has no client; `None` before the module is loaded.
+pub fn with_detached<R>(f: impl FnOnce(&mut Ctx<'_>) -> R) -> Option<R> {
+    let detached = TIMER.with(|timer| timer.detached).filter(|detached| !detached.is_null())?;
+    // SAFETY: the context lives as long as the module, and this is the main thread, because `TIMER` works on no other.
+    Some(f(&mut unsafe { Ctx::new(detached) }))
 }
 
 /// Makes the timer fire at `next` or earlier. Cheap if it already fires early enough.

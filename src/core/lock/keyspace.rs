@@ -45,7 +45,7 @@ pub trait Keyspace {
     /// Called after a grant to a waiter that has waited long and before its answer: find out whether `client` has unsent data, because the
     /// reply will be sent after that data.
     fn look_before_reply(&mut self, waiter: WaiterId, client: ClientId);
-    /// Whether this node still serves the key. Asked only for work outside of a command.
+    /// Whether this node still serves the key. Asked before a grant, unless the running command names the key.
     fn owns_slot(&mut self, at: KeyRef<'_>) -> bool;
     /// Whether [`owns_slot`](Self::owns_slot), which has just returned `false`, would return `false` for every key.
     fn serves_nothing(&mut self) -> bool {

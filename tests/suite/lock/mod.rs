@@ -12,6 +12,7 @@ mod fairness;
 mod fences;
 mod keys;
 mod many;
+mod moving;
 mod notify;
 mod own;
 mod parking;

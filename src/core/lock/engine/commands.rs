@@ -33,10 +33,10 @@ enum Verdict {
 }
 
 impl Engine {
-    /// The transition of a command on this many `keys`. Work for other clients beyond the bound is left to `tick`. No request overtakes:
+    /// The transition of a command on `keys`, which are in order. Work for other clients beyond the bound is left to `tick`. No request overtakes:
     /// while a waiter of a key still has to be served, the key counts as taken.
-    pub(super) fn command(&self, now: Now, keys: usize) -> Transition {
-        Transition::command(now, self.bound.0.saturating_add(keys))
+    pub(super) fn command<'k>(&self, now: Now, keys: &[KeyRef<'k>]) -> Transition<'k> {
+        Transition::command(now, keys, self.bound.0.saturating_add(keys.len()))
     }
 
     /// Asks for the lock at `at` on behalf of `client`.
@@ -63,7 +63,7 @@ impl Engine {
         if !patient && self.is_taken(now, at, &request.token, keyspace) {
             return Ok(Acquired::Refused);
         }
-        let mut transition = self.command(now, 1);
+        let mut transition = self.command(now, &[at]);
         let (_, visit) = self.settle_then(&mut transition, at, keyspace, |engine, transition, open, queue| {
             engine.decide(transition, open, queue, client, request, if patient { wait } else { Wait::No })
         });
@@ -244,7 +244,7 @@ impl Engine {
         token: &Ident,
         keyspace: &mut W,
     ) -> Result<bool, LockError> {
-        let mut transition = self.command(now, 1);
+        let mut transition = self.command(now, &[at]);
         self.pardon(at, token, keyspace);
         self.cancel(&mut transition, &[at], token, keyspace);
         let (queue, visit) = self.settle_then(&mut transition, at, keyspace, |engine, transition, open, _| {

@@ -32,7 +32,7 @@ impl Engine {
         keyspace: &mut W,
     ) -> Result<bool, LockError> {
         let end = now.ms.plus(extension.lease).ok_or(LockError::LeaseTooLong)?;
-        let mut transition = self.command(now, 1);
+        let mut transition = self.command(now, &[at]);
         self.pardon(at, token, keyspace);
         let (_, visit) = self.settle_then(&mut transition, at, keyspace, |engine, transition, open, _| {
             engine.end_own_if_over(transition, open, token);

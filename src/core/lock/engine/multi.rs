@@ -108,13 +108,13 @@ impl Engine {
         keys: &[&'k [u8]],
         token: &Ident,
         keyspace: &mut W,
-    ) -> (Transition, Vec<KeyRef<'k>>) {
+    ) -> (Transition<'k>, Vec<KeyRef<'k>>) {
         let keys: BTreeSet<&[u8]> = keys.iter().copied().collect();
         let locks: Vec<_> = keys.into_iter().map(|key| KeyRef { db, key }).collect();
         for at in &locks {
             self.pardon(*at, token, keyspace);
         }
-        (self.command(now, locks.len()), locks)
+        (self.command(now, &locks), locks)
     }
 
     /// Settles all keys, and then looks how each of them stands for `token`.
@@ -189,7 +189,7 @@ impl Engine {
                 continue;
             }
             transition.step();
-            if transition.by_timer && !keyspace.owns_slot(key.as_key()) {
+            if !transition.may_grant(key.as_key(), keyspace) {
                 transition.blocked_multi.insert(waiter);
                 self.waiting.block_multi_at(waiter, queue);
                 self.put_off(transition, queue, keyspace);

@@ -187,7 +187,7 @@ impl Engine {
         transition.cause = self.waiting.take_dirty(queue).unwrap_or(cause);
         if !self.end_waits(transition, queue, keyspace) {
             transition.emptied.push(key);
-        } else if transition.by_timer && !keyspace.owns_slot(at) {
+        } else if !transition.may_grant(at, keyspace) {
             self.put_off(transition, queue, keyspace);
         } else {
             match self.visit(transition, at, keyspace, |engine, transition, open| {

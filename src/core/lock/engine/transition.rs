@@ -6,17 +6,18 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::core::key::KeyBuf;
+use crate::core::key::{KeyBuf, KeyRef};
+use crate::core::lock::keyspace::Keyspace;
 use crate::core::lock::stats::HandoverCause;
 use crate::core::lock::waiter::QueueId;
 use crate::core::time::{Now, UnixMs};
 
 /// The time, the limits and the remaining work of one transition.
 #[derive(Debug)]
-pub(super) struct Transition {
+pub(super) struct Transition<'k> {
     pub(super) now: Now,
-    /// Whether it runs without a command.
-    pub(super) by_timer: bool,
+    /// The keys that the command names, in order; none for the timer's work. The server has checked that this node serves them.
+    named: SmallVec<[KeyRef<'k>; 1]>,
     /// The remaining number of steps.
     pub(super) budget: usize,
     /// Why locks become available for waiters, unless holds of the lock itself have ended.
@@ -63,11 +64,11 @@ impl Work {
     }
 }
 
-impl Transition {
-    pub(super) fn command(now: Now, steps: usize) -> Self {
+impl<'k> Transition<'k> {
+    pub(super) fn command(now: Now, named: &[KeyRef<'k>], steps: usize) -> Self {
         Self {
             now,
-            by_timer: false,
+            named: SmallVec::from_slice(named),
             budget: steps,
             cause: HandoverCause::Other,
             over: None,
@@ -79,12 +80,18 @@ impl Transition {
     }
 
     pub(super) fn by_timer(now: Now, steps: usize) -> Self {
-        Self { by_timer: true, ..Self::command(now, steps) }
+        Self::command(now, &[], steps)
     }
 
     /// A transition that applies an effect; nothing expires in it.
     pub(super) fn passive() -> Self {
-        Self { passive: true, ..Self::command(Now { ms: UnixMs(0), us: 0 }, usize::MAX) }
+        Self { passive: true, ..Self::command(Now { ms: UnixMs(0), us: 0 }, &[], usize::MAX) }
+    }
+
+    /// Whether the lock at `at` may be granted here. A key that the command does not name may have moved to another node by itself, while
+    /// its slot moves key by key.
+    pub(super) fn may_grant<W: Keyspace>(&self, at: KeyRef<'_>, keyspace: &mut W) -> bool {
+        self.named.binary_search(&at).is_ok() || keyspace.owns_slot(at)
     }
 
     /// Why the last visited lock is available for a waiter.

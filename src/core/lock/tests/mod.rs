@@ -13,6 +13,7 @@ mod many;
 mod measure;
 mod model;
 mod modes;
+mod moved;
 mod notify;
 mod own;
 mod places;
