@@ -1,174 +1,354 @@
-//! A lock that is held until it is dropped.
+//! What a lock is, and how it is asked for.
 
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use redis::{Client, Connection, ErrorKind, RedisError, RedisResult, ServerErrorKind, cmd};
+use redis::{Cmd, RedisResult, Value, cmd, pipe};
+use tokio::time::{Instant, sleep, timeout};
 
-/// How much later than asked for the answer to a wait may come before the server is taken for dead.
-const GRACE: Duration = Duration::from_secs(5);
-/// How long to wait before asking a server again that could not answer.
-const PAUSE: Duration = Duration::from_millis(50);
+use crate::client::{Client, PATIENCE, PAUSE, Repeat};
+use crate::error::{passes, timed_out};
+use crate::hold::{Hold, Session};
+use crate::{Error, clock};
 
-/// A lock that this process holds. Dropping it releases it.
+/// How long replicas have to take a grant.
+const REPLICATION: Duration = Duration::from_secs(1);
+/// How much later than its time a wait ends at most.
+const OVERTIME: Duration = Duration::from_millis(1_900);
+
+/// Describes a lock: who asks for what, and how. It is no lock itself: any number of tasks may [`acquire`](Self::acquire) by one
+/// description, and each hold has a token and a state of its own.
+#[derive(Debug, Clone)]
+#[must_use = "nothing is asked for before `acquire`"]
 pub struct Lock {
-    /// A number larger than that of every grant before: have what you write to refuse smaller ones.
-    pub fence: i64,
-    request: Request,
-    /// Until when the hold lasts if nobody extends it, by this process's clock.
-    until: Arc<Mutex<Instant>>,
-    /// Dropped with the lock, which ends the thread that extends it.
-    over: Option<Sender<()>>,
-    keeper: Option<JoinHandle<()>>,
+    client: Client,
+    keys: Vec<Vec<u8>>,
+    token: Option<Vec<u8>>,
+    lease: Duration,
+    wait: Option<Duration>,
+    mode: Mode,
+    session: bool,
+    replicas: usize,
+    kept: bool,
 }
 
-/// Who asks for which lock, where.
-#[derive(Clone)]
-struct Request {
-    client: Client,
-    key: String,
-    /// One for this request and all its repetitions.
-    token: String,
-    lease: Duration,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Exclusive,
+    Shared,
+    Limit(u64),
 }
 
 impl Lock {
-    /// Stands in line for `key` for at most `wait`. `None` if others had it all the time.
-    pub fn acquire(client: &Client, key: &str, wait: Duration, lease: Duration) -> RedisResult<Option<Self>> {
-        let token = uuid::Uuid::new_v4().to_string();
-        let request = Request { client: client.clone(), key: key.into(), token, lease };
-        let end = Instant::now() + wait;
-        loop {
-            let sent = Instant::now();
-            let left = end.saturating_duration_since(sent);
-            match request.ask(left) {
-                Ok(None) => return Ok(None),
-                Ok(Some(fence)) if left.is_zero() => return Ok(Some(Self::begin(request, fence, sent, lease / 3))),
-                // Extended at once after a wait: nobody knows how long the answer took.
-                Ok(Some(fence)) => return Ok(Some(Self::begin(request, fence, Instant::now(), Duration::ZERO))),
-                // Asked again with the same token, the server finds its place in line, or its grant.
-                Err(error) if passes(&error) && !left.is_zero() => thread::sleep(PAUSE),
-                Err(error) => {
-                    // Without an answer the request may stand in line, and would be granted the lock though nobody is here.
-                    if is_silence(&error) {
-                        request.withdraw();
-                    }
-                    return Err(error);
-                }
-            }
+    pub(crate) fn new(client: Client, keys: Vec<Vec<u8>>) -> Self {
+        Self {
+            client,
+            keys,
+            token: None,
+            lease: Duration::from_secs(30),
+            wait: Some(Duration::ZERO),
+            mode: Mode::Exclusive,
+            session: false,
+            replicas: 0,
+            kept: true,
         }
     }
 
-    /// Extends the hold from now on, the first time after `pause`. The lease counts from `since`.
-    fn begin(request: Request, fence: i64, since: Instant, mut pause: Duration) -> Self {
-        let until = Arc::new(Mutex::new(since + request.lease));
-        let (over, ends) = channel();
-        let (kept, extended) = (request.clone(), until.clone());
-        let keeper = thread::spawn(move || {
-            // The sender says nothing; it goes away.
-            while ends.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-                let sent = Instant::now();
-                // No answer says nothing; the clock does.
-                let answer = kept.extend();
-                pause = kept.lease / if answer.is_ok() { 3 } else { 20 };
-                if let Ok(held) = answer {
-                    // The lease counts from before it was asked for.
-                    let end = if held { sent + kept.lease } else { sent };
-                    *extended.lock().unwrap_or_else(PoisonError::into_inner) = end;
-                    if !held {
-                        return;
-                    }
+    /// How long the lock outlasts this process if it dies or freezes (30 s). While it lives, the hold is extended each third of it.
+    pub fn lease(self, lease: Duration) -> Self {
+        Self { lease, ..self }
+    }
+
+    /// How long to stand in line at most (0: not at all).
+    pub fn wait(self, wait: Duration) -> Self {
+        Self { wait: Some(wait), ..self }
+    }
+
+    /// Stands in line as long as it takes.
+    pub fn wait_forever(self) -> Self {
+        Self { wait: None, ..self }
+    }
+
+    /// Together with other readers.
+    pub fn shared(self) -> Self {
+        Self { mode: Mode::Shared, ..self }
+    }
+
+    /// As one of `n`.
+    pub fn limit(self, n: u64) -> Self {
+        Self { mode: Mode::Limit(n), ..self }
+    }
+
+    /// The hold ends with its connection, too: at once when this process dies.
+    pub fn session(self) -> Self {
+        Self { session: true, ..self }
+    }
+
+    /// The grant counts only when `n` replicas have it within a second; else it is released: [`Error::NotReplicated`].
+    pub fn replicas(self, n: usize) -> Self {
+        Self { replicas: n, ..self }
+    }
+
+    /// Who asks, instead of a random token for each hold. One token for all locks of a task lets the server see when two tasks wait
+    /// for each other. A token is one holder: two acquisitions by one token are not kept apart.
+    pub fn token(self, token: impl Into<Vec<u8>>) -> Self {
+        Self { token: Some(token.into()), ..self }
+    }
+
+    /// The hold is not extended but by [`Hold::extend`].
+    pub fn unattended(self) -> Self {
+        Self { kept: false, ..self }
+    }
+
+    /// Asks for the lock and stands in line for it; ends at most 2 s after the time given by [`wait`](Self::wait), whatever the server
+    /// does. It asks again when a connection breaks or the lock is on another server now. Dropping the future withdraws the request.
+    ///
+    /// # Errors
+    /// [`Error::NotGranted`] if others had the lock all the time.
+    pub async fn acquire(&self) -> Result<Hold, Error> {
+        self.check()?;
+        let token = self.token.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string().into());
+        let request = Arc::new(Request { lock: self.clone(), token });
+        let mut open = Open(Some(request.clone()));
+        let asked = request.stand();
+        let outcome = match self.wait {
+            None => asked.await,
+            Some(wait) => {
+                // A wait of centuries is as good as one without limit.
+                let end = Instant::now().checked_add(wait).and_then(|end| end.checked_add(OVERTIME));
+                match end {
+                    None => asked.await,
+                    Some(end) => tokio::time::timeout_at(end, asked).await.unwrap_or_else(|_| Err(timed_out().into())),
                 }
             }
-        });
-        Self { fence, request, until, over: Some(over), keeper: Some(keeper) }
+        };
+        if !matches!(outcome, Err(Error::Unreachable(_))) {
+            // The server has said what came of it.
+            open.0 = None;
+        }
+        outcome
     }
 
-    /// Whether the hold should last still. Look before each step that must not be done twice, and send the fence with it.
-    pub fn is_held(&self) -> bool {
-        Instant::now() < *self.until.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Ends the hold; `false` if it was over already: somebody else may have had the lock meanwhile.
-    pub fn release(mut self) -> RedisResult<bool> {
-        self.stop();
-        self.request.release()
-    }
-
-    /// Stops extending; `false` if somebody has done so before.
-    fn stop(&mut self) -> bool {
-        self.over = None;
-        self.keeper.take().is_some_and(|keeper| keeper.join().is_ok())
+    fn check(&self) -> Result<(), Error> {
+        if self.keys.is_empty() || self.keys.iter().any(Vec::is_empty) {
+            return Err(Error::Invalid("a lock needs a key"));
+        }
+        if self.keys.len() > 1 && self.mode != Mode::Exclusive {
+            return Err(Error::Invalid("several keys are taken together only for oneself: no `shared`, no `limit`"));
+        }
+        if self.mode == Mode::Limit(0) {
+            return Err(Error::Invalid("a limit is at least 1"));
+        }
+        if self.lease.as_millis() == 0 {
+            return Err(Error::Invalid("a lease is at least a millisecond"));
+        }
+        if self.token.as_ref().is_some_and(|token| token.is_empty() || token.len() > 512) {
+            return Err(Error::Invalid("a token has 1 to 512 bytes"));
+        }
+        Ok(())
     }
 }
 
-impl Drop for Lock {
+/// One acquisition.
+#[derive(Debug)]
+pub struct Request {
+    lock: Lock,
+    pub token: Vec<u8>,
+}
+
+/// A request of which nobody knows what came; dropping it withdraws it.
+struct Open(Option<Arc<Request>>);
+
+impl Drop for Open {
     fn drop(&mut self) {
-        if self.stop() {
-            // If the server cannot be told, the lease ends the hold.
-            let _ = self.request.release();
+        if let (Some(request), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
+            runtime.spawn(async move { request.withdraw().await });
         }
     }
 }
 
 impl Request {
-    /// A connection of its own: a parked request holds up all that come behind it.
-    fn connect(&self, patience: Duration) -> RedisResult<Connection> {
-        let connection = self.client.get_connection_with_timeout(GRACE)?;
-        // Longer than the server takes to answer.
-        connection.set_read_timeout(Some(patience + GRACE))?;
-        Ok(connection)
+    pub fn lease(&self) -> Duration {
+        self.lock.lease
     }
 
-    fn ask(&self, wait: Duration) -> RedisResult<Option<i64>> {
-        let mut ask = cmd("LOCK.ACQUIRE");
-        ask.arg(&self.key).arg("TOKEN").arg(&self.token).arg("PX").arg(ms(self.lease));
-        if !wait.is_zero() {
-            ask.arg("WAIT").arg(ms(wait));
+    pub fn keys(&self) -> &[Vec<u8>] {
+        &self.lock.keys
+    }
+
+    pub fn client(&self) -> &Client {
+        &self.lock.client
+    }
+
+    pub fn first(&self) -> &[u8] {
+        self.lock.keys.first().map_or(&[], Vec::as_slice)
+    }
+
+    /// `LOCK.VERB`, or `LOCK.MVERB` for several keys.
+    pub fn words(&self, verb: &str) -> Cmd {
+        let keys = &self.lock.keys;
+        if keys.len() == 1 {
+            let mut words = cmd(&format!("LOCK.{verb}"));
+            words.arg(keys).arg(&self.token);
+            return words;
         }
-        let granted: Option<(String, i64, i64)> = ask.query(&mut self.connect(wait)?)?;
-        Ok(granted.map(|(_, fence, _)| fence))
+        let mut words = cmd(&format!("LOCK.M{verb}"));
+        words.arg(&self.token).arg(keys.len()).arg(keys);
+        words
     }
 
-    fn extend(&self) -> RedisResult<bool> {
-        let mut connection = self.client.get_connection_with_timeout(self.lease / 3)?;
-        connection.set_read_timeout(Some(self.lease / 3))?;
-        cmd("LOCK.EXTEND").arg(&self.key).arg(&self.token).arg("PX").arg(ms(self.lease)).query(&mut connection)
+    pub fn extension(&self) -> Cmd {
+        let mut words = self.words("EXTEND");
+        words.arg("PX").arg(ms(self.lock.lease));
+        words
     }
 
-    /// After this the token neither holds the lock nor waits for it. It may be said twice.
-    fn release(&self) -> RedisResult<bool> {
-        cmd("LOCK.RELEASE").arg(&self.key).arg(&self.token).query(&mut self.connect(Duration::ZERO)?)
+    fn acquisition(&self, left: Wait) -> Cmd {
+        let keys = &self.lock.keys;
+        let mut words = if keys.len() == 1 { cmd("LOCK.ACQUIRE") } else { cmd("LOCK.MACQUIRE") };
+        if keys.len() > 1 {
+            words.arg(keys.len());
+        }
+        words.arg(keys).arg("TOKEN").arg(&self.token).arg("PX").arg(ms(self.lock.lease));
+        match self.lock.mode {
+            Mode::Exclusive => {}
+            Mode::Shared => {
+                words.arg("SHARED");
+            }
+            Mode::Limit(n) => {
+                words.arg("LIMIT").arg(n);
+            }
+        }
+        match left {
+            Wait::No => {}
+            Wait::For(time) => {
+                words.arg("WAIT").arg(ms(time));
+            }
+            Wait::Forever => {
+                words.arg("WAIT").arg(0);
+            }
+        }
+        if self.lock.session {
+            words.arg("SESSION");
+        }
+        words
     }
 
-    fn withdraw(&self) {
-        // Out of reach: the place went with the connection, and what was granted ends with its lease.
-        let _ = self.release();
+    /// Stands in line until the lock is granted or the time is over.
+    async fn stand(self: &Arc<Self>) -> Result<Hold, Error> {
+        let begun = Instant::now();
+        let slot = self.client().servers().slot(self.first());
+        // Without a wait at first: most locks are free, and this needs no connection of its own.
+        let mut left = Wait::No;
+        loop {
+            let error = match self.ask(slot, left).await {
+                Ok(Some(hold)) => return Ok(hold),
+                Ok(None) if left != Wait::No => return Err(Error::NotGranted),
+                // It was granted and has ended since: nobody was told in time.
+                Ok(None) | Err(Error::Lost) => None,
+                Err(Error::Unreachable(error)) => Some(error),
+                Err(error) => return Err(error),
+            };
+            left = match self.lock.wait {
+                None => Wait::Forever,
+                Some(wait) => Wait::For(wait.saturating_sub(begun.elapsed())),
+            };
+            if left == Wait::For(Duration::ZERO) {
+                return Err(error.map_or(Error::NotGranted, Error::Unreachable));
+            }
+            if error.is_some_and(|error| !self.client().redirected(slot, &error)) {
+                sleep(PAUSE).await;
+            }
+        }
+    }
+
+    /// Asks once.
+    async fn ask(self: &Arc<Self>, slot: u16, left: Wait) -> Result<Option<Hold>, Error> {
+        let sent = clock::now();
+        let words = self.acquisition(left);
+        if left == Wait::No && !self.lock.session && self.lock.replicas == 0 {
+            let answer = self.client().ask(self.first(), &words, PATIENCE, Repeat::Yes).await?;
+            return Ok(fence(answer)?.map(|fence| Hold::begin(self.clone(), fence, sent, None, self.lock.kept)));
+        }
+        let mut wire = self.client().servers().connect(slot, PATIENCE).await?;
+        let answer = match left {
+            Wait::Forever => self.listen(&words, &mut wire.connection).await,
+            Wait::No => limited(PATIENCE, words.query_async(&mut wire.connection)).await,
+            // The wait as a whole has its own end.
+            Wait::For(_) => words.query_async(&mut wire.connection).await,
+        };
+        let Some(fence) = fence(answer?)? else { return Ok(None) };
+        // After a wait nobody knows how long the answer took: the lease counts from this extension. WAIT counts what this connection
+        // has written, so there it is needed, too.
+        let mut since = sent;
+        if left != Wait::No || self.lock.replicas > 0 {
+            since = clock::now();
+            let mut both = pipe();
+            both.add_command(self.extension());
+            if self.lock.replicas > 0 {
+                both.cmd("WAIT").arg(self.lock.replicas).arg(ms(REPLICATION));
+            }
+            let answers: Vec<i64> = limited(PATIENCE, both.query_async(&mut wire.connection)).await?;
+            if answers.first() != Some(&1) {
+                return Err(Error::Lost);
+            }
+            if let Some(replicas) = answers.get(1).and_then(|count| usize::try_from(*count).ok())
+                && replicas < self.lock.replicas
+            {
+                self.withdraw().await;
+                return Err(Error::NotReplicated { replicas });
+            }
+        }
+        let session = self.lock.session.then(|| Session { _connection: wire.connection, ended: wire.ended });
+        Ok(Some(Hold::begin(self.clone(), fence, since, session, self.lock.kept)))
+    }
+
+    /// Waits without limit, and notices a server that is gone without a word by asking another way.
+    async fn listen(&self, words: &Cmd, connection: &mut redis::aio::MultiplexedConnection) -> RedisResult<Value> {
+        let answer = words.query_async(connection);
+        tokio::pin!(answer);
+        loop {
+            if let Ok(answer) = timeout(Duration::from_secs(15), &mut answer).await {
+                return answer;
+            }
+            let mut look = cmd("LOCK.INFO");
+            look.arg(self.first());
+            if let Err(error) = self.client().ask(self.first(), &look, PATIENCE, Repeat::Yes).await
+                && passes(&error)
+            {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Leaves the line and whatever was granted, as far as a server can be told within 5 s; else the lease ends it.
+    pub async fn withdraw(&self) {
+        let end = Instant::now() + Duration::from_secs(5);
+        while let Err(error) = self.client().ask(self.first(), &self.words("RELEASE"), PATIENCE, Repeat::Yes).await
+            && passes(&error)
+            && Instant::now() < end
+        {
+            sleep(PAUSE).await;
+        }
     }
 }
 
-fn ms(time: Duration) -> u128 {
-    time.as_millis().max(1)
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    No,
+    For(Duration),
+    Forever,
 }
 
-/// Whether nobody answered.
-fn is_silence(error: &RedisError) -> bool {
-    error.is_io_error() || error.is_timeout() || error.is_connection_dropped()
+async fn limited<T>(time: Duration, asked: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
+    timeout(time, asked).await.unwrap_or_else(|_| Err(timed_out()))
 }
 
-/// Whether asking again, of the same server or another, may help.
-fn passes(error: &RedisError) -> bool {
-    let demoted = || error.code() == Some("UNBLOCKED") && error.detail().is_some_and(|text| text.starts_with("force"));
-    let server = [
-        ServerErrorKind::Moved,
-        ServerErrorKind::Ask,
-        ServerErrorKind::TryAgain,
-        ServerErrorKind::ClusterDown,
-        ServerErrorKind::BusyLoading,
-        ServerErrorKind::MasterDown,
-        ServerErrorKind::ReadOnly,
-    ];
-    is_silence(error) || demoted() || server.iter().any(|kind| error.kind() == ErrorKind::Server(*kind))
+fn fence(answer: Value) -> RedisResult<Option<i64>> {
+    let granted: Option<(Value, i64, i64)> = redis::from_redis_value(answer)?;
+    Ok(granted.map(|(_, fence, _)| fence))
+}
+
+pub fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_micros().div_ceil(1000)).unwrap_or(u64::MAX).clamp(1, (1 << 53) - 1)
 }

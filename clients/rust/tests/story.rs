@@ -1,4 +1,5 @@
-//! The program, run against real servers. With `LOCKSTOCK_PROGRAM`, the words that start one in another language, it is that one.
+//! The example `story`, run against real servers. With `LOCKSTOCK_PROGRAM`, the words that start one in another language, it is that one.
+#![expect(clippy::expect_used, reason = "here a panic is a failed test")]
 
 use std::process::{Command, Stdio};
 
@@ -8,7 +9,12 @@ use harness::{Server, eventually};
 const STORY: &str = include_str!("../../story.txt");
 
 fn program(server: &Server) -> Command {
-    let words = std::env::var("LOCKSTOCK_PROGRAM").unwrap_or(env!("CARGO_BIN_EXE_lockstock-client").into());
+    let words = std::env::var("LOCKSTOCK_PROGRAM").unwrap_or_else(|_| {
+        // Built beside this test: `cargo build -p lockstock-client --examples`.
+        let test = std::env::current_exe().expect("this test has a path");
+        let built = test.parent().and_then(std::path::Path::parent).expect("a directory");
+        built.join("examples/story").display().to_string()
+    });
     let mut words = words.split_whitespace();
     let mut program = Command::new(words.next().unwrap_or_default());
     program.args(words).arg(format!("redis://{}", server.address()));

@@ -1,0 +1,93 @@
+//! What may come of a request that is not what was asked for.
+
+use std::fmt;
+
+use redis::{ErrorKind, RedisError, ServerErrorKind};
+
+/// Why there is no lock, no hold or no answer.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Error {
+    /// Others had the lock during the whole wait.
+    NotGranted,
+    /// The lock was granted, but fewer replicas than asked for had the grant within a second. It was released.
+    NotReplicated {
+        /// How many had it.
+        replicas: usize,
+    },
+    /// The hold has ended: by its lease, by its session, or by an administrator.
+    Lost,
+    /// No server answered in time.
+    Unreachable(RedisError),
+    /// The server does not know the commands: the module is not loaded.
+    NoModule,
+    /// The server refused the request.
+    Refused(RedisError),
+    /// The request would mean nothing; it was not sent.
+    Invalid(&'static str),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotGranted => f.write_str("the lock was not granted within the wait"),
+            Self::NotReplicated { replicas } => write!(f, "the grant reached {replicas} replicas only"),
+            Self::Lost => f.write_str("the hold has ended"),
+            Self::Unreachable(error) => write!(f, "the server cannot be reached: {error}"),
+            Self::NoModule => f.write_str("the server has not loaded the lockstock module"),
+            Self::Refused(error) => error.fmt(f),
+            Self::Invalid(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Unreachable(error) | Self::Refused(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<RedisError> for Error {
+    fn from(error: RedisError) -> Self {
+        if is_silence(&error) || passes(&error) {
+            Self::Unreachable(error)
+        } else if error.code() == Some("NOTHELD") {
+            Self::Lost
+        } else if error.detail().is_some_and(|text| text.starts_with("unknown command")) {
+            Self::NoModule
+        } else {
+            Self::Refused(error)
+        }
+    }
+}
+
+/// The error of a request whose time was over.
+pub fn timed_out() -> RedisError {
+    std::io::Error::new(std::io::ErrorKind::TimedOut, "no answer in time").into()
+}
+
+/// Whether nobody answered.
+pub fn is_silence(error: &RedisError) -> bool {
+    error.is_io_error() || error.is_timeout() || error.is_connection_dropped()
+}
+
+/// Whether asking again, of the same server or another, may help.
+pub fn passes(error: &RedisError) -> bool {
+    let demoted = || {
+        let text = error.detail().unwrap_or_default();
+        error.code() == Some("UNBLOCKED") && (text.starts_with("force") || text.starts_with("this server"))
+    };
+    let server = [
+        ServerErrorKind::Moved,
+        ServerErrorKind::Ask,
+        ServerErrorKind::TryAgain,
+        ServerErrorKind::ClusterDown,
+        ServerErrorKind::BusyLoading,
+        ServerErrorKind::MasterDown,
+        ServerErrorKind::ReadOnly,
+    ];
+    is_silence(error) || demoted() || server.iter().any(|kind| error.kind() == ErrorKind::Server(*kind))
+}

@@ -1,0 +1,257 @@
+//! A lock that is held.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use redis::{Arg, Cmd, FromRedisValue, cmd};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use crate::client::{PATIENCE, Repeat};
+use crate::lock::Request;
+use crate::{Error, clock};
+
+/// The longest look away from the clock, which goes on while the machine sleeps though timers do not.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// A lock that this process holds. Dropping it releases it.
+#[derive(Debug)]
+#[must_use = "dropping it releases the lock"]
+pub struct Hold {
+    state: Arc<State>,
+    keeper: tokio::task::AbortHandle,
+    runtime: Handle,
+    released: bool,
+}
+
+/// The connection that a session lasts as long as.
+#[derive(Debug)]
+pub struct Session {
+    pub _connection: redis::aio::MultiplexedConnection,
+    pub ended: watch::Receiver<bool>,
+}
+
+#[derive(Debug)]
+struct State {
+    request: Arc<Request>,
+    fence: i64,
+    /// Until when the hold lasts at least if nobody but us ends it: milliseconds of our clock.
+    until: AtomicU64,
+    lost: watch::Sender<bool>,
+}
+
+impl Hold {
+    /// The lease counts from `since`.
+    pub(crate) fn begin(
+        request: Arc<Request>,
+        fence: i64,
+        since: Duration,
+        session: Option<Session>,
+        kept: bool,
+    ) -> Self {
+        let state = Arc::new(State { request, fence, until: AtomicU64::new(0), lost: watch::Sender::new(false) });
+        state.lasts_from(since);
+        let keeper = tokio::spawn(state.clone().keep(session, kept)).abort_handle();
+        Self { state, keeper, runtime: Handle::current(), released: false }
+    }
+
+    /// A number larger than that of every grant before: have what you write to refuse smaller ones.
+    #[must_use]
+    pub fn fence(&self) -> i64 {
+        self.state.fence
+    }
+
+    /// Who holds the lock.
+    #[must_use]
+    pub fn token(&self) -> &[u8] {
+        &self.state.request.token
+    }
+
+    /// How long the hold lasts at least, by a clock that goes on while the machine sleeps; zero if it is over.
+    #[must_use]
+    pub fn left(&self) -> Duration {
+        self.state.left()
+    }
+
+    /// Whether the hold should last still. Look before each step that must not be done twice, and send the fence with it.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        !self.left().is_zero()
+    }
+
+    /// Ends when the hold does without a release: its lease is over, its session has ended, or an administrator has ended it.
+    pub fn lost(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut lost = self.state.lost.subscribe();
+        async move {
+            // The sender goes with the hold: after a release nothing is lost any more.
+            if lost.wait_for(|lost| *lost).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Extends the hold by its lease, from now on; the keeper does so by itself.
+    ///
+    /// # Errors
+    /// [`Error::Lost`] if the hold has ended. [`Error::Unreachable`] says nothing about it.
+    pub async fn extend(&self) -> Result<(), Error> {
+        self.extend_within(PATIENCE).await
+    }
+
+    /// The same, but ends within `patience`.
+    ///
+    /// # Errors
+    /// As those of [`extend`](Self::extend).
+    pub async fn extend_within(&self, patience: Duration) -> Result<(), Error> {
+        self.state.extend(patience).await
+    }
+
+    /// Carries out `command` in the same step in which the server sees that this hold has the (first) lock: `LOCK.GUARD`. It is sent
+    /// once.
+    ///
+    /// # Errors
+    /// [`Error::Lost`] if the hold has ended: nothing was done then. Else as the command's own.
+    pub async fn guard<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Error> {
+        let request = &self.state.request;
+        let mut guard = cmd("LOCK.GUARD");
+        guard.arg(request.first()).arg(&request.token);
+        for word in command.args_iter() {
+            match word {
+                Arg::Simple(word) => guard.arg(word),
+                _ => return Err(Error::Invalid("a guarded command has no cursor")),
+            };
+        }
+        request.client().query(request.first(), &guard).await
+    }
+
+    /// Ends the hold, within 5 s or the rest of its lease. [`Error::Lost`] if it had ended before: somebody else may have had the
+    /// lock meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`] if the server could not be told: the lease ends the hold.
+    pub async fn release(mut self) -> Result<(), Error> {
+        self.stop();
+        self.state.release().await
+    }
+
+    /// Lets the hold end by itself `after` that time instead of releasing it.
+    ///
+    /// # Errors
+    /// As those of [`release`](Self::release).
+    pub async fn release_after(mut self, after: Duration) -> Result<(), Error> {
+        self.stop();
+        let mut words = self.state.request.words("EXTEND");
+        words.arg("PX").arg(crate::lock::ms(after));
+        self.state.say(&words, 1).await
+    }
+
+    fn stop(&mut self) {
+        self.released = true;
+        self.keeper.abort();
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if !self.released {
+            self.stop();
+            let state = self.state.clone();
+            // If the server cannot be told, the lease ends the hold.
+            self.runtime.spawn(async move { state.release().await });
+        }
+    }
+}
+
+impl State {
+    fn lasts_from(&self, since: Duration) {
+        let until = since.saturating_add(self.request.lease()).as_millis();
+        self.until.fetch_max(u64::try_from(until).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn left(&self) -> Duration {
+        if *self.lost.borrow() {
+            return Duration::ZERO;
+        }
+        Duration::from_millis(self.until.load(Ordering::Relaxed)).saturating_sub(clock::now())
+    }
+
+    /// Extends the hold in time, and tells when it is over.
+    async fn keep(self: Arc<Self>, session: Option<Session>, kept: bool) {
+        let mut ended = session.as_ref().map(|session| session.ended.clone());
+        let lease = self.request.lease();
+        let mut next = clock::now().saturating_add(lease / 3);
+        loop {
+            let (now, left) = (clock::now(), self.left());
+            if left.is_zero() {
+                break;
+            }
+            if kept && next <= now {
+                let pause = match self.extend((lease / 6).min(left)).await {
+                    Ok(()) => lease / 3,
+                    // No answer says nothing; the clock does.
+                    Err(_) => lease / 20,
+                };
+                next = now.saturating_add(pause);
+                continue;
+            }
+            let pause = if kept { next.saturating_sub(now).min(left) } else { left };
+            let hung_up = async {
+                match &mut ended {
+                    Some(ended) => drop(ended.wait_for(|ended| *ended).await),
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = hung_up => break,
+                () = sleep(pause.min(LOOK)) => {}
+            }
+        }
+        self.lost.send_replace(true);
+    }
+
+    async fn extend(&self, patience: Duration) -> Result<(), Error> {
+        let since = clock::now();
+        let words = self.request.extension();
+        let answer = self.request.client().ask(self.request.first(), &words, patience, Repeat::Yes).await?;
+        if answer != redis::Value::Int(1) {
+            self.lost.send_replace(true);
+        }
+        if *self.lost.borrow() {
+            return Err(Error::Lost);
+        }
+        self.lasts_from(since);
+        Ok(())
+    }
+
+    async fn release(&self) -> Result<(), Error> {
+        let words = self.request.words("RELEASE");
+        let mut keys: Vec<_> = self.request.keys().iter().collect();
+        keys.sort();
+        keys.dedup();
+        self.say(&words, i64::try_from(keys.len()).unwrap_or(i64::MAX)).await
+    }
+
+    /// Says it until the server has answered, within 5 s or the rest of the lease.
+    async fn say(&self, words: &Cmd, whole: i64) -> Result<(), Error> {
+        let end = clock::now().saturating_add(self.left().clamp(Duration::from_millis(200), Duration::from_secs(5)));
+        // An attempt that was not answered may have done it.
+        let mut tried = false;
+        loop {
+            let left = end.saturating_sub(clock::now());
+            match self.request.client().ask(self.request.first(), words, left.min(PATIENCE), Repeat::No).await {
+                Ok(answer) if tried || answer == redis::Value::Int(whole) => return Ok(()),
+                Ok(_) => return Err(Error::Lost),
+                Err(error) => {
+                    let error = Error::from(error);
+                    if !matches!(error, Error::Unreachable(_)) || clock::now() >= end {
+                        return Err(error);
+                    }
+                    tried = true;
+                    sleep(crate::client::PAUSE).await;
+                }
+            }
+        }
+    }
+}

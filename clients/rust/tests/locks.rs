@@ -1,0 +1,215 @@
+//! What the crate promises, against a real server: `LOCKSTOCK_SERVER` names it.
+#![expect(clippy::expect_used, reason = "here a panic is a failed test")]
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use harness::{INT, Server, eventually};
+use lockstock::{Client, Error, Order, Status};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn client(server: &Server) -> Client {
+    Client::open(&format!("redis://{}", server.address())).expect("a URL")
+}
+
+/// Stops the server's process until this is dropped.
+struct Frozen(u32);
+
+fn signal(pid: u32, name: &str) {
+    assert!(
+        Command::new("kill").arg(name).arg(pid.to_string()).process_group(0).status().expect("kill runs").success()
+    );
+}
+
+impl Frozen {
+    fn new(server: &Server) -> Self {
+        signal(server.pid(), "-STOP");
+        Self(server.pid())
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        signal(self.0, "-CONT");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hold_is_extended_while_it_lives_and_released_when_it_is_dropped() {
+    let server = Server::start();
+    let client = client(&server);
+    let lock = client.lock("job").lease(SECOND);
+    let hold = lock.acquire().await.expect("free");
+    let first = hold.fence();
+    tokio::time::sleep(2 * SECOND).await;
+    assert!(hold.is_held());
+    assert!(matches!(lock.acquire().await, Err(Error::NotGranted)));
+    drop(hold);
+    let again = lock.clone().wait(SECOND).acquire().await.expect("released by the drop");
+    assert!(again.fence() > first);
+    again.release().await.expect("held");
+    server.expect("EXISTS job", 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_tasks_share_one_description_and_are_inside_one_by_one() {
+    let server = Server::start();
+    let lock = client(&server).lock("job").wait(20 * SECOND);
+    let inside = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let mut tasks = Vec::new();
+    for _ in 0..20 {
+        let (lock, inside) = (lock.clone(), inside.clone());
+        tasks.push(tokio::spawn(async move {
+            let hold = lock.acquire().await.expect("in time");
+            assert_eq!(inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0);
+            tokio::task::yield_now().await;
+            inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+            hold.release().await.expect("held");
+        }));
+    }
+    for task in tasks {
+        task.await.expect("it ends well");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hold_that_an_administrator_ended_is_lost() {
+    let server = Server::start();
+    let hold = client(&server).lock("job").lease(SECOND).acquire().await.expect("free");
+    let lost = hold.lost();
+    server.expect("DEL job", 1);
+    tokio::time::timeout(SECOND, lost).await.expect("within a third of the lease");
+    assert!(!hold.is_held());
+    assert!(matches!(hold.release().await, Err(Error::Lost)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_is_lost_with_its_connection_at_once() {
+    let server = Server::start();
+    let hold = client(&server).lock("job").session().acquire().await.expect("free");
+    let lost = hold.lost();
+    server.client().expect("CLIENT KILL TYPE normal SKIPME yes", INT);
+    tokio::time::timeout(SECOND, lost).await.expect("at once");
+    eventually("the lock is free", || server.cmd("EXISTS job").int() == 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_that_nobody_could_extend_is_lost_by_the_clock() {
+    let server = Server::start();
+    let hold = client(&server).lock("job").lease(SECOND).acquire().await.expect("free");
+    let begun = Instant::now();
+    let frozen = Frozen::new(&server);
+    hold.lost().await;
+    assert!(begun.elapsed() <= SECOND + SECOND / 5, "{:?}", begun.elapsed());
+    assert!(matches!(hold.release().await, Err(Error::Unreachable(_))));
+    drop(frozen);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wait_ends_in_time_whatever_the_server_does() {
+    let server = Server::start();
+    let client = client(&server);
+    server.expect("LOCK.ACQUIRE job TOKEN other PX 60000", harness::ANY);
+    let lock = client.lock("job").wait(SECOND / 2);
+    let begun = Instant::now();
+    assert!(matches!(lock.acquire().await, Err(Error::NotGranted)));
+    assert!(begun.elapsed() >= SECOND / 2);
+    let asked = tokio::spawn(async move {
+        let begun = Instant::now();
+        (lock.wait(SECOND).acquire().await, begun.elapsed())
+    });
+    eventually("it waits", || server.info_int("lockstock", "lockstock_lock_waiters") == 1 || asked.is_finished());
+    let frozen = Frozen::new(&server);
+    let (outcome, took) = asked.await.expect("it ends");
+    assert!(matches!(outcome, Err(Error::Unreachable(_) | Error::NotGranted)), "{outcome:?}");
+    assert!(took <= 3 * SECOND, "{took:?}");
+    drop(frozen);
+    let begun = Instant::now();
+    let nobody = Client::open("redis://127.0.0.1:1").expect("a URL");
+    assert!(matches!(nobody.lock("job").wait(SECOND).acquire().await, Err(Error::Unreachable(_))));
+    assert!(begun.elapsed() <= 3 * SECOND);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dropped_wait_leaves_the_line() {
+    let server = Server::start();
+    server.expect("LOCK.ACQUIRE job TOKEN other PX 60000", harness::ANY);
+    let lock = client(&server).lock("job").wait_forever();
+    let waits = |number| move |server: &Server| server.info_int("lockstock", "lockstock_lock_waiters") == number;
+    let asked = tokio::spawn(async move { lock.acquire().await.map(drop) });
+    while !waits(1)(&server) {
+        tokio::time::sleep(SECOND / 100).await;
+    }
+    asked.abort();
+    while !waits(0)(&server) {
+        tokio::time::sleep(SECOND / 100).await;
+    }
+    server.expect("LOCK.RELEASE job other", 1);
+    server.expect("EXISTS job", 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn modes_and_several_keys() {
+    let server = Server::start();
+    let client = client(&server);
+    let reader = client.lock("page").shared().acquire().await.expect("free");
+    let other = client.lock("page").shared().acquire().await.expect("readers share");
+    assert!(matches!(client.lock("page").acquire().await, Err(Error::NotGranted)));
+    drop((reader, other));
+    let _one = client.lock("pool").limit(1).acquire().await.expect("free");
+    assert!(matches!(client.lock("pool").limit(1).acquire().await, Err(Error::NotGranted)));
+    let both = client.locks(["a", "b", "a"]).acquire().await.expect("free");
+    assert!(matches!(client.lock("b").acquire().await, Err(Error::NotGranted)));
+    server.expect("DEL a", 1);
+    assert!(matches!(both.release().await, Err(Error::Lost)));
+    for wrong in
+        [client.lock(""), client.locks(["a", "b"]).shared(), client.lock("a").limit(0), client.lock("a").token("")]
+    {
+        assert!(matches!(wrong.acquire().await, Err(Error::Invalid(_))));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_grant_counts_only_with_its_replicas() {
+    let server = Server::start();
+    let client = client(&server);
+    let lock = client.lock("job").replicas(1);
+    assert!(matches!(lock.acquire().await, Err(Error::NotReplicated { replicas: 0 })));
+    server.expect("EXISTS job", 0);
+    let replica = Server::builder().replica_of(&server).start();
+    eventually("it follows", || replica.info("replication").get("master_link_status").is_some_and(|link| link == "up"));
+    let hold = lock.acquire().await.expect("on the replica");
+    replica.expect("EXISTS job", 1);
+    hold.release().await.expect("held");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_server_lacks_is_named() {
+    let plain = Server::plain().start();
+    assert!(matches!(client(&plain).lock("job").acquire().await, Err(Error::NoModule)));
+    let server = Server::start();
+    server.expect("SET job text", harness::OK);
+    assert!(matches!(client(&server).lock("job").acquire().await, Err(Error::Refused(_))));
+    assert!(Client::open("http://example.org").is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sale_sells_once() {
+    let server = Server::start();
+    let mug = client(&server).stock("mug");
+    assert_eq!(mug.order("ann", &Order::default()).await.expect("an answer").status, Status::NoStock);
+    assert!(mug.create(3, None).await.expect("an answer"));
+    assert!(!mug.create(3, None).await.expect("an answer"));
+    let order = Order { units: 3, hold: Some(SECOND * 60), reference: Some("r".into()), ..Order::default() };
+    let outcome = mug.order("ann", &order).await.expect("an answer");
+    assert_eq!((outcome.status.clone(), outcome.units, outcome.reference.clone()), (Status::Ok, 3, b"r".to_vec()));
+    assert!(outcome.is_done() && outcome.deadline.is_some());
+    let queued = mug.order("bob", &Order { waitlist: true, ..Order::default() }).await.expect("an answer");
+    assert_eq!(queued.status, Status::Queued);
+    assert_eq!(mug.confirm("ann", None).await.expect("an answer").status, Status::Ok);
+    assert_eq!(mug.adjust(2, Some(b"restock")).await.expect("an answer"), 1);
+    assert_eq!(mug.adjust(2, Some(b"restock")).await.expect("an answer"), 1);
+    assert_eq!(mug.cancel("ann", None).await.expect("an answer").remaining, 4);
+}
