@@ -1,18 +1,20 @@
 //! `LOCK.EXTEND`: changes the lease of a hold.
 
+use super::fence::{FENCE, fence};
 use super::lease::{LEASE, Lease};
 use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, Spelled, clock};
-use crate::core::lock::Extension;
+use crate::core::fence::Fence;
+use crate::core::lock::{Claim, Extension};
 use crate::core::time::UnixMs;
 use crate::module::lock_effect::SaidToken;
 use crate::module::lock_session;
 
-/// `LOCK.EXTEND key token [PX ms | EX s]`
+/// `LOCK.EXTEND key token [PX ms | EX s] [FENCE fence]`
 ///
 /// Sets the lease of `token` on the lock `key` to end `PX` milliseconds or `EX` seconds from now; the new end may be later or earlier.
 /// Without an option it ends after the default lease, but never sooner than it would have.
 ///
-/// Replies 1, or 0 if the token holds nothing: a hold that has ended is never revived. Works when the server is out of memory.
+/// Replies 1, or 0 if the token holds nothing, or not with the fence that `FENCE` names: a hold that has ended is never revived. Works when the server is out of memory.
 ///
 /// Errors: `ERR` for a bad argument, `WRONGTYPE`. O(1), O(log n) with n holders.
 pub struct LockExtend;
@@ -27,29 +29,35 @@ impl Command for LockExtend {
         complexity: c"O(1) for exclusive locks, O(log(N)) with N holders otherwise",
         tips: c"",
         keys: Keys::First(KeyUse::Update),
-        args: &[Param::key(), Param::string(c"token"), LEASE],
+        args: &[Param::key(), Param::string(c"token"), LEASE, FENCE.since(c"0.2.0")],
     };
 
     type Error = Error;
 
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let now = clock::now();
-        let (key, (token, word), extension) = parse(args, now.ms)?;
+        let (key, (token, word), extension, fence) = parse(args, now.ms)?;
         let extended = lock_session::run(ctx, key, None, |engine, at, session| {
             session.said = Some(SaidToken { token: &token, word });
-            Ok(engine.extend(now, at, &token, extension, session)?)
+            Ok(engine.extend(now, at, Claim { token: &token, fence }, extension, session)?)
         })?;
         ctx.reply_int(i64::from(extended));
         Ok(())
     }
 }
 
-/// The key, the token with its word, and what happens to the lease.
-pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Spelled<'_>, Extension), Error> {
+/// The key, the token with its word, what happens to the lease, and the fence.
+pub(crate) fn parse(
+    mut args: Args<'_>,
+    now: UnixMs,
+) -> Result<(Arg<'_>, Spelled<'_>, Extension, Option<Fence>), Error> {
     let (key, token) = (args.next()?, args.ident_and_word("token")?);
-    let mut lease = Lease::default();
+    let (mut lease, mut named) = (Lease::default(), None);
     while let Some(word) = args.keyword() {
-        lease.option(word.word(), &mut args, now)?;
+        match word.word() {
+            b"FENCE" if named.is_none() => named = Some(fence(&mut args)?),
+            other => lease.option(other, &mut args, now)?,
+        }
     }
-    Ok((key, token, lease.extension()))
+    Ok((key, token, lease.extension(), named))
 }

@@ -1,16 +1,18 @@
 //! `LOCK.MEXTEND`: extends several holds, all or none.
 
+use super::fence::{FENCE, fence};
 use super::lease::{LEASE, Lease};
 use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, Spelled, clock};
-use crate::core::lock::Extension;
+use crate::core::fence::Fence;
+use crate::core::lock::{Claim, Extension};
 use crate::core::time::UnixMs;
 use crate::module::lock_effect::SaidToken;
 use crate::module::lock_session;
 
-/// `LOCK.MEXTEND token numkeys key [key …] [PX ms | EX s]`
+/// `LOCK.MEXTEND token numkeys key [key …] [PX ms | EX s] [FENCE fence]`
 ///
 /// Moves the ends of the holds of `token` on the locks of all keys, as `LOCK.EXTEND` does for one, or of none of them. The holds may come
-/// from different calls and have different modes. A key named twice counts once.
+/// from different calls and have different modes. A key named twice counts once. With `FENCE` a hold with another fence counts as none.
 ///
 /// Replies 1, or 0 if the token does not hold every one of them, and then none is extended. Works when the server is out of memory.
 ///
@@ -27,29 +29,35 @@ impl Command for LockMextend {
         complexity: c"O(K*log(N)) with K keys and N holders",
         tips: c"",
         keys: Keys::Counted(2, 1, KeyUse::Update),
-        args: &[Param::string(c"token"), Param::integer(c"numkeys"), Param::key().multiple(), LEASE],
+        args: &[Param::string(c"token"), Param::integer(c"numkeys"), Param::key().multiple(), LEASE, FENCE],
     };
 
     type Error = Error;
 
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let now = clock::now();
-        let ((token, word), keys, extension) = parse(args, now.ms)?;
+        let ((token, word), keys, extension, fence) = parse(args, now.ms)?;
         let extended = lock_session::run_many(ctx, &keys, None, |engine, db, keys, session| {
             session.said = Some(SaidToken { token: &token, word });
-            Ok(engine.extend_many(now, db, keys, &token, extension, session)?)
+            Ok(engine.extend_many(now, db, keys, Claim { token: &token, fence }, extension, session)?)
         })?;
         ctx.reply_int(i64::from(extended));
         Ok(())
     }
 }
 
-/// The token with its word, the keys, and what happens to the leases.
-pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Spelled<'_>, Vec<Arg<'_>>, Extension), Error> {
+/// The token with its word, the keys, what happens to the leases, and the fence.
+pub(crate) fn parse(
+    mut args: Args<'_>,
+    now: UnixMs,
+) -> Result<(Spelled<'_>, Vec<Arg<'_>>, Extension, Option<Fence>), Error> {
     let (token, keys) = (args.ident_and_word("token")?, args.counted("numkeys", u64::MAX)?);
-    let mut lease = Lease::default();
+    let (mut lease, mut named) = (Lease::default(), None);
     while let Some(word) = args.keyword() {
-        lease.option(word.word(), &mut args, now)?;
+        match word.word() {
+            b"FENCE" if named.is_none() => named = Some(fence(&mut args)?),
+            other => lease.option(other, &mut args, now)?,
+        }
     }
-    Ok((token, keys, lease.extension()))
+    Ok((token, keys, lease.extension(), named))
 }

@@ -12,6 +12,7 @@ use crate::server::keyspec::{KeyUse, Keys};
 use crate::server::register;
 
 pub(crate) mod cart;
+mod fence;
 mod lease;
 pub(crate) mod lock_acquire;
 pub(crate) mod lock_apply;

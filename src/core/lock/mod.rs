@@ -9,12 +9,13 @@
 //! the request decided. So a lease ends at its deadline, and a session with its connection, for every client, even if the timer has not run
 //! yet; and no request overtakes a waiter.
 //!
-//! Reading order: `terms` (the types), `hold`, [`value`] (the lock itself), `compatibility` (the mode table), `tickets`, `queue` and
+//! Reading order: `terms` (the types), `hold`, [`value`] (the lock itself), `claim`, `compatibility` (the mode table), `tickets`, `queue` and
 //! `recipient`; then `engine`: `lock_mut` and `visit` (how a lock is opened and changed), `transition` and `serve` (how a key is settled
 //! and waiters are granted), and the requests by subject: `commands`, `multi`, `extend`, `cancel`, `deadlock`, `places`, `tick` (the
 //! timer), `clients`, `key_changes`, `replica`, `info`. `sessions`, `unacked`, `sent`, `replaced`, `revoked` and `vacant_places` have the
 //! state that depends on connections.
 
+mod claim;
 mod codec;
 mod compatibility;
 mod engine;
@@ -37,6 +38,7 @@ mod waiter;
 #[cfg(test)]
 mod tests;
 
+pub use claim::Claim;
 pub use engine::{Engine, HolderView, LockView, WaiterView};
 pub use keyspace::{Found, Keyspace};
 pub use sent::{Front, Look, SendStamp, Unsent};

@@ -9,6 +9,7 @@ mod delivery;
 mod effects;
 mod extend;
 mod fairness;
+mod fence_option;
 mod fences;
 mod keys;
 mod many;

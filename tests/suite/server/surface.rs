@@ -91,8 +91,11 @@ fn what_is_newer_than_the_first_version_says_so() {
     newer.sort();
     let want = [
         "LOCK.ACQUIRE NOTIFY",
+        "LOCK.EXTEND FENCE",
         "LOCK.MACQUIRE NOTIFY",
         "LOCK.MEXTEND",
+        "LOCK.MRELEASE FENCE",
+        "LOCK.RELEASE FENCE",
         "STOCK.ADJUST ID",
         "STOCK.DECR_ONCE WAITLIST",
         "STOCK.MCANCEL",

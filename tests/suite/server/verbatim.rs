@@ -19,6 +19,8 @@ fn stream() -> Vec<Words> {
         "STOCK.ADJUST sale -2 ID x".into(),
         format!("LOCK.APPLY lock HELD t 5 {past}"),
         "LOCK.RELEASE lock t".into(),
+        format!("LOCK.APPLY fenced HELD t 5 {past}"),
+        "LOCK.RELEASE fenced t FENCE 5".into(),
         format!("LOCK.APPLY shared HELD t 6 {later} SHARED HELD u 7 {past} SHARED"),
         "lock.release shared u".into(),
         format!("LOCK.APPLY a HELD t 8 {past}"),
@@ -40,7 +42,7 @@ fn all_is_as_it_was(client: &mut Client) {
     assert_eq!(found, ["back cancelled 0 back", "limit sold 1 ann", "paid sold 1 paid", "window sold 2 ann"]);
     let books = books(client, "sale");
     assert_eq!((books.total, books.remaining), (6, 2));
-    for (key, there) in [("lock", 0), ("shared", 1), ("a", 0), ("b", 0), ("c", 1)] {
+    for (key, there) in [("lock", 0), ("fenced", 0), ("shared", 1), ("a", 0), ("b", 0), ("c", 1)] {
         client.expect(["EXISTS", key], there);
     }
     let holders = client.cmd("LOCK.INFO shared").field("holders");

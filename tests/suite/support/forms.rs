@@ -71,7 +71,7 @@ pub const FORMS: &[Form] = &[
     Form {
         name: "LOCK.RELEASE",
         positional: &[KEY, TOKEN],
-        options: &[],
+        options: &[("FENCE", Number(1))],
         exclusive: &[],
         reads: false,
         acl: &["write", "fast"],
@@ -79,7 +79,7 @@ pub const FORMS: &[Form] = &[
     Form {
         name: "LOCK.EXTEND",
         positional: &[KEY, TOKEN],
-        options: &[("PX", Number(1)), ("EX", Number(1))],
+        options: &[("PX", Number(1)), ("EX", Number(1)), ("FENCE", Number(1))],
         exclusive: &[["PX", "EX"]],
         reads: false,
         acl: &["write", "fast"],

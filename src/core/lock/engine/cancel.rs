@@ -2,21 +2,23 @@
 
 use super::Engine;
 use super::transition::Transition;
-use crate::core::id::Ident;
 use crate::core::key::KeyRef;
+use crate::core::lock::claim::Claim;
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::terms::{WaitResult, WaiterId};
 
 impl Engine {
-    /// Ends every request of `token` that waits for any of these locks, and the places in line that are kept for it there, unless one of the
-    /// keys holds a value of another type. The transition then looks at the queues that they headed.
+    /// Ends every request of the token that waits for any of these locks, and the places in line that are kept for it there, unless one of the
+    /// keys holds a value of another type. The transition then looks at the queues that they headed. A claim that names a fence is about a
+    /// hold alone, and ends no request.
     pub(super) fn cancel<W: Keyspace>(
         &mut self,
         transition: &mut Transition,
         locks: &[KeyRef<'_>],
-        token: &Ident,
+        claim: Claim<'_>,
         keyspace: &mut W,
     ) {
+        let Claim { token, fence: None } = claim else { return };
         let queues = locks.iter().filter_map(|at| self.waiting.at(*at));
         let requests: Vec<WaiterId> = queues.flat_map(|queue| self.waiting.requests_at(queue, token)).collect();
         let nothing = requests.is_empty() && self.vacant_places.is_empty();

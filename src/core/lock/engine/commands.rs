@@ -9,6 +9,7 @@ use super::places::Position;
 use super::transition::Transition;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
+use crate::core::lock::claim::Claim;
 use crate::core::lock::compatibility::Compatibility;
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::recipient::Recipient;
@@ -59,7 +60,7 @@ impl Engine {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
         let patient = !matches!(wait, Wait::No) && request.wait.is_some();
         self.another_request(client);
-        self.pardon(at, &request.token, keyspace);
+        self.pardon(at, Claim::of(&request.token), keyspace);
         if !patient && self.is_taken(now, at, &request.token, keyspace) {
             return Ok(Acquired::Refused);
         }
@@ -233,7 +234,8 @@ impl Engine {
         }
     }
 
-    /// Ends the hold of `token` on the lock at `at`, and every request of it that waits for this key; `false` if it had no hold.
+    /// Ends the claimed hold of the lock at `at`, and, unless the claim names a fence, every request of the token that waits for this key;
+    /// `false` if there was no such hold.
     ///
     /// # Errors
     /// [`LockError::WrongType`].
@@ -241,14 +243,14 @@ impl Engine {
         &mut self,
         now: Now,
         at: KeyRef<'_>,
-        token: &Ident,
+        claim: Claim<'_>,
         keyspace: &mut W,
     ) -> Result<bool, LockError> {
         let mut transition = self.command(now, &[at]);
-        self.pardon(at, token, keyspace);
-        self.cancel(&mut transition, &[at], token, keyspace);
+        self.pardon(at, claim, keyspace);
+        self.cancel(&mut transition, &[at], claim, keyspace);
         let (queue, visit) = self.settle_then(&mut transition, at, keyspace, |engine, transition, open, _| {
-            engine.release_hold(transition, open, token)
+            engine.release_hold(transition, open, claim)
         });
         let ended = visit.map(|visit| self.defer_handover(&mut transition, at, queue, visit, keyspace));
         self.commit(&mut transition, keyspace);

@@ -4,9 +4,9 @@ use super::Engine;
 use super::key_states::KeyState;
 use super::lock_mut::Changed;
 use super::transition::Transition;
-use crate::core::id::Ident;
 use crate::core::key::KeyRef;
-use crate::core::lock::keyspace::Keyspace;
+use crate::core::lock::claim::Claim;
+use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::terms::{Extension, LockError};
 use crate::core::lock::value::{Hold, HoldRef};
 use crate::core::time::{Now, UnixMs};
@@ -19,7 +19,7 @@ impl Extension {
 }
 
 impl Engine {
-    /// Moves the end of the hold of `token`; `false` if it holds nothing.
+    /// Moves the end of the claimed hold; `false` if there is none.
     ///
     /// # Errors
     /// [`LockError::WrongType`] or [`LockError::LeaseTooLong`].
@@ -27,16 +27,16 @@ impl Engine {
         &mut self,
         now: Now,
         at: KeyRef<'_>,
-        token: &Ident,
+        claim: Claim<'_>,
         extension: Extension,
         keyspace: &mut W,
     ) -> Result<bool, LockError> {
         let end = now.ms.plus(extension.lease).ok_or(LockError::LeaseTooLong)?;
         let mut transition = self.command(now, &[at]);
-        self.pardon(at, token, keyspace);
+        self.pardon(at, claim, keyspace);
         let (_, visit) = self.settle_then(&mut transition, at, keyspace, |engine, transition, open, _| {
-            engine.end_own_if_over(transition, open, token);
-            let Some(hold) = open.lock.hold(token).map(HoldRef::to_hold) else { return false };
+            engine.end_own_if_over(transition, open, claim.token);
+            let Some(hold) = claim.hold(open.lock).map(HoldRef::to_hold) else { return false };
             let deadline = extension.deadline(&hold, end);
             let changed = engine.set_hold(open, open.lock.mode(), Hold { deadline, ..hold });
             engine.heard_of(changed);
@@ -45,8 +45,7 @@ impl Engine {
         self.finish_visit(&mut transition, at, visit, keyspace).ok_or(LockError::WrongType)
     }
 
-    /// Moves the ends of the holds of `token` on the locks of all `keys`; `false` if it does not hold every one of them, and then none is
-    /// extended.
+    /// Moves the ends of the claimed holds of the locks of all `keys`; `false` if one of these does not have it, and then none is extended.
     ///
     /// # Errors
     /// [`LockError::LeaseTooLong`], or [`LockError::WrongType`] if any of the keys holds something else. Then none is extended either.
@@ -55,30 +54,32 @@ impl Engine {
         now: Now,
         db: i32,
         keys: &[&[u8]],
-        token: &Ident,
+        claim: Claim<'_>,
         extension: Extension,
         keyspace: &mut W,
     ) -> Result<bool, LockError> {
         let end = now.ms.plus(extension.lease).ok_or(LockError::LeaseTooLong)?;
-        let (mut transition, locks) = self.begin_many(now, db, keys, token, keyspace);
-        let states = self.settled_states(&mut transition, &locks, token, keyspace);
+        let (mut transition, locks) = self.begin_many(now, db, keys, claim, keyspace);
+        let states = self.settled_states(&mut transition, &locks, claim.token, keyspace);
+        let is_claimed =
+            |at: &KeyRef<'_>| matches!(keyspace.find(*at), Found::Lock(lock) if claim.hold(lock).is_some());
         let extended = if states.any(KeyState::Foreign) {
             Err(LockError::WrongType)
-        } else if states.any(KeyState::Free) || states.any(KeyState::Busy) {
+        } else if !locks.iter().all(is_claimed) {
             Ok(false)
         } else {
-            self.extend_all(&mut transition, &locks, token, extension, end, keyspace)
+            self.extend_all(&mut transition, &locks, claim, extension, end, keyspace)
         };
         self.commit(&mut transition, keyspace);
         extended
     }
 
-    /// Extends the holds of `token` on all `places`, or none of them if one is not there any more: see [`take_all`](super::take_all).
+    /// Extends the claimed holds of all `locks`, or none of them if one is not there any more: see [`take_all`](super::take_all).
     fn extend_all<W: Keyspace>(
         &mut self,
         transition: &mut Transition,
         locks: &[KeyRef<'_>],
-        token: &Ident,
+        claim: Claim<'_>,
         extension: Extension,
         end: UnixMs,
         keyspace: &mut W,
@@ -87,7 +88,7 @@ impl Engine {
         for at in locks {
             transition.step();
             let visit = self.visit(transition, *at, keyspace, |engine, _, open| {
-                let hold = open.lock.hold(token).map(HoldRef::to_hold)?;
+                let hold = claim.hold(open.lock).map(HoldRef::to_hold)?;
                 let deadline = extension.deadline(&hold, end);
                 Some(engine.set_hold(open, open.lock.mode(), Hold { deadline, ..hold }))
             });

@@ -10,6 +10,7 @@ use super::take_all::NotTaken;
 use super::transition::Transition;
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
+use crate::core::lock::claim::Claim;
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::terms::{Acquired, ClientId, LockError, Request, Wait, WaitResult, WaiterId};
 use crate::core::lock::waiter::{Departed, QueueId};
@@ -36,7 +37,7 @@ impl Engine {
     ) -> Result<Acquired, LockError> {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
         self.another_request(client);
-        let (mut transition, locks) = self.begin_many(now, db, keys, &request.token, keyspace);
+        let (mut transition, locks) = self.begin_many(now, db, keys, Claim::of(&request.token), keyspace);
         let states = self.settled_states(&mut transition, &locks, &request.token, keyspace);
         let patient = !matches!(wait, Wait::No) && request.wait.is_some();
         // A repeated request keeps its position, in front of later requests.
@@ -100,19 +101,19 @@ impl Engine {
         answer
     }
 
-    /// Begins the transition of a request of `token` for all `keys`; also returns these in order, each once.
+    /// Begins the transition of a request for all `keys` by the token of `claim`; also returns these in order, each once.
     pub(super) fn begin_many<'k, W: Keyspace>(
         &mut self,
         now: Now,
         db: i32,
         keys: &[&'k [u8]],
-        token: &Ident,
+        claim: Claim<'_>,
         keyspace: &mut W,
     ) -> (Transition<'k>, Vec<KeyRef<'k>>) {
         let keys: BTreeSet<&[u8]> = keys.iter().copied().collect();
         let locks: Vec<_> = keys.into_iter().map(|key| KeyRef { db, key }).collect();
         for at in &locks {
-            self.pardon(*at, token, keyspace);
+            self.pardon(*at, claim, keyspace);
         }
         (self.command(now, &locks), locks)
     }
@@ -135,8 +136,8 @@ impl Engine {
         states
     }
 
-    /// Ends the holds of `token` on the locks of `keys`, and every request of it that waits for any of them; returns how many holds there
-    /// were.
+    /// Ends the claimed holds of the locks of `keys`, and, unless the claim names a fence, every request of the token that waits for any of
+    /// them; returns how many holds there were.
     ///
     /// # Errors
     /// [`LockError::WrongType`] if any of the keys holds something else; then nothing was released.
@@ -145,11 +146,11 @@ impl Engine {
         now: Now,
         db: i32,
         keys: &[&[u8]],
-        token: &Ident,
+        claim: Claim<'_>,
         keyspace: &mut W,
     ) -> Result<u64, LockError> {
-        let (mut transition, locks) = self.begin_many(now, db, keys, token, keyspace);
-        self.cancel(&mut transition, &locks, token, keyspace);
+        let (mut transition, locks) = self.begin_many(now, db, keys, claim, keyspace);
+        self.cancel(&mut transition, &locks, claim, keyspace);
         for at in &locks {
             self.settle_at(&mut transition, *at, keyspace);
         }
@@ -157,7 +158,7 @@ impl Engine {
         let mut released = 0_u64;
         for at in locks.iter().filter(|_| !foreign) {
             let visit = self.visit(&mut transition, *at, keyspace, |engine, transition, open| {
-                engine.release_hold(transition, open, token)
+                engine.release_hold(transition, open, claim)
             });
             let queue = self.waiting.at(*at);
             if visit.is_some_and(|visit| self.defer_handover(&mut transition, *at, queue, visit, keyspace)) {

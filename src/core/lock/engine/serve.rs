@@ -7,6 +7,7 @@ use super::lock_mut::{Changed, LockMut, Outcome, Visited};
 use crate::core::fence::Fence;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
+use crate::core::lock::claim::Claim;
 use crate::core::lock::compatibility::Compatibility;
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::queue::Queue;
@@ -17,10 +18,15 @@ use crate::core::lock::waiter::{Departed, Headed, QueueId, Scope, Waiter};
 use crate::core::time::UnixMs;
 
 impl Engine {
-    /// Releases the hold of `token`; returns whether there was one.
-    pub(super) fn release_hold(&mut self, transition: &mut Transition, open: &mut LockMut<'_>, token: &Ident) -> bool {
-        self.end_own_if_over(transition, open, token);
-        let fence = open.lock.hold(token).map(|hold| hold.fence);
+    /// Releases the claimed hold; returns whether there was one.
+    pub(super) fn release_hold(
+        &mut self,
+        transition: &mut Transition,
+        open: &mut LockMut<'_>,
+        claim: Claim<'_>,
+    ) -> bool {
+        self.end_own_if_over(transition, open, claim.token);
+        let fence = claim.hold(open.lock).map(|hold| hold.fence);
         if let Some(fence) = fence {
             transition.progress();
             transition.cause = HandoverCause::Release;

@@ -6,8 +6,8 @@ use super::Engine;
 use super::transition::Transition;
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
-use crate::core::id::Ident;
 use crate::core::key::KeyRef;
+use crate::core::lock::claim::Claim;
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::stats::HandoverCause;
 use crate::core::lock::terms::{ClientId, EndReason, WaitResult};
@@ -130,10 +130,10 @@ impl Engine {
     }
 
     /// A token whose undelivered grant is revoked asks again from another connection: the grant stands.
-    pub(super) fn pardon<W: Keyspace>(&mut self, at: KeyRef<'_>, token: &Ident, keyspace: &mut W) {
+    pub(super) fn pardon<W: Keyspace>(&mut self, at: KeyRef<'_>, claim: Claim<'_>, keyspace: &mut W) {
         if !self.revoked.is_empty()
             && let Found::Lock(lock) = keyspace.find(at)
-            && let (Some(entry), Some(hold)) = (lock.deadline_id(), lock.hold(token))
+            && let (Some(entry), Some(hold)) = (lock.deadline_id(), claim.hold(lock))
             && self.revoked.pardon(entry, hold.fence)
         {
             let fence = hold.fence;

@@ -11,8 +11,8 @@ use crate::core::deadline_index::DeadlineIndex;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::{
-    Acquired, ClientId, EndReason, Engine, Extension, Found, Hold, Keyspace, Lock, Mode, Notice, Wait, WaitResult,
-    WaiterId,
+    Acquired, Claim, ClientId, EndReason, Engine, Extension, Found, Hold, Keyspace, Lock, Mode, Notice, Wait,
+    WaitResult, WaiterId,
 };
 use crate::core::time::{Millis, Now, UnixMs, Wakeup};
 
@@ -139,7 +139,7 @@ fn the_cycle() {
             200_000,
             |_| {
                 black_box(engine.acquire(NOW, at, me, &request, Wait::Parked, &mut keyspace)).unwrap().granted();
-                black_box(engine.release(NOW, at, &request.token, &mut keyspace)).unwrap();
+                black_box(engine.release(NOW, at, Claim::of(&request.token), &mut keyspace)).unwrap();
             },
         );
     }
@@ -152,7 +152,7 @@ fn the_cycle() {
         black_box(engine.extend(
             NOW,
             at,
-            &mine.token,
+            Claim::of(&mine.token),
             Extension { lease: Millis(5_000), only_later: false },
             &mut keyspace,
         ))
@@ -181,7 +181,7 @@ fn the_hand_over() {
         }
         let mut last = waiters;
         time(&format!("release, hand-over, delivery and a new waiter behind {waiters}"), 20_000, |_| {
-            assert!(engine.release(NOW, at, &name(holder), &mut keyspace).unwrap());
+            assert!(engine.release(NOW, at, Claim::of(&name(holder)), &mut keyspace).unwrap());
             engine.delivered(keyspace.answered.take().unwrap());
             holder += 1;
             last += 1;

@@ -107,6 +107,11 @@ impl Model {
         self.at(key).find(|hold| hold.token == token)
     }
 
+    /// The hold of `token`, if it has this fence.
+    fn claimed(&self, key: Key, token: usize, fence: Option<Serial>) -> Option<&Held> {
+        self.hold(key, token).filter(|hold| fence.is_none_or(|fence| fence == hold.serial))
+    }
+
     pub(super) fn queue(&self, key: Key) -> impl Iterator<Item = &Parked> {
         let mut queue: Vec<&Parked> = self.line.iter().filter(|parked| parked.ask.keys.contains(&key)).collect();
         queue.sort_by_key(|parked| parked.rank);

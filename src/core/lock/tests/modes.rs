@@ -1,7 +1,7 @@
 //! One token and its hold: renewal, downgrade, upgrade, and modes that do not mix.
 
 use super::world::*;
-use crate::core::lock::{Acquired, LockError, Mode, WaitResult};
+use crate::core::lock::{Acquired, Claim, LockError, Mode, WaitResult};
 use crate::core::time::{Millis, UnixMs};
 
 #[test]
@@ -147,6 +147,6 @@ fn a_key_with_another_value_is_left_alone() {
     assert_eq!(desk.acquire_many(&["gate", "door"], 1, &ask("ann")), Err(LockError::WrongType));
     assert_eq!(desk.release_many(&["gate", "door"], "ann"), Err(LockError::WrongType));
     let Desk { engine, keys, now } = &mut desk;
-    assert_eq!(engine.release(*now, at("door"), &token("ann"), keys), Err(LockError::WrongType));
+    assert_eq!(engine.release(*now, at("door"), Claim::of(&token("ann")), keys), Err(LockError::WrongType));
     assert!(desk.told().is_empty() && desk.engine.is_blank());
 }

@@ -35,11 +35,13 @@ enum Step {
         keys: Vec<Key>,
         many: bool,
         token: usize,
+        fence: Option<usize>,
     },
     Extend {
         keys: Vec<Key>,
         many: bool,
         token: usize,
+        fence: Option<usize>,
         lease: i64,
         only_later: bool,
     },
@@ -74,6 +76,15 @@ fn lease() -> impl Strategy<Value = i64> {
     select(vec![5, 10, 20, 50, 300])
 }
 
+/// None, or one of the latest ones.
+fn fence() -> impl Strategy<Value = Option<usize>> {
+    prop_oneof![2 => Just(None), 1 => (0..4_usize).prop_map(Some)]
+}
+
+fn release() -> impl Strategy<Value = Step> {
+    (keys(), 0..TOKENS, fence()).prop_map(|((many, keys), token, fence)| Step::Release { keys, many, token, fence })
+}
+
 fn acquire() -> impl Strategy<Value = Step> {
     let wanted = prop_oneof![
         4 => Just(Wanted::Exclusive),
@@ -103,10 +114,12 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         40 => acquire(),
         5 => resend(),
-        14 => (keys(), 0..TOKENS).prop_map(|((many, keys), token)| Step::Release { keys, many, token }),
-        6 => (keys(), 0..TOKENS, lease(), any::<bool>()).prop_map(|((many, keys), token, lease, only_later)| {
-            Step::Extend { keys, many, token, lease, only_later }
-        }),
+        14 => release(),
+        6 => (keys(), 0..TOKENS, fence(), lease(), any::<bool>()).prop_map(
+            |((many, keys), token, fence, lease, only_later)| {
+                Step::Extend { keys, many, token, fence, lease, only_later }
+            }
+        ),
         10 => select(vec![0, 1, 4, 5, 6, 10, 25]).prop_map(Step::Advance),
         6 => select(vec![1, 2, 5, usize::MAX]).prop_map(Step::Tick),
         4 => (any::<usize>(), any::<bool>()).prop_map(|(pick, timed_out)| Step::Left { pick, timed_out }),
@@ -133,9 +146,9 @@ fn play(steps: Vec<Step>, bound: Option<usize>, detects: bool, grace: i64) -> Se
                     trial.acquire(&ask, true);
                 }
             }
-            Step::Release { keys, many, token } => trial.release(&keys, many, token),
-            Step::Extend { keys, many, token, lease, only_later } => {
-                trial.extend(&keys, many, token, lease, only_later);
+            Step::Release { keys, many, token, fence } => trial.release(&keys, many, token, fence),
+            Step::Extend { keys, many, token, fence, lease, only_later } => {
+                trial.extend(&keys, many, (token, fence), lease, only_later);
             }
             Step::Advance(ms) => trial.advance(ms),
             Step::Tick(budget) => trial.tick(budget),
@@ -165,7 +178,7 @@ fn wait_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         40 => patient,
         8 => resend(),
-        10 => (keys(), 0..TOKENS).prop_map(|((many, keys), token)| Step::Release { keys, many, token }),
+        10 => release(),
         2 => any::<usize>().prop_map(|pick| Step::Left { pick, timed_out: true }),
         4 => (0..CLIENTS).prop_map(Step::ClientGone),
         2 => Just(Step::Advance(1)),
@@ -186,7 +199,7 @@ fn play_without_circles(steps: Vec<Step>, grace: i64) -> Seen {
                     trial.acquire(&ask, true);
                 }
             }
-            Step::Release { keys, many, token } => trial.release(&keys, many, token),
+            Step::Release { keys, many, token, fence } => trial.release(&keys, many, token, fence),
             Step::Advance(ms) => trial.advance(ms),
             Step::Left { pick, timed_out } => trial.waiter_left(pick, timed_out),
             Step::ClientGone(slot) => trial.client_gone(slot),
@@ -219,7 +232,7 @@ fn play_many<S: Strategy>(schedule: S, all: &[&str], play: impl Fn(S::Value) -> 
     assert!(cases < 10_000 || missing.is_empty(), "never: {missing:?}");
 }
 
-const IN_LINE: [&str; 13] = [
+const IN_LINE: [&str; 16] = [
     "grants published",
     "grants to blocked clients",
     "notified requests cancelled",
@@ -230,6 +243,9 @@ const IN_LINE: [&str; 13] = [
     "places taken up: notified",
     "places taken up: one key",
     "places taken up: several keys",
+    "releases of another fence",
+    "releases of any fence",
+    "releases of one fence",
     "requests for one key cancelled",
     "requests for several keys cancelled",
     "requests replaced",

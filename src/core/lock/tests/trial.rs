@@ -10,7 +10,7 @@ use super::world::{Desk, Keys, Told, Value, client, notice, token};
 use crate::core::fence::Fence;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::engine::Bound;
-use crate::core::lock::{Acquired, Engine, Extension, Request, Wait, WaitResult, WaiterId};
+use crate::core::lock::{Acquired, Claim, Engine, Extension, Request, Wait, WaitResult, WaiterId};
 use crate::core::time::{Millis, Wakeup};
 
 pub(super) const DBS: i32 = 2;
@@ -145,44 +145,59 @@ impl Trial {
         }
     }
 
-    pub(super) fn release(&mut self, keys: &[Key], many: bool, owner: usize) {
+    /// One of the latest fences, if one is to be named.
+    fn fence(&self, pick: Option<usize>) -> Option<(Serial, Fence)> {
+        self.fences.iter().rev().nth(pick?).map(|(serial, fence)| (*serial, *fence))
+    }
+
+    pub(super) fn release(&mut self, keys: &[Key], many: bool, owner: usize, fence: Option<usize>) {
         if !self.serves(keys) {
             return;
         }
         self.catch_up(self.model.may_follow(owner));
         let (lost, settled) = (self.model.lost(), self.is_settled());
-        let ident = token(&name(owner));
+        let (ident, fence) = (token(&name(owner)), self.fence(fence));
+        let claim = Claim { token: &ident, fence: fence.map(|(_, fence)| fence) };
         let Desk { engine, keys: keyspace, now } = &mut self.desk;
         let places: Vec<KeyBuf> = keys.iter().map(|key| place(*key)).collect();
         let released = if many {
             let names: Vec<&[u8]> = places.iter().map(|place| place.as_key().key).collect();
-            engine.release_many(*now, places[0].as_key().db, &names, &ident, keyspace)
+            engine.release_many(*now, places[0].as_key().db, &names, claim, keyspace)
         } else {
-            engine.release(*now, places[0].as_key(), &ident, keyspace).map(u64::from)
+            engine.release(*now, places[0].as_key(), claim, keyspace).map(u64::from)
         };
         self.hear(true);
-        assert_eq!(released, self.model.release(keys, owner, &mut self.script));
+        assert_eq!(released, self.model.release(keys, owner, fence.map(|(serial, _)| serial), &mut self.script));
         self.nobody_forgotten(settled);
         self.compare_told();
         self.catch_up(lost);
     }
 
-    pub(super) fn extend(&mut self, keys: &[Key], many: bool, owner: usize, lease: i64, only_later: bool) {
+    pub(super) fn extend(
+        &mut self,
+        keys: &[Key],
+        many: bool,
+        (owner, fence): (usize, Option<usize>),
+        lease: i64,
+        only_later: bool,
+    ) {
         if self.serves(keys) {
             self.catch_up(self.model.may_follow(owner));
             let lost = self.model.lost();
             let extension = Extension { lease: Millis(lease), only_later };
-            let ident = token(&name(owner));
+            let (ident, fence) = (token(&name(owner)), self.fence(fence));
+            let claim = Claim { token: &ident, fence: fence.map(|(_, fence)| fence) };
             let Desk { engine, keys: keyspace, now } = &mut self.desk;
             let places: Vec<KeyBuf> = keys.iter().map(|key| place(*key)).collect();
             let extended = if many {
                 let names: Vec<&[u8]> = places.iter().map(|place| place.as_key().key).collect();
-                engine.extend_many(*now, places[0].as_key().db, &names, &ident, extension, keyspace)
+                engine.extend_many(*now, places[0].as_key().db, &names, claim, extension, keyspace)
             } else {
-                engine.extend(*now, places[0].as_key(), &ident, extension, keyspace)
+                engine.extend(*now, places[0].as_key(), claim, extension, keyspace)
             };
             self.hear(true);
-            assert_eq!(extended, self.model.extend(keys, owner, lease, only_later, &mut self.script));
+            let meant = (owner, fence.map(|(serial, _)| serial));
+            assert_eq!(extended, self.model.extend(keys, meant, lease, only_later, &mut self.script));
             self.compare_told();
             self.catch_up(lost);
         }

@@ -6,8 +6,8 @@ use crate::core::fence::Fence;
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::{
-    Acquired, ClientId, EndReason, Engine, Extension, Found, Grant, Hold, Keyspace, Lock, LockError, LockView, Mode,
-    Notice, Request, Wait, WaitResult, WaiterId, Wanted,
+    Acquired, Claim, ClientId, EndReason, Engine, Extension, Found, Grant, Hold, Keyspace, Lock, LockError, LockView,
+    Mode, Notice, Request, Wait, WaitResult, WaiterId, Wanted,
 };
 use crate::core::time::{Millis, Now, Wakeup};
 
@@ -259,24 +259,24 @@ impl Desk {
     }
 
     pub(super) fn release(&mut self, key: &str, name: &str) -> bool {
-        self.engine.release(self.now, at(key), &token(name), &mut self.keys).unwrap()
+        self.engine.release(self.now, at(key), Claim::of(&token(name)), &mut self.keys).unwrap()
     }
 
     pub(super) fn release_many(&mut self, keys: &[&str], name: &str) -> Result<u64, LockError> {
         let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
-        self.engine.release_many(self.now, 0, &keys, &token(name), &mut self.keys)
+        self.engine.release_many(self.now, 0, &keys, Claim::of(&token(name)), &mut self.keys)
     }
 
     pub(super) fn extend(&mut self, key: &str, name: &str, ms: i64) -> Result<bool, LockError> {
         let extension = Extension { lease: Millis(ms), only_later: false };
-        self.engine.extend(self.now, at(key), &token(name), extension, &mut self.keys)
+        self.engine.extend(self.now, at(key), Claim::of(&token(name)), extension, &mut self.keys)
     }
 
     /// Extends the holds by a lease from now, but none to end sooner than it would.
     pub(super) fn extend_many(&mut self, keys: &[&str], name: &str, ms: i64) -> Result<bool, LockError> {
         let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
         let extension = Extension { lease: Millis(ms), only_later: true };
-        self.engine.extend_many(self.now, 0, &keys, &token(name), extension, &mut self.keys)
+        self.engine.extend_many(self.now, 0, &keys, Claim::of(&token(name)), extension, &mut self.keys)
     }
 
     /// Waits for what is taken without being blocked; returns the place in line.

@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use super::{Ask, Held, Key, Model, Outcome, Parked};
+use super::{Ask, Held, Key, Model, Outcome, Parked, Serial};
 use crate::core::lock::{LockError, Mode, WaiterId, Wanted};
 
 impl Model {
     pub(in super::super) fn acquire(&mut self, ask: &Ask, may_wait: bool, script: &mut VecDeque<WaiterId>) -> Outcome {
-        self.spare(&ask.keys, ask.token);
+        self.spare(&ask.keys, ask.token, None);
         self.follow(script);
         let outcome = self.decide(ask, may_wait && ask.wait.is_some(), script);
         self.follow(script);
@@ -133,20 +133,26 @@ impl Model {
         &mut self,
         keys: &[Key],
         token: usize,
+        fence: Option<Serial>,
         script: &mut VecDeque<WaiterId>,
     ) -> Result<u64, LockError> {
-        self.spare(keys, token);
-        if !keys.iter().any(|key| self.foreign.contains(key)) {
+        self.spare(keys, token, fence);
+        if fence.is_none() && !keys.iter().any(|key| self.foreign.contains(key)) {
             self.cancel(keys, token, script);
             self.end_places(keys, token);
         }
         self.follow(script);
         let mut released = Err(LockError::WrongType);
         if !keys.iter().any(|key| self.foreign.contains(key)) {
-            let is_its = |hold: &mut Held| hold.token == token && keys.contains(&hold.key);
+            let is_meant = |hold: &Held| fence.is_none_or(|fence| fence == hold.serial);
+            let is_its = |hold: &mut Held| hold.token == token && keys.contains(&hold.key) && is_meant(hold);
             let ended: Vec<Held> = self.holds.extract_if(.., is_its).collect();
             for hold in &ended {
                 self.prove(hold);
+                self.see(if fence.is_some() { "releases of one fence" } else { "releases of any fence" });
+            }
+            if fence.is_some() && keys.iter().any(|key| self.hold(*key, token).is_some()) {
+                self.see("releases of another fence");
             }
             released = Ok(ended.len() as u64);
         }
@@ -159,18 +165,18 @@ impl Model {
     pub(in super::super) fn extend(
         &mut self,
         keys: &[Key],
-        token: usize,
+        (token, fence): (usize, Option<Serial>),
         lease: i64,
         only_later: bool,
         script: &mut VecDeque<WaiterId>,
     ) -> Result<bool, LockError> {
-        self.spare(keys, token);
+        self.spare(keys, token, fence);
         self.follow(script);
         self.check(script, |other| !other.many && keys.contains(&other.keys[0]));
         if keys.iter().any(|key| self.foreign.contains(key)) {
             return Err(LockError::WrongType);
         }
-        let held: Vec<Held> = keys.iter().filter_map(|key| self.hold(*key, token)).cloned().collect();
+        let held: Vec<Held> = keys.iter().filter_map(|key| self.claimed(*key, token, fence)).cloned().collect();
         if held.len() < keys.len() {
             return Ok(false);
         }

@@ -133,10 +133,10 @@ impl Model {
         self.owed.retain(|owed| !owed.holds.is_empty());
     }
 
-    /// A token that asks again keeps what was granted to it and got lost on the way.
-    pub(super) fn spare(&mut self, keys: &[Key], token: usize) {
+    /// A token that asks again keeps what was granted to it and got lost on the way; with a `fence`, only that grant.
+    pub(super) fn spare(&mut self, keys: &[Key], token: usize, fence: Option<Serial>) {
         for key in keys {
-            if let Some(hold) = self.hold(*key, token).cloned() {
+            if let Some(hold) = self.claimed(*key, token, fence).cloned() {
                 self.owed.iter_mut().filter(|owed| owed.lost).for_each(|owed| {
                     owed.holds.retain(|granted| !granted.is(&hold));
                 });
