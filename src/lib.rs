@@ -17,8 +17,8 @@
 //! # Where to look
 //!
 //! - What replicas and files get: `module/lock_effect`, `module/sale_effect`; `module/own_words` for a release that is sent as it came.
-//! - A grant that its client may not have read: `core/lock/engine/delivery`; how that is seen, `core/lock/sent`; how it is undone, `take_back`.
 //! - A connection that ends: `core/lock/engine/clients`; the place in line that it leaves: `places`. What `NOTIFY` tells: `module/notice`.
+//! - A grant whose reply was not handed to its connection yet: `core/lock/unacked`; how it is undone: `core/lock/engine/take_back`.
 //! - The timer: what it does in `module/timer_work`, when in `server/timer`. Several sales at once: `module/cart_session`.
 //!
 //! # Words
@@ -35,8 +35,8 @@
 //! - *deadline index*: which lock or sale is due next. *Unlinked*: a value that has lost its name and may have another.
 //! - *transition*: what the lock engine does at once, for one call. *Visit*: a lock that is opened, changed and closed within a transition.
 //! - *backlog*: what the timer has yet to do for locks. *Budget*: how many waiters and holds may be dealt with at once.
-//! - *delivery*: whether the reply with a grant was sent. *Unacked*: a grant of which that is not known. *Revoked*: a hold that a connection's end
-//!   has ended, and that the timer or the next visit takes out.
+//! - *delivered*: of a grant, that the server has handed its reply to the connection. *Unacked*: that it has not yet. *Revoked*: a hold that
+//!   a connection's end has ended, and that the timer or the next visit takes out.
 //! - *inbox*: what callbacks saw. *Turn*: one round of the server's event loop, or of the timer.
 
 pub mod core;
@@ -56,7 +56,7 @@ pub mod fuzz;
 mod layers;
 
 use module::blocked::BLOCKED;
-use module::{connection, inbox, repair, timer_work, warnings};
+use module::{inbox, repair, server_events, timer_work, warnings};
 use server::ctx::{Ctx, Level};
 use server::{cluster, datatype, events, info, load, panics, renames, timer};
 
@@ -72,7 +72,7 @@ fn start(ctx: &mut Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
     cmd::register(ctx)?;
     config::load(ctx, words)?;
     asked(info::register(ctx, info_section::write), "the section of INFO")?;
-    asked(events::subscribe(ctx, connection::hear), "the events")?;
+    asked(events::subscribe(ctx, server_events::hear), "the events")?;
     renames::install(ctx, inbox::loaded);
     panics::install(repair::repair_all);
     BLOCKED.install(ctx, inbox::client_unblocked, cmd::lock_reply::answer);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
-use crate::core::lock::{ClientId, EndReason, Engine, Found, Hold, Keyspace, Lock, Mode, Notice, WaitResult, WaiterId};
+use crate::core::lock::{EndReason, Engine, Found, Hold, Keyspace, Lock, Mode, Notice, WaitResult, WaiterId};
 use crate::core::sale::Sale;
 use crate::module::notice;
 
@@ -87,8 +87,6 @@ impl Keyspace for Keys {
         panic!("{notice:?} is answered by a server that does not decide");
     }
 
-    fn look_before_reply(&mut self, _: WaiterId, _: ClientId) {}
-
     fn owns_slot(&mut self, _: KeyRef<'_>) -> bool {
         panic!("a server that does not decide is about to grant");
     }
@@ -134,8 +132,6 @@ impl Keyspace for Primary {
         assert!(text.starts_with("{\"event\":\"") && !text.contains(char::is_control), "{text:?} is no message");
         self.published = self.published.saturating_add(1);
     }
-
-    fn look_before_reply(&mut self, _: WaiterId, _: ClientId) {}
 
     fn owns_slot(&mut self, _: KeyRef<'_>) -> bool {
         true

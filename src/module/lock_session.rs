@@ -6,7 +6,7 @@ use std::{mem, ptr};
 use smallvec::SmallVec;
 
 use crate::core::key::KeyRef;
-use crate::core::lock::{ClientId, Engine, Lock, LockView, Notice, WaitResult, WaiterId};
+use crate::core::lock::{Engine, Lock, LockView, Notice, WaitResult, WaiterId};
 use crate::core::time::{Millis, Now};
 use crate::error::Error;
 use crate::module::blocked::BLOCKED;
@@ -14,7 +14,7 @@ use crate::module::lock_effect::{self, LockChange, SaidToken};
 use crate::module::own_words::OwnWords;
 use crate::module::repair;
 use crate::module::sale_type::SaleValue;
-use crate::module::{connection, notice, state};
+use crate::module::{notice, state};
 use crate::server::args::Arg;
 use crate::server::ctx::Ctx;
 use crate::server::key::{self, Access, Content, Key, Name};
@@ -42,8 +42,6 @@ pub struct LockSession<'a> {
     answers: SmallVec<[(WaiterId, WaitResult); 1]>,
     /// Channels, and what is published there.
     messages: Vec<(Box<[u8]>, String)>,
-    /// The last of the answered clients that waited long: its unsent output is looked at before its reply is written.
-    look_before_reply: Option<(WaiterId, ClientId)>,
     /// The key and the timeout to block on, if the client may be blocked.
     patience: Option<(Arg<'a>, Millis)>,
     /// The words of the running command, if it releases holds and has done nothing else so far.
@@ -95,7 +93,6 @@ impl<'a> LockSession<'a> {
             events: SmallVec::new(),
             answers: SmallVec::new(),
             messages: Vec::new(),
-            look_before_reply: None,
             patience: None,
             words: None,
             said: None,
@@ -217,10 +214,6 @@ impl<'a> LockSession<'a> {
             replicate::verbatim(self.ctx());
         }
         self.words = None;
-        if let Some((waiter, client)) = self.look_before_reply.take() {
-            let front = connection::front(self.key.ctx(), client);
-            state::enter_as_is(|state| state.locks.goes_behind(waiter, front));
-        }
         self.end();
         for Told { db, name, events } in mem::take(&mut self.events) {
             self.select(db);
@@ -313,7 +306,7 @@ pub fn look(ctx: &mut Ctx<'_>, key: Arg<'_>, now: Now) -> Result<Option<LockView
 
 /// Arms the timer for the next work on locks.
 fn arm(locks: &Engine) {
-    timer::arm(locks.next_wakeup().min(locks.next_look()));
+    timer::arm(locks.next_wakeup());
 }
 
 impl Drop for LockSession<'_> {

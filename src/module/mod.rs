@@ -5,7 +5,6 @@
 
 pub mod blocked;
 pub mod cart_session;
-pub mod connection;
 pub mod destroyed;
 pub mod expirations;
 pub mod fence_clock;
@@ -21,6 +20,7 @@ pub mod sale_counts;
 pub mod sale_effect;
 pub mod sale_session;
 pub mod sale_type;
+pub mod server_events;
 pub mod slot_watch;
 pub mod state;
 pub mod timer_work;

@@ -77,9 +77,8 @@ pub fn drain_inbox(state: &mut State) {
                 state.locks.vanished(key.as_key(), entry);
                 state.renamed.add(watch);
             }
-            Notification::ClientGone(client, look) => {
+            Notification::ClientGone(client) => {
                 state.locks.place_grace = config::place_grace();
-                state.locks.last_look(client, look);
                 state.locks.client_gone(clock::now().ms, client);
             }
             Notification::SaleVanished(entry, watch) => {
@@ -103,7 +102,7 @@ pub fn drain_inbox(state: &mut State) {
             Notification::Event(
                 Event::Role { primary: true } | Event::Loaded | Event::Import | Event::ClientGone(_),
             ) => {}
-            Notification::Unblocked(waiter, Unblocked::Answered) => state.locks.written(waiter),
+            Notification::Unblocked(waiter, Unblocked::Answered) => state.locks.delivered(waiter),
             Notification::Unblocked(waiter, Unblocked::TimedOut) => state.locks.timed_out(clock::now().ms, waiter),
             Notification::Unblocked(waiter, Unblocked::Gone) => state.locks.left(clock::now().ms, waiter),
         }

@@ -5,15 +5,15 @@
 use std::time::{Duration, Instant};
 
 use crate::core::lock::{Dismissed, Found, Keyspace, LockError, WaitResult};
-use crate::core::time::{Millis, Now, UnixMs, Wakeup};
+use crate::core::time::{Millis, Now, Wakeup};
 use crate::error::Error;
 use crate::module::blocked::BLOCKED;
 use crate::module::lock_session::LockSession;
 use crate::module::state::{self, State};
-use crate::module::{connection, destroyed, expirations, inbox, repair, sale_type};
+use crate::module::{destroyed, expirations, inbox, repair, sale_type};
 use crate::server::ctx::{Ctx, is_connected};
 use crate::server::timer::Authority;
-use crate::server::{clock, cluster, event_loop, panics};
+use crate::server::{clock, cluster, panics};
 
 /// The longest time of one turn of the timer. After it the server serves its clients before the next turn.
 const TURN: Duration = Duration::from_micros(500);
@@ -27,16 +27,12 @@ const FORGOTTEN: usize = 100;
 /// The most requests per turn that the timer reports ended because of a demotion or a move of slots.
 const DISMISSED: usize = 200;
 
-/// The most connections per turn that the timer looks at.
-const LOOKS: usize = 32;
-
 /// One turn of the timer.
 pub fn run(ctx: &mut Ctx<'_>, right: Authority) -> Wakeup {
     let began = Instant::now();
     let now = clock::now();
     // Left from a panic where nothing could be written, or on a replica that has been promoted since.
     repair::repair_all(ctx);
-    event_loop::rest(ctx);
     let (searching, watching) = catch_up(ctx, now);
     let next = loop {
         let locks = work_on_locks(ctx, now, right);
@@ -79,7 +75,6 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> (bool, Wakeup) {
                 Dismissed::Moved(notice, slot) => session.fail(notice, &slots.redirection(slot)),
             }
         }
-        look_around(state, session.free_ctx(), now.ms);
         // Values that were loaded or found need no scan.
         meet_loaded(state, &mut session);
         (state.renamed.go_on(session.free_ctx(), inbox::loaded) | more, watching, faulty)
@@ -107,7 +102,6 @@ fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, right: Authority) -> Wakeup {
             Authority::Primary => state.locks.tick(now, SLICE, &mut session),
             Authority::Observer => Wakeup::Never,
         };
-        let next = next.min(state.locks.next_look());
         if more { Wakeup::Now } else { next }
     });
     session.leave();
@@ -140,13 +134,4 @@ fn meet_loaded(state: &mut State, session: &mut LockSession<'_>) -> bool {
         }
     }
     true
-}
-
-/// Looks at connections with unacknowledged grants, if their look is due.
-fn look_around(state: &mut State, ctx: &mut Ctx<'_>, now: UnixMs) {
-    for _ in 0..LOOKS {
-        let Some((waiter, client)) = state.locks.take_look(now) else { return };
-        let look = connection::look(ctx, client);
-        state.locks.looked(now, waiter, look);
-    }
 }

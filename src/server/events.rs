@@ -35,7 +35,7 @@ pub enum Event {
 }
 
 /// Called for every event. May write nothing.
-pub type Hear = fn(&mut Ctx<'_>, Event);
+pub type Hear = fn(Event);
 
 static HEAR: MainCell<Option<Hear>> = MainCell::new(None);
 
@@ -62,14 +62,13 @@ pub fn subscribe(ctx: &Ctx<'_>, hear: Hear) -> bool {
     })
 }
 
-unsafe extern "C" fn on_event(raw: *mut RawCtx, event: raw::RedisModuleEvent, what: u64, data: *mut c_void) {
+unsafe extern "C" fn on_event(_: *mut RawCtx, event: raw::RedisModuleEvent, what: u64, data: *mut c_void) {
     guard("an event", || {
         // SAFETY: the server passes the structure that belongs to the event's number, and it is alive during the call.
         if let Some(event) = unsafe { read(event.id, what, data) }
             && let Some(Some(hear)) = HEAR.with(|slot| *slot)
         {
-            // SAFETY: the server passes a context that lives until this function returns, on the main thread.
-            hear(&mut unsafe { Ctx::new(raw) }, event);
+            hear(event);
         }
     });
 }

@@ -15,8 +15,8 @@
 //!
 //! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`panics`], [`guard`], [`keyspec`], [`command`], [`entry`], [`register`], [`load`];
 //! then [`key`], [`datatype`], [`replicate`], [`publish`], [`call`], [`acl`], [`stream`], [`cluster`], [`keyspace_scan`], [`renames`]; then
-//! [`timer`], [`import`], [`origin`], [`blocked_clients`] with `blocking_key`, [`events`]; then [`settings`], [`info`], [`server_info`] and
-//! [`event_loop`]. [`faults`] and `fake_server` are for tests and fuzzing.
+//! [`timer`], [`import`], [`origin`], [`blocked_clients`] with `blocking_key`, [`events`]; then [`settings`], [`info`], [`server_info`].
+//! [`faults`] and `fake_server` are for tests and fuzzing.
 
 pub mod acl;
 pub mod alloc;
@@ -33,7 +33,6 @@ pub mod compat;
 pub mod ctx;
 pub mod datatype;
 pub mod entry;
-pub mod event_loop;
 pub mod events;
 #[cfg(any(test, fuzzing))]
 pub mod fake_server;

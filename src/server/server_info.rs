@@ -9,35 +9,6 @@ use super::api::RawCtx;
 use super::call::{How, call};
 use super::ctx::Ctx;
 
-/// The unsent output of a client, and its last activity.
-#[derive(Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact that the server tells of the client")]
-pub struct Output {
-    /// Bytes in the buffer that is sent first.
-    pub first: u64,
-    /// Blocks in the list behind it.
-    pub blocks: u64,
-    /// Bytes in these blocks.
-    pub bytes: u64,
-    /// The last command.
-    pub command: String,
-    /// Whether it gets messages without asking for them.
-    pub hears: bool,
-    /// The bytes sent to it so far, if the server counts them: Valkey and newer versions of Redis 8.
-    pub sent: Option<u64>,
-    /// Whether the server may count the first buffer although all of it is sent: Redis with `tot-net-out`, while it waits to send more.
-    pub may_count_sent: bool,
-    /// Whether it has sent requests that have not run yet.
-    pub asks: bool,
-    /// Whether the server waits until it can accept more.
-    pub is_slow: bool,
-}
-
-/// The `CLIENT LIST` data of a client; `None` if there is no such client, or no such command. Expensive: use it rarely.
-pub fn output(ctx: &mut Ctx<'_>, client: u64) -> Option<Output> {
-    read(&line_of(ctx, client)?)
-}
-
 /// Whether `client` has declared itself an import source, which only Valkey's import mode has.
 pub fn is_import_source(ctx: &mut Ctx<'_>, client: u64) -> bool {
     line_of(ctx, client).is_some_and(|line| flags_of(&line).contains('I'))
@@ -59,24 +30,6 @@ fn line_of(ctx: &mut Ctx<'_>, client: u64) -> Option<String> {
     let mut id = itoa::Buffer::new();
     let reply = call(ctx, c"CLIENT", How::Quietly, &[b"LIST", b"ID", id.format(client).as_bytes()])?;
     Some(String::from_utf8_lossy(&reply.text()).into_owned())
-}
-
-/// Parses a line of `CLIENT LIST`.
-fn read(line: &str) -> Option<Output> {
-    // A client name cannot contain spaces.
-    let words: Vec<_> = line.split_ascii_whitespace().filter_map(|word| word.split_once('=')).collect();
-    let field = |name: &str| words.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
-    let number = |name| field(name)?.parse().ok();
-    // Subscribers, monitors and all RESP3 clients may get messages; a RESP3 client may be told what others read.
-    let hears = field("resp") == Some("3") || field("flags").is_some_and(|flags| flags.contains(['P', 'O']));
-    let (first, blocks, bytes) = (number("obl")?, number("oll")?, number("omem")?);
-    let asks = number("qbuf").is_some_and(|bytes| bytes > 0);
-    let is_slow = field("events").is_none_or(|events| events.contains('w'));
-    let command = field("cmd")?.to_owned();
-    let sent = number("tot-net-out");
-    // Valkey's lines have no such field.
-    let may_count_sent = is_slow && field("io-thread").is_some();
-    Some(Output { first, blocks, bytes, command, hears, sent, may_count_sent, asks, is_slow })
 }
 
 /// The value of the server setting `name`; `None` if there is no such setting, or the server does not answer.
@@ -147,36 +100,12 @@ unsafe fn info_of(ctx: *mut RawCtx, section: &CStr, field: &CStr) -> Option<Stri
 
 #[cfg(test)]
 mod tests {
-    use super::{Output, databases_in, read};
+    use super::databases_in;
 
     #[test]
     fn the_databases_that_hold_keys() {
         let info = "# Keyspace\r\ndb0:keys=1,expires=0,avg_ttl=0\r\ndb15:keys=2,expires=0\r\ndbx:keys=2\r\n";
         assert_eq!(databases_in(info), [0, 15]);
         assert_eq!(databases_in("# Keyspace\r\n"), [0; 0]);
-    }
-
-    #[test]
-    fn a_line_of_client_list_says_what_is_unsent() {
-        let line = |flags: &str, resp: u8| {
-            format!(
-                "id=7 name=oll=9 flags={flags} qbuf=0 rbs=1024 obl=12 oll=3 omem=99 events=r cmd=client|list user=default resp={resp}\n"
-            )
-        };
-        let (sent, may_count_sent, asks, is_slow) = (None, false, false, false);
-        for (flags, resp, hears) in [("N", 2, false), ("bt", 2, false), ("P", 2, true), ("O", 2, true), ("N", 3, true)]
-        {
-            let command = "client|list".into();
-            let output =
-                Output { first: 12, blocks: 3, bytes: 99, command, hears, sent, may_count_sent, asks, is_slow };
-            assert_eq!(read(&line(flags, resp)), Some(output), "{flags} {resp}");
-        }
-        let output =
-            read("qbuf=5 obl=1 oll=0 omem=0 events=rw cmd=get tot-net-in=3 tot-net-out=40 tot-cmds=2\n").unwrap();
-        assert_eq!((output.sent, output.asks, output.is_slow), (Some(40), true, true));
-        let line = "qbuf=0 obl=1 oll=0 omem=0 events=rw cmd=get io-thread=0 tot-net-in=3 tot-net-out=40 tot-cmds=2\n";
-        assert!(!output.may_count_sent && read(line).unwrap().may_count_sent);
-        assert_eq!(read(""), None);
-        assert_eq!(read("id=7 obl=1 cmd=get"), None);
     }
 }

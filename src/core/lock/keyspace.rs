@@ -1,6 +1,6 @@
 //! The keyspace as the lock engine sees it.
 
-use super::terms::{ClientId, EndReason, Mode, Notice, WaitResult, WaiterId};
+use super::terms::{EndReason, Mode, Notice, WaitResult, WaiterId};
 use super::value::{Hold, Lock};
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
@@ -42,9 +42,6 @@ pub trait Keyspace {
     fn answer(&mut self, waiter: WaiterId, answer: WaitResult);
     /// The outcome of a request whose client is not blocked is published.
     fn publish(&mut self, notice: Box<Notice>, outcome: WaitResult);
-    /// Called after a grant to a waiter that has waited long and before its answer: find out whether `client` has unsent data, because the
-    /// reply will be sent after that data.
-    fn look_before_reply(&mut self, waiter: WaiterId, client: ClientId);
     /// Whether this node still serves the key. Asked before a grant, unless the running command names the key.
     fn owns_slot(&mut self, at: KeyRef<'_>) -> bool;
     /// Whether [`owns_slot`](Self::owns_slot), which has just returned `false`, would return `false` for every key.

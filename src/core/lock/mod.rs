@@ -12,7 +12,7 @@
 //! Reading order: `terms` (the types), `hold`, [`value`] (the lock itself), `claim`, `compatibility` (the mode table), `tickets`, `queue` and
 //! `recipient`; then `engine`: `lock_mut` and `visit` (how a lock is opened and changed), `transition` and `serve` (how a key is settled
 //! and waiters are granted), and the requests by subject: `commands`, `multi`, `extend`, `cancel`, `deadlock`, `places`, `tick` (the
-//! timer), `clients`, `key_changes`, `replica`, `info`. `sessions`, `unacked`, `sent`, `replaced`, `revoked` and `vacant_places` have the
+//! timer), `clients`, `key_changes`, `replica`, `info`. `sessions`, `unacked`, `replaced`, `revoked` and `vacant_places` have the
 //! state that depends on connections.
 
 mod claim;
@@ -25,7 +25,6 @@ mod queue;
 mod recipient;
 mod replaced;
 mod revoked;
-mod sent;
 mod sessions;
 mod stats;
 mod terms;
@@ -41,7 +40,6 @@ mod tests;
 pub use claim::Claim;
 pub use engine::{Engine, HolderView, LockView, WaiterView};
 pub use keyspace::{Found, Keyspace};
-pub use sent::{Front, Look, SendStamp, Unsent};
 pub use stats::Stats;
 pub use terms::{
     Acquired, ClientId, Dismissed, EndReason, Extension, Grant, LockError, Mode, Notice, Request, Wait, WaitResult,

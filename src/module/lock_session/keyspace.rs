@@ -3,7 +3,7 @@
 use super::{AtWork, LockSession};
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
-use crate::core::lock::{ClientId, EndReason, Found, Hold, Keyspace, Lock, Mode, Notice, WaitResult, WaiterId};
+use crate::core::lock::{EndReason, Found, Hold, Keyspace, Lock, Mode, Notice, WaitResult, WaiterId};
 use crate::module::blocked::BLOCKED;
 use crate::module::{lock_effect, notice};
 use crate::server::cluster::{self, Serves};
@@ -86,10 +86,6 @@ impl Keyspace for LockSession<'_> {
     fn publish(&mut self, notice: Box<Notice>, outcome: WaitResult) {
         let text = notice::message(&notice, &outcome);
         self.messages.push((notice.channel, text));
-    }
-
-    fn look_before_reply(&mut self, waiter: WaiterId, client: ClientId) {
-        self.look_before_reply = Some((waiter, client));
     }
 
     fn owns_slot(&mut self, at: KeyRef<'_>) -> bool {

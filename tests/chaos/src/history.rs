@@ -72,7 +72,7 @@ pub enum Outcome<A> {
     Refused(String),
     /// No reply came: it was carried out or not, or will be.
     Unknown(Nothing),
-    /// The connection ended before the server can have written the reply: whatever was granted is taken back.
+    /// The connection ended before the server can have handed the reply to it: whatever was granted is taken back.
     Unwritten,
 }
 

@@ -217,24 +217,6 @@ fn a_grant_to_a_client_that_never_heard_of_it_goes_on_to_the_next() {
 }
 
 #[test]
-fn a_grant_that_cannot_be_written_goes_on_to_the_next() {
-    let server = Server::start();
-    let (mut line, mut holder) = (Line::at(&server), server.client());
-    for _ in 0..5 {
-        holder.expect("LOCK.ACQUIRE lock TOKEN holder", ANY);
-        let victim = line.join("LOCK.ACQUIRE lock TOKEN victim PX 60000 WAIT 0");
-        let mut next = line.join("LOCK.ACQUIRE lock TOKEN next WAIT 0");
-        // The victim is granted the lock and dies while the server has no time to write it a letter.
-        holder.pipeline(["MULTI", "LOCK.RELEASE lock holder", "DEBUG SLEEP 0.4"]);
-        holder.send("EXEC");
-        victim.reset();
-        next.read().is(("next", INT, 30_000));
-        holder.read().is((1, OK));
-        next.expect("LOCK.RELEASE lock next", 1);
-    }
-}
-
-#[test]
 fn a_grant_that_was_delivered_outlives_its_connection() {
     let server = Server::start();
     let (mut line, mut holder) = (Line::at(&server), server.client());

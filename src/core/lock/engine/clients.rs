@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::core::lock::stats::{HandoverCause, count};
-use crate::core::lock::terms::{ClientId, WaiterId};
+use crate::core::lock::terms::{ClientId, EndReason, WaiterId};
 use crate::core::time::UnixMs;
 
 impl Engine {
@@ -15,7 +15,7 @@ impl Engine {
     }
 
     /// A blocked client waits no more: it disconnected, or the server unblocked it with an error. If it was granted the lock meanwhile and
-    /// the reply has not been [`delivered`](Self::delivered), the grant is taken back at the next tick.
+    /// the reply has not been [`delivered`](Self::delivered), the next tick takes the grant back.
     pub fn left(&mut self, now: UnixMs, waiter: WaiterId) {
         if let Some(departed) = self.waiting.leave(now, waiter) {
             for queue in departed.headed {
@@ -26,14 +26,34 @@ impl Engine {
         }
     }
 
+    /// The server has handed the reply with a grant to the waiter's connection, so the grant is final.
+    pub fn delivered(&mut self, waiter: WaiterId) {
+        if let Some(grant) = self.unacked.settle(waiter) {
+            for entry in grant.entries {
+                self.drop_replaced(entry, grant.fence);
+            }
+        }
+    }
+
+    /// The server will never hand over the reply with a grant: the grant is taken back.
+    fn lost(&mut self, waiter: WaiterId) {
+        if let Some(grant) = self.unacked.settle(waiter) {
+            for entry in grant.entries {
+                self.revoke(entry, grant.fence, EndReason::Undelivered);
+            }
+        }
+    }
+
     /// Whether the engine has anything that ends with this connection.
     #[must_use]
     pub fn knows(&self, client: ClientId) -> bool {
-        self.sessions.has(client) || self.waiting.of(client).next().is_some() || self.has_undelivered(client)
+        self.sessions.has(client)
+            || self.waiting.of(client).next().is_some()
+            || self.unacked.of(client).next().is_some()
     }
 
     /// A connection has ended. Its waiters leave at once, and their places are kept for their tokens. Its session holds, and its grants whose
-    /// reply it never got, are revoked; they are removed at the next tick or when a command visits them, because this may be called where
+    /// reply was not handed over, are revoked; they are removed at the next tick or when a command visits them, because this may be called where
     /// nothing may be written. O(log n) for each of its waiters.
     pub fn client_gone(&mut self, now: UnixMs, client: ClientId) {
         for waiter in self.waiting.of(client).chain(self.unacked.of(client)).collect::<Vec<_>>() {

@@ -59,7 +59,6 @@ impl Engine {
     ) -> Result<Acquired, LockError> {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
         let patient = !matches!(wait, Wait::No) && request.wait.is_some();
-        self.another_request(client);
         self.pardon(at, Claim::of(&request.token), keyspace);
         if !patient && self.is_taken(now, at, &request.token, keyspace) {
             return Ok(Acquired::Refused);

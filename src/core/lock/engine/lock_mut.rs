@@ -6,7 +6,7 @@ use crate::core::key::KeyRef;
 use crate::core::lock::keyspace::Keyspace;
 use crate::core::lock::recipient::Recipient;
 use crate::core::lock::replaced::Before;
-use crate::core::lock::terms::{ClientId, EndReason, Mode, WaitResult, WaiterId};
+use crate::core::lock::terms::{EndReason, Mode, WaitResult, WaiterId};
 use crate::core::lock::value::{Hold, Lock};
 
 /// What to report to the keyspace when the lock is no longer borrowed from it.
@@ -15,7 +15,6 @@ pub(super) enum Outcome {
     Held(Mode, Hold),
     Ended(Ident, EndReason),
     Answered(WaiterId, Recipient, WaitResult),
-    LookBeforeReply(WaiterId, ClientId),
 }
 
 /// A lock, borrowed from the keyspace for a change. A vacant one stands for an empty key.
@@ -45,7 +44,6 @@ impl Outcome {
             Self::Held(mode, hold) => keyspace.held(at, mode, hold),
             Self::Ended(token, why) => keyspace.ended(at, token, why),
             Self::Answered(waiter, recipient, answer) => recipient.tell(waiter, answer, keyspace),
-            Self::LookBeforeReply(waiter, client) => keyspace.look_before_reply(waiter, client),
         }
     }
 }

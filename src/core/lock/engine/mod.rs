@@ -19,7 +19,6 @@ mod cancel;
 mod clients;
 mod commands;
 mod deadlock;
-mod delivery;
 mod extend;
 mod info;
 mod key_changes;
@@ -138,7 +137,7 @@ impl Engine {
         self.deadlines.is_empty()
             && self.waiting.is_empty()
             && self.sessions.is_empty()
-            && self.unacked.is_blank()
+            && self.unacked.is_empty()
             && self.vacant_places.is_empty()
             && self.replaced.is_empty()
             && self.revoked.is_empty()

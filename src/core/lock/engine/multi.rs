@@ -13,6 +13,7 @@ use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::claim::Claim;
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::terms::{Acquired, ClientId, LockError, Request, Wait, WaitResult, WaiterId};
+use crate::core::lock::unacked::UnackedGrant;
 use crate::core::lock::waiter::{Departed, QueueId};
 use crate::core::time::Now;
 
@@ -36,7 +37,6 @@ impl Engine {
         keyspace: &mut W,
     ) -> Result<Acquired, LockError> {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
-        self.another_request(client);
         let (mut transition, locks) = self.begin_many(now, db, keys, Claim::of(&request.token), keyspace);
         let states = self.settled_states(&mut transition, &locks, &request.token, keyspace);
         let patient = !matches!(wait, Wait::No) && request.wait.is_some();
@@ -223,7 +223,7 @@ impl Engine {
             self.stay_in_line(transition, waiter, at, state, keyspace);
             return false;
         }
-        let key = self.place_of(waiter);
+        let place = self.place_of(waiter);
         let Some(Departed { waiter: left, headed }) = self.waiting.leave(transition.now.ms, waiter) else {
             return false;
         };
@@ -232,12 +232,8 @@ impl Engine {
                 self.stats.handed_over(cause);
                 let is_new = states.one_fence() != Some(grant.fence);
                 if let Some(client) = left.recipient.parked().filter(|_| is_new) {
-                    let entries = changes.iter().map(|changed| changed.entry);
-                    let (now, waited) = (transition.now.ms, left.waited(transition.now.ms));
-                    if self.track_delivery(now, waiter, client, waited, grant.fence, entries) {
-                        keyspace.look_before_reply(waiter, client);
-                    }
-                    self.unacked.keep_place(waiter, key);
+                    let (fence, entries) = (grant.fence, changes.iter().map(|changed| changed.entry).collect());
+                    self.unacked.track(waiter, UnackedGrant { client, fence, entries, place });
                     for Changed { entry, before } in changes {
                         self.keep_replaced(entry, grant.fence, before);
                     }

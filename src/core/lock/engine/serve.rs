@@ -1,5 +1,7 @@
 //! Settling a key: ended holds are removed, then the waiters at the head that fit are granted.
 
+use smallvec::smallvec;
+
 use super::transition::Transition;
 
 use super::Engine;
@@ -13,6 +15,7 @@ use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::queue::Queue;
 use crate::core::lock::stats::{HandoverCause, count};
 use crate::core::lock::terms::{ClientId, EndReason, Grant, LockError, Mode, Request, WaitResult, WaiterId};
+use crate::core::lock::unacked::UnackedGrant;
 use crate::core::lock::value::{Hold, Lock};
 use crate::core::lock::waiter::{Departed, Headed, QueueId, Scope, Waiter};
 use crate::core::time::UnixMs;
@@ -265,11 +268,8 @@ impl Engine {
                 Ok((grant, changed)) => {
                     self.stats.handed_over(transition.cause());
                     if let Some(client) = waiter.recipient.parked().filter(|_| compatibility.needs_a_fence()) {
-                        let waited = waiter.waited(transition.now.ms);
-                        if self.track_delivery(transition.now.ms, next, client, waited, grant.fence, [changed.entry]) {
-                            open.outcomes.push(Outcome::LookBeforeReply(next, client));
-                        }
-                        self.unacked.keep_place(next, place);
+                        let (fence, entries) = (grant.fence, smallvec![changed.entry]);
+                        self.unacked.track(next, UnackedGrant { client, fence, entries, place });
                         self.keep_replaced(changed.entry, grant.fence, changed.before);
                     } else {
                         // The token already had this hold and keeps it, so a lost reply does not take it back.

@@ -11,8 +11,8 @@ use crate::core::deadline_index::DeadlineIndex;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::{
-    Acquired, Claim, ClientId, EndReason, Engine, Extension, Found, Hold, Keyspace, Lock, Mode, Notice, Wait,
-    WaitResult, WaiterId,
+    Acquired, Claim, EndReason, Engine, Extension, Found, Hold, Keyspace, Lock, Mode, Notice, Wait, WaitResult,
+    WaiterId,
 };
 use crate::core::time::{Millis, Now, UnixMs, Wakeup};
 
@@ -59,8 +59,6 @@ impl Keyspace for OneKey {
     fn publish(&mut self, notice: Box<Notice>, outcome: WaitResult) {
         black_box((notice, outcome));
     }
-
-    fn look_before_reply(&mut self, _: WaiterId, _: ClientId) {}
 
     fn owns_slot(&mut self, _: KeyRef<'_>) -> bool {
         true

@@ -25,8 +25,8 @@ fn they_stand_in_line_with_the_parked_and_are_told_on_their_channel() {
     assert!(desk.release("door", "ann"));
     let published = desk.published();
     assert_eq!(is_granted(&published[0]), ("b", "door"));
-    // It counts as delivered, so nobody looks at the connection, and its end takes nothing back.
-    assert!(desk.keys.looks_first.is_empty() && !desk.engine.has_undelivered(client(1)));
+    // It counts as delivered, so the end of the connection takes nothing back.
+    assert_eq!(desk.engine.unacked.of(client(1)).next(), None);
     desk.engine.client_gone(desk.now.ms, client(1));
     let _ = desk.tick();
     assert_eq!((desk.holders("door"), desk.engine.waiters()), (vec!["bob".to_owned()], 1));

@@ -65,8 +65,6 @@ pub(super) struct Keys {
     pub(super) unblockable: bool,
     /// What another module does as soon as it hears of something.
     pub(super) meddling: Option<Meddling>,
-    /// In front of whose replies it was to be looked.
-    pub(super) looks_first: Vec<(WaiterId, ClientId)>,
 }
 
 impl Keys {
@@ -129,10 +127,6 @@ impl Keyspace for Keys {
 
     fn publish(&mut self, notice: Box<Notice>, outcome: WaitResult) {
         self.told.push(Told::Published(*notice, outcome));
-    }
-
-    fn look_before_reply(&mut self, waiter: WaiterId, client: ClientId) {
-        self.looks_first.push((waiter, client));
     }
 
     fn owns_slot(&mut self, at: KeyRef<'_>) -> bool {

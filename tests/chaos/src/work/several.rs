@@ -103,9 +103,8 @@ impl Worker<'_> {
             Ok(reply) => Some(self.heard(peer, reply)),
             Err(Nothing::Silence) => None,
             Err(Nothing::Closed) => {
-                // Whatever had been written before the end would have come.
-                self.never_hears(peer);
-                Some(Outcome::Unwritten)
+                self.is_cut_off(peer);
+                Some(Outcome::Unknown(Nothing::Closed))
             }
         }
     }
@@ -132,25 +131,51 @@ impl Worker<'_> {
         outcome
     }
 
-    /// The connection has ended, and no reply to what it asked for can have been written.
-    fn never_hears(&mut self, peer: &mut Peer) {
-        let returned = self.route.clock.now();
-        for op in peer.asked.drain(..) {
-            self.record.note(Note::Locks(LockOp { returned, outcome: Outcome::Unwritten, ..op }));
-        }
-    }
-
     /// Nothing came, and nobody will wait for it any more.
     pub(super) fn gives_up(&mut self, peer: &mut Peer) {
-        let returned = self.route.clock.now();
-        for op in peer.asked.drain(..) {
-            self.record.note(Note::Locks(LockOp { returned, outcome: Outcome::Unknown(Nothing::Silence), ..op }));
+        self.leaves(peer, &Outcome::Unknown(Nothing::Silence));
+    }
+
+    /// The connection has ended, or is about to. What was handed to it may never be read.
+    fn is_cut_off(&mut self, peer: &mut Peer) {
+        if let Some(from) = peer.asked.front().map(|op| op.invoked) {
+            self.notices(peer, "cut off", from);
+            self.leaves(peer, &Outcome::Unknown(Nothing::Closed));
         }
     }
 
-    /// Ends a connection that has left so much unread that no reply to what it still waits for can have been written.
+    /// This is what came of all that the connection has asked for.
+    fn leaves(&mut self, peer: &mut Peer, outcome: &Outcome<LockAnswer>) {
+        let returned = self.route.clock.now();
+        for op in peer.asked.drain(..) {
+            self.record.note(Note::Locks(LockOp { returned, outcome: outcome.clone(), ..op }));
+        }
+    }
+
+    /// Releases the locks of `keys` and ends the connection of `victim`, which is granted something thereby, in one packet: its reply cannot have
+    /// been handed to it.
+    pub(super) fn frees_and_kills(
+        &mut self,
+        holder: &mut Peer,
+        keys: &[&str],
+        token: String,
+        mut victim: Peer,
+    ) -> Option<()> {
+        let kill = format!("CLIENT KILL ID {}", victim.id);
+        self.asks_between(holder, &[], (keys, LockCall::Release { token }), &[&kill]);
+        let told = self.hears(holder, PATIENCE / 1_000);
+        let killed = holder.client.hear(Duration::from_micros(PATIENCE));
+        if matches!(killed, Ok(Reply::Int(1))) {
+            self.leaves(&mut victim, &Outcome::Unwritten);
+        } else {
+            self.is_cut_off(&mut victim);
+        }
+        told.map(drop)
+    }
+
+    /// Ends a connection.
     pub(super) fn cut(&mut self, mut peer: Peer, cut: Cut, admin: &mut Peer) {
-        let mut asked = std::mem::take(&mut peer.asked);
+        self.is_cut_off(&mut peer);
         match cut {
             Cut::Closed => peer.client.close(),
             Cut::Reset => peer.client.reset(),
@@ -158,10 +183,6 @@ impl Worker<'_> {
                 admin.sends(&[&format!("CLIENT KILL ID {}", peer.id)]);
                 let _ = admin.client.hear(Duration::from_micros(PATIENCE));
             }
-        }
-        let returned = self.route.clock.now();
-        for op in asked.drain(..) {
-            self.record.note(Note::Locks(LockOp { returned, outcome: Outcome::Unwritten, ..op }));
         }
     }
 

@@ -41,23 +41,23 @@ impl Worker<'_> {
     fn cut_off_after_its_grant(&mut self) -> Option<()> {
         let (key, [h, v, x]) = (["unread"], ["h", "v", "x"].map(|who| self.named(who)));
         let (mut admin, mut holder, mut victim, mut heir) = (self.peer()?, self.peer()?, self.peer()?, self.peer()?);
-        let (limited, at_once) = (self.chance(30), self.chance(50));
+        let (limited, at_once, behind_another) = (self.chance(30), self.chance(50), self.chance(50));
         if limited {
             admin.limits("1000000");
         }
         self.has(&mut holder, &key, acquire(&h, Exclusive, LONG, 0))?;
         let large = format!("GET {}", LARGE.0);
         let after = if at_once { vec![large.as_str()] } else { vec![] };
-        self.asks_between(&mut victim, &[], (&key, acquire(&v, Exclusive, LONG, WAIT)), &after);
+        let before = if behind_another { vec![large.as_str()] } else { vec![] };
+        self.asks_between(&mut victim, &before, (&key, acquire(&v, Exclusive, LONG, WAIT)), &after);
         self.in_line(&mut admin, key[0], 1)?;
         self.asks(&mut heir, &key, acquire(&x, Exclusive, 200, WAIT));
         self.in_line(&mut admin, key[0], 2)?;
-        if limited && at_once {
-            // After a shorter wait nobody can tell that the grant was not sent, and it counts as sent.
-            self.rest(10, 30);
-        }
         self.has(&mut holder, &key, LockCall::Release { token: h })?;
-        let told = self.hears(&mut victim, WAIT);
+        if behind_another {
+            let _ = victim.client.hear(Duration::from_millis(WAIT));
+        }
+        self.hears(&mut victim, WAIT);
         if !at_once {
             victim.sends(&[&large]);
         }
@@ -68,26 +68,21 @@ impl Worker<'_> {
         let cut = self.any_cut();
         self.cut(victim, cut, &mut admin);
         let early = self.hears(&mut heir, 400);
-        if matches!(told, Some(Outcome::Done(LockAnswer::Granted(_)))) {
-            self.has(&mut holder, &key, LockCall::Release { token: v })?;
-        }
+        self.has(&mut holder, &key, LockCall::Release { token: v })?;
         self.heir_goes(&mut heir, &key, x, early.is_some())
     }
 
-    /// A waiter leaves so much unread that its grant cannot be written, and its connection ends: the next one has the lock.
+    /// The connection of a waiter ends before its grant can be handed to it: the next one has the lock.
     fn cut_off_before_its_grant(&mut self) -> Option<()> {
         let (key, [h, v, x]) = (["unread"], ["h", "v", "x"].map(|who| self.named(who)));
         let (mut admin, mut holder, mut victim, mut heir) = (self.peer()?, self.peer()?, self.peer()?, self.peer()?);
         self.has(&mut holder, &key, acquire(&h, Exclusive, LONG, 0))?;
-        let large = format!("GET {}", LARGE.0);
-        self.asks_between(&mut victim, &[&large], (&key, acquire(&v, Exclusive, LONG, WAIT)), &[]);
+        self.asks(&mut victim, &key, acquire(&v, Exclusive, LONG, WAIT));
         self.in_line(&mut admin, key[0], 1)?;
         self.asks(&mut heir, &key, acquire(&x, Exclusive, 200, WAIT));
         self.in_line(&mut admin, key[0], 2)?;
-        self.has(&mut holder, &key, LockCall::Release { token: h })?;
+        self.frees_and_kills(&mut holder, &key, h, victim)?;
         self.meanwhile(&mut holder)?;
-        let cut = self.any_cut();
-        self.cut(victim, cut, &mut admin);
         self.heir_goes(&mut heir, &key, x, false)
     }
 
@@ -97,13 +92,10 @@ impl Worker<'_> {
         let (mut admin, mut owner, mut reader, mut victim) = (self.peer()?, self.peer()?, self.peer()?, self.peer()?);
         self.has(&mut owner, &key, acquire(&t, Shared, LONG, 0))?;
         self.has(&mut reader, &key, acquire(&r, Shared, LONG, 0))?;
-        let large = format!("GET {}", LARGE.0);
-        self.asks_between(&mut victim, &[&large], (&key, acquire(&t, Exclusive, LONG, WAIT)), &[]);
+        self.asks(&mut victim, &key, acquire(&t, Exclusive, LONG, WAIT));
         self.in_line(&mut admin, key[0], 1)?;
-        self.has(&mut reader, &key, LockCall::Release { token: r })?;
+        self.frees_and_kills(&mut reader, &key, r, victim)?;
         self.meanwhile(&mut reader)?;
-        let cut = self.any_cut();
-        self.cut(victim, cut, &mut admin);
         self.rest(5, 60);
         self.still_has(&mut owner, "upgraded", &t, Shared)
     }
@@ -115,15 +107,12 @@ impl Worker<'_> {
         let (mut victim, mut heir) = (self.peer()?, self.peer()?);
         self.has(&mut owner, &["first"], acquire(&t, Exclusive, LONG, 0))?;
         self.has(&mut holder, &["second"], acquire(&h, Exclusive, LONG, 0))?;
-        let large = format!("GET {}", LARGE.0);
-        self.asks_between(&mut victim, &[&large], (&both, acquire(&t, Exclusive, LONG, WAIT)), &[]);
+        self.asks(&mut victim, &both, acquire(&t, Exclusive, LONG, WAIT));
         self.in_line(&mut admin, "second", 1)?;
         self.asks(&mut heir, &["second"], acquire(&x, Exclusive, 200, WAIT));
         self.in_line(&mut admin, "second", 2)?;
-        self.has(&mut holder, &["second"], LockCall::Release { token: h })?;
+        self.frees_and_kills(&mut holder, &["second"], h, victim)?;
         self.meanwhile(&mut holder)?;
-        let cut = self.any_cut();
-        self.cut(victim, cut, &mut admin);
         self.heir_goes(&mut heir, &["second"], x, false)?;
         self.still_has(&mut owner, "first", &t, Exclusive)
     }

@@ -52,8 +52,6 @@ pub const HELD: &[(&str, &str, &str, &str)] = &[
     (OPERATIONS, "waitlist, with a buyer and a reference | 140 |", OPERATIONS_TEST, "\"an order on the waitlist, with"),
     (OPERATIONS, "ten million orders take 400 MB", "docs/operations.md", "| an order, sold | 40 |"),
     (GUARANTEES, "21 in most scenes", "tests/chaos/src/work/mod.rs", "pub const USUAL: Crew"),
-    (GUARANTEES, "a wait of less than 5 ms", "src/core/lock/sent.rs", "LONG_WAIT: Millis = Millis(5);"),
-    (GUARANTEES, "if it waited for less than 5 ms", "src/core/lock/sent.rs", "LONG_WAIT: Millis = Millis(5);"),
     (GUARANTEES, "100,000 places", "src/core/lock/vacant_places.rs", "const MOST: usize = 100_000;"),
     (
         GUARANTEES,

@@ -1,6 +1,6 @@
 //! A grant to a client that may not have read it, and the ends of its connection.
 
-use harness::{ANY, Builder, Client, INT, OK, Server, eventually};
+use harness::{ANY, Builder, Client, INT, OK, Server, Words, eventually};
 
 use crate::support::line::Line;
 
@@ -47,12 +47,45 @@ pub fn with_large_value(builder: Builder) -> Server {
 impl<'a> Scene<'a> {
     /// `before` is what the first waiter does before it asks for the lock; `behind` what it sends after that, before it has heard.
     pub fn set(server: &'a Server, before: impl FnOnce(&mut Client, &mut Client), behind: &[&str]) -> Self {
+        Self::asking(server, before, "LOCK.ACQUIRE lock TOKEN waiter", behind)
+    }
+
+    /// The first waiter sends these commands and its request in one packet.
+    pub fn with_packet(server: &'a Server, in_front: &[&str]) -> Self {
+        let send = |waiter: &mut Client, _: &mut Client, request: &str| {
+            let packet: Vec<Words> = in_front.iter().chain([&request]).map(|words| Words::from(*words)).collect();
+            waiter.try_send(&packet).expect("it is connected");
+        };
+        Self::sending(server, send, "LOCK.ACQUIRE lock TOKEN waiter", &[])
+    }
+
+    /// The first waiter asks by `request`.
+    pub fn asking(
+        server: &'a Server,
+        before: impl FnOnce(&mut Client, &mut Client),
+        request: &str,
+        behind: &[&str],
+    ) -> Self {
+        let send = |waiter: &mut Client, admin: &mut Client, request: &str| {
+            before(waiter, admin);
+            waiter.send(request);
+        };
+        Self::sending(server, send, request, behind)
+    }
+
+    fn sending(
+        server: &'a Server,
+        send: impl FnOnce(&mut Client, &mut Client, &str),
+        request: &str,
+        behind: &[&str],
+    ) -> Self {
         let (mut line, mut holder, mut waiter, mut admin) =
             (Line::at(server), server.client(), server.client(), server.client());
         let waiter_id = waiter.id();
         holder.expect("LOCK.ACQUIRE lock TOKEN holder PX 600000", ANY);
-        before(&mut waiter, &mut admin);
-        line.enter(&mut waiter, "LOCK.ACQUIRE lock TOKEN waiter PX 60000 WAIT 0");
+        let waits = line.count("lock_waits");
+        send(&mut waiter, &mut admin, &format!("{request} PX 60000 WAIT 0"));
+        line.until("lock_waits", waits + 1);
         for words in behind {
             waiter.send(*words);
         }
@@ -95,10 +128,6 @@ impl<'a> Scene<'a> {
             }
         }
         self.gone();
-        // What the module does about it, it has done by now.
-        for _ in 0..3 {
-            self.admin.expect("PING", ANY);
-        }
     }
 
     /// Returns when the waiter's connection has ended.
@@ -109,6 +138,10 @@ impl<'a> Scene<'a> {
 
     /// The waiter was granted the lock and nobody takes that back.
     pub fn stays(mut self, how: &str) {
+        // What the module does about the end of a connection, it has done by now.
+        for _ in 0..3 {
+            self.admin.expect("PING", ANY);
+        }
         assert_eq!(self.line.holders("lock"), ["waiter"], "{how}");
         assert_eq!(self.line.waiters("lock"), ["next"], "{how}");
         self.holder.expect("LOCK.RELEASE lock waiter", 1);
@@ -116,7 +149,7 @@ impl<'a> Scene<'a> {
         self.next.expect("LOCK.RELEASE lock next", 1);
     }
 
-    /// The waiter has never heard that it was granted the lock, and the next one has it.
+    /// The grant to the waiter has been taken back, and the next one has the lock.
     pub fn goes_on(mut self, how: &str) {
         eventually(&format!("the next one has the lock: {how}"), || self.line.holders("lock") == ["next"]);
         self.next.read().is(("next", INT, 30_000));
