@@ -196,7 +196,7 @@ fn the_rules_for_users_let_each_do_its_work_and_nothing_else() {
     let mut second = login("worker");
     // A channel of its own, and one as the packages for Python and Node make it up.
     let packages =
-        ["python/lockstock/aio.py", "node/lockstock.js"].map(|file| fs::read_to_string(format!("clients/{file}")));
+        ["python/lockstock/aio.py", "node/lib/listener.js"].map(|file| fs::read_to_string(format!("clients/{file}")));
     assert!(
         packages.iter().flatten().all(|source| source.contains("lockstock:$") || source.contains("f\"lockstock:{"))
     );

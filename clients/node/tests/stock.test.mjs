@@ -2,8 +2,8 @@
 
 import { after, before, describe, test } from "node:test";
 
-import { Stock } from "../lockstock.js";
-import { CLIENTS, assert, close, cmd, newKey } from "./servers.js";
+import { Stock } from "lockstock";
+import { CLIENTS, assert, close, cmd, newKey } from "./servers.mjs";
 
 for (const [name, make] of Object.entries(CLIENTS)) {
   describe(name, () => {
@@ -19,9 +19,9 @@ for (const [name, make] of Object.entries(CLIENTS)) {
       const key = newKey();
       assert.equal((await stock.order(key, "order:1")).status, "NOSTOCK");
       await cmd(client, "STOCK.CREATE", key, "5", "LIMIT", "2");
-      const held = await stock.order(key, "order:1", { qty: 2, buyer: "ann", hold: 60_000, ref: "cart:88" });
+      const held = await stock.order(key, "order:1", { qty: 2, buyer: "ann", holdMs: 60_000, ref: "cart:88" });
       assert.deepEqual({ ...held, deadline: 0 }, { status: "OK", done: true, units: 2, remaining: 3, deadline: 0, ref: "cart:88" });
-      const again = await stock.order(key, "order:1", { qty: 2, buyer: "ann", hold: 60_000 });
+      const again = await stock.order(key, "order:1", { qty: 2, buyer: "ann", holdMs: 60_000 });
       assert.deepEqual(again, { ...held, status: "DUPLICATE" });
       assert.equal((await stock.order(key, "order:2", { buyer: "ann" })).status, "LIMIT");
       assert((await stock.extend(key, "order:1", 120_000)).deadline > held.deadline);
@@ -36,8 +36,8 @@ for (const [name, make] of Object.entries(CLIENTS)) {
     test("the waitlist", async () => {
       const key = newKey();
       await cmd(client, "STOCK.CREATE", key, "1");
-      assert((await stock.order(key, "ann", { hold: 60_000 })).done);
-      const queued = await stock.order(key, "bob", { hold: 60_000, waitlist: true });
+      assert((await stock.order(key, "ann", { holdMs: 60_000 })).done);
+      const queued = await stock.order(key, "bob", { holdMs: 60_000, waitlist: true });
       assert(queued.status === "QUEUED" && !queued.done);
       assert.equal((await stock.look(key, "bob")).place, 1);
       assert((await stock.cancel(key, "ann")).done);
@@ -49,7 +49,7 @@ for (const [name, make] of Object.entries(CLIENTS)) {
       const [mug, cup] = [key + "mug", key + "cup"];
       await cmd(client, "STOCK.CREATE", mug, "3");
       await cmd(client, "STOCK.CREATE", cup, "1");
-      const cart = await stock.orderAll("order:1", { [mug]: 2, [cup]: 1 }, { buyer: "ann", hold: 60_000, ref: "r" });
+      const cart = await stock.orderAll("order:1", { [mug]: 2, [cup]: 1 }, { buyer: "ann", holdMs: 60_000, ref: "r" });
       assert(cart.done && cart.sales[mug].units === 2 && cart.sales[cup].remaining === 0);
       const refused = await stock.orderAll("order:2", { [mug]: 1, [cup]: 1 });
       assert.equal(`${refused.status} ${refused.sales[mug].status}`, "SOLDOUT SKIPPED");

@@ -2,8 +2,8 @@
 
 import { test } from "node:test";
 
-import { Locks } from "../lockstock.js";
-import { CLIENTS, assert, close, cmd, eventually, info, keepPlaces, newKey, sleep, waiting } from "./servers.js";
+import { Locks } from "lockstock";
+import { CLIENTS, assert, close, cmd, eventually, info, keepPlaces, newKey, sleep, waiting } from "./servers.mjs";
 
 /**
  * How each library is impatient: makes a client of which the requests fail after so many milliseconds. `keeps`: the connection is kept,
@@ -122,7 +122,7 @@ async function fiftyTasks(client, beside, locks) {
       order.push(number);
       await sleep(5);
     };
-    works.push(locks.using(key, { wait: 30_000 }, work));
+    works.push(locks.using(key, { waitMs: 30_000 }, work));
     await eventually("it waits", async () => (await waiting(beside, key)) === number + 1);
   }
   const shared = await cmd(client, "CLIENT", "ID");

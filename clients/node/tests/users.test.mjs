@@ -7,7 +7,7 @@ import { after, before, test } from "node:test";
 import { Cluster, Redis } from "ioredis";
 import { createClient, createCluster } from "redis";
 
-import { Locks, Stock } from "../lockstock.js";
+import { Locks, Stock } from "lockstock";
 
 const PAGE = readFileSync(new URL("../../../docs/operations.md", import.meta.url), "utf8");
 const USERS = [...PAGE.matchAll(/^user (\w+) (.*)$/gm)].map(([, name, rules]) => [name, ...rules.split(" ")]);
@@ -49,7 +49,7 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
     const [one, two] = [await as("worker"), await as("worker")];
     const [first, second] = [new Locks(one), new Locks(two)];
     const hold = await first.acquire("job:users", {});
-    const waits = second.acquire("job:users", { wait: 10_000 });
+    const waits = second.acquire("job:users", { waitMs: 10_000 });
     await hold.release();
     const next = await waits;
     assert.ok(next.fence > hold.fence);

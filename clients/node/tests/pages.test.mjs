@@ -8,13 +8,13 @@ import { promisify } from "node:util";
 import { Redis } from "ioredis";
 import { createClient } from "redis";
 
-import { CLIENTS, assert, close, cmd } from "./servers.js";
+import { CLIENTS, assert, close, cmd } from "./servers.mjs";
 
 const page = await readFile(new URL("../README.md", import.meta.url), "utf8");
 const blocks = [...page.matchAll(/```js\n(.*?)```/gs)].map(([, block]) => block);
 
 // What each prints.
-const says = ["job:42 is ours: true\nOK\nDUPLICATE\nSOLDOUT\nOK\n", "OK 0\nQUEUED\n1\nsold\n"];
+const says = ["job:42 is ours: true\nOK\nDUPLICATE\nSOLDOUT\nOK\n", "OK 0\nQUEUED\n1\norder:7 cancelled\norder:8 sold\n"];
 
 blocks.forEach((block, number) => {
   test(`example ${number + 1} runs as printed`, async () => {

@@ -1,0 +1,242 @@
+// Asks for a lock until it is granted or refused, or the time is over.
+//
+// - Every request carries a token, so it may be sent again when its reply was lost. Both libraries do so after a reconnect.
+// - Both send everything over one connection, where a parked request would hold up all others, its own release included. So waits
+//   go by NOTIFY: the answer comes at once, and what becomes of the request over a second connection, which subscribes.
+// - A message comes once or never. After a reconnect of either connection everybody asks again, and hears where it stands.
+// - A message may have been under way for long. So a grant of which it tells is extended before it counts.
+// - A wait that is broken off is withdrawn: else its token would get the lock and nobody would know.
+"use strict";
+
+const { setMaxListeners } = require("node:events");
+
+const { ANSWER_MS, after, asOurs, within } = require("./bounds.js");
+const { ignore } = require("./clients.js");
+const { Closed, NoAnswer, NotReplicated, ServerError, ofServer, passes } = require("./errors.js");
+const { Hold } = require("./hold.js");
+const { Pending } = require("./request.js");
+const { Lease, aboutHold } = require("./upkeep.js");
+
+/** How long after the wait to ask for the last time: the message that it is over may have been lost. */
+const LAST_MS = 500;
+/** How long after the wait to give up. */
+const GRACE_MS = 1_500;
+/** How long to wait before asking a server again that could not answer: at first, and at most. */
+const PAUSES_MS = [50, 500];
+/** How often to ask again where nothing was heard. */
+const DOUBT_MS = 10_000;
+/** How long to wait for the replicas, at most. */
+const REPLICAS_MS = 1_000;
+/** How long a caller that breaks a wait off is kept until the server knows. */
+const FAREWELL_MS = 50;
+
+/** @typedef {{ event: "granted" | "timeout" | "failed", token: string, key?: string, keys?: string[], fence: number, error: string }} Said */
+
+class Acquisition {
+  /** What came of it: null if it was not granted. @type {Promise<Hold | null>} */
+  outcome;
+  #client;
+  #listener;
+  #claim;
+  /** @type {(hold: Hold | null) => void} */
+  #resolve;
+  /** @type {(error: any) => void} */
+  #reject;
+  #pending;
+  #end;
+  #pause = PAUSES_MS[0];
+  #over = false;
+  /** @type {any} */
+  #problem;
+  /** @type {(() => void)[]} */
+  #cleanup = [];
+
+  /**
+   * @param {import("./clients.js").Known} client
+   * @param {import("./listener.js").Listener} listener
+   * @param {import("./request.js").Request} request
+   * @param {import("./claims.js").Claim} claim
+   * @param {number} begun
+   */
+  constructor(client, listener, request, claim, begun) {
+    this.#client = client;
+    this.#listener = listener;
+    this.#claim = claim;
+    this.request = request;
+    this.waits = request.waitMs > 0;
+    this.channel = this.waits ? listener.channel(request.ownToken) : "";
+    this.#end = begun + request.waitMs;
+    this.#pending = new Pending(() => claim.isLast && this.#withdraw().catch(ignore));
+    /** @type {any} */
+    let settle;
+    this.outcome = new Promise((resolve, reject) => (settle = { resolve, reject }));
+    this.#resolve = (hold) => this.#finish(settle.resolve, hold);
+    this.#reject = (error) => this.#finish(settle.reject, error);
+  }
+
+  /** @returns {Promise<Hold | null>} */
+  async run() {
+    const { signal, waitMs } = this.request;
+    this.#cleanup.push(after(this.#end + GRACE_MS - performance.now(), () => this.#giveUp()));
+    if (this.waits) {
+      this.#cleanup.push(after(this.#end + LAST_MS - performance.now(), () => this.ask()));
+      if (waitMs > DOUBT_MS) {
+        // A message may have come to nobody, while a connection was made anew.
+        const doubt = setInterval(() => this.#pending.some || this.ask(), DOUBT_MS);
+        this.#cleanup.push(() => clearInterval(doubt));
+      }
+    }
+    if (signal) this.#stopOn(signal);
+    this.ask();
+    try {
+      const hold = await this.outcome;
+      if (!hold) this.#claim.end();
+      if (!hold) this.#pending.abandon();
+      return hold;
+    } catch (error) {
+      // The server's own no means that the token neither waits nor has got anything by this request.
+      if (!(error instanceof ServerError) || this.#pending.some) await this.#leave();
+      else this.#claim.end();
+      throw error;
+    }
+  }
+
+  /** Asks, or asks again: the token finds its place, or its grant. */
+  async ask() {
+    if (this.#over) return;
+    const closed = this.#client.closed();
+    if (closed) return this.stop(new Closed(`${this.request.keys}: ${closed}`));
+    try {
+      const left = this.#end - performance.now();
+      const words = this.request.words;
+      if (this.waits && left > 0) {
+        await this.#listener.hear(this);
+        words.push("WAIT", left === Infinity ? "0" : `${Math.ceil(left)}`, "NOTIFY", this.channel);
+      }
+      if (this.#over) return;
+      const sent = performance.now();
+      const reply = await this.#pending.add(this.#client.send(this.request.keys[0], words));
+      this.#pause = PAUSES_MS[0];
+      this.#problem = undefined;
+      if (Array.isArray(reply)) await this.#granted(Number(reply[1]), sent);
+      else if (reply === null) this.#resolve(null);
+      // Else it is the place in line.
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** @param {Said} said */
+  async hear(said) {
+    if (said.event === "timeout") return this.#resolve(null);
+    // REPLACED by what was asked again from here.
+    if (said.event === "failed") return said.error.startsWith("REPLACED") || this.#fail(new Error(said.error));
+    try {
+      const { keys, token, leaseMs } = this.request;
+      const sent = performance.now();
+      const words = aboutHold("EXTEND", keys, token, undefined, "PX", `${leaseMs}`);
+      if (Number(await this.#client.send(keys[0], words)) === 1) await this.#granted(said.fence, sent);
+      else this.ask();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** Breaks it off. @param {any} reason */
+  stop(reason) {
+    this.#reject(reason);
+  }
+
+  /** @param {number} fence @param {number} since */
+  async #granted(fence, since) {
+    if (this.#over) return;
+    const { keys, token, replicas } = this.request;
+    if (replicas !== undefined) {
+      const reached = await this.#replicate(fence, replicas);
+      if (reached < replicas) return this.#reject(new NotReplicated(`${keys}: granted, but only ${reached} of ${replicas} replicas have it`));
+      if (this.#over) return;
+    }
+    const lease = new Lease(this.#client, keys, token, fence, this.request, this.#claim);
+    this.#resolve(new Hold(lease, this.#pending, since));
+  }
+
+  /**
+   * How many replicas have the grant. A WAIT holds its connection up, so it has one of its own; and as it waits for what this connection
+   * has written, the lease is extended there.
+   * @param {number} fence @param {number} replicas @returns {Promise<number>}
+   */
+  async #replicate(fence, replicas) {
+    const { keys, token, leaseMs } = this.request;
+    const apart = await this.#client.apart(keys[0]);
+    const end = () => void apart.end();
+    if (this.#over) end();
+    this.#cleanup.push(end);
+    const ms = Math.min(REPLICAS_MS, Math.max(Math.ceil(this.#end + GRACE_MS - performance.now()) - 100, 1));
+    const extend = aboutHold("EXTEND", keys, token, undefined, "PX", `${leaseMs}`);
+    const [held, reached] = await Promise.all([apart.send(extend), apart.send(["WAIT", `${replicas}`, `${ms}`])]);
+    if (Number(held) !== 1) throw new Error("the hold has ended before its replicas had it");
+    return Number(reached);
+  }
+
+  /** @param {any} error */
+  #fail(error) {
+    if (this.#over) return;
+    const ours = ofServer(error);
+    if (this.waits && passes(ours) && performance.now() < this.#end + GRACE_MS) {
+      this.#problem = error;
+      this.#cleanup.push(after(this.#pause, () => this.ask()));
+      this.#pause = Math.min(2 * this.#pause, PAUSES_MS[1]);
+    } else {
+      this.#reject(asOurs(error, `${this.request.keys}`));
+    }
+  }
+
+  #giveUp() {
+    const { keys, waitMs } = this.request;
+    if (this.#problem) return this.#reject(asOurs(this.#problem, `${keys}`));
+    this.#reject(new NoAnswer(`${keys}: no answer within ${Math.ceil(waitMs + GRACE_MS)} ms`));
+  }
+
+  /** @param {AbortSignal} signal */
+  #stopOn(signal) {
+    const stop = () => this.#reject(signal.reason);
+    if (signal.aborted) stop();
+    // One signal may end any number of waits.
+    if (signal instanceof EventTarget) setMaxListeners(0, signal);
+    signal.addEventListener("abort", stop);
+    this.#cleanup.push(() => signal.removeEventListener("abort", stop));
+  }
+
+  /** @param {(result: any) => void} settle @param {any} result */
+  #finish(settle, result) {
+    if (this.#over) return;
+    this.#over = true;
+    settle(result);
+    if (this.waits) this.#listener.forget(this);
+    for (const end of this.#cleanup.splice(0)) end();
+  }
+
+  /** Leaves the line, or gives back what was granted meanwhile: in the background, if the server does not answer at once. */
+  async #leave() {
+    const left = within(this.#withdraw(), ANSWER_MS, ignore).catch(ignore);
+    this.#claim.leaveAfter(left);
+    this.#pending.abandon();
+    await within(left, FAREWELL_MS, ignore);
+  }
+
+  /** For a server out of reach the lease does it, or the end of the connection. */
+  async #withdraw() {
+    const { keys, withdrawal } = this.request;
+    const deadline = performance.now() + ANSWER_MS;
+    while (!this.#client.closed()) {
+      try {
+        return await this.#client.send(keys[0], withdrawal);
+      } catch (error) {
+        if (!passes(ofServer(error)) || performance.now() > deadline) throw error;
+      }
+      await new Promise((resolve) => setTimeout(resolve, PAUSES_MS[0]).unref());
+    }
+  }
+}
+
+module.exports = { Acquisition };

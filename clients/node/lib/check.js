@@ -1,0 +1,88 @@
+// Arguments are refused where they are made, with what was expected.
+"use strict";
+
+const { inspect } = require("node:util");
+
+/** The largest integer that the server takes. */
+const MOST = Number.MAX_SAFE_INTEGER;
+
+/** @param {string} name @param {string} expected @param {unknown} value @returns {never} */
+function refuse(name, expected, value) {
+  const text = `${name}: expected ${expected}, not ${inspect(value, { depth: 0, breakLength: Infinity })}`;
+  throw typeof value === "number" ? new RangeError(text) : new TypeError(text);
+}
+
+/** A key, token, id … @param {string} name @param {unknown} value @returns {string} */
+function word(name, value) {
+  if (typeof value !== "string" || value === "") refuse(name, "a string that is not empty", value);
+  return value;
+}
+
+/** A token, id, buyer or ref. @param {string} name @param {unknown} value @returns {string} */
+function short(name, value) {
+  if (typeof value !== "string" || value === "" || Buffer.byteLength(value) > 512) refuse(name, "a string of 1 to 512 bytes", value);
+  return value;
+}
+
+/** @param {string} name @param {unknown} value @param {number} [least] @returns {number} */
+function integer(name, value, least = 1) {
+  if (!Number.isSafeInteger(value) || Number(value) < least) refuse(name, `an integer from ${least} to ${MOST}`, value);
+  return Number(value);
+}
+
+/** A length of time; a part of a millisecond is a whole one. @param {string} name @param {unknown} value @returns {number} */
+function ms(name, value) {
+  if (typeof value !== "number" || !(value > 0) || value > MOST) refuse(name, "milliseconds, more than 0", value);
+  return Math.ceil(value);
+}
+
+/** How long to wait. @param {string} name @param {unknown} value @returns {number} */
+function wait(name, value) {
+  if (typeof value !== "number" || !(value >= 0) || (value > MOST && value !== Infinity)) {
+    refuse(name, "milliseconds, 0 or more, or Infinity", value);
+  }
+  return value;
+}
+
+/** A point in time. @param {string} name @param {unknown} value @returns {number} Unix milliseconds */
+function time(name, value) {
+  const number = value instanceof Date ? value.getTime() : value;
+  if (!Number.isSafeInteger(number) || Number(number) < 0) refuse(name, "a Date, or Unix milliseconds", value);
+  return Number(number);
+}
+
+/** @param {string} name @param {unknown} value @returns {boolean} */
+function flag(name, value) {
+  if (typeof value !== "boolean") refuse(name, "true or false", value);
+  return value;
+}
+
+/** @param {string} name @param {unknown} value @returns {string[]} each key once */
+function list(name, value) {
+  if (!Array.isArray(value) || value.length === 0) refuse(name, "an array of strings that is not empty", value);
+  return [...new Set(value.map((key, at) => word(`${name}[${at}]`, key)))];
+}
+
+/** One key or several. @param {unknown} value @returns {string[]} each key once */
+const keys = (value) => (typeof value === "string" ? [word("key", value)] : list("keys", value));
+
+/**
+ * Options by name, each read by its reader; those that are undefined count as not given.
+ * @template {Record<string, (name: string, value: any) => any>} R
+ * @param {unknown} given
+ * @param {R} readers
+ * @returns {{ [K in keyof R]?: ReturnType<R[K]> }}
+ */
+function options(given, readers) {
+  const known = Object.keys(readers);
+  if (given === null || typeof given !== "object" || Array.isArray(given)) refuse("options", `an object of ${known.join(", ")}`, given);
+  /** @type {any} */
+  const read = {};
+  for (const [name, value] of Object.entries(given)) {
+    if (!Object.hasOwn(readers, name)) throw new TypeError(`option ${name} is unknown: expected ${known.join(", ")}`);
+    if (value !== undefined) read[name] = readers[name](name, value);
+  }
+  return read;
+}
+
+module.exports = { refuse, word, short, integer, ms, wait, time, flag, list, keys, options };

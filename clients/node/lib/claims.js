@@ -1,0 +1,60 @@
+// Which tokens hold which locks here, or wait for them: a token has one hold of a lock, so two requests with it would be inside together.
+"use strict";
+
+const { AlreadyHeld, NotGranted } = require("./errors.js");
+const { within } = require("./bounds.js");
+
+/** @type {WeakMap<import("./clients.js").Known, Map<string, Claim>>} */
+const CLAIMS = new WeakMap();
+
+class Claim {
+  #claims;
+  #names;
+  /** @type {Promise<unknown> | undefined} */
+  leaving;
+
+  /** @param {Map<string, Claim>} claims @param {string[]} names */
+  constructor(claims, names) {
+    this.#claims = claims;
+    this.#names = names;
+    for (const name of names) claims.set(name, this);
+  }
+
+  /** Whether no later one has taken its place: what comes late of this one may be taken back. @returns {boolean} */
+  get isLast() {
+    return this.#names.every((name) => (this.#claims.get(name) ?? this) === this);
+  }
+
+  end() {
+    for (const name of this.#names) if (this.#claims.get(name) === this) this.#claims.delete(name);
+  }
+
+  /** Ends it when the server has been told. @param {Promise<unknown>} told */
+  leaveAfter(told) {
+    this.leaving = told;
+    told.then(() => this.end());
+  }
+}
+
+/**
+ * Claims locks for a token. If it is just leaving their lines, this comes after that.
+ * @param {import("./clients.js").Known} client
+ * @param {import("./request.js").Request} request
+ * @returns {Promise<Claim>}
+ */
+async function claim(client, { keys, token, waitMs }) {
+  const claims = CLAIMS.get(client) ?? new Map();
+  CLAIMS.set(client, claims);
+  const names = keys.map((key) => JSON.stringify([key, token]));
+  for (;;) {
+    const other = names.map((name) => claims.get(name)).find((there) => there);
+    if (!other) return new Claim(claims, names);
+    if (!other.leaving) {
+      throw new AlreadyHeld(`${keys}: the token ${token} holds it already or waits for it, and a lock is not reentrant: use another token`);
+    }
+    const late = () => Promise.reject(new NotGranted(`${keys}: the token ${token} is still leaving the line`));
+    await within(other.leaving, waitMs + 1_500, late);
+  }
+}
+
+module.exports = { Claim, claim };

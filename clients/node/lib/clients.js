@@ -1,0 +1,288 @@
+// The libraries: how each sends to the server of a key, hears a channel, tells of new connections, and opens a connection apart.
+//
+// ioredis does not know these commands, asks any node of a cluster and follows its MOVED; node-redis is told the key. A key prefix of a
+// client is put before the keys of the commands that it knows, so not before these.
+"use strict";
+
+const { refuse } = require("./check.js");
+
+/**
+ * What this package needs of a client. The types of the libraries are not imported, for neither need be there.
+ * @typedef {object} IoredisLike
+ * @property {(command: string, ...args: any[]) => Promise<unknown>} call
+ * @property {(...args: any[]) => any} duplicate
+ * @property {(...args: any[]) => any} subscribe
+ * @property {() => void} disconnect
+ * @property {string} status
+ */
+/**
+ * @typedef {object} NodeRedisLike
+ * @property {(...args: any[]) => Promise<unknown>} sendCommand
+ * @property {(...args: any[]) => any} subscribe
+ * @property {(...args: any[]) => any} on
+ * @property {() => any} destroy
+ * @property {boolean} isOpen
+ */
+/** @typedef {IoredisLike | NodeRedisLike} RedisClient a client of ioredis or node-redis, of one server, a cluster or Sentinel */
+
+/** Is called with what is heard. @typedef {(channel: string, text: string) => void} Tell */
+/**
+ * A connection that hears a channel from the end of `ready` on, and others that are added.
+ * @typedef {object} Ear
+ * @property {Promise<unknown>} ready
+ * @property {(channel: string) => Promise<unknown>} add
+ * @property {(channel: string) => void} remove
+ * @property {() => boolean} isOpen
+ * @property {() => void} end
+ */
+/** @typedef {{ send: (words: string[]) => Promise<any>, end: () => unknown }} Apart */
+
+const ignore = () => {};
+
+/** Calls `listener` on each event, until the function that comes back is called. */
+function on(/** @type {any} */ emitter, /** @type {string[]} */ events, /** @type {(_: any) => void} */ listener) {
+  for (const event of events) emitter.on(event, listener);
+  return () => events.forEach((event) => emitter.off(event, listener));
+}
+
+class Ioredis {
+  /** Whether it is closed for good, and why. */
+  closed() {
+    return this.client.status === "end" ? "the client is closed" : undefined;
+  }
+
+  /** @param {any} client */
+  constructor(client) {
+    this.client = client;
+  }
+
+  /** @param {string} _key @param {(string | Buffer)[]} words @returns {Promise<any>} */
+  async send(_key, words) {
+    return this.client.call(...words);
+  }
+
+  /** @param {any} client @returns {any} a copy, which is patient whatever the client is */
+  copy(client = this.client) {
+    const patient = { enableOfflineQueue: true, maxRetriesPerRequest: null, commandTimeout: undefined };
+    const copy = client.duplicate(patient);
+    copy.on("error", ignore);
+    return copy;
+  }
+
+  /** @param {string} channel @param {Tell} tell @param {() => void} again @returns {Ear} */
+  listen(channel, tell, again) {
+    const ear = this.copy();
+    ear.on("message", tell);
+    const add = async (/** @type {string} */ more) => ear.subscribe(more);
+    let unhook = ignore;
+    const ready = add(channel).then(() => {
+      // When it has subscribed again, and not only connected.
+      unhook = this.onNew(() => add(channel).then(again, ignore), ear);
+    });
+    const end = () => {
+      unhook();
+      ear.disconnect();
+    };
+    const remove = (/** @type {string} */ channel) => void ear.unsubscribe(channel)?.catch(ignore);
+    return { ready, add, remove, isOpen: () => ear.status !== "end", end };
+  }
+
+  /** Calls `again` whenever there is a new connection. @param {() => void} again */
+  onNew(again, client = this.client) {
+    return on(client, ["ready"], again);
+  }
+
+  /** A connection of its own to the server of a key. @param {string} _key @returns {Promise<Apart>} */
+  async apart(_key) {
+    return this.apartFrom(this.client);
+  }
+
+  /** @param {any} client @returns {Apart} */
+  apartFrom(client) {
+    const copy = this.copy(client);
+    return { send: (words) => copy.call(...words), end: () => copy.disconnect() };
+  }
+}
+
+class IoredisCluster extends Ioredis {
+  /** @override */
+  copy(client = this.client) {
+    if (client !== this.client) return super.copy(client);
+    const copy = client.duplicate([], { enableOfflineQueue: true });
+    copy.on("error", ignore);
+    return copy;
+  }
+
+  /** The nodes connect each for itself. @override @param {() => void} again */
+  onNew(again, client = this.client) {
+    const hooks = [on(client, ["ready"], again)];
+    const watch = (/** @type {any} */ node) => hooks.push(on(node, ["ready"], again));
+    client.nodes().forEach(watch);
+    hooks.push(on(client, ["+node"], watch));
+    return () => hooks.forEach((unhook) => unhook());
+  }
+
+  /** @override @param {string} key */
+  async apart(key) {
+    const address = this.client.slots[slotOf(key)]?.[0];
+    const node = this.client.nodes("master").find((/** @type {any} */ { options }) => `${options.host}:${options.port}` === address);
+    if (!node) throw new Error(`no node of the cluster is known for ${key}`);
+    return this.apartFrom(node);
+  }
+}
+
+class NodeRedis {
+  closed() {
+    return this.client.isOpen ? undefined : "the client is not connected: await client.connect()";
+  }
+
+  /** @param {any} client */
+  constructor(client) {
+    this.client = client;
+  }
+
+  /** @param {string} _key @param {(string | Buffer)[]} words @returns {Promise<any>} */
+  async send(_key, words) {
+    return this.client.sendCommand(words);
+  }
+
+  /** @param {any} client @returns {any} */
+  copy(client = this.client) {
+    const copy = client.duplicate({ disableOfflineQueue: false });
+    copy.on("error", ignore);
+    return copy;
+  }
+
+  /** @param {string} channel @param {Tell} tell @param {() => void} again @returns {Ear} */
+  listen(channel, tell, again) {
+    const ear = this.copy();
+    let unhook = ignore;
+    const end = () => {
+      unhook();
+      if (ear.isOpen) ear.destroy();
+    };
+    const ready = ear.connect().then(() => {
+      unhook = this.onNew(again, ear);
+    });
+    return this.hearBy(ear, ready, end, channel, tell);
+  }
+
+  /** @param {any} ear @param {Promise<unknown>} ready @param {() => void} end @param {string} channel @param {Tell} tell @returns {Ear} */
+  hearBy(ear, ready, end, channel, tell) {
+    const listener = (/** @type {string} */ text, /** @type {string} */ channel) => tell(channel, text);
+    const add = async (/** @type {string} */ more) => ear.subscribe(more, listener);
+    const remove = (/** @type {string} */ channel) => void ear.unsubscribe(channel, listener)?.catch(ignore);
+    return { ready: ready.then(() => add(channel)), add, remove, isOpen: () => ear.isOpen, end };
+  }
+
+  /** @param {() => void} again */
+  onNew(again, client = this.client) {
+    return on(client, ["ready"], again);
+  }
+
+  /** @param {string} _key @returns {Promise<Apart>} */
+  async apart(_key) {
+    return this.apartFrom(this.client);
+  }
+
+  /** @param {any} client @returns {Apart} */
+  apartFrom(client) {
+    const copy = this.copy(client);
+    copy.connect().catch(ignore);
+    return { send: (words) => copy.sendCommand(words), end: () => copy.isOpen && copy.destroy() };
+  }
+}
+
+class NodeRedisCluster extends NodeRedis {
+  /** @override @param {string} key @param {(string | Buffer)[]} words */
+  async send(key, words) {
+    return this.client.sendCommand(key, false, words);
+  }
+
+  /** @override @param {() => void} again */
+  onNew(again, client = this.client) {
+    return on(client, ["node-ready"], again);
+  }
+
+  /** @override @param {string} key */
+  async apart(key) {
+    return this.apartFrom(await this.client.nodeClient(this.client.slots[slotOf(key)].master));
+  }
+
+  /** @override */
+  copy(client = this.client) {
+    if (client !== this.client) return super.copy(client);
+    const copy = client.duplicate();
+    copy.on("error", ignore);
+    return copy;
+  }
+}
+
+class NodeRedisSentinel extends NodeRedis {
+  /** @override @param {string} _key @param {(string | Buffer)[]} words */
+  async send(_key, words) {
+    return this.client.sendCommand(false, words);
+  }
+
+  /** It has a connection for this already, which goes to the new primary by itself. @override @param {string} channel @param {Tell} tell */
+  listen(channel, tell) {
+    const ear = this.hearBy(this.client, Promise.resolve(), ignore, channel, tell);
+    return { ...ear, end: () => ear.remove(channel) };
+  }
+
+  /** @override @param {() => void} again */
+  onNew(again) {
+    return on(this.client, ["topology-change", "client-error"], again);
+  }
+
+  /** One of its connections to the primary. @override @param {string} _key */
+  async apart(_key) {
+    const lease = await this.client.acquire();
+    return { send: (/** @type {string[]} */ words) => lease.sendCommand(false, words), end: () => lease.release() };
+  }
+}
+
+/** The slot of a key in a cluster. @param {string} key */
+function slotOf(key) {
+  const tag = /\{([^}]+)\}/.exec(key.slice(key.indexOf("{")));
+  const hashed = tag && tag.index === 0 ? tag[1] : key;
+  let crc = 0;
+  for (const byte of Buffer.from(hashed)) {
+    crc ^= byte << 8;
+    for (let bit = 0; bit < 8; bit++) crc = ((crc << 1) ^ (crc & 0x8000 ? 0x1021 : 0)) & 0xffff;
+  }
+  return crc % 16_384;
+}
+
+/** @type {WeakMap<object, Ioredis | NodeRedis>} */
+const KNOWN = new WeakMap();
+
+/**
+ * What is known of a client.
+ * @param {any} client
+ * @returns {Ioredis | NodeRedis}
+ */
+function known(client) {
+  const there = typeof client === "object" && client !== null ? KNOWN.get(client) : undefined;
+  if (there) return there;
+  const made = new (kindOf(client))(client);
+  KNOWN.set(client, made);
+  return made;
+}
+
+/** @param {any} client */
+function kindOf(client) {
+  const has = (/** @type {string} */ name) => typeof client?.[name] === "function";
+  if (has("call") && has("duplicate") && has("subscribe")) return has("nodes") ? IoredisCluster : Ioredis;
+  if (has("sendCommand") && has("subscribe")) {
+    if (has("getSlotRandomNode")) return NodeRedisCluster;
+    if (has("getSentinelNode")) return NodeRedisSentinel;
+    if (has("duplicate")) return NodeRedis;
+  }
+  const pool = has("sendCommand") && has("execute") ? " (a pool has no connection to stay with)" : "";
+  return refuse(`client${pool}`, "a client of ioredis or node-redis, of one server, a cluster or Sentinel", client);
+}
+
+/** @typedef {Ioredis | NodeRedis} Known */
+
+module.exports = { known, slotOf, ignore };

@@ -1,0 +1,99 @@
+// The errors of this package, and what an error of a client or a server means.
+"use strict";
+
+/** What this package throws, but for wrong arguments: those are a `TypeError` or a `RangeError`. */
+class LockstockError extends Error {
+  get name() {
+    return this.constructor.name;
+  }
+}
+
+/** The lock was not granted within the wait. */
+class NotGranted extends LockstockError {}
+
+/** The lock was granted, but too few replicas have heard of it in time. It was released again. */
+class NotReplicated extends NotGranted {}
+
+/** The task that asks for the lock has it already, or waits for it already. A lock is not reentrant. */
+class AlreadyHeld extends LockstockError {}
+
+/** The hold had ended before it was released: another may have had the lock meanwhile. */
+class Lost extends LockstockError {}
+
+/** The server did not answer in time: it is out of reach, frozen or refuses connections. `cause` is the client's last error. */
+class NoAnswer extends LockstockError {}
+
+/** The server did not answer to a release: the hold has ended, or its lease ends it. */
+class NotSure extends LockstockError {
+  /** What the work of `using` had come to: it was done while the lock was held. @type {unknown} */
+  result;
+}
+
+/** The `Locks` were closed, or their client. */
+class Closed extends LockstockError {}
+
+/** The server said no. `code` is the first word of its answer, `cause` the client's own error. */
+class ServerError extends LockstockError {
+  /** @param {Error} cause */
+  constructor(cause) {
+    super(cause.message, { cause });
+    /** For example "WRONGTYPE", "NOPERM", "OOM", "NOSTOCK". @type {string} */
+    this.code = codeOf(cause);
+  }
+}
+
+/** The token waits for a lock, the holder of which waits for it. Release what you hold, and begin again. */
+class Deadlock extends ServerError {}
+
+/** The token was released while it waited. */
+class Cancelled extends ServerError {}
+
+/** The guarded command did not run: the hold has ended. */
+class NotHeld extends ServerError {}
+
+/** The server does not know these commands: the module lockstock is not loaded, or an older version of it. */
+class ModuleMissing extends ServerError {
+  /** @param {Error} cause */
+  constructor(cause) {
+    super(cause);
+    this.message = `${cause.message}: load the module lockstock into the server (redis-server --loadmodule liblockstock.so)`;
+  }
+}
+
+/** @type {Record<string, typeof ServerError>} */
+const BY_CODE = { DEADLOCK: Deadlock, CANCELLED: Cancelled, NOTHELD: NotHeld };
+
+/** Servers' errors begin with a code. @param {any} error */
+const codeOf = (error) => /^([A-Z]{3,}) /.exec(error?.message)?.[1] ?? "";
+
+/** An error as this package throws it. @param {any} error @returns {Error} */
+function ofServer(error) {
+  if (error instanceof LockstockError || !codeOf(error)) return error;
+  if (/^ERR unknown command\W+(LOCK|STOCK)\./i.test(error.message)) return new ModuleMissing(error);
+  return new (BY_CODE[codeOf(error)] ?? ServerError)(error);
+}
+
+/** Whether asking again, of the same server or another, may help: no answer, or one of a server that cannot serve just now. @param {any} error */
+function passes(error) {
+  const cause = error instanceof ServerError ? error.cause : error;
+  if (!codeOf(cause)) return !(error instanceof LockstockError) && !(error instanceof TypeError);
+  return /^(UNBLOCKED (force|this server)|MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING|MASTERDOWN) /.test(/** @type {Error} */ (cause).message);
+}
+
+module.exports = {
+  LockstockError,
+  NotGranted,
+  NotReplicated,
+  AlreadyHeld,
+  Lost,
+  NoAnswer,
+  NotSure,
+  Closed,
+  ServerError,
+  Deadlock,
+  Cancelled,
+  NotHeld,
+  ModuleMissing,
+  ofServer,
+  passes,
+};

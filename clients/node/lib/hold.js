@@ -1,0 +1,216 @@
+// A lock that is held.
+"use strict";
+
+const { setMaxListeners } = require("node:events");
+
+const { ANSWER_MS, after, ask, asOurs, within } = require("./bounds.js");
+const check = require("./check.js");
+const { ignore } = require("./clients.js");
+const { Lost, NoAnswer, NotSure, ofServer, passes } = require("./errors.js");
+const { fields, text } = require("./reply.js");
+const { LOST } = require("./upkeep.js");
+
+/** How long to wait before a release is sent again. */
+const PAUSE = 50;
+/** Keeps a hold alive as long as its signal. */
+const HOLD = Symbol("hold");
+
+const sleep = (/** @type {number} */ ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** A lock that is held, or several together. */
+class Hold {
+  #lease;
+  #pending;
+  #lost = new AbortController();
+  /** @type {Promise<boolean> | undefined} */
+  #released;
+
+  /**
+   * @internal
+   * @param {import("./upkeep.js").Lease} lease
+   * @param {import("./request.js").Pending} pending
+   * @param {number} since when the request was sent that was granted
+   */
+  constructor(lease, pending, since) {
+    this.#lease = lease;
+    this.#pending = pending;
+    Object.defineProperty(this.#lost.signal, HOLD, { value: this });
+    lease.begin(this, since);
+  }
+
+  /** The locks, each once. @returns {string[]} */
+  get keys() {
+    return [...this.#lease.keys];
+  }
+
+  /** @returns {string} */
+  get token() {
+    return this.#lease.token;
+  }
+
+  /** A number larger than that of every grant before: have what you write to refuse smaller ones. @returns {number} */
+  get fence() {
+    return this.#lease.fence;
+  }
+
+  /**
+   * Is aborted when the hold has ended before its release, or may have: an event, and something to hand on to `fetch`.
+   * @returns {AbortSignal}
+   */
+  get lost() {
+    return this.#lost.signal;
+  }
+
+  /** Whether the hold lasts still, by this process's clock: it was not released, and the lease since it was last asked for is not over. */
+  get held() {
+    return this.#lease.holds;
+  }
+
+  /**
+   * Whether the hold lasts still, by the server's word.
+   * @returns {Promise<boolean>}
+   */
+  async owned() {
+    const { client, keys, token, fence } = this.#lease;
+    const locks = await Promise.all(keys.map((key) => ask(client, key, ["LOCK.INFO", key])));
+    const isOurs = (/** @type {any} */ row) => text(fields(row)?.token) === token && Number(fields(row)?.fence) === fence;
+    return locks.every((lock) => fields(lock)?.holders.some(isOurs));
+  }
+
+  /**
+   * Lets the lease end so long from now, and has it extended by as much from here on; without a time, by as much as before.
+   * @param {number} [leaseMs]
+   * @returns {Promise<boolean>} false: the hold has ended
+   */
+  async extend(leaseMs) {
+    const lease = this.#lease;
+    if (leaseMs !== undefined) lease.length = check.ms("leaseMs", leaseMs);
+    if (this.#released || this.lost.aborted) return false;
+    const about = `extending ${lease.keys}`;
+    const late = () => Promise.reject(new NoAnswer(`${about}: no answer within ${ANSWER_MS} ms`));
+    try {
+      return await within(lease.extend(), ANSWER_MS, late);
+    } catch (error) {
+      throw asOurs(error, about);
+    }
+  }
+
+  /**
+   * Runs a command in the step in which the server has seen that the hold lasts (LOCK.GUARD). Of several locks it looks at the first.
+   * @param {string} command
+   * @param {...(string | number | Buffer)} args
+   * @returns {Promise<any>} the reply of the command
+   * @throws {NotHeld} the hold has ended, and the command did not run
+   */
+  async execute(command, ...args) {
+    const { client, keys, token, fence } = this.#lease;
+    /** @type {(reason: Error) => void} */
+    let end = ignore;
+    const late = new Promise((_, reject) => (end = reject));
+    const ended = () => after(ANSWER_MS, () => end(new NoAnswer(`${command}: no answer, and the hold has ended`)));
+    this.lost.addEventListener("abort", ended, { once: true });
+    setMaxListeners(0, this.lost);
+    try {
+      return await Promise.race([guard(client, keys[0], token, fence, command, args), late]);
+    } finally {
+      this.lost.removeEventListener("abort", ended);
+    }
+  }
+
+  /**
+   * Ends the hold, once: later calls get the same answer.
+   * @returns {Promise<boolean>} false: it had ended before
+   * @throws {NotSure} the server did not answer: the lease ends it
+   */
+  release() {
+    this.#released ??= this.#release();
+    return this.#released;
+  }
+
+  /** For `await using`. @throws {Lost} it had ended before */
+  async [Symbol.asyncDispose]() {
+    if (!(await this.release())) throw this.#wasLost();
+  }
+
+  /** @internal @param {Lost} reason */
+  [LOST](reason) {
+    this.#lost.abort(reason);
+  }
+
+  async #release() {
+    const lease = this.#lease;
+    const left = lease.holds ? lease.until - performance.now() : 0;
+    lease.end();
+    const told = this.#tell(performance.now() + ANSWER_MS);
+    if (left > 0) {
+      const limit = Math.min(left, ANSWER_MS);
+      const ends = left > limit ? `its lease ends it in ${Math.ceil(left - limit)} ms` : "its lease has ended it";
+      const late = () => Promise.reject(new NotSure(`${lease.keys}: no answer to the release within ${Math.ceil(limit)} ms; ${ends}`));
+      return within(told, limit, late);
+    }
+    told.catch(ignore);
+    if (!this.lost.aborted) this.#lost.abort(this.#wasLost());
+    return false;
+  }
+
+  /** Releases it at the server, again and again until there is an answer. @param {number} deadline @returns {Promise<boolean>} */
+  async #tell(deadline) {
+    const { client, keys } = this.#lease;
+    const words = this.#lease.words("RELEASE");
+    let doubtful = false;
+    const unhook = client.onNew(() => (doubtful = true));
+    try {
+      // What was asked twice, after a reconnect, must not come to the server after this: in a cluster it may be redirected.
+      await this.#pending.end(deadline - performance.now());
+      for (;;) {
+        try {
+          const count = Number(await client.send(keys[0], words));
+          if (count === keys.length) return true;
+          if (!doubtful) return false;
+          throw new NotSure(`${keys}: it has ended, but perhaps not by this release, which was sent again over a new connection`);
+        } catch (error) {
+          const ours = ofServer(error);
+          if (!passes(ours)) throw ours;
+          if (client.closed()) throw new NotSure(`${keys}: ${client.closed()}; the lease ends it`, { cause: error });
+          if (performance.now() > deadline) throw new NotSure(`${keys}: no answer to the release; its lease ends it`, { cause: error });
+        }
+        doubtful = true;
+        await sleep(PAUSE);
+      }
+    } finally {
+      unhook();
+    }
+  }
+
+  #wasLost() {
+    return new Lost(`${this.#lease.keys}: the hold had ended before it was released`);
+  }
+}
+
+/**
+ * @param {import("./clients.js").Known} client
+ * @param {string} key
+ * @param {string} token
+ * @param {number | undefined} fence
+ * @param {string} command
+ * @param {(string | number | Buffer)[]} args
+ * @returns {Promise<any>}
+ */
+async function guard(client, key, token, fence, command, args) {
+  check.word("command", command);
+  const words = args.map((arg, at) => {
+    if (Buffer.isBuffer(arg) || typeof arg === "string") return arg;
+    if (typeof arg === "number" || typeof arg === "bigint") return `${arg}`;
+    return check.refuse(`argument ${at + 1} of ${command}`, "a string, a number or a Buffer", arg);
+  });
+  const fenced = fence === undefined ? [] : ["FENCE", `${fence}`];
+  try {
+    return await client.send(key, ["LOCK.GUARD", key, token, ...fenced, command, ...words]);
+  } catch (error) {
+    const ours = ofServer(error);
+    // The command's own errors are passed on as the client has them.
+    throw ours.name === "NotHeld" || ours.name === "ModuleMissing" ? ours : error;
+  }
+}
+
+module.exports = { Hold, guard };

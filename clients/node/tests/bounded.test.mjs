@@ -1,0 +1,127 @@
+// Nobody is kept waiting: whatever the server does, and however patient the client is.
+
+import { describe, test } from "node:test";
+
+import { Redis } from "ioredis";
+import { Closed, Locks, Lost, NoAnswer, NotSure } from "lockstock";
+import { createClient } from "redis";
+
+import { assert, cmd, eventually, info, sleep, waiting } from "./servers.mjs";
+import { start } from "./own.mjs";
+
+const quiet = (client) => client.on("error", () => {});
+const LIBRARIES = {
+  ioredis: (url) => quiet(new Redis(url)),
+  "ioredis, patient": (url) => quiet(new Redis(url, { maxRetriesPerRequest: null })),
+  "ioredis, without a queue": async (url) => {
+    const client = quiet(new Redis(url, { enableOfflineQueue: false, lazyConnect: true }));
+    await client.connect();
+    return client;
+  },
+  "node-redis": (url) => quiet(createClient({ url })).connect(),
+  "node-redis, without a queue": (url) => quiet(createClient({ url, disableOfflineQueue: true })).connect(),
+};
+const hangUp = (client) => (client.destroy ?? client.disconnect).call(client);
+
+/** What goes wrong with a server. */
+const TROUBLES = { frozen: (server) => server.freeze(), killed: (server) => server.kill() };
+
+/** A server, a client of it, its locks and an eye on them. */
+async function set(t, name) {
+  const server = await start(t);
+  const client = await LIBRARIES[name](server.url);
+  const locks = new Locks(client);
+  t.after(async () => {
+    await locks.close();
+    hangUp(client);
+  });
+  return { server, client, locks, eye: await server.eye(t) };
+}
+
+/** How many milliseconds it took until a promise was rejected with this error. */
+async function rejectsAfter(promise, error) {
+  const begun = performance.now();
+  await assert.rejects(promise, error);
+  return performance.now() - begun;
+}
+
+describe("bounded", { concurrency: 4 }, () => {
+  for (const name of Object.keys(LIBRARIES)) {
+    for (const [trouble, befall] of Object.entries(TROUBLES)) {
+      test(`${name}: a server that is ${trouble} while they wait keeps nobody longer`, async (t) => {
+        const { server, locks, eye } = await set(t, name);
+        const hold = await locks.acquire("lock", { leaseMs: 60_000 });
+        const soon = await locks.acquire("soon", { leaseMs: 1_500 });
+        const stop = new AbortController();
+        const aborted = locks.acquire("lock", { waitMs: 60_000, signal: stop.signal });
+        const inLine = locks.acquire("lock", { waitMs: 1_000, token: "ann" });
+        await eventually("they wait", async () => (await waiting(eye, "lock")) === 2);
+        const waited = rejectsAfter(inLine, NoAnswer);
+        await befall(server);
+        const later = rejectsAfter(locks.acquire("other", { waitMs: 500 }), NoAnswer);
+        const atOnce = rejectsAfter(locks.acquire("other"), NoAnswer);
+        const looked = rejectsAfter(locks.locked("lock"), NoAnswer);
+        const brief = soon.release().then((was) => assert.fail(`${was}`), (error) => assert(error instanceof NotSure, error));
+        const long = rejectsAfter(hold.release(), NotSure);
+        assert(!hold.held && !hold.lost.aborted);
+        await sleep(100);
+        const left = rejectsAfter(aborted, { name: "AbortError" });
+        stop.abort();
+        assert((await left) < 100);
+        assert((await atOnce) < 2_000);
+        const begun = performance.now();
+        await brief;
+        assert(performance.now() - begun < 1_500);
+        assert((await later) < 2_500);
+        assert((await waited) < 3_000);
+        assert((await looked) < 5_500);
+        assert((await long) < 5_500);
+      });
+    }
+
+    test(`${name}: what was broken off is not granted when the server comes to`, async (t) => {
+      const { server, locks, eye } = await set(t, name);
+      const hold = await locks.acquire("lock", { leaseMs: 60_000 });
+      const inLine = locks.acquire("lock", { waitMs: 60_000, token: "ann", signal: AbortSignal.timeout(300) });
+      await eventually("it waits", async () => (await waiting(eye, "lock")) === 1);
+      server.freeze();
+      await assert.rejects(inLine, { name: "TimeoutError" });
+      await assert.rejects(locks.acquire("free"), NoAnswer);
+      server.thaw();
+      await eventually("it has left", async () => (await waiting(eye, "lock")) === 0, 3_000);
+      await eventually("it is free", async () => (await cmd(eye, "LOCK.INFO", "free")) === null, 3_000);
+      assert(await hold.release());
+      // The same token may ask again, and hears of this wait only.
+      const next = await locks.acquire("lock", { waitMs: 5_000, token: "ann" });
+      assert(next.held && (await next.release()));
+    });
+
+    test(`${name}: the end of the work says that it is not sure`, async (t) => {
+      const { server, locks } = await set(t, name);
+      const work = () => {
+        server.freeze();
+        return "done";
+      };
+      await assert.rejects(locks.using("lock", { leaseMs: 1_000 }, work), (error) => error instanceof NotSure && error.result === "done");
+      server.thaw();
+      const late = locks.using("lock", { waitMs: 5_000, leaseMs: 300 }, async () => {
+        server.freeze();
+        await sleep(400);
+      });
+      await assert.rejects(late, Lost);
+    });
+
+    test(`${name}: closing breaks the waits off and leaves the holds`, async (t) => {
+      const { client, locks } = await set(t, name);
+      const hold = await locks.acquire("lock", { waitMs: 60_000 });
+      const next = locks.acquire("lock", { waitMs: Infinity });
+      const told = assert.rejects(next, Closed);
+      await eventually("it waits", async () => (await info(client, "lock")).waiters.length === 1);
+      await locks.close();
+      await told;
+      await assert.rejects(locks.acquire("other"), Closed);
+      assert.equal((await info(client, "lock")).waiters.length, 0);
+      assert(await hold.release());
+    });
+  }
+});

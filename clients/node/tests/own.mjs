@@ -1,0 +1,97 @@
+// Servers of a test's own, which it may freeze and kill.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { Redis } from "ioredis";
+
+import { assert, eventually } from "./servers.mjs";
+
+const PROGRAM = process.env.LOCKSTOCK_SERVER ?? "redis-server";
+export const MODULE = process.env.LOCKSTOCK_MODULE ?? fileURLToPath(new URL("../../../target/release/liblockstock.so", import.meta.url));
+
+async function freePort() {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address();
+  server.close();
+  return port;
+}
+
+/** A server that runs until the end of the test. */
+export async function start(t, ...options) {
+  const server = await launch(t, "--save", "", "--loadmodule", MODULE, ...options);
+  await server.ready();
+  return server;
+}
+
+/** A server without the module. */
+export async function startPlain(t) {
+  const server = await launch(t, "--save", "");
+  await server.ready();
+  return server;
+}
+
+/** A primary, its replica and a Sentinel that knows both by the name `shop`. */
+export async function startSentinel(t) {
+  const primary = await start(t);
+  const replica = await start(t, "--replicaof", "127.0.0.1", `${primary.port}`);
+  const eye = await primary.eye(t);
+  await eventually("it is replicated", async () => /state=online/.test(await eye.info("replication")));
+  const file = [
+    `sentinel monitor shop 127.0.0.1 ${primary.port} 1`,
+    "sentinel down-after-milliseconds shop 400",
+    "sentinel failover-timeout shop 2000",
+  ];
+  const sentinel = await launch(t, file.join("\n"), "--sentinel");
+  await sentinel.ready();
+  const watch = await sentinel.eye(t);
+  const knows = async () => (await watch.call("SENTINEL", "REPLICAS", "shop")).length === 1;
+  await eventually("it knows the replica", knows);
+  return { primary, replica, sentinel };
+}
+
+async function launch(t, ...options) {
+  const port = await freePort();
+  const directory = mkdtempSync(join(tmpdir(), "lockstock-node-"));
+  const words = ["--port", `${port}`, "--bind", "127.0.0.1", ...options];
+  // A file of its own, for Sentinel rewrites it.
+  if (!options[0].startsWith("--")) {
+    writeFileSync(join(directory, "sentinel.conf"), `port ${port}\nbind 127.0.0.1\n${options[0]}\n`);
+    words.splice(0, words.length, "sentinel.conf", ...options.slice(1));
+  }
+  const child = spawn(PROGRAM, words, { cwd: directory, stdio: "ignore" });
+  const ended = once(child, "exit");
+  const server = {
+    port,
+    url: `redis://127.0.0.1:${port}`,
+    freeze: () => child.kill("SIGSTOP"),
+    thaw: () => child.kill("SIGCONT"),
+    async kill() {
+      child.kill("SIGKILL");
+      await ended;
+    },
+    /** A client that looks at it, whatever becomes of it. */
+    async eye(t) {
+      const eye = new Redis(server.url, { maxRetriesPerRequest: null }).on("error", () => {});
+      t.after(() => eye.disconnect());
+      return eye;
+    },
+    async ready() {
+      const eye = new Redis(server.url, { maxRetriesPerRequest: null, retryStrategy: () => 20 }).on("error", () => {});
+      const failed = ended.then(() => assert.fail(`${PROGRAM} ${words.join(" ")} has ended`));
+      await Promise.race([eye.ping(), failed]).finally(() => eye.disconnect());
+      failed.catch(() => {});
+    },
+  };
+  t.after(async () => {
+    await server.kill();
+    rmSync(directory, { recursive: true });
+  });
+  return server;
+}

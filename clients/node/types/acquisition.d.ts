@@ -1,0 +1,34 @@
+export type Said = {
+    event: "granted" | "timeout" | "failed";
+    token: string;
+    key?: string;
+    keys?: string[];
+    fence: number;
+    error: string;
+};
+/** @typedef {{ event: "granted" | "timeout" | "failed", token: string, key?: string, keys?: string[], fence: number, error: string }} Said */
+export class Acquisition {
+    /**
+     * @param {import("./clients.js").Known} client
+     * @param {import("./listener.js").Listener} listener
+     * @param {import("./request.js").Request} request
+     * @param {import("./claims.js").Claim} claim
+     * @param {number} begun
+     */
+    constructor(client: import("./clients.js").Known, listener: import("./listener.js").Listener, request: import("./request.js").Request, claim: import("./claims.js").Claim, begun: number);
+    /** What came of it: null if it was not granted. @type {Promise<Hold | null>} */
+    outcome: Promise<Hold | null>;
+    request: import("./request.js").Request;
+    waits: boolean;
+    channel: string;
+    /** @returns {Promise<Hold | null>} */
+    run(): Promise<Hold | null>;
+    /** Asks, or asks again: the token finds its place, or its grant. */
+    ask(): Promise<void>;
+    /** @param {Said} said */
+    hear(said: Said): Promise<true | void>;
+    /** Breaks it off. @param {any} reason */
+    stop(reason: any): void;
+    #private;
+}
+import { Hold } from "./hold.js";

@@ -1,0 +1,118 @@
+/**
+ * What this package needs of a client. The types of the libraries are not imported, for neither need be there.
+ */
+export type IoredisLike = {
+    call: (command: string, ...args: any[]) => Promise<unknown>;
+    duplicate: (...args: any[]) => any;
+    subscribe: (...args: any[]) => any;
+    disconnect: () => void;
+    status: string;
+};
+export type NodeRedisLike = {
+    sendCommand: (...args: any[]) => Promise<unknown>;
+    subscribe: (...args: any[]) => any;
+    on: (...args: any[]) => any;
+    destroy: () => any;
+    isOpen: boolean;
+};
+/**
+ * a client of ioredis or node-redis, of one server, a cluster or Sentinel
+ */
+export type RedisClient = IoredisLike | NodeRedisLike;
+/**
+ * Is called with what is heard.
+ */
+export type Tell = (channel: string, text: string) => void;
+/**
+ * A connection that hears a channel from the end of `ready` on, and others that are added.
+ */
+export type Ear = {
+    ready: Promise<unknown>;
+    add: (channel: string) => Promise<unknown>;
+    remove: (channel: string) => void;
+    isOpen: () => boolean;
+    end: () => void;
+};
+export type Apart = {
+    send: (words: string[]) => Promise<any>;
+    end: () => unknown;
+};
+export type Known = Ioredis | NodeRedis;
+/**
+ * What is known of a client.
+ * @param {any} client
+ * @returns {Ioredis | NodeRedis}
+ */
+export function known(client: any): Ioredis | NodeRedis;
+/** The slot of a key in a cluster. @param {string} key */
+export function slotOf(key: string): number;
+/**
+ * What this package needs of a client. The types of the libraries are not imported, for neither need be there.
+ * @typedef {object} IoredisLike
+ * @property {(command: string, ...args: any[]) => Promise<unknown>} call
+ * @property {(...args: any[]) => any} duplicate
+ * @property {(...args: any[]) => any} subscribe
+ * @property {() => void} disconnect
+ * @property {string} status
+ */
+/**
+ * @typedef {object} NodeRedisLike
+ * @property {(...args: any[]) => Promise<unknown>} sendCommand
+ * @property {(...args: any[]) => any} subscribe
+ * @property {(...args: any[]) => any} on
+ * @property {() => any} destroy
+ * @property {boolean} isOpen
+ */
+/** @typedef {IoredisLike | NodeRedisLike} RedisClient a client of ioredis or node-redis, of one server, a cluster or Sentinel */
+/** Is called with what is heard. @typedef {(channel: string, text: string) => void} Tell */
+/**
+ * A connection that hears a channel from the end of `ready` on, and others that are added.
+ * @typedef {object} Ear
+ * @property {Promise<unknown>} ready
+ * @property {(channel: string) => Promise<unknown>} add
+ * @property {(channel: string) => void} remove
+ * @property {() => boolean} isOpen
+ * @property {() => void} end
+ */
+/** @typedef {{ send: (words: string[]) => Promise<any>, end: () => unknown }} Apart */
+export function ignore(): void;
+declare class Ioredis {
+    /** @param {any} client */
+    constructor(client: any);
+    /** Whether it is closed for good, and why. */
+    closed(): "the client is closed" | undefined;
+    client: any;
+    /** @param {string} _key @param {(string | Buffer)[]} words @returns {Promise<any>} */
+    send(_key: string, words: (string | Buffer)[]): Promise<any>;
+    /** @param {any} client @returns {any} a copy, which is patient whatever the client is */
+    copy(client?: any): any;
+    /** @param {string} channel @param {Tell} tell @param {() => void} again @returns {Ear} */
+    listen(channel: string, tell: Tell, again: () => void): Ear;
+    /** Calls `again` whenever there is a new connection. @param {() => void} again */
+    onNew(again: () => void, client?: any): () => void;
+    /** A connection of its own to the server of a key. @param {string} _key @returns {Promise<Apart>} */
+    apart(_key: string): Promise<Apart>;
+    /** @param {any} client @returns {Apart} */
+    apartFrom(client: any): Apart;
+}
+declare class NodeRedis {
+    /** @param {any} client */
+    constructor(client: any);
+    closed(): "the client is not connected: await client.connect()" | undefined;
+    client: any;
+    /** @param {string} _key @param {(string | Buffer)[]} words @returns {Promise<any>} */
+    send(_key: string, words: (string | Buffer)[]): Promise<any>;
+    /** @param {any} client @returns {any} */
+    copy(client?: any): any;
+    /** @param {string} channel @param {Tell} tell @param {() => void} again @returns {Ear} */
+    listen(channel: string, tell: Tell, again: () => void): Ear;
+    /** @param {any} ear @param {Promise<unknown>} ready @param {() => void} end @param {string} channel @param {Tell} tell @returns {Ear} */
+    hearBy(ear: any, ready: Promise<unknown>, end: () => void, channel: string, tell: Tell): Ear;
+    /** @param {() => void} again */
+    onNew(again: () => void, client?: any): () => void;
+    /** @param {string} _key @returns {Promise<Apart>} */
+    apart(_key: string): Promise<Apart>;
+    /** @param {any} client @returns {Apart} */
+    apartFrom(client: any): Apart;
+}
+export {};

@@ -1,0 +1,50 @@
+/** What this package throws, but for wrong arguments: those are a `TypeError` or a `RangeError`. */
+export class LockstockError extends Error {
+    get name(): string;
+}
+/** The lock was not granted within the wait. */
+export class NotGranted extends LockstockError {
+}
+/** The lock was granted, but too few replicas have heard of it in time. It was released again. */
+export class NotReplicated extends NotGranted {
+}
+/** The task that asks for the lock has it already, or waits for it already. A lock is not reentrant. */
+export class AlreadyHeld extends LockstockError {
+}
+/** The hold had ended before it was released: another may have had the lock meanwhile. */
+export class Lost extends LockstockError {
+}
+/** The server did not answer in time: it is out of reach, frozen or refuses connections. `cause` is the client's last error. */
+export class NoAnswer extends LockstockError {
+}
+/** The server did not answer to a release: the hold has ended, or its lease ends it. */
+export class NotSure extends LockstockError {
+    /** What the work of `using` had come to: it was done while the lock was held. @type {unknown} */
+    result: unknown;
+}
+/** The `Locks` were closed, or their client. */
+export class Closed extends LockstockError {
+}
+/** The server said no. `code` is the first word of its answer, `cause` the client's own error. */
+export class ServerError extends LockstockError {
+    /** @param {Error} cause */
+    constructor(cause: Error);
+    /** For example "WRONGTYPE", "NOPERM", "OOM", "NOSTOCK". @type {string} */
+    code: string;
+}
+/** The token waits for a lock, the holder of which waits for it. Release what you hold, and begin again. */
+export class Deadlock extends ServerError {
+}
+/** The token was released while it waited. */
+export class Cancelled extends ServerError {
+}
+/** The guarded command did not run: the hold has ended. */
+export class NotHeld extends ServerError {
+}
+/** The server does not know these commands: the module lockstock is not loaded, or an older version of it. */
+export class ModuleMissing extends ServerError {
+}
+/** An error as this package throws it. @param {any} error @returns {Error} */
+export function ofServer(error: any): Error;
+/** Whether asking again, of the same server or another, may help: no answer, or one of a server that cannot serve just now. @param {any} error */
+export function passes(error: any): boolean;

@@ -1,0 +1,50 @@
+/** The lease of a hold, as far as it is known here, and what extends it. */
+export class Lease {
+    /**
+     * @param {import("./clients.js").Known} client
+     * @param {string[]} keys
+     * @param {string} token
+     * @param {number} fence
+     * @param {{ leaseMs: number, extend: boolean, session: boolean }} how
+     * @param {import("./claims.js").Claim} claim ends with it
+     */
+    constructor(client: import("./clients.js").Known, keys: string[], token: string, fence: number, how: {
+        leaseMs: number;
+        extend: boolean;
+        session: boolean;
+    }, claim: import("./claims.js").Claim);
+    /** When the hold ends, by this process's clock, if it is not extended: the lease counts from before it was last asked for. */
+    until: number;
+    client: import("./clients.js").Known;
+    keys: string[];
+    token: string;
+    fence: number;
+    length: number;
+    extended: boolean;
+    /** Whether the hold should last still, by this process's clock. */
+    get holds(): boolean;
+    /** Begins to keep the lease that was granted to a request sent at `since`. @param {import("./hold.js").Hold} hold @param {number} since */
+    begin(hold: import("./hold.js").Hold, since: number): void;
+    /** Ends all that is done for it here. */
+    end(): void;
+    /** The words of a request about this hold, and no other one of its token. @param {string} verb @param {...string} more */
+    words(verb: string, ...more: string[]): string[];
+    /** Asks for the lease anew. @returns {Promise<boolean>} whether it is held still */
+    extend(): Promise<boolean>;
+    /** Does what is due. @param {number} now @returns {number} when to come again */
+    tick(now: number): number;
+    /** Its owner has forgotten the hold. */
+    forget(): void;
+    #private;
+}
+/** What a lease calls of its hold. */
+export const LOST: unique symbol;
+/**
+ * The words of a request about a hold; with a fence, about this one and no other.
+ * @param {string} verb
+ * @param {string[]} keys
+ * @param {string} token
+ * @param {number | undefined} fence
+ * @param {...string} more
+ */
+export function aboutHold(verb: string, keys: string[], token: string, fence: number | undefined, ...more: string[]): string[];
