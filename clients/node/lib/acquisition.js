@@ -134,7 +134,7 @@ class Acquisition {
     try {
       const { keys, token, leaseMs } = this.request;
       const sent = performance.now();
-      const words = aboutHold("EXTEND", keys, token, undefined, "PX", `${leaseMs}`);
+      const words = aboutHold("EXTEND", keys, token, said.fence, "PX", `${leaseMs}`);
       if (Number(await this.#client.send(keys[0], words)) === 1) await this.#granted(said.fence, sent);
       else this.ask();
     } catch (error) {
@@ -172,7 +172,7 @@ class Acquisition {
     if (this.#over) end();
     this.#cleanup.push(end);
     const ms = Math.min(REPLICAS_MS, Math.max(Math.ceil(this.#end + GRACE_MS - performance.now()) - 100, 1));
-    const extend = aboutHold("EXTEND", keys, token, undefined, "PX", `${leaseMs}`);
+    const extend = aboutHold("EXTEND", keys, token, fence, "PX", `${leaseMs}`);
     const [held, reached] = await Promise.all([apart.send(extend), apart.send(["WAIT", `${replicas}`, `${ms}`])]);
     if (Number(held) !== 1) throw new Error("the hold has ended before its replicas had it");
     return Number(reached);

@@ -74,7 +74,7 @@ class Lease {
 
   /** The words of a request about this hold, and no other one of its token. @param {string} verb @param {...string} more */
   words(verb, ...more) {
-    return aboutHold(verb, this.keys, this.token, undefined, ...more);
+    return aboutHold(verb, this.keys, this.token, this.fence, ...more);
   }
 
   /** Asks for the lease anew. @returns {Promise<boolean>} whether it is held still */

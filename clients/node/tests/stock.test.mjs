@@ -58,6 +58,40 @@ for (const [name, make] of Object.entries(CLIENTS)) {
       assert((await stock.cancelAll("order:1", [mug, cup])).done);
     });
 
+    test("a sale, from its opening to its books", async () => {
+      const key = newKey();
+      assert.equal(await stock.info(key), null);
+      assert.equal(await stock.buyer(key, "ann"), null);
+      const end = Date.now() + 3_600_000;
+      const options = { limit: 3, start: new Date(end - 7_200_000), end, rebuy: true, stream: key + "events", deadlines: true };
+      await stock.create(key, 40, options);
+      await assert.rejects(stock.create(key, 1), { name: "ServerError", code: "BUSYKEY" });
+      assert.equal(await stock.adjust(key, 10, { id: "delivery:1" }), 50);
+      assert.equal(await stock.adjust(key, 10, { id: "delivery:1" }), 50);
+      assert.equal(await stock.adjust(key, -1), 49);
+      const { counters, ...info } = await stock.info(key);
+      const sums = { total: 49, remaining: 49, held: 0, sold: 0, orders: 0, buyers: 0, waiting: 0, seq: 2 };
+      const terms = { limit: 3, start: end - 7_200_000, end, rebuy: true, stream: key + "events", deadlines: true };
+      assert.deepEqual(info, { ...sums, ...terms });
+      assert.equal(counters.ok, 0);
+      await stock.alter(key, { limit: 30, start: 0, end: 0, rebuy: false });
+      const altered = await stock.info(key);
+      assert.deepEqual([altered.limit, altered.start, altered.end, altered.rebuy], [30, 0, 0, false]);
+      const ids = Array.from({ length: 25 }, (_, number) => `order:${number}`);
+      await Promise.all(ids.map((id) => stock.order(key, id, { buyer: "ann", ref: `r-${id}`, holdMs: 60_000 })));
+      assert.deepEqual(await stock.buyer(key, "ann"), { units: 25, limit: 30 });
+      await stock.confirm(key, "order:3");
+      const all = new Map();
+      for await (const order of stock.orders(key, { count: 4 })) all.set(order.id, order);
+      assert.deepEqual([...all.keys()].sort(), ids.sort());
+      assert.deepEqual(all.get("order:3"), { id: "order:3", state: "sold", units: 1, buyer: "ann", ref: "r-order:3", deadline: -1 });
+      const sold = [];
+      for await (const { id } of stock.orders(key, { state: "sold" })) sold.push(id);
+      assert.deepEqual(sold, ["order:3"]);
+      for await (const order of stock.orders(key + "none")) assert.fail(order.id);
+      await assert.rejects(stock.adjust(key + "none", 1), { code: "NOSTOCK" });
+    });
+
     test("errors of the caller are thrown", async () => {
       const key = newKey();
       await cmd(client, "STOCK.CREATE", key, "1");

@@ -10,9 +10,9 @@ import { fileURLToPath } from "node:url";
 
 import * as lockstock from "lockstock";
 
-import { assert } from "./servers.mjs";
+import { assert } from "../servers.mjs";
 
-const HERE = fileURLToPath(new URL("..", import.meta.url));
+const HERE = fileURLToPath(new URL("../..", import.meta.url));
 const about = JSON.parse(readFileSync(join(HERE, "package.json"), "utf8"));
 
 test("import and require give the same classes", () => {

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { createClientPool } from "redis";
 import { Locks, Stock } from "lockstock";
 
-import { assert } from "./servers.mjs";
+import { assert } from "../servers.mjs";
 
 /** A client that is not asked anything. */
 class Silent extends EventEmitter {

@@ -6,8 +6,8 @@ import { Redis } from "ioredis";
 import { Closed, Locks, Lost, NoAnswer, NotSure } from "lockstock";
 import { createClient } from "redis";
 
-import { assert, cmd, eventually, info, sleep, waiting } from "./servers.mjs";
-import { start } from "./own.mjs";
+import { assert, cmd, eventually, info, sleep, waiting } from "../servers.mjs";
+import { start } from "../own.mjs";
 
 const quiet = (client) => client.on("error", () => {});
 const LIBRARIES = {
@@ -38,11 +38,17 @@ async function set(t, name) {
   return { server, client, locks, eye: await server.eye(t) };
 }
 
-/** How many milliseconds it took until a promise was rejected with this error. */
+/** How many milliseconds it took until a promise was rejected with this error, less what this process itself was kept from its work. */
 async function rejectsAfter(promise, error) {
   const begun = performance.now();
-  await assert.rejects(promise, error);
-  return performance.now() - begun;
+  let [last, late] = [begun, 0];
+  const look = () => {
+    late += Math.max(performance.now() - last - 20, 0);
+    last = performance.now();
+  };
+  const looks = setInterval(look, 10);
+  await assert.rejects(promise, error).finally(() => clearInterval(looks));
+  return performance.now() - begun - late;
 }
 
 describe("bounded", { concurrency: 4 }, () => {
