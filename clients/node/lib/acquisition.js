@@ -52,7 +52,7 @@ class Acquisition {
   #cleanup = [];
 
   /**
-   * @param {import("./clients.js").Known} client
+   * @param {import("./clients.js").KnownClient} client
    * @param {import("./listener.js").Listener} listener
    * @param {import("./request.js").Request} request
    * @param {import("./claims.js").Claim} claim

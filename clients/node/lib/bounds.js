@@ -44,7 +44,7 @@ async function within(promise, ms, late) {
 
 /**
  * Sends one request, and takes what goes wrong for what it is.
- * @param {import("./clients.js").Known} client
+ * @param {import("./clients.js").KnownClient} client
  * @param {string} key
  * @param {(string | Buffer)[]} words
  * @param {number} [ms]

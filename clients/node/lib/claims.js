@@ -4,7 +4,7 @@
 const { AlreadyHeld, NotGranted } = require("./errors.js");
 const { within } = require("./bounds.js");
 
-/** @type {WeakMap<import("./clients.js").Known, Map<string, Claim>>} */
+/** @type {WeakMap<import("./clients.js").KnownClient, Map<string, Claim>>} */
 const CLAIMS = new WeakMap();
 
 class Claim {
@@ -38,7 +38,7 @@ class Claim {
 
 /**
  * Claims locks for a token. If it is just leaving their lines, this comes after that.
- * @param {import("./clients.js").Known} client
+ * @param {import("./clients.js").KnownClient} client
  * @param {import("./request.js").Request} request
  * @returns {Promise<Claim>}
  */

@@ -45,15 +45,37 @@ function on(/** @type {any} */ emitter, /** @type {string[]} */ events, /** @typ
   return () => events.forEach((event) => emitter.off(event, listener));
 }
 
-class Ioredis {
-  /** Whether it is closed for good, and why. */
-  closed() {
-    return this.client.status === "end" ? "the client is closed" : undefined;
-  }
+/** What is known of a client. @abstract */
+class Known {
+  /** @type {Set<() => void>} */
+  #onNew = new Set();
+  #unhook = ignore;
 
   /** @param {any} client */
   constructor(client) {
     this.client = client;
+  }
+
+  /** Calls `again` whenever the client has a new connection, or will never have one. However many ask for this, the client is asked once. */
+  onNew(/** @type {() => void} */ again) {
+    const mine = () => again();
+    if (this.#onNew.size === 0) this.#unhook = this.hook(() => this.#onNew.forEach((tell) => tell()));
+    this.#onNew.add(mine);
+    return () => {
+      if (this.#onNew.delete(mine) && this.#onNew.size === 0) this.#unhook();
+    };
+  }
+
+  /** @abstract @param {() => void} _again @param {any} [_client] @returns {() => void} */
+  hook(_again, _client) {
+    return ignore;
+  }
+}
+
+class Ioredis extends Known {
+  /** Whether it is closed for good, and why. */
+  closed() {
+    return this.client.status === "end" ? "the client is closed" : undefined;
   }
 
   /** @param {string} _key @param {(string | Buffer)[]} words @returns {Promise<any>} */
@@ -77,7 +99,7 @@ class Ioredis {
     let unhook = ignore;
     const ready = add(channel).then(() => {
       // When it has subscribed again, and not only connected.
-      unhook = this.onNew(() => add(channel).then(again, ignore), ear);
+      unhook = this.hook(() => add(channel).then(again, ignore), ear);
     });
     const end = () => {
       unhook();
@@ -87,9 +109,9 @@ class Ioredis {
     return { ready, add, remove, isOpen: () => ear.status !== "end", end };
   }
 
-  /** Calls `again` whenever there is a new connection. @param {() => void} again */
-  onNew(again, client = this.client) {
-    return on(client, ["ready"], again);
+  /** Calls `again` whenever there is a new connection, or never will be. @param {() => void} again */
+  hook(again, client = this.client) {
+    return on(client, ["ready", "end"], again);
   }
 
   /** A connection of its own to the server of a key. @param {string} _key @returns {Promise<Apart>} */
@@ -114,8 +136,8 @@ class IoredisCluster extends Ioredis {
   }
 
   /** The nodes connect each for itself. @override @param {() => void} again */
-  onNew(again, client = this.client) {
-    const hooks = [on(client, ["ready"], again)];
+  hook(again, client = this.client) {
+    const hooks = [on(client, ["ready", "end"], again)];
     const watch = (/** @type {any} */ node) => hooks.push(on(node, ["ready"], again));
     client.nodes().forEach(watch);
     hooks.push(on(client, ["+node"], watch));
@@ -131,14 +153,9 @@ class IoredisCluster extends Ioredis {
   }
 }
 
-class NodeRedis {
+class NodeRedis extends Known {
   closed() {
     return this.client.isOpen ? undefined : "the client is not connected: await client.connect()";
-  }
-
-  /** @param {any} client */
-  constructor(client) {
-    this.client = client;
   }
 
   /** @param {string} _key @param {(string | Buffer)[]} words @returns {Promise<any>} */
@@ -162,7 +179,7 @@ class NodeRedis {
       if (ear.isOpen) ear.destroy();
     };
     const ready = ear.connect().then(() => {
-      unhook = this.onNew(again, ear);
+      unhook = this.hook(again, ear);
     });
     return this.hearBy(ear, ready, end, channel, tell);
   }
@@ -176,8 +193,8 @@ class NodeRedis {
   }
 
   /** @param {() => void} again */
-  onNew(again, client = this.client) {
-    return on(client, ["ready"], again);
+  hook(again, client = this.client) {
+    return on(client, ["ready", "end"], again);
   }
 
   /** @param {string} _key @returns {Promise<Apart>} */
@@ -200,8 +217,8 @@ class NodeRedisCluster extends NodeRedis {
   }
 
   /** @override @param {() => void} again */
-  onNew(again, client = this.client) {
-    return on(client, ["node-ready"], again);
+  hook(again, client = this.client) {
+    return on(client, ["node-ready", "end", "disconnect"], again);
   }
 
   /** @override @param {string} key */
@@ -231,8 +248,8 @@ class NodeRedisSentinel extends NodeRedis {
   }
 
   /** @override @param {() => void} again */
-  onNew(again) {
-    return on(this.client, ["topology-change", "client-error"], again);
+  hook(again) {
+    return on(this.client, ["topology-change", "client-error", "end"], again);
   }
 
   /** One of its connections to the primary. @override @param {string} _key */
@@ -283,6 +300,6 @@ function kindOf(client) {
   return refuse(`client${pool}`, "a client of ioredis or node-redis, of one server, a cluster or Sentinel", client);
 }
 
-/** @typedef {Ioredis | NodeRedis} Known */
+/** @typedef {Ioredis | NodeRedis} KnownClient */
 
 module.exports = { known, slotOf, ignore };

@@ -188,7 +188,7 @@ class Hold {
 }
 
 /**
- * @param {import("./clients.js").Known} client
+ * @param {import("./clients.js").KnownClient} client
  * @param {string} key
  * @param {string} token
  * @param {number | undefined} fence

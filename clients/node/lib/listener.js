@@ -19,7 +19,7 @@ class Listener {
   #ear;
   #unhook = ignore;
 
-  /** @param {import("./clients.js").Known} client */
+  /** @param {import("./clients.js").KnownClient} client */
   constructor(client) {
     this.#client = client;
   }

@@ -30,7 +30,7 @@ const { aboutHold } = require("./upkeep.js");
  * @property {number} waiting how many there are
  */
 
-/** @typedef {{ client: import("./clients.js").Known, hold: Hold, outer: Task | undefined }} Task */
+/** @typedef {{ client: import("./clients.js").KnownClient, hold: Hold, outer: Task | undefined }} Task */
 
 /** What a task holds by `using`, and what its callers do. @type {AsyncLocalStorage<Task>} */
 const task = new AsyncLocalStorage();

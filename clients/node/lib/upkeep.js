@@ -29,7 +29,7 @@ class Lease {
   #hold;
 
   /**
-   * @param {import("./clients.js").Known} client
+   * @param {import("./clients.js").KnownClient} client
    * @param {string[]} keys
    * @param {string} token
    * @param {number} fence

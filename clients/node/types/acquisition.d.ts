@@ -9,13 +9,13 @@ export type Said = {
 /** @typedef {{ event: "granted" | "timeout" | "failed", token: string, key?: string, keys?: string[], fence: number, error: string }} Said */
 export class Acquisition {
     /**
-     * @param {import("./clients.js").Known} client
+     * @param {import("./clients.js").KnownClient} client
      * @param {import("./listener.js").Listener} listener
      * @param {import("./request.js").Request} request
      * @param {import("./claims.js").Claim} claim
      * @param {number} begun
      */
-    constructor(client: import("./clients.js").Known, listener: import("./listener.js").Listener, request: import("./request.js").Request, claim: import("./claims.js").Claim, begun: number);
+    constructor(client: import("./clients.js").KnownClient, listener: import("./listener.js").Listener, request: import("./request.js").Request, claim: import("./claims.js").Claim, begun: number);
     /** What came of it: null if it was not granted. @type {Promise<Hold | null>} */
     outcome: Promise<Hold | null>;
     request: import("./request.js").Request;

@@ -6,13 +6,13 @@ export const LONGEST: number;
 export function after(ms: number, listener: () => void): () => void;
 /**
  * Sends one request, and takes what goes wrong for what it is.
- * @param {import("./clients.js").Known} client
+ * @param {import("./clients.js").KnownClient} client
  * @param {string} key
  * @param {(string | Buffer)[]} words
  * @param {number} [ms]
  * @returns {Promise<any>}
  */
-export function ask(client: import("./clients.js").Known, key: string, words: (string | Buffer)[], ms?: number): Promise<any>;
+export function ask(client: import("./clients.js").KnownClient, key: string, words: (string | Buffer)[], ms?: number): Promise<any>;
 /** An error as this package throws it: what the server has said, or why it said nothing. @param {any} error @param {string} about */
 export function asOurs(error: any, about: string): LockstockError;
 /**

@@ -12,8 +12,8 @@ export class Claim {
 }
 /**
  * Claims locks for a token. If it is just leaving their lines, this comes after that.
- * @param {import("./clients.js").Known} client
+ * @param {import("./clients.js").KnownClient} client
  * @param {import("./request.js").Request} request
  * @returns {Promise<Claim>}
  */
-export function claim(client: import("./clients.js").Known, { keys, token, waitMs }: import("./request.js").Request): Promise<Claim>;
+export function claim(client: import("./clients.js").KnownClient, { keys, token, waitMs }: import("./request.js").Request): Promise<Claim>;

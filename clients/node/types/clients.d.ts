@@ -37,7 +37,7 @@ export type Apart = {
     send: (words: string[]) => Promise<any>;
     end: () => unknown;
 };
-export type Known = Ioredis | NodeRedis;
+export type KnownClient = Ioredis | NodeRedis;
 /**
  * What is known of a client.
  * @param {any} client
@@ -76,30 +76,22 @@ export function slotOf(key: string): number;
  */
 /** @typedef {{ send: (words: string[]) => Promise<any>, end: () => unknown }} Apart */
 export function ignore(): void;
-declare class Ioredis {
-    /** @param {any} client */
-    constructor(client: any);
+declare class Ioredis extends Known {
     /** Whether it is closed for good, and why. */
     closed(): "the client is closed" | undefined;
-    client: any;
     /** @param {string} _key @param {(string | Buffer)[]} words @returns {Promise<any>} */
     send(_key: string, words: (string | Buffer)[]): Promise<any>;
     /** @param {any} client @returns {any} a copy, which is patient whatever the client is */
     copy(client?: any): any;
     /** @param {string} channel @param {Tell} tell @param {() => void} again @returns {Ear} */
     listen(channel: string, tell: Tell, again: () => void): Ear;
-    /** Calls `again` whenever there is a new connection. @param {() => void} again */
-    onNew(again: () => void, client?: any): () => void;
     /** A connection of its own to the server of a key. @param {string} _key @returns {Promise<Apart>} */
     apart(_key: string): Promise<Apart>;
     /** @param {any} client @returns {Apart} */
     apartFrom(client: any): Apart;
 }
-declare class NodeRedis {
-    /** @param {any} client */
-    constructor(client: any);
+declare class NodeRedis extends Known {
     closed(): "the client is not connected: await client.connect()" | undefined;
-    client: any;
     /** @param {string} _key @param {(string | Buffer)[]} words @returns {Promise<any>} */
     send(_key: string, words: (string | Buffer)[]): Promise<any>;
     /** @param {any} client @returns {any} */
@@ -108,11 +100,20 @@ declare class NodeRedis {
     listen(channel: string, tell: Tell, again: () => void): Ear;
     /** @param {any} ear @param {Promise<unknown>} ready @param {() => void} end @param {string} channel @param {Tell} tell @returns {Ear} */
     hearBy(ear: any, ready: Promise<unknown>, end: () => void, channel: string, tell: Tell): Ear;
-    /** @param {() => void} again */
-    onNew(again: () => void, client?: any): () => void;
     /** @param {string} _key @returns {Promise<Apart>} */
     apart(_key: string): Promise<Apart>;
     /** @param {any} client @returns {Apart} */
     apartFrom(client: any): Apart;
+}
+/** What is known of a client. @abstract */
+declare class Known {
+    /** @param {any} client */
+    constructor(client: any);
+    client: any;
+    /** Calls `again` whenever the client has a new connection, or will never have one. However many ask for this, the client is asked once. */
+    onNew(again: () => void): () => void;
+    /** @abstract @param {() => void} _again @param {any} [_client] @returns {() => void} */
+    hook(_again: () => void, _client?: any): () => void;
+    #private;
 }
 export {};

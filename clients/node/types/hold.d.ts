@@ -52,7 +52,7 @@ export class Hold {
     #private;
 }
 /**
- * @param {import("./clients.js").Known} client
+ * @param {import("./clients.js").KnownClient} client
  * @param {string} key
  * @param {string} token
  * @param {number | undefined} fence
@@ -60,6 +60,6 @@ export class Hold {
  * @param {(string | number | Buffer)[]} args
  * @returns {Promise<any>}
  */
-export function guard(client: import("./clients.js").Known, key: string, token: string, fence: number | undefined, command: string, args: (string | number | Buffer)[]): Promise<any>;
+export function guard(client: import("./clients.js").KnownClient, key: string, token: string, fence: number | undefined, command: string, args: (string | number | Buffer)[]): Promise<any>;
 import { LOST } from "./upkeep.js";
 import { Lost } from "./errors.js";

@@ -1,6 +1,6 @@
 export class Listener {
-    /** @param {import("./clients.js").Known} client */
-    constructor(client: import("./clients.js").Known);
+    /** @param {import("./clients.js").KnownClient} client */
+    constructor(client: import("./clients.js").KnownClient);
     get waiting(): import("./acquisition.js").Acquisition[];
     /**
      * The channel for a wait. A token of the caller's may have waited for the same lock a moment ago: what is said of that wait

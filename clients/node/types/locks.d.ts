@@ -39,7 +39,7 @@ export type LockInfo = {
     waiting: number;
 };
 export type Task = {
-    client: import("./clients.js").Known;
+    client: import("./clients.js").KnownClient;
     hold: Hold;
     outer: Task | undefined;
 };

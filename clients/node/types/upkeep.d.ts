@@ -1,21 +1,21 @@
 /** The lease of a hold, as far as it is known here, and what extends it. */
 export class Lease {
     /**
-     * @param {import("./clients.js").Known} client
+     * @param {import("./clients.js").KnownClient} client
      * @param {string[]} keys
      * @param {string} token
      * @param {number} fence
      * @param {{ leaseMs: number, extend: boolean, session: boolean }} how
      * @param {import("./claims.js").Claim} claim ends with it
      */
-    constructor(client: import("./clients.js").Known, keys: string[], token: string, fence: number, how: {
+    constructor(client: import("./clients.js").KnownClient, keys: string[], token: string, fence: number, how: {
         leaseMs: number;
         extend: boolean;
         session: boolean;
     }, claim: import("./claims.js").Claim);
     /** When the hold ends, by this process's clock, if it is not extended: the lease counts from before it was last asked for. */
     until: number;
-    client: import("./clients.js").Known;
+    client: import("./clients.js").KnownClient;
     keys: string[];
     token: string;
     fence: number;

@@ -33,7 +33,7 @@ async function set(t, name) {
   const locks = new Locks(client);
   t.after(async () => {
     await locks.close();
-    hangUp(client);
+    if (client.isOpen !== false) hangUp(client);
   });
   return { server, client, locks, eye: await server.eye(t) };
 }
@@ -128,6 +128,15 @@ describe("bounded", { concurrency: 4 }, () => {
       await assert.rejects(locks.acquire("other"), Closed);
       assert.equal((await info(client, "lock")).waiters.length, 0);
       assert(await hold.release());
+      const others = new Locks(client);
+      t.after(() => others.close());
+      const last = await others.acquire("lock");
+      const orphan = others.acquire("lock", { waitMs: Infinity });
+      await eventually("it waits", async () => (await info(client, "lock")).waiters.length === 1);
+      hangUp(client);
+      assert((await rejectsAfter(orphan, Closed)) < 1_000);
+      assert((await rejectsAfter(others.acquire("other", { waitMs: 60_000 }), Closed)) < 1_000);
+      assert((await rejectsAfter(last.release(), NotSure)) < 1_000);
     });
   }
 });
