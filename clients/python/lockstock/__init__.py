@@ -1,21 +1,43 @@
 """Locks and stock of the server module lockstock, for redis-py and valkey-py, plain and asyncio.
 
-    with Lock(redis, "job:42", wait=10) as held:
-        write(row, fence=held.fence)
+    with Lock(redis, "job:42", wait=10) as hold:
+        write(row, fence=hold.fence)
 
-A lock here is one request: its keys, its token, and what came of it. The server does the rest; what is left to a client, and easily
-forgotten, is in this file:
+A lock here is what to ask for; what is got is a `Hold`. What is left to a client, and easily forgotten, is in this package:
 
-- Every request carries a token, so it may be sent again when its reply was lost.
-- Who waits does so on a connection of its own, whose read time-out fits the wait (or, in asyncio, by `Line`: many over one).
+- Every acquisition has a token of its own, so it may be asked for again when its reply was lost.
+- Whatever the server does and whatever the client's settings are, a wait and a release end in time (`wires`, `aio`).
 - A wait that is broken off, by whatever exception, is withdrawn: else its token would get the lock and nobody would know.
-- While the lock is held, its lease is extended. If that fails, `lost` is set.
+- While a lock is held, its lease is extended. If that fails, `lost` is set (`holds`).
 
 Times are seconds. Locks that are taken together, and the sales of one cart, must be in one slot of a cluster: give them a `{tag}`.
 """
 
-from .aio import AsyncLock, Failed, Line
-from .locks import Lock, Lost, NotGranted
+from .aio import AsyncHold, AsyncLock
+from .errors import (
+    AlreadyHeld,
+    Closed,
+    Deadlock,
+    LockstockError,
+    Lost,
+    ModuleMissing,
+    NoSale,
+    NotGranted,
+    NotHeld,
+    NotReleased,
+    NotReplicated,
+    Refused,
+    SaleExists,
+    Unreachable,
+)
+from .line import Line
+from .locks import Hold, Lock
 from .stock import AsyncStock, Cart, Outcome, Status, Stock
 
-__all__ = ["AsyncLock", "AsyncStock", "Cart", "Failed", "Line", "Lock", "Lost", "NotGranted", "Outcome", "Status", "Stock"]
+__version__ = "0.2.0"
+
+__all__ = [
+    "AlreadyHeld", "AsyncHold", "AsyncLock", "AsyncStock", "Cart", "Closed", "Deadlock", "Hold", "Line", "Lock", "LockstockError", "Lost",
+    "ModuleMissing", "NoSale", "NotGranted", "NotHeld", "NotReleased", "NotReplicated", "Outcome", "Refused", "SaleExists", "Status",
+    "Stock", "Unreachable",
+]  # fmt: skip

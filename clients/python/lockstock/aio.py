@@ -1,298 +1,368 @@
-"""Locks over an asyncio client."""
+"""Locks over an asyncio client, for tasks."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import math
-import threading
-import time
+import os
+import sys
 import uuid
-from collections.abc import Awaitable
+import weakref
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any, Optional
 
-from .locks import GRACE, PAUSE, Request, is_answer, is_crowd, passes
+from .clients import AsyncClient, check, is_cluster, library, parts
+from .errors import LockstockError, NotGranted, NotReleased, is_answer, named
+from .holds import Agenda, Held, Shared, _wait, limit_of, rounds
+from .locks import BEHIND, WITHDRAW
+from .steps import RELEASE, Ask, Grant, Rest, Steps, T, locked, owning, persistently, releasing, standing
+from .terms import Key, Terms, now, seconds
 
+if sys.version_info >= (3, 11):
 
-async def _within(asked: Awaitable[Any], seconds: Optional[float]) -> Any:
-    """As `asyncio.wait_for`, which before Python 3.12 loses a cancellation that comes together with the answer."""
-    task = asyncio.ensure_future(asked)
-    try:
-        await asyncio.wait([task], timeout=seconds)
-    finally:
-        timed_out = task.cancel()
-    if timed_out:
-        raise asyncio.TimeoutError
-    return task.result()
+    async def within(asked: Awaitable[T], span: float) -> T:
+        """What is asked, for so long."""
+        async with asyncio.timeout(None if math.isinf(span) else span):
+            return await asked
 
+else:
 
-async def _surely(asked: Awaitable[Any]) -> Any:
-    """What is asked is done, even if the task that asks is cancelled meanwhile, and again."""
-    task = asyncio.ensure_future(asked)
-    # Nobody may be there to hear how it ended.
-    task.add_done_callback(lambda done: done.cancelled() or done.exception())
-    return await asyncio.shield(task)
-
-
-class AsyncLock(Request):
-    """A lock for `async with`. What may be asked for stands at `Request.__init__`."""
-
-    lost: asyncio.Event
-    """Is set when the hold has ended before it was released, or may have."""
-
-    def __init__(self, client: Any, *keys: str, line: Optional[Line] = None, **options: Any) -> None:
-        super().__init__(client, *keys, **options)
-        self._line = line
-        self._keeper: Optional[asyncio.Task[None]] = None
-
-    async def __aenter__(self) -> AsyncLock:
-        if not await self.acquire():
-            raise self._not_granted()
-        return self
-
-    async def __aexit__(self, kind: Any, *_: Any) -> None:
+    async def within(asked: Awaitable[T], span: float) -> T:
+        """As `asyncio.wait_for`, which loses a cancellation that comes together with the answer."""
+        task = asyncio.ensure_future(asked)
         try:
-            whole = await self.release()
-        except Exception as error:
-            if not (self.held and passes(error)):
-                raise
-        else:
-            if not whole and kind is None:
-                raise self._was_lost()
-
-    async def acquire(self) -> bool:
-        """As `Lock.acquire`; a task that is cancelled meanwhile leaves the line."""
-        self.lost, self._over = asyncio.Event(), threading.Event()
-        self._asking = asyncio.current_task()
-        try:
-            pause = await self._stand(time.monotonic() + self._wait)
-        except BaseException as error:
-            if not is_answer(error):
-                await _surely(self._withdraw())
-            raise
+            await asyncio.wait([task], timeout=None if math.isinf(span) else span)
         finally:
-            self._asking = None
-        if pause is None:
-            return False
-        if self._over.is_set():
-            # The release came to the server before the request.
-            await _surely(self._withdraw())
-            await self._hang_up()
-            return False
-        self._keeper = asyncio.ensure_future(self._keep(pause))
-        return True
+            timed_out = task.cancel()
+        if timed_out:
+            raise asyncio.TimeoutError
+        return task.result()
 
-    async def release(self) -> bool:
-        """Ends the hold; also a wait, from another task. Whether there was a whole hold to end."""
-        return bool(await _surely(self._release(asyncio.current_task())))
 
-    async def _release(self, caller: Any) -> bool:
-        self._over.set()
-        if self._keeper is not None:
-            self._keeper.cancel()
-        try:
-            while True:
-                whole = bool(await self._say_release() == len(set(self.keys)))
-                # A request that is still on its way would stand in line after this.
-                if whole or self._asking in (None, caller):
-                    return whole
-                await asyncio.sleep(PAUSE)
-        finally:
-            await self._hang_up()
+_behind: set[asyncio.Task[None]] = set()
 
-    async def _stand(self, end: float) -> Optional[float]:
-        """Stands in line; when to extend the hold for the first time, or None: not granted."""
-        left = self._wait if self._session or self._line else 0.0
-        while not self._over.is_set():
+
+def behind(make: Callable[[], Coroutine[Any, Any, Any]]) -> asyncio.Task[None]:
+    """Work in the background, also if the loop, which is about to end, cancels it."""
+
+    async def work() -> None:
+        for _ in range(2):
             try:
-                if await self._ask(left):
-                    return 0.0 if left else self.lease / 3
-                if left or not self._wait:
-                    return None
-                left = end - time.monotonic()
-            except Exception as error:
-                left = end - time.monotonic()
-                if left <= 0 or not passes(error):
-                    raise
-                await asyncio.sleep(PAUSE)
-                await self._find()
+                await make()
+                return
+            except asyncio.CancelledError:
+                continue
+            except Exception:
+                return
+
+    task = asyncio.ensure_future(work())
+    _behind.add(task)
+    task.add_done_callback(_behind.discard)
+    return task
+
+
+class Wire:
+    """One caller's way to the server: by the client, and apart from it where a connection of its own is needed."""
+
+    def __init__(self, client: Any, key: Key) -> None:
+        self._client, self._key = client, key
+        self._connection: Any = None
+        self.is_cut = False
+
+    async def play(self, steps: Steps[T]) -> T:
+        """Does one step after the other, until it is known what came of them."""
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    answer = await self.do(step)
+                except Exception as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(answer)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    async def do(self, step: Any) -> Any:
+        if self.is_cut:
+            raise ConnectionAbortedError("the wait was cancelled")
+        if isinstance(step, Ask):
+            try:
+                return await within(self._apart(step) if step.apart else self._ask(step), max(step.until - now(), 0))
+            except asyncio.TimeoutError as error:
+                errors = library(self._client)
+                raise errors.TimeoutError("no answer in time") if errors is not None else error
+        assert isinstance(step, Rest)
+        if is_cluster(self._client):
+            # Asking anything of the key has the client learn where it is now.
+            await within(_quietly(self._client.execute_command("LOCK.INFO", self._key)), 1)
+        await asyncio.sleep(step.seconds)
         return None
 
-    async def _ask(self, left: float) -> bool:
-        sent, words = time.monotonic(), self._acquire_words(left)
-        if not left and not self._session:
-            return self._granted(await self._client.execute_command(*words), sent)
-        if self._line is not None:
-            return self._granted(await self._line.ask(self, left), time.monotonic())
-        if hasattr(self._client, "get_node_from_key"):
-            await self._client.initialize()
-        kind, arguments = self._parts(None)
-        connection = kind(**arguments)
-        granted = False
-        try:
-            await connection.connect()
-            await connection.send_command(*words)
-            reply = await _within(connection.read_response(), None if math.isinf(left) else left + GRACE)
-            granted = self._granted(reply, time.monotonic())
-        finally:
-            if granted and self._session:
-                self._connection = connection
-            else:
-                await connection.disconnect(nowait=True)
-        return granted
+    def cut(self) -> None:
+        """Ends what another task asks over this."""
+        self.is_cut = True
+        behind(self.hang_up)
 
-    async def _find(self) -> None:
-        try:
-            await self._client.execute_command("LOCK.INFO", self.keys[0])
-        except Exception as error:
-            if not passes(error):
-                raise
-
-    async def _say_release(self) -> Any:
-        end = time.monotonic() + GRACE
-        while True:
-            try:
-                return await self._client.execute_command(*self._words("RELEASE"))
-            except Exception as error:
-                if not is_crowd(error) or time.monotonic() > end:
-                    raise
-                await asyncio.sleep(PAUSE)
-
-    async def _withdraw(self) -> None:
-        try:
-            await _within(self._say_release(), GRACE)
-        except Exception as error:
-            if not passes(error):
-                raise
-
-    async def _hang_up(self) -> None:
+    async def hang_up(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.disconnect(nowait=True)
 
-    async def _keep(self, pause: float) -> None:
-        """Extends the hold, if that is wanted, and tells when it is over."""
-        while True:
-            left = self._until - time.monotonic()
-            await asyncio.sleep(min(pause, left) if self._extend else left)
-            if self._extend:
-                sent = time.monotonic()
-                try:
-                    asked = self._client.execute_command(*self._words("EXTEND"), *self._lease_words)
-                    whole = await _within(asked, max(self._until - sent, PAUSE)) == 1
-                    self._until = sent + self.lease if whole else 0.0
-                    pause = self.lease / 3
-                except Exception:
-                    pause = self.lease / 20
-            if not self.held:
-                self.lost.set()
-                return
+    async def _ask(self, step: Ask) -> list[Any]:
+        return [await _answer(self._client.execute_command(*command)) for command in step.commands]
+
+    async def _apart(self, step: Ask) -> list[Any]:
+        try:
+            if self._connection is None:
+                if is_cluster(self._client):
+                    await self._client.initialize()
+                _, kind, arguments = parts(self._client, self._key)
+                self._connection = kind(**{**arguments, "socket_timeout": None})
+                await self._connection.connect()
+            for command in step.commands:
+                await self._connection.send_command(*command)
+            return [await _answer(self._connection.read_response()) for _ in step.commands]
+        except BaseException:
+            await self.hang_up()
+            raise
 
 
-class Line:
-    """Lets any number of tasks wait over one connection, by NOTIFY; a second one hears what becomes of them.
+async def _answer(asked: Awaitable[Any]) -> Any:
+    try:
+        return await asked
+    except Exception as error:
+        if not is_answer(error):
+            raise
+        return error
 
-        async with Line(redis) as line:
-            async with line.lock("job:42", wait=10) as held:
 
-    For one server and its replicas; in a cluster, use `AsyncLock` with the client of the cluster.
+async def _quietly(asked: Awaitable[Any]) -> None:
+    try:
+        await asked
+    except Exception:
+        pass
+
+
+class AsyncHold(Held):
+    """A lock that was granted: what `async with AsyncLock(…)` and `AsyncLock.acquire` give. Any task may use it."""
+
+    lost: asyncio.Event
+    """Is set when the hold has ended before it was released, or may have."""
+
+    def __init__(
+        self, client: Any, terms: Terms, token: str, grant: Grant, extends: bool, lost: asyncio.Event, session: Optional[Wire]
+    ) -> None:
+        super().__init__(client, terms, token, grant, extends)
+        self.lost = lost
+        self._session = session
+        _keeper().add(self)
+
+    async def release(self) -> bool:
+        """As `Hold.release`. A task that is cancelled meanwhile has released all the same."""
+        if self._pid != os.getpid() or self._whole is not None:
+            return False
+        self._over = True
+        limit = min(now() + RELEASE, self._ends)
+
+        def steps() -> Steps[bool]:
+            return releasing(self._terms, self.token, self.fence, limit)
+
+        try:
+            whole = now() < limit and await _asked(self._client, self._terms, steps(), NotReleased)
+        except asyncio.CancelledError:
+            behind(lambda: _asked(self._client, self._terms, steps()))
+            raise
+        finally:
+            session, self._session = self._session, None
+            if session is not None:
+                await session.hang_up()
+        self._whole = whole and not self.lost.is_set()
+        return self._whole
+
+    async def extend(self, lease: Optional[float] = None) -> bool:
+        """As `Hold.extend`."""
+        span = self._lease if lease is None else seconds("lease", lease)
+        if not self.held:
+            return False
+        sent = now()
+        words = self._terms.extend(self.token, self.fence, span)
+        if await _asked(self._client, self._terms, persistently(words, min(sent + RELEASE, self._ends))) != 1:
+            self._lose()
+            return False
+        self._extended(sent, span)
+        _keeper().add(self)
+        return True
+
+    async def owned(self) -> bool:
+        """Whether the server knows this hold."""
+        return await _asked(self._client, self._terms, owning(self._terms, self.token, self.fence, now() + RELEASE))
+
+
+class AsyncLock(Shared[AsyncHold]):
+    """A lock, or several that are taken together. Tasks may share it: each acquisition is an `AsyncHold` of its own.
+
+        async with AsyncLock(redis, "job:42", wait=10) as hold:
+            await write(row, fence=hold.fence)
+
+    What may be asked for: see `Lock`.
     """
 
-    def __init__(self, client: Any) -> None:
-        self._asks = type(client)(connection_pool=client.connection_pool, single_connection_client=True)
-        self._turn = asyncio.Lock()
-        self._channel = f"lockstock:{uuid.uuid4().hex}"
-        self._hears = client.pubsub()
-        self._waiting: dict[tuple[str, frozenset[str]], asyncio.Future[Optional[dict[str, Any]]]] = {}
-        self._listener: Optional[asyncio.Task[None]] = None
-        self._closed = False
+    def __init__(
+        self,
+        client: AsyncClient,
+        *keys: Key,
+        wait: float = 0.0,
+        lease: float = 30.0,
+        token: Optional[str] = None,
+        shared: bool = False,
+        limit: Optional[int] = None,
+        session: bool = False,
+        extend: bool = True,
+        replicas: int = 0,
+    ) -> None:
+        check(client, True, "AsyncLock")
+        super().__init__(client, keys, wait, lease, token, shared, limit, session, extend, replicas)
 
-    async def __aenter__(self) -> Line:
-        self._closed = False
-        await self._hears.subscribe(self._channel)
-        self._listener = asyncio.ensure_future(self._listen())
-        return self
+    @property
+    def lost(self) -> asyncio.Event:
+        """That of this task's hold, or of its first one to come."""
+        event: asyncio.Event = self._lost(asyncio.Event)
+        return event
 
-    async def __aexit__(self, *_: Any) -> None:
-        self._closed = True
-        if self._listener is not None:
-            self._listener.cancel()
-        for news in self._waiting.values():
-            # Who hears this withdraws, over another connection.
-            if not news.done():
-                news.set_exception(RuntimeError("the line was closed"))
-        await self._hears.aclose()
-        async with self._turn:
-            await self._asks.aclose()
-
-    def lock(self, *keys: str, **options: Any) -> AsyncLock:
-        """A lock of which the wait goes over this line."""
-        return AsyncLock(self, *keys, line=self, **options)
-
-    async def execute_command(self, *words: str) -> Any:
-        """Any command. A task that is cancelled meanwhile does not cut the connection by which others wait."""
-
-        async def one() -> Any:
-            async with self._turn:
-                connection = self._asks.connection
-                if connection is not None and not connection.is_connected:
-                    # By itself it would ask where it asked before. This asks Sentinel, if there is one, who is the primary now.
-                    await connection.connect()
-                return await self._asks.execute_command(*words)
-
-        return await _surely(one())
-
-    async def ask(self, request: AsyncLock, left: float) -> Any:
-        """Stands in line for at most `left` and gives the answer that a parked client would get."""
-        who = (request.token, frozenset(request.keys))
-        end = time.monotonic() + left
+    async def acquire(self, wait: Optional[float] = None) -> Optional[AsyncHold]:
+        """As `Lock.acquire`; a task that is cancelled meanwhile leaves the line."""
+        span = self._wait if wait is None else _wait(wait)
+        token, hold = self._given or uuid.uuid4().hex, None
+        wire = self._wire(token)
+        task = self._enter(wire)
         try:
-            while True:
-                if self._closed:
-                    # While this was about to ask again.
-                    raise RuntimeError("the line was closed")
-                news = self._waiting[who] = asyncio.get_running_loop().create_future()
-                words = request._acquire_words(max(end - time.monotonic(), 0.001))
-                reply = await self.execute_command(*words, "NOTIFY", self._channel)
-                if not isinstance(reply, int):
-                    return reply
-                said = await _within(news, None if math.isinf(end) else end - time.monotonic() + GRACE)
-                if said is not None:
-                    break
+            at_first = not (self._terms.session or self._terms.replicas or self._stands)
+            grant = await wire.play(standing(self._terms, token, span, at_first))
+            if grant is not None and not wire.is_cut:
+                lost = self._losses.pop(task, None) or asyncio.Event()
+                session = wire if self._terms.session else None
+                hold = self._holds[task] = AsyncHold(self._client, self._terms, token, grant, self._extends, lost, session)
+            elif grant is not None:
+                await self._withdraw(token)
+        except BaseException as error:
+            if not is_answer(error):
+                await self._withdraw(token)
+            if wire.is_cut and isinstance(error, Exception):
+                return None
+            raise named(error)
         finally:
-            self._waiting.pop(who, None)
-        if said["event"] == "failed":
-            raise Failed(said["error"])
-        return [said["token"], said["fence"]] if said["event"] == "granted" else None
+            self._leave(task)
+            if hold is None or not self._terms.session:
+                await wire.hang_up()
+        return hold
 
-    async def _listen(self) -> None:
-        """A message comes once or never: whoever may have missed one asks again, and hears where it stands."""
-        connection = None
-        while True:
-            try:
-                message = await self._hears.get_message(timeout=0.25)
-                if message is not None and message["type"] == "message":
-                    self._tell(json.loads(message["data"]))
-                    continue
-                # A request is gone with the connection that brought it. The server keeps its place for a second.
-                now = await self.execute_command("CLIENT", "ID")
-            except Exception as error:
-                if not passes(error):
-                    raise
-                await asyncio.sleep(PAUSE)
-                continue
-            if now != connection or message is not None:
-                connection = now
-                for news in self._waiting.values():
-                    if not news.done():
-                        news.set_result(None)
+    async def release(self) -> bool:
+        """As `Lock.release`."""
+        hold = self._mine()
+        return hold is not None and await hold.release()
 
-    def _tell(self, said: dict[str, Any]) -> None:
-        keys = said["keys"] if "keys" in said else [said["key"]]
-        news = self._waiting.get((said["token"], frozenset(keys)))
-        if news is not None and not news.done():
-            news.set_result(said)
+    async def extend(self, lease: Optional[float] = None) -> bool:
+        """As `AsyncHold.extend`, of this task's hold."""
+        return self.hold is not None and await self.hold.extend(lease)
+
+    async def owned(self) -> bool:
+        """Whether the server knows this task's hold."""
+        return self.hold is not None and await self.hold.owned()
+
+    async def locked(self) -> bool:
+        """Whether anyone holds the lock, or one of several."""
+        return await _asked(self._client, self._terms, locked(self._terms, now() + RELEASE))
+
+    async def __aenter__(self) -> AsyncHold:
+        hold = await self.acquire()
+        if hold is None:
+            raise NotGranted(f"{self._terms.name}: not granted within {self._wait:g} s")
+        self._blocks.add(hold)
+        return hold
+
+    async def __aexit__(self, kind: Any, *_: Any) -> None:
+        hold = self._left()
+        if hold is None:
+            return
+        try:
+            whole = await hold.release() if hold._whole is None else hold._whole
+        except LockstockError:
+            if kind is None:
+                raise
+        else:
+            if not whole and kind is None:
+                raise hold._was_lost()
+
+    # Whether the first request waits already: it needs no connection of its own.
+    _stands = False
+
+    def _wire(self, token: str) -> Wire:
+        return Wire(self._client, self.keys[0])
+
+    def _caller(self) -> Any:
+        try:
+            return asyncio.current_task()
+        except RuntimeError:
+            return None
+
+    async def _withdraw(self, token: str) -> None:
+        """Else the token would get the lock, and nobody would know."""
+        limit = now() + BEHIND
+        said = behind(lambda: _asked(self._client, self._terms, releasing(self._terms, token, 0, limit)))
+        await asyncio.wait([said], timeout=WITHDRAW)
 
 
-class Failed(Exception):
-    """A wait over a `Line` that the server ended with this error."""
+async def _asked(client: Any, terms: Terms, steps: Steps[T], kind: Optional[type[LockstockError]] = None) -> T:
+    wire = Wire(client, terms.keys[0])
+    try:
+        return await wire.play(steps)
+    except Exception as error:
+        raise named(error, kind=None if is_answer(error) else kind)
+    finally:
+        await wire.hang_up()
+
+
+class _Keeper:
+    """What has the leases of one loop extended, and tells when they are over: one timer."""
+
+    def __init__(self) -> None:
+        self._agenda = Agenda()
+        self._timer: Optional[asyncio.TimerHandle] = None
+
+    def add(self, hold: AsyncHold) -> None:
+        if self._agenda.add(hold):
+            self._set(max(min(hold._due, hold._ends) - now(), 0))
+
+    def _set(self, pause: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(pause, self._turn)
+
+    def _turn(self) -> None:
+        self._timer = None
+        holds, pause = self._agenda.turn()
+        for some in rounds(holds, lambda hold: None):
+            behind(partial(_extend, some))
+        if pause is not None:
+            self._set(pause)
+
+
+async def _extend(holds: list[Held]) -> None:
+    wire, sent = Wire(holds[0]._client, holds[0].keys[0]), now()
+    replies: list[Any] = [None] * len(holds)
+    try:
+        commands = [hold._terms.extend(hold.token, hold.fence, hold._lease) for hold in holds]
+        replies = await wire.do(Ask(commands, limit_of(holds)))
+    finally:
+        for hold, reply in zip(holds, replies):
+            hold._heard(reply, sent)
+
+
+_keepers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Keeper] = weakref.WeakKeyDictionary()
+
+
+def _keeper() -> _Keeper:
+    return _keepers.setdefault(asyncio.get_running_loop(), _Keeper())

@@ -1,35 +1,93 @@
-"""Locks over a plain client, and what they share with those over an asyncio client."""
+"""Locks over a plain client, for threads."""
 
 from __future__ import annotations
 
-import math
 import os
 import threading
-import time
 import uuid
+from functools import partial
 from typing import Any, Optional
 
-# How much later than asked for the answer to a wait may come before the server is taken for dead.
-GRACE = 5.0
-# How long to wait before asking a server again that could not answer.
-PAUSE = 0.05
+from .clients import Client, check, is_cluster, parts
+from .errors import LockstockError, NotGranted, NotReleased, is_answer, named
+from .holds import Agenda, Held, Shared, _wait, limit_of, rounds
+from .steps import RELEASE, Ask, Grant, Steps, T, locked, owning, persistently, releasing, standing
+from .terms import Key, Terms, now, seconds
+from .wires import Wire, play, spawn
+
+# So long the end of a wait waits for its withdrawal, which then goes on in the background for so long.
+WITHDRAW, BEHIND = 0.05, 2.0
 
 
-class NotGranted(Exception):
-    """The lock was not granted within the wait."""
+class Hold(Held):
+    """A lock that was granted: what `with Lock(…)` and `Lock.acquire` give. Any thread may use it."""
+
+    lost: threading.Event
+    """Is set when the hold has ended before it was released, or may have."""
+
+    def __init__(
+        self, client: Any, terms: Terms, token: str, grant: Grant, extends: bool, lost: threading.Event, session: Optional[Wire]
+    ) -> None:
+        super().__init__(client, terms, token, grant, extends)
+        self.lost = lost
+        self._session = session
+        _keeper.add(self)
+
+    def release(self) -> bool:
+        """Ends the hold. Whether there was a whole one to end: not if it was lost, or released before. Raises `NotReleased` if the
+        server does not answer, within 5 s and within the lease."""
+        if self._pid != os.getpid() or self._whole is not None:
+            return False
+        self._over = True
+        limit = min(now() + RELEASE, self._ends)
+        try:
+            steps = releasing(self._terms, self.token, self.fence, limit)
+            whole = now() < limit and _asked(self._client, self._terms, steps, NotReleased)
+        finally:
+            session, self._session = self._session, None
+            if session is not None:
+                session.drop()
+        self._whole = whole and not self.lost.is_set()
+        return self._whole
+
+    def extend(self, lease: Optional[float] = None) -> bool:
+        """Lets the lease end that long from now, and be extended by as much from then on; without `lease`: by as much as before.
+        False: the hold is over."""
+        span = self._lease if lease is None else seconds("lease", lease)
+        if not self.held:
+            return False
+        sent = now()
+        words = self._terms.extend(self.token, self.fence, span)
+        if _asked(self._client, self._terms, persistently(words, min(sent + RELEASE, self._ends))) != 1:
+            self._lose()
+            return False
+        self._extended(sent, span)
+        _keeper.add(self)
+        return True
+
+    def owned(self) -> bool:
+        """Whether the server knows this hold."""
+        return _asked(self._client, self._terms, owning(self._terms, self.token, self.fence, now() + RELEASE))
 
 
-class Lost(Exception):
-    """The hold had ended before it was released: somebody else may have had the lock meanwhile."""
+class Lock(Shared[Hold]):
+    """A lock, or several that are taken together. Threads may share it: each acquisition is a `Hold` of its own.
 
+        with Lock(redis, "job:42", wait=10) as hold:
+            write(row, fence=hold.fence)
 
-class Request:
-    """What plain and asyncio locks share: the words that are sent, and what is made of the answers."""
+    wait: how many seconds to stand in line at most; 0: not at all; math.inf: as long as it takes.
+    lease: how many seconds the hold outlasts a process that died or froze. While it lives, it is extended, unless `extend` is false.
+    token: who asks. Give one thread's locks the same, and the server sees when two threads wait for each other (`Deadlock`).
+    shared: together with other readers. limit: as one of so many. Neither goes with several keys.
+    session: the hold also ends, at once, with the connection it was asked over, which is kept for that.
+    replicas: so many replicas must have the grant within a second, else it is released and `NotReplicated` is raised.
+    """
 
     def __init__(
         self,
-        client: Any,
-        *keys: str,
+        client: Client,
+        *keys: Key,
         wait: float = 0.0,
         lease: float = 30.0,
         token: Optional[str] = None,
@@ -37,263 +95,175 @@ class Request:
         limit: Optional[int] = None,
         session: bool = False,
         extend: bool = True,
+        replicas: int = 0,
     ) -> None:
-        """Asks for one lock, or for all of several (then neither `shared` nor `limit`).
-
-        wait: how long to stand in line at most; 0: not at all; math.inf: as long as it takes.
-        lease: how long the hold outlasts a process that died or froze. While it lives, it is extended, unless `extend` is false.
-        token: who asks. Give one task's locks the same, and the server sees when two tasks wait for each other (error DEADLOCK).
-        session: the hold also ends, at once, with the connection it was asked over, which is kept for that.
-        """
-        if not keys:
-            raise ValueError("a lock needs a key")
-        self.keys = keys
-        self.token = token or uuid.uuid4().hex
-        self.lease = lease
-        self.fence = 0
-        """A number larger than that of every grant before: have what you write to refuse smaller ones."""
-        self._client = client
-        self._wait = wait
-        self._extend = extend
-        self._session = session
-        self._connection: Any = None
-        self._until = 0.0
-        self._over = threading.Event()
-        self._asking: Any = None
-        """The thread or task that asks for the lock just now."""
-        self._lease_words = ["PX", str(ms(lease))]
-        self._mode = ["SHARED"] if shared else ["LIMIT", str(limit)] if limit is not None else []
+        check(client, False, "Lock")
+        super().__init__(client, keys, wait, lease, token, shared, limit, session, extend, replicas)
 
     @property
-    def held(self) -> bool:
-        """Whether the hold should last still, by this process's clock: the lease since it was last asked for is not over."""
-        return time.monotonic() < self._until
+    def lost(self) -> threading.Event:
+        """That of this thread's hold, or of its first one to come."""
+        event: threading.Event = self._lost(threading.Event)
+        return event
 
-    def _acquire_words(self, left: float) -> list[str]:
-        several = len(self.keys) > 1
-        words = ["LOCK.MACQUIRE", str(len(self.keys))] if several else ["LOCK.ACQUIRE"]
-        words += [*self.keys, "TOKEN", self.token, *self._lease_words, *self._mode]
-        if left > 0:
-            words += ["WAIT", "0" if math.isinf(left) else str(ms(left))]
-        return words + ["SESSION"] if self._session else words
+    def acquire(self, wait: Optional[float] = None) -> Optional[Hold]:
+        """Asks and waits; None: not granted. Asks again when a connection broke or the lock is on another server now."""
+        span = self._wait if wait is None else _wait(wait)
+        token, wire, hold = self._given or uuid.uuid4().hex, Wire(self._client, self.keys[0]), None
+        thread = self._enter(wire)
+        try:
+            grant = play(standing(self._terms, token, span, False), wire)
+            if grant is not None:
+                hold = self._got(thread, token, grant, wire)
+                if hold is None:
+                    self._withdraw(token)
+        except BaseException as error:
+            if not is_answer(error):
+                self._withdraw(token)
+            if wire.is_cut and isinstance(error, Exception):
+                return None
+            raise named(error)
+        finally:
+            self._leave(thread)
+            if hold is None or not self._terms.session:
+                wire.give_back()
+        return hold
 
-    def _words(self, verb: str) -> list[str]:
-        if len(self.keys) > 1:
-            return [f"LOCK.M{verb}", self.token, str(len(self.keys)), *self.keys]
-        return [f"LOCK.{verb}", self.keys[0], self.token]
+    def release(self) -> bool:
+        """Ends this thread's hold, as `Hold.release` does. In a thread that has never asked: ends the waits of the others, as `cancel` does."""
+        hold = self._mine()
+        return hold is not None and hold.release()
 
-    def _granted(self, reply: Any, since: float) -> bool:
-        """Reads an answer; a lease that it tells of counts from `since`, if nobody knows better."""
-        if reply is None:
-            return False
-        self.fence = int(reply[1])
-        self._until = since + self.lease
-        return True
+    def extend(self, lease: Optional[float] = None) -> bool:
+        """As `Hold.extend`, of this thread's hold."""
+        return self.hold is not None and self.hold.extend(lease)
 
-    def _parts(self, read_time_out: Optional[float]) -> tuple[Any, dict[str, Any]]:
-        """The class and arguments of a connection like the client's to the server of these keys."""
-        if hasattr(self._client, "get_node_from_key"):
-            node = self._client.get_node_from_key(self.keys[0])
-            # A node of an asyncio cluster is such a pool itself. Those of plain ones have their client by its library's name.
-            node = getattr(node, "redis_connection", getattr(node, "valkey_connection", node))
-            pool = getattr(node, "connection_pool", node)
-        else:
-            pool = self._client.connection_pool
-        arguments = {**pool.connection_kwargs, "socket_timeout": read_time_out}
-        if "host" in arguments:
-            # So that a wait without limit notices a server that is gone without a word.
-            arguments["socket_keepalive"] = True
-        return pool.connection_class, arguments
+    def owned(self) -> bool:
+        """Whether the server knows this thread's hold."""
+        return self.hold is not None and self.hold.owned()
 
-    def _not_granted(self) -> NotGranted:
-        return NotGranted(f"{', '.join(self.keys)}: not granted within {self._wait} s")
+    def locked(self) -> bool:
+        """Whether anyone holds the lock, or one of several."""
+        return _asked(self._client, self._terms, locked(self._terms, now() + RELEASE))
 
-    def _was_lost(self) -> Lost:
-        return Lost(f"{', '.join(self.keys)}: the hold had ended before it was released")
-
-
-class Lock(Request):
-    """A lock for `with`. What may be asked for stands at `Request.__init__`."""
-
-    lost: threading.Event
-    """Is set when the hold has ended before it was released, or may have."""
-
-    def __enter__(self) -> Lock:
-        if not self.acquire():
-            raise self._not_granted()
-        return self
+    def __enter__(self) -> Hold:
+        hold = self.acquire()
+        if hold is None:
+            raise NotGranted(f"{self._terms.name}: not granted within {self._wait:g} s")
+        self._blocks.add(hold)
+        return hold
 
     def __exit__(self, kind: Any, *_: Any) -> None:
-        if os.getpid() != self._holder:
-            # The child of a fork has a copy of this object. The lock is its parent's.
+        hold = self._left()
+        if hold is None:
             return
         try:
-            whole = self.release()
-        except Exception as error:
-            # The work is done, and nobody else has the lock before the lease ends.
-            if not (self.held and passes(error)):
+            whole = hold.release() if hold._whole is None else hold._whole
+        except LockstockError:
+            if kind is None:
                 raise
         else:
             if not whole and kind is None:
-                raise self._was_lost()
+                raise hold._was_lost()
 
-    def acquire(self) -> bool:
-        """Asks and waits; asks again when a connection broke or the lock is on another server now."""
-        self.lost, self._over = threading.Event(), threading.Event()
-        self._asking, self._holder = threading.get_ident(), os.getpid()
-        try:
-            pause = self._stand(time.monotonic() + self._wait)
-        except BaseException as error:
-            if not is_answer(error):
-                self._withdraw()
-            raise
-        finally:
-            self._asking = None
-        if pause is None:
-            return False
-        if self._over.is_set():
-            # The release came to the server before the request.
-            self._withdraw()
-            self._hang_up()
-            return False
-        threading.Thread(target=self._watch, daemon=True).start()
-        if self._extend:
-            threading.Thread(target=self._keep, args=[pause], daemon=True).start()
-        return True
+    def _caller(self) -> threading.Thread:
+        return threading.current_thread()
 
-    def release(self) -> bool:
-        """Ends the hold; also a wait, from another thread. Whether there was a whole hold to end."""
-        self._over.set()
-        try:
-            while True:
-                whole = bool(self._say_release() == len(set(self.keys)))
-                # A request that is still on its way would stand in line after this.
-                if whole or self._asking in (None, threading.get_ident()):
-                    return whole
-                time.sleep(PAUSE)
-        finally:
-            self._hang_up()
+    def _got(self, thread: threading.Thread, token: str, grant: Grant, wire: Wire) -> Optional[Hold]:
+        """None: the wait was cancelled before this was known."""
+        with self._turn:
+            if wire.is_cut:
+                return None
+            lost = self._losses.pop(thread, None) or threading.Event()
+            session = wire if self._terms.session else None
+            hold = Hold(self._client, self._terms, token, grant, self._extends, lost, session)
+            self._holds[thread] = hold
+            return hold
 
-    def _stand(self, end: float) -> Optional[float]:
-        """Stands in line; when to extend the hold for the first time, or None: not granted."""
-        # Without a wait at first: most locks are free, and this needs no connection of its own.
-        left = self._wait if self._session else 0.0
-        while not self._over.is_set():
+    def _withdraw(self, token: str) -> None:
+        """Else the token would get the lock, and nobody would know."""
+
+        def say() -> None:
             try:
-                if self._ask(left):
-                    # After a wait at once: nobody knows how long the answer took.
-                    return 0.0 if left else self.lease / 3
-                if left or not self._wait:
-                    return None
-                left = end - time.monotonic()
-            except Exception as error:
-                left = end - time.monotonic()
-                if left <= 0 or not passes(error):
-                    raise
-                self._over.wait(PAUSE)
-                self._find()
-        return None
-
-    def _ask(self, left: float) -> bool:
-        sent, words = time.monotonic(), self._acquire_words(left)
-        if not left and not self._session:
-            return self._granted(self._client.execute_command(*words), sent)
-        kind, arguments = self._parts(None if math.isinf(left) else left + GRACE)
-        connection = kind(**arguments)
-        granted = False
-        try:
-            # Here a connection of Sentinel asks who is the primary; when it only sends, it does not.
-            connection.connect()
-            connection.send_command(*words)
-            granted = self._granted(connection.read_response(), time.monotonic())
-        finally:
-            if granted and self._session:
-                self._connection = connection
-            else:
-                connection.disconnect()
-        return granted
-
-    def _find(self) -> None:
-        """Asking anything of the key has the client of a cluster learn where it is now."""
-        try:
-            self._client.execute_command("LOCK.INFO", self.keys[0])
-        except Exception as error:
-            if not passes(error):
-                raise
-
-    def _say_release(self) -> Any:
-        end = time.monotonic() + GRACE
-        while True:
-            try:
-                return self._client.execute_command(*self._words("RELEASE"))
-            except Exception as error:
-                if not is_crowd(error) or time.monotonic() > end:
-                    raise
-                time.sleep(PAUSE)
-
-    def _withdraw(self) -> None:
-        try:
-            self._say_release()
-        except Exception as error:
-            # Out of reach: the place went with the connection, and what was granted ends with its lease.
-            if not passes(error):
-                raise
-
-    def _hang_up(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.disconnect()
-
-    def _watch(self) -> None:
-        """Tells when the hold is over, also while a server that does not answer is asked to extend it."""
-        over = self._over
-        while not over.wait(max(self._until - time.monotonic(), 0)):
-            if not self.held:
-                self.lost.set()
-                return
-
-    def _keep(self, pause: float) -> None:
-        while not self._over.wait(pause):
-            sent = time.monotonic()
-            try:
-                whole = self._client.execute_command(*self._words("EXTEND"), *self._lease_words) == 1
-                self._until = sent + self.lease if whole else 0.0
-                pause = self.lease / 3
+                _asked(self._client, self._terms, releasing(self._terms, token, 0, now() + BEHIND))
             except Exception:
-                # No answer says nothing; the clock does.
-                pause = self.lease / 20
-            if not self.held and not self._over.is_set():
-                self.lost.set()
-                return
+                # Out of reach: the place went with the connection, and what was granted ends with its lease.
+                pass
+
+        spawn(say, outlives=True).wait(WITHDRAW)
 
 
-def ms(seconds: float) -> int:
-    return max(math.ceil(seconds * 1000), 1)
+def _asked(client: Any, terms: Terms, steps: Steps[T], kind: Optional[type[LockstockError]] = None) -> T:
+    wire = Wire(client, terms.keys[0])
+    try:
+        return play(steps, wire)
+    except Exception as error:
+        raise named(error, kind=None if is_answer(error) else kind)
+    finally:
+        wire.give_back()
 
 
-def _kinds(error: BaseException) -> set[str]:
-    """The names of an error's classes: those of redis-py and valkey-py are the same."""
-    return {kind.__name__ for kind in type(error).__mro__}
+class _Keeper:
+    """The one thread of a process that has leases extended, and tells when they are over."""
+
+    def __init__(self) -> None:
+        self._agenda = Agenda()
+        self._sooner = threading.Event()
+        self._starting = threading.Lock()
+        self._runs = False
+
+    def add(self, hold: Hold) -> None:
+        if self._agenda.add(hold):
+            self._sooner.set()
+        if not self._runs:
+            with self._starting:
+                if not self._runs:
+                    self._runs = not spawn(self._run).is_set()
+
+    def _run(self) -> None:
+        while True:
+            pause = self._turn()
+            self._sooner.wait(pause)
+            self._sooner.clear()
+
+    def _turn(self) -> Optional[float]:
+        holds, pause = self._agenda.turn()
+        for some in rounds(holds, _place):
+            # In a thread of its own: one server that does not answer must not cost what others hold.
+            spawn(partial(_extend, some))
+        return pause
 
 
-def is_answer(error: BaseException) -> bool:
-    """Whether the server has said no: then the token neither waits nor has got anything by this request."""
-    return bool(_kinds(error) & {"ResponseError", "Failed"})
+def _place(hold: Held) -> str:
+    try:
+        return parts(hold._client, hold.keys[0])[0] if is_cluster(hold._client) else ""
+    except Exception:
+        return ""
 
 
-def is_crowd(error: BaseException) -> bool:
-    """Whether all connections that the client's pool may have are in use: nothing was sent, and one is free soon."""
-    return str(error) == "Too many connections" or "MaxConnectionsError" in _kinds(error)
+def _extend(holds: list[Held]) -> None:
+    wire, sent = Wire(holds[0]._client, holds[0].keys[0]), now()
+    replies: list[Any] = [None] * len(holds)
+    try:
+        commands = [hold._terms.extend(hold.token, hold.fence, hold._lease) for hold in holds]
+        replies = wire.do(Ask(commands, limit_of(holds)))
+    except Exception:
+        wire.learn()
+    for hold, reply in zip(holds, replies):
+        hold._heard(reply, sent)
+        if isinstance(reply, Exception):
+            wire.learn()
+    wire.give_back()
 
 
-def passes(error: BaseException) -> bool:
-    """Whether asking again, of the same server or another, may help."""
-    kinds = _kinds(error)
-    if "AuthenticationError" in kinds:
-        return False
-    moved = {"AskError", "TryAgainError", "ClusterDownError", "MasterDownError", "ReadOnlyError", "BusyLoadingError"}
-    if kinds & (moved | {"ConnectionError", "TimeoutError", "OSError"}):
-        return True
-    # The server was demoted: it tells who is parked, and in other words who waits by NOTIFY. Or the keys are elsewhere.
-    demoted = ("UNBLOCKED force", "UNBLOCKED this server")
-    return str(error).startswith((*demoted, "MOVED", "TRYAGAIN", "CLUSTERDOWN", "READONLY", "LOADING"))
+_keeper = _Keeper()
+
+
+def _forget() -> None:
+    """In the child of a fork: threads are not copied, and what is held is its parent's."""
+    global _keeper
+    _keeper = _Keeper()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

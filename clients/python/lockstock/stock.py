@@ -1,16 +1,33 @@
-"""Orders and carts, with the status as data."""
+"""Sales, orders and carts, with the status as data."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping
-from typing import Any, Generic, Literal, NamedTuple, Optional, TypeVar
+import datetime
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Optional, TypeVar, Union, overload
 
-from .locks import ms
+from .clients import AsyncClient, Client, check
+from .errors import named
+from .terms import Key, Word, fields, flag, key, ms, name, seconds, text, whole
+
+if TYPE_CHECKING:
+    from typing import Concatenate, ParamSpec
+
+    P = ParamSpec("P")
+else:
+    P = TypeVar("P")
+
+T = TypeVar("T")
 
 Status = Literal[
     "OK", "DUPLICATE", "SOLDOUT", "INSUFFICIENT", "LIMIT", "NOTSTARTED", "ENDED",
     "EXPIRED", "CANCELLED", "QUEUED", "SKIPPED", "NOORDER", "NOSTOCK",
 ]  # fmt: skip
+State = Literal["held", "sold", "cancelled", "expired", "waiting"]
+STATES = ("held", "sold", "cancelled", "expired", "waiting")
+Time = Union[float, datetime.datetime]
+# Not any iterable: a str is one, of letters.
+Sales = Union[list[str], tuple[str, ...], set[str], Mapping[str, object]]
 
 
 class Outcome(NamedTuple):
@@ -20,8 +37,9 @@ class Outcome(NamedTuple):
     units: int
     """What the order has now."""
     remaining: int
-    deadline: int
-    """When its hold ends, in Unix milliseconds; -1: it has none."""
+    """What the sale has left."""
+    deadline: Optional[float]
+    """When its hold ends, or, of NOTSTARTED, when the sale starts, in Unix seconds; None: it has none."""
     ref: str
 
     @property
@@ -41,20 +59,135 @@ class Cart(NamedTuple):
         return self.status in ("OK", "DUPLICATE")
 
 
-One = TypeVar("One")
-Many = TypeVar("Many")
-Row = TypeVar("Row")
+class Order(NamedTuple):
+    """What a sale knows of an order."""
+
+    id: str
+    state: State
+    units: int
+    buyer: str
+    ref: str
+    deadline: Optional[float]
+    """When its hold ends, in Unix seconds; None: it has none."""
+    place: Optional[int] = None
+    """Where it stands in the waitlist, 1: next; None: it does not, or `orders` says it."""
 
 
-class _Stock(Generic[One, Many, Row]):
-    """Every request may be sent again: the id of the order makes it happen once."""
+class Buyer(NamedTuple):
+    """What a buyer has, and may have; None: there is no limit."""
 
-    def __init__(self, client: Any) -> None:
-        self._client = client
+    units: int
+    limit: Optional[int]
 
+
+class Sale(NamedTuple):
+    """What STOCK.INFO says; times are Unix seconds, and None is none. The counters are of this server since it loaded the sale."""
+
+    total: int
+    remaining: int
+    held: int
+    sold: int
+    waiting: int
+    orders: int
+    buyers: int
+    limit: Optional[int]
+    start: Optional[float]
+    end: Optional[float]
+    rebuy: bool
+    stream: Optional[str]
+    deadlines: bool
+    seq: int
+    counters: dict[str, int]
+
+
+class Request(NamedTuple, Generic[T]):
+    """The words that are sent, and what is made of the answer."""
+
+    words: Sequence[Word]
+    read: Callable[[Any], T]
+
+
+class asked(Generic[P, T]):
+    """A method that makes a request: of a `Stock` it answers, of an `AsyncStock` it is awaited. Wrong arguments are refused at once."""
+
+    def __init__(self, make: Callable[Concatenate[Any, P], Request[T]]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+        self.__wrapped__ = make
+
+    @overload
+    def __get__(self, stock: None, kind: Any) -> asked[P, T]: ...
+
+    @overload
+    def __get__(self, stock: Stock, kind: Any) -> Callable[P, T]: ...
+
+    @overload
+    def __get__(self, stock: AsyncStock, kind: Any) -> Callable[P, Coroutine[Any, Any, T]]: ...
+
+    def __get__(self, stock: Any, kind: Any) -> Any:
+        if stock is None:
+            return self
+
+        def method(*args: Any, **options: Any) -> Any:
+            return stock._ask(self._make(stock, *args, **options))
+
+        method.__doc__, method.__wrapped__ = self.__doc__, self._make.__get__(stock)  # type: ignore[attr-defined]
+        return method
+
+
+class _Stock:
+    """What `Stock` and `AsyncStock` may be asked. Every request of an order may be sent again: its id makes it happen once."""
+
+    @asked
+    def create(
+        self,
+        sale: Key,
+        total: int,
+        *,
+        limit: Optional[int] = None,
+        start: Optional[Time] = None,
+        end: Optional[Time] = None,
+        rebuy: bool = False,
+        stream: Optional[Key] = None,
+        deadlines: bool = False,
+    ) -> Request[None]:
+        """Offers so many units, with a limit for each buyer, between two times. Raises `SaleExists` if the key is there.
+
+        rebuy: an order that lapsed or was cancelled may be asked for again. stream: where every change of an order is appended;
+        deadlines: with the deadline of its hold.
+        """
+        words = ["STOCK.CREATE", key(sale), str(whole("total", total, 0)), *_window(limit, start, end, 1)]
+        words += ["REBUY"] if flag("rebuy", rebuy) else []
+        words += ["STREAM", key(stream)] if stream is not None else []
+        if flag("deadlines", deadlines) and stream is None:
+            raise ValueError("deadlines are told in a stream: name it")
+        return Request(words + ["DEADLINES"] if deadlines else words, _nothing)
+
+    @asked
+    def alter(
+        self,
+        sale: Key,
+        *,
+        limit: Optional[int] = None,
+        start: Optional[Time] = None,
+        end: Optional[Time] = None,
+        rebuy: Optional[bool] = None,
+    ) -> Request[None]:
+        """Changes what is named; a limit or time of 0 is none. Raises `NoSale`."""
+        words = ["STOCK.ALTER", key(sale), *_window(limit, start, end, 0)]
+        words += ["REBUY", "yes" if flag("rebuy", rebuy) else "no"] if rebuy is not None else []
+        return Request(words, _nothing)
+
+    @asked
+    def adjust(self, sale: Key, delta: int, *, id: Optional[str] = None) -> Request[int]:
+        """Adds units, or withdraws unsold ones, and answers what remains. With an id it may be sent again. Raises `NoSale`."""
+        words = ["STOCK.ADJUST", key(sale), str(whole("delta", delta, -(2**53) + 1))]
+        return Request(words + (["ID", name("an id", id)] if id is not None else []), int)
+
+    @asked
     def order(
         self,
-        sale: str,
+        sale: Key,
         id: str,
         qty: int = 1,
         *,
@@ -62,27 +195,42 @@ class _Stock(Generic[One, Many, Row]):
         hold: Optional[float] = None,
         ref: Optional[str] = None,
         waitlist: bool = False,
-    ) -> One:
-        """Takes units, or with `hold` reserves them for that long; with `waitlist` stands in line where they are gone."""
-        words = ["STOCK.DECR_ONCE", sale, id, "QTY", str(qty), *_terms(buyer, hold, ref)]
-        return self._one(words + ["WAITLIST"] if waitlist else words)
+    ) -> Request[Outcome]:
+        """Takes units, or with `hold` reserves them for so many seconds; with `waitlist` stands in line where they are gone."""
+        words = ["STOCK.DECR_ONCE", key(sale), name("an id", id), "QTY", str(whole("qty", qty, 1)), *_terms(buyer, hold, ref)]
+        return Request(words + ["WAITLIST"] if flag("waitlist", waitlist) else words, _outcome)
 
-    def confirm(self, sale: str, id: str) -> One:
+    @asked
+    def confirm(self, sale: Key, id: str) -> Request[Outcome]:
         """Makes a hold a sale: the payment is there."""
-        return self._one(["STOCK.CONFIRM", sale, id])
+        return Request(["STOCK.CONFIRM", key(sale), name("an id", id)], _outcome)
 
-    def cancel(self, sale: str, id: str) -> One:
+    @asked
+    def cancel(self, sale: Key, id: str) -> Request[Outcome]:
         """Gives the units of a hold or a sale back, or leaves the waitlist."""
-        return self._one(["STOCK.CANCEL", sale, id])
+        return Request(["STOCK.CANCEL", key(sale), name("an id", id)], _outcome)
 
-    def extend(self, sale: str, id: str, hold: float) -> One:
-        """Lets a hold end that long from now."""
-        return self._one(["STOCK.EXTEND", sale, id, "PX", str(ms(hold))])
+    @asked
+    def extend(self, sale: Key, id: str, hold: float) -> Request[Outcome]:
+        """Lets a hold end so many seconds from now."""
+        return Request(["STOCK.EXTEND", key(sale), name("an id", id), "PX", ms(seconds("hold", hold))], _outcome)
 
-    def look(self, sale: str, id: str) -> Row:
-        """The order's state, units, buyer, ref, deadline and, while it waits, place; None if there is none."""
-        return self._row(["STOCK.ORDER", sale, id])
+    @asked
+    def look(self, sale: Key, id: str) -> Request[Optional[Order]]:
+        """The order; None: there is none."""
+        return Request(["STOCK.ORDER", key(sale), name("an id", id)], lambda reply: _order(id, reply))
 
+    @asked
+    def info(self, sale: Key) -> Request[Optional[Sale]]:
+        """The sale; None: there is none."""
+        return Request(["STOCK.INFO", key(sale)], _sale)
+
+    @asked
+    def buyer(self, sale: Key, buyer: str) -> Request[Optional[Buyer]]:
+        """What the buyer has; None: there is no such sale."""
+        return Request(["STOCK.BUYER", key(sale), name("a buyer", buyer)], _buyer)
+
+    @asked
     def order_all(
         self,
         id: str,
@@ -91,78 +239,156 @@ class _Stock(Generic[One, Many, Row]):
         buyer: Optional[str] = None,
         hold: Optional[float] = None,
         ref: Optional[str] = None,
-    ) -> Many:
+    ) -> Request[Cart]:
         """Takes units of several sales, all or none."""
-        legs = [word for sale, qty in units.items() for word in (sale, str(qty))]
-        return self._many(["STOCK.MDECR_ONCE", id, str(len(units)), *legs, *_terms(buyer, hold, ref)], units)
+        if not isinstance(units, Mapping):
+            raise TypeError(f"units are a mapping of sales to numbers, not {units!r}")
+        sales = _sales(list(units))
+        legs = [word for sale in sales for word in (sale, str(whole("qty", units[sale], 1)))]
+        words = ["STOCK.MDECR_ONCE", name("an id", id), str(len(sales)), *legs, *_terms(buyer, hold, ref)]
+        return Request(words, lambda reply: _cart(reply, sales))
 
-    def confirm_all(self, id: str, sales: Iterable[str]) -> Many:
-        """Confirms all or none."""
-        sales = list(sales)
-        return self._many(["STOCK.MCONFIRM", id, str(len(sales)), *sales], sales)
+    @asked
+    def confirm_all(self, id: str, sales: Sales) -> Request[Cart]:
+        """Confirms an order over several sales, all or none."""
+        return _legs("STOCK.MCONFIRM", id, sales)
 
-    def cancel_all(self, id: str, sales: Iterable[str]) -> Many:
-        """Cancels each."""
-        sales = list(sales)
-        return self._many(["STOCK.MCANCEL", id, str(len(sales)), *sales], sales)
-
-    def _one(self, words: list[str]) -> One:
-        raise NotImplementedError
-
-    def _many(self, words: list[str], sales: Iterable[str]) -> Many:
-        raise NotImplementedError
-
-    def _row(self, words: list[str]) -> Row:
-        raise NotImplementedError
+    @asked
+    def cancel_all(self, id: str, sales: Sales) -> Request[Cart]:
+        """Cancels an order over several sales."""
+        return _legs("STOCK.MCANCEL", id, sales)
 
 
-class Stock(_Stock[Outcome, Cart, Optional["dict[str, Any]"]]):
-    """Orders over a plain client."""
+class Stock(_Stock):
+    """Sales and orders over a plain client."""
 
-    def _one(self, words: list[str]) -> Outcome:
-        return _outcome(self._client.execute_command(*words))
+    def __init__(self, client: Client) -> None:
+        check(client, False, "Stock")
+        self._client = client
 
-    def _many(self, words: list[str], sales: Iterable[str]) -> Cart:
-        return _cart(self._client.execute_command(*words), sales)
+    def orders(self, sale: Key, *, state: Optional[State] = None, count: int = 100) -> Iterator[Order]:
+        """Every order, in no order; one that changes meanwhile may come twice, as with SCAN."""
+        cursor, page = "0", _page(sale, state, count)
+        while True:
+            cursor, rows = self._ask(page(cursor))
+            yield from rows
+            if cursor == "0":
+                return
 
-    def _row(self, words: list[str]) -> Optional[dict[str, Any]]:
-        return _fields(self._client.execute_command(*words))
-
-
-class AsyncStock(_Stock[Awaitable[Outcome], Awaitable[Cart], Awaitable[Optional["dict[str, Any]"]]]):
-    """Orders over an asyncio client."""
-
-    async def _one(self, words: list[str]) -> Outcome:
-        return _outcome(await self._client.execute_command(*words))
-
-    async def _many(self, words: list[str], sales: Iterable[str]) -> Cart:
-        return _cart(await self._client.execute_command(*words), sales)
-
-    async def _row(self, words: list[str]) -> Optional[dict[str, Any]]:
-        return _fields(await self._client.execute_command(*words))
+    def _ask(self, request: Request[T]) -> T:
+        try:
+            return request.read(self._client.execute_command(*request.words))
+        except Exception as error:
+            raise named(error)
 
 
-def _terms(buyer: Optional[str], hold: Optional[float], ref: Optional[str]) -> list[str]:
-    words = ["BUYER", buyer] if buyer is not None else []
-    words += ["HOLD", str(ms(hold))] if hold is not None else []
-    return words + (["REF", ref] if ref is not None else [])
+class AsyncStock(_Stock):
+    """Sales and orders over an asyncio client."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        check(client, True, "AsyncStock")
+        self._client = client
+
+    async def orders(self, sale: Key, *, state: Optional[State] = None, count: int = 100) -> AsyncIterator[Order]:
+        """As `Stock.orders`."""
+        cursor, page = "0", _page(sale, state, count)
+        while True:
+            cursor, rows = await self._ask(page(cursor))
+            for row in rows:
+                yield row
+            if cursor == "0":
+                return
+
+    async def _ask(self, request: Request[T]) -> T:
+        try:
+            return request.read(await self._client.execute_command(*request.words))
+        except Exception as error:
+            raise named(error)
 
 
-def _text(value: Any) -> Any:
-    return value.decode() if isinstance(value, bytes) else value
+def _page(sale: Key, state: Optional[State], count: int) -> Callable[[str], Request[tuple[str, list[Order]]]]:
+    words = ["STOCK.ORDERS", key(sale)]
+    options = ["COUNT", str(whole("count", count, 1))]
+    if state is not None:
+        if state not in STATES:
+            raise ValueError(f"state is one of {', '.join(STATES)}, not {state!r}")
+        options += ["STATE", state]
+
+    def read(reply: Any) -> tuple[str, list[Order]]:
+        return text(reply[0]), [_row(*map(text, row)) for row in reply[1]]
+
+    return lambda cursor: Request([*words, cursor, *options], read)
+
+
+def _legs(command: str, id: str, sales: Sales) -> Request[Cart]:
+    names = _sales(sales)
+    return Request([command, name("an id", id), str(len(names)), *names], lambda reply: _cart(reply, names))
+
+
+def _sales(sales: Any) -> list[str]:
+    if isinstance(sales, (str, bytes)):
+        raise TypeError(f"sales are a list of names, not {sales!r}")
+    names = [name("a sale", sale) for sale in sales]
+    if not names or len(set(names)) < len(names):
+        raise ValueError("sales are named once each, and at least one of them")
+    return names
+
+
+def _terms(buyer: Optional[str], hold: Optional[float], ref: Optional[str]) -> list[Word]:
+    words: list[Word] = ["BUYER", name("a buyer", buyer)] if buyer is not None else []
+    words += ["HOLD", ms(seconds("hold", hold))] if hold is not None else []
+    return words + (["REF", name("a ref", ref)] if ref is not None else [])
+
+
+def _window(limit: Optional[int], start: Optional[Time], end: Optional[Time], least: int) -> list[Word]:
+    words: list[Word] = ["LIMIT", str(whole("limit", limit, least))] if limit is not None else []
+    for option, time in ("START", start), ("END", end):
+        if isinstance(time, datetime.datetime):
+            if time.tzinfo is None:
+                raise ValueError(f"{option.lower()} needs a time zone: {time!r}")
+            time = time.timestamp()
+        if time is not None:
+            words += [option, str(round(seconds(option.lower(), time, least=0 if least == 0 else None) * 1000))]
+    return words
+
+
+def _nothing(reply: Any) -> None:
+    return None
+
+
+def _time(value: int) -> Optional[float]:
+    return value / 1000 if value > 0 else None
 
 
 def _outcome(reply: Any) -> Outcome:
-    return Outcome(*map(_text, reply))
+    status, units, remaining, deadline, ref = map(text, reply)
+    return Outcome(status, units, remaining, _time(deadline), ref)
 
 
-def _cart(reply: Any, sales: Iterable[str]) -> Cart:
-    return Cart(_text(reply[0]), dict(zip(sales, map(_outcome, reply[1:]))))
+def _cart(reply: Any, sales: list[str]) -> Cart:
+    return Cart(text(reply[0]), dict(zip(sales, map(_outcome, reply[1:]))))
 
 
-def _fields(reply: Any) -> Optional[dict[str, Any]]:
+def _order(id: str, reply: Any) -> Optional[Order]:
     if reply is None:
         return None
-    # A map with RESP3, a flat list with RESP2.
-    pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2])
-    return {_text(field): _text(value) for field, value in pairs}
+    row = fields(reply)
+    return Order(id, row["state"], row["units"], row["buyer"], row["ref"], _time(row["deadline"]), row.get("place"))
+
+
+def _row(id: str, state: State, units: int, buyer: str, ref: str, deadline: int) -> Order:
+    return Order(id, state, units, buyer, ref, _time(deadline))
+
+
+def _buyer(reply: Any) -> Optional[Buyer]:
+    return None if reply is None else Buyer(reply[0], reply[1] or None)
+
+
+def _sale(reply: Any) -> Optional[Sale]:
+    if reply is None:
+        return None
+    row = fields(reply)
+    known = {field: row.pop(field) for field in Sale._fields if field in row}
+    known.update(limit=known["limit"] or None, start=_time(known["start"]), end=_time(known["end"]))
+    known.update(rebuy=known["rebuy"] == "yes", stream=known["stream"] or None, deadlines=known.get("deadlines") == "yes")
+    return Sale(**known, counters=row)

@@ -1,8 +1,12 @@
 """Where the servers are, and an eye on them. `clients/with-servers` starts them."""
 
+import contextlib
 import os
 import random
+import signal
 import socket
+import subprocess
+import threading
 import time
 import uuid
 
@@ -57,6 +61,105 @@ class Eye:
 
     def until_free(self, key):
         eventually(f"{key} is free", lambda: self.client.execute_command("LOCK.INFO", key) is None)
+
+
+class Gate:
+    """What stands between a client and the server, and stops what is said: as a network, or a server, that is no more."""
+
+    def __init__(self, port):
+        self.to = port
+        self.word = None
+        self.reached, self.go = threading.Event(), threading.Event()
+        self.go.set()
+        self.pairs = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def hold_up(self, word=b""):
+        """From the next request on that has this word nothing passes, until `go`."""
+        self.reached.clear()
+        self.go.clear()
+        self.word = word
+
+    def close(self):
+        """Whoever asks now is refused."""
+        cut(self.listener)
+        self.listener.close()
+        self.go.set()
+        for one in [one for pair in self.pairs for one in pair]:
+            cut(one)
+
+    def accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+                far = socket.create_connection(("127.0.0.1", self.to))
+            except OSError:
+                return
+            self.pairs.append((near, far))
+            for one, other in (near, far), (far, near):
+                threading.Thread(target=self.carry, args=[one, other, one is near], daemon=True).start()
+
+    def carry(self, one, other, asks):
+        try:
+            while data := one.recv(65_536):
+                if asks and self.word is not None and self.word in data:
+                    self.reached.set()
+                if self.reached.is_set() or self.word == b"":
+                    self.go.wait()
+                other.sendall(data)
+        except OSError:
+            pass
+        cut(one)
+        cut(other)
+
+
+def cut(connection):
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass
+
+
+@pytest.fixture
+def gate():
+    gate = Gate(int(URL.rpartition(":")[2]))
+    yield gate
+    gate.close()
+
+
+@contextlib.contextmanager
+def frozen(client):
+    """The server of this client is there, and does nothing."""
+    pid = client.info("server")["process_id"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def bare_server(directory):
+    """A server that has not loaded the module."""
+    port = free_port()
+    words = [os.environ.get("LOCKSTOCK_SERVER", "redis-server"), "--port", str(port), "--save", "", "--bind", "127.0.0.1"]
+    process = subprocess.Popen(words, cwd=directory, stdout=subprocess.DEVNULL)
+    try:
+        with redis.Redis(port=port) as client:
+            eventually("it answers", lambda: patiently(client.ping))
+            yield client
+    finally:
+        process.kill()
+        process.wait()
+
+
+def patiently(ask):
+    try:
+        return ask()
+    except (redis.ConnectionError, redis.TimeoutError):
+        return None
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import time
 import pytest
 import redis
 import valkey
-from conftest import CLUSTER_URL, URL, eventually
+from conftest import CLUSTER_URL, URL, eventually, patiently
 from lockstock import Lock, Lost, NotGranted
 
 CLIENTS = {
@@ -139,16 +139,16 @@ def test_several_are_waited_for_together_and_left_together(client, key):
         said = run(request.acquire)
         eventually("it waits", lambda: waiting(client, key + "a") == 1)
         request.release()
-        assert said() is False
+        assert said() is None
         assert waiting(client, key + "a") == waiting(client, key + "b") == 0
 
 
 def test_it_is_extended_while_it_is_held_and_no_longer(client, key):
-    # Extended each two seconds, so that a machine may keep all waiting for nearly four.
-    with Lock(client, key, lease=6) as held, Lock(client, key + "a", key + "b", lease=6) as both:
+    # Extended each second, so that a machine may keep all waiting for nearly two.
+    with Lock(client, key, lease=3) as held, Lock(client, key + "a", key + "b", lease=3) as both:
         for lock, one in (held, key), (both, key + "b"):
-            eventually("the lease runs", lambda k=one: lease_of(client, k) < 5_500)
-            eventually("it is extended", lambda k=one: lease_of(client, k) > 5_500)
+            eventually("the lease runs", lambda k=one: lease_of(client, k) < 2_800)
+            eventually("it is extended", lambda k=one: lease_of(client, k) > 2_800)
             assert lock.held and not lock.lost.is_set()
         assert not Lock(client, key).acquire()
     with pytest.raises(Lost):
@@ -171,11 +171,8 @@ def test_a_hold_that_is_taken_away_is_lost(client, key):
 
 
 def test_a_session_ends_with_its_connection(client, key):
-    held = Lock(client, key, session=True, wait=5)
-    assert held.acquire()
-    assert held._connection is not None
-    held._over.set()
-    held._hang_up()
+    held = Lock(client, key, session=True, wait=5, extend=False).acquire()
+    held._session.drop()
     eventually("the session ends", lambda: not client.execute_command("EXISTS", key))
     with Lock(client, key, session=True):
         pass
@@ -191,7 +188,7 @@ def test_two_tasks_that_wait_for_each_other_hear_of_it(client, key):
         Lock(client, key + "a", token="b", wait=100).acquire()
     # The refusal took nothing from who was refused.
     assert two.release()
-    assert said() is True
+    assert said()
 
 
 def test_errors_are_raised_and_not_waited_for(client, key):
@@ -215,13 +212,13 @@ def test_a_connection_that_is_cut_is_made_again_and_the_place_kept(server, grace
         eventually("it is back in its place", lambda: server.waiters(key) == ["w0", "w1"])
         first.release()
         for lock, said in waits:
-            assert said() is True and lock.release()
+            assert said().release()
 
 
 def test_a_server_that_is_killed_is_asked_again(server, key):
     with CLIENTS["redis-py"]() as client:
         # In time for a server that takes a while to die and to come back.
-        first = Lock(client, key, lease=60)
+        first = Lock(client, key, lease=30)
         assert first.acquire()
         said = run(Lock(client, key, wait=100, token="next").acquire)
         server.until_waiting(key, 1)
@@ -230,7 +227,7 @@ def test_a_server_that_is_killed_is_asked_again(server, key):
         eventually("it waits again", lambda: patiently(lambda: server.waiters(key)) == ["next"])
         # The hold was in the file.
         assert first.held and first.release()
-        assert said() is True
+        assert said()
 
 
 def test_a_server_that_is_demoted_for_a_while_is_asked_again(server, key):
@@ -242,20 +239,13 @@ def test_a_server_that_is_demoted_for_a_while_is_asked_again(server, key):
         demoted_for_a_while(server)
         server.until_waiting(key, 1)
         assert first.held and first.release()
-        assert said() is True
+        assert said()
 
 
 def demoted_for_a_while(server):
     server.client.execute_command("REPLICAOF", "127.0.0.1", "1")
     eventually("nobody waits at a replica", lambda: server.client.info("lockstock")["lockstock_lock_waiters"] == 0)
     server.client.execute_command("REPLICAOF", "NO", "ONE")
-
-
-def patiently(ask):
-    try:
-        return ask()
-    except (redis.ConnectionError, redis.TimeoutError):
-        return None
 
 
 def test_a_server_that_does_not_answer_costs_the_hold_and_says_so(server, key):
@@ -266,6 +256,7 @@ def test_a_server_that_does_not_answer_costs_the_hold_and_says_so(server, key):
         server.client.execute_command("CLIENT", "PAUSE", 4_000, "ALL")
         assert held.lost.wait(3.8)
         assert not held.held
+        server.client.execute_command("CLIENT", "UNPAUSE")
 
 
 def test_a_wait_without_limit(client, key):
@@ -274,4 +265,4 @@ def test_a_wait_without_limit(client, key):
     said = run(Lock(client, key, wait=math.inf).acquire)
     eventually("it waits", lambda: waiting(client, key) == 1)
     first.release()
-    assert said() is True
+    assert said()

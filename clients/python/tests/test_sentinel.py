@@ -8,9 +8,9 @@ import subprocess
 import pytest
 import redis.asyncio.sentinel
 import redis.sentinel
-from conftest import Eye, eventually, free_port
+from conftest import Eye, eventually, free_port, patiently
 from lockstock import AsyncLock, Line, Lock
-from test_locks import patiently, run
+from test_locks import run
 
 SERVER = os.environ.get("LOCKSTOCK_SERVER", "redis-server")
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -27,9 +27,9 @@ def sentinel(tmp_path):
         directory = tmp_path / str(port)
         directory.mkdir()
         (directory / "conf").write_text(f"port {port}\nbind 127.0.0.1\n" + "\n".join(words))
-        log = open(directory / "log", "wb")
         mode = ["--sentinel"] if any("sentinel" in word for word in words) else []
-        processes.append(subprocess.Popen([SERVER, "conf", *mode], cwd=directory, stdout=log, stderr=log))
+        with open(directory / "log", "wb") as log:
+            processes.append(subprocess.Popen([SERVER, "conf", *mode], cwd=directory, stdout=log, stderr=log))
         client = redis.Redis(port=port, decode_responses=True)
         eventually(f"{words} answers", lambda: patiently(client.ping))
         return client, port
@@ -69,7 +69,7 @@ def test_a_hold_and_a_wait_go_on_at_the_new_primary(sentinel, key):
         server = fail_over()
         eventually("it waits there", lambda: server.waiters(key) == ["next"])
         assert held.held and held.release()
-        assert said() is True
+        assert said().release()
 
 
 @pytest.mark.parametrize("by_line", [False, True])
@@ -77,17 +77,15 @@ def test_so_they_do_in_asyncio(sentinel, key, by_line):
     where, fail_over = sentinel
 
     async def play(client, line):
-        held = AsyncLock(client, key, lease=200)
-        assert await held.acquire()
-        waits = AsyncLock(line or client, key, line=line, wait=200, token="next")
-        said = asyncio.create_task(waits.acquire())
+        held = await AsyncLock(client, key, lease=200).acquire()
+        lock = line.lock if line else lambda *keys, **options: AsyncLock(client, *keys, **options)
+        said = asyncio.create_task(lock(key, wait=200, token="next").acquire())
         while (await client.execute_command("LOCK.INFO", key))[b"waiting"] != 1:
             await asyncio.sleep(0.01)
         server = await asyncio.to_thread(fail_over)
         await asyncio.to_thread(eventually, "it waits there", lambda: server.waiters(key) == ["next"])
         assert held.held and await held.release()
-        assert await asyncio.wait_for(said, 60) is True
-        await waits.release()
+        assert await (await asyncio.wait_for(said, 60)).release()
 
     async def body():
         async with redis.asyncio.sentinel.Sentinel([where]).master_for("shop") as client:

@@ -65,7 +65,7 @@ def test_a_shop_sells_what_the_operator_offers(connect):
     try:
         assert stock.order("sale:{users}", "order:1", hold=60).status == "OK"
         assert stock.confirm("sale:{users}", "order:1").status == "OK"
-        assert stock.look("sale:{users}", "order:1")["state"] == "sold"
+        assert stock.look("sale:{users}", "order:1").state == "sold"
         assert stock.order_all("order:2", {"sale:{users}": 1}).status == "OK"
         assert stock.cancel_all("order:2", ["sale:{users}"]).status == "OK"
     finally:

@@ -1,0 +1,66 @@
+"""What this package asks of a client of redis-py or valkey-py."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Coroutine
+from typing import Any, Optional, Protocol
+
+# How long a connection may take to be made, by itself. Nobody waits for longer than he asked.
+CONNECT = 5.0
+
+
+class Client(Protocol):
+    """A plain client: `redis.Redis`, `redis.RedisCluster`, `valkey.Valkey`, `valkey.ValkeyCluster`, or what `master_for` of a Sentinel gives."""
+
+    def execute_command(self, *args: Any, **options: Any) -> Any: ...
+
+    def __enter__(self) -> Any: ...
+
+
+class AsyncClient(Protocol):
+    """A client of `redis.asyncio` or `valkey.asyncio`."""
+
+    def execute_command(self, *args: Any, **options: Any) -> Coroutine[Any, Any, Any]: ...
+
+    def __aenter__(self) -> Coroutine[Any, Any, Any]: ...
+
+
+def check(client: Any, asynchronous: bool, caller: str) -> None:
+    """Refuses what is not a client of the wanted kind."""
+    if hasattr(client, "command_stack"):
+        raise TypeError(f"{caller} needs a client, not a pipeline: what it asks is answered at once")
+    if not hasattr(client, "execute_command") or not (is_cluster(client) or hasattr(client, "connection_pool")):
+        raise TypeError(f"{caller} needs a client of redis-py or valkey-py, not {client!r}")
+    if asynchronous and not hasattr(client, "__aenter__"):
+        raise TypeError(f"{caller} needs a client of redis.asyncio or valkey.asyncio; for a plain one there is {caller.removeprefix('Async')}")
+    if not asynchronous and not hasattr(client, "__enter__"):
+        raise TypeError(f"{caller} needs a plain client; for one of redis.asyncio or valkey.asyncio there is Async{caller}")
+
+
+def is_cluster(client: Any) -> bool:
+    return hasattr(client, "get_node_from_key")
+
+
+def parts(client: Any, key: Any) -> tuple[str, Any, dict[str, Any]]:
+    """The name of the server of this key, and the class and arguments of a connection to it that tries once and is checked by nobody."""
+    place, pool = "", client
+    if is_cluster(client):
+        node = client.get_node_from_key(key)
+        place = node.name
+        # A node of an asyncio cluster is such a pool itself. Those of plain ones have their client by its library's name.
+        connect = getattr(client, "get_redis_connection", getattr(client, "get_valkey_connection", None))
+        pool = connect(node) if connect is not None else node
+    pool = getattr(pool, "connection_pool", pool)
+    arguments = {**pool.connection_kwargs, "retry": None, "retry_on_timeout": False, "retry_on_error": []}
+    arguments |= {"socket_timeout": CONNECT, "health_check_interval": 0}
+    if "path" not in arguments:
+        # Keepalive, so that a wait without limit notices a server that is gone without a word.
+        arguments |= {"socket_connect_timeout": CONNECT, "socket_keepalive": True}
+    return place, pool.connection_class, arguments
+
+
+def library(thing: Any) -> Optional[Any]:
+    """The module of errors of the library that this client or connection is of."""
+    roots = [kind.__module__.partition(".")[0] for kind in type(thing).__mro__]
+    return next((sys.modules.get(f"{root}.exceptions") for root in roots if root in ("redis", "valkey")), None)

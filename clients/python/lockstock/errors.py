@@ -1,0 +1,126 @@
+"""The errors of this package, and what an error of a client library or of the server means to it."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+
+class LockstockError(Exception):
+    """The base of every error of this package, but for `TypeError` and `ValueError`, which wrong arguments raise."""
+
+
+class NotGranted(LockstockError):
+    """The lock was not granted within the wait."""
+
+
+class NotReplicated(NotGranted):
+    """The lock was granted, but not on as many replicas as asked for, so it was released."""
+
+
+class Lost(LockstockError):
+    """The hold had ended before it was released: another caller may have had the lock meanwhile."""
+
+
+class AlreadyHeld(LockstockError):
+    """The caller holds this lock already, or waits for it. A lock is not reentrant."""
+
+
+class NotHeld(LockstockError):
+    """What needs the lock was not done, for the caller does not hold it."""
+
+
+class Unreachable(LockstockError):
+    """No server answered in time. The request may have been done."""
+
+
+class NotReleased(Unreachable):
+    """No server answered the release in time. The lock is free at the latest when its lease ends."""
+
+
+class Refused(LockstockError):
+    """The server refused the request, in the words of this error."""
+
+
+class Closed(LockstockError, RuntimeError):
+    """The `Line` by which this waits was closed."""
+
+
+class Deadlock(Refused):
+    """Waiting would close a circle of callers that wait for each other."""
+
+
+class ModuleMissing(Refused):
+    """The server has not loaded the module."""
+
+
+class NoSale(Refused):
+    """There is no sale of this name."""
+
+
+class SaleExists(Refused):
+    """There is a sale of this name, or another key."""
+
+
+_BY_WORD: dict[str, type[LockstockError]] = {
+    "DEADLOCK": Deadlock,
+    "NOTHELD": NotHeld,
+    "NOSTOCK": NoSale,
+    "BUSYKEY": SaleExists,
+}
+_BOTH: dict[tuple[type, type], type[LockstockError]] = {}
+
+
+def kinds(error: BaseException) -> set[str]:
+    """The names of an error's classes: those of redis-py and valkey-py are the same."""
+    return {kind.__name__ for kind in type(error).__mro__}
+
+
+def is_answer(error: BaseException) -> bool:
+    """Whether the server has said no: then the token neither waits nor has got anything by this request."""
+    return bool(kinds(error) & {"ResponseError", "Refused"})
+
+
+def is_crowd(error: BaseException) -> bool:
+    """Whether all connections that the client's pool may have are in use: nothing was sent, and one is free soon."""
+    return str(error) == "Too many connections" or "MaxConnectionsError" in kinds(error)
+
+
+def passes(error: BaseException) -> bool:
+    """Whether asking again, of the same server or another, may help."""
+    names = kinds(error)
+    if names & {"AuthenticationError", "NoPermissionError"}:
+        return False
+    moved = {"AskError", "TryAgainError", "ClusterDownError", "MasterDownError", "ReadOnlyError", "BusyLoadingError"}
+    unknown = {"SlotNotCoveredError", "MasterNotFoundError"}
+    if names & (moved | unknown | {"ConnectionError", "TimeoutError", "OSError"}):
+        return True
+    # The server was demoted: it tells who is parked, and in other words who waits by NOTIFY. Or the keys are elsewhere.
+    demoted = ("UNBLOCKED force", "UNBLOCKED this server")
+    return str(error).startswith((*demoted, "MOVED", "TRYAGAIN", "CLUSTERDOWN", "READONLY", "LOADING"))
+
+
+def named(error: BaseException, text: Optional[str] = None, kind: Optional[type[LockstockError]] = None) -> Any:
+    """The error of this package that says what `error` means. It is an error of the client's library, too, so that a program may
+    catch either. What is no error of a server or a connection stays as it is."""
+    if isinstance(error, LockstockError) or not kinds(error) & {"RedisError", "ValkeyError", "OSError", "TimeoutError"}:
+        return error
+    if kind is None:
+        kind = _meant(error)
+    if kind is ModuleMissing:
+        text = f"the server has not loaded the module lockstock (loadmodule liblockstock.so): {error}"
+    both = _BOTH.get((kind, type(error)))
+    if both is None:
+        both = _BOTH[kind, type(error)] = type(kind.__name__, (kind, type(error)), {"__module__": kind.__module__})
+    # Without __init__: those of the libraries' errors take what they like.
+    new = both.__new__(both, text or str(error))
+    new.__dict__.update(error.__dict__)
+    new.__cause__ = error
+    return new
+
+
+def _meant(error: BaseException) -> type[LockstockError]:
+    said = str(error)
+    if "unknown command" in said.lower() or "command doesn't exist" in said:
+        return ModuleMissing
+    return _BY_WORD.get(said.partition(" ")[0], Refused if is_answer(error) else Unreachable)
+

@@ -1,0 +1,265 @@
+"""What the locks of threads and of tasks have in common: who holds what, and when it is to be extended."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import threading
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any, Generic, Optional, TypeVar
+
+from .errors import AlreadyHeld, Lost, NotHeld
+from .steps import PAUSE, Grant
+from .terms import Key, Terms, flag, name, now, seconds
+
+# A lease is extended when a third of it is over, and this part of it later again if nobody answered.
+AGAIN = 20
+# This part of the lease is the time that the server has to answer.
+ANSWER = 6
+
+
+class Held:
+    """A hold: from its grant to its release, or until it is lost."""
+
+    lost: Any
+
+    def __init__(self, client: Any, terms: Terms, token: str, grant: Grant, extends: bool) -> None:
+        self.token = token
+        self.fence = grant.fence
+        """A number larger than that of every grant before: have what you write to refuse smaller ones."""
+        self._client, self._terms, self._extends = client, terms, extends
+        self._lease, self._ends = terms.lease, grant.ends
+        self._due = grant.ends - terms.lease * 2 / 3
+        self._asked = False
+        """Whether it is being extended just now."""
+        self._over = False
+        """Whether a release has begun."""
+        self._whole: Optional[bool] = None
+        """What came of the release."""
+        self._pid = os.getpid()
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        return self._terms.keys
+
+    @property
+    def held(self) -> bool:
+        """Whether it lasts, by this process's clock: not released, not lost, and the lease since it was last asked for is not over."""
+        return not self._over and now() < self._ends and not self.lost.is_set()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._terms.name}, fence {self.fence}, {'held' if self.held else 'over'}>"
+
+    def __del__(self) -> None:
+        if hasattr(self, "lost") and self._pid == os.getpid() and self.held:
+            said = f"unreleased {self!r}"
+            # The warning may keep it.
+            self._over = True
+            warnings.warn(said, ResourceWarning, source=self, stacklevel=2)
+
+    def _extended(self, sent: float, lease: float) -> None:
+        self._lease, self._ends, self._due = lease, sent + lease, sent + lease / 3
+
+    def _lose(self) -> None:
+        if not self._over:
+            self.lost.set()
+
+    def _heard(self, reply: Any, sent: float) -> None:
+        """What came of extending it. No answer says nothing; the clock does."""
+        self._asked = False
+        if reply == 1:
+            self._extended(sent, self._lease)
+        elif reply == 0:
+            self._lose()
+        else:
+            self._due = now() + self._lease / AGAIN
+
+    def _was_lost(self) -> Lost:
+        return Lost(f"{self._terms.name}: the hold had ended before it was released")
+
+
+H = TypeVar("H", bound=Held)
+
+
+class Shared(Generic[H]):
+    """A lock that callers share, threads or tasks: what each of them got."""
+
+    def __init__(
+        self,
+        client: Any,
+        keys: tuple[Key, ...],
+        wait: float,
+        lease: float,
+        token: Optional[str],
+        shared: bool,
+        limit: Optional[int],
+        session: bool,
+        extend: bool,
+        replicas: int,
+    ) -> None:
+        self._client = client
+        self._terms = Terms(keys, lease, shared, limit, session, replicas)
+        self._wait = _wait(wait)
+        self._given = None if token is None else name("a token", token)
+        self._extends = flag("extend", extend)
+        self._begin()
+        self._forked = False
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._turn = threading.Lock()
+        self._waits: dict[Any, Any] = {}
+        self._blocks: set[H] = set()
+        self._holds: weakref.WeakKeyDictionary[Any, H] = weakref.WeakKeyDictionary()
+        # Those that have asked for it: they end nobody else's wait.
+        self._askers: weakref.WeakSet[Any] = weakref.WeakSet()
+        # What will tell that the first hold of a caller is lost, where it was asked for before.
+        self._losses: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        return self._terms.keys
+
+    @property
+    def hold(self) -> Optional[H]:
+        """What the caller, this thread or task, got last."""
+        caller = self._caller()
+        return None if caller is None else self._holds.get(caller)
+
+    @property
+    def held(self) -> bool:
+        """Whether the caller holds the lock, by this process's clock."""
+        return self.hold is not None and self.hold.held
+
+    @property
+    def fence(self) -> int:
+        """That of the caller's hold; 0: there was none yet."""
+        return self.hold.fence if self.hold is not None else 0
+
+    @property
+    def token(self) -> Optional[str]:
+        """That of the caller's hold, else the one that this was made with."""
+        return self.hold.token if self.hold is not None else self._given
+
+    def _caller(self) -> Any:
+        raise NotImplementedError
+
+    def _lost(self, make: Callable[[], Any]) -> Any:
+        if self.hold is not None:
+            return self.hold.lost
+        return self._losses.setdefault(self._caller(), make())
+
+    def _enter(self, wire: Any) -> Any:
+        """Notes that the caller asks now. Refuses one that would wait for itself, or be taken for another."""
+        if self._pid != os.getpid():
+            # In the child of a fork: what is held is held by its parent.
+            self._begin()
+            self._forked = True
+        caller = self._caller()
+        with self._turn:
+            hold = self._holds.get(caller)
+            if caller in self._waits or (hold is not None and (hold.held or hold in self._blocks)):
+                raise AlreadyHeld(
+                    f"{self._terms.name}: this caller has it, or asks for it, already, and a lock is not reentrant; "
+                    "pass the hold on to what needs it instead of asking again"
+                )
+            if self._given is not None and (self._waits or any(other.held for other in list(self._holds.values()))):
+                raise AlreadyHeld(
+                    f"{self._terms.name}: another caller has it, or asks for it, with the same token, so both would have it; "
+                    "give each a lock with a token of its own, or none"
+                )
+            self._waits[caller] = wire
+            self._askers.add(caller)
+        return caller
+
+    def _leave(self, caller: Any) -> None:
+        with self._turn:
+            self._waits.pop(caller, None)
+
+    def _mine(self) -> Optional[H]:
+        """What a release of this object ends: the caller's hold. One that has never asked ends the waits of others."""
+        hold = self.hold
+        if hold is None and self._caller() not in self._askers:
+            if self._waits:
+                self.cancel()
+            elif any(other.held for other in list(self._holds.values())):
+                raise NotHeld(f"{self._terms.name}: held by another caller; release the hold that its acquire() gave")
+        return hold
+
+    def cancel(self) -> None:
+        """Ends every wait that was begun with this object, in whatever thread or task: it is not granted."""
+        with self._turn:
+            for wire in self._waits.values():
+                wire.cut()
+
+    def _left(self) -> Optional[H]:
+        """The hold whose block is left. A block may be left by another caller than entered it, but where several are open."""
+        hold = self.hold
+        if hold not in self._blocks:
+            if self._forked or self._pid != os.getpid():
+                return None
+            if len(self._blocks) != 1:
+                raise RuntimeError(f"{self._terms.name}: a block is left by a caller that did not enter it")
+            [hold] = self._blocks
+        assert hold is not None
+        if hold._pid != os.getpid():
+            return None
+        self._blocks.discard(hold)
+        return hold
+
+
+def _wait(value: Any) -> float:
+    return seconds("wait", value, least=0, endless=True)
+
+
+class Agenda:
+    """When each hold is to be extended or looked at. It does not keep them: one that is dropped without a release is not extended."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[float, int, weakref.ref[Held]]] = []
+        self._count = 0
+        self._turn = threading.Lock()
+
+    def add(self, hold: Held) -> bool:
+        """Whether it comes before all others."""
+        with self._turn:
+            return self._add(hold, min(hold._due, hold._ends) if hold._extends else hold._ends)
+
+    def _add(self, hold: Held, when: float) -> bool:
+        self._count += 1
+        row = (when, self._count, weakref.ref(hold))
+        heapq.heappush(self._rows, row)
+        return self._rows[0] is row
+
+    def turn(self) -> tuple[list[Held], Optional[float]]:
+        """Tells the holds whose lease is over; gives those to extend, and in how many seconds to come again."""
+        extend = []
+        with self._turn:
+            while self._rows and self._rows[0][0] <= now():
+                hold = heapq.heappop(self._rows)[2]()
+                if hold is None or hold._over or hold.lost.is_set():
+                    continue
+                if hold._ends <= now():
+                    hold._lose()
+                    continue
+                if hold._extends and hold._due <= now() and not hold._asked:
+                    hold._asked = True
+                    extend.append(hold)
+                again = max(hold._due, now() + max(hold._lease / AGAIN, 0.005)) if hold._extends else hold._ends
+                self._add(hold, min(again, hold._ends))
+            return extend, max(self._rows[0][0] - now(), 0) if self._rows else None
+
+
+def rounds(holds: list[Held], place: Callable[[Held], Any]) -> list[list[Held]]:
+    """Those together that one connection can extend."""
+    by_place: dict[Any, list[Held]] = {}
+    for hold in holds:
+        by_place.setdefault((id(hold._client), place(hold)), []).append(hold)
+    return list(by_place.values())
+
+
+def limit_of(holds: list[Held]) -> float:
+    """When a round that is not answered is given up."""
+    return now() + max(min(hold._lease for hold in holds) / ANSWER, PAUSE)

@@ -1,0 +1,164 @@
+"""Waiting of many tasks over one connection."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from typing import Any, Optional
+
+from .aio import AsyncLock, Wire, _answer, within
+from .clients import AsyncClient, check, is_cluster
+from .errors import Closed, Refused, passes
+from .holds import Shared
+from .steps import PAUSE, RELEASE, Ask
+from .terms import Key, Word, text
+
+
+class Line:
+    """Lets any number of tasks wait over one connection, by NOTIFY; a second one hears what becomes of them.
+
+        async with Line(redis) as line:
+            async with line.lock("job:42", wait=10) as hold:
+
+    For one server and its replicas; in a cluster, use `AsyncLock` with the client of the cluster.
+    """
+
+    def __init__(self, client: AsyncClient) -> None:
+        check(client, True, "Line")
+        if is_cluster(client):
+            raise TypeError("Line is for one server and its replicas; in a cluster, use AsyncLock")
+        as_any: Any = client
+        self._client = as_any
+        self._asks: Any = type(as_any)(connection_pool=as_any.connection_pool, single_connection_client=True)
+        self._turn = asyncio.Lock()
+        self._channel = f"lockstock:{uuid.uuid4().hex}"
+        self._hears = self._client.pubsub()
+        self._waiting: dict[tuple[Any, frozenset[Any]], asyncio.Future[Any]] = {}
+        self._listener: Optional[asyncio.Task[None]] = None
+        self._closed = False
+
+    async def __aenter__(self) -> Line:
+        self._closed = False
+        await self._hears.subscribe(self._channel)
+        self._listener = asyncio.ensure_future(self._listen())
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        self._closed = True
+        if self._listener is not None:
+            self._listener.cancel()
+        for news in self._waiting.values():
+            # Who hears this withdraws, over another connection.
+            if not news.done():
+                news.set_exception(Closed("the line was closed"))
+        await self._hears.aclose()
+        async with self._turn:
+            await self._asks.aclose()
+
+    def lock(
+        self,
+        *keys: Key,
+        wait: float = 0.0,
+        lease: float = 30.0,
+        token: Optional[str] = None,
+        shared: bool = False,
+        limit: Optional[int] = None,
+        extend: bool = True,
+    ) -> AsyncLock:
+        """A lock of which the wait goes over this line. What may be asked for: see `Lock`."""
+        return _LineLock(self, keys, wait, lease, token, shared, limit, False, extend, 0)
+
+    async def execute_command(self, *words: Word) -> Any:
+        """Any command. A task that is cancelled meanwhile does not cut the connection by which others wait."""
+
+        async def one() -> Any:
+            async with self._turn:
+                connection = self._asks.connection
+                if connection is not None and not connection.is_connected:
+                    # By itself it would ask where it asked before. This asks Sentinel, if there is one, who is the primary now.
+                    await connection.connect()
+                return await self._asks.execute_command(*words)
+
+        task = asyncio.ensure_future(within(one(), RELEASE))
+        # Nobody may be there to hear how it ended.
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(task)
+
+    async def stand(self, words: list[Word], token: str, keys: tuple[Key, ...], news: asyncio.Future[Any]) -> Any:
+        """Asks for a lock with a wait, and gives the answer that a parked client would get."""
+        who = (token, frozenset(text(key) for key in keys))
+        if self._closed:
+            # While this was about to ask again.
+            raise Closed("the line was closed")
+        self._waiting[who] = news
+        try:
+            reply = await self.execute_command(*words, "NOTIFY", self._channel)
+            if not isinstance(reply, int):
+                return reply
+            said = await news
+        finally:
+            self._waiting.pop(who, None)
+        if said["event"] == "failed" and not said["error"].startswith("CANCELLED"):
+            raise Refused(said["error"])
+        return [said["token"], said["fence"]] if said["event"] == "granted" else None
+
+    async def _listen(self) -> None:
+        """A message comes once or never: a task that may have missed one asks again, and hears where it stands."""
+        connection = None
+        while True:
+            try:
+                message = await self._hears.get_message(timeout=0.25)
+                if message is not None and message["type"] == "message":
+                    self._tell(json.loads(message["data"]))
+                    continue
+                # A request is gone with the connection that brought it. The server keeps its place for a second.
+                now = await self.execute_command("CLIENT", "ID")
+            except Exception as error:
+                if not passes(error):
+                    raise
+                await asyncio.sleep(PAUSE)
+                continue
+            if now != connection or message is not None:
+                connection = now
+                for news in self._waiting.values():
+                    if not news.done():
+                        news.set_exception(ConnectionError("the line was made anew"))
+
+    def _tell(self, said: dict[str, Any]) -> None:
+        keys = said["keys"] if "keys" in said else [said["key"]]
+        news = self._waiting.get((said["token"], frozenset(keys)))
+        if news is not None and not news.done():
+            news.set_result(said)
+
+
+class _LineLock(AsyncLock):
+    """A lock of which the wait goes over a line."""
+
+    _stands = True
+
+    def __init__(self, line: Line, *asked: Any) -> None:
+        Shared.__init__(self, line, *asked)
+
+    def _wire(self, token: str) -> Wire:
+        return _LineWire(self._client, self, token)
+
+
+class _LineWire(Wire):
+    def __init__(self, line: Line, lock: AsyncLock, token: str) -> None:
+        super().__init__(line, lock.keys[0])
+        self._lock, self._token = lock, token
+        self._news: Optional[asyncio.Future[Any]] = None
+
+    def cut(self) -> None:
+        self.is_cut = True
+        if self._news is not None and not self._news.done():
+            self._news.set_exception(ConnectionAbortedError("the wait was cancelled"))
+
+    async def _apart(self, step: Ask) -> list[Any]:
+        [words] = step.commands
+        # Only what waits: the option and its time are at the end.
+        if words[-2] != "WAIT":
+            return await self._ask(step)
+        self._news = asyncio.get_running_loop().create_future()
+        return [await _answer(self._client.stand(list(words), self._token, self._lock.keys, self._news))]

@@ -1,0 +1,139 @@
+"""What locks ask and in which order, without saying how: `wires` does it for threads, `aio` for tasks.
+
+Each function is a generator of steps. What a step asks for is sent back, or thrown into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any, NamedTuple, Optional, TypeVar, Union
+
+from .errors import NotReplicated, is_crowd, passes
+from .terms import Terms, Word, fields, now, text
+
+# How much longer than its wait a request is tried, and its answer waited for.
+PATIENCE = 1.5
+# How long to wait before asking a server again that could not answer.
+PAUSE = 0.05
+# How long a release is tried, and how long a server has for other requests.
+RELEASE = 5.0
+# How long replicas have to take a grant, in seconds.
+REPLICATE = 1.0
+
+T = TypeVar("T")
+
+
+class Ask(NamedTuple):
+    """Commands for one connection, one after the other. An answer that is an error is given back as one."""
+
+    commands: Sequence[Sequence[Word]]
+    until: float
+    """When the answers must be there."""
+    apart: bool = False
+    """Whether this needs a connection that nobody else uses meanwhile."""
+
+
+class Rest(NamedTuple):
+    """A pause in which the client may learn where its server is now."""
+
+    seconds: float
+
+
+Steps = Generator[Union[Ask, Rest], Any, T]
+
+
+class Grant(NamedTuple):
+    fence: int
+    ends: float
+    """Until when the hold lasts at least, by `now()`."""
+
+
+def standing(terms: Terms, token: str, wait: float, at_first: bool) -> Steps[Optional[Grant]]:
+    """Stands in line; `at_first`: asks once without a wait, over a connection of the client's own, for most locks are free."""
+    end = now() + wait
+    apart = not at_first
+    while True:
+        sent = now()
+        try:
+            reply = yield from _ask(terms.acquire(token, max(end - sent, 0) if apart else 0), end + PATIENCE, apart)
+            if reply is not None:
+                grant = yield from _made_sure(terms, token, Grant(int(reply[1]), sent + terms.lease), end + PATIENCE)
+                if grant is not None:
+                    return grant
+            if now() >= end or (apart and reply is None):
+                return None
+            apart = True
+        except Exception as error:
+            if now() + PAUSE >= end + PATIENCE or not passes(error):
+                raise
+            yield Rest(PAUSE)
+
+
+def _made_sure(terms: Terms, token: str, grant: Grant, limit: float) -> Steps[Optional[Grant]]:
+    """Nobody knows how long a grant was on its way after a wait. None: it is over already."""
+    if terms.replicas:
+        sent = now()
+        patience = str(max(int(min(limit - sent, REPLICATE) * 1000), 1))
+        commands: list[list[Word]] = [terms.extend(token, grant.fence, terms.lease), ["WAIT", str(terms.replicas), patience]]
+        held, copies = yield Ask(commands, limit, True)
+        for error in (held, copies):
+            if isinstance(error, Exception):
+                yield from releasing(terms, token, grant.fence, limit)
+                raise error
+        if copies < terms.replicas:
+            yield from releasing(terms, token, grant.fence, limit)
+            raise NotReplicated(f"{terms.name}: granted, but on {copies} replicas of {terms.replicas} within {patience} ms")
+    elif now() < grant.ends - terms.lease * 2 / 3:
+        return grant
+    else:
+        sent = now()
+        held = yield from _ask(terms.extend(token, grant.fence, terms.lease), limit)
+    return Grant(grant.fence, sent + terms.lease) if held == 1 else None
+
+
+def releasing(terms: Terms, token: str, fence: int, limit: float) -> Steps[bool]:
+    """Ends a hold, and without a fence a wait; whether there was a whole hold to end."""
+    released = yield from persistently(terms.release(token, fence), limit)
+    return bool(released == terms.count)
+
+
+def owning(terms: Terms, token: str, fence: int, limit: float) -> Steps[bool]:
+    """Whether the server knows this hold of every key."""
+    for key in terms.keys:
+        info = yield from persistently(["LOCK.INFO", key], limit)
+        rows = [fields(row) for row in fields(info)["holders"]] if info is not None else []
+        if not any(text(row["token"]) == token and fence in (0, row["fence"]) for row in rows):
+            return False
+    return True
+
+
+def locked(terms: Terms, limit: float) -> Steps[bool]:
+    """Whether one of the keys is held by anyone."""
+    for key in terms.keys:
+        info = yield from persistently(["LOCK.INFO", key], limit)
+        if info is not None and fields(info)["holders"]:
+            return True
+    return False
+
+
+def persistently(command: Sequence[Word], limit: float) -> Steps[Any]:
+    """Asks what may be asked again, until there is an answer."""
+    while True:
+        try:
+            return (yield from _ask(command, limit))
+        except Exception as error:
+            if now() + PAUSE >= limit or not (passes(error) or is_crowd(error)):
+                raise
+            yield Rest(PAUSE)
+
+
+def once(command: Sequence[Word], limit: float) -> Steps[Any]:
+    """Asks what must not be asked again."""
+    return (yield from _ask(command, limit))
+
+
+def _ask(command: Sequence[Word], until: float, apart: bool = False) -> Steps[Any]:
+    [reply] = yield Ask([command], until, apart)
+    if isinstance(reply, Exception):
+        raise reply
+    return reply

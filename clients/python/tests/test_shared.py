@@ -1,0 +1,210 @@
+"""One object, many callers: never two inside, and nobody ends what is another's."""
+
+import asyncio
+import gc
+import threading
+import time
+import warnings
+
+import pytest
+import redis
+import redis.asyncio
+from conftest import URL, eventually
+from lockstock import AlreadyHeld, AsyncLock, Lock, NotHeld
+from test_impatient import play
+from test_locks import CLIENTS, run, waiting
+
+
+@pytest.fixture
+def client():
+    with redis.Redis.from_url(URL) as client:
+        yield client
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_eight_threads_that_share_a_lock_are_never_inside_together(name, key):
+    inside, most, served = [], 0, 0
+
+    def work():
+        nonlocal most, served
+        for _ in range(10):
+            with lock as hold:
+                inside.append(hold.token)
+                most = max(most, len(inside))
+                served += 1
+                time.sleep(0.001)
+                inside.remove(hold.token)
+
+    with CLIENTS[name]() as client:
+        lock = Lock(client, key, wait=100)
+        for outcome in [run(work) for _ in range(8)]:
+            assert outcome() is None
+    assert (most, served) == (1, 80)
+
+
+def test_eight_tasks_neither(key):
+    inside, most, served = 0, 0, 0
+
+    async def body(client):
+        lock = AsyncLock(client, key, wait=100)
+
+        async def work():
+            nonlocal inside, most, served
+            for _ in range(10):
+                async with lock:
+                    inside += 1
+                    most, served = max(most, inside), served + 1
+                    await asyncio.sleep(0.001)
+                    inside -= 1
+
+        await asyncio.gather(*(work() for _ in range(8)))
+
+    play(body)
+    assert (most, served) == (1, 80)
+
+
+def test_a_caller_that_has_it_is_told_so_at_once(client, key):
+    lock = Lock(client, key, wait=100)
+    begun = time.monotonic()
+    with lock as hold:
+        with pytest.raises(AlreadyHeld, match="not reentrant"):
+            lock.acquire()
+        with pytest.raises(AlreadyHeld, match="not reentrant"):
+            with lock:
+                pass
+        assert hold.held and hold.owned()
+    assert time.monotonic() - begun < 5
+    with lock:
+        assert lock.held
+
+
+def test_so_is_a_task(key):
+    async def body(client):
+        lock = AsyncLock(client, key, wait=100)
+        async with lock as hold:
+            with pytest.raises(AlreadyHeld, match="not reentrant"):
+                async with lock:
+                    pass
+            assert hold.held and await hold.owned()
+
+    play(lambda client: asyncio.wait_for(body(client), 5))
+
+
+def test_a_token_that_threads_share_lets_one_of_them_in(client, key):
+    lock = Lock(client, key, wait=100, token="one")
+    with lock:
+        said = run(lock.acquire)
+        assert isinstance(said(), AlreadyHeld)
+
+
+def test_a_lock_is_used_again(client, key):
+    lock = Lock(client, key)
+    assert not lock.held and not lock.lost.is_set() and lock.fence == 0 and lock.token is None
+    before = lock.lost
+    tokens, fences = set(), []
+    for _ in range(3):
+        assert lock.acquire()
+        assert lock.held and lock.owned() and lock.locked()
+        tokens.add(lock.token)
+        fences.append(lock.fence)
+        assert lock.release() is True
+        assert not lock.held and not lock.owned() and not lock.lost.is_set()
+        assert lock.release() is False
+    assert len(tokens) == 3 and sorted(set(fences)) == fences
+    # The event from before the first acquisition is that of the first hold.
+    again = Lock(client, key)
+    early = again.lost
+    assert again.acquire() and again.lost is early and before is not early
+    client.delete(key)
+    assert not again.extend()
+    assert early.is_set() and not again.held
+    assert again.release() is False
+
+
+def test_a_release_that_comes_late_ends_no_later_hold(client, key):
+    lock = Lock(client, key, wait=100)
+    first = lock.acquire()
+    first.release()
+    said = run(lock.acquire)
+    second = said()
+    assert first.release() is False and lock.release() is False
+    assert second.held and second.owned()
+    with pytest.raises(NotHeld):
+        run_and_raise(lock.release)
+    assert second.release() is True
+
+
+def run_and_raise(function):
+    """In a thread of its own."""
+    outcome = run(function)()
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
+
+
+def test_nor_a_wait_of_a_thread_that_has_asked_itself(client, key):
+    lock = Lock(client, key)
+    with Lock(client, key):
+        assert lock.acquire() is None
+        said = run(lock.acquire, 100)
+        eventually("it waits", lambda: waiting(client, key) == 1)
+        assert lock.release() is False
+        time.sleep(0.05)
+        assert waiting(client, key) == 1
+        lock.cancel()
+        assert said() is None
+        eventually("it is withdrawn", lambda: waiting(client, key) == 0)
+
+
+def test_a_block_may_be_left_by_another_thread(client, key):
+    lock = Lock(client, key)
+    lock.__enter__()
+    run_and_raise(lambda: lock.__exit__(None, None, None))
+    assert not lock.locked()
+
+
+def test_a_hold_that_was_released_within_its_block_is_not_lost(client, key):
+    with Lock(client, key) as hold:
+        assert hold.release() is True
+    lock = Lock(client, key)
+    with lock:
+        assert lock.release() is True
+
+
+@pytest.mark.parametrize("extend", [True, False])
+def test_a_lock_that_is_dropped_is_no_longer_extended_and_says_so(server, client, key, extend):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        lock = Lock(client, key, lease=0.5, extend=extend)
+        lock.acquire()
+        del lock
+        gc.collect()
+    assert [str(one.message).startswith("unreleased <Hold of") for one in said if one.category is ResourceWarning] == [True]
+    server.until_free(key)
+
+
+def test_nor_is_one_of_asyncio(server, key):
+    async def body(client):
+        with pytest.warns(ResourceWarning, match="unreleased <AsyncHold of"):
+            lock = AsyncLock(client, key, lease=0.5)
+            await lock.acquire()
+            del lock
+            gc.collect()
+        await asyncio.to_thread(server.until_free, key)
+
+    play(body)
+
+
+def test_one_thread_extends_all(client, key):
+    with Lock(client, key):
+        before = threading.active_count()
+        holds = [Lock(client, f"{key}{number}").acquire() for number in range(50)]
+        assert threading.active_count() <= before
+        assert all(hold.release() for hold in holds)
+
+
+def test_so_many_short_leases_are_extended_together(client, key):
+    holds = [Lock(client, f"{key}{number}", lease=2).acquire() for number in range(100)]
+    time.sleep(5)
+    assert all(hold.held and hold.owned() for hold in holds)
+    assert all(hold.release() for hold in holds)
