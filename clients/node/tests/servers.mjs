@@ -28,6 +28,9 @@ function quiet(client) {
 
 export const close = (client) => (client.close ?? client.quit).call(client);
 
+/** Closes a client of which the server may be gone. */
+export const hangUp = async (client) => client.isOpen !== false && (client.destroy ?? client.disconnect).call(client);
+
 /** Sends a command to the server of its first key. */
 export function cmd(client, ...words) {
   if (client.call) return client.call(...words);

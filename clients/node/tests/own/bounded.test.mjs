@@ -6,7 +6,7 @@ import { Redis } from "ioredis";
 import { Closed, Locks, Lost, NoAnswer, NotSure } from "lockstock";
 import { createClient } from "redis";
 
-import { assert, cmd, eventually, info, sleep, waiting } from "../servers.mjs";
+import { assert, cmd, eventually, hangUp, info, sleep, waiting } from "../servers.mjs";
 import { start } from "../own.mjs";
 
 const quiet = (client) => client.on("error", () => {});
@@ -21,7 +21,6 @@ const LIBRARIES = {
   "node-redis": (url) => quiet(createClient({ url })).connect(),
   "node-redis, without a queue": (url) => quiet(createClient({ url, disableOfflineQueue: true })).connect(),
 };
-const hangUp = (client) => (client.destroy ?? client.disconnect).call(client);
 
 /** What goes wrong with a server. */
 const TROUBLES = { frozen: (server) => server.freeze(), killed: (server) => server.kill() };
@@ -33,7 +32,7 @@ async function set(t, name) {
   const locks = new Locks(client);
   t.after(async () => {
     await locks.close();
-    if (client.isOpen !== false) hangUp(client);
+    await hangUp(client);
   });
   return { server, client, locks, eye: await server.eye(t) };
 }
@@ -133,7 +132,7 @@ describe("bounded", { concurrency: 4 }, () => {
       const last = await others.acquire("lock");
       const orphan = others.acquire("lock", { waitMs: Infinity });
       await eventually("it waits", async () => (await info(client, "lock")).waiters.length === 1);
-      hangUp(client);
+      await hangUp(client);
       assert((await rejectsAfter(orphan, Closed)) < 1_000);
       assert((await rejectsAfter(others.acquire("other", { waitMs: 60_000 }), Closed)) < 1_000);
       assert((await rejectsAfter(last.release(), NotSure)) < 1_000);

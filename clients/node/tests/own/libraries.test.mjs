@@ -6,7 +6,7 @@ import { Locks, NoAnswer, NotReplicated } from "lockstock";
 
 import { aDay } from "../day.mjs";
 import { start, startSentinel } from "../own.mjs";
-import { assert, close, cmd, eventually, info, newKey, waiting } from "../servers.mjs";
+import { assert, cmd, eventually, hangUp, info, newKey, waiting } from "../servers.mjs";
 
 const clusterUrl = process.env.LOCKSTOCK_CLUSTER_URL;
 const quiet = (client) => client.on("error", () => {});
@@ -53,7 +53,7 @@ describe("libraries", { concurrency: 4 }, () => {
           const locks = new Locks(client);
           t.after(async () => {
             await locks.close();
-            await close(client);
+            await hangUp(client);
           });
           await aDay(client, locks);
         });
@@ -65,7 +65,7 @@ describe("libraries", { concurrency: 4 }, () => {
         const locks = new Locks(client);
         t.after(async () => {
           await locks.close();
-          await (client.destroy ?? client.disconnect).call(client);
+          await hangUp(client);
         });
         await aDay(client, locks);
         const safe = await locks.acquire("safe", { replicas: 1, leaseMs: 60_000 });
@@ -100,7 +100,7 @@ describe("libraries", { concurrency: 4 }, () => {
         const locks = new Locks(client);
         t.after(async () => {
           await locks.close();
-          await close(client);
+          await hangUp(client);
         });
         const hold = await locks.acquire("lock", { session: true });
         assert.equal((await locks.info("lock")).holders[0].session, true);
