@@ -38,6 +38,12 @@ pub enum Error {
     NoText,
     /// A channel that the caller may not publish on.
     NoChannel,
+    /// The token of a guard does not hold the lock, or not with the fence that the guard names.
+    NotHeld,
+    /// A command that is not run for a guard, whoever asks.
+    Unguarded,
+    /// A guarded command that the caller may not run on these keys and channels.
+    NoGuarded,
     /// A waiting request that a release of its token has ended.
     Cancelled,
     /// A waiting request that a later one of its token has replaced.
@@ -107,6 +113,13 @@ impl fmt::Display for Error {
             }
             Self::NoText => f.write_str("ERR NOTIFY needs keys and a token in valid UTF-8"),
             Self::NoChannel => f.write_str("NOPERM No permissions to access a channel"),
+            Self::NotHeld => f.write_str("NOTHELD the token does not hold the lock, so the command did not run"),
+            Self::Unguarded => f.write_str(
+                "ERR LOCK.GUARD runs neither SELECT nor another LOCK.GUARD, no script or function, and nothing that these may not run",
+            ),
+            Self::NoGuarded => {
+                f.write_str("NOPERM this user has no permissions to run the guarded command on its keys and channels")
+            }
             Self::Cancelled => f.write_str("CANCELLED the token has released the lock"),
             Self::Replaced => f.write_str("REPLACED a later request of the token has taken the place"),
             Self::Moved { slot, address } => write!(f, "MOVED {slot} {address}"),

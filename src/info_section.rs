@@ -35,6 +35,8 @@ fn of_state(section: &mut Section, state: &State) {
     section.field(c"lock_handover_disconnect", stats.handover_disconnect);
     section.field(c"lock_longest_queue", stats.longest_queue);
     section.field(c"lock_lapses", stats.expirations);
+    section.field(c"lock_guards", stats.guards);
+    section.field(c"lock_guards_refused", stats.guards_refused);
     section.field(c"sales", sale_counts::sales());
     section.field(c"orders", sale_counts::orders());
     for (status, answered) in sale_counts::answers() {

@@ -7,6 +7,9 @@ use crate::core::limits::MAX_FENCE;
 /// The option in the documentation.
 pub const FENCE: Param = Param::integer(c"fence").after(c"FENCE").optional();
 
+/// Its name.
+pub const FENCE_WORD: &[u8] = b"FENCE";
+
 /// Parses the value after `FENCE`: 1 to 2^53 - 1.
 pub fn fence(args: &mut Args<'_>) -> Result<Fence, Error> {
     Ok(args.unsigned("FENCE", Range::up_to(MAX_FENCE)).map(Fence)?)
@@ -15,7 +18,7 @@ pub fn fence(args: &mut Args<'_>) -> Result<Fence, Error> {
 /// Parses `[FENCE fence]`, which ends a command.
 pub fn last(mut args: Args<'_>) -> Result<Option<Fence>, Error> {
     let Some(word) = args.keyword() else { return Ok(None) };
-    if word.word() != b"FENCE" {
+    if word.word() != FENCE_WORD {
         return Err(Error::SYNTAX);
     }
     let fence = fence(&mut args)?;

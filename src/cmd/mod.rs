@@ -19,6 +19,7 @@ pub(crate) mod lock_apply;
 pub(crate) mod lock_extend;
 #[cfg(feature = "inject-faults")]
 mod lock_fault;
+mod lock_guard;
 mod lock_info;
 pub(crate) mod lock_macquire;
 pub(crate) mod lock_mextend;
@@ -53,6 +54,7 @@ pub fn register(ctx: &Ctx<'_>) -> Result<(), String> {
     one::<lock_macquire::LockMacquire>(ctx)?;
     one::<lock_mrelease::LockMrelease>(ctx)?;
     one::<lock_mextend::LockMextend>(ctx)?;
+    one::<lock_guard::LockGuard>(ctx)?;
     one::<lock_apply::LockApply>(ctx)?;
     #[cfg(feature = "inject-faults")]
     one::<lock_fault::LockFault>(ctx)?;

@@ -6,7 +6,7 @@ use std::{mem, ptr};
 use smallvec::SmallVec;
 
 use crate::core::key::KeyRef;
-use crate::core::lock::{Engine, Lock, LockView, Notice, WaitResult, WaiterId};
+use crate::core::lock::{Claim, Engine, Lock, LockView, Notice, WaitResult, WaiterId};
 use crate::core::time::{Millis, Now};
 use crate::error::Error;
 use crate::module::blocked::BLOCKED;
@@ -294,6 +294,20 @@ pub fn run_many<'a, R>(
 
 /// The public view of the lock `key` at `now`; `None` if nobody holds it and nobody waits.
 pub fn look(ctx: &mut Ctx<'_>, key: Arg<'_>, now: Now) -> Result<Option<LockView>, Error> {
+    read(ctx, key, |engine, at, lock| engine.info(now, at, lock))
+}
+
+/// Whether the lock `key` has the claimed hold at `now`. The key is closed afterwards.
+pub fn guards(ctx: &mut Ctx<'_>, key: Arg<'_>, now: Now, claim: Claim<'_>) -> Result<bool, Error> {
+    read(ctx, key, |engine, _, lock| engine.guards(now, lock, claim))
+}
+
+/// Reads the lock `key`; `f` gets the engine, the key, and the lock if there is one.
+fn read<R>(
+    ctx: &mut Ctx<'_>,
+    key: Arg<'_>,
+    f: impl FnOnce(&mut Engine, KeyRef<'_>, Option<&Lock>) -> R,
+) -> Result<R, Error> {
     let at = KeyRef { db: ctx.db(), key: key.bytes() };
     let mut open = Key::open(ctx.reborrow(), &Name::of(key), Access::Read);
     let lock = match open.content::<Lock>() {
@@ -301,7 +315,7 @@ pub fn look(ctx: &mut Ctx<'_>, key: Arg<'_>, now: Now) -> Result<Option<LockView
         Content::Value(lock) => Some(&*lock),
         Content::Foreign => return Err(Error::WrongType),
     };
-    state::enter(|state| state.locks.info(now, at, lock)).ok_or(Error::Internal)
+    state::enter(|state| f(&mut state.locks, at, lock)).ok_or(Error::Internal)
 }
 
 /// Arms the timer for the next work on locks.

@@ -107,6 +107,9 @@ required! {
     acl_check_channel_permissions = RedisModule_ACLCheckChannelPermissions(user: *mut RawUser, channel: *mut RawString, flags: c_int) -> c_int;
     acl_add_log_entry = RedisModule_ACLAddLogEntry(ctx: *mut RawCtx, user: *mut RawUser, object: *mut RawString, reason: raw::RedisModuleACLLogEntryReason);
 
+    reply_with_call_reply = RedisModule_ReplyWithCallReply(ctx: *mut RawCtx, reply: *mut RawReply) -> c_int;
+    get_command_keys_with_flags = RedisModule_GetCommandKeysWithFlags(ctx: *mut RawCtx, words: *mut *mut RawString, count: c_int, keys: *mut c_int, flags: *mut *mut c_int) -> *mut c_int;
+
     reply_with_long_long = RedisModule_ReplyWithLongLong(ctx: *mut RawCtx, value: c_longlong) -> c_int;
     reply_with_string_buffer = RedisModule_ReplyWithStringBuffer(ctx: *mut RawCtx, buf: *const c_char, len: usize) -> c_int;
     reply_with_empty_string = RedisModule_ReplyWithEmptyString(ctx: *mut RawCtx) -> c_int;

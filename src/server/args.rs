@@ -22,6 +22,7 @@ pub type Spelled<'a> = (Ident, Arg<'a>);
 ///
 /// Commands take them one after another, so no command counts positions. They end with [`Args::finish`], so that surplus arguments are an
 /// error everywhere.
+#[derive(Clone)]
 pub struct Args<'a> {
     rest: slice::Iter<'a, *mut RawString>,
 }
@@ -144,6 +145,25 @@ impl<'a> Args<'a> {
         let raw = self.rest.next().ok_or(ArgError::Syntax)?;
         // SAFETY: `new` was promised that every string of the array lives unchanged for `'a`.
         Ok(unsafe { Arg::new(*raw) })
+    }
+
+    /// The next argument, which stays the next.
+    pub fn peek(&self) -> Option<Arg<'a>> {
+        self.clone().next().ok()
+    }
+
+    /// Takes the next argument if it is `word`, in upper or lower case.
+    pub fn take_word(&mut self, word: &[u8]) -> bool {
+        let found = self.peek().is_some_and(|arg| arg.bytes().eq_ignore_ascii_case(word));
+        if found {
+            self.rest.next();
+        }
+        found
+    }
+
+    /// The server's strings of the arguments that are left.
+    pub(super) fn raw(&self) -> &'a [*mut RawString] {
+        self.rest.as_slice()
     }
 
     /// Skips `count` arguments.

@@ -22,6 +22,9 @@ pub(super) enum How {
     Replicated(RunAs),
     /// As the user of the client, without replication. A refusal by the server gives no reply.
     AsUser,
+    /// As the client itself would run it: replicated, in its protocol, and refused if scripts may not run it or memory is out. A refusal is a
+    /// reply: Valkey 9.1 crashes where it refuses on behalf of scripts (`S`) without one.
+    ForCaller(RunAs),
 }
 
 /// The user for whom a command runs.
@@ -34,7 +37,8 @@ pub enum RunAs {
 }
 
 impl How {
-    /// The server's format string: `v` is an array of words, `!` replicates, `E` returns refusals as replies, `C` checks the client's ACL.
+    /// The server's format string: `v` is an array of words, `!` replicates, `E` returns refusals as replies, `C` checks the client's ACL, `0`
+    /// takes the client's protocol, `S` refuses what scripts may not run, `M` refuses what needs memory when there is none.
     fn format(self) -> &'static CStr {
         match self {
             Self::Quietly => c"v",
@@ -42,15 +46,22 @@ impl How {
             Self::AsUser => c"Cv",
             Self::Replicated(RunAs::Module) => c"!Ev",
             Self::Replicated(RunAs::Client) => c"!ECv",
+            Self::ForCaller(RunAs::Module) => c"!0SMEv",
+            Self::ForCaller(RunAs::Client) => c"!0SMECv",
         }
     }
 }
 
 /// Runs `command` with `words`. `None` if the server did not run it; then `errno` has the reason.
 pub(super) fn call(ctx: &mut Ctx<'_>, command: &CStr, how: How, words: &[&[u8]]) -> Option<Reply> {
+    let words: SmallVec<[Name<'_>; 4]> = words.iter().map(|word| Name::make(word)).collect();
+    call_with(ctx, command, how, &words)
+}
+
+/// The same with words that the server has as strings.
+pub(super) fn call_with(ctx: &mut Ctx<'_>, command: &CStr, how: How, words: &[Name<'_>]) -> Option<Reply> {
     // SAFETY: a plain read of a pointer that only module initialisation writes.
     let call = unsafe { (&raw const raw::RedisModule_Call).read() }?;
-    let words: SmallVec<[Name<'_>; 4]> = words.iter().map(|word| Name::make(word)).collect();
     let strings: SmallVec<[*mut RawString; 4]> = words.iter().map(|word| word.arg().raw()).collect();
     // SAFETY: the context is valid. The format announces an array of strings and its length, which follow; the server keeps its own
     // references to the strings. The reply belongs to us alone.
@@ -80,6 +91,13 @@ pub(super) fn can_be_dry(ctx: &mut Ctx<'_>, name: &CStr) -> bool {
     call(ctx, name, How::Dry, &[]).is_some()
 }
 
+/// How every server refuses to check a user's rights if there is no user: another module runs our command, and has asked the server not to
+/// check.
+pub(super) const NO_USER: &str = "ERR cannot run as user, no user directly attached";
+
+/// How Redis 7.0 refuses what the user may not do. It has no error code of its own for that.
+pub(super) const ACL_FAILED: &str = "ERR acl verification failed, ";
+
 /// A text in a reply. Most are short.
 pub type Text = SmallVec<[u8; 32]>;
 
@@ -91,6 +109,12 @@ impl Reply {
     pub(super) fn is_error(&self) -> bool {
         // SAFETY: the reply is ours until the drop.
         unsafe { api::call_reply_type(self.0.as_ptr()) == api::int(raw::REDISMODULE_REPLY_ERROR) }
+    }
+
+    /// Replies with it to the running command, byte for byte.
+    pub(super) fn pass_on(&self, ctx: &Ctx<'_>) {
+        // SAFETY: the reply is ours until the drop; the server copies it. It is in the protocol of the client.
+        unsafe { api::reply_with_call_reply(ctx.raw(), self.0.as_ptr()) };
     }
 
     /// A string, or the text of an error; empty for anything else.

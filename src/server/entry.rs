@@ -47,9 +47,9 @@ pub(super) unsafe extern "C" fn command_with_keys<C: Command>(
     }
     // SAFETY: the words live until this function returns.
     let args = unsafe { Args::new(words, count) };
-    for (at, key_use) in guard("finding keys", || C::SPEC.keys.positions(args, count)).unwrap_or_default() {
+    for (at, flags) in guard("finding keys", || C::SPEC.keys.positions(args, count)).unwrap_or_default() {
         // SAFETY: the context is that of a request for positions, and there is a word at this position.
-        unsafe { api::key_at_pos_with_flags(ctx, at, c_int::try_from(key_use.flags()).unwrap_or_default()) };
+        unsafe { api::key_at_pos_with_flags(ctx, at, flags) };
     }
     api::OK
 }

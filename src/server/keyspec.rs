@@ -5,7 +5,8 @@ use std::ptr;
 
 use redis_module::raw;
 
-use super::args::Args;
+use super::args::{ArgError, Args};
+use super::delegate;
 
 /// Where a command's keys are, and how it uses them.
 #[derive(Clone, Copy)]
@@ -17,6 +18,8 @@ pub enum Keys {
     /// Groups of this many arguments, each of which begins with a key. Their number is the argument at this position (counted from the
     /// command's name), right before them.
     Counted(i32, usize, KeyUse),
+    /// One key, the first argument, and the keys of another command: the arguments that are left when this function has taken the others.
+    FirstAndDelegated(KeyUse, fn(&mut Args<'_>) -> Result<(), ArgError>),
 }
 
 /// How a command uses a key.
@@ -43,24 +46,31 @@ impl Keys {
     }
 
     /// The positions of the keys in a call with these words, counted from the command's name.
-    pub(super) fn positions(self, mut args: Args<'_>, count: c_int) -> Vec<(c_int, KeyUse)> {
+    pub(super) fn positions(self, mut args: Args<'_>, count: c_int) -> Vec<(c_int, c_int)> {
         match self {
-            Self::First(key_use) => vec![(1, key_use)],
+            Self::First(key_use) => vec![(1, key_use.flags_of_position())],
             Self::FirstAndBehind(key_use, word) => {
-                let mut positions = vec![(1, key_use)];
+                let mut positions = vec![(1, key_use.flags_of_position())];
                 let words = args.skip(2).map(|()| std::iter::from_fn(|| args.next().ok()));
                 let at = words
                     .ok()
                     .and_then(|mut words| words.position(|found| found.bytes().eq_ignore_ascii_case(word.to_bytes())));
                 let at =
                     at.and_then(|at| c_int::try_from(at).ok()).map(|at| at.saturating_add(OPTIONS).saturating_add(1));
-                positions.extend(at.filter(|at| *at < count).map(|at| (at, KeyUse::Insert)));
+                positions.extend(at.filter(|at| *at < count).map(|at| (at, KeyUse::Insert.flags_of_position())));
                 positions
             }
             Self::Counted(position, each, key_use) => {
                 let before = usize::try_from(position).unwrap_or_default().saturating_sub(1);
                 let groups = args.skip(before).and_then(|()| args.count("numkeys", u64::MAX, each)).unwrap_or_default();
-                (position.saturating_add(1)..count).step_by(each).zip(0..groups).map(|(at, _)| (at, key_use)).collect()
+                let flags = key_use.flags_of_position();
+                (position.saturating_add(1)..count).step_by(each).zip(0..groups).map(|(at, _)| (at, flags)).collect()
+            }
+            Self::FirstAndDelegated(key_use, take_own) => {
+                let keys = take_own(&mut args).map(|()| delegate::keys(&args)).unwrap_or_default();
+                let before = count.saturating_sub(args.len().try_into().unwrap_or(c_int::MAX));
+                let keys = keys.into_iter().map(|(at, flags)| (at.saturating_add(before), flags));
+                [(1, key_use.flags_of_position())].into_iter().chain(keys).collect()
             }
         }
     }
@@ -78,12 +88,21 @@ impl KeyUse {
             Self::Delete => raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_DELETE,
         }
     }
+
+    /// The same, as the server takes them with a position.
+    fn flags_of_position(self) -> c_int {
+        self.flags().try_into().unwrap_or_default()
+    }
 }
 
 impl Keys {
-    /// The key after a word; the empty entry if there is none.
+    /// The key after a word, or those of another command, which only that can find; the empty entry if there are none.
     pub(super) fn describe_other(self) -> raw::RedisModuleCommandKeySpec {
-        let Self::FirstAndBehind(_, word) = self else { return no_keys() };
+        let word = match self {
+            Self::FirstAndBehind(_, word) => word,
+            Self::FirstAndDelegated(..) => return keys_of_another_command(),
+            Self::First(_) | Self::Counted(..) => return no_keys(),
+        };
         raw::RedisModuleCommandKeySpec {
             flags: u64::from(KeyUse::Insert.flags()),
             begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_KEYWORD,
@@ -100,12 +119,14 @@ impl Keys {
     /// The first key, or all counted keys.
     pub(super) fn describe(self) -> raw::RedisModuleCommandKeySpec {
         match self {
-            Self::First(key_use) | Self::FirstAndBehind(key_use, _) => raw::RedisModuleCommandKeySpec {
-                flags: u64::from(key_use.flags()),
-                begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
-                bs: begin_at(1),
-                ..one_key()
-            },
+            Self::First(key_use) | Self::FirstAndBehind(key_use, _) | Self::FirstAndDelegated(key_use, _) => {
+                raw::RedisModuleCommandKeySpec {
+                    flags: u64::from(key_use.flags()),
+                    begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
+                    bs: begin_at(1),
+                    ..one_key()
+                }
+            }
             Self::Counted(position, each, key_use) => raw::RedisModuleCommandKeySpec {
                 // Redis 7.0 finds only half of the keys by a specification with steps. With this flag servers ask the command instead.
                 flags: u64::from(key_use.flags() | if each > 1 { raw::REDISMODULE_CMD_KEY_VARIABLE_FLAGS } else { 0 }),
@@ -139,6 +160,19 @@ fn one_key() -> raw::RedisModuleCommandKeySpec {
 fn begin_at(pos: c_int) -> raw::RedisModuleCommandKeySpec__bindgen_ty_1 {
     raw::RedisModuleCommandKeySpec__bindgen_ty_1 {
         index: raw::RedisModuleCommandKeySpec__bindgen_ty_1__bindgen_ty_1 { pos },
+    }
+}
+
+/// Keys that no specification finds: servers and clients ask the command for them.
+fn keys_of_another_command() -> raw::RedisModuleCommandKeySpec {
+    raw::RedisModuleCommandKeySpec {
+        notes: c"The keys of the guarded command, used as it uses them.".as_ptr(),
+        flags: u64::from(
+            KeyUse::Update.flags() | raw::REDISMODULE_CMD_KEY_INCOMPLETE | raw::REDISMODULE_CMD_KEY_VARIABLE_FLAGS,
+        ),
+        begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_UNKNOWN,
+        find_keys_type: raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_UNKNOWN,
+        ..no_keys()
     }
 }
 

@@ -14,7 +14,7 @@
 //!   may write now.
 //!
 //! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`panics`], [`guard`], [`keyspec`], [`command`], [`entry`], [`register`], [`load`];
-//! then [`key`], [`datatype`], [`replicate`], [`publish`], [`call`], [`acl`], [`stream`], [`cluster`], [`keyspace_scan`], [`renames`]; then
+//! then [`key`], [`datatype`], [`replicate`], [`publish`], [`call`], [`delegate`], [`acl`], [`stream`], [`cluster`], [`keyspace_scan`], [`renames`]; then
 //! [`timer`], [`import`], [`origin`], [`blocked_clients`] with `blocking_key`, [`events`]; then [`settings`], [`info`], [`server_info`].
 //! [`faults`] and `fake_server` are for tests and fuzzing.
 
@@ -32,6 +32,7 @@ pub mod command;
 pub mod compat;
 pub mod ctx;
 pub mod datatype;
+pub mod delegate;
 pub mod entry;
 pub mod events;
 #[cfg(any(test, fuzzing))]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use smallvec::SmallVec;
 
-use super::call::{How, Reply, RunAs, Text, call};
+use super::call::{ACL_FAILED, How, NO_USER, Reply, RunAs, Text, call};
 use super::ctx::Ctx;
 use super::faults;
 
@@ -34,10 +34,6 @@ pub fn append(ctx: &mut Ctx<'_>, run_as: RunAs, key: &[u8], fields: &[Field<'_>]
     done
 }
 
-/// How every server refuses to check a user's rights if there is no user: another module runs our command, and has asked the server not to
-/// check.
-const NO_USER: &str = "ERR cannot run as user, no user directly attached";
-
 /// Removes an entry from the stream `key`, and replicates that. False if it is not there, which is not replicated.
 pub fn take_out(ctx: &mut Ctx<'_>, key: &[u8], entry: &EntryId) -> Result<bool, String> {
     let reply = call(ctx, c"XDEL", How::Replicated(RunAs::Module), &[key, entry]);
@@ -53,8 +49,7 @@ fn done(command: &CStr, reply: Option<Reply>) -> Result<EntryId, String> {
         return Ok(text);
     }
     let line = String::from_utf8_lossy(&text);
-    // Redis 7.0 has no error code of its own for this refusal.
-    if let Some(why) = line.strip_prefix("ERR acl verification failed, ") {
+    if let Some(why) = line.strip_prefix(ACL_FAILED) {
         return Err(format!("NOPERM {why}"));
     }
     if line.starts_with("ERR unknown command") {

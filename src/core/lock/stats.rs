@@ -19,6 +19,10 @@ pub struct Stats {
     pub handover_disconnect: u64,
     /// Holds whose lease expired.
     pub expirations: u64,
+    /// Commands that ran because a token held a lock.
+    pub guards: u64,
+    /// Commands that did not run because a token did not hold a lock.
+    pub guards_refused: u64,
     /// The longest queue so far.
     pub longest_queue: u64,
 }

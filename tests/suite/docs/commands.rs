@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use harness::Server;
+use harness::{ANY, Server, err};
 
 use super::page::COMMANDS;
 use super::play::block::{Block, Step, What};
@@ -39,6 +39,20 @@ fn commands(server: &Server) -> Vec<String> {
 #[test]
 fn every_example_prints_what_it_says() {
     play(&COMMANDS, &Server::start());
+}
+
+#[test]
+fn a_script_that_begins_with_a_guard_ends_there_when_the_lock_is_lost() {
+    let server = Server::start();
+    let blocks = COMMANDS.blocks("lua");
+    let [script] = &blocks[..] else { panic!("{} scripts", blocks.len()) };
+    let lines: Vec<&str> = script.lines.iter().map(|(_, line)| *line).collect();
+    let call = ["EVAL", &lines.join("\n"), "3", "job:42", "result:42", "runs:42", "ann", "done"];
+    server.expect(call, err("NOTHELD"));
+    server.expect("DBSIZE", 0);
+    server.expect("LOCK.ACQUIRE job:42 TOKEN ann", ANY);
+    server.expect(call, 1);
+    server.expect("GET result:42", "done");
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod extend;
 mod fairness;
 mod fence_option;
 mod fences;
+mod guard;
 mod keys;
 mod many;
 mod moving;

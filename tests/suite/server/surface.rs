@@ -92,6 +92,7 @@ fn what_is_newer_than_the_first_version_says_so() {
     let want = [
         "LOCK.ACQUIRE NOTIFY",
         "LOCK.EXTEND FENCE",
+        "LOCK.GUARD",
         "LOCK.MACQUIRE NOTIFY",
         "LOCK.MEXTEND",
         "LOCK.MRELEASE FENCE",

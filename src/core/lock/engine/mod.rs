@@ -20,6 +20,7 @@ mod clients;
 mod commands;
 mod deadlock;
 mod extend;
+mod guards;
 mod info;
 mod key_changes;
 mod key_states;

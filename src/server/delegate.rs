@@ -1,0 +1,114 @@
+//! A command that a client names in a command of ours, and that runs as if the client had sent it by itself.
+
+use std::ffi::{CStr, CString, c_int};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::{ptr, slice};
+
+use errno::{Errno, errno, set_errno};
+use smallvec::SmallVec;
+
+use super::api;
+use super::args::Args;
+use super::call::{self, ACL_FAILED, How, NO_USER, RunAs};
+use super::ctx::Ctx;
+use super::key::Name;
+
+/// What became of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delegated {
+    /// It ran, and its reply was passed on.
+    Ran,
+    /// The server refused it, and the server's reason was passed on.
+    Refused,
+    /// The client may not run it, which the server has logged but not said well. Nothing was replied.
+    Forbidden,
+    /// It may not run so: scripts may not run it either, or it is part of another delegated command. Nothing was replied.
+    Unfit,
+}
+
+/// Whether a delegated command is running. One in another would use the stack without a limit.
+static IS_RUNNING: AtomicBool = AtomicBool::new(false);
+
+/// Whether the keys of a delegated command are being looked for.
+static IS_ASKING: AtomicBool = AtomicBool::new(false);
+
+/// A flag that is set until the drop.
+struct Once(&'static AtomicBool);
+
+impl Once {
+    /// Sets the flag; `None` if it is set.
+    fn begin(flag: &'static AtomicBool) -> Option<Self> {
+        (!flag.swap(true, Ordering::Relaxed)).then_some(Self(flag))
+    }
+}
+
+impl Drop for Once {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Runs the command that the rest of `args` spells: with the client's rights, in its database and its protocol, and replicated.
+///
+/// It may be any command, one of ours included. So nothing may be open, and no state in use.
+pub fn run(ctx: &mut Ctx<'_>, mut args: Args<'_>) -> Delegated {
+    let Some(_once) = Once::begin(&IS_RUNNING) else { return Delegated::Unfit };
+    // The server takes the name as a C string. No command has a NUL in its name.
+    let Some(name) = args.next().ok().and_then(|name| CString::new(name.bytes()).ok()) else {
+        ctx.reply_error("ERR unknown command");
+        return Delegated::Refused;
+    };
+    let words: SmallVec<[Name<'_>; 8]> = std::iter::from_fn(|| args.next().ok()).map(Name::of).collect();
+    // Another module may run our command for no user.
+    [RunAs::Client, RunAs::Module]
+        .into_iter()
+        .find_map(|user| run_as(ctx, &name, user, &words))
+        .unwrap_or(Delegated::Refused)
+}
+
+/// The same as this user; `None` if there is none.
+fn run_as(ctx: &mut Ctx<'_>, name: &CStr, user: RunAs, words: &[Name<'_>]) -> Option<Delegated> {
+    set_errno(Errno(0));
+    let reply = call::call_with(ctx, name, How::ForCaller(user), words)?;
+    // The server says by errno that it has refused a call. What ran and failed leaves it alone.
+    if reply.is_error() && errno() != Errno(0) {
+        let reason = reply.text();
+        if reason.starts_with(NO_USER.as_bytes()) {
+            return None;
+        }
+        if reason.starts_with(ACL_FAILED.as_bytes()) {
+            return Some(Delegated::Forbidden);
+        }
+        if reason.ends_with(b" is not allowed on script mode") {
+            return Some(Delegated::Unfit);
+        }
+        reply.pass_on(ctx);
+        return Some(Delegated::Refused);
+    }
+    reply.pass_on(ctx);
+    Some(Delegated::Ran)
+}
+
+/// The keys of the command that the rest of `args` spells: their positions, counted from its name, and the server's flags for their use.
+/// None if the server does not know the command, or if it names yet another one.
+pub(super) fn keys(args: &Args<'_>) -> Vec<(c_int, c_int)> {
+    let Some(_once) = Once::begin(&IS_ASKING) else { return Vec::new() };
+    let words = args.raw();
+    let Some(len) = c_int::try_from(words.len()).ok().filter(|len| *len > 0) else { return Vec::new() };
+    let (mut count, mut flags) = (0, ptr::null_mut());
+    // SAFETY: the words are live strings, which the server only reads; it does not use the context. If it finds keys, it allocates two
+    // arrays of `count` numbers, which are ours to free.
+    unsafe {
+        let words = words.as_ptr().cast_mut();
+        let positions = api::get_command_keys_with_flags(ptr::null_mut(), words, len, &raw mut count, &raw mut flags);
+        if positions.is_null() {
+            return Vec::new();
+        }
+        let count = usize::try_from(count).unwrap_or_default();
+        let found = slice::from_raw_parts(positions, count).iter().copied();
+        let found = found.zip(slice::from_raw_parts(flags, count).iter().copied()).collect();
+        api::free(positions.cast());
+        api::free(flags.cast());
+        found
+    }
+}
