@@ -309,6 +309,10 @@ pub struct History {
     pub carts: Vec<CartOp>,
     pub faults: Faults,
     pub measures: Vec<Measure>,
+    /// The value that holders of a lock write: the fence of each write, in the order in which the server has them at the end.
+    pub journal: Vec<i64>,
+    /// How many of their writes the server stopped.
+    pub stopped: usize,
     /// When a client heard of the server that asks it for nothing else.
     pub beats: Vec<Time>,
     pub crashes: Vec<Crash>,

@@ -11,7 +11,7 @@ use crate::check::{self, Books, Event, Figures, Verdict};
 use crate::history::{Clock, Crash, Fault, Faults, History, Outcome, Seen, Time, millis};
 use crate::route::{Line, PATIENCE, Route};
 use crate::scene::{Nemesis, Plan, Scene, crashes, version};
-use crate::work::{self, EVENTS, Guard, Processes, SALES, shelf};
+use crate::work::{self, EVENTS, Guard, JOURNAL, Processes, SALES, shelf};
 
 /// How long the clients go on when nothing is done to the servers any more: longer than anybody waits.
 const CALM: Duration = Duration::from_millis(2_800);
@@ -72,6 +72,9 @@ pub fn play(plan: &Plan, span: Duration, random: &mut fastrand::Rng) -> Result<P
     history.faults.all.extend(standstills);
     // A server that crashed has no books.
     let there = scene.keeps_sales() && history.crashes.is_empty();
+    if there {
+        history.journal = journal(&mut seller);
+    }
     let sales = SALES.into_iter().zip(EVENTS).filter(|_| there);
     let shelves = (0..if there { scene.shelves() } else { 0 }).map(shelf);
     let sales = sales.map(|((sale, total), events)| (sale.to_owned(), events.to_owned(), total)).chain(shelves);
@@ -113,6 +116,12 @@ fn insist(line: &mut Line<'_>, key: &str, words: &Words) -> Reply {
         Outcome::Refused(text) if text.starts_with("BUSYKEY") => Some(Reply::Simple("OK".into())),
         _ => None,
     })
+}
+
+/// The fences of all writes that are there.
+fn journal(line: &mut Line<'_>) -> Vec<i64> {
+    let read = insist(line, JOURNAL, &format!("LRANGE {JOURNAL} 0 -1").into());
+    read.items().iter().map(|fence| fence.text().parse().expect("a number")).collect()
 }
 
 /// What the sale amounts to, read in one step.

@@ -12,6 +12,7 @@ mod fences;
 mod free;
 mod holds;
 mod holes;
+mod journal;
 mod line;
 mod order;
 mod orders;
@@ -85,6 +86,7 @@ pub fn judge(history: &History, books: &[Books]) -> Verdict {
     bounds::check(history, &mut verdict);
     exclusion::check(history, &holds, &mut verdict);
     fences::check(history, &mut verdict);
+    journal::check(history, &mut verdict);
     order::check(history, &mut verdict);
     free::check(history, &mut verdict);
     waiting::check(history, &mut verdict);

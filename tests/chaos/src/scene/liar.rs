@@ -6,6 +6,7 @@ use std::slice::from_mut;
 use harness::{ANY, Reply, Server};
 
 use super::{Nemesis, Plan, Scene, plan, ready};
+use crate::work::{Crew, Trade};
 
 /// The scene; none of those that should go well.
 pub const LIAR: Plan = plan("liar", "locks are taken away and orders undone behind everybody's back", liar);
@@ -13,8 +14,12 @@ pub const LIAR: Plan = plan("liar", "locks are taken away and orders undone behi
 /// A scene in which the server dies of a fault of its own, as far as anybody can tell.
 pub const MORTAL: Plan = plan("mortal", "the server crashes", mortal);
 
+/// A scene in which holders write without asking whether they still are.
+pub const CARELESS: Plan = plan("careless", "a value is written under a lock, but without LOCK.GUARD", careless);
+
 /// What must not go well, with the rules that are broken there, whatever else.
-pub const BROKEN: [(&Plan, &[&str]); 2] = [(&LIAR, &["hold kept", "orders"]), (&MORTAL, &["the server lives"])];
+pub const BROKEN: [(&Plan, &[&str]); 3] =
+    [(&LIAR, &["hold kept", "orders"]), (&MORTAL, &["the server lives"]), (&CARELESS, &["no late write"])];
 
 struct Liar(Server);
 
@@ -60,6 +65,30 @@ impl Scene for Mortal {
     fn strike(&mut self, nemesis: &mut Nemesis<'_>) {
         nemesis.rest(300, 500);
         self.0.client().send("DEBUG SEGFAULT");
+        nemesis.rest(300, 500);
+    }
+}
+
+struct Careless(Server);
+
+fn careless() -> Result<Box<dyn Scene>, String> {
+    ready(Careless(Server::start()))
+}
+
+impl Scene for Careless {
+    fn servers(&mut self) -> &mut [Server] {
+        from_mut(&mut self.0)
+    }
+
+    fn crew(&self) -> Crew {
+        &[(Trade::Careless, 3)]
+    }
+
+    /// Nor is it that holders were late.
+    fn keep(&mut self) {}
+
+    /// Nothing is done to the server. Its holders are slow enough.
+    fn strike(&mut self, nemesis: &mut Nemesis<'_>) {
         nemesis.rest(300, 500);
     }
 }

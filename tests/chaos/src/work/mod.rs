@@ -5,6 +5,7 @@ mod child;
 mod guard;
 mod holder;
 mod impatient;
+mod journal;
 mod notes;
 mod notified;
 mod process;
@@ -29,6 +30,7 @@ use notes::{Note, Notes, Record};
 pub use cart::{SHELVES, shelf};
 pub use child::live;
 pub use guard::Guard;
+pub use journal::JOURNAL;
 pub use process::{Doing, Processes};
 pub use several::LARGE;
 use shopper::EVERYBODYS;
@@ -51,6 +53,10 @@ pub enum Trade {
     Sale,
     /// Units of several sales at once.
     Cart,
+    /// A lock under which a value of the server is written, through `LOCK.GUARD`.
+    Journal,
+    /// The same without the guard.
+    Careless,
     /// Nothing: it looks at the queues.
     Look,
     /// Nothing: it asks whether the server is there, which nothing follows from. Where few others ask, it is known by this one when
@@ -75,6 +81,7 @@ pub const USUAL: Crew = &[
     (Trade::Many, 3),
     (Trade::Keep, 2),
     (Trade::Sale, 4),
+    (Trade::Journal, 3),
     (Trade::Look, 1),
 ];
 
@@ -157,6 +164,7 @@ pub fn gather(history: &mut History, hands: Vec<Hand<'_, '_>>, guard: &Guard) {
         history.faults.all.extend(notes.mischief);
         history.measures.extend(notes.measures);
         history.beats.extend(notes.beats);
+        history.stopped += notes.stopped;
     }
     history.locks.sort_by_key(|op| op.invoked);
     history.orders.sort_by_key(|op| op.invoked);
@@ -193,6 +201,8 @@ impl<'a> Worker<'a> {
                 Trade::Keep => self.keep(),
                 Trade::Sale => self.shop(),
                 Trade::Cart => self.cart(),
+                Trade::Journal => self.journal(true),
+                Trade::Careless => self.journal(false),
                 Trade::Look => self.look(),
                 Trade::Pulse => self.pulse(),
                 Trade::Unread => self.unread(),

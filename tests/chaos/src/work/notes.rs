@@ -27,6 +27,8 @@ pub enum Note {
     Measured(Measure),
     /// It heard that the server is there.
     Beat(Time),
+    /// It heard that it holds a lock no more, and that its write was not done.
+    Stopped,
     /// It writes into the register that a lock guards.
     Write { key: String, token: String, fence: i64 },
 }
@@ -50,6 +52,7 @@ pub struct Notes<'a> {
     pub mischief: Vec<Fault>,
     pub measures: Vec<Measure>,
     pub beats: Vec<Time>,
+    pub stopped: usize,
 }
 
 impl<'a> Notes<'a> {
@@ -66,6 +69,7 @@ impl<'a> Notes<'a> {
             mischief: vec![],
             measures: vec![],
             beats: vec![],
+            stopped: 0,
         }
     }
 
@@ -93,6 +97,7 @@ impl Record for Notes<'_> {
             }
             Note::Did(fault) => self.mischief.push(fault),
             Note::Beat(at) => self.beats.push(at),
+            Note::Stopped => self.stopped += 1,
             Note::Measured(measure) => self.measures.push(measure),
             Note::Write { key, token, fence } => self.guard.write(&key, &token, fence),
         }

@@ -2,6 +2,7 @@
 
 mod carts;
 mod clients;
+mod journal;
 mod lines;
 mod locks;
 mod sales;
