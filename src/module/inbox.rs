@@ -12,7 +12,7 @@ use crate::core::lock::{ClientId, WaiterId};
 use crate::core::time::Wakeup;
 use crate::core::unlinked::UnlinkedWatch;
 use crate::server::blocked_clients::Unblocked;
-use crate::server::cell::MainCell;
+use crate::server::cell::ServerCell;
 use crate::server::events::Event;
 use crate::server::faults;
 use crate::server::timer;
@@ -34,12 +34,12 @@ pub enum Notification {
     Unblocked(WaiterId, Unblocked),
 }
 
-static INBOX: MainCell<Vec<Notification>> = MainCell::new(Vec::new());
+static INBOX: ServerCell<Vec<Notification>> = ServerCell::new(Vec::new());
 /// Whether there is anything in the inbox. Most commands find it empty, and need not open it for that.
 static IS_FULL: AtomicBool = AtomicBool::new(false);
 /// The keys of loaded locks and sales that are not registered yet. They have a list of their own, because registering one means opening its
 /// key. A command has no time for that, and it can cause new notifications.
-static LOADED: MainCell<Vec<KeyBuf>> = MainCell::new(Vec::new());
+static LOADED: ServerCell<Vec<KeyBuf>> = ServerCell::new(Vec::new());
 
 /// Posts a notification; the timer processes it in the next turn of the event loop, if no command does so earlier.
 pub fn post(note: Notification) {

@@ -11,7 +11,7 @@ use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::Lock;
 use crate::module::sale_type::SaleValue;
 use crate::module::{lock_effect, sale_effect};
-use crate::server::cell::MainCell;
+use crate::server::cell::ServerCell;
 use crate::server::ctx::{Ctx, Level};
 use crate::server::key::{self, Access, Content, Key, Name};
 use crate::server::replicate;
@@ -52,7 +52,7 @@ struct Damaged {
     orphans: Vec<OrphanEvent>,
 }
 
-static DAMAGED: MainCell<Vec<Damaged>> = MainCell::new(Vec::new());
+static DAMAGED: ServerCell<Vec<Damaged>> = ServerCell::new(Vec::new());
 
 /// Runs `schedule_them` if a panic has interrupted the caller's work. For the `Drop` of what works on keys.
 pub fn if_interrupted(schedule_them: impl FnOnce()) {

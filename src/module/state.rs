@@ -13,7 +13,7 @@ use crate::module::inbox::{self, Notification};
 use crate::module::rename_scan::RenameScan;
 use crate::module::slot_watch::SlotWatch;
 use crate::server::blocked_clients::Unblocked;
-use crate::server::cell::MainCell;
+use crate::server::cell::ServerCell;
 use crate::server::clock;
 use crate::server::events::Event;
 use crate::server::timer;
@@ -37,7 +37,7 @@ pub struct State {
     reading: Vec<Notification>,
 }
 
-static STATE: LazyLock<MainCell<State>> = LazyLock::new(|| MainCell::new(State::default()));
+static STATE: LazyLock<ServerCell<State>> = LazyLock::new(|| ServerCell::new(State::default()));
 
 /// Runs `f` on the state, after processing the inbox; `None` if an outer call is using the state.
 pub fn enter<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {

@@ -86,6 +86,7 @@ required! {
     select_db = RedisModule_SelectDb(ctx: *mut RawCtx, db: c_int) -> c_int;
     avoid_replica_traffic = RedisModule_AvoidReplicaTraffic() -> c_int;
     create_timer = RedisModule_CreateTimer(ctx: *mut RawCtx, period: raw::mstime_t, callback: raw::RedisModuleTimerProc, data: *mut c_void) -> raw::RedisModuleTimerID;
+    event_loop_add_one_shot = RedisModule_EventLoopAddOneShot(func: raw::RedisModuleEventLoopOneShotFunc, data: *mut c_void) -> c_int;
     stop_timer = RedisModule_StopTimer(ctx: *mut RawCtx, id: raw::RedisModuleTimerID, data: *mut *mut c_void) -> c_int;
 
     get_client_info_by_id = RedisModule_GetClientInfoById(info: *mut c_void, id: u64) -> c_int;

@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 use super::api::{self, RawBlocked, RawCtx, RawString};
 use super::args::Arg;
 use super::blocking_key::BlockingKeys;
-use super::cell::MainCell;
+use super::cell::ServerCell;
 use super::clock;
 use super::compat;
 use super::ctx::{Ctx, Level, has_user, is_blocked, is_connected};
@@ -47,7 +47,7 @@ pub type Reply<A> = fn(&Ctx<'_>, &A);
 pub type Hear<I> = fn(waiter: I, left: Unblocked);
 
 /// All clients that are blocked for one purpose. An `I` identifies a waiter, and an `A` is its answer.
-pub struct BlockedClients<I: 'static, A: 'static>(LazyLock<MainCell<Table<I, A>>>);
+pub struct BlockedClients<I: 'static, A: 'static>(LazyLock<ServerCell<Table<I, A>>>);
 
 struct BlockedClient<I: 'static, A: 'static> {
     among: &'static BlockedClients<I, A>,
@@ -76,7 +76,7 @@ struct Table<I: 'static, A: 'static> {
     keys: Option<BlockingKeys>,
 }
 
-// SAFETY: the pointers are only used on the main thread, as `MainCell` guarantees.
+// SAFETY: the pointers are only used with the server's lock, as `ServerCell` guarantees.
 unsafe impl<I, A> Send for Table<I, A> {}
 
 /// The number of clients taken over; see [`taken_over`].
@@ -91,7 +91,7 @@ pub fn taken_over() -> u64 {
 impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
     /// An empty table.
     pub const fn new() -> Self {
-        Self(LazyLock::new(|| MainCell::new(Table::new())))
+        Self(LazyLock::new(|| ServerCell::new(Table::new())))
     }
 
     /// Sets the callbacks for unblocked clients and for replies. Called once, at load.
@@ -344,7 +344,7 @@ unsafe extern "C" fn on_answer<I: Copy + 'static, A: 'static>(
     _: *mut *mut RawString,
     _: c_int,
 ) -> c_int {
-    // SAFETY: the server calls this on its main thread; the private data is the box of `block`, which lives until `on_free`.
+    // SAFETY: the server calls this with its lock; the private data is the box of `block`, which lives until `on_free`.
     let (ctx, parked) =
         unsafe { (Ctx::new(raw), api::get_blocked_client_private_data(raw).cast::<BlockedClient<I, A>>().as_mut()) };
     if let Some(parked) = parked {

@@ -25,7 +25,7 @@ pub(super) enum BlockingKey<'a> {
     Made(Name<'static>),
 }
 
-// SAFETY: the string of the name is only used on the main thread: it is kept in a `MainCell`.
+// SAFETY: the string of the name is only used with the server's lock: it is kept in a `ServerCell`.
 unsafe impl Send for BlockingKeys {}
 
 impl BlockingKeys {

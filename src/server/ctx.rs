@@ -39,7 +39,7 @@ impl Ctx<'_> {
     /// Wraps the pointer of a callback.
     ///
     /// # Safety
-    /// `raw` is a context of this module and stays valid for `'a`, on the main thread.
+    /// `raw` is a context of this module and stays valid for `'a`, and this thread has the server's lock.
     pub(super) unsafe fn new(raw: *mut RawCtx) -> Self {
         Self { raw, call: PhantomData }
     }

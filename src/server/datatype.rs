@@ -13,7 +13,7 @@ use redis_module::raw;
 use super::api::{self, RawDigest, RawIo, RawOptCtx, RawString, RawType};
 use super::args::Arg;
 use super::ctx::{Ctx, Level};
-use super::guard::guard;
+use super::guard::{guard, guard_unlocked};
 use super::panics::log_line;
 use crate::core::key::{KeyBuf, KeyRef};
 
@@ -39,7 +39,7 @@ pub trait DataType: Sized + Send + 'static {
     /// Passes on everything that must be equal on primary and replica, in parts whose order does not matter.
     fn digest(&self, part: &mut dyn FnMut(&[u8]));
     /// The value has left the key `at`: deleted, overwritten, expired, evicted or renamed. It is freed later or, after a rename, not at
-    /// all. Runs on the main thread; may write nothing.
+    /// all. Runs with the server's lock; may write nothing.
     fn unlinked(&mut self, at: KeyRef<'_>);
     /// The value is about to be freed. Runs on any thread. If a slot is migrated as a whole, or a database is replaced, this is the only
     /// notice that the value has left its key.
@@ -332,7 +332,7 @@ unsafe extern "C" fn free<T: DataType>(raw: *mut c_void) {
         // SAFETY: the server frees each value once, and it came from `Box::<T>::into_raw`. This may run on another thread: `T` is `Send`,
         // `destroyed` may be called on any thread, and the drop uses nothing global.
         let mut value = unsafe { Box::from_raw(raw.cast::<T>()) };
-        guard("freeing a value", || {
+        guard_unlocked("freeing a value", || {
             value.destroyed();
             drop(value);
         });
@@ -341,7 +341,7 @@ unsafe extern "C" fn free<T: DataType>(raw: *mut c_void) {
 
 unsafe extern "C" fn unlinked<T: DataType>(at: *mut RawOptCtx, raw: *const c_void) {
     MOVES.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: the value is alive, on the main thread, and no guard of this key is in use: see `Key::content`.
+    // SAFETY: the value is alive, this thread has the server's lock, and no guard of this key is in use: see `Key::content`.
     let value = unsafe { raw.cast_mut().cast::<T>().as_mut() };
     // SAFETY: the server's context of the callback is valid while it runs.
     let (name, db) = unsafe { (api::get_key_name_from_opt_ctx(at), api::get_db_id_from_opt_ctx(at)) };

@@ -7,7 +7,7 @@ use super::args::Args;
 use super::blocked_clients;
 use super::command::Command;
 use super::ctx::Ctx;
-use super::guard::guard;
+use super::guard::{guard, guard_unlocked};
 use super::panics::{FAULT, make_good};
 
 /// The function that the server calls for the command `C`.
@@ -16,7 +16,7 @@ pub(super) unsafe extern "C" fn command<C: Command>(
     words: *mut *mut RawString,
     count: c_int,
 ) -> c_int {
-    // SAFETY: the server calls commands on its main thread; context and arguments live until this function returns.
+    // SAFETY: the server calls commands with its lock; context and arguments live until this function returns.
     let (mut ctx, args) = unsafe { (Ctx::new(raw), Args::new(words, count)) };
     let before = blocked_clients::taken_over();
     match guard("a command", || C::run(&mut ctx, args)) {
@@ -47,7 +47,7 @@ pub(super) unsafe extern "C" fn command_with_keys<C: Command>(
     }
     // SAFETY: the words live until this function returns.
     let args = unsafe { Args::new(words, count) };
-    for (at, flags) in guard("finding keys", || C::SPEC.keys.positions(args, count)).unwrap_or_default() {
+    for (at, flags) in guard_unlocked("finding keys", || C::SPEC.keys.positions(args, count)).unwrap_or_default() {
         // SAFETY: the context is that of a request for positions, and there is a word at this position.
         unsafe { api::key_at_pos_with_flags(ctx, at, flags) };
     }

@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_void};
 use redis_module::raw;
 
 use super::api::{self, RawCtx};
-use super::cell::MainCell;
+use super::cell::ServerCell;
 use super::ctx::Ctx;
 use super::guard::guard;
 use super::import;
@@ -37,7 +37,7 @@ pub enum Event {
 /// Called for every event. May write nothing.
 pub type Hear = fn(Event);
 
-static HEAR: MainCell<Option<Hear>> = MainCell::new(None);
+static HEAR: ServerCell<Option<Hear>> = ServerCell::new(None);
 
 /// The events that have the same number and meaning on every server. From 18 on, Redis and Valkey use the same numbers for different
 /// events.

@@ -1,5 +1,6 @@
 //! The guard around every entry from the server.
 
+use super::cell;
 use super::panics::contain;
 use super::timer;
 use crate::core::time::Wakeup;
@@ -11,4 +12,9 @@ pub(super) fn guard<R>(doing: &str, f: impl FnOnce() -> R) -> Option<R> {
         timer::arm(Wakeup::Now);
     }
     done
+}
+
+/// The same for an entry that the server makes on any thread, perhaps without its lock.
+pub(super) fn guard_unlocked<R>(doing: &str, f: impl FnOnce() -> R) -> Option<R> {
+    cell::without_lock(|| guard(doing, f))
 }

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_int};
 
 use super::api::{self, RawInfo};
-use super::cell::MainCell;
+use super::cell::ServerCell;
 use super::ctx::Ctx;
 use super::guard::guard;
 
@@ -28,7 +28,7 @@ impl Section {
 /// Writes all fields.
 pub type Write = fn(&mut Section);
 
-static WRITE: MainCell<Option<Write>> = MainCell::new(None);
+static WRITE: ServerCell<Option<Write>> = ServerCell::new(None);
 
 /// Registers `write` for every `INFO` that includes the module's section.
 pub fn register(ctx: &Ctx<'_>, write: Write) -> bool {

@@ -40,7 +40,7 @@ enum Way {
     Function(NonNull<RawCursor>),
 }
 
-// SAFETY: the cursor is memory of the server that is not tied to a thread; scans are kept in a `MainCell` anyway.
+// SAFETY: the cursor is memory of the server that is not tied to a thread; scans are kept in a `ServerCell` anyway.
 unsafe impl Send for KeyspaceScan {}
 
 /// Looks at one key. It may read the value but change nothing in the keyspace.

@@ -4,8 +4,9 @@
 //! used. Its wrappers allocate on every call, panic on a NUL byte, use log lines as printf formats, and cannot block a client on a key.
 //!
 //! Rules of the ring:
-//! - The server calls us on its main thread, except that it may free values on another one. All global state is in a [`cell::MainCell`],
-//!   which refuses other threads and re-entry.
+//! - The server calls us with its lock: on its main thread, or on the thread of another module that calls a command. Only for freeing a value
+//!   and for finding a command's keys it may have no lock. All global state is in a [`cell::ServerCell`], which refuses re-entry, and threads
+//!   without the lock.
 //! - Every entry from the server goes through [`guard`], which stops panics ([`panics`]).
 //! - A call that may run other code of the server takes the context by `&mut`: running a command, notifying listeners, unblocking a client.
 //!   An open key borrows the context ([`key::Key`]), so no key and no value is held across such a call.

@@ -3,7 +3,7 @@
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::cell::MainCell;
+use super::cell::ServerCell;
 use super::ctx::{self, Ctx, Level};
 
 /// The error reply after a module panic.
@@ -47,7 +47,7 @@ pub fn log_line(level: Level, text: &str) {
 /// Repairs what a panic interrupted. Runs as a part of the interrupted entry, if that may write.
 pub type MakeGood = fn(&mut Ctx<'_>);
 
-static MAKE_GOOD: MainCell<Option<MakeGood>> = MainCell::new(None);
+static MAKE_GOOD: ServerCell<Option<MakeGood>> = ServerCell::new(None);
 
 /// Sets the repair function. Called once, at load.
 pub fn install(make_good: MakeGood) {

@@ -12,7 +12,7 @@ use redis_module::raw;
 
 use super::api::{self, RawCtx, RawString};
 use super::args::Arg;
-use super::cell::MainCell;
+use super::cell::ServerCell;
 use super::compat;
 use super::ctx::{Ctx, Level};
 use super::guard::guard;
@@ -23,7 +23,7 @@ use crate::core::key::{KeyBuf, KeyRef};
 /// Receives the new key of a renamed value. Runs in the middle of a command: may write nothing.
 pub type Hear = fn(KeyBuf);
 
-static HEAR: MainCell<Option<Hear>> = MainCell::new(None);
+static HEAR: ServerCell<Option<Hear>> = ServerCell::new(None);
 static IS_SUBSCRIBED: AtomicBool = AtomicBool::new(false);
 /// Whether new keys are wanted now.
 static IS_WANTED: AtomicBool = AtomicBool::new(false);
@@ -77,7 +77,7 @@ unsafe extern "C" fn on_event(ctx: *mut RawCtx, _: c_int, event: *const c_char, 
         // SAFETY: the server passes a C string.
         let event = unsafe { CStr::from_ptr(event) };
         if event == c"rename_to" || event == c"move_to" {
-            // SAFETY: the context and the key's name are valid while the callback runs, which is on the main thread.
+            // SAFETY: the context and the key's name are valid while the callback runs, which is with the server's lock.
             let (ctx, key) = unsafe { (Ctx::new(ctx), Arg::new(key)) };
             guard("a new name", || {
                 if let Some(hear) = heard_by() {

@@ -10,7 +10,7 @@ use std::{mem, ptr};
 use redis_module::raw;
 
 use super::api::{self, RawCtx};
-use super::cell::MainCell;
+use super::cell::{self, ServerCell};
 use super::clock;
 use super::ctx::Ctx;
 use super::faults;
@@ -44,6 +44,8 @@ struct Timer {
     detached: *mut RawCtx,
     /// The armed timer, and when it fires.
     armed: Option<(raw::RedisModuleTimerID, UnixMs)>,
+    /// Whether the main thread was asked to arm the timer and has not yet.
+    is_asked: bool,
     work: Option<Work>,
     /// Whether the last run ended in a panic.
     failed: bool,
@@ -59,13 +61,28 @@ impl Timer {
         unsafe { api::stop_timer(self.detached, id, ptr::null_mut()) };
         Some(at)
     }
+
+    /// Has the main thread arm the timer. It reads the server's timers without the lock when it goes to sleep, so no other thread may change
+    /// them. It may be asleep, so it must be woken.
+    fn ask_main_thread(&mut self) {
+        if !self.is_asked {
+            // SAFETY: the function may be called on any thread; the callback takes no data.
+            self.is_asked = unsafe { api::event_loop_add_one_shot(Some(arm_for_others), ptr::null_mut()) } == api::OK;
+        }
+    }
 }
 
-// SAFETY: the pointer is only used on the main thread, as `MainCell` guarantees.
+// SAFETY: the pointer is only used with the server's lock, as `ServerCell` guarantees; the context belongs to no thread.
 unsafe impl Send for Timer {}
 
-static TIMER: MainCell<Timer> =
-    MainCell::new(Timer { detached: ptr::null_mut(), armed: None, work: None, failed: false, checked: UnixMs(0) });
+static TIMER: ServerCell<Timer> = ServerCell::new(Timer {
+    detached: ptr::null_mut(),
+    armed: None,
+    is_asked: false,
+    work: None,
+    failed: false,
+    checked: UnixMs(0),
+});
 
 /// Prepares the timer. Called once, at load.
 pub fn install(ctx: &Ctx<'_>, work: Work) {
@@ -81,7 +98,7 @@ pub fn install(ctx: &Ctx<'_>, work: Work) {
 /// Lends the module's own context, which has no client; `None` before the module is loaded.
 pub fn with_detached<R>(f: impl FnOnce(&mut Ctx<'_>) -> R) -> Option<R> {
     let detached = TIMER.with(|timer| timer.detached).filter(|detached| !detached.is_null())?;
-    // SAFETY: the context lives as long as the module, and this is the main thread, because `TIMER` works on no other.
+    // SAFETY: the context lives as long as the module, and this thread has the server's lock, or `TIMER` would have refused it.
     Some(f(&mut unsafe { Ctx::new(detached) }))
 }
 
@@ -95,6 +112,10 @@ pub fn arm(next: Wakeup) {
     };
     TIMER.with(|timer| {
         if timer.armed.is_some_and(|(_, armed)| armed <= at) {
+            return;
+        }
+        if !cell::is_main_thread() {
+            timer.ask_main_thread();
             return;
         }
         timer.disarm();
@@ -116,6 +137,14 @@ pub fn check_clock() {
     });
     if let Some(at) = at.flatten() {
         arm(Wakeup::At(at));
+    }
+}
+
+/// Runs on the main thread after [`Timer::ask_main_thread`]. The work itself finds when it is needed next.
+unsafe extern "C" fn arm_for_others(_data: *mut c_void) {
+    TIMER.with(|timer| timer.is_asked = false);
+    if panics::contain("arming the timer", || arm(Wakeup::Now)).is_none() {
+        arm(Wakeup::Now);
     }
 }
 

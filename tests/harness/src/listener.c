@@ -9,9 +9,11 @@
  * LISTENER.CALL command [arg ...]                run the command, and pass its reply on
  * LISTENER.BIDE command [arg ...]                the same with a command that may block; an error if it does
  * LISTENER.LATER command [arg ...]               run the command in a timer, where there is no client; SEEN "" has its reply
+ * LISTENER.THREAD command [arg ...]              the same in a thread of its own, which takes the server's lock; the client waits for the reply
  * LISTENER.LINGER tail ms                        let so much time pass before any command with an argument that ends in `tail`
  */
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +26,7 @@ typedef struct CallReply CallReply;
 typedef int (*Command)(Ctx *, String **, int);
 typedef int (*Heard)(Ctx *, int, const char *, String *);
 typedef void (*Timer)(Ctx *, void *);
+typedef struct Blocked Blocked;
 typedef struct Filtered Filtered;
 typedef void (*Filter)(Filtered *);
 
@@ -55,6 +58,12 @@ static int (*ReplyWithStringBuffer)(Ctx *, const char *, size_t);
 static int (*ReplyWithSimpleString)(Ctx *, const char *);
 static int (*ReplyWithError)(Ctx *, const char *);
 static int (*WrongArity)(Ctx *);
+static Blocked *(*BlockClient)(Ctx *, Command, Command, void (*)(Ctx *, void *), long long);
+static int (*UnblockClient)(Blocked *, void *);
+static Ctx *(*GetThreadSafeContext)(Blocked *);
+static void (*FreeThreadSafeContext)(Ctx *);
+static void (*ThreadSafeContextLock)(Ctx *);
+static void (*ThreadSafeContextUnlock)(Ctx *);
 static unsigned long long (*CreateTimer)(Ctx *, long long, Timer, void *);
 static void *(*RegisterCommandFilter)(Ctx *, Filter, int);
 static const String *(*CommandFilterArgGet)(Filtered *, int);
@@ -86,6 +95,12 @@ static int bind_api(Ctx *ctx) {
     FIND(ReplyWithSimpleString);
     FIND(ReplyWithError);
     FIND(WrongArity);
+    FIND(BlockClient);
+    FIND(UnblockClient);
+    FIND(GetThreadSafeContext);
+    FIND(FreeThreadSafeContext);
+    FIND(ThreadSafeContextLock);
+    FIND(ThreadSafeContextUnlock);
     FIND(CreateTimer);
     FIND(RegisterCommandFilter);
     FIND(CommandFilterArgGet);
@@ -282,6 +297,41 @@ static int later(Ctx *ctx, String **words, int count) {
     return ReplyWithSimpleString(ctx, "OK");
 }
 
+/* What a thread is to do, and for which client. */
+typedef struct Errand {
+    Blocked *client;
+    Order order;
+} Errand;
+
+static void *in_thread(void *data) {
+    Errand *errand = data;
+    Ctx *ctx = GetThreadSafeContext(errand->client);
+    ThreadSafeContextLock(ctx);
+    CallReply *reply = run(ctx, errand->order);
+    if (reply) {
+        ReplyWithCallReply(ctx, reply);
+        FreeCallReply(reply);
+    } else {
+        ReplyWithError(ctx, "ERR the server would not run it");
+    }
+    forget(errand->order);
+    ThreadSafeContextUnlock(ctx);
+    FreeThreadSafeContext(ctx);
+    UnblockClient(errand->client, NULL);
+    Free(errand);
+    return NULL;
+}
+
+static int thread(Ctx *ctx, String **words, int count) {
+    if (count < 2) return WrongArity(ctx);
+    Errand *errand = Alloc(sizeof *errand);
+    *errand = (Errand){BlockClient(ctx, NULL, NULL, NULL, 0), order_of(words + 1, count - 1)};
+    pthread_t started;
+    /* Without a thread the client waits for ever, and the test says so. */
+    if (pthread_create(&started, NULL, in_thread, errand) == 0) pthread_detach(started);
+    return OK;
+}
+
 static char *lingering_at;
 static long long lingering_ms;
 
@@ -314,7 +364,7 @@ int RedisModule_OnLoad(Ctx *ctx, String **words, int count) {
     static const struct { const char *name; Command run; } commands[] = {
         {"listener.on", on}, {"listener.seen", seen}, {"listener.forget", forget_all},
         {"listener.twin", twin}, {"listener.call", call}, {"listener.later", later},
-        {"listener.bide", bide}, {"listener.linger", linger},
+        {"listener.bide", bide}, {"listener.linger", linger}, {"listener.thread", thread},
     };
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         if (CreateCommand(ctx, commands[i].name, commands[i].run, "write", 0, 0, 0) != OK) return ERR;
