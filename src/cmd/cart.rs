@@ -3,7 +3,7 @@
 use super::stock_reply;
 use super::{Arg, Args, Ctx, Error, clock};
 use crate::config;
-use crate::core::sale::{Answer, Decision, Sale, Status};
+use crate::core::sale::{Answer, Budget, Decision, Sale, Status};
 use crate::core::time::UnixMs;
 use crate::module::cart_session::{self, Rule};
 
@@ -20,7 +20,7 @@ pub fn decide_held(
     ctx: &mut Ctx<'_>,
     args: Args<'_>,
     rule: Rule,
-    decide: impl for<'a> Fn(UnixMs, &'a [u8], &Sale) -> Decision<'a>,
+    decide: impl for<'a> Fn(UnixMs, Budget, &'a [u8], &Sale) -> Decision<'a>,
 ) -> Result<(), Error> {
     let (id, keys) = parse(args)?;
     let now = clock::now().ms;
@@ -28,7 +28,7 @@ pub fn decide_held(
         ctx,
         keys.into_iter(),
         rule,
-        |_, sale| Ok(decide(now, id, sale)),
+        |_, budget, sale| Ok(decide(now, budget, id, sale)),
         |sale| sale.skipped(now, id),
     )?;
     reply(ctx, status, &answers);

@@ -3,7 +3,7 @@
 use super::stock_reply;
 use super::{Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::core::id::IdText;
-use crate::core::sale::Change;
+use crate::core::sale::{Budget, Change};
 
 /// `STOCK.CONFIRM key id`
 ///
@@ -35,6 +35,6 @@ impl Command for StockConfirm {
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let (key, id) = args.key_and_ident("id")?;
         let said = Change::Confirm { id: IdText::from(id) };
-        stock_reply::decide(ctx, key, Some(&said), |sale| Ok(sale.confirm(clock::now().ms, id)))
+        stock_reply::decide(ctx, key, Some(&said), |sale| Ok(sale.confirm(clock::now().ms, Budget::COMMAND, id)))
     }
 }

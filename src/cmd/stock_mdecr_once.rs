@@ -55,7 +55,7 @@ impl Command for StockMdecrOnce {
             ctx,
             sales.iter().map(|(key, _)| *key),
             Rule::AllOrNone,
-            |nth, sale| Ok(sale.take(now, take(nth)?)?),
+            |nth, budget, sale| Ok(sale.take(now, budget, take(nth)?)?),
             |sale| sale.skipped(now, id),
         )?;
         cart::reply(ctx, status, &answers);

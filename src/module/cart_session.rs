@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use crate::core::invariant::invariant;
 use crate::core::key::KeyRef;
 use crate::core::sale::cart::{all_or_none, at_least_one};
-use crate::core::sale::{Answer, Change, Changes, Decision, Sale, Status};
+use crate::core::sale::{Answer, Budget, Change, Changes, Decision, Sale, Status};
 use crate::error::Error;
 use crate::module::sale_session::{self, Orphans, SaleSession};
 use crate::module::sale_type::Version;
@@ -27,6 +27,8 @@ struct CartSession<'c, 'a> {
     legs: Vec<Leg<'a>>,
     /// What each of them answers and changes.
     decisions: Vec<Decision<'a>>,
+    /// What the sales that have not decided yet may do for other orders.
+    budget: Budget,
     /// How many of the sales with changes are committed.
     committed: usize,
 }
@@ -76,13 +78,13 @@ pub fn decide<'a>(
     ctx: &mut Ctx<'_>,
     keys: impl ExactSizeIterator<Item = Arg<'a>>,
     rule: Rule,
-    mut decide: impl FnMut(usize, &Sale) -> Result<Decision<'a>, Error>,
+    mut decide: impl FnMut(usize, Budget, &Sale) -> Result<Decision<'a>, Error>,
     skipped: impl Fn(&Sale) -> Answer<'static>,
 ) -> Result<(Status, Vec<Answer<'a>>), Error> {
     let (legs, decisions) = (Vec::with_capacity(keys.len()), Vec::with_capacity(keys.len()));
-    let mut cart = CartSession { ctx: ctx.reborrow(), legs, decisions, committed: 0 };
+    let mut cart = CartSession { ctx: ctx.reborrow(), legs, decisions, budget: Budget::COMMAND, committed: 0 };
     for (nth, key) in keys.enumerate() {
-        cart.ask(key, |sale| decide(nth, sale))?;
+        cart.ask(key, |budget, sale| decide(nth, budget, sale))?;
     }
     let status = cart.settle(rule, skipped)?;
     cart.carry_out()?;
@@ -96,17 +98,23 @@ fn session<'s>(ctx: &'s mut Ctx<'_>, key: Arg<'s>) -> SaleSession<'s> {
 
 impl<'a> CartSession<'_, 'a> {
     /// Has a sale decide. A missing sale has an answer, too.
-    fn ask(&mut self, key: Arg<'a>, decide: impl FnOnce(&Sale) -> Result<Decision<'a>, Error>) -> Result<(), Error> {
+    fn ask(
+        &mut self,
+        key: Arg<'a>,
+        decide: impl FnOnce(Budget, &Sale) -> Result<Decision<'a>, Error>,
+    ) -> Result<(), Error> {
+        let budget = self.budget;
         let mut session = session(&mut self.ctx, key);
         let (mut decision, mut decided_on, mut stream) = (Answer::NO_STOCK.unchanged(), None, None);
         if let Some(sale) = session.sale()? {
-            decision = decide(sale)?;
+            decision = decide(budget, sale)?;
             decided_on = Some(sale.version());
             if !decision.changes.is_empty() {
                 stream = sale.terms().stream.as_ref().map(|stream| stream.key.clone());
             }
         }
         drop(session);
+        self.budget = budget.after(&decision.changes);
         self.legs.push(Leg { key, decided_on, stream, orphans: Orphans::new(), due_first: Vec::new(), due_done: 0 });
         self.decisions.push(decision);
         Ok(())
@@ -205,7 +213,7 @@ impl<'a> CartSession<'_, 'a> {
 
     /// Commits the changes that are not committed yet, and registers these sales.
     fn commit_rest(&mut self) -> Result<(), Error> {
-        let Self { ctx, legs, decisions, committed } = self;
+        let Self { ctx, legs, decisions, committed, .. } = self;
         let changes = decisions.iter().map(|decision| &decision.changes);
         let changing = legs.iter_mut().zip(changes).filter(|(_, changes)| !changes.is_empty());
         for (leg, changes) in changing.skip(*committed) {

@@ -2,6 +2,7 @@
 
 use super::Sale;
 use super::answer::Changes;
+use super::budget::Budget;
 use super::change::Change;
 use super::due::DueFirst;
 use super::terms::{Alteration, EmptyWindow, Terms};
@@ -59,7 +60,8 @@ impl Sale {
         if self.table.has_line() {
             return self.adjust_beside_line(now, delta, after, own);
         }
-        let due_first = DueFirst::new(self, now).by_stock(if delta < 0 { delta.unsigned_abs() } else { 0 });
+        let due_first =
+            DueFirst::new(self, now, Budget::COMMAND).by_stock(if delta < 0 { delta.unsigned_abs() } else { 0 });
         Ok((after, Changes { due_first, own, served: Vec::new() }))
     }
 
@@ -85,7 +87,7 @@ impl Sale {
         if delta > 0 {
             serving.give(delta.unsigned_abs(), &mut served);
         }
-        let due_first = DueFirst::new(self, now).by_stock(withdrawn);
+        let due_first = DueFirst::new(self, now, Budget::COMMAND).by_stock(withdrawn);
         Ok((serving.left_of(after), Changes { due_first, own, served }))
     }
 

@@ -1,6 +1,7 @@
 //! What becomes of an order: `STOCK.CONFIRM`, `STOCK.CANCEL`, `STOCK.EXTEND`. All three work outside the window too.
 
 use super::answer::{Answer, Changes, Decision, Status};
+use super::budget::Budget;
 use super::change::Change;
 use super::orders::record::{Record, State};
 use super::take::hold_end;
@@ -17,7 +18,7 @@ impl Sale {
     /// The shop then gives the money back. It may have done so when the same confirmation is delivered again, so a refusal is final:
     /// the sale remembers it.
     #[must_use]
-    pub fn confirm<'a>(&self, now: UnixMs, id: &'a [u8]) -> Decision<'a> {
+    pub fn confirm<'a>(&self, now: UnixMs, budget: Budget, id: &'a [u8]) -> Decision<'a> {
         let (mut answer, Some((number, order))) = self.look(now, id) else { return self.no_order(now) };
         let at = self.hold_time(now);
         let own = Some(Change::Confirm { id: IdText::from(id) });
@@ -34,17 +35,17 @@ impl Sale {
             State::Expired => {
                 let buyer = self.table.buyer_of(&order);
                 if !self.within_limit(now, Some(&buyer), order.units) {
-                    return self.refuse(now, answer.with(Status::Limit), id, &order);
+                    return self.refuse(now, budget, answer.with(Status::Limit), id, &order);
                 }
                 // What remains while somebody waits is theirs.
                 let remaining = answer.remaining.checked_sub(order.units).filter(|_| !self.table.has_line());
                 let Some(remaining) = remaining else {
-                    return self.refuse(now, answer.with(Status::Expired), id, &order);
+                    return self.refuse(now, budget, answer.with(Status::Expired), id, &order);
                 };
                 answer.status = Status::Ok;
                 answer.units = order.units;
                 answer.remaining = remaining;
-                let due_first = self.needed(now, Some(&(number, order)), Some(&buyer), order.units);
+                let due_first = self.needed(now, budget, Some(&(number, order)), Some(&buyer), order.units);
                 Decision { answer, changes: Changes { due_first, own, ..Changes::default() } }
             }
         }
@@ -52,7 +53,7 @@ impl Sale {
 
     /// Gives the units of a hold or a sale back, once; or has an order leave the waitlist.
     #[must_use]
-    pub fn cancel<'a>(&self, now: UnixMs, id: &'a [u8]) -> Decision<'a> {
+    pub fn cancel<'a>(&self, now: UnixMs, budget: Budget, id: &'a [u8]) -> Decision<'a> {
         let (mut answer, Some((number, order))) = self.look(now, id) else { return self.no_order(now) };
         match order.state_at(self.hold_time(now)) {
             State::Cancelled => answer.unchanged(),
@@ -63,7 +64,7 @@ impl Sale {
                     .remaining
                     .checked_add(answer.units)
                     .or_invariant("no sum of a sale comes near 2^64", u64::MAX);
-                let mut serving = self.serving(now).without(number);
+                let mut serving = self.serving(now).within(budget).without(number);
                 let mut served = Vec::new();
                 serving.give(answer.units, &mut served);
                 answer.remaining = serving.left_of(answer.remaining);
@@ -109,10 +110,17 @@ impl Sale {
     }
 
     /// Makes a refusal final, independent of any clock: a hold that is over only by the clock expires first.
-    fn refuse<'a>(&self, now: UnixMs, refusal: Decision<'static>, id: &'a [u8], order: &Record<'_>) -> Decision<'a> {
+    fn refuse<'a>(
+        &self,
+        now: UnixMs,
+        budget: Budget,
+        refusal: Decision<'static>,
+        id: &'a [u8],
+        order: &Record<'_>,
+    ) -> Decision<'a> {
         let due = order.state == State::Held && !self.is_over(order);
         let due_first = if due { vec![expire(order)] } else { Vec::new() };
-        let (due_first, serving) = self.serving(now).between(due_first);
+        let (due_first, serving) = self.serving(now).within(budget).between(due_first);
         let answer = Answer { remaining: serving.left_of(refusal.answer.remaining), ..refusal.answer };
         let own = Some(Change::Refuse { id: IdText::from(id) });
         Decision { answer, changes: Changes { due_first, own, ..Changes::default() } }

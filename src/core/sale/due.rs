@@ -1,7 +1,7 @@
 //! Before an order can take units that due holds still have, these holds expire; if they are too many, a cutoff ends them.
 
+use super::budget::Budget;
 use super::change::Change;
-use super::cutoff::MOST;
 use super::orders::BuyerLookup;
 use super::orders::record::{Record, State};
 use super::{Sale, expire};
@@ -14,22 +14,27 @@ pub(super) struct DueFirst<'s> {
     /// The instant at which holds are due.
     now: UnixMs,
     changes: Vec<Change<'static>>,
-    /// The orders that expire, at most [`MOST`].
+    /// The orders that expire.
     numbers: Vec<u32>,
     /// Units that can be taken after the changes so far.
     units: u64,
-    /// The order needs more expirations than one command may commit.
+    /// How many more may expire.
+    left: usize,
+    /// The order needs more expirations than that.
     too_many: bool,
 }
 
 impl<'s> DueFirst<'s> {
-    pub(super) fn new(sale: &'s Sale, now: UnixMs) -> Self {
-        Self { sale, now, changes: Vec::new(), numbers: Vec::new(), units: sale.unsold(), too_many: false }
+    pub(super) fn new(sale: &'s Sale, now: UnixMs, budget: Budget) -> Self {
+        let (units, left) = (sale.unsold(), budget.expirations);
+        Self { sale, now, changes: Vec::new(), numbers: Vec::new(), units, left, too_many: false }
     }
 
-    /// Lets the id's own earlier hold expire, which is due: readers of the stream see its end before the id's next event.
+    /// Lets the id's own earlier hold expire, which is due, whatever the budget is: readers of the stream see its end before the id's next
+    /// event.
     pub(super) fn by_itself(mut self, known: Option<&(u32, Record<'_>)>) -> Self {
         if let Some((number, order)) = known.filter(|(_, order)| order.state == State::Held) {
+            self.left = self.left.max(1);
             self.expire(*number, order);
         }
         self
@@ -74,10 +79,11 @@ impl<'s> DueFirst<'s> {
     }
 
     fn expire(&mut self, number: u32, order: &Record<'_>) {
-        if self.changes.len() == MOST {
+        let Some(left) = self.left.checked_sub(1) else {
             self.too_many = true;
             return;
-        }
+        };
+        self.left = left;
         self.changes.push(expire(order));
         self.numbers.push(number);
         // The units of a hold that the cutoff has ended are free already.

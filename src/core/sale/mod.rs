@@ -9,16 +9,17 @@
 //! [`Change::Expire`] is committed. The server's timer asks for these changes ([`Sale::overdue`]) and commits them.
 //!
 //! The cost of a call does not grow with the sale. No call moves more than a few kilobytes, except when the directory of
-//! `orders::hash_index` doubles. No decision has more than some hundred changes, however many holds are due (`cutoff`), and
-//! 1,000 orders served from the line.
+//! `orders::hash_index` doubles. No command lets more than some hundred holds expire, however many are due (`cutoff`), or serves more than
+//! 1,000 orders from the line, in however many sales (`budget`).
 //!
 //! Reading order: [`terms`], [`change`], [`answer`]; the decisions in [`take`], `confirm` and [`adjust`], and what they
-//! need first in `due` and `cutoff`; `waitlist`; [`cart`] for several sales; `commit`; [`view`]; [`snapshot`]. The folder `orders` is how
+//! need first in `due` and `cutoff`; `waitlist`; `budget`; [`cart`] for several sales; `commit`; [`view`]; [`snapshot`]. The folder `orders` is how
 //! orders are kept.
 
 pub mod adjust;
 mod adjustments;
 pub mod answer;
+mod budget;
 pub mod cart;
 pub mod change;
 mod commit;
@@ -39,6 +40,7 @@ mod tests;
 
 pub use adjust::AdjustError;
 pub use answer::{Answer, Changes, Decision, Status};
+pub use budget::Budget;
 pub use change::{Change, Event, EventKind, InvalidChange, Taking, Waiting};
 pub use loading::Loading;
 pub use orders::record::State;

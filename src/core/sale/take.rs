@@ -1,6 +1,7 @@
 //! Taking units: `STOCK.DECR_ONCE`.
 
 use super::answer::{Answer, Changes, Decision, Status};
+use super::budget::Budget;
 use super::change::{Change, Taking};
 use super::due::DueFirst;
 use super::orders::BuyerLookup;
@@ -48,7 +49,7 @@ impl Sale {
     ///
     /// When the order of the id is another buyer's: that is part of the first check. When no further order fits: that is checked last.
     #[inline]
-    pub fn take<'a>(&self, now: UnixMs, take: &Take<'a>) -> Result<Decision<'a>, TakeError> {
+    pub fn take<'a>(&self, now: UnixMs, budget: Budget, take: &Take<'a>) -> Result<Decision<'a>, TakeError> {
         let known = self.order_of(take.id);
         let remaining = self.remaining(now);
         let mut answer = Answer { status: Status::Ok, units: 0, remaining, deadline: None, reference: IdText::NONE };
@@ -70,7 +71,7 @@ impl Sale {
         answer.remaining = remaining.checked_sub(take.units).or_invariant("what remains was enough", 0);
         answer.deadline = deadline;
         answer.reference = IdText::from(take.reference);
-        let due_first = self.needed(now, known.as_ref(), buyer.as_ref(), take.units);
+        let due_first = self.needed(now, budget, known.as_ref(), buyer.as_ref(), take.units);
         Ok(Decision { answer, changes: Changes { due_first, own: Some(take.change(deadline)), served: Vec::new() } })
     }
 
@@ -146,6 +147,7 @@ impl Sale {
     pub(super) fn needed(
         &self,
         now: UnixMs,
+        budget: Budget,
         known: Option<&(u32, Record<'_>)>,
         buyer: Option<&PackedId<'_>>,
         units: u64,
@@ -155,7 +157,7 @@ impl Sale {
             return Vec::new();
         }
         let lookup = buyer.map_or(BuyerLookup::Nobody, |buyer| self.table.look_up(buyer));
-        DueFirst::new(self, now).by_itself(known).by_buyer(lookup, units).by_stock(units)
+        DueFirst::new(self, now, budget).by_itself(known).by_buyer(lookup, units).by_stock(units)
     }
 }
 

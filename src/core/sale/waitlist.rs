@@ -6,6 +6,7 @@
 
 use super::Sale;
 use super::answer::{Answer, Changes, Decision, Status};
+use super::budget::Budget;
 use super::change::{Change, Waiting};
 use super::cutoff::MOST;
 use super::due::DueFirst;
@@ -27,7 +28,7 @@ impl Sale {
     ///
     /// As [`Sale::take`].
     pub fn take_or_wait<'a>(&self, now: UnixMs, take: &Take<'a>) -> Result<Decision<'a>, TakeError> {
-        self.or_wait(now, take, self.take(now, take)?)
+        self.or_wait(now, take, self.take(now, Budget::COMMAND, take)?)
     }
 
     /// What becomes of a decision with WAITLIST: who would be refused for want of units waits for them.
@@ -56,7 +57,10 @@ impl Sale {
         }
         let buyer = PackedId::new(take.buyer.unwrap_or(take.id));
         let lookup = buyer.map_or(BuyerLookup::Nobody, |buyer| self.table.look_up(&buyer));
-        let first = DueFirst::new(self, now).by_itself(known.as_ref()).by_buyer(lookup, take.units).by_stock(0);
+        let first = DueFirst::new(self, now, Budget::COMMAND)
+            .by_itself(known.as_ref())
+            .by_buyer(lookup, take.units)
+            .by_stock(0);
         let (due_first, serving) = self.serving(now).between(first);
         let reference = IdText::from(take.reference);
         let answer = Answer {
@@ -193,6 +197,11 @@ impl Serving<'_> {
     /// The line without an order that leaves it in this step.
     pub fn without(self, number: u32) -> Self {
         Self { without: Some(number), ..self }
+    }
+
+    /// Serves no more orders than the budget has left.
+    pub fn within(self, budget: Budget) -> Self {
+        Self { most: budget.services, ..self }
     }
 
     /// Whether those in line are served at all.

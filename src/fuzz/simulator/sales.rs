@@ -8,7 +8,7 @@ use crate::cmd::{
 };
 use crate::core::limits::MAX_UNITS;
 use crate::core::sale::cart::{all_or_none, at_least_one};
-use crate::core::sale::{Answer, Changes, Decision, Sale, Status};
+use crate::core::sale::{Answer, Budget, Changes, Decision, Sale, Status};
 use crate::error::Error;
 use crate::fuzz::keys::{Keys, Primary, Value, place};
 use crate::module::sale_effect::{Effect, Part};
@@ -36,8 +36,10 @@ impl Simulator {
             }
             b"DECR_ONCE" => {
                 let (key, take, waitlist) = stock_decr_once::parse(args, now)?;
-                let decide = if waitlist { Sale::take_or_wait } else { Sale::take };
-                self.decide(key.bytes(), |sale| Ok(decide(sale, now, &take)?))?;
+                let decide = |sale: &Sale| {
+                    if waitlist { sale.take_or_wait(now, &take) } else { sale.take(now, Budget::COMMAND, &take) }
+                };
+                self.decide(key.bytes(), |sale| Ok(decide(sale)?))?;
             }
             b"CONFIRM" => {
                 let (key, id) = args.key_and_ident("id")?;
@@ -45,7 +47,7 @@ impl Simulator {
             }
             b"CANCEL" => {
                 let (key, id) = args.key_and_ident("id")?;
-                self.decide(key.bytes(), |sale| Ok(sale.cancel(now, id)))?;
+                self.decide(key.bytes(), |sale| Ok(sale.cancel(now, Budget::COMMAND, id)))?;
             }
             b"EXTEND" => {
                 let (key, id, deadline) = stock_extend::parse(args, now)?;
@@ -70,17 +72,19 @@ impl Simulator {
             b"MDECR_ONCE" => {
                 let sales = stock_mdecr_once::parse(args, now)?;
                 let keys: Vec<&[u8]> = sales.iter().map(|(key, _)| key.bytes()).collect();
-                self.decide_all(&keys, sales[0].1.id, false, |nth, sale| Ok(sale.take(now, &sales[nth].1)?))?;
+                self.decide_all(&keys, sales[0].1.id, false, |nth, budget, sale| {
+                    Ok(sale.take(now, budget, &sales[nth].1)?)
+                })?;
             }
             b"MCONFIRM" => {
                 let (id, keys) = cart::parse(args)?;
                 let keys: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
-                self.decide_all(&keys, id, false, |_, sale| Ok(sale.confirm(now, id)))?;
+                self.decide_all(&keys, id, false, |_, budget, sale| Ok(sale.confirm(now, budget, id)))?;
             }
             b"MCANCEL" => {
                 let (id, keys) = cart::parse(args)?;
                 let keys: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
-                self.decide_all(&keys, id, true, |_, sale| Ok(sale.cancel(now, id)))?;
+                self.decide_all(&keys, id, true, |_, budget, sale| Ok(sale.cancel(now, budget, id)))?;
             }
             b"ORDER" => {
                 let (key, id) = args.key_and_ident("id")?;
@@ -126,8 +130,8 @@ impl Simulator {
     /// What a confirmation is told stays so.
     fn confirm(&mut self, key: &[u8], id: &[u8]) -> Result<(), Error> {
         let now = self.now.ms;
-        let told = self.decide(key, |sale| Ok(sale.confirm(now, id)))?;
-        let again = self.decide(key, |sale| Ok(sale.confirm(now, id)))?;
+        let told = self.decide(key, |sale| Ok(sale.confirm(now, Budget::COMMAND, id)))?;
+        let again = self.decide(key, |sale| Ok(sale.confirm(now, Budget::COMMAND, id)))?;
         let expected = told.map(|status| match status {
             Status::Ok => Status::Duplicate,
             Status::Limit => Status::Expired,
@@ -159,13 +163,15 @@ impl Simulator {
         keys: &[&[u8]],
         id: &[u8],
         each: bool,
-        decide: impl Fn(usize, &Sale) -> Result<Decision<'a>, Error>,
+        decide: impl Fn(usize, Budget, &Sale) -> Result<Decision<'a>, Error>,
     ) -> Result<(), Error> {
         let now = self.now.ms;
-        let mut decisions = Vec::new();
+        let (mut budget, mut decisions) = (Budget::COMMAND, Vec::new());
         for (nth, key) in keys.iter().enumerate() {
             let sale = self.sale(key)?;
-            decisions.push(sale.map_or(Ok(Answer::NO_STOCK.unchanged()), |sale| decide(nth, sale))?);
+            let decision = sale.map_or(Ok(Answer::NO_STOCK.unchanged()), |sale| decide(nth, budget, sale))?;
+            budget = budget.after(&decision.changes);
+            decisions.push(decision);
         }
         let skipped = |nth: usize| Ok::<_, Error>(self.sale(keys[nth])?.ok_or(Error::NoStock)?.skipped(now, id));
         let status = if each { at_least_one(&decisions) } else { all_or_none(&mut decisions, skipped)? };

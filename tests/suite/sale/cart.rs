@@ -1,5 +1,6 @@
 //! One request to several sales: all of it happens, in one step, or nothing.
 
+mod budget;
 mod told;
 
 use harness::shop::{Replay, books, events};

@@ -2,7 +2,7 @@
 
 use super::shop::{Row, Shop, names, says, shop, with};
 use crate::core::sale::cart::{all_or_none, at_least_one};
-use crate::core::sale::{Decision, Status, Take, Terms};
+use crate::core::sale::{Budget, Decision, Status, Take, Terms};
 use crate::core::time::UnixMs;
 
 /// Asks some shops as one request.
@@ -23,7 +23,7 @@ fn takes(id: &'static str, units: u64, hold: i64) -> impl Fn(&Shop) -> Decision<
     move |shop| {
         let deadline = (hold > 0).then_some(UnixMs(shop.now + hold));
         let take = Take { id: id.as_bytes(), units, buyer: None, deadline, reference: b"r" };
-        shop.sale.take(shop.now(), &take).unwrap()
+        shop.sale.take(shop.now(), Budget::COMMAND, &take).unwrap()
     }
 }
 
@@ -68,7 +68,7 @@ fn what_is_skipped_says_what_the_id_has_there_now() {
     let (_, rows) = ask(&mut [&mut one, &mut two], false, takes("ann", 1, 0), "ann");
     assert_eq!(rows, [names(Status::Skipped, 0, 5, -1, "old"), says(Status::SoldOut, 0, 0, -1)]);
     one.order("bob", 2, None, 50, "r");
-    let confirms = |shop: &Shop| shop.sale.confirm(shop.now(), b"bob");
+    let confirms = |shop: &Shop| shop.sale.confirm(shop.now(), Budget::COMMAND, b"bob");
     let (status, rows) = ask(&mut [&mut one, &mut two], false, confirms, "bob");
     assert_eq!(
         (status, &rows[..]),
@@ -83,7 +83,7 @@ fn a_late_payment_is_refused_for_good_where_it_was_refused_and_nowhere_else() {
     two.hold("ann", 1, 10);
     (one.now, two.now) = (1_010, 1_010);
     two.take("bob", 1);
-    let confirms = |shop: &Shop| shop.sale.confirm(shop.now(), b"ann");
+    let confirms = |shop: &Shop| shop.sale.confirm(shop.now(), Budget::COMMAND, b"ann");
     let (status, rows) = ask(&mut [&mut one, &mut two], false, confirms, "ann");
     assert_eq!(
         (status, &rows[..]),
@@ -100,7 +100,7 @@ fn a_cancellation_of_several_does_what_it_can() {
     one.take("ann", 1);
     one.cancel("ann");
     two.take("ann", 2);
-    let cancels = |shop: &Shop| shop.sale.cancel(shop.now(), b"ann");
+    let cancels = |shop: &Shop| shop.sale.cancel(shop.now(), Budget::COMMAND, b"ann");
     let (status, rows) = ask(&mut [&mut one, &mut three, &mut two], true, cancels, "ann");
     assert_eq!((status, rows[0].0, rows[1].0, rows[2].0), (Status::Ok, Status::Duplicate, Status::NoOrder, Status::Ok));
     let (status, _) = ask(&mut [&mut three, &mut two], true, cancels, "ann");

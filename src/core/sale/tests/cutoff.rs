@@ -5,7 +5,7 @@ use super::world::{digest, reload};
 use crate::core::id::IdText;
 use crate::core::limits::MAX_UNITS;
 use crate::core::sale::cutoff::MOST;
-use crate::core::sale::{Change, InvalidChange, Sale, State, Status, Take, Taking, Terms};
+use crate::core::sale::{Budget, Change, InvalidChange, Sale, State, Status, Take, Taking, Terms};
 use crate::core::time::UnixMs;
 
 const MANY: usize = 2 * MOST + 3;
@@ -41,7 +41,7 @@ fn held_in_books(shop: &Shop) -> u64 {
 fn a_cutoff_stands_for_the_expirations_that_are_too_many() {
     let mut shop = due(Terms::default(), None);
     let all = Take { id: b"all", units: MANY as u64, buyer: None, deadline: None, reference: b"" };
-    let decision = shop.sale.take(shop.now(), &all).unwrap();
+    let decision = shop.sale.take(shop.now(), Budget::COMMAND, &all).unwrap();
     assert_eq!(
         first(&decision.changes.due_first),
         ["Expire { id: \"o0\" }", "Expire { id: \"o1\" }", "Cutoff { at: UnixMs(1600) }"],
@@ -119,10 +119,10 @@ fn a_buyer_with_many_due_holds_pays_for_few() {
     let mut shop = due(Terms { limit: MANY as u64, ..Terms::default() }, Some("ann"));
     shop.adjust(100).unwrap();
     let take = |id, units| Take { id, units, buyer: Some(b"ann"), deadline: None, reference: b"" };
-    let decision = shop.sale.take(shop.now(), &take(b"again", MANY as u64 - 1)).unwrap();
+    let decision = shop.sale.take(shop.now(), Budget::COMMAND, &take(b"again", MANY as u64 - 1)).unwrap();
     assert_eq!(decision.changes.due_first.len(), MOST + 1, "{:?}", decision.changes);
     assert_eq!(shop.does(&decision), says(Status::Ok, MANY as u64 - 1, 101, -1));
-    let decision = shop.sale.take(shop.now(), &take(b"the last", 1)).unwrap();
+    let decision = shop.sale.take(shop.now(), Budget::COMMAND, &take(b"the last", 1)).unwrap();
     assert_eq!(decision.changes.due_first, [], "what is over counts no more");
     assert_eq!(shop.does(&decision), says(Status::Ok, 1, 100, -1));
     shop.now -= 600;
@@ -138,7 +138,7 @@ fn a_cutoff_moves_on_and_never_back() {
     let cutoff = |at| Change::Cutoff { at: UnixMs(at) };
     shop.sale.commit(&cutoff(1_500)).unwrap();
     let two = Take { id: b"two", units: 2, buyer: None, deadline: None, reference: b"" };
-    let decision = shop.sale.take(shop.now(), &two).unwrap();
+    let decision = shop.sale.take(shop.now(), Budget::COMMAND, &two).unwrap();
     assert_eq!(first(&decision.changes.due_first), ["Expire { id: \"o1\" }"], "the unit of o0 is free already");
     shop.sale.commit(&cutoff(1_502)).unwrap();
     let before = digest(&shop.sale);

@@ -11,7 +11,7 @@ use crate::core::id::IdText;
 use crate::core::id::PackedId;
 use crate::core::limits::MAX_UNITS;
 use crate::core::sale::snapshot::{ADJUSTMENTS, BLOCK, BLOCK_ORDERS, VERSION, WITH_REFUSALS};
-use crate::core::sale::{Change, CorruptSale, Sale, State, Status, Stream, Taking, Terms, Waiting};
+use crate::core::sale::{Budget, Change, CorruptSale, Sale, State, Status, Stream, Taking, Terms, Waiting};
 use crate::core::time::{Millis, UnixMs};
 
 fn taking(id: &str, units: u64) -> Taking<'_> {
@@ -123,7 +123,7 @@ fn what_0_1_wrote_is_read_and_written_again_byte_for_byte() {
     let info = sale.info(UnixMs(1_000));
     assert_eq!((info.total, info.held, info.sold, info.orders, info.seq), (1_000, 1, 1, 6, 10));
     // Nobody's late payment has been refused yet.
-    assert_eq!(sale.confirm(UnixMs(1_000), b"bob").answer.status, Status::Ok);
+    assert_eq!(sale.confirm(UnixMs(1_000), Budget::COMMAND, b"bob").answer.status, Status::Ok);
 }
 
 #[test]

@@ -9,7 +9,9 @@ use super::steps::{NAMES, Step, line_step, name, step};
 use super::world::{World, agree, owned};
 use crate::core::sale::cart::{all_or_none, at_least_one};
 use crate::core::sale::waitlist::MOST_SERVED;
-use crate::core::sale::{Answer, Change, Changes, Decision, Sale, State, Status, Stream, Take, TakeError, Terms};
+use crate::core::sale::{
+    Answer, Budget, Change, Changes, Decision, Sale, State, Status, Stream, Take, TakeError, Terms,
+};
 use crate::core::time::{Millis, UnixMs};
 
 const SALES: usize = 3;
@@ -51,11 +53,18 @@ fn action() -> impl Strategy<Value = Action> {
 }
 
 impl Cart {
-    fn decide<'a>(&'a self, nth: usize, sale: &Sale, now: UnixMs, id: &'a [u8]) -> Result<Decision<'a>, TakeError> {
+    fn decide<'a>(
+        &'a self,
+        nth: usize,
+        sale: &Sale,
+        now: UnixMs,
+        budget: Budget,
+        id: &'a [u8],
+    ) -> Result<Decision<'a>, TakeError> {
         match self {
-            Self::Take { .. } => sale.take(now, &self.take(nth, now, id)),
-            Self::Confirm => Ok(sale.confirm(now, id)),
-            Self::Cancel => Ok(sale.cancel(now, id)),
+            Self::Take { .. } => sale.take(now, budget, &self.take(nth, now, id)),
+            Self::Confirm => Ok(sale.confirm(now, budget, id)),
+            Self::Cancel => Ok(sale.cancel(now, budget, id)),
         }
     }
 
@@ -135,13 +144,21 @@ impl Mall {
             other => other,
         };
         let name = NAMES[id].as_bytes();
-        let decided = sales.iter().enumerate().map(|(nth, sale)| cart.decide(nth, &self.worlds[*sale].sale, now, name));
-        let decided: Result<Vec<_>, _> = decided.map(|decision| decision.map(detached)).collect();
+        // All of them together serve and end no more than one command may.
+        let (mut budget, mut may_serve) = (Budget::COMMAND, Vec::new());
+        let decided = sales.iter().enumerate().map(|(nth, sale)| {
+            may_serve.push(budget.services);
+            let decision = detached(cart.decide(nth, &self.worlds[*sale].sale, now, budget, name)?);
+            budget = budget.after(&decision.changes);
+            Ok(decision)
+        });
+        let decided: Result<Vec<_>, _> = decided.collect();
         // What each model would answer, were it asked alone.
         let mut alone: Vec<Model> = sales.iter().map(|sale| self.worlds[*sale].model.clone()).collect();
         let hears = |nth: usize, model: &mut Model| {
             if let Ok(decisions) = &decided {
-                model.hear(&decisions[nth].changes.due_first, MOST_SERVED);
+                model.most_served = may_serve[nth];
+                model.hear(&decisions[nth].changes.due_first, may_serve[nth]);
             }
             cart.asks(nth, model, now, name)
         };
@@ -177,6 +194,7 @@ impl Mall {
                 assert_eq!(decision.answer, answers[nth]);
                 if decision.answer.status != Status::Skipped {
                     world.model = alone[nth].clone();
+                    world.model.most_served = MOST_SERVED;
                 }
             }
             world.commit(&decision.changes.iter().cloned().collect::<Vec<_>>());

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::waiting::crowded;
 use crate::core::id::IdText;
-use crate::core::sale::{Change, Sale, Take, Terms};
+use crate::core::sale::{Budget, Change, Sale, Take, Terms};
 use crate::core::time::{Millis, UnixMs};
 
 /// What the callers of a sale write.
@@ -88,7 +88,7 @@ fn fill(sale: &mut Sale, shape: Shape, from: u64, to: u64) -> (Duration, Duratio
             reference: texts.reference.as_bytes(),
         };
         let start = Instant::now();
-        let decision = sale.take(now, &take);
+        let decision = sale.take(now, Budget::COMMAND, &take);
         for change in decision.unwrap().changes.iter() {
             sale.commit(change).unwrap();
         }
@@ -149,7 +149,7 @@ fn serve(sale: &mut Sale, now: UnixMs, times: u64) -> [Duration; 2] {
     for n in first..first + times {
         let id = id(n);
         let start = Instant::now();
-        for change in sale.cancel(now, id.as_bytes()).changes.iter() {
+        for change in sale.cancel(now, Budget::COMMAND, id.as_bytes()).changes.iter() {
             sale.commit(change).unwrap();
         }
         served += start.elapsed();

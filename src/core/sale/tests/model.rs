@@ -40,6 +40,8 @@ pub struct Model {
     pub line: Vec<usize>,
     /// Somebody waited when the last command came.
     had_line: bool,
+    /// How many the next command may serve.
+    pub most_served: usize,
     /// Whom the model has served in the last command, and until when.
     pub served: Vec<(String, Option<UnixMs>)>,
     now: UnixMs,
@@ -51,7 +53,17 @@ impl Model {
     pub fn new(terms: Terms) -> Self {
         let (orders, line, served) = (Vec::new(), Vec::new(), Vec::new());
         let adjusted = BTreeSet::new();
-        Self { terms, orders, adjusted, line, had_line: false, served, now: UnixMs(0), cutoff: None }
+        Self {
+            terms,
+            orders,
+            adjusted,
+            line,
+            had_line: false,
+            most_served: MOST_SERVED,
+            served,
+            now: UnixMs(0),
+            cutoff: None,
+        }
     }
 
     /// It is `now`, which can be earlier than before.
@@ -112,7 +124,7 @@ impl Model {
 
     /// Serves who is next with what has come back.
     fn serve(&mut self) {
-        while self.can_serve() && self.served.len() < MOST_SERVED {
+        while self.can_serve() && self.served.len() < self.most_served {
             self.serve_next();
         }
     }
@@ -129,7 +141,7 @@ impl Model {
             (later.orders[*at].state, later.orders[*at].over) = (State::Expired, false);
             later.serve();
         }
-        if due.len() > MOST || later.served.len() >= MOST_SERVED { 0 } else { later.free() }
+        if due.len() > MOST || later.served.len() >= self.most_served { 0 } else { later.free() }
     }
 
     /// A hold has expired: it stays so, whatever the time is.

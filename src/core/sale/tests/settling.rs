@@ -4,7 +4,7 @@ use super::shop::{Shop, names, says, shop, with};
 use super::world::{digest, reload};
 use crate::core::id::IdText;
 use crate::core::limits::MAX_UNITS;
-use crate::core::sale::{Alteration, Change, EventKind, InvalidChange, State, Status, Take, Taking, Terms};
+use crate::core::sale::{Alteration, Budget, Change, EventKind, InvalidChange, State, Status, Take, Taking, Terms};
 use crate::core::time::UnixMs;
 
 #[test]
@@ -36,7 +36,7 @@ fn only_the_expirations_that_are_needed_come_first_and_the_earliest_of_them() {
     }
     shop.now += 100;
     let take = Take { id: b"d", units: 2, buyer: None, deadline: None, reference: b"" };
-    let decision = shop.sale.take(shop.now(), &take).unwrap();
+    let decision = shop.sale.take(shop.now(), Budget::COMMAND, &take).unwrap();
     let ids: Vec<_> = decision.changes.due_first.iter().map(|expiration| format!("{expiration:?}")).collect();
     assert_eq!(ids, ["Expire { id: \"b\" }", "Expire { id: \"c\" }"]);
     assert_eq!(shop.does(&decision), says(Status::Ok, 2, 1, -1));
@@ -104,7 +104,7 @@ fn a_late_payment_for_units_that_are_gone_is_expired_for_good() {
     assert_eq!(shop.adjust(1), Ok(2));
     assert_eq!(shop.confirm("ann"), says(Status::Expired, 0, 2, -1), "the shop has given the money back");
     let mut again = reload(&shop.sale);
-    assert!(again.confirm(shop.now(), b"ann").changes.is_empty(), "and nobody forgets it");
+    assert!(again.confirm(shop.now(), Budget::COMMAND, b"ann").changes.is_empty(), "and nobody forgets it");
     assert_eq!(again.commit(&Change::Confirm { id: IdText::from(&b"ann"[..]) }), Err(InvalidChange::State));
     for (row, status) in [(shop.cancel("ann"), Status::Expired), (shop.extend("ann", 500), Status::Expired)] {
         assert_eq!(row, says(status, 0, 2, -1));

@@ -1,7 +1,7 @@
 //! A sale with a server around it, for stories.
 
 use crate::core::sale::{
-    AdjustError, Alteration, Answer, Decision, Sale, State, Status, Stream, Take, TakeError, Terms,
+    AdjustError, Alteration, Answer, Budget, Decision, Sale, State, Status, Stream, Take, TakeError, Terms,
 };
 use crate::core::time::UnixMs;
 
@@ -59,7 +59,7 @@ impl Shop {
         let deadline = (hold > 0).then_some(UnixMs(self.now + hold));
         let buyer = buyer.map(str::as_bytes);
         let take = Take { id: id.as_bytes(), units, buyer, deadline, reference: reference.as_bytes() };
-        let decision = self.sale.take(self.now(), &take).unwrap();
+        let decision = self.sale.take(self.now(), Budget::COMMAND, &take).unwrap();
         self.does(&decision)
     }
 
@@ -92,16 +92,16 @@ impl Shop {
     pub fn refuses(&self, id: &str, buyer: Option<&str>) -> TakeError {
         let buyer = buyer.map(str::as_bytes);
         let take = Take { id: id.as_bytes(), units: 1, buyer, deadline: None, reference: b"" };
-        self.sale.take(self.now(), &take).unwrap_err()
+        self.sale.take(self.now(), Budget::COMMAND, &take).unwrap_err()
     }
 
     pub fn confirm(&mut self, id: &str) -> Row {
-        let decision = self.sale.confirm(self.now(), id.as_bytes());
+        let decision = self.sale.confirm(self.now(), Budget::COMMAND, id.as_bytes());
         self.does(&decision)
     }
 
     pub fn cancel(&mut self, id: &str) -> Row {
-        let decision = self.sale.cancel(self.now(), id.as_bytes());
+        let decision = self.sale.cancel(self.now(), Budget::COMMAND, id.as_bytes());
         self.does(&decision)
     }
 

@@ -10,7 +10,7 @@ use crate::core::id::IdText;
 use crate::core::sale::cutoff::MOST;
 use crate::core::sale::waitlist::MOST_SERVED;
 use crate::core::sale::{
-    Answer, Change, Changes, CorruptSale, Decision, Loading, Sale, State, Take, Taking, Terms, Waiting,
+    Answer, Budget, Change, Changes, CorruptSale, Decision, Loading, Sale, State, Take, Taking, Terms, Waiting,
 };
 use crate::core::time::{Millis, UnixMs};
 
@@ -84,7 +84,11 @@ impl World {
                     deadline: hold.map(|hold| now.plus(Millis(hold)).unwrap()),
                     reference: if *reference { NAMES[*id].as_bytes() } else { b"" },
                 };
-                let decided = if *waitlist { self.sale.take_or_wait(now, &take) } else { self.sale.take(now, &take) };
+                let decided = if *waitlist {
+                    self.sale.take_or_wait(now, &take)
+                } else {
+                    self.sale.take(now, Budget::COMMAND, &take)
+                };
                 match decided {
                     Ok(decision) => decide(decision, &mut self.model, |model| model.take(&take, *waitlist).unwrap()),
                     Err(refused) => {
@@ -95,11 +99,11 @@ impl World {
             }
             Step::Confirm(id) => {
                 let id = NAMES[*id].as_bytes();
-                decide(self.sale.confirm(now, id), &mut self.model, |model| model.confirm(id))
+                decide(self.sale.confirm(now, Budget::COMMAND, id), &mut self.model, |model| model.confirm(id))
             }
             Step::Cancel(id) => {
                 let id = NAMES[*id].as_bytes();
-                decide(self.sale.cancel(now, id), &mut self.model, |model| model.cancel(id))
+                decide(self.sale.cancel(now, Budget::COMMAND, id), &mut self.model, |model| model.cancel(id))
             }
             Step::Extend(id, span) => {
                 let (id, deadline) = (NAMES[*id].as_bytes(), now.plus(Millis(*span)).unwrap());

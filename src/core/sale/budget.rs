@@ -1,0 +1,29 @@
+//! How much one command does for other orders than its own: it ends due holds and serves the line. The timer does the rest.
+
+use super::answer::Changes;
+use super::change::Change;
+use super::{cutoff, waitlist};
+
+/// What a command may still do for other orders. The sales of one command share it.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    /// How many due holds it may let expire; after that a cutoff ends the others.
+    pub(super) expirations: usize,
+    /// How many waiting orders it may serve; nobody else is sold anything until the timer has served the others.
+    pub(super) services: usize,
+}
+
+impl Budget {
+    /// That of a whole command.
+    pub const COMMAND: Self = Self { expirations: cutoff::MOST, services: waitlist::MOST_SERVED };
+
+    /// What is left after `changes`.
+    #[must_use]
+    pub fn after(self, changes: &Changes<'_>) -> Self {
+        let count = |is: fn(&Change<'_>) -> bool| changes.iter().filter(|change| is(change)).count();
+        Self {
+            expirations: self.expirations.saturating_sub(count(|change| matches!(change, Change::Expire { .. }))),
+            services: self.services.saturating_sub(count(|change| matches!(change, Change::Serve { .. }))),
+        }
+    }
+}
