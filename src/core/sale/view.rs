@@ -6,6 +6,7 @@ use super::{Counters, Sale};
 use crate::core::id::IdText;
 use crate::core::id::PackedId;
 use crate::core::invariant::Known;
+use crate::core::limits::MAX_UNITS;
 use crate::core::time::UnixMs;
 
 /// The most rows of one page.
@@ -70,10 +71,11 @@ impl Sale {
         self.order_of(id).map(|(_, order)| self.show(self.hold_time(now), &order))
     }
 
-    /// Units that this buyer holds, has bought or waits for.
+    /// Units that this buyer holds, has bought or waits for; at most [`MAX_UNITS`].
     #[must_use]
     pub fn buyer(&self, now: UnixMs, buyer: &[u8]) -> u64 {
-        PackedId::new(buyer).map_or(0, |buyer| self.table.units_of(self.table.look_up(&buyer), self.hold_time(now)))
+        let units = |buyer| self.table.units_of(self.table.look_up(&buyer), self.hold_time(now));
+        PackedId::new(buyer).map_or(0, units).min(MAX_UNITS)
     }
 
     /// What the sale amounts to. The conditions are in [`Sale::terms`].

@@ -8,13 +8,15 @@ use crate::core::codec::{Corrupt, Reader, Writer};
 use crate::core::id::PackedId;
 use crate::core::invariant::Known;
 
-/// What a buyer's orders amount to, due holds and units that they wait for included.
+/// What a buyer's orders amount to, due holds included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Units held, bought and waited for, modulo 2^64: see [`OrderTable::held`](super::OrderTable::held).
+    /// Units held and bought, modulo 2^64: see [`OrderTable::held`](super::OrderTable::held).
     pub units: u64,
     /// Units bought, among them.
     pub sold: u64,
+    /// Units that its orders wait for. A sale does not have so many, so their sum can pass 2^64.
+    pub waiting: u128,
     /// Orders that name this buyer, whatever their state.
     pub orders: u64,
 }
@@ -40,15 +42,41 @@ impl Layout for BuyerLayout {
     }
 }
 
+/// How a sum of waited units is written: its lowest 63 bits with a bit that says whether the rest follows.
+const LOW_BITS: u32 = 63;
+const IS_WIDE: u64 = 1;
+
+/// The lowest 63 bits of a sum, and the rest of it.
+fn halves(sum: u128) -> (u64, u64) {
+    let part = |bits: u128| {
+        u64::try_from(bits).ok().or_invariant("2^31 orders of 2^53 units are fewer than 2^84", u64::MAX >> 1)
+    };
+    (part(sum & ((1 << LOW_BITS) - 1)), part(sum >> LOW_BITS))
+}
+
 impl Account {
+    /// Units held, bought and waited for, if `due` units of them are free again.
+    pub fn counted(&self, due: u64) -> u64 {
+        self.units.wrapping_sub(due).saturating_add(u64::try_from(self.waiting).unwrap_or(u64::MAX))
+    }
+
     fn read(reader: &mut Reader<'_>) -> Result<Self, Corrupt> {
-        Ok(Self { units: reader.number()?, sold: reader.number()?, orders: reader.number()? })
+        let (units, sold, orders) = (reader.number()?, reader.number()?, reader.number()?);
+        // Most buyers wait for nothing: that takes one byte.
+        let low = reader.number()?;
+        let high = if low & IS_WIDE == 0 { 0 } else { reader.number()? };
+        Ok(Self { units, sold, waiting: u128::from(low >> 1) | u128::from(high) << LOW_BITS, orders })
     }
 
     fn write(&self, out: &mut Writer) {
         out.number(self.units);
         out.number(self.sold);
         out.number(self.orders);
+        let (low, high) = halves(self.waiting);
+        out.number(low << 1 | u64::from(high > 0));
+        if high > 0 {
+            out.number(high);
+        }
     }
 }
 
@@ -151,7 +179,7 @@ mod tests {
         for (n, entry) in (0..50).zip(0..) {
             assert_eq!(buyers.open(&packed(n)), Some(entry));
         }
-        let account = Account { units: 1 << 50, sold: 3, orders: 2 };
+        let account = Account { units: 1 << 50, sold: 3, waiting: (1 << 84) - 1, orders: 2 };
         buyers.set(7, account);
         assert_eq!((buyers.name(7), buyers.account(7)), (Some(packed(7)), Some(account)));
         for entry in [3, 49, 0] {

@@ -117,7 +117,7 @@ impl OrderTable {
         match lookup {
             BuyerLookup::Nobody => 0,
             BuyerLookup::Sole(number) => self.found(number).map_or(0, |order| order.counted_at(BEGINNING)),
-            BuyerLookup::Entry(entry) => self.account(entry).units,
+            BuyerLookup::Entry(entry) => self.account(entry).counted(0),
         }
     }
 
@@ -132,7 +132,7 @@ impl OrderTable {
             BuyerLookup::Entry(entry) => {
                 let before = entry.checked_sub(1).map(|before| (before, NEVER, u32::MAX));
                 let due = self.by_buyer.sum(before, (entry, now, u32::MAX), &self.orders);
-                self.counted(lookup).wrapping_sub(due.units)
+                self.account(entry).counted(due.units)
             }
         }
     }

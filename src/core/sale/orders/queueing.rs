@@ -36,7 +36,7 @@ impl OrderTable {
     /// Adds an order that waits to the line and to what its buyer has.
     pub(super) fn join_line(&mut self, number: u32, units: u64, entry: Option<u32>) {
         self.waiting.get_or_insert_default().join(number, units, &self.orders);
-        self.count_waiting(entry, |all| all.wrapping_add(units));
+        self.count_waiting(entry, |all| all.saturating_add(units.into()));
     }
 
     /// Takes an order that waits out of the line and of what its buyer has.
@@ -47,14 +47,14 @@ impl OrderTable {
                 self.waiting = None;
             }
         }
-        self.count_waiting(entry, |all| all.wrapping_sub(units));
+        self.count_waiting(entry, |all| all.saturating_sub(units.into()));
     }
 
     /// Counts the units of a waiting order anew in its buyer's entry.
-    fn count_waiting(&mut self, entry: Option<u32>, count: impl FnOnce(u64) -> u64) {
+    fn count_waiting(&mut self, entry: Option<u32>, count: impl FnOnce(u128) -> u128) {
         if let Some(entry) = entry {
             let account = self.account(entry);
-            self.buyers.set(entry, Account { units: count(account.units), ..account });
+            self.buyers.set(entry, Account { waiting: count(account.waiting), ..account });
         }
     }
 }

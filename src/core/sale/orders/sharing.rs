@@ -223,10 +223,11 @@ impl Sharing<'_> {
             return false;
         }
         account.orders = account.orders.wrapping_add(1);
-        if order.active() || order.waits() {
-            account.units = account.units.wrapping_add(order.units);
+        if order.waits() {
+            account.waiting = account.waiting.saturating_add(order.units.into());
         }
         if order.active() {
+            account.units = account.units.wrapping_add(order.units);
             self.active = self.active.wrapping_add(1);
         }
         if order.state == State::Sold {

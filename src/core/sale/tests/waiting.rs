@@ -1,8 +1,9 @@
 //! Stories of the waitlist.
 
-use super::shop::{names, says, shop, telling, with};
+use super::shop::{Shop, names, says, shop, telling, with};
 use super::world::{digest, reload};
 use crate::core::id::IdText;
+use crate::core::limits::MAX_UNITS;
 use crate::core::sale::{AdjustError, Alteration, Change, Sale, State, Status, Take, Terms};
 use crate::core::time::UnixMs;
 
@@ -75,6 +76,27 @@ fn what_an_order_waits_for_counts_against_its_buyers_limit() {
 }
 
 #[test]
+fn a_buyer_may_wait_for_more_units_than_64_bits_can_count() {
+    let mut shop = with(Terms { total: MAX_UNITS, ..Terms::default() });
+    shop.take("first", MAX_UNITS);
+    // As many that the sum modulo 2^64 is next to nothing.
+    for n in 0..2_049 {
+        assert_eq!(shop.wait(&n.to_string(), MAX_UNITS, Some("ann"), 0, "").0, Status::Queued);
+    }
+    assert_eq!(shop.bought("ann"), MAX_UNITS);
+    shop.alter(Alteration { limit: Some(MAX_UNITS - 1), ..Alteration::default() });
+    assert_eq!(shop.wait("more", 1, Some("ann"), 0, "").0, Status::Limit);
+    let mut shop = Shop { sale: reload(&shop.sale), ..shop };
+    assert_eq!(shop.wait("more", 1, Some("ann"), 0, "").0, Status::Limit, "and so it is in a file");
+    for n in 1..2_049 {
+        assert_eq!(shop.cancel(&n.to_string()).0, Status::Ok);
+    }
+    assert_eq!(shop.bought("ann"), MAX_UNITS, "one order waits");
+    assert_eq!(shop.cancel("0").0, Status::Ok);
+    assert_eq!(shop.wait("more", 1, Some("ann"), 0, "").0, Status::Queued, "none waits");
+}
+
+#[test]
 fn a_restock_serves_and_what_the_line_gets_cannot_be_withdrawn() {
     let mut shop = shop(2);
     shop.hold("a", 2, 10);
@@ -115,7 +137,7 @@ fn outside_the_window_who_waits_goes_on_waiting() {
     for id in ["b", "c", "d"] {
         assert_eq!(shop.wait(id, 1, None, 100, "").0, Status::Queued);
     }
-    let due = |shop: &super::shop::Shop| shop.sale.next_due(|| shop.now()).map(|time| time.0);
+    let due = |shop: &Shop| shop.sale.next_due(|| shop.now()).map(|time| time.0);
     assert_eq!(due(&shop), Some(2_000));
     shop.now = 2_000;
     assert_eq!(shop.tick(9), 1, "the hold expires, and nobody is served");

@@ -10,9 +10,17 @@ use crate::core::id::IdText;
 use crate::core::sale::cutoff::MOST;
 use crate::core::sale::waitlist::MOST_SERVED;
 use crate::core::sale::{
-    Answer, Budget, Change, Changes, CorruptSale, Decision, Loading, Sale, State, Take, Taking, Terms, Waiting,
+    Answer, Budget, Change, Changes, CorruptSale, Decision, Loading, Sale, State, Take, TakeError, Taking, Terms,
+    Waiting,
 };
 use crate::core::time::{Millis, UnixMs};
+
+fn take_or_wait<'a>(sale: &Sale, now: UnixMs, take: &Take<'a>, waitlist: bool) -> Result<Decision<'a>, TakeError> {
+    if waitlist { sale.take_or_wait(now, take) } else { sale.take(now, ALL, take) }
+}
+
+/// A command to one sale may do all that a command may.
+const ALL: Budget = Budget::COMMAND;
 
 /// A header and blocks.
 type File = (Vec<u8>, Vec<Vec<u8>>);
@@ -84,11 +92,7 @@ impl World {
                     deadline: hold.map(|hold| now.plus(Millis(hold)).unwrap()),
                     reference: if *reference { NAMES[*id].as_bytes() } else { b"" },
                 };
-                let decided = if *waitlist {
-                    self.sale.take_or_wait(now, &take)
-                } else {
-                    self.sale.take(now, Budget::COMMAND, &take)
-                };
+                let decided = take_or_wait(&self.sale, now, &take, *waitlist);
                 match decided {
                     Ok(decision) => decide(decision, &mut self.model, |model| model.take(&take, *waitlist).unwrap()),
                     Err(refused) => {
@@ -99,11 +103,11 @@ impl World {
             }
             Step::Confirm(id) => {
                 let id = NAMES[*id].as_bytes();
-                decide(self.sale.confirm(now, Budget::COMMAND, id), &mut self.model, |model| model.confirm(id))
+                decide(self.sale.confirm(now, ALL, id), &mut self.model, |model| model.confirm(id))
             }
             Step::Cancel(id) => {
                 let id = NAMES[*id].as_bytes();
-                decide(self.sale.cancel(now, Budget::COMMAND, id), &mut self.model, |model| model.cancel(id))
+                decide(self.sale.cancel(now, ALL, id), &mut self.model, |model| model.cancel(id))
             }
             Step::Extend(id, span) => {
                 let (id, deadline) = (NAMES[*id].as_bytes(), now.plus(Millis(*span)).unwrap());
