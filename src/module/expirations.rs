@@ -41,6 +41,11 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> Wakeup {
     if let Some(Some(until)) = state::enter(|state| state.refused.closed(now.ms, MOVING)) {
         return Wakeup::At(until);
     }
+    state::enter(|state| {
+        while let Some(entry) = state.refused.take_due(now.ms) {
+            state.sales.reschedule(entry, now.ms);
+        }
+    });
     let began_in = ctx.db();
     let mut left = budget;
     while left > 0 {
@@ -61,7 +66,11 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> Wakeup {
             }
             Err(Refusal::For(error)) => {
                 let delay = put_off(&mut session, &key, &error, now.ms);
-                state::enter(|state| state.sales.reschedule(entry, state.refused.next(delay == MOVING, now.ms, delay)));
+                state::enter(|state| {
+                    // The entry is due again when its retry is.
+                    state.sales.reschedule(entry, UnixMs::MAX);
+                    state.refused.put_off(delay == MOVING, now.ms, delay, entry);
+                });
             }
         }
     }
@@ -69,7 +78,8 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> Wakeup {
     if let Some(Some(until)) = state::enter(|state| state.refused.closed(now.ms, MOVING)) {
         return Wakeup::At(until);
     }
-    Wakeup::from(state::enter(|state| state.sales.next()).flatten()).seen_at(now.ms)
+    let next = state::enter(|state| state.sales.next().into_iter().chain(state.refused.next()).min());
+    Wakeup::from(next.flatten()).seen_at(now.ms)
 }
 
 /// Expires holds of the sale with the due entry `entry`, in about `steps`, and returns the number of steps.

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use crate::config;
 use crate::core::deadline_index::DeadlineIndex;
 use crate::core::lock::Engine;
-use crate::core::retry::RefusedExpirations;
+use crate::core::retry::RefusedSales;
 use crate::core::time::Wakeup;
 use crate::module::destroyed;
 use crate::module::inbox::{self, Notification};
@@ -25,8 +25,8 @@ pub struct State {
     pub locks: Engine,
     /// When the timer has something to do for each sale: its next hold expires, or its line can be served.
     pub sales: DeadlineIndex,
-    /// When to retry expirations that a sale's stream or the cluster refused.
-    pub refused: RefusedExpirations,
+    /// Sales whose stream or whose cluster refused what is due.
+    pub refused: RefusedSales,
     /// The number of expired holds of sales.
     pub expirations: u64,
     /// Locks and sales that were renamed and must be found.

@@ -130,13 +130,15 @@ pub fn arm(next: Wakeup) {
 /// part by another one. So after a step back it would fire as much later, and after a step ahead not sooner.
 pub fn check_clock() {
     let now = clock::now().ms;
-    let at = TIMER.with(|timer| {
+    let next = TIMER.with(|timer| {
         let was_set_back = mem::replace(&mut timer.checked, now) > now;
-        let is_late = timer.armed.is_some_and(|(_, at)| at <= now);
-        if was_set_back || is_late { timer.disarm() } else { None }
+        let (_, at) = timer.armed?;
+        // Work that was put off until a time by the old clock is due after a step back.
+        let next = if was_set_back { Wakeup::Now } else { Wakeup::At(at) };
+        (was_set_back || at.reached(now)).then(|| timer.disarm()).map(|_| next)
     });
-    if let Some(at) = at.flatten() {
-        arm(Wakeup::At(at));
+    if let Some(next) = next.flatten() {
+        arm(next);
     }
 }
 

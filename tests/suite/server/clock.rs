@@ -1,7 +1,7 @@
 //! The server's wall clock is set.
 
 use harness::clock::{obeys, set, with_own_clock};
-use harness::{ANY, INT, OK, Server, TEXT, eventually, unix_ms};
+use harness::{ANY, INT, OK, Reply, Server, TEXT, eventually, unix_ms};
 use tempfile::TempDir;
 
 const HOUR_MS: i64 = 3_600_000;
@@ -53,4 +53,21 @@ fn what_is_due_because_the_clock_was_set_ahead_is_done_at_once() {
     eventually("it waits", || client.cmd("LOCK.INFO lock").field("waiting").int() == 1);
     set(&dir, HOUR_MS);
     waiter.read().is(("waiter", INT, 30_000));
+}
+
+#[test]
+fn a_line_that_was_put_off_is_served_though_the_clock_is_set_back_meanwhile() {
+    const LINE: i64 = 1_200;
+    let dir = tempfile::tempdir().expect("a directory");
+    let Some(server) = start(&dir) else { return };
+    let mut client = server.client();
+    client.expect(format!("STOCK.CREATE sale {LINE} STREAM events"), OK);
+    client.expect(format!("STOCK.DECR_ONCE sale all QTY {LINE}"), ("OK", LINE, 0, -1, ""));
+    client.pipeline((0..LINE).map(|n| format!("STOCK.DECR_ONCE sale o-{n} WAITLIST")));
+    // The cancellation serves a thousand orders. The timer's attempt at the others is refused.
+    client.pipeline(["MULTI", "STOCK.CANCEL sale all", "RENAME events kept", "SET events text", "EXEC"]);
+    eventually("the line is put off", || server.log().contains("waitlist of the sale sale cannot be served"));
+    set(&dir, -HOUR_MS);
+    client.expect("RENAME kept events", OK);
+    eventually("the line is served", || client.cmd("STOCK.INFO sale").field("waiting") == Reply::Int(0));
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::core::deadline_index::DeadlineId;
+use crate::core::deadline_index::{DeadlineId, DeadlineIndex};
 use crate::core::lock::waiter::QueueId;
 use crate::core::retry::Retries;
 use crate::core::time::{Millis, Now, UnixMs};
@@ -18,9 +18,8 @@ pub(super) struct Backlog {
     pub(super) endings: VecDeque<DeadlineId>,
     /// Queues whose head may fit now.
     pub(super) queues: VecDeque<QueueId>,
-    /// Work that failed because this node does not serve the key, and when to try again.
-    pub(super) put_off: VecDeque<(UnixMs, Retry)>,
-    pub(super) retries: Retries,
+    /// Work that failed because this node does not serve the key.
+    pub(super) put_off: Retries<Retry>,
     /// Nothing is tried before this time, because this node serves no key at all.
     pub(super) closed: Option<UnixMs>,
     /// The kind of work that is next.
@@ -61,6 +60,7 @@ impl Kind {
 pub(super) enum Retry {
     Ending(DeadlineId),
     Queue(QueueId),
+    Lease(DeadlineId),
 }
 
 impl Backlog {
@@ -70,22 +70,18 @@ impl Backlog {
     }
 
     pub(super) fn put_off(&mut self, now: Now, what: Retry) {
-        self.put_off.push_back((self.retries.next(now.ms, RETRY), what));
+        self.put_off.put_off(now.ms, RETRY, what);
     }
 
-    /// Resumes retries that are due. A retry further away than the longest pause is resumed too: the clock was set back after it was put
-    /// off.
-    pub(super) fn take_up(&mut self, now: Now) {
-        let longest = now.ms.plus(Retries::longest(RETRY)).unwrap_or(UnixMs::MAX);
-        let is_due = |due: UnixMs| due.reached(now.ms) || due > longest;
-        self.closed.take_if(|until| is_due(*until));
-        while let Some((due, what)) = self.put_off.front().copied()
-            && is_due(due)
-        {
-            self.put_off.pop_front();
-            match what {
+    /// Resumes retries that are due.
+    pub(super) fn take_up(&mut self, now: Now, deadlines: &mut DeadlineIndex) {
+        // If the end of the pause is further away than the pause is long, the clock was set back.
+        self.closed.take_if(|until| until.reached(now.ms) || until.left(now.ms) > RETRY);
+        while let Some(work) = self.put_off.take_due(now.ms) {
+            match work {
                 Retry::Ending(entry) => self.endings.push_back(entry),
                 Retry::Queue(queue) => self.queues.push_back(queue),
+                Retry::Lease(entry) => deadlines.reschedule(entry, now.ms),
             }
         }
     }

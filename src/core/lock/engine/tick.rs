@@ -22,7 +22,7 @@ impl Engine {
     /// finished: a request for a thousand keys is granted in one go.
     pub fn tick<W: Keyspace>(&mut self, now: Now, budget: usize, keyspace: &mut W) -> Wakeup {
         let mut transition = Transition::by_timer(now, budget);
-        self.backlog.take_up(now);
+        self.backlog.take_up(now, &mut self.deadlines);
         while transition.budget > 0 && self.vacant_places.expire(now.ms) {
             transition.step();
         }
@@ -87,7 +87,7 @@ impl Engine {
         if !(idle && self.unverified_sessions.is_empty()) || self.sessions.any_ended() {
             return Wakeup::Now;
         }
-        let retry = self.backlog.put_off.front().map(|(due, _)| *due);
+        let retry = self.backlog.put_off.next();
         let wait = self.waiting.first_end().map(|(end, _)| end);
         let sooner = |one: Option<UnixMs>, other: Option<UnixMs>| match (one, other) {
             (Some(one), Some(other)) => Some(one.min(other)),
@@ -177,7 +177,9 @@ impl Engine {
         transition.cause = HandoverCause::Expiry;
         if !self.refresh(transition, entry, keyspace) {
             self.refused(transition, keyspace);
-            self.deadlines.reschedule(entry, self.backlog.retries.next(transition.now.ms, RETRY));
+            // The entry is due again when the backlog says so.
+            self.deadlines.reschedule(entry, UnixMs::MAX);
+            self.backlog.put_off(transition.now, Retry::Lease(entry));
         }
     }
 
