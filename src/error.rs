@@ -75,6 +75,13 @@ pub enum Error {
     Window(EmptyWindow),
     /// An order cannot be taken, for a reason that no status tells.
     Take(TakeError),
+    /// A sale of which some orders are still to be loaded.
+    NotWhole {
+        /// How many are there.
+        orders: u64,
+        /// How many there will be.
+        expected: u64,
+    },
     /// Another module changed or removed a sale during a command on it.
     SaleChanged,
     /// The sale's stream refuses the event; the server's own text.
@@ -155,6 +162,9 @@ impl fmt::Display for Error {
             }
             Self::Adjust(AdjustError::Full { adjustments }) => {
                 write!(f, "ERR the sale remembers {adjustments} adjustments, and no more fit in")
+            }
+            Self::NotWhole { orders, expected } => {
+                write!(f, "ERR the sale is being loaded: {orders} of its {expected} orders are there")
             }
             Self::SaleChanged => {
                 f.write_str("ERR another module changed the sale when it heard of the event, so nothing was done")

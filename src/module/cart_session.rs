@@ -106,7 +106,7 @@ impl<'a> CartSession<'_, 'a> {
         let budget = self.budget;
         let mut session = session(&mut self.ctx, key);
         let (mut decision, mut decided_on, mut stream) = (Answer::NO_STOCK.unchanged(), None, None);
-        if let Some(sale) = session.sale()? {
+        if let Some(sale) = session.whole_sale()? {
             decision = decide(budget, sale)?;
             decided_on = Some(sale.version());
             if !decision.changes.is_empty() {

@@ -74,6 +74,15 @@ impl<'a> SaleSession<'a> {
         }
     }
 
+    /// The sale, for a decision on it.
+    pub(super) fn whole_sale(&mut self) -> Result<Option<&mut SaleValue>, Error> {
+        let sale = self.sale()?;
+        if let Some((orders, expected)) = sale.as_ref().and_then(|sale| sale.loaded_so_far()) {
+            return Err(Error::NotWhole { orders, expected });
+        }
+        Ok(sale)
+    }
+
     /// Whether this node of the cluster serves the sale.
     pub(super) fn served(&mut self) -> Serves {
         cluster::serves(self.key.ctx(), &self.name)
@@ -307,7 +316,7 @@ pub fn decide<'a>(
     f: impl FnOnce(&Sale) -> Result<Decision<'a>, Error>,
 ) -> Result<Answer<'a>, Error> {
     let mut session = SaleSession::new(ctx.reborrow(), Name::of(key), RunAs::Client);
-    let Some(sale) = session.sale()? else {
+    let Some(sale) = session.whole_sale()? else {
         sale_counts::answered(Status::NoStock);
         return Ok(Answer::NO_STOCK);
     };
@@ -335,7 +344,7 @@ pub fn change<'a, R>(
     f: impl FnOnce(&Sale) -> Result<(R, Changes<'a>), Error>,
 ) -> Result<Option<R>, Error> {
     let mut session = SaleSession::new(ctx.reborrow(), Name::of(key), RunAs::Client);
-    let Some(sale) = session.sale()? else { return Ok(None) };
+    let Some(sale) = session.whole_sale()? else { return Ok(None) };
     let (result, changes) = f(sale)?;
     session.carry_out(&changes, said)?;
     Ok(Some(result))

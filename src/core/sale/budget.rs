@@ -2,7 +2,12 @@
 
 use super::answer::Changes;
 use super::change::Change;
-use super::{cutoff, waitlist};
+
+/// How many due holds one command lets expire at most.
+pub(super) const MOST_ENDED: usize = if cfg!(test) { 2 } else { 128 };
+
+/// How many orders one command serves at most: some milliseconds. The timer serves the others; nobody else is sold anything meanwhile.
+pub(super) const MOST_SERVED: usize = if cfg!(test) { 3 } else { 1_000 };
 
 /// What a command may still do for other orders. The sales of one command share it.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +20,7 @@ pub struct Budget {
 
 impl Budget {
     /// That of a whole command.
-    pub const COMMAND: Self = Self { expirations: cutoff::MOST, services: waitlist::MOST_SERVED };
+    pub const COMMAND: Self = Self { expirations: MOST_ENDED, services: MOST_SERVED };
 
     /// What is left after `changes`.
     #[must_use]

@@ -1,7 +1,7 @@
 //! The cutoff of a sale: every hold whose deadline is not after this instant is over, whatever any clock says.
 //!
 //! The units of a due hold are free, but the table still counts them as held until the hold expires. So an order first lets those
-//! due holds expire whose units it needs. That can be a hundred thousand, too many for one command. Then the order lets [`MOST`] of
+//! due holds expire whose units it needs. That can be a hundred thousand, too many for one command. Then the order lets [`MOST_ENDED`](super::budget::MOST_ENDED) of
 //! them expire and moves the cutoff to the present. The cutoff frees the units of all other due holds at once; the timer lets these
 //! holds expire later.
 //!
@@ -13,9 +13,6 @@ use super::Sale;
 use super::change::InvalidChange;
 use super::orders::record::{Record, State};
 use crate::core::time::{Millis, UnixMs};
-
-/// How many due holds one command lets expire at most.
-pub(super) const MOST: usize = if cfg!(test) { 2 } else { 128 };
 
 /// The instant up to which holds are over, though not all of them have expired yet.
 #[derive(Clone, Copy, Debug)]
@@ -77,9 +74,9 @@ impl Sale {
         }
     }
 
-    /// Forgets the cutoff when every hold that it ended has expired.
+    /// Forgets the cutoff when every hold that it ended has expired. Before the sale is whole, more of these may be loaded.
     pub(super) fn retire_cutoff(&mut self) {
-        if self.table.next_deadline().is_none_or(|first| !self.ends_by_cutoff(first)) {
+        if self.is_whole() && self.table.next_deadline().is_none_or(|first| !self.ends_by_cutoff(first)) {
             self.cutoff = None;
         }
     }

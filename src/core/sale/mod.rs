@@ -69,7 +69,7 @@ pub struct Sale {
     /// The ids of adjustments; `None` when none had one.
     adjustments: Option<Box<IdSet>>,
     counters: Counters,
-    /// How many orders the file had that the sale comes from, if some of them wait. Until all of them are loaded nobody is served.
+    /// How many orders the sale has when it is whole, if that was said when it was loaded. Until then it decides nothing.
     expected: u32,
     /// How often the sale has changed on this server, by a numbered change or another. Neither saved nor replicated.
     revision: u64,

@@ -40,9 +40,9 @@ const START: u8 = 2;
 const END: u8 = 4;
 const STREAM: u8 = 8;
 const CUTOFF: u8 = 16;
-const DEADLINES: u8 = 32;
-/// Somebody waits. Lockstock 0.1 refuses such a header. The blocks of a sale without it have no waiting orders.
-const LINE: u8 = 64;
+const DEADCOUNTS: u8 = 32;
+/// The number of orders. Lockstock 0.1 refuses such a header. The blocks of a sale without it have no waiting orders.
+const COUNT: u8 = 64;
 
 /// Why bytes are not a sale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +81,18 @@ impl Sale {
     /// The conditions, the sequence number, the cutoff, and the number of orders if some of them wait.
     #[must_use]
     pub fn header(&self) -> Vec<u8> {
+        self.header_with(self.expects())
+    }
+
+    /// The same, with the number of orders whether some of them wait or not. It is for a sale that is loaded by several commands, which
+    /// decides nothing before it is whole. Lockstock 0.1 refuses it, unless the sale has no orders.
+    #[must_use]
+    pub fn counting_header(&self) -> Vec<u8> {
+        let orders = self.orders().max(u64::from(self.expected));
+        self.header_with((orders > 0).then_some(orders))
+    }
+
+    fn header_with(&self, expects: Option<u64>) -> Vec<u8> {
         let terms = &self.terms;
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         let mut out = Writer::new();
@@ -91,8 +103,8 @@ impl Sale {
                 | flag(terms.end.is_some(), END)
                 | flag(terms.stream.is_some(), STREAM)
                 | flag(self.cutoff.is_some(), CUTOFF)
-                | flag(terms.tells_deadlines(), DEADLINES)
-                | flag(self.expects().is_some(), LINE),
+                | flag(terms.tells_deadlines(), DEADCOUNTS)
+                | flag(expects.is_some(), COUNT),
         );
         out.number(terms.total);
         out.number(terms.limit);
@@ -101,7 +113,7 @@ impl Sale {
         for time in [terms.start, terms.end, cutoff].into_iter().flatten() {
             out.signed(time.0);
         }
-        if let Some(orders) = self.expects() {
+        if let Some(orders) = expects {
             out.number(orders);
         }
         out.bytes(terms.stream.as_ref().map_or(&[], |stream| &*stream.key));
@@ -317,7 +329,7 @@ impl<'a> Iterator for Strict<'a> {
 
 fn read_header(mut reader: Reader<'_>) -> Result<(Terms, u64, Option<Cutoff>, u32), Corrupt> {
     let flags = reader.byte()?;
-    if flags & !(REBUY | START | END | STREAM | CUTOFF | DEADLINES | LINE) != 0 {
+    if flags & !(REBUY | START | END | STREAM | CUTOFF | DEADCOUNTS | COUNT) != 0 {
         return Err(Corrupt::Invalid);
     }
     let (total, limit, seq) = (reader.number()?, reader.number()?, reader.number()?);
@@ -328,11 +340,12 @@ fn read_header(mut reader: Reader<'_>) -> Result<(Terms, u64, Option<Cutoff>, u3
     let end = if flags & END == 0 { None } else { Some(UnixMs(reader.signed()?)) };
     let cutoff =
         if flags & CUTOFF == 0 { None } else { Some(Cutoff::new(UnixMs(reader.signed()?)).ok_or(Corrupt::Invalid)?) };
-    let expected = if flags & LINE == 0 { 0 } else { u32::try_from(reader.number()?).map_err(|_| Corrupt::Invalid)? };
-    if flags & LINE != 0 && expected == 0 {
+    let expected =
+        if flags & COUNT == 0 { 0 } else { u32::try_from(reader.number()?).map_err(|_| Corrupt::Invalid)? };
+    if flags & COUNT != 0 && expected == 0 {
         return Err(Corrupt::Invalid);
     }
-    let deadlines = flags & DEADLINES != 0;
+    let deadlines = flags & DEADCOUNTS != 0;
     let stream = if flags & STREAM == 0 { None } else { Some(Stream { key: reader.rest().into(), deadlines }) };
     if stream.is_none() && (deadlines || !reader.is_empty()) {
         return Err(Corrupt::Invalid);

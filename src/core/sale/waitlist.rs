@@ -6,9 +6,8 @@
 
 use super::Sale;
 use super::answer::{Answer, Changes, Decision, Status};
-use super::budget::Budget;
+use super::budget::{Budget, MOST_ENDED, MOST_SERVED};
 use super::change::{Change, Waiting};
-use super::cutoff::MOST;
 use super::due::DueFirst;
 use super::orders::record::Record;
 use super::orders::{BEGINNING, BuyerLookup};
@@ -17,9 +16,6 @@ use super::terms::{Terms, Window};
 use crate::core::id::{IdText, PackedId};
 use crate::core::invariant::Known;
 use crate::core::time::UnixMs;
-
-/// How many orders one step serves at most: some milliseconds. The timer serves the others; nobody else is sold anything meanwhile.
-pub(super) const MOST_SERVED: usize = if cfg!(test) { 3 } else { 1_000 };
 
 impl Sale {
     /// Takes units for an id as [`Sale::take`] does; if they are not there, the order joins the waitlist instead.
@@ -92,10 +88,13 @@ impl Sale {
         u64::try_from(self.table.before(number)).ok()?.checked_add(1)
     }
 
-    /// When the timer has something to do: a hold expires, or the window opens for an order that can be served. The clock is read only if
-    /// somebody waits.
+    /// When the timer has something to do: a hold expires, or the window opens for an order that can be served. Nothing is due in a sale that
+    /// is not whole. The clock is read only if somebody waits.
     #[must_use]
     pub fn next_due(&self, now: impl FnOnce() -> UnixMs) -> Option<UnixMs> {
+        if !self.is_whole() {
+            return None;
+        }
         let expiration = self.next_expiration();
         if !self.table.has_line() || !self.may_serve() {
             return expiration;
@@ -119,6 +118,9 @@ impl Sale {
     /// served after each. The server's timer commits them.
     #[must_use]
     pub fn overdue(&self, now: UnixMs, most: usize) -> Vec<Change<'static>> {
+        if !self.is_whole() {
+            return Vec::new();
+        }
         let expirations = self.expirations(now, most);
         if !self.table.has_line() {
             return expirations;
@@ -134,8 +136,8 @@ impl Sale {
 
     /// What is due at `now`, and how many units then remain for others than those in line: none if it is too much for one step.
     pub(super) fn catch_up(&self, now: UnixMs) -> (Vec<Change<'static>>, u64) {
-        let due = self.expirations(now, MOST.saturating_add(1));
-        let too_many = due.len() > MOST;
+        let due = self.expirations(now, MOST_ENDED.saturating_add(1));
+        let too_many = due.len() > MOST_ENDED;
         let (mut serving, mut changes) = (self.serving(now), Vec::new());
         serving.serve(&mut changes);
         let (more, serving) = serving.between(due);
@@ -166,8 +168,15 @@ impl Sale {
         }
     }
 
-    /// Whether all orders of the file are loaded that the sale comes from.
-    pub(super) fn is_whole(&self) -> bool {
+    /// How many orders are loaded, and how many the sale is to have; `None` if that is all of them.
+    #[must_use]
+    pub fn loaded_so_far(&self) -> Option<(u64, u64)> {
+        (!self.is_whole()).then(|| (self.orders(), self.expected.into()))
+    }
+
+    /// Whether all orders are loaded that the sale is to have.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
         self.table.orders.len() >= self.expected
     }
 }

@@ -12,6 +12,7 @@ mod cutoff;
 mod deadlines;
 mod effects;
 mod errors;
+mod half_loaded;
 mod holds;
 mod late_payments;
 mod orders;

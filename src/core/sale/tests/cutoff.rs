@@ -4,11 +4,11 @@ use super::shop::{Shop, says, shop, with};
 use super::world::{digest, reload};
 use crate::core::id::IdText;
 use crate::core::limits::MAX_UNITS;
-use crate::core::sale::cutoff::MOST;
+use crate::core::sale::budget::MOST_ENDED;
 use crate::core::sale::{Budget, Change, InvalidChange, Sale, State, Status, Take, Taking, Terms};
 use crate::core::time::UnixMs;
 
-const MANY: usize = 2 * MOST + 3;
+const MANY: usize = 2 * MOST_ENDED + 3;
 
 /// Many holds of one unit each, all of them due, and none of them expired.
 fn due(terms: Terms, buyer: Option<&str>) -> Shop {
@@ -48,10 +48,10 @@ fn a_cutoff_stands_for_the_expirations_that_are_too_many() {
     );
     let seq = shop.sale.seq();
     assert_eq!(shop.does(&decision), says(Status::Ok, MANY as u64, 0, -1));
-    assert_eq!(shop.sale.seq(), seq + MOST as u64 + 1, "a cutoff is no event");
+    assert_eq!(shop.sale.seq(), seq + MOST_ENDED as u64 + 1, "a cutoff is no event");
     let info = shop.sale.info(shop.now());
     assert_eq!((info.remaining, info.held, info.sold, info.buyers), (0, 0, MANY as u64, 1));
-    assert_eq!(held_in_books(&shop), (MANY - MOST) as u64, "their expirations are still to come");
+    assert_eq!(held_in_books(&shop), (MANY - MOST_ENDED) as u64, "their expirations are still to come");
     assert_eq!(shop.sale.next_expiration(), Some(UnixMs(i64::MIN)), "at once");
     let_all_expire(&mut shop);
     assert_eq!((held_in_books(&shop), shop.sale.next_expiration()), (0, None));
@@ -61,11 +61,11 @@ fn a_cutoff_stands_for_the_expirations_that_are_too_many() {
 #[test]
 fn what_takes_few_units_needs_no_cutoff() {
     let mut shop = due(Terms::default(), None);
-    shop.take("some", MOST as u64);
+    shop.take("some", MOST_ENDED as u64);
     assert!(shop.sale.cutoff.is_none());
-    assert_eq!(shop.adjust(-1), Ok((MANY - MOST - 1) as u64));
+    assert_eq!(shop.adjust(-1), Ok((MANY - MOST_ENDED - 1) as u64));
     assert!(shop.sale.cutoff.is_none());
-    assert_eq!(shop.adjust(-4), Ok((MANY - MOST - 5) as u64));
+    assert_eq!(shop.adjust(-4), Ok((MANY - MOST_ENDED - 5) as u64));
     assert!(shop.sale.cutoff.is_some(), "withdrawing many does");
 }
 
@@ -120,7 +120,7 @@ fn a_buyer_with_many_due_holds_pays_for_few() {
     shop.adjust(100).unwrap();
     let take = |id, units| Take { id, units, buyer: Some(b"ann"), deadline: None, reference: b"" };
     let decision = shop.sale.take(shop.now(), Budget::COMMAND, &take(b"again", MANY as u64 - 1)).unwrap();
-    assert_eq!(decision.changes.due_first.len(), MOST + 1, "{:?}", decision.changes);
+    assert_eq!(decision.changes.due_first.len(), MOST_ENDED + 1, "{:?}", decision.changes);
     assert_eq!(shop.does(&decision), says(Status::Ok, MANY as u64 - 1, 101, -1));
     let decision = shop.sale.take(shop.now(), Budget::COMMAND, &take(b"the last", 1)).unwrap();
     assert_eq!(decision.changes.due_first, [], "what is over counts no more");

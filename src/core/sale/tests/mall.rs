@@ -7,8 +7,8 @@ use super::occurrences::{must_have_seen, saw};
 use super::schedule::{OCCURRENCES, schedules};
 use super::steps::{NAMES, Step, line_step, name, step};
 use super::world::{World, agree, owned};
+use crate::core::sale::budget::MOST_SERVED;
 use crate::core::sale::cart::{all_or_none, at_least_one};
-use crate::core::sale::waitlist::MOST_SERVED;
 use crate::core::sale::{
     Answer, Budget, Change, Changes, Decision, Sale, State, Status, Stream, Take, TakeError, Terms,
 };

@@ -7,8 +7,7 @@
 use std::collections::BTreeSet;
 
 use crate::core::id::IdText;
-use crate::core::sale::cutoff::MOST;
-use crate::core::sale::waitlist::MOST_SERVED;
+use crate::core::sale::budget::{MOST_ENDED, MOST_SERVED};
 use crate::core::sale::{
     AdjustError, Alteration, Answer, Change, EmptyWindow, MAX_UNITS, State, Status, Take, TakeError, Terms,
 };
@@ -141,7 +140,7 @@ impl Model {
             (later.orders[*at].state, later.orders[*at].over) = (State::Expired, false);
             later.serve();
         }
-        if due.len() > MOST || later.served.len() >= self.most_served { 0 } else { later.free() }
+        if due.len() > MOST_ENDED || later.served.len() >= self.most_served { 0 } else { later.free() }
     }
 
     /// A hold has expired: it stays so, whatever the time is.

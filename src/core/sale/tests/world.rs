@@ -7,8 +7,7 @@ use super::occurrences::saw;
 use super::readers::Readers;
 use super::steps::{NAMES, Step};
 use crate::core::id::IdText;
-use crate::core::sale::cutoff::MOST;
-use crate::core::sale::waitlist::MOST_SERVED;
+use crate::core::sale::budget::{MOST_ENDED, MOST_SERVED};
 use crate::core::sale::{
     Answer, Budget, Change, Changes, CorruptSale, Decision, Loading, Sale, State, Take, TakeError, Taking, Terms,
     Waiting,
@@ -305,7 +304,7 @@ fn decide(
     assert_eq!(decision.answer, answer(model));
     agree(&served, model);
     let first = due_first.iter().filter(|change| !change.continues_step()).count();
-    assert!(first <= MOST + 1 && due_first.len() - first + served.len() <= MOST_SERVED);
+    assert!(first <= MOST_ENDED + 1 && due_first.len() - first + served.len() <= MOST_SERVED);
     Changes { due_first, own: own.map(owned), served }
 }
 
