@@ -9,6 +9,8 @@ import redis.asyncio
 import valkey
 from conftest import URL
 
+pytestmark = pytest.mark.newest
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGES = ["clients/python/README.md", "docs/clients.md"]
 PORT = urllib.parse.urlsplit(URL).port

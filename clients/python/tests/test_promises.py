@@ -16,6 +16,8 @@ from lockstock import Line
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+pytestmark = pytest.mark.newest
+
 PORT = int(URL.rpartition(":")[2])
 # Twelve who each need the lock for 400 ms: the last one waits for more than one read time-out, and not for all that it has.
 CONTENDERS = 12

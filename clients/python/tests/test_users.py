@@ -12,6 +12,8 @@ from conftest import CLUSTER_URL, URL
 
 from lockstock import AsyncLock, Line, Lock, Stock
 
+pytestmark = pytest.mark.newest
+
 PAGE = (pathlib.Path(__file__).resolve().parents[3] / "docs/operations.md").read_text()
 RULES = {name: rules.split() for name, rules in re.findall(r"^user (\w+) (.*)$", PAGE, re.M)}
 IN_A_CLUSTER = re.search(r"give each of them `([^`]*)`", PAGE.replace("\n", " "))[1].split()
