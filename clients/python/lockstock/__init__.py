@@ -14,6 +14,7 @@ Times are seconds. Locks that are taken together, and the sales of one cart, mus
 """
 
 from .aio import AsyncHold, AsyncLock
+from .dropin import AsyncDropInLock, DropInLock
 from .errors import (
     AlreadyHeld,
     Closed,
@@ -37,7 +38,7 @@ from .stock import AsyncStock, Cart, Outcome, Status, Stock
 __version__ = "0.2.0"
 
 __all__ = [
-    "AlreadyHeld", "AsyncHold", "AsyncLock", "AsyncStock", "Cart", "Closed", "Deadlock", "Hold", "Line", "Lock", "LockstockError", "Lost",
+    "AlreadyHeld", "AsyncDropInLock", "AsyncHold", "AsyncLock", "AsyncStock", "Cart", "Closed", "Deadlock", "DropInLock", "Hold", "Line", "Lock", "LockstockError", "Lost",
     "ModuleMissing", "NoSale", "NotGranted", "NotHeld", "NotReleased", "NotReplicated", "Outcome", "Refused", "SaleExists", "Status",
     "Stock", "Unreachable",
 ]  # fmt: skip

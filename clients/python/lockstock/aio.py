@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Optional
 
-from .clients import AsyncClient, check, is_cluster, library, parts
-from .errors import LockstockError, NotGranted, NotReleased, is_answer, named
+from .clients import AsyncClient, check, is_cluster, library, made_of, parts
+from .errors import LockstockError, NotGranted, NotHeld, NotReleased, is_answer, named
 from .holds import Agenda, Held, Shared, _wait, limit_of, rounds
 from .locks import BEHIND, WITHDRAW
-from .steps import RELEASE, Ask, Grant, Rest, Steps, T, locked, owning, persistently, releasing, standing
-from .terms import Key, Terms, now, seconds
+from .steps import RELEASE, Ask, Grant, Rest, Steps, T, locked, once, owning, persistently, releasing, standing
+from .terms import Key, Terms, name, now, seconds, whole
 
 if sys.version_info >= (3, 11):
 
@@ -119,7 +119,7 @@ class Wire:
             if self._connection is None:
                 if is_cluster(self._client):
                     await self._client.initialize()
-                _, kind, arguments = parts(self._client, self._key)
+                kind, arguments = parts(self._client, self._key)
                 self._connection = kind(**{**arguments, "socket_timeout": None})
                 await self._connection.connect()
             for command in step.commands:
@@ -196,6 +196,16 @@ class AsyncHold(Held):
         _keeper().add(self)
         return True
 
+    async def execute(self, *command: Any) -> Any:
+        """As `Hold.execute`."""
+        words = self._terms.guard(self.token, self.fence, command)
+        try:
+            reply = await _asked(self._client, self._terms, once(words, now() + RELEASE))
+        except NotHeld:
+            self._lose()
+            raise
+        return made_of(self._client, self.keys[0], command[0], reply)
+
     async def owned(self) -> bool:
         """Whether the server knows this hold."""
         return await _asked(self._client, self._terms, owning(self._terms, self.token, self.fence, now() + RELEASE))
@@ -271,6 +281,20 @@ class AsyncLock(Shared[AsyncHold]):
     async def owned(self) -> bool:
         """Whether the server knows this task's hold."""
         return self.hold is not None and await self.hold.owned()
+
+    async def guard(self, *command: Any) -> Any:
+        """As `AsyncHold.execute`, of this task's hold."""
+        if self.hold is None:
+            raise NotHeld(f"{self._terms.name}: this task has no hold")
+        return await self.hold.execute(*command)
+
+    async def take_over(self, token: str, fence: int) -> Optional[AsyncHold]:
+        """As `Lock.take_over`."""
+        terms, sent = self._terms, now()
+        words = terms.extend(name("a token", token), whole("a fence", fence, 1), terms.lease)
+        if await _asked(self._client, terms, persistently(words, sent + RELEASE)) != 1:
+            return None
+        return AsyncHold(self._client, terms, token, Grant(fence, sent + terms.lease), self._extends, asyncio.Event(), None)
 
     async def locked(self) -> bool:
         """Whether anyone holds the lock, or one of several."""

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from collections.abc import Coroutine
 from typing import Any, Optional, Protocol
 
 # How long a connection may take to be made, by itself. Nobody waits for longer than he asked.
 CONNECT = 5.0
+
+
+# After 30 s of silence a server is asked each 10 s whether it is there, three times.
+_OPTIONS = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+KEEPALIVE = {getattr(socket, option): value for option, value in _OPTIONS.items() if hasattr(socket, option)}
 
 
 class Client(Protocol):
@@ -42,12 +48,16 @@ def is_cluster(client: Any) -> bool:
     return hasattr(client, "get_node_from_key")
 
 
-def parts(client: Any, key: Any) -> tuple[str, Any, dict[str, Any]]:
-    """The name of the server of this key, and the class and arguments of a connection to it that tries once and is checked by nobody."""
-    place, pool = "", client
+def place(client: Any, key: Any) -> str:
+    """The name of the server of this key, among those of the client."""
+    return str(client.get_node_from_key(key).name) if is_cluster(client) else ""
+
+
+def parts(client: Any, key: Any) -> tuple[Any, dict[str, Any]]:
+    """The class and arguments of a connection to the server of this key that tries once and is checked by nobody."""
+    pool = client
     if is_cluster(client):
         node = client.get_node_from_key(key)
-        place = node.name
         # A node of an asyncio cluster is such a pool itself. Those of plain ones have their client by its library's name.
         connect = getattr(client, "get_redis_connection", getattr(client, "get_valkey_connection", None))
         pool = connect(node) if connect is not None else node
@@ -57,7 +67,19 @@ def parts(client: Any, key: Any) -> tuple[str, Any, dict[str, Any]]:
     if "path" not in arguments:
         # Keepalive, so that a wait without limit notices a server that is gone without a word.
         arguments |= {"socket_connect_timeout": CONNECT, "socket_keepalive": True}
-    return place, pool.connection_class, arguments
+        if not arguments.get("socket_keepalive_options"):
+            arguments["socket_keepalive_options"] = KEEPALIVE
+    return pool.connection_class, arguments
+
+
+def made_of(client: Any, key: Any, command: Any, reply: Any) -> Any:
+    """What the client makes of the answer to this command, as its own `execute_command` does."""
+    callbacks = getattr(client, "response_callbacks", None)
+    if callbacks is None and is_cluster(client):
+        connect = getattr(client, "get_redis_connection", getattr(client, "get_valkey_connection", None))
+        callbacks = getattr(connect(client.get_node_from_key(key)) if connect is not None else None, "response_callbacks", None)
+    name = command.decode() if isinstance(command, bytes) else command
+    return callbacks[name](reply) if callbacks and name in callbacks else reply
 
 
 def library(thing: Any) -> Optional[Any]:

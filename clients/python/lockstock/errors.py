@@ -122,5 +122,6 @@ def _meant(error: BaseException) -> type[LockstockError]:
     said = str(error)
     if "unknown command" in said.lower() or "command doesn't exist" in said:
         return ModuleMissing
-    return _BY_WORD.get(said.partition(" ")[0], Refused if is_answer(error) else Unreachable)
+    refused = is_answer(error) or "AuthenticationError" in kinds(error)
+    return _BY_WORD.get(said.partition(" ")[0], Refused if refused else Unreachable)
 

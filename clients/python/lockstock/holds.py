@@ -24,6 +24,7 @@ class Held:
     """A hold: from its grant to its release, or until it is lost."""
 
     lost: Any
+    _session: Any
 
     def __init__(self, client: Any, terms: Terms, token: str, grant: Grant, extends: bool) -> None:
         self.token = token
@@ -38,6 +39,7 @@ class Held:
         """Whether a release has begun."""
         self._whole: Optional[bool] = None
         """What came of the release."""
+        self._warns = True
         self._pid = os.getpid()
 
     @property
@@ -46,14 +48,15 @@ class Held:
 
     @property
     def held(self) -> bool:
-        """Whether it lasts, by this process's clock: not released, not lost, and the lease since it was last asked for is not over."""
-        return not self._over and now() < self._ends and not self.lost.is_set()
+        """Whether it lasts, by this process's clock: not released, not lost, and the lease since it was last asked for is not over. In the
+        child of a fork it does not: it is its parent's."""
+        return not self._over and now() < self._ends and not self.lost.is_set() and self._pid == os.getpid()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._terms.name}, fence {self.fence}, {'held' if self.held else 'over'}>"
 
     def __del__(self) -> None:
-        if hasattr(self, "lost") and self._pid == os.getpid() and self.held:
+        if hasattr(self, "lost") and self.held and self._warns:
             said = f"unreleased {self!r}"
             # The warning may keep it.
             self._over = True
@@ -75,6 +78,13 @@ class Held:
             self._lose()
         else:
             self._due = now() + self._lease / AGAIN
+
+    def hand_over(self) -> tuple[str, int]:
+        """Leaves the lock to who takes it over within the lease, with this token and fence: see `Lock.take_over`."""
+        if self._session is not None:
+            raise ValueError(f"{self._terms.name}: a session ends with its connection, and so cannot be handed over")
+        self._over = self._whole = True
+        return self.token, self.fence
 
     def _was_lost(self) -> Lost:
         return Lost(f"{self._terms.name}: the hold had ended before it was released")

@@ -31,6 +31,7 @@ class Line:
         as_any: Any = client
         self._client = as_any
         self._asks: Any = type(as_any)(connection_pool=as_any.connection_pool, single_connection_client=True)
+        self.response_callbacks = as_any.response_callbacks
         self._turn = asyncio.Lock()
         self._channel = f"lockstock:{uuid.uuid4().hex}"
         self._hears = self._client.pubsub()

@@ -8,11 +8,11 @@ import uuid
 from functools import partial
 from typing import Any, Optional
 
-from .clients import Client, check, is_cluster, parts
-from .errors import LockstockError, NotGranted, NotReleased, is_answer, named
+from .clients import Client, check, made_of, place
+from .errors import LockstockError, NotGranted, NotHeld, NotReleased, is_answer, named
 from .holds import Agenda, Held, Shared, _wait, limit_of, rounds
-from .steps import RELEASE, Ask, Grant, Steps, T, locked, owning, persistently, releasing, standing
-from .terms import Key, Terms, now, seconds
+from .steps import RELEASE, Ask, Grant, Steps, T, locked, once, owning, persistently, releasing, standing
+from .terms import Key, Terms, name, now, seconds, whole
 from .wires import Wire, play, spawn
 
 # So long the end of a wait waits for its withdrawal, which then goes on in the background for so long.
@@ -43,6 +43,9 @@ class Hold(Held):
         try:
             steps = releasing(self._terms, self.token, self.fence, limit)
             whole = now() < limit and _asked(self._client, self._terms, steps, NotReleased)
+        except KeyboardInterrupt:
+            _behind(self._client, self._terms, self.token, self.fence)
+            raise
         finally:
             session, self._session = self._session, None
             if session is not None:
@@ -64,6 +67,17 @@ class Hold(Held):
         self._extended(sent, span)
         _keeper.add(self)
         return True
+
+    def execute(self, *command: Any) -> Any:
+        """Has the server run a command only if the lock is held in that moment (LOCK.GUARD), of several keys the first. Its answer is as
+        that of the client's `execute_command`. Raises `NotHeld` if nothing ran, `Unreachable` if that is not known: it is asked once."""
+        words = self._terms.guard(self.token, self.fence, command)
+        try:
+            reply = _asked(self._client, self._terms, once(words, now() + RELEASE))
+        except NotHeld:
+            self._lose()
+            raise
+        return made_of(self._client, self.keys[0], command[0], reply)
 
     def owned(self) -> bool:
         """Whether the server knows this hold."""
@@ -142,6 +156,20 @@ class Lock(Shared[Hold]):
         """Whether the server knows this thread's hold."""
         return self.hold is not None and self.hold.owned()
 
+    def guard(self, *command: Any) -> Any:
+        """As `Hold.execute`, of this thread's hold."""
+        if self.hold is None:
+            raise NotHeld(f"{self._terms.name}: this thread has no hold")
+        return self.hold.execute(*command)
+
+    def take_over(self, token: str, fence: int) -> Optional[Hold]:
+        """The hold that another process or thread has handed over, extended from now on; None: it is over."""
+        terms, sent = self._terms, now()
+        words = terms.extend(name("a token", token), whole("a fence", fence, 1), terms.lease)
+        if _asked(self._client, terms, persistently(words, sent + RELEASE)) != 1:
+            return None
+        return Hold(self._client, terms, token, Grant(fence, sent + terms.lease), self._extends, threading.Event(), None)
+
     def locked(self) -> bool:
         """Whether anyone holds the lock, or one of several."""
         return _asked(self._client, self._terms, locked(self._terms, now() + RELEASE))
@@ -182,15 +210,7 @@ class Lock(Shared[Hold]):
 
     def _withdraw(self, token: str) -> None:
         """Else the token would get the lock, and nobody would know."""
-
-        def say() -> None:
-            try:
-                _asked(self._client, self._terms, releasing(self._terms, token, 0, now() + BEHIND))
-            except Exception:
-                # Out of reach: the place went with the connection, and what was granted ends with its lease.
-                pass
-
-        spawn(say, outlives=True).wait(WITHDRAW)
+        _behind(self._client, self._terms, token, 0).wait(WITHDRAW)
 
 
 def _asked(client: Any, terms: Terms, steps: Steps[T], kind: Optional[type[LockstockError]] = None) -> T:
@@ -201,6 +221,19 @@ def _asked(client: Any, terms: Terms, steps: Steps[T], kind: Optional[type[Locks
         raise named(error, kind=None if is_answer(error) else kind)
     finally:
         wire.give_back()
+
+
+def _behind(client: Any, terms: Terms, token: str, fence: int) -> threading.Event:
+    """Releases in the background."""
+
+    def say() -> None:
+        try:
+            _asked(client, terms, releasing(terms, token, fence, now() + BEHIND))
+        except Exception:
+            # Out of reach: the place went with the connection, and what was granted ends with its lease.
+            pass
+
+    return spawn(say, outlives=True)
 
 
 class _Keeper:
@@ -236,7 +269,7 @@ class _Keeper:
 
 def _place(hold: Held) -> str:
     try:
-        return parts(hold._client, hold.keys[0])[0] if is_cluster(hold._client) else ""
+        return place(hold._client, hold.keys[0])
     except Exception:
         return ""
 

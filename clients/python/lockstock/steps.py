@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple, Optional, TypeVar, Union
 
-from .errors import NotReplicated, is_crowd, passes
+from .errors import NotReplicated, is_answer, is_crowd, passes
 from .terms import Terms, Word, fields, now, text
 
 # How much longer than its wait a request is tried, and its answer waited for.
@@ -93,8 +93,17 @@ def _made_sure(terms: Terms, token: str, grant: Grant, limit: float) -> Steps[Op
 
 def releasing(terms: Terms, token: str, fence: int, limit: float) -> Steps[bool]:
     """Ends a hold, and without a fence a wait; whether there was a whole hold to end."""
-    released = yield from persistently(terms.release(token, fence), limit)
-    return bool(released == terms.count)
+    in_doubt = False
+    while True:
+        try:
+            released = yield from _ask(terms.release(token, fence), limit)
+            # Nothing is left of it after a request whose answer was lost: that request ended it.
+            return bool(released == terms.count or (in_doubt and released == 0))
+        except Exception as error:
+            if now() + PAUSE >= limit or not (passes(error) or is_crowd(error)):
+                raise
+            in_doubt = in_doubt or not (is_answer(error) or is_crowd(error))
+            yield Rest(PAUSE)
 
 
 def owning(terms: Terms, token: str, fence: int, limit: float) -> Steps[bool]:

@@ -201,14 +201,14 @@ class _Stock:
         return Request(words + ["WAITLIST"] if flag("waitlist", waitlist) else words, _outcome)
 
     @asked
-    def confirm(self, sale: Key, id: str) -> Request[Outcome]:
-        """Makes a hold a sale: the payment is there."""
-        return Request(["STOCK.CONFIRM", key(sale), name("an id", id)], _outcome)
+    def confirm(self, sale: Key, id: str, *, keep: Optional[int] = None) -> Request[Outcome]:
+        """Makes a hold a sale: the payment is there; with `keep` of so many of its units, and gives the others back."""
+        return Request(["STOCK.CONFIRM", key(sale), name("an id", id), *_keep(keep)], _outcome)
 
     @asked
-    def cancel(self, sale: Key, id: str) -> Request[Outcome]:
-        """Gives the units of a hold or a sale back, or leaves the waitlist."""
-        return Request(["STOCK.CANCEL", key(sale), name("an id", id)], _outcome)
+    def cancel(self, sale: Key, id: str, *, keep: Optional[int] = None) -> Request[Outcome]:
+        """Gives the units of a hold or a sale back, or leaves the waitlist; with `keep` the order keeps so many."""
+        return Request(["STOCK.CANCEL", key(sale), name("an id", id), *_keep(keep)], _outcome)
 
     @asked
     def extend(self, sale: Key, id: str, hold: float) -> Request[Outcome]:
@@ -338,6 +338,10 @@ def _terms(buyer: Optional[str], hold: Optional[float], ref: Optional[str]) -> l
     words: list[Word] = ["BUYER", name("a buyer", buyer)] if buyer is not None else []
     words += ["HOLD", ms(seconds("hold", hold))] if hold is not None else []
     return words + (["REF", name("a ref", ref)] if ref is not None else [])
+
+
+def _keep(keep: Optional[int]) -> list[Word]:
+    return ["KEEP", str(whole("keep", keep, 1))] if keep is not None else []
 
 
 def _window(limit: Optional[int], start: Optional[Time], end: Optional[Time], least: int) -> list[Word]:

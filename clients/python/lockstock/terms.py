@@ -63,6 +63,14 @@ class Terms:
     def extend(self, token: str, fence: int, lease: float) -> list[Word]:
         return self._words("EXTEND", token) + ["PX", ms(lease)] + _fence(fence)
 
+    def guard(self, token: str, fence: int, command: Sequence[Any]) -> list[Any]:
+        """Has a command run only while the first of the keys is held."""
+        # As the clients do it, the first word may be several.
+        verb = [*command[0].split(), *command[1:]] if command and isinstance(command[0], (str, bytes)) else [*command]
+        if not verb:
+            raise TypeError("a command is needed: its name, then its arguments")
+        return ["LOCK.GUARD", self.keys[0], token, *_fence(fence), *verb]
+
     def _words(self, verb: str, token: str) -> list[Word]:
         if len(self.keys) > 1:
             return [f"LOCK.M{verb}", token, str(len(self.keys)), *self.keys]

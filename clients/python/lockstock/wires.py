@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from typing import Any, Optional
 
-from .clients import is_cluster, library, parts
+from .clients import is_cluster, library, parts, place
 from .errors import is_answer
 from .steps import Ask, Rest, Steps, T
 from .terms import Key, now
 
 # So many idle connections to one server are kept.
 SPARE = 64
+# An idle connection that was used so many seconds ago is taken for a live one.
+FRESH = 1.0
 # The longest time that the system is asked to wait at once.
 LONG = 86_400.0
 
@@ -65,14 +68,14 @@ class Wire:
         self._client, self._key = client, key
         self._place = ""
         self._connection: Any = None
-        self._cut = threading.Event()
+        self.is_cut = False
 
     def do(self, step: Any) -> Any:
         if isinstance(step, Ask):
             return self.ask(step)
         assert isinstance(step, Rest)
         self.learn()
-        self._cut.wait(step.seconds)
+        time.sleep(step.seconds)
         self._check()
         return None
 
@@ -90,13 +93,9 @@ class Wire:
             self.drop()
             raise
 
-    @property
-    def is_cut(self) -> bool:
-        return self._cut.is_set()
-
     def cut(self) -> None:
         """Ends what another thread asks over this."""
-        self._cut.set()
+        self.is_cut = True
         socket = getattr(self._connection, "_sock", None)
         if socket is not None:
             try:
@@ -116,28 +115,29 @@ class Wire:
         if connection is not None:
             spare = _idle.setdefault(self._client, {}).setdefault(self._place, [])
             if len(spare) < SPARE:
-                spare.append(connection)
+                spare.append((connection, now()))
             else:
                 connection.disconnect()
 
     def _check(self) -> None:
-        if self._cut.is_set():
+        if self.is_cut:
             raise ConnectionAbortedError("the wait was cancelled")
 
     def _connect(self, until: float) -> Any:
-        self._place, kind, arguments = parts(self._client, self._key)
+        self._place = place(self._client, self._key)
         spare = _idle.get(self._client, {}).get(self._place, [])
         while spare:
             try:
-                connection = spare.pop()
+                connection, used = spare.pop()
                 # Nothing is to be read from one that is idle, unless it was closed.
-                if not connection.can_read(0):
+                if now() - used < FRESH or not connection.can_read(0):
                     self._connection = connection
                     return connection
                 connection.disconnect()
             except Exception:
                 continue
-        self._connection = _Connecting(kind, arguments, self._cut).result(until)
+        kind, arguments = parts(self._client, self._key)
+        self._connection = _Connecting(kind(**arguments), self).result(until)
         return self._connection
 
     def _read(self, connection: Any, until: float) -> Any:
@@ -171,9 +171,8 @@ class Wire:
 class _Connecting:
     """A connection that is being made in a thread, for names, Sentinels and credentials are asked for as long as it takes."""
 
-    def __init__(self, kind: Any, arguments: dict[str, Any], cut: threading.Event) -> None:
-        self._connection = kind(**arguments)
-        self._cut = cut
+    def __init__(self, connection: Any, wire: Wire) -> None:
+        self._connection, self._wire = connection, wire
         self._done = threading.Event()
         self._turn = threading.Lock()
         self._abandoned = False
@@ -183,7 +182,7 @@ class _Connecting:
         spawn(self._make)
         try:
             while not self._done.wait(min(max(until - now(), 0), 0.05)):
-                if self._cut.is_set() or now() >= until:
+                if self._wire.is_cut or now() >= until:
                     raise library(self._connection).TimeoutError("no connection in time")  # type: ignore[union-attr]
         except BaseException:
             with self._turn:

@@ -17,6 +17,12 @@ URL = os.environ["LOCKSTOCK_URL"]
 CLUSTER_URL = os.environ["LOCKSTOCK_CLUSTER_URL"]
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "onlynoncluster: of the tests of redis-py; these are played alone")
+    config.addinivalue_line("markers", "newest: of the newest versions of the libraries only, of which the pages speak")
+    config.addinivalue_line("markers", "static: of the package as it is, whatever the server")
+
+
 def free_port():
     """A port that was free a moment ago, from below those that the system gives to clients' ends of connections."""
     while True:
@@ -68,7 +74,7 @@ class Gate:
 
     def __init__(self, port):
         self.to = port
-        self.word = None
+        self.word = self.losing = None
         self.reached, self.go = threading.Event(), threading.Event()
         self.go.set()
         self.pairs = []
@@ -81,6 +87,10 @@ class Gate:
         self.reached.clear()
         self.go.clear()
         self.word = word
+
+    def lose_answers(self, word):
+        """The next request that has this word comes to the server, and its connection ends before the answer."""
+        self.losing = word
 
     def close(self):
         """Whoever asks now is refused."""
@@ -108,7 +118,14 @@ class Gate:
                     self.reached.set()
                 if self.reached.is_set() or self.word == b"":
                     self.go.wait()
+                loses = asks and self.losing is not None and self.losing in data
+                if loses:
+                    self.losing = None
+                    cut(one)
                 other.sendall(data)
+                if loses:
+                    # Let the server read it.
+                    time.sleep(0.2)
         except OSError:
             pass
         cut(one)
@@ -164,7 +181,7 @@ def patiently(ask):
 
 @pytest.fixture
 def server():
-    with redis.Redis.from_url(URL, decode_responses=True) as client:
+    with redis.Redis.from_url(URL, decode_responses=True, protocol=3) as client:
         yield Eye(client)
 
 

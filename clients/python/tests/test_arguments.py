@@ -95,6 +95,8 @@ def lines_refused(said, file):
     return {int(number) for number in re.findall(rf"^.*{file.name}:(\d+):.*error", said, re.M)}
 
 
+@pytest.mark.newest
+@pytest.mark.static
 @pytest.mark.parametrize(
     "checker",
     [["mypy", "--strict", "--no-error-summary", "--cache-dir=/dev/null"], ["pyright", "--pythonpath", sys.executable]],

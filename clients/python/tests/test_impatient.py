@@ -60,6 +60,13 @@ def test_a_release_before_anything_was_asked_does_nothing(client, key):
     assert Lock(client, key).release() is False
 
 
+def test_a_release_whose_answer_is_lost_has_released(server, slow, gate, key):
+    with Lock(slow, key) as hold:
+        gate.lose_answers(b"LOCK.RELEASE")
+    assert hold.release() is False and not hold.lost.is_set()
+    server.until_free(key)
+
+
 @pytest.mark.parametrize("extend", [True, False])
 def test_a_lease_that_ends_is_told_even_if_the_server_never_answers(slow, gate, key, extend):
     """Without a read time-out nothing else ends the attempt to extend it."""

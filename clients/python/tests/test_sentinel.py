@@ -1,4 +1,4 @@
-"""Behind Sentinel: who waits and who holds find the new primary after a failover."""
+"""Servers with replicas: behind Sentinel who waits and who holds find the new primary after a failover, and grants may be asked to be copied."""
 
 import asyncio
 import os
@@ -6,11 +6,13 @@ import pathlib
 import subprocess
 
 import pytest
+import redis.asyncio
 import redis.asyncio.sentinel
 import redis.sentinel
+import test_asyncio
 from conftest import Eye, eventually, free_port, patiently
-from lockstock import AsyncLock, Line, Lock
-from test_locks import run
+from lockstock import AsyncLock, Line, Lock, NotReplicated
+from test_locks import run, waiting
 
 SERVER = os.environ.get("LOCKSTOCK_SERVER", "redis-server")
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -18,8 +20,8 @@ MODULE = os.environ.get("LOCKSTOCK_MODULE", str(ROOT / "target/release/liblockst
 
 
 @pytest.fixture
-def sentinel(tmp_path):
-    """Where Sentinel is, and a function that kills the primary and gives an eye on the one that is promoted."""
+def start(tmp_path):
+    """Starts a server, with these lines in its file."""
     processes = []
 
     def start(*words):
@@ -30,13 +32,25 @@ def sentinel(tmp_path):
         mode = ["--sentinel"] if any("sentinel" in word for word in words) else []
         with open(directory / "log", "wb") as log:
             processes.append(subprocess.Popen([SERVER, "conf", *mode], cwd=directory, stdout=log, stderr=log))
-        client = redis.Redis(port=port, decode_responses=True)
+        client = redis.Redis(port=port, decode_responses=True, protocol=3)
+        client.process = processes[-1]
         eventually(f"{words} answers", lambda: patiently(client.ping))
         return client, port
 
-    server = [f"loadmodule {MODULE}", 'save ""', "repl-diskless-sync-delay 0"]
-    primary, port = start(*server)
-    replica, _ = start(*server, f"replicaof 127.0.0.1 {port}")
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+LINES = [f"loadmodule {MODULE}", 'save ""', "repl-diskless-sync-delay 0"]
+
+
+@pytest.fixture
+def sentinel(start):
+    """Where Sentinel is, and a function that kills the primary and gives an eye on the one that is promoted."""
+    primary, port = start(*LINES)
+    replica, _ = start(*LINES, f"replicaof 127.0.0.1 {port}")
     eventually("it follows", lambda: replica.info("replication")["master_link_status"] == "up")
     monitor = f"sentinel monitor shop 127.0.0.1 {port} 1"
     watch, where = start(monitor, "sentinel down-after-milliseconds shop 2000", "sentinel failover-timeout shop 5000")
@@ -48,15 +62,12 @@ def sentinel(tmp_path):
     def fail_over():
         # A link that is up may still wait for its first words. What the replica has not got is lost, as ever in a failover.
         eventually("the replica has all", lambda: written(replica) == written(primary))
-        processes[0].kill()
+        primary.process.kill()
         # A Sentinel that was kept up for two seconds does nothing for thirty.
-        eventually("it is promoted", lambda: replica.info("replication")["role"] == "master", 120)
+        eventually("it is promoted", lambda: (patiently(lambda: replica.info("replication")) or {}).get("role") == "master", 120)
         return Eye(replica)
 
-    yield ("127.0.0.1", where), fail_over
-    for process in processes:
-        process.kill()
-        process.wait()
+    return ("127.0.0.1", where), fail_over
 
 
 def test_a_hold_and_a_wait_go_on_at_the_new_primary(sentinel, key):
@@ -65,7 +76,7 @@ def test_a_hold_and_a_wait_go_on_at_the_new_primary(sentinel, key):
         held = Lock(client, key, lease=200)
         assert held.acquire()
         said = run(Lock(client, key, wait=200, token="next").acquire)
-        eventually("it waits", lambda: client.execute_command("LOCK.INFO", key)[b"waiting"] == 1)
+        eventually("it waits", lambda: waiting(client, key) == 1)
         server = fail_over()
         eventually("it waits there", lambda: server.waiters(key) == ["next"])
         assert held.held and held.release()
@@ -80,7 +91,7 @@ def test_so_they_do_in_asyncio(sentinel, key, by_line):
         held = await AsyncLock(client, key, lease=200).acquire()
         lock = line.lock if line else lambda *keys, **options: AsyncLock(client, *keys, **options)
         said = asyncio.create_task(lock(key, wait=200, token="next").acquire())
-        while (await client.execute_command("LOCK.INFO", key))[b"waiting"] != 1:
+        while await test_asyncio.waiting(client, key) != 1:
             await asyncio.sleep(0.01)
         server = await asyncio.to_thread(fail_over)
         await asyncio.to_thread(eventually, "it waits there", lambda: server.waiters(key) == ["next"])
@@ -95,3 +106,30 @@ def test_so_they_do_in_asyncio(sentinel, key, by_line):
                 await play(client, line)
 
     asyncio.run(body())
+
+
+def test_a_grant_counts_when_so_many_replicas_have_it(start, key):
+    client, port = start(*LINES)
+    replica, _ = start(*LINES, f"replicaof 127.0.0.1 {port}")
+    eventually("it follows", lambda: replica.info("replication")["master_link_status"] == "up")
+    eye = Eye(client)
+    with Lock(client, key, replicas=1) as hold:
+        assert Eye(replica).holders(key) == [hold.token]
+        with pytest.raises(NotReplicated, match="on 1 replicas of 2"):
+            Lock(client, key + "a", replicas=2).acquire()
+        eye.until_free(key + "a")
+        said = run(Lock(client, key, wait=60, replicas=1).acquire)
+        eye.until_waiting(key, 1)
+    hold = said()
+    assert Eye(replica).holders(key) == [hold.token]
+    hold.release()
+
+    async def body():
+        async with redis.asyncio.Redis(port=port) as client:
+            async with AsyncLock(client, key, replicas=1) as hold:
+                assert Eye(replica).holders(key) == [hold.token]
+            with pytest.raises(NotReplicated):
+                await AsyncLock(client, key, replicas=2, wait=1).acquire()
+
+    asyncio.run(body())
+    eye.until_free(key)

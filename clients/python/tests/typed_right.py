@@ -11,7 +11,7 @@ import redis
 import redis.asyncio
 import valkey
 import valkey.asyncio
-from lockstock import AsyncHold, AsyncLock, AsyncStock, Hold, Line, Lock, LockstockError, Lost, Outcome, Stock
+from lockstock import AsyncHold, AsyncLock, AsyncStock, DropInLock, Hold, Line, Lock, LockstockError, Lost, Outcome, Stock
 
 
 def plain() -> Iterator[Lock]:
@@ -58,6 +58,12 @@ async def tasks() -> None:
             await again.release()
     async with Line(client) as line, line.lock("job", wait=3) as hold:
         print(hold.fence)
+
+
+def as_before(client: redis.Redis) -> bool:
+    lock = DropInLock(client, "job", timeout=10, blocking_timeout=3)
+    with lock:
+        return lock.extend(10) and lock.owned()
 
 
 def shop(client: redis.Redis) -> str:
