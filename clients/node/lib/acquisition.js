@@ -12,7 +12,7 @@ const { setMaxListeners } = require("node:events");
 
 const { ANSWER_MS, after, asOurs, within } = require("./bounds.js");
 const { ignore } = require("./clients.js");
-const { Closed, NoAnswer, NotReplicated, ServerError, ofServer, passes } = require("./errors.js");
+const { Closed, Unreachable, NotReplicated, Refused, ofServer, passes } = require("./errors.js");
 const { Hold } = require("./hold.js");
 const { Pending } = require("./request.js");
 const { Lease, aboutHold } = require("./upkeep.js");
@@ -46,6 +46,7 @@ class Acquisition {
   #end;
   #pause = PAUSES_MS[0];
   #over = false;
+  #replicating = false;
   /** @type {any} */
   #problem;
   /** @type {(() => void)[]} */
@@ -95,7 +96,7 @@ class Acquisition {
       return hold;
     } catch (error) {
       // The server's own no means that the token neither waits nor has got anything by this request.
-      if (!(error instanceof ServerError) || this.#pending.some) await this.#leave();
+      if (!(error instanceof Refused) || this.#pending.some) await this.#leave();
       else this.#claim.end();
       throw error;
     }
@@ -167,6 +168,7 @@ class Acquisition {
    */
   async #replicate(fence, replicas) {
     const { keys, token, leaseMs } = this.request;
+    this.#replicating = true;
     const apart = await this.#client.apart(keys[0]);
     const end = () => void apart.end();
     if (this.#over) end();
@@ -192,9 +194,10 @@ class Acquisition {
   }
 
   #giveUp() {
-    const { keys, waitMs } = this.request;
+    const { keys, waitMs, replicas } = this.request;
+    if (this.#replicating) return this.#reject(new NotReplicated(`${keys}: granted, but ${replicas} replicas have not said in time that they have it`));
     if (this.#problem) return this.#reject(asOurs(this.#problem, `${keys}`));
-    this.#reject(new NoAnswer(`${keys}: no answer within ${Math.ceil(waitMs + GRACE_MS)} ms`));
+    this.#reject(new Unreachable(`${keys}: no answer within ${Math.ceil(waitMs + GRACE_MS)} ms`));
   }
 
   /** @param {AbortSignal} signal */

@@ -1,7 +1,7 @@
 // Time limits: nothing here waits longer for a server than its caller may be kept waiting.
 "use strict";
 
-const { LockstockError, NoAnswer, ofServer } = require("./errors.js");
+const { LockstockError, Unreachable, ofServer } = require("./errors.js");
 
 /** How long an answer may take that is not waited for in line. */
 const ANSWER_MS = 5_000;
@@ -51,7 +51,7 @@ async function within(promise, ms, late) {
  * @returns {Promise<any>}
  */
 async function ask(client, key, words, ms = ANSWER_MS) {
-  const late = () => Promise.reject(new NoAnswer(`${words[0]} ${key}: no answer within ${Math.ceil(ms)} ms`));
+  const late = () => Promise.reject(new Unreachable(`${words[0]} ${key}: no answer within ${Math.ceil(ms)} ms`));
   try {
     return await within(client.send(key, words), ms, late);
   } catch (error) {
@@ -63,7 +63,7 @@ async function ask(client, key, words, ms = ANSWER_MS) {
 function asOurs(error, about) {
   const ours = ofServer(error);
   if (ours instanceof LockstockError || ours instanceof TypeError) return ours;
-  return new NoAnswer(`${about}: no answer: ${error?.message || error}`, { cause: error });
+  return new Unreachable(`${about}: no answer: ${error?.message || error}`, { cause: error });
 }
 
 module.exports = { ANSWER_MS, LONGEST, after, ask, asOurs, within };

@@ -21,10 +21,10 @@ class AlreadyHeld extends LockstockError {}
 class Lost extends LockstockError {}
 
 /** The server did not answer in time: it is out of reach, frozen or refuses connections. `cause` is the client's last error. */
-class NoAnswer extends LockstockError {}
+class Unreachable extends LockstockError {}
 
-/** The server did not answer to a release: the hold has ended, or its lease ends it. */
-class NotSure extends LockstockError {
+/** The server did not answer to the release in time: the hold has ended, or its lease ends it. */
+class NotReleased extends Unreachable {
   /** What the work of `using` had come to: it was done while the lock was held. @type {unknown} */
   result;
 }
@@ -33,26 +33,32 @@ class NotSure extends LockstockError {
 class Closed extends LockstockError {}
 
 /** The server said no. `code` is the first word of its answer, `cause` the client's own error. */
-class ServerError extends LockstockError {
+class Refused extends LockstockError {
   /** @param {Error} cause */
   constructor(cause) {
     super(cause.message, { cause });
-    /** For example "WRONGTYPE", "NOPERM", "OOM", "NOSTOCK". @type {string} */
+    /** For example "WRONGTYPE", "NOPERM", "OOM". @type {string} */
     this.code = codeOf(cause);
   }
 }
 
 /** The token waits for a lock, the holder of which waits for it. Release what you hold, and begin again. */
-class Deadlock extends ServerError {}
+class Deadlock extends Refused {}
 
 /** The token was released while it waited. */
-class Cancelled extends ServerError {}
+class Cancelled extends Refused {}
 
 /** The guarded command did not run: the hold has ended. */
-class NotHeld extends ServerError {}
+class NotHeld extends Refused {}
+
+/** There is no sale of this name. */
+class NoSale extends Refused {}
+
+/** There is a sale of this name already, or another key. */
+class SaleExists extends Refused {}
 
 /** The server does not know these commands: the module lockstock is not loaded, or an older version of it. */
-class ModuleMissing extends ServerError {
+class ModuleMissing extends Refused {
   /** @param {Error} cause */
   constructor(cause) {
     super(cause);
@@ -60,8 +66,8 @@ class ModuleMissing extends ServerError {
   }
 }
 
-/** @type {Record<string, typeof ServerError>} */
-const BY_CODE = { DEADLOCK: Deadlock, CANCELLED: Cancelled, NOTHELD: NotHeld };
+/** @type {Record<string, typeof Refused>} */
+const BY_CODE = { BUSYKEY: SaleExists, CANCELLED: Cancelled, DEADLOCK: Deadlock, NOSTOCK: NoSale, NOTHELD: NotHeld };
 
 /** Servers' errors begin with a code. @param {any} error */
 const codeOf = (error) => /^([A-Z]{3,}) /.exec(error?.message)?.[1] ?? "";
@@ -70,12 +76,12 @@ const codeOf = (error) => /^([A-Z]{3,}) /.exec(error?.message)?.[1] ?? "";
 function ofServer(error) {
   if (error instanceof LockstockError || !codeOf(error)) return error;
   if (/^ERR unknown command\W+(LOCK|STOCK)\./i.test(error.message)) return new ModuleMissing(error);
-  return new (BY_CODE[codeOf(error)] ?? ServerError)(error);
+  return new (BY_CODE[codeOf(error)] ?? Refused)(error);
 }
 
 /** Whether asking again, of the same server or another, may help: no answer, or one of a server that cannot serve just now. @param {any} error */
 function passes(error) {
-  const cause = error instanceof ServerError ? error.cause : error;
+  const cause = error instanceof Refused ? error.cause : error;
   if (!codeOf(cause)) return !(error instanceof LockstockError) && !(error instanceof TypeError);
   return /^(UNBLOCKED (force|this server)|MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING|MASTERDOWN) /.test(/** @type {Error} */ (cause).message);
 }
@@ -86,13 +92,15 @@ module.exports = {
   NotReplicated,
   AlreadyHeld,
   Lost,
-  NoAnswer,
-  NotSure,
+  Unreachable,
+  NotReleased,
   Closed,
-  ServerError,
+  Refused,
   Deadlock,
   Cancelled,
   NotHeld,
+  NoSale,
+  SaleExists,
   ModuleMissing,
   ofServer,
   passes,

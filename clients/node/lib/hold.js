@@ -6,7 +6,7 @@ const { setMaxListeners } = require("node:events");
 const { ANSWER_MS, after, ask, asOurs, within } = require("./bounds.js");
 const check = require("./check.js");
 const { ignore } = require("./clients.js");
-const { Lost, NoAnswer, NotSure, ofServer, passes } = require("./errors.js");
+const { Lost, Unreachable, NotReleased, ofServer, passes } = require("./errors.js");
 const { fields, text } = require("./reply.js");
 const { LOST } = require("./upkeep.js");
 
@@ -87,7 +87,7 @@ class Hold {
     if (leaseMs !== undefined) lease.length = check.ms("leaseMs", leaseMs);
     if (this.#released || this.lost.aborted) return false;
     const about = `extending ${lease.keys}`;
-    const late = () => Promise.reject(new NoAnswer(`${about}: no answer within ${ANSWER_MS} ms`));
+    const late = () => Promise.reject(new Unreachable(`${about}: no answer within ${ANSWER_MS} ms`));
     try {
       return await within(lease.extend(), ANSWER_MS, late);
     } catch (error) {
@@ -107,7 +107,7 @@ class Hold {
     /** @type {(reason: Error) => void} */
     let end = ignore;
     const late = new Promise((_, reject) => (end = reject));
-    const ended = () => after(ANSWER_MS, () => end(new NoAnswer(`${command}: no answer, and the hold has ended`)));
+    const ended = () => after(ANSWER_MS, () => end(new Unreachable(`${command}: no answer, and the hold has ended`)));
     this.lost.addEventListener("abort", ended, { once: true });
     setMaxListeners(0, this.lost);
     try {
@@ -120,7 +120,7 @@ class Hold {
   /**
    * Ends the hold, once: later calls get the same answer.
    * @returns {Promise<boolean>} false: it had ended before
-   * @throws {NotSure} the server did not answer: the lease ends it
+   * @throws {NotReleased} the server did not answer: the lease ends it
    */
   release() {
     this.#released ??= this.#release();
@@ -145,7 +145,7 @@ class Hold {
     if (left > 0) {
       const limit = Math.min(left, ANSWER_MS);
       const ends = left > limit ? `its lease ends it in ${Math.ceil(left - limit)} ms` : "its lease has ended it";
-      const late = () => Promise.reject(new NotSure(`${lease.keys}: no answer to the release within ${Math.ceil(limit)} ms; ${ends}`));
+      const late = () => Promise.reject(new NotReleased(`${lease.keys}: no answer to the release within ${Math.ceil(limit)} ms; ${ends}`));
       return within(told, limit, late);
     }
     told.catch(ignore);
@@ -167,12 +167,12 @@ class Hold {
           const count = Number(await client.send(keys[0], words));
           if (count === keys.length) return true;
           if (!doubtful) return false;
-          throw new NotSure(`${keys}: it has ended, but perhaps not by this release, which was sent again over a new connection`);
+          throw new NotReleased(`${keys}: it has ended, but perhaps not by this release, which was sent again over a new connection`);
         } catch (error) {
           const ours = ofServer(error);
           if (!passes(ours)) throw ours;
-          if (client.closed()) throw new NotSure(`${keys}: ${client.closed()}; the lease ends it`, { cause: error });
-          if (performance.now() > deadline) throw new NotSure(`${keys}: no answer to the release; its lease ends it`, { cause: error });
+          if (client.closed()) throw new NotReleased(`${keys}: ${client.closed()}; the lease ends it`, { cause: error });
+          if (performance.now() > deadline) throw new NotReleased(`${keys}: no answer to the release; its lease ends it`, { cause: error });
         }
         doubtful = true;
         await sleep(PAUSE);

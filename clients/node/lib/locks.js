@@ -8,7 +8,7 @@ const { ANSWER_MS, ask, within } = require("./bounds.js");
 const check = require("./check.js");
 const { claim } = require("./claims.js");
 const { ignore, known } = require("./clients.js");
-const { AlreadyHeld, Closed, NotGranted, NotSure } = require("./errors.js");
+const { AlreadyHeld, Closed, NotGranted, NotReleased } = require("./errors.js");
 const { guard } = require("./hold.js");
 const { Listener } = require("./listener.js");
 const { fields, text } = require("./reply.js");
@@ -67,7 +67,7 @@ class Locks {
    * @param {LockOptions} options
    * @param {(hold: Hold) => Promise<T> | T} work
    * @returns {Promise<T>} what the work comes to
-   * @throws {NotGranted} before the work, and {Lost} or {NotSure} after it
+   * @throws {NotGranted} before the work, and {Lost} or {NotReleased} after it
    */
   /**
    * @param {string | readonly string[]} keys
@@ -89,7 +89,7 @@ class Locks {
     try {
       await hold[Symbol.asyncDispose]();
     } catch (error) {
-      if (error instanceof NotSure) error.result = result;
+      if (error instanceof NotReleased) error.result = result;
       throw error;
     }
     return result;
@@ -99,7 +99,7 @@ class Locks {
    * @param {string | readonly string[]} keys
    * @param {LockOptions} [options]
    * @returns {Promise<Hold | null>} null: not granted within the wait
-   * @throws {import("./errors.js").NoAnswer} the server did not answer within the wait
+   * @throws {import("./errors.js").Unreachable} the server did not answer within the wait
    */
   async acquire(keys, options = {}) {
     const begun = performance.now();

@@ -86,7 +86,7 @@ class Stock {
    * @param {number} total
    * @param {SaleOptions} [options]
    * @returns {Promise<void>}
-   * @throws {import("./errors.js").ServerError} code BUSYKEY: there is one already
+   * @throws {import("./errors.js").SaleExists}
    */
   async create(sale, total, options = {}) {
     const { limit, rebuy, stream, deadlines, ...times } = check.options(options, SALE);
@@ -106,6 +106,7 @@ class Stock {
    * @param {string} sale
    * @param {Terms} terms
    * @returns {Promise<void>}
+   * @throws {import("./errors.js").NoSale}
    */
   async alter(sale, terms) {
     const { limit, start, end, rebuy } = check.options(terms, TERMS);

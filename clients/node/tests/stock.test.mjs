@@ -65,7 +65,7 @@ for (const [name, make] of Object.entries(CLIENTS)) {
       const end = Date.now() + 3_600_000;
       const options = { limit: 3, start: new Date(end - 7_200_000), end, rebuy: true, stream: key + "events", deadlines: true };
       await stock.create(key, 40, options);
-      await assert.rejects(stock.create(key, 1), { name: "ServerError", code: "BUSYKEY" });
+      await assert.rejects(stock.create(key, 1), { name: "SaleExists", code: "BUSYKEY" });
       assert.equal(await stock.adjust(key, 10, { id: "delivery:1" }), 50);
       assert.equal(await stock.adjust(key, 10, { id: "delivery:1" }), 50);
       assert.equal(await stock.adjust(key, -1), 49);
@@ -89,7 +89,7 @@ for (const [name, make] of Object.entries(CLIENTS)) {
       for await (const { id } of stock.orders(key, { state: "sold" })) sold.push(id);
       assert.deepEqual(sold, ["order:3"]);
       for await (const order of stock.orders(key + "none")) assert.fail(order.id);
-      await assert.rejects(stock.adjust(key + "none", 1), { code: "NOSTOCK" });
+      await assert.rejects(stock.adjust(key + "none", 1), { name: "NoSale", code: "NOSTOCK" });
     });
 
     test("errors of the caller are thrown", async () => {

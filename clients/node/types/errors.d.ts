@@ -15,10 +15,10 @@ export class AlreadyHeld extends LockstockError {
 export class Lost extends LockstockError {
 }
 /** The server did not answer in time: it is out of reach, frozen or refuses connections. `cause` is the client's last error. */
-export class NoAnswer extends LockstockError {
+export class Unreachable extends LockstockError {
 }
-/** The server did not answer to a release: the hold has ended, or its lease ends it. */
-export class NotSure extends LockstockError {
+/** The server did not answer to the release in time: the hold has ended, or its lease ends it. */
+export class NotReleased extends Unreachable {
     /** What the work of `using` had come to: it was done while the lock was held. @type {unknown} */
     result: unknown;
 }
@@ -26,23 +26,29 @@ export class NotSure extends LockstockError {
 export class Closed extends LockstockError {
 }
 /** The server said no. `code` is the first word of its answer, `cause` the client's own error. */
-export class ServerError extends LockstockError {
+export class Refused extends LockstockError {
     /** @param {Error} cause */
     constructor(cause: Error);
-    /** For example "WRONGTYPE", "NOPERM", "OOM", "NOSTOCK". @type {string} */
+    /** For example "WRONGTYPE", "NOPERM", "OOM". @type {string} */
     code: string;
 }
 /** The token waits for a lock, the holder of which waits for it. Release what you hold, and begin again. */
-export class Deadlock extends ServerError {
+export class Deadlock extends Refused {
 }
 /** The token was released while it waited. */
-export class Cancelled extends ServerError {
+export class Cancelled extends Refused {
 }
 /** The guarded command did not run: the hold has ended. */
-export class NotHeld extends ServerError {
+export class NotHeld extends Refused {
+}
+/** There is no sale of this name. */
+export class NoSale extends Refused {
+}
+/** There is a sale of this name already, or another key. */
+export class SaleExists extends Refused {
 }
 /** The server does not know these commands: the module lockstock is not loaded, or an older version of it. */
-export class ModuleMissing extends ServerError {
+export class ModuleMissing extends Refused {
 }
 /** An error as this package throws it. @param {any} error @returns {Error} */
 export function ofServer(error: any): Error;

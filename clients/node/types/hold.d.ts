@@ -42,7 +42,7 @@ export class Hold {
     /**
      * Ends the hold, once: later calls get the same answer.
      * @returns {Promise<boolean>} false: it had ended before
-     * @throws {NotSure} the server did not answer: the lease ends it
+     * @throws {NotReleased} the server did not answer: the lease ends it
      */
     release(): Promise<boolean>;
     /** For `await using`. @throws {Lost} it had ended before */

@@ -64,14 +64,14 @@ export class Locks {
      * @param {LockOptions} options
      * @param {(hold: Hold) => Promise<T> | T} work
      * @returns {Promise<T>} what the work comes to
-     * @throws {NotGranted} before the work, and {Lost} or {NotSure} after it
+     * @throws {NotGranted} before the work, and {Lost} or {NotReleased} after it
      */
     using<T>(keys: string | readonly string[], options: LockOptions, work: (hold: Hold) => Promise<T> | T): Promise<T>;
     /**
      * @param {string | readonly string[]} keys
      * @param {LockOptions} [options]
      * @returns {Promise<Hold | null>} null: not granted within the wait
-     * @throws {import("./errors.js").NoAnswer} the server did not answer within the wait
+     * @throws {import("./errors.js").Unreachable} the server did not answer within the wait
      */
     acquire(keys: string | readonly string[], options?: LockOptions): Promise<Hold | null>;
     /** Whether anybody holds the lock. @param {string} key @returns {Promise<boolean>} */

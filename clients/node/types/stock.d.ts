@@ -129,7 +129,7 @@ export class Stock {
      * @param {number} total
      * @param {SaleOptions} [options]
      * @returns {Promise<void>}
-     * @throws {import("./errors.js").ServerError} code BUSYKEY: there is one already
+     * @throws {import("./errors.js").SaleExists}
      */
     create(sale: string, total: number, options?: SaleOptions): Promise<void>;
     /**
@@ -137,6 +137,7 @@ export class Stock {
      * @param {string} sale
      * @param {Terms} terms
      * @returns {Promise<void>}
+     * @throws {import("./errors.js").NoSale}
      */
     alter(sale: string, terms: Terms): Promise<void>;
     /**

@@ -2,7 +2,7 @@
 
 import { describe, test } from "node:test";
 
-import { Locks, NoAnswer, NotReplicated } from "lockstock";
+import { Locks, Unreachable, NotReplicated } from "lockstock";
 
 import { aDay } from "../day.mjs";
 import { start, startSentinel } from "../own.mjs";
@@ -82,7 +82,7 @@ describe("libraries", { concurrency: 4 }, () => {
         const begun = performance.now();
         await primary.kill();
         const said = await brief;
-        assert(said === null || said instanceof NoAnswer, said);
+        assert(said === null || said instanceof Unreachable, said);
         assert(performance.now() - begun < 2_500);
         await eventually("it takes over", async () => /role:master/.test(await eye.info("replication")));
         await eventually("it waits there", async () => (await waiting(eye, "safe")) === 1);

@@ -5,7 +5,7 @@ import { Cluster as OldCluster, Redis as OldRedis } from "ioredis-5";
 import { createClient, createClientPool, createCluster, createSentinel } from "redis";
 import * as old from "redis-5";
 
-import { Cart, Hold, LockOptions, LockstockError, Locks, Lost, NotGranted, NotSure, Outcome, SaleInfo, ServerError, Stock } from "lockstock";
+import { Cart, Hold, LockOptions, LockstockError, Locks, Lost, NotGranted, NotReleased, Outcome, SaleInfo, Refused, Stock } from "lockstock";
 
 export const clients = [
   new Redis(),
@@ -59,8 +59,8 @@ export async function shop(): Promise<Outcome["status"]> {
 }
 
 export function errors(error: unknown): string {
-  if (error instanceof NotSure) return `${error.result}`;
-  if (error instanceof ServerError) return error.code;
+  if (error instanceof NotReleased) return `${error.result}`;
+  if (error instanceof Refused) return error.code;
   return error instanceof NotGranted || error instanceof Lost || error instanceof LockstockError ? error.message : "";
 }
 
