@@ -14,14 +14,16 @@ RUN apt-get update && apt-get install --yes --no-install-recommends libclang-dev
 WORKDIR /lockstock
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/lockstock/target \
-    cargo build --release --locked && scripts/package install
+    cargo build --release --locked && cargo build --release --locked -p lockstock-cli && scripts/package install
 
 FROM ${REDIS} AS redis
+COPY --from=build /usr/local/bin/lockstock /usr/local/bin/lockstock
 COPY --from=build /usr/local/lib/lockstock /usr/local/lib/lockstock
 COPY --from=build /usr/local/share/doc/lockstock /usr/local/share/doc/lockstock
 CMD ["redis-server", "--loadmodule", "/usr/local/lib/lockstock/liblockstock.so"]
 
 FROM ${VALKEY} AS valkey
+COPY --from=build /usr/local/bin/lockstock /usr/local/bin/lockstock
 COPY --from=build /usr/local/lib/lockstock /usr/local/lib/lockstock
 COPY --from=build /usr/local/share/doc/lockstock /usr/local/share/doc/lockstock
 CMD ["valkey-server", "--loadmodule", "/usr/local/lib/lockstock/liblockstock.so"]

@@ -14,8 +14,9 @@ export LOCKSTOCK_SERVER := $(if $(findstring /,$(SERVER)),$(abspath $(SERVER)),$
 endif
 
 MODULE := target/release/liblockstock.so
-# All but what compiles a database (the consumer) and a library for pictures (the benchmark).
-LIGHT := --workspace --exclude lockstock-consumer --exclude lockstock-bench
+TOOL := target/release/lockstock
+# All but what compiles a database (the consumer), a library for pictures (the benchmark), and TLS (the command line).
+LIGHT := --workspace --exclude lockstock-consumer --exclude lockstock-bench --exclude lockstock-cli
 # Built together, so that what they share is compiled once: alone, each would have other features of its dependencies.
 PROGRAMS := cargo build --quiet --locked $(LIGHT) --bins
 DEMO := $(PROGRAMS) && target/debug/lockstock-demo
@@ -32,7 +33,7 @@ JUDGE = cargo test --quiet --locked $(LIGHT) --bin lockstock-chaos -- check:: &&
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build install dist deb test test-panics test-consumer test-clients test-clients-go test-clients-java test-clients-php test-clients-rust test-fresh test-docs test-package test-monitoring test-servers test-large test-leaks soak test-valgrind chaos
+.PHONY: help run demo build tools install dist deb test test-panics test-consumer test-tools test-clients test-clients-go test-clients-java test-clients-php test-clients-rust test-fresh test-docs test-package test-monitoring test-servers test-large test-leaks soak test-valgrind chaos
 .PHONY: bench bench-instructions simulation check check-all asan miri fuzz servers deps clean
 
 help: ## Show this list
@@ -52,13 +53,19 @@ build: deps ## Build the module: target/release/liblockstock.so
 $(MODULE):
 	$(MAKE) build
 
-install: $(MODULE) ## Install the module and its example configuration (PREFIX=/usr/local DESTDIR=)
+tools: deps ## Build the program for the command line: target/release/lockstock
+	cargo build --release --locked -p lockstock-cli
+
+$(TOOL):
+	$(MAKE) tools
+
+install: $(MODULE) $(TOOL) ## Install the module, its example configuration and the command line (PREFIX=/usr/local DESTDIR=)
 	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/package install
 
-dist: build ## target/dist: the module, its example configuration and its licence in one archive, with its checksum
+dist: build tools ## target/dist: the module, its example configuration, the command line and the licence in one archive, with its checksum
 	@scripts/package dist
 
-deb: build ## target/dist: a Debian package for redis-server and valkey-server
+deb: build tools ## target/dist: a Debian package for redis-server and valkey-server
 	@scripts/package deb
 
 test: check build test-panics ## The checks, and the tests that need a server; not those of examples/consumer
@@ -73,6 +80,10 @@ test-panics: deps ## A panic in every entry from the server, and before every st
 
 test-consumer: build ## The tests of examples/consumer; compiles SQLite
 	cargo test --quiet --locked -p lockstock-consumer
+
+test-tools: build ## The program for the command line, with commands, terminals and servers that it loses; compiles TLS
+	cargo clippy --quiet --locked -p lockstock-cli --all-targets -- -D warnings
+	cargo test --quiet --locked -p lockstock-cli -- --test-threads=$(TEST_THREADS)
 
 test-clients: build ## The clients for Python, Node and Rust on Redis 7.0 and Valkey 9.1, alone and in a cluster
 	@scripts/servers
@@ -97,7 +108,7 @@ test-clients-rust: build ## What docs/clients.md says of redis-rs; compiles toki
 test-fresh: ## README.md as a new user follows it, on systems made for it with nothing installed (needs root and mmdebstrap)
 	@scripts/test-fresh
 
-test-package: build ## The packages made, installed and loaded by every server that is here; linters for images and workflows
+test-package: build tools ## The packages made, installed and loaded by every server that is here; linters for images and workflows
 	@scripts/test-package
 
 test-monitoring: build ## What contrib/ has for monitoring, loaded by redis_exporter and Prometheus (installed, or Debian's packages unpacked)

@@ -128,13 +128,10 @@ impl Client {
     /// Follows what `error` says of the place of `slot`; `false` if it says nothing.
     pub(crate) fn redirected(&self, slot: u16, error: &RedisError) -> bool {
         match error.kind() {
-            ErrorKind::Server(ServerErrorKind::Moved) => {
-                let node = error.redirect_node().map(|(host, port)| (host.to_owned(), port));
-                node.is_some_and(|(host, port)| {
-                    self.servers().moved(slot, &host, port);
-                    true
-                })
-            }
+            ErrorKind::Server(ServerErrorKind::Moved) => node(error).is_some_and(|(host, port)| {
+                self.servers().moved(slot, host, port);
+                true
+            }),
             // The primary is another one now; only asking anew tells which.
             ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown) => {
                 self.drop_wire(slot);
@@ -151,7 +148,7 @@ impl Client {
 
     fn asking(&self, error: &RedisError) -> Option<redis::ConnectionAddr> {
         let asks = error.kind() == ErrorKind::Server(ServerErrorKind::Ask);
-        let (host, port) = error.redirect_node().filter(|_| asks)?;
+        let (host, port) = node(error).filter(|_| asks)?;
         Some(self.servers().neighbour(host, port))
     }
 
@@ -180,6 +177,12 @@ impl Client {
     fn wires(&self) -> std::sync::MutexGuard<'_, HashMap<String, Wire>> {
         self.shared.wires.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The host and the port that a redirection names.
+fn node(error: &RedisError) -> Option<(&str, u16)> {
+    let (host, port) = error.redirect_node()?.0.rsplit_once(':')?;
+    Some((host, port.parse().ok()?))
 }
 
 /// Whether a request may be sent again when its connection broke.

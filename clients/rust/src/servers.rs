@@ -54,7 +54,7 @@ impl Servers {
         let (user, hosts) = authority.rsplit_once('@').map_or(("", authority), |(user, hosts)| (user, hosts));
         let at = if user.is_empty() { "" } else { "@" };
         let (kind, path) = match kind {
-            "" => return Ok(Self::alone(url.into_connection_info()?)),
+            "" | "unix" => return Ok(Self::alone(url.into_connection_info()?)),
             "cluster" => (Kind::Cluster, path),
             "sentinel" => {
                 let (name, db) = path.split_once('/').unwrap_or((path, ""));

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use harness::{INT, Server, eventually};
+use harness::{Cluster, INT, Server, eventually};
 use lockstock::{Client, Error, Order, Status};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -212,4 +212,17 @@ async fn a_sale_sells_once() {
     assert_eq!(mug.adjust(2, Some(b"restock")).await.expect("an answer"), 1);
     assert_eq!(mug.adjust(2, Some(b"restock")).await.expect("an answer"), 1);
     assert_eq!(mug.cancel("ann", None).await.expect("an answer").remaining, 4);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_is_known_by_any_of_its_nodes() {
+    let cluster = Cluster::start(3);
+    let client = Client::open(&format!("redis+cluster://127.0.0.1:1,{}", cluster.node(0).address())).expect("a URL");
+    for number in 0..20 {
+        let key = format!("job {number}");
+        let hold = client.lock(key.clone()).wait(SECOND).acquire().await.expect("free");
+        assert!(matches!(client.lock(key.clone()).wait(SECOND / 10).acquire().await, Err(Error::NotGranted)));
+        cluster.node(cluster.owner(&key)).expect(["EXISTS", &key], 1);
+        hold.release().await.expect("held");
+    }
 }

@@ -26,7 +26,7 @@ pub const OPERATIONS: Page = page!("docs/operations.md");
 pub const PERFORMANCE: Page = page!("docs/performance.md");
 
 /// Every page for users.
-pub const ALL: [Page; 16] = [
+pub const ALL: [Page; 17] = [
     README,
     COMMANDS,
     OPERATIONS,
@@ -41,6 +41,7 @@ pub const ALL: [Page; 16] = [
     PERFORMANCE,
     page!("docs/scaling.md"),
     page!("docs/testing.md"),
+    page!("docs/tools.md"),
     page!("clients/node/README.md"),
     page!("clients/python/README.md"),
 ];

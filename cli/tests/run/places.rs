@@ -1,0 +1,45 @@
+//! Where the server is.
+
+use harness::{Cluster, OK, Server, eventually};
+
+use super::support::{at, ended, refused};
+
+#[test]
+fn a_cluster() {
+    let cluster = Cluster::start(3);
+    let nodes = [0, 1, 2].map(|number| cluster.node(number).address().to_string());
+    for (number, node) in nodes.iter().enumerate() {
+        // A node that is not there is passed over.
+        let url = format!("redis+cluster://127.0.0.1:1,{node}");
+        for key in ["a", "b", "c", "d"] {
+            let run = ended(at(&url, &["run", key, "--wait", "1s", "--lease", "1s", "--", "sleep", "0.5"]));
+            assert_eq!((run.status, run.err.as_str()), (Some(0), ""), "{number} {key}");
+        }
+    }
+    let url = format!("redis+cluster://{}", nodes.join(","));
+    assert_eq!(ended(at(&url, &["run", "{x}a", "{x}b", "--", "true"])).status, Some(0));
+    refused(at(&url, &["run", "a", "b", "--", "true"]), 64, "slot");
+}
+
+#[test]
+fn sentinel_and_a_failover_while_the_command_runs() {
+    let primary = Server::start();
+    let replica = Server::builder().replica_of(&primary).start();
+    eventually("it follows", || replica.info("replication").get("master_link_status").is_some_and(|link| link == "up"));
+    let sentinel = Server::plain().sentinel().start();
+    sentinel.expect(format!("SENTINEL MONITOR main 127.0.0.1 {} 1", primary.port()), OK);
+    sentinel.expect("SENTINEL SET main down-after-milliseconds 500 failover-timeout 2000", OK);
+    // It knows the replica before it has talked to it.
+    eventually("Sentinel sees the replica", || {
+        format!("{:?}", sentinel.cmd("SENTINEL REPLICAS main")).contains(&replica.port().to_string())
+    });
+    let url = format!("redis+sentinel://127.0.0.1:1,{}/main", sentinel.address());
+    let run = at(&url, &["run", "job", "--lease", "30s", "--", "sleep", "14"]).spawn().expect("it runs");
+    eventually("the replica has it", || replica.cmd("EXISTS job").int() == 1);
+    eventually("it fails over", || !sentinel.cmd("SENTINEL FAILOVER main").is_error());
+    eventually("the replica is the primary", || format!("{:?}", replica.cmd("ROLE")).contains("master"));
+    let ended: super::support::Ended = run.wait_with_output().expect("it ends").into();
+    assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""));
+    assert_eq!(replica.cmd("EXISTS job").int(), 0);
+    refused(at(&format!("redis+sentinel://{}/other", sentinel.address()), &["run", "a", "--", "true"]), 69, "");
+}
