@@ -20,6 +20,7 @@
 //! - A connection that ends: `core/lock/engine/clients`; the place in line that it leaves: `places`. What `NOTIFY` tells: `module/notice`.
 //! - A grant whose reply was not handed to its connection yet: `core/lock/unacked`; how it is undone: `core/lock/engine/take_back`.
 //! - The timer: what it does in `module/timer_work`, when in `server/timer`. Several sales at once: `module/cart_session`.
+//! - A guarded command: `cmd/lock_guard`; how it is run for its client, `server/delegate`.
 //!
 //! # Words
 //!

@@ -12,6 +12,7 @@ use crate::module::{slot_watch, state};
 use crate::server::acl;
 use crate::server::blocked_clients;
 use crate::server::ctx::{has_user, is_connected};
+use crate::server::delegate;
 use crate::server::server_info;
 use crate::server::timer;
 
@@ -121,7 +122,7 @@ pub fn carry_out(
     ask: impl FnOnce(&mut Ctx<'_>, ClientId, Wait<'_>, Option<Millis>) -> Result<Acquired, Error>,
 ) -> Result<(), Error> {
     let request = &parsed.request;
-    let client = ClientId::new(ctx.client_id()).ok_or(Error::Internal)?;
+    let client = ClientId::new(delegate::client_id(ctx)).ok_or(Error::Internal)?;
     if request.session && !has_connection(ctx, client) {
         return Err(Error::NoConnection);
     }

@@ -113,6 +113,11 @@ impl<'a> Arg<'a> {
     pub fn bytes(self) -> &'a [u8] {
         self.bytes
     }
+
+    /// Whether it spells an integer, as the server itself parses them.
+    pub(super) fn is_integer(self) -> bool {
+        parse_integer(self.bytes).is_some()
+    }
 }
 
 impl<'a> Args<'a> {

@@ -8,6 +8,7 @@ use redis_module::raw;
 use smallvec::SmallVec;
 
 use super::api::{self, RawReply, RawString};
+use super::args::Arg;
 use super::ctx::Ctx;
 use super::key::Name;
 
@@ -22,9 +23,6 @@ pub(super) enum How {
     Replicated(RunAs),
     /// As the user of the client, without replication. A refusal by the server gives no reply.
     AsUser,
-    /// As the client itself would run it: replicated, in its protocol, and refused if scripts may not run it or memory is out. A refusal is a
-    /// reply: Valkey 9.1 crashes where it refuses on behalf of scripts (`S`) without one.
-    ForCaller(RunAs),
 }
 
 /// The user for whom a command runs.
@@ -37,8 +35,7 @@ pub enum RunAs {
 }
 
 impl How {
-    /// The server's format string: `v` is an array of words, `!` replicates, `E` returns refusals as replies, `C` checks the client's ACL, `0`
-    /// takes the client's protocol, `S` refuses what scripts may not run, `M` refuses what needs memory when there is none.
+    /// The server's format string: `v` is an array of words, `!` replicates, `E` returns refusals as replies, `C` checks the client's ACL.
     fn format(self) -> &'static CStr {
         match self {
             Self::Quietly => c"v",
@@ -46,28 +43,57 @@ impl How {
             Self::AsUser => c"Cv",
             Self::Replicated(RunAs::Module) => c"!Ev",
             Self::Replicated(RunAs::Client) => c"!ECv",
-            Self::ForCaller(RunAs::Module) => c"!0SMEv",
-            Self::ForCaller(RunAs::Client) => c"!0SMECv",
         }
     }
 }
 
 /// Runs `command` with `words`. `None` if the server did not run it; then `errno` has the reason.
 pub(super) fn call(ctx: &mut Ctx<'_>, command: &CStr, how: How, words: &[&[u8]]) -> Option<Reply> {
-    let words: SmallVec<[Name<'_>; 4]> = words.iter().map(|word| Name::make(word)).collect();
-    call_with(ctx, command, how, &words)
-}
-
-/// The same with words that the server has as strings.
-pub(super) fn call_with(ctx: &mut Ctx<'_>, command: &CStr, how: How, words: &[Name<'_>]) -> Option<Reply> {
     // SAFETY: a plain read of a pointer that only module initialisation writes.
     let call = unsafe { (&raw const raw::RedisModule_Call).read() }?;
+    let words: SmallVec<[Name<'_>; 4]> = words.iter().map(|word| Name::make(word)).collect();
     let strings: SmallVec<[*mut RawString; 4]> = words.iter().map(|word| word.arg().raw()).collect();
     // SAFETY: the context is valid. The format announces an array of strings and its length, which follow; the server keeps its own
     // references to the strings. The reply belongs to us alone.
     let reply = unsafe { call(ctx.raw(), command.as_ptr(), how.format().as_ptr(), strings.as_ptr(), strings.len()) };
     NonNull::new(reply).map(Reply)
 }
+
+/// Runs `command` as the client of the running command would: replicated, in its protocol, and refused if scripts may not run it or memory
+/// is out. A refusal is a reply.
+///
+/// In the formats, `0` takes the client's protocol, `S` refuses what scripts may not run, and `M` what needs memory when there is none;
+/// `b` is a text. `S` without `E` crashes Valkey 9.1.
+pub(super) fn call_for_client(ctx: &mut Ctx<'_>, command: &CStr, run_as: RunAs, words: &[Arg<'_>]) -> Option<Reply> {
+    // SAFETY: a plain read of a pointer that only module initialisation writes.
+    let call = unsafe { (&raw const raw::RedisModule_Call).read() }?;
+    let (whole, split) = match run_as {
+        RunAs::Client => (c"!0SMECv", c"!0SMECvbv"),
+        RunAs::Module => (c"!0SMEv", c"!0SMEvbv"),
+    };
+    let strings: SmallVec<[*mut RawString; 8]> = words.iter().map(|word| word.raw()).collect();
+    let number = words.iter().enumerate().take(VALUES).skip(1).rfind(|(_, word)| word.is_integer());
+    let parts = number.and_then(|(at, number)| {
+        let (before, rest) = strings.split_at_checked(at)?;
+        Some((before, number.bytes(), rest.get(1..)?))
+    });
+    let (ctx, name) = (ctx.raw(), command.as_ptr());
+    let reply = match parts {
+        // SAFETY: the context is valid. The format announces an array of strings with its length, a text with its length, and another array;
+        // they follow. The server keeps its own references to the strings and copies the text. The reply belongs to us alone.
+        Some((before, number, after)) => unsafe {
+            let (text, len) = (number.as_ptr(), number.len());
+            call(ctx, name, split.as_ptr(), before.as_ptr(), before.len(), text, len, after.as_ptr(), after.len())
+        },
+        // SAFETY: the same without the text.
+        None => unsafe { call(ctx, name, whole.as_ptr(), strings.as_ptr(), strings.len()) },
+    };
+    NonNull::new(reply).map(Reply)
+}
+
+/// Where commands have the value that they store: `SET key value`, `SETEX key seconds value`. The server stores a number compactly only if
+/// its string has no other owner, so it gets a string of its own.
+const VALUES: usize = 3;
 
 /// Whether the server has the command `name`, which requires arguments; the operator may have renamed or disabled it. The call has no
 /// arguments, so the server refuses it before it runs.

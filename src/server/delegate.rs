@@ -1,17 +1,16 @@
 //! A command that a client names in a command of ours, and that runs as if the client had sent it by itself.
 
 use std::ffi::{CStr, CString, c_int};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::{ptr, slice};
 
 use errno::{Errno, errno, set_errno};
 use smallvec::SmallVec;
 
 use super::api;
-use super::args::Args;
-use super::call::{self, ACL_FAILED, How, NO_USER, RunAs};
+use super::args::{Arg, Args};
+use super::call::{self, ACL_FAILED, NO_USER, RunAs};
 use super::ctx::Ctx;
-use super::key::Name;
 
 /// What became of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +30,20 @@ static IS_RUNNING: AtomicBool = AtomicBool::new(false);
 
 /// Whether the keys of a delegated command are being looked for.
 static IS_ASKING: AtomicBool = AtomicBool::new(false);
+
+/// The client for which a request for locks is about to run, which may end with the client's connection; 0 if there is none.
+static CLIENT: AtomicU64 = AtomicU64::new(0);
+
+/// The commands that ask whose connection they came over, at once and once.
+const ASKS_FOR_CLIENT: [&[u8]; 2] = [b"LOCK.ACQUIRE", b"LOCK.MACQUIRE"];
+
+/// The id of the client that sent the running command, or the command that this one is delegated by.
+pub fn client_id(ctx: &Ctx<'_>) -> u64 {
+    match CLIENT.swap(0, Ordering::Relaxed) {
+        0 => ctx.client_id(),
+        client => client,
+    }
+}
 
 /// A flag that is set until the drop.
 struct Once(&'static AtomicBool);
@@ -58,7 +71,7 @@ pub fn run(ctx: &mut Ctx<'_>, mut args: Args<'_>) -> Delegated {
         ctx.reply_error("ERR unknown command");
         return Delegated::Refused;
     };
-    let words: SmallVec<[Name<'_>; 8]> = std::iter::from_fn(|| args.next().ok()).map(Name::of).collect();
+    let words: SmallVec<[Arg<'_>; 8]> = std::iter::from_fn(|| args.next().ok()).collect();
     // Another module may run our command for no user.
     [RunAs::Client, RunAs::Module]
         .into_iter()
@@ -67,11 +80,18 @@ pub fn run(ctx: &mut Ctx<'_>, mut args: Args<'_>) -> Delegated {
 }
 
 /// The same as this user; `None` if there is none.
-fn run_as(ctx: &mut Ctx<'_>, name: &CStr, user: RunAs, words: &[Name<'_>]) -> Option<Delegated> {
+fn run_as(ctx: &mut Ctx<'_>, name: &CStr, user: RunAs, words: &[Arg<'_>]) -> Option<Delegated> {
+    if ASKS_FOR_CLIENT.iter().any(|asks| name.to_bytes().eq_ignore_ascii_case(asks)) {
+        CLIENT.store(ctx.client_id(), Ordering::Relaxed);
+    }
     set_errno(Errno(0));
-    let reply = call::call_with(ctx, name, How::ForCaller(user), words)?;
+    let reply = call::call_for_client(ctx, name, user, words);
+    let refused = errno() != Errno(0);
+    // The server may have refused it.
+    CLIENT.store(0, Ordering::Relaxed);
+    let reply = reply?;
     // The server says by errno that it has refused a call. What ran and failed leaves it alone.
-    if reply.is_error() && errno() != Errno(0) {
+    if reply.is_error() && refused {
         let reason = reply.text();
         if reason.starts_with(NO_USER.as_bytes()) {
             return None;

@@ -12,7 +12,7 @@
 //! Reading order: `terms` (the types), `hold`, [`value`] (the lock itself), `claim`, `compatibility` (the mode table), `tickets`, `queue` and
 //! `recipient`; then `engine`: `lock_mut` and `visit` (how a lock is opened and changed), `transition` and `serve` (how a key is settled
 //! and waiters are granted), and the requests by subject: `commands`, `multi`, `extend`, `cancel`, `deadlock`, `places`, `tick` (the
-//! timer), `clients`, `key_changes`, `replica`, `info`. `sessions`, `unacked`, `replaced`, `revoked` and `vacant_places` have the
+//! timer), `clients`, `key_changes`, `replica`, `info`, `guards`. `sessions`, `unacked`, `replaced`, `revoked` and `vacant_places` have the
 //! state that depends on connections.
 
 mod claim;

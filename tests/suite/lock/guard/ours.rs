@@ -89,3 +89,29 @@ fn other_locks_are_taken_and_released() {
     client.expect("LOCK.GUARD lock t LOCK.RELEASE other t", 1);
     assert_eq!(Line::at(&server).count("locks_held"), 1);
 }
+
+#[test]
+fn a_session_or_a_notified_request_is_of_the_connection_that_guards() {
+    let server = Server::builder().config(&harness::listener::line()).start();
+    let (mut client, mut line) = (held(&server), Line::at(&server));
+    let mut tied = server.client();
+    server.expect("LOCK.ACQUIRE taken TOKEN another PX 3600000", ANY);
+    tied.expect("LOCK.GUARD lock t LOCK.ACQUIRE mine TOKEN t SESSION PX 3600000", ("t", INT, INT));
+    tied.expect("LOCK.GUARD lock t LOCK.ACQUIRE taken TOKEN t WAIT 0 NOTIFY channel", 1);
+    let replies = tied.pipeline(["MULTI", "LOCK.GUARD lock t LOCK.MACQUIRE 2 a b TOKEN t SESSION PX 3600000", "EXEC"]);
+    replies[2].at(0).clone().is(("t", INT, INT));
+    assert_eq!(client.cmd("LOCK.INFO mine").field("holders").at(0).field("session").text(), "yes");
+    assert_eq!(client.cmd("LOCK.INFO taken").field("waiters").at(0).field("client"), Reply::Int(tied.id()));
+    // A script has none, nor has another module that is in between.
+    let refused = err("ERR SESSION needs a connection");
+    let script = "return redis.pcall('LOCK.GUARD', KEYS[1], 't', 'LOCK.ACQUIRE', KEYS[2], 'SESSION')";
+    tied.expect(["EVAL", script, "2", "lock", "free"], refused.clone());
+    tied.expect("LOCK.GUARD lock t LISTENER.CALL LOCK.ACQUIRE free SESSION", refused.clone());
+    tied.expect("LISTENER.CALL LOCK.GUARD lock t LOCK.ACQUIRE free SESSION", refused);
+    // What is refused leaves nothing behind for the next.
+    tied.expect("LOCK.GUARD lock t LOCK.ACQUIRE", err("ERR wrong number of arguments"));
+    tied.close();
+    line.until("locks_held", 2);
+    line.until("lock_waiters", 0);
+    assert_eq!(line.holders("lock"), ["t"]);
+}
