@@ -1,7 +1,9 @@
 //! A command that a client names in a command of ours, and that runs as if the client had sent it by itself.
 
+use std::cell::Cell;
 use std::ffi::{CStr, CString, c_int};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::LocalKey;
 use std::{ptr, slice};
 
 use errno::{Errno, errno, set_errno};
@@ -25,11 +27,13 @@ pub enum Delegated {
     Unfit,
 }
 
-/// Whether a delegated command is running. One in another would use the stack without a limit.
-static IS_RUNNING: AtomicBool = AtomicBool::new(false);
+thread_local! {
+    /// Whether this thread runs a delegated command. One in another would use the stack without a limit.
+    static IS_RUNNING: Cell<bool> = const { Cell::new(false) };
 
-/// Whether the keys of a delegated command are being looked for.
-static IS_ASKING: AtomicBool = AtomicBool::new(false);
+    /// Whether this thread looks for the keys of a delegated command. Threads without the server's lock may do that, too.
+    static IS_ASKING: Cell<bool> = const { Cell::new(false) };
+}
 
 /// The client for which a request for locks is about to run, which may end with the client's connection; 0 if there is none.
 static CLIENT: AtomicU64 = AtomicU64::new(0);
@@ -45,19 +49,19 @@ pub fn client_id(ctx: &Ctx<'_>) -> u64 {
     }
 }
 
-/// A flag that is set until the drop.
-struct Once(&'static AtomicBool);
+/// A flag of this thread that is set until the drop.
+struct Once(&'static LocalKey<Cell<bool>>);
 
 impl Once {
     /// Sets the flag; `None` if it is set.
-    fn begin(flag: &'static AtomicBool) -> Option<Self> {
-        (!flag.swap(true, Ordering::Relaxed)).then_some(Self(flag))
+    fn begin(flag: &'static LocalKey<Cell<bool>>) -> Option<Self> {
+        (!flag.replace(true)).then_some(Self(flag))
     }
 }
 
 impl Drop for Once {
     fn drop(&mut self) {
-        self.0.store(false, Ordering::Relaxed);
+        self.0.set(false);
     }
 }
 
