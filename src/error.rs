@@ -7,7 +7,7 @@ use std::fmt;
 use crate::core::key::KeyBuf;
 use crate::core::limits::MAX_UNITS;
 use crate::core::lock::LockError;
-use crate::core::sale::{AdjustError, EmptyWindow, TakeError};
+use crate::core::sale::{AdjustError, EmptyWindow, KeepError, TakeError};
 use crate::server::args::{ArgError, Range};
 use crate::server::panics::FAULT;
 
@@ -82,6 +82,8 @@ pub enum Error {
         /// How many there will be.
         expected: u64,
     },
+    /// An order cannot be confirmed with so many units.
+    Keep(KeepError),
     /// Another module changed or removed a sale during a command on it.
     SaleChanged,
     /// The sale's stream refuses the event; the server's own text.
@@ -160,6 +162,9 @@ impl fmt::Display for Error {
             Self::Take(TakeError::Full { orders }) => {
                 write!(f, "ERR the sale remembers {orders} orders, and no more fit in")
             }
+            Self::Keep(KeepError { units }) => {
+                write!(f, "ERR KEEP must be at most {units}, for the order holds or held no more")
+            }
             Self::Adjust(AdjustError::Full { adjustments }) => {
                 write!(f, "ERR the sale remembers {adjustments} adjustments, and no more fit in")
             }
@@ -233,6 +238,12 @@ impl From<AdjustError> for Error {
 impl From<EmptyWindow> for Error {
     fn from(window: EmptyWindow) -> Self {
         Self::Window(window)
+    }
+}
+
+impl From<KeepError> for Error {
+    fn from(error: KeepError) -> Self {
+        Self::Keep(error)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::server::register;
 
 pub(crate) mod cart;
 mod fence;
+pub(crate) mod keep;
 mod lease;
 pub(crate) mod lock_acquire;
 pub(crate) mod lock_apply;

@@ -7,7 +7,7 @@ use crate::module::sale_session;
 use crate::server::origin;
 
 /// `STOCK.APPLY key TAKEN id units [deadline [buyer [ref]]]`, `… WAITING id units [hold [buyer [ref]]]`, `… SERVED id [deadline]`,
-/// `… CONFIRMED id`, `… REFUSED id`, `… CANCELLED id`,
+/// `… CONFIRMED id [units]`, `… KEPT id units`, `… REFUSED id`, `… CANCELLED id`,
 /// `… LAPSED id`, `… EXTENDED id deadline`, `… CUTOFF time`, `… ADJUSTED delta [id]`, `… ALTERED limit start end rebuy`,
 /// `… LOAD payload`, `… MORE payload`
 ///

@@ -22,6 +22,7 @@ static TAKEN: Fixed = Fixed::new(b"TAKEN");
 static WAITING: Fixed = Fixed::new(b"WAITING");
 static SERVED: Fixed = Fixed::new(b"SERVED");
 static CONFIRMED: Fixed = Fixed::new(b"CONFIRMED");
+static KEPT: Fixed = Fixed::new(b"KEPT");
 static REFUSED: Fixed = Fixed::new(b"REFUSED");
 static CANCELLED: Fixed = Fixed::new(b"CANCELLED");
 static LAPSED: Fixed = Fixed::new(b"LAPSED");
@@ -54,6 +55,7 @@ pub fn event_name(change: &Change<'_>) -> Option<&'static CStr> {
         Change::Wait(_) => c"stock.wait",
         Change::Confirm { .. } => c"stock.confirm",
         Change::Cancel { .. } => c"stock.cancel",
+        Change::Keep { .. } => c"stock.keep",
         Change::Extend { .. } => c"stock.extend",
         Change::Expire { .. } => c"stock.expire",
         Change::Adjust { delta, .. } if *delta != 0 => c"stock.adjust",
@@ -83,7 +85,9 @@ pub fn send(ctx: &Ctx<'_>, name: &Name<'_>, change: &Change<'_>) {
         }
         Change::Serve { id, deadline: None } => send(&SERVED, &[id]),
         Change::Serve { id, deadline: Some(deadline) } => send(&SERVED, &[id, one.format(deadline.0).as_bytes()]),
-        Change::Confirm { id } => send(&CONFIRMED, &[id]),
+        Change::Confirm { id, units: None } => send(&CONFIRMED, &[id]),
+        Change::Confirm { id, units: Some(units) } => send(&CONFIRMED, &[id, one.format(*units).as_bytes()]),
+        Change::Keep { id, units } => send(&KEPT, &[id, one.format(*units).as_bytes()]),
         Change::Refuse { id } => send(&REFUSED, &[id]),
         Change::Cancel { id } => send(&CANCELLED, &[id]),
         Change::Expire { id } => send(&LAPSED, &[id]),
@@ -137,7 +141,11 @@ pub fn parse<'a>(args: &mut Args<'a>) -> Result<Effect<'a>, Error> {
             id: args.ident_bytes("id")?.into(),
             deadline: if args.len() > 0 { time(args, "deadline")? } else { None },
         },
-        b"CONFIRMED" => Change::Confirm { id: args.ident_bytes("id")?.into() },
+        b"CONFIRMED" => Change::Confirm {
+            id: args.ident_bytes("id")?.into(),
+            units: if args.len() > 0 { Some(units(args)?) } else { None },
+        },
+        b"KEPT" => Change::Keep { id: args.ident_bytes("id")?.into(), units: units(args)? },
         b"REFUSED" => Change::Refuse { id: args.ident_bytes("id")?.into() },
         b"CANCELLED" => Change::Cancel { id: args.ident_bytes("id")?.into() },
         b"LAPSED" => Change::Expire { id: args.ident_bytes("id")?.into() },
@@ -165,12 +173,16 @@ pub fn parse<'a>(args: &mut Args<'a>) -> Result<Effect<'a>, Error> {
 /// Parses what [`send_new`] sends after the effect's name.
 fn parse_new<'a>(args: &mut Args<'a>, name: &'static str) -> Result<NewOrder<'a>, Error> {
     let id: IdText<'a> = args.ident_bytes("id")?.into();
-    let units = args.unsigned("units", Range::up_to(MAX_UNITS))?;
+    let units = units(args)?;
     let time = if args.len() > 0 { time(args, name)? } else { None };
     let mut text = || if args.len() > 0 { args.next().map(Arg::bytes) } else { Ok(&[][..]) };
     let (buyer, reference) = (text()?, text()?);
     let buyer = (!buyer.is_empty()).then(|| buyer.into());
     Ok((id, units, time, buyer, reference.into()))
+}
+
+fn units(args: &mut Args<'_>) -> Result<u64, Error> {
+    Ok(args.unsigned("units", Range::up_to(MAX_UNITS))?)
 }
 
 /// A time; 0 for none.

@@ -138,7 +138,7 @@ impl<'a> SaleSession<'a> {
         mut decided_on: Version,
         done: &mut usize,
     ) -> Result<Version, Error> {
-        let outcome = changes.chunk_by(|_, next| next.continues_step()).try_for_each(|step| {
+        let outcome = changes.chunk_by(|before, next| next.continues_step(before)).try_for_each(|step| {
             decided_on = self.make_true(step, decided_on)?;
             *done = done.saturating_add(step.len());
             Ok(())

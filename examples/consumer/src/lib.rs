@@ -157,8 +157,9 @@ fn write(changes: &Transaction<'_>, event: &Event, go_on: Option<&str>) -> Resul
         changes.execute("DELETE FROM line WHERE seq >= ?1", [seq])?;
     }
     let (state, units) = match event.kind.as_str() {
-        "ok" | "extend" if event.deadline >= 0 => ("held", event.units),
-        "ok" | "confirm" => ("sold", event.units),
+        // An order that keeps some of its units is held or sold, as it was.
+        "ok" | "extend" | "keep" if event.deadline >= 0 => ("held", event.units),
+        "ok" | "confirm" | "keep" => ("sold", event.units),
         "wait" => ("waiting", 0),
         "cancel" => ("cancelled", 0),
         "expire" => ("expired", 0),

@@ -69,7 +69,7 @@ fn written(database: &Path) -> BTreeMap<String, Order> {
 /// As many orders as a shop makes at the most: more than the consumer is killed over, and few enough for it to catch up with.
 const ORDERS: usize = 3_000;
 
-/// Takes, confirms, extends, cancels and lets lapse until `stop`.
+/// Takes, confirms, settles for less, extends, cancels and lets lapse until `stop`.
 fn shop(mut client: Client, name: usize, stop: &AtomicBool, sold: &AtomicUsize) {
     for number in 0..ORDERS {
         if stop.load(Relaxed) {
@@ -79,8 +79,12 @@ fn shop(mut client: Client, name: usize, stop: &AtomicBool, sold: &AtomicUsize) 
         let hold = ["", "HOLD 3", "HOLD 3", "HOLD 600000", "HOLD 600000", "HOLD 600000"][number % 6];
         client.expect(format!("STOCK.DECR_ONCE sale {id} QTY 2 BUYER b-{name} REF r-{number} {hold}"), ANY);
         match number % 5 {
-            0 | 1 => client.expect(format!("STOCK.CONFIRM sale {id}"), ANY),
-            2 => client.expect(format!("STOCK.CANCEL sale {id}"), ANY),
+            0 => client.expect(format!("STOCK.CONFIRM sale {id} KEEP 1"), ANY),
+            1 => client.expect(format!("STOCK.CONFIRM sale {id}"), ANY),
+            2 => {
+                client.expect(format!("STOCK.CANCEL sale {id} KEEP 1"), ANY);
+                client.expect(format!("STOCK.CANCEL sale {id}"), ANY)
+            }
             3 => client.expect(format!("STOCK.EXTEND sale {id} PX 900000"), ANY),
             _ => client.expect("STOCK.ADJUST sale 2", ANY),
         };

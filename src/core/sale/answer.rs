@@ -107,8 +107,7 @@ pub struct Decision<'a> {
     pub changes: Changes<'a>,
 }
 
-/// The changes of one decision: what is due and must come first, then at most one change of its own, and then who is served with what has
-/// come back.
+/// The changes of one decision: what is due and must come first, then at most one change of its own, and then the rest of its step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes<'a> {
     /// Due holds whose units the decision takes expire first. If they are too many, a cutoff in the last place ends the others. After an
@@ -116,7 +115,8 @@ pub struct Changes<'a> {
     pub due_first: Vec<Change<'static>>,
     /// What the caller asked for.
     pub own: Option<Change<'a>>,
-    /// Who is served from the waitlist with the units that come back by `own`.
+    /// The rest of the step of `own`: the confirmation of the units that [`Change::Keep`] leaves, and then the waiting orders that are served
+    /// with what comes back.
     pub served: Vec<Change<'static>>,
 }
 

@@ -21,6 +21,15 @@ pub enum Change<'a> {
     Confirm {
         /// The order.
         id: IdText<'a>,
+        /// How many units are sold, if the caller named it: those of the hold, or at most those that the order had when it expired.
+        units: Option<u64>,
+    },
+    /// A hold or a sale gives some of its units back and keeps the others.
+    Keep {
+        /// The order.
+        id: IdText<'a>,
+        /// How many units it has from now on: at least 1, and fewer than it had.
+        units: u64,
     },
     /// A confirmation came too late and was refused. The order, which has expired or was ended by the cutoff, can never be confirmed.
     Refuse {
@@ -70,10 +79,15 @@ pub enum Change<'a> {
 }
 
 impl Change<'_> {
-    /// Whether the change belongs to the same step as the one before it: who is served is served in the step in which units come back.
+    /// Whether the change belongs to the same step as `before`, the one in front of it: a waiting order is served in the step in which units
+    /// come back, and what a hold keeps is sold in the step in which it gives back the rest.
     #[must_use]
-    pub fn continues_step(&self) -> bool {
-        matches!(self, Self::Serve { .. })
+    pub fn continues_step(&self, before: &Self) -> bool {
+        match self {
+            Self::Serve { .. } => true,
+            Self::Confirm { .. } => matches!(before, Self::Keep { .. }),
+            _ => false,
+        }
     }
 }
 
@@ -118,6 +132,8 @@ pub enum EventKind {
     Confirm,
     /// An order gave its units back, or left the waitlist.
     Cancel,
+    /// An order gave some of its units back.
+    Keep,
     /// A hold expired.
     Expire,
     /// A hold's deadline moved. Only where the events tell deadlines.
@@ -135,6 +151,7 @@ impl EventKind {
             Self::Wait => "wait",
             Self::Confirm => "confirm",
             Self::Cancel => "cancel",
+            Self::Keep => "keep",
             Self::Expire => "expire",
             Self::Extend => "extend",
             Self::Adjust => "adjust",
@@ -149,7 +166,7 @@ pub struct Event<'a> {
     pub kind: EventKind,
     /// To which order; empty for [`EventKind::Adjust`].
     pub id: IdText<'a>,
-    /// How many units were taken, waited for, confirmed, given back or held on; for [`EventKind::Adjust`] how many were added, which
+    /// How many units were taken, waited for, confirmed, kept, given back or held on; for [`EventKind::Adjust`] how many were added, which
     /// can be below zero.
     pub units: i64,
     /// The buyer they count against; empty for [`EventKind::Adjust`].

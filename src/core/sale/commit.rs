@@ -48,7 +48,8 @@ impl Sale {
             Change::Take(taking) => self.commit_take(taking)?,
             Change::Wait(waiting) => self.commit_wait(waiting)?,
             Change::Serve { id, deadline } => self.commit_serve(id, *deadline)?,
-            Change::Confirm { id } => self.commit_confirm(id)?,
+            Change::Confirm { id, units } => self.commit_confirm(id, *units)?,
+            Change::Keep { id, units } => self.commit_keep(id, *units)?,
             Change::Cancel { id } => self.commit_cancel(id)?,
             Change::Expire { id } => self.commit_expire(id)?,
             Change::Adjust { delta, id } => {
@@ -73,15 +74,19 @@ impl Sale {
         Ok(true)
     }
 
-    /// A hold becomes a sale. An order that has expired takes its units again, if they are still there.
-    fn commit_confirm(&mut self, id: &[u8]) -> Result<(), InvalidChange> {
+    /// A hold becomes a sale. An order that has expired takes its units again, or as many of them as are named, if they are still there.
+    fn commit_confirm(&mut self, id: &[u8], named: Option<u64>) -> Result<(), InvalidChange> {
         let (number, order) = self.settled(id)?;
+        let units = named.unwrap_or(order.units);
         match order.state {
-            State::Held => {}
+            State::Held if units == order.units => {}
             State::Expired if order.refused => return Err(InvalidChange::State),
-            State::Expired if order.units <= self.unsold() => {}
-            State::Expired => return Err(InvalidChange::Units),
+            State::Expired if (1..=order.units.min(self.unsold())).contains(&units) => {}
+            State::Held | State::Expired => return Err(InvalidChange::Units),
             State::Sold | State::Cancelled | State::Waiting => return Err(InvalidChange::State),
+        }
+        if units < order.units {
+            self.table.set_units(number, units);
         }
         self.table.set_state(number, State::Sold, NEVER);
         count(&mut self.counters.confirmed);
@@ -105,6 +110,18 @@ impl Sale {
         }
         self.table.set_state(number, State::Cancelled, NEVER);
         count(&mut self.counters.cancelled);
+        Ok(())
+    }
+
+    fn commit_keep(&mut self, id: &[u8], units: u64) -> Result<(), InvalidChange> {
+        let (number, order) = self.settled(id)?;
+        if !order.active() {
+            return Err(InvalidChange::State);
+        }
+        if !(1..order.units).contains(&units) {
+            return Err(InvalidChange::Units);
+        }
+        self.table.set_units(number, units);
         Ok(())
     }
 
@@ -164,7 +181,11 @@ impl Sale {
             }
             Change::Serve { id, deadline } => self.event_of_order(EventKind::Ok, id, *deadline),
             Change::Adjust { delta, .. } if *delta != 0 => Some(event_of_adjusting(*delta)),
-            Change::Confirm { id } => self.event_of_order(EventKind::Confirm, id, None),
+            Change::Confirm { id, units } => self.event_of_units(EventKind::Confirm, id, *units, None),
+            Change::Keep { id, units } => {
+                let held = self.order_of(id).filter(|(_, order)| order.state == State::Held);
+                self.event_of_units(EventKind::Keep, id, Some(*units), held.map(|(_, order)| order.deadline))
+            }
             Change::Cancel { id } => self.event_of_order(EventKind::Cancel, id, None),
             Change::Expire { id } => self.event_of_order(EventKind::Expire, id, None),
             Change::Extend { id, deadline } if self.terms.tells_deadlines() => {
@@ -179,11 +200,22 @@ impl Sale {
     }
 
     fn event_of_order<'a>(&'a self, kind: EventKind, id: &'a [u8], deadline: Option<UnixMs>) -> Option<Event<'a>> {
+        self.event_of_units(kind, id, None, deadline)
+    }
+
+    /// The event of an order that is there, about these `units` or all of its own.
+    fn event_of_units<'a>(
+        &'a self,
+        kind: EventKind,
+        id: &'a [u8],
+        units: Option<u64>,
+        deadline: Option<UnixMs>,
+    ) -> Option<Event<'a>> {
         let (_, order) = self.order_of(id)?;
         Some(Event {
             kind,
             id: IdText::from(id),
-            units: order.units.cast_signed(),
+            units: units.unwrap_or(order.units).cast_signed(),
             buyer: self.table.buyer_of(&order).unpack().detach(),
             reference: reference(&order),
             deadline,

@@ -10,6 +10,13 @@ use crate::core::id::IdText;
 use crate::core::invariant::Known;
 use crate::core::time::UnixMs;
 
+/// An order was to be confirmed with more units than it holds, or held when it expired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepError {
+    /// How many those are.
+    pub units: u64,
+}
+
 impl Sale {
     /// Makes a hold a sale.
     ///
@@ -19,34 +26,63 @@ impl Sale {
     /// the sale remembers it.
     #[must_use]
     pub fn confirm<'a>(&self, now: UnixMs, budget: Budget, id: &'a [u8]) -> Decision<'a> {
+        self.settle(now, budget, id, None)
+    }
+
+    /// Makes `keep` units of a hold a sale, and gives the others back. After the deadline the order takes only that many again.
+    ///
+    /// # Errors
+    ///
+    /// When the order, which can be confirmed yet, has or had fewer units. Nothing is final then.
+    pub fn confirm_keeping<'a>(&self, now: UnixMs, id: &'a [u8], keep: u64) -> Result<Decision<'a>, KeepError> {
+        let confirmable = |order: &Record<'_>| match order.state_at(self.hold_time(now)) {
+            State::Held => true,
+            State::Expired => !order.refused,
+            State::Sold | State::Cancelled | State::Waiting => false,
+        };
+        match self.order_of(id).filter(|(_, order)| keep > order.units && confirmable(order)) {
+            Some((_, order)) => Err(KeepError { units: order.units }),
+            None => Ok(self.settle(now, Budget::COMMAND, id, Some(keep))),
+        }
+    }
+
+    /// Makes all units of a hold a sale, or those that it is to keep, which are not more.
+    fn settle<'a>(&self, now: UnixMs, budget: Budget, id: &'a [u8], keep: Option<u64>) -> Decision<'a> {
         let (mut answer, Some((number, order))) = self.look(now, id) else { return self.no_order(now) };
         let at = self.hold_time(now);
-        let own = Some(Change::Confirm { id: IdText::from(id) });
+        let units = keep.unwrap_or(order.units);
+        let own = Change::Confirm { id: IdText::from(id), units: keep };
         match order.state_at(at) {
             State::Sold => answer.unchanged(),
             State::Cancelled => answer.with(Status::Cancelled),
             State::Waiting => answer.with(Status::Queued),
+            State::Held if units < order.units => {
+                let confirmed = Change::Confirm { id: IdText::from(id).detach(), units: keep };
+                let Decision { mut answer, changes } = self.keep(now, answer, &order, id, units, vec![confirmed]);
+                answer.deadline = None;
+                Decision { answer, changes }
+            }
             State::Held => {
                 answer.status = Status::Ok;
                 answer.deadline = None;
-                Decision { answer, changes: Changes { own, ..Changes::default() } }
+                Decision { answer, changes: Changes { own: Some(own), ..Changes::default() } }
             }
             State::Expired if order.refused => answer.with(Status::Expired),
             State::Expired => {
                 let buyer = self.table.buyer_of(&order);
-                if !self.within_limit(now, Some(&buyer), order.units) {
+                if !self.within_limit(now, Some(&buyer), units) {
                     return self.refuse(now, budget, answer.with(Status::Limit), id, &order);
                 }
                 // What remains while somebody waits is theirs.
-                let remaining = answer.remaining.checked_sub(order.units).filter(|_| !self.table.has_line());
+                let remaining = answer.remaining.checked_sub(units).filter(|_| !self.table.has_line());
                 let Some(remaining) = remaining else {
                     return self.refuse(now, budget, answer.with(Status::Expired), id, &order);
                 };
                 answer.status = Status::Ok;
-                answer.units = order.units;
+                answer.units = units;
                 answer.remaining = remaining;
-                let due_first = self.needed(now, budget, Some(&(number, order)), Some(&buyer), order.units);
-                Decision { answer, changes: Changes { due_first, own, ..Changes::default() } }
+                let due_first = self.needed(now, budget, Some(&(number, order)), Some(&buyer), units);
+                Decision { answer, changes: Changes { due_first, own: Some(own), ..Changes::default() } }
             }
         }
     }
@@ -74,6 +110,40 @@ impl Sale {
                 Decision { answer, changes: Changes { own, served, ..Changes::default() } }
             }
         }
+    }
+
+    /// Leaves a hold or a sale `keep` units and gives the others back. An order that waits goes on waiting.
+    #[must_use]
+    pub fn cancel_keeping<'a>(&self, now: UnixMs, id: &'a [u8], keep: u64) -> Decision<'a> {
+        let (answer, Some((_, order))) = self.look(now, id) else { return self.no_order(now) };
+        match order.state_at(self.hold_time(now)) {
+            State::Held | State::Sold if keep < order.units => self.keep(now, answer, &order, id, keep, Vec::new()),
+            State::Held | State::Sold | State::Cancelled => answer.unchanged(),
+            State::Expired => answer.with(Status::Expired),
+            State::Waiting => answer.with(Status::Queued),
+        }
+    }
+
+    /// Leaves an order `units`, fewer than it has. What it gives back goes to the line, after what `served` has already.
+    fn keep<'a>(
+        &self,
+        now: UnixMs,
+        mut answer: Answer<'static>,
+        order: &Record<'_>,
+        id: &'a [u8],
+        units: u64,
+        mut served: Vec<Change<'static>>,
+    ) -> Decision<'a> {
+        let back = order.units.checked_sub(units).or_invariant("an order keeps less than it has", 0);
+        let mut serving = self.serving(now);
+        serving.give(back, &mut served);
+        answer.status = Status::Ok;
+        answer.units = units;
+        answer.remaining =
+            answer.remaining.checked_add(back).or_invariant("no sum of a sale comes near 2^64", u64::MAX);
+        answer.remaining = serving.left_of(answer.remaining);
+        let own = Some(Change::Keep { id: IdText::from(id), units });
+        Decision { answer, changes: Changes { own, served, ..Changes::default() } }
     }
 
     /// Moves the deadline of a live hold to `deadline`, the caller's `now.plus(span)`. It may come earlier than before.

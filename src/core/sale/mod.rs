@@ -42,6 +42,7 @@ pub use adjust::AdjustError;
 pub use answer::{Answer, Changes, Decision, Status};
 pub use budget::Budget;
 pub use change::{Change, Event, EventKind, InvalidChange, Taking, Waiting};
+pub use confirm::KeepError;
 pub use loading::Loading;
 pub use orders::record::State;
 pub use snapshot::CorruptSale;

@@ -11,6 +11,7 @@ mod mall;
 mod measure;
 mod model;
 mod occurrences;
+mod partly;
 mod readers;
 mod rebuilt;
 mod schedule;

@@ -3,7 +3,7 @@
 
 use super::Simulator;
 use crate::cmd::{
-    cart, stock_adjust, stock_alter, stock_apply, stock_create, stock_decr_once, stock_extend, stock_mdecr_once,
+    cart, keep, stock_adjust, stock_alter, stock_apply, stock_create, stock_decr_once, stock_extend, stock_mdecr_once,
     stock_orders,
 };
 use crate::core::limits::MAX_UNITS;
@@ -42,12 +42,15 @@ impl Simulator {
                 self.decide(key.bytes(), |sale| Ok(decide(sale)?))?;
             }
             b"CONFIRM" => {
-                let (key, id) = args.key_and_ident("id")?;
-                self.confirm(key.bytes(), id)?;
+                let (key, id, keep) = keep::parse(args)?;
+                self.confirm(key.bytes(), id, keep)?;
             }
             b"CANCEL" => {
-                let (key, id) = args.key_and_ident("id")?;
-                self.decide(key.bytes(), |sale| Ok(sale.cancel(now, Budget::COMMAND, id)))?;
+                let (key, id, keep) = keep::parse(args)?;
+                let cancel = |sale: &Sale| {
+                    keep.map_or_else(|| sale.cancel(now, Budget::COMMAND, id), |n| sale.cancel_keeping(now, id, n))
+                };
+                self.decide(key.bytes(), |sale| Ok(cancel(sale)))?;
             }
             b"EXTEND" => {
                 let (key, id, deadline) = stock_extend::parse(args, now)?;
@@ -128,10 +131,14 @@ impl Simulator {
     }
 
     /// What a confirmation is told stays so.
-    fn confirm(&mut self, key: &[u8], id: &[u8]) -> Result<(), Error> {
+    fn confirm(&mut self, key: &[u8], id: &[u8], keep: Option<u64>) -> Result<(), Error> {
         let now = self.now.ms;
-        let told = self.decide(key, |sale| Ok(sale.confirm(now, Budget::COMMAND, id)))?;
-        let again = self.decide(key, |sale| Ok(sale.confirm(now, Budget::COMMAND, id)))?;
+        let confirm = |sale: &Sale| match keep {
+            None => Ok(sale.confirm(now, Budget::COMMAND, id)),
+            Some(keep) => Ok(sale.confirm_keeping(now, id, keep)?),
+        };
+        let told = self.decide(key, confirm)?;
+        let again = self.decide(key, confirm)?;
         let expected = told.map(|status| match status {
             Status::Ok => Status::Duplicate,
             Status::Limit => Status::Expired,

@@ -63,6 +63,8 @@ pub fn order(sale: &str, id: &str, buyer: &str, call: SaleCall) -> Words {
         SaleCall::Join { units, hold } => take(units, hold) + " WAITLIST",
         SaleCall::Confirm => format!("STOCK.CONFIRM {sale} {id}"),
         SaleCall::Cancel => format!("STOCK.CANCEL {sale} {id}"),
+        SaleCall::ConfirmKeep(units) => format!("STOCK.CONFIRM {sale} {id} KEEP {units}"),
+        SaleCall::CancelKeep(units) => format!("STOCK.CANCEL {sale} {id} KEEP {units}"),
         SaleCall::Extend(span) => format!("STOCK.EXTEND {sale} {id} PX {}", ms(span)),
         SaleCall::See => format!("STOCK.ORDER {sale} {id}"),
     };

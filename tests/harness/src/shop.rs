@@ -199,6 +199,10 @@ impl Replay {
             }
             // Of a hold, or of an order that lapsed and takes its units again.
             "confirm" => event.units,
+            "keep" => {
+                assert!(event.units < has, "{event:?} keeps more than it has");
+                event.units
+            }
             "cancel" | "expire" => {
                 assert_eq!(has, event.units, "{event:?} gives back something else than it has");
                 0
@@ -228,8 +232,8 @@ impl Replay {
             let order = &orders[id];
             assert_eq!((*units, buyer, reference), (order.units, &order.buyer, &order.reference), "{id}");
             let fits = match order.state.as_str() {
-                "held" => event == "ok" || event == "extend",
-                "sold" => event == "ok" || event == "confirm",
+                "held" => ["ok", "extend", "keep"].contains(&event.as_str()),
+                "sold" => ["ok", "confirm", "keep"].contains(&event.as_str()),
                 "cancelled" => event == "cancel",
                 "waiting" => event == "wait",
                 state => event == "expire" && state == "expired",

@@ -64,19 +64,30 @@ impl Trial {
         self.random.bool().then(|| of(self))
     }
 
+    /// A KEEP, or none, and how it is spelled.
+    fn keep(&mut self) -> (Option<i64>, String) {
+        let keep = self.some(|trial| trial.random.i64(1..5));
+        (keep, keep.map(|keep| format!(" KEEP {keep}")).unwrap_or_default())
+    }
+
     /// One random command, and whatever else happens to a server.
     fn step(&mut self) {
         match self.random.u8(..40) {
             0..16 => self.take(),
             16..20 => {
-                let id = self.name();
-                let expected = self.model.confirm(id);
-                self.compare(&format!("STOCK.CONFIRM sale {id}"), id, 0, &expected);
+                let (id, (keep, option)) = (self.name(), self.keep());
+                let call = format!("STOCK.CONFIRM sale {id}{option}");
+                if self.model.is_too_many(id, keep) {
+                    self.client.expect(call, err("ERR KEEP must be at most "));
+                    return;
+                }
+                let expected = self.model.confirm(id, keep, harness::unix_ms());
+                self.compare(&call, id, 0, &expected);
             }
             20..24 => {
-                let id = self.name();
-                let expected = self.model.cancel(id, harness::unix_ms());
-                self.compare(&format!("STOCK.CANCEL sale {id}"), id, 0, &expected);
+                let (id, (keep, option)) = (self.name(), self.keep());
+                let expected = self.model.cancel(id, keep, harness::unix_ms());
+                self.compare(&format!("STOCK.CANCEL sale {id}{option}"), id, 0, &expected);
             }
             24..27 => {
                 let (id, span) = (self.name(), [1, 2, self.long()][self.random.usize(..3)]);

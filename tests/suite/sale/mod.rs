@@ -14,6 +14,7 @@ mod effects;
 mod errors;
 mod half_loaded;
 mod holds;
+mod keep;
 mod late_payments;
 mod orders;
 mod railway;

@@ -98,6 +98,8 @@ fn what_is_newer_than_the_first_version_says_so() {
         "LOCK.MRELEASE FENCE",
         "LOCK.RELEASE FENCE",
         "STOCK.ADJUST ID",
+        "STOCK.CANCEL KEEP",
+        "STOCK.CONFIRM KEEP",
         "STOCK.DECR_ONCE WAITLIST",
         "STOCK.MCANCEL",
         "STOCK.MCONFIRM",

@@ -248,6 +248,13 @@ impl OrderTable {
         self.attach(number);
     }
 
+    /// Changes how many units an order is about.
+    pub fn set_units(&mut self, number: u32, units: u64) {
+        self.detach(number);
+        self.orders.edit(number, |order| Record { units, ..order });
+        self.attach(number);
+    }
+
     /// Marks an order as one that can never be confirmed. The mark takes no memory of its own.
     pub fn refuse(&mut self, number: u32) {
         self.orders.edit(number, |order| Record { refused: true, ..order });

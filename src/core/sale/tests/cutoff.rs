@@ -171,7 +171,7 @@ fn what_is_over_can_only_expire() {
         reference: IdText::NONE,
     };
     for (change, misfit) in [
-        (Change::Confirm { id: id() }, InvalidChange::State),
+        (Change::Confirm { id: id(), units: None }, InvalidChange::State),
         (Change::Cancel { id: id() }, InvalidChange::State),
         (Change::Extend { id: id(), deadline: UnixMs(9_000) }, InvalidChange::State),
         (Change::Extend { id: IdText::from(&b"o5"[..]), deadline: UnixMs(1_502) }, InvalidChange::Range),

@@ -81,7 +81,7 @@ fn every_change_of_an_order_is_an_event_with_its_fields() {
         Some(Event { kind, id: name(id), units, buyer: name(buyer), reference: name(reference), deadline: None })
     };
     let id = IdText::from(&b"o1"[..]);
-    let confirm = Change::Confirm { id: id.clone() };
+    let confirm = Change::Confirm { id: id.clone(), units: None };
     assert_eq!(shop.sale.event(&confirm), event(EventKind::Confirm, "o1", 2, "ann", "cart"));
     let cancel = Change::Cancel { id: id.clone() };
     assert_eq!(shop.sale.event(&cancel), event(EventKind::Cancel, "o1", 2, "ann", "cart"));
@@ -122,7 +122,8 @@ fn where_deadlines_are_told_one_that_moves_is_an_event() {
     assert_eq!(shop.sale.seq(), 2, "and has a number");
     let told = |shop: &Shop, change: &Change<'_>| shop.sale.event(change).unwrap().deadline;
     let id = || IdText::from(&b"o1"[..]);
-    for change in [Change::Confirm { id: id() }, Change::Cancel { id: id() }, Change::Expire { id: id() }] {
+    for change in [Change::Confirm { id: id(), units: None }, Change::Cancel { id: id() }, Change::Expire { id: id() }]
+    {
         assert_eq!(told(&shop, &change), None, "{change:?} ends it");
     }
     let take =

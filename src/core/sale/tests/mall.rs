@@ -71,8 +71,8 @@ impl Cart {
     fn asks(&self, nth: usize, model: &mut Model, now: UnixMs, id: &[u8]) -> Result<Answer<'static>, TakeError> {
         match self {
             Self::Take { .. } => model.take(&self.take(nth, now, id), false),
-            Self::Confirm => Ok(model.confirm(id)),
-            Self::Cancel => Ok(model.cancel(id)),
+            Self::Confirm => Ok(model.confirm(id, None).unwrap()),
+            Self::Cancel => Ok(model.cancel(id, None)),
         }
     }
 
@@ -276,7 +276,7 @@ impl Mall {
 }
 
 fn steps<'c>(changes: &'c [Change<'static>]) -> impl Iterator<Item = &'c [Change<'static>]> {
-    changes.chunk_by(|_, next| next.continues_step())
+    changes.chunk_by(|before, next| next.continues_step(before))
 }
 
 fn detached(decision: Decision<'_>) -> Decision<'static> {

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use crate::core::id::IdText;
 use crate::core::sale::budget::{MOST_ENDED, MOST_SERVED};
 use crate::core::sale::{
-    AdjustError, Alteration, Answer, Change, EmptyWindow, MAX_UNITS, State, Status, Take, TakeError, Terms,
+    AdjustError, Alteration, Answer, Change, EmptyWindow, KeepError, MAX_UNITS, State, Status, Take, TakeError, Terms,
 };
 use crate::core::time::UnixMs;
 
@@ -265,36 +265,50 @@ impl Model {
         Ok(Answer { status, units: 0, remaining, deadline, reference: IdText::from(stored.as_bytes()).detach() })
     }
 
-    pub fn confirm(&mut self, id: &[u8]) -> Answer<'static> {
-        let Some(at) = self.find(id) else { return self.answer(Status::NoOrder, None) };
+    pub fn confirm(&mut self, id: &[u8], keep: Option<u64>) -> Result<Answer<'static>, KeepError> {
+        let Some(at) = self.find(id) else { return Ok(self.answer(Status::NoOrder, None)) };
         let (remaining, order) = (self.remaining(), self.orders[at].clone());
+        let units = keep.unwrap_or(order.units);
         let status = match self.state(&order) {
+            State::Held | State::Expired if units > order.units && !order.refused => {
+                return Err(KeepError { units: order.units });
+            }
             State::Sold => Status::Duplicate,
             State::Cancelled => Status::Cancelled,
             State::Expired if order.refused => Status::Expired,
-            State::Expired if self.terms.limit > 0 && self.buyer(&order.buyer) + order.units > self.terms.limit => {
+            State::Expired if self.terms.limit > 0 && self.buyer(&order.buyer) + units > self.terms.limit => {
                 Status::Limit
             }
-            State::Expired if self.had_line || remaining < order.units => Status::Expired,
+            State::Expired if self.had_line || remaining < units => Status::Expired,
             State::Waiting => Status::Queued,
             State::Held | State::Expired => Status::Ok,
         };
         match status {
-            Status::Ok => self.orders[at].state = State::Sold,
+            Status::Ok => {
+                (self.orders[at].state, self.orders[at].units) = (State::Sold, units);
+                if self.state(&order) == State::Held {
+                    self.serve();
+                }
+            }
             Status::Limit | Status::Expired => self.orders[at].refused = true,
             _ => {}
         }
-        self.answer(status, Some(at))
+        Ok(self.answer(status, Some(at)))
     }
 
-    pub fn cancel(&mut self, id: &[u8]) -> Answer<'static> {
+    pub fn cancel(&mut self, id: &[u8], keep: Option<u64>) -> Answer<'static> {
         let Some(at) = self.find(id) else { return self.answer(Status::NoOrder, None) };
         let status = match self.state(&self.orders[at]) {
             State::Cancelled => Status::Duplicate,
             State::Expired => Status::Expired,
+            State::Waiting if keep.is_some() => Status::Queued,
+            State::Held | State::Sold if keep.is_some_and(|keep| keep >= self.orders[at].units) => Status::Duplicate,
             State::Held | State::Sold | State::Waiting => Status::Ok,
         };
-        if status == Status::Ok {
+        if let (Status::Ok, Some(keep)) = (status, keep) {
+            self.orders[at].units = keep;
+            self.serve();
+        } else if status == Status::Ok {
             self.orders[at].state = State::Cancelled;
             self.line.retain(|other| *other != at);
             self.serve();

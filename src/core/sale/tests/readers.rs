@@ -43,7 +43,7 @@ impl Readers {
             }
         }
         let now = match event.kind {
-            EventKind::Ok | EventKind::Confirm | EventKind::Extend => event.units,
+            EventKind::Ok | EventKind::Confirm | EventKind::Keep | EventKind::Extend => event.units,
             EventKind::Cancel | EventKind::Expire | EventKind::Wait => 0,
             EventKind::Adjust => {
                 self.total += event.units;
@@ -51,6 +51,7 @@ impl Readers {
             }
         };
         let before = self.units.insert(event.id.to_vec(), now).unwrap_or(0);
+        assert!(event.kind != EventKind::Keep || event.units < before, "{event:?} is of {before} units");
         let had = matches!(event.kind, EventKind::Cancel | EventKind::Expire | EventKind::Extend);
         assert!(!had || before == event.units, "{event:?} is of {before} units");
     }

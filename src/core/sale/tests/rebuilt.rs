@@ -66,10 +66,10 @@ impl Rebuilt {
                 self.line.push((event.id.clone(), event.units));
                 ("waiting", 0)
             }
-            // Sold at once, or paid for: in time, or late and taken again.
-            ("ok" | "confirm", -1) => ("sold", event.units),
-            // Reserved until then, or now until then.
-            ("ok" | "extend", 0..) => ("held", event.units),
+            // Sold at once, or paid for: in time, or late and taken again. Or some of what was sold came back, and these are left.
+            ("ok" | "confirm" | "keep", -1) => ("sold", event.units),
+            // Reserved until then, or now until then. Or some came back, and these are reserved as before.
+            ("ok" | "extend" | "keep", 0..) => ("held", event.units),
             // Given back, or out of the line, which is what `units` tells: nothing is left.
             ("cancel", -1) => ("cancelled", 0),
             ("expire", -1) => ("expired", 0),

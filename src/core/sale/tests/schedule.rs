@@ -25,6 +25,14 @@ pub const OCCURRENCES: [&str; 13] = [
     "served by the clock",
 ];
 
+/// What KEEP does.
+const SETTLED_FOR_LESS: [&str; 4] = [
+    "a hold that is settled for less",
+    "an order that gives some units back",
+    "a confirmation of so many units",
+    "a confirmation of too many",
+];
+
 /// Plays `steps` on a sale with a stream, of one kind or the other.
 fn play(terms: &Terms, deadlines: bool, steps: &[Step]) {
     let stream = Some(Stream { key: b"events".as_slice().into(), deadlines });
@@ -70,12 +78,15 @@ proptest! {
 fn the_sale_answers_like_the_model() {
     play_anything();
     must_have_seen(&["a power cut that loses events", "a final refusal", "an adjustment with an id"], 300);
+    must_have_seen(&SETTLED_FOR_LESS, 1_000);
 }
 
 #[test]
 fn so_it_does_when_many_wait() {
     play_with_a_line();
     must_have_seen(&OCCURRENCES, 1_000);
+    let served = ["served by a hold that is settled for less", "served by what an order gives back"];
+    must_have_seen(&served, 1_000);
 }
 
 #[test]

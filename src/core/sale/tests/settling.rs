@@ -105,7 +105,10 @@ fn a_late_payment_for_units_that_are_gone_is_expired_for_good() {
     assert_eq!(shop.confirm("ann"), says(Status::Expired, 0, 2, -1), "the shop has given the money back");
     let mut again = reload(&shop.sale);
     assert!(again.confirm(shop.now(), Budget::COMMAND, b"ann").changes.is_empty(), "and nobody forgets it");
-    assert_eq!(again.commit(&Change::Confirm { id: IdText::from(&b"ann"[..]) }), Err(InvalidChange::State));
+    assert_eq!(
+        again.commit(&Change::Confirm { id: IdText::from(&b"ann"[..]), units: None }),
+        Err(InvalidChange::State)
+    );
     for (row, status) in [(shop.cancel("ann"), Status::Expired), (shop.extend("ann", 500), Status::Expired)] {
         assert_eq!(row, says(status, 0, 2, -1));
     }
@@ -258,9 +261,9 @@ fn what_does_not_fit_changes_nothing() {
         (Change::Take(taking("", 1)), InvalidChange::Range),
         (Change::Take(Taking { buyer: Some(id("")), ..taking("new", 1) }), InvalidChange::Range),
         (Change::Take(Taking { reference: IdText::from(&long[..]), ..taking("new", 1) }), InvalidChange::Range),
-        (Change::Confirm { id: id("sold") }, InvalidChange::State),
-        (Change::Confirm { id: id("gone") }, InvalidChange::State),
-        (Change::Confirm { id: id("nobody") }, InvalidChange::State),
+        (Change::Confirm { id: id("sold"), units: None }, InvalidChange::State),
+        (Change::Confirm { id: id("gone"), units: None }, InvalidChange::State),
+        (Change::Confirm { id: id("nobody"), units: None }, InvalidChange::State),
         (Change::Cancel { id: id("gone") }, InvalidChange::State),
         (Change::Expire { id: id("sold") }, InvalidChange::State),
         (Change::Expire { id: id("") }, InvalidChange::State),
@@ -275,5 +278,9 @@ fn what_does_not_fit_changes_nothing() {
     let expired = Change::Expire { id: id("held") };
     shop.sale.commit(&expired).unwrap();
     shop.sale.commit(&Change::Take(taking("new", 3))).unwrap();
-    assert_eq!(shop.sale.commit(&Change::Confirm { id: id("held") }), Err(InvalidChange::Units), "its units are gone");
+    assert_eq!(
+        shop.sale.commit(&Change::Confirm { id: id("held"), units: None }),
+        Err(InvalidChange::Units),
+        "its units are gone"
+    );
 }

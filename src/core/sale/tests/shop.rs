@@ -1,7 +1,7 @@
 //! A sale with a server around it, for stories.
 
 use crate::core::sale::{
-    AdjustError, Alteration, Answer, Budget, Decision, Sale, State, Status, Stream, Take, TakeError, Terms,
+    AdjustError, Alteration, Answer, Budget, Decision, KeepError, Sale, State, Status, Stream, Take, TakeError, Terms,
 };
 use crate::core::time::UnixMs;
 
@@ -97,6 +97,16 @@ impl Shop {
 
     pub fn confirm(&mut self, id: &str) -> Row {
         let decision = self.sale.confirm(self.now(), Budget::COMMAND, id.as_bytes());
+        self.does(&decision)
+    }
+
+    pub fn confirm_keeping(&mut self, id: &str, keep: u64) -> Result<Row, KeepError> {
+        let decision = self.sale.confirm_keeping(self.now(), id.as_bytes(), keep)?;
+        Ok(self.does(&decision))
+    }
+
+    pub fn cancel_keeping(&mut self, id: &str, keep: u64) -> Row {
+        let decision = self.sale.cancel_keeping(self.now(), id.as_bytes(), keep);
         self.does(&decision)
     }
 

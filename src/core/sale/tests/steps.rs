@@ -18,8 +18,9 @@ pub enum Step {
         reference: bool,
         waitlist: bool,
     },
-    Confirm(usize),
-    Cancel(usize),
+    /// With KEEP, or without.
+    Confirm(usize, Option<u64>),
+    Cancel(usize, Option<u64>),
     Extend(usize, i64),
     Adjust(i64, Option<usize>),
     Alter(Alteration),
@@ -40,6 +41,11 @@ pub fn name() -> impl Strategy<Value = usize> {
     0..NAMES.len()
 }
 
+/// An order, and how many units it is to keep.
+fn settling() -> impl Strategy<Value = (usize, Option<u64>)> {
+    (name(), proptest::option::weighted(0.4, prop_oneof![5 => 1..4_u64, 1 => 4..7_u64]))
+}
+
 fn alteration() -> impl Strategy<Value = Alteration> {
     let time = || proptest::option::of(proptest::option::of((0..400_i64).prop_map(UnixMs)));
     let (limit, rebuy) = (proptest::option::of(0..7_u64), proptest::option::of(any::<bool>()));
@@ -54,8 +60,8 @@ pub fn step() -> impl Strategy<Value = Step> {
         8 => (name(), 1..4_u64, buyer, hold, any::<bool>(), any::<bool>()).prop_map(
             |(id, units, buyer, hold, reference, waitlist)| Step::Take { id, units, buyer, hold, reference, waitlist }
         ),
-        3 => name().prop_map(Step::Confirm),
-        3 => name().prop_map(Step::Cancel),
+        3 => settling().prop_map(|(id, keep)| Step::Confirm(id, keep)),
+        3 => settling().prop_map(|(id, keep)| Step::Cancel(id, keep)),
         2 => (name(), 1..40_i64).prop_map(|(id, span)| Step::Extend(id, span)),
         2 => (-6..6_i64, proptest::option::of(name())).prop_map(|(delta, id)| Step::Adjust(delta, id)),
         1 => proptest::option::of(name()).prop_map(|id| Step::Adjust(i64::MAX, id)),
@@ -80,8 +86,8 @@ pub fn line_step() -> impl Strategy<Value = Step> {
     let window = start.prop_map(|start| Alteration { start: Some(start), end: Some(None), ..Alteration::default() });
     prop_oneof![
         12 => take,
-        2 => name().prop_map(Step::Confirm),
-        5 => name().prop_map(Step::Cancel),
+        2 => settling().prop_map(|(id, keep)| Step::Confirm(id, keep)),
+        5 => settling().prop_map(|(id, keep)| Step::Cancel(id, keep)),
         1 => (name(), 1..40_i64).prop_map(|(id, span)| Step::Extend(id, span)),
         3 => (-3..5_i64, proptest::option::of(name())).prop_map(|(delta, id)| Step::Adjust(delta, id)),
         1 => window.prop_map(Step::Alter),
@@ -106,8 +112,8 @@ pub fn crowded_step(waits: f64) -> impl Strategy<Value = Step> {
     prop_oneof![
         16 => take(1..2_u64, 0.9, 1..8_i64, waits),
         8 => take(3..8_u64, 0.7, 1..20_i64, waits),
-        1 => name().prop_map(Step::Confirm),
-        2 => name().prop_map(Step::Cancel),
+        1 => settling().prop_map(|(id, keep)| Step::Confirm(id, keep)),
+        2 => settling().prop_map(|(id, keep)| Step::Cancel(id, keep)),
         1 => (name(), 1..8_i64).prop_map(|(id, span)| Step::Extend(id, span)),
         1 => (-8..4_i64, proptest::option::of(name())).prop_map(|(delta, id)| Step::Adjust(delta, id)),
         1 => (0..3_usize).prop_map(Step::Timer),

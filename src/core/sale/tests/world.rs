@@ -100,14 +100,8 @@ impl World {
                     }
                 }
             }
-            Step::Confirm(id) => {
-                let id = NAMES[*id].as_bytes();
-                decide(self.sale.confirm(now, ALL, id), &mut self.model, |model| model.confirm(id))
-            }
-            Step::Cancel(id) => {
-                let id = NAMES[*id].as_bytes();
-                decide(self.sale.cancel(now, ALL, id), &mut self.model, |model| model.cancel(id))
-            }
+            Step::Confirm(id, keep) => self.confirm(NAMES[*id].as_bytes(), *keep),
+            Step::Cancel(id, keep) => self.cancel(NAMES[*id].as_bytes(), *keep),
             Step::Extend(id, span) => {
                 let (id, deadline) = (NAMES[*id].as_bytes(), now.plus(Millis(*span)).unwrap());
                 decide(self.sale.extend(now, id, deadline), &mut self.model, |model| model.extend(id, deadline))
@@ -184,11 +178,34 @@ impl World {
         self.carry_out(&changes, before);
     }
 
+    fn confirm(&mut self, id: &[u8], keep: Option<u64>) -> Changes<'static> {
+        let decided = match keep {
+            None => Ok(self.sale.confirm(self.now, ALL, id)),
+            Some(keep) => self.sale.confirm_keeping(self.now, id, keep),
+        };
+        match decided {
+            Ok(decision) => decide(decision, &mut self.model, |model| model.confirm(id, keep).unwrap()),
+            Err(refused) => {
+                saw("a confirmation of too many");
+                assert_eq!(self.model.confirm(id, keep), Err(refused));
+                Changes::default()
+            }
+        }
+    }
+
+    fn cancel(&mut self, id: &[u8], keep: Option<u64>) -> Changes<'static> {
+        let decision = match keep {
+            None => self.sale.cancel(self.now, ALL, id),
+            Some(keep) => self.sale.cancel_keeping(self.now, id, keep),
+        };
+        decide(decision, &mut self.model, |model| model.cancel(id, keep))
+    }
+
     /// Does all of it, step by step; or, if the stream refuses, as many steps as it takes.
     fn carry_out(&mut self, changes: &Changes<'_>, before: Model) {
         let takes = mem::replace(&mut self.takes, usize::MAX);
         let changes: Vec<&Change<'_>> = changes.iter().collect();
-        let steps: Vec<_> = changes.chunk_by(|_, next| next.continues_step()).collect();
+        let steps: Vec<_> = changes.chunk_by(|before, next| next.continues_step(before)).collect();
         let done: Vec<Change<'_>> = steps.iter().take(takes).flat_map(|step| step.iter().copied().cloned()).collect();
         if takes < steps.len() {
             saw(if takes == 0 { "a stream refuses everything" } else { "a stream refuses what comes later" });
@@ -202,7 +219,7 @@ impl World {
         for change in changes {
             self.readers.read(&self.sale, change);
         }
-        for step in changes.chunk_by(|_, next| next.continues_step()) {
+        for step in changes.chunk_by(|before, next| next.continues_step(before)) {
             saw_step(step);
         }
         for change in changes {
@@ -278,9 +295,15 @@ impl World {
 /// Keeps count of what happens.
 fn saw_step(step: &[Change<'_>]) {
     let serves = step.iter().any(|change| matches!(change, Change::Serve { .. }));
+    let confirms = step.iter().any(|change| matches!(change, Change::Confirm { .. }));
     saw(match (&step[0], serves) {
         (Change::Expire { .. }, true) => "served by a lapse",
         (Change::Cancel { .. }, true) => "served by a cancellation",
+        (Change::Keep { .. }, true) if confirms => "served by a hold that is settled for less",
+        (Change::Keep { .. }, true) => "served by what an order gives back",
+        (Change::Keep { .. }, false) if confirms => "a hold that is settled for less",
+        (Change::Keep { .. }, false) => "an order that gives some units back",
+        (Change::Confirm { units: Some(_), .. }, _) => "a confirmation of so many units",
         (Change::Adjust { .. }, true) => "served by a restock",
         (Change::Alter { .. }, true) => "served by new conditions",
         (Change::Serve { .. }, _) => "served by the clock",
@@ -302,9 +325,11 @@ fn decide(
     let Changes { due_first, own, served } = decision.changes;
     model.hear(&due_first, MOST_SERVED);
     assert_eq!(decision.answer, answer(model));
-    agree(&served, model);
-    let first = due_first.iter().filter(|change| !change.continues_step()).count();
-    assert!(first <= MOST_ENDED + 1 && due_first.len() - first + served.len() <= MOST_SERVED);
+    let confirmed = served.iter().take_while(|change| matches!(change, Change::Confirm { .. })).count();
+    assert!(confirmed <= usize::from(matches!(own, Some(Change::Keep { .. }))), "{served:?}");
+    agree(&served[confirmed..], model);
+    let first = due_first.chunk_by(|before, next| next.continues_step(before)).count();
+    assert!(first <= MOST_ENDED + 1 && due_first.len() - first + served.len() - confirmed <= MOST_SERVED);
     Changes { due_first, own: own.map(owned), served }
 }
 
@@ -332,7 +357,8 @@ pub fn owned(change: Change<'_>) -> Change<'static> {
             reference: reference.detach(),
         }),
         Change::Serve { id, deadline } => Change::Serve { id: id.detach(), deadline },
-        Change::Confirm { id } => Change::Confirm { id: id.detach() },
+        Change::Confirm { id, units } => Change::Confirm { id: id.detach(), units },
+        Change::Keep { id, units } => Change::Keep { id: id.detach(), units },
         Change::Refuse { id } => Change::Refuse { id: id.detach() },
         Change::Cancel { id } => Change::Cancel { id: id.detach() },
         Change::Extend { id, deadline } => Change::Extend { id: id.detach(), deadline },

@@ -87,6 +87,7 @@ impl Books {
                 "cancel" if waits => true,
                 "confirm" => has == event.units || (has == 0 && before.is_some() && !waits),
                 "cancel" | "expire" => has == event.units,
+                "keep" => (1..has).contains(&event.units),
                 "extend" => has == event.units && event.deadline.is_some(),
                 _ => false,
             };
@@ -103,8 +104,8 @@ impl Books {
         let wrong = self.orders.iter().find(|(id, order)| {
             let Some((event, units)) = orders.get(id.as_str()) else { return true };
             let fits = match order.state.as_str() {
-                "held" => event.kind == "ok" || event.kind == "extend",
-                "sold" => event.kind == "ok" || event.kind == "confirm",
+                "held" => ["ok", "extend", "keep"].contains(&event.kind.as_str()),
+                "sold" => ["ok", "confirm", "keep"].contains(&event.kind.as_str()),
                 "cancelled" => event.kind == "cancel",
                 "waiting" => event.kind == "wait",
                 state => state == "expired" && event.kind == "expire",

@@ -89,6 +89,14 @@ fn unanswered(state: State, call: SaleCall, span: Span) -> Vec<State> {
         }
         (State::Held { units, .. }, SaleCall::Extend(time)) => held(units, time),
         (State::Held { .. } | State::Sold { .. } | State::Waiting { .. }, SaleCall::Cancel) => State::Cancelled,
+        (State::Held { units, .. }, SaleCall::ConfirmKeep(keep)) if keep <= units => State::Sold { units: keep },
+        (State::Expired { units, refused: false }, SaleCall::ConfirmKeep(keep)) if keep <= units => {
+            return vec![state, State::Sold { units: keep }, State::Expired { units, refused: true }];
+        }
+        (State::Held { units, least, most }, SaleCall::CancelKeep(keep)) if keep < units => {
+            State::Held { units: keep, least, most }
+        }
+        (State::Sold { units }, SaleCall::CancelKeep(keep)) if keep < units => State::Sold { units: keep },
         _ => return vec![state],
     };
     vec![state, changed]
@@ -117,6 +125,17 @@ fn answered(state: State, op: &SaleOp, answer: &SaleAnswer, span: Span) -> Optio
         _ => units == 0 && deadline == -1,
     };
     let fits = |fits: bool, state| fits.then_some(state);
+    if let SaleCall::ConfirmKeep(keep) | SaleCall::CancelKeep(keep) = call
+        && let Some(kept) = kept(state, call, keep, answer, lined)
+    {
+        return kept;
+    }
+    // What was not said of KEEP is as without it.
+    let call = match call {
+        SaleCall::ConfirmKeep(_) => SaleCall::Confirm,
+        SaleCall::CancelKeep(_) => SaleCall::Cancel,
+        call => call,
+    };
     // An answer that leaves the order alone tells the deadline of a hold exactly.
     let same = || match state {
         State::Held { units, .. } => held(units),
@@ -163,6 +182,42 @@ fn answered(state: State, op: &SaleOp, answer: &SaleAnswer, span: Span) -> Optio
         }
         _ => None,
     }
+}
+
+/// What the answer to a request with KEEP says the order is now, if the order can keep something: nothing of these, if the answer is
+/// impossible. `None` if the request is answered as without KEEP.
+#[expect(clippy::option_option, reason = "whether it is judged here, and what comes of it")]
+fn kept(state: State, call: SaleCall, keep: i64, answer: &SaleAnswer, lined: bool) -> Option<Option<State>> {
+    let SaleAnswer::Status { status, units, remaining, deadline } = answer else { return None };
+    let units = *units;
+    Some(match (status.as_str(), call, state) {
+        (
+            "OK",
+            SaleCall::ConfirmKeep(_),
+            State::Held { units: had, .. } | State::Expired { units: had, refused: false },
+        ) => (keep <= had && units == keep && *deadline == -1).then_some(State::Sold { units }),
+        ("EXPIRED", SaleCall::ConfirmKeep(_), State::Expired { units: had, refused }) => {
+            let refuses = refused || (keep <= had && (*remaining < keep || lined));
+            (units == 0 && refuses).then_some(State::Expired { units: had, refused: true })
+        }
+        ("OK", SaleCall::CancelKeep(_), State::Held { units: had, .. }) => {
+            let held = State::Held { units, least: *deadline, most: *deadline };
+            (keep < had && units == keep && deadline_fits(state, *deadline)).then_some(held)
+        }
+        ("OK", SaleCall::CancelKeep(_), State::Sold { units: had }) => {
+            (keep < had && units == keep && *deadline == -1).then_some(State::Sold { units })
+        }
+        ("DUPLICATE", SaleCall::CancelKeep(_), State::Held { units: has, .. }) => {
+            let held = State::Held { units, least: *deadline, most: *deadline };
+            (keep >= has && units == has && deadline_fits(state, *deadline)).then_some(held)
+        }
+        ("DUPLICATE", SaleCall::CancelKeep(_), State::Sold { units: has }) => {
+            (keep >= has && units == has && *deadline == -1).then_some(state)
+        }
+        ("QUEUED", SaleCall::CancelKeep(_), State::Waiting { .. }) => (units == 0 && *deadline == -1).then_some(state),
+        ("OK", SaleCall::CancelKeep(_), _) => None,
+        _ => return None,
+    })
 }
 
 fn looked_at(state: State, seen: Option<&Seen>) -> Option<State> {

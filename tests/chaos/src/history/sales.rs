@@ -15,6 +15,10 @@ pub enum SaleCall {
     Confirm,
     /// `STOCK.CANCEL`.
     Cancel,
+    /// `STOCK.CONFIRM … KEEP`.
+    ConfirmKeep(i64),
+    /// `STOCK.CANCEL … KEEP`.
+    CancelKeep(i64),
     /// `STOCK.EXTEND`.
     Extend(Time),
     /// `STOCK.ORDER`.

@@ -63,9 +63,15 @@ impl Worker<'_> {
             20..26 => self.rest(20, 180),
             _ => {}
         }
+        // A refund of a part, or none if there are fewer.
+        if self.chance(15) {
+            let keep = SaleCall::CancelKeep(self.random.i64(1..=2));
+            self.persist(TRIES, |shopper| shopper.order(sale, &id, keep));
+        }
         // Units of the small sale come back, for somebody else to have a turn.
         let settle = match self.random.u8(..10) {
-            0..5 if !few => SaleCall::Confirm,
+            0..4 if !few => SaleCall::Confirm,
+            4 if !few => SaleCall::ConfirmKeep(1),
             0..8 => SaleCall::Cancel,
             8 => SaleCall::See,
             _ => return,

@@ -211,31 +211,53 @@ impl Sale {
         Answer { status, units, remaining, deadline: Some(deadline), reference }
     }
 
-    /// `STOCK.CONFIRM`.
-    pub fn confirm(&mut self, id: &str) -> Answer {
+    /// Whether a confirmation with this KEEP is an error: of more than the order holds, or held.
+    pub fn is_too_many(&self, id: &str, keep: Option<i64>) -> bool {
+        let confirmable = |order: &&Order| matches!(order.state, State::Held | State::Expired) && !order.refused;
+        self.orders.get(id).filter(confirmable).is_some_and(|order| keep.is_some_and(|keep| keep > order.units))
+    }
+
+    /// `STOCK.CONFIRM` at `now`.
+    pub fn confirm(&mut self, id: &str, keep: Option<i64>, now: i64) -> Answer {
         let remaining = self.remaining();
         let Some(order) = self.orders.get(id) else { return self.about(id, "NOORDER") };
+        let units = keep.unwrap_or(order.units);
         let status = match order.state {
             State::Sold => "DUPLICATE",
             State::Cancelled => "CANCELLED",
             State::Expired if order.refused => "EXPIRED",
-            State::Expired if self.over(&order.buyer, order.units) => "LIMIT",
-            State::Expired if remaining < order.units || !self.line.is_empty() => "EXPIRED",
+            State::Expired if self.over(&order.buyer, units) => "LIMIT",
+            State::Expired if remaining < units || !self.line.is_empty() => "EXPIRED",
             State::Waiting => "QUEUED",
             State::Held | State::Expired => "OK",
         };
         if let ("LIMIT" | "EXPIRED", Some(order)) = (status, self.orders.get_mut(id)) {
             order.refused = true;
         }
-        self.turn(id, status, State::Sold, "confirmed")
+        if let ("OK", Some(order)) = (status, self.orders.get_mut(id)) {
+            // Of an order that lapsed they have gone back before.
+            self.seq += i64::from(order.state == State::Held && units < order.units);
+            order.units = units;
+        }
+        let answer = self.turn(id, status, State::Sold, "confirmed");
+        self.serve(now);
+        Answer { remaining: self.remaining(), ..answer }
     }
 
     /// `STOCK.CANCEL`.
-    pub fn cancel(&mut self, id: &str, now: i64) -> Answer {
-        let Some(order) = self.orders.get(id) else { return self.about(id, "NOORDER") };
+    pub fn cancel(&mut self, id: &str, keep: Option<i64>, now: i64) -> Answer {
+        let Some(order) = self.orders.get_mut(id) else { return self.about(id, "NOORDER") };
         let status = match order.state {
             State::Cancelled => "DUPLICATE",
             State::Expired => "EXPIRED",
+            State::Waiting if keep.is_some() => "QUEUED",
+            State::Held | State::Sold if let Some(keep) = keep => {
+                let less = keep < order.units;
+                order.units = keep.min(order.units);
+                self.seq += i64::from(less);
+                self.serve(now);
+                return self.about(id, if less { "OK" } else { "DUPLICATE" });
+            }
             State::Held | State::Sold | State::Waiting => "OK",
         };
         let answer = self.turn(id, status, State::Cancelled, "cancelled");
