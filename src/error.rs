@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::core::key::KeyBuf;
-use crate::core::limits::MAX_UNITS;
+use crate::core::limits::{LONGEST_SPAN, MAX_UNITS};
 use crate::core::lock::LockError;
 use crate::core::sale::{AdjustError, EmptyWindow, KeepError, TakeError};
 use crate::server::args::{ArgError, Range};
@@ -98,6 +98,26 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Argument(ArgError::Syntax) => f.write_str("ERR syntax error"),
+            Self::Argument(ArgError::Near(word)) => {
+                f.write_str("ERR syntax error near ")?;
+                write_name(f, word)
+            }
+            Self::Argument(ArgError::NoValue(option)) => {
+                f.write_str("ERR syntax error: no value after ")?;
+                write_name(f, option)
+            }
+            Self::Argument(ArgError::Needs { option, other }) => {
+                write!(f, "ERR syntax error: {option} needs {other}")
+            }
+            Self::Argument(ArgError::TooFew { name, count, there, each }) => {
+                let (what, follow) = match (each, there) {
+                    (1, 1) => ("key", "follows"),
+                    (1, _) => ("keys", "follow"),
+                    (_, 1) => ("key with its number", "follows"),
+                    _ => ("keys with their numbers", "follow"),
+                };
+                write!(f, "ERR {name} is {count}, but only {there} {what} {follow}")
+            }
             Self::Argument(ArgError::Integer { name, range: Range { min, max } }) => {
                 write!(f, "ERR {name} must be an integer from {min} to {max}")
             }
@@ -193,9 +213,8 @@ const NAMED: (usize, usize) = (16, 128);
 fn write_keys(f: &mut fmt::Formatter<'_>, keys: &[KeyBuf]) -> fmt::Result {
     let dbs: BTreeSet<i32> = keys.iter().map(|key| key.as_key().db).collect();
     for (number, key) in keys.iter().map(KeyBuf::as_key).enumerate().take(NAMED.0) {
-        let shown = key.key.get(..NAMED.1).unwrap_or(key.key);
-        let (comma, cut) = (if number > 0 { ", " } else { "" }, if shown.len() < key.key.len() { "…" } else { "" });
-        write!(f, "{comma}'{}{cut}'", shown.escape_ascii())?;
+        f.write_str(if number > 0 { ", " } else { "" })?;
+        write_name(f, key.key)?;
         if dbs.len() > 1 {
             write!(f, " (db {})", key.db)?;
         }
@@ -206,8 +225,15 @@ fn write_keys(f: &mut fmt::Formatter<'_>, keys: &[KeyBuf]) -> fmt::Result {
     }
 }
 
+/// Writes a name or another word of the caller in quotes, cut short if it is long.
+fn write_name(f: &mut fmt::Formatter<'_>, name: &[u8]) -> fmt::Result {
+    let shown = name.get(..NAMED.1).unwrap_or(name);
+    let cut = if shown.len() < name.len() { "…" } else { "" };
+    write!(f, "'{}{cut}'", shown.escape_ascii())
+}
+
 impl Error {
-    /// An option that is unknown, repeated, without its value, or in conflict with another; or surplus words.
+    /// Words that no command has, where none is to blame.
     pub const SYNTAX: Self = Self::Argument(ArgError::Syntax);
 }
 
@@ -224,7 +250,9 @@ impl From<LockError> for Error {
             LockError::OtherMode => Self::OtherMode,
             LockError::FencesUsedUp => Self::FencesUsedUp,
             LockError::Fault => Self::Internal,
-            LockError::LeaseTooLong => ArgError::Integer { name: "the lease", range: Range::new(1..=i64::MAX) }.into(),
+            LockError::LeaseTooLong => {
+                ArgError::Integer { name: "the lease", range: Range::new(1..=LONGEST_SPAN.0) }.into()
+            }
         }
     }
 }

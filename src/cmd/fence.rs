@@ -19,7 +19,7 @@ pub fn fence(args: &mut Args<'_>) -> Result<Fence, Error> {
 pub fn last(mut args: Args<'_>) -> Result<Option<Fence>, Error> {
     let Some(word) = args.keyword() else { return Ok(None) };
     if word.word() != FENCE_WORD {
-        return Err(Error::SYNTAX);
+        return Err(args.unknown().into());
     }
     let fence = fence(&mut args)?;
     args.finish()?;

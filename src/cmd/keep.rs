@@ -11,7 +11,7 @@ pub fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, &[u8], Option<u64>), Error>
     let (key, id) = (args.next()?, args.ident_bytes("id")?);
     let Some(word) = args.keyword() else { return Ok((key, id, None)) };
     if word.word() != b"KEEP" {
-        return Err(Error::SYNTAX);
+        return Err(args.unknown().into());
     }
     let keep = args.unsigned("KEEP", UNITS)?;
     args.finish()?;

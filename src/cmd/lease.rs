@@ -1,6 +1,6 @@
 //! `PX ms | EX s`: the lease option of several commands.
 
-use super::{Args, Error, Param, Range};
+use super::{Args, Error, Param};
 use crate::config;
 use crate::core::lock::Extension;
 use crate::core::time::{Millis, UnixMs};
@@ -18,16 +18,11 @@ impl Lease {
     /// Parses the value after `PX` or `EX`; any other word, or a second lease, is a syntax error. A lease must be positive, and `now` plus
     /// the lease must fit in a 64-bit millisecond time.
     pub fn option(&mut self, word: &[u8], args: &mut Args<'_>, now: UnixMs) -> Result<(), Error> {
-        let longest = UnixMs(i64::MAX).left(now).0;
-        let lease = match word {
-            b"PX" if self.0.is_none() => args.integer("PX", Range::new(1..=longest))?,
-            b"EX" if self.0.is_none() => {
-                let seconds = args.integer("EX", Range::new(1..=longest.wrapping_div(1_000)))?;
-                seconds.saturating_mul(1_000)
-            }
-            _ => return Err(Error::SYNTAX),
-        };
-        self.0 = Some(Millis(lease));
+        self.0 = Some(match word {
+            b"PX" if self.0.is_none() => args.span_from("PX", 1, now)?,
+            b"EX" if self.0.is_none() => args.span_from("EX", 1_000, now)?,
+            _ => return Err(args.unknown().into()),
+        });
         Ok(())
     }
 

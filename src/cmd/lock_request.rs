@@ -2,7 +2,7 @@
 
 use super::lease::Lease;
 use super::lock_reply;
-use super::{Arg, Args, Ctx, Error, Param, Range, Spelled, clock};
+use super::{Arg, ArgError, Args, Ctx, Error, Param, Range, Spelled, clock};
 use crate::core::id::Ident;
 use crate::core::limits::MAX_WAIT;
 use crate::core::lock::{Acquired, ClientId, Notice, Request, Wait, Wanted};
@@ -65,7 +65,9 @@ impl<'a> Options<'a> {
     ) -> Result<(Parsed<'a>, Option<Notice>), Error> {
         let notice = match self.channel {
             Some(channel) => {
-                let (Some((token, _)), Some(_)) = (&self.token, self.wait) else { return Err(Error::SYNTAX) };
+                let (Some((token, _)), Some(_)) = (&self.token, self.wait) else {
+                    return Err(ArgError::Needs { option: "NOTIFY", other: "WAIT and TOKEN" }.into());
+                };
                 let about = about(token).ok_or(Error::NoText)?;
                 Some(Notice { client: None, channel: channel.bytes().into(), about })
             }

@@ -4,7 +4,7 @@
 
 // The words in which every command is written.
 use crate::error::Error;
-use crate::server::args::{Arg, Args, Range, Spelled};
+use crate::server::args::{Arg, ArgError, Args, Range, Spelled};
 use crate::server::clock;
 use crate::server::command::{Command, Param, Spec};
 use crate::server::ctx::Ctx;

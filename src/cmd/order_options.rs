@@ -1,6 +1,6 @@
 //! The options of a request for units: whose they are, how long they are held, and the reference.
 
-use super::{Args, Error, Range};
+use super::{Args, Error};
 use crate::core::sale::Take;
 use crate::core::time::UnixMs;
 
@@ -18,11 +18,10 @@ impl<'a> OrderOptions<'a> {
         match word {
             b"BUYER" if self.buyer.is_none() => self.buyer = Some(args.ident_bytes("BUYER")?),
             b"HOLD" if self.deadline.is_none() => {
-                let hold = args.millis("HOLD", Range::new(1..=UnixMs(i64::MAX).left(now).0))?;
-                self.deadline = now.plus(hold);
+                self.deadline = now.plus(args.span_from("HOLD", 1, now)?);
             }
             b"REF" if self.reference.is_none() => self.reference = Some(args.ident_bytes("REF")?),
-            _ => return Err(Error::SYNTAX),
+            _ => return Err(args.unknown().into()),
         }
         Ok(())
     }

@@ -54,7 +54,7 @@ pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, i64, &[u8]), Error> 
     while let Some(word) = args.keyword() {
         match word.word() {
             b"ID" if id.is_none() => id = Some(args.ident_bytes("ID")?),
-            _ => return Err(Error::SYNTAX),
+            _ => return Err(args.unknown().into()),
         }
     }
     Ok((key, delta, id.unwrap_or_default()))

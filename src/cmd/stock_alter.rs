@@ -58,7 +58,7 @@ pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Alteration), Error> 
             b"START" if start.is_none() => start = Some(time(args.integer("START", TIME)?)),
             b"END" if end.is_none() => end = Some(time(args.integer("END", TIME)?)),
             b"REBUY" if rebuy.is_none() => rebuy = Some(args.yes_or_no("REBUY")?),
-            _ => return Err(Error::SYNTAX),
+            _ => return Err(args.unknown().into()),
         }
     }
     Ok((key, Alteration { limit, start, end, rebuy }))

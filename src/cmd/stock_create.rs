@@ -2,7 +2,7 @@
 
 use super::stock_alter::time;
 use super::stock_reply::{TIME, UNITS};
-use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Range, Spec};
+use super::{Arg, ArgError, Args, Command, Ctx, Error, KeyUse, Keys, Param, Range, Spec};
 use crate::core::sale::{Sale, Stream, Terms};
 use crate::module::sale_session;
 
@@ -67,11 +67,11 @@ pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Terms), Error> {
             b"REBUY" if !rebuy => rebuy = true,
             b"STREAM" if stream.is_none() => stream = Some(stream_of(&mut args, key)?),
             b"DEADLINES" if !deadlines => deadlines = true,
-            _ => return Err(Error::SYNTAX),
+            _ => return Err(args.unknown().into()),
         }
     }
     if deadlines && stream.is_none() {
-        return Err(Error::SYNTAX);
+        return Err(ArgError::Needs { option: "DEADLINES", other: "STREAM" }.into());
     }
     let stream = stream.map(|key| Stream { key, deadlines });
     Ok((

@@ -1,7 +1,7 @@
 //! `STOCK.EXTEND`: changes the deadline of a hold.
 
 use super::stock_reply;
-use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Range, Spec, clock};
+use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::core::time::UnixMs;
 
 /// `STOCK.EXTEND key id PX ms`
@@ -40,9 +40,9 @@ impl Command for StockExtend {
 pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, &[u8], UnixMs), Error> {
     let (key, id) = (args.next()?, args.ident_bytes("id")?);
     if args.keyword().is_none_or(|word| word.word() != b"PX") {
-        return Err(Error::SYNTAX);
+        return Err(args.unknown().into());
     }
-    let span = args.millis("PX", Range::new(1..=UnixMs(i64::MAX).left(now).0))?;
+    let span = args.span_from("PX", 1, now)?;
     args.finish()?;
     Ok((key, id, now.plus(span).ok_or(Error::Internal)?))
 }

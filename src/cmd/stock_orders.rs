@@ -85,12 +85,11 @@ pub(crate) fn parse(mut args: Args<'_>) -> Result<Words<'_>, Error> {
         match word.word() {
             b"COUNT" if count.is_none() => count = Some(args.unsigned("COUNT", Range::new(1..=i64::MAX))?),
             b"STATE" if state.is_none() => {
-                let word = args.keyword().ok_or(Error::SYNTAX)?;
-                let known =
-                    State::ALL.into_iter().find(|state| state.word().as_bytes().eq_ignore_ascii_case(word.word()));
+                let word = args.next()?.bytes();
+                let known = State::ALL.into_iter().find(|state| state.word().as_bytes().eq_ignore_ascii_case(word));
                 state = Some(known.ok_or(Error::State)?);
             }
-            _ => return Err(Error::SYNTAX),
+            _ => return Err(args.unknown().into()),
         }
     }
     let count = usize::try_from(count.unwrap_or(COUNT)).unwrap_or(usize::MAX);

@@ -21,6 +21,10 @@ pub const MAX_SEQ: u64 = MAX_EXACT;
 /// overflow with any clock.
 pub const MAX_WAIT: Millis = Millis(MAX_EXACT.cast_signed());
 
+/// The longest span of time that errors name. A lease may be as long as fits in 64-bit milliseconds from now on; that bound falls with the
+/// clock, and will be above this one for millions of years.
+pub const LONGEST_SPAN: Millis = Millis(9_000_000_000_000_000_000);
+
 /// The longest token, id, buyer or reference, in bytes: a name, not a document. Order records store the length in two bytes, and 32 of them
 /// take less than 64 KiB together.
 pub const MAX_ID: usize = 512;

@@ -5,8 +5,8 @@ use std::slice;
 
 use super::api::{self, RawString};
 use crate::core::id::{Ident, is_id};
-use crate::core::limits::MAX_ID;
-use crate::core::time::Millis;
+use crate::core::limits::{LONGEST_SPAN, MAX_ID};
+use crate::core::time::{Millis, UnixMs};
 
 /// One argument: a string of the server, valid for the length of the call.
 #[derive(Clone, Copy)]
@@ -25,13 +25,37 @@ pub type Spelled<'a> = (Ident, Arg<'a>);
 #[derive(Clone)]
 pub struct Args<'a> {
     rest: slice::Iter<'a, *mut RawString>,
+    /// The option that was read last, for errors.
+    option: Option<Arg<'a>>,
 }
 
 /// Why an argument is refused. The module's own error type has the text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArgError {
-    /// A missing argument, or a surplus one.
+    /// A missing argument.
     Syntax,
+    /// An option that is unknown, repeated or in conflict with another, or a surplus argument: this word.
+    Near(Box<[u8]>),
+    /// An option without its value: this one.
+    NoValue(Box<[u8]>),
+    /// An option without another one that it needs.
+    Needs {
+        /// The option.
+        option: &'static str,
+        /// What it needs.
+        other: &'static str,
+    },
+    /// Fewer arguments than were announced.
+    TooFew {
+        /// The name of the count in the documentation.
+        name: &'static str,
+        /// How many were announced.
+        count: i64,
+        /// How many there are.
+        there: usize,
+        /// How many arguments make up one of them.
+        each: usize,
+    },
     /// Not an integer, or out of range.
     Integer {
         /// The name of the argument in the documentation.
@@ -142,12 +166,14 @@ impl<'a> Args<'a> {
             Ok(len) if !words.is_null() => unsafe { slice::from_raw_parts(words, len) },
             _ => &[],
         };
-        Self { rest: all.iter() }
+        Self { rest: all.iter(), option: None }
     }
 
     /// The next argument, unchanged.
     pub fn next(&mut self) -> Result<Arg<'a>, ArgError> {
-        let raw = self.rest.next().ok_or(ArgError::Syntax)?;
+        let Some(raw) = self.rest.next() else {
+            return Err(self.option.map_or(ArgError::Syntax, |option| ArgError::NoValue(option.bytes().into())));
+        };
         // SAFETY: `new` was promised that every string of the array lives unchanged for `'a`.
         Ok(unsafe { Arg::new(*raw) })
     }
@@ -179,12 +205,19 @@ impl<'a> Args<'a> {
     /// The next argument in upper case, if there is one: the name of an option. A word that is longer than any option comes back empty and
     /// matches none.
     pub fn keyword(&mut self) -> Option<Keyword> {
-        let word = self.next().ok()?.bytes();
+        let word = self.next().ok()?;
+        self.option = Some(word);
+        let word = word.bytes();
         let mut text = [0; KEYWORD];
         let Some(room) = text.get_mut(..word.len()) else { return Some(Keyword { text, len: 0 }) };
         room.copy_from_slice(word);
         text.make_ascii_uppercase();
         Some(Keyword { text, len: word.len() })
+    }
+
+    /// The option that was read last is unknown, repeated, or in conflict with another.
+    pub fn unknown(&self) -> ArgError {
+        self.option.map_or(ArgError::Syntax, |option| ArgError::Near(option.bytes().into()))
     }
 
     /// The next argument as an identifier of 1 to 512 bytes; `name` is its name in an error.
@@ -220,6 +253,16 @@ impl<'a> Args<'a> {
         u64::try_from(value).map_err(|_| ArgError::Integer { name, range })
     }
 
+    /// The next argument as a positive span of time in units of `unit` milliseconds, which must end within the 64-bit milliseconds when it
+    /// begins at `now`. Errors name a bound that does not change with the clock, and that is as good.
+    pub fn span_from(&mut self, name: &'static str, unit: i64, now: UnixMs) -> Result<Millis, ArgError> {
+        let longest = LONGEST_SPAN.0.checked_div(unit).unwrap_or(LONGEST_SPAN.0);
+        let asked = parse_integer(self.next()?.bytes()).filter(|asked| *asked > 0);
+        let span = asked.and_then(|asked| asked.checked_mul(unit)).map(Millis);
+        let fits = span.filter(|span| now.plus(*span).is_some());
+        fits.ok_or(ArgError::Integer { name, range: Range::new(1..=longest) })
+    }
+
     /// The next argument as a duration in milliseconds.
     pub fn millis(&mut self, name: &'static str, range: Range) -> Result<Millis, ArgError> {
         self.integer(name, range).map(Millis)
@@ -244,8 +287,16 @@ impl<'a> Args<'a> {
     /// The next argument as a number of groups of `each` arguments, which follow. It is at least 1 and at most `most`, and not more than the
     /// remaining arguments have room for.
     pub fn count(&mut self, name: &'static str, most: u64, each: usize) -> Result<u64, ArgError> {
-        let groups = self.len().saturating_sub(1).checked_div(each).unwrap_or_default();
-        self.unsigned(name, Range::up_to(most.min(u64::try_from(groups).unwrap_or(u64::MAX))))
+        let there = self.len().saturating_sub(1).checked_div(each).unwrap_or_default();
+        let groups = u64::try_from(there).unwrap_or(u64::MAX);
+        let asked = parse_integer(self.next()?.bytes());
+        match (asked, asked.and_then(|count| u64::try_from(count).ok())) {
+            (_, Some(count @ 1..)) if count <= most.min(groups) => Ok(count),
+            (Some(asked), Some(count @ 1..)) if count <= most => {
+                Err(ArgError::TooFew { name, count: asked, there, each })
+            }
+            _ => Err(ArgError::Integer { name, range: Range::up_to(most.min(groups.max(1))) }),
+        }
     }
 
     /// The only argument.
@@ -267,7 +318,7 @@ impl<'a> Args<'a> {
 
     /// Returns an error if any argument is left.
     pub fn finish(mut self) -> Result<(), ArgError> {
-        if self.rest.next().is_some() { Err(ArgError::Syntax) } else { Ok(()) }
+        self.next().map_or(Ok(()), |surplus| Err(ArgError::Near(surplus.bytes().into())))
     }
 }
 

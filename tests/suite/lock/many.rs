@@ -37,7 +37,7 @@ fn bad_requests_change_nothing() {
     let mut client = server.client();
     for (words, error) in [
         ("LOCK.MACQUIRE 0 a", "ERR numkeys must be an integer from 1 to 1"),
-        ("LOCK.MACQUIRE 3 a b", "ERR numkeys must be an integer from 1 to 2"),
+        ("LOCK.MACQUIRE 3 a b", "ERR numkeys is 3, but only 2 keys follow"),
         ("LOCK.MACQUIRE x a", "ERR numkeys must be an integer from 1 to 1"),
         ("LOCK.MACQUIRE -1 a", "ERR numkeys"),
         ("LOCK.MACQUIRE 1 a SHARED", "ERR syntax error"),
@@ -47,11 +47,11 @@ fn bad_requests_change_nothing() {
         ("LOCK.MACQUIRE 1 a TOKEN", "ERR syntax error"),
         ("LOCK.MACQUIRE 1 a PX 0", "ERR PX must be an integer from 1"),
         ("LOCK.MACQUIRE 1 a WAIT -1", "ERR WAIT must be an integer from 0"),
-        ("LOCK.MRELEASE t 2 a", "ERR numkeys must be an integer from 1 to 1"),
+        ("LOCK.MRELEASE t 2 a", "ERR numkeys is 2, but only 1 key follows"),
         ("LOCK.MRELEASE t 1 a b", "ERR syntax error"),
         ("LOCK.MRELEASE t 1", "ERR wrong number of arguments"),
         ("LOCK.MACQUIRE 1", "ERR wrong number of arguments"),
-        ("LOCK.MEXTEND t 2 a", "ERR numkeys must be an integer from 1 to 1"),
+        ("LOCK.MEXTEND t 2 a", "ERR numkeys is 2, but only 1 key follows"),
         ("LOCK.MEXTEND t 1 a b", "ERR syntax error"),
         ("LOCK.MEXTEND t 1 a PX 1 EX 1", "ERR syntax error"),
         ("LOCK.MEXTEND t 1 a PX", "ERR syntax error"),

@@ -19,3 +19,4 @@ pub mod surface;
 mod upgrade;
 mod verbatim;
 mod verbatim_load;
+mod wrong_words;

@@ -286,7 +286,7 @@ impl Model {
         match status {
             Status::Ok => {
                 (self.orders[at].state, self.orders[at].units) = (State::Sold, units);
-                if self.state(&order) == State::Held {
+                if units < order.units && self.state(&order) == State::Held {
                     self.serve();
                 }
             }

@@ -24,7 +24,7 @@ impl Fault {
         let names = |name: &str| line.to_lowercase().contains(&name.to_lowercase());
         match self {
             Self::Arity => line.starts_with("ERR wrong number of arguments"),
-            Self::Syntax => line == "ERR syntax error",
+            Self::Syntax => line.starts_with("ERR syntax error"),
             Self::Integer(name, bounds) => {
                 line.starts_with("ERR ") && names(name) && bounds.iter().all(|bound| names(&bound.to_string()))
             }
