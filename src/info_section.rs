@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 
+use crate::core::invariant;
 use crate::module::sale_counts;
 use crate::module::state::{self, State};
 use crate::server::ctx::c_text;
@@ -17,6 +18,7 @@ const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_V
 pub fn write(section: &mut Section) {
     section.text(c"version", VERSION);
     state::enter(|state| of_state(section, state));
+    section.field(c"invariants_violated", invariant::violations());
 }
 
 fn of_state(section: &mut Section, state: &State) {

@@ -1,13 +1,15 @@
 //! `LOCK.FAULT`: injects a panic. Only in builds with the feature `inject-faults`.
 
 use super::{Args, Command, Ctx, Error, KeyUse, Keys, Param, Range, Spec};
+use crate::core::invariant;
 use crate::server::faults::{self, Fault};
 
 /// `LOCK.FAULT doing [point [times]]`
 ///
 /// Makes the next entry from the server with the name `doing` (as in the log: `a command`, `deferred work` …) panic, at its start (0) or
 /// before the step `point`; there is a step wherever the work calls the server. If an entry has fewer steps, the panic stays armed for the
-/// next. `times` is the number of entries that panic; an empty `doing` disarms.
+/// next. `times` is the number of entries that panic; an empty `doing` disarms. With `an invariant` as `doing` nothing panics: an invariant
+/// counts as violated, as in a release build.
 ///
 /// Replies the number of panics so far, and the most steps of an entry that the last one was armed for.
 pub struct LockFault;
@@ -28,7 +30,11 @@ impl Command for LockFault {
     type Error = Error;
 
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
-        faults::arm(parse(args)?);
+        let fault = parse(args)?;
+        if fault.doing == b"an invariant" {
+            invariant::count("a test says so");
+        }
+        faults::arm(fault);
         let (struck, most) = faults::seen();
         ctx.reply_array(2);
         ctx.reply_int(struck);

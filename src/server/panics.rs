@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::cell::ServerCell;
 use super::ctx::{self, Ctx, Level};
+use crate::core::invariant;
 
 /// The error reply after a module panic.
 pub const FAULT: &str = "ERR lockstock could not carry this out, see the server's log";
 
-/// Runs `f`; catches a panic in it, logs it, and returns `None`.
+/// Runs `f`, an entry from the server; catches a panic in it, logs it, and returns `None`. Logs invariants that were violated, too.
 ///
 /// Unwinding into the server would be undefined behaviour, and aborting would disconnect every client because of one bad call.
 pub(super) fn contain<R>(doing: &str, f: impl FnOnce() -> R) -> Option<R> {
@@ -18,12 +19,13 @@ pub(super) fn contain<R>(doing: &str, f: impl FnOnce() -> R) -> Option<R> {
         let _entry = super::faults::Entry::begin(doing);
         f()
     };
-    panic::catch_unwind(AssertUnwindSafe(f))
-        .inspect_err(|_| {
-            FAULTY.store(true, Ordering::Relaxed);
-            log_line(Level::Warning, &format!("lockstock: {doing} was given up after the fault above"));
-        })
-        .ok()
+    let done = panic::catch_unwind(AssertUnwindSafe(f));
+    invariant::report_new(|line| log_line(Level::Warning, &format!("lockstock: {line}, noticed in {doing}")));
+    done.inspect_err(|_| {
+        FAULTY.store(true, Ordering::Relaxed);
+        log_line(Level::Warning, &format!("lockstock: {doing} was given up after the fault above"));
+    })
+    .ok()
 }
 
 /// Set by a panic until `take_fault`. Atomic, because values are freed on other threads, too.

@@ -38,6 +38,22 @@ fn in_each_command() {
 
 #[test]
 #[ignore = "needs inject-faults: make test-panics"]
+fn a_violated_invariant_is_counted_each_time_and_logged_once() {
+    let server = Server::start();
+    assert_eq!(server.info_int("lockstock", "lockstock_invariants_violated"), 0);
+    for _ in 0..3 {
+        server.cmd(["LOCK.FAULT", "an invariant"]);
+    }
+    assert_eq!(server.info_int("lockstock", "lockstock_invariants_violated"), 3);
+    let log = server.log();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("invariant violated")).collect();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains("lockstock: invariant violated: a test says so (src/cmd/lock_fault.rs:"), "{lines:?}");
+    assert!(lines[0].ends_with("noticed in a command"), "{lines:?}");
+}
+
+#[test]
+#[ignore = "needs inject-faults: make test-panics"]
 fn while_somebody_asks_how_things_are() {
     for (doing, asks) in [
         ("INFO", &["INFO lockstock"][..]),
