@@ -162,4 +162,6 @@ class _LineWire(Wire):
         if words[-2] != "WAIT":
             return await self._ask(step)
         self._news = asyncio.get_running_loop().create_future()
+        # Nobody hears it who was cancelled before.
+        self._news.add_done_callback(lambda news: news.cancelled() or news.exception())
         return [await _answer(self._client.stand(list(words), self._token, self._lock.keys, self._news))]
