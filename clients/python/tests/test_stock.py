@@ -136,6 +136,20 @@ def test_a_sale_is_made_and_changed_and_looked_at(shop, key):
     assert early.status == "NOTSTARTED" and 50 < early.deadline - time.time() <= 61
 
 
+def test_some_of_an_order_is_kept(shop, key):
+    _, stock = shop
+    stock.create(key, 10)
+    assert stock.order(key, "order:1", 3, hold=60).units == 3
+    assert stock.confirm(key, "order:1", keep=2)[:3] == ("OK", 2, 8)
+    assert stock.confirm(key, "order:1", keep=2)[:3] == ("DUPLICATE", 2, 8)
+    assert stock.cancel(key, "order:1", keep=1)[:3] == ("OK", 1, 9)
+    assert stock.cancel(key, "order:1", keep=1)[:3] == ("DUPLICATE", 1, 9)
+    assert stock.look(key, "order:1").units == 1
+    with pytest.raises(ValueError, match="keep is an int from 1"):
+        stock.cancel(key, "order:1", keep=0)
+    assert stock.cancel(key, "order:1")[:3] == ("OK", 0, 10)
+
+
 def test_all_orders_are_iterated(shop, key):
     _, stock = shop
     stock.create(key, 12)
