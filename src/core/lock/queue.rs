@@ -69,8 +69,13 @@ pub(super) struct Waiting {
 
 impl Queue {
     /// Its waiters, in order.
-    pub(super) fn line(&self) -> impl ExactSizeIterator<Item = WaiterId> {
+    pub(super) fn line(&self) -> impl Iterator<Item = WaiterId> {
         self.tickets.iter()
+    }
+
+    /// The number of its waiters.
+    pub(super) fn len(&self) -> usize {
+        self.tickets.len()
     }
 
     /// Whether somebody waits here for many keys.
@@ -131,7 +136,8 @@ impl Waiting {
     pub(super) fn place(&self, waiter: WaiterId) -> u64 {
         let Some(waiter) = self.waiter(waiter) else { return 0 };
         let queues = waiter.scope.queues().iter().filter_map(|queue| self.queue(*queue));
-        queues.map(|queue| queue.tickets.place(waiter.ticket)).max().unwrap_or(0)
+        let longest = queues.map(|queue| queue.tickets.place(waiter.ticket)).max();
+        longest.and_then(|place| u64::try_from(place).ok()).unwrap_or(0)
     }
 
     /// The queue at `at`, if anybody waits there. Costs nothing while there are no waiters at all.

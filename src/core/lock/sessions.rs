@@ -6,6 +6,9 @@ use super::terms::ClientId;
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 
+/// How many ended connections, or ties of a lock, a visit looks at.
+const LOOKS: usize = 32;
+
 /// A hold that is tied to a connection: the entry of its lock and its fence.
 pub(super) type Tied = (DeadlineId, Fence);
 
@@ -28,6 +31,12 @@ impl Sessions {
     fn of(&self, client: ClientId) -> impl Iterator<Item = Tied> {
         let (first, last) = ((DeadlineId::FIRST, Fence(0)), (DeadlineId::LAST, Fence(u64::MAX)));
         self.by_client.range((client, first)..=(client, last)).map(|(_, tied)| *tied)
+    }
+
+    /// The first hold of the lock at `entry` that is tied to `client`.
+    fn of_at(&self, client: ClientId, entry: DeadlineId) -> Option<Tied> {
+        let here = (client, (entry, Fence(0)))..=(client, (entry, Fence(u64::MAX)));
+        self.by_client.range(here).next().map(|(_, tied)| *tied)
     }
 
     /// The tied holds of the lock at `entry`, with their connections.
@@ -99,12 +108,16 @@ impl Sessions {
         None
     }
 
-    /// Unties the holds at `entry` that belong to ended connections, and returns their fences.
-    pub(super) fn take_ended_at(&mut self, entry: DeadlineId) -> Vec<Fence> {
-        let over: Vec<_> = self.at(entry).filter(|(_, client)| self.has_ended(*client)).collect();
-        for (tied, client) in &over {
-            self.untie(*client, *tied);
-        }
-        over.into_iter().map(|((_, fence), _)| fence).collect()
+    /// Unties one hold at `entry` of an ended connection and returns its fence. Where many connections have ended and many holds are tied
+    /// there, it looks at the first of them; [`take_ended`](Self::take_ended) finds the others.
+    pub(super) fn take_ended_at(&mut self, entry: DeadlineId) -> Option<Fence> {
+        let (client, tied) = if self.ended.len() <= LOOKS {
+            self.ended.iter().find_map(|client| Some((*client, self.of_at(*client, entry)?)))
+        } else {
+            let mut ties = self.at(entry).take(LOOKS);
+            ties.find(|(_, client)| self.has_ended(*client)).map(|(tied, client)| (client, tied))
+        }?;
+        self.untie(client, tied);
+        Some(tied.1)
     }
 }

@@ -1,7 +1,8 @@
 //! The order of the waiters of one key.
 
-use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::collections::VecDeque;
+
+use smallvec::SmallVec;
 
 use super::terms::WaiterId;
 
@@ -17,75 +18,124 @@ impl Ticket {
     pub(super) const LAST: Self = Self(i64::MAX);
 }
 
+/// Waiters of a chunk before it splits.
+const FULL: usize = if cfg!(test) { 8 } else { 128 };
+
 /// The waiters of one key, in order.
 ///
-/// Each has a number that is larger than that of the one before it. So the place of a waiter is known without counting those in front;
-/// whoever leaves between two waiters leaves a gap in the numbers.
+/// They lie in chunks, none of which is empty. So one that comes back to its place in the middle moves few others, and its place is the sum
+/// of the chunks in front.
 #[derive(Debug, Default)]
-pub(super) struct Tickets(BTreeMap<Ticket, (WaiterId, i64)>);
+pub(super) struct Tickets {
+    chunks: SmallVec<[Chunk; 1]>,
+    len: usize,
+}
+
+type Chunk = VecDeque<(Ticket, WaiterId)>;
 
 impl Tickets {
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.len
     }
 
     /// The waiters, in order.
-    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = WaiterId> {
-        self.0.values().map(|(waiter, _)| *waiter)
+    pub(super) fn iter(&self) -> impl Iterator<Item = WaiterId> {
+        self.chunks.iter().flatten().map(|(_, waiter)| *waiter)
     }
 
     /// The waiters in front of `ticket`, in order.
     pub(super) fn before(&self, ticket: Ticket) -> impl DoubleEndedIterator<Item = WaiterId> {
-        self.0.range(..ticket).map(|(_, (waiter, _))| *waiter)
+        let (number, index) = self.find(ticket);
+        let whole = self.chunks.iter().take(number).flatten();
+        let part = self.chunks.get(number).into_iter().flat_map(move |chunk| chunk.iter().take(index));
+        whole.chain(part).map(|(_, waiter)| *waiter)
     }
 
-    /// Adds a waiter: at one of the ends, or where one with this ticket was before.
+    /// Adds a waiter. O(log n) at one of the ends; anywhere else a chunk is moved, too.
     pub(super) fn insert(&mut self, ticket: Ticket, waiter: WaiterId) {
-        let number = match self.0.last_key_value() {
-            None => 0,
-            Some((last, (_, number))) if *last < ticket => number.saturating_add(1),
-            Some(_) => return self.insert_in_front(ticket, waiter),
-        };
-        self.0.insert(ticket, (waiter, number));
-    }
-
-    /// Adds a waiter in front of others. If others have taken the numbers there meanwhile, those behind move on, up to the next gap.
-    fn insert_in_front(&mut self, ticket: Ticket, waiter: WaiterId) {
-        let before = self.0.range(..ticket).next_back().map(|(_, (_, number))| number.saturating_add(1));
-        let behind = || self.0.range(ticket..).next().map(|(_, (_, number))| number.saturating_sub(1));
-        let number = before.or_else(behind).unwrap_or(0);
-        self.0.insert(ticket, (waiter, number));
-        let mut least = number.saturating_add(1);
-        for (_, number) in self.0.range_mut((Bound::Excluded(ticket), Bound::Unbounded)).map(|(_, it)| it) {
-            if *number >= least {
-                break;
+        self.len = self.len.saturating_add(1);
+        let (number, index) = self.find(ticket);
+        match self.chunks.get_mut(number) {
+            Some(chunk) => {
+                chunk.insert(index, (ticket, waiter));
+                if chunk.len() > FULL {
+                    let behind = chunk.split_off(FULL / 2);
+                    self.chunks.insert(number.saturating_add(1), behind);
+                }
             }
-            *number = least;
-            least = least.saturating_add(1);
+            None => match self.chunks.last_mut().filter(|last| last.len() < FULL) {
+                Some(last) => last.push_back((ticket, waiter)),
+                None => self.chunks.push(Chunk::from([(ticket, waiter)])),
+            },
         }
     }
 
     /// Removes a waiter; `true` if it was the first.
     pub(super) fn remove(&mut self, ticket: Ticket) -> bool {
-        let first = self.0.first_key_value().is_some_and(|(first, _)| *first == ticket);
-        self.0.remove(&ticket);
-        first
+        let (number, index) = self.find(ticket);
+        let Some(chunk) = self.chunks.get_mut(number).filter(|chunk| chunk.get(index).is_some_and(|it| it.0 == ticket))
+        else {
+            return false;
+        };
+        chunk.remove(index);
+        let rest = chunk.len();
+        self.len = self.len.saturating_sub(1);
+        if rest == 0 {
+            self.chunks.remove(number);
+        } else if rest < FULL / 4 {
+            self.join(number);
+            self.join(number.saturating_sub(1));
+        }
+        (number, index) == (0, 0)
     }
 
-    /// The place of the waiter with this ticket: 1 for the first. Others who have left in between may be counted, also some who came back.
-    pub(super) fn place(&self, ticket: Ticket) -> u64 {
-        let first = self.0.first_key_value().map_or(0, |(_, (_, number))| *number);
-        let own = self.0.get(&ticket).map_or(first, |(_, number)| *number);
-        u64::try_from(own.saturating_sub(first)).unwrap_or(0).saturating_add(1)
+    /// Joins this chunk and the next one if both are sparse.
+    fn join(&mut self, number: usize) {
+        let next = number.saturating_add(1);
+        if let (Some(chunk), Some(behind)) = (self.chunks.get(number), self.chunks.get(next))
+            && chunk.len().saturating_add(behind.len()) <= FULL / 2
+        {
+            let mut behind = self.chunks.remove(next);
+            if let Some(chunk) = self.chunks.get_mut(number) {
+                chunk.append(&mut behind);
+            }
+        }
+    }
+
+    /// The place of the waiter with this ticket: 1 for the first. O(n / 128) if it is not the last.
+    pub(super) fn place(&self, ticket: Ticket) -> usize {
+        let in_front = if self.last().is_some_and(|last| last == ticket) {
+            self.len.saturating_sub(1)
+        } else {
+            let (number, index) = self.find(ticket);
+            self.chunks.iter().take(number).map(VecDeque::len).sum::<usize>().saturating_add(index)
+        };
+        in_front.saturating_add(1)
+    }
+
+    fn last(&self) -> Option<Ticket> {
+        self.chunks.last()?.back().map(|(last, _)| *last)
+    }
+
+    /// Where the first waiter is that is not in front of `ticket`: the number of its chunk, and its index there. The number of chunks if there
+    /// is none.
+    fn find(&self, ticket: Ticket) -> (usize, usize) {
+        let is_in_front = |(other, _): &(Ticket, WaiterId)| *other < ticket;
+        if self.last().is_none_or(|last| last < ticket) {
+            return (self.chunks.len(), 0);
+        }
+        let number = self.chunks.partition_point(|chunk| chunk.back().is_some_and(is_in_front));
+        (number, self.chunks.get(number).map_or(0, |chunk| chunk.partition_point(is_in_front)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::slab::Slab;
 
     #[test]
-    fn a_place_counts_who_is_in_front_and_at_most_those_who_left_in_between() {
+    fn a_place_counts_who_is_in_front() {
         let mut queue = Tickets::default();
         let places =
             |queue: &Tickets, tickets: &[i64]| tickets.iter().map(|it| queue.place(Ticket(*it))).collect::<Vec<_>>();
@@ -97,39 +147,47 @@ mod tests {
         queue.insert(Ticket(-1), WaiterId::FIRST);
         assert_eq!(places(&queue, &[-1, 10, 40]), [1, 2, 5]);
         assert!(queue.remove(Ticket(-1)) && queue.remove(Ticket(10)) && !queue.remove(Ticket(30)));
-        assert_eq!(places(&queue, &[20, 40]), [1, 3]);
-        // Asking again: the same ticket, and no gap in front any more.
+        assert!(!queue.remove(Ticket(30)), "it has left");
+        assert_eq!(places(&queue, &[20, 40]), [1, 2]);
+        // Asking again: the same ticket.
         queue.insert(Ticket(50), WaiterId::FIRST);
         assert!(!queue.remove(Ticket(40)));
         queue.insert(Ticket(40), WaiterId::FIRST);
-        assert_eq!(places(&queue, &[20, 40, 50]), [1, 2, 4]);
+        assert_eq!(places(&queue, &[20, 40, 50]), [1, 2, 3]);
     }
 
     #[test]
-    fn whoever_comes_back_in_whatever_order_is_counted_by_those_behind() {
+    fn whoever_comes_goes_and_comes_back_in_whatever_order_it_is_a_sorted_list() {
         let mut random = fastrand::Rng::with_seed(3);
-        for _ in 0..if cfg!(miri) { 5 } else { 2_000 } {
-            let mut queue = Tickets::default();
-            let (mut present, mut absent, mut left) = (Vec::new(), Vec::new(), 0);
-            for step in 1..40 {
-                if random.u8(..3) == 0 {
-                    queue.insert(Ticket(step), WaiterId::FIRST);
-                    present.push(step);
-                } else if random.bool() && !present.is_empty() {
-                    let gone: i64 = present.swap_remove(random.usize(..present.len()));
-                    queue.remove(Ticket(gone));
+        for round in 0..if cfg!(miri) { 5 } else { 1_000 } {
+            let mut ids = Slab::default();
+            let (mut queue, mut present, mut absent) = (Tickets::default(), Vec::new(), Vec::new());
+            for step in 1..if cfg!(miri) { 40 } else { 200 } {
+                // Now the line grows, now it shrinks.
+                let grows = random.u8(..8) < if step / 50 % 2 == round % 2 { 6 } else { 2 };
+                if grows {
+                    let back = if random.bool() { absent.pop() } else { None };
+                    let ticket = back.unwrap_or(if random.u8(..8) == 0 { -step } else { step });
+                    let id = WaiterId(ids.insert(()));
+                    queue.insert(Ticket(ticket), id);
+                    present.push((ticket, id));
+                    present.sort_unstable();
+                } else if !present.is_empty() {
+                    let which = if random.bool() { 0 } else { random.usize(..present.len()) };
+                    let (gone, _) = present.remove(which);
+                    assert_eq!(queue.remove(Ticket(gone)), which == 0);
                     absent.push(gone);
-                    left += 1;
-                } else if !absent.is_empty() {
-                    let back = absent.swap_remove(random.usize(..absent.len()));
-                    queue.insert(Ticket(back), WaiterId::FIRST);
-                    present.push(back);
+                    random.shuffle(&mut absent);
                 }
-                present.sort_unstable();
-                for (exact, ticket) in (1..).zip(&present) {
-                    let place = queue.place(Ticket(*ticket));
-                    assert!((exact..=exact + left).contains(&place), "{place} for {exact}, {left} have left");
-                }
+                assert!(queue.iter().eq(present.iter().map(|(_, id)| *id)));
+                assert_eq!(queue.len(), present.len());
+                let some = random.usize(..=present.len());
+                let cut = present.get(some).map_or(Ticket::LAST, |(ticket, _)| Ticket(*ticket));
+                assert!(queue.before(cut).eq(present.iter().take(some).map(|(_, id)| *id)));
+                assert!(queue.before(cut).rev().eq(present.iter().take(some).rev().map(|(_, id)| *id)));
+                assert!((1..).zip(&present).all(|(place, (ticket, _))| queue.place(Ticket(*ticket)) == place));
+                assert!(queue.chunks.iter().all(|chunk| !chunk.is_empty() && chunk.len() <= FULL));
+                assert!(queue.chunks.len() <= 2 + present.len() * 4 / FULL, "{} chunks", queue.chunks.len());
             }
         }
     }

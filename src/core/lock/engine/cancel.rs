@@ -6,6 +6,7 @@ use crate::core::key::KeyRef;
 use crate::core::lock::claim::Claim;
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::terms::{WaitResult, WaiterId};
+use crate::core::lock::waiter::Headed;
 
 impl Engine {
     /// Ends every request of the token that waits for any of these locks, and the places in line that are kept for it there, unless one of the
@@ -28,11 +29,16 @@ impl Engine {
         for at in locks {
             self.vacant_places.end(token, *at);
         }
+        let mut headed = Headed::new();
         for request in requests {
             transition.step();
             // A request for many keys may be listed twice.
-            let headed = self.answer_and_remove(transition.now.ms, request, WaitResult::Cancelled, keyspace);
-            transition.work.extend(headed);
+            headed.extend(self.answer_and_remove(transition.now.ms, request, WaitResult::Cancelled, keyspace));
         }
+        // Requests for many keys head the same queues one after another.
+        headed.sort_unstable();
+        headed.dedup();
+        headed.retain(|queue| self.waiting.queue(*queue).is_some());
+        transition.work.extend(headed);
     }
 }

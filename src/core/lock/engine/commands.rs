@@ -165,7 +165,7 @@ impl Engine {
                 alone && other != token && lock.compatibility(other, waiter.wanted()) == Compatibility::UpgradeLater
             })
         };
-        if lock.len() < in_line.line().len() {
+        if lock.len() < in_line.len() {
             let claim = |hold: HoldRef<'_>| self.waiting.waiting_request(hold.token, &Scope::One(queue));
             lock.holds().filter_map(claim).any(upgrades)
         } else {

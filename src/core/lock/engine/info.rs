@@ -93,7 +93,7 @@ impl Engine {
                     client: waiter.recipient.client(),
                 })
                 .collect(),
-            waiting: queue.map_or(0, |queue| queue.line().len()),
+            waiting: queue.map_or(0, Queue::len),
         })
     }
 }

@@ -314,7 +314,8 @@ impl Engine {
                 self.schedule_queue(queue, transition.cause);
                 return false;
             }
-            transition.step();
+            // It leaves each of its queues.
+            transition.steps(self.waiting.waiter(head).map_or(1, |waiter| waiter.scope.queues().len()));
             transition.progress();
             self.vacate_with(transition, head, queue);
             let over = self.waiting.waiter(head).is_some_and(|waiter| waiter.is_timed_out(transition.now.ms));
@@ -346,7 +347,7 @@ impl Engine {
     fn vacate_with(&self, transition: &mut Transition, waiter: WaiterId, queue: QueueId) {
         let Some(waiter) = self.waiting.waiter(waiter) else { return };
         let others = waiter.scope.queues().iter().filter(|other| **other != queue);
-        let closing = others.filter_map(|other| self.waiting.queue(*other)).filter(|other| other.line().len() == 1);
+        let closing = others.filter_map(|other| self.waiting.queue(*other)).filter(|other| other.len() == 1);
         transition.emptied.extend(closing.map(|other| other.key.clone()));
     }
 }

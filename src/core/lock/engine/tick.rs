@@ -68,7 +68,8 @@ impl Engine {
                 let Some((_, waiter)) = self.waiting.first_end().filter(|(end, _)| end.reached(now)) else {
                     return false;
                 };
-                // Whoever stood behind may fit now.
+                // It leaves each of its queues, and whoever stood behind may fit now.
+                transition.steps(self.waiting.waiter(waiter).map_or(0, |waiter| waiter.scope.queues().len()));
                 transition.progress();
                 for queue in self.answer_and_remove(now, waiter, WaitResult::TimedOut, keyspace) {
                     self.schedule_queue(queue, HandoverCause::Other);
@@ -108,13 +109,29 @@ impl Engine {
         self.session(lock, hold).is_some_and(has_ended) || self.revoked.contains(lock.deadline_id(), hold.fence)
     }
 
-    /// Revokes the holds at `entry` whose connections have ended.
-    pub(super) fn hear_of_the_ended(&mut self, entry: DeadlineId) {
-        if self.sessions.any_ended() {
-            for fence in self.sessions.take_ended_at(entry) {
-                self.revoke(entry, fence, EndReason::Disconnected);
-            }
+    /// Takes a hold at `entry` that has ended because of a connection off the lists, so that the caller ends it.
+    pub(super) fn take_revoked(&mut self, entry: DeadlineId) -> Option<(Fence, EndReason)> {
+        if self.sessions.any_ended()
+            && let Some(fence) = self.sessions.take_ended_at(entry)
+        {
+            // Its grant may also have been revoked as undelivered.
+            self.revoked.add(entry, fence, EndReason::Disconnected);
+            return self.revoked.take_one(entry, fence).map(|why| (fence, why));
         }
+        self.revoked.take(entry)
+    }
+
+    /// Takes this hold of `lock` off the lists if it has ended because of a connection, so that the caller ends it.
+    pub(super) fn take_revoked_one(&mut self, lock: &Lock, fence: Fence) -> Option<EndReason> {
+        let entry = lock.deadline_id()?;
+        if self.sessions.any_ended()
+            && let Some(client) = lock.hold_of(fence).and_then(|hold| self.session(lock, hold))
+            && self.sessions.has_ended(client)
+        {
+            self.sessions.untie(client, (entry, fence));
+            self.revoked.add(entry, fence, EndReason::Disconnected);
+        }
+        self.revoked.take_one(entry, fence)
     }
 
     /// Records that a hold has ended because of a connection.

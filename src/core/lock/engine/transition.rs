@@ -105,6 +105,10 @@ impl<'k> Transition<'k> {
     }
 
     pub(super) fn step(&mut self) {
-        self.budget = self.budget.saturating_sub(1);
+        self.steps(1);
+    }
+
+    pub(super) fn steps(&mut self, number: usize) {
+        self.budget = self.budget.saturating_sub(number);
     }
 }

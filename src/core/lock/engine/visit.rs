@@ -97,12 +97,9 @@ impl Engine {
             self.forget(open.lock, &hold);
             open.outcomes.push(Outcome::Ended(hold.token, EndReason::Expired));
         }
-        if let Some(entry) = open.lock.deadline_id() {
-            self.hear_of_the_ended(entry);
-        }
         while (transition.budget > 0 || least > 0)
-            && !self.revoked.is_empty()
-            && let Some((fence, why)) = open.lock.deadline_id().and_then(|entry| self.revoked.take(entry))
+            && (self.sessions.any_ended() || !self.revoked.is_empty())
+            && let Some((fence, why)) = open.lock.deadline_id().and_then(|entry| self.take_revoked(entry))
         {
             least = least.saturating_sub(1);
             transition.step();
@@ -132,7 +129,7 @@ impl Engine {
             transition.progress();
             count(&mut self.stats.expirations);
             self.end_hold(open, fence, EndReason::Expired);
-        } else if let Some(why) = open.lock.deadline_id().and_then(|entry| self.revoked.take_one(entry, fence)) {
+        } else if let Some(why) = self.take_revoked_one(open.lock, fence) {
             transition.progress();
             self.end_forfeit(transition, open, fence, why);
         }

@@ -67,6 +67,126 @@ fn no_kind_of_work_waits_for_the_end_of_another() {
 }
 
 #[test]
+fn sessions_of_one_lock_that_end_together_are_ended_a_few_at_a_time() {
+    for connections in [1, MANY] {
+        let mut desk = Desk::new();
+        desk.engine.bound = Bound(20);
+        let mut last = 0;
+        for number in 0..MANY {
+            let gone = 1_000 + u64::try_from(number % connections).unwrap();
+            let request = ask(&format!("gone {number}")).shared().session();
+            last = desk.acquire("book", gone, &request).unwrap().granted().fence.0;
+            desk.acquire("book", 8, &ask(&format!("here {number}")).shared().session()).unwrap().granted();
+        }
+        desk.told();
+        for gone in 0..connections {
+            desk.engine.client_gone(desk.now.ms, client(1_000 + u64::try_from(gone).unwrap()));
+        }
+        let ended = |desk: &mut Desk| desk.told().iter().filter(|told| matches!(told, Told::Ended(..))).count();
+        for name in ["here 0", "here 1"] {
+            assert!(desk.release("book", name));
+            let count = ended(&mut desk);
+            assert!((1..=30).contains(&count), "{count} holds ended in one command");
+            assert!(desk.engine.revoked.entries().count() <= 30, "no command looks at them all");
+        }
+        // The hold of one that is not reached yet has ended all the same.
+        let name = format!("gone {}", MANY - 1);
+        assert!(!desk.holders("book").contains(&name));
+        let again = desk.acquire("book", 10, &ask(&name).shared().lease(9_000)).unwrap().granted().fence;
+        assert!(again.0 > last);
+        ticks(&mut desk, 16, MANY, |desk| {
+            assert!(ended(desk) <= 40);
+            desk.engine.next_wakeup() != Wakeup::Now
+        });
+        assert_eq!(desk.lock("book").unwrap().holds().count(), MANY - 1);
+        assert!(desk.release("book", &name));
+        let writer = desk.wait("book", 9, &ask("writer"));
+        desk.engine.client_gone(desk.now.ms, client(8));
+        let _ = desk.tick();
+        assert_eq!(desk.granted(), [writer]);
+    }
+}
+
+#[test]
+fn the_end_of_many_requests_for_the_same_keys_looks_at_each_key_but_once_or_twice() {
+    const KEYS: usize = if cfg!(miri) { 5 } else { 50 };
+    let mut desk = Desk::new();
+    let names: Vec<String> = (0..KEYS).map(|number| format!("door {number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    desk.acquire_many(&names, 1, &ask("ann")).unwrap().granted();
+    for number in 0..20 {
+        let own = format!("own {number}");
+        let keys: Vec<&str> = names.iter().copied().chain([own.as_str()]).collect();
+        desk.wait_many(&keys, 100 + number, &ask("bob"));
+    }
+    let eve = desk.wait_many(&names, 2, &ask("eve"));
+    desk.told();
+    desk.keys.looks = 0;
+    assert!(!desk.release(names[0], "bob"));
+    assert_eq!(desk.answers().len(), 20);
+    assert!(desk.keys.looks <= 4 * (KEYS + 20), "{} looks", desk.keys.looks);
+    assert_eq!(desk.release_many(&names, "ann"), Ok(u64::try_from(KEYS).unwrap()));
+    assert_eq!(desk.granted(), [eve]);
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn the_longest_steps() {
+    let longest = |what: &str, desk: &mut Desk, mut work: Box<dyn FnMut(&mut Desk, usize) -> bool>| {
+        let mut longest = std::time::Duration::ZERO;
+        let began = std::time::Instant::now();
+        for number in 0.. {
+            let start = std::time::Instant::now();
+            let more = work(desk, number);
+            longest = longest.max(start.elapsed());
+            if !more {
+                break;
+            }
+        }
+        println!("{what}: the longest step {longest:?}, all {:?}", began.elapsed());
+    };
+    let tick = |desk: &mut Desk, _| {
+        let Desk { engine, keys, now } = desk;
+        engine.tick(*now, 16, keys) == Wakeup::Now
+    };
+    let mut desk = Desk::new();
+    for number in 0..100_000 {
+        desk.acquire("book", 7, &ask(&format!("t{number}")).shared().session()).unwrap().granted();
+    }
+    desk.engine.client_gone(desk.now.ms, client(7));
+    longest("100,000 sessions of one lock end", &mut desk, Box::new(tick));
+
+    let mut desk = Desk::new();
+    desk.engine.place_grace = Millis(60_000);
+    desk.take("door", &ask("ann").lease(1_000_000));
+    let mut order: Vec<u64> = (0..100_000).collect();
+    for number in &order {
+        desk.line_up("door", 1_000 + number, &ask(&format!("t{number}")), "c");
+    }
+    for number in &order {
+        desk.engine.client_gone(desk.now.ms, client(1_000 + number));
+    }
+    fastrand::Rng::with_seed(1).shuffle(&mut order);
+    let back = move |desk: &mut Desk, number: usize| {
+        desk.line_up("door", 7, &ask(&format!("t{}", order[number])), "c");
+        number + 1 < order.len()
+    };
+    longest("100,000 come back to their places", &mut desk, Box::new(back));
+
+    let mut desk = Desk::new();
+    let names: Vec<String> = (0..1_000).map(|number| format!("door {number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    desk.acquire_many(&names, 1, &ask("ann")).unwrap().granted();
+    for number in 0..200 {
+        let own = format!("own {number}");
+        let keys: Vec<&str> = names.iter().copied().chain([own.as_str()]).collect();
+        desk.wait_many(&keys, 100 + number, &ask("bob"));
+    }
+    let release = |desk: &mut Desk, _| desk.release("door 0", "bob");
+    longest("a token that waits in 200 requests for 1,000 keys is released", &mut desk, Box::new(release));
+}
+
+#[test]
 fn a_clock_that_is_set_back_keeps_nothing_from_being_tried_again() {
     for down in [true, false] {
         let mut desk = Desk::new();
