@@ -1,7 +1,7 @@
 //! The queues: which request waits for which key, in which order.
 
 use std::cell::Cell;
-use std::collections::hash_map::{Entry, RandomState};
+use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -10,15 +10,16 @@ use hashbrown::HashTable;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::recipient::Recipient;
 use super::stats::HandoverCause;
 use super::terms::{ClientId, WaiterId};
 use super::tickets::{Ticket, Tickets};
-use super::waiter::{Departed, Headed, Joined, QueueId, Scope, Waiter};
+use super::waiter::{Joined, QueueId, Retired, Scope, Waiter};
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::slab::Slab;
 use crate::core::time::{Millis, UnixMs};
+
+mod leaving;
 
 /// Spreads numbers over all bits: 2^64 over the golden ratio.
 const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -50,6 +51,8 @@ pub(super) struct Waiting {
     by_request: HashTable<WaiterId>,
     /// The requests for many keys, each under every key, by queue and token.
     many: HashTable<(QueueId, WaiterId)>,
+    /// Requests for many keys that wait no more and are still to be taken out of their queues.
+    retired: BTreeMap<WaiterId, Retired>,
     /// What blocked clients wait for: one request each.
     parked: FxHashMap<ClientId, SmallVec<[WaiterId; 1]>>,
     /// The connections of notified waiters.
@@ -105,6 +108,7 @@ impl Waiting {
             && self.by_key.is_empty()
             && self.by_request.is_empty()
             && self.many.is_empty()
+            && self.retired.is_empty()
             && self.parked.is_empty()
             && self.listening.is_empty()
             && self.by_token.is_empty()
@@ -164,7 +168,17 @@ impl Waiting {
 
     /// The first waiter in `queue`.
     pub(super) fn head(&self, queue: QueueId) -> Option<WaiterId> {
-        self.queue(queue)?.line().next()
+        self.queue(queue)?.line().find(|id| self.waits(*id))
+    }
+
+    /// How many requests wait in `queue`.
+    pub(super) fn count(&self, queue: &Queue) -> usize {
+        if self.retired.is_empty() { queue.len() } else { queue.line().filter(|id| self.waits(*id)).count() }
+    }
+
+    /// Whether the request still waits. One that has retired may be found in its queues until it is unlinked.
+    pub(super) fn waits(&self, id: WaiterId) -> bool {
+        self.retired.is_empty() || self.waiters.get(id.0).is_some()
     }
 
     /// The waiting request of `token` in `scope`.
@@ -267,7 +281,7 @@ impl Waiting {
     /// Whether the lock of `queue` alone decides about its head, and no work is pending for it.
     pub(super) fn is_quiet(&self, queue: QueueId) -> bool {
         let alone = |head: WaiterId| self.waiter(head).is_some_and(|head| matches!(head.scope, Scope::One(_)));
-        self.queue(queue).is_some_and(|queue| queue.dirty.is_none() && queue.line().next().is_some_and(alone))
+        self.queue(queue).is_some_and(|queue| queue.dirty.is_none()) && self.head(queue).is_some_and(alone)
     }
 
     /// The pending work for `queue` is being done; returns its cause.
@@ -324,11 +338,12 @@ impl Waiting {
                 longest = longest.max(queue.tickets.len());
             }
         }
-        let Self { waiters, by_request, by_token, many, .. } = self;
+        let Self { waiters, by_request, by_token, many, retired, .. } = self;
         by_request.insert_unique(with_queues(of_token, scope.queues()), id, |id| {
             waiters.get(id.0).map_or(0, |(of_token, waiter)| with_queues(*of_token, waiter.scope.queues()))
         });
-        let token_of = |id: &WaiterId| waiters.get(id.0).map_or(0, |(of_token, _)| *of_token);
+        let retired_of = |id: &WaiterId| retired.get(id).map_or(0, |retired| retired.of_token);
+        let token_of = |id: &WaiterId| waiters.get(id.0).map_or_else(|| retired_of(id), |(of_token, _)| *of_token);
         if let Scope::Many(queues) = &scope {
             for entry in queues.iter().map(|queue| (*queue, id)) {
                 let hash_of = |(queue, id): &(QueueId, WaiterId)| with_queues(token_of(id), &[*queue]);
@@ -345,72 +360,5 @@ impl Waiting {
         }
         headed.retain(|queue| self.head(*queue) != Some(id));
         Joined { id, longest, replaced, headed }
-    }
-
-    /// Removes a request from all its queues; a queue that becomes empty is closed.
-    pub(super) fn leave(&mut self, now: UnixMs, id: WaiterId) -> Option<Departed> {
-        let (waiter, mut headed) = self.strike(now, id)?;
-        for &queue in waiter.scope.queues() {
-            if self.head(queue).is_none() {
-                self.close(queue);
-            }
-        }
-        headed.retain(|queue| self.queue(*queue).is_some());
-        Some(Departed { waiter, headed })
-    }
-
-    /// Removes a request from everything, but leaves its queues open. Also returns the queues where it was the head.
-    fn strike(&mut self, now: UnixMs, id: WaiterId) -> Option<(Waiter, Headed)> {
-        let (of_token, waiter) = self.waiters.remove(id.0)?;
-        self.waited = Millis(self.waited.0.saturating_add(waiter.waited(now).0));
-        let mut headed = Headed::new();
-        for &queue in waiter.scope.queues() {
-            if let Some(Queue { tickets, many, .. }) = self.queues.get_mut(queue.0) {
-                if tickets.remove(waiter.ticket) {
-                    headed.push(queue);
-                }
-                many.remove(&waiter.ticket);
-            }
-        }
-        if let Ok(claim) =
-            self.by_request.find_entry(with_queues(of_token, waiter.scope.queues()), |other| *other == id)
-        {
-            claim.remove();
-        }
-        if let Scope::Many(queues) = &waiter.scope {
-            for queue in queues.iter() {
-                let is_it = |entry: &(QueueId, WaiterId)| *entry == (*queue, id);
-                if let Ok(entry) = self.many.find_entry(with_queues(of_token, &[*queue]), is_it) {
-                    entry.remove();
-                }
-            }
-        }
-        if let Ok(entry) = self.by_token.find_entry(of_token, |other| *other == id) {
-            entry.remove();
-        }
-        if let Recipient::Parked(client) = waiter.recipient
-            && let Entry::Occupied(mut requests) = self.parked.entry(client)
-        {
-            requests.get_mut().retain(|other| *other != id);
-            if requests.get().is_empty() {
-                requests.remove();
-            }
-        } else if let Some(client) = waiter.recipient.client() {
-            self.listening.remove(&(client, id));
-        }
-        if let Some(ending) = waiter.ending(id) {
-            self.by_end.remove(&ending);
-        }
-        self.notified = self.notified.saturating_sub(usize::from(waiter.recipient.is_notified()));
-        Some((waiter, headed))
-    }
-
-    fn close(&mut self, queue: QueueId) {
-        if let Some(closed) = self.queues.remove(queue.0)
-            && let Ok(entry) =
-                self.by_key.find_entry(self.hasher.hash_one(closed.key.as_key()), |other| *other == queue)
-        {
-            entry.remove();
-        }
     }
 }

@@ -46,6 +46,17 @@ pub(super) struct Departed {
     pub(super) headed: Headed,
 }
 
+/// A request that waits no more, but still stands in its queues.
+#[derive(Debug)]
+pub(super) struct Retired {
+    /// The hash of its token.
+    pub(super) of_token: u64,
+    pub(super) ticket: Ticket,
+    pub(super) scope: Scope,
+    /// How many of its queues it has been taken out of.
+    pub(super) unlinked: usize,
+}
+
 /// A waiter that was queued.
 #[derive(Debug)]
 pub(super) struct Joined {

@@ -40,10 +40,12 @@ pub(super) enum Kind {
     Lease,
     /// End the waits of notified requests.
     Wait,
+    /// Take retired requests out of their queues.
+    Retired,
 }
 
 impl Kind {
-    pub(super) const COUNT: usize = 5;
+    pub(super) const COUNT: usize = 6;
 
     pub(super) fn next(self) -> Self {
         match self {
@@ -51,7 +53,8 @@ impl Kind {
             Self::Ending => Self::Queue,
             Self::Queue => Self::Lease,
             Self::Lease => Self::Wait,
-            Self::Wait => Self::Session,
+            Self::Wait => Self::Retired,
+            Self::Retired => Self::Session,
         }
     }
 }

@@ -31,9 +31,18 @@ impl Engine {
         }
         let mut headed = Headed::new();
         for request in requests {
-            transition.step();
             // A request for many keys may be listed twice.
-            headed.extend(self.answer_and_remove(transition.now.ms, request, WaitResult::Cancelled, keyspace));
+            let Some(waiter) = self.waiting.waiter(request) else { continue };
+            let queues = waiter.scope.queues().len();
+            if transition.budget == 0 && queues > 1 {
+                // It hears at once, and `tick` takes it out of its queues.
+                if let Some(recipient) = self.waiting.retire(transition.now.ms, request) {
+                    recipient.tell(request, WaitResult::Cancelled, keyspace);
+                }
+            } else {
+                transition.steps(queues);
+                headed.extend(self.answer_and_remove(transition.now.ms, request, WaitResult::Cancelled, keyspace));
+            }
         }
         // Requests for many keys head the same queues one after another.
         headed.sort_unstable();

@@ -117,7 +117,8 @@ impl Engine {
                 let asked = [open.at];
                 let earlier = self.waiting.waiting_request(&request.token, &Scope::One(queue));
                 let ticket = self.earlier_ticket(transition.now.ms, request.for_keys(&asked, false), earlier);
-                if !ticket.is_some_and(|ticket| patient && self.is_first(queue, ticket)) {
+                let ticket = ticket.filter(|_| patient).unwrap_or(Ticket::LAST);
+                if !self.is_first(queue, ticket) {
                     return later(false);
                 }
             }

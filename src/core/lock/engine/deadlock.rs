@@ -198,7 +198,7 @@ impl<'a> Search<'a> {
             let in_front =
                 queue.filter(|_| !own).into_iter().flat_map(|queue| queue.before(ask.ticket, edge.room == 0).rev());
             let earlier = self.earlier;
-            for front in in_front.filter(|front| Some(*front) != earlier) {
+            for front in in_front.filter(|front| Some(*front) != earlier && self.engine.waiting.waits(*front)) {
                 let front = self.request(front, None)?;
                 fronts.push(front);
                 let owner = self.graph.waits.get(front)?.owner;

@@ -67,10 +67,11 @@ impl Engine {
             .filter(|(_, _, hold)| !hold.deadline.reached(now.ms))
             .collect();
         let queue = self.waiting.at(at).and_then(|queue| self.waiting.queue(queue));
+        let queue = queue.filter(|queue| self.waiting.count(queue) > 0);
         if live.is_empty() && queue.is_none() {
             return None;
         }
-        let waiters = queue.into_iter().flat_map(Queue::line).take(SHOWN);
+        let waiters = queue.into_iter().flat_map(Queue::line).filter_map(|id| self.waiting.waiter(id)).take(SHOWN);
         Some(LockView {
             mode: live.first().map(|(_, mode, _)| *mode),
             limit: live.iter().map(|(_, _, hold)| hold.limit).max().unwrap_or(0),
@@ -84,7 +85,6 @@ impl Engine {
                 })
                 .collect(),
             waiters: waiters
-                .filter_map(|waiter| self.waiting.waiter(waiter))
                 .map(|waiter| WaiterView {
                     token: waiter.request.token.clone(),
                     mode: waiter.wanted(),
@@ -93,7 +93,7 @@ impl Engine {
                     client: waiter.recipient.client(),
                 })
                 .collect(),
-            waiting: queue.map_or(0, Queue::len),
+            waiting: queue.map_or(0, |queue| self.waiting.count(queue)),
         })
     }
 }

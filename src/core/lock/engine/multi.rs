@@ -13,6 +13,7 @@ use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::claim::Claim;
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::terms::{Acquired, ClientId, LockError, Request, Wait, WaitResult, WaiterId};
+use crate::core::lock::tickets::Ticket;
 use crate::core::lock::unacked::UnackedGrant;
 use crate::core::lock::waiter::{Departed, QueueId};
 use crate::core::time::Now;
@@ -44,7 +45,7 @@ impl Engine {
         let asked = request.for_keys(&locks, true);
         let earlier = self.same_request(asked);
         let ticket = self.earlier_ticket(now.ms, asked, earlier).filter(|_| patient);
-        let mine = |queue: QueueId| ticket.is_some_and(|ticket| self.is_first(queue, ticket));
+        let mine = |queue: QueueId| self.is_first(queue, ticket.unwrap_or(Ticket::LAST));
         let mut seen = locks.iter().zip(&states.all);
         let obstacle = seen.find(|(at, state)| match state {
             KeyState::Own(_) => false,

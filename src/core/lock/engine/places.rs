@@ -49,7 +49,7 @@ impl Engine {
 
     /// Whether nobody is in front of this position in `queue`.
     pub(super) fn is_first(&self, queue: QueueId, ticket: Ticket) -> bool {
-        self.waiting.queue(queue).is_none_or(|queue| queue.before(ticket, false).next().is_none())
+        self.waiting.queue(queue).is_none_or(|queue| !queue.before(ticket, false).any(|id| self.waiting.waits(id)))
     }
 
     /// The place of a waiter, if places are kept at all.

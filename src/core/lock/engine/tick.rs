@@ -75,6 +75,15 @@ impl Engine {
                     self.schedule_queue(queue, HandoverCause::Other);
                 }
             }
+            Kind::Retired => {
+                let most = transition.budget.max(1);
+                let Some(headed) = self.waiting.unlink_retired(most) else { return false };
+                transition.steps(most);
+                transition.progress();
+                for queue in headed {
+                    self.schedule_queue(queue, HandoverCause::Other);
+                }
+            }
         }
         true
     }
@@ -85,7 +94,7 @@ impl Engine {
             return Wakeup::At(until);
         }
         let idle = self.backlog.endings.is_empty() && self.backlog.queues.is_empty();
-        if !(idle && self.unverified_sessions.is_empty()) || self.sessions.any_ended() {
+        if !(idle && self.unverified_sessions.is_empty()) || self.sessions.any_ended() || self.waiting.has_retired() {
             return Wakeup::Now;
         }
         let retry = self.backlog.put_off.next();

@@ -1,5 +1,7 @@
 //! Kinds of work take turns, and no transition does much more than its share.
 
+use std::time::{Duration, Instant};
+
 use super::world::*;
 use crate::core::lock::engine::Bound;
 use crate::core::lock::{Acquired, WaiterId};
@@ -110,41 +112,59 @@ fn sessions_of_one_lock_that_end_together_are_ended_a_few_at_a_time() {
 #[test]
 fn the_end_of_many_requests_for_the_same_keys_looks_at_each_key_but_once_or_twice() {
     const KEYS: usize = if cfg!(miri) { 5 } else { 50 };
-    let mut desk = Desk::new();
-    let names: Vec<String> = (0..KEYS).map(|number| format!("door {number}")).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    desk.acquire_many(&names, 1, &ask("ann")).unwrap().granted();
-    for number in 0..20 {
-        let own = format!("own {number}");
-        let keys: Vec<&str> = names.iter().copied().chain([own.as_str()]).collect();
-        desk.wait_many(&keys, 100 + number, &ask("bob"));
+    for bound in [10_000, 20] {
+        let mut desk = Desk::new();
+        desk.engine.bound = Bound(bound);
+        let names: Vec<String> = (0..KEYS).map(|number| format!("door {number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        desk.acquire_many(&names, 1, &ask("ann")).unwrap().granted();
+        for number in 0..20 {
+            let own = format!("own {number}");
+            let keys: Vec<&str> = names.iter().copied().chain([own.as_str()]).collect();
+            desk.wait_many(&keys, 100 + number, &ask("bob"));
+        }
+        let eve = desk.wait_many(&names, 2, &ask("eve"));
+        desk.told();
+        desk.keys.looks = 0;
+        assert!(!desk.release(names[0], "bob"));
+        // Each hears at once, and none is shown or counted any more, whatever is left to the timer.
+        assert_eq!(desk.answers().len(), 20);
+        assert!(desk.keys.looks <= 4 * (KEYS + 20), "{} looks", desk.keys.looks);
+        assert_eq!(desk.engine.waiting.has_retired(), bound == 20);
+        assert_eq!((desk.engine.waiters(), desk.info(names[1]).unwrap().waiting), (1, 1));
+        assert_eq!(desk.info("own 19"), None);
+        desk.take("own 19", &ask("zoe"));
+        assert_eq!(desk.engine.next_wakeup() == Wakeup::Now, bound == 20);
+        let most = ticks(&mut desk, 16, 10 * KEYS, |desk| desk.engine.next_wakeup() != Wakeup::Now);
+        assert!(bound > 20 || most > KEYS, "a step for each queue that a request leaves: {most}");
+        assert_eq!(desk.release_many(&names, "ann"), Ok(u64::try_from(KEYS).unwrap()));
+        let _ = desk.tick();
+        assert_eq!(desk.granted(), [eve]);
+        assert_eq!(desk.release_many(&names, "eve"), Ok(u64::try_from(KEYS).unwrap()));
+        assert!(desk.release("own 19", "zoe"));
+        desk.engine.client_gone(desk.now.ms, client(2));
+        let _ = desk.tick();
+        desk.assert_blank();
     }
-    let eve = desk.wait_many(&names, 2, &ask("eve"));
-    desk.told();
-    desk.keys.looks = 0;
-    assert!(!desk.release(names[0], "bob"));
-    assert_eq!(desk.answers().len(), 20);
-    assert!(desk.keys.looks <= 4 * (KEYS + 20), "{} looks", desk.keys.looks);
-    assert_eq!(desk.release_many(&names, "ann"), Ok(u64::try_from(KEYS).unwrap()));
-    assert_eq!(desk.granted(), [eve]);
+}
+
+/// Does `work` while it says that there is more, and prints how long the longest step took.
+fn longest(what: &str, desk: &mut Desk, mut work: impl FnMut(&mut Desk, usize) -> bool) {
+    let (began, mut longest) = (Instant::now(), Duration::ZERO);
+    for number in 0.. {
+        let start = Instant::now();
+        let more = work(desk, number);
+        longest = longest.max(start.elapsed());
+        if !more {
+            break;
+        }
+    }
+    println!("{what}: the longest step {longest:?}, all {:?}", began.elapsed());
 }
 
 #[test]
 #[ignore = "a measurement"]
 fn the_longest_steps() {
-    let longest = |what: &str, desk: &mut Desk, mut work: Box<dyn FnMut(&mut Desk, usize) -> bool>| {
-        let mut longest = std::time::Duration::ZERO;
-        let began = std::time::Instant::now();
-        for number in 0.. {
-            let start = std::time::Instant::now();
-            let more = work(desk, number);
-            longest = longest.max(start.elapsed());
-            if !more {
-                break;
-            }
-        }
-        println!("{what}: the longest step {longest:?}, all {:?}", began.elapsed());
-    };
     let tick = |desk: &mut Desk, _| {
         let Desk { engine, keys, now } = desk;
         engine.tick(*now, 16, keys) == Wakeup::Now
@@ -154,7 +174,7 @@ fn the_longest_steps() {
         desk.acquire("book", 7, &ask(&format!("t{number}")).shared().session()).unwrap().granted();
     }
     desk.engine.client_gone(desk.now.ms, client(7));
-    longest("100,000 sessions of one lock end", &mut desk, Box::new(tick));
+    longest("100,000 sessions of one lock end", &mut desk, tick);
 
     let mut desk = Desk::new();
     desk.engine.place_grace = Millis(60_000);
@@ -171,7 +191,7 @@ fn the_longest_steps() {
         desk.line_up("door", 7, &ask(&format!("t{}", order[number])), "c");
         number + 1 < order.len()
     };
-    longest("100,000 come back to their places", &mut desk, Box::new(back));
+    longest("100,000 come back to their places", &mut desk, back);
 
     let mut desk = Desk::new();
     let names: Vec<String> = (0..1_000).map(|number| format!("door {number}")).collect();
@@ -183,7 +203,7 @@ fn the_longest_steps() {
         desk.wait_many(&keys, 100 + number, &ask("bob"));
     }
     let release = |desk: &mut Desk, _| desk.release("door 0", "bob");
-    longest("a token that waits in 200 requests for 1,000 keys is released", &mut desk, Box::new(release));
+    longest("a token that waits in 200 requests for 1,000 keys is released", &mut desk, release);
 }
 
 #[test]

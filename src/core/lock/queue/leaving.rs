@@ -1,0 +1,124 @@
+//! Leaving the queues: at once, or step by step.
+
+use std::collections::hash_map::Entry;
+use std::hash::BuildHasher;
+
+use super::{Queue, Waiting, with_queues};
+use crate::core::lock::recipient::Recipient;
+use crate::core::lock::terms::WaiterId;
+use crate::core::lock::tickets::Ticket;
+use crate::core::lock::waiter::{Departed, Headed, QueueId, Retired, Scope, Waiter};
+use crate::core::time::{Millis, UnixMs};
+
+impl Waiting {
+    /// Removes a request from all its queues; a queue that becomes empty is closed.
+    pub(in crate::core::lock) fn leave(&mut self, now: UnixMs, id: WaiterId) -> Option<Departed> {
+        let (waiter, mut headed) = self.strike(now, id)?;
+        for &queue in waiter.scope.queues() {
+            self.close_if_empty(queue);
+        }
+        headed.retain(|queue| self.queue(*queue).is_some());
+        Some(Departed { waiter, headed })
+    }
+
+    /// Ends a request, but leaves the work on its queues to [`unlink_retired`](Self::unlink_retired). Until then it stands there and counts for
+    /// nobody.
+    pub(in crate::core::lock) fn retire(&mut self, now: UnixMs, id: WaiterId) -> Option<Recipient> {
+        let (of_token, waiter) = self.forget(now, id)?;
+        self.retired.insert(id, Retired { of_token, ticket: waiter.ticket, scope: waiter.scope, unlinked: 0 });
+        Some(waiter.recipient)
+    }
+
+    /// Whether a request has retired and is not unlinked yet.
+    pub(in crate::core::lock) fn has_retired(&self) -> bool {
+        !self.retired.is_empty()
+    }
+
+    /// Takes the first retired request out of at most `most` of its queues; returns those that have a new head. `None` if nothing has retired.
+    pub(in crate::core::lock) fn unlink_retired(&mut self, most: usize) -> Option<Headed> {
+        let (id, mut retired) = self.retired.pop_first()?;
+        let queues = retired.scope.clone();
+        let mut headed = Headed::new();
+        for &queue in queues.queues().iter().skip(retired.unlinked).take(most) {
+            if self.unlink(id, retired.of_token, retired.ticket, &queues, queue) {
+                headed.push(queue);
+            }
+            self.close_if_empty(queue);
+        }
+        retired.unlinked = retired.unlinked.saturating_add(most);
+        if retired.unlinked < queues.queues().len() {
+            self.retired.insert(id, retired);
+        }
+        headed.retain(|queue| self.queue(*queue).is_some());
+        Some(headed)
+    }
+
+    /// Removes a request from everything, but leaves its queues open. Also returns the queues where it was the head.
+    pub(super) fn strike(&mut self, now: UnixMs, id: WaiterId) -> Option<(Waiter, Headed)> {
+        let (of_token, waiter) = self.forget(now, id)?;
+        let mut headed = Headed::new();
+        for &queue in waiter.scope.queues() {
+            if self.unlink(id, of_token, waiter.ticket, &waiter.scope, queue) {
+                headed.push(queue);
+            }
+        }
+        Some((waiter, headed))
+    }
+
+    /// Takes a request that is forgotten out of one of its queues; whether it was the head there.
+    fn unlink(&mut self, id: WaiterId, of_token: u64, ticket: Ticket, scope: &Scope, queue: QueueId) -> bool {
+        if matches!(scope, Scope::Many(_)) {
+            let is_it = |entry: &(QueueId, WaiterId)| *entry == (queue, id);
+            if let Ok(entry) = self.many.find_entry(with_queues(of_token, &[queue]), is_it) {
+                entry.remove();
+            }
+        }
+        let Some(Queue { tickets, many, .. }) = self.queues.get_mut(queue.0) else { return false };
+        many.remove(&ticket);
+        let first = tickets.remove(ticket);
+        first || (self.has_retired() && self.head(queue).is_some_and(|head| self.is_behind(head, ticket)))
+    }
+
+    fn is_behind(&self, id: WaiterId, ticket: Ticket) -> bool {
+        self.waiter(id).is_some_and(|waiter| waiter.ticket > ticket)
+    }
+
+    /// Removes a request from everything but its queues. Returns it with the hash of its token.
+    fn forget(&mut self, now: UnixMs, id: WaiterId) -> Option<(u64, Waiter)> {
+        let (of_token, waiter) = self.waiters.remove(id.0)?;
+        self.waited = Millis(self.waited.0.saturating_add(waiter.waited(now).0));
+        if let Ok(claim) =
+            self.by_request.find_entry(with_queues(of_token, waiter.scope.queues()), |other| *other == id)
+        {
+            claim.remove();
+        }
+        if let Ok(entry) = self.by_token.find_entry(of_token, |other| *other == id) {
+            entry.remove();
+        }
+        if let Recipient::Parked(client) = waiter.recipient
+            && let Entry::Occupied(mut requests) = self.parked.entry(client)
+        {
+            requests.get_mut().retain(|other| *other != id);
+            if requests.get().is_empty() {
+                requests.remove();
+            }
+        } else if let Some(client) = waiter.recipient.client() {
+            self.listening.remove(&(client, id));
+        }
+        if let Some(ending) = waiter.ending(id) {
+            self.by_end.remove(&ending);
+        }
+        self.notified = self.notified.saturating_sub(usize::from(waiter.recipient.is_notified()));
+        Some((of_token, waiter))
+    }
+
+    fn close_if_empty(&mut self, queue: QueueId) {
+        if self.queue(queue).is_some_and(|queue| queue.len() == 0)
+            && let Some(closed) = self.queues.remove(queue.0)
+            && let Ok(entry) =
+                self.by_key.find_entry(self.hasher.hash_one(closed.key.as_key()), |other| *other == queue)
+        {
+            entry.remove();
+        }
+    }
+}
