@@ -160,19 +160,7 @@ impl fmt::Display for Error {
             Self::NamedTwice => f.write_str("ERR a sale is named twice"),
             Self::BusyKey => f.write_str("BUSYKEY Target key name already exists"),
             Self::NoStock => f.write_str("NOSTOCK there is no such sale"),
-            Self::Adjust(AdjustError::TooFew { remaining: 0 }) => {
-                f.write_str("ERR delta must be at least 0, for no units remain unsold")
-            }
-            Self::Adjust(AdjustError::TooFew { remaining }) => {
-                write!(f, "ERR delta must be at least -{remaining}, for no more units remain unsold")
-            }
-            Self::Adjust(AdjustError::TooMany { total }) => {
-                let most = MAX_UNITS.saturating_sub(*total);
-                write!(f, "ERR delta must be at most {most}, for a total is at most {MAX_UNITS}")
-            }
-            Self::Adjust(AdjustError::Wanted { units }) => {
-                write!(f, "ERR the total must be at least {units}, for an order on the waitlist waits for as many")
-            }
+            Self::Adjust(error) => write_adjust(f, *error),
             Self::Window(EmptyWindow { start, end }) => {
                 write!(f, "ERR START must be before END, and {} is not before {}", start.0, end.0)
             }
@@ -184,9 +172,6 @@ impl fmt::Display for Error {
             }
             Self::Keep(KeepError { units }) => {
                 write!(f, "ERR KEEP must be at most {units}, for the order holds or held no more")
-            }
-            Self::Adjust(AdjustError::Full { adjustments }) => {
-                write!(f, "ERR the sale remembers {adjustments} adjustments, and no more fit in")
             }
             Self::NotWhole { orders, expected } => {
                 write!(f, "ERR the sale is being loaded: {orders} of its {expected} orders are there")
@@ -202,6 +187,26 @@ impl fmt::Display for Error {
             Self::OnTheMove => f.write_str("TRYAGAIN the sale and its stream are on their way to another node"),
             Self::Internal => f.write_str(FAULT),
             Self::WrongType => f.write_str("WRONGTYPE Operation against a key holding the wrong kind of value"),
+        }
+    }
+}
+
+/// Writes why a total cannot be adjusted.
+fn write_adjust(f: &mut fmt::Formatter<'_>, error: AdjustError) -> fmt::Result {
+    match error {
+        AdjustError::TooFew { remaining: 0 } => f.write_str("ERR delta must be at least 0, for no units remain unsold"),
+        AdjustError::TooFew { remaining } => {
+            write!(f, "ERR delta must be at least -{remaining}, for no more units remain unsold")
+        }
+        AdjustError::TooMany { total } => {
+            let most = MAX_UNITS.saturating_sub(total);
+            write!(f, "ERR delta must be at most {most}, for a total is at most {MAX_UNITS}")
+        }
+        AdjustError::Wanted { units } => {
+            write!(f, "ERR the total must be at least {units}, for an order on the waitlist waits for as many")
+        }
+        AdjustError::Full { adjustments } => {
+            write!(f, "ERR the sale remembers {adjustments} adjustments, and no more fit in")
         }
     }
 }

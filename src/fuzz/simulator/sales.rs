@@ -9,10 +9,15 @@ use crate::cmd::{
 use crate::core::limits::MAX_UNITS;
 use crate::core::sale::cart::{all_or_none, at_least_one};
 use crate::core::sale::{Answer, Budget, Changes, Decision, Sale, Status};
+use crate::core::time::UnixMs;
 use crate::error::Error;
 use crate::fuzz::keys::{Keys, Primary, Value, place};
 use crate::module::sale_effect::{Effect, Part};
 use crate::server::args::Args;
+
+fn cancel<'a>(sale: &Sale, now: UnixMs, id: &'a [u8], keep: Option<u64>) -> Decision<'a> {
+    keep.map_or_else(|| sale.cancel(now, Budget::COMMAND, id), |n| sale.cancel_keeping(now, id, n))
+}
 
 impl Simulator {
     pub(super) fn stock(&mut self, name: &[u8], args: Args<'_>) -> Result<(), Error> {
@@ -47,10 +52,7 @@ impl Simulator {
             }
             b"CANCEL" => {
                 let (key, id, keep) = keep::parse(args)?;
-                let cancel = |sale: &Sale| {
-                    keep.map_or_else(|| sale.cancel(now, Budget::COMMAND, id), |n| sale.cancel_keeping(now, id, n))
-                };
-                self.decide(key.bytes(), |sale| Ok(cancel(sale)))?;
+                self.decide(key.bytes(), |sale| Ok(cancel(sale, now, id, keep)))?;
             }
             b"EXTEND" => {
                 let (key, id, deadline) = stock_extend::parse(args, now)?;
