@@ -1,13 +1,15 @@
 //! `lockstock` on the command line: run a command under a lock, watch locks and sales, examine a server.
 //!
 //! Reading order: [`options`] is what may be asked for; [`run`] is `lockstock run`: the process in front, which has the terminal and the
-//! command, and [`run::guardian`], which has the lock. [`inherited`] is what a command is to find as it would without us.
+//! command, and [`run::guardian`], which has the lock. [`top`] and [`doctor`] look at servers. [`inherited`] is what a command is to find as it would without us.
 #![cfg_attr(not(test), no_main)]
 
+mod doctor;
 mod fail;
 mod inherited;
 mod options;
 mod run;
+mod top;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -36,6 +38,8 @@ fn answer(words: Vec<OsString>, inherited: &inherited::Inherited) -> i32 {
     };
     let outcome = match options.command {
         Command::Run(run) => run::front::run(options.url, *run, inherited),
+        Command::Top(top) => top::run(&options.url, &top),
+        Command::Doctor => doctor::run(&options.url),
         Command::Guardian => run::guardian::main(),
         Command::Man => man(),
     };

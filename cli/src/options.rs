@@ -43,6 +43,17 @@ pub enum Command {
     /// process is killed, the group is killed, too. The command finds LOCKSTOCK_KEY (the first), LOCKSTOCK_KEYS (all), LOCKSTOCK_TOKEN
     /// and LOCKSTOCK_FENCE in its environment.
     Run(Box<Run>),
+    /// Show what is held, who waits and what is sold
+    ///
+    /// One screen that refreshes; on a large server it takes at most a tenth of a core, so a new lock may show only after some time.
+    /// ↻ stands before those who wait for each other in a circle.
+    Top(Top),
+    /// Examine a server, or all of a deployment
+    ///
+    /// Looks at the module, memory, files, replicas, clocks, users and streams of every server that is known, and writes what is to be
+    /// mended, worst first. Nothing is changed.
+    #[command(after_help = "Exit status: 0 nothing to mend, 1 something, 2 no answer.")]
+    Doctor,
     /// The process that has the lock; `run` starts it
     #[command(hide = true)]
     Guardian,
@@ -105,6 +116,23 @@ Exit status: the command's (128 + n if signal n killed it), or
    75  not granted within the wait
   126  the command cannot be run
   127  the command is not there";
+
+/// See [`Command::Top`].
+#[derive(Debug, Clone, Args)]
+pub struct Top {
+    /// One look at everything, as fast as it goes, and the end
+    #[arg(long)]
+    pub once: bool,
+    /// JSON: one object on a line, with `--once` or every time
+    #[arg(long)]
+    pub json: bool,
+    /// Only keys like this, as SCAN matches them
+    #[arg(long = "match", value_name = "PATTERN")]
+    pub pattern: Option<String>,
+    /// How often the screen is drawn
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
+    pub every: Duration,
+}
 
 /// How long to stand in line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

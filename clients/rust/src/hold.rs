@@ -116,7 +116,7 @@ impl Hold {
     pub async fn guard<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Error> {
         let request = &self.state.request;
         let mut guard = cmd("LOCK.GUARD");
-        guard.arg(request.first()).arg(&request.token);
+        guard.arg(request.first()).arg(&request.token).arg("FENCE").arg(self.state.fence);
         for word in command.args_iter() {
             match word {
                 Arg::Simple(word) => guard.arg(word),
@@ -143,7 +143,7 @@ impl Hold {
     pub async fn release_after(mut self, after: Duration) -> Result<(), Error> {
         self.stop();
         let mut words = self.state.request.words("EXTEND");
-        words.arg("PX").arg(crate::lock::ms(after));
+        words.arg("PX").arg(crate::lock::ms(after)).arg("FENCE").arg(self.state.fence);
         self.state.say(&words, 1).await
     }
 
@@ -213,7 +213,7 @@ impl State {
 
     async fn extend(&self, patience: Duration) -> Result<(), Error> {
         let since = clock::now();
-        let words = self.request.extension();
+        let words = self.request.extension(self.fence);
         let answer = self.request.client().ask(self.request.first(), &words, patience, Repeat::Yes).await?;
         if answer != redis::Value::Int(1) {
             self.lost.send_replace(true);
@@ -226,7 +226,9 @@ impl State {
     }
 
     async fn release(&self) -> Result<(), Error> {
-        let words = self.request.words("RELEASE");
+        let mut words = self.request.words("RELEASE");
+        // A repeated release cannot end a later hold of the token.
+        words.arg("FENCE").arg(self.fence);
         let mut keys: Vec<_> = self.request.keys().iter().collect();
         keys.sort();
         keys.dedup();

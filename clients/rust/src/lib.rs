@@ -24,7 +24,8 @@
 //!
 //! [`Client::stock`] sells limited stock. Without an async runtime there is [`blocking`].
 //!
-//! Reading order: [`servers`] knows where the server of a key is, [`client`] sends it requests, [`lock`] asks, [`hold`] keeps.
+//! Reading order: [`servers`] knows where the server of a key is, [`client`] sends it requests, [`lock`] asks, [`hold`] keeps;
+//! [`node`] is for programs that look at each server.
 #![expect(rustdoc::private_intra_doc_links, reason = "the map is for readers of the source")]
 #![forbid(unsafe_code)]
 #![expect(clippy::arithmetic_side_effects, reason = "durations by constants, and times of some seconds")]
@@ -34,6 +35,7 @@ mod clock;
 mod error;
 mod hold;
 mod lock;
+mod node;
 mod servers;
 mod stock;
 
@@ -43,4 +45,5 @@ pub use client::Client;
 pub use error::Error;
 pub use hold::Hold;
 pub use lock::Lock;
+pub use node::Node;
 pub use stock::{Order, Outcome, Status, Stock};

@@ -197,9 +197,9 @@ impl Request {
         words
     }
 
-    pub fn extension(&self) -> Cmd {
+    pub fn extension(&self, fence: i64) -> Cmd {
         let mut words = self.words("EXTEND");
-        words.arg("PX").arg(ms(self.lock.lease));
+        words.arg("PX").arg(ms(self.lock.lease)).arg("FENCE").arg(fence);
         words
     }
 
@@ -284,7 +284,7 @@ impl Request {
         if left != Wait::No || self.lock.replicas > 0 {
             since = clock::now();
             let mut both = pipe();
-            both.add_command(self.extension());
+            both.add_command(self.extension(fence));
             if self.lock.replicas > 0 {
                 both.cmd("WAIT").arg(self.lock.replicas).arg(ms(REPLICATION));
             }

@@ -86,6 +86,10 @@ impl Servers {
         Self { kind: Kind::Alone, pattern: resp3(info), seeds, slots: Mutex::default() }
     }
 
+    pub fn is_cluster(&self) -> bool {
+        matches!(self.kind, Kind::Cluster)
+    }
+
     /// The slot of `key`, where that matters.
     pub fn slot(&self, key: &[u8]) -> u16 {
         if !matches!(self.kind, Kind::Cluster) {

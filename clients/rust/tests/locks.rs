@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use harness::{Cluster, INT, Server, eventually};
 use lockstock::{Client, Error, Order, Status};
+use redis::cmd;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -225,4 +226,26 @@ async fn a_cluster_is_known_by_any_of_its_nodes() {
         cluster.node(cluster.owner(&key)).expect(["EXISTS", &key], 1);
         hold.release().await.expect("held");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guarded_command_runs_only_while_the_hold_lasts() {
+    let server = Server::start();
+    let hold = client(&server).lock("job").acquire().await.expect("free");
+    let stored: String = hold.guard(cmd("SET").arg("x").arg(1)).await.expect("held");
+    assert_eq!(stored, "OK");
+    server.expect("DEL job", 1);
+    assert!(matches!(hold.guard::<String>(cmd("SET").arg("x").arg(2)).await, Err(Error::Lost)));
+    server.expect("GET x", "1");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_late_release_does_not_end_a_later_hold_of_its_token() {
+    let server = Server::start();
+    let lock = client(&server).lock("job").token("me");
+    let first = lock.acquire().await.expect("free");
+    server.expect("DEL job", 1);
+    let second = lock.acquire().await.expect("free");
+    assert!(matches!(first.release().await, Err(Error::Lost)));
+    second.release().await.expect("still held");
 }

@@ -1,0 +1,150 @@
+//! One server by itself.
+
+use super::{Finding, Patient, Weight};
+
+/// What ends a hold or an order, for each command that begins one.
+const PAIRS: [(&str, [&str; 2]); 2] =
+    [("LOCK.ACQUIRE", ["LOCK.RELEASE", "LOCK.EXTEND"]), ("STOCK.DECR_ONCE", ["STOCK.CONFIRM", "STOCK.CANCEL"])];
+
+/// So many reservations have lapsed before it is worth a word.
+const LAPSED: u64 = 100;
+
+pub async fn examine(patient: &mut Patient, findings: &mut Vec<Finding>) {
+    let address = patient.node.address.clone();
+    let mut found = |weight, what: String, means, remedy| {
+        findings.push(Finding::new(weight, format!("{address}: {what}"), means, remedy));
+    };
+    if !patient.info.contains_key("lockstock_version") {
+        let (means, remedy) = if patient.node.is_primary {
+            ("Locks and sales do not work here.", "Load the module: `loadmodule` in its configuration, and restart it.")
+        } else {
+            (
+                "A replica without it refuses the data of its primary, or loses every lock and sale when it takes over.",
+                "Load the module of the primary's version before the replica is needed.",
+            )
+        };
+        found(Weight::Bad, "the module is not loaded".into(), means, remedy);
+        return;
+    }
+    let policy = patient.setting("maxmemory-policy").await;
+    let limited = !matches!(patient.setting("maxmemory").await.as_str(), "" | "0");
+    if !matches!(policy.as_str(), "" | "noeviction") {
+        found(
+            if limited { Weight::Bad } else { Weight::Risk },
+            format!("maxmemory-policy is {policy}"),
+            "When memory is out, the server throws away locks that are held and sales with their orders.",
+            "CONFIG SET maxmemory-policy noeviction: then it refuses what takes memory, and releases work.",
+        );
+    }
+    persistence(patient, &mut found).await;
+    if patient.node.is_primary {
+        replication(patient, &mut found).await;
+    } else if patient.field("master_link_status") == "down" {
+        found(
+            Weight::Bad,
+            "the replica has lost its primary".into(),
+            "It would take over without the locks and orders of the time since.",
+            "Look into its log; both servers' networks and passwords.",
+        );
+    }
+    if patient.number("unexpected_error_replies") > 0 {
+        found(
+            Weight::Bad,
+            format!(
+                "the replica could not apply {} commands of its primary",
+                patient.field("unexpected_error_replies")
+            ),
+            "It lacks what they did, and would take over without it.",
+            "Give it the module's version and the memory of its primary; then REPLICAOF NO ONE and REPLICAOF again load all anew.",
+        );
+    }
+    let (lapsed, taken) = (patient.number("lockstock_stock_lapses"), patient.number("lockstock_stock_ok"));
+    if lapsed > LAPSED && lapsed.saturating_mul(2) > taken {
+        found(
+            Weight::Note,
+            format!("{lapsed} reservations have lapsed, and {taken} requests of sales were done"),
+            "Most orders are paid too late, or nobody confirms them.",
+            "Look at what sends STOCK.CONFIRM; lengthen HOLD if buyers need longer.",
+        );
+    }
+    users(patient, &mut found).await;
+}
+
+async fn persistence(patient: &mut Patient, found: &mut impl FnMut(Weight, String, &'static str, &'static str)) {
+    let saves = patient.setting("save").await;
+    let appends = patient.field("aof_enabled") == "1";
+    if patient.node.is_primary && !appends && saves.is_empty() {
+        found(
+            Weight::Risk,
+            "nothing is written to disk".into(),
+            "A restart loses every lock and every order; fences go on rising.",
+            "For sales: appendonly yes. For locks alone it may do: their holders ask again.",
+        );
+    }
+    for (field, name) in [
+        ("rdb_last_bgsave_status", "snapshot"),
+        ("aof_last_bgrewrite_status", "rewrite of the append-only file"),
+        ("aof_last_write_status", "write to the append-only file"),
+    ] {
+        if patient.field(field) == "err" {
+            found(
+                Weight::Bad,
+                format!("the last {name} failed"),
+                "The server may refuse all writes (MISCONF), also releases and confirmations.",
+                "Look into its log: a full disk, missing rights, no memory for a fork, or another module that cannot be saved.",
+            );
+        }
+    }
+}
+
+async fn replication(patient: &mut Patient, found: &mut impl FnMut(Weight, String, &'static str, &'static str)) {
+    let replicas = patient.number("connected_slaves");
+    let wanted: u64 = patient.setting("min-replicas-to-write").await.parse().unwrap_or_default();
+    if wanted > replicas {
+        found(
+            Weight::Bad,
+            format!("min-replicas-to-write is {wanted}, and {replicas} replicas are connected"),
+            "Every write is refused (NOREPLICAS), also releases.",
+            "Bring the replicas back.",
+        );
+    } else if replicas > 0 && wanted == 0 {
+        found(
+            Weight::Note,
+            "min-replicas-to-write is 0".into(),
+            "A primary that is cut off goes on granting locks and selling until it hears that another has taken over.",
+            "CONFIG SET min-replicas-to-write 1, with min-replicas-max-lag, bounds that time.",
+        );
+    }
+}
+
+async fn users(patient: &mut Patient, found: &mut impl FnMut(Weight, String, &'static str, &'static str)) {
+    let names: Vec<String> = patient.ask(&["ACL", "USERS"]).await.unwrap_or_default();
+    for name in names {
+        for (begins, ends) in PAIRS {
+            if !may(patient, &name, begins).await {
+                continue;
+            }
+            for command in ends {
+                if !may(patient, &name, command).await {
+                    found(
+                        Weight::Risk,
+                        format!("the user {} may {begins} and not {command}", name.escape_debug()),
+                        "What this user takes ends only by its lease or deadline, or cannot be extended.",
+                        "ACL SETUSER with the commands that belong together.",
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Whether the user may run it; a refusal of the key is none of the command.
+async fn may(patient: &mut Patient, user: &str, command: &str) -> bool {
+    let answer: Option<String> = match command {
+        "STOCK.DECR_ONCE" | "LOCK.RELEASE" | "STOCK.CONFIRM" | "STOCK.CANCEL" | "LOCK.EXTEND" => {
+            patient.ask(&["ACL", "DRYRUN", user, command, "key", "word"]).await
+        }
+        _ => patient.ask(&["ACL", "DRYRUN", user, command, "key"]).await,
+    };
+    answer.is_some_and(|answer| !answer.contains("to run the"))
+}

@@ -1,0 +1,142 @@
+//! `lockstock top` and `lockstock doctor`, with real servers. `LOCKSTOCK_SERVER` names the server.
+#![expect(clippy::expect_used, reason = "here a panic is a failed test")]
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use harness::{ANY, Cluster, OK, PATIENCE, Server, eventually};
+use serde_json::Value;
+
+fn lockstock(url: &str, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lockstock"));
+    command.args(words).env("LOCKSTOCK_URL", url).stdin(Stdio::null());
+    command
+}
+
+fn url(server: &Server) -> String {
+    format!("redis://{}", server.address())
+}
+
+fn output(url: &str, words: &[&str]) -> Output {
+    lockstock(url, words).output().expect("lockstock runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn json(url: &str, words: &[&str]) -> Value {
+    let output = output(url, &[&["top", "--once", "--json"], words].concat());
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    serde_json::from_slice(&output.stdout).expect("one object")
+}
+
+#[test]
+fn top_shows_locks_and_sales() {
+    let server = Server::start();
+    assert_eq!(json(&url(&server), &[]), serde_json::json!({"locks": [], "sales": []}));
+    let none = output(&url(&server), &["top", "--once"]);
+    assert_eq!(text(&none.stdout), "no locks\n\nno sales\n");
+    let mut holder = server.client();
+    holder.expect("LOCK.ACQUIRE job TOKEN holder PX 60000 SESSION", ANY);
+    let mut waiter = server.client();
+    waiter.send("LOCK.ACQUIRE job TOKEN waiter WAIT 0");
+    eventually("it waits", || server.info_int("lockstock", "lockstock_lock_waiters") == 1);
+    server.expect("LOCK.ACQUIRE page TOKEN reader PX 60000 SHARED", ANY);
+    server.expect("STOCK.CREATE mug 10", OK);
+    server.expect("STOCK.DECR_ONCE mug ann QTY 2 HOLD 60000", ANY);
+    server.expect("STOCK.DECR_ONCE mug bob", ANY);
+    server.expect("SET other 1", OK);
+    let seen = json(&url(&server), &[]);
+    let job = &seen["locks"][0];
+    assert_eq!((&job["key"], &job["mode"], &job["waiting"]), (&"job".into(), &"exclusive".into(), &1.into()));
+    let hold = &job["holders"][0];
+    assert_eq!((&hold["token"], &hold["session"]), (&"holder".into(), &true.into()));
+    assert!(hold["fence"].as_i64() > Some(0) && hold["lease_ms"].as_i64() > Some(50_000));
+    assert_eq!(job["waiters"][0]["token"], "waiter");
+    assert!(job["waiters"][0]["waited_ms"].is_u64());
+    assert_eq!(seen["locks"][1]["mode"], "shared");
+    let mug = serde_json::json!(
+        {"key": "mug", "total": 10, "remaining": 7, "held": 2, "sold": 1, "waiting": 0, "orders": 2}
+    );
+    assert_eq!(seen["sales"], serde_json::json!([mug]));
+    assert_eq!(json(&url(&server), &["--match", "m*"])["locks"], serde_json::json!([]));
+    let table = text(&output(&url(&server), &["top", "--once"]).stdout);
+    for words in ["LOCK", "holder (session)", "waiter", "ORDERS", "mug"] {
+        assert!(table.contains(words), "{table}");
+    }
+}
+
+#[test]
+fn top_goes_on_and_shows_what_is_new() {
+    let server = Server::start();
+    let mut top =
+        lockstock(&url(&server), &["top", "--json", "--every", "100ms"]).stdout(Stdio::piped()).spawn().expect("runs");
+    let mut lines = BufReader::new(top.stdout.take().expect("a pipe")).lines();
+    let mut next = || lines.next().expect("it goes on").expect("text");
+    assert!(!next().contains("job"));
+    server.expect("LOCK.ACQUIRE job TOKEN me PX 60000", ANY);
+    let begun = Instant::now();
+    while !next().contains("\"job\"") {
+        assert!(begun.elapsed() < PATIENCE);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    server.expect("DEL job", 1);
+    while next().contains("\"job\"") {
+        assert!(begun.elapsed() < PATIENCE);
+    }
+    top.kill().expect("it runs");
+    top.wait().expect("it ends");
+}
+
+#[test]
+fn top_looks_at_every_node_of_a_cluster() {
+    let cluster = Cluster::start(3);
+    for key in ["a", "b", "c", "d", "e", "f"] {
+        cluster.node(cluster.owner(key)).expect(["LOCK.ACQUIRE", key, "PX", "60000"], ANY);
+    }
+    let seen = json(&format!("redis+cluster://{}", cluster.node(1).address()), &[]);
+    assert_eq!(seen["locks"].as_array().map(Vec::len), Some(6));
+}
+
+#[test]
+fn top_says_in_one_line_what_it_cannot_see() {
+    for (url, words) in [("redis://127.0.0.1:1", "reached"), (&url(&Server::plain().start()), "module")] {
+        let output = output(url, &["top", "--once"]);
+        assert_eq!(output.status.code(), Some(69));
+        let said = text(&output.stderr);
+        assert!(said.starts_with("lockstock: ") && said.contains(words) && said.lines().count() == 1, "{said}");
+    }
+}
+
+#[test]
+fn doctor_finds_nothing_and_then_what_was_broken() {
+    let server = Server::builder().aof("everysec").start();
+    let healthy = output(&url(&server), &["doctor"]);
+    assert_eq!((healthy.status.code(), text(&healthy.stdout)), (Some(0), "Nothing to mend.\n".into()));
+    server.expect("CONFIG SET maxmemory 100mb maxmemory-policy allkeys-lru", OK);
+    server.expect("ACL SETUSER taker on >x ~* -@all +lock.acquire", OK);
+    let ill = output(&url(&server), &["doctor"]);
+    let said = text(&ill.stdout);
+    assert_eq!(ill.status.code(), Some(1), "{said}");
+    assert!(said.starts_with("BAD ") && said.contains("maxmemory-policy is allkeys-lru"), "{said}");
+    assert!(said.contains("taker may LOCK.ACQUIRE and not LOCK.RELEASE"), "{said}");
+}
+
+#[test]
+fn doctor_looks_at_replicas_too() {
+    let primary = Server::builder().aof("everysec").start();
+    let replica = Server::plain().replica_of(&primary).start();
+    eventually("it follows", || primary.info_int("replication", "connected_slaves") == 1);
+    let said = text(&output(&url(&primary), &["doctor"]).stdout);
+    assert!(said.contains(&format!("{}: the module is not loaded", replica.address())), "{said}");
+    assert!(said.contains("min-replicas-to-write"), "{said}");
+}
+
+#[test]
+fn doctor_that_gets_no_answer() {
+    let silent = output("redis://127.0.0.1:1", &["doctor"]);
+    assert_eq!(silent.status.code(), Some(2));
+    assert!(text(&silent.stderr).starts_with("lockstock: ") && silent.stdout.is_empty());
+}
