@@ -57,6 +57,7 @@ fn man() -> Result<i32, Failure> {
             let part = clap_mangen::Man::new(command.clone());
             part.render_description_section(&mut page)?;
             part.render_options_section(&mut page)?;
+            part.render_extra_section(&mut page)?;
         }
         std::io::stdout().write_all(&page)
     });

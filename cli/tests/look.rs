@@ -140,3 +140,24 @@ fn doctor_that_gets_no_answer() {
     assert_eq!(silent.status.code(), Some(2));
     assert!(text(&silent.stderr).starts_with("lockstock: ") && silent.stdout.is_empty());
 }
+
+#[test]
+fn top_needs_few_rights() {
+    let server = Server::start();
+    server.expect("LOCK.ACQUIRE job TOKEN me PX 60000", ANY);
+    server.expect("ACL SETUSER eye on >x ~* -@all +lock.info +stock.info +scan +dbsize", OK);
+    assert_eq!(json(&format!("redis://eye:x@{}", server.address()), &[])["locks"][0]["key"], "job");
+}
+
+#[test]
+fn help_and_the_man_page_name_everything() {
+    let help = text(&output("", &["run", "--help"]).stdout);
+    let page = text(&output("", &["man"]).stdout).replace("\\-", "-");
+    for words in ["--wait", "--lease", "--session", "--at-least", "--replicas", "--skip", "128 + n", "LOCKSTOCK_FENCE"]
+    {
+        assert!(help.contains(words) && page.contains(words), "{words}");
+    }
+    for words in ["COMMAND TOP", "COMMAND DOCTOR", "--once", "--match"] {
+        assert!(page.contains(words), "{words}");
+    }
+}

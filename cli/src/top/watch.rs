@@ -23,7 +23,7 @@ const BATCH: usize = 50;
 const REST: u32 = 13;
 const LONG_REST: u32 = 39;
 /// A small server is searched again after this time.
-const AGAIN: Duration = Duration::from_millis(500);
+const AGAIN: Duration = Duration::from_millis(250);
 
 /// Whether there is anything to look at.
 pub async fn check(client: &Client) -> Result<(), Error> {

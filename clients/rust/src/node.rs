@@ -48,6 +48,11 @@ impl Client {
     /// # Errors
     /// Nobody says who they are, or one of them does not answer.
     pub async fn primaries(&self) -> Result<Vec<Node>, Error> {
+        if !self.servers().is_cluster() {
+            // Without asking for more rights than a connection needs.
+            let wire = self.servers().connect(0, PATIENCE).await?;
+            return Ok(vec![Node { address: wire.address.to_string(), is_primary: true, connection: wire.connection }]);
+        }
         let mut primaries = Vec::new();
         for (address, is_primary) in self.addresses().await? {
             if is_primary {
