@@ -3,147 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import os
-import sys
 import uuid
 import weakref
-from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Optional
 
-from .clients import AsyncClient, check, is_cluster, library, made_of, parts
+from .aio_wires import Wire, behind
+from .clients import AsyncClient, check, made_of
 from .errors import LockstockError, NotGranted, NotHeld, NotReleased, is_answer, named
 from .holds import Agenda, Held, Shared, _wait, limit_of, rounds
 from .locks import BEHIND, WITHDRAW
-from .steps import RELEASE, Ask, Grant, Rest, Steps, T, locked, once, owning, persistently, releasing, standing
+from .steps import RELEASE, Ask, Grant, Steps, T, locked, once, owning, persistently, releasing, standing
 from .terms import Key, Terms, name, now, seconds, whole
-
-if sys.version_info >= (3, 11):
-
-    async def within(asked: Awaitable[T], span: float) -> T:
-        """What is asked, for so long."""
-        async with asyncio.timeout(None if math.isinf(span) else span):
-            return await asked
-
-else:
-
-    async def within(asked: Awaitable[T], span: float) -> T:
-        """As `asyncio.wait_for`, which loses a cancellation that comes together with the answer."""
-        task = asyncio.ensure_future(asked)
-        try:
-            await asyncio.wait([task], timeout=None if math.isinf(span) else span)
-        finally:
-            timed_out = task.cancel()
-        if timed_out:
-            raise asyncio.TimeoutError
-        return task.result()
-
-
-_behind: set[asyncio.Task[None]] = set()
-
-
-def behind(make: Callable[[], Coroutine[Any, Any, Any]]) -> asyncio.Task[None]:
-    """Work in the background, also if the loop, which is about to end, cancels it."""
-
-    async def work() -> None:
-        for _ in range(2):
-            try:
-                await make()
-                return
-            except asyncio.CancelledError:
-                continue
-            except Exception:
-                return
-
-    task = asyncio.ensure_future(work())
-    _behind.add(task)
-    task.add_done_callback(_behind.discard)
-    return task
-
-
-class Wire:
-    """One caller's way to the server: by the client, and apart from it where a connection of its own is needed."""
-
-    def __init__(self, client: Any, key: Key) -> None:
-        self._client, self._key = client, key
-        self._connection: Any = None
-        self.is_cut = False
-
-    async def play(self, steps: Steps[T]) -> T:
-        """Does one step after the other, until it is known what came of them."""
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    answer = await self.do(step)
-                except Exception as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(answer)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-
-    async def do(self, step: Any) -> Any:
-        if self.is_cut:
-            raise ConnectionAbortedError("the wait was cancelled")
-        if isinstance(step, Ask):
-            try:
-                return await within(self._apart(step) if step.apart else self._ask(step), max(step.until - now(), 0))
-            except asyncio.TimeoutError as error:
-                errors = library(self._client)
-                raise errors.TimeoutError("no answer in time") if errors is not None else error
-        assert isinstance(step, Rest)
-        if is_cluster(self._client):
-            # Asking anything of the key has the client learn where it is now.
-            await within(_quietly(self._client.execute_command("LOCK.INFO", self._key)), 1)
-        await asyncio.sleep(step.seconds)
-        return None
-
-    def cut(self) -> None:
-        """Ends what another task asks over this."""
-        self.is_cut = True
-        behind(self.hang_up)
-
-    async def hang_up(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await connection.disconnect(nowait=True)
-
-    async def _ask(self, step: Ask) -> list[Any]:
-        return [await _answer(self._client.execute_command(*command)) for command in step.commands]
-
-    async def _apart(self, step: Ask) -> list[Any]:
-        try:
-            if self._connection is None:
-                if is_cluster(self._client):
-                    await self._client.initialize()
-                kind, arguments = parts(self._client, self._key)
-                self._connection = kind(**{**arguments, "socket_timeout": None})
-                await self._connection.connect()
-            for command in step.commands:
-                await self._connection.send_command(*command)
-            return [await _answer(self._connection.read_response()) for _ in step.commands]
-        except BaseException:
-            await self.hang_up()
-            raise
-
-
-async def _answer(asked: Awaitable[Any]) -> Any:
-    try:
-        return await asked
-    except Exception as error:
-        if not is_answer(error):
-            raise
-        return error
-
-
-async def _quietly(asked: Awaitable[Any]) -> None:
-    try:
-        await asked
-    except Exception:
-        pass
 
 
 class AsyncHold(Held):

@@ -7,7 +7,8 @@ import json
 import uuid
 from typing import Any, Optional
 
-from .aio import AsyncLock, Wire, _answer, within
+from .aio import AsyncLock
+from .aio_wires import Wire, answer, within
 from .clients import AsyncClient, check, is_cluster
 from .errors import Closed, Refused, passes
 from .holds import Shared
@@ -164,4 +165,4 @@ class _LineWire(Wire):
         self._news = asyncio.get_running_loop().create_future()
         # Nobody hears it who was cancelled before.
         self._news.add_done_callback(lambda news: news.cancelled() or news.exception())
-        return [await _answer(self._client.stand(list(words), self._token, self._lock.keys, self._news))]
+        return [await answer(self._client.stand(list(words), self._token, self._lock.keys, self._news))]

@@ -1,4 +1,4 @@
-"""What locks ask and in which order, without saying how: `wires` does it for threads, `aio` for tasks.
+"""What locks ask and in which order, without saying how: `wires` does it for threads, `aio_wires` for tasks.
 
 Each function is a generator of steps. What a step asks for is sent back, or thrown into it.
 """

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Optional, TypeVar, Union, overload
+from typing import TYPE_CHECKING, Any, Generic, Optional, TypeVar, Union, overload
 
 from .clients import AsyncClient, Client, check
 from .errors import named
-from .terms import Key, Word, fields, flag, key, ms, name, seconds, text, whole
+from .rows import STATES, Buyer, Cart, Order, Outcome, Sale, State, buyer_row, cart, nothing, order_row, outcome, page_row, sale_row
+from .terms import Key, Word, flag, key, ms, name, seconds, text, whole
 
 if TYPE_CHECKING:
     from typing import Concatenate, ParamSpec
@@ -18,89 +20,13 @@ else:
     P = TypeVar("P")
 
 T = TypeVar("T")
-
-Status = Literal[
-    "OK", "DUPLICATE", "SOLDOUT", "INSUFFICIENT", "LIMIT", "NOTSTARTED", "ENDED",
-    "EXPIRED", "CANCELLED", "QUEUED", "SKIPPED", "NOORDER", "NOSTOCK",
-]  # fmt: skip
-State = Literal["held", "sold", "cancelled", "expired", "waiting"]
-STATES = ("held", "sold", "cancelled", "expired", "waiting")
 Time = Union[float, datetime.datetime]
 # Not any iterable: a str is one, of letters.
 Sales = Union[list[str], tuple[str, ...], set[str], Mapping[str, object]]
 
 
-class Outcome(NamedTuple):
-    """What came of a request for one order."""
-
-    status: Status
-    units: int
-    """What the order has now."""
-    remaining: int
-    """What the sale has left."""
-    deadline: Optional[float]
-    """When its hold ends, or, of NOTSTARTED, when the sale starts, in Unix seconds; None: it has none."""
-    ref: str
-
-    @property
-    def done(self) -> bool:
-        """Whether it is as asked, by this request or by an earlier one."""
-        return self.status in ("OK", "DUPLICATE")
-
-
-class Cart(NamedTuple):
-    """What came of a request for one order over several sales."""
-
-    status: Status
-    sales: dict[str, Outcome]
-
-    @property
-    def done(self) -> bool:
-        return self.status in ("OK", "DUPLICATE")
-
-
-class Order(NamedTuple):
-    """What a sale knows of an order."""
-
-    id: str
-    state: State
-    units: int
-    buyer: str
-    ref: str
-    deadline: Optional[float]
-    """When its hold ends, in Unix seconds; None: it has none."""
-    place: Optional[int] = None
-    """Where it stands in the waitlist, 1: next; None: it does not, or `orders` says it."""
-
-
-class Buyer(NamedTuple):
-    """What a buyer has, and may have; None: there is no limit."""
-
-    units: int
-    limit: Optional[int]
-
-
-class Sale(NamedTuple):
-    """What STOCK.INFO says; times are Unix seconds, and None is none. The counters are of this server since it loaded the sale."""
-
-    total: int
-    remaining: int
-    held: int
-    sold: int
-    waiting: int
-    orders: int
-    buyers: int
-    limit: Optional[int]
-    start: Optional[float]
-    end: Optional[float]
-    rebuy: bool
-    stream: Optional[str]
-    deadlines: bool
-    seq: int
-    counters: dict[str, int]
-
-
-class Request(NamedTuple, Generic[T]):
+@dataclasses.dataclass(frozen=True)
+class Request(Generic[T]):
     """The words that are sent, and what is made of the answer."""
 
     words: Sequence[Word]
@@ -161,7 +87,7 @@ class _Stock:
         words += ["STREAM", key(stream)] if stream is not None else []
         if flag("deadlines", deadlines) and stream is None:
             raise ValueError("deadlines are told in a stream: name it")
-        return Request(words + ["DEADLINES"] if deadlines else words, _nothing)
+        return Request(words + ["DEADLINES"] if deadlines else words, nothing)
 
     @asked
     def alter(
@@ -176,7 +102,7 @@ class _Stock:
         """Changes what is named; a limit or time of 0 is none. Raises `NoSale`."""
         words = ["STOCK.ALTER", key(sale), *_window(limit, start, end, 0)]
         words += ["REBUY", "yes" if flag("rebuy", rebuy) else "no"] if rebuy is not None else []
-        return Request(words, _nothing)
+        return Request(words, nothing)
 
     @asked
     def adjust(self, sale: Key, delta: int, *, id: Optional[str] = None) -> Request[int]:
@@ -198,37 +124,37 @@ class _Stock:
     ) -> Request[Outcome]:
         """Takes units, or with `hold` reserves them for so many seconds; with `waitlist` stands in line where they are gone."""
         words = ["STOCK.DECR_ONCE", key(sale), name("an id", id), "QTY", str(whole("qty", qty, 1)), *_terms(buyer, hold, ref)]
-        return Request(words + ["WAITLIST"] if flag("waitlist", waitlist) else words, _outcome)
+        return Request(words + ["WAITLIST"] if flag("waitlist", waitlist) else words, outcome)
 
     @asked
     def confirm(self, sale: Key, id: str, *, keep: Optional[int] = None) -> Request[Outcome]:
         """Makes a hold a sale: the payment is there; with `keep` of so many of its units, and gives the others back."""
-        return Request(["STOCK.CONFIRM", key(sale), name("an id", id), *_keep(keep)], _outcome)
+        return Request(["STOCK.CONFIRM", key(sale), name("an id", id), *_keep(keep)], outcome)
 
     @asked
     def cancel(self, sale: Key, id: str, *, keep: Optional[int] = None) -> Request[Outcome]:
         """Gives the units of a hold or a sale back, or leaves the waitlist; with `keep` the order keeps so many."""
-        return Request(["STOCK.CANCEL", key(sale), name("an id", id), *_keep(keep)], _outcome)
+        return Request(["STOCK.CANCEL", key(sale), name("an id", id), *_keep(keep)], outcome)
 
     @asked
     def extend(self, sale: Key, id: str, hold: float) -> Request[Outcome]:
         """Lets a hold end so many seconds from now."""
-        return Request(["STOCK.EXTEND", key(sale), name("an id", id), "PX", ms(seconds("hold", hold))], _outcome)
+        return Request(["STOCK.EXTEND", key(sale), name("an id", id), "PX", ms(seconds("hold", hold))], outcome)
 
     @asked
     def look(self, sale: Key, id: str) -> Request[Optional[Order]]:
         """The order; None: there is none."""
-        return Request(["STOCK.ORDER", key(sale), name("an id", id)], lambda reply: _order(id, reply))
+        return Request(["STOCK.ORDER", key(sale), name("an id", id)], lambda reply: order_row(id, reply))
 
     @asked
     def info(self, sale: Key) -> Request[Optional[Sale]]:
         """The sale; None: there is none."""
-        return Request(["STOCK.INFO", key(sale)], _sale)
+        return Request(["STOCK.INFO", key(sale)], sale_row)
 
     @asked
     def buyer(self, sale: Key, buyer: str) -> Request[Optional[Buyer]]:
         """What the buyer has; None: there is no such sale."""
-        return Request(["STOCK.BUYER", key(sale), name("a buyer", buyer)], _buyer)
+        return Request(["STOCK.BUYER", key(sale), name("a buyer", buyer)], buyer_row)
 
     @asked
     def order_all(
@@ -246,7 +172,7 @@ class _Stock:
         sales = _sales(list(units))
         legs = [word for sale in sales for word in (sale, str(whole("qty", units[sale], 1)))]
         words = ["STOCK.MDECR_ONCE", name("an id", id), str(len(sales)), *legs, *_terms(buyer, hold, ref)]
-        return Request(words, lambda reply: _cart(reply, sales))
+        return Request(words, lambda reply: cart(reply, sales))
 
     @asked
     def confirm_all(self, id: str, sales: Sales) -> Request[Cart]:
@@ -315,14 +241,14 @@ def _page(sale: Key, state: Optional[State], count: int) -> Callable[[str], Requ
         options += ["STATE", state]
 
     def read(reply: Any) -> tuple[str, list[Order]]:
-        return text(reply[0]), [_row(*map(text, row)) for row in reply[1]]
+        return text(reply[0]), [page_row(*map(text, row)) for row in reply[1]]
 
     return lambda cursor: Request([*words, cursor, *options], read)
 
 
 def _legs(command: str, id: str, sales: Sales) -> Request[Cart]:
     names = _sales(sales)
-    return Request([command, name("an id", id), str(len(names)), *names], lambda reply: _cart(reply, names))
+    return Request([command, name("an id", id), str(len(names)), *names], lambda reply: cart(reply, names))
 
 
 def _sales(sales: Any) -> list[str]:
@@ -354,45 +280,3 @@ def _window(limit: Optional[int], start: Optional[Time], end: Optional[Time], le
         if time is not None:
             words += [option, str(round(seconds(option.lower(), time, least=0 if least == 0 else None) * 1000))]
     return words
-
-
-def _nothing(reply: Any) -> None:
-    return None
-
-
-def _time(value: int) -> Optional[float]:
-    return value / 1000 if value > 0 else None
-
-
-def _outcome(reply: Any) -> Outcome:
-    status, units, remaining, deadline, ref = map(text, reply)
-    return Outcome(status, units, remaining, _time(deadline), ref)
-
-
-def _cart(reply: Any, sales: list[str]) -> Cart:
-    return Cart(text(reply[0]), dict(zip(sales, map(_outcome, reply[1:]))))
-
-
-def _order(id: str, reply: Any) -> Optional[Order]:
-    if reply is None:
-        return None
-    row = fields(reply)
-    return Order(id, row["state"], row["units"], row["buyer"], row["ref"], _time(row["deadline"]), row.get("place"))
-
-
-def _row(id: str, state: State, units: int, buyer: str, ref: str, deadline: int) -> Order:
-    return Order(id, state, units, buyer, ref, _time(deadline))
-
-
-def _buyer(reply: Any) -> Optional[Buyer]:
-    return None if reply is None else Buyer(reply[0], reply[1] or None)
-
-
-def _sale(reply: Any) -> Optional[Sale]:
-    if reply is None:
-        return None
-    row = fields(reply)
-    known = {field: row.pop(field) for field in Sale._fields if field in row}
-    known.update(limit=known["limit"] or None, start=_time(known["start"]), end=_time(known["end"]))
-    known.update(rebuy=known["rebuy"] == "yes", stream=known["stream"] or None, deadlines=known.get("deadlines") == "yes")
-    return Sale(**known, counters=row)
