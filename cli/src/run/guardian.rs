@@ -251,7 +251,7 @@ enum Cause {
 impl Guard {
     fn new(task: Task, front: Front, hold: Hold) -> Self {
         let (granted, left) = (now(), hold.left());
-        let next = granted.saturating_add(left).saturating_sub(task.lease).saturating_add(third(&task));
+        let next = granted.saturating_add(left).saturating_sub(task.lease).saturating_add(pace(&task));
         let until = granted.saturating_add(left);
         Self {
             task,
@@ -353,7 +353,7 @@ impl Guard {
             return;
         }
         let hold = self.hold.clone();
-        let patience = self.task.lease.checked_div(6).unwrap_or_default().min(Duration::from_secs(2));
+        let patience = self.task.lease.checked_div(4).unwrap_or_default().min(Duration::from_secs(2));
         self.extension = Some(tokio::spawn(async move { hold.extend_within(patience).await }));
     }
 
@@ -362,7 +362,7 @@ impl Guard {
             Ok(()) if self.lost => {}
             Ok(()) => {
                 self.until = now().saturating_add(self.hold.left());
-                self.next = self.until.saturating_sub(self.task.lease).saturating_add(third(&self.task));
+                self.next = self.until.saturating_sub(self.task.lease).saturating_add(pace(&self.task));
                 if self.task.verbose {
                     self.front.say(format!("extended {}", self.task.name())).await;
                 }
@@ -441,6 +441,13 @@ impl Guard {
             self.front.tell(&ToFront::Done).await;
         }
     }
+}
+
+/// How long after an extension the next one begins: as long before the third of the lease as the answers of the front and of a busy server
+/// may take.
+fn pace(task: &Task) -> Duration {
+    let lead = task.lease.checked_div(12).unwrap_or_default().min(Duration::from_millis(250));
+    third(task).saturating_sub(lead)
 }
 
 fn third(task: &Task) -> Duration {

@@ -34,10 +34,15 @@ fn sentinel_and_a_failover_while_the_command_runs() {
         format!("{:?}", sentinel.cmd("SENTINEL REPLICAS main")).contains(&replica.port().to_string())
     });
     let url = format!("redis+sentinel://127.0.0.1:1,{}/main", sentinel.address());
-    let run = at(&url, &["run", "job", "--lease", "30s", "--", "sleep", "14"]).spawn().expect("it runs");
+    let dir = tempfile::tempdir().expect("a directory");
+    let waits = "while [ ! -e $DIR/go ]; do sleep 0.05; done";
+    let mut run = at(&url, &["run", "job", "--lease", "20s", "--", "sh", "-c", waits]);
+    let run = run.env("DIR", dir.path()).spawn().expect("it runs");
     eventually("the replica has it", || replica.cmd("EXISTS job").int() == 1);
     eventually("it fails over", || !sentinel.cmd("SENTINEL FAILOVER main").is_error());
     eventually("the replica is the primary", || format!("{:?}", replica.cmd("ROLE")).contains("master"));
+    eventually("the primary is a replica", || format!("{:?}", primary.cmd("ROLE")).contains("slave"));
+    std::fs::write(dir.path().join("go"), "").expect("written");
     let ended: super::support::Ended = run.wait_with_output().expect("it ends").into();
     assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""));
     assert_eq!(replica.cmd("EXISTS job").int(), 0);

@@ -121,8 +121,8 @@ fn bg_and_a_background_job_that_wants_to_read() {
     typist.sees("begun");
     typist.types("\n");
     eventually("it is held", || !is_free(&server));
-    typist.types("jobs\n");
-    typist.sees("Stopped");
+    typist.types("until jobs | grep -q Stopped; do sleep 0.1; done; echo has sto''pped\n");
+    typist.sees("has stopped");
     typist.types("fg\n");
     typist.types("three\n");
     typist.sees("got three");
