@@ -1,6 +1,8 @@
 //! Replicas and files get what a guarded command did, and nothing of the guard.
 
-use harness::{ANY, INT, NULL, OK, Reply, Server, Stage, Words, err, unix_ms};
+use std::thread;
+
+use harness::{ANY, Aof, INT, NULL, OK, Reply, Server, Stage, Words, err, eventually, unix_ms};
 
 use super::held;
 
@@ -171,4 +173,98 @@ fn a_power_cut_in_the_middle_of_many_leaves_whole_commands() {
     client.expect(format!("LOCK.GUARD lock t FENCE {fence} GET a"), "x");
     client.expect("LOCK.GUARD lock t GET none", NULL);
     assert_eq!(client.cmd("DBSIZE"), Reply::Int(3));
+}
+
+/// Commands with a random, relative or generated outcome, each guarded.
+fn chances(round: usize) -> Vec<Words> {
+    let commands = [
+        "INCR rounds".into(),
+        format!("SADD set a{round} b{round} c{round}"),
+        "SPOP set".into(),
+        "SPOP set 2".into(),
+        format!("SET k{} v", round % 7),
+        format!("EXPIRE k{} 1000", round % 7),
+        format!("GETDEL k{}", round % 5),
+        "XADD stream MAXLEN 50 * f v".into(),
+    ];
+    commands.iter().map(|command| format!("LOCK.GUARD lock t {command}").into()).collect()
+}
+
+/// All data, and when keys expire, which the digest leaves out.
+fn state(server: &Server) -> (String, Vec<Reply>) {
+    let times = (0..7).map(|key| server.cmd(format!("PEXPIRETIME k{key}"))).collect();
+    (server.digest(), times)
+}
+
+#[test]
+fn a_replica_that_is_promoted_in_the_middle_has_what_its_primary_had_by_then() {
+    let primary = Server::builder().aof("always").start();
+    let replica = Server::builder().replica_of(&primary).start();
+    let mut client = held(&primary);
+    replica.wait_in_sync(&primary);
+    thread::scope(|scope| {
+        let promotion = scope.spawn(|| {
+            eventually(
+                "the replica is in the middle",
+                || matches!(replica.cmd("GET rounds"), Reply::Bulk(rounds) if rounds.len() > 1),
+            );
+            replica.promote();
+        });
+        let mut rounds = 0..;
+        let mut play = || {
+            let round = rounds.next().expect("a number");
+            client.pipeline(chances(round)).iter().for_each(|reply| assert!(!reply.is_error(), "{reply:?}"));
+        };
+        while !promotion.is_finished() {
+            play();
+        }
+        play();
+    });
+    // The same history, command by command, on a server that decides nothing.
+    let history = Aof::of(&primary).commands;
+    let (judge, wanted) = (Server::start(), state(&replica));
+    judge.take_effects();
+    let mut line = judge.client();
+    let mut same = history.iter().map(|effect| {
+        let reply = line.cmd(effect);
+        assert!(!reply.is_error(), "{effect:?}: {reply:?}");
+        state(&judge) == wanted
+    });
+    assert!(same.any(|same| same), "the replica has what the primary never had");
+    assert!(same.next().is_some(), "the primary went on");
+    // The new primary goes on by itself.
+    replica.expect("LOCK.GUARD lock t INCR rounds", INT);
+    replica.expect("LOCK.GUARD lock u INCR rounds", err("NOTHELD"));
+}
+
+#[test]
+fn the_slow_log_has_the_guard_of_its_client_and_the_command_of_nobody() {
+    let server = Server::start();
+    let mut client = held(&server);
+    client.expect("CLIENT SETNAME ann", OK);
+    client.expect("CONFIG SET slowlog-log-slower-than 0", OK);
+    client.expect("SLOWLOG RESET", OK);
+    client.expect("LOCK.GUARD lock t SET k v", OK);
+    client.expect("LOCK.GUARD lock u SET k late", err("NOTHELD"));
+    client.expect("LOCK.GUARD lock t LPUSH k x", err("WRONGTYPE"));
+    client.expect("CONFIG SET slowlog-log-slower-than -1", OK);
+    let log = client.cmd("SLOWLOG GET -1");
+    let mut entries: Vec<(String, String)> = log
+        .items()
+        .iter()
+        .map(|entry| {
+            let words: Vec<String> = entry.at(3).items().iter().map(Reply::text).collect();
+            (words.join(" "), entry.at(5).text())
+        })
+        .filter(|(words, _)| words != "SLOWLOG RESET")
+        .collect();
+    entries.reverse();
+    let wants = [
+        ("SET k v", ""),
+        ("LOCK.GUARD lock t SET k v", "ann"),
+        ("LOCK.GUARD lock u SET k late", "ann"),
+        ("LPUSH k x", ""),
+        ("LOCK.GUARD lock t LPUSH k x", "ann"),
+    ];
+    assert_eq!(entries, wants.map(|(words, name)| (words.into(), name.into())));
 }
