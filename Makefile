@@ -143,7 +143,7 @@ bench: build ## Speed and memory beside the alternatives (QUICK=1: in two minute
 	@$(BENCH)
 
 bench-instructions: build ## Only the instructions for an operation, which are the same in every run (needs valgrind)
-	@ONLY=instructions $(BENCH)
+	@ONLY=instructions,guard $(BENCH)
 
 simulation: ## A hundred nodes and a million requests a second, from the costs that a run of the benchmark measured: target/bench/simulation.svg
 	@mkdir -p target/bench

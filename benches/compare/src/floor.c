@@ -6,6 +6,7 @@
  * FLOOR.RELEASE key token               no value any more, its own words as the effect, a number
  * FLOOR.ORDER key id                    its own words as the effect, five fields
  * FLOOR.ANSWER key id                   five fields
+ * FLOOR.GUARD key token command [arg …] the command run for the client, and its reply
  */
 
 #include <stddef.h>
@@ -14,6 +15,7 @@ typedef struct Ctx Ctx;
 typedef struct String String;
 typedef struct Key Key;
 typedef struct Type Type;
+typedef struct CallReply CallReply;
 typedef int (*Command)(Ctx *, String **, int);
 
 enum { OK = 0, ERR = 1, API_VERSION = 1, READ = 1, WRITE = 2 };
@@ -45,6 +47,11 @@ static int (*ReplyWithEmptyString)(Ctx *);
 static int (*ReplyWithLongLong)(Ctx *, long long);
 static int (*ReplyWithNull)(Ctx *);
 static int (*ReplyWithSimpleString)(Ctx *, const char *);
+
+static const char *(*StringPtrLen)(const String *, size_t *);
+static CallReply *(*Call)(Ctx *, const char *, const char *, ...);
+static int (*ReplyWithCallReply)(Ctx *, CallReply *);
+static void (*FreeCallReply)(CallReply *);
 
 static Type *type;
 /* The constant word of the effect, made once. */
@@ -100,6 +107,14 @@ static int order(Ctx *ctx, String **words, int count) {
     return answer(ctx, words, count);
 }
 
+static int guard(Ctx *ctx, String **words, int count) {
+    CloseKey(OpenKey(ctx, words[1], READ));
+    CallReply *reply = Call(ctx, StringPtrLen(words[3], NULL), "!0SMECv", words + 4, (size_t)count - 4);
+    ReplyWithCallReply(ctx, reply);
+    FreeCallReply(reply);
+    return OK;
+}
+
 static int apply(Ctx *ctx, String **words, int count) {
     (void)words, (void)count;
     ReplicateVerbatim(ctx);
@@ -130,6 +145,10 @@ int RedisModule_OnLoad(Ctx *ctx, String **words, int count) {
     FIND(ReplyWithLongLong);
     FIND(ReplyWithNull);
     FIND(ReplyWithSimpleString);
+    FIND(StringPtrLen);
+    FIND(Call);
+    FIND(ReplyWithCallReply);
+    FIND(FreeCallReply);
     if (missing) return ERR;
     SetModuleAttribs(ctx, "floor", 1, API_VERSION);
     held = CreateString(NULL, "HELD", 4);
@@ -143,6 +162,7 @@ int RedisModule_OnLoad(Ctx *ctx, String **words, int count) {
         {"floor.acquire", acquire, "write deny-oom fast"}, {"floor.refuse", refuse, "write deny-oom fast"},
         {"floor.release", release, "write fast"},          {"floor.order", order, "write deny-oom fast"},
         {"floor.answer", answer, "write deny-oom fast"},   {"floor.apply", apply, "write"},
+        {"floor.guard", guard, "write"},
     };
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (CreateCommand(ctx, commands[i].name, commands[i].run, commands[i].flags, 1, 1, 1) != OK) return ERR;

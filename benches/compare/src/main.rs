@@ -38,7 +38,7 @@ use plan::Plan;
 /// A chapter, and the share of the time that it takes.
 type Chapter = (&'static str, u64, fn(&mut Lab));
 
-const CHAPTERS: [Chapter; 14] = [
+const CHAPTERS: [Chapter; 15] = [
     ("cycles", 8, chapters::cycles::run),
     ("handover", 47, chapters::handover::run),
     ("sales", 23, chapters::sales::run),
@@ -53,6 +53,7 @@ const CHAPTERS: [Chapter; 14] = [
     ("python", 2, chapters::python::run),
     ("cluster", 3, chapters::cluster::run),
     ("instructions", 24, chapters::instructions::run),
+    ("guard", 4, chapters::guard::run),
 ];
 
 fn main() {

@@ -128,6 +128,11 @@ impl Stand {
         !matches!(self.cmd(["COMMAND", "INFO", command]).at(0), Reply::Nil(_))
     }
 
+    /// How many words a command takes, with its name; of those that take more, how many at least, below zero.
+    pub fn arity(&mut self, command: &str) -> i64 {
+        self.cmd(["COMMAND", "INFO", command]).at(0).at(1).int()
+    }
+
     pub fn reading(&mut self) -> Reading {
         Reading::of(&self.cmd("INFO all").text())
     }

@@ -19,22 +19,26 @@ const CALLGRIND: [&str; 4] =
     ["valgrind", "--tool=callgrind", "--trace-children=yes", "--callgrind-out-file=callgrind.out"];
 
 pub fn run(lab: &mut Lab) {
-    let title = format!("Instructions for an operation, pipelines of {DEEP}");
+    let native = lab.native();
+    compare(lab, &format!("Instructions for an operation, pipelines of {DEEP}"), || subjects(native));
+}
+
+/// Counts the subjects, once for each place where the writes go.
+pub fn compare(lab: &mut Lab, title: &str, subjects: impl Fn() -> Vec<Subject>) {
     if !works() {
         lab.show(&format!("\n## {title}\n\nNot measured: valgrind is not here, or cannot run this server."));
         return;
     }
     for feeds in Feeds::ALL {
-        measure(lab, &format!("{title}{}", feeds.name()), feeds);
+        measure(lab, &format!("{title}{}", feeds.name()), feeds, subjects());
     }
 }
 
 /// What is counted; the ways, ours first; for each of the others the most that ours may take of it, if that is a goal: once where the
 /// writes go nowhere else, and once where they also go to a file or a replica; and the way that shows what the server takes for any module.
-type Subject = (&'static str, Vec<Way>, &'static [Option<[f64; 2]>], Way);
+pub type Subject = (&'static str, Vec<Way>, &'static [Option<[f64; 2]>], Way);
 
-fn measure(lab: &mut Lab, title: &str, feeds: Feeds) {
-    let native = lab.native();
+fn subjects(native: Option<&'static [&'static str]>) -> Vec<Subject> {
     let order =
         |buyer, stock| vec![sale::decr_once(DEEP, buyer, stock, false), sale::seckill(DEEP, buyer, stock, false)];
     let mut orders = order(sale::everybody, sale::PLENTY);
@@ -43,7 +47,7 @@ fn measure(lab: &mut Lab, title: &str, feeds: Feeds) {
     sold_out.push(sale::lookup("GET", DEEP));
     let mut duplicates = order(sale::ann, sale::PLENTY);
     duplicates.push(sale::lookup("SISMEMBER", DEEP));
-    let subjects: [Subject; 6] = [
+    vec![
         ("a lock that nobody has", lock::taking(DEEP).into(), &[Some([1.4, 1.2])], floor::granted(DEEP)),
         ("a lock that somebody else has", lock::refused(DEEP), &[Some([1.15, 1.15])], floor::refused(DEEP)),
         ("taking and giving back", lock::cycles(DEEP, native), &[Some([0.7, 0.75])], floor::cycle(DEEP)),
@@ -55,7 +59,10 @@ fn measure(lab: &mut Lab, title: &str, feeds: Feeds) {
         ),
         ("a duplicate", duplicates, &[None, Some([1.5, 1.5])], floor::order(b"FLOOR.ANSWER", DEEP, sale::ann)),
         ("sold out", sold_out, &[], floor::order(b"FLOOR.ANSWER", DEEP, sale::everybody)),
-    ];
+    ]
+}
+
+fn measure(lab: &mut Lab, title: &str, feeds: Feeds, subjects: Vec<Subject>) {
     let mut sheet = Sheet::new(["what", "way", "ours ÷ this", "instructions"]);
     for (what, ways, limits, floor) in subjects {
         let mut ours = f64::NAN;

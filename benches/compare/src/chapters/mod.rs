@@ -5,6 +5,7 @@ pub mod cluster;
 pub mod cycles;
 pub mod fed;
 pub mod growth;
+pub mod guard;
 pub mod handover;
 pub mod instructions;
 pub mod memory;

@@ -6,6 +6,7 @@ use crate::tally::Tally;
 
 pub mod cart;
 pub mod floor;
+pub mod guard;
 pub mod line;
 pub mod lock;
 pub mod notified;
