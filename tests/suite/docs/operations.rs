@@ -195,11 +195,10 @@ fn the_rules_for_users_let_each_do_its_work_and_nothing_else() {
     worker.expect("LOCK.MEXTEND ann 2 job:1 job:2 PX 60000", 1);
     let mut second = login("worker");
     // A channel of its own, and one as the packages for Python and Node make it up.
-    let packages =
-        ["python/lockstock/aio.py", "node/lib/listener.js"].map(|file| fs::read_to_string(format!("clients/{file}")));
-    assert!(
-        packages.iter().flatten().all(|source| source.contains("lockstock:$") || source.contains("f\"lockstock:{"))
-    );
+    for (file, channel) in [("python/lockstock/line.py", "f\"lockstock:{"), ("node/lib/listener.js", "lockstock:$")] {
+        let source = fs::read_to_string(format!("clients/{file}")).expect("a file of the package");
+        assert!(source.contains(channel), "{file} names its channels in another way");
+    }
     for channel in ["job:news", "lockstock:news"] {
         second.expect(["LOCK.ACQUIRE", "job:1", "TOKEN", "bob", "WAIT", "60000", "NOTIFY", channel], 1);
         second.expect("LOCK.RELEASE job:1 bob", 0);

@@ -15,16 +15,21 @@ pub const HELD: &[(&str, &str, &str, &str)] = &[
     (
         DESIGN,
         "at most 128 expire itself",
-        "src/core/sale/cutoff.rs",
-        "const MOST: usize = if cfg!(test) { 2 } else { 128 };",
+        "src/core/sale/budget.rs",
+        "const MOST_ENDED: usize = if cfg!(test) { 2 } else { 128 };",
     ),
     (
         DESIGN,
         "at most 1,000 orders",
-        "src/core/sale/waitlist.rs",
+        "src/core/sale/budget.rs",
         "const MOST_SERVED: usize = if cfg!(test) { 3 } else { 1_000 };",
     ),
     (CHANGELOG, "node-redis 5 and 6", "clients/node/package.json", "\"redis\": \"^5.0.0 || ^6.0.0\""),
+    (PYTHON, "Python 3.10 and later", "clients/python/pyproject.toml", "requires-python = \">=3.10\""),
+    (PYTHON, "redis-py 5.0.1 to 8.1", "clients/python/pyproject.toml", "redis = [\"redis>=5.0.1\"]"),
+    (PYTHON, "within 5 seconds", "clients/python/lockstock/steps.py", "RELEASE = 5.0"),
+    (PYTHON, "up to 64 idle ones", "clients/python/lockstock/wires.py", "SPARE = 64"),
+    (PYTHON, "valkey-py 6.0 to 6.1", "clients/python/pyproject.toml", "valkey = [\"valkey>=6.0\"]"),
     (NODE, "node-redis (5 and 6)", "clients/node/package.json", "\"redis\": \"^5.0.0 || ^6.0.0\""),
     (NODE, "Node 20 or later", "clients/node/package.json", "\"node\": \">=20\""),
     (NODE, "died or froze (30,000)", "clients/node/lib/request.js", "read.leaseMs ?? 30_000"),
@@ -71,13 +76,13 @@ pub const HELD: &[(&str, &str, &str, &str)] = &[
     (
         COMMANDS,
         "more than 128 holds",
-        "src/core/sale/cutoff.rs",
-        "const MOST: usize = if cfg!(test) { 2 } else { 128 };",
+        "src/core/sale/budget.rs",
+        "const MOST_ENDED: usize = if cfg!(test) { 2 } else { 128 };",
     ),
     (
         COMMANDS,
         "up to 1,000 orders",
-        "src/core/sale/waitlist.rs",
+        "src/core/sale/budget.rs",
         "const MOST_SERVED: usize = if cfg!(test) { 3 } else { 1_000 };",
     ),
     (COMMANDS, "`lockstock.default-lease-ms` | 30000 |", CONFIG, "9_007_199_254_740_991), 30_000);"),
@@ -154,6 +159,7 @@ const DESIGN: &str = "DESIGN.md";
 const GUARANTEES: &str = "docs/guarantees.md";
 const MIGRATING: &str = "docs/migrating.md";
 const NODE: &str = "clients/node/README.md";
+const PYTHON: &str = "clients/python/README.md";
 const OPERATIONS: &str = "docs/operations.md";
 const README: &str = "README.md";
 const PERFORMANCE: &str = "docs/performance.md";
