@@ -24,8 +24,9 @@ use number::{Figure, Number};
 use source::{Source, kept, rows, sections, text_of};
 
 /// The pages of which every number is held, each with its sections that say of themselves that they have others.
-const PAGES: [(&str, &[&str]); 16] = [
+const PAGES: [(&str, &[&str]); 17] = [
     ("README.md", &[]),
+    ("README.zh-CN.md", &[]),
     ("CHANGELOG.md", &[]),
     ("CONTRIBUTING.md", &[]),
     ("DESIGN.md", &[]),

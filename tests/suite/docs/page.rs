@@ -19,6 +19,7 @@ macro_rules! page {
 }
 
 pub const README: Page = page!("README.md");
+pub const README_ZH: Page = page!("README.zh-CN.md");
 pub const CLIENTS: Page = page!("docs/clients.md");
 pub const COMMANDS: Page = page!("docs/commands.md");
 pub const MIGRATING: Page = page!("docs/migrating.md");
@@ -26,8 +27,9 @@ pub const OPERATIONS: Page = page!("docs/operations.md");
 pub const PERFORMANCE: Page = page!("docs/performance.md");
 
 /// Every page for users.
-pub const ALL: [Page; 17] = [
+pub const ALL: [Page; 18] = [
     README,
+    README_ZH,
     COMMANDS,
     OPERATIONS,
     MIGRATING,

@@ -4,6 +4,11 @@
 pub const HELD: &[(&str, &str, &str, &str)] = &[
     (README, "Rust 1.95", "Cargo.toml", "rust-version = \"1.95\""),
     (README, "the watchdog's 30 s", "benches/compare/src/ways/redisson.rs", "30000"),
+    (README, "until 1.0, a minor version", "CHANGELOG.md", "a new minor number may change what a command answers"),
+    (README_ZH, "版本 0.2.0", "Cargo.toml", "version = \"0.2.0\""),
+    (README_ZH, "在 1.0 之前", "CHANGELOG.md", "a new minor number may change what a command answers"),
+    (README_ZH, "Rust 1.95", "Cargo.toml", "rust-version = \"1.95\""),
+    (README_ZH, "看门狗的 30 秒", "benches/compare/src/ways/redisson.rs", "30000"),
     (CHANGELOG, "## 0.2.0", "Cargo.toml", "version = \"0.2.0\""),
     (CHANGELOG, "## 0.1.0", "CHANGELOG.md", "The first version:"),
     (CHANGELOG, "10203 for 1.2.3", "tests/suite/server/settings.rs", "fn the_version_is_the_same_wherever_it_is_shown"),
@@ -162,6 +167,7 @@ const NODE: &str = "clients/node/README.md";
 const PYTHON: &str = "clients/python/README.md";
 const OPERATIONS: &str = "docs/operations.md";
 const README: &str = "README.md";
+const README_ZH: &str = "README.zh-CN.md";
 const PERFORMANCE: &str = "docs/performance.md";
 const TESTING: &str = "docs/testing.md";
 const SCALING: &str = "docs/scaling.md";

@@ -25,7 +25,7 @@ pub struct Step<'a> {
 pub enum What<'a> {
     /// `ann> COMMAND …`, and the reply behind it.
     Sends(&'a str),
-    /// `ann> COMMAND …`, and behind it `(waits)`.
+    /// `ann> COMMAND …`, and below it `(waits)`, in Chinese `(等待)`.
     Parks(&'a str),
     /// `ann< …`: the reply that the client waited for.
     Hears,
@@ -80,7 +80,7 @@ impl<'a> Block<'a> {
                 add(client, what, vec![]);
             } else if let Some(step) = steps.last_mut() {
                 match step.what {
-                    What::Sends(call) if line == "(waits)" => step.what = What::Parks(call),
+                    What::Sends(call) if ["(waits)", "(等待)"].contains(&line) => step.what = What::Parks(call),
                     What::Hears => step.printed.push(line.get(step.client.len() + 2..).unwrap_or(line)),
                     _ => step.printed.push(line),
                 }
