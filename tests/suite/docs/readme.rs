@@ -17,10 +17,15 @@ fn file(path: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect(path)
 }
 
+/// A line of a program without its remark.
+fn without_remark(line: &str) -> &str {
+    line.split_once("# ").map_or(line, |(code, _)| code).trim_end()
+}
+
 /// What a reader types in a shell, without the remarks.
 fn typed(page: &Page) -> Vec<&'static str> {
     let lines = page.blocks("sh").into_iter().flat_map(|block| block.lines);
-    lines.map(|(_, line)| line.split_once(" # ").map_or(line, |(typed, _)| typed).trim_end()).collect()
+    lines.map(|(_, line)| without_remark(line)).collect()
 }
 
 #[test]
@@ -142,11 +147,7 @@ fn done(block: &Block<'static>) -> Vec<String> {
             .map(|step| format!("{}: {}\n{}", step.client, what(&step.what), step.printed.join("\n")))
             .collect()
     } else {
-        block
-            .lines
-            .iter()
-            .map(|(_, line)| line.split_once(" # ").map_or(*line, |(code, _)| code).trim_end().to_owned())
-            .collect()
+        block.lines.iter().map(|(_, line)| without_remark(line).to_owned()).collect()
     }
 }
 
