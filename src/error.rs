@@ -57,6 +57,8 @@ pub enum Error {
         /// The host and port of that node.
         address: String,
     },
+    /// A waiting request for keys of a slot that no cluster node serves.
+    Unowned,
     /// An unknown order state.
     State,
     /// A sale's stream without a name.
@@ -152,6 +154,7 @@ impl fmt::Display for Error {
             Self::Cancelled => f.write_str("CANCELLED the token has released the lock"),
             Self::Replaced => f.write_str("REPLACED a later request of the token has taken the place"),
             Self::Moved { slot, address } => write!(f, "MOVED {slot} {address}"),
+            Self::Unowned => f.write_str("CLUSTERDOWN Hash slot not served"),
             Self::Demoted => f.write_str("UNBLOCKED this server is not a primary any more"),
             Self::State => f.write_str("ERR STATE must be held, sold, cancelled, expired or waiting"),
             Self::Argument(ArgError::YesOrNo { name }) => write!(f, "ERR {name} must be yes or no"),

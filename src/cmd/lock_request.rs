@@ -11,6 +11,7 @@ use crate::module::lock_effect::SaidToken;
 use crate::module::{slot_watch, state};
 use crate::server::acl;
 use crate::server::blocked_clients;
+use crate::server::cluster;
 use crate::server::ctx::{has_user, is_connected};
 use crate::server::delegate;
 use crate::server::server_info;
@@ -153,8 +154,13 @@ pub fn carry_out(
         Acquired::Refused => ctx.reply_null(),
         Acquired::Deadlock(keys) => return Err(Error::Deadlock(keys)),
         Acquired::Parked(_) => {}
-        Acquired::Notified { place, .. } => {
-            if ctx.flags().is_cluster() {
+        Acquired::Notified { place, waiter } => {
+            if cluster::is_node() {
+                state::enter(|state| {
+                    if let Some(slot) = state.locks.slot_of(waiter) {
+                        state.slots.began(slot);
+                    }
+                });
                 timer::arm(slot_watch::next_look(clock::now().ms));
             }
             ctx.reply_int(place);

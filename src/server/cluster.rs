@@ -74,13 +74,17 @@ pub fn serves_both(ctx: &mut Ctx<'_>, one: &[u8], other: &[u8]) -> bool {
 }
 
 /// The nodes of the cluster and their slots, as this node knows them.
+#[derive(PartialEq, Eq)]
 pub struct Nodes(Vec<Node>);
 
+#[derive(PartialEq, Eq)]
 struct Node {
     /// Its host and port.
     address: String,
     is_this: bool,
     slots: Vec<(u16, u16)>,
+    /// Slots that are on their way to this node. Only the node itself says so.
+    importing: Vec<u16>,
 }
 
 impl Nodes {
@@ -97,24 +101,41 @@ impl Nodes {
             let (first, last) = word.split_once('-').unwrap_or((word, word));
             Some((first.parse().ok()?, last.parse().ok()?))
         };
+        let importing = |word: &str| word.strip_prefix('[')?.split_once("-<-")?.0.parse().ok();
         let node = |line: &str| {
             let mut words = line.split_ascii_whitespace();
             let (address, _) = words.nth(1)?.split_once('@')?;
             let is_this = words.next()?.split(',').any(|flag| flag == "myself");
-            Some(Node { address: address.to_owned(), is_this, slots: words.skip(5).filter_map(range).collect() })
+            let words: Vec<&str> = words.skip(5).collect();
+            Some(Node {
+                address: address.to_owned(),
+                is_this,
+                slots: words.iter().filter_map(|word| range(word)).collect(),
+                importing: words.iter().filter_map(|word| importing(word)).collect(),
+            })
         };
         Self(text.lines().filter_map(node).collect())
     }
 
-    /// The slots of this node.
-    pub fn own(&self) -> impl Iterator<Item = (u16, u16)> {
-        self.0.iter().filter(|node| node.is_this).flat_map(|node| node.slots.iter().copied())
+    /// Whether this node owns `slot`.
+    pub fn owns(&self, slot: Slot) -> bool {
+        self.owner(slot).is_some_and(|node| node.is_this)
     }
 
-    /// The address of the other node that serves `slot`.
+    /// Whether any node owns `slot`.
+    pub fn is_owned(&self, slot: Slot) -> bool {
+        self.owner(slot).is_some()
+    }
+
+    /// The address of the other node that serves `slot`; `None` while this node takes the slot over.
     pub fn elsewhere(&self, slot: Slot) -> Option<&str> {
-        let serves = |node: &&Node| node.slots.iter().any(|(first, last)| (*first..=*last).contains(&slot.number()));
-        self.0.iter().find(serves).filter(|node| !node.is_this).map(|node| &*node.address)
+        let comes_here = self.0.iter().any(|node| node.is_this && node.importing.contains(&slot.number()));
+        self.owner(slot).filter(|node| !node.is_this && !comes_here).map(|node| &*node.address)
+    }
+
+    fn owner(&self, slot: Slot) -> Option<&Node> {
+        let owns = |node: &&Node| node.slots.iter().any(|(first, last)| (*first..=*last).contains(&slot.number()));
+        self.0.iter().find(owns)
     }
 }
 
@@ -146,10 +167,16 @@ mod tests {
                     67ed ::1:30002@31002,,shard-id=x master - 0 1426238316232 2 connected 5461-5799 12182 [93-<-e7d1]\n\
                     e7d1 :30001@31001 myself,master - 0 0 1 connected 0-5460 [77->-67ed]\n";
         let nodes = Nodes::read(text);
-        assert_eq!(nodes.own().collect::<Vec<_>>(), [(0, 5460)]);
         // 12182, 5061 and 15495.
         assert_eq!(nodes.elsewhere(Slot::of(b"foo")), Some("::1:30002"));
         assert_eq!((nodes.elsewhere(Slot::of(b"bar")), nodes.elsewhere(Slot::of(b"a"))), (None, None));
+        let [foo, bar, a] = [b"foo".as_slice(), b"bar", b"a"].map(Slot::of);
+        assert_eq!(
+            [foo, bar, a].map(|slot| (nodes.owns(slot), nodes.is_owned(slot))),
+            [(false, true), (true, true), (false, false)]
+        );
+        let nodes = Nodes::read(&text.replace("[77->-67ed]", "[12182-<-67ed]"));
+        assert_eq!((nodes.elsewhere(foo), nodes.owns(foo)), (None, false), "it is on its way to this node");
         assert!(Nodes::read("").0.is_empty() && Nodes::read("nonsense\n\n").0.is_empty());
     }
 }

@@ -9,7 +9,7 @@ use crate::core::lock::replaced::Replaced;
 use crate::core::lock::revoked::RevokedHolds;
 use crate::core::lock::sessions::Sessions;
 use crate::core::lock::stats::HandoverCause;
-use crate::core::lock::terms::{ClientId, Dismissed};
+use crate::core::lock::terms::{ClientId, Dismissed, WaiterId};
 use crate::core::lock::unacked::UnackedGrants;
 use crate::core::lock::vacant_places::VacantPlaces;
 use crate::core::lock::value::Lock;
@@ -104,15 +104,17 @@ impl Engine {
         }
     }
 
-    /// Another cluster node serves the slots that are `elsewhere`. Ends the notified requests that wait for their keys; the server redirects
+    /// The slot of the keys that a request waits for.
+    pub fn slot_of(&self, waiter: WaiterId) -> Option<Slot> {
+        let queue = self.waiting.waiter(waiter)?.scope.queues().first()?;
+        self.waiting.queue(*queue).map(|queue| Slot::of(queue.key.as_key().key))
+    }
+
+    /// This cluster node serves no slot any more that `has_gone`. Ends the notified requests that wait for their keys; the server redirects
     /// blocked clients itself. O(n log n) in the notified requests.
-    pub fn slots_moved(&mut self, now: UnixMs, elsewhere: impl Fn(Slot) -> bool) {
+    pub fn slots_moved(&mut self, now: UnixMs, mut has_gone: impl FnMut(Slot) -> bool) {
         for waiter in self.waiting.notified_ones() {
-            let queue = self.waiting.waiter(waiter).and_then(|waiter| waiter.scope.queues().first());
-            let queue = queue.and_then(|queue| self.waiting.queue(*queue));
-            let Some(slot) = queue.map(|queue| Slot::of(queue.key.as_key().key)).filter(|slot| elsewhere(*slot)) else {
-                continue;
-            };
+            let Some(slot) = self.slot_of(waiter).filter(|slot| has_gone(*slot)) else { continue };
             let Some(left) = self.waiting.leave(now, waiter) else { continue };
             for queue in left.headed {
                 self.schedule_queue(queue, HandoverCause::Other);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use harness::{ANY, Cluster, INT, OK, Reply, Server, Stage, Tap, eventually};
+use harness::{ANY, Client, Cluster, INT, OK, Reply, Server, Stage, Tap, eventually};
 
 use super::channel::Channel;
 use super::{ABOUT, ASK, held};
@@ -168,4 +168,68 @@ fn whoever_waits_on_a_node_that_keeps_its_slots_is_left_alone() {
     cluster.begin_move(&other, from, to);
     cluster.end_move(&other, from, to);
     news.says(&format!("{{\"event\":\"timeout\",{ABOUT}}}"));
+}
+
+/// Longer than it takes until a request is told that its slot has gone.
+const TOLD: Duration = Duration::from_millis(1_300);
+
+/// The reply of a node to a request for a slot that it takes over.
+#[track_caller]
+fn ask(client: &mut Client, words: &str) -> Reply {
+    client.pipeline(["ASKING", words]).pop().expect("a reply")
+}
+
+#[test]
+fn a_request_on_the_node_that_takes_its_slot_over_waits_there() {
+    let (cluster, from, to) = moving();
+    let (mut client, mut news) = (cluster.node(to).client(), Channel::of(cluster.node(to), "news"));
+    cluster.begin_move("lock", from, to);
+    ask(&mut client, "LOCK.ACQUIRE lock TOKEN holder").is(("holder", INT, 30_000));
+    ask(&mut client, ASK).is(1);
+    assert_eq!(news.0.try_read(TOLD), None);
+    cluster.end_move("lock", from, to);
+    assert_eq!(news.0.try_read(TOLD), None);
+    client.expect("LOCK.RELEASE lock holder", 1);
+    news.grants(ABOUT, 30_000);
+}
+
+#[test]
+fn a_request_on_a_node_that_did_not_take_its_slot_over_is_redirected() {
+    // Once after some looks at the cluster, and once before the first.
+    for pause in [TOLD, Duration::ZERO] {
+        let (cluster, from, to) = moving();
+        let (mut client, mut news) = (cluster.node(to).client(), Channel::of(cluster.node(to), "news"));
+        let slot = cluster.slot("lock");
+        cluster.begin_move("lock", from, to);
+        ask(&mut client, "LOCK.ACQUIRE lock TOKEN holder").is(("holder", INT, 30_000));
+        ask(&mut client, ASK).is(1);
+        assert_eq!(news.0.try_read(pause), None);
+        for node in [from, to] {
+            cluster.node(node).expect(format!("CLUSTER SETSLOT {slot} STABLE"), OK);
+        }
+        news.fails(ABOUT, &format!("MOVED {slot} {}\"", cluster.node(from).address()));
+        assert_eq!(Line::at(cluster.node(to)).count("lock_waiters"), 0);
+    }
+}
+
+#[test]
+fn a_request_hears_of_a_slot_that_nobody_serves_and_of_one_that_another_node_takes_up() {
+    for taken_up in [false, true] {
+        let (cluster, from, to) = moving();
+        let node = cluster.node(from);
+        let (mut client, mut news) = (node.client(), Channel::of(node, "news"));
+        client.expect("LOCK.ACQUIRE lock TOKEN holder", ANY);
+        client.expect(ASK, 1);
+        assert_eq!(news.0.try_read(TOLD), None);
+        let slot = cluster.slot("lock");
+        for number in [from, to] {
+            cluster.node(number).expect(format!("CLUSTER DELSLOTS {slot}"), OK);
+        }
+        if taken_up {
+            cluster.node(to).expect(format!("CLUSTER ADDSLOTS {slot}"), OK);
+            news.fails(ABOUT, &format!("MOVED {slot} {}\"", cluster.node(to).address()));
+        } else {
+            news.fails(ABOUT, "CLUSTERDOWN Hash slot not served\"");
+        }
+    }
 }
