@@ -1,7 +1,5 @@
 //! A panic while a client is answered or leaves, or hears nothing of it.
 
-use std::time::Duration;
-
 use harness::{ANY, Client, INT, NULL, OK, Reply, Server, Words, err, eventually};
 
 use super::REFUSED;
@@ -9,34 +7,21 @@ use super::site::Site;
 
 #[test]
 #[ignore = "needs inject-faults: make test-panics"]
-fn while_turns_are_counted() {
-    let mut site = Site::set();
-    // Others count what they have sent instead.
-    if site.client.cmd("CLIENT LIST").text().contains("tot-net-out") {
-        return;
+fn while_the_timer_is_armed_for_a_thread_of_another_module() {
+    let server = Server::builder().config(&harness::listener::line()).start();
+    let mut client = server.client();
+    client.expect("STOCK.CREATE sale 1 STREAM events", OK);
+    for point in [0, 1] {
+        client.expect(["LOCK.FAULT", "arming the timer", &point.to_string()], (INT, INT));
+        client.expect(format!("LISTENER.THREAD STOCK.DECR_ONCE sale {point} HOLD 20"), ("OK", 1, 0, INT, ""));
+        eventually("the fault strikes", || {
+            let log = server.log();
+            log.matches("lockstock: arming the timer was given up after the fault above").count() == point + 1
+        });
+        eventually("the hold expires", || {
+            client.cmd("XLEN events") == Reply::Int(2 * (i64::try_from(point).expect("small") + 1))
+        });
     }
-    let mut waiter = site.server.client();
-    waiter.send("LOCK.ACQUIRE key TOKEN waiter WAIT 0");
-    waiter.send("PING");
-    eventually("it waits, and what it has sent behind that is there", || {
-        site.client
-            .cmd("CLIENT LIST")
-            .text()
-            .lines()
-            .any(|line| line.contains("lock.acquire") && !line.contains(" qbuf=0 "))
-    });
-    std::thread::park_timeout(Duration::from_millis(10));
-    site.arm("a turn");
-    let mut heir = site.heirs.remove(2);
-    site.client.expect("LOCK.RELEASE key first", 1);
-    heir.read().is(("heir", INT, 3_600_000));
-    site.client.expect("LOCK.RELEASE key heir", 1);
-    site.struck("a turn");
-    waiter.read().is(("waiter", INT, 30_000));
-    assert_eq!(waiter.read().text(), "PONG");
-    site.client.expect("LOCK.RELEASE key waiter", 1);
-    site.wait_again("key", heir);
-    site.proves_whole();
 }
 
 #[test]
