@@ -66,7 +66,7 @@ impl Command for LockGuard {
 pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Ident, Option<Fence>, Args<'_>), Error> {
     let (key, token) = (args.next()?, args.ident("token")?);
     let fence = if args.take_word(FENCE_WORD) { Some(fence::fence(&mut args)?) } else { None };
-    let command = args.peek().ok_or(Error::SYNTAX)?.bytes();
+    let command = args.peek().ok_or(ArgError::Needs { option: "LOCK.GUARD", other: "a command" })?.bytes();
     if [&b"SELECT"[..], b"LOCK.GUARD"].iter().any(|name| command.eq_ignore_ascii_case(name)) {
         return Err(Error::Unguarded);
     }

@@ -101,7 +101,7 @@ fn bad_arguments_and_other_values_run_nothing() {
     for (call, error) in [
         ("LOCK.GUARD lock t", "ERR wrong number of arguments for 'lock.guard' command"),
         ("LOCK.GUARD lock t FENCE", "ERR syntax error"),
-        ("LOCK.GUARD lock t FENCE 5", "ERR syntax error"),
+        ("LOCK.GUARD lock t FENCE 5", "ERR syntax error: LOCK.GUARD needs a command"),
         ("LOCK.GUARD lock t FENCE 0 SET k v", "ERR FENCE must be an integer from 1 to 9007199254740991"),
         ("LOCK.GUARD lock t FENCE 9007199254740992 SET k v", "ERR FENCE must be an integer from 1 to 9007199254740991"),
         ("LOCK.GUARD lock t FENCE x SET k v", "ERR FENCE must be an integer"),
