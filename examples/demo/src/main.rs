@@ -1,4 +1,4 @@
-//! The five programs that people write by hand against Redis today, and a railway in miniature, played for real with lockstock's
+//! The five programs that people write by hand against Redis today, a railway, a budget and refunds, played for real with lockstock's
 //! commands: many client processes against a server of the demo's own, and afterwards books that say who got what.
 //!
 //! ```text

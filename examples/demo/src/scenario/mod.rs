@@ -1,4 +1,5 @@
-//! The scenes: the five programs that people write by hand today, played with the commands that replace them, and a railway.
+//! The scenes: the five programs that people write by hand today, played with the commands that replace them, a railway, and orders that
+//! are settled for less.
 
 mod flash_sale;
 mod one_per_person;
@@ -7,6 +8,7 @@ mod outlived_lease;
 mod railway;
 mod sale;
 mod seckill;
+mod settling;
 mod tickets;
 
 use anyhow::Result;
@@ -15,7 +17,7 @@ use crate::stage::{Act, Stage};
 
 /// One scene.
 pub struct Scene {
-    /// The scenario it belongs to, 1 to 6, and a letter where that has several scenes.
+    /// The scenario it belongs to, 1 to 7, and a letter where that has several scenes.
     pub number: &'static str,
     /// What happens.
     pub title: &'static str,
@@ -26,7 +28,7 @@ pub struct Scene {
 }
 
 /// All scenes in the order they are played.
-pub const SCENES: [Scene; 9] = [
+pub const SCENES: [Scene; 11] = [
     Scene {
         number: "1a",
         title: "One order per person, with one command",
@@ -80,5 +82,17 @@ pub const SCENES: [Scene; 9] = [
         title: "A train of ten stops: journeys over several legs, and waitlists",
         how: "STOCK.MDECR_ONCE journey 3 leg 1 leg 1 leg 1, or STOCK.DECR_ONCE leg journey WAITLIST; STOCK.MCANCEL",
         play: railway::play,
+    },
+    Scene {
+        number: "7a",
+        title: "The budget of an API: reserve an estimate, pay what was used",
+        how: "STOCK.DECR_ONCE budget call QTY 100 HOLD 60000, then STOCK.CONFIRM budget call KEEP used",
+        play: settling::budget,
+    },
+    Scene {
+        number: "7b",
+        title: "A refund of one ticket of three, to the first in line",
+        how: "STOCK.CANCEL tickets buyer KEEP 2, twice; STOCK.DECR_ONCE tickets late WAITLIST",
+        play: settling::refund,
     },
 ];
