@@ -175,8 +175,7 @@ impl Sale {
     }
 
     /// Whether all orders are loaded that the sale is to have.
-    #[must_use]
-    pub fn is_whole(&self) -> bool {
+    pub(super) fn is_whole(&self) -> bool {
         self.table.orders.len() >= self.expected
     }
 }
