@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 
+use crate::core::lock;
 use crate::core::time::Millis;
 use crate::server::args::Range;
 use crate::server::ctx::Ctx;
@@ -64,14 +65,13 @@ pub fn default_lease() -> Millis {
     Millis(DEFAULT_LEASE_MS.get())
 }
 
-/// The most requests that may wait at the same time.
-pub fn max_waiters() -> usize {
-    usize::try_from(MAX_WAITERS.get()).unwrap_or(usize::MAX)
-}
-
-/// How long a vacant place in line is kept.
-pub fn place_grace() -> Millis {
-    Millis(PLACE_GRACE_MS.get())
+/// What the engine of the locks has to know.
+pub fn for_locks() -> lock::Settings {
+    lock::Settings {
+        detects_deadlocks: DETECT_DEADLOCKS.is_yes(),
+        most_waiting: usize::try_from(MAX_WAITERS.get()).unwrap_or(usize::MAX),
+        place_grace: Millis(PLACE_GRACE_MS.get()),
+    }
 }
 
 /// The most keys of one request.

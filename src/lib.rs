@@ -17,7 +17,7 @@
 //! # Where to look
 //!
 //! - What replicas and files get: `module/lock_effect`, `module/sale_effect`; `module/own_words` for a release that is sent as it came.
-//! - A connection that ends: `core/lock/engine/clients`; the place in line that it leaves: `places`. What `NOTIFY` tells: `module/notice`.
+//! - A connection that ends: `core/lock/engine/clients`. Where a request stands in line, and which places are kept: `core/lock/engine/line`. What `NOTIFY` tells: `module/notice`.
 //! - A grant whose reply was not handed to its connection yet: `core/lock/unacked`; how it is undone: `core/lock/engine/take_back`.
 //! - The timer: what it does in `module/timer_work`, when in `server/timer`. Several sales at once: `module/cart_session`.
 //! - A guarded command: `cmd/lock_guard`; how it is run for its client, `server/delegate`.
@@ -34,7 +34,7 @@
 //! - *expire*: to end by time. *Cutoff*: the instant up to which all holds of a sale have expired.
 //! - *effect*: what came of a command, as replicas and the AOF get it. *Event*: what a sale's stream gets, and what listeners hear.
 //! - *deadline index*: which lock or sale is due next. *Unlinked*: a value that has lost its name and may have another.
-//! - *transition*: what the lock engine does at once, for one call. *Visit*: a lock that is opened, changed and closed within a transition.
+//! - *transition*: what the lock engine does at once, for one call. *Visit*: a lock that is open within a transition.
 //! - *backlog*: what the timer has yet to do for locks. *Budget*: how many waiters and holds may be dealt with at once.
 //! - *delivered*: of a grant, that the server has handed its reply to the connection. *Unacked*: that it has not yet. *Revoked*: a hold that
 //!   a connection's end has ended, and that the timer or the next visit takes out.

@@ -5,7 +5,7 @@ use super::lock_request::{self, Options, Parsed, SESSION, TOKEN, WAIT};
 use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Range, Spec, clock};
 use crate::core::id::Ident;
 use crate::core::limits::MAX_PERMITS;
-use crate::core::lock::{Notice, Wanted};
+use crate::core::lock::Wanted;
 use crate::core::time::UnixMs;
 use crate::module::{lock_session, notice};
 
@@ -54,17 +54,17 @@ impl Command for LockAcquire {
 
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let now = clock::now();
-        let (key, parsed, notice) = parse(args, now.ms)?;
-        lock_request::carry_out(ctx, &parsed, notice, |ctx, client, wait, block| {
-            lock_session::run(ctx, key, block, |engine, at, session| {
+        let (key, parsed) = parse(args, now.ms)?;
+        lock_request::carry_out(ctx, parsed, |ctx, parsed| {
+            lock_session::run(ctx, key, |engine, at, session| {
                 session.said = parsed.said();
-                Ok(engine.acquire(now, at, client, &parsed.request, wait, session)?)
+                Ok(engine.acquire(now, at, &parsed.request, session)?)
             })
         })
     }
 }
 
-pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Parsed<'_>, Option<Notice>), Error> {
+pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Parsed<'_>), Error> {
     let key = args.next()?;
     let (mut options, mut mode) = (Options::default(), None);
     while let Some(word) = args.keyword() {
@@ -77,6 +77,5 @@ pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Parsed<
         }
     }
     let about = |token: &Ident| notice::about(&[key.bytes()], false, token);
-    let (parsed, notice) = options.request(mode.unwrap_or(Wanted::Exclusive), about)?;
-    Ok((key, parsed, notice))
+    Ok((key, options.request(mode.unwrap_or(Wanted::Exclusive), about)?))
 }

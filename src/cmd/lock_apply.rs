@@ -55,7 +55,7 @@ impl Command for LockApply {
             return Err(Error::FenceAhead);
         }
         let mut events: SmallVec<[&CStr; 2]> = SmallVec::new();
-        lock_session::run(ctx, name, None, |engine, at, session| {
+        lock_session::run(ctx, name, |engine, at, session| {
             for effect in &effects {
                 events.push(effect.apply(engine, at, session)?);
             }

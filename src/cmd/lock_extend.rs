@@ -37,7 +37,7 @@ impl Command for LockExtend {
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let now = clock::now();
         let (key, (token, word), extension, fence) = parse(args, now.ms)?;
-        let extended = lock_session::run(ctx, key, None, |engine, at, session| {
+        let extended = lock_session::run(ctx, key, |engine, at, session| {
             session.said = Some(SaidToken { token: &token, word });
             Ok(engine.extend(now, at, Claim { token: &token, fence }, extension, session)?)
         })?;

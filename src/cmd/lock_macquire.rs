@@ -4,7 +4,7 @@ use super::lease::LEASE;
 use super::lock_request::{self, Options, Parsed, SESSION, TOKEN, WAIT};
 use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::config;
-use crate::core::lock::{Notice, Wanted};
+use crate::core::lock::Wanted;
 use crate::core::time::UnixMs;
 use crate::module::{lock_session, notice};
 
@@ -40,23 +40,23 @@ impl Command for LockMacquire {
 
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let now = clock::now();
-        let (keys, parsed, notice) = parse(args, now.ms)?;
-        lock_request::carry_out(ctx, &parsed, notice, |ctx, client, wait, block| {
-            lock_session::run_many(ctx, &keys, block, |engine, db, names, session| {
+        let (keys, parsed) = parse(args, now.ms)?;
+        lock_request::carry_out(ctx, parsed, |ctx, parsed| {
+            lock_session::run_many(ctx, &keys, |engine, db, names, session| {
                 session.said = parsed.said();
-                Ok(engine.acquire_many(now, db, names, client, &parsed.request, wait, session)?)
+                Ok(engine.acquire_many(now, db, names, &parsed.request, session)?)
             })
         })
     }
 }
 
-pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Vec<Arg<'_>>, Parsed<'_>, Option<Notice>), Error> {
+pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Vec<Arg<'_>>, Parsed<'_>), Error> {
     let keys = args.counted("numkeys", config::max_keys())?;
     let mut options = Options::default();
     while let Some(word) = args.keyword() {
         options.option(word.word(), &mut args, now)?;
     }
     let names = || keys.iter().map(|key| key.bytes()).collect::<Vec<_>>();
-    let (parsed, notice) = options.request(Wanted::Exclusive, |token| notice::about(&names(), true, token))?;
-    Ok((keys, parsed, notice))
+    let parsed = options.request(Wanted::Exclusive, |token| notice::about(&names(), true, token))?;
+    Ok((keys, parsed))
 }

@@ -37,7 +37,7 @@ impl Command for LockMextend {
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let now = clock::now();
         let ((token, word), keys, extension, fence) = parse(args, now.ms)?;
-        let extended = lock_session::run_many(ctx, &keys, None, |engine, db, keys, session| {
+        let extended = lock_session::run_many(ctx, &keys, |engine, db, keys, session| {
             session.said = Some(SaidToken { token: &token, word });
             Ok(engine.extend_many(now, db, keys, Claim { token: &token, fence }, extension, session)?)
         })?;

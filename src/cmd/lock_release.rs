@@ -43,7 +43,7 @@ impl Command for LockRelease {
             ctx.reply_int(ended);
             return Ok(());
         }
-        let ended = lock_session::run(ctx, key, None, |engine, at, session| {
+        let ended = lock_session::run(ctx, key, |engine, at, session| {
             session.words = OwnWords::new(&token);
             session.said = Some(SaidToken { token: &token, word });
             Ok(engine.release(clock::now(), at, Claim { token: &token, fence }, session)?)
@@ -66,8 +66,7 @@ pub(super) fn applied(ctx: &mut Ctx<'_>, keys: &[Arg<'_>], token: &Ident) -> Res
     }
     let mut ended = 0_u64;
     for key in keys {
-        let held =
-            lock_session::run(ctx, *key, None, |engine, at, session| Ok(engine.apply_ended(at, token, session)?))?;
+        let held = lock_session::run(ctx, *key, |engine, at, session| Ok(engine.apply_ended(at, token, session)?))?;
         if held {
             ended = ended.saturating_add(1);
             let name = Name::of(*key);

@@ -57,32 +57,27 @@ impl<'a> Options<'a> {
         Ok(())
     }
 
-    /// The request, in the mode `mode`, and where its outcome is to be published. Without a token it gets a random one. `about` says what
-    /// the messages say of the request.
-    pub fn request(
-        self,
-        mode: Wanted,
-        about: impl FnOnce(&Ident) -> Option<Box<str>>,
-    ) -> Result<(Parsed<'a>, Option<Notice>), Error> {
-        let notice = match self.channel {
-            Some(channel) => {
-                let (Some((token, _)), Some(_)) = (&self.token, self.wait) else {
-                    return Err(ArgError::Needs { option: "NOTIFY", other: "WAIT and TOKEN" }.into());
-                };
+    /// The request, in the mode `mode`. Without a token it gets a random one. `about` says what published messages say of the request.
+    pub fn request(self, mode: Wanted, about: impl FnOnce(&Ident) -> Option<Box<str>>) -> Result<Parsed<'a>, Error> {
+        let wait = match (self.wait, self.channel, &self.token) {
+            (None, None, _) => Wait::No,
+            (Some(limit), None, _) => Wait::Parked(limit),
+            (Some(limit), Some(channel), Some((token, _))) => {
                 let about = about(token).ok_or(Error::NoText)?;
-                Some(Notice { client: None, channel: channel.bytes().into(), about })
+                Wait::Notified(limit, Box::new(Notice { channel: channel.bytes().into(), about }))
             }
-            None => None,
+            _ => return Err(ArgError::Needs { option: "NOTIFY", other: "WAIT and TOKEN" }.into()),
         };
         let (token, word) = self.token.unzip();
         let request = Request {
             token: token.unwrap_or_else(Ident::random),
             mode,
             lease: self.lease.or_default(),
-            wait: self.wait,
+            wait,
+            client: None,
             session: self.session,
         };
-        Ok((Parsed { request, word }, notice))
+        Ok(Parsed { request, word })
     }
 }
 
@@ -115,37 +110,35 @@ fn has_connection(ctx: &mut Ctx<'_>, client: ClientId) -> bool {
 
 /// Lets `ask` decide on the request for the client of the running command, and replies unless the client was blocked.
 ///
-/// `ask` gets how the request waits, and for how long its client is blocked if that may be. A request is granted now or refused if its
-/// client would have to be blocked and may not be, or if the server then refuses that (as Valkey does for a RESP3 client with a
-/// subscription).
-pub fn carry_out(
+/// A request is granted now or refused if its client would have to be blocked and may not be, or if the server then refuses that (as Valkey
+/// does for a RESP3 client with a subscription).
+pub fn carry_out<'a>(
     ctx: &mut Ctx<'_>,
-    parsed: &Parsed<'_>,
-    mut notice: Option<Notice>,
-    ask: impl FnOnce(&mut Ctx<'_>, ClientId, Wait<'_>, Option<Millis>) -> Result<Acquired, Error>,
+    mut parsed: Parsed<'a>,
+    ask: impl FnOnce(&mut Ctx<'_>, &Parsed<'a>) -> Result<Acquired, Error>,
 ) -> Result<(), Error> {
-    let request = &parsed.request;
+    let request = &mut parsed.request;
     let client = ClientId::new(delegate::client_id(ctx)).ok_or(Error::Internal)?;
     if request.session && !has_connection(ctx, client) {
         return Err(Error::NoConnection);
     }
-    if let Some(notice) = &mut notice {
-        if !acl::may_publish(ctx, &notice.channel) {
-            return Err(Error::NoChannel);
+    request.client = Some(client);
+    let may_wait = match &request.wait {
+        Wait::No => false,
+        Wait::Parked(_) => !ctx.flags().denies_blocking(),
+        Wait::Notified(_, notice) => {
+            if !acl::may_publish(ctx, &notice.channel) {
+                return Err(Error::NoChannel);
+            }
+            request.client = has_connection(ctx, client).then_some(client);
+            ctx.flags().decides()
         }
-        notice.client = has_connection(ctx, client).then_some(client);
-    }
-    let wait = match &notice {
-        _ if request.wait.is_none() => Wait::No,
-        Some(notice) if ctx.flags().decides() => Wait::Notified(notice),
-        None if !ctx.flags().denies_blocking() => Wait::Parked,
-        Some(_) | None => Wait::No,
     };
-    if !matches!(wait, Wait::No) {
-        state::prepare_wait();
+    if !may_wait {
+        request.wait = Wait::No;
     }
     let before = blocked_clients::taken_over();
-    match ask(ctx, client, wait, request.wait.filter(|_| matches!(wait, Wait::Parked)))? {
+    match ask(ctx, &parsed)? {
         Acquired::Granted(grant) => lock_reply::granted(ctx, &grant, parsed.said()),
         // Null would mean that its time was over.
         Acquired::Full => return Err(Error::TooManyWait),

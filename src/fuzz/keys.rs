@@ -6,6 +6,7 @@ use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::{EndReason, Engine, Found, Hold, Keyspace, Lock, Mode, Notice, WaitResult, WaiterId};
 use crate::core::sale::Sale;
+use crate::core::time::Millis;
 use crate::module::notice;
 
 /// What a key holds.
@@ -73,7 +74,7 @@ impl Keyspace for Keys {
 
     fn clear_expire(&mut self, _: KeyRef<'_>) {}
 
-    fn block_client(&mut self) -> bool {
+    fn block_client(&mut self, _: Millis) -> bool {
         panic!("somebody waits on a server that does not decide");
     }
 
@@ -117,7 +118,7 @@ impl Keyspace for Primary {
 
     fn clear_expire(&mut self, _: KeyRef<'_>) {}
 
-    fn block_client(&mut self) -> bool {
+    fn block_client(&mut self, _: Millis) -> bool {
         true
     }
 

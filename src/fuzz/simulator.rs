@@ -11,9 +11,7 @@ use super::keys::{Keys, Primary, Value, place};
 use crate::cmd::{lock_acquire, lock_extend, lock_macquire, lock_mextend, lock_mrelease, lock_release};
 use crate::core::key::KeyRef;
 use crate::core::limits::MAX_WAIT;
-use crate::core::lock::{
-    Acquired, Claim, ClientId, Engine, LockError, Mode, Notice, Request, Wait, WaitResult, WaiterId,
-};
+use crate::core::lock::{Acquired, Claim, ClientId, Engine, LockError, Mode, Request, Wait, WaitResult, WaiterId};
 use crate::core::sale::Changes;
 use crate::core::time::{Millis, Now, UnixMs, Wakeup};
 use crate::error::Error;
@@ -102,19 +100,17 @@ impl Simulator {
         let at = |key| KeyRef { db: 0, key };
         match name {
             b"ACQUIRE" => {
-                let (key, asked, notice) = lock_acquire::parse(args, now.ms)?;
-                let notice = notice.map(|notice| Notice { client: Some(client(self.client)), ..notice });
-                let wait = how(&asked.request, notice.as_ref());
-                let answer = engine.acquire(*now, at(key.bytes()), client(self.client), &asked.request, wait, keyspace);
+                let (key, mut asked) = lock_acquire::parse(args, now.ms)?;
+                asked.request.client = ClientId::new(self.client);
+                let answer = engine.acquire(*now, at(key.bytes()), &asked.request, keyspace);
                 self.asked(&asked.request, answer)?;
             }
             b"MACQUIRE" => {
-                let (keys, asked, notice) = lock_macquire::parse(args, now.ms)?;
+                let (keys, mut asked) = lock_macquire::parse(args, now.ms)?;
+                asked.request.client = ClientId::new(self.client);
                 let keys: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
                 assert!(!keys.is_empty());
-                let notice = notice.map(|notice| Notice { client: Some(client(self.client)), ..notice });
-                let wait = how(&asked.request, notice.as_ref());
-                let answer = engine.acquire_many(*now, 0, &keys, client(self.client), &asked.request, wait, keyspace);
+                let answer = engine.acquire_many(*now, 0, &keys, &asked.request, keyspace);
                 self.asked(&asked.request, answer)?;
             }
             b"RELEASE" => {
@@ -162,7 +158,9 @@ impl Simulator {
     }
 
     fn asked(&mut self, request: &Request, asked: Result<Acquired, LockError>) -> Result<(), Error> {
-        assert!(request.wait.is_none_or(|wait| wait <= MAX_WAIT), "no server waits for so long: {request:?}");
+        if let Wait::Parked(limit) | Wait::Notified(limit, _) = request.wait {
+            assert!(limit <= MAX_WAIT, "no server waits for so long: {request:?}");
+        }
         match asked? {
             Acquired::Granted(grant) => {
                 assert_eq!((&grant.token, grant.lease), (&request.token, request.lease));
@@ -216,15 +214,6 @@ fn state(keys: &Keys) -> Vec<(&[u8], Vec<Vec<u8>>)> {
         Value::Sale(sale) => std::iter::once(sale.header()).chain(sale.blocks()).collect(),
     };
     keys.0.iter().map(|(place, value)| (place.as_key().key, bytes(value))).collect()
-}
-
-/// How a request waits.
-fn how<'a>(request: &Request, notice: Option<&'a Notice>) -> Wait<'a> {
-    match (request.wait, notice) {
-        (None, _) => Wait::No,
-        (Some(_), None) => Wait::Parked,
-        (Some(_), Some(notice)) => Wait::Notified(notice),
-    }
 }
 
 fn client(number: u64) -> ClientId {

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::core::key::KeyRef;
 use crate::core::lock::{Claim, Engine, Lock, LockView, Notice, WaitResult, WaiterId};
-use crate::core::time::{Millis, Now};
+use crate::core::time::Now;
 use crate::error::Error;
 use crate::module::blocked::BLOCKED;
 use crate::module::lock_effect::{self, LockChange, SaidToken};
@@ -42,8 +42,8 @@ pub struct LockSession<'a> {
     answers: SmallVec<[(WaiterId, WaitResult); 1]>,
     /// Channels, and what is published there.
     messages: Vec<(Box<[u8]>, String)>,
-    /// The key and the timeout to block on, if the client may be blocked.
-    patience: Option<(Arg<'a>, Millis)>,
+    /// The key that a client is blocked on: one of the running command.
+    block_on: Option<Arg<'a>>,
     /// The words of the running command, if it releases holds and has done nothing else so far.
     pub words: Option<OwnWords<'a>>,
     /// The token of the running command, if it names one.
@@ -93,7 +93,7 @@ impl<'a> LockSession<'a> {
             events: SmallVec::new(),
             answers: SmallVec::new(),
             messages: Vec::new(),
-            patience: None,
+            block_on: None,
             words: None,
             said: None,
         }
@@ -105,11 +105,6 @@ impl<'a> LockSession<'a> {
         session.key.reopen(&name, Access::Write);
         session.at_work = Some(AtWork::new(session.db, name));
         session
-    }
-
-    /// Allows blocking the client of the running command, on `lock`, one of its keys, for at most `wait`.
-    pub fn may_wait(&mut self, lock: Arg<'a>, wait: Option<Millis>) {
-        self.patience = wait.map(|wait| (lock, wait));
     }
 
     /// The context, for server calls that run no other code.
@@ -250,16 +245,15 @@ impl<'a> LockSession<'a> {
     }
 }
 
-/// Runs a command on the lock `key`; `f` gets the engine, the key and the session. The client may be blocked for `wait`.
+/// Runs a command on the lock `key`; `f` gets the engine, the key and the session.
 pub fn run<'a, R>(
     ctx: &'a mut Ctx<'_>,
     key: Arg<'a>,
-    wait: Option<Millis>,
     f: impl FnOnce(&mut Engine, KeyRef<'_>, &mut LockSession<'a>) -> Result<R, Error>,
 ) -> Result<R, Error> {
     let at = KeyRef { db: ctx.db(), key: key.bytes() };
     let mut session = LockSession::with_key(ctx.reborrow(), Name::of(key));
-    session.may_wait(key, wait);
+    session.block_on = Some(key);
     let done = state::enter(|state| {
         let done = f(&mut state.locks, at, &mut session);
         arm(&state.locks);
@@ -269,20 +263,17 @@ pub fn run<'a, R>(
     done.unwrap_or(Err(Error::Internal))
 }
 
-/// Runs a command on several locks; `f` gets the engine, the database, the keys and the session. The client may be blocked for `wait`.
+/// Runs a command on several locks; `f` gets the engine, the database, the keys and the session.
 pub fn run_many<'a, R>(
     ctx: &'a mut Ctx<'_>,
     keys: &[Arg<'a>],
-    wait: Option<Millis>,
     f: impl FnOnce(&mut Engine, i32, &[&[u8]], &mut LockSession<'a>) -> Result<R, Error>,
 ) -> Result<R, Error> {
     let names: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
     let db = ctx.db();
     let mut session = LockSession::new(ctx.reborrow());
-    if let Some(key) = keys.first() {
-        // All keys are in one slot, so any of them will do.
-        session.may_wait(*key, wait);
-    }
+    // All keys are in one slot, so any of them will do.
+    session.block_on = keys.first().copied();
     let done = state::enter(|state| {
         let done = f(&mut state.locks, db, &names, &mut session);
         arm(&state.locks);

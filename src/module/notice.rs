@@ -61,7 +61,7 @@ mod tests {
 
     fn notice(keys: &[&[u8]], many: bool, token: &[u8]) -> Option<Notice> {
         let about = about(keys, many, &Ident::new(token).unwrap())?;
-        Some(Notice { client: None, channel: (*b"news").into(), about })
+        Some(Notice { channel: (*b"news").into(), about })
     }
 
     #[test]

@@ -41,7 +41,7 @@ static STATE: LazyLock<ServerCell<State>> = LazyLock::new(|| ServerCell::new(Sta
 
 /// Runs `f` on the state, after processing the inbox; `None` if an outer call is using the state.
 pub fn enter<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
-    STATE.with(|state| {
+    enter_as_is(|state| {
         drain_inbox(state);
         if destroyed::any() {
             // Another thread cannot arm the timer.
@@ -51,18 +51,12 @@ pub fn enter<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
     })
 }
 
-/// Like [`enter`], but without the inbox: for callbacks, and for who processes it himself.
+/// Like [`enter`], but without the inbox: for callbacks, and for callers that drain it themselves.
 pub fn enter_as_is<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
-    STATE.with(f)
-}
-
-/// Tells the engine the settings that hold for a request that may have to wait.
-pub fn prepare_wait() {
-    enter(|state| {
-        state.locks.allows_deadlocks = !config::DETECT_DEADLOCKS.is_yes();
-        state.locks.most_waiting = Some(config::max_waiters());
-        state.locks.place_grace = config::place_grace();
-    });
+    STATE.with(|state| {
+        state.locks.settings = config::for_locks();
+        f(state)
+    })
 }
 
 /// Processes what callbacks have posted, in the order of posting. So every command sees the events that came before it.
@@ -78,7 +72,6 @@ pub fn drain_inbox(state: &mut State) {
                 state.renamed.add(watch);
             }
             Notification::ClientGone(client) => {
-                state.locks.place_grace = config::place_grace();
                 state.locks.client_gone(clock::now().ms, client);
             }
             Notification::SaleVanished(entry, watch) => {

@@ -4,6 +4,7 @@ use super::terms::{EndReason, Mode, Notice, WaitResult, WaiterId};
 use super::value::{Hold, Lock};
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
+use crate::core::time::Millis;
 
 /// What a key holds.
 #[derive(Debug)]
@@ -33,9 +34,9 @@ pub trait Keyspace {
     /// The lock at `at` was free for a moment and is held again, and its key stayed. Without a waiter the key would have been deleted in
     /// between, as it is on every replica, and an `EXPIRE` set on it would be gone. So that `EXPIRE` must be removed.
     fn clear_expire(&mut self, at: KeyRef<'_>);
-    /// Blocks the client of the current request; `false` if it cannot be blocked. The engine calls this before it changes anything for a
+    /// Blocks the client of the current request for at most `limit`, or without limit if that is zero; `false` if it cannot be blocked. The engine calls this before it changes anything for a
     /// waiter, and after `true` it always queues the request.
-    fn block_client(&mut self) -> bool;
+    fn block_client(&mut self, limit: Millis) -> bool;
     /// The waiter id of the client that was just blocked.
     fn client_blocked(&mut self, waiter: WaiterId);
     /// A blocked client gets its reply.

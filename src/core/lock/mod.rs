@@ -10,10 +10,10 @@
 //! yet; and no request overtakes a waiter.
 //!
 //! Reading order: `terms` (the types), `hold`, [`value`] (the lock itself), `claim`, `compatibility` (the mode table), `tickets`, `queue` and
-//! `recipient`; then `engine`: `lock_mut` and `visit` (how a lock is opened and changed), `transition` and `serve` (how a key is settled
-//! and waiters are granted), and the requests by subject: `commands`, `multi`, `extend`, `cancel`, `deadlock`, `places`, `tick` (the
-//! timer), `clients`, `key_changes`, `replica`, `info`, `guards`. `sessions`, `unacked`, `replaced`, `revoked` and `vacant_places` have the
-//! state that depends on connections.
+//! `waiter`; then `engine`: `transition` (how a lock is opened and what is told), `visit` (how it is changed), `serve` (how a key is settled
+//! and waiters are granted), `line` (where a request stands), and the requests by subject: `commands`, `multi`, `extend`, `cancel`,
+//! `deadlock`, `tick` (the timer), `clients`, `key_changes`, `replica`, `info`, `guards`. `sessions`, `unacked`, `replaced`, `revoked` and
+//! `vacant_places` have the state that depends on connections.
 
 mod claim;
 mod codec;
@@ -22,7 +22,6 @@ mod engine;
 mod hold;
 mod keyspace;
 mod queue;
-mod recipient;
 mod replaced;
 mod revoked;
 mod sessions;
@@ -38,7 +37,7 @@ mod waiter;
 mod tests;
 
 pub use claim::Claim;
-pub use engine::{Engine, HolderView, LockView, WaiterView};
+pub use engine::{Engine, HolderView, LockView, Settings, WaiterView};
 pub use keyspace::{Found, Keyspace};
 pub use stats::Stats;
 pub use terms::{

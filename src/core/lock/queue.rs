@@ -235,7 +235,7 @@ impl Waiting {
 
     /// The waiting requests that are notified, first in line first.
     pub(super) fn notified_ones(&self) -> Vec<WaiterId> {
-        let notified = self.waiters.iter().filter(|(_, (_, waiter))| waiter.recipient.is_notified());
+        let notified = self.waiters.iter().filter(|(_, (_, waiter))| waiter.request.wait.is_notified());
         let mut ones: Vec<_> = notified.map(|(id, (_, waiter))| (waiter.ticket, WaiterId(id))).collect();
         ones.sort_unstable();
         ones.into_iter().map(|(_, id)| id).collect()
@@ -324,7 +324,7 @@ impl Waiting {
     pub(super) fn join(&mut self, waiter: Waiter, earlier: Option<WaiterId>) -> Joined {
         let struck = earlier.and_then(|earlier| self.strike(waiter.since, earlier));
         let (replaced, mut headed) = struck.map_or_else(Default::default, |(waiter, headed)| (Some(waiter), headed));
-        let (client, notified) = (waiter.recipient.client(), waiter.recipient.is_notified());
+        let (client, notified) = (waiter.request.client, waiter.request.wait.is_notified());
         let (ticket, scope) = (waiter.ticket, waiter.scope.clone());
         let of_token = self.hasher.hash_one(&waiter.request.token);
         let id = WaiterId(self.waiters.insert((of_token, waiter)));

@@ -108,15 +108,20 @@ impl Sessions {
         None
     }
 
-    /// Unties one hold at `entry` of an ended connection and returns its fence. Where many connections have ended and many holds are tied
-    /// there, it looks at the first of them; [`take_ended`](Self::take_ended) finds the others.
-    pub(super) fn take_ended_at(&mut self, entry: DeadlineId) -> Option<Fence> {
-        let (client, tied) = if self.ended.len() <= LOOKS {
+    /// A hold at `entry` of an ended connection. Where many connections have ended and many holds are tied there, it looks at the first of
+    /// them; [`take_ended`](Self::take_ended) finds the others.
+    pub(super) fn ended_at(&self, entry: DeadlineId) -> Option<(ClientId, Tied)> {
+        if self.ended.len() <= LOOKS {
             self.ended.iter().find_map(|client| Some((*client, self.of_at(*client, entry)?)))
         } else {
             let mut ties = self.at(entry).take(LOOKS);
             ties.find(|(_, client)| self.has_ended(*client)).map(|(tied, client)| (client, tied))
-        }?;
+        }
+    }
+
+    /// Unties [such a hold](Self::ended_at) and returns its fence.
+    pub(super) fn take_ended_at(&mut self, entry: DeadlineId) -> Option<Fence> {
+        let (client, tied) = self.ended_at(entry)?;
         self.untie(client, tied);
         Some(tied.1)
     }

@@ -55,10 +55,23 @@ pub struct Request {
     pub mode: Wanted,
     /// How long the hold lasts from the grant on; positive.
     pub lease: Millis,
-    /// How long to wait: `None` means not at all, zero means without limit. The server times blocked clients out, the engine the others.
-    pub wait: Option<Millis>,
-    /// Whether the hold ends with the connection that asks.
+    /// How it waits if it cannot be granted at once.
+    pub wait: Wait,
+    /// The connection that the request ends with; `None` if a script or another module asks, which have none.
+    pub client: Option<ClientId>,
+    /// Whether the hold ends with that connection.
     pub session: bool,
+}
+
+/// How a request waits that cannot be granted at once. A limit of zero is none. The server times blocked clients out, the engine the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Not at all.
+    No,
+    /// Its client is blocked for at most this time. If the server cannot block it, the request does not wait.
+    Parked(Millis),
+    /// Its client goes on, and the outcome is published, after at most this time.
+    Notified(Millis, Box<Notice>),
 }
 
 /// How the end of a hold's lease is to move.
@@ -73,8 +86,6 @@ pub struct Extension {
 /// Where the outcome of a request is published whose client is not blocked meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// The connection that the request ends with; `None` if a script or another module asked, which have none.
-    pub client: Option<ClientId>,
     /// The channel.
     pub channel: Box<[u8]>,
     /// What every message says of the request: its keys and its token. The engine only keeps it.
@@ -88,17 +99,6 @@ pub enum Dismissed {
     Demoted(Notice),
     /// Another cluster node serves the slot of its keys.
     Moved(Notice, Slot),
-}
-
-/// How a request waits that cannot be granted at once.
-#[derive(Clone, Copy, Debug)]
-pub enum Wait<'a> {
-    /// Not at all, whatever the request says.
-    No,
-    /// Its client is blocked, if the server can do that.
-    Parked,
-    /// Its client goes on, and the outcome is published.
-    Notified(&'a Notice),
 }
 
 /// What a granted request gets.

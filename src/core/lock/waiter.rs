@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::recipient::Recipient;
-use super::terms::{Request, WaiterId, Wanted};
+use super::keyspace::Keyspace;
+use super::terms::{ClientId, Notice, Request, Wait, WaitResult, WaiterId, Wanted};
 use super::tickets::Ticket;
 use crate::core::slab::Id;
 use crate::core::time::{Millis, UnixMs};
@@ -30,7 +30,6 @@ pub(super) type Headed = SmallVec<[QueueId; 1]>;
 /// A waiting request and its position.
 #[derive(Debug)]
 pub(super) struct Waiter {
-    pub(super) recipient: Recipient,
     pub(super) request: Request,
     pub(super) since: UnixMs,
     pub(super) scope: Scope,
@@ -78,7 +77,39 @@ impl Scope {
     }
 }
 
+impl Wait {
+    pub(super) fn is_notified(&self) -> bool {
+        matches!(self, Self::Notified(..))
+    }
+
+    /// Where the outcome is published.
+    pub(super) fn into_notice(self) -> Option<Notice> {
+        if let Self::Notified(_, notice) = self { Some(*notice) } else { None }
+    }
+
+    /// Tells the outcome of the request `waiter`, which has left the line.
+    pub(super) fn tell<W: Keyspace>(self, waiter: WaiterId, answer: WaitResult, keyspace: &mut W) {
+        match self {
+            Self::No | Self::Parked(_) => keyspace.answer(waiter, answer),
+            Self::Notified(_, notice) => keyspace.publish(notice, answer),
+        }
+    }
+}
+
+impl Request {
+    /// Whether it is `earlier` once more: from the same connection and with the same channel. Then the outcome of the earlier one is not told.
+    pub(super) fn repeats(&self, earlier: &Self) -> bool {
+        let (Wait::Notified(_, new), Wait::Notified(_, old)) = (&self.wait, &earlier.wait) else { return false };
+        (self.client, &new.channel) == (earlier.client, &old.channel)
+    }
+}
+
 impl Waiter {
+    /// The client that is blocked. Its reply may get lost with its connection; what is published counts as delivered.
+    pub(super) fn parked(&self) -> Option<ClientId> {
+        self.request.client.filter(|_| !self.request.wait.is_notified())
+    }
+
     /// How it wants the lock.
     pub(super) fn wanted(&self) -> Wanted {
         match self.scope {
@@ -94,8 +125,8 @@ impl Waiter {
 
     /// When its time is over; `None` without limit.
     fn end(&self) -> Option<UnixMs> {
-        let wait = self.request.wait.filter(|wait| wait.0 > 0)?;
-        Some(self.since.plus(wait).unwrap_or(UnixMs::MAX))
+        let (Wait::Parked(limit) | Wait::Notified(limit, _)) = self.request.wait else { return None };
+        (limit.0 > 0).then(|| self.since.plus(limit).unwrap_or(UnixMs::MAX))
     }
 
     /// The rest of its waiting time at `now`; `None` without limit.
@@ -105,11 +136,11 @@ impl Waiter {
 
     /// Whether its time is over at `now` and the server does not look after that.
     pub(super) fn is_timed_out(&self, now: UnixMs) -> bool {
-        self.recipient.is_notified() && self.end().is_some_and(|end| end.reached(now))
+        self.request.wait.is_notified() && self.end().is_some_and(|end| end.reached(now))
     }
 
     /// Its entry in the order of ends.
     pub(super) fn ending(&self, id: WaiterId) -> Option<(UnixMs, WaiterId)> {
-        Some((self.end().filter(|_| self.recipient.is_notified())?, id))
+        Some((self.end().filter(|_| self.request.wait.is_notified())?, id))
     }
 }

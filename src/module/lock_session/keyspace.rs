@@ -4,6 +4,7 @@ use super::{AtWork, LockSession};
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::{EndReason, Found, Hold, Keyspace, Lock, Mode, Notice, WaitResult, WaiterId};
+use crate::core::time::Millis;
 use crate::module::blocked::BLOCKED;
 use crate::module::{lock_effect, notice};
 use crate::server::cluster::{self, Serves};
@@ -64,13 +65,13 @@ impl Keyspace for LockSession<'_> {
         self.open(at).persist();
     }
 
-    fn block_client(&mut self) -> bool {
-        if self.patience.is_some() && self.selected != Some(self.db) {
+    fn block_client(&mut self, limit: Millis) -> bool {
+        if self.block_on.is_some() && self.selected != Some(self.db) {
             // A circle of waiting tokens may lead through other databases, and the server blocks a client in the one that is selected.
             self.shut();
             self.select(self.db);
         }
-        self.patience.is_some_and(|(lock, wait)| BLOCKED.block(self.ctx(), lock, wait))
+        self.block_on.is_some_and(|lock| BLOCKED.block(self.ctx(), lock, limit))
     }
 
     fn client_blocked(&mut self, waiter: WaiterId) {

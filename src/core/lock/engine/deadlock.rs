@@ -13,16 +13,17 @@ mod graph;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::graph::{ASKING, Circle, Edge, Graph, Held, Owner, Wait};
+pub(super) use self::graph::Circle;
+use self::graph::{ASKING, Edge, Graph, Held, Owner, Wait};
 use super::Engine;
-use super::places::Position;
+use super::transition::Transition;
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::queue::Queue;
-use crate::core::lock::stats::count;
-use crate::core::lock::terms::{Mode, Request, WaiterId, Wanted};
+use crate::core::lock::terms::{Mode, WaiterId, Wanted};
 use crate::core::lock::tickets::Ticket;
+use crate::core::lock::vacant_places::Asked;
 use crate::core::lock::value::{HoldRef, Lock};
 use crate::core::lock::waiter::Scope;
 use crate::core::time::UnixMs;
@@ -64,62 +65,33 @@ struct Ask {
     keys: Vec<KeyBuf>,
 }
 
-impl Engine {
-    /// The position that `request` for `places` has if it waits: that of an earlier one of its token, unless that would close a circle, or
-    /// the last; [`Ticket::FIRST`] if it is `in_front`.
-    ///
-    /// # Errors
-    /// The keys of the circle that it would close wherever it waited: first the one that it would wait for, last the one that its token
-    /// holds.
-    pub(super) fn position<W: Keyspace>(
+impl<W: Keyspace> Transition<'_, W> {
+    /// Whether a holder of one of `keys` is itself waiting, or a request for several keys waits there. Only then a circle is possible.
+    pub(super) fn may_close_a_circle(&mut self, keys: &[KeyRef<'_>]) -> bool {
+        let Self { engine, keyspace, course, .. } = self;
+        keys.iter().any(|at| {
+            let queue = engine.waiting.at(*at).and_then(|queue| engine.waiting.queue(queue));
+            queue.is_some_and(Queue::has_many)
+                || matches!(keyspace.find(*at), Found::Lock(lock)
+                    if engine.waiting_holds(lock, course.now.ms).next().is_some())
+        })
+    }
+
+    /// The circle that a request would close if it waited with this ticket. It replaces the `earlier` request of its token.
+    pub(super) fn circle(
         &mut self,
-        now: UnixMs,
-        locks: &[KeyRef<'_>],
-        many: bool,
-        request: &Request,
-        in_front: bool,
-        keyspace: &mut W,
-    ) -> Result<Position, Vec<KeyBuf>> {
-        let asked = request.for_keys(locks, many);
-        let earlier = self.same_request(asked);
-        let ticket = match self.earlier_ticket(now, asked, earlier) {
-            _ if in_front => Ticket::FIRST,
-            known => known.unwrap_or(Ticket::LAST),
-        };
-        if self.allows_deadlocks || !locks.iter().any(|at| self.is_held_by_waiters(now, *at, keyspace)) {
-            return Ok(Position { ticket, earlier });
-        }
-        let wanted = if many { Wanted::Exclusive } else { request.mode };
-        let mut circle = |ticket| {
-            let ask = Ask { wanted, many, ticket, keys: locks.iter().map(|at| at.to_buf()).collect() };
-            Search::of(self, now, &request.token, earlier, ticket).run(ask, keyspace)
-        };
-        let (ticket, circle) = match circle(ticket) {
-            // Somebody has passed the place while it was vacant, and would wait behind it now.
-            Some(Circle::Behind) => (Ticket::LAST, circle(Ticket::LAST)),
-            circle => (ticket, circle),
-        };
-        if let Some(Circle::Held(keys)) = circle {
-            count(&mut self.stats.deadlocks);
-            return Err(keys);
-        }
-        Ok(Position { ticket, earlier })
+        asked: Asked<'_>,
+        wanted: Wanted,
+        earlier: Option<WaiterId>,
+        ticket: Ticket,
+    ) -> Option<Circle> {
+        let wanted = if asked.many { Wanted::Exclusive } else { wanted };
+        let ask = Ask { wanted, many: asked.many, ticket, keys: asked.keys.iter().map(|at| at.to_buf()).collect() };
+        Search::of(self.engine, self.course.now.ms, asked.token, earlier, ticket).run(ask, self.keyspace)
     }
 }
 
 impl Engine {
-    /// Whether whoever waits at `at` may wait for somebody who waits.
-    fn is_held_by_waiters<W: Keyspace>(&self, now: UnixMs, at: KeyRef<'_>, keyspace: &mut W) -> bool {
-        let queue = self.waiting.at(at).and_then(|queue| self.waiting.queue(queue));
-        if queue.is_some_and(Queue::has_many) {
-            return true;
-        }
-        match keyspace.find(at) {
-            Found::Lock(lock) => self.waiting_holds(lock, now).next().is_some(),
-            Found::Nothing | Found::Foreign => false,
-        }
-    }
-
     /// The holds of `lock` whose tokens wait for anything. A token with several requests may come several times. Looks at the fewer: the
     /// holds or the requests, and at no more of them than a search may.
     fn waiting_holds<'l>(&'l self, lock: &'l Lock, now: UnixMs) -> impl Iterator<Item = HoldRef<'l>> {
@@ -256,7 +228,7 @@ impl<'a> Search<'a> {
             self.spend(value.len().min(self.engine.waiting.len()).wrapping_div(HOLDS))?;
             for hold in value.hold(self.token).into_iter().chain(self.engine.waiting_holds(value, self.now)) {
                 self.spend(1)?;
-                // What is over by its lease is not taken back any more, so what it replaced does not come back either.
+                // An expired grant is final; the hold that it replaced is gone.
                 let lasts = |deadline: UnixMs| !deadline.reached(self.now);
                 let standing = lasts(hold.deadline).then(|| self.engine.standing_hold(value, hold)).flatten();
                 let Some((held_as, hold)) = standing.filter(|(_, hold)| lasts(hold.deadline)) else { continue };

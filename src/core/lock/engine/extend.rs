@@ -2,21 +2,15 @@
 
 use super::Engine;
 use super::key_states::KeyState;
-use super::lock_mut::Changed;
+use super::multi::in_order;
 use super::transition::Transition;
+use super::visit::{Changed, Visit};
 use crate::core::key::KeyRef;
 use crate::core::lock::claim::Claim;
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::terms::{Extension, LockError};
 use crate::core::lock::value::{Hold, HoldRef};
 use crate::core::time::{Now, UnixMs};
-
-impl Extension {
-    /// When the lease of a hold ends from now on, if `lease` from now is at `end`.
-    fn deadline(self, hold: &Hold, end: UnixMs) -> UnixMs {
-        if self.only_later { hold.deadline.max(end) } else { end }
-    }
-}
 
 impl Engine {
     /// Moves the end of the claimed hold; `false` if there is none.
@@ -32,17 +26,26 @@ impl Engine {
         keyspace: &mut W,
     ) -> Result<bool, LockError> {
         let end = now.ms.plus(extension.lease).ok_or(LockError::LeaseTooLong)?;
-        let mut transition = self.command(now, &[at]);
-        self.pardon(at, claim, keyspace);
-        let (_, visit) = self.settle_then(&mut transition, at, keyspace, |engine, transition, open, _| {
-            engine.end_own_if_over(transition, open, claim.token);
-            let Some(hold) = claim.hold(open.lock).map(HoldRef::to_hold) else { return false };
-            let deadline = extension.deadline(&hold, end);
-            let changed = engine.set_hold(open, open.lock.mode(), Hold { deadline, ..hold });
-            engine.heard_of(changed);
-            true
-        });
-        self.finish_visit(&mut transition, at, visit, keyspace).ok_or(LockError::WrongType)
+        let named = [at];
+        let mut transition = Transition::command(self, keyspace, now, &named);
+        transition.pardon(at, claim);
+        transition.settle(at);
+        let extended = match transition.open(at) {
+            None => Err(LockError::WrongType),
+            Some(mut visit) => {
+                visit.end_own_if_over(claim.token);
+                let changed = visit.extend(claim, extension, end);
+                let is_extended = changed.is_some();
+                if let Some(changed) = changed {
+                    visit.engine.heard_of(changed);
+                }
+                let closed = visit.close();
+                transition.finish(at, closed);
+                Ok(is_extended)
+            }
+        };
+        transition.commit();
+        extended
     }
 
     /// Moves the ends of the claimed holds of the locks of all `keys`; `false` if one of these does not have it, and then none is extended.
@@ -59,51 +62,68 @@ impl Engine {
         keyspace: &mut W,
     ) -> Result<bool, LockError> {
         let end = now.ms.plus(extension.lease).ok_or(LockError::LeaseTooLong)?;
-        let (mut transition, locks) = self.begin_many(now, db, keys, claim, keyspace);
-        let states = self.settled_states(&mut transition, &locks, claim.token, keyspace);
-        let is_claimed =
-            |at: &KeyRef<'_>| matches!(keyspace.find(*at), Found::Lock(lock) if claim.hold(lock).is_some());
+        let locks = in_order(db, keys);
+        let mut transition = Transition::command(self, keyspace, now, &locks);
+        let states = transition.settled_states(&locks, claim);
         let extended = if states.any(KeyState::Foreign) {
             Err(LockError::WrongType)
-        } else if !locks.iter().all(is_claimed) {
+        } else if !locks.iter().all(|at| transition.is_claimed(*at, claim)) {
             Ok(false)
         } else {
-            self.extend_all(&mut transition, &locks, claim, extension, end, keyspace)
+            transition.extend_all(&locks, claim, extension, end)
         };
-        self.commit(&mut transition, keyspace);
+        transition.commit();
         extended
+    }
+}
+
+impl<W: Keyspace> Transition<'_, W> {
+    fn is_claimed(&mut self, at: KeyRef<'_>, claim: Claim<'_>) -> bool {
+        matches!(self.keyspace.find(at), Found::Lock(lock) if claim.hold(lock).is_some())
     }
 
     /// Extends the claimed holds of all `locks`, or none of them if one is not there any more: see [`take_all`](super::take_all).
-    fn extend_all<W: Keyspace>(
+    fn extend_all(
         &mut self,
-        transition: &mut Transition,
         locks: &[KeyRef<'_>],
         claim: Claim<'_>,
         extension: Extension,
         end: UnixMs,
-        keyspace: &mut W,
     ) -> Result<bool, LockError> {
         let mut changes: Vec<Changed> = Vec::with_capacity(locks.len());
         for at in locks {
-            transition.step();
-            let visit = self.visit(transition, *at, keyspace, |engine, _, open| {
-                let hold = claim.hold(open.lock).map(HoldRef::to_hold)?;
-                let deadline = extension.deadline(&hold, end);
-                Some(engine.set_hold(open, open.lock.mode(), Hold { deadline, ..hold }))
-            });
-            let foreign = visit.is_none();
-            let Some(changed) = visit.and_then(|visit| visit.result) else {
-                for (at, before) in locks.iter().zip(changes.into_iter().filter_map(|changed| changed.before)) {
-                    self.restore(transition, *at, before.hold.fence, Some(before), keyspace);
+            self.course.step();
+            let extended = match self.open(*at) {
+                None => Err(LockError::WrongType),
+                Some(mut visit) => {
+                    let changed = visit.extend(claim, extension, end);
+                    let closed = visit.close();
+                    self.keep(*at, closed);
+                    Ok(changed)
                 }
-                return if foreign { Err(LockError::WrongType) } else { Ok(false) };
             };
-            changes.push(changed);
+            match extended {
+                Ok(Some(changed)) => changes.push(changed),
+                not_extended => {
+                    for (at, before) in locks.iter().zip(changes.into_iter().filter_map(|changed| changed.before)) {
+                        self.restore(*at, before.hold.fence, Some(before));
+                    }
+                    return not_extended.map(|_| false);
+                }
+            }
         }
         for changed in changes {
-            self.heard_of(changed);
+            self.engine.heard_of(changed);
         }
         Ok(true)
+    }
+}
+
+impl Visit<'_> {
+    /// Moves the end of the claimed hold, whose lease would end at `end`; `None` if there is none.
+    fn extend(&mut self, claim: Claim<'_>, extension: Extension, end: UnixMs) -> Option<Changed> {
+        let hold = claim.hold(self.lock).map(HoldRef::to_hold)?;
+        let deadline = if extension.only_later { hold.deadline.max(end) } else { end };
+        Some(self.set_hold(self.lock.mode(), Hold { deadline, ..hold }))
     }
 }

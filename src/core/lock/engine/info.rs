@@ -90,7 +90,7 @@ impl Engine {
                     mode: waiter.wanted(),
                     waited: waiter.waited(now.ms),
                     left: waiter.patience(now.ms),
-                    client: waiter.recipient.client(),
+                    client: waiter.request.client,
                 })
                 .collect(),
             waiting: queue.map_or(0, |queue| self.waiting.count(queue)),

@@ -99,7 +99,7 @@ impl Engine {
         // The server answers blocked clients itself.
         for waiter in self.waiting.notified_ones() {
             if let Some(left) = self.waiting.leave(now, waiter) {
-                self.dismissed.extend(left.waiter.recipient.into_notice().map(Dismissed::Demoted));
+                self.dismissed.extend(left.waiter.request.wait.into_notice().map(Dismissed::Demoted));
             }
         }
     }
@@ -119,7 +119,7 @@ impl Engine {
             for queue in left.headed {
                 self.schedule_queue(queue, HandoverCause::Other);
             }
-            let notice = left.waiter.recipient.into_notice();
+            let notice = left.waiter.request.wait.into_notice();
             self.dismissed.extend(notice.map(|notice| Dismissed::Moved(notice, slot)));
         }
     }

@@ -24,9 +24,8 @@ mod guards;
 mod info;
 mod key_changes;
 mod key_states;
-mod lock_mut;
+mod line;
 mod multi;
-mod places;
 mod reconcile;
 mod replica;
 mod serve;
@@ -39,7 +38,7 @@ mod visit;
 pub use info::{HolderView, LockView, WaiterView};
 
 use backlog::Backlog;
-use lock_mut::Outcome;
+use visit::Outcome;
 
 /// All lock state outside of the keys.
 #[derive(Debug, Default)]
@@ -52,8 +51,6 @@ pub struct Engine {
     pub(super) era: u32,
     pub(super) unacked: UnackedGrants,
     pub(super) vacant_places: VacantPlaces,
-    /// How long the place of a waiter is kept whose connection has ended; zero: not at all.
-    pub place_grace: Millis,
     pub(super) replaced: Replaced,
     pub(super) revoked: RevokedHolds,
     /// Connections that may have ended unnoticed; see [`take_unverified_sessions`](Self::take_unverified_sessions).
@@ -64,12 +61,27 @@ pub struct Engine {
     backlog: Backlog,
     pub(super) stats: Stats,
     pub(super) bound: Bound,
-    /// Whether a request may close a circle of waiting tokens; otherwise it is refused.
-    pub allows_deadlocks: bool,
-    /// How many requests may wait; `None`: any number.
-    pub most_waiting: Option<usize>,
+    /// What the operator has chosen.
+    pub settings: Settings,
     /// The outcomes of the current visit, kept only to reuse the memory.
     outcomes: Vec<Outcome>,
+}
+
+/// What the operator has chosen for locks.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Whether a request is refused that would close a circle of waiting tokens.
+    pub detects_deadlocks: bool,
+    /// How many requests may wait.
+    pub most_waiting: usize,
+    /// How long the place of a waiter is kept whose connection has ended; zero: not at all.
+    pub place_grace: Millis,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { detects_deadlocks: true, most_waiting: usize::MAX, place_grace: Millis(0) }
+    }
 }
 
 /// How much work a command does for other clients, in steps; see [`Engine::tick`]. It takes a few milliseconds at most.

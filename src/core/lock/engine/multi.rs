@@ -5,136 +5,64 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::key_states::{KeyState, KeyStates};
-use super::lock_mut::Changed;
 use super::take_all::NotTaken;
 use super::transition::Transition;
+use super::visit::Changed;
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::claim::Claim;
-use crate::core::lock::keyspace::{Found, Keyspace};
-use crate::core::lock::terms::{Acquired, ClientId, LockError, Request, Wait, WaitResult, WaiterId};
-use crate::core::lock::tickets::Ticket;
+use crate::core::lock::keyspace::Keyspace;
+use crate::core::lock::stats::HandoverCause;
+use crate::core::lock::terms::{Acquired, Grant, LockError, Request, Wait, WaitResult, WaiterId};
 use crate::core::lock::unacked::UnackedGrant;
-use crate::core::lock::waiter::{Departed, QueueId};
+use crate::core::lock::waiter::QueueId;
 use crate::core::time::Now;
 
+/// All `keys` of the database `db` in order, each once.
+pub(super) fn in_order<'k>(db: i32, keys: &[&'k [u8]]) -> Vec<KeyRef<'k>> {
+    let keys: BTreeSet<&[u8]> = keys.iter().copied().collect();
+    keys.into_iter().map(|key| KeyRef { db, key }).collect()
+}
+
 impl Engine {
-    /// Asks for the locks of all `keys` of the database `db`, exclusively, for `client`. A key named twice counts once.
+    /// Asks for the locks of all `keys` of the database `db`, exclusively. A key named twice counts once.
     ///
     /// A key that the token already holds is no obstacle, whoever waits for it. For the others the request waits in every queue with the
     /// same ticket. O(k log n) for k keys.
     ///
     /// # Errors
     /// See [`LockError`].
-    #[expect(clippy::too_many_arguments, reason = "one request in one situation")]
     pub fn acquire_many<W: Keyspace>(
         &mut self,
         now: Now,
         db: i32,
         keys: &[&[u8]],
-        client: ClientId,
         request: &Request,
-        wait: Wait<'_>,
         keyspace: &mut W,
     ) -> Result<Acquired, LockError> {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
-        let (mut transition, locks) = self.begin_many(now, db, keys, Claim::of(&request.token), keyspace);
-        let states = self.settled_states(&mut transition, &locks, &request.token, keyspace);
-        let patient = !matches!(wait, Wait::No) && request.wait.is_some();
-        // A repeated request keeps its position, in front of later requests.
-        let asked = request.for_keys(&locks, true);
-        let earlier = self.same_request(asked);
-        let ticket = self.earlier_ticket(now.ms, asked, earlier).filter(|_| patient);
-        let mine = |queue: QueueId| self.is_first(queue, ticket.unwrap_or(Ticket::LAST));
-        let mut seen = locks.iter().zip(&states.all);
-        let obstacle = seen.find(|(at, state)| match state {
-            KeyState::Own(_) => false,
-            KeyState::Free => self.waiting.at(**at).is_some_and(|queue| !mine(queue)),
-            _ => true,
-        });
-        let mut lost = None;
-        let taken = if states.any(KeyState::Foreign) {
-            Err(LockError::WrongType)
-        } else if states.any(KeyState::OtherMode) {
-            Err(LockError::OtherMode)
-        } else if obstacle.is_some() {
-            Ok(None)
-        } else {
-            match self.take_all(&mut transition, &locks, &states, Some(client), request, keyspace) {
-                Ok((grant, changes)) => {
-                    for changed in changes {
-                        self.heard_of(changed);
-                    }
-                    if patient {
-                        self.vacant_places.take_up(asked);
-                    }
-                    // This answer also settles an earlier identical request of the token, so that one need not wait any more.
-                    if let Some(earlier) = earlier
-                        && let Some(departed) = self.waiting.leave(now.ms, earlier)
-                    {
-                        departed.waiter.recipient.tell_replaced(earlier, wait, keyspace);
-                    }
-                    Ok(Some(grant))
-                }
-                Err(NotTaken::Failed(error)) => Err(error),
-                Err(NotTaken::Lost(at, state)) => {
-                    lost = Some(at);
-                    state.error().map_or(Ok(None), Err)
-                }
+        let locks = in_order(db, keys);
+        let mut transition = Transition::command(self, keyspace, now, &locks);
+        let states = transition.settled_states(&locks, Claim::of(&request.token));
+        let taken = transition.take_now(&locks, &states, request);
+        transition.serve();
+        let answer = match taken {
+            Ok(grant) => Ok(Acquired::Granted(grant)),
+            Err(NotTaken::Failed(error)) => Err(error),
+            Err(NotTaken::Obstacle(at)) => Ok(transition.wait(&locks, Some(at), request, false)),
+            Err(NotTaken::Lost(at, state)) => {
+                let answer = match state.error() {
+                    Some(error) => Err(error),
+                    None => Ok(transition.wait(&locks, Some(at), request, false)),
+                };
+                // The lock may be free again already.
+                transition.engine.look_later_at(at);
+                answer
             }
         };
-        let obstacle = lost.or(obstacle.map(|(at, _)| *at));
-        self.settle(&mut transition, keyspace);
-        let answer = match taken {
-            Err(error) => Err(error),
-            Ok(Some(grant)) => Ok(Acquired::Granted(grant)),
-            Ok(None) if patient => Ok(match self.position(now.ms, &locks, true, request, false, keyspace) {
-                Ok(place) => self.wait(&mut transition, &locks, obstacle, client, request, wait, place, keyspace),
-                Err(circle) => Acquired::Deadlock(circle),
-            }),
-            Ok(None) => Ok(Acquired::Refused),
-        };
-        if let Some(lost) = lost.filter(|_| patient) {
-            self.look_later_at(lost);
-        }
         // Only now: a lock that is empty may be handed to the request behind this one, which has joined the line at the end.
-        self.commit(&mut transition, keyspace);
+        transition.commit();
         answer
-    }
-
-    /// Begins the transition of a request for all `keys` by the token of `claim`; also returns these in order, each once.
-    pub(super) fn begin_many<'k, W: Keyspace>(
-        &mut self,
-        now: Now,
-        db: i32,
-        keys: &[&'k [u8]],
-        claim: Claim<'_>,
-        keyspace: &mut W,
-    ) -> (Transition<'k>, Vec<KeyRef<'k>>) {
-        let keys: BTreeSet<&[u8]> = keys.iter().copied().collect();
-        let locks: Vec<_> = keys.into_iter().map(|key| KeyRef { db, key }).collect();
-        for at in &locks {
-            self.pardon(*at, claim, keyspace);
-        }
-        (self.command(now, &locks), locks)
-    }
-
-    /// Settles all keys, and then looks how each of them stands for `token`.
-    pub(super) fn settled_states<W: Keyspace>(
-        &mut self,
-        transition: &mut Transition,
-        locks: &[KeyRef<'_>],
-        token: &Ident,
-        keyspace: &mut W,
-    ) -> KeyStates {
-        for at in locks {
-            self.settle_at(transition, *at, keyspace);
-        }
-        let mut states = KeyStates::default();
-        for at in locks {
-            self.key_states(transition, *at, token, &mut states, keyspace);
-        }
-        states
     }
 
     /// Ends the claimed holds of the locks of `keys`, and, unless the claim names a fence, every request of the token that waits for any of
@@ -150,147 +78,187 @@ impl Engine {
         claim: Claim<'_>,
         keyspace: &mut W,
     ) -> Result<u64, LockError> {
-        let (mut transition, locks) = self.begin_many(now, db, keys, claim, keyspace);
-        self.cancel(&mut transition, &locks, claim, keyspace);
+        let locks = in_order(db, keys);
+        let mut transition = Transition::command(self, keyspace, now, &locks);
         for at in &locks {
-            self.settle_at(&mut transition, *at, keyspace);
+            transition.pardon(*at, claim);
         }
-        let foreign = locks.iter().any(|at| matches!(keyspace.find(*at), Found::Foreign));
+        transition.cancel(&locks, claim);
+        for at in &locks {
+            transition.settle(*at);
+        }
+        let is_foreign = locks.iter().any(|at| transition.is_foreign(*at));
         let mut released = 0_u64;
-        for at in locks.iter().filter(|_| !foreign) {
-            let visit = self.visit(&mut transition, *at, keyspace, |engine, transition, open| {
-                engine.release_hold(transition, open, claim)
-            });
-            let queue = self.waiting.at(*at);
-            if visit.is_some_and(|visit| self.defer_handover(&mut transition, *at, queue, visit, keyspace)) {
+        for at in locks.iter().filter(|_| !is_foreign) {
+            if transition.release(*at, claim) == Some(true) {
                 released = released.saturating_add(1);
             }
         }
-        self.commit(&mut transition, keyspace);
-        if foreign { Err(LockError::WrongType) } else { Ok(released) }
+        transition.commit();
+        if is_foreign { Err(LockError::WrongType) } else { Ok(released) }
+    }
+}
+
+impl<W: Keyspace> Transition<'_, W> {
+    /// Settles all keys, and then looks how each of them stands for the token of `claim`.
+    pub(super) fn settled_states(&mut self, locks: &[KeyRef<'_>], claim: Claim<'_>) -> KeyStates {
+        for at in locks {
+            self.pardon(*at, claim);
+        }
+        for at in locks {
+            self.settle(*at);
+        }
+        KeyStates { all: locks.iter().map(|at| self.key_state(*at, claim.token)).collect() }
+    }
+
+    /// The state of the lock at `at`, after removing ended holds there.
+    fn key_state(&mut self, at: KeyRef<'_>, token: &Ident) -> KeyState {
+        let Some(mut visit) = self.open(at) else { return KeyState::Foreign };
+        visit.end_own_if_over(token);
+        let state = visit.lock.key_state(token);
+        let closed = visit.close();
+        self.keep(at, closed);
+        state
+    }
+
+    /// Grants the request all `locks`, if they are free and nobody is in front of it.
+    fn take_now<'k>(
+        &mut self,
+        locks: &[KeyRef<'k>],
+        states: &KeyStates,
+        request: &Request,
+    ) -> Result<Grant, NotTaken<'k>> {
+        if states.any(KeyState::Foreign) {
+            return Err(NotTaken::Failed(LockError::WrongType));
+        }
+        if states.any(KeyState::OtherMode) {
+            return Err(NotTaken::Failed(LockError::OtherMode));
+        }
+        let (asked, engine) = (request.for_keys(locks, true), &*self.engine);
+        let ticket = engine.ticket_of(self.course.now.ms, asked, &request.wait);
+        let is_mine = |at: KeyRef<'_>| engine.waiting.at(at).is_none_or(|queue| engine.is_first(queue, ticket));
+        let is_obstacle = |(at, state): &(&KeyRef<'_>, &KeyState)| match state {
+            KeyState::Own(_) => false,
+            KeyState::Free => !is_mine(**at),
+            _ => true,
+        };
+        if let Some((at, _)) = locks.iter().zip(&states.all).find(is_obstacle) {
+            return Err(NotTaken::Obstacle(*at));
+        }
+        let (grant, changes) = self.take_all(locks, states, request)?;
+        for changed in changes {
+            self.engine.heard_of(changed);
+        }
+        if request.wait != Wait::No {
+            self.engine.vacant_places.take_up(asked);
+        }
+        // This answer also settles an earlier identical request of the token, so that one need not wait any more.
+        if let Some(earlier) = self.engine.same_request(asked)
+            && let Some(departed) = self.engine.waiting.leave(self.course.now.ms, earlier)
+            && !request.repeats(&departed.waiter.request)
+        {
+            departed.waiter.request.wait.tell(earlier, WaitResult::Replaced, self.keyspace);
+        }
+        Ok(grant)
     }
 
     /// Grants the request `waiter` for many keys if it is first in line for each key and each key is free, except keys that its token
     /// already holds. Returns whether it was granted. If not, one of the keys that it cannot have becomes its obstacle.
-    ///
-    /// The current obstacle is checked first, because usually it is still there.
-    pub(super) fn grant_multi<W: Keyspace>(
-        &mut self,
-        transition: &mut Transition,
-        waiter: WaiterId,
-        keyspace: &mut W,
-    ) -> bool {
-        let Some(parked) = self.waiting.waiter(waiter) else { return false };
-        let (token, mut over) = (parked.request.token.clone(), transition.over);
-        let queues: Vec<_> = parked.obstacle.into_iter().chain(parked.scope.queues().iter().copied()).collect();
-        let mut states = KeyStates::default();
-        let mut by_queue: BTreeMap<QueueId, Arc<KeyBuf>> = BTreeMap::new();
-        for queue in queues {
-            let Some(key) = self.waiting.queue(queue).map(|queue| queue.key.clone()) else { return false };
-            if by_queue.insert(queue, key.clone()).is_some() {
-                continue;
-            }
-            transition.step();
-            if !transition.may_grant(key.as_key(), keyspace) {
-                transition.blocked_multi.insert(waiter);
-                self.waiting.block_multi_at(waiter, queue);
-                self.put_off(transition, queue, keyspace);
-                return false;
-            }
-            let state = self.key_states(transition, key.as_key(), &token, &mut states, keyspace);
-            over = over.or(transition.over);
-            let first = self.waiting.head(queue) == Some(waiter);
-            if state == KeyState::Foreign {
-                self.refuse_all(transition, queue, keyspace);
-            }
-            if !(matches!(state, KeyState::Own(_)) || (first && state == KeyState::Free)) {
-                transition.blocked_multi.insert(waiter);
-                self.waiting.block_multi_at(waiter, queue);
-                if let Some(over) = transition.over {
-                    // This waiter cannot have it, but the first in line may now.
-                    self.waiting.set_dirty(queue, over);
-                    transition.work.push(queue);
-                }
-                return false;
-            }
-        }
-        // Looking at the locks once more forgets why they were available.
-        let cause = over.unwrap_or(transition.cause);
-        let Some(parked) = self.waiting.waiter(waiter) else { return false };
-        let (client, request) = (parked.recipient.client(), parked.request.clone());
-        let keys: Vec<KeyRef<'_>> = by_queue.values().map(|key| key.as_key()).collect();
-        let taken = self.take_all(transition, &keys, &states, client, &request, keyspace);
-        if let Err(NotTaken::Lost(at, state)) = taken {
-            self.stay_in_line(transition, waiter, at, state, keyspace);
-            return false;
-        }
-        let place = self.place_of(waiter);
-        let Some(Departed { waiter: left, headed }) = self.waiting.leave(transition.now.ms, waiter) else {
+    pub(super) fn grant_multi(&mut self, waiter: WaiterId) -> bool {
+        let Some((keys, states, cause)) = self.free_keys(waiter) else { return false };
+        let Some(request) = self.engine.waiting.waiter(waiter).map(|waiter| waiter.request.clone()) else {
             return false;
         };
-        match taken {
+        let locks: Vec<KeyRef<'_>> = keys.iter().map(|key| key.as_key()).collect();
+        let taken = self.take_all(&locks, &states, &request);
+        if let Err(NotTaken::Lost(at, state)) = taken {
+            self.stay_in_line(waiter, at, state);
+            return false;
+        }
+        let place = self.engine.place_of(waiter);
+        let Some(departed) = self.engine.waiting.leave(self.course.now.ms, waiter) else { return false };
+        let answer = match taken {
             Ok((grant, changes)) => {
-                self.stats.handed_over(cause);
+                self.engine.stats.handed_over(cause);
                 let is_new = states.one_fence() != Some(grant.fence);
-                if let Some(client) = left.recipient.parked().filter(|_| is_new) {
+                if let Some(client) = departed.waiter.parked().filter(|_| is_new) {
                     let (fence, entries) = (grant.fence, changes.iter().map(|changed| changed.entry).collect());
-                    self.unacked.track(waiter, UnackedGrant { client, fence, entries, place });
+                    self.engine.unacked.track(waiter, UnackedGrant { client, fence, entries, place });
                     for Changed { entry, before } in changes {
-                        self.keep_replaced(entry, grant.fence, before);
+                        self.engine.keep_replaced(entry, grant.fence, before);
                     }
                 } else {
                     for changed in changes {
-                        self.heard_of(changed);
+                        self.engine.heard_of(changed);
                     }
                 }
-                left.recipient.tell(waiter, WaitResult::Granted(grant), keyspace);
+                WaitResult::Granted(grant)
             }
             Err(NotTaken::Failed(error)) => {
-                transition.work.extend(headed);
-                left.recipient.tell(waiter, WaitResult::Failed(error), keyspace);
+                self.course.work.extend(departed.headed);
+                WaitResult::Failed(error)
             }
-            Err(NotTaken::Lost(..)) => {}
-        }
+            Err(NotTaken::Obstacle(_) | NotTaken::Lost(..)) => return false,
+        };
+        departed.waiter.request.wait.tell(waiter, answer, self.keyspace);
         true
     }
 
-    /// The request `waiter` for many keys was about to be granted, but the lock at `at` is not available any more.
-    fn stay_in_line<W: Keyspace>(
-        &mut self,
-        transition: &mut Transition,
-        waiter: WaiterId,
-        at: KeyRef<'_>,
-        state: KeyState,
-        keyspace: &mut W,
-    ) {
-        let Some(queue) = self.waiting.at(at) else { return };
-        if state == KeyState::Foreign {
-            self.refuse_all(transition, queue, keyspace);
+    /// The keys of the request `waiter` for many keys, their states, and why they are available; `None` if it cannot have one of them.
+    ///
+    /// The current obstacle is checked first, because usually it is still there.
+    fn free_keys(&mut self, waiter: WaiterId) -> Option<(Vec<Arc<KeyBuf>>, KeyStates, HandoverCause)> {
+        let parked = self.engine.waiting.waiter(waiter)?;
+        // Looking at the next lock forgets why this one was available.
+        let (token, mut over) = (parked.request.token.clone(), self.course.over);
+        let queues: Vec<_> = parked.obstacle.into_iter().chain(parked.scope.queues().iter().copied()).collect();
+        let mut states = KeyStates::default();
+        let mut keys: BTreeMap<QueueId, Arc<KeyBuf>> = BTreeMap::new();
+        for queue in queues {
+            let key = self.engine.waiting.queue(queue)?.key.clone();
+            if keys.insert(queue, key.clone()).is_some() {
+                continue;
+            }
+            self.course.step();
+            if !self.may_grant(key.as_key()) {
+                self.block_multi_at(waiter, queue);
+                self.put_off(queue);
+                return None;
+            }
+            let state = self.key_state(key.as_key(), &token);
+            states.all.push(state);
+            over = over.or(self.course.over);
+            let is_first = self.engine.waiting.head(queue) == Some(waiter);
+            if state == KeyState::Foreign {
+                self.refuse_all(queue);
+            }
+            if !(matches!(state, KeyState::Own(_)) || (is_first && state == KeyState::Free)) {
+                self.block_multi_at(waiter, queue);
+                if let Some(over) = self.course.over {
+                    // This waiter cannot have it, but the first in line may now.
+                    self.engine.waiting.set_dirty(queue, over);
+                    self.course.work.push(queue);
+                }
+                return None;
+            }
         }
-        transition.blocked_multi.insert(waiter);
-        self.waiting.block_multi_at(waiter, queue);
-        // The lock may be free again already.
-        self.look_later_at(at);
+        Some((keys.into_values().collect(), states, over.unwrap_or(self.course.cause)))
     }
 
-    /// Reads the state of the lock at `at` into `states`, after removing ended holds there.
-    pub(super) fn key_states<W: Keyspace>(
-        &mut self,
-        transition: &mut Transition,
-        at: KeyRef<'_>,
-        token: &Ident,
-        states: &mut KeyStates,
-        keyspace: &mut W,
-    ) -> KeyState {
-        let visit = self.visit(transition, at, keyspace, |engine, transition, open| {
-            engine.end_own_if_over(transition, open, token);
-            open.lock.key_state(token)
-        });
-        let state = visit.as_ref().map_or(KeyState::Foreign, |visit| visit.result);
-        if visit.is_some_and(|visit| visit.emptied.is_some()) {
-            transition.emptied.push(Arc::new(at.to_buf()));
+    /// The request `waiter` for many keys cannot have that of `queue`.
+    fn block_multi_at(&mut self, waiter: WaiterId, queue: QueueId) {
+        self.course.blocked_multi.insert(waiter);
+        self.engine.waiting.block_multi_at(waiter, queue);
+    }
+
+    /// The request `waiter` for many keys was about to be granted, but the lock at `at` is not available any more.
+    fn stay_in_line(&mut self, waiter: WaiterId, at: KeyRef<'_>, state: KeyState) {
+        let Some(queue) = self.engine.waiting.at(at) else { return };
+        if state == KeyState::Foreign {
+            self.refuse_all(queue);
         }
-        states.all.push(state);
-        state
+        self.block_multi_at(waiter, queue);
+        // The lock may be free again already.
+        self.engine.look_later_at(at);
     }
 }

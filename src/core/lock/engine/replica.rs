@@ -12,7 +12,7 @@ use crate::core::key::KeyRef;
 use crate::core::limits::MAX_PERMITS;
 use crate::core::lock::keyspace::Keyspace;
 use crate::core::lock::terms::{EndReason, LockError, Mode};
-use crate::core::lock::value::Hold;
+use crate::core::lock::value::{Hold, HoldRef};
 
 impl Engine {
     /// Sets the hold of its token on the lock at `at`, and the mode of the lock. The session is dropped, because its connection belongs to
@@ -30,29 +30,26 @@ impl Engine {
         self.fences.observe(hold.fence);
         let limit = if mode == Mode::Limit { hold.limit.clamp(1, MAX_PERMITS) } else { 0 };
         let hold = Hold { limit, session: None, ..hold };
-        self.visit(&mut Transition::passive(), at, keyspace, |engine, _, open| {
-            // A primary first ends the holds that are incompatible with this one. Any that it did not report end here.
-            let others: Vec<Fence> = if mode == Mode::Exclusive || open.lock.mode() != mode {
-                open.lock.holds().filter(|other| *other.token != hold.token).map(|other| other.fence).collect()
-            } else {
-                open.lock
-                    .hold_of(hold.fence)
-                    .filter(|other| *other.token != hold.token)
-                    .map(|other| other.fence)
-                    .into_iter()
-                    .collect()
-            };
-            for fence in others {
-                engine.end_hold(open, fence, EndReason::Released);
-            }
-            engine.look_later_at(at);
-            let changed = engine.set_hold(open, mode, hold);
-            engine.heard_of(changed);
-            // The server itself propagates the effect unchanged.
-            open.outcomes.clear();
-        })
-        .map(|_| ())
-        .ok_or(LockError::WrongType)
+        let mut transition = Transition::passive(self, keyspace);
+        let mut visit = transition.open(at).ok_or(LockError::WrongType)?;
+        // A primary first ends the holds that are incompatible with this one. Any that it did not report end here.
+        let others = |other: &HoldRef<'_>| *other.token != hold.token;
+        let ended: Vec<Fence> = if mode == Mode::Exclusive || visit.lock.mode() != mode {
+            visit.lock.holds().filter(others).map(|other| other.fence).collect()
+        } else {
+            visit.lock.hold_of(hold.fence).filter(others).map(|other| other.fence).into_iter().collect()
+        };
+        for fence in ended {
+            visit.end_hold(fence, EndReason::Released);
+        }
+        visit.engine.look_later_at(at);
+        let changed = visit.set_hold(mode, hold);
+        visit.engine.heard_of(changed);
+        // The server itself propagates the effect unchanged.
+        visit.outcomes.clear();
+        let closed = visit.close();
+        transition.finish(at, closed);
+        Ok(())
     }
 
     /// Ends the hold of `token` on the lock at `at`; false if it has none.
@@ -65,18 +62,16 @@ impl Engine {
         token: &Ident,
         keyspace: &mut W,
     ) -> Result<bool, LockError> {
-        let visit = self
-            .visit(&mut Transition::passive(), at, keyspace, |engine, _, open| {
-                let fence = open.lock.hold(token).map(|hold| hold.fence);
-                if let Some(fence) = fence {
-                    engine.end_hold(open, fence, EndReason::Released);
-                    open.outcomes.clear();
-                }
-                fence.is_some()
-            })
-            .ok_or(LockError::WrongType)?;
-        self.close(at, visit.emptied, keyspace);
+        let mut transition = Transition::passive(self, keyspace);
+        let mut visit = transition.open(at).ok_or(LockError::WrongType)?;
+        let fence = visit.lock.hold(token).map(|hold| hold.fence);
+        if let Some(fence) = fence {
+            visit.end_hold(fence, EndReason::Released);
+            visit.outcomes.clear();
+        }
+        let closed = visit.close();
+        transition.finish(at, closed);
         self.look_later_at(at);
-        Ok(visit.result)
+        Ok(fence.is_some())
     }
 }

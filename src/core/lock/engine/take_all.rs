@@ -3,24 +3,20 @@
 //! The server notifies listeners of other modules at once when a key is created, and when an opened key turns out to have expired. These
 //! listeners may replace a lock that was already checked. So each lock is checked again when it is taken.
 
-use std::sync::Arc;
-
-use super::Engine;
 use super::key_states::{KeyState, KeyStates};
-use super::lock_mut::Changed;
 use super::transition::Transition;
+use super::visit::Changed;
 use crate::core::fence::Fence;
 use crate::core::key::KeyRef;
 use crate::core::lock::keyspace::Keyspace;
 use crate::core::lock::replaced::Before;
-use crate::core::lock::terms::{ClientId, EndReason, Grant, LockError, Mode, Request};
+use crate::core::lock::terms::{EndReason, Grant, LockError, Mode, Request};
 use crate::core::lock::value::{Hold, Lock};
 use crate::core::time::UnixMs;
 
 /// A grant of many keys, while it is written to each of them.
 struct ManyGrant<'a> {
     request: &'a Request,
-    client: Option<ClientId>,
     fence: Fence,
     deadline: UnixMs,
     /// Whether it renews an earlier grant, whose fence and sessions stay.
@@ -30,6 +26,8 @@ struct ManyGrant<'a> {
 /// Why no key was taken.
 pub(super) enum NotTaken<'a> {
     Failed(LockError),
+    /// Another token holds this key, or waits for it in front.
+    Obstacle(KeyRef<'a>),
     /// This key is not available any more.
     Lost(KeyRef<'a>, KeyState),
 }
@@ -44,107 +42,84 @@ impl ManyGrant<'_> {
     fn hold(&self, lock: &Lock) -> Hold {
         let token = self.request.token.clone();
         let before = lock.hold(&token).filter(|_| self.renews).and_then(|hold| hold.session);
-        let session = if self.request.session { self.client } else { before };
+        let session = if self.request.session { self.request.client } else { before };
         Hold { token, fence: self.fence, deadline: self.deadline, limit: 0, session }
     }
 }
 
-impl Engine {
-    /// Gives the token all `places`. If it holds all of them from one grant, that grant is renewed: fence and sessions stay. Otherwise it
+impl<W: Keyspace> Transition<'_, W> {
+    /// Gives the token all `locks`. If it holds all of them from one grant, that grant is renewed: fence and sessions stay. Otherwise it
     /// is a new grant in every respect, also for keys that the token already held.
     ///
     /// Each key is checked once more. If one is not available any more, nothing is taken.
-    pub(super) fn take_all<'a, W: Keyspace>(
+    pub(super) fn take_all<'k>(
         &mut self,
-        transition: &mut Transition,
-        locks: &[KeyRef<'a>],
+        locks: &[KeyRef<'k>],
         states: &KeyStates,
-        client: Option<ClientId>,
         request: &Request,
-        keyspace: &mut W,
-    ) -> Result<(Grant, Vec<Changed>), NotTaken<'a>> {
-        transition.progress();
-        let renewed = states.one_fence();
-        let fence = renewed.map_or_else(|| self.issue(transition), Ok).map_err(NotTaken::Failed)?;
-        let deadline = transition.now.ms.plus(request.lease).unwrap_or(UnixMs::MAX);
-        let all = ManyGrant { request, client, fence, deadline, renews: renewed.is_some() };
+    ) -> Result<(Grant, Vec<Changed>), NotTaken<'k>> {
+        self.course.progress();
+        let (now, renewed) = (self.course.now, states.one_fence());
+        let fence = renewed.map_or_else(|| self.engine.issue(now), Ok).map_err(NotTaken::Failed)?;
+        let deadline = now.ms.plus(request.lease).unwrap_or(UnixMs::MAX);
+        let all = ManyGrant { request, fence, deadline, renews: renewed.is_some() };
         let mut changes = Vec::with_capacity(locks.len());
         for at in locks {
-            match self.take_one(transition, *at, &all, keyspace) {
+            match self.take_one(*at, &all) {
                 Ok(changed) => changes.push(changed),
                 Err(state) => {
                     for (at, changed) in locks.iter().zip(changes) {
-                        self.give_back(transition, *at, &all, changed, keyspace);
+                        self.give_back(*at, &all, changed);
                     }
                     return Err(NotTaken::Lost(*at, state));
                 }
             }
         }
-        Ok((Grant { token: request.token.clone(), fence, lease: deadline.left(transition.now.ms) }, changes))
+        Ok((Grant { token: request.token.clone(), fence, lease: deadline.left(now.ms) }, changes))
     }
 
     /// Gives the token the lock at `at`, one of the keys of `all`. If it is not available any more, returns its state.
-    fn take_one<W: Keyspace>(
-        &mut self,
-        transition: &mut Transition,
-        at: KeyRef<'_>,
-        all: &ManyGrant<'_>,
-        keyspace: &mut W,
-    ) -> Result<Changed, KeyState> {
-        transition.step();
-        let visit = self.visit(transition, at, keyspace, |engine, _, open| {
-            let state = open.lock.key_state(&all.request.token);
-            if !all.fits(state) {
-                return Err(state);
+    fn take_one(&mut self, at: KeyRef<'_>, all: &ManyGrant<'_>) -> Result<Changed, KeyState> {
+        self.course.step();
+        let Some(mut visit) = self.open(at) else { return Err(KeyState::Foreign) };
+        let state = visit.lock.key_state(&all.request.token);
+        let taken = if all.fits(state) {
+            let hold = all.hold(visit.lock);
+            let changed = visit.set_hold(Mode::Exclusive, hold);
+            if !all.renews {
+                visit.look_at_own(&all.request.token);
             }
-            let hold = all.hold(open.lock);
-            Ok(engine.set_hold(open, Mode::Exclusive, hold))
-        });
-        let Some(visit) = visit else { return Err(KeyState::Foreign) };
-        transition.emptied.extend(visit.emptied.map(|_| Arc::new(at.to_buf())));
-        if !all.renews && visit.result.is_ok() {
-            self.look_at_own(transition, at, &all.request.token);
-        }
-        visit.result
+            Ok(changed)
+        } else {
+            Err(state)
+        };
+        let closed = visit.close();
+        self.keep(at, closed);
+        taken
     }
 
     /// Undoes one key of a grant that failed on another key.
-    fn give_back<W: Keyspace>(
-        &mut self,
-        transition: &mut Transition,
-        at: KeyRef<'_>,
-        all: &ManyGrant<'_>,
-        changed: Changed,
-        keyspace: &mut W,
-    ) {
-        let Changed { entry, before } = changed;
+    fn give_back(&mut self, at: KeyRef<'_>, all: &ManyGrant<'_>, Changed { entry, before }: Changed) {
         let earlier = if all.renews {
             before
         } else {
             // Revoked as if its connection had ended: the next visit takes it back, under whatever key the lock is then.
-            self.keep_replaced(entry, all.fence, before);
-            self.revoke(entry, all.fence, EndReason::Undelivered);
+            self.engine.keep_replaced(entry, all.fence, before);
+            self.engine.revoke(entry, all.fence, EndReason::Undelivered);
             None
         };
-        self.restore(transition, at, all.fence, earlier, keyspace);
+        self.restore(at, all.fence, earlier);
     }
 
     /// Puts the hold `fence` of the lock at `at` back to what it was `before`, if it is still there.
-    pub(super) fn restore<W: Keyspace>(
-        &mut self,
-        transition: &mut Transition,
-        at: KeyRef<'_>,
-        fence: Fence,
-        before: Option<Before>,
-        keyspace: &mut W,
-    ) {
-        let visit = self.visit(transition, at, keyspace, |engine, _, open| {
-            if let Some(before) = before
-                && open.lock.hold_of(fence).is_some()
-            {
-                let _ = engine.set_hold(open, before.mode, before.hold);
-            }
-        });
-        transition.emptied.extend(visit.and_then(|visit| visit.emptied).map(|_| Arc::new(at.to_buf())));
+    pub(super) fn restore(&mut self, at: KeyRef<'_>, fence: Fence, before: Option<Before>) {
+        let Some(mut visit) = self.open(at) else { return };
+        if let Some(before) = before
+            && visit.lock.hold_of(fence).is_some()
+        {
+            let _ = visit.set_hold(before.mode, before.hold);
+        }
+        let closed = visit.close();
+        self.keep(at, closed);
     }
 }

@@ -1,8 +1,7 @@
 //! Taking grants back: the hold ends, or the token's earlier hold is restored unchanged.
 
 use super::Engine;
-use super::lock_mut::{Changed, LockMut};
-use super::transition::Transition;
+use super::visit::{Changed, Visit};
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 use crate::core::lock::replaced::Before;
@@ -51,39 +50,6 @@ impl Engine {
         }
     }
 
-    /// Takes the grant `fence` back. The token's earlier hold is restored, unless it has ended meanwhile.
-    pub(super) fn take_back(&mut self, transition: &mut Transition, open: &mut LockMut<'_>, fence: Fence) {
-        let Some(entry) = open.lock.deadline_id() else { return };
-        let alive = self.replaced.get(entry, fence).is_some_and(|before| self.is_tied(entry, before));
-        let before = self.replaced.take(entry, fence);
-        if let Some(before) = &before {
-            self.untie_replaced(entry, before);
-        }
-        if open.lock.hold_of(fence).is_none() {
-            // A later unacknowledged grant has replaced this one. That grant now replaces what was there before both.
-            if let Some(later) = self.replaced.replaced_by(entry, fence) {
-                self.drop_replaced(entry, later);
-                self.keep_replaced(entry, later, before.filter(|_| alive));
-            }
-            return;
-        }
-        let Some(before) = before else { return self.end_hold(open, fence, EndReason::Undelivered) };
-        let expired = before.hold.deadline.reached(transition.now.ms);
-        if expired || !alive {
-            if expired {
-                count(&mut self.stats.expirations);
-            }
-            // The earlier grant may not have been heard of either, and may have replaced something itself.
-            self.unacked.confirm(before.hold.fence, entry);
-            self.drop_replaced(entry, before.hold.fence);
-            self.end_hold(open, fence, if expired { EndReason::Expired } else { EndReason::Disconnected });
-        } else {
-            let token = before.hold.token.clone();
-            let _ = self.set_hold(open, before.mode, before.hold);
-            self.look_at_own(transition, open.at, &token);
-        }
-    }
-
     /// The effective hold behind `hold`: itself, the hold that it replaced if it is going to be taken back, or none if it has ended.
     pub(super) fn standing_hold<'a>(&'a self, lock: &'a Lock, hold: HoldRef<'a>) -> Option<(Mode, HoldRef<'a>)> {
         let (mut mode, mut hold) = (lock.mode(), hold);
@@ -105,6 +71,41 @@ impl Engine {
     fn untie_replaced(&mut self, entry: DeadlineId, before: &Before) {
         if let Some(client) = before.hold.session {
             self.sessions.untie(client, (entry, before.hold.fence));
+        }
+    }
+}
+
+impl Visit<'_> {
+    /// Takes the grant `fence` back. The token's earlier hold is restored, unless it has ended meanwhile.
+    pub(super) fn take_back(&mut self, fence: Fence) {
+        let Some(entry) = self.lock.deadline_id() else { return };
+        let alive = self.engine.replaced.get(entry, fence).is_some_and(|before| self.engine.is_tied(entry, before));
+        let before = self.engine.replaced.take(entry, fence);
+        if let Some(before) = &before {
+            self.engine.untie_replaced(entry, before);
+        }
+        if self.lock.hold_of(fence).is_none() {
+            // A later unacknowledged grant has replaced this one. That grant now replaces what was there before both.
+            if let Some(later) = self.engine.replaced.replaced_by(entry, fence) {
+                self.engine.drop_replaced(entry, later);
+                self.engine.keep_replaced(entry, later, before.filter(|_| alive));
+            }
+            return;
+        }
+        let Some(before) = before else { return self.end_hold(fence, EndReason::Undelivered) };
+        let expired = before.hold.deadline.reached(self.course.now.ms);
+        if expired || !alive {
+            if expired {
+                count(&mut self.engine.stats.expirations);
+            }
+            // The earlier grant may not have been heard of either, and may have replaced something itself.
+            self.engine.unacked.confirm(before.hold.fence, entry);
+            self.engine.drop_replaced(entry, before.hold.fence);
+            self.end_hold(fence, if expired { EndReason::Expired } else { EndReason::Disconnected });
+        } else {
+            let token = before.hold.token.clone();
+            let _ = self.set_hold(before.mode, before.hold);
+            self.look_at_own(&token);
         }
     }
 }

@@ -7,7 +7,6 @@ use super::transition::Transition;
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 use crate::core::key::KeyRef;
-use crate::core::lock::claim::Claim;
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::stats::HandoverCause;
 use crate::core::lock::terms::{ClientId, EndReason, WaitResult};
@@ -21,71 +20,24 @@ impl Engine {
     /// A step is a hold that begins or ends, a waiter that is answered, or a key that is looked at. The last unit of work is always
     /// finished: a request for a thousand keys is granted in one go.
     pub fn tick<W: Keyspace>(&mut self, now: Now, budget: usize, keyspace: &mut W) -> Wakeup {
-        let mut transition = Transition::by_timer(now, budget);
         self.backlog.take_up(now, &mut self.deadlines);
-        while transition.budget > 0 && self.vacant_places.expire(now.ms) {
-            transition.step();
+        let mut transition = Transition::turn(self, keyspace, now, budget);
+        while transition.course.budget > 0 && transition.engine.vacant_places.expire(now.ms) {
+            transition.course.step();
         }
         let mut idle = 0_usize;
-        while transition.budget > 0 && idle < Kind::COUNT && self.backlog.closed.is_none() {
-            let kind = self.backlog.next;
-            self.backlog.next = kind.next();
-            if self.work_on(kind, &mut transition, keyspace) {
+        while transition.course.budget > 0 && idle < Kind::COUNT && transition.engine.backlog.closed.is_none() {
+            let kind = transition.engine.backlog.next;
+            transition.engine.backlog.next = kind.next();
+            if transition.work_on(kind) {
                 // Counted afterwards, so that the last step is not used up by the look itself.
-                transition.step();
+                transition.course.step();
                 idle = 0;
             } else {
                 idle = idle.saturating_add(1);
             }
         }
         self.next_wakeup().seen_at(now.ms)
-    }
-
-    /// Does one unit of this kind of work; `false` if there is none.
-    fn work_on<W: Keyspace>(&mut self, kind: Kind, transition: &mut Transition, keyspace: &mut W) -> bool {
-        match kind {
-            Kind::Session => {
-                let Some((entry, fence)) = self.sessions.take_ended() else { return false };
-                self.revoke(entry, fence, EndReason::Disconnected);
-            }
-            Kind::Ending => {
-                let Some(entry) = self.backlog.endings.pop_front() else { return false };
-                self.end_revoked(transition, entry, keyspace);
-            }
-            Kind::Queue => {
-                let Some(queue) = self.backlog.queues.pop_front() else { return false };
-                self.waiting.delist(queue);
-                transition.cause = HandoverCause::Other;
-                transition.work.push(queue);
-                self.commit(transition, keyspace);
-            }
-            Kind::Lease => {
-                let Some(entry) = self.deadlines.due(transition.now.ms) else { return false };
-                self.expire(transition, entry, keyspace);
-            }
-            Kind::Wait => {
-                let now = transition.now.ms;
-                let Some((_, waiter)) = self.waiting.first_end().filter(|(end, _)| end.reached(now)) else {
-                    return false;
-                };
-                // It leaves each of its queues, and whoever stood behind may fit now.
-                transition.steps(self.waiting.waiter(waiter).map_or(0, |waiter| waiter.scope.queues().len()));
-                transition.progress();
-                for queue in self.answer_and_remove(now, waiter, WaitResult::TimedOut, keyspace) {
-                    self.schedule_queue(queue, HandoverCause::Other);
-                }
-            }
-            Kind::Retired => {
-                let most = transition.budget.max(1);
-                let Some(headed) = self.waiting.unlink_retired(most) else { return false };
-                transition.steps(most);
-                transition.progress();
-                for queue in headed {
-                    self.schedule_queue(queue, HandoverCause::Other);
-                }
-            }
-        }
-        true
     }
 
     /// When to call [`tick`](Self::tick).
@@ -116,6 +68,18 @@ impl Engine {
     pub(super) fn is_revoked(&self, lock: &Lock, hold: HoldRef<'_>) -> bool {
         let has_ended = |client| self.sessions.has_ended(client);
         self.session(lock, hold).is_some_and(has_ended) || self.revoked.contains(lock.deadline_id(), hold.fence)
+    }
+
+    /// Whether holds have ended because of connections and are not removed yet.
+    pub(super) fn any_revoked(&self) -> bool {
+        self.sessions.any_ended() || !self.revoked.is_empty()
+    }
+
+    /// Whether a hold of `lock` has ended and is not removed yet.
+    pub(super) fn has_over(&self, lock: &Lock, now: UnixMs) -> bool {
+        let is_revoked = |entry| self.revoked.at(entry) || self.sessions.ended_at(entry).is_some();
+        lock.earliest().is_some_and(|earliest| earliest.reached(now))
+            || (self.any_revoked() && lock.deadline_id().is_some_and(is_revoked))
     }
 
     /// Takes a hold at `entry` that has ended because of a connection off the lists, so that the caller ends it.
@@ -155,87 +119,124 @@ impl Engine {
         self.backlog.endings.push_back(entry);
     }
 
-    /// A token whose undelivered grant is revoked asks again from another connection: the grant stands.
-    pub(super) fn pardon<W: Keyspace>(&mut self, at: KeyRef<'_>, claim: Claim<'_>, keyspace: &mut W) {
-        if !self.revoked.is_empty()
-            && let Found::Lock(lock) = keyspace.find(at)
-            && let (Some(entry), Some(hold)) = (lock.deadline_id(), claim.hold(lock))
-            && self.revoked.pardon(entry, hold.fence)
-        {
-            let fence = hold.fence;
-            self.drop_replaced(entry, fence);
-        }
-    }
-
     /// Makes `tick` serve `queue`.
     pub(super) fn schedule_queue(&mut self, queue: QueueId, cause: HandoverCause) {
         if self.waiting.enlist(queue, cause) {
             self.backlog.queues.push_back(queue);
         }
     }
+}
+
+impl<W: Keyspace> Transition<'_, W> {
+    /// Does one unit of this kind of work; `false` if there is none.
+    fn work_on(&mut self, kind: Kind) -> bool {
+        match kind {
+            Kind::Session => {
+                let Some((entry, fence)) = self.engine.sessions.take_ended() else { return false };
+                self.engine.revoke(entry, fence, EndReason::Disconnected);
+            }
+            Kind::Ending => {
+                let Some(entry) = self.engine.backlog.endings.pop_front() else { return false };
+                self.end_revoked_at(entry);
+            }
+            Kind::Queue => {
+                let Some(queue) = self.engine.backlog.queues.pop_front() else { return false };
+                self.engine.waiting.delist(queue);
+                self.course.cause = HandoverCause::Other;
+                self.course.work.push(queue);
+                self.commit();
+            }
+            Kind::Lease => {
+                let Some(entry) = self.engine.deadlines.due(self.course.now.ms) else { return false };
+                self.expire(entry);
+            }
+            Kind::Wait => {
+                let now = self.course.now.ms;
+                let Some((_, waiter)) = self.engine.waiting.first_end().filter(|(end, _)| end.reached(now)) else {
+                    return false;
+                };
+                // It leaves each of its queues, and whoever stood behind may fit now.
+                self.course.steps(self.engine.waiting.waiter(waiter).map_or(0, |waiter| waiter.scope.queues().len()));
+                self.course.progress();
+                for queue in self.answer_and_remove(waiter, WaitResult::TimedOut) {
+                    self.engine.schedule_queue(queue, HandoverCause::Other);
+                }
+            }
+            Kind::Retired => {
+                let most = self.course.budget.max(1);
+                let Some(headed) = self.engine.waiting.unlink_retired(most) else { return false };
+                self.course.steps(most);
+                self.course.progress();
+                for queue in headed {
+                    self.engine.schedule_queue(queue, HandoverCause::Other);
+                }
+            }
+        }
+        true
+    }
 
     /// Makes `tick` serve `queue` after a pause.
-    pub(super) fn put_off<W: Keyspace>(&mut self, transition: &Transition, queue: QueueId, keyspace: &mut W) {
-        self.refused(transition, keyspace);
-        if self.waiting.enlist(queue, transition.cause) {
-            self.backlog.put_off(transition.now, Retry::Queue(queue));
+    pub(super) fn put_off(&mut self, queue: QueueId) {
+        self.refused();
+        if self.engine.waiting.enlist(queue, self.course.cause) {
+            self.engine.backlog.put_off(self.course.now, Retry::Queue(queue));
         }
     }
 
     /// Removes the revoked holds of the lock at `entry` and hands over.
-    fn end_revoked<W: Keyspace>(&mut self, transition: &mut Transition, entry: DeadlineId, keyspace: &mut W) {
-        if self.deadlines.contains(entry) {
-            transition.cause = HandoverCause::Disconnect;
-            if !self.refresh(transition, entry, keyspace) {
-                self.refused(transition, keyspace);
-                self.backlog.put_off(transition.now, Retry::Ending(entry));
-            } else if self.revoked.at(entry) {
-                self.end_later(entry);
+    fn end_revoked_at(&mut self, entry: DeadlineId) {
+        if self.engine.deadlines.contains(entry) {
+            self.course.cause = HandoverCause::Disconnect;
+            if !self.refresh(entry) {
+                self.refused();
+                self.engine.backlog.put_off(self.course.now, Retry::Ending(entry));
+            } else if self.engine.revoked.at(entry) {
+                self.engine.end_later(entry);
             }
         } else {
-            self.revoked.forget(entry);
-            self.replaced.forget(entry);
+            self.engine.revoked.forget(entry);
+            self.engine.replaced.forget(entry);
         }
     }
 
     /// Removes the expired holds at `entry` and hands over.
-    fn expire<W: Keyspace>(&mut self, transition: &mut Transition, entry: DeadlineId, keyspace: &mut W) {
-        transition.cause = HandoverCause::Expiry;
-        if !self.refresh(transition, entry, keyspace) {
-            self.refused(transition, keyspace);
+    fn expire(&mut self, entry: DeadlineId) {
+        self.course.cause = HandoverCause::Expiry;
+        if !self.refresh(entry) {
+            self.refused();
             // The entry is due again when the backlog says so.
-            self.deadlines.reschedule(entry, UnixMs::MAX);
-            self.backlog.put_off(transition.now, Retry::Lease(entry));
+            self.engine.deadlines.reschedule(entry, UnixMs::MAX);
+            self.engine.backlog.put_off(self.course.now, Retry::Lease(entry));
         }
     }
 
     /// This node does not serve a key. If it serves no key at all, trying the others is useless.
-    fn refused<W: Keyspace>(&mut self, transition: &Transition, keyspace: &mut W) {
-        if keyspace.serves_nothing() {
-            self.backlog.closed = transition.now.ms.plus(RETRY);
+    fn refused(&mut self) {
+        if self.keyspace.serves_nothing() {
+            self.engine.backlog.closed = self.course.now.ms.plus(RETRY);
         }
     }
 
     /// Settles the key of `entry`; `false` if the lock is there and this node does not serve it.
-    fn refresh<W: Keyspace>(&mut self, transition: &mut Transition, entry: DeadlineId, keyspace: &mut W) -> bool {
-        let Some(key) = self.deadlines.key(entry).map(KeyRef::to_buf) else { return true };
+    fn refresh(&mut self, entry: DeadlineId) -> bool {
+        let Some(key) = self.engine.deadlines.key(entry).map(KeyRef::to_buf) else { return true };
         let at = key.as_key();
         // The value may have gone without a notice to the engine, for example with a migrated slot. Then the key may have another value
         // with an entry of its own.
-        let gone = !matches!(keyspace.find(at), Found::Lock(lock) if lock.deadline_id() == Some(entry));
+        let gone = !matches!(self.keyspace.find(at), Found::Lock(lock) if lock.deadline_id() == Some(entry));
         if gone {
-            self.vanished(at, Some(entry));
+            self.engine.vanished(at, Some(entry));
         }
-        if !keyspace.owns_slot(at) {
+        if !self.keyspace.owns_slot(at) {
             return gone;
         }
-        if let Some(queue) = self.waiting.at(at) {
-            transition.work.push(queue);
-            self.commit(transition, keyspace);
-        } else {
-            let visit = self.visit(transition, at, keyspace, |_, _, _| ());
-            self.finish_visit(transition, at, visit, keyspace);
+        if let Some(queue) = self.engine.waiting.at(at) {
+            self.course.work.push(queue);
+        } else if let Some(visit) = self.open(at) {
+            let closed = visit.close();
+            self.finish(at, closed);
         }
+        self.commit();
         true
     }
 }

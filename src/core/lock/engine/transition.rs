@@ -1,23 +1,44 @@
 //! One transition of the engine, while it runs.
+//!
+//! A [`Transition`] owns the engine and the keyspace for one call. It opens a lock as a [`Visit`], which borrows the engine and the value, but
+//! not the keyspace; so what a visit has changed is told to the keyspace when it is closed. Every call reads alike: open, change, close,
+//! tell, and at the end commit.
 
-use crate::core::lock::terms::WaiterId;
 use std::collections::BTreeSet;
+use std::mem;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::Engine;
+use super::visit::{Closed, Visit};
+use crate::core::deadline_index::DeadlineId;
 use crate::core::key::{KeyBuf, KeyRef};
-use crate::core::lock::keyspace::Keyspace;
+use crate::core::lock::claim::Claim;
+use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::stats::HandoverCause;
+use crate::core::lock::terms::WaiterId;
+use crate::core::lock::value::Lock;
 use crate::core::lock::waiter::QueueId;
 use crate::core::time::{Now, UnixMs};
 
-/// The time, the limits and the remaining work of one transition.
-#[derive(Debug)]
-pub(super) struct Transition<'k> {
-    pub(super) now: Now,
+/// One transition of the engine: a command, a turn of the timer, or an effect.
+pub(super) struct Transition<'t, W> {
+    pub(super) engine: &'t mut Engine,
+    pub(super) keyspace: &'t mut W,
+    pub(super) course: Course,
     /// The keys that the command names, in order; none for the timer's work. The server has checked that this node serves them.
-    named: SmallVec<[KeyRef<'k>; 1]>,
+    named: &'t [KeyRef<'t>],
+    /// Keys whose locks may be vacant. A waiter may still take them over in this transition.
+    pub(super) emptied: Vec<Arc<KeyBuf>>,
+    /// Lent to the visit of a key that holds nothing. Vacant between visits.
+    vacant: Lock,
+}
+
+/// The time of a transition, and what it has done and has yet to do.
+#[derive(Debug)]
+pub(super) struct Course {
+    pub(super) now: Now,
     /// The remaining number of steps.
     pub(super) budget: usize,
     /// Why locks become available for waiters, unless holds of the lock itself have ended.
@@ -25,11 +46,9 @@ pub(super) struct Transition<'k> {
     /// Why the last visited lock had holds that were over; `None` if it had none.
     pub(super) over: Option<HandoverCause>,
     /// Whether no hold may expire here: a replica gets expirations from its primary.
-    pub(super) passive: bool,
+    passive: bool,
     /// The queues to look at.
     pub(super) work: Work,
-    /// Keys whose locks may be vacant. A waiter may still take them over in this transition.
-    pub(super) emptied: Vec<Arc<KeyBuf>>,
     /// Requests for many keys that were checked and did not fit. No hold has begun or ended since, so they are not checked again in each of
     /// their queues, which would cost the square of their number of keys.
     pub(super) blocked_multi: BTreeSet<WaiterId>,
@@ -64,36 +83,7 @@ impl Work {
     }
 }
 
-impl<'k> Transition<'k> {
-    pub(super) fn command(now: Now, named: &[KeyRef<'k>], steps: usize) -> Self {
-        Self {
-            now,
-            named: SmallVec::from_slice(named),
-            budget: steps,
-            cause: HandoverCause::Other,
-            over: None,
-            passive: false,
-            work: Work::default(),
-            emptied: Vec::new(),
-            blocked_multi: BTreeSet::new(),
-        }
-    }
-
-    pub(super) fn by_timer(now: Now, steps: usize) -> Self {
-        Self::command(now, &[], steps)
-    }
-
-    /// A transition that applies an effect; nothing expires in it.
-    pub(super) fn passive() -> Self {
-        Self { passive: true, ..Self::command(Now { ms: UnixMs(0), us: 0 }, &[], usize::MAX) }
-    }
-
-    /// Whether the lock at `at` may be granted here. A key that the command does not name may have moved to another node by itself, while
-    /// its slot moves key by key.
-    pub(super) fn may_grant<W: Keyspace>(&self, at: KeyRef<'_>, keyspace: &mut W) -> bool {
-        self.named.binary_search(&at).is_ok() || keyspace.owns_slot(at)
-    }
-
+impl Course {
     /// Why the last visited lock is available for a waiter.
     pub(super) fn cause(&self) -> HandoverCause {
         self.over.unwrap_or(self.cause)
@@ -110,5 +100,135 @@ impl<'k> Transition<'k> {
 
     pub(super) fn steps(&mut self, number: usize) {
         self.budget = self.budget.saturating_sub(number);
+    }
+}
+
+impl<'t, W: Keyspace> Transition<'t, W> {
+    fn new(engine: &'t mut Engine, keyspace: &'t mut W, now: Now, budget: usize, named: &'t [KeyRef<'t>]) -> Self {
+        let course = Course {
+            now,
+            budget,
+            cause: HandoverCause::Other,
+            over: None,
+            passive: false,
+            work: Work::default(),
+            blocked_multi: BTreeSet::new(),
+        };
+        Self { engine, keyspace, course, named, emptied: Vec::new(), vacant: Lock::vacant() }
+    }
+
+    /// The transition of a command on `keys`, which are in order. Work for other clients beyond the bound is left to `tick`. No request
+    /// overtakes: while a waiter of a key still has to be served, the key counts as taken.
+    pub(super) fn command(engine: &'t mut Engine, keyspace: &'t mut W, now: Now, keys: &'t [KeyRef<'t>]) -> Self {
+        let budget = engine.bound.0.saturating_add(keys.len());
+        Self::new(engine, keyspace, now, budget, keys)
+    }
+
+    /// A turn of the timer, of at most `budget` steps.
+    pub(super) fn turn(engine: &'t mut Engine, keyspace: &'t mut W, now: Now, budget: usize) -> Self {
+        Self::new(engine, keyspace, now, budget, &[])
+    }
+
+    /// A transition that applies an effect; nothing expires in it.
+    pub(super) fn passive(engine: &'t mut Engine, keyspace: &'t mut W) -> Self {
+        let mut transition = Self::new(engine, keyspace, Now { ms: UnixMs(0), us: 0 }, usize::MAX, &[]);
+        transition.course.passive = true;
+        transition
+    }
+
+    /// Opens the lock at `at`, or a vacant one if the key holds nothing, and ends the holds that are over. `None` if the key holds a value of
+    /// another type.
+    pub(super) fn open<'v>(&'v mut self, at: KeyRef<'v>) -> Option<Visit<'v>> {
+        let Self { engine, keyspace, course, vacant, .. } = self;
+        course.over = None;
+        let (lock, is_new) = match keyspace.find(at) {
+            Found::Foreign => return None,
+            Found::Nothing => (vacant, true),
+            Found::Lock(lock) => (lock, false),
+        };
+        if !is_new {
+            engine.register(at, lock);
+        }
+        let outcomes = mem::take(&mut engine.outcomes);
+        let mut visit = Visit { engine, course, at, lock, is_new, was_free: false, outcomes };
+        if !is_new && !visit.course.passive {
+            visit.end_what_is_over();
+        }
+        visit.was_free = !is_new && visit.lock.is_empty();
+        Some(visit)
+    }
+
+    /// Tells the keyspace what a visit to `at` has changed. Returns the entry of the lock if it stands vacant in its key now: this transition
+    /// must grant it to a waiter or delete it.
+    #[must_use]
+    pub(super) fn tell(&mut self, at: KeyRef<'_>, closed: Closed) -> Option<DeadlineId> {
+        let Closed { new, was_passed_on, emptied, mut outcomes } = closed;
+        if let Some(new) = new.filter(|lock| !lock.is_empty()) {
+            self.keyspace.put(at, new);
+        }
+        if was_passed_on {
+            self.keyspace.clear_expire(at);
+        }
+        for outcome in outcomes.drain(..) {
+            outcome.tell(at, self.keyspace);
+        }
+        self.engine.outcomes = outcomes;
+        emptied
+    }
+
+    /// Tells what the only visit to `at` has changed, and deletes the lock if it is vacant.
+    pub(super) fn finish(&mut self, at: KeyRef<'_>, closed: Closed) {
+        let emptied = self.tell(at, closed);
+        self.delete(at, emptied);
+    }
+
+    /// Tells what a visit to `at` has changed. If the lock is vacant, it stays in its key until the end of the transition.
+    pub(super) fn keep(&mut self, at: KeyRef<'_>, closed: Closed) {
+        if self.tell(at, closed).is_some() {
+            self.emptied.push(Arc::new(at.to_buf()));
+        }
+    }
+
+    /// Deletes the lock at `at` if it is vacant; `emptied` is its entry then.
+    pub(super) fn delete(&mut self, at: KeyRef<'_>, emptied: Option<DeadlineId>) {
+        if let Some(entry) = emptied {
+            self.engine.deadlines.remove(entry);
+            self.keyspace.delete(at);
+        }
+    }
+
+    /// Ends the transition: serves the remaining queues and deletes the locks that nobody took over.
+    pub(super) fn commit(&mut self) {
+        self.serve();
+        for key in mem::take(&mut self.emptied) {
+            let emptied = match self.keyspace.find(key.as_key()) {
+                Found::Lock(lock) if lock.is_empty() => lock.deadline_id(),
+                _ => None,
+            };
+            self.delete(key.as_key(), emptied);
+        }
+    }
+
+    /// Whether the lock at `at` may be granted here. A key that the command does not name may have moved to another node by itself, while
+    /// its slot moves key by key.
+    pub(super) fn may_grant(&mut self, at: KeyRef<'_>) -> bool {
+        self.named.binary_search(&at).is_ok() || self.keyspace.owns_slot(at)
+    }
+
+    /// Whether the key `at` holds a value of another type.
+    pub(super) fn is_foreign(&mut self, at: KeyRef<'_>) -> bool {
+        matches!(self.keyspace.find(at), Found::Foreign)
+    }
+
+    /// A token whose undelivered grant is revoked asks again from another connection: the grant stands.
+    pub(super) fn pardon(&mut self, at: KeyRef<'_>, claim: Claim<'_>) {
+        if !self.engine.revoked.is_empty()
+            && let Found::Lock(lock) = self.keyspace.find(at)
+            && let (Some(entry), Some(hold)) = (lock.deadline_id(), claim.hold(lock))
+            && self.engine.revoked.pardon(entry, hold.fence)
+        {
+            let fence = hold.fence;
+            self.engine.drop_replaced(entry, fence);
+        }
     }
 }

@@ -1,178 +1,193 @@
-//! A visit: the lock is opened, changed and closed. The engine changes values in no other way.
+//! A visit: a lock that is open. The engine changes values in no other way.
 
 use super::Engine;
-use super::lock_mut::{Changed, LockMut, Outcome, Visited};
-use super::transition::Transition;
+use super::transition::Course;
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
-use crate::core::lock::keyspace::{Found, Keyspace};
+use crate::core::lock::keyspace::Keyspace;
 use crate::core::lock::replaced::Before;
 use crate::core::lock::stats::{HandoverCause, count};
-use crate::core::lock::terms::{EndReason, Mode};
+use crate::core::lock::terms::{EndReason, LockError, Mode, Wait, WaitResult, WaiterId};
 use crate::core::lock::value::{Hold, Lock};
 
 /// A visit ends this many holds that are over even without budget. Only a lock that is shared or has permits can have more than one.
 const AT_LEAST: usize = 4;
 
-impl Engine {
-    /// Opens the lock at `at`, or an empty one if there is none, ends the holds that are over, and lets `change` change it. The outcome
-    /// is saved and reported to the keyspace. `None` if the key holds a value of another type.
-    pub(super) fn visit<W: Keyspace, R>(
-        &mut self,
-        transition: &mut Transition,
-        at: KeyRef<'_>,
-        keyspace: &mut W,
-        change: impl FnOnce(&mut Self, &mut Transition, &mut LockMut<'_>) -> R,
-    ) -> Option<Visited<R>> {
-        let mut outcomes = std::mem::take(&mut self.outcomes);
-        let mut fresh = None;
-        let mut emptied = None;
-        let mut passed_on = false;
-        let result = match keyspace.find(at) {
-            Found::Foreign => None,
-            Found::Nothing => {
-                transition.over = None;
-                let lock = fresh.insert(Lock::vacant());
-                let result = change(self, transition, &mut LockMut { at, lock, outcomes: &mut outcomes });
-                self.keep_time(lock);
-                Some(result)
-            }
-            Found::Lock(lock) => {
-                self.register(at, lock);
-                let mut open = LockMut { at, lock, outcomes: &mut outcomes };
-                transition.over = None;
-                if !transition.passive {
-                    self.end_what_is_over(transition, &mut open);
-                }
-                let was_free = open.lock.is_empty();
-                let result = change(self, transition, &mut open);
-                let lock = open.lock;
-                passed_on = was_free && !lock.is_empty();
-                self.keep_time(lock);
-                emptied = lock.deadline_id().filter(|_| lock.is_empty());
-                Some(result)
-            }
-        };
-        if let Some(fresh) = fresh.filter(|lock| !lock.is_empty()) {
-            keyspace.put(at, fresh);
-        }
-        if passed_on {
-            keyspace.clear_expire(at);
-        }
-        for item in outcomes.drain(..) {
-            item.tell(at, keyspace);
-        }
-        self.outcomes = outcomes;
-        result.map(|result| Visited { result, emptied })
-    }
+/// A lock that is open. What has changed is told to the keyspace after [`close`](Self::close).
+#[must_use]
+pub(super) struct Visit<'v> {
+    pub(super) engine: &'v mut Engine,
+    pub(super) course: &'v mut Course,
+    pub(super) at: KeyRef<'v>,
+    pub(super) lock: &'v mut Lock,
+    /// Whether the key holds nothing; then the lock is not in the keyspace yet.
+    pub(super) is_new: bool,
+    /// Whether the key holds a lock that had no hold left when the visit began.
+    pub(super) was_free: bool,
+    pub(super) outcomes: Vec<Outcome>,
+}
 
-    /// Brings the deadline index up to date with the leases of `lock`.
-    fn keep_time(&mut self, lock: &Lock) {
-        if let (Some(entry), Some(earliest)) = (lock.deadline_id(), lock.earliest()) {
-            self.deadlines.reschedule(entry, earliest);
+/// What a visit has changed.
+#[must_use]
+pub(super) struct Closed {
+    /// A lock for a key that holds nothing; vacant if it was not taken.
+    pub(super) new: Option<Lock>,
+    /// Whether the lock was free and is held again.
+    pub(super) was_passed_on: bool,
+    /// The entry of the lock, if it is vacant in its key now.
+    pub(super) emptied: Option<DeadlineId>,
+    /// In order.
+    pub(super) outcomes: Vec<Outcome>,
+}
+
+/// What the keyspace is told when the lock is no longer borrowed from it.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    Held(Mode, Hold),
+    Ended(Ident, EndReason),
+    Answered(WaiterId, Wait, WaitResult),
+}
+
+/// A hold that was set, and the token's earlier hold of the same lock.
+#[must_use]
+pub(super) struct Changed {
+    pub(super) entry: DeadlineId,
+    pub(super) before: Option<Before>,
+}
+
+impl Outcome {
+    pub(super) fn tell<W: Keyspace>(self, at: KeyRef<'_>, keyspace: &mut W) {
+        match self {
+            Self::Held(mode, hold) => keyspace.held(at, mode, hold),
+            Self::Ended(token, why) => keyspace.ended(at, token, why),
+            Self::Answered(waiter, wait, answer) => wait.tell(waiter, answer, keyspace),
         }
     }
+}
 
-    /// Deletes the lock at `at` if it is empty; `emptied` is its entry then.
-    pub(super) fn close<W: Keyspace>(&mut self, at: KeyRef<'_>, emptied: Option<DeadlineId>, keyspace: &mut W) {
-        if let Some(entry) = emptied {
-            self.deadlines.remove(entry);
-            keyspace.delete(at);
+impl Visit<'_> {
+    /// Ends the visit.
+    pub(super) fn close(self) -> Closed {
+        let Self { engine, lock, is_new, was_free, outcomes, .. } = self;
+        let (entry, is_empty) = (lock.deadline_id(), lock.is_empty());
+        if let (Some(entry), Some(earliest)) = (entry, lock.earliest()) {
+            engine.deadlines.reschedule(entry, earliest);
+        }
+        Closed {
+            new: is_new.then(|| std::mem::replace(lock, Lock::vacant())),
+            was_passed_on: was_free && !is_empty,
+            emptied: entry.filter(|_| is_empty && !is_new),
+            outcomes,
         }
     }
 
     /// Ends the holds that are over, within the budget of the transition.
-    fn end_what_is_over(&mut self, transition: &mut Transition, open: &mut LockMut<'_>) {
+    pub(super) fn end_what_is_over(&mut self) {
         let mut least = AT_LEAST;
-        while (transition.budget > 0 || least > 0)
-            && let Some(hold) = open.lock.take_expired(transition.now.ms)
+        while (self.course.budget > 0 || least > 0)
+            && let Some(hold) = self.lock.take_expired(self.course.now.ms)
         {
             least = least.saturating_sub(1);
-            transition.step();
-            transition.progress();
-            transition.over = Some(HandoverCause::Expiry);
-            count(&mut self.stats.expirations);
-            self.forget(open.lock, &hold);
-            open.outcomes.push(Outcome::Ended(hold.token, EndReason::Expired));
+            self.course.step();
+            self.course.progress();
+            self.course.over = Some(HandoverCause::Expiry);
+            count(&mut self.engine.stats.expirations);
+            self.forget(&hold);
+            self.outcomes.push(Outcome::Ended(hold.token, EndReason::Expired));
         }
-        while (transition.budget > 0 || least > 0)
-            && (self.sessions.any_ended() || !self.revoked.is_empty())
-            && let Some((fence, why)) = open.lock.deadline_id().and_then(|entry| self.take_revoked(entry))
+        while (self.course.budget > 0 || least > 0)
+            && self.engine.any_revoked()
+            && let Some((fence, why)) = self.lock.deadline_id().and_then(|entry| self.engine.take_revoked(entry))
         {
             least = least.saturating_sub(1);
-            transition.step();
-            transition.progress();
-            transition.over.get_or_insert(HandoverCause::Disconnect);
-            self.end_forfeit(transition, open, fence, why);
+            self.course.step();
+            self.course.progress();
+            self.course.over.get_or_insert(HandoverCause::Disconnect);
+            self.end_revoked(fence, why);
         }
     }
 
-    fn end_forfeit(&mut self, transition: &mut Transition, open: &mut LockMut<'_>, fence: Fence, why: EndReason) {
+    /// Ends a hold that its connection's end has revoked.
+    fn end_revoked(&mut self, fence: Fence, why: EndReason) {
         match why {
-            EndReason::Undelivered => self.take_back(transition, open, fence),
+            EndReason::Undelivered => self.take_back(fence),
             EndReason::Released | EndReason::Expired | EndReason::Disconnected => {
-                self.end_hold(open, fence, why);
-                if let Some(entry) = open.lock.deadline_id() {
-                    self.replaced.end(entry, fence);
+                self.end_hold(fence, why);
+                if let Some(entry) = self.lock.deadline_id() {
+                    self.engine.replaced.end(entry, fence);
                 }
             }
         }
     }
 
     /// Ends the hold of `token` if it is over but the budget did not reach it. So it ends on time for its owner.
-    pub(super) fn end_own_if_over(&mut self, transition: &mut Transition, open: &mut LockMut<'_>, token: &Ident) {
-        let Some(hold) = open.lock.hold(token) else { return };
-        let (fence, expired) = (hold.fence, hold.deadline.reached(transition.now.ms));
+    pub(super) fn end_own_if_over(&mut self, token: &Ident) {
+        let Some(hold) = self.lock.hold(token) else { return };
+        let (fence, expired) = (hold.fence, hold.deadline.reached(self.course.now.ms));
         if expired {
-            transition.progress();
-            count(&mut self.stats.expirations);
-            self.end_hold(open, fence, EndReason::Expired);
-        } else if let Some(why) = self.take_revoked_one(open.lock, fence) {
-            transition.progress();
-            self.end_forfeit(transition, open, fence, why);
+            self.course.progress();
+            count(&mut self.engine.stats.expirations);
+            self.end_hold(fence, EndReason::Expired);
+        } else if let Some(why) = self.engine.take_revoked_one(self.lock, fence) {
+            self.course.progress();
+            self.end_revoked(fence, why);
         }
     }
 
     /// Sets the hold of its token and the mode of the lock; returns what it replaces.
-    pub(super) fn set_hold(&mut self, open: &mut LockMut<'_>, mode: Mode, hold: Hold) -> Changed {
-        let entry = open.lock.deadline_id().unwrap_or_else(|| self.deadlines.insert(open.at, hold.deadline));
-        open.lock.set_deadline_id(Some(entry));
-        let (session, fence, mode_before) = (hold.session, hold.fence, open.lock.mode());
-        open.outcomes.push(Outcome::Held(mode, hold.clone()));
-        let before = open.lock.set(mode, hold).map(|hold| Before { mode: mode_before, hold, over: false });
+    pub(super) fn set_hold(&mut self, mode: Mode, hold: Hold) -> Changed {
+        let entry = self.lock.deadline_id().unwrap_or_else(|| self.engine.deadlines.insert(self.at, hold.deadline));
+        self.lock.set_deadline_id(Some(entry));
+        let (session, fence, mode_before) = (hold.session, hold.fence, self.lock.mode());
+        self.outcomes.push(Outcome::Held(mode, hold.clone()));
+        let before = self.lock.set(mode, hold).map(|hold| Before { mode: mode_before, hold, over: false });
         if let Some(before) = &before {
-            self.untie(open.lock, &before.hold);
+            self.untie(&before.hold);
         }
         if let Some(client) = session {
-            open.lock.stamp(self.era);
-            self.sessions.tie(client, (entry, fence));
+            self.lock.stamp(self.engine.era);
+            self.engine.sessions.tie(client, (entry, fence));
         }
         Changed { entry, before }
     }
 
     /// Ends the hold with this fence.
-    pub(super) fn end_hold(&mut self, open: &mut LockMut<'_>, fence: Fence, why: EndReason) {
-        if let Some(hold) = open.lock.take(fence) {
-            self.forget(open.lock, &hold);
-            open.outcomes.push(Outcome::Ended(hold.token, why));
+    pub(super) fn end_hold(&mut self, fence: Fence, why: EndReason) {
+        if let Some(hold) = self.lock.take(fence) {
+            self.forget(&hold);
+            self.outcomes.push(Outcome::Ended(hold.token, why));
+        }
+    }
+
+    /// A fence for a new hold.
+    pub(super) fn issue(&mut self) -> Result<Fence, LockError> {
+        self.engine.issue(self.course.now)
+    }
+
+    /// Queues another look at requests of `token` that its own new hold may satisfy, at whatever position they wait.
+    pub(super) fn look_at_own(&mut self, token: &Ident) {
+        if let Some(queue) = self.engine.waiting.at(self.at)
+            && self.engine.waiting.blocked_at(queue, token).next().is_some()
+        {
+            self.course.work.push(queue);
         }
     }
 
     /// A hold has ended. Either its owner ended it and so knew of it, or it no longer matters who knows.
-    fn forget(&mut self, lock: &Lock, ended: &Hold) {
-        self.untie(lock, ended);
-        if let Some(entry) = lock.deadline_id() {
-            self.unacked.confirm(ended.fence, entry);
-            self.drop_replaced(entry, ended.fence);
+    fn forget(&mut self, ended: &Hold) {
+        self.untie(ended);
+        if let Some(entry) = self.lock.deadline_id() {
+            self.engine.unacked.confirm(ended.fence, entry);
+            self.engine.drop_replaced(entry, ended.fence);
         }
     }
 
     /// The hold is not tied to its connection any more.
-    fn untie(&mut self, lock: &Lock, hold: &Hold) {
-        if let (Some(client), Some(entry)) = (hold.session, lock.deadline_id()) {
-            self.sessions.untie(client, (entry, hold.fence));
+    fn untie(&mut self, hold: &Hold) {
+        if let (Some(client), Some(entry)) = (hold.session, self.lock.deadline_id()) {
+            self.engine.sessions.untie(client, (entry, hold.fence));
         }
     }
 }

@@ -4,8 +4,7 @@ use std::collections::hash_map::Entry;
 use std::hash::BuildHasher;
 
 use super::{Queue, Waiting, with_queues};
-use crate::core::lock::recipient::Recipient;
-use crate::core::lock::terms::WaiterId;
+use crate::core::lock::terms::{Wait, WaiterId};
 use crate::core::lock::tickets::Ticket;
 use crate::core::lock::waiter::{Departed, Headed, QueueId, Retired, Scope, Waiter};
 use crate::core::time::{Millis, UnixMs};
@@ -23,10 +22,10 @@ impl Waiting {
 
     /// Ends a request, but leaves the work on its queues to [`unlink_retired`](Self::unlink_retired). Until then it stands there and counts for
     /// nobody.
-    pub(in crate::core::lock) fn retire(&mut self, now: UnixMs, id: WaiterId) -> Option<Recipient> {
+    pub(in crate::core::lock) fn retire(&mut self, now: UnixMs, id: WaiterId) -> Option<Wait> {
         let (of_token, waiter) = self.forget(now, id)?;
         self.retired.insert(id, Retired { of_token, ticket: waiter.ticket, scope: waiter.scope, unlinked: 0 });
-        Some(waiter.recipient)
+        Some(waiter.request.wait)
     }
 
     /// Whether a request has retired and is not unlinked yet.
@@ -95,20 +94,20 @@ impl Waiting {
         if let Ok(entry) = self.by_token.find_entry(of_token, |other| *other == id) {
             entry.remove();
         }
-        if let Recipient::Parked(client) = waiter.recipient
+        if let Some(client) = waiter.parked()
             && let Entry::Occupied(mut requests) = self.parked.entry(client)
         {
             requests.get_mut().retain(|other| *other != id);
             if requests.get().is_empty() {
                 requests.remove();
             }
-        } else if let Some(client) = waiter.recipient.client() {
+        } else if let Some(client) = waiter.request.client {
             self.listening.remove(&(client, id));
         }
         if let Some(ending) = waiter.ending(id) {
             self.by_end.remove(&ending);
         }
-        self.notified = self.notified.saturating_sub(usize::from(waiter.recipient.is_notified()));
+        self.notified = self.notified.saturating_sub(usize::from(waiter.request.wait.is_notified()));
         Some((of_token, waiter))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::world::*;
-use crate::core::lock::{Acquired, Request, Wait, WaitResult, WaiterId, Wanted};
+use crate::core::lock::{Acquired, Request, WaitResult, WaiterId, Wanted};
 use crate::core::time::Millis;
 
 const TOKENS: usize = if cfg!(miri) { 20 } else { 1_000 };
@@ -61,15 +61,14 @@ impl Task {
 
     fn asks(&self, desk: &mut Desk, is_notified: bool) -> Acquired {
         let Step { keys, wanted, many } = &self.steps[self.done];
-        let request = Request { mode: *wanted, ..ask(&self.name).lease(1_000_000).waiting(0) };
-        let notice = notice(Some(self.by), "news", &self.name);
-        let wait = if is_notified { Wait::Notified(&notice) } else { Wait::Parked };
+        let request = Request { mode: *wanted, ..ask(&self.name).lease(1_000_000).waiting(0).by(self.by) };
+        let request = if is_notified { request.notified(notice("news", &self.name)) } else { request };
         let Desk { engine, keys: keyspace, now } = desk;
         if *many {
             let names: Vec<&[u8]> = keys.iter().map(String::as_bytes).collect();
-            engine.acquire_many(*now, 0, &names, client(self.by), &request, wait, keyspace).unwrap()
+            engine.acquire_many(*now, 0, &names, &request, keyspace).unwrap()
         } else {
-            engine.acquire(*now, at(&keys[0]), client(self.by), &request, wait, keyspace).unwrap()
+            engine.acquire(*now, at(&keys[0]), &request, keyspace).unwrap()
         }
     }
 
@@ -105,7 +104,7 @@ fn a_thousand_tokens_with_a_hundred_locks_all_get_what_they_want() {
     for kind in [Kind::Exclusive, Kind::Readers, Kind::All] {
         let mut random = fastrand::Rng::with_seed(7);
         let mut desk = Desk::new();
-        desk.engine.place_grace = Millis(1_000);
+        desk.engine.settings.place_grace = Millis(1_000);
         let new = |number| Task::new(number, kind, &mut random);
         let mut tasks: BTreeMap<String, Task> = (0..TOKENS).map(new).map(|task| (task.name.clone(), task)).collect();
         let mut ready: Vec<String> = tasks.keys().cloned().collect();

@@ -164,12 +164,12 @@ fn what_is_over_keeps_nobody_waiting() {
 #[test]
 fn a_request_in_line_stays_there_when_it_is_repeated_and_refused() {
     let mut desk = Desk::new();
-    desk.engine.allows_deadlocks = true;
+    desk.engine.settings.detects_deadlocks = false;
     desk.take("a", &ask("ann"));
     desk.take("b", &ask("bob"));
     desk.lets_wait(&["b"], &ask("ann"));
     let bob = desk.wait("a", 2, &ask("bob"));
-    desk.engine.allows_deadlocks = false;
+    desk.engine.settings.detects_deadlocks = true;
     desk.told();
     desk.refuses(&["a"], &ask("bob"), &["a", "b"]);
     assert_eq!(desk.told(), []);
@@ -192,12 +192,12 @@ fn a_token_that_asks_again_does_not_wait_for_itself() {
 #[test]
 fn whoever_would_only_wait_for_a_circle_waits() {
     let mut desk = Desk::new();
-    desk.engine.allows_deadlocks = true;
+    desk.engine.settings.detects_deadlocks = false;
     desk.take("a", &ask("ann"));
     desk.take("b", &ask("bob"));
     desk.lets_wait(&["b"], &ask("ann"));
     desk.lets_wait(&["a"], &ask("bob"));
-    desk.engine.allows_deadlocks = false;
+    desk.engine.settings.detects_deadlocks = true;
     desk.take("c", &ask("eve"));
     desk.lets_wait(&["a"], &ask("eve"));
 }

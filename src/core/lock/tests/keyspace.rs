@@ -4,7 +4,7 @@ use super::world::*;
 use crate::core::fence::Fence;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
-use crate::core::lock::{Acquired, Engine, Found, Hold, Keyspace, Lock, Mode, Wait};
+use crate::core::lock::{Acquired, Engine, Found, Hold, Keyspace, Lock, Mode};
 use crate::core::time::{UnixMs, Wakeup};
 
 impl Desk {
@@ -128,7 +128,7 @@ fn flushing_frees_everything_and_hands_over() {
     let bob = desk.wait("a", 1, &ask("bob"));
     let other = KeyRef { db: 1, key: b"a" };
     let Desk { engine, keys, now } = &mut desk;
-    engine.acquire(*now, other, client(9), &ask("ann").session(), Wait::Parked, keys).unwrap().granted();
+    engine.acquire(*now, other, &ask("ann").session().by(9), keys).unwrap().granted();
     desk.told();
     desk.keys.values.retain(|place, _| place.as_key().db != 0);
     desk.engine.flushed(Some(0));

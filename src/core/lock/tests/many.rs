@@ -179,7 +179,7 @@ fn what_is_released_leaves_no_key_though_its_only_waiter_fails_over_another_key(
 fn who_fails_over_one_key_stands_in_line_at_the_others_until_that_is_found_out() {
     for found_out in [false, true] {
         let mut desk = Desk::new();
-        desk.engine.allows_deadlocks = true;
+        desk.engine.settings.detects_deadlocks = false;
         desk.take("c", &ask("ann"));
         let all = desk.wait_many(&["a", "b", "c"], 1, &ask("bob"));
         let ann = desk.wait("b", 2, &ask("ann"));

@@ -6,13 +6,12 @@ use std::fs;
 use std::hint::black_box;
 use std::time::Instant;
 
-use super::world::{ask, client, token};
+use super::world::{ask, token};
 use crate::core::deadline_index::DeadlineIndex;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::{
-    Acquired, Claim, EndReason, Engine, Extension, Found, Hold, Keyspace, Lock, Mode, Notice, Wait, WaitResult,
-    WaiterId,
+    Acquired, Claim, EndReason, Engine, Extension, Found, Hold, Keyspace, Lock, Mode, Notice, WaitResult, WaiterId,
 };
 use crate::core::time::{Millis, Now, UnixMs, Wakeup};
 
@@ -46,7 +45,7 @@ impl Keyspace for OneKey {
 
     fn clear_expire(&mut self, _: KeyRef<'_>) {}
 
-    fn block_client(&mut self) -> bool {
+    fn block_client(&mut self, _: Millis) -> bool {
         true
     }
 
@@ -129,22 +128,22 @@ fn the_cycle() {
     let mut keyspace = OneKey::default();
     let name = key(7);
     let at = KeyRef { db: 0, key: &name };
-    let me = client(1);
-    for request in [ask("67e55044-10b1-426f-9247-bb680e5fe0c8"), ask("67e55044-10b1-426f-9247-bb680e5fe0c8").session()]
+    for request in
+        [ask("67e55044-10b1-426f-9247-bb680e5fe0c8"), ask("67e55044-10b1-426f-9247-bb680e5fe0c8").session().by(1)]
     {
         time(
             if request.session { "acquire and release, with session" } else { "acquire and release" },
             200_000,
             |_| {
-                black_box(engine.acquire(NOW, at, me, &request, Wait::Parked, &mut keyspace)).unwrap().granted();
+                black_box(engine.acquire(NOW, at, &request, &mut keyspace)).unwrap().granted();
                 black_box(engine.release(NOW, at, Claim::of(&request.token), &mut keyspace)).unwrap();
             },
         );
     }
     let mine = ask("mine");
-    engine.acquire(NOW, at, me, &mine, Wait::Parked, &mut keyspace).unwrap().granted();
+    engine.acquire(NOW, at, &mine, &mut keyspace).unwrap().granted();
     time("renewal", 200_000, |_| {
-        black_box(engine.acquire(NOW, at, me, &mine, Wait::Parked, &mut keyspace)).unwrap().granted();
+        black_box(engine.acquire(NOW, at, &mine, &mut keyspace)).unwrap().granted();
     });
     time("extend", 200_000, |_| {
         black_box(engine.extend(
@@ -158,7 +157,7 @@ fn the_cycle() {
     });
     let other = ask("other");
     time("refusal", 200_000, |_| {
-        assert_eq!(engine.acquire(NOW, at, me, &other, Wait::Parked, &mut keyspace), Ok(Acquired::Refused));
+        assert_eq!(engine.acquire(NOW, at, &other, &mut keyspace), Ok(Acquired::Refused));
     });
 }
 
@@ -172,10 +171,10 @@ fn the_hand_over() {
         let name = |number: usize| token(&format!("waiter-{number}"));
         let mut holder = 0;
         let first = ask("waiter-0");
-        engine.acquire(NOW, at, client(1), &first, Wait::Parked, &mut keyspace).unwrap().granted();
+        engine.acquire(NOW, at, &first, &mut keyspace).unwrap().granted();
         for number in 1..=waiters {
             let request = ask(&format!("waiter-{number}")).waiting(0);
-            engine.acquire(NOW, at, client(number as u64), &request, Wait::Parked, &mut keyspace).unwrap().parked();
+            engine.acquire(NOW, at, &request.by(number as u64), &mut keyspace).unwrap().parked();
         }
         let mut last = waiters;
         time(&format!("release, hand-over, delivery and a new waiter behind {waiters}"), 20_000, |_| {
@@ -184,7 +183,7 @@ fn the_hand_over() {
             holder += 1;
             last += 1;
             let request = ask(&format!("waiter-{last}")).waiting(0);
-            engine.acquire(NOW, at, client(last as u64), &request, Wait::Parked, &mut keyspace).unwrap().parked();
+            engine.acquire(NOW, at, &request.by(last as u64), &mut keyspace).unwrap().parked();
         });
     }
 }
@@ -199,7 +198,7 @@ fn a_hundred_thousand_readers() {
     let before = resident();
     let start = cpu();
     for reader in &readers {
-        engine.acquire(NOW, at, client(1), reader, Wait::Parked, &mut keyspace).unwrap().granted();
+        engine.acquire(NOW, at, reader, &mut keyspace).unwrap().granted();
     }
     let each = (cpu() - start) / readers.len() as u64;
     let bytes = (resident() - before) / readers.len();

@@ -1,7 +1,7 @@
 //! Requests whose clients are not blocked: place, outcome, time limit.
 
 use super::world::*;
-use crate::core::lock::{Acquired, Dismissed, LockError, Wait, WaitResult};
+use crate::core::lock::{Acquired, Dismissed, LockError, WaitResult};
 use crate::core::slot::Slot;
 use crate::core::time::{Millis, UnixMs, Wakeup};
 
@@ -63,7 +63,7 @@ fn its_time_is_over_at_its_own_millisecond_whoever_comes_first() {
     desk.pass(100);
     let _ = desk.tick();
     let told = desk.told();
-    let timeout = Told::Published(notice(Some(1), "w", "book"), WaitResult::TimedOut);
+    let timeout = Told::Published(notice("w", "book"), WaitResult::TimedOut);
     assert_eq!(told[0], timeout);
     assert!(
         told.iter().any(|told| matches!(told, Told::Answered(id, WaitResult::Granted(_)) if *id == late)),
@@ -136,8 +136,8 @@ fn whoever_waits_for_a_slot_that_has_moved_is_sent_on_and_the_others_stay() {
     desk.told();
     let gone = Slot::of(b"a");
     desk.engine.slots_moved(desk.now.ms, |slot| slot == gone);
-    let moved = |name: &str, by, about: &str| Dismissed::Moved(notice(Some(by), name, about), gone);
-    assert_eq!(desk.engine.take_dismissed(9), [moved("bob", 1, "{a}1"), moved("joe", 2, "{a}2+{a}1")]);
+    let moved = |name: &str, about: &str| Dismissed::Moved(notice(name, about), gone);
+    assert_eq!(desk.engine.take_dismissed(9), [moved("bob", "{a}1"), moved("joe", "{a}2+{a}1")]);
     assert_eq!((desk.engine.waiters(), desk.engine.notified()), (2, 1));
     let _ = desk.tick();
     assert_eq!(desk.granted(), [parked], "nobody is in front any more, and here the test's keyspace is not asked");
@@ -147,10 +147,9 @@ fn whoever_waits_for_a_slot_that_has_moved_is_sent_on_and_the_others_stay() {
 fn a_request_without_a_connection_stands_until_its_end() {
     let mut desk = Desk::new();
     desk.take("door", &ask("ann"));
-    let (now, script) = (desk.now, notice(None, "s", "door"));
-    let request = ask("bob").waiting(0);
-    let wait = Wait::Notified(&script);
-    let asked = desk.engine.acquire(now, at("door"), client(9), &request, wait, &mut desk.keys);
+    let now = desk.now;
+    let request = ask("bob").notified(notice("s", "door"));
+    let asked = desk.engine.acquire(now, at("door"), &request, &mut desk.keys);
     assert_eq!(asked.unwrap().notified().1, 1);
     assert_eq!(desk.info("door").unwrap().waiters[0].client, None);
     desk.engine.client_gone(now.ms, client(9));
@@ -163,13 +162,13 @@ fn a_request_without_a_connection_stands_until_its_end() {
 fn what_is_refused_is_refused_at_once() {
     let mut desk = Desk::new();
     desk.take("door", &ask("ann").limit(2));
-    let (now, news) = (desk.now, notice(Some(1), "n", "door"));
+    let news = notice("n", "door");
     let mut tell = |request: &crate::core::lock::Request| {
-        desk.engine.acquire(now, at("door"), client(1), request, Wait::Notified(&news), &mut desk.keys)
+        desk.engine.acquire(desk.now, at("door"), &request.by(1), &mut desk.keys)
     };
-    assert_eq!(tell(&ask("ann").shared().waiting(0)), Err(LockError::OtherMode));
+    assert_eq!(tell(&ask("ann").shared().notified(news.clone())), Err(LockError::OtherMode));
     assert_eq!(tell(&ask("bob")), Ok(Acquired::Refused), "a request that does not wait");
-    let grant = tell(&ask("bob").limit(2).waiting(0)).unwrap().granted();
+    let grant = tell(&ask("bob").limit(2).notified(news)).unwrap().granted();
     assert_eq!(grant.lease, Millis(1_000));
     assert_eq!(desk.published(), []);
 }

@@ -7,7 +7,7 @@ use crate::core::time::Millis;
 /// Ann holds the door; the others wait for it, each over the connection with the number of its position.
 fn line(names: &[&str]) -> Desk {
     let mut desk = Desk::new();
-    desk.engine.place_grace = Millis(1_000);
+    desk.engine.settings.place_grace = Millis(1_000);
     desk.take("door", &ask("ann").lease(100_000));
     for (name, by) in names.iter().zip(1..) {
         desk.wait("door", by, &ask(name));
@@ -104,7 +104,7 @@ fn it_is_kept_for_the_same_request_only() {
 #[test]
 fn permits_of_any_number_are_the_same_request() {
     let mut desk = Desk::new();
-    desk.engine.place_grace = Millis(1_000);
+    desk.engine.settings.place_grace = Millis(1_000);
     for name in ["ann", "bob"] {
         desk.take("pool", &ask(name).limit(2));
     }
@@ -120,7 +120,7 @@ fn permits_of_any_number_are_the_same_request() {
 fn a_request_for_many_keys_has_its_place_in_every_line() {
     for release in [false, true] {
         let mut desk = Desk::new();
-        desk.engine.place_grace = Millis(1_000);
+        desk.engine.settings.place_grace = Millis(1_000);
         desk.acquire_many(&["x", "y"], 99, &ask("ann").lease(100_000)).unwrap().granted();
         desk.wait_many(&["x", "y"], 1, &ask("both"));
         desk.wait("x", 2, &ask("one"));
@@ -140,7 +140,7 @@ fn a_request_for_many_keys_has_its_place_in_every_line() {
 #[test]
 fn who_finds_nobody_in_front_of_its_place_is_granted_at_once() {
     let mut desk = Desk::new();
-    desk.engine.place_grace = Millis(1_000);
+    desk.engine.settings.place_grace = Millis(1_000);
     desk.take("book", &ask("reader").shared());
     let first = desk.wait("book", 1, &ask("writer"));
     desk.wait("book", 2, &ask("b").shared());
@@ -173,7 +173,7 @@ fn only_the_end_of_a_connection_keeps_it() {
     desk.engine.demoted(desk.now.ms);
     assert_eq!(desk.engine.vacant_places(), 0, "the next primary knows nothing of it");
     let mut desk = line(&["a"]);
-    desk.engine.place_grace = Millis(0);
+    desk.engine.settings.place_grace = Millis(0);
     desk.disconnects(1);
     assert_eq!(desk.engine.vacant_places(), 0);
 }
@@ -235,7 +235,7 @@ fn it_is_kept_for_whoever_was_granted_the_lock_and_never_heard_of_it() {
 #[test]
 fn so_it_is_for_requests_for_many_keys_and_upgrades() {
     let mut desk = Desk::new();
-    desk.engine.place_grace = Millis(1_000);
+    desk.engine.settings.place_grace = Millis(1_000);
     desk.take("x", &ask("ann").lease(100_000));
     desk.wait_many(&["y", "x"], 1, &ask("both"));
     desk.wait("x", 2, &ask("one"));
@@ -249,7 +249,7 @@ fn so_it_is_for_requests_for_many_keys_and_upgrades() {
     assert_eq!(desk.waiting("x"), ["both", "late"]);
 
     let mut desk = Desk::new();
-    desk.engine.place_grace = Millis(1_000);
+    desk.engine.settings.place_grace = Millis(1_000);
     for name in ["ann", "bob"] {
         desk.take("book", &ask(name).shared().lease(100_000));
     }
@@ -267,7 +267,7 @@ fn so_it_is_for_requests_for_many_keys_and_upgrades() {
 #[test]
 fn it_is_not_taken_up_in_front_of_a_holder_that_passed_it_and_has_to_go_first() {
     let mut desk = Desk::new();
-    desk.engine.place_grace = Millis(1_000);
+    desk.engine.settings.place_grace = Millis(1_000);
     desk.take("x", &ask("carl").lease(100_000));
     desk.take("y", &ask("dave").lease(100_000));
     desk.wait_many(&["x", "y"], 1, &ask("ann"));
@@ -287,7 +287,7 @@ fn it_is_not_taken_up_in_front_of_a_holder_that_passed_it_and_has_to_go_first() 
 /// Bob and carl have permits, and bob waits for dave, who is behind ann, unless she `leaves`, and eve in the line for a third one.
 fn pool(ann: u64, leaves: bool) -> Desk {
     let mut desk = Desk::new();
-    desk.engine.place_grace = Millis(1_000);
+    desk.engine.settings.place_grace = Millis(1_000);
     for name in ["bob", "carl"] {
         desk.take("pool", &ask(name).limit(9).lease(100_000));
     }

@@ -1,7 +1,7 @@
 //! Waiting in line: order, hand-over, taking over a place, going away.
 
 use super::world::*;
-use crate::core::lock::{Acquired, LockError, Wait, WaitResult, Wanted};
+use crate::core::lock::{Acquired, LockError, WaitResult, Wanted};
 use crate::core::time::{Millis, UnixMs, Wakeup};
 
 #[test]
@@ -90,9 +90,9 @@ fn a_request_that_may_not_wait_is_one_try() {
     let mut desk = Desk::new();
     desk.take("door", &ask("ann"));
     let Desk { engine, keys, now } = &mut desk;
-    let request = ask("bob").waiting(0);
-    assert_eq!(engine.acquire(*now, at("door"), client(1), &request, Wait::No, keys), Ok(Acquired::Refused));
-    assert_eq!(engine.acquire_many(*now, 0, &[b"door"], client(1), &request, Wait::No, keys), Ok(Acquired::Refused));
+    let request = ask("bob").by(1);
+    assert_eq!(engine.acquire(*now, at("door"), &request, keys), Ok(Acquired::Refused));
+    assert_eq!(engine.acquire_many(*now, 0, &[b"door"], &request, keys), Ok(Acquired::Refused));
     assert_eq!(engine.waiters(), 0);
 }
 

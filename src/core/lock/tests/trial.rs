@@ -50,8 +50,8 @@ impl Trial {
     /// With a `bound` on what a command does for others.
     pub(super) fn new(clients: usize, bound: Option<usize>, detects: bool, grace: i64) -> Self {
         let mut desk = Desk::new();
-        desk.engine.place_grace = Millis(grace);
-        desk.engine.allows_deadlocks = !detects;
+        desk.engine.settings.place_grace = Millis(grace);
+        desk.engine.settings.detects_deadlocks = detects;
         if let Some(bound) = bound {
             desk.engine.bound = Bound(bound);
         }
@@ -97,15 +97,16 @@ impl Trial {
             token: token(&name(ask.token)),
             mode: ask.wanted,
             lease: Millis(ask.lease),
-            wait: ask.wait.map(Millis),
+            wait: match (ask.wait.filter(|_| may_wait).map(Millis), ask.notify) {
+                (None, _) => Wait::No,
+                (Some(limit), None) => Wait::Parked(limit),
+                (Some(limit), Some(channel)) => {
+                    let notice = notice(&channel.to_string(), &self.notified.len().to_string());
+                    Wait::Notified(limit, Box::new(notice))
+                }
+            },
+            client: Some(client(ask.client)),
             session: ask.session,
-        };
-        let about = self.notified.len().to_string();
-        let notice = ask.notify.map(|channel| notice(Some(ask.client), &channel.to_string(), &about));
-        let wait = match &notice {
-            _ if !may_wait => Wait::No,
-            None => Wait::Parked,
-            Some(notice) => Wait::Notified(notice),
         };
         let Desk { engine, keys, now } = &mut self.desk;
         let places: Vec<KeyBuf> = ask.keys.iter().map(|key| place(*key)).collect();
@@ -113,9 +114,9 @@ impl Trial {
             // Backwards, and the first key twice: neither matters.
             let mut names: Vec<&[u8]> = places.iter().rev().map(|place| place.as_key().key).collect();
             names.push(places[0].as_key().key);
-            engine.acquire_many(*now, places[0].as_key().db, &names, client(ask.client), &request, wait, keys)
+            engine.acquire_many(*now, places[0].as_key().db, &names, &request, keys)
         } else {
-            engine.acquire(*now, places[0].as_key(), client(ask.client), &request, wait, keys)
+            engine.acquire(*now, places[0].as_key(), &request, keys)
         };
         self.hear(true);
         let expected = self.model.acquire(ask, may_wait, &mut self.script);

@@ -177,7 +177,7 @@ fn the_longest_steps() {
     longest("100,000 sessions of one lock end", &mut desk, tick);
 
     let mut desk = Desk::new();
-    desk.engine.place_grace = Millis(60_000);
+    desk.engine.settings.place_grace = Millis(60_000);
     desk.take("door", &ask("ann").lease(1_000_000));
     let mut order: Vec<u64> = (0..100_000).collect();
     for number in &order {

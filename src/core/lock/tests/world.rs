@@ -115,7 +115,7 @@ impl Keyspace for Keys {
         self.told.push(Told::PassedOn(at.to_buf()));
     }
 
-    fn block_client(&mut self) -> bool {
+    fn block_client(&mut self, _: Millis) -> bool {
         !self.unblockable
     }
 
@@ -158,14 +158,15 @@ pub(super) fn at(key: &str) -> KeyRef<'_> {
     KeyRef { db: 0, key: key.as_bytes() }
 }
 
-/// A request of `by`, called `about`, whose outcome goes to `channel`.
-pub(super) fn notice(by: Option<u64>, channel: &str, about: &str) -> Notice {
-    Notice { client: by.map(client), channel: channel.as_bytes().into(), about: about.into() }
+/// A request called `about`, whose outcome goes to `channel`.
+pub(super) fn notice(channel: &str, about: &str) -> Notice {
+    Notice { channel: channel.as_bytes().into(), about: about.into() }
 }
 
 /// An exclusive request with a lease of a second that does not wait.
 pub(super) fn ask(name: &str) -> Request {
-    Request { token: token(name), mode: Wanted::Exclusive, lease: Millis(1_000), wait: None, session: false }
+    let (mode, lease) = (Wanted::Exclusive, Millis(1_000));
+    Request { token: token(name), mode, lease, wait: Wait::No, client: None, session: false }
 }
 
 impl Request {
@@ -182,7 +183,24 @@ impl Request {
     }
 
     pub(super) fn waiting(self, ms: i64) -> Self {
-        Self { wait: Some(Millis(ms)), ..self }
+        Self { wait: Wait::Parked(Millis(ms)), ..self }
+    }
+
+    /// The same by this connection.
+    pub(super) fn by(&self, number: u64) -> Self {
+        Self { client: Some(client(number)), ..self.clone() }
+    }
+
+    /// The same, without limit unless it has one.
+    pub(super) fn patient(&self) -> Self {
+        let wait = if self.wait == Wait::No { Wait::Parked(Millis(0)) } else { self.wait.clone() };
+        Self { wait, ..self.clone() }
+    }
+
+    /// The same, patient, without being blocked.
+    pub(super) fn notified(&self, notice: Notice) -> Self {
+        let Wait::Parked(limit) = self.patient().wait else { panic!("it is notified already") };
+        Self { wait: Wait::Notified(limit, Box::new(notice)), ..self.clone() }
     }
 
     pub(super) fn session(self) -> Self {
@@ -222,7 +240,7 @@ impl Desk {
     }
 
     pub(super) fn acquire(&mut self, key: &str, by: u64, request: &Request) -> Result<Acquired, LockError> {
-        self.engine.acquire(self.now, at(key), client(by), request, Wait::Parked, &mut self.keys)
+        self.engine.acquire(self.now, at(key), &request.by(by), &mut self.keys)
     }
 
     /// Acquires for a client that no story is about.
@@ -237,19 +255,17 @@ impl Desk {
 
     /// Acquires what is taken, and waits for it without limit.
     pub(super) fn wait(&mut self, key: &str, by: u64, request: &Request) -> WaiterId {
-        let request = Request { wait: request.wait.or(Some(Millis(0))), ..request.clone() };
-        self.acquire(key, by, &request).unwrap().parked()
+        self.acquire(key, by, &request.patient()).unwrap().parked()
     }
 
     /// The same for several keys.
     pub(super) fn wait_many(&mut self, keys: &[&str], by: u64, request: &Request) -> WaiterId {
-        let request = Request { wait: request.wait.or(Some(Millis(0))), ..request.clone() };
-        self.acquire_many(keys, by, &request).unwrap().parked()
+        self.acquire_many(keys, by, &request.patient()).unwrap().parked()
     }
 
     pub(super) fn acquire_many(&mut self, keys: &[&str], by: u64, request: &Request) -> Result<Acquired, LockError> {
         let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
-        self.engine.acquire_many(self.now, 0, &keys, client(by), request, Wait::Parked, &mut self.keys)
+        self.engine.acquire_many(self.now, 0, &keys, &request.by(by), &mut self.keys)
     }
 
     pub(super) fn release(&mut self, key: &str, name: &str) -> bool {
@@ -275,19 +291,15 @@ impl Desk {
 
     /// Waits for what is taken without being blocked; returns the place in line.
     pub(super) fn line_up(&mut self, key: &str, by: u64, request: &Request, channel: &str) -> u64 {
-        let notice = notice(Some(by), channel, key);
-        let request = Request { wait: request.wait.or(Some(Millis(0))), ..request.clone() };
-        let wait = Wait::Notified(&notice);
-        self.engine.acquire(self.now, at(key), client(by), &request, wait, &mut self.keys).unwrap().notified().1
+        let request = request.notified(notice(channel, key)).by(by);
+        self.engine.acquire(self.now, at(key), &request, &mut self.keys).unwrap().notified().1
     }
 
     /// The same for several keys.
     pub(super) fn line_up_many(&mut self, keys: &[&str], by: u64, request: &Request, channel: &str) -> u64 {
-        let notice = notice(Some(by), channel, &keys.join("+"));
-        let request = Request { wait: request.wait.or(Some(Millis(0))), ..request.clone() };
+        let request = request.notified(notice(channel, &keys.join("+"))).by(by);
         let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
-        let wait = Wait::Notified(&notice);
-        self.engine.acquire_many(self.now, 0, &keys, client(by), &request, wait, &mut self.keys).unwrap().notified().1
+        self.engine.acquire_many(self.now, 0, &keys, &request, &mut self.keys).unwrap().notified().1
     }
 
     /// What was published since this was asked last: channel, request, outcome.

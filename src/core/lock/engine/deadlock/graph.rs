@@ -37,7 +37,7 @@ pub(super) struct Wait {
     edges: Vec<Edge>,
     /// The nearest requests in front of it that may wait for others than it does, and the lock where each is in front.
     behind: Vec<(usize, usize)>,
-    /// The requests of which it is one of those.
+    /// Reverse of `behind`.
     in_front_of: Vec<usize>,
     /// Whether the new request waits for it for certain.
     pub(super) needed: bool,
@@ -69,10 +69,10 @@ pub(super) struct Held {
 }
 
 /// A circle that a new request would close.
-pub(super) enum Circle {
+pub(in crate::core::lock::engine) enum Circle {
     /// Over these keys, the last of which its token holds.
     Held(Vec<KeyBuf>),
-    /// Only where it is to stand: it waits for somebody who would wait behind it.
+    /// The circle exists only at this position in the queue: a request that the new one waits for would wait behind it.
     Behind,
 }
 
