@@ -5,7 +5,6 @@ use super::take::hold_end;
 use super::{Counters, Sale};
 use crate::core::id::IdText;
 use crate::core::id::PackedId;
-use crate::core::invariant::Known;
 use crate::core::limits::MAX_UNITS;
 use crate::core::time::UnixMs;
 
@@ -45,7 +44,7 @@ pub struct Info {
     pub sold: u64,
     /// Orders remembered, whatever has become of them.
     pub orders: u64,
-    /// Buyers that hold or have bought units.
+    /// Buyers that hold or have bought units. A due hold counts until it has expired.
     pub buyers: u64,
     /// Orders on the waitlist.
     pub waiting: u64,
@@ -82,14 +81,13 @@ impl Sale {
     #[must_use]
     pub fn info(&self, now: UnixMs) -> Info {
         let due = self.table.due_sum(self.hold_time(now));
-        let active = self.table.active.checked_sub(due.buyers);
         Info {
             total: self.terms.total,
             remaining: self.unsold_if(due.units),
             held: self.table.held.wrapping_sub(due.units),
             sold: self.table.sold,
             orders: u64::from(self.table.orders.len()),
-            buyers: active.or_invariant("buyers with due holds are active buyers", 0),
+            buyers: self.table.active,
             waiting: self.waiting(),
             seq: self.seq,
             counters: self.counters,

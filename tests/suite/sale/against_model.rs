@@ -339,7 +339,6 @@ impl Trial {
             ("held", model.amount(State::Held)),
             ("sold", model.amount(State::Sold)),
             ("orders", i64::try_from(model.orders.len()).expect("few")),
-            ("buyers", i64::try_from(model.buyers()).expect("few")),
             ("waiting", i64::try_from(model.line.len()).expect("few")),
             ("limit", model.limit),
             ("start", model.start),
@@ -357,6 +356,9 @@ impl Trial {
         let expired = model.counters.get("expired").copied().unwrap_or_default();
         let late = expired - info["expired"].int();
         assert!(late >= 0 && model.seq - info["seq"].int() == late, "{info:?}, {model:?}");
+        // Until then its buyer counts.
+        let gone = info["buyers"].int() - i64::try_from(model.buyers()).expect("few");
+        assert!((0..=late).contains(&gone), "{gone} buyers too many: {info:?}, {model:?}");
     }
 
     fn every_lapse_is_numbered(&mut self) {

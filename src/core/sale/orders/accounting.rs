@@ -1,10 +1,8 @@
 //! Keeping the sums of an [`OrderTable`] in step with its orders.
 
 use super::buyers::Account;
-use super::order_table::{ENTRY, NEVER, OrderTable};
+use super::order_table::{ENTRY, OrderTable};
 use super::record::{BuyerRef, Record, State};
-use super::sum_tree::{Source, Sum};
-use super::{ByBuyer, ByDeadline};
 use crate::core::id::PackedId;
 use crate::core::invariant::{Known, invariant};
 
@@ -20,15 +18,10 @@ struct Share {
 impl Share {
     fn of(order: &Record<'_>) -> Self {
         let entry = match order.buyer {
-            BuyerRef::Shared { entry, .. } => Some(entry),
+            BuyerRef::Shared(entry) => Some(entry),
             BuyerRef::Own | BuyerRef::Named(_) => None,
         };
         Self { state: order.state, units: order.units, entry }
-    }
-
-    /// Units that are bought.
-    fn sold(self) -> u64 {
-        if self.state == State::Sold { self.units } else { 0 }
     }
 }
 
@@ -63,21 +56,15 @@ impl OrderTable {
 
     /// Adds an order to the sums of its buyer's entry.
     fn attach_to_entry(&mut self, number: u32, entry: u32, share: Share) {
-        let (before, account) = (self.last_active_hold(entry), self.account(entry));
-        if before.is_none() && account.sold == 0 {
-            self.active = plus(self.active, 1);
-        }
         if share.state == State::Held {
             self.by_buyer.insert(number, &self.orders);
         }
-        let after = match before {
-            _ if share.state != State::Held || account.sold > 0 => None,
-            Some(last) if self.deadline(last) > self.deadline(number) => before,
-            _ => Some(number),
-        };
-        let sold = plus(account.sold, share.sold());
-        self.buyers.set(entry, Account { units: account.units.wrapping_add(share.units), sold, ..account });
-        self.move_last_hold(before, after);
+        let account = self.account(entry);
+        if account.active == 0 {
+            self.active = plus(self.active, 1);
+        }
+        let (units, active) = (account.units.wrapping_add(share.units), plus(account.active, 1));
+        self.buyers.set(entry, Account { units, active, ..account });
     }
 
     /// Takes an order out of all sums.
@@ -100,24 +87,15 @@ impl OrderTable {
 
     /// Takes an order out of the sums of its buyer's entry.
     fn detach_from_entry(&mut self, number: u32, entry: u32, share: Share) {
-        let last = self.last_active_hold(entry);
         if share.state == State::Held {
             self.by_buyer.remove(number, &self.orders);
         }
-        if last == Some(number) {
-            self.orders.set_last_hold(number, false);
-        }
         let account = self.account(entry);
-        let sold = minus(account.sold, share.sold());
-        self.buyers.set(entry, Account { units: account.units.wrapping_sub(share.units), sold, ..account });
-        if last.is_some_and(|last| last != number) {
-            return;
-        }
-        let last = self.last_active_hold(entry);
-        if last.is_none() && sold == 0 {
+        let (units, active) = (account.units.wrapping_sub(share.units), minus(account.active, 1));
+        if active == 0 {
             self.active = minus(self.active, 1);
         }
-        self.move_last_hold(None, last);
+        self.buyers.set(entry, Account { units, active, ..account });
     }
 
     /// Opens an entry for a buyer with one order, because a second one comes.
@@ -129,7 +107,7 @@ impl OrderTable {
             let removed = self.by_name.remove(hash, number);
             invariant!(removed, "a buyer that is not its order's id is in the index");
         }
-        self.orders.edit(number, |order| Record { buyer: BuyerRef::Shared { entry, last_hold: false }, ..order });
+        self.orders.edit(number, |order| Record { buyer: BuyerRef::Shared(entry), ..order });
         self.buyers.set(entry, Account { orders: 1, ..Account::default() });
         self.name(name, entry | ENTRY);
         self.attach(number);
@@ -145,7 +123,7 @@ impl OrderTable {
                 let removed = self.by_name.remove(name.hash(&self.keys), number);
                 invariant!(removed, "a buyer that is not its order's id is in the index");
             }
-            BuyerRef::Shared { entry, .. } => self.leave_entry(entry),
+            BuyerRef::Shared(entry) => self.leave_entry(entry),
         }
     }
 
@@ -180,32 +158,6 @@ impl OrderTable {
 
     fn share_of(&self, number: u32) -> Option<Share> {
         self.orders.get(number).known("only what is in the table is counted").as_ref().map(Share::of)
-    }
-
-    /// The last hold to end of a buyer that has bought nothing.
-    fn last_active_hold(&self, entry: u32) -> Option<u32> {
-        if self.account(entry).sold > 0 {
-            return None;
-        }
-        let last = self.by_buyer.last((entry, NEVER, u32::MAX), &self.orders)?;
-        (Source::<ByBuyer>::key(&self.orders, last)?.0 == entry).then_some(last)
-    }
-
-    /// Another hold is the last one of its buyer now: `after` instead of `before`.
-    fn move_last_hold(&mut self, before: Option<u32>, after: Option<u32>) {
-        if before == after {
-            return;
-        }
-        for (number, last_hold) in before.map(|n| (n, false)).into_iter().chain(after.map(|n| (n, true))) {
-            let old = Source::<ByDeadline>::sum(&self.orders, number);
-            let new = Sum { buyers: u64::from(last_hold), ..old };
-            self.orders.set_last_hold(number, last_hold);
-            self.holds.reweigh(number, old, new, &self.orders);
-        }
-    }
-
-    fn deadline(&self, number: u32) -> Option<ByDeadline> {
-        self.orders.key(number)
     }
 }
 

@@ -40,7 +40,7 @@ impl OrderTable {
         match order.state {
             State::Held => {
                 self.held = self.held.wrapping_add(units);
-                unindexed.holds.push(Hold { deadline: order.deadline, units, number, last: true });
+                unindexed.holds.push(Hold { deadline: order.deadline, units, number });
             }
             State::Sold => self.sold = self.sold.wrapping_add(units),
             State::Waiting => unindexed.waiting.push((number, units)),
@@ -77,10 +77,9 @@ impl OrderTable {
         self.orders.set_index(HashIndex::from_sorted(&ids));
         drop(ids);
         holds.sort_unstable_by_key(Hold::key);
-        let strays = self.share_all(entries, &mut holds);
-        self.holds = SumTree::from_sorted(&holds, |hold| {
-            Some((hold.key(), hold.number, Sum { orders: 1, units: hold.units, buyers: u64::from(hold.last) }))
-        });
+        let strays = self.share_all(entries, &holds);
+        self.holds =
+            SumTree::from_sorted(&holds, |hold| Some((hold.key(), hold.number, Sum { orders: 1, units: hold.units })));
         drop(holds);
         for (number, units) in waiting {
             self.waiting.get_or_insert_default().join(number, units, &self.orders);
@@ -98,7 +97,7 @@ impl OrderTable {
         let Some(buyer) = PackedId::new(&text).known("a name is an id") else { return };
         let Some(entry) = self.entry(self.look_up(&buyer), &buyer) else { return self.name(&buyer, number) };
         self.detach(number);
-        self.orders.edit(number, |order| Record { buyer: BuyerRef::Shared { entry, last_hold: false }, ..order });
+        self.orders.edit(number, |order| Record { buyer: BuyerRef::Shared(entry), ..order });
         self.join_entry(entry);
         self.attach(number);
     }

@@ -29,7 +29,7 @@ use crate::core::invariant::Known;
 use crate::core::time::UnixMs;
 use hash_index::HashIndex;
 use pages::RecordPages;
-use record::{HoldPart, OrderLayout, Record, State, id_part, set_last_hold};
+use record::{HoldPart, OrderLayout, Record, State, id_part};
 use sum_tree::{Source, Sum};
 
 pub use bulk::Unindexed;
@@ -114,11 +114,6 @@ impl Orders {
         self.draft = draft;
     }
 
-    /// Says of a hold whether it is the last one of a buyer with an entry.
-    pub fn set_last_hold(&mut self, number: u32, last_hold: bool) {
-        self.pages.touch(number, |flags| set_last_hold(flags, last_hold));
-    }
-
     /// Some orders from this number on, with their numbers, and the number after the last of them.
     pub fn run(&self, number: u32) -> Option<(impl Iterator<Item = (u32, Record<'_>)>, u32)> {
         let (bytes, next) = self.pages.run(number)?;
@@ -164,11 +159,7 @@ impl Source<ByDeadline> for Orders {
     }
 
     fn sum(&self, number: u32) -> Sum {
-        self.hold(number).map_or(Sum::default(), |hold| Sum {
-            orders: 1,
-            units: hold.units,
-            buyers: u64::from(hold.last_hold),
-        })
+        self.hold(number).map_or(Sum::default(), |hold| Sum { orders: 1, units: hold.units })
     }
 }
 
@@ -180,6 +171,6 @@ impl Source<ByBuyer> for Orders {
     }
 
     fn sum(&self, number: u32) -> Sum {
-        self.hold(number).map_or(Sum::default(), |hold| Sum { orders: 1, units: hold.units, buyers: 0 })
+        self.hold(number).map_or(Sum::default(), |hold| Sum { orders: 1, units: hold.units })
     }
 }

@@ -40,7 +40,7 @@ pub struct OrderTable {
     pub held: u64,
     /// Units bought.
     pub sold: u64,
-    /// Buyers that hold or have bought units. Due holds count.
+    /// Buyers that hold or have bought units. Due holds count until they have expired.
     pub active: u64,
     /// How many orders fit in.
     pub(in crate::core::sale) most: u32,
@@ -106,9 +106,7 @@ impl OrderTable {
         match order.buyer {
             BuyerRef::Own => order.id,
             BuyerRef::Named(name) => name,
-            BuyerRef::Shared { entry, .. } => {
-                self.buyers.name(entry).or_invariant("an order's entry is there", order.id)
-            }
+            BuyerRef::Shared(entry) => self.buyers.name(entry).or_invariant("an order's entry is there", order.id),
         }
     }
 
@@ -209,7 +207,7 @@ impl OrderTable {
         let entry =
             if known.is_some_and(|known| found == BuyerLookup::Sole(known)) { None } else { self.entry(found, buyer) };
         order.buyer = match entry {
-            Some(entry) => BuyerRef::Shared { entry, last_hold: false },
+            Some(entry) => BuyerRef::Shared(entry),
             None if *buyer == order.id => BuyerRef::Own,
             None => BuyerRef::Named(*buyer),
         };
@@ -217,7 +215,7 @@ impl OrderTable {
         match order.buyer {
             BuyerRef::Own => {}
             BuyerRef::Named(name) => self.name(&name, number),
-            BuyerRef::Shared { entry, .. } => self.join_entry(entry),
+            BuyerRef::Shared(entry) => self.join_entry(entry),
         }
         self.attach_new(number, &order);
     }

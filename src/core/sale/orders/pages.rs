@@ -175,16 +175,6 @@ impl<L: Layout> RecordPages<L> {
         }
     }
 
-    /// Changes the first byte of a record.
-    pub fn touch(&mut self, number: u32, change: impl FnOnce(u8) -> u8) {
-        let Some(after) = self.get(number).map(<[u8]>::len).known(IS_THERE) else { return };
-        self.edit(number, |Chunk { records, .. }| {
-            if let Some(first) = records.len().checked_sub(after).and_then(|at| records.get_mut(at)) {
-                *first = change(*first);
-            }
-        });
-    }
-
     /// Heap bytes.
     pub fn memory(&self) -> usize {
         let heads = self.pages.iter().map(|page| page.capacity().saturating_mul(size_of::<Chunk>()));

@@ -20,13 +20,8 @@ pub enum BuyerRef<'a> {
     Own,
     /// This one, and no other order has it.
     Named(PackedId<'a>),
-    /// An entry of the buyers, for this and other orders.
-    Shared {
-        /// The number of the entry.
-        entry: u32,
-        /// Whether this hold is the last to end of a buyer that has bought nothing. When it ends, the buyer has nothing any more.
-        last_hold: bool,
-    },
+    /// The entry with this number, for this and other orders.
+    Shared(u32),
 }
 
 /// What a waiting order has.
@@ -58,15 +53,14 @@ pub struct Record<'a> {
 pub struct HoldPart {
     pub deadline: UnixMs,
     pub units: u64,
+    /// The entry of its buyer; `u32::MAX` if it is the buyer's only order.
     pub entry: u32,
-    pub last_hold: bool,
 }
 
 const MANY: u8 = 0b0000_0100;
 const BUYER: u8 = 0b0001_1000;
 const NAMED: u8 = 0b0000_1000;
 const SHARED: u8 = 0b0001_0000;
-const LAST_HOLD: u8 = 0b0001_1000;
 const REFERENCE: u8 = 0b0010_0000;
 const REFUSED: u8 = 0b0100_0000;
 
@@ -89,7 +83,7 @@ impl<'a> Record<'a> {
         let buyer = match flags & BUYER {
             0 => BuyerRef::Own,
             NAMED => BuyerRef::Named(PackedId::read_trusted(reader)?),
-            kind => BuyerRef::Shared { entry: read_entry(reader)?, last_hold: kind == LAST_HOLD },
+            _ => BuyerRef::Shared(read_entry(reader)?),
         };
         let reference = if flags & REFERENCE == 0 { None } else { Some(PackedId::read_trusted(reader)?) };
         let (deadline, refused) = (UnixMs(deadline), flags & REFUSED != 0);
@@ -137,8 +131,7 @@ impl<'a> Record<'a> {
         let buyer = match self.buyer {
             BuyerRef::Own => 0,
             BuyerRef::Named(_) => NAMED,
-            BuyerRef::Shared { last_hold: false, .. } => SHARED,
-            BuyerRef::Shared { last_hold: true, .. } => LAST_HOLD,
+            BuyerRef::Shared(_) => SHARED,
         };
         let many = if self.units == 1 { 0 } else { MANY };
         let reference = if self.reference.is_some() { REFERENCE } else { 0 };
@@ -157,7 +150,7 @@ impl<'a> Record<'a> {
         match self.buyer {
             BuyerRef::Own => {}
             BuyerRef::Named(name) => name.write(out),
-            BuyerRef::Shared { entry, .. } => out.number(u64::from(entry)),
+            BuyerRef::Shared(entry) => out.number(u64::from(entry)),
         }
         if let Some(reference) = self.reference {
             reference.write(out);
@@ -219,17 +212,8 @@ pub fn id_part(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(1..)
 }
 
-/// The first byte of a record, changed to say whether its hold is the last one of its buyer. Only buyers with an entry have a last hold.
-pub fn set_last_hold(flags: u8, last_hold: bool) -> u8 {
-    match flags & BUYER {
-        SHARED | LAST_HOLD => flags & !BUYER | if last_hold { LAST_HOLD } else { SHARED },
-        _ => flags,
-    }
-}
-
 impl HoldPart {
-    /// Reads what a sum tree asks for of the hold at the front of `bytes`. A hold that is its buyer's only order is also its
-    /// buyer's last.
+    /// Reads what a sum tree asks for of the hold at the front of `bytes`.
     #[inline]
     pub fn read(bytes: &[u8], base: UnixMs) -> Option<Self> {
         let mut reader = Reader::new(bytes);
@@ -240,11 +224,8 @@ impl HoldPart {
         PackedId::skip(&mut reader)?;
         let units = if flags & MANY == 0 { 1 } else { reader.number().ok()? };
         let deadline = UnixMs(base.0.wrapping_add(reader.signed().ok()?));
-        let (entry, last_hold) = match flags & BUYER {
-            0 | NAMED => (u32::MAX, true),
-            kind => (read_entry(&mut reader).ok()?, kind == LAST_HOLD),
-        };
-        Some(Self { deadline, units, entry, last_hold })
+        let entry = if flags & SHARED == 0 { u32::MAX } else { read_entry(&mut reader).ok()? };
+        Some(Self { deadline, units, entry })
     }
 }
 
@@ -312,7 +293,7 @@ mod tests {
         #[test]
         fn any_order_comes_back(
             code in 0..5_u8, units in 1..1_u64 << 53, id in "[a-z0-9]{1,40}", named in proptest::option::of("[a-z]{1,9}"),
-            shared in proptest::option::of((any::<u32>(), any::<bool>())), reference in proptest::option::of("[a-z]{1,9}"),
+            shared in proptest::option::of(any::<u32>()), reference in proptest::option::of("[a-z]{1,9}"),
             deadline: i64, base: i64, refused: bool, ticket in 0..1_u64 << 53, hold in 0..i64::MAX,
         ) {
             let state = State::ALL[usize::from(code)];
@@ -324,7 +305,7 @@ mod tests {
                 deadline: UnixMs(if state == State::Held { deadline } else { 0 }),
                 ticket: if state == State::Waiting { ticket } else { Ticket::default() },
                 buyer: match (&named, shared) {
-                    (_, Some((entry, last_hold))) => BuyerRef::Shared { entry, last_hold },
+                    (_, Some(entry)) => BuyerRef::Shared(entry),
                     (Some(name), None) => BuyerRef::Named(PackedId::new(name.as_bytes()).unwrap()),
                     (None, None) => BuyerRef::Own,
                 },
@@ -339,8 +320,8 @@ mod tests {
             if state == State::Held {
                 let part = HoldPart::read(&out, UnixMs(base)).unwrap();
                 prop_assert_eq!((part.deadline, part.units), (order.deadline, units));
-                if let BuyerRef::Shared { entry, last_hold } = order.buyer {
-                    prop_assert_eq!((part.entry, part.last_hold), (entry, last_hold));
+                if let BuyerRef::Shared(entry) = order.buyer {
+                    prop_assert_eq!(part.entry, entry);
                 }
             }
         }

@@ -7,7 +7,7 @@ use super::buyers::{Account, Buyers};
 use super::hash_index::{number_of, tag_of, with_number};
 use super::order_table::{ENTRY, OrderTable};
 use super::pages::ROOM;
-use super::record::{BuyerRef, Record, State};
+use super::record::{BuyerRef, Record};
 use super::sum_tree::{Sum, SumTree};
 use super::{ByDeadline, Orders};
 use crate::core::codec::Reader;
@@ -22,8 +22,6 @@ pub struct Hold {
     pub deadline: UnixMs,
     pub units: u64,
     pub number: u32,
-    /// Whether its buyer has nothing any more when it ends.
-    pub last: bool,
 }
 
 impl Hold {
@@ -118,9 +116,9 @@ impl Entries {
         }
     }
 
-    /// The places in `holds` of those that have an entry, those of an entry together, and for each entry their end. `holds` are in the
-    /// order of their deadlines, and so are those of an entry.
-    fn places(&self, holds: &[Hold]) -> (Vec<u32>, Vec<u32>) {
+    /// The places in `holds` of those that have an entry, those of an entry together. `holds` are in the order of their deadlines, and so
+    /// are those of an entry.
+    fn places(&self, holds: &[Hold]) -> Vec<u32> {
         let mut ends = vec![0_u32; self.count as usize];
         let entry = |hold: &Hold| self.get(hold.number).map_or(usize::MAX, |entry| entry as usize);
         for hold in holds {
@@ -140,14 +138,14 @@ impl Entries {
             }
             *end = end.wrapping_add(1);
         }
-        (places, ends)
+        places
     }
 }
 
 impl OrderTable {
     /// Gives each buyer with several orders its entry. `holds` are in the order of their deadlines. Returns the orders that have another buyer
     /// than their entry, and none now.
-    pub(super) fn share_all(&mut self, entries: Entries, holds: &mut [Hold]) -> Vec<u32> {
+    pub(super) fn share_all(&mut self, entries: Entries, holds: &[Hold]) -> Vec<u32> {
         if entries.count == 0 {
             return Vec::new();
         }
@@ -156,29 +154,13 @@ impl OrderTable {
         self.orders.share(&mut sharing);
         let Sharing { entries, accounts, active, strays, .. } = sharing;
         self.buyers.set_all(&accounts);
-        let (places, mut ends) = entries.places(holds);
+        let places = entries.places(holds);
         self.by_buyer = SumTree::from_sorted(&places, |place| {
             let Hold { deadline, units, number, .. } = holds.get(*place as usize)?;
-            Some(((entries.get(*number)?, *deadline, *number), *number, Sum { orders: 1, units: *units, buyers: 0 }))
+            Some(((entries.get(*number)?, *deadline, *number), *number, Sum { orders: 1, units: *units }))
         });
-        self.active = self.active.wrapping_sub(active);
-        let mut first = 0;
-        for (account, end) in accounts.iter().zip(&mut ends) {
-            let own = places.get(first..*end as usize).unwrap_or(&[]);
-            first = *end as usize;
-            self.active = self.active.wrapping_add((account.sold > 0 || !own.is_empty()).into());
-            // In place of the end: the last hold of a buyer that has bought nothing.
-            let last = own.last().filter(|_| account.sold == 0).and_then(|place| holds.get(*place as usize));
-            *end = last.map_or(NONE, |hold| hold.number);
-        }
-        let is_last = |entry: u32, number| ends.get(entry as usize) == Some(&number);
-        for hold in holds {
-            hold.last = entries.get(hold.number).is_none_or(|entry| is_last(entry, hold.number));
-        }
-        // In the order in which the records lie in memory.
-        for (_, number) in entries.of.into_iter().zip(0..).filter(|(entry, number)| is_last(*entry, *number)) {
-            self.orders.set_last_hold(number, true);
-        }
+        let sharing = accounts.iter().filter(|account| account.active > 0).count();
+        self.active = self.active.wrapping_sub(active).wrapping_add(sharing as u64);
         strays
     }
 }
@@ -194,7 +176,7 @@ impl Orders {
             if !sharing.join(entry, number, &order) {
                 return None;
             }
-            Record { buyer: BuyerRef::Shared { entry, last_hold: false }, ..order }.write(base, out);
+            Record { buyer: BuyerRef::Shared(entry), ..order }.write(base, out);
             Some(reader.rest())
         });
     }
@@ -228,10 +210,8 @@ impl Sharing<'_> {
         }
         if order.active() {
             account.units = account.units.wrapping_add(order.units);
+            account.active = account.active.wrapping_add(1);
             self.active = self.active.wrapping_add(1);
-        }
-        if order.state == State::Sold {
-            account.sold = account.sold.wrapping_add(order.units);
         }
         true
     }

@@ -23,21 +23,17 @@ pub struct Sum {
     pub orders: u64,
     /// Their units.
     pub units: u64,
-    /// Buyers that have nothing any more when the last of these holds has expired.
-    pub buyers: u64,
 }
 
 impl Sum {
     fn add(&mut self, other: Self) {
         self.orders = self.orders.wrapping_add(other.orders);
         self.units = self.units.wrapping_add(other.units);
-        self.buyers = self.buyers.wrapping_add(other.buyers);
     }
 
     fn take(&mut self, other: Self) {
         self.orders = self.orders.wrapping_sub(other.orders);
         self.units = self.units.wrapping_sub(other.units);
-        self.buyers = self.buyers.wrapping_sub(other.buyers);
     }
 }
 
@@ -145,15 +141,6 @@ impl<K: Ord + Copy> SumTree<K> {
         }
     }
 
-    /// Corrects the sums: a hold counted as `before`, and counts as `after` now. Its key in `source` is the same.
-    pub fn reweigh(&mut self, number: u32, before: Sum, after: Sum, source: &impl Source<K>) {
-        let Some(key) = source.key(number).known(HAS_KEY) else { return };
-        let Some((_, leaf)) = self.leaves.range_mut(..=key).next_back().known(HAS_LEAF) else { return };
-        leaf.sum.take(before);
-        leaf.sum.add(after);
-        self.correct(key, before, after);
-    }
-
     /// What the holds up to `high`, itself included, amount to.
     ///
     /// Asked again for the same or a later `high`, it costs a step for each leaf in between; the first time, or when
@@ -204,17 +191,6 @@ impl<K: Ord + Copy> SumTree<K> {
         let start = self.leaves.range(..=low).next_back().map_or(low, |(at, _)| *at);
         let skip = self.leaves.get(&start).map_or(0, |leaf| place(&leaf.numbers, &low, source));
         self.leaves.range(start..).flat_map(|(_, leaf)| leaf.numbers.iter().copied()).skip(skip)
-    }
-
-    /// The last hold that is not above `high`.
-    pub fn last(&self, high: K, source: &impl Source<K>) -> Option<u32> {
-        for (_, leaf) in self.leaves.range(..=high).rev() {
-            let after = place_after(&leaf.numbers, &high, source);
-            if let Some(number) = after.checked_sub(1).and_then(|place| leaf.numbers.get(place)) {
-                return Some(*number);
-            }
-        }
-        None
     }
 
     /// Heap bytes, those of the tree of leaves as its nodes are laid out: 11 places each, filled to two thirds.

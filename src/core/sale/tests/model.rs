@@ -95,11 +95,14 @@ impl Model {
         self.served.clear();
     }
 
+    /// The orders that hold or have bought units by the books: due holds among them until they have expired.
+    fn taken(&self) -> impl Iterator<Item = &Entry> {
+        self.orders.iter().filter(|order| order.over || matches!(order.state, State::Held | State::Sold))
+    }
+
     /// Units that no hold has, whether its time is over or not.
     fn free(&self) -> u64 {
-        let taken = |order: &&Entry| order.over || matches!(order.state, State::Held | State::Sold);
-        let taken: u64 = self.orders.iter().filter(taken).map(|order| order.units).sum();
-        self.terms.total.saturating_sub(taken)
+        self.terms.total.saturating_sub(self.taken().map(|order| order.units).sum())
     }
 
     fn is_open(&self) -> bool {
@@ -188,9 +191,9 @@ impl Model {
         orders.map(|order| self.has(order) + wants(order)).sum()
     }
 
+    /// How many buyers hold or have bought units by the books.
     pub fn buyers(&self) -> usize {
-        let mut buyers: Vec<_> =
-            self.orders.iter().filter(|order| self.has(order) > 0).map(|order| &order.buyer).collect();
+        let mut buyers: Vec<_> = self.taken().map(|order| &order.buyer).collect();
         buyers.sort();
         buyers.dedup();
         buyers.len()

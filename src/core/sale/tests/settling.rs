@@ -18,7 +18,11 @@ fn a_hold_returns_on_the_millisecond() {
     assert_eq!((shop.state("ann"), shop.bought("ann")), ((State::Held, 2), 2));
     shop.now = 1_500;
     let info = shop.sale.info(shop.now());
-    assert_eq!((info.remaining, info.held, info.sold, info.buyers, info.orders), (2, 0, 0, 0, 1));
+    assert_eq!(
+        (info.remaining, info.held, info.sold, info.buyers, info.orders),
+        (2, 0, 0, 1, 1),
+        "buyers by the books"
+    );
     assert_eq!((shop.state("ann"), shop.bought("ann")), ((State::Expired, 0), 0));
     assert_eq!(shop.ids(Some(State::Held)), Vec::<String>::new());
     assert_eq!(shop.take("ann", 1), names(Status::Expired, 0, 2, -1, "cart"), "it does not sell to it again");
@@ -26,6 +30,7 @@ fn a_hold_returns_on_the_millisecond() {
     assert_eq!(shop.take("bob", 1), says(Status::Ok, 1, 1, -1));
     assert_eq!(shop.sale.seq(), 3, "the expiration came first");
     assert_eq!(shop.sale.next_expiration(), None);
+    assert_eq!(shop.sale.info(shop.now()).buyers, 1, "bob, and ann no more");
 }
 
 #[test]
@@ -215,12 +220,20 @@ fn only_live_holds_can_be_extended() {
 }
 
 #[test]
-fn a_buyers_last_hold_decides_when_it_has_nothing() {
+fn a_buyer_counts_until_its_last_hold_has_expired() {
     let mut shop = shop(9);
     for (id, hold) in [("o1", 100), ("o2", 300), ("o3", 200)] {
         shop.order(id, 1, Some("ann"), hold, "");
     }
-    let buyers = |shop: &Shop, span| shop.sale.info(UnixMs(shop.now + span)).buyers;
+    // The buyers when all has expired that is due so much later.
+    let buyers = |shop: &Shop, span| {
+        let (mut later, now) = (reload(&shop.sale), UnixMs(shop.now + span));
+        for expiration in later.expirations(now, usize::MAX) {
+            assert_eq!(later.info(now).buyers, 1, "a due hold counts until then");
+            later.commit(&expiration).unwrap();
+        }
+        later.info(now).buyers
+    };
     assert_eq!([buyers(&shop, 0), buyers(&shop, 299), buyers(&shop, 300)], [1, 1, 0]);
     shop.cancel("o2");
     assert_eq!([buyers(&shop, 199), buyers(&shop, 200)], [1, 0]);
