@@ -62,7 +62,7 @@ impl Sale {
     pub(super) fn move_cutoff(&mut self, at: UnixMs) -> Result<(), InvalidChange> {
         let cutoff = Cutoff::new(at).ok_or(InvalidChange::Range)?;
         if self.cutoff.is_none_or(|known| known.at < at) {
-            self.cutoff = Some(Cutoff { units: self.table.due_sum(at).units, ..cutoff });
+            self.cutoff = Some(Cutoff { units: self.table.due_units(at), ..cutoff });
         }
         Ok(())
     }

@@ -117,10 +117,10 @@ impl Sale {
         u64::from(self.table.orders.len())
     }
 
-    /// Units that can be sold at `now`. Costs one step for about a hundred due holds.
+    /// Units that can be sold at `now`. Costs O(log n) with n holds.
     #[must_use]
     pub fn remaining(&self, now: UnixMs) -> u64 {
-        self.unsold_if(self.table.due_sum(self.hold_time(now)).units)
+        self.unsold_if(self.table.due_units(self.hold_time(now)))
     }
 
     /// When the next hold expires: at its deadline, or at once if the cutoff has ended it; `None` when nothing is held.
@@ -136,7 +136,7 @@ impl Sale {
         self.table.due(None, self.hold_time(now)).take(most).map(|(_, order)| expire(&order)).collect()
     }
 
-    /// Heap bytes, without what the allocator adds. Costs a step for about 30,000 orders.
+    /// Heap bytes, without what the allocator adds. Costs a step for about 30,000 orders and for about 100 holds.
     #[must_use]
     pub fn memory(&self) -> usize {
         let stream = self.terms.stream.as_ref().map_or(0, |stream| stream.key.len());

@@ -80,11 +80,11 @@ impl Sale {
     /// What the sale amounts to. The conditions are in [`Sale::terms`].
     #[must_use]
     pub fn info(&self, now: UnixMs) -> Info {
-        let due = self.table.due_sum(self.hold_time(now));
+        let due = self.table.due_units(self.hold_time(now));
         Info {
             total: self.terms.total,
-            remaining: self.unsold_if(due.units),
-            held: self.table.held.wrapping_sub(due.units),
+            remaining: self.unsold_if(due),
+            held: self.table.held.wrapping_sub(due),
             sold: self.table.sold,
             orders: u64::from(self.table.orders.len()),
             buyers: self.table.active,

@@ -85,7 +85,7 @@ impl Sale {
     #[must_use]
     pub fn place(&self, id: &[u8]) -> Option<u64> {
         let (number, _) = self.order_of(id).filter(|(_, order)| order.waits())?;
-        u64::try_from(self.table.before(number)).ok()?.checked_add(1)
+        u64::try_from(self.table.place(number)?).ok()?.checked_add(1)
     }
 
     /// When the timer has something to do: a hold expires, or the window opens for an order that can be served. Nothing is due in a sale that

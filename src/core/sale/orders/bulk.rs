@@ -1,11 +1,11 @@
 //! Many orders at once, into an empty table.
 
 use super::Orders;
+use super::counted_tree::CountedTree;
 use super::hash_index::{self, HashIndex};
 use super::order_table::OrderTable;
 use super::record::{BuyerRef, Record, State};
 use super::sharing::{Entries, Hold};
-use super::sum_tree::{Sum, SumTree};
 use crate::core::id::PackedId;
 use crate::core::invariant::Known;
 
@@ -78,11 +78,10 @@ impl OrderTable {
         drop(ids);
         holds.sort_unstable_by_key(Hold::key);
         let strays = self.share_all(entries, &holds);
-        self.holds =
-            SumTree::from_sorted(&holds, |hold| Some((hold.key(), hold.number, Sum { orders: 1, units: hold.units })));
+        self.holds = CountedTree::from_sorted(&holds, |hold| Some((hold.key(), hold.number, hold.units)));
         drop(holds);
         for (number, units) in waiting {
-            self.waiting.get_or_insert_default().join(number, units, &self.orders);
+            self.line.get_or_insert_default().join(number, units, &self.orders);
         }
         for number in strays {
             self.adopt(number);

@@ -1,36 +1,34 @@
 //! How a sale keeps its orders.
 //!
-//! Each order is a `record` in `pages`. The `hash_index` finds it by its id, and a `sum_tree` has the holds in the order of their deadlines.
-//! `buyers` has an entry for each buyer with several orders. `waiting` has the orders that wait, in a `rank_tree`. An `id_set` has ids of which
-//! nothing else is known. `order_table` holds all of these together, and `accounting` keeps its sums.
+//! Each order is a `record` in `pages`. The `hash_index` finds it by its id, and a `counted_tree` has the holds in the order of their
+//! deadlines. `buyers` has an entry for each buyer with several orders. `line` has the orders that wait, in a `counted_tree`, too. An `id_set`
+//! has ids of which nothing else is known. `order_table` holds all of these together, and `accounting` keeps its sums.
 //! This file has the orders by number and by id.
 
 mod accounting;
 mod bulk;
 mod buyers;
+mod counted_tree;
 mod hash_index;
 mod id_set;
+mod line;
 mod order_table;
 mod pages;
-mod queueing;
-mod rank_tree;
 pub mod record;
 mod sharing;
 mod state;
-mod sum_tree;
-mod waiting;
 
 use std::hash::RandomState;
 use std::mem;
 
 use crate::core::codec::{Reader, Writer};
 use crate::core::id::PackedId;
-use crate::core::invariant::Known;
+use crate::core::invariant::{Known, invariant};
 use crate::core::time::UnixMs;
+use counted_tree::Source;
 use hash_index::HashIndex;
 use pages::RecordPages;
 use record::{HoldPart, OrderLayout, Record, State, id_part};
-use sum_tree::{Source, Sum};
 
 pub use bulk::Unindexed;
 pub use id_set::IdSet;
@@ -154,23 +152,24 @@ impl Orders {
 
 impl Source<ByDeadline> for Orders {
     #[inline]
-    fn key(&self, number: u32) -> Option<ByDeadline> {
-        Some((self.hold(number)?.deadline, number))
-    }
-
-    fn sum(&self, number: u32) -> Sum {
-        self.hold(number).map_or(Sum::default(), |hold| Sum { orders: 1, units: hold.units })
+    fn read(&self, number: u32) -> Option<(ByDeadline, u64)> {
+        let hold = self.hold(number)?;
+        Some(((hold.deadline, number), hold.units))
     }
 }
 
 impl Source<ByBuyer> for Orders {
     #[inline]
-    fn key(&self, number: u32) -> Option<ByBuyer> {
+    fn read(&self, number: u32) -> Option<(ByBuyer, u64)> {
         let hold = self.hold(number)?;
-        Some((hold.entry, hold.deadline, number))
+        Some(((hold.entry, hold.deadline, number), hold.units))
     }
+}
 
-    fn sum(&self, number: u32) -> Sum {
-        self.hold(number).map_or(Sum::default(), |hold| Sum { orders: 1, units: hold.units })
+impl Source<ByTicket> for Orders {
+    fn read(&self, number: u32) -> Option<(ByTicket, u64)> {
+        let order = self.get(number)?;
+        let waits = invariant!(order.waits(), "a line has waiting orders only");
+        waits.then_some(((order.ticket.number, number), order.units))
     }
 }

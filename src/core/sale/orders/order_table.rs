@@ -5,10 +5,10 @@
 use std::hash::RandomState;
 
 use super::buyers::Buyers;
+use super::counted_tree::{CountedTree, Source};
 use super::hash_index::HashIndex;
+use super::line::Line;
 use super::record::{BuyerRef, Record, State};
-use super::sum_tree::{Source, Sum, SumTree};
-use super::waiting::WaitingOrders;
 use super::{ByBuyer, ByDeadline, Orders};
 use crate::core::id::PackedId;
 use crate::core::invariant::Known;
@@ -27,14 +27,14 @@ pub struct OrderTable {
     pub(in crate::core::sale) keys: RandomState,
     pub orders: Orders,
     /// All holds, the next to end first.
-    pub(super) holds: SumTree<ByDeadline>,
+    pub(super) holds: CountedTree<ByDeadline>,
     pub(super) buyers: Buyers,
     /// Buyers by name: those with an entry, and those whose only order has another id. (An order without BUYER is found by its id.)
     pub(super) by_name: HashIndex,
     /// The holds of buyers with an entry.
-    pub(super) by_buyer: SumTree<ByBuyer>,
-    /// Orders that wait; `None`: nobody does, which is so for most sales.
-    pub(super) waiting: Option<Box<WaitingOrders>>,
+    pub(super) by_buyer: CountedTree<ByBuyer>,
+    /// The orders that wait; `None`: no order does, which is so for most sales.
+    pub(super) line: Option<Box<Line>>,
     /// Units held, also by due holds. Modulo 2^64, as every sum that includes due holds: a cutoff frees units that can be held and ended
     /// again, any number of times. The units of live holds are less than 2^53.
     pub held: u64,
@@ -62,11 +62,11 @@ impl OrderTable {
         Self {
             keys: RandomState::new(),
             orders: Orders::new(),
-            holds: SumTree::new(),
+            holds: CountedTree::default(),
             buyers: Buyers::new(),
             by_name: HashIndex::new(),
-            by_buyer: SumTree::new(),
-            waiting: None,
+            by_buyer: CountedTree::default(),
+            line: None,
             held: 0,
             sold: 0,
             active: 0,
@@ -128,9 +128,9 @@ impl OrderTable {
                 self.counted(lookup)
             }
             BuyerLookup::Entry(entry) => {
-                let before = entry.checked_sub(1).map(|before| (before, NEVER, u32::MAX));
-                let due = self.by_buyer.sum(before, (entry, now, u32::MAX), &self.orders);
-                self.account(entry).counted(due.units)
+                let units_to = |key| self.by_buyer.sum_to(key, &self.orders).units;
+                let others = last_of_entry_before(entry).map_or(0, units_to);
+                self.account(entry).counted(units_to((entry, now, u32::MAX)).wrapping_sub(others))
             }
         }
     }
@@ -147,30 +147,29 @@ impl OrderTable {
             BuyerLookup::Sole(number) => (Some(number), None),
             BuyerLookup::Entry(entry) => (None, Some(entry)),
         };
-        let (deadline, after) = from(over);
         let shared = entry.into_iter().flat_map(move |entry| {
-            let holds = self.by_buyer.from((entry, deadline, after), &self.orders);
+            let over = over.map(|over| (entry, over, u32::MAX));
+            let holds = self.by_buyer.above(over.or(last_of_entry_before(entry)), &self.orders);
             holds.take_while(move |n| Source::<ByBuyer>::key(&self.orders, *n).is_some_and(|(e, ..)| e == entry))
         });
-        let is_later =
-            |order: Record<'_>, number| order.state == State::Held && (order.deadline, number) >= (deadline, after);
-        let sole = sole.filter(|number| self.found(*number).is_some_and(|order| is_later(order, *number)));
+        let is_later = |order: Record<'_>| order.state == State::Held && over.is_none_or(|over| order.deadline > over);
+        let sole = sole.filter(|number| self.found(*number).is_some_and(is_later));
         self.due_records(sole.into_iter().chain(shared), now)
     }
 
     /// All holds that are due at `now` and were not at `over`, the earliest first.
     pub fn due(&self, over: Option<UnixMs>, now: UnixMs) -> impl Iterator<Item = (u32, Record<'_>)> {
-        self.due_records(self.holds.from(from(over), &self.orders), now)
+        self.due_records(self.holds.above(over.map(|over| (over, u32::MAX)), &self.orders), now)
     }
 
-    /// What the due holds amount to.
-    pub fn due_sum(&self, now: UnixMs) -> Sum {
-        self.holds.sum_to((now, u32::MAX), &self.orders)
+    /// The units of all due holds.
+    pub fn due_units(&self, now: UnixMs) -> u64 {
+        self.holds.sum_to((now, u32::MAX), &self.orders).units
     }
 
     /// When the next hold ends.
     pub fn next_deadline(&self) -> Option<UnixMs> {
-        self.holds.first().map(|(deadline, _)| deadline)
+        Some(self.holds.first()?.0)
     }
 
     fn due_records<'a>(
@@ -262,20 +261,20 @@ impl OrderTable {
     pub fn memory(&self) -> usize {
         let trees = self.holds.memory().saturating_add(self.by_buyer.memory());
         let buyers = self.buyers.memory().saturating_add(self.by_name.memory());
-        let waiting = self.waiting.as_ref().map_or(0, |waiting| waiting.memory());
-        self.orders.memory().saturating_add(trees).saturating_add(buyers).saturating_add(waiting)
+        let line = self.line.as_ref().map_or(0, |line| line.memory());
+        self.orders.memory().saturating_add(trees).saturating_add(buyers).saturating_add(line)
     }
 
     /// Allocations to free.
     pub fn effort(&self) -> usize {
         let trees = self.holds.effort().saturating_add(self.by_buyer.effort());
         let buyers = self.buyers.effort().saturating_add(self.by_name.effort());
-        let waiting = self.waiting.as_ref().map_or(0, |waiting| waiting.effort());
-        self.orders.effort().saturating_add(trees).saturating_add(buyers).saturating_add(waiting)
+        let line = self.line.as_ref().map_or(0, |line| line.effort());
+        self.orders.effort().saturating_add(trees).saturating_add(buyers).saturating_add(line)
     }
 }
 
-/// The key from which on holds end after `over`.
-fn from(over: Option<UnixMs>) -> ByDeadline {
-    over.map_or((BEGINNING, 0), |over| (over, u32::MAX))
+/// Above every hold of the entries before this one, and below those of its own; `None`: there are none before.
+fn last_of_entry_before(entry: u32) -> Option<ByBuyer> {
+    Some((entry.checked_sub(1)?, NEVER, u32::MAX))
 }

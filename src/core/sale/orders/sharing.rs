@@ -4,11 +4,11 @@
 //! such buyer an entry and writes it into the records. The holds of each are brought together by counting them.
 
 use super::buyers::{Account, Buyers};
+use super::counted_tree::CountedTree;
 use super::hash_index::{number_of, tag_of, with_number};
 use super::order_table::{ENTRY, OrderTable};
 use super::pages::ROOM;
 use super::record::{BuyerRef, Record};
-use super::sum_tree::{Sum, SumTree};
 use super::{ByDeadline, Orders};
 use crate::core::codec::Reader;
 use crate::core::invariant::{Known, invariant};
@@ -155,9 +155,9 @@ impl OrderTable {
         let Sharing { entries, accounts, active, strays, .. } = sharing;
         self.buyers.set_all(&accounts);
         let places = entries.places(holds);
-        self.by_buyer = SumTree::from_sorted(&places, |place| {
+        self.by_buyer = CountedTree::from_sorted(&places, |place| {
             let Hold { deadline, units, number, .. } = holds.get(*place as usize)?;
-            Some(((entries.get(*number)?, *deadline, *number), *number, Sum { orders: 1, units: *units }))
+            Some(((entries.get(*number)?, *deadline, *number), *number, *units))
         });
         let sharing = accounts.iter().filter(|account| account.active > 0).count();
         self.active = self.active.wrapping_sub(active).wrapping_add(sharing as u64);
