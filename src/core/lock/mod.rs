@@ -12,7 +12,7 @@
 //! Reading order: `terms` (the types), `hold`, [`value`] (the lock itself), `claim`, `compatibility` (the mode table), `tickets`, `queue` and
 //! `waiter`; then `engine`: `transition` (how a lock is opened and what is told), `visit` (how it is changed), `serve` (how a key is settled
 //! and waiters are granted), `line` (where a request stands), and the requests by subject: `commands`, `multi`, `extend`, `cancel`,
-//! `deadlock`, `tick` (the timer), `clients`, `key_changes`, `replica`, `info`, `guards`. `sessions`, `unacked`, `replaced`, `revoked` and
+//! `deadlock`, `tick` (the timer), `clients`, `key_changes`, `replica`, `info`, `guards`. `notes` (on holds) and
 //! `vacant_places` have the state that depends on connections.
 
 mod claim;
@@ -21,14 +21,11 @@ mod compatibility;
 mod engine;
 mod hold;
 mod keyspace;
+mod notes;
 mod queue;
-mod replaced;
-mod revoked;
-mod sessions;
 mod stats;
 mod terms;
 mod tickets;
-mod unacked;
 mod vacant_places;
 pub mod value;
 mod waiter;

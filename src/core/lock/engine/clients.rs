@@ -28,18 +28,18 @@ impl Engine {
 
     /// The server has handed the reply with a grant to the waiter's connection, so the grant is final.
     pub fn delivered(&mut self, waiter: WaiterId) {
-        if let Some(grant) = self.unacked.settle(waiter) {
+        if let Some(grant) = self.notes.settle(waiter) {
             for entry in grant.entries {
-                self.drop_replaced(entry, grant.fence);
+                self.notes.take_before((entry, grant.fence));
             }
         }
     }
 
     /// The server will never hand over the reply with a grant: the grant is taken back.
     fn lost(&mut self, waiter: WaiterId) {
-        if let Some(grant) = self.unacked.settle(waiter) {
+        if let Some(grant) = self.notes.settle(waiter) {
             for entry in grant.entries {
-                self.revoke(entry, grant.fence, EndReason::Undelivered);
+                self.revoke((entry, grant.fence), EndReason::Undelivered);
             }
         }
     }
@@ -47,18 +47,16 @@ impl Engine {
     /// Whether the engine has anything that ends with this connection.
     #[must_use]
     pub fn knows(&self, client: ClientId) -> bool {
-        self.sessions.has(client)
-            || self.waiting.of(client).next().is_some()
-            || self.unacked.of(client).next().is_some()
+        self.notes.knows(client) || self.waiting.of(client).next().is_some()
     }
 
     /// A connection has ended. Its waiters leave at once, and their places are kept for their tokens. Its session holds, and its grants whose
     /// reply was not handed over, are revoked; they are removed at the next tick or when a command visits them, because this may be called where
     /// nothing may be written. O(log n) for each of its waiters.
     pub fn client_gone(&mut self, now: UnixMs, client: ClientId) {
-        for waiter in self.waiting.of(client).chain(self.unacked.of(client)).collect::<Vec<_>>() {
+        for waiter in self.waiting.of(client).chain(self.notes.unacked_of(client)).collect::<Vec<_>>() {
             self.vacate(now, waiter);
         }
-        self.sessions.end(client);
+        self.notes.end(client);
     }
 }

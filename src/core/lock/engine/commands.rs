@@ -82,7 +82,7 @@ impl<W: Keyspace> Transition<'_, W> {
     /// Whether one look shows that the lock is another token's and nothing has to be done there. It is what most refused requests find.
     fn is_taken(&mut self, at: KeyRef<'_>, token: &Ident) -> bool {
         let Self { engine, keyspace, course, .. } = self;
-        engine.revoked.is_empty()
+        !engine.notes.any_revoked()
             && engine.waiting.at(at).is_none()
             && matches!(keyspace.find(at), Found::Lock(lock)
                 if engine.is_registered(lock) && lock.is_held_against(token, course.now.ms))

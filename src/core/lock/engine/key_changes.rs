@@ -5,12 +5,9 @@ use std::collections::{BTreeSet, VecDeque};
 use super::Engine;
 use crate::core::deadline_index::DeadlineId;
 use crate::core::key::KeyRef;
-use crate::core::lock::replaced::Replaced;
-use crate::core::lock::revoked::RevokedHolds;
-use crate::core::lock::sessions::Sessions;
+use crate::core::lock::notes::HoldNotes;
 use crate::core::lock::stats::HandoverCause;
 use crate::core::lock::terms::{ClientId, Dismissed, WaiterId};
-use crate::core::lock::unacked::UnackedGrants;
 use crate::core::lock::vacant_places::VacantPlaces;
 use crate::core::lock::value::Lock;
 use crate::core::lock::waiter::QueueId;
@@ -30,20 +27,18 @@ impl Engine {
         let entry = self.deadlines.insert(at, lock.earliest().unwrap_or(UnixMs::MAX));
         let before = lock.deadline_id();
         lock.set_deadline_id(Some(entry));
-        let was_astray = lock.mark_found();
+        let mut sessions = before.map(|before| self.notes.follow(before, entry)).unwrap_or_default();
         for hold in lock.holds() {
             self.fences.observe(hold.fence);
-            if let Some(before) = before {
-                self.follow_grants(hold.fence, before, entry, was_astray);
-            }
             if let Some(client) = hold.session {
-                if was_astray {
-                    self.unverified_sessions.insert(client);
-                }
-                self.sessions.tie(client, (entry, hold.fence));
+                self.notes.tie(client, (entry, hold.fence));
+                sessions.push(client);
             }
         }
-        if before.is_some_and(|before| self.revoked.follow(before, entry)) {
+        if lock.mark_found() {
+            self.unverified_sessions.extend(sessions);
+        }
+        if self.notes.has_revoked(entry) {
             self.end_later(entry);
         }
         self.look_later_at(at);
@@ -73,7 +68,7 @@ impl Engine {
     pub fn vanished(&mut self, at: KeyRef<'_>, entry: Option<DeadlineId>) {
         if let Some(entry) = entry {
             self.deadlines.remove(entry);
-            self.sessions.forget(entry);
+            self.notes.unlink(entry);
         }
         self.look_later_at(at);
     }
@@ -90,11 +85,8 @@ impl Engine {
     pub fn demoted(&mut self, now: UnixMs) {
         // Each value ends its old sessions when the engine visits it next, under whatever key it is then.
         self.era = self.era.wrapping_add(1);
-        self.sessions = Sessions::default();
-        self.unacked = UnackedGrants::default();
+        self.notes = HoldNotes::default();
         self.vacant_places = VacantPlaces::default();
-        self.replaced = Replaced::default();
-        self.revoked = RevokedHolds::default();
         self.unverified_sessions.clear();
         // The server answers blocked clients itself.
         for waiter in self.waiting.notified_ones() {
@@ -137,7 +129,7 @@ impl Engine {
     /// All keys of the database `db`, or of all databases, are gone. O(n).
     pub fn flushed(&mut self, db: Option<i32>) {
         for entry in self.deadlines.flush(db) {
-            self.sessions.forget(entry);
+            self.notes.unlink(entry);
         }
         self.schedule_queues_of(db);
     }

@@ -77,7 +77,7 @@ impl Engine {
     /// A waiter leaves with its connection. Its place is kept for its token, as long as the setting says; also if the waiter was granted
     /// a lock and its reply was not handed over.
     pub(super) fn vacate(&mut self, now: UnixMs, id: WaiterId) {
-        let place = self.place_of(id).or_else(|| self.unacked.take_place(id));
+        let place = self.place_of(id).or_else(|| self.notes.take_place(id));
         self.left(now, id);
         if let Some(place) = place {
             self.vacant_places.keep(place, now.plus(self.settings.place_grace).unwrap_or(UnixMs::MAX));

@@ -2,13 +2,10 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use super::notes::HoldNotes;
 use super::queue::Waiting;
-use super::replaced::Replaced;
-use super::revoked::RevokedHolds;
-use super::sessions::Sessions;
 use super::stats::Stats;
 use super::terms::{ClientId, Dismissed};
-use super::unacked::UnackedGrants;
 use super::vacant_places::VacantPlaces;
 use crate::core::deadline_index::DeadlineIndex;
 use crate::core::fence::{Fence, FenceClock};
@@ -43,27 +40,31 @@ use visit::Outcome;
 /// All lock state outside of the keys.
 #[derive(Debug, Default)]
 pub struct Engine {
+    /// Every fence that it has issued or observed is below its next one.
     pub(super) fences: FenceClock,
+    /// One entry for each lock that is registered, with its key. It is due when the first lease of the lock is over, or earlier.
     pub(super) deadlines: DeadlineIndex,
+    /// The requests that wait; each stands in the queue of each of its keys.
     pub(super) waiting: Waiting,
-    pub(super) sessions: Sessions,
-    /// How often this server has been demoted. No session survives a demotion.
+    /// Every hold of a registered lock with a session of this era has a note, and so has every grant that may be taken back.
+    pub(super) notes: HoldNotes,
+    /// How often this server has been demoted. No session survives a demotion, so those of an earlier era count for nothing.
     pub(super) era: u32,
-    pub(super) unacked: UnackedGrants,
+    /// Places in line of requests that wait no more; none is that of a waiting request.
     pub(super) vacant_places: VacantPlaces,
-    pub(super) replaced: Replaced,
-    pub(super) revoked: RevokedHolds,
     /// Connections that may have ended unnoticed; see [`take_unverified_sessions`](Self::take_unverified_sessions).
     pub(super) unverified_sessions: BTreeSet<ClientId>,
-    /// Notified requests that have ended without a decision about their locks, first in line first.
+    /// Notified requests that have ended without a decision about their locks, first in line first. They wait no more.
     dismissed: VecDeque<Dismissed>,
-    /// What `tick` has to do.
+    /// What `tick` has to do: every queue that is listed and every lock with a revoked hold is in it.
     backlog: Backlog,
+    /// Counts since the server started. They decide nothing.
     pub(super) stats: Stats,
+    /// How much a command does for others. It changes in tests only.
     pub(super) bound: Bound,
-    /// What the operator has chosen.
+    /// What the operator has chosen. It may be another value in each call.
     pub settings: Settings,
-    /// The outcomes of the current visit, kept only to reuse the memory.
+    /// Empty between visits, and kept only to reuse its memory.
     outcomes: Vec<Outcome>,
 }
 
@@ -149,11 +150,8 @@ impl Engine {
     pub(super) fn is_blank(&self) -> bool {
         self.deadlines.is_empty()
             && self.waiting.is_empty()
-            && self.sessions.is_empty()
-            && self.unacked.is_empty()
+            && self.notes.is_empty()
             && self.vacant_places.is_empty()
-            && self.replaced.is_empty()
-            && self.revoked.is_empty()
             && self.unverified_sessions.is_empty()
             && self.dismissed.is_empty()
             && self.backlog.is_empty()

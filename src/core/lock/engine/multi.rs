@@ -12,9 +12,9 @@ use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::claim::Claim;
 use crate::core::lock::keyspace::Keyspace;
+use crate::core::lock::notes::UnackedGrant;
 use crate::core::lock::stats::HandoverCause;
 use crate::core::lock::terms::{Acquired, Grant, LockError, Request, Wait, WaitResult, WaiterId};
-use crate::core::lock::unacked::UnackedGrant;
 use crate::core::lock::waiter::QueueId;
 use crate::core::time::Now;
 
@@ -183,9 +183,9 @@ impl<W: Keyspace> Transition<'_, W> {
                 let is_new = states.one_fence() != Some(grant.fence);
                 if let Some(client) = departed.waiter.parked().filter(|_| is_new) {
                     let (fence, entries) = (grant.fence, changes.iter().map(|changed| changed.entry).collect());
-                    self.engine.unacked.track(waiter, UnackedGrant { client, fence, entries, place });
+                    self.engine.notes.track(waiter, UnackedGrant { client, fence, entries, place });
                     for Changed { entry, before } in changes {
-                        self.engine.keep_replaced(entry, grant.fence, before);
+                        self.engine.notes.keep_before((entry, grant.fence), before);
                     }
                 } else {
                     for changed in changes {

@@ -17,19 +17,18 @@ impl Engine {
     /// If it is unknown whether a reply with a grant was written, the grant stands as long as its connection. A lock that is held for
     /// nothing until its lease expires is better than a lock that is taken from its holder.
     pub fn reconcile(&mut self, now: UnixMs, connected: impl Fn(ClientId) -> bool, waits: impl Fn(WaiterId) -> bool) {
-        let clients: BTreeSet<ClientId> =
-            self.sessions.clients().chain(self.waiting.clients()).chain(self.unacked.clients()).collect();
+        let clients: BTreeSet<ClientId> = self.notes.clients().chain(self.waiting.clients()).collect();
         for client in clients.into_iter().filter(|client| !connected(*client)) {
             self.client_gone(now, client);
         }
-        for waiter in self.unacked.waiters().filter(|waiter| !waits(*waiter)).collect::<Vec<_>>() {
+        for waiter in self.notes.unacked().filter(|waiter| !waits(*waiter)).collect::<Vec<_>>() {
             self.delivered(waiter);
         }
         for waiter in self.waiting.parked().filter(|waiter| !waits(*waiter)).collect::<Vec<_>>() {
             self.left(now, waiter);
         }
         // A lock may have gone, or may be left vacant in its key.
-        for entry in self.revoked.entries().chain(self.deadlines.ids()).collect::<BTreeSet<_>>() {
+        for entry in self.notes.revoked().chain(self.deadlines.ids()).collect::<BTreeSet<_>>() {
             self.end_later(entry);
         }
         for queue in self.waiting.in_db(None).collect::<Vec<QueueId>>() {
@@ -56,7 +55,7 @@ impl Engine {
             && self.deadlines.key(entry).is_some_and(|known| known != at)
         {
             self.deadlines.remove(entry);
-            self.sessions.forget(entry);
+            self.notes.unlink(entry);
         }
         self.register(at, lock);
         if let Some(entry) = lock.deadline_id().filter(|_| lock.is_empty()) {

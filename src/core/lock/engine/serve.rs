@@ -10,10 +10,10 @@ use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::compatibility::Compatibility;
 use crate::core::lock::keyspace::{Found, Keyspace};
+use crate::core::lock::notes::UnackedGrant;
 use crate::core::lock::queue::Queue;
 use crate::core::lock::stats::count;
 use crate::core::lock::terms::{LockError, Mode, Request, WaitResult, WaiterId};
-use crate::core::lock::unacked::UnackedGrant;
 use crate::core::lock::waiter::{Departed, Headed, QueueId, Scope, Waiter};
 use crate::core::time::Now;
 
@@ -191,8 +191,8 @@ impl Visit<'_> {
                 self.engine.stats.handed_over(self.course.cause());
                 if let Some(client) = waiter.parked().filter(|_| compatibility.needs_a_fence()) {
                     let (fence, entries) = (grant.fence, smallvec![changed.entry]);
-                    self.engine.unacked.track(id, UnackedGrant { client, fence, entries, place });
-                    self.engine.keep_replaced(changed.entry, grant.fence, changed.before);
+                    self.engine.notes.track(id, UnackedGrant { client, fence, entries, place });
+                    self.engine.notes.keep_before((changed.entry, grant.fence), changed.before);
                 } else {
                     // The token already had this hold and keeps it, so a lost reply does not take it back.
                     self.engine.heard_of(changed);

@@ -9,7 +9,7 @@ use super::visit::Changed;
 use crate::core::fence::Fence;
 use crate::core::key::KeyRef;
 use crate::core::lock::keyspace::Keyspace;
-use crate::core::lock::replaced::Before;
+use crate::core::lock::notes::Before;
 use crate::core::lock::terms::{EndReason, Grant, LockError, Mode, Request};
 use crate::core::lock::value::{Hold, Lock};
 use crate::core::time::UnixMs;
@@ -104,8 +104,8 @@ impl<W: Keyspace> Transition<'_, W> {
             before
         } else {
             // Revoked as if its connection had ended: the next visit takes it back, under whatever key the lock is then.
-            self.engine.keep_replaced(entry, all.fence, before);
-            self.engine.revoke(entry, all.fence, EndReason::Undelivered);
+            self.engine.notes.keep_before((entry, all.fence), before);
+            self.engine.revoke((entry, all.fence), EndReason::Undelivered);
             None
         };
         self.restore(at, all.fence, earlier);

@@ -5,9 +5,9 @@ use super::backlog::{Kind, RETRY, Retry};
 use super::Engine;
 use super::transition::Transition;
 use crate::core::deadline_index::DeadlineId;
-use crate::core::fence::Fence;
 use crate::core::key::KeyRef;
 use crate::core::lock::keyspace::{Found, Keyspace};
+use crate::core::lock::notes::HoldId;
 use crate::core::lock::stats::HandoverCause;
 use crate::core::lock::terms::{ClientId, EndReason, WaitResult};
 use crate::core::lock::value::{HoldRef, Lock};
@@ -46,7 +46,7 @@ impl Engine {
             return Wakeup::At(until);
         }
         let idle = self.backlog.endings.is_empty() && self.backlog.queues.is_empty();
-        if !(idle && self.unverified_sessions.is_empty()) || self.sessions.any_ended() || self.waiting.has_retired() {
+        if !(idle && self.unverified_sessions.is_empty()) || self.notes.any_ended() || self.waiting.has_retired() {
             return Wakeup::Now;
         }
         let retry = self.backlog.put_off.next();
@@ -66,51 +66,20 @@ impl Engine {
 
     /// Whether a hold of `lock` has ended because of a connection.
     pub(super) fn is_revoked(&self, lock: &Lock, hold: HoldRef<'_>) -> bool {
-        let has_ended = |client| self.sessions.has_ended(client);
-        self.session(lock, hold).is_some_and(has_ended) || self.revoked.contains(lock.deadline_id(), hold.fence)
+        self.session(lock, hold).is_some_and(|client| self.notes.has_ended(client))
+            || lock.deadline_id().is_some_and(|entry| self.notes.is_revoked((entry, hold.fence)))
     }
 
-    /// Whether holds have ended because of connections and are not removed yet.
-    pub(super) fn any_revoked(&self) -> bool {
-        self.sessions.any_ended() || !self.revoked.is_empty()
-    }
-
-    /// Whether a hold of `lock` has ended and is not removed yet.
+    /// Whether `lock` has holds that a visit would remove.
     pub(super) fn has_over(&self, lock: &Lock, now: UnixMs) -> bool {
-        let is_revoked = |entry| self.revoked.at(entry) || self.sessions.ended_at(entry).is_some();
         lock.earliest().is_some_and(|earliest| earliest.reached(now))
-            || (self.any_revoked() && lock.deadline_id().is_some_and(is_revoked))
-    }
-
-    /// Takes a hold at `entry` that has ended because of a connection off the lists, so that the caller ends it.
-    pub(super) fn take_revoked(&mut self, entry: DeadlineId) -> Option<(Fence, EndReason)> {
-        if self.sessions.any_ended()
-            && let Some(fence) = self.sessions.take_ended_at(entry)
-        {
-            // Its grant may also have been revoked as undelivered.
-            self.revoked.add(entry, fence, EndReason::Disconnected);
-            return self.revoked.take_one(entry, fence).map(|why| (fence, why));
-        }
-        self.revoked.take(entry)
-    }
-
-    /// Takes this hold of `lock` off the lists if it has ended because of a connection, so that the caller ends it.
-    pub(super) fn take_revoked_one(&mut self, lock: &Lock, fence: Fence) -> Option<EndReason> {
-        let entry = lock.deadline_id()?;
-        if self.sessions.any_ended()
-            && let Some(client) = lock.hold_of(fence).and_then(|hold| self.session(lock, hold))
-            && self.sessions.has_ended(client)
-        {
-            self.sessions.untie(client, (entry, fence));
-            self.revoked.add(entry, fence, EndReason::Disconnected);
-        }
-        self.revoked.take_one(entry, fence)
+            || lock.deadline_id().is_some_and(|entry| self.notes.has_over(entry))
     }
 
     /// Records that a hold has ended because of a connection.
-    pub(super) fn revoke(&mut self, entry: DeadlineId, fence: Fence, why: EndReason) {
-        if self.revoked.add(entry, fence, why) {
-            self.end_later(entry);
+    pub(super) fn revoke(&mut self, hold: HoldId, why: EndReason) {
+        if self.notes.revoke(hold, why) {
+            self.end_later(hold.0);
         }
     }
 
@@ -132,8 +101,8 @@ impl<W: Keyspace> Transition<'_, W> {
     fn work_on(&mut self, kind: Kind) -> bool {
         match kind {
             Kind::Session => {
-                let Some((entry, fence)) = self.engine.sessions.take_ended() else { return false };
-                self.engine.revoke(entry, fence, EndReason::Disconnected);
+                let Some(hold) = self.engine.notes.take_ended() else { return false };
+                self.engine.revoke(hold, EndReason::Disconnected);
             }
             Kind::Ending => {
                 let Some(entry) = self.engine.backlog.endings.pop_front() else { return false };
@@ -190,12 +159,11 @@ impl<W: Keyspace> Transition<'_, W> {
             if !self.refresh(entry) {
                 self.refused();
                 self.engine.backlog.put_off(self.course.now, Retry::Ending(entry));
-            } else if self.engine.revoked.at(entry) {
+            } else if self.engine.notes.has_revoked(entry) {
                 self.engine.end_later(entry);
             }
         } else {
-            self.engine.revoked.forget(entry);
-            self.engine.replaced.forget(entry);
+            self.engine.notes.forget(entry);
         }
     }
 

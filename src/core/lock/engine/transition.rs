@@ -222,13 +222,11 @@ impl<'t, W: Keyspace> Transition<'t, W> {
 
     /// A token whose undelivered grant is revoked asks again from another connection: the grant stands.
     pub(super) fn pardon(&mut self, at: KeyRef<'_>, claim: Claim<'_>) {
-        if !self.engine.revoked.is_empty()
+        if self.engine.notes.any_revoked()
             && let Found::Lock(lock) = self.keyspace.find(at)
             && let (Some(entry), Some(hold)) = (lock.deadline_id(), claim.hold(lock))
-            && self.engine.revoked.pardon(entry, hold.fence)
         {
-            let fence = hold.fence;
-            self.engine.drop_replaced(entry, fence);
+            self.engine.notes.pardon((entry, hold.fence));
         }
     }
 }

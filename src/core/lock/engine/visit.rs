@@ -7,7 +7,7 @@ use crate::core::fence::Fence;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::keyspace::Keyspace;
-use crate::core::lock::replaced::Before;
+use crate::core::lock::notes::Before;
 use crate::core::lock::stats::{HandoverCause, count};
 use crate::core::lock::terms::{EndReason, LockError, Mode, Wait, WaitResult, WaiterId};
 use crate::core::lock::value::{Hold, Lock};
@@ -98,8 +98,9 @@ impl Visit<'_> {
             self.outcomes.push(Outcome::Ended(hold.token, EndReason::Expired));
         }
         while (self.course.budget > 0 || least > 0)
-            && self.engine.any_revoked()
-            && let Some((fence, why)) = self.lock.deadline_id().and_then(|entry| self.engine.take_revoked(entry))
+            && self.engine.notes.any_revoked()
+            && let Some((fence, why)) =
+                self.lock.deadline_id().and_then(|entry| self.engine.notes.take_revoked_at(entry))
         {
             least = least.saturating_sub(1);
             self.course.step();
@@ -116,7 +117,7 @@ impl Visit<'_> {
             EndReason::Released | EndReason::Expired | EndReason::Disconnected => {
                 self.end_hold(fence, why);
                 if let Some(entry) = self.lock.deadline_id() {
-                    self.engine.replaced.end(entry, fence);
+                    self.engine.notes.end_before((entry, fence));
                 }
             }
         }
@@ -130,7 +131,9 @@ impl Visit<'_> {
             self.course.progress();
             count(&mut self.engine.stats.expirations);
             self.end_hold(fence, EndReason::Expired);
-        } else if let Some(why) = self.engine.take_revoked_one(self.lock, fence) {
+        } else if let Some(why) =
+            self.lock.deadline_id().and_then(|entry| self.engine.notes.take_revoked((entry, fence)))
+        {
             self.course.progress();
             self.end_revoked(fence, why);
         }
@@ -144,11 +147,11 @@ impl Visit<'_> {
         self.outcomes.push(Outcome::Held(mode, hold.clone()));
         let before = self.lock.set(mode, hold).map(|hold| Before { mode: mode_before, hold, over: false });
         if let Some(before) = &before {
-            self.untie(&before.hold);
+            self.engine.notes.untie((entry, before.hold.fence));
         }
         if let Some(client) = session {
             self.lock.stamp(self.engine.era);
-            self.engine.sessions.tie(client, (entry, fence));
+            self.engine.notes.tie(client, (entry, fence));
         }
         Changed { entry, before }
     }
@@ -177,17 +180,9 @@ impl Visit<'_> {
 
     /// A hold has ended. Either its owner ended it and so knew of it, or it no longer matters who knows.
     fn forget(&mut self, ended: &Hold) {
-        self.untie(ended);
         if let Some(entry) = self.lock.deadline_id() {
-            self.engine.unacked.confirm(ended.fence, entry);
-            self.engine.drop_replaced(entry, ended.fence);
-        }
-    }
-
-    /// The hold is not tied to its connection any more.
-    fn untie(&mut self, hold: &Hold) {
-        if let (Some(client), Some(entry)) = (hold.session, self.lock.deadline_id()) {
-            self.engine.sessions.untie(client, (entry, hold.fence));
+            self.engine.notes.untie((entry, ended.fence));
+            self.engine.notes.confirm((entry, ended.fence));
         }
     }
 }

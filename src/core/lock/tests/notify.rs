@@ -26,7 +26,7 @@ fn they_stand_in_line_with_the_parked_and_are_told_on_their_channel() {
     let published = desk.published();
     assert_eq!(is_granted(&published[0]), ("b", "door"));
     // It counts as delivered, so the end of the connection takes nothing back.
-    assert_eq!(desk.engine.unacked.of(client(1)).next(), None);
+    assert_eq!(desk.engine.notes.unacked_of(client(1)).next(), None);
     desk.engine.client_gone(desk.now.ms, client(1));
     let _ = desk.tick();
     assert_eq!((desk.holders("door"), desk.engine.waiters()), (vec!["bob".to_owned()], 1));

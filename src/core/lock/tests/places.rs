@@ -221,7 +221,7 @@ fn it_is_kept_for_whoever_was_granted_the_lock_and_never_heard_of_it() {
     desk.wait("door", 9, &ask("a"));
     assert_eq!(desk.waiting("door"), ["a", "c"]);
     // Whoever has read its grant, and loses its connection then, has no place.
-    let b = desk.engine.unacked.of(client(2)).next().unwrap();
+    let b = desk.engine.notes.unacked_of(client(2)).next().unwrap();
     desk.engine.delivered(b);
     desk.disconnects(2);
     assert_eq!(desk.engine.vacant_places(), 0);

@@ -118,7 +118,7 @@ fn nothing_comes_back_once_the_token_has_heard_of_the_grant() {
         let now = hold(&desk, "a", "ann");
         match what {
             "delivered" => {
-                let waiter = desk.engine.unacked.waiters().next().unwrap();
+                let waiter = desk.engine.notes.unacked().next().unwrap();
                 desk.engine.delivered(waiter);
             }
             "extended" => assert_eq!(desk.extend("a", "ann", 500), Ok(true)),

@@ -1,0 +1,311 @@
+//! What is known of holds beyond their values: notes, by lock and fence.
+//!
+//! - A hold with a *session* ends with its connection.
+//! - A grant to a blocked client is *unacknowledged* until the server has handed its reply to the connection. If the connection ends before
+//!   that, the grant is taken back, unless its token has renewed it meanwhile from another connection.
+//! - Such a grant may have *replaced* an earlier hold of its token: an upgrade replaces its shared hold, and a request for many keys replaces
+//!   its holds of some of them. The owner knows the earlier hold, so it is restored if the grant is taken back.
+//! - A connection may end at a time when nothing may be written. Then its holds are *revoked*: from then on they do not count for anybody,
+//!   like a lease after its deadline. The next visit to the lock removes them, at the latest in `tick`.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::terms::{ClientId, Mode, WaiterId};
+use super::vacant_places::Place;
+use super::value::Hold;
+use crate::core::deadline_index::DeadlineId;
+use crate::core::fence::Fence;
+
+mod replaced;
+mod revoked;
+
+/// A hold: the entry of its lock in the deadline index, and its fence.
+pub(super) type HoldId = (DeadlineId, Fence);
+
+/// All notes. Every operation on one hold is O(log n).
+#[derive(Debug, Default)]
+pub(super) struct HoldNotes {
+    /// No note says nothing.
+    notes: BTreeMap<HoldId, HoldNote>,
+    /// What ends with each connection: the reverse of each note's session, and the waiters in `grants`.
+    by_client: BTreeSet<(ClientId, Tie)>,
+    /// The unacknowledged grants; most of them last no longer than a turn of the server's event loop. Each has an entry, and the notes of all
+    /// its holds name the waiter.
+    grants: FxHashMap<WaiterId, UnackedGrant>,
+    /// Connections that have ended but still have sessions. There may be a million such holds, too many for one call.
+    ended: BTreeSet<ClientId>,
+    /// The revoked holds: those whose notes say so.
+    revoked: BTreeSet<HoldId>,
+}
+
+/// What is known of a hold.
+#[derive(Debug, Default)]
+struct HoldNote {
+    /// The connection that it ends with.
+    session: Option<ClientId>,
+    /// The waiter that it was granted to, while the grant is unacknowledged.
+    waiter: Option<WaiterId>,
+    /// `None` if it says nothing.
+    rare: Option<Box<Rare>>,
+}
+
+/// What is known of few holds.
+#[derive(Debug, Default)]
+struct Rare {
+    /// What this grant replaced.
+    before: Option<Before>,
+    /// The grant that has replaced this hold: the reverse of `before`.
+    replaced_by: Option<Fence>,
+    /// Revoked, because the connection that it was granted to ended before it got the reply.
+    is_undelivered: bool,
+    /// Revoked, because the connection of its session has ended.
+    is_disconnected: bool,
+}
+
+/// What ends with a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Tie {
+    Grant(WaiterId),
+    Session(HoldId),
+}
+
+/// An unacknowledged grant.
+#[derive(Debug)]
+pub(super) struct UnackedGrant {
+    pub(super) client: ClientId,
+    pub(super) fence: Fence,
+    /// The locks where its holds still exist, in order.
+    pub(super) entries: SmallVec<[DeadlineId; 1]>,
+    /// The place that its waiter had in line, if it is to be kept.
+    pub(super) place: Option<Place>,
+}
+
+/// A hold that was replaced, and the mode of the lock at that time.
+#[derive(Clone, Debug)]
+pub(super) struct Before {
+    pub(super) mode: Mode,
+    pub(super) hold: Hold,
+    /// Whether the connection of its session has ended.
+    pub(super) over: bool,
+}
+
+impl HoldNote {
+    fn is_blank(&self) -> bool {
+        self.session.is_none() && self.waiter.is_none() && self.rare.is_none()
+    }
+
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+}
+
+impl Rare {
+    fn is_revoked(&self) -> bool {
+        self.is_undelivered || self.is_disconnected
+    }
+
+    fn is_blank(&self) -> bool {
+        self.before.is_none() && self.replaced_by.is_none() && !self.is_revoked()
+    }
+}
+
+impl HoldNotes {
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.notes.is_empty()
+            && self.by_client.is_empty()
+            && self.grants.is_empty()
+            && self.ended.is_empty()
+            && self.revoked.is_empty()
+    }
+
+    /// The noted holds of the lock at `entry`.
+    fn at(&self, entry: DeadlineId) -> impl Iterator<Item = (HoldId, &HoldNote)> {
+        self.notes.range((entry, Fence(0))..=(entry, Fence(u64::MAX))).map(|(hold, note)| (*hold, note))
+    }
+
+    fn rare(&self, hold: HoldId) -> Option<&Rare> {
+        self.notes.get(&hold)?.rare.as_deref()
+    }
+
+    /// The note of a hold, which is about to say something.
+    fn note(&mut self, hold: HoldId) -> &mut HoldNote {
+        self.notes.entry(hold).or_default()
+    }
+
+    /// Changes the note of a hold, if there is one, and drops it if it says nothing then.
+    fn edit<R>(&mut self, hold: HoldId, change: impl FnOnce(&mut HoldNote) -> R) -> Option<R> {
+        let Entry::Occupied(mut note) = self.notes.entry(hold) else { return None };
+        let result = change(note.get_mut());
+        note.get_mut().rare.take_if(|rare| rare.is_blank());
+        if note.get().is_blank() {
+            note.remove();
+        }
+        Some(result)
+    }
+
+    /// The lock at `entry` is no longer in its key. Its value knows its sessions; the rest follows it to its next key.
+    pub(super) fn unlink(&mut self, entry: DeadlineId) {
+        let sessions = self.at(entry).filter(|(_, note)| note.session.is_some()).map(|(hold, _)| hold);
+        for hold in sessions.collect::<Vec<_>>() {
+            self.untie(hold);
+        }
+    }
+
+    /// The lock at `from` is at `to` now. Returns the connections of the sessions that its replaced holds have.
+    pub(super) fn follow(&mut self, from: DeadlineId, to: DeadlineId) -> Vec<ClientId> {
+        let mut sessions = Vec::new();
+        for hold in self.at(from).map(|(hold, _)| hold).collect::<Vec<_>>() {
+            let (Some(note), moved) = (self.notes.remove(&hold), (to, hold.1)) else { continue };
+            if let Some(grant) = note.waiter.and_then(|waiter| self.grants.get_mut(&waiter)) {
+                grant.entries.retain(|entry| *entry != from);
+                grant.entries.push(to);
+                grant.entries.sort_unstable();
+            }
+            if let Some(client) = note.session {
+                self.by_client.remove(&(client, Tie::Session(hold)));
+                self.by_client.insert((client, Tie::Session(moved)));
+            }
+            if self.revoked.remove(&hold) {
+                self.revoked.insert(moved);
+            }
+            let before = note.rare.as_ref().and_then(|rare| rare.before.as_ref()).filter(|before| !before.over);
+            sessions.extend(before.and_then(|before| Some((before.hold.session?, (to, before.hold.fence)))));
+            self.notes.insert(moved, note);
+        }
+        for (client, hold) in &sessions {
+            self.tie(*client, *hold);
+        }
+        sessions.into_iter().map(|(client, _)| client).collect()
+    }
+
+    /// The lock at `entry` is gone.
+    pub(super) fn forget(&mut self, entry: DeadlineId) {
+        for hold in self.at(entry).map(|(hold, _)| hold).collect::<Vec<_>>() {
+            self.take_revoked(hold);
+            self.take_before(hold);
+        }
+    }
+}
+
+/// Sessions.
+impl HoldNotes {
+    /// The holds whose sessions are those of `client`.
+    fn sessions_of(&self, client: ClientId) -> impl Iterator<Item = HoldId> {
+        let first = Tie::Session((DeadlineId::FIRST, Fence(0)));
+        let last = Tie::Session((DeadlineId::LAST, Fence(u64::MAX)));
+        let sessions = self.by_client.range((client, first)..=(client, last));
+        sessions.filter_map(|(_, tie)| if let Tie::Session(hold) = tie { Some(*hold) } else { None })
+    }
+
+    /// Whether anything ends with `client`.
+    pub(super) fn knows(&self, client: ClientId) -> bool {
+        let last = Tie::Session((DeadlineId::LAST, Fence(u64::MAX)));
+        self.by_client.range((client, Tie::Grant(WaiterId::FIRST))..=(client, last)).next().is_some()
+    }
+
+    /// The connections that anything ends with, each for everything.
+    pub(super) fn clients(&self) -> impl Iterator<Item = ClientId> {
+        self.by_client.iter().map(|(client, _)| *client)
+    }
+
+    /// From now on the hold ends with `client`.
+    pub(super) fn tie(&mut self, client: ClientId, hold: HoldId) {
+        self.by_client.insert((client, Tie::Session(hold)));
+        self.note(hold).session = Some(client);
+    }
+
+    /// The hold does not end with a connection any more.
+    pub(super) fn untie(&mut self, hold: HoldId) {
+        if let Some(client) = self.edit(hold, |note| note.session.take()).flatten() {
+            self.by_client.remove(&(client, Tie::Session(hold)));
+        }
+    }
+
+    /// Records that a connection has ended. O(log n), however many sessions it has.
+    pub(super) fn end(&mut self, client: ClientId) {
+        if self.sessions_of(client).next().is_some() {
+            self.ended.insert(client);
+        }
+    }
+
+    /// Whether any ended connection still has sessions.
+    pub(super) fn any_ended(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
+    /// Whether `client` has ended and still has sessions.
+    pub(super) fn has_ended(&self, client: ClientId) -> bool {
+        self.ended.contains(&client)
+    }
+
+    /// Ends one session of an ended connection and returns its hold.
+    pub(super) fn take_ended(&mut self) -> Option<HoldId> {
+        while let Some(client) = self.ended.first().copied() {
+            let session = self.sessions_of(client).next();
+            if let Some(hold) = session {
+                self.untie(hold);
+                return session;
+            }
+            self.ended.remove(&client);
+        }
+        None
+    }
+}
+
+/// Unacknowledged grants.
+impl HoldNotes {
+    /// The grant to `waiter` is unacknowledged until its reply is handed over.
+    pub(super) fn track(&mut self, waiter: WaiterId, mut grant: UnackedGrant) {
+        grant.entries.sort_unstable();
+        for entry in &grant.entries {
+            self.note((*entry, grant.fence)).waiter = Some(waiter);
+        }
+        self.by_client.insert((grant.client, Tie::Grant(waiter)));
+        self.grants.insert(waiter, grant);
+    }
+
+    /// The reply has been handed over, or never will be. Returns the grant with the locks where its holds still exist.
+    pub(super) fn settle(&mut self, waiter: WaiterId) -> Option<UnackedGrant> {
+        let grant = self.grants.remove(&waiter)?;
+        self.by_client.remove(&(grant.client, Tie::Grant(waiter)));
+        for entry in &grant.entries {
+            self.edit((*entry, grant.fence), |note| note.waiter = None);
+        }
+        Some(grant)
+    }
+
+    /// The place in line that the waiter of an unacknowledged grant had.
+    pub(super) fn take_place(&mut self, waiter: WaiterId) -> Option<Place> {
+        self.grants.get_mut(&waiter)?.place.take()
+    }
+
+    /// The waiters of all unacknowledged grants.
+    pub(super) fn unacked(&self) -> impl Iterator<Item = WaiterId> {
+        self.grants.keys().copied()
+    }
+
+    /// The waiters of the unacknowledged grants to `client`.
+    pub(super) fn unacked_of(&self, client: ClientId) -> impl Iterator<Item = WaiterId> {
+        let (first, last) = (Tie::Grant(WaiterId::FIRST), Tie::Grant(WaiterId::LAST));
+        let grants = self.by_client.range((client, first)..=(client, last));
+        grants.filter_map(|(_, tie)| if let Tie::Grant(waiter) = tie { Some(*waiter) } else { None })
+    }
+
+    /// The token knows this hold, or the hold has ended: it is final, and what it replaced is gone.
+    pub(super) fn confirm(&mut self, hold: HoldId) {
+        if let Some(waiter) = self.edit(hold, |note| note.waiter.take()).flatten()
+            && let Some(grant) = self.grants.get_mut(&waiter)
+        {
+            grant.entries.retain(|entry| *entry != hold.0);
+            if grant.entries.is_empty() {
+                self.settle(waiter);
+            }
+        }
+        self.take_before(hold);
+    }
+}

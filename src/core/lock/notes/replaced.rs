@@ -1,0 +1,54 @@
+//! Notes on replaced holds.
+
+use super::{Before, HoldId, HoldNotes};
+use crate::core::deadline_index::DeadlineId;
+use crate::core::fence::Fence;
+
+impl HoldNotes {
+    /// What the grant `hold` replaced.
+    pub(in crate::core::lock) fn before(&self, hold: HoldId) -> Option<&Before> {
+        self.rare(hold)?.before.as_ref()
+    }
+
+    /// The fence of the grant that replaced `hold`.
+    pub(in crate::core::lock) fn replaced_by(&self, hold: HoldId) -> Option<Fence> {
+        self.rare(hold)?.replaced_by
+    }
+
+    /// Keeps `before`, which the grant `hold` replaced, until the grant is known to be delivered.
+    pub(in crate::core::lock) fn keep_before(&mut self, hold: HoldId, before: Option<Before>) {
+        let Some(before) = before else { return };
+        let replaced = (hold.0, before.hold.fence);
+        self.note(replaced).rare().replaced_by = Some(hold.1);
+        // The earlier hold still ends with its connection.
+        if let Some(client) = before.hold.session.filter(|_| !before.over) {
+            self.tie(client, replaced);
+        }
+        self.note(hold).rare().before = Some(before);
+    }
+
+    /// Takes out what the grant `hold` replaced.
+    pub(in crate::core::lock) fn take_before(&mut self, hold: HoldId) -> Option<Before> {
+        let before = self.edit(hold, |note| note.rare.as_mut()?.before.take())??;
+        let replaced = (hold.0, before.hold.fence);
+        self.edit(replaced, |note| note.rare().replaced_by = None);
+        self.untie(replaced);
+        Some(before)
+    }
+
+    /// If `hold` was replaced, its session ends and it is not restored.
+    pub(in crate::core::lock) fn end_before(&mut self, hold: HoldId) {
+        if let Some(by) = self.replaced_by(hold) {
+            self.edit((hold.0, by), |note| note.rare().before.as_mut().map(|before| before.over = true));
+        }
+    }
+
+    /// Whether the connection that `before`, in the lock at `entry`, ends with is still open.
+    pub(in crate::core::lock) fn is_alive(&self, entry: DeadlineId, before: &Before) -> bool {
+        let is_open = |client| {
+            let note = self.notes.get(&(entry, before.hold.fence));
+            note.is_some_and(|note| note.session == Some(client)) && !self.has_ended(client)
+        };
+        !before.over && before.hold.session.is_none_or(is_open)
+    }
+}

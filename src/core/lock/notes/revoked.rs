@@ -1,0 +1,112 @@
+//! Notes on revoked holds.
+
+use super::{HoldId, HoldNotes, Tie};
+use crate::core::deadline_index::DeadlineId;
+use crate::core::fence::Fence;
+use crate::core::lock::terms::EndReason;
+
+/// How many ended connections, or notes of a lock, a visit looks at.
+const LOOKS: usize = 32;
+
+impl HoldNotes {
+    /// Whether any hold is revoked, or any ended connection still has sessions.
+    pub(in crate::core::lock) fn any_revoked(&self) -> bool {
+        !self.revoked.is_empty() || self.any_ended()
+    }
+
+    /// The first revoked hold of the lock at `entry`.
+    fn revoked_at(&self, entry: DeadlineId) -> Option<HoldId> {
+        self.revoked.range((entry, Fence(0))..=(entry, Fence(u64::MAX))).next().copied()
+    }
+
+    /// Whether the lock at `entry` has revoked holds.
+    pub(in crate::core::lock) fn has_revoked(&self, entry: DeadlineId) -> bool {
+        self.revoked_at(entry).is_some()
+    }
+
+    /// Whether the lock at `entry` has holds that a visit would remove.
+    pub(in crate::core::lock) fn has_over(&self, entry: DeadlineId) -> bool {
+        self.any_revoked() && (self.has_revoked(entry) || self.ended_at(entry).is_some())
+    }
+
+    /// A hold of the lock at `entry` with the session of an ended connection. Where many connections have ended and the lock has many notes,
+    /// it looks at the first of them; [`take_ended`](Self::take_ended) finds the others.
+    fn ended_at(&self, entry: DeadlineId) -> Option<HoldId> {
+        if self.ended.len() <= LOOKS {
+            let (first, last) = (Tie::Session((entry, Fence(0))), Tie::Session((entry, Fence(u64::MAX))));
+            self.ended.iter().find_map(|client| {
+                match self.by_client.range((*client, first)..=(*client, last)).next()? {
+                    (_, Tie::Session(hold)) => Some(*hold),
+                    (_, Tie::Grant(_)) => None,
+                }
+            })
+        } else {
+            let mut notes = self.at(entry).take(LOOKS);
+            let ended = notes.find(|(_, note)| note.session.is_some_and(|client| self.has_ended(client)));
+            ended.map(|(hold, _)| hold)
+        }
+    }
+
+    /// Every lock with revoked holds, once for each of them.
+    pub(in crate::core::lock) fn revoked(&self) -> impl Iterator<Item = DeadlineId> {
+        self.revoked.iter().map(|(entry, _)| *entry)
+    }
+
+    /// Records that a hold has ended because of a connection; `true` if it is the first one of its lock.
+    pub(in crate::core::lock) fn revoke(&mut self, hold: HoldId, why: EndReason) -> bool {
+        let is_first = !self.has_revoked(hold.0);
+        let rare = self.note(hold).rare();
+        match why {
+            EndReason::Undelivered => rare.is_undelivered = true,
+            EndReason::Disconnected | EndReason::Released | EndReason::Expired => rare.is_disconnected = true,
+        }
+        self.revoked.insert(hold);
+        is_first
+    }
+
+    /// Whether this hold is revoked.
+    pub(in crate::core::lock) fn is_revoked(&self, hold: HoldId) -> bool {
+        self.revoked.contains(&hold)
+    }
+
+    /// Takes one revoked hold of the lock at `entry` off the list, so that the caller ends it.
+    pub(in crate::core::lock) fn take_revoked_at(&mut self, entry: DeadlineId) -> Option<(Fence, EndReason)> {
+        let hold = self.ended_at(entry).or_else(|| self.revoked_at(entry))?;
+        Some((hold.1, self.take_revoked(hold)?))
+    }
+
+    /// Takes this hold off the list, if it is revoked, so that the caller ends it. An undelivered grant is taken back, whatever its session.
+    pub(in crate::core::lock) fn take_revoked(&mut self, hold: HoldId) -> Option<EndReason> {
+        let session = self.notes.get(&hold)?.session;
+        if session.is_some_and(|client| self.has_ended(client)) {
+            self.untie(hold);
+            self.revoke(hold, EndReason::Disconnected);
+        }
+        if !self.revoked.remove(&hold) {
+            return None;
+        }
+        let is_undelivered = self.edit(hold, |note| {
+            let rare = note.rare();
+            rare.is_disconnected = false;
+            std::mem::take(&mut rare.is_undelivered)
+        })?;
+        Some(if is_undelivered { EndReason::Undelivered } else { EndReason::Disconnected })
+    }
+
+    /// Keeps a grant that was never delivered, because its token has asked again from another connection. A session still ends with its
+    /// connection, whoever asks.
+    pub(in crate::core::lock) fn pardon(&mut self, hold: HoldId) {
+        if !self.rare(hold).is_some_and(|rare| rare.is_undelivered) {
+            return;
+        }
+        let is_revoked = self.edit(hold, |note| {
+            let rare = note.rare();
+            rare.is_undelivered = false;
+            rare.is_revoked()
+        });
+        if is_revoked == Some(false) {
+            self.revoked.remove(&hold);
+        }
+        self.take_before(hold);
+    }
+}
