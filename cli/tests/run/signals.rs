@@ -42,12 +42,12 @@ fn a_command_that_a_signal_kills() {
 #[test]
 fn stopping_and_going_on() {
     let server = Server::start();
-    let job = Job::start(&server, &["--lease", "1s"], "exec sleep 4");
+    let job = Job::start(&server, &["--lease", "3s"], "exec sleep 8");
     let group = job.group();
     job.signal(Signal::TSTP);
     eventually("the command has stopped", || state(group) == Some('T'));
     // Longer than the lease: who stops a command does not want to lose its lock.
-    std::thread::sleep(SECOND * 2);
+    std::thread::sleep(SECOND * 4);
     assert!(!is_free(&server));
     assert_eq!(state(group), Some('T'));
     job.signal(Signal::CONT);

@@ -30,7 +30,7 @@ fn the_command_is_as_without_it_and_its_status_is_ours() {
 #[test]
 fn the_fence_is_that_of_the_grant() {
     let server = Server::start();
-    let job = Job::start(&server, &[], "echo $LOCKSTOCK_FENCE > $DIR/.fence; mv $DIR/.fence $DIR/fence; exec sleep 60");
+    let job = Job::start(&server, &[], "echo $LOCKSTOCK_FENCE > $DIR/fence; exec sleep 60");
     let fence: i64 = job.appears("fence").trim().parse().expect("a number");
     let held = server.cmd("LOCK.INFO job");
     assert!(format!("{held:?}").contains(&fence.to_string()), "{fence} {held:?}");
@@ -106,7 +106,7 @@ fn a_server_that_is_not_there_frozen_without_the_module_or_closed_to_us() {
     let begun = Instant::now();
     refused(lockstock(&server, &["run", "a", "--", "true"]), 69, "reached");
     refused(lockstock(&server, &["run", "a", "--wait", "1s", "--", "true"]), 69, "reached");
-    assert!(begun.elapsed() < SECOND * 7, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < SECOND * 10, "{:?}", begun.elapsed());
     drop(frozen);
     server.expect("SET a text", OK);
     refused(lockstock(&server, &["run", "a", "--", "true"]), 69, "WRONGTYPE");
@@ -170,7 +170,7 @@ fn the_lock_stays_taken_for_a_least_time() {
 #[test]
 fn it_says_what_happens_only_if_asked() {
     let server = Server::start();
-    let said = ended(lockstock(&server, &["run", "-v", "job", "--lease", "1s", "--", "sleep", "0.6"])).err;
+    let said = ended(lockstock(&server, &["run", "-v", "job", "--lease", "3s", "--", "sleep", "1.5"])).err;
     let words: Vec<_> = said.lines().map(|line| line.split(' ').nth(1).unwrap_or_default()).collect();
     assert_eq!(words.first(), Some(&"granted"), "{said}");
     assert!(words.contains(&"extended") && words.last() == Some(&"released"), "{said}");

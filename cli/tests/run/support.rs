@@ -72,18 +72,19 @@ impl Job {
 
     pub fn begin(server: &Server, options: &[&str], script: &str) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
-        let script = format!("echo $$ > $DIR/.group; mv $DIR/.group $DIR/group; {script}");
+        // Nothing but what the shell does itself: while a shell starts a program, it may lose a signal.
+        let script = format!("echo $$ > $DIR/group; {script}");
         let words: Vec<&str> =
             ["run"].iter().chain(options).copied().chain(["job", "--", "sh", "-c", &script]).collect();
         let front = lockstock(server, &words).env("DIR", dir.path()).spawn().expect("lockstock runs");
         Self { front, dir }
     }
 
-    /// Waits for a file of the script.
+    /// Waits for a line that the script writes into this file.
     #[track_caller]
     pub fn appears(&self, name: &str) -> String {
         let path = self.dir.path().join(name);
-        eventually_some(name, || fs::read_to_string(&path).ok())
+        eventually_some(name, || fs::read_to_string(&path).ok().filter(|text| text.ends_with('\n')))
     }
 
     pub fn file(&self, name: &str) -> PathBuf {
