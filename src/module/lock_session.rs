@@ -200,6 +200,17 @@ impl<'a> LockSession<'a> {
         }
     }
 
+    /// Lets `f` use the engine, arms the timer for the work that is left, and leaves.
+    fn run<R>(mut self, f: impl FnOnce(&mut Engine, &mut Self) -> Result<R, Error>) -> Result<R, Error> {
+        let done = state::enter(|state| {
+            let done = f(&mut state.locks, &mut self);
+            timer::arm(state.locks.next_wakeup());
+            done
+        });
+        self.leave();
+        done.unwrap_or(Err(Error::Internal))
+    }
+
     /// Closes the open key, then publishes messages and unblocks the answered clients, then notifies listeners. The module state must not
     /// be in use: some servers write the replies in here, and listeners run commands.
     pub fn leave(&mut self) {
@@ -254,13 +265,7 @@ pub fn run<'a, R>(
     let at = KeyRef { db: ctx.db(), key: key.bytes() };
     let mut session = LockSession::with_key(ctx.reborrow(), Name::of(key));
     session.block_on = Some(key);
-    let done = state::enter(|state| {
-        let done = f(&mut state.locks, at, &mut session);
-        arm(&state.locks);
-        done
-    });
-    session.leave();
-    done.unwrap_or(Err(Error::Internal))
+    session.run(|engine, session| f(engine, at, session))
 }
 
 /// Runs a command on several locks; `f` gets the engine, the database, the keys and the session.
@@ -274,16 +279,10 @@ pub fn run_many<'a, R>(
     let mut session = LockSession::new(ctx.reborrow());
     // All keys are in one slot, so any of them will do.
     session.block_on = keys.first().copied();
-    let done = state::enter(|state| {
-        let done = f(&mut state.locks, db, &names, &mut session);
-        arm(&state.locks);
-        done
-    });
-    session.leave();
-    done.unwrap_or(Err(Error::Internal))
+    session.run(|engine, session| f(engine, db, &names, session))
 }
 
-/// The public view of the lock `key` at `now`; `None` if nobody holds it and nobody waits.
+/// The public view of the lock `key` at `now`; `None` if it has neither holders nor waiters.
 pub fn look(ctx: &mut Ctx<'_>, key: Arg<'_>, now: Now) -> Result<Option<LockView>, Error> {
     read(ctx, key, |engine, at, lock| engine.info(now, at, lock))
 }
@@ -307,11 +306,6 @@ fn read<R>(
         Content::Foreign => return Err(Error::WrongType),
     };
     state::enter(|state| f(&mut state.locks, at, lock)).ok_or(Error::Internal)
-}
-
-/// Arms the timer for the next work on locks.
-fn arm(locks: &Engine) {
-    timer::arm(locks.next_wakeup());
 }
 
 impl Drop for LockSession<'_> {

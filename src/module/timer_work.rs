@@ -76,7 +76,7 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> (bool, Wakeup) {
             }
         }
         // Values that were loaded or found need no scan.
-        meet_loaded(state, &mut session);
+        register_loaded(state, &mut session);
         (state.renamed.go_on(session.free_ctx(), inbox::loaded) | more, watching, faulty)
     });
     session.leave();
@@ -94,7 +94,7 @@ fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, right: Authority) -> Wakeup {
     let mut session = LockSession::new(ctx.reborrow());
     let next = state::enter_as_is(|state| {
         state::drain_inbox(state);
-        let more = forget_destroyed(state) | meet_loaded(state, &mut session);
+        let more = forget_destroyed(state) | register_loaded(state, &mut session);
         for client in state.locks.take_unverified_sessions().into_iter().filter(|client| !is_connected(client.get())) {
             state.locks.client_gone(now.ms, client);
         }
@@ -120,7 +120,7 @@ fn forget_destroyed(state: &mut State) -> bool {
 }
 
 /// Registers locks and sales that were loaded or found; returns whether there are more.
-fn meet_loaded(state: &mut State, session: &mut LockSession<'_>) -> bool {
+fn register_loaded(state: &mut State, session: &mut LockSession<'_>) -> bool {
     for _ in 0..SLICE {
         let Some(key) = inbox::next_loaded() else { return false };
         match session.find(key.as_key()) {

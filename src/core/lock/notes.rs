@@ -5,7 +5,7 @@
 //!   that, the grant is taken back, unless its token has renewed it meanwhile from another connection.
 //! - Such a grant may have *replaced* an earlier hold of its token: an upgrade replaces its shared hold, and a request for many keys replaces
 //!   its holds of some of them. The owner knows the earlier hold, so it is restored if the grant is taken back.
-//! - A connection may end at a time when nothing may be written. Then its holds are *revoked*: from then on they do not count for anybody,
+//! - A connection may end at a time when nothing may be written. Then its holds are *revoked*: from then on they do not count,
 //!   like a lease after its deadline. The next visit to the lock removes them, at the latest in `tick`.
 
 use std::collections::btree_map::Entry;

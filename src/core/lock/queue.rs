@@ -81,7 +81,7 @@ impl Queue {
         self.tickets.len()
     }
 
-    /// Whether somebody waits here for many keys.
+    /// Whether a request for many keys waits here.
     pub(super) fn has_many(&self) -> bool {
         !self.many.is_empty()
     }
@@ -144,7 +144,7 @@ impl Waiting {
         longest.and_then(|place| u64::try_from(place).ok()).unwrap_or(0)
     }
 
-    /// The queue at `at`, if anybody waits there. Costs nothing while there are no waiters at all.
+    /// The queue at `at`, if there is one. Costs nothing while there are no waiters at all.
     pub(super) fn at(&self, at: KeyRef<'_>) -> Option<QueueId> {
         if self.by_key.is_empty() {
             return None;

@@ -23,7 +23,7 @@ const FULL: usize = if cfg!(test) { 8 } else { 128 };
 
 /// The waiters of one key, in order.
 ///
-/// They lie in chunks, none of which is empty. So one that comes back to its place in the middle moves few others, and its place is the sum
+/// They lie in chunks; no chunk is empty. So one that comes back to its place in the middle moves few others, and its place is the sum
 /// of the chunks in front.
 #[derive(Debug, Default)]
 pub(super) struct Tickets {

@@ -1,7 +1,7 @@
 //! Places in line whose waiter is gone with its connection.
 //!
 //! A client that lost its connection often asks again over another one. For a while its place is kept, so that it need not go last. Such a
-//! place is in no queue: what is kept is its ticket. So it costs those behind it nothing, and nobody can grant it anything.
+//! place is in no queue: what is kept is its ticket. So it costs those behind it nothing, and it cannot be granted anything.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl VacantPlaces {
         }
     }
 
-    /// Ends the places of `token` in all lines of which `at` is one.
+    /// Ends the places of `token` for `at`, alone or with other keys.
     pub(super) fn end(&mut self, token: &Ident, at: KeyRef<'_>) {
         for id in self.of(token, at) {
             self.remove(id);

@@ -159,7 +159,7 @@ impl Lock {
         }
     }
 
-    /// Whether nobody holds it. Never true in the keyspace.
+    /// Whether it has no hold. Never true in the keyspace.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         matches!(self.holds, Holds::None)

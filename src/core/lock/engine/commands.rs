@@ -30,8 +30,7 @@ impl Engine {
     ) -> Result<Acquired, LockError> {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
         let named = [at];
-        let mut transition = Transition::command(self, keyspace, now, &named);
-        transition.pardon(at, Claim::of(&request.token));
+        let mut transition = Transition::command(self, keyspace, now, &named, Claim::of(&request.token));
         if request.wait == Wait::No && transition.is_taken(at, &request.token) {
             return Ok(Acquired::Refused);
         }
@@ -68,8 +67,7 @@ impl Engine {
         keyspace: &mut W,
     ) -> Result<bool, LockError> {
         let named = [at];
-        let mut transition = Transition::command(self, keyspace, now, &named);
-        transition.pardon(at, claim);
+        let mut transition = Transition::command(self, keyspace, now, &named, claim);
         transition.cancel(&named, claim);
         transition.settle(at);
         let released = transition.release(at, claim);
@@ -137,7 +135,7 @@ impl Visit<'_> {
         Ok(Acquired::Granted(grant))
     }
 
-    /// Whether nobody in `queue` would be in front of the request.
+    /// Whether no waiter in `queue` would be in front of the request.
     fn is_first(&self, queue: QueueId, request: &Request) -> bool {
         let asked = [self.at];
         let ticket = self.engine.ticket_of(self.course.now.ms, request.for_keys(&asked, false), &request.wait);
@@ -168,7 +166,7 @@ impl Visit<'_> {
         let session = if request.session { request.client } else { before.and_then(|hold| hold.session) };
         let fence = match before {
             Some(before) if !compatibility.needs_a_fence() => before.fence,
-            _ => self.issue()?,
+            _ => self.engine.issue(self.course.now)?,
         };
         let (token, now) = (request.token.clone(), self.course.now.ms);
         let deadline = now.plus(request.lease).unwrap_or(UnixMs::MAX);

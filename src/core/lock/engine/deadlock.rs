@@ -1,13 +1,13 @@
 //! Circles of tokens that would wait for each other.
 //!
 //! A request closes a circle if it can never be granted, because holders that wait themselves keep it from its lock, and they wait, directly
-//! or through others, for a lock that its own token holds. Whoever can go on is expected to go on: a token that waits for nothing releases
+//! or through others, for a lock that its own token holds. A token that can go on is expected to do so: one that waits for nothing releases
 //! what it holds, and a waiter that is granted releases that, too. So a circle is not claimed where a permit may become free outside of it.
 //! Time limits and leases do not count: a circle that only they would end is a circle.
 //!
 //! The search collects the requests that the new one would wait for. Those that can go on are struck out. If the token's own holds keep one
 //! of the others waiting, the way there is the circle. Where everybody in between must go before a request fits, there is nothing to strike
-//! out, so the search is over at the first hold of the token. It is bounded; whoever is beyond the bound is not seen.
+//! out, so the search is over at the first hold of the token. It is bounded; a request beyond the bound is not seen.
 
 mod graph;
 
@@ -28,7 +28,7 @@ use crate::core::lock::value::{HoldRef, Lock};
 use crate::core::lock::waiter::Scope;
 use crate::core::time::UnixMs;
 
-/// The length of a search, in tenths of a step. A lock with one holder who waits for one is a step. Beyond a thousand of them nothing is
+/// The length of a search, in tenths of a step. A lock whose one holder waits for another lock is a step. Beyond a thousand of them nothing is
 /// claimed.
 const LENGTH: usize = 10_000;
 /// What a lock adds to its length. Each request, each lock that it asks for and each hold of a token that waits add 1.
@@ -47,7 +47,7 @@ struct Search<'a> {
     token: &'a Ident,
     /// Its earlier request, which the new one replaces.
     earlier: Option<WaiterId>,
-    /// Whoever stands behind this position in one of its lines stands behind the new request.
+    /// A request behind this position in one of its lines stands behind the new request.
     ahead_of: Ticket,
     /// What is left of its length.
     length: usize,
@@ -159,7 +159,7 @@ impl<'a> Search<'a> {
             let held = self.graph.locks.get(lock)?;
             let own = held.holders.contains(&owner);
             if own && ask.many && held.mode == Mode::Exclusive {
-                // No obstacle, whoever is in front.
+                // No obstacle, whichever requests are in front.
                 continue;
             }
             let edge = Edge { lock, room: room(held.mode, ask.wanted, own), own };

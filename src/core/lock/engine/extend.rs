@@ -27,8 +27,7 @@ impl Engine {
     ) -> Result<bool, LockError> {
         let end = now.ms.plus(extension.lease).ok_or(LockError::LeaseTooLong)?;
         let named = [at];
-        let mut transition = Transition::command(self, keyspace, now, &named);
-        transition.pardon(at, claim);
+        let mut transition = Transition::command(self, keyspace, now, &named, claim);
         transition.settle(at);
         let extended = match transition.open(at) {
             None => Err(LockError::WrongType),
@@ -63,9 +62,9 @@ impl Engine {
     ) -> Result<bool, LockError> {
         let end = now.ms.plus(extension.lease).ok_or(LockError::LeaseTooLong)?;
         let locks = in_order(db, keys);
-        let mut transition = Transition::command(self, keyspace, now, &locks);
-        let states = transition.settled_states(&locks, claim);
-        let extended = if states.any(KeyState::Foreign) {
+        let mut transition = Transition::command(self, keyspace, now, &locks, claim);
+        let states = transition.settled_states(&locks, claim.token);
+        let extended = if states.contains(&KeyState::Foreign) {
             Err(LockError::WrongType)
         } else if !locks.iter().all(|at| transition.is_claimed(*at, claim)) {
             Ok(false)

@@ -56,7 +56,7 @@ pub struct WaiterView {
 }
 
 impl Engine {
-    /// The view of the key `at`, which holds `lock`, at `now`; `None` if nobody holds it and nobody waits.
+    /// The view of the key `at`, which holds `lock`, at `now`; `None` if it has neither holders nor waiters.
     ///
     /// Changes nothing: a hold that has ended but is not removed yet is not shown. O(n) in the holds.
     #[must_use]

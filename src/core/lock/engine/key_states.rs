@@ -18,7 +18,7 @@ pub(super) enum KeyState {
 }
 
 impl KeyState {
-    /// Whether nobody else holds the lock.
+    /// Whether no other token holds the lock.
     pub(super) fn is_open(self) -> bool {
         matches!(self, Self::Free | Self::Own(_))
     }
@@ -33,24 +33,12 @@ impl KeyState {
     }
 }
 
-/// The states of all keys.
-#[derive(Default)]
-pub(super) struct KeyStates {
-    pub(super) all: Vec<KeyState>,
-}
-
-impl KeyStates {
-    pub(super) fn any(&self, state: KeyState) -> bool {
-        self.all.contains(&state)
-    }
-
-    /// The fence of the holds, if the token has all keys from one grant.
-    pub(super) fn one_fence(&self) -> Option<Fence> {
-        let first = *self.all.first()?;
-        match first {
-            KeyState::Own(fence) if self.all.iter().all(|other| *other == first) => Some(fence),
-            _ => None,
-        }
+/// The fence of the holds, if the token has all keys from one grant.
+pub(super) fn one_fence(states: &[KeyState]) -> Option<Fence> {
+    let first = *states.first()?;
+    match first {
+        KeyState::Own(fence) if states.iter().all(|other| *other == first) => Some(fence),
+        _ => None,
     }
 }
 

@@ -58,7 +58,7 @@ impl Engine {
         known.unwrap_or(Ticket::LAST)
     }
 
-    /// Whether nobody is in front of this position in `queue`.
+    /// Whether no waiter is in front of this position in `queue`.
     pub(super) fn is_first(&self, queue: QueueId, ticket: Ticket) -> bool {
         self.waiting.queue(queue).is_none_or(|queue| !queue.before(ticket, false).any(|id| self.waiting.waits(id)))
     }

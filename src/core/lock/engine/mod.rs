@@ -126,7 +126,7 @@ impl Engine {
         self.waiting.notified()
     }
 
-    /// The number of places in line that are kept for somebody whose connection has ended.
+    /// The number of places in line that are kept for tokens whose connections have ended.
     #[must_use]
     pub fn vacant_places(&self) -> usize {
         self.vacant_places.len()

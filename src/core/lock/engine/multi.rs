@@ -4,15 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Engine;
-use super::key_states::{KeyState, KeyStates};
+use super::key_states::{KeyState, one_fence};
 use super::take_all::NotTaken;
 use super::transition::Transition;
-use super::visit::Changed;
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::claim::Claim;
 use crate::core::lock::keyspace::Keyspace;
-use crate::core::lock::notes::UnackedGrant;
 use crate::core::lock::stats::HandoverCause;
 use crate::core::lock::terms::{Acquired, Grant, LockError, Request, Wait, WaitResult, WaiterId};
 use crate::core::lock::waiter::QueueId;
@@ -27,7 +25,7 @@ pub(super) fn in_order<'k>(db: i32, keys: &[&'k [u8]]) -> Vec<KeyRef<'k>> {
 impl Engine {
     /// Asks for the locks of all `keys` of the database `db`, exclusively. A key named twice counts once.
     ///
-    /// A key that the token already holds is no obstacle, whoever waits for it. For the others the request waits in every queue with the
+    /// A key that the token already holds is no obstacle, even if others wait for it. For the others the request waits in every queue with the
     /// same ticket. O(k log n) for k keys.
     ///
     /// # Errors
@@ -42,8 +40,8 @@ impl Engine {
     ) -> Result<Acquired, LockError> {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
         let locks = in_order(db, keys);
-        let mut transition = Transition::command(self, keyspace, now, &locks);
-        let states = transition.settled_states(&locks, Claim::of(&request.token));
+        let mut transition = Transition::command(self, keyspace, now, &locks, Claim::of(&request.token));
+        let states = transition.settled_states(&locks, &request.token);
         let taken = transition.take_now(&locks, &states, request);
         transition.serve();
         let answer = match taken {
@@ -79,10 +77,7 @@ impl Engine {
         keyspace: &mut W,
     ) -> Result<u64, LockError> {
         let locks = in_order(db, keys);
-        let mut transition = Transition::command(self, keyspace, now, &locks);
-        for at in &locks {
-            transition.pardon(*at, claim);
-        }
+        let mut transition = Transition::command(self, keyspace, now, &locks, claim);
         transition.cancel(&locks, claim);
         for at in &locks {
             transition.settle(*at);
@@ -100,15 +95,12 @@ impl Engine {
 }
 
 impl<W: Keyspace> Transition<'_, W> {
-    /// Settles all keys, and then looks how each of them stands for the token of `claim`.
-    pub(super) fn settled_states(&mut self, locks: &[KeyRef<'_>], claim: Claim<'_>) -> KeyStates {
-        for at in locks {
-            self.pardon(*at, claim);
-        }
+    /// Settles all keys, and then looks how each of them stands for the token.
+    pub(super) fn settled_states(&mut self, locks: &[KeyRef<'_>], token: &Ident) -> Vec<KeyState> {
         for at in locks {
             self.settle(*at);
         }
-        KeyStates { all: locks.iter().map(|at| self.key_state(*at, claim.token)).collect() }
+        locks.iter().map(|at| self.key_state(*at, token)).collect()
     }
 
     /// The state of the lock at `at`, after removing ended holds there.
@@ -121,17 +113,17 @@ impl<W: Keyspace> Transition<'_, W> {
         state
     }
 
-    /// Grants the request all `locks`, if they are free and nobody is in front of it.
+    /// Grants the request all `locks`, if they are free and no waiter is in front of it.
     fn take_now<'k>(
         &mut self,
         locks: &[KeyRef<'k>],
-        states: &KeyStates,
+        states: &[KeyState],
         request: &Request,
     ) -> Result<Grant, NotTaken<'k>> {
-        if states.any(KeyState::Foreign) {
+        if states.contains(&KeyState::Foreign) {
             return Err(NotTaken::Failed(LockError::WrongType));
         }
-        if states.any(KeyState::OtherMode) {
+        if states.contains(&KeyState::OtherMode) {
             return Err(NotTaken::Failed(LockError::OtherMode));
         }
         let (asked, engine) = (request.for_keys(locks, true), &*self.engine);
@@ -142,7 +134,7 @@ impl<W: Keyspace> Transition<'_, W> {
             KeyState::Free => !is_mine(**at),
             _ => true,
         };
-        if let Some((at, _)) = locks.iter().zip(&states.all).find(is_obstacle) {
+        if let Some((at, _)) = locks.iter().zip(states).find(is_obstacle) {
             return Err(NotTaken::Obstacle(*at));
         }
         let (grant, changes) = self.take_all(locks, states, request)?;
@@ -180,18 +172,9 @@ impl<W: Keyspace> Transition<'_, W> {
         let answer = match taken {
             Ok((grant, changes)) => {
                 self.engine.stats.handed_over(cause);
-                let is_new = states.one_fence() != Some(grant.fence);
-                if let Some(client) = departed.waiter.parked().filter(|_| is_new) {
-                    let (fence, entries) = (grant.fence, changes.iter().map(|changed| changed.entry).collect());
-                    self.engine.notes.track(waiter, UnackedGrant { client, fence, entries, place });
-                    for Changed { entry, before } in changes {
-                        self.engine.notes.keep_before((entry, grant.fence), before);
-                    }
-                } else {
-                    for changed in changes {
-                        self.engine.heard_of(changed);
-                    }
-                }
+                let is_new = one_fence(&states) != Some(grant.fence);
+                let client = departed.waiter.parked().filter(|_| is_new);
+                self.engine.note_grant(waiter, client, grant.fence, place, changes);
                 WaitResult::Granted(grant)
             }
             Err(NotTaken::Failed(error)) => {
@@ -207,12 +190,12 @@ impl<W: Keyspace> Transition<'_, W> {
     /// The keys of the request `waiter` for many keys, their states, and why they are available; `None` if it cannot have one of them.
     ///
     /// The current obstacle is checked first, because usually it is still there.
-    fn free_keys(&mut self, waiter: WaiterId) -> Option<(Vec<Arc<KeyBuf>>, KeyStates, HandoverCause)> {
+    fn free_keys(&mut self, waiter: WaiterId) -> Option<(Vec<Arc<KeyBuf>>, Vec<KeyState>, HandoverCause)> {
         let parked = self.engine.waiting.waiter(waiter)?;
         // Looking at the next lock forgets why this one was available.
         let (token, mut over) = (parked.request.token.clone(), self.course.over);
         let queues: Vec<_> = parked.obstacle.into_iter().chain(parked.scope.queues().iter().copied()).collect();
-        let mut states = KeyStates::default();
+        let mut states = Vec::with_capacity(queues.len());
         let mut keys: BTreeMap<QueueId, Arc<KeyBuf>> = BTreeMap::new();
         for queue in queues {
             let key = self.engine.waiting.queue(queue)?.key.clone();
@@ -226,7 +209,7 @@ impl<W: Keyspace> Transition<'_, W> {
                 return None;
             }
             let state = self.key_state(key.as_key(), &token);
-            states.all.push(state);
+            states.push(state);
             over = over.or(self.course.over);
             let is_first = self.engine.waiting.head(queue) == Some(waiter);
             if state == KeyState::Foreign {

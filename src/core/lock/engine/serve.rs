@@ -1,10 +1,10 @@
 //! Serving queues: ended holds are removed, then the waiters at the head that fit are granted.
 
-use smallvec::smallvec;
+use smallvec::SmallVec;
 
 use super::Engine;
 use super::transition::Transition;
-use super::visit::{Outcome, Visit};
+use super::visit::{Changed, Outcome, Visit};
 use crate::core::fence::Fence;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
@@ -13,7 +13,8 @@ use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::notes::UnackedGrant;
 use crate::core::lock::queue::Queue;
 use crate::core::lock::stats::count;
-use crate::core::lock::terms::{LockError, Mode, Request, WaitResult, WaiterId};
+use crate::core::lock::terms::{ClientId, LockError, Mode, Request, WaitResult, WaiterId};
+use crate::core::lock::vacant_places::Place;
 use crate::core::lock::waiter::{Departed, Headed, QueueId, Scope, Waiter};
 use crate::core::time::Now;
 
@@ -24,10 +25,33 @@ impl Engine {
         count(&mut self.stats.grants);
         Ok(fence)
     }
+
+    /// Notes a grant to the request `waiter`, which has left the line. It is unacknowledged if there is a `client` whose reply may get lost.
+    pub(super) fn note_grant(
+        &mut self,
+        waiter: WaiterId,
+        client: Option<ClientId>,
+        fence: Fence,
+        place: Option<Place>,
+        changes: impl IntoIterator<Item = Changed>,
+    ) {
+        let mut entries = SmallVec::new();
+        for changed in changes {
+            if client.is_some() {
+                entries.push(changed.entry);
+                self.notes.keep_before((changed.entry, fence), changed.before);
+            } else {
+                self.heard_of(changed);
+            }
+        }
+        if let Some(client) = client {
+            self.notes.track(waiter, UnackedGrant { client, fence, entries, place });
+        }
+    }
 }
 
 impl<W: Keyspace> Transition<'_, W> {
-    /// Serves the queue at `at`, if anybody waits there.
+    /// Serves the queue at `at`, if there is one.
     ///
     /// Usually one look shows that there is nothing to do: the lock is held, so no waiter fits; none of its holds has ended; no work is
     /// scheduled for the queue; and the first waiter wants no other key.
@@ -189,14 +213,9 @@ impl Visit<'_> {
         let answer = match self.grant(compatibility, &waiter.request) {
             Ok((grant, changed)) => {
                 self.engine.stats.handed_over(self.course.cause());
-                if let Some(client) = waiter.parked().filter(|_| compatibility.needs_a_fence()) {
-                    let (fence, entries) = (grant.fence, smallvec![changed.entry]);
-                    self.engine.notes.track(id, UnackedGrant { client, fence, entries, place });
-                    self.engine.notes.keep_before((changed.entry, grant.fence), changed.before);
-                } else {
-                    // The token already had this hold and keeps it, so a lost reply does not take it back.
-                    self.engine.heard_of(changed);
-                }
+                // A hold that the token already had and keeps is not taken back with a lost reply.
+                let client = waiter.parked().filter(|_| compatibility.needs_a_fence());
+                self.engine.note_grant(id, client, grant.fence, place, [changed]);
                 WaitResult::Granted(grant)
             }
             Err(error) => WaitResult::Failed(error),

@@ -3,7 +3,7 @@
 //! The server notifies listeners of other modules at once when a key is created, and when an opened key turns out to have expired. These
 //! listeners may replace a lock that was already checked. So each lock is checked again when it is taken.
 
-use super::key_states::{KeyState, KeyStates};
+use super::key_states::{KeyState, one_fence};
 use super::transition::Transition;
 use super::visit::Changed;
 use crate::core::fence::Fence;
@@ -55,11 +55,11 @@ impl<W: Keyspace> Transition<'_, W> {
     pub(super) fn take_all<'k>(
         &mut self,
         locks: &[KeyRef<'k>],
-        states: &KeyStates,
+        states: &[KeyState],
         request: &Request,
     ) -> Result<(Grant, Vec<Changed>), NotTaken<'k>> {
         self.course.progress();
-        let (now, renewed) = (self.course.now, states.one_fence());
+        let (now, renewed) = (self.course.now, one_fence(states));
         let fence = renewed.map_or_else(|| self.engine.issue(now), Ok).map_err(NotTaken::Failed)?;
         let deadline = now.ms.plus(request.lease).unwrap_or(UnixMs::MAX);
         let all = ManyGrant { request, fence, deadline, renews: renewed.is_some() };

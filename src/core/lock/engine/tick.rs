@@ -124,7 +124,7 @@ impl<W: Keyspace> Transition<'_, W> {
                 let Some((_, waiter)) = self.engine.waiting.first_end().filter(|(end, _)| end.reached(now)) else {
                     return false;
                 };
-                // It leaves each of its queues, and whoever stood behind may fit now.
+                // It leaves each of its queues, and the requests behind it may fit now.
                 self.course.steps(self.engine.waiting.waiter(waiter).map_or(0, |waiter| waiter.scope.queues().len()));
                 self.course.progress();
                 for queue in self.answer_and_remove(waiter, WaitResult::TimedOut) {

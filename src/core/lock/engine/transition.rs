@@ -11,7 +11,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::Engine;
-use super::visit::{Closed, Visit};
+use super::visit::{Closed, Outcome, Visit};
 use crate::core::deadline_index::DeadlineId;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::claim::Claim;
@@ -119,8 +119,24 @@ impl<'t, W: Keyspace> Transition<'t, W> {
 
     /// The transition of a command on `keys`, which are in order. Work for other clients beyond the bound is left to `tick`. No request
     /// overtakes: while a waiter of a key still has to be served, the key counts as taken.
-    pub(super) fn command(engine: &'t mut Engine, keyspace: &'t mut W, now: Now, keys: &'t [KeyRef<'t>]) -> Self {
+    ///
+    /// A token whose undelivered grant is revoked asks again from another connection: the claimed grants stand.
+    pub(super) fn command(
+        engine: &'t mut Engine,
+        keyspace: &'t mut W,
+        now: Now,
+        keys: &'t [KeyRef<'t>],
+        claim: Claim<'_>,
+    ) -> Self {
         let budget = engine.bound.0.saturating_add(keys.len());
+        let any_revoked = engine.notes.any_revoked();
+        for at in keys.iter().filter(|_| any_revoked) {
+            if let Found::Lock(lock) = keyspace.find(*at)
+                && let (Some(entry), Some(hold)) = (lock.deadline_id(), claim.hold(lock))
+            {
+                engine.notes.pardon((entry, hold.fence));
+            }
+        }
         Self::new(engine, keyspace, now, budget, keys)
     }
 
@@ -170,7 +186,11 @@ impl<'t, W: Keyspace> Transition<'t, W> {
             self.keyspace.clear_expire(at);
         }
         for outcome in outcomes.drain(..) {
-            outcome.tell(at, self.keyspace);
+            match outcome {
+                Outcome::Held(mode, hold) => self.keyspace.held(at, mode, hold),
+                Outcome::Ended(token, why) => self.keyspace.ended(at, token, why),
+                Outcome::Answered(waiter, wait, answer) => wait.tell(waiter, answer, self.keyspace),
+            }
         }
         self.engine.outcomes = outcomes;
         emptied
@@ -197,7 +217,7 @@ impl<'t, W: Keyspace> Transition<'t, W> {
         }
     }
 
-    /// Ends the transition: serves the remaining queues and deletes the locks that nobody took over.
+    /// Ends the transition: serves the remaining queues and deletes the locks that are vacant.
     pub(super) fn commit(&mut self) {
         self.serve();
         for key in mem::take(&mut self.emptied) {
@@ -218,15 +238,5 @@ impl<'t, W: Keyspace> Transition<'t, W> {
     /// Whether the key `at` holds a value of another type.
     pub(super) fn is_foreign(&mut self, at: KeyRef<'_>) -> bool {
         matches!(self.keyspace.find(at), Found::Foreign)
-    }
-
-    /// A token whose undelivered grant is revoked asks again from another connection: the grant stands.
-    pub(super) fn pardon(&mut self, at: KeyRef<'_>, claim: Claim<'_>) {
-        if self.engine.notes.any_revoked()
-            && let Found::Lock(lock) = self.keyspace.find(at)
-            && let (Some(entry), Some(hold)) = (lock.deadline_id(), claim.hold(lock))
-        {
-            self.engine.notes.pardon((entry, hold.fence));
-        }
     }
 }

@@ -6,10 +6,9 @@ use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
-use crate::core::lock::keyspace::Keyspace;
 use crate::core::lock::notes::Before;
 use crate::core::lock::stats::{HandoverCause, count};
-use crate::core::lock::terms::{EndReason, LockError, Mode, Wait, WaitResult, WaiterId};
+use crate::core::lock::terms::{EndReason, Mode, Wait, WaitResult, WaiterId};
 use crate::core::lock::value::{Hold, Lock};
 
 /// A visit ends this many holds that are over even without budget. Only a lock that is shared or has permits can have more than one.
@@ -55,16 +54,6 @@ pub(super) enum Outcome {
 pub(super) struct Changed {
     pub(super) entry: DeadlineId,
     pub(super) before: Option<Before>,
-}
-
-impl Outcome {
-    pub(super) fn tell<W: Keyspace>(self, at: KeyRef<'_>, keyspace: &mut W) {
-        match self {
-            Self::Held(mode, hold) => keyspace.held(at, mode, hold),
-            Self::Ended(token, why) => keyspace.ended(at, token, why),
-            Self::Answered(waiter, wait, answer) => wait.tell(waiter, answer, keyspace),
-        }
-    }
 }
 
 impl Visit<'_> {
@@ -164,11 +153,6 @@ impl Visit<'_> {
         }
     }
 
-    /// A fence for a new hold.
-    pub(super) fn issue(&mut self) -> Result<Fence, LockError> {
-        self.engine.issue(self.course.now)
-    }
-
     /// Queues another look at requests of `token` that its own new hold may satisfy, at whatever position they wait.
     pub(super) fn look_at_own(&mut self, token: &Ident) {
         if let Some(queue) = self.engine.waiting.at(self.at)
@@ -178,7 +162,7 @@ impl Visit<'_> {
         }
     }
 
-    /// A hold has ended. Either its owner ended it and so knew of it, or it no longer matters who knows.
+    /// A hold has ended, so it is final: its owner ended it and knew of it, or it no longer matters whether the owner knows.
     fn forget(&mut self, ended: &Hold) {
         if let Some(entry) = self.lock.deadline_id() {
             self.engine.notes.untie((entry, ended.fence));

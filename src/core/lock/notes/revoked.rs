@@ -94,7 +94,7 @@ impl HoldNotes {
     }
 
     /// Keeps a grant that was never delivered, because its token has asked again from another connection. A session still ends with its
-    /// connection, whoever asks.
+    /// connection.
     pub(in crate::core::lock) fn pardon(&mut self, hold: HoldId) {
         if !self.rare(hold).is_some_and(|rare| rare.is_undelivered) {
             return;

@@ -20,8 +20,8 @@ impl Waiting {
         Some(Departed { waiter, headed })
     }
 
-    /// Ends a request, but leaves the work on its queues to [`unlink_retired`](Self::unlink_retired). Until then it stands there and counts for
-    /// nobody.
+    /// Ends a request, but leaves the work on its queues to [`unlink_retired`](Self::unlink_retired). Until then it stands there and does not
+    /// count.
     pub(in crate::core::lock) fn retire(&mut self, now: UnixMs, id: WaiterId) -> Option<Wait> {
         let (of_token, waiter) = self.forget(now, id)?;
         self.retired.insert(id, Retired { of_token, ticket: waiter.ticket, scope: waiter.scope, unlinked: 0 });

@@ -70,7 +70,7 @@ pub(super) struct Held {
 
 /// A circle that a new request would close.
 pub(in crate::core::lock::engine) enum Circle {
-    /// Over these keys, the last of which its token holds.
+    /// Over these keys; its token holds the last one.
     Held(Vec<KeyBuf>),
     /// The circle exists only at this position in the queue: a request that the new one waits for would wait behind it.
     Behind,
@@ -171,7 +171,7 @@ impl Graph {
         self.locks.get(edge.lock).is_some_and(|held| held.stuck > fits)
     }
 
-    /// The circle: the shortest way from the new request to a hold of its token. If somebody on the way stands behind it, that comes first:
+    /// The circle: the shortest way from the new request to a hold of its token. If a request on the way stands behind it, that comes first:
     /// standing elsewhere, it might wait.
     fn circle(&self) -> Option<Circle> {
         let alone = self.certain || self.waits.get(ASKING)?.in_front_of.is_empty();
