@@ -16,8 +16,8 @@
 //!
 //! # Where to look
 //!
-//! - What replicas and files get: `module/lock_effect`, `module/sale_effect`; `module/own_words` for a release that is sent as it came.
-//! - A connection that ends: `core/lock/engine/clients`. Where a request stands in line, and which places are kept: `core/lock/engine/line`. What `NOTIFY` tells: `module/notice`.
+//! - What replicas and files get: `module/lock_effect`, `module/sale_effect`; `module/verbatim_release` for a release that is sent verbatim.
+//! - A connection that ends: `core/lock/engine/clients`. Where a request stands in line, and which places are kept: `core/lock/engine/line`. What `NOTIFY` tells: `module/notify_message`.
 //! - A grant whose reply was not handed to its connection yet: `core/lock/unacked`; how it is undone: `core/lock/engine/take_back`.
 //! - The timer: what it does in `module/timer_work`, when in `server/timer`. Several sales at once: `module/cart_session`.
 //! - A guarded command: `cmd/lock_guard`; how it is run for its client, `server/delegate`.

@@ -7,7 +7,7 @@ use crate::core::id::Ident;
 use crate::core::limits::MAX_PERMITS;
 use crate::core::lock::Wanted;
 use crate::core::time::UnixMs;
-use crate::module::{lock_session, notice};
+use crate::module::{lock_session, notify_message};
 
 /// `LOCK.ACQUIRE key [TOKEN token] [PX ms | EX s] [SHARED | LIMIT n] [WAIT ms [NOTIFY channel]] [SESSION]`
 ///
@@ -76,6 +76,6 @@ pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Parsed<
             other => options.option(other, &mut args, now)?,
         }
     }
-    let about = |token: &Ident| notice::about(&[key.bytes()], false, token);
+    let about = |token: &Ident| notify_message::about(&[key.bytes()], false, token);
     Ok((key, options.request(mode.unwrap_or(Wanted::Exclusive), about)?))
 }

@@ -6,7 +6,7 @@ use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::config;
 use crate::core::lock::Wanted;
 use crate::core::time::UnixMs;
-use crate::module::{lock_session, notice};
+use crate::module::{lock_session, notify_message};
 
 /// `LOCK.MACQUIRE numkeys key [key …] [TOKEN token] [PX ms | EX s] [WAIT ms [NOTIFY channel]] [SESSION]`
 ///
@@ -57,6 +57,6 @@ pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Vec<Arg<'_>>, Pa
         options.option(word.word(), &mut args, now)?;
     }
     let names = || keys.iter().map(|key| key.bytes()).collect::<Vec<_>>();
-    let parsed = options.request(Wanted::Exclusive, |token| notice::about(&names(), true, token))?;
+    let parsed = options.request(Wanted::Exclusive, |token| notify_message::about(&names(), true, token))?;
     Ok((keys, parsed))
 }

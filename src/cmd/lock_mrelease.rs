@@ -7,7 +7,7 @@ use crate::core::fence::Fence;
 use crate::core::lock::Claim;
 use crate::module::lock_effect::SaidToken;
 use crate::module::lock_session;
-use crate::module::own_words::OwnWords;
+use crate::module::verbatim_release::VerbatimRelease;
 
 /// `LOCK.MRELEASE token numkeys key [key …] [FENCE fence]`
 ///
@@ -45,7 +45,7 @@ impl Command for LockMrelease {
             // Redis 8.4 and later never returns if a command whose keys only its module can tell is in the log while a slot moves. And a
             // fence may be that of some of the holds.
             let sends_words = fence.is_none() && !session.ctx().flags().is_cluster();
-            session.words = if sends_words { OwnWords::new(&token) } else { None };
+            session.verbatim = if sends_words { VerbatimRelease::new(&token) } else { None };
             session.said = Some(SaidToken { token: &token, word });
             Ok(engine.release_many(clock::now(), db, keys, Claim { token: &token, fence }, session)?)
         })?;

@@ -6,7 +6,7 @@ use crate::core::fence::Fence;
 use crate::core::id::Ident;
 use crate::core::lock::{Claim, EndReason};
 use crate::module::lock_effect::SaidToken;
-use crate::module::own_words::OwnWords;
+use crate::module::verbatim_release::VerbatimRelease;
 use crate::module::{lock_effect, lock_session};
 use crate::server::key::{self, Name};
 use crate::server::{origin, replicate};
@@ -44,7 +44,7 @@ impl Command for LockRelease {
             return Ok(());
         }
         let ended = lock_session::run(ctx, key, |engine, at, session| {
-            session.words = OwnWords::new(&token);
+            session.verbatim = VerbatimRelease::new(&token);
             session.said = Some(SaidToken { token: &token, word });
             Ok(engine.release(clock::now(), at, Claim { token: &token, fence }, session)?)
         })?;

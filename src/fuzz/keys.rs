@@ -7,7 +7,7 @@ use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::{EndReason, Engine, Found, Hold, Keyspace, Lock, Mode, Notice, WaitResult, WaiterId};
 use crate::core::sale::Sale;
 use crate::core::time::Millis;
-use crate::module::notice;
+use crate::module::notify_message;
 
 /// What a key holds.
 pub enum Value {
@@ -129,7 +129,7 @@ impl Keyspace for Primary {
     }
 
     fn publish(&mut self, notice: Box<Notice>, outcome: WaitResult) {
-        let text = notice::message(&notice, &outcome);
+        let text = notify_message::message(&notice, &outcome);
         assert!(text.starts_with("{\"event\":\"") && !text.contains(char::is_control), "{text:?} is no message");
         self.published = self.published.saturating_add(1);
     }

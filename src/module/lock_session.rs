@@ -11,10 +11,10 @@ use crate::core::time::Now;
 use crate::error::Error;
 use crate::module::blocked::BLOCKED;
 use crate::module::lock_effect::{self, LockChange, SaidToken};
-use crate::module::own_words::OwnWords;
 use crate::module::repair;
 use crate::module::sale_type::SaleValue;
-use crate::module::{notice, state};
+use crate::module::verbatim_release::VerbatimRelease;
+use crate::module::{notify_message, state};
 use crate::server::args::Arg;
 use crate::server::ctx::Ctx;
 use crate::server::key::{self, Access, Content, Key, Name};
@@ -45,7 +45,7 @@ pub struct LockSession<'a> {
     /// The key that a client is blocked on: one of the running command.
     block_on: Option<Arg<'a>>,
     /// The words of the running command, if it releases holds and has done nothing else so far.
-    pub words: Option<OwnWords<'a>>,
+    pub verbatim: Option<VerbatimRelease<'a>>,
     /// The token of the running command, if it names one.
     pub said: Option<SaidToken<'a>>,
 }
@@ -94,7 +94,7 @@ impl<'a> LockSession<'a> {
             answers: SmallVec::new(),
             messages: Vec::new(),
             block_on: None,
-            words: None,
+            verbatim: None,
             said: None,
         }
     }
@@ -165,7 +165,7 @@ impl<'a> LockSession<'a> {
 
     /// A request has failed for a reason that the engine does not know.
     pub fn fail(&mut self, notice: Notice, error: &Error) {
-        let text = notice::failure(&notice, error);
+        let text = notify_message::failure(&notice, error);
         self.messages.push((notice.channel, text));
     }
 
@@ -173,7 +173,7 @@ impl<'a> LockSession<'a> {
     fn send(&mut self) {
         let Some(work) = &mut self.at_work else { return };
         let (db, change) = (work.db, mem::take(&mut work.change));
-        if db == self.db && self.words.as_mut().is_some_and(|words| words.say(&work.name, &change)) {
+        if db == self.db && self.verbatim.as_mut().is_some_and(|verbatim| verbatim.take_over(&work.name, &change)) {
             return;
         }
         self.send_releases();
@@ -185,9 +185,9 @@ impl<'a> LockSession<'a> {
 
     /// Something else than releases came of the command, so these are sent as effects, too.
     fn send_releases(&mut self) {
-        let Some(words) = self.words.take() else { return };
+        let Some(verbatim) = self.verbatim.take() else { return };
         self.select(self.db);
-        for (name, change) in words.effects() {
+        for (name, change) in verbatim.effects() {
             lock_effect::send(self.ctx(), &name, &change, self.said);
         }
     }
@@ -215,11 +215,11 @@ impl<'a> LockSession<'a> {
     /// be in use: some servers write the replies in here, and listeners run commands.
     pub fn leave(&mut self) {
         self.shut();
-        if self.words.as_ref().is_some_and(OwnWords::say_anything) {
+        if self.verbatim.as_ref().is_some_and(VerbatimRelease::has_any) {
             self.select(self.db);
             replicate::verbatim(self.ctx());
         }
-        self.words = None;
+        self.verbatim = None;
         self.end();
         for Told { db, name, events } in mem::take(&mut self.events) {
             self.select(db);
@@ -315,8 +315,8 @@ impl Drop for LockSession<'_> {
             if let Some(work) = &self.at_work {
                 repair::schedule(KeyRef { db: work.db, key: work.name.bytes() }, Vec::new());
             }
-            if let Some(words) = &self.words {
-                words.mark_for_repair(self.db);
+            if let Some(verbatim) = &self.verbatim {
+                verbatim.mark_for_repair(self.db);
             }
             self.end();
         });

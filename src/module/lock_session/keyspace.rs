@@ -6,7 +6,7 @@ use crate::core::key::KeyRef;
 use crate::core::lock::{EndReason, Found, Hold, Keyspace, Lock, Mode, Notice, WaitResult, WaiterId};
 use crate::core::time::Millis;
 use crate::module::blocked::BLOCKED;
-use crate::module::{lock_effect, notice};
+use crate::module::{lock_effect, notify_message};
 use crate::server::cluster::{self, Serves};
 use crate::server::faults;
 use crate::server::key::{Content, Name};
@@ -85,7 +85,7 @@ impl Keyspace for LockSession<'_> {
     }
 
     fn publish(&mut self, notice: Box<Notice>, outcome: WaitResult) {
-        let text = notice::message(&notice, &outcome);
+        let text = notify_message::message(&notice, &outcome);
         self.messages.push((notice.channel, text));
     }
 

@@ -1,4 +1,4 @@
-//! The words of a command that releases holds, as its own effect.
+//! A command that releases holds, replicated verbatim when it equals its effect.
 
 use smallvec::SmallVec;
 
@@ -11,20 +11,20 @@ use crate::module::repair;
 use crate::server::key::Name;
 
 /// What a command that releases the holds of a token has done so far. If it has done nothing else in the end, its words say all of it.
-pub struct OwnWords<'a> {
+pub struct VerbatimRelease<'a> {
     token: Ident,
     /// The keys that were released, all in the database of the command. This has not been sent yet.
     released: SmallVec<[Name<'a>; 1]>,
 }
 
-impl<'a> OwnWords<'a> {
+impl<'a> VerbatimRelease<'a> {
     /// For a command that releases the holds of `token`; `None` if words are never sent.
     pub fn new(token: &Ident) -> Option<Self> {
         config::REPLICATE_COMMANDS.is_yes().then(|| Self { token: token.clone(), released: SmallVec::new() })
     }
 
     /// Takes a change of the lock `name` over, if the words say it.
-    pub fn say(&mut self, name: &Name<'a>, change: &LockChange) -> bool {
+    pub fn take_over(&mut self, name: &Name<'a>, change: &LockChange) -> bool {
         let released = change.ended.as_ref().is_some_and(|(of, why)| *of == self.token && *why == EndReason::Released);
         let is_all = released && change.held.is_none();
         if is_all {
@@ -34,7 +34,7 @@ impl<'a> OwnWords<'a> {
     }
 
     /// Whether there is anything to be sent.
-    pub fn say_anything(&self) -> bool {
+    pub fn has_any(&self) -> bool {
         !self.released.is_empty()
     }
 
