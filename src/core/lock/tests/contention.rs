@@ -59,11 +59,11 @@ impl Task {
         Self { name: format!("t{number}"), steps, done: 0, by: number as u64 + 1 }
     }
 
-    fn asks(&self, desk: &mut Desk, is_notified: bool) -> Acquired {
+    fn asks(&self, world: &mut World, is_notified: bool) -> Acquired {
         let Step { keys, wanted, many } = &self.steps[self.done];
         let request = Request { mode: *wanted, ..ask(&self.name).lease(1_000_000).waiting(0).by(self.by) };
         let request = if is_notified { request.notified(notice("news", &self.name)) } else { request };
-        let Desk { engine, keys: keyspace, now } = desk;
+        let World { engine, keys: keyspace, now } = world;
         if *many {
             let names: Vec<&[u8]> = keys.iter().map(String::as_bytes).collect();
             engine.acquire_many(*now, 0, &names, &request, keyspace).unwrap()
@@ -72,22 +72,22 @@ impl Task {
         }
     }
 
-    fn gives_back(&mut self, desk: &mut Desk) {
+    fn gives_back(&mut self, world: &mut World) {
         for key in self.steps[..self.done].iter().flat_map(|step| &step.keys) {
             // What was taken twice, because it was upgraded, is given back once.
-            desk.release(key, &self.name);
+            world.release(key, &self.name);
         }
         self.done = 0;
     }
 }
 
 /// Those whose waits have ended with a grant; no other wait has ended.
-fn granted(desk: &mut Desk, waiting: &BTreeMap<String, WaiterId>) -> Vec<String> {
+fn granted(world: &mut World, waiting: &BTreeMap<String, WaiterId>) -> Vec<String> {
     let mut granted = Vec::new();
-    for told in desk.told() {
+    for told in world.told() {
         let (name, answer) = match told {
             Told::Answered(id, answer) => {
-                desk.engine.delivered(id);
+                world.engine.delivered(id);
                 (waiting.iter().find(|(_, waiter)| **waiter == id).unwrap().0.clone(), answer)
             }
             Told::Published(notice, answer) => (notice.about.to_string(), answer),
@@ -103,8 +103,8 @@ fn granted(desk: &mut Desk, waiting: &BTreeMap<String, WaiterId>) -> Vec<String>
 fn a_thousand_tokens_with_a_hundred_locks_all_get_what_they_want() {
     for kind in [Kind::Exclusive, Kind::Readers, Kind::All] {
         let mut random = fastrand::Rng::with_seed(7);
-        let mut desk = Desk::new();
-        desk.engine.settings.place_grace = Millis(1_000);
+        let mut world = World::new();
+        world.engine.settings.place_grace = Millis(1_000);
         let new = |number| Task::new(number, kind, &mut random);
         let mut tasks: BTreeMap<String, Task> = (0..TOKENS).map(new).map(|task| (task.name.clone(), task)).collect();
         let mut ready: Vec<String> = tasks.keys().cloned().collect();
@@ -116,9 +116,9 @@ fn a_thousand_tokens_with_a_hundred_locks_all_get_what_they_want() {
             let name = ready.swap_remove(random.usize(..ready.len()));
             let task = tasks.get_mut(&name).unwrap();
             if task.done == task.steps.len() {
-                task.gives_back(&mut desk);
+                task.gives_back(&mut world);
             } else {
-                match task.asks(&mut desk, kind == Kind::All && random.bool()) {
+                match task.asks(&mut world, kind == Kind::All && random.bool()) {
                     Acquired::Granted(_) => {
                         task.done += 1;
                         ready.push(name);
@@ -128,13 +128,13 @@ fn a_thousand_tokens_with_a_hundred_locks_all_get_what_they_want() {
                     }
                     Acquired::Deadlock(_) => {
                         refused += 1;
-                        task.gives_back(&mut desk);
+                        task.gives_back(&mut world);
                         later.push(name);
                     }
                     Acquired::Refused | Acquired::Full => panic!("it may wait"),
                 }
             }
-            for name in granted(&mut desk, &waiting) {
+            for name in granted(&mut world, &waiting) {
                 waiting.remove(&name).unwrap();
                 tasks.get_mut(&name).unwrap().done += 1;
                 ready.push(name);
@@ -144,13 +144,13 @@ fn a_thousand_tokens_with_a_hundred_locks_all_get_what_they_want() {
                 if let Some(name) = random.choice(names) {
                     // It asks again over another connection, in a while.
                     let task = tasks.get_mut(&name).unwrap();
-                    desk.engine.client_gone(desk.now.ms, client(task.by));
+                    world.engine.client_gone(world.now.ms, client(task.by));
                     task.by += TOKENS as u64;
                     waiting.remove(&name);
                     ready.push(name);
                     lost += 1;
                 }
-                let _ = desk.tick();
+                let _ = world.tick();
             }
             if ready.is_empty() {
                 assert!(waiting.is_empty(), "{} of {kind:?} wait for good, {refused} were refused", waiting.len());
@@ -158,8 +158,8 @@ fn a_thousand_tokens_with_a_hundred_locks_all_get_what_they_want() {
             }
         }
         assert!(refused > 10 && (lost > 10) == (kind == Kind::All), "{refused} were refused, {lost} lost");
-        desk.pass(1_000);
-        let _ = desk.tick();
-        desk.assert_blank();
+        world.pass(1_000);
+        let _ = world.tick();
+        world.assert_blank();
     }
 }

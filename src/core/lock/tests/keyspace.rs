@@ -7,7 +7,7 @@ use crate::core::key::KeyRef;
 use crate::core::lock::{Acquired, Engine, Found, Hold, Keyspace, Lock, Mode};
 use crate::core::time::{UnixMs, Wakeup};
 
-impl Desk {
+impl World {
     /// RENAME.
     fn rename(&mut self, from: &str, to: &str) {
         let lock = self.delete(from).unwrap();
@@ -19,152 +19,152 @@ impl Desk {
 
 #[test]
 fn deleting_the_key_hands_over() {
-    let mut desk = Desk::new();
-    desk.acquire("door", 9, &ask("ann").session()).unwrap().granted();
-    let bob = desk.wait("door", 1, &ask("bob"));
-    desk.told();
-    desk.delete("door");
-    assert_eq!((desk.engine.locks(), desk.engine.next_wakeup()), (0, Wakeup::Now));
-    assert!(!desk.engine.knows(client(9)));
-    let _ = desk.tick();
-    assert_eq!(desk.granted(), [bob]);
+    let mut world = World::new();
+    world.acquire("door", 9, &ask("ann").session()).unwrap().granted();
+    let bob = world.wait("door", 1, &ask("bob"));
+    world.told();
+    world.delete("door");
+    assert_eq!((world.engine.locks(), world.engine.next_wakeup()), (0, Wakeup::Now));
+    assert!(!world.engine.knows(client(9)));
+    let _ = world.tick();
+    assert_eq!(world.granted(), [bob]);
 }
 
 #[test]
 fn a_refused_request_makes_a_lock_known_that_was_put_there_without_a_word() {
-    let mut desk = Desk::new();
-    desk.take("door", &ask("ann").lease(100));
-    let lock = desk.delete("door").unwrap();
-    desk.keys.values.insert(at("gate").to_buf(), Value::Lock(lock));
-    assert_eq!(desk.engine.locks(), 0);
-    assert!(matches!(desk.try_acquire("gate", &ask("bob")), Ok(Acquired::Refused)));
-    assert_eq!(desk.engine.locks(), 1);
-    desk.pass(100);
-    let _ = desk.tick();
-    assert!(desk.lock("gate").is_none(), "its lease ends on time");
+    let mut world = World::new();
+    world.take("door", &ask("ann").lease(100));
+    let lock = world.delete("door").unwrap();
+    world.keys.values.insert(at("gate").to_buf(), Value::Lock(lock));
+    assert_eq!(world.engine.locks(), 0);
+    assert!(matches!(world.try_acquire("gate", &ask("bob")), Ok(Acquired::Refused)));
+    assert_eq!(world.engine.locks(), 1);
+    world.pass(100);
+    let _ = world.tick();
+    assert!(world.lock("gate").is_none(), "its lease ends on time");
 }
 
 #[test]
 fn a_key_that_went_without_a_word_is_noticed_when_its_lease_would_end() {
-    let mut desk = Desk::new();
-    desk.take("door", &ask("ann").lease(100));
-    let bob = desk.wait("door", 1, &ask("bob"));
-    desk.take("gate", &ask("ann").lease(100));
-    desk.keys.values.clear();
-    desk.told();
-    desk.pass(100);
-    let _ = desk.tick();
-    assert_eq!(desk.granted(), [bob]);
-    assert_eq!(desk.engine.locks(), 1);
+    let mut world = World::new();
+    world.take("door", &ask("ann").lease(100));
+    let bob = world.wait("door", 1, &ask("bob"));
+    world.take("gate", &ask("ann").lease(100));
+    world.keys.values.clear();
+    world.told();
+    world.pass(100);
+    let _ = world.tick();
+    assert_eq!(world.granted(), [bob]);
+    assert_eq!(world.engine.locks(), 1);
 }
 
 #[test]
 fn a_lock_that_was_destroyed_without_a_word_is_forgotten() {
-    let mut desk = Desk::new();
-    desk.acquire("door", 9, &ask("ann").session()).unwrap().granted();
-    let bob = desk.wait("door", 1, &ask("bob"));
-    desk.told();
-    let Some(Value::Lock(lock)) = desk.keys.values.remove(&at("door").to_buf()) else { panic!("it was taken") };
+    let mut world = World::new();
+    world.acquire("door", 9, &ask("ann").session()).unwrap().granted();
+    let bob = world.wait("door", 1, &ask("bob"));
+    world.told();
+    let Some(Value::Lock(lock)) = world.keys.values.remove(&at("door").to_buf()) else { panic!("it was taken") };
     let entry = lock.deadline_id().unwrap();
-    desk.engine.destroyed(entry);
-    assert!(!desk.engine.knows(client(9)));
-    let _ = desk.tick();
-    assert_eq!(desk.granted(), [bob]);
+    world.engine.destroyed(entry);
+    assert!(!world.engine.knows(client(9)));
+    let _ = world.tick();
+    assert_eq!(world.granted(), [bob]);
     // An entry that was closed in another way is nobody else's.
-    desk.engine.destroyed(entry);
-    assert_eq!((desk.engine.locks(), desk.holders("door")), (1, vec!["bob".into()]));
+    world.engine.destroyed(entry);
+    assert_eq!((world.engine.locks(), world.holders("door")), (1, vec!["bob".into()]));
 }
 
 #[test]
 fn a_lock_that_is_gone_is_not_put_off_though_its_place_is_another_nodes() {
-    let mut desk = Desk::new();
+    let mut world = World::new();
     for key in ["door", "gate"] {
-        desk.take(key, &ask("ann").lease(100));
-        desk.keys.elsewhere.push(at(key).to_buf());
+        world.take(key, &ask("ann").lease(100));
+        world.keys.elsewhere.push(at(key).to_buf());
     }
-    desk.keys.values.remove(&at("door").to_buf());
-    desk.pass(100);
-    let next = desk.tick();
-    assert_eq!(desk.engine.locks(), 1, "the one that is still there");
-    assert!(matches!(next, Wakeup::At(retry) if retry > desk.now.ms), "{next:?}");
+    world.keys.values.remove(&at("door").to_buf());
+    world.pass(100);
+    let next = world.tick();
+    assert_eq!(world.engine.locks(), 1, "the one that is still there");
+    assert!(matches!(next, Wakeup::At(retry) if retry > world.now.ms), "{next:?}");
 }
 
 #[test]
 fn a_rename_moves_the_holds_and_their_sessions_and_the_waiters_stay() {
-    let mut desk = Desk::new();
-    desk.acquire("door", 9, &ask("ann").session()).unwrap().granted();
-    let bob = desk.wait("door", 1, &ask("bob").lease(50_000));
-    desk.told();
-    desk.rename("door", "gate");
-    let _ = desk.tick();
-    assert_eq!(desk.granted(), [bob]);
-    assert_eq!((desk.holders("door"), desk.holders("gate")), (vec!["bob".into()], vec!["ann".into()]));
-    let fay = desk.wait("gate", 2, &ask("fay"));
-    desk.engine.client_gone(desk.now.ms, client(9));
-    desk.rename("gate", "yard");
-    let _ = desk.tick();
-    assert_eq!(desk.granted(), [fay], "the waiter stayed with the old name");
-    assert!(desk.holders("yard").is_empty() && desk.lock("yard").is_none(), "the session ended on its way");
+    let mut world = World::new();
+    world.acquire("door", 9, &ask("ann").session()).unwrap().granted();
+    let bob = world.wait("door", 1, &ask("bob").lease(50_000));
+    world.told();
+    world.rename("door", "gate");
+    let _ = world.tick();
+    assert_eq!(world.granted(), [bob]);
+    assert_eq!((world.holders("door"), world.holders("gate")), (vec!["bob".into()], vec!["ann".into()]));
+    let fay = world.wait("gate", 2, &ask("fay"));
+    world.engine.client_gone(world.now.ms, client(9));
+    world.rename("gate", "yard");
+    let _ = world.tick();
+    assert_eq!(world.granted(), [fay], "the waiter stayed with the old name");
+    assert!(world.holders("yard").is_empty() && world.lock("yard").is_none(), "the session ended on its way");
 }
 
 #[test]
 fn a_grant_on_its_way_follows_a_rename() {
-    let mut desk = Desk::new();
-    desk.take("door", &ask("ann"));
-    desk.wait("door", 1, &ask("bob"));
-    assert!(desk.release("door", "ann"));
-    desk.rename("door", "gate");
-    desk.engine.client_gone(desk.now.ms, client(1));
-    let _ = desk.tick();
-    desk.assert_blank();
+    let mut world = World::new();
+    world.take("door", &ask("ann"));
+    world.wait("door", 1, &ask("bob"));
+    assert!(world.release("door", "ann"));
+    world.rename("door", "gate");
+    world.engine.client_gone(world.now.ms, client(1));
+    let _ = world.tick();
+    world.assert_blank();
 }
 
 #[test]
 fn flushing_frees_everything_and_hands_over() {
-    let mut desk = Desk::new();
+    let mut world = World::new();
     for key in ["a", "b"] {
-        desk.acquire(key, 9, &ask("ann").session()).unwrap().granted();
+        world.acquire(key, 9, &ask("ann").session()).unwrap().granted();
     }
-    let bob = desk.wait("a", 1, &ask("bob"));
+    let bob = world.wait("a", 1, &ask("bob"));
     let other = KeyRef { db: 1, key: b"a" };
-    let Desk { engine, keys, now } = &mut desk;
+    let World { engine, keys, now } = &mut world;
     engine.acquire(*now, other, &ask("ann").session().by(9), keys).unwrap().granted();
-    desk.told();
-    desk.keys.values.retain(|place, _| place.as_key().db != 0);
-    desk.engine.flushed(Some(0));
-    assert_eq!(desk.engine.locks(), 1);
-    let _ = desk.tick();
-    assert_eq!(desk.granted(), [bob]);
-    desk.keys.values.clear();
-    desk.engine.flushed(None);
-    desk.engine.delivered(bob);
-    let _ = desk.tick();
-    desk.assert_blank();
+    world.told();
+    world.keys.values.retain(|place, _| place.as_key().db != 0);
+    world.engine.flushed(Some(0));
+    assert_eq!(world.engine.locks(), 1);
+    let _ = world.tick();
+    assert_eq!(world.granted(), [bob]);
+    world.keys.values.clear();
+    world.engine.flushed(None);
+    world.engine.delivered(bob);
+    let _ = world.tick();
+    world.assert_blank();
 }
 
 #[test]
 fn when_databases_are_swapped_holds_move_and_waiters_stay() {
-    let mut desk = Desk::new();
-    desk.acquire("door", 9, &ask("ann").session()).unwrap().granted();
-    let bob = desk.wait("door", 1, &ask("bob"));
-    desk.told();
-    let values = std::mem::take(&mut desk.keys.values);
-    desk.keys.values = values
+    let mut world = World::new();
+    world.acquire("door", 9, &ask("ann").session()).unwrap().granted();
+    let bob = world.wait("door", 1, &ask("bob"));
+    world.told();
+    let values = std::mem::take(&mut world.keys.values);
+    world.keys.values = values
         .into_iter()
         .map(|(place, value)| (KeyRef { db: 1 - place.as_key().db, ..place.as_key() }.to_buf(), value))
         .collect();
-    desk.engine.swapped(0, 1);
-    let _ = desk.tick();
-    assert_eq!(desk.granted(), [bob]);
-    desk.engine.client_gone(desk.now.ms, client(9));
-    let _ = desk.tick();
-    assert!(desk.keys.values.keys().all(|place| place.as_key().db == 0), "ann's session ended in the other database");
+    world.engine.swapped(0, 1);
+    let _ = world.tick();
+    assert_eq!(world.granted(), [bob]);
+    world.engine.client_gone(world.now.ms, client(9));
+    let _ = world.tick();
+    assert!(world.keys.values.keys().all(|place| place.as_key().db == 0), "ann's session ended in the other database");
 }
 
-fn restored(holds: &[(&str, u64)], desk: &Desk) -> Lock {
+fn restored(holds: &[(&str, u64)], world: &World) -> Lock {
     let mut lock = Lock::vacant();
     for (name, fence) in holds {
-        let deadline = UnixMs(desk.now.ms.0 + 500);
+        let deadline = UnixMs(world.now.ms.0 + 500);
         lock.set(Mode::Shared, Hold { token: token(name), fence: Fence(*fence), deadline, limit: 0, session: None });
     }
     lock
@@ -173,42 +173,42 @@ fn restored(holds: &[(&str, u64)], desk: &Desk) -> Lock {
 #[test]
 fn a_restored_lock_ends_on_time_and_its_fences_count() {
     for welcome in [true, false] {
-        let mut desk = Desk::new();
-        let mut lock = restored(&[("ann", 7_000_000_000), ("bob", 7_000_000_001)], &desk);
+        let mut world = World::new();
+        let mut lock = restored(&[("ann", 7_000_000_000), ("bob", 7_000_000_001)], &world);
         if welcome {
-            desk.engine.register(at("door"), &mut lock);
+            world.engine.register(at("door"), &mut lock);
         }
-        desk.keys.values.insert(at("door").to_buf(), Value::Lock(lock));
+        world.keys.values.insert(at("door").to_buf(), Value::Lock(lock));
         if !welcome {
             // Nobody said that it is there. Whoever comes by first finds it.
-            assert_eq!(desk.take("door", &ask("ann").shared().lease(500)), Fence(7_000_000_000));
+            assert_eq!(world.take("door", &ask("ann").shared().lease(500)), Fence(7_000_000_000));
         }
-        assert_eq!(desk.engine.locks(), 1);
-        assert!(desk.take("gate", &ask("eve").lease(500)) > Fence(7_000_000_001));
-        desk.pass(500);
-        let _ = desk.tick();
-        desk.assert_blank();
+        assert_eq!(world.engine.locks(), 1);
+        assert!(world.take("gate", &ask("eve").lease(500)) > Fence(7_000_000_001));
+        world.pass(500);
+        let _ = world.tick();
+        world.assert_blank();
     }
 }
 
 #[test]
 fn a_lock_that_is_restored_over_a_queue_is_looked_at() {
-    let mut desk = Desk::new();
-    desk.take("a", &ask("ann"));
-    desk.take("b", &ask("x"));
-    let both = desk.wait_many(&["a", "b"], 1, &ask("bob"));
-    desk.told();
+    let mut world = World::new();
+    world.take("a", &ask("ann"));
+    world.take("b", &ask("x"));
+    let both = world.wait_many(&["a", "b"], 1, &ask("bob"));
+    world.told();
     // Both locks are replaced: one by a lock that bob holds himself, one by nothing.
-    desk.delete("a");
-    desk.delete("b");
+    world.delete("a");
+    world.delete("b");
     let mut lock = Lock::vacant();
     let hold =
-        Hold { token: token("bob"), fence: Fence(5), deadline: UnixMs(desk.now.ms.0 + 500), limit: 0, session: None };
+        Hold { token: token("bob"), fence: Fence(5), deadline: UnixMs(world.now.ms.0 + 500), limit: 0, session: None };
     lock.set(Mode::Exclusive, hold);
-    desk.engine.register(at("a"), &mut lock);
-    desk.keys.values.insert(at("a").to_buf(), Value::Lock(lock));
-    let _ = desk.tick();
-    assert_eq!(desk.granted(), [both]);
+    world.engine.register(at("a"), &mut lock);
+    world.keys.values.insert(at("a").to_buf(), Value::Lock(lock));
+    let _ = world.tick();
+    assert_eq!(world.granted(), [both]);
 }
 
 /// A replica: what is applied to it, and what it has.
@@ -275,16 +275,16 @@ fn effects_do_not_touch_a_foreign_value() {
 
 #[test]
 fn applying_effects_ends_nothing_by_itself() {
-    let mut desk = Desk::new();
-    desk.acquire("book", 7, &ask("ann").shared().session()).unwrap().granted();
-    desk.engine.client_gone(desk.now.ms, client(7));
-    desk.told();
+    let mut world = World::new();
+    world.acquire("book", 7, &ask("ann").shared().session()).unwrap().granted();
+    world.engine.client_gone(world.now.ms, client(7));
+    world.told();
     let hold = Hold { token: token("bob"), fence: Fence(9), deadline: UnixMs(-5), limit: 0, session: None };
     for _ in 0..2 {
-        desk.engine.apply_held(at("book"), Mode::Shared, hold.clone(), &mut desk.keys).unwrap();
+        world.engine.apply_held(at("book"), Mode::Shared, hold.clone(), &mut world.keys).unwrap();
     }
-    assert_eq!(desk.lock("book").unwrap().len(), 2);
-    assert!(desk.told().is_empty());
+    assert_eq!(world.lock("book").unwrap().len(), 2);
+    assert!(world.told().is_empty());
 }
 
 #[test]
@@ -296,21 +296,21 @@ fn who_waits_where_effects_are_applied_is_looked_after() {
         limit: 0,
         session: None,
     };
-    let mut desk = Desk::new();
+    let mut world = World::new();
     // The holder's end, a mode that leaves room, and another lock that the one who waits for both now has.
     for key in ["ended", "shared", "a"] {
-        desk.take(key, &ask("ann"));
+        world.take(key, &ask("ann"));
     }
-    let first = desk.wait("ended", 1, &ask("bob"));
-    let reader = desk.wait("shared", 2, &ask("bob").shared());
-    let both = desk.wait_many(&["a", "b"], 3, &ask("bob"));
-    desk.told();
-    desk.engine.apply_ended(at("ended"), &token("ann"), &mut desk.keys).unwrap();
+    let first = world.wait("ended", 1, &ask("bob"));
+    let reader = world.wait("shared", 2, &ask("bob").shared());
+    let both = world.wait_many(&["a", "b"], 3, &ask("bob"));
+    world.told();
+    world.engine.apply_ended(at("ended"), &token("ann"), &mut world.keys).unwrap();
     let shared = hold("ann", u64::from(u32::MAX));
-    desk.engine.apply_held(at("shared"), Mode::Shared, shared, &mut desk.keys).unwrap();
-    desk.engine.apply_held(at("a"), Mode::Exclusive, hold("bob", u64::from(u32::MAX)), &mut desk.keys).unwrap();
-    assert!(desk.granted().is_empty(), "an effect decides nothing");
-    assert_eq!(desk.engine.next_wakeup(), Wakeup::Now);
-    let _ = desk.tick();
-    assert_eq!(desk.granted(), [first, reader, both]);
+    world.engine.apply_held(at("shared"), Mode::Shared, shared, &mut world.keys).unwrap();
+    world.engine.apply_held(at("a"), Mode::Exclusive, hold("bob", u64::from(u32::MAX)), &mut world.keys).unwrap();
+    assert!(world.granted().is_empty(), "an effect decides nothing");
+    assert_eq!(world.engine.next_wakeup(), Wakeup::Now);
+    let _ = world.tick();
+    assert_eq!(world.granted(), [first, reader, both]);
 }

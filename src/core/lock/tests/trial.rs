@@ -6,7 +6,7 @@ mod keyspace;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::model::{Ask, Key, Model, Outcome, Serial};
-use super::world::{Desk, Keys, Told, Value, client, notice, token};
+use super::world::{Keys, Told, Value, World, client, notice, token};
 use crate::core::fence::Fence;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::engine::Bound;
@@ -18,7 +18,7 @@ pub(super) const NAMES: usize = 3;
 
 /// The engine under test, what follows it, and what is known so far.
 pub(super) struct Trial {
-    desk: Desk,
+    world: World,
     replica: (Engine, Keys),
     model: Model,
     fences: BTreeMap<Serial, Fence>,
@@ -49,19 +49,19 @@ pub(super) fn all_keys() -> impl Iterator<Item = Key> {
 impl Trial {
     /// With a `bound` on what a command does for others.
     pub(super) fn new(clients: usize, bound: Option<usize>, detects: bool, grace: i64) -> Self {
-        let mut desk = Desk::new();
-        desk.engine.settings.place_grace = Millis(grace);
-        desk.engine.settings.detects_deadlocks = detects;
+        let mut world = World::new();
+        world.engine.settings.place_grace = Millis(grace);
+        world.engine.settings.detects_deadlocks = detects;
         if let Some(bound) = bound {
-            desk.engine.bound = Bound(bound);
+            world.engine.bound = Bound(bound);
         }
         let mut model = Model::default();
         model.lenient = bound.is_some();
         model.detects = detects;
         model.grace = grace;
-        model.now = desk.now.ms.0;
+        model.now = world.now.ms.0;
         Self {
-            desk,
+            world,
             replica: (Engine::default(), Keys::default()),
             model,
             fences: BTreeMap::new(),
@@ -108,7 +108,7 @@ impl Trial {
             client: Some(client(ask.client)),
             session: ask.session,
         };
-        let Desk { engine, keys, now } = &mut self.desk;
+        let World { engine, keys, now } = &mut self.world;
         let places: Vec<KeyBuf> = ask.keys.iter().map(|key| place(*key)).collect();
         let actual = if ask.many {
             // Backwards, and the first key twice: neither matters.
@@ -159,7 +159,7 @@ impl Trial {
         let (lost, settled) = (self.model.lost(), self.is_settled());
         let (ident, fence) = (token(&name(owner)), self.fence(fence));
         let claim = Claim { token: &ident, fence: fence.map(|(_, fence)| fence) };
-        let Desk { engine, keys: keyspace, now } = &mut self.desk;
+        let World { engine, keys: keyspace, now } = &mut self.world;
         let places: Vec<KeyBuf> = keys.iter().map(|key| place(*key)).collect();
         let released = if many {
             let names: Vec<&[u8]> = places.iter().map(|place| place.as_key().key).collect();
@@ -188,7 +188,7 @@ impl Trial {
             let extension = Extension { lease: Millis(lease), only_later };
             let (ident, fence) = (token(&name(owner)), self.fence(fence));
             let claim = Claim { token: &ident, fence: fence.map(|(_, fence)| fence) };
-            let Desk { engine, keys: keyspace, now } = &mut self.desk;
+            let World { engine, keys: keyspace, now } = &mut self.world;
             let places: Vec<KeyBuf> = keys.iter().map(|key| place(*key)).collect();
             let extended = if many {
                 let names: Vec<&[u8]> = places.iter().map(|place| place.as_key().key).collect();
@@ -206,9 +206,9 @@ impl Trial {
 
     /// Whether nobody must be told anything, and the timer has nothing to do now.
     fn is_settled(&self) -> bool {
-        let idle = match self.desk.engine.next_wakeup() {
+        let idle = match self.world.engine.next_wakeup() {
             Wakeup::Now => false,
-            Wakeup::At(due) => !due.reached(self.desk.now.ms),
+            Wakeup::At(due) => !due.reached(self.world.now.ms),
             Wakeup::Never => true,
         };
         idle && self.model.is_settled()
@@ -232,24 +232,24 @@ impl Trial {
     /// Lets the timer catch up, then time pass.
     pub(super) fn advance(&mut self, ms: i64) {
         self.tick(usize::MAX);
-        self.desk.pass(ms);
+        self.world.pass(ms);
         self.model.now += ms;
     }
 
     /// Lets the timer run until it has nothing to do now, `budget` steps at a time, and compares everything.
     pub(super) fn tick(&mut self, budget: usize) {
         for round in 0.. {
-            assert!(round < 10_000, "the timer spins: {:?}", self.desk.engine);
-            let Desk { engine, keys, now } = &mut self.desk;
+            assert!(round < 10_000, "the timer spins: {:?}", self.world.engine);
+            let World { engine, keys, now } = &mut self.world;
             let next = engine.tick(*now, budget, keys);
             self.hear(false);
-            for value in self.desk.keys.values.values() {
+            for value in self.world.keys.values.values() {
                 assert!(!matches!(value, Value::Lock(lock) if lock.is_empty()), "a vacant lock between ticks");
             }
             match next {
                 Wakeup::Now => {}
                 Wakeup::At(due) => {
-                    assert!(due > self.desk.now.ms);
+                    assert!(due > self.world.now.ms);
                     break;
                 }
                 Wakeup::Never => break,
@@ -264,9 +264,9 @@ impl Trial {
         if let Some(id) = self.parked.get(pick % self.parked.len().max(1)).copied() {
             // The server never says this of a reply it has written.
             if timed_out && !self.undelivered.contains(&id) {
-                self.desk.engine.timed_out(self.desk.now.ms, id);
+                self.world.engine.timed_out(self.world.now.ms, id);
             } else {
-                self.desk.engine.left(self.desk.now.ms, id);
+                self.world.engine.left(self.world.now.ms, id);
             }
             self.model.left(id);
             self.undelivered.retain(|other| *other != id);
@@ -276,7 +276,7 @@ impl Trial {
     pub(super) fn delivered(&mut self, pick: usize) {
         if !self.undelivered.is_empty() {
             let id = self.undelivered.remove(pick % self.undelivered.len());
-            self.desk.engine.delivered(id);
+            self.world.engine.delivered(id);
             self.model.delivered(id);
         }
     }
@@ -291,7 +291,7 @@ impl Trial {
         self.catch_up(self.model.may_be_over());
         let next = self.clients.iter().max().unwrap() + 1;
         let gone = std::mem::replace(&mut self.clients[slot], next);
-        self.desk.engine.client_gone(self.desk.now.ms, client(gone));
+        self.world.engine.client_gone(self.world.now.ms, client(gone));
         self.model.client_gone(gone);
         let Self { model, undelivered, .. } = self;
         undelivered.retain(|id| !model.is_lost(*id));
@@ -304,7 +304,7 @@ impl Trial {
     /// Takes note of what the engine said and passes the effects on to the replica.
     fn hear(&mut self, one_command: bool) {
         let mut deleted = BTreeSet::new();
-        for told in self.desk.told() {
+        for told in self.world.told() {
             match told {
                 Told::Put(place) => assert!(!(one_command && deleted.contains(&place)), "deleted and put again"),
                 Told::Deleted(place) => drop(deleted.insert(place)),
@@ -352,11 +352,11 @@ impl Trial {
             self.delete(key);
         }
         self.tick(1);
-        self.desk.assert_blank();
+        self.world.assert_blank();
         let (mut engine, mut keys) = self.replica;
         assert!(keys.values.is_empty() && engine.is_blank(), "the replica keeps something");
-        assert_eq!(engine.tick(self.desk.now, 1, &mut keys), Wakeup::Never);
-        assert_eq!(engine.last_fence(), self.desk.engine.last_fence());
+        assert_eq!(engine.tick(self.world.now, 1, &mut keys), Wakeup::Never);
+        assert_eq!(engine.last_fence(), self.world.engine.last_fence());
         seen
     }
 }

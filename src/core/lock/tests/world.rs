@@ -1,4 +1,4 @@
-//! A world made of a map, and a desk that speaks to the engine in short sentences.
+//! A world made of a map, which speaks to the engine in short sentences.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ pub(super) enum Value {
     Foreign,
 }
 
-/// What the engine told the world, in order.
+/// What the engine told the keyspace, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Told {
     Put(KeyBuf),
@@ -139,8 +139,8 @@ impl Keyspace for Keys {
     }
 }
 
-/// An engine, its world and a clock.
-pub(super) struct Desk {
+/// An engine, its keyspace and a clock.
+pub(super) struct World {
     pub(super) engine: Engine,
     pub(super) keys: Keys,
     pub(super) now: Now,
@@ -234,7 +234,7 @@ impl Acquired {
     }
 }
 
-impl Desk {
+impl World {
     pub(super) fn new() -> Self {
         Self { engine: Engine::default(), keys: Keys::default(), now: Now::from_micros(1_000_000_000) }
     }

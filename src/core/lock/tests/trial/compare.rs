@@ -61,17 +61,17 @@ impl Trial {
         for key in all_keys() {
             self.compare_key(key);
         }
-        assert_eq!(self.desk.engine.waiters(), self.model.line.len());
-        assert_eq!(self.desk.engine.vacant_places(), self.model.vacant_places());
-        assert_eq!(self.desk.engine.waited().0, self.model.waited);
-        assert_eq!(self.desk.engine.stats().deadlocks, self.model.deadlocks);
+        assert_eq!(self.world.engine.waiters(), self.model.line.len());
+        assert_eq!(self.world.engine.vacant_places(), self.model.vacant_places());
+        assert_eq!(self.world.engine.waited().0, self.model.waited);
+        assert_eq!(self.world.engine.stats().deadlocks, self.model.deadlocks);
     }
 
     fn compare_key(&mut self, key: Key) {
         let place = place(key);
         let mut held: Vec<&Held> = self.model.holds.iter().filter(|hold| hold.key == key).collect();
         held.sort_by_key(|hold| self.fences[&hold.serial]);
-        let lock = match self.desk.keys.values.get(&place) {
+        let lock = match self.world.keys.values.get(&place) {
             Some(Value::Lock(lock)) => Some(lock),
             Some(Value::Foreign) => return assert!(held.is_empty() && self.model.foreign.contains(&key)),
             None => None,
@@ -89,7 +89,7 @@ impl Trial {
         assert_eq!(actual, expected, "holds of {key:?}");
         assert!(held.iter().all(|hold| Some(hold.mode) == lock.map(Lock::mode)));
         assert!(held.len() < 2 || held[0].mode != Mode::Exclusive);
-        let info = self.desk.engine.info(self.desk.now, place.as_key(), lock);
+        let info = self.world.engine.info(self.world.now, place.as_key(), lock);
         let waiters: Vec<_> = info
             .iter()
             .flat_map(|info| &info.waiters)

@@ -15,7 +15,7 @@ impl Trial {
 
     /// RENAME, of a lock or of another value.
     pub(in super::super) fn rename(&mut self, from: Key, to: Key) {
-        if from != to && self.desk.keys.values.contains_key(&place(from)) {
+        if from != to && self.world.keys.values.contains_key(&place(from)) {
             self.relocate(&BTreeMap::from([(from, Some(to)), (to, None)]));
         }
     }
@@ -25,7 +25,7 @@ impl Trial {
         if self.serves(&[key]) {
             self.delete(key);
             self.model.foreign.insert(key);
-            for keys in [&mut self.desk.keys, &mut self.replica.1] {
+            for keys in [&mut self.world.keys, &mut self.replica.1] {
                 keys.values.insert(place(key), Value::Foreign);
             }
         }
@@ -37,7 +37,8 @@ impl Trial {
         }
         self.catch_up(self.model.may_be_over());
         self.model.relocate(moves);
-        for (engine, keys) in [(&mut self.desk.engine, &mut self.desk.keys), (&mut self.replica.0, &mut self.replica.1)]
+        for (engine, keys) in
+            [(&mut self.world.engine, &mut self.world.keys), (&mut self.replica.0, &mut self.replica.1)]
         {
             let taken: Vec<_> = moves.iter().map(|(from, to)| (keys.values.remove(&place(*from)), from, to)).collect();
             for (value, from, _) in &taken {
@@ -62,7 +63,8 @@ impl Trial {
         self.catch_up(self.model.may_be_over());
         let hit = |key: &Key| db.is_none_or(|db| key.0 == db);
         self.model.relocate(&all_keys().filter(hit).map(|key| (key, None)).collect());
-        for (engine, keys) in [(&mut self.desk.engine, &mut self.desk.keys), (&mut self.replica.0, &mut self.replica.1)]
+        for (engine, keys) in
+            [(&mut self.world.engine, &mut self.world.keys), (&mut self.replica.0, &mut self.replica.1)]
         {
             keys.values.retain(|place, _| db.is_some_and(|db| place.as_key().db != db));
             engine.flushed(db);
@@ -77,7 +79,8 @@ impl Trial {
         self.catch_up(self.model.may_be_over());
         let other = |db: i32| if db < 2 { 1 - db } else { db };
         self.model.relocate(&all_keys().map(|(db, number)| ((db, number), Some((other(db), number)))).collect());
-        for (engine, keys) in [(&mut self.desk.engine, &mut self.desk.keys), (&mut self.replica.0, &mut self.replica.1)]
+        for (engine, keys) in
+            [(&mut self.world.engine, &mut self.world.keys), (&mut self.replica.0, &mut self.replica.1)]
         {
             let swapped = |(place, value): (KeyBuf, Value)| {
                 (KeyRef { db: other(place.as_key().db), ..place.as_key() }.to_buf(), value)
@@ -93,13 +96,13 @@ impl Trial {
         let slot: Vec<Key> = all_keys().filter(|key| key.0 == db).collect();
         if self.model.elsewhere.iter().any(|key| key.0 == db) {
             self.model.elsewhere.retain(|key| key.0 != db);
-            self.desk.keys.elsewhere.retain(|place| place.as_key().db != db);
+            self.world.keys.elsewhere.retain(|place| place.as_key().db != db);
             // By then it has looked again.
-            self.desk.pass(100);
+            self.world.pass(100);
             self.model.now += 100;
             self.tick(usize::MAX);
         } else {
-            self.desk.keys.elsewhere.extend(slot.iter().map(|key| place(*key)));
+            self.world.keys.elsewhere.extend(slot.iter().map(|key| place(*key)));
             self.model.elsewhere.extend(slot);
         }
     }
