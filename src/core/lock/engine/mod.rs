@@ -15,6 +15,7 @@ mod backlog;
 mod cancel;
 mod clients;
 mod commands;
+mod course;
 mod deadlock;
 mod extend;
 mod guards;

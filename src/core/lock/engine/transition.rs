@@ -4,22 +4,17 @@
 //! not the keyspace; so what a visit has changed is told to the keyspace when it is closed. Every call reads alike: open, change, close,
 //! tell, and at the end commit.
 
-use std::collections::BTreeSet;
 use std::mem;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use super::Engine;
+use super::course::Course;
 use super::visit::{Closed, Outcome, Visit};
 use crate::core::deadline_index::DeadlineId;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::claim::Claim;
 use crate::core::lock::keyspace::{Found, Keyspace};
-use crate::core::lock::stats::HandoverCause;
-use crate::core::lock::terms::WaiterId;
 use crate::core::lock::value::Lock;
-use crate::core::lock::waiter::QueueId;
 use crate::core::time::{Now, UnixMs};
 
 /// One transition of the engine: a command, a turn of the timer, or an effect.
@@ -35,85 +30,9 @@ pub(super) struct Transition<'t, W> {
     vacant: Lock,
 }
 
-/// The time of a transition, and what it has done and has yet to do.
-#[derive(Debug)]
-pub(super) struct Course {
-    pub(super) now: Now,
-    /// The remaining number of steps.
-    pub(super) budget: usize,
-    /// Why locks become available for waiters, unless holds of the lock itself have ended.
-    pub(super) cause: HandoverCause,
-    /// Why the last visited lock had holds that were over; `None` if it had none.
-    pub(super) over: Option<HandoverCause>,
-    /// Whether no hold may expire here: a replica gets expirations from its primary.
-    passive: bool,
-    /// The queues to look at.
-    pub(super) work: Work,
-    /// Requests for many keys that were checked and did not fit. No hold has begun or ended since, so they are not checked again in each of
-    /// their queues, which would cost the square of their number of keys.
-    pub(super) blocked_multi: BTreeSet<WaiterId>,
-}
-
-/// Queues to serve, in the order in which they were added. Usually one or two.
-#[derive(Debug, Default)]
-pub(super) struct Work {
-    queues: SmallVec<[QueueId; 4]>,
-    /// How many of them have been served.
-    done: usize,
-}
-
-impl Work {
-    pub(super) fn push(&mut self, queue: QueueId) {
-        self.queues.push(queue);
-    }
-
-    pub(super) fn extend(&mut self, queues: impl IntoIterator<Item = QueueId>) {
-        self.queues.extend(queues);
-    }
-
-    pub(super) fn next(&mut self) -> Option<QueueId> {
-        let next = self.queues.get(self.done).copied();
-        if next.is_some() {
-            self.done = self.done.saturating_add(1);
-        } else {
-            self.queues.clear();
-            self.done = 0;
-        }
-        next
-    }
-}
-
-impl Course {
-    /// Why the last visited lock is available for a waiter.
-    pub(super) fn cause(&self) -> HandoverCause {
-        self.over.unwrap_or(self.cause)
-    }
-
-    /// A hold has begun or ended, so another request may fit now.
-    pub(super) fn progress(&mut self) {
-        self.blocked_multi.clear();
-    }
-
-    pub(super) fn step(&mut self) {
-        self.steps(1);
-    }
-
-    pub(super) fn steps(&mut self, number: usize) {
-        self.budget = self.budget.saturating_sub(number);
-    }
-}
-
 impl<'t, W: Keyspace> Transition<'t, W> {
     fn new(engine: &'t mut Engine, keyspace: &'t mut W, now: Now, budget: usize, named: &'t [KeyRef<'t>]) -> Self {
-        let course = Course {
-            now,
-            budget,
-            cause: HandoverCause::Other,
-            over: None,
-            passive: false,
-            work: Work::default(),
-            blocked_multi: BTreeSet::new(),
-        };
+        let course = Course::new(now, budget);
         Self { engine, keyspace, course, named, emptied: Vec::new(), vacant: Lock::vacant() }
     }
 
@@ -148,7 +67,7 @@ impl<'t, W: Keyspace> Transition<'t, W> {
     /// A transition that applies an effect; nothing expires in it.
     pub(super) fn passive(engine: &'t mut Engine, keyspace: &'t mut W) -> Self {
         let mut transition = Self::new(engine, keyspace, Now { ms: UnixMs(0), us: 0 }, usize::MAX, &[]);
-        transition.course.passive = true;
+        transition.course.is_passive = true;
         transition
     }
 
@@ -167,7 +86,7 @@ impl<'t, W: Keyspace> Transition<'t, W> {
         }
         let outcomes = mem::take(&mut engine.outcomes);
         let mut visit = Visit { engine, course, at, lock, is_new, was_free: false, outcomes };
-        if !is_new && !visit.course.passive {
+        if !is_new && !visit.course.is_passive {
             visit.end_what_is_over();
         }
         visit.was_free = !is_new && visit.lock.is_empty();

@@ -1,7 +1,7 @@
 //! A visit: a lock that is open. The engine changes values in no other way.
 
 use super::Engine;
-use super::transition::Course;
+use super::course::Course;
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 use crate::core::id::Ident;
