@@ -98,6 +98,31 @@ impl OrderTable {
         self.buyers.set(entry, Account { units, active, ..account });
     }
 
+    /// Adds an order that waits to the line and to what its buyer has.
+    fn join_line(&mut self, number: u32, units: u64, entry: Option<u32>) {
+        self.line.get_or_insert_default().join(number, units, &self.orders);
+        self.count_waiting(entry, |all| all.saturating_add(units.into()));
+    }
+
+    /// Takes an order that waits out of the line and of what its buyer has.
+    fn leave_line(&mut self, number: u32, units: u64, entry: Option<u32>) {
+        if let Some(line) = &mut self.line {
+            line.leave(number, units, &self.orders);
+            if line.len() == 0 {
+                self.line = None;
+            }
+        }
+        self.count_waiting(entry, |all| all.saturating_sub(units.into()));
+    }
+
+    /// Counts the units of a waiting order anew in its buyer's entry.
+    fn count_waiting(&mut self, entry: Option<u32>, count: impl FnOnce(u128) -> u128) {
+        if let Some(entry) = entry {
+            let account = self.account(entry);
+            self.buyers.set(entry, Account { waiting: count(account.waiting), ..account });
+        }
+    }
+
     /// Opens an entry for a buyer with one order, because a second one comes.
     pub(super) fn share(&mut self, number: u32, name: &PackedId<'_>) -> Option<u32> {
         let entry = self.buyers.open(name).known("there are fewer buyers than orders")?;

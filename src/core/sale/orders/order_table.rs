@@ -196,6 +196,33 @@ impl OrderTable {
         usize::try_from(self.most.saturating_sub(self.orders.len())).unwrap_or(usize::MAX)
     }
 
+    /// Whether an order waits.
+    #[inline]
+    pub fn has_line(&self) -> bool {
+        self.line.is_some()
+    }
+
+    /// How many orders wait.
+    pub fn waiting(&self) -> usize {
+        self.line.as_ref().map_or(0, |line| line.len())
+    }
+
+    /// The order at this place, and its number; 0: the next to be served.
+    pub fn in_line(&self, place: usize) -> Option<(u32, Record<'_>)> {
+        let number = self.line.as_ref()?.get(place)?;
+        Some((number, self.orders.get(number)?))
+    }
+
+    /// The place of this order, which waits, as [`OrderTable::in_line`] has it.
+    pub fn place(&self, number: u32) -> Option<usize> {
+        self.line.as_ref()?.place(self.orders.key(number)?, &self.orders)
+    }
+
+    /// The most units that an order waits for.
+    pub fn most_wanted(&self) -> u64 {
+        self.line.as_ref().map_or(0, |line| line.most_wanted())
+    }
+
     /// Adds an order, or writes the `known` one anew, which must be cancelled or expired. For a new order the table must have room.
     pub fn enter<'a>(&mut self, known: Option<u32>, mut order: Record<'a>, buyer: &PackedId<'a>) {
         if let Some(number) = known {
