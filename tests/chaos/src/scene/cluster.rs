@@ -6,6 +6,7 @@ use harness::{OK, Reply, Server, eventually, eventually_some};
 
 use super::{Nemesis, Scene, ask, in_sync, ready};
 use crate::history::{Loss, Time};
+use crate::work::{self, Crew, Trade};
 
 /// A cluster has this many slots.
 const SLOTS: usize = 16_384;
@@ -18,6 +19,7 @@ struct Cluster {
     nodes: Vec<Server>,
     ids: Vec<String>,
     strikes: &'static [Strike],
+    crew: Crew,
     turn: usize,
 }
 
@@ -30,21 +32,31 @@ enum Strike {
     HandOver,
     /// A slot is moved key by key.
     Move,
+    /// The slot of the keys that `Trade::Many` locks is moved key by key, and stays half-moved for a while after each of them.
+    MoveSlowly,
     /// A slot is moved as a whole, where the server can.
     MoveWhole,
 }
 
+/// Clients that want several locks of the slot that moves.
+const CROWD: Crew = &[(Trade::Many, 10), (Trade::Look, 1)];
+
 /// Nobody dies.
 pub fn moves() -> Result<Box<dyn Scene>, String> {
-    set(&[Strike::Move, Strike::HandOver, Strike::MoveWhole, Strike::Move])
+    set(&[Strike::Move, Strike::HandOver, Strike::MoveWhole, Strike::Move], work::USUAL)
+}
+
+/// A slot is nearly always half-moved.
+pub fn halves() -> Result<Box<dyn Scene>, String> {
+    set(&[Strike::MoveSlowly], CROWD)
 }
 
 /// Primaries die.
 pub fn deaths() -> Result<Box<dyn Scene>, String> {
-    set(&[Strike::Kill, Strike::Move])
+    set(&[Strike::Kill, Strike::Move], work::USUAL)
 }
 
-fn set(strikes: &'static [Strike]) -> Result<Box<dyn Scene>, String> {
+fn set(strikes: &'static [Strike], crew: Crew) -> Result<Box<dyn Scene>, String> {
     let builder = Server::builder().cluster().aof("everysec").config("cluster-replica-validity-factor 0");
     let nodes: Vec<Server> = (0..PRIMARIES * 2).map(|_| builder.clone().start()).collect();
     let ids: Vec<String> = nodes.iter().map(|node| node.cmd("CLUSTER MYID").text()).collect();
@@ -62,7 +74,7 @@ fn set(strikes: &'static [Strike]) -> Result<Box<dyn Scene>, String> {
             !node.cmd(format!("CLUSTER REPLICATE {}", ids[number - PRIMARIES])).is_error()
         });
     }
-    let cluster = Cluster { nodes, ids, strikes, turn: 0 };
+    let cluster = Cluster { nodes, ids, strikes, crew, turn: 0 };
     cluster.well();
     ready(cluster)
 }
@@ -76,6 +88,10 @@ impl Scene for Cluster {
         1
     }
 
+    fn crew(&self) -> Crew {
+        self.crew
+    }
+
     fn strike(&mut self, nemesis: &mut Nemesis<'_>) {
         let strike = self.strikes[self.turn % self.strikes.len()];
         let key = MOVED[self.turn / self.strikes.len() % MOVED.len()];
@@ -85,8 +101,12 @@ impl Scene for Cluster {
             Strike::Kill => self.kill(nemesis, key),
             Strike::HandOver => self.hand_over(nemesis, key),
             Strike::Move => {
-                self.move_keys(nemesis, key);
+                self.move_keys(nemesis, key, 20);
                 nemesis.did("slot moved key by key", from);
+            }
+            Strike::MoveSlowly => {
+                self.move_keys(nemesis, "{many}-0", 500);
+                nemesis.did("slot moved slowly", from);
             }
             Strike::MoveWhole => {
                 if self.move_whole(key) {
@@ -178,8 +198,9 @@ impl Cluster {
         nemesis.did("CLUSTER FAILOVER", from);
     }
 
-    /// Moves the slot of `key` to another primary the classic way, with every key that is in it, while it is used.
-    fn move_keys(&self, nemesis: &mut Nemesis<'_>, key: &str) {
+    /// Moves the slot of `key` to another primary the classic way, with every key that is in it, while it is used. Up to `pause`
+    /// milliseconds go by after each key.
+    fn move_keys(&self, nemesis: &mut Nemesis<'_>, key: &str, pause: u64) {
         let (from, to, slot) = (self.owner(key), self.other(key), self.slot(key));
         self.nodes[to].expect(format!("CLUSTER SETSLOT {slot} IMPORTING {}", self.ids[from]), OK);
         self.nodes[from].expect(format!("CLUSTER SETSLOT {slot} MIGRATING {}", self.ids[to]), OK);
@@ -193,7 +214,7 @@ impl Cluster {
                 // A lock may be free by now.
                 let moved = self.nodes[from].cmd(format!("MIGRATE 127.0.0.1 {} {key} 0 5000", self.nodes[to].port()));
                 assert!(!moved.is_error(), "{moved:?}");
-                nemesis.rest(0, 20);
+                nemesis.rest(0, pause);
             }
         }
         for node in [to, from] {

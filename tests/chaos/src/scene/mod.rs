@@ -121,6 +121,7 @@ pub const PLANS: &[Plan] = &[
     plan("failover", "the FAILOVER command: nothing may be lost", pair::failover),
     plan("sentinel", "three Sentinels replace a primary that is killed or frozen", sentinel::sentinel),
     plan("cluster-moves", "slots move and replicas take over in good order: nothing may be lost", cluster::moves),
+    plan("half-moved", "a slot moves slowly, while clients want several of its locks", cluster::halves),
     plan("cluster-deaths", "primaries of a cluster die while a slot moves now and then", cluster::deaths),
     plan("partition", "the network cuts a primary off from everybody but its clients", partition::partition),
     plan("partition-min", "the same, with min-replicas-to-write 1", partition::partition_min),
