@@ -72,7 +72,7 @@ pub const HELD: &[(&str, &str, &str, &str)] = &[
         GUARANTEES,
         "1,000 steps",
         "src/core/lock/engine/deadlock.rs",
-        "A lock with one holder who waits for one is a step.",
+        "A lock whose one holder waits for another lock is a step.",
     ),
     (COMMANDS, "strings of 1 to 512 bytes", "src/core/limits.rs", "pub const MAX_ID: usize = 512;"),
     (COMMANDS, "place in line (1: next;", "tests/suite/lock/notify.rs", "fn the_reply_is_the_place"),
@@ -137,7 +137,12 @@ pub const HELD: &[(&str, &str, &str, &str)] = &[
     (ABUSE, "a request for 1000 keys", LARGE_LOCKS, "let keys: Vec<String> = (0..1_000)"),
     (ABUSE, "`lockstock.max-keys` (1000)", CONFIG, r#"c"max-keys", Range::new(1..=1_000_000), 1_000)"#),
     (ABUSE, "100,000 places", "src/core/lock/vacant_places.rs", "const MOST: usize = 100_000;"),
-    (ABUSE, "1,000 steps", "src/core/lock/engine/deadlock.rs", "A lock with one holder who waits for one is a step."),
+    (
+        ABUSE,
+        "1,000 steps",
+        "src/core/lock/engine/deadlock.rs",
+        "A lock whose one holder waits for another lock is a step.",
+    ),
     (
         ABUSE,
         "of 100 who ask meanwhile 99 are answered within 20 ms",
