@@ -207,6 +207,18 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
         }
     }
 
+    /// The server has sent what was written to the client of `waiter`, though it is not done with the client. Does nothing if nothing was
+    /// written.
+    pub fn handed_over(&self, waiter: I) {
+        if let Some(Some(parked)) = self.0.with(|table| table.parked.get(&waiter).copied()) {
+            // SAFETY: entries are removed when their box is freed, so this one is alive; only this thread touches it.
+            let parked = unsafe { &mut *parked.as_ptr() };
+            if parked.replied && !parked.aside {
+                tell(parked, Unblocked::Answered);
+            }
+        }
+    }
+
     /// Whether the client of `waiter` is blocked.
     pub fn is_waiting(&self, waiter: I) -> bool {
         // SAFETY: entries are removed when their box is freed, so this one is alive; only this thread touches it.

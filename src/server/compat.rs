@@ -33,6 +33,12 @@ pub fn keeps_early_replies_aside() -> bool {
     unsafe { (&raw const raw::RedisModule_ClusterKeySlot).read().is_some() }
 }
 
+/// Whether the server asks for a reply while a client is being unblocked, and writes it to the connection at once: Redis before 7.4. It is
+/// done with the client only at the end of the event loop's turn, and serves connections before that if a script takes long.
+pub fn writes_early_replies_at_once() -> bool {
+    !keeps_early_replies_aside()
+}
+
 /// Whether a subscription to keyspace events can be cancelled: since Redis 8.4.
 pub fn can_unsubscribe() -> bool {
     // SAFETY: a plain read of a pointer that only module initialisation writes.

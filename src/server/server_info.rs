@@ -8,6 +8,7 @@ use redis_module::raw;
 use super::api::RawCtx;
 use super::call::{How, call};
 use super::ctx::Ctx;
+use super::timer;
 
 /// Whether `client` has declared itself an import source, which only Valkey's import mode has.
 pub fn is_import_source(ctx: &mut Ctx<'_>, client: u64) -> bool {
@@ -30,6 +31,13 @@ fn line_of(ctx: &mut Ctx<'_>, client: u64) -> Option<String> {
     let mut id = itoa::Buffer::new();
     let reply = call(ctx, c"CLIENT", How::Quietly, &[b"LIST", b"ID", id.format(client).as_bytes()])?;
     Some(String::from_utf8_lossy(&reply.text()).into_owned())
+}
+
+/// Whether a script or a function runs. If the server does not answer, assume one.
+pub fn runs_script() -> bool {
+    // While a script runs, the answer is an error; while a function runs, it describes the function.
+    let stats = |ctx: &mut Ctx<'_>| call(ctx, c"FUNCTION", How::Quietly, &[b"STATS"]);
+    timer::with_detached(stats).flatten().is_none_or(|stats| stats.is_error() || !stats.elements(1).is_empty())
 }
 
 /// The value of the server setting `name`; `None` if there is no such setting, or the server does not answer.

@@ -5,7 +5,7 @@ mod scene;
 
 use std::time::Duration;
 
-use harness::{ANY, Client, INT, NULL, OK, Reply, Server, eventually};
+use harness::{ANY, Client, INT, NULL, OK, Reply, Server, Words, eventually};
 
 use crate::support::line::Line;
 use scene::{ASK, ENDS, End, LARGE, Scene, jam, jam_uncopied, server, with_large_value};
@@ -187,6 +187,33 @@ fn a_grant_that_was_handed_over_while_a_script_ran_stays_though_the_next_reply_w
         let heard = scene.waiter.hear(Duration::from_secs(5)).is_ok();
         scene.gone();
         scene.stays(if heard { "read" } else { "handed over" });
+    }
+}
+
+#[test]
+fn a_grant_that_was_read_stays_though_its_connection_ended_while_a_script_ran() {
+    let server = Server::builder().config("busy-reply-threshold 50").start();
+    let functions = "#!lua name=library\nredis.register_function('busy', function() while true do end end)";
+    server.expect(["FUNCTION", "LOAD", functions], "library");
+    for (busy, kill) in [("EVAL", "SCRIPT KILL"), ("FCALL", "FUNCTION KILL")] {
+        let mut scene = Scene::set(&server, |_, _| (), &[]);
+        let body = if busy == "EVAL" { "while true do end" } else { "busy" };
+        let packet = [vec!["LOCK.RELEASE", "lock", "holder"], vec![busy, body, "0"]].map(Words::from);
+        scene.holder.try_send(&packet).expect("it is connected");
+        eventually("the script takes long", || scene.admin.cmd("PING").is_error());
+        // Redis before 7.4 sends the grant while the script runs, the others never.
+        let heard = scene.waiter.hear(Duration::from_millis(500)).is_ok();
+        assert_eq!(heard, !server.is_valkey() && server.version() < [7, 4, 0]);
+        // The end of the connection reaches the server before the end of the script.
+        std::mem::replace(&mut scene.waiter, Client::connect(server.port())).close();
+        scene.admin.expect(kill, OK);
+        scene.holder.read().is(1);
+        assert!(scene.holder.read().is_error());
+        if heard {
+            scene.stays(busy);
+        } else {
+            scene.goes_on(busy);
+        }
     }
 }
 

@@ -50,6 +50,12 @@ impl Engine {
         self.notes.knows(client) || self.waiting.of(client).next().is_some()
     }
 
+    /// The waiters of this client whose grants have not been [`delivered`](Self::delivered).
+    #[must_use]
+    pub fn unacked_of(&self, client: ClientId) -> Vec<WaiterId> {
+        self.notes.unacked_of(client).collect()
+    }
+
     /// A connection has ended. Its waiters leave at once, and their places are kept for their tokens. Its session holds, and its grants whose
     /// reply was not handed over, are revoked; they are removed at the next tick or when a command visits them, because this may be called where
     /// nothing may be written. O(log n) for each of its waiters.
