@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use super::invariant::Known;
+use super::inline::Inline;
 
 /// A key in a database, borrowed for one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,7 +21,7 @@ pub struct KeyBuf(Form);
 
 #[derive(Clone)]
 enum Form {
-    Short { db: i32, len: u8, bytes: [u8; SHORT] },
+    Short { db: i32, key: Inline<SHORT> },
     Long { db: i32, key: Box<[u8]> },
 }
 
@@ -41,13 +41,9 @@ impl KeyRef<'_> {
     #[must_use]
     pub fn to_buf(self) -> KeyBuf {
         let Self { db, key } = self;
-        let mut bytes = [0; SHORT];
-        KeyBuf(match (bytes.get_mut(..key.len()), u8::try_from(key.len())) {
-            (Some(room), Ok(len)) => {
-                room.copy_from_slice(key);
-                Form::Short { db, len, bytes }
-            }
-            _ => Form::Long { db, key: key.into() },
+        KeyBuf(match Inline::new(key) {
+            Some(key) => Form::Short { db, key },
+            None => Form::Long { db, key: key.into() },
         })
     }
 }
@@ -57,10 +53,7 @@ impl KeyBuf {
     #[must_use]
     pub fn as_key(&self) -> KeyRef<'_> {
         match &self.0 {
-            Form::Short { db, len, bytes } => {
-                let key = bytes.get(..usize::from(*len)).or_invariant("a length is kept with bytes that it fits", &[]);
-                KeyRef { db: *db, key }
-            }
+            Form::Short { db, key } => KeyRef { db: *db, key: key.text() },
             Form::Long { db, key } => KeyRef { db: *db, key },
         }
     }

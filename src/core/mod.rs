@@ -4,7 +4,7 @@
 //! values too. So these rules can run under property tests and Miri, and the same input always gives the same decision.
 //!
 //! Reading order: [`limits`], [`time`], [`id`], [`key`], [`fence`], then the [`lock`], the [`sale`] and the [`deadline_index`]; `chunks`,
-//! [`codec`], `invariant`, [`retry`], [`slab`], [`slot`] and [`unlinked`] are their foundations.
+//! [`codec`], `inline`, `invariant`, [`retry`], [`slab`], [`slot`] and [`unlinked`] are their foundations.
 #![forbid(unsafe_code)]
 
 mod chunks;
@@ -12,6 +12,7 @@ pub mod codec;
 pub mod deadline_index;
 pub mod fence;
 pub mod id;
+mod inline;
 pub(crate) mod invariant;
 pub mod key;
 pub mod limits;

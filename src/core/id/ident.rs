@@ -6,12 +6,10 @@ use std::hash::{Hash, Hasher};
 use super::is_id;
 use super::text::IdText;
 use super::uuid::{self, Spelling};
-use crate::core::invariant::Known;
-
-const FITS: &str = "a length is kept with bytes that it fits";
+use crate::core::inline::Inline;
 
 /// The number of bytes that fit beside the tag and the length without an allocation.
-const INLINE: usize = 22;
+const SHORT: usize = 22;
 
 /// A binary-safe string of 1 to [`MAX_ID`](crate::core::limits::MAX_ID) bytes in a compact form.
 ///
@@ -23,8 +21,8 @@ pub struct Ident(Form);
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
     Uuid([u8; 16]),
-    Inline { len: u8, bytes: [u8; INLINE] },
-    Heap(Box<[u8]>),
+    Short(Inline<SHORT>),
+    Long(Box<[u8]>),
 }
 
 impl Ident {
@@ -37,14 +35,7 @@ impl Ident {
         if let Some((Spelling::Hyphenated, packed)) = uuid::pack(bytes) {
             return Some(Self(Form::Uuid(packed)));
         }
-        let mut inline = [0; INLINE];
-        Some(Self(match (inline.get_mut(..bytes.len()), u8::try_from(bytes.len())) {
-            (Some(room), Ok(len)) => {
-                room.copy_from_slice(bytes);
-                Form::Inline { len, bytes: inline }
-            }
-            _ => Form::Heap(bytes.into()),
-        }))
+        Some(Self(Inline::new(bytes).map_or_else(|| Form::Long(bytes.into()), Form::Short)))
     }
 
     /// A new random identifier: a UUID of version 4.
@@ -58,8 +49,8 @@ impl Ident {
     pub fn text(&self) -> IdText<'_> {
         match &self.0 {
             Form::Uuid(packed) => uuid::unpack(Spelling::Hyphenated, *packed),
-            Form::Inline { len, bytes } => bytes.get(..usize::from(*len)).or_invariant(FITS, &[]).into(),
-            Form::Heap(bytes) => (&**bytes).into(),
+            Form::Short(bytes) => bytes.text().into(),
+            Form::Long(bytes) => (&**bytes).into(),
         }
     }
 
@@ -67,8 +58,8 @@ impl Ident {
     #[must_use]
     pub fn heap_size(&self) -> usize {
         match &self.0 {
-            Form::Heap(bytes) => bytes.len(),
-            Form::Uuid(_) | Form::Inline { .. } => 0,
+            Form::Long(bytes) => bytes.len(),
+            Form::Uuid(_) | Form::Short(_) => 0,
         }
     }
 }
@@ -78,9 +69,8 @@ impl Hash for Ident {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match &self.0 {
             Form::Uuid(packed) => state.write(packed),
-            // Unused bytes are zero.
-            Form::Inline { bytes, .. } => state.write(bytes),
-            Form::Heap(bytes) => state.write(bytes),
+            Form::Short(bytes) => state.write(bytes.padded()),
+            Form::Long(bytes) => state.write(bytes),
         }
     }
 }

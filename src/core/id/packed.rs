@@ -110,7 +110,7 @@ impl<'a> PackedId<'a> {
             0..=INTEGER => {
                 // Behind the bytes of the integer there are zeros.
                 let value = u64::from_le_bytes(padded(value));
-                IdText::from(itoa::Buffer::new().format(value).as_bytes()).detach()
+                IdText::copy_of(itoa::Buffer::new().format(value).as_bytes())
             }
             HYPHENATED => uuid::unpack(Spelling::Hyphenated, *value),
             SIMPLE => uuid::unpack(Spelling::Simple, *value),

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::ops::Deref;
 
-use crate::core::invariant::Known;
+use crate::core::inline::Inline;
 
 /// The number of bytes that fit without an allocation: a UUID in its usual spelling, or any 64-bit integer.
-pub const INLINE: usize = 36;
+const SHORT: usize = 36;
 
 /// The bytes of an id, borrowed or owned.
 #[derive(Clone)]
@@ -15,37 +15,24 @@ pub struct IdText<'a>(Kind<'a>);
 #[derive(Clone)]
 enum Kind<'a> {
     Borrowed(&'a [u8]),
-    Inline { len: u8, bytes: [u8; INLINE] },
-    Heap(Box<[u8]>),
+    Short(Inline<SHORT>),
+    Long(Box<[u8]>),
 }
 
 impl IdText<'_> {
     /// Empty, for no id. An id is never empty.
     pub const NONE: IdText<'static> = IdText(Kind::Borrowed(&[]));
 
-    /// The first `len` of `bytes`, or all of them if there are fewer.
-    pub(super) fn inline(bytes: [u8; INLINE], len: usize) -> Self {
-        Self(Kind::Inline { len: u8::try_from(len.min(INLINE)).ok().or_invariant("36 fits a byte", 0), bytes })
+    /// A copy of `bytes`, which needs no allocation if there are at most 36.
+    #[must_use]
+    pub fn copy_of(bytes: &[u8]) -> IdText<'static> {
+        IdText(Inline::new(bytes).map_or_else(|| Kind::Long(bytes.into()), Kind::Short))
     }
 
-    /// An owned copy. Ids of up to 36 bytes need no allocation.
+    /// An owned copy.
     #[must_use]
     pub fn detach(&self) -> IdText<'static> {
-        IdText(match &self.0 {
-            Kind::Inline { len, bytes } => Kind::Inline { len: *len, bytes: *bytes },
-            Kind::Heap(bytes) => Kind::Heap(bytes.clone()),
-            Kind::Borrowed([]) => Kind::Borrowed(&[]),
-            Kind::Borrowed(bytes) => {
-                let mut copy = [0; INLINE];
-                match (copy.get_mut(..bytes.len()), u8::try_from(bytes.len())) {
-                    (Some(room), Ok(len)) => {
-                        room.copy_from_slice(bytes);
-                        Kind::Inline { len, bytes: copy }
-                    }
-                    _ => Kind::Heap((*bytes).into()),
-                }
-            }
-        })
+        IdText::copy_of(self)
     }
 }
 
@@ -55,10 +42,8 @@ impl Deref for IdText<'_> {
     fn deref(&self) -> &[u8] {
         match &self.0 {
             Kind::Borrowed(bytes) => bytes,
-            Kind::Inline { len, bytes } => {
-                bytes.get(..usize::from(*len)).or_invariant("a length is kept with bytes that it fits", &[])
-            }
-            Kind::Heap(bytes) => bytes,
+            Kind::Short(bytes) => bytes.text(),
+            Kind::Long(bytes) => bytes,
         }
     }
 }
@@ -95,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_detached_name_reads_the_same() {
-        for len in [0, 1, INLINE, INLINE + 1, 512] {
+        for len in [0, 1, SHORT, SHORT + 1, 512] {
             let bytes = vec![7; len];
             assert_eq!(*IdText::from(&bytes[..]).detach(), bytes[..]);
             assert_eq!(*IdText::from(&bytes[..]).detach().detach(), bytes[..]);

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::text::{INLINE, IdText};
+use super::text::IdText;
 
 /// The spelling of a UUID. Every packed spelling is restored exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,12 +45,12 @@ pub fn pack(text: &[u8]) -> Option<(Spelling, [u8; 16])> {
 /// The text from which [`pack`] made these bytes.
 pub fn unpack(spelling: Spelling, packed: [u8; 16]) -> IdText<'static> {
     let uuid = Uuid::from_bytes(packed);
-    let mut text = [0; INLINE];
-    let len = match spelling {
-        Spelling::Simple => uuid.simple().encode_lower(&mut text).len(),
-        Spelling::Hyphenated => uuid.hyphenated().encode_lower(&mut text).len(),
+    let mut text = [0; 36];
+    let text = match spelling {
+        Spelling::Simple => uuid.simple().encode_lower(&mut text),
+        Spelling::Hyphenated => uuid.hyphenated().encode_lower(&mut text),
     };
-    IdText::inline(text, len)
+    IdText::copy_of(text.as_bytes())
 }
 
 /// The digit with this value, which is at most 15.
