@@ -4,7 +4,7 @@
 //! every supported server. [`missing`] checks this once, at load; after that the wrappers call without a check. Functions that only some
 //! servers have are in [`super::compat`].
 
-use std::ffi::{c_char, c_int, c_long, c_longlong, c_uint, c_ulonglong, c_void};
+use std::ffi::{c_char, c_int, c_long, c_longlong, c_ulonglong, c_void};
 
 use redis_module::raw;
 
@@ -27,14 +27,13 @@ pub const fn int(constant: isize) -> c_int {
 }
 
 macro_rules! required {
-    ($($wrapper:ident = $name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)?;)* ; variadic $($variadic_name:ident),*) => {
+    ($($wrapper:ident = $name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)?;)* ; direct $($direct:ident),*) => {
         $(
             #[doc = concat!("`", stringify!($name), "`.")]
             ///
             /// # Safety
             /// The requirements in the server's documentation of the function; and [`missing`] has returned `None`.
             #[inline]
-            #[allow(clippy::too_many_arguments, reason = "the server's signatures are what they are")]
             pub unsafe fn $wrapper($($arg: $ty),*) $(-> $ret)? {
                 // SAFETY: `missing` has seen this pointer set, and nothing unsets it. The rest is the caller's duty.
                 unsafe { (raw::$name.unwrap_unchecked())($($arg),*) }
@@ -48,8 +47,8 @@ macro_rules! required {
                 $(if (&raw const raw::$name).read().is_none() {
                     return Some(stringify!($name));
                 })*
-                $(if (&raw const raw::$variadic_name).read().is_none() {
-                    return Some(stringify!($variadic_name));
+                $(if (&raw const raw::$direct).read().is_none() {
+                    return Some(stringify!($direct));
                 })*
             }
             None
@@ -69,8 +68,6 @@ required! {
     key_at_pos_with_flags = RedisModule_KeyAtPosWithFlags(ctx: *mut RawCtx, position: c_int, flags: c_int);
     set_command_info = RedisModule_SetCommandInfo(command: *mut RawCommand, info: *const raw::RedisModuleCommandInfo) -> c_int;
     set_module_options = RedisModule_SetModuleOptions(ctx: *mut RawCtx, options: c_int);
-    register_numeric_config = RedisModule_RegisterNumericConfig(ctx: *mut RawCtx, name: *const c_char, default: c_longlong, flags: c_uint, min: c_longlong, max: c_longlong, get: raw::RedisModuleConfigGetNumericFunc, set: raw::RedisModuleConfigSetNumericFunc, apply: raw::RedisModuleConfigApplyFunc, data: *mut c_void) -> c_int;
-    register_bool_config = RedisModule_RegisterBoolConfig(ctx: *mut RawCtx, name: *const c_char, default: c_int, flags: c_uint, get: raw::RedisModuleConfigGetBoolFunc, set: raw::RedisModuleConfigSetBoolFunc, apply: raw::RedisModuleConfigApplyFunc, data: *mut c_void) -> c_int;
     load_configs = RedisModule_LoadConfigs(ctx: *mut RawCtx) -> c_int;
     register_info_func = RedisModule_RegisterInfoFunc(ctx: *mut RawCtx, write: raw::RedisModuleInfoFunc) -> c_int;
     info_add_section = RedisModule_InfoAddSection(info: *mut RawInfo, name: *const c_char) -> c_int;
@@ -120,7 +117,6 @@ required! {
     reply_with_error = RedisModule_ReplyWithError(ctx: *mut RawCtx, text: *const c_char) -> c_int;
     reply_with_simple_string = RedisModule_ReplyWithSimpleString(ctx: *mut RawCtx, text: *const c_char) -> c_int;
 
-    block_client_on_keys = RedisModule_BlockClientOnKeys(ctx: *mut RawCtx, on_signal: raw::RedisModuleCmdFunc, on_timeout: raw::RedisModuleCmdFunc, on_free: Option<unsafe extern "C" fn(*mut RawCtx, *mut c_void)>, timeout_ms: c_longlong, keys: *mut *mut RawString, len: c_int, data: *mut c_void) -> *mut RawBlocked;
     set_disconnect_callback = RedisModule_SetDisconnectCallback(handle: *mut RawBlocked, callback: raw::RedisModuleDisconnectFunc);
     unblock_client = RedisModule_UnblockClient(handle: *mut RawBlocked, data: *mut c_void) -> c_int;
     blocked_client_disconnected = RedisModule_BlockedClientDisconnected(ctx: *mut RawCtx) -> c_int;
@@ -155,7 +151,8 @@ required! {
     digest_add_string_buffer = RedisModule_DigestAddStringBuffer(digest: *mut RawDigest, buf: *const c_char, len: usize);
     digest_end_sequence = RedisModule_DigestEndSequence(digest: *mut RawDigest);
 
-    ; variadic RedisModule_Log, RedisModule_Replicate, RedisModule_EmitAOF, RedisModule_Call
+    // Called directly: those with any number of arguments, and those with eight and more.
+    ; direct RedisModule_Log, RedisModule_Replicate, RedisModule_EmitAOF, RedisModule_Call, RedisModule_RegisterNumericConfig, RedisModule_RegisterBoolConfig, RedisModule_BlockClientOnKeys
 }
 
 /// Declares that Valkey 9's atomic slot migration can move this module's data; otherwise it is refused. The data is sent as the commands of

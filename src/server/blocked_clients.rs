@@ -14,6 +14,7 @@ use std::ptr::{self, NonNull};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use redis_module::raw;
 use rustc_hash::FxHashMap;
 
 use super::api::{self, RawBlocked, RawCtx, RawString};
@@ -130,10 +131,10 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
             let Some(keys) = &table.keys else { return ptr::null_mut() };
             let key = keys.for_lock(lock);
             let mut name = key.raw();
-            // SAFETY: the context is that of a running command; the server takes its own reference to the key, and calls none of our code
-            // in here. From here on the box belongs to the blocked client, and `on_free` frees it.
+            // SAFETY: `api::missing` has seen the function. The context is that of a running command; the server takes its own reference to
+            // the key, and calls none of our code in here. From here on the box belongs to the blocked client, and `on_free` frees it.
             unsafe {
-                api::block_client_on_keys(
+                raw::RedisModule_BlockClientOnKeys.unwrap_unchecked()(
                     ctx.raw(),
                     Some(on_signal),
                     Some(on_answer::<I, A>),

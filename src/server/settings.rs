@@ -4,6 +4,8 @@ use std::ffi::{CStr, c_char, c_int, c_longlong, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use redis_module::raw;
+
 use super::api::{self, RawString};
 use super::args::Range;
 use super::ctx::Ctx;
@@ -54,14 +56,26 @@ impl Setting {
 pub fn register(ctx: &Ctx<'_>, setting: &'static Setting) -> bool {
     let (ctx, name, data) = (ctx.raw(), setting.name.as_ptr(), ptr::from_ref(setting).cast_mut().cast());
     let (value, Range { min, max }) = (setting.get(), setting.range);
-    // SAFETY: the context is valid; the setting is a static, so the pointer that the server keeps stays valid.
+    // SAFETY: `api::missing` has seen both functions. The context is valid; the setting is a static, so the pointer that the server keeps
+    // stays valid.
     let registered = unsafe {
         if setting.is_switch {
             let value = c_int::from(setting.is_yes());
-            api::register_bool_config(ctx, name, value, 0, Some(get::<c_int>), Some(set::<c_int>), None, data)
+            raw::RedisModule_RegisterBoolConfig.unwrap_unchecked()(
+                ctx,
+                name,
+                value,
+                0,
+                Some(get::<c_int>),
+                Some(set::<c_int>),
+                None,
+                data,
+            )
         } else {
             let (get, set) = (Some(get::<c_longlong> as _), Some(set::<c_longlong> as _));
-            api::register_numeric_config(ctx, name, value, 0, min, max, get, set, None, data)
+            raw::RedisModule_RegisterNumericConfig.unwrap_unchecked()(
+                ctx, name, value, 0, min, max, get, set, None, data,
+            )
         }
     };
     registered == api::OK
