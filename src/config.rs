@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 
+use crate::core::limits::MAX_EXACT;
 use crate::core::lock;
 use crate::core::time::Millis;
 use crate::server::args::Range;
@@ -11,13 +12,12 @@ use crate::server::settings::{self, Setting};
 /// `lockstock.default-lease-ms`: the lease of a request that names none.
 ///
 /// If it is too short, work takes longer than its lease; if it is too long, a crashed holder keeps all waiters waiting.
-pub static DEFAULT_LEASE_MS: Setting =
-    Setting::number(c"default-lease-ms", Range::new(1..=9_007_199_254_740_991), 30_000);
+pub static DEFAULT_LEASE_MS: Setting = Setting::number(c"default-lease-ms", Range::up_to(MAX_EXACT), 30_000);
 
 /// `lockstock.max-waiters`: how many requests may wait for locks at the same time.
 ///
 /// Each waiter without `NOTIFY` is a connection, so `maxclients` limits them, too; this setting reserves some connections for other clients.
-pub static MAX_WAITERS: Setting = Setting::number(c"max-waiters", Range::new(0..=9_007_199_254_740_991), 100_000);
+pub static MAX_WAITERS: Setting = Setting::number(c"max-waiters", Range::below(MAX_EXACT), 100_000);
 
 /// `lockstock.max-keys`: the most keys in one `LOCK.MACQUIRE`, and the most sales in one `STOCK.MDECR_ONCE`, `STOCK.MCONFIRM` or
 /// `STOCK.MCANCEL`.
