@@ -1,4 +1,4 @@
-//! That `use` points one way: `core` ← `server` ← `module` ← `cmd` ← `lib.rs`, and that no two files import each other.
+//! That every name points inwards: to the same ring or one inside it, and among files in no circle.
 
 #![expect(clippy::arithmetic_side_effects, reason = "a test may panic")]
 
@@ -9,11 +9,14 @@ use std::path::Path;
 /// A file by its path in the crate: `["server", "key"]`.
 type Module = Vec<String>;
 
-/// Each folder or file of `src`, from the inside out. One knows those before it and itself.
-const RINGS: [&[&str]; 5] = [&["core"], &["server"], &["error", "config"], &["module"], &["cmd", "info_section"]];
-
-/// Pairs that know each other because one is the other's in every respect.
-const MUTUAL: [(&str, &str); 0] = [];
+/// The rings as the layout in `lib.rs` lists them: the folders and files of each, from the inside out.
+fn rings() -> Vec<Vec<&'static str>> {
+    let (_, layout) = include_str!("lib.rs").split_once("# Layout").unwrap();
+    let (layout, _) = layout.split_once("//! # ").unwrap();
+    let bullets = layout.lines().filter_map(|line| line.strip_prefix("//! - "));
+    let names = bullets.map(|bullet| bullet.split(':').next().unwrap());
+    names.map(|names| names.split(", ").map(|name| name.trim_matches(['[', '`', ']'])).collect()).collect()
+}
 
 /// The code of every file that users run, without comments.
 fn sources(folder: &Path, module: &Module, found: &mut BTreeMap<Module, String>) {
@@ -89,9 +92,9 @@ fn named(module: &Module, code: &str, known: &BTreeSet<Module>) -> BTreeSet<Modu
     paths.into_iter().map(resolve).filter(|found| !found.is_empty() && found != module).collect()
 }
 
-fn ring(module: &Module) -> usize {
+fn ring(module: &Module, rings: &[Vec<&str>]) -> usize {
     let first = module[0].as_str();
-    RINGS.iter().position(|names| names.contains(&first)).unwrap_or_else(|| panic!("{first} belongs to no ring"))
+    rings.iter().position(|names| names.contains(&first)).unwrap_or_else(|| panic!("{first} belongs to no ring"))
 }
 
 /// Which file names which.
@@ -110,23 +113,64 @@ fn arrows() -> BTreeMap<Module, BTreeSet<Module>> {
 
 #[test]
 fn every_ring_knows_only_those_inside_it() {
+    let rings = rings();
+    assert_eq!(rings.concat().len(), 7, "{rings:?}");
     for (from, named) in arrows() {
         for to in named {
-            assert!(ring(&to) <= ring(&from), "{} names {}", from.join("::"), to.join("::"));
+            assert!(ring(&to, &rings) <= ring(&from, &rings), "{} names {}", from.join("::"), to.join("::"));
         }
     }
 }
 
-#[test]
-fn no_two_files_name_each_other() {
-    let arrows = arrows();
-    for (one, named) in &arrows {
-        for other in named.iter().filter(|other| *other > one && arrows[*other].contains(one)) {
-            let pair = (one.join("::"), other.join("::"));
-            assert!(MUTUAL.contains(&(pair.0.as_str(), pair.1.as_str())), "{pair:?}");
+/// The shortest way along the arrows from `start` back to `start`.
+fn circle(start: &Module, arrows: &BTreeMap<Module, BTreeSet<Module>>) -> Option<Vec<String>> {
+    let mut ways = vec![vec![start]];
+    let mut seen = BTreeSet::new();
+    while !ways.is_empty() {
+        let mut longer = vec![];
+        for way in ways {
+            for next in &arrows[*way.last().unwrap()] {
+                if next == start {
+                    return Some(way.iter().chain([&next]).map(|module| module.join("::")).collect());
+                }
+                if seen.insert(next) {
+                    longer.push(way.iter().copied().chain([next]).collect());
+                }
+            }
         }
+        ways = longer;
+    }
+    None
+}
+
+#[test]
+fn no_files_name_each_other_in_a_circle() {
+    let arrows = arrows();
+    let circles: BTreeSet<Vec<String>> = arrows.keys().filter_map(|start| circle(start, &arrows)).collect();
+    assert!(circles.is_empty(), "{circles:#?}");
+}
+
+#[test]
+fn a_circle_of_any_length_is_found() {
+    let module = |name: &str| vec![name.to_owned()];
+    let arrows = |pairs: &[(&str, &str)]| {
+        let mut arrows = BTreeMap::<Module, BTreeSet<Module>>::new();
+        for (from, to) in pairs {
+            arrows.entry(module(from)).or_default().insert(module(to));
+            arrows.entry(module(to)).or_default();
+        }
+        arrows
+    };
+    let straight = [("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")];
+    assert_eq!(circle(&module("a"), &arrows(&straight)), None);
+    for back in ["a", "b", "c"] {
+        let bent = arrows(&[&straight[..], &[("d", back)]].concat());
+        let found = circle(&module("d"), &bent).unwrap();
+        assert_eq!((found.first().unwrap().as_str(), found.last().unwrap().as_str()), ("d", "d"));
+        assert_eq!(circle(&module("a"), &bent).is_some(), back == "a");
     }
 }
+
 #[test]
 fn the_server_ring_names_no_lock_and_no_sale() {
     for (from, named) in arrows().into_iter().filter(|(from, _)| from[0] == "server") {

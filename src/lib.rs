@@ -2,17 +2,18 @@
 //!
 //! # Layout
 //!
-//! Four rings, from the inside out. Each knows only the ones before it; `layers.rs` is the test of that.
+//! Rings, from the inside out. Each knows only the ones before it, and no files of a ring name each other in a circle; `layers.rs` is the test
+//! of that, and of this list.
 //!
 //! - [`core`]: what a lock and a sale are. Pure: time, clients and keys are values, and what should happen is a value too. Tested without a
 //!   server, by property tests and under Miri.
 //! - [`server`]: the one place with `unsafe`. The module API with a safe face: contexts, arguments, replies, keys, data types, blocked
 //!   clients, the one deferred timer, replication, settings.
+//! - [`error`], [`config`]: the text of every error, and every setting.
 //! - [`module`]: the two types, the module's state, and the work between commands.
-//! - [`cmd`]: one file per command, and what several of them parse or reply alike.
+//! - [`cmd`], [`info_section`]: one file per command, and what several of them parse or reply alike; the section of `INFO`.
 //!
-//! [`error`] has the text of every error, [`config`] every setting, [`info_section`] the section of `INFO`. `fuzz`
-//! (tests and fuzzing only) feeds bytes to everything that takes bytes from outside. DESIGN.md says why it is made this way.
+//! `fuzz` (tests and fuzzing only) feeds bytes to everything that takes bytes from outside. DESIGN.md says why it is made this way.
 //!
 //! # Where to look
 //!
@@ -60,10 +61,6 @@ use module::blocked::BLOCKED;
 use module::{inbox, repair, server_events, timer_work, warnings};
 use server::ctx::{Ctx, Level};
 use server::{cluster, datatype, events, info, load, panics, renames, timer};
-
-/// All memory is the server's. Tests and fuzz targets of this library run without one, on the allocator of the system.
-#[cfg_attr(not(any(test, fuzzing)), global_allocator)]
-pub static ALLOCATOR: server::alloc::ServerAlloc = server::alloc::ServerAlloc;
 
 /// Sets the module up. Called once, by the server; the error is a line for its log, and the module does not load.
 fn start(ctx: &mut Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {

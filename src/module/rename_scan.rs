@@ -8,12 +8,9 @@ use std::ffi::CStr;
 use std::time::{Duration, Instant};
 
 use crate::core::key::KeyBuf;
-use crate::core::lock::Lock;
 use crate::core::unlinked::UnlinkedWatch;
-use crate::module::sale_type::SaleValue;
 use crate::server::ctx::Ctx;
-use crate::server::datatype::DataType;
-use crate::server::key::{Content, Shown};
+use crate::server::key::Shown;
 use crate::server::keyspace_scan::KeyspaceScan;
 use crate::server::renames;
 
@@ -38,9 +35,6 @@ struct Lost {
     /// Whether to search every lock and sale: after a module panic it is unknown which ones were lost.
     everything: bool,
 }
-
-/// The data types that are searched.
-const KINDS: [&CStr; 2] = [Lock::NAME, SaleValue::NAME];
 
 /// A usual number of unlinked values at once; memory for these is kept.
 const USUAL: usize = 1_000;
@@ -92,8 +86,15 @@ impl RenameScan {
         self.next.add(std::mem::take(&mut self.sought));
     }
 
-    /// Scans a little further; returns whether there is more to scan. Passes the keys of unlinked values to `found`.
-    pub fn go_on(&mut self, ctx: &mut Ctx<'_>, mut found: impl FnMut(KeyBuf)) -> bool {
+    /// Scans a little further through the values of these `types`; returns whether there is more to scan. Passes the keys of those to `found`
+    /// that are unlinked.
+    pub fn go_on(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        types: &[&CStr],
+        is_unlinked: impl Fn(&mut Shown<'_>) -> Option<bool>,
+        mut found: impl FnMut(KeyBuf),
+    ) -> bool {
         if !(self.sought.is_missing() | self.next.is_missing()) {
             // The usual case: most unlinked values were deleted and are destroyed by now.
             renames::stop(ctx);
@@ -106,8 +107,8 @@ impl RenameScan {
         let Some(scan) = &mut self.scan else { return true };
         let rest = self.rested.map_or(SHORTEST, |rested| rested.elapsed().mul_f32(PART));
         let everything = self.sought.everything || self.next.everything;
-        let went_round = scan.go(ctx, &KINDS, rest.clamp(SHORTEST, LONGEST), &mut |at, key| {
-            if everything && is_ours(key) || is_lost(key) {
+        let went_round = scan.go(ctx, types, rest.clamp(SHORTEST, LONGEST), &mut |at, key| {
+            if is_unlinked(key).is_some_and(|is_unlinked| is_unlinked || everything) {
                 found(at.to_buf());
             }
         });
@@ -118,16 +119,4 @@ impl RenameScan {
         self.rested = Some(Instant::now());
         true
     }
-}
-
-fn is_lost(key: &mut Shown<'_>) -> bool {
-    match key.content::<Lock>() {
-        Content::Value(lock) => lock.is_unlinked(),
-        Content::Foreign => matches!(key.content::<SaleValue>(), Content::Value(sale) if sale.is_unlinked()),
-        Content::Nothing => false,
-    }
-}
-
-fn is_ours(key: &mut Shown<'_>) -> bool {
-    matches!(key.content::<Lock>(), Content::Value(_)) || matches!(key.content::<SaleValue>(), Content::Value(_))
 }

@@ -2,18 +2,21 @@
 //!
 //! It runs on the module's one deferred timer, a little at a time; the kinds of work alternate.
 
+use std::ffi::CStr;
 use std::time::{Duration, Instant};
 
-use crate::core::lock::{Dismissed, Found, Keyspace, LockError, WaitResult};
+use crate::core::lock::{Dismissed, Found, Keyspace, Lock, LockError, WaitResult};
 use crate::core::time::{Millis, Now, Wakeup};
 use crate::error::Error;
 use crate::module::blocked::BLOCKED;
 use crate::module::lock_session::LockSession;
+use crate::module::sale_type::SaleValue;
 use crate::module::state::{self, State};
 use crate::module::{destroyed, expirations, inbox, repair, sale_type};
 use crate::server::ctx::{Ctx, is_connected};
-use crate::server::timer::Authority;
-use crate::server::{clock, cluster, panics};
+use crate::server::datatype::DataType;
+use crate::server::key::{Content, Shown};
+use crate::server::{clock, cluster, import, panics, timer};
 
 /// The longest time of one turn of the timer. After it the server serves its clients before the next turn.
 const TURN: Duration = Duration::from_micros(500);
@@ -27,16 +30,28 @@ const FORGOTTEN: usize = 100;
 /// The most requests per turn that the timer reports ended because of a demotion or a move of slots.
 const DISMISSED: usize = 200;
 
-/// One turn of the timer.
-pub fn run(ctx: &mut Ctx<'_>, right: Authority) -> Wakeup {
+/// How long to wait before the next check while writes are paused or data is loading. There is no event for the end of a pause.
+const PAUSED: Millis = Millis(5);
+
+/// One turn of the timer. Nothing is decided or written while a copying tool fills this server, because the tool decides; the server reports
+/// the end of that. A replica need not look again, because its effects come from the primary, and a change of role arms the timer.
+pub fn run(ctx: &mut Ctx<'_>) -> Wakeup {
+    let is_filled = import::is_on(ctx);
+    let decides = !is_filled && timer::may_write(ctx);
+    let next = turn(ctx, decides);
+    let is_paused = !decides && !is_filled && ctx.flags().is_primary();
+    if is_paused { clock::now().ms.plus(PAUSED).into() } else { next }
+}
+
+fn turn(ctx: &mut Ctx<'_>, decides: bool) -> Wakeup {
     let began = Instant::now();
     let now = clock::now();
     // Left from a panic where nothing could be written, or on a replica that has been promoted since.
     repair::repair_all(ctx);
     let (searching, watching) = catch_up(ctx, now);
     let next = loop {
-        let locks = work_on_locks(ctx, now, right);
-        let sales = if right == Authority::Primary { expirations::tick(ctx, now, SLICE) } else { Wakeup::Never };
+        let locks = work_on_locks(ctx, now, decides);
+        let sales = if decides { expirations::tick(ctx, now, SLICE) } else { Wakeup::Never };
         let next = locks.min(sales);
         if next != Wakeup::Now || began.elapsed() >= TURN {
             break next;
@@ -77,7 +92,7 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> (bool, Wakeup) {
         }
         // Values that were loaded or found need no scan.
         register_loaded(state, &mut session);
-        (state.renamed.go_on(session.free_ctx(), inbox::loaded) | more, watching, faulty)
+        (state.renamed.go_on(session.free_ctx(), &TYPES, is_unlinked, inbox::loaded) | more, watching, faulty)
     });
     session.leave();
     // It borrows the context.
@@ -90,7 +105,7 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> (bool, Wakeup) {
 }
 
 /// A slice of the work on locks, and of registering loaded values.
-fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, right: Authority) -> Wakeup {
+fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, decides: bool) -> Wakeup {
     let mut session = LockSession::new(ctx.reborrow());
     let next = state::enter_as_is(|state| {
         state::drain_inbox(state);
@@ -98,10 +113,7 @@ fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, right: Authority) -> Wakeup {
         for client in state.locks.take_unverified_sessions().into_iter().filter(|client| !is_connected(client.get())) {
             state.locks.client_gone(now.ms, client);
         }
-        let next = match right {
-            Authority::Primary => state.locks.tick(now, SLICE, &mut session),
-            Authority::Observer => Wakeup::Never,
-        };
+        let next = if decides { state.locks.tick(now, SLICE, &mut session) } else { Wakeup::Never };
         if more { Wakeup::Now } else { next }
     });
     session.leave();
@@ -117,6 +129,21 @@ fn forget_destroyed(state: &mut State) -> bool {
         state.sales.remove(entry);
     }
     destroyed::any()
+}
+
+/// The data types with values that may be renamed.
+const TYPES: [&CStr; 2] = [Lock::NAME, SaleValue::NAME];
+
+/// Whether the value of a key has lost its name; `None` if it is neither a lock nor a sale.
+fn is_unlinked(key: &mut Shown<'_>) -> Option<bool> {
+    match key.content::<Lock>() {
+        Content::Value(lock) => Some(lock.is_unlinked()),
+        Content::Foreign => match key.content::<SaleValue>() {
+            Content::Value(sale) => Some(sale.is_unlinked()),
+            Content::Nothing | Content::Foreign => None,
+        },
+        Content::Nothing => None,
+    }
 }
 
 /// Registers locks and sales that were loaded or found; returns whether there are more.

@@ -1,4 +1,5 @@
 //! Memory from the server's own allocator, so that `used_memory`, `maxmemory` and `MEMORY USAGE` include all of ours.
+//! Tests and fuzz targets of this library run without a server, on the allocator of the system.
 //!
 //! The bindings crate's own allocator lacks `realloc` and `alloc_zeroed`, so it would copy every growing vector.
 
@@ -14,7 +15,11 @@ const SERVER_ALIGN: usize = 16;
 
 /// The server's allocator. It reports "out of memory" before the module is initialised, and for larger alignments than the server
 /// guarantees, which nothing here requests.
-pub struct ServerAlloc;
+struct ServerAlloc;
+
+#[cfg_attr(not(any(test, fuzzing)), global_allocator)]
+#[cfg_attr(any(test, fuzzing), expect(dead_code, reason = "there is no server"))]
+static ALLOCATOR: ServerAlloc = ServerAlloc;
 
 /// Whether the server's allocator can be called and satisfies `layout`.
 fn usable(layout: Layout) -> bool {

@@ -14,13 +14,13 @@
 //! - An event handler writes nothing. It posts a notification and arms the one timer of [`timer`], which first checks whether this server
 //!   may write now.
 //!
-//! Reading order: [`api`], [`alloc`], [`cell`], [`ctx`], [`args`], [`panics`], [`guard`], [`keyspec`], [`command`], [`entry`], [`register`], [`load`];
+//! Reading order: [`api`], `alloc`, [`cell`], [`ctx`], [`args`], [`panics`], [`guard`], [`keyspec`], [`command`], [`entry`], [`register`], [`load`];
 //! then [`key`], [`datatype`], [`replicate`], [`publish`], [`call`], [`delegate`], [`acl`], [`stream`], [`cluster`], [`keyspace_scan`], [`renames`]; then
 //! [`timer`], [`import`], [`origin`], [`blocked_clients`] with `blocking_key`, [`events`]; then [`settings`], [`info`], [`server_info`].
 //! [`faults`] and `fake_server` are for tests and fuzzing.
 
 pub mod acl;
-pub mod alloc;
+mod alloc;
 pub mod api;
 pub mod args;
 pub mod blocked_clients;

@@ -14,12 +14,8 @@ use super::cell::{self, ServerCell};
 use super::clock;
 use super::ctx::Ctx;
 use super::faults;
-use super::import;
 use super::panics;
 use crate::core::time::{UnixMs, Wakeup};
-
-/// How long to wait before the next check while writes are paused or data is loading. There is no event for the end of a pause.
-const PAUSED_MS: i64 = 5;
 
 /// How long to wait after a repeated panic, so that it does not flood the log.
 const FAULT_MS: i64 = 1_000;
@@ -27,17 +23,8 @@ const FAULT_MS: i64 = 1_000;
 /// The longest sleep of the timer. The server's clock may be set forward, so a far deadline is checked now and then.
 const LONGEST_MS: i64 = 60_000;
 
-/// What the work may do now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Authority {
-    /// Decide and write.
-    Primary,
-    /// Only observe: this server is a replica, or is being filled by a tool, or writes are paused.
-    Observer,
-}
-
-/// Does the due work.
-pub type Work = fn(&mut Ctx<'_>, Authority) -> Wakeup;
+/// Does the due work that this server may do now.
+pub type Work = fn(&mut Ctx<'_>) -> Wakeup;
 
 struct Timer {
     /// A context for events that bring none; created once, at load.
@@ -159,7 +146,7 @@ unsafe extern "C" fn fire(raw: *mut RawCtx, _data: *mut c_void) {
     // SAFETY: the server calls timers on its main thread with a context that lives until this function returns.
     let mut ctx = unsafe { Ctx::new(raw) };
     if let Some(Some(work)) = work {
-        let next = panics::contain("deferred work", || run(&mut ctx, work));
+        let next = panics::contain("deferred work", || work(&mut ctx));
         let again = TIMER.with(|timer| mem::replace(&mut timer.failed, next.is_none())).unwrap_or_default();
         // After a panic the timer must be armed again, or it would never fire any more.
         arm(next.unwrap_or_else(|| {
@@ -175,19 +162,4 @@ pub fn may_write(ctx: &Ctx<'_>) -> bool {
     // SAFETY: the function takes nothing and only reads the server's state.
     let quiet = flags.is_loading() || unsafe { api::avoid_replica_traffic() } != 0;
     flags.is_primary() && !quiet
-}
-
-/// Checks whether this server may decide and write now, then does the work.
-fn run(ctx: &mut Ctx<'_>, work: Work) -> Wakeup {
-    // While a copying tool fills the server, the tool decides. The server reports the end of that.
-    let may_decide = !import::is_on(ctx);
-    if may_decide && may_write(ctx) {
-        return work(ctx, Authority::Primary);
-    }
-    let next = work(ctx, Authority::Observer);
-    // A replica need not check again: effects come from the primary, and a role change arms the timer.
-    if may_decide && ctx.flags().is_primary() {
-        return Wakeup::At(UnixMs(clock::now().ms.0.saturating_add(PAUSED_MS)));
-    }
-    next
 }
