@@ -6,7 +6,7 @@ use crate::core::invariant;
 use crate::module::sale_counts;
 use crate::module::state::{self, State};
 use crate::server::ctx::c_text;
-use crate::server::info::Section;
+use crate::server::info_fields::Section;
 
 /// The version as a C string.
 const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {

@@ -19,7 +19,7 @@
 //!
 //! - What replicas and files get: `module/lock_effect`, `module/sale_effect`; `module/verbatim_release` for a release that is sent verbatim.
 //! - A connection that ends: `core/lock/engine/clients`. Where a request stands in line, and which places are kept: `core/lock/engine/line`. What `NOTIFY` tells: `module/notify_message`.
-//! - A grant whose reply was not handed to its connection yet: `core/lock/unacked`; how it is undone: `core/lock/engine/take_back`.
+//! - A grant whose reply was not handed to its connection yet: `core/lock/notes`; how it is undone: `core/lock/engine/delivery`.
 //! - The timer: what it does in `module/timer_work`, when in `server/timer`. Several sales at once: `module/cart_session`.
 //! - A guarded command: `cmd/lock_guard`; how it is run for its client, `server/delegate`.
 //!
@@ -60,7 +60,7 @@ mod layers;
 use module::blocked::BLOCKED;
 use module::{inbox, repair, server_events, timer_work, warnings};
 use server::ctx::{Ctx, Level};
-use server::{cluster, datatype, events, info, load, panics, renames, timer};
+use server::{cluster, datatype, events, info_fields, load, panics, renames, timer};
 
 /// Sets the module up. Called once, by the server; the error is a line for its log, and the module does not load.
 fn start(ctx: &mut Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
@@ -69,7 +69,7 @@ fn start(ctx: &mut Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
     asked(datatype::register::<module::sale_type::SaleValue>(ctx), "the data type of sales")?;
     cmd::register(ctx)?;
     config::load(ctx, words)?;
-    asked(info::register(ctx, info_section::write), "the section of INFO")?;
+    asked(info_fields::register(ctx, info_section::write), "the section of INFO")?;
     asked(events::subscribe(ctx, server_events::hear), "the events")?;
     renames::install(ctx, inbox::loaded);
     panics::install(repair::repair_all);

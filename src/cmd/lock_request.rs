@@ -14,7 +14,7 @@ use crate::server::blocked_clients;
 use crate::server::cluster;
 use crate::server::ctx::{has_user, is_connected};
 use crate::server::delegate;
-use crate::server::server_info;
+use crate::server::server_facts;
 use crate::server::timer;
 
 #[cfg(test)]
@@ -105,7 +105,7 @@ fn has_connection(ctx: &mut Ctx<'_>, client: ClientId) -> bool {
         return false;
     }
     let suspect = ctx.flags().denies_blocking() || !has_user(ctx, client.get());
-    !suspect || server_info::is_connection(ctx, client.get())
+    !suspect || server_facts::is_connection(ctx, client.get())
 }
 
 /// Lets `ask` decide on the request for the client of the running command, and replies unless the client was blocked.

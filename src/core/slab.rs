@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn vacant_slots_are_used_before_new_ones_and_an_empty_arena_keeps_one_chunk() {
+    fn vacant_slots_are_used_before_new_ones_and_an_empty_slab_keeps_one_chunk() {
         let mut slab = Slab::default();
         let ids: Vec<Id> = (0..3 * CHUNK).map(|n| slab.insert(n)).collect();
         assert_eq!(slab.slots.chunks(), 3);

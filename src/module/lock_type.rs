@@ -11,7 +11,7 @@ use crate::server::clock;
 use crate::server::ctx;
 use crate::server::datatype::{AofOut, DataType, Handle, RdbIn, RdbOut};
 use crate::server::renames;
-use crate::server::server_info;
+use crate::server::server_facts;
 
 static HANDLE: Handle = Handle::new();
 
@@ -35,7 +35,7 @@ impl DataType for Lock {
             let told = ctx::flags();
             if newest.fence.is_out_of_reach(clock::now().us)
                 && !told.is_loading()
-                && (told.is_primary() || server_info::is_writable_replica())
+                && (told.is_primary() || server_facts::is_writable_replica())
             {
                 return Err("its fence is more than an hour ahead of the server's clock".into());
             }

@@ -5,7 +5,7 @@ use crate::module::blocked::BLOCKED;
 use crate::module::inbox::{self, Notification};
 use crate::module::state;
 use crate::server::events::Event;
-use crate::server::{compat, import, server_info};
+use crate::server::{compat, import, server_facts};
 
 /// Posts the server events that matter to the module.
 pub fn hear(event: Event) {
@@ -28,7 +28,7 @@ pub fn hear(event: Event) {
     // Connections come and go by the thousand; few of them hold a lock or wait for one.
     if state::enter_as_is(|state| state.locks.knows(client)).unwrap_or(true) {
         let unacked = state::enter_as_is(|state| state.locks.unacked_of(client)).unwrap_or_default();
-        if !unacked.is_empty() && compat::writes_early_replies_at_once() && server_info::runs_script() {
+        if !unacked.is_empty() && compat::writes_early_replies_at_once() && server_facts::runs_script() {
             for waiter in unacked {
                 BLOCKED.handed_over(waiter);
             }

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::ctx::Ctx;
-use super::server_info;
+use super::server_facts;
 
 /// The server's name for the mode.
 pub const SETTING: &CStr = c"import-mode";
@@ -22,7 +22,7 @@ pub fn changed() {
 /// Whether the server is in import mode.
 pub fn is_on(ctx: &mut Ctx<'_>) -> bool {
     if IS_OLD.load(Ordering::Relaxed) && IS_OLD.swap(false, Ordering::Relaxed) {
-        let on = server_info::setting(ctx, SETTING).is_some_and(|value| value == "yes");
+        let on = server_facts::setting(ctx, SETTING).is_some_and(|value| value == "yes");
         IS_ON.store(on, Ordering::Relaxed);
     }
     IS_ON.load(Ordering::Relaxed)

@@ -16,7 +16,7 @@ use super::ctx::Ctx;
 use super::faults;
 use super::guard::guard;
 use super::key::{Access, Key, Name, Shown};
-use super::server_info;
+use super::server_facts;
 use crate::core::key::KeyRef;
 
 /// The position of a scan. It sees all keys that exist for a whole round, perhaps others, and some twice.
@@ -70,7 +70,7 @@ impl Way {
 impl KeyspaceScan {
     /// A scan that begins at the first key of the first database; `None` if the server has no memory for it.
     pub fn new(ctx: &Ctx<'_>) -> Option<Self> {
-        let way = if server_info::is_valkey(ctx) { Some(Way::Command(0)) } else { Way::function() };
+        let way = if server_facts::is_valkey(ctx) { Some(Way::Command(0)) } else { Way::function() };
         way.map(|way| Self { way, db: None, coming: Vec::new(), known: BTreeSet::new(), is_whole: true })
     }
 
@@ -101,7 +101,7 @@ impl KeyspaceScan {
     fn next_db(&mut self, ctx: &mut Ctx<'_>) -> Option<i32> {
         if self.coming.is_empty() {
             let Self { coming, known, .. } = self;
-            coming.extend(server_info::databases(ctx).into_iter().filter(|db| known.insert(*db)));
+            coming.extend(server_facts::databases(ctx).into_iter().filter(|db| known.insert(*db)));
             coming.reverse();
         }
         self.coming.pop()

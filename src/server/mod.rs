@@ -16,7 +16,7 @@
 //!
 //! Reading order: [`api`], `alloc`, [`cell`], [`ctx`], [`args`], [`panics`], [`guard`], [`keyspec`], [`command`], [`entry`], [`register`], [`load`];
 //! then [`key`], [`datatype`], [`replicate`], [`publish`], [`call`], [`delegate`], [`acl`], [`stream`], [`cluster`], [`keyspace_scan`], [`renames`]; then
-//! [`timer`], [`import`], [`origin`], [`blocked_clients`] with `blocking_key`, [`events`]; then [`settings`], [`info`], [`server_info`].
+//! [`timer`], [`import`], [`origin`], [`blocked_clients`] with `blocking_key`, [`events`]; then [`settings`], [`info_fields`], [`server_facts`].
 //! [`faults`] and `fake_server` are for tests and fuzzing.
 
 pub mod acl;
@@ -41,7 +41,7 @@ pub mod fake_server;
 pub mod faults;
 pub mod guard;
 pub mod import;
-pub mod info;
+pub mod info_fields;
 pub mod key;
 pub mod keyspace_scan;
 pub mod keyspec;
@@ -52,7 +52,7 @@ pub mod publish;
 pub mod register;
 pub mod renames;
 pub mod replicate;
-pub mod server_info;
+pub mod server_facts;
 pub mod settings;
 pub mod stream;
 pub mod timer;

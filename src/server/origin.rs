@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::ctx::{self, Ctx};
 use super::import;
-use super::server_info;
+use super::server_facts;
 
 /// The client id with which every server loads a file of commands.
 const OF_A_FILE: u64 = u64::MAX;
@@ -26,7 +26,7 @@ pub fn is_record(ctx: &mut Ctx<'_>) -> bool {
     if flags.is_replicated() || (flags.is_loading() && ctx.client_id() == OF_A_FILE) {
         return true;
     }
-    import::is_on(ctx) && !flags.is_script() && server_info::is_import_source(ctx, ctx.client_id())
+    import::is_on(ctx) && !flags.is_script() && server_facts::is_import_source(ctx, ctx.client_id())
 }
 
 /// Finds out whether another server may be sending commands. Called at load, and when the server's role has changed.

@@ -16,7 +16,7 @@ use super::cell::ServerCell;
 use super::compat;
 use super::ctx::{Ctx, Level};
 use super::guard::guard;
-use super::server_info;
+use super::server_facts;
 use super::timer;
 use crate::core::key::{KeyBuf, KeyRef};
 
@@ -30,7 +30,7 @@ static IS_WANTED: AtomicBool = AtomicBool::new(false);
 
 /// Sets the receiver. Called once, at load.
 pub fn install(ctx: &Ctx<'_>, hear: Hear) {
-    if !server_info::is_valkey(ctx) {
+    if !server_facts::is_valkey(ctx) {
         HEAR.with(|slot| *slot = Some(hear));
     }
 }

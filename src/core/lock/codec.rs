@@ -6,8 +6,9 @@
 //! The holds are in fence order. Each fence is stored as the distance from the one before, so no two can be equal. Sessions are not saved,
 //! because no connection survives a restart.
 
+use super::hold::{Hold, HoldRef};
 use super::terms::Mode;
-use super::value::{Hold, HoldRef, Lock};
+use super::value::Lock;
 use crate::core::codec::{Corrupt, Reader, Writer};
 use crate::core::fence::Fence;
 use crate::core::id::Ident;

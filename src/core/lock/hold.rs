@@ -1,4 +1,4 @@
-//! A hold: what a token has of a lock.
+//! A hold: what a token has of a lock, and which one a command is about.
 
 use super::terms::ClientId;
 use crate::core::fence::Fence;
@@ -34,6 +34,28 @@ pub struct HoldRef<'a> {
     pub limit: u64,
     /// As in [`Hold::session`].
     pub session: Option<ClientId>,
+}
+
+/// A token's claim to its hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim<'a> {
+    /// The owner.
+    pub token: &'a Ident,
+    /// The fence that the hold must have; `None` for any.
+    pub fence: Option<Fence>,
+}
+
+impl<'a> Claim<'a> {
+    /// The hold of `token`, whatever its fence.
+    #[must_use]
+    pub fn of(token: &'a Ident) -> Self {
+        Self { token, fence: None }
+    }
+
+    /// Whether a hold of its token with this fence is the claimed one.
+    pub(super) fn admits(self, fence: Fence) -> bool {
+        self.fence.is_none_or(|claimed| claimed == fence)
+    }
 }
 
 impl Hold {

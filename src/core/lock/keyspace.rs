@@ -1,7 +1,8 @@
 //! The keyspace as the lock engine sees it.
 
+use super::hold::Hold;
 use super::terms::{EndReason, Mode, Notice, WaitResult, WaiterId};
-use super::value::{Hold, Lock};
+use super::value::Lock;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::time::Millis;

@@ -9,13 +9,12 @@
 //! the request decided. So a lease ends at its deadline, and a session with its connection, for every client, even if the timer has not run
 //! yet; and no request overtakes a waiter.
 //!
-//! Reading order: `terms` (the types), `hold`, [`value`] (the lock itself), `claim`, `compatibility` (the mode table), `tickets`, `queue` and
+//! Reading order: `terms` (the types), `hold`, [`value`] (the lock itself), `compatibility` (the mode table), `tickets`, `queue` and
 //! `waiter`; then `engine`: `transition` (how a lock is opened and what is told), `visit` (how it is changed), `serve` (how a key is settled
 //! and waiters are granted), `line` (where a request stands), and the requests by subject: `commands`, `multi`, `extend`, `cancel`,
-//! `deadlock`, `tick` (the timer), `clients`, `key_changes`, `replica`, `info`, `guards`. `notes` (on holds) and
+//! `deadlock`, `tick` (the timer), `clients`, `delivery`, `key_changes`, `replica`, `view`, `guards`. `notes` (on holds) and
 //! `vacant_places` have the state that depends on connections.
 
-mod claim;
 mod codec;
 mod compatibility;
 mod engine;
@@ -33,12 +32,12 @@ mod waiter;
 #[cfg(test)]
 mod tests;
 
-pub use claim::Claim;
 pub use engine::{Engine, HolderView, LockView, Settings, WaiterView};
+pub use hold::{Claim, Hold, HoldRef};
 pub use keyspace::{Found, Keyspace};
 pub use stats::Stats;
 pub use terms::{
     Acquired, ClientId, Dismissed, EndReason, Extension, Grant, LockError, Mode, Notice, Request, Wait, WaitResult,
     WaiterId, Wanted,
 };
-pub use value::{Hold, HoldRef, Lock};
+pub use value::Lock;

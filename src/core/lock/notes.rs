@@ -14,9 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::hold::Hold;
 use super::terms::{ClientId, Mode, WaiterId};
 use super::vacant_places::Place;
-use super::value::Hold;
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use super::hold::{Hold, HoldRef};
+use super::hold::{Claim, Hold, HoldRef};
 use super::terms::{ClientId, Mode};
 use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
@@ -183,6 +183,12 @@ impl Lock {
             Holds::One(sole) => (sole.token == *token).then(|| sole.as_ref()),
             Holds::Many(crowd) => crowd.holds.get(crowd.tokens.get(token)?).map(Hold::as_ref),
         }
+    }
+
+    /// The claimed hold.
+    #[must_use]
+    pub fn claimed(&self, claim: Claim<'_>) -> Option<HoldRef<'_>> {
+        self.hold(claim.token).filter(|hold| claim.admits(hold.fence))
     }
 
     /// The hold with this fence.

@@ -2,7 +2,7 @@
 
 use super::transition::Transition;
 use crate::core::key::KeyRef;
-use crate::core::lock::claim::Claim;
+use crate::core::lock::hold::Claim;
 use crate::core::lock::keyspace::Keyspace;
 use crate::core::lock::terms::{WaitResult, WaiterId};
 use crate::core::lock::waiter::Headed;

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::core::lock::stats::{HandoverCause, count};
-use crate::core::lock::terms::{ClientId, EndReason, WaiterId};
+use crate::core::lock::terms::{ClientId, WaiterId};
 use crate::core::time::UnixMs;
 
 impl Engine {
@@ -23,24 +23,6 @@ impl Engine {
             }
         } else {
             self.lost(waiter);
-        }
-    }
-
-    /// The server has handed the reply with a grant to the waiter's connection, so the grant is final.
-    pub fn delivered(&mut self, waiter: WaiterId) {
-        if let Some(grant) = self.notes.settle(waiter) {
-            for entry in grant.entries {
-                self.notes.take_before((entry, grant.fence));
-            }
-        }
-    }
-
-    /// The server will never hand over the reply with a grant: the grant is taken back.
-    fn lost(&mut self, waiter: WaiterId) {
-        if let Some(grant) = self.notes.settle(waiter) {
-            for entry in grant.entries {
-                self.revoke((entry, grant.fence), EndReason::Undelivered);
-            }
         }
     }
 

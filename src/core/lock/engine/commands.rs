@@ -5,12 +5,11 @@ use super::transition::Transition;
 use super::visit::{Changed, Outcome, Visit};
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
-use crate::core::lock::claim::Claim;
 use crate::core::lock::compatibility::Compatibility;
+use crate::core::lock::hold::{Claim, Hold, HoldRef};
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::stats::{HandoverCause, count};
 use crate::core::lock::terms::{Acquired, EndReason, Grant, LockError, Request, Wait, WaitResult, WaiterId, Wanted};
-use crate::core::lock::value::{Hold, HoldRef};
 use crate::core::lock::waiter::{QueueId, Scope};
 use crate::core::time::{Now, UnixMs};
 
@@ -200,7 +199,7 @@ impl Visit<'_> {
     /// Ends the claimed hold; returns whether there was one.
     fn release(&mut self, claim: Claim<'_>) -> bool {
         self.end_own_if_over(claim.token);
-        let Some(fence) = claim.hold(self.lock).map(|hold| hold.fence) else { return false };
+        let Some(fence) = self.lock.claimed(claim).map(|hold| hold.fence) else { return false };
         self.course.progress();
         self.course.cause = HandoverCause::Release;
         self.end_hold(fence, EndReason::Released);

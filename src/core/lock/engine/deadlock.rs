@@ -19,12 +19,13 @@ use super::Engine;
 use super::transition::Transition;
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
+use crate::core::lock::hold::HoldRef;
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::queue::Queue;
 use crate::core::lock::terms::{Mode, WaiterId, Wanted};
 use crate::core::lock::tickets::Ticket;
 use crate::core::lock::vacant_places::Asked;
-use crate::core::lock::value::{HoldRef, Lock};
+use crate::core::lock::value::Lock;
 use crate::core::lock::waiter::Scope;
 use crate::core::time::UnixMs;
 

@@ -6,10 +6,9 @@ use super::multi::in_order;
 use super::transition::Transition;
 use super::visit::{Changed, Visit};
 use crate::core::key::KeyRef;
-use crate::core::lock::claim::Claim;
+use crate::core::lock::hold::{Claim, Hold, HoldRef};
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::terms::{Extension, LockError};
-use crate::core::lock::value::{Hold, HoldRef};
 use crate::core::time::{Now, UnixMs};
 
 impl Engine {
@@ -78,7 +77,7 @@ impl Engine {
 
 impl<W: Keyspace> Transition<'_, W> {
     fn is_claimed(&mut self, at: KeyRef<'_>, claim: Claim<'_>) -> bool {
-        matches!(self.keyspace.find(at), Found::Lock(lock) if claim.hold(lock).is_some())
+        matches!(self.keyspace.find(at), Found::Lock(lock) if lock.claimed(claim).is_some())
     }
 
     /// Extends the claimed holds of all `locks`, or none of them if one is not there any more: see [`take_all`](super::take_all).
@@ -121,7 +120,7 @@ impl<W: Keyspace> Transition<'_, W> {
 impl Visit<'_> {
     /// Moves the end of the claimed hold, whose lease would end at `end`; `None` if there is none.
     fn extend(&mut self, claim: Claim<'_>, extension: Extension, end: UnixMs) -> Option<Changed> {
-        let hold = claim.hold(self.lock).map(HoldRef::to_hold)?;
+        let hold = self.lock.claimed(claim).map(HoldRef::to_hold)?;
         let deadline = if extension.only_later { hold.deadline.max(end) } else { end };
         Some(self.set_hold(self.lock.mode(), Hold { deadline, ..hold }))
     }

@@ -1,7 +1,7 @@
 //! Guarded commands: those that run only while a token holds a lock.
 
 use super::Engine;
-use crate::core::lock::claim::Claim;
+use crate::core::lock::hold::Claim;
 use crate::core::lock::stats::count;
 use crate::core::lock::value::Lock;
 use crate::core::time::Now;
@@ -13,7 +13,7 @@ impl Engine {
     pub fn guards(&mut self, now: Now, lock: Option<&Lock>, claim: Claim<'_>) -> bool {
         let held = lock
             .and_then(|lock| self.standing_hold(lock, lock.hold(claim.token)?))
-            .is_some_and(|(_, hold)| !hold.deadline.reached(now.ms) && claim.fence.is_none_or(|of| of == hold.fence));
+            .is_some_and(|(_, hold)| !hold.deadline.reached(now.ms) && claim.admits(hold.fence));
         if !held {
             count(&mut self.stats.guards_refused);
         }

@@ -4,12 +4,12 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::notes::HoldNotes;
 use super::queue::Waiting;
-use super::stats::Stats;
-use super::terms::{ClientId, Dismissed};
+use super::stats::{Stats, count};
+use super::terms::{ClientId, Dismissed, LockError};
 use super::vacant_places::VacantPlaces;
 use crate::core::deadline_index::DeadlineIndex;
 use crate::core::fence::{Fence, FenceClock};
-use crate::core::time::Millis;
+use crate::core::time::{Millis, Now};
 
 mod backlog;
 mod cancel;
@@ -17,9 +17,9 @@ mod clients;
 mod commands;
 mod course;
 mod deadlock;
+mod delivery;
 mod extend;
 mod guards;
-mod info;
 mod key_changes;
 mod key_states;
 mod line;
@@ -28,12 +28,12 @@ mod reconcile;
 mod replica;
 mod serve;
 mod take_all;
-mod take_back;
 mod tick;
 mod transition;
+mod view;
 mod visit;
 
-pub use info::{HolderView, LockView, WaiterView};
+pub use view::{HolderView, LockView, WaiterView};
 
 use backlog::Backlog;
 use visit::Outcome;
@@ -137,6 +137,13 @@ impl Engine {
     #[must_use]
     pub fn last_fence(&self) -> u64 {
         self.fences.last()
+    }
+
+    /// A fence for a new hold, or for all new holds of one request.
+    pub(super) fn issue(&mut self, now: Now) -> Result<Fence, LockError> {
+        let fence = self.fences.issue(now.us).ok_or(LockError::FencesUsedUp)?;
+        count(&mut self.stats.grants);
+        Ok(fence)
     }
 
     /// Observes a fence that another server issued.

@@ -9,7 +9,7 @@ use super::take_all::NotTaken;
 use super::transition::Transition;
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
-use crate::core::lock::claim::Claim;
+use crate::core::lock::hold::Claim;
 use crate::core::lock::keyspace::Keyspace;
 use crate::core::lock::stats::HandoverCause;
 use crate::core::lock::terms::{Acquired, Grant, LockError, Request, Wait, WaitResult, WaiterId};

@@ -10,9 +10,9 @@ use crate::core::fence::Fence;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::limits::MAX_PERMITS;
+use crate::core::lock::hold::{Hold, HoldRef};
 use crate::core::lock::keyspace::Keyspace;
 use crate::core::lock::terms::{EndReason, LockError, Mode};
-use crate::core::lock::value::{Hold, HoldRef};
 
 impl Engine {
     /// Sets the hold of its token on the lock at `at`, and the mode of the lock. The session is dropped, because its connection belongs to

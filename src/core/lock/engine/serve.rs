@@ -1,54 +1,15 @@
 //! Serving queues: ended holds are removed, then the waiters at the head that fit are granted.
 
-use smallvec::SmallVec;
-
-use super::Engine;
 use super::transition::Transition;
-use super::visit::{Changed, Outcome, Visit};
-use crate::core::fence::Fence;
+use super::visit::{Outcome, Visit};
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::compatibility::Compatibility;
 use crate::core::lock::keyspace::{Found, Keyspace};
-use crate::core::lock::notes::UnackedGrant;
 use crate::core::lock::queue::Queue;
 use crate::core::lock::stats::count;
-use crate::core::lock::terms::{ClientId, LockError, Mode, Request, WaitResult, WaiterId};
-use crate::core::lock::vacant_places::Place;
+use crate::core::lock::terms::{LockError, Mode, Request, WaitResult, WaiterId};
 use crate::core::lock::waiter::{Departed, Headed, QueueId, Scope, Waiter};
-use crate::core::time::Now;
-
-impl Engine {
-    /// A fence for a new hold, or for all new holds of one request.
-    pub(super) fn issue(&mut self, now: Now) -> Result<Fence, LockError> {
-        let fence = self.fences.issue(now.us).ok_or(LockError::FencesUsedUp)?;
-        count(&mut self.stats.grants);
-        Ok(fence)
-    }
-
-    /// Notes a grant to the request `waiter`, which has left the line. It is unacknowledged if there is a `client` whose reply may get lost.
-    pub(super) fn note_grant(
-        &mut self,
-        waiter: WaiterId,
-        client: Option<ClientId>,
-        fence: Fence,
-        place: Option<Place>,
-        changes: impl IntoIterator<Item = Changed>,
-    ) {
-        let mut entries = SmallVec::new();
-        for changed in changes {
-            if client.is_some() {
-                entries.push(changed.entry);
-                self.notes.keep_before((changed.entry, fence), changed.before);
-            } else {
-                self.heard_of(changed);
-            }
-        }
-        if let Some(client) = client {
-            self.notes.track(waiter, UnackedGrant { client, fence, entries, place });
-        }
-    }
-}
 
 impl<W: Keyspace> Transition<'_, W> {
     /// Serves the queue at `at`, if there is one.

@@ -8,10 +8,11 @@ use super::transition::Transition;
 use super::visit::Changed;
 use crate::core::fence::Fence;
 use crate::core::key::KeyRef;
+use crate::core::lock::hold::Hold;
 use crate::core::lock::keyspace::Keyspace;
 use crate::core::lock::notes::Before;
 use crate::core::lock::terms::{EndReason, Grant, LockError, Mode, Request};
-use crate::core::lock::value::{Hold, Lock};
+use crate::core::lock::value::Lock;
 use crate::core::time::UnixMs;
 
 /// A grant of many keys, while it is written to each of them.

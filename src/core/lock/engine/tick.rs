@@ -6,11 +6,12 @@ use super::Engine;
 use super::transition::Transition;
 use crate::core::deadline_index::DeadlineId;
 use crate::core::key::KeyRef;
+use crate::core::lock::hold::HoldRef;
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::notes::HoldId;
 use crate::core::lock::stats::HandoverCause;
 use crate::core::lock::terms::{ClientId, EndReason, WaitResult};
-use crate::core::lock::value::{HoldRef, Lock};
+use crate::core::lock::value::Lock;
 use crate::core::lock::waiter::QueueId;
 use crate::core::time::{Now, UnixMs, Wakeup};
 

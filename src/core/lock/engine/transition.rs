@@ -12,7 +12,7 @@ use super::course::Course;
 use super::visit::{Closed, Outcome, Visit};
 use crate::core::deadline_index::DeadlineId;
 use crate::core::key::{KeyBuf, KeyRef};
-use crate::core::lock::claim::Claim;
+use crate::core::lock::hold::Claim;
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::value::Lock;
 use crate::core::time::{Now, UnixMs};
@@ -51,7 +51,7 @@ impl<'t, W: Keyspace> Transition<'t, W> {
         let any_revoked = engine.notes.any_revoked();
         for at in keys.iter().filter(|_| any_revoked) {
             if let Found::Lock(lock) = keyspace.find(*at)
-                && let (Some(entry), Some(hold)) = (lock.deadline_id(), claim.hold(lock))
+                && let (Some(entry), Some(hold)) = (lock.deadline_id(), lock.claimed(claim))
             {
                 engine.notes.pardon((entry, hold.fence));
             }

@@ -6,10 +6,11 @@ use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
+use crate::core::lock::hold::Hold;
 use crate::core::lock::notes::Before;
 use crate::core::lock::stats::{HandoverCause, count};
 use crate::core::lock::terms::{EndReason, Mode, Wait, WaitResult, WaiterId};
-use crate::core::lock::value::{Hold, Lock};
+use crate::core::lock::value::Lock;
 
 /// A visit ends this many holds that are over even without budget. Only a lock that is shared or has permits can have more than one.
 const AT_LEAST: usize = 4;

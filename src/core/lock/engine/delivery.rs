@@ -1,13 +1,59 @@
-//! Taking grants back: the hold ends, or the token's earlier hold is restored unchanged.
+//! When a grant is delivered, and how one is taken back that never was: its hold ends, or the token's earlier hold is restored unchanged.
+
+use smallvec::SmallVec;
 
 use super::Engine;
 use super::visit::{Changed, Visit};
 use crate::core::fence::Fence;
+use crate::core::lock::hold::HoldRef;
+use crate::core::lock::notes::UnackedGrant;
 use crate::core::lock::stats::count;
-use crate::core::lock::terms::{EndReason, Mode};
-use crate::core::lock::value::{HoldRef, Lock};
+use crate::core::lock::terms::{ClientId, EndReason, Mode, WaiterId};
+use crate::core::lock::vacant_places::Place;
+use crate::core::lock::value::Lock;
 
 impl Engine {
+    /// Notes a grant to the request `waiter`, which has left the line. It is unacknowledged if there is a `client` whose reply may get lost.
+    pub(super) fn note_grant(
+        &mut self,
+        waiter: WaiterId,
+        client: Option<ClientId>,
+        fence: Fence,
+        place: Option<Place>,
+        changes: impl IntoIterator<Item = Changed>,
+    ) {
+        let mut entries = SmallVec::new();
+        for changed in changes {
+            if client.is_some() {
+                entries.push(changed.entry);
+                self.notes.keep_before((changed.entry, fence), changed.before);
+            } else {
+                self.heard_of(changed);
+            }
+        }
+        if let Some(client) = client {
+            self.notes.track(waiter, UnackedGrant { client, fence, entries, place });
+        }
+    }
+
+    /// The server has handed the reply with a grant to the waiter's connection, so the grant is final.
+    pub fn delivered(&mut self, waiter: WaiterId) {
+        if let Some(grant) = self.notes.settle(waiter) {
+            for entry in grant.entries {
+                self.notes.take_before((entry, grant.fence));
+            }
+        }
+    }
+
+    /// The server will never hand over the reply with a grant: the grant is taken back.
+    pub(super) fn lost(&mut self, waiter: WaiterId) {
+        if let Some(grant) = self.notes.settle(waiter) {
+            for entry in grant.entries {
+                self.revoke((entry, grant.fence), EndReason::Undelivered);
+            }
+        }
+    }
+
     /// The token is told of a changed hold at once, so it also knows every earlier grant of that lock.
     pub(super) fn heard_of(&mut self, changed: Changed) {
         if let Changed { entry, before: Some(before) } = changed {

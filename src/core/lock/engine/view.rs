@@ -4,9 +4,10 @@ use super::Engine;
 use crate::core::fence::Fence;
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
+use crate::core::lock::hold::HoldRef;
 use crate::core::lock::queue::Queue;
 use crate::core::lock::terms::{ClientId, Mode, Wanted};
-use crate::core::lock::value::{HoldRef, Lock};
+use crate::core::lock::value::Lock;
 use crate::core::time::{Millis, Now};
 
 /// How many waiters are shown by name.

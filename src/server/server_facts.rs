@@ -63,27 +63,27 @@ fn databases_in(info: &str) -> Vec<i32> {
 
 /// Whether the server is Valkey, for differences that no function reveals.
 pub fn is_valkey(ctx: &Ctx<'_>) -> bool {
-    info(ctx, c"server", c"valkey_version").is_some()
+    of_info(ctx, c"server", c"valkey_version").is_some()
 }
 
 /// Whether this is a replica where clients may write.
 pub fn is_writable_replica() -> bool {
     // SAFETY: the server accepts a null context; it would use it only to manage the data's memory.
-    let read_only = unsafe { info_of(ptr::null_mut(), c"replication", c"slave_read_only") };
+    let read_only = unsafe { read_info(ptr::null_mut(), c"replication", c"slave_read_only") };
     read_only.is_some_and(|read_only| read_only == "0")
 }
 
 /// The value of `field` in the section `section` of `INFO`.
-pub fn info(ctx: &Ctx<'_>, section: &CStr, field: &CStr) -> Option<String> {
+pub fn of_info(ctx: &Ctx<'_>, section: &CStr, field: &CStr) -> Option<String> {
     // SAFETY: the context is valid.
-    unsafe { info_of(ctx.raw(), section, field) }
+    unsafe { read_info(ctx.raw(), section, field) }
 }
 
-/// Like [`info`], but the context may be null.
+/// Like [`of_info`], but the context may be null.
 ///
 /// # Safety
 /// `ctx` is a valid context, or null.
-unsafe fn info_of(ctx: *mut RawCtx, section: &CStr, field: &CStr) -> Option<String> {
+unsafe fn read_info(ctx: *mut RawCtx, section: &CStr, field: &CStr) -> Option<String> {
     // SAFETY: plain reads of pointers that only module initialisation writes; the server has these functions since 6.0.
     let (get, read, free) = unsafe {
         (
