@@ -34,7 +34,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo build tools install dist deb test test-panics test-consumer test-tools test-clients test-clients-go test-clients-java test-clients-php test-clients-rust test-fresh test-docs test-package test-monitoring test-servers test-large test-leaks soak test-valgrind chaos
-.PHONY: bench bench-instructions simulation check check-all asan miri fuzz servers deps clean
+.PHONY: bench bench-instructions simulation check check-all deny asan miri fuzz servers deps clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -153,7 +153,11 @@ check: deps ## Formatting, lints and the tests that need no server
 	@scripts/deps lints
 	cargo fmt --all --check
 	cargo clippy $(LIGHT) --all-targets --locked -- -D warnings
+	@if command -v cargo-deny >/dev/null; then cargo deny --locked --log-level error check bans licenses sources; fi
 	cargo test --quiet --locked $(LIGHT) --exclude lockstock-chaos --lib --bins
+
+deny: ## Licences and sources of everything that is compiled in, and known advisories (needs cargo-deny and the net)
+	cargo deny --locked check
 
 check-all: check ## The same of the benchmark and examples/consumer, too; compiles plotters and SQLite
 	cargo clippy --workspace --all-targets --locked -- -D warnings
