@@ -170,7 +170,7 @@ pub fn parse<'a>(args: &mut Args<'a>) -> Result<Effect<'a>, Error> {
     }))
 }
 
-/// Parses what [`send_new`] sends after the effect's name.
+/// Parses what [`new_order`] makes of an order.
 fn parse_new<'a>(args: &mut Args<'a>, name: &'static str) -> Result<NewOrder<'a>, Error> {
     let id: IdText<'a> = args.ident_bytes("id")?.into();
     let units = units(args)?;

@@ -40,7 +40,7 @@ const START: u8 = 2;
 const END: u8 = 4;
 const STREAM: u8 = 8;
 const CUTOFF: u8 = 16;
-const DEADCOUNTS: u8 = 32;
+const DEADLINES: u8 = 32;
 /// The number of orders. Lockstock 0.1 refuses such a header. The blocks of a sale without it have no waiting orders.
 const COUNT: u8 = 64;
 
@@ -103,7 +103,7 @@ impl Sale {
                 | flag(terms.end.is_some(), END)
                 | flag(terms.stream.is_some(), STREAM)
                 | flag(self.cutoff.is_some(), CUTOFF)
-                | flag(terms.tells_deadlines(), DEADCOUNTS)
+                | flag(terms.tells_deadlines(), DEADLINES)
                 | flag(expects.is_some(), COUNT),
         );
         out.number(terms.total);
@@ -329,7 +329,7 @@ impl<'a> Iterator for Strict<'a> {
 
 fn read_header(mut reader: Reader<'_>) -> Result<(Terms, u64, Option<Cutoff>, u32), Corrupt> {
     let flags = reader.byte()?;
-    if flags & !(REBUY | START | END | STREAM | CUTOFF | DEADCOUNTS | COUNT) != 0 {
+    if flags & !(REBUY | START | END | STREAM | CUTOFF | DEADLINES | COUNT) != 0 {
         return Err(Corrupt::Invalid);
     }
     let (total, limit, seq) = (reader.number()?, reader.number()?, reader.number()?);
@@ -345,7 +345,7 @@ fn read_header(mut reader: Reader<'_>) -> Result<(Terms, u64, Option<Cutoff>, u3
     if flags & COUNT != 0 && expected == 0 {
         return Err(Corrupt::Invalid);
     }
-    let deadlines = flags & DEADCOUNTS != 0;
+    let deadlines = flags & DEADLINES != 0;
     let stream = if flags & STREAM == 0 { None } else { Some(Stream { key: reader.rest().into(), deadlines }) };
     if stream.is_none() && (deadlines || !reader.is_empty()) {
         return Err(Corrupt::Invalid);

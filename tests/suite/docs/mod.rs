@@ -3,6 +3,7 @@
 mod clients;
 mod commands;
 mod contrib;
+mod drawn;
 mod figures;
 mod migrating;
 mod names;

@@ -21,6 +21,7 @@ macro_rules! page {
 pub const README: Page = page!("README.md");
 pub const README_ZH: Page = page!("README.zh-CN.md");
 pub const CLIENTS: Page = page!("docs/clients.md");
+pub const DESIGN: Page = page!("DESIGN.md");
 pub const COMMANDS: Page = page!("docs/commands.md");
 pub const MIGRATING: Page = page!("docs/migrating.md");
 pub const OPERATIONS: Page = page!("docs/operations.md");
@@ -36,7 +37,7 @@ pub const ALL: [Page; 18] = [
     page!("CHANGELOG.md"),
     page!("CONTRIBUTING.md"),
     page!("SECURITY.md"),
-    page!("DESIGN.md"),
+    DESIGN,
     page!("docs/abuse.md"),
     CLIENTS,
     page!("docs/guarantees.md"),

@@ -16,6 +16,7 @@ pub const HELD: &[(&str, &str, &str, &str)] = &[
     ("CONTRIBUTING.md", "Jedis 7.5.3", "clients/java/pom.xml", "<version>7.5.3</version>"),
     ("CONTRIBUTING.md", "Lettuce 7.7.0", "clients/java/pom.xml", "<version>7.7.0.RELEASE</version>"),
     (DESIGN, "below 2^53 (until the year 2255)", "src/core/limits.rs", "pub const MAX_EXACT: u64 = (1 << 53) - 1;"),
+    (DESIGN, "records of up to 512 orders", "src/core/sale/snapshot.rs", "pub const BLOCK_ORDERS: u32 = 512;"),
     (DESIGN, "up to 500 steps", "src/core/lock/engine/mod.rs", "Self(500)"),
     (
         DESIGN,
