@@ -15,8 +15,8 @@ endif
 
 MODULE := target/release/liblockstock.so
 TOOL := target/release/lockstock
-# All but what compiles a database (the consumer), a library for pictures (the benchmark), and TLS (the command line).
-LIGHT := --workspace --exclude lockstock-consumer --exclude lockstock-bench --exclude lockstock-cli
+# All but what compiles a database (the consumer, the outbox), a library for pictures (the benchmark), and TLS (the command line).
+LIGHT := --workspace --exclude lockstock-consumer --exclude lockstock-outbox --exclude lockstock-bench --exclude lockstock-cli
 # Built together, so that what they share is compiled once: alone, each would have other features of its dependencies.
 PROGRAMS := cargo build --quiet --locked $(LIGHT) --bins
 DEMO := $(PROGRAMS) && target/debug/lockstock-demo
@@ -33,7 +33,7 @@ JUDGE = cargo test --quiet --locked $(LIGHT) --bin lockstock-chaos -- check:: &&
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build tools install dist deb test test-panics test-consumer test-tools test-clients test-clients-go test-clients-java test-clients-php test-clients-rust test-fresh test-docs test-package test-monitoring test-servers test-large test-leaks soak test-valgrind chaos
+.PHONY: help run demo build tools install dist deb test test-panics test-consumer test-tools test-outbox test-clients test-clients-go test-clients-java test-clients-php test-clients-rust test-fresh test-docs test-package test-monitoring test-servers test-large test-leaks soak test-valgrind chaos
 .PHONY: bench bench-instructions simulation check check-all deny asan miri fuzz servers deps clean
 
 help: ## Show this list
@@ -84,6 +84,11 @@ test-consumer: build ## The tests of examples/consumer; compiles SQLite
 test-tools: build ## The program for the command line, with commands, terminals and servers that it loses; compiles TLS
 	cargo clippy --quiet --locked -p lockstock-cli --all-targets -- -D warnings
 	cargo test --quiet --locked -p lockstock-cli -- --test-threads=$(TEST_THREADS)
+
+test-outbox: build ## lockstock-outbox with SQLite, PostgreSQL and MariaDB, which it installs (Debian: apt-get); compiles drivers
+	@scripts/deps databases
+	cargo clippy --quiet --locked -p lockstock-outbox --all-targets -- -D warnings
+	cargo test --quiet --locked -p lockstock-outbox -- --test-threads=$(TEST_THREADS)
 
 test-clients: build ## The clients for Python, Node and Rust on Redis 7.0 and Valkey 9.1, alone and in a cluster
 	@scripts/servers

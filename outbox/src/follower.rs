@@ -1,0 +1,396 @@
+//! Follows one sale: holds its lock, reads its stream, and writes what it says.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockstock::{Client, Hold};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use crate::event::{self, EntryId, Event, storable};
+use crate::metrics::{Metrics, SaleMetrics};
+use crate::name::{shown, stored};
+use crate::options::Options;
+use crate::reconcile::reconcile;
+use crate::report::{Absences, done, more_to_do, say};
+use crate::source::{self, Info};
+use crate::store::{LONGEST_SALE, Position, Store, Writer};
+use crate::supervisor::Streams;
+use crate::trouble::{Place, Trouble};
+
+/// How long the lock of a sale outlasts a process that is frozen. One that dies loses it with its connection.
+const LEASE: Duration = Duration::from_secs(10);
+/// How long to stand in line before looking round.
+const STAND: Duration = Duration::from_secs(5);
+/// The first and the last pause of a sale that nothing happens to, and how much longer the last is for each sale.
+const SHORT: Duration = Duration::from_millis(2);
+const LONG: Duration = Duration::from_millis(50);
+const FOR_EACH: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_secs(2);
+/// How long to wait before trying again what failed.
+const RETRY: Duration = Duration::from_millis(200);
+/// How often a sale is reconciled that does not get on.
+const MENDS: u32 = 3;
+/// How often a stream is trimmed.
+const TRIMS: Duration = Duration::from_secs(5);
+
+/// What all followers share.
+pub struct World {
+    pub client: Client,
+    pub store: Store,
+    pub options: Options,
+    pub metrics: Arc<Metrics>,
+    pub absences: Absences,
+    pub streams: Streams,
+    /// Whether it is time to end.
+    pub stop: watch::Receiver<bool>,
+}
+
+/// How following a sale has ended.
+#[derive(Debug)]
+pub enum End {
+    /// It is time to end, or `--once` has written all.
+    Done,
+    /// There is no such sale any more, and all that it told is written.
+    Gone,
+    /// The sale has no stream.
+    Streamless,
+    /// Nobody but an administrator can say how to go on with the sale.
+    Stopped(String),
+    /// Nobody but an administrator can say how to go on at all.
+    Refused(String),
+}
+
+/// Follows one sale.
+pub struct Follower {
+    pub world: Arc<World>,
+    pub sale: Vec<u8>,
+    name: String,
+    metrics: Arc<SaleMetrics>,
+    token: String,
+    reconciled: bool,
+    /// How often it was to be reconciled again since an event was written.
+    mends: u32,
+    /// Up to which change `--once` writes; known once the sale has been asked.
+    goal: Option<i64>,
+    told_line: bool,
+    trimmed: Option<Instant>,
+}
+
+/// What a look at the sale and its stream has shown.
+struct Look {
+    info: Option<Info>,
+    events: Vec<Event>,
+}
+
+impl Follower {
+    pub fn new(world: Arc<World>, sale: Vec<u8>, token: String) -> Self {
+        let name = stored(&sale);
+        let metrics = world.metrics.sale(&name);
+        Self {
+            world,
+            sale,
+            name,
+            metrics,
+            token,
+            reconciled: false,
+            mends: 0,
+            goal: None,
+            told_line: false,
+            trimmed: None,
+        }
+    }
+
+    /// Follows the sale until there is a reason to end.
+    pub async fn run(mut self) -> End {
+        let end = self.persist().await;
+        self.metrics.stops(matches!(end, End::Stopped(_)));
+        if matches!(end, End::Gone | End::Streamless) {
+            self.world.metrics.forget(&self.name);
+        }
+        self.world.streams.leave(&self.sale);
+        end
+    }
+
+    async fn persist(&mut self) -> End {
+        if self.name.len() > LONGEST_SALE {
+            return End::Stopped("its name is longer than a table takes".into());
+        }
+        loop {
+            let trouble = match self.attempt().await {
+                Ok(end) => return end,
+                Err(trouble) => trouble,
+            };
+            match trouble {
+                Trouble::Refused(why) => return End::Refused(why),
+                // What comes up while it runs is mended as what was there before.
+                Trouble::Stopped(why) if self.world.options.reconcile && self.mends < MENDS => {
+                    self.say(&why);
+                    self.mends = self.mends.saturating_add(1);
+                    self.reconciled = false;
+                }
+                Trouble::Stopped(why) => return End::Stopped(why),
+                Trouble::Away(place, why) => {
+                    self.world.metrics.error(place);
+                    self.world.absences.away(place, &why);
+                }
+                Trouble::Lost => {}
+            }
+            if self.rest(RETRY).await {
+                return End::Done;
+            }
+        }
+    }
+
+    /// Takes the lock and follows the sale until something comes in between.
+    async fn attempt(&mut self) -> Result<End, Trouble> {
+        let Some(info) = source::info(&self.world.client, &self.sale).await? else { return Ok(End::Gone) };
+        self.world.absences.back(Place::Server);
+        if info.stream.is_empty() {
+            return Ok(End::Streamless);
+        }
+        self.world.streams.enter(&info.stream, &self.sale)?;
+        let Some(hold) = self.acquire().await? else { return Ok(End::Done) };
+        let outcome = self.follow(&hold, info.stream).await;
+        // Whether or not the server can be told, the connection of the session ends with it.
+        let _ = hold.release().await;
+        outcome
+    }
+
+    /// The lock of the sale; `None` if it is time to end.
+    async fn acquire(&mut self) -> Result<Option<Hold>, Trouble> {
+        let key = [b"lockstock-outbox:", self.sale.as_slice()].concat();
+        let lock = self.world.client.lock(key).lease(LEASE).session().token(self.token.clone());
+        match lock.acquire().await {
+            Err(lockstock::Error::NotGranted) => {}
+            answer => return Ok(Some(answer?)),
+        }
+        if !self.told_line {
+            self.told_line = true;
+            self.say("another outbox is at work on it; this one stands in line");
+        }
+        let lock = lock.wait(STAND);
+        let mut stop = self.world.stop.clone();
+        tokio::select! {
+            answer = lock.acquire() => Ok(Some(answer?)),
+            _ = stop.wait_for(|stop| *stop) => Ok(None),
+        }
+    }
+
+    async fn follow(&mut self, hold: &Hold, stream: Vec<u8>) -> Result<End, Trouble> {
+        self.told_line = false;
+        let mut at = match self.world.store.claim(&self.name, hold.fence()).await {
+            Err(Trouble::Lost) => {
+                let why = "an outbox with a later fence has written to these tables: another server, or one whose clock went back";
+                return Err(Trouble::Away(Place::Fence, format!("{}: {why}", shown(&self.sale))));
+            }
+            position => position?,
+        };
+        self.world.absences.back(Place::Database);
+        self.world.absences.back(Place::Fence);
+        if self.world.options.reconcile && !self.reconciled {
+            at = reconcile(&self.world, &self.sale, &self.name, &stream, hold.fence(), at).await?;
+            self.reconciled = true;
+        }
+        let mut pause = SHORT;
+        let mut look = self.look(&stream, at).await?;
+        loop {
+            self.set_goal(look.info.as_ref(), at);
+            self.tell_lag(&look, at);
+            if look.events.is_empty() {
+                if look.info.is_none() {
+                    return Ok(End::Gone);
+                }
+                at = self.settle(hold, &look, at).await?;
+                self.trim(&stream, at, false).await?;
+                if self.goal.is_some_and(|goal| goal <= at.seq) || *self.world.stop.borrow() {
+                    self.trim(&stream, at, true).await?;
+                    return Ok(End::Done);
+                }
+                if self.rest(pause).await {
+                    return Ok(End::Done);
+                }
+                let sales = u32::try_from(self.world.streams.count()).unwrap_or(u32::MAX);
+                pause = pause.saturating_mul(2).min(LONG.saturating_add(FOR_EACH.saturating_mul(sales)).min(LONGEST));
+                look = self.look(&stream, at).await?;
+            } else {
+                let to = after(&look, at);
+                // The next events are read while these are written.
+                let (written, next) = tokio::join!(self.write(hold, &look.events, at, to), self.look(&stream, to));
+                written?;
+                self.count(look.events.len());
+                (at, pause) = (to, SHORT);
+                self.trim(&stream, at, false).await?;
+                if *self.world.stop.borrow() {
+                    return Ok(End::Done);
+                }
+                look = next?;
+            }
+            if look.info.as_ref().is_some_and(|info| info.stream != stream) {
+                // The sale was created anew with another stream.
+                return Err(Trouble::Lost);
+            }
+        }
+    }
+
+    /// Looks at the sale and reads the events after `at`; what it makes of them is sure.
+    async fn look(&self, stream: &[u8], at: Position) -> Result<Look, Trouble> {
+        let client = &self.world.client;
+        let (info, read) = tokio::join!(
+            source::info(client, &self.sale),
+            source::read(client, stream, at.first(), self.count_of_read())
+        );
+        let (info, events) = (info?, read?);
+        match self.judge(stream, at, info.as_ref(), events).await {
+            // One answer may be older than the other. This time they come one after the other.
+            Err(Trouble::Stopped(_)) => {
+                let info = source::info(client, &self.sale).await?;
+                let events = source::read(client, stream, at.first(), self.count_of_read()).await?;
+                let events = self.judge(stream, at, info.as_ref(), events).await?;
+                Ok(Look { info, events })
+            }
+            events => Ok(Look { info, events: events? }),
+        }
+    }
+
+    /// One more than a batch: the first is the one that was written last.
+    fn count_of_read(&self) -> u32 {
+        self.world.options.batch.saturating_add(1)
+    }
+
+    /// The events that come next, of those that were read.
+    async fn judge(
+        &self,
+        stream: &[u8],
+        at: Position,
+        info: Option<&Info>,
+        mut events: Vec<Event>,
+    ) -> Result<Vec<Event>, Trouble> {
+        if !at.foreign && events.first().is_some_and(|first| first.entry == at.entry) {
+            let first = events.remove(0);
+            if first.seq != at.seq {
+                return Err(other_past(at, first.seq));
+            }
+        } else if !at.foreign && at.entry != EntryId::default() {
+            // It was trimmed, and all before it; or the server has lost it, and others have its number now.
+            let before = source::last_until(&self.world.client, stream, &at.entry.to_string()).await?;
+            if let Some(before) = before.filter(|before| before.seq >= at.seq) {
+                return Err(other_past(at, before.seq));
+            }
+        }
+        let fits = events.iter().zip((0..=i64::MAX).skip_while(|seq| *seq <= at.seq));
+        let fitting = fits.take_while(|(event, seq)| event.seq == *seq).count();
+        match (events.get(fitting), info) {
+            (Some(wrong), _) if fitting == 0 && wrong.seq > at.seq => Err(gap(at, wrong.seq.saturating_sub(1))),
+            (Some(wrong), _) if fitting == 0 => Err(other_past(at, wrong.seq)),
+            (None, Some(info)) if fitting == 0 && info.seq > at.seq => Err(gap(at, info.seq)),
+            (None, Some(info)) if fitting == 0 && info.seq < at.seq => Err(other_past(at, info.seq)),
+            _ => {
+                events.truncate(fitting);
+                Ok(events)
+            }
+        }
+    }
+
+    /// Writes events and the position behind them.
+    async fn write(&self, hold: &Hold, events: &[Event], at: Position, to: Position) -> Result<(), Trouble> {
+        if !hold.is_held() {
+            return Err(Trouble::Lost);
+        }
+        let silent: Vec<Vec<u8>> =
+            events.iter().filter(|event| event.is_silent()).map(|event| event.id.clone()).collect();
+        let held = if silent.is_empty() {
+            HashMap::new()
+        } else {
+            source::held(&self.world.client, &self.sale, silent).await?
+        };
+        let orders = event::rows(events, &held);
+        let kept = if self.world.options.events { events.iter().map(Event::event_row).collect() } else { Vec::new() };
+        let writer = Writer { sale: &self.name, fence: hold.fence(), from: at };
+        self.world.store.write(writer, to, storable(to.entry.ms), &orders, &kept).await?;
+        self.world.absences.back(Place::Database);
+        self.world.metrics.transaction();
+        Ok(())
+    }
+
+    /// Where nothing is to be read, what the table says of the whole sale is made what the sale says.
+    async fn settle(&self, hold: &Hold, look: &Look, at: Position) -> Result<Position, Trouble> {
+        let Some(info) = look.info.as_ref().filter(|info| info.seq == at.seq) else { return Ok(at) };
+        let to = Position { total: info.total, remaining: info.remaining, ..at };
+        if to != at {
+            self.write(hold, &[], at, to).await?;
+        }
+        Ok(to)
+    }
+
+    async fn trim(&mut self, stream: &[u8], at: Position, last: bool) -> Result<(), Trouble> {
+        let Some(keep) = self.world.options.keep else { return Ok(()) };
+        if at.entry == EntryId::default() || !last && self.trimmed.is_some_and(|before| before.elapsed() < TRIMS) {
+            return Ok(());
+        }
+        self.trimmed = Some(Instant::now());
+        source::trim(&self.world.client, stream, at.entry.next(), keep).await
+    }
+
+    fn set_goal(&mut self, info: Option<&Info>, at: Position) {
+        if self.world.options.once && self.goal.is_none() {
+            let goal = info.map_or(at.seq, |info| info.seq);
+            self.goal = Some(goal);
+            more_to_do(goal.saturating_sub(at.seq).try_into().unwrap_or(0));
+        }
+    }
+
+    fn tell_lag(&self, look: &Look, at: Position) {
+        let last = look.events.last().map_or(at.seq, |event| event.seq);
+        let behind = look.info.as_ref().map_or(last, |info| info.seq.max(last)).saturating_sub(at.seq);
+        self.metrics.lags(behind, look.events.first().map(|event| event.entry.ms));
+    }
+
+    fn count(&mut self, events: usize) {
+        self.mends = 0;
+        let events = u64::try_from(events).unwrap_or(0);
+        self.metrics.wrote(events);
+        done(events);
+    }
+
+    /// Rests; `true` if it is time to end.
+    async fn rest(&self, pause: Duration) -> bool {
+        let mut stop = self.world.stop.clone();
+        tokio::select! {
+            () = sleep(pause) => *self.world.stop.borrow(),
+            _ = stop.wait_for(|stop| *stop) => true,
+        }
+    }
+
+    fn say(&self, text: &str) {
+        say(format!("{}: {text}", shown(&self.sale)));
+    }
+}
+
+/// The position behind the events of this look.
+fn after(look: &Look, at: Position) -> Position {
+    let Some(last) = look.events.last() else { return at };
+    let (total, remaining) = look.info.as_ref().map_or((at.total, at.remaining), |info| (info.total, info.remaining));
+    Position { seq: last.seq, entry: last.entry, foreign: false, total, remaining }
+}
+
+/// What to do when a sale cannot go on.
+const MEND: &str = "Start with --reconcile to make the tables what STOCK.ORDERS says";
+
+fn gap(at: Position, last: i64) -> Trouble {
+    let first = at.seq.saturating_add(1);
+    let (what, are) =
+        if first == last { (format!("event {first}"), "is") } else { (format!("events {first} to {last}"), "are") };
+    Trouble::Stopped(format!(
+        "{what} {are} missing from its stream: trimmed or deleted before the tables had them, or lost in a failover. {MEND}"
+    ))
+}
+
+fn other_past(at: Position, seq: i64) -> Trouble {
+    Trouble::Stopped(format!(
+        "the tables have event {} and the server is at {seq} of another past: the sale was deleted and created anew, or a failover has \
+         lost what is in the tables. {MEND}",
+        at.seq
+    ))
+}

@@ -1,0 +1,97 @@
+//! What the program says: lines on standard error, and a bar while `--once` runs on a terminal.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::io::{IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::trouble::Place;
+
+/// How often somebody's absence is told.
+const AGAIN: Duration = Duration::from_mins(1);
+
+static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// One line on standard error, in one write. A bar makes room for it.
+pub fn say(text: impl Display) {
+    let text = text.to_string();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = format!("lockstock-outbox: {}\n", words.join(" "));
+    let write = || {
+        let _ = std::io::stderr().write_all(line.as_bytes());
+    };
+    match &*BAR.lock().unwrap_or_else(PoisonError::into_inner) {
+        Some(bar) => bar.suspend(write),
+        None => write(),
+    }
+}
+
+/// A bar that shows how many of the events that are there have been written; nothing where no terminal is.
+#[derive(Debug)]
+pub struct Progress;
+
+impl Progress {
+    pub fn begin() -> Self {
+        if std::io::stderr().is_terminal()
+            && let Ok(style) =
+                ProgressStyle::with_template("{bar:40} {human_pos} of {human_len} events, {per_sec}, {eta} left")
+        {
+            let bar = ProgressBar::new(0).with_style(style);
+            bar.enable_steady_tick(Duration::from_millis(100));
+            *BAR.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar);
+        }
+        Self
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = BAR.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            bar.abandon();
+        }
+    }
+}
+
+/// So many more events are to be written.
+pub fn more_to_do(events: u64) {
+    if let Some(bar) = &*BAR.lock().unwrap_or_else(PoisonError::into_inner) {
+        bar.inc_length(events);
+    }
+}
+
+/// So many events have been written.
+pub fn done(events: u64) {
+    if let Some(bar) = &*BAR.lock().unwrap_or_else(PoisonError::into_inner) {
+        bar.inc(events);
+    }
+}
+
+/// Who is away, and when that was told.
+#[derive(Debug, Default)]
+pub struct Absences {
+    told: Mutex<HashMap<Place, Instant>>,
+}
+
+impl Absences {
+    /// Tells that somebody does not answer, once a minute.
+    pub fn away(&self, place: Place, why: &str) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.get(&place).is_none_or(|last| last.elapsed() >= AGAIN) {
+            told.insert(place, Instant::now());
+            match place {
+                Place::Fence => say(format!("trying again: {why}")),
+                Place::Server | Place::Database => say(format!("{} is away, trying again: {why}", place.name())),
+            }
+        }
+    }
+
+    /// Tells that somebody is back whose absence was told.
+    pub fn back(&self, place: Place) {
+        if self.told.lock().unwrap_or_else(PoisonError::into_inner).remove(&place).is_some() && place != Place::Fence {
+            say(format!("{} answers again", place.name()));
+        }
+    }
+}

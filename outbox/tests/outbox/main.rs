@@ -1,0 +1,69 @@
+//! `lockstock-outbox` with real servers and real databases, all of which are killed, frozen and robbed while it works.
+//!
+//! Each test runs with every database: `sqlite::…`, `postgres::…` and `mariadb::…`. The last two need the distribution's packages
+//! (`make test-outbox` installs them). `LOCKSTOCK_SERVER` names the server.
+#![expect(clippy::doc_markdown, reason = "databases have names like MariaDB")]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "here a panic is a failed test, not a dead server"
+)]
+
+mod databases;
+mod killed;
+mod names;
+mod past;
+mod support;
+mod together;
+mod usage;
+
+/// Every test of this list, with every database.
+macro_rules! with_every_database {
+    ($($module:ident: $($test:ident),+;)+) => {
+        with_every_database!(@ sqlite Sqlite { $($($module $test)+)+ });
+        with_every_database!(@ postgres Postgres { $($($module $test)+)+ });
+        with_every_database!(@ mariadb MariaDb { $($($module $test)+)+ });
+    };
+    (@ $name:ident $kind:ident { $($module:ident $test:ident)+ }) => {
+        mod $name {
+            $(
+                #[test]
+                fn $test() {
+                    crate::$module::$test(crate::databases::Kind::$kind);
+                }
+            )+
+        }
+    };
+}
+
+with_every_database! {
+    killed:
+        an_outbox_that_is_killed_writes_every_event_once,
+        a_server_that_is_killed_loses_nothing,
+        a_frozen_server_is_waited_for,
+        a_database_that_is_killed_loses_nothing,
+        a_frozen_database_is_waited_for;
+    past:
+        a_stream_that_was_trimmed_too_early_stops_its_sale_only,
+        an_emptied_stream_stops_its_sale,
+        a_sale_that_was_created_anew_stops_and_is_reconciled,
+        a_promotion_that_lost_changes_stops_and_is_reconciled,
+        a_promotion_that_lost_nothing_is_followed,
+        what_differs_is_mended,
+        what_is_no_event_is_named;
+    together:
+        a_second_outbox_stands_in_line,
+        an_outbox_that_was_frozen_writes_nothing_more,
+        many_sales_are_followed,
+        what_is_written_is_trimmed;
+    names:
+        names_are_stored_as_they_are,
+        every_state_is_written,
+        a_sale_without_deadlines_is_written,
+        a_batch_of_the_longest_names_is_written;
+    usage:
+        a_table_of_another_shape_is_refused,
+        another_prefix_has_tables_of_its_own;
+}
