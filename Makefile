@@ -34,7 +34,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo build tools install dist deb test test-panics test-consumer test-tools test-outbox test-clients test-clients-go test-clients-java test-clients-php test-clients-rust test-fresh test-docs test-package test-monitoring test-servers test-large test-leaks soak test-valgrind chaos
-.PHONY: bench bench-instructions simulation check check-all deny asan miri fuzz servers deps clean
+.PHONY: bench bench-instructions bench-outbox simulation check check-all deny asan miri fuzz servers deps clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -149,6 +149,11 @@ bench: build ## Speed and memory beside the alternatives (QUICK=1: in two minute
 
 bench-instructions: build ## Only the instructions for an operation, which are the same in every run (needs valgrind)
 	@ONLY=instructions,guard $(BENCH)
+
+bench-outbox: build ## Events a second into PostgreSQL, beside a loop of single INSERTs, and the lag of one sale: target/bench/outbox.svg
+	@scripts/deps databases
+	cargo build --quiet --locked --release -p lockstock-outbox
+	LOCKSTOCK_OUTBOX=$(CURDIR)/target/release/lockstock-outbox cargo test --quiet --locked -p lockstock-outbox --test outbox -- --ignored --nocapture --test-threads=1 bench::
 
 simulation: ## A hundred nodes and a million requests a second, from the costs that a run of the benchmark measured: target/bench/simulation.svg
 	@mkdir -p target/bench

@@ -29,6 +29,8 @@ pub struct Database {
     dir: TempDir,
     port: u16,
     process: Option<Child>,
+    /// Whether it waits for its disk at each commit, as one that lives through power cuts must.
+    durable: bool,
 }
 
 fn runtime() -> &'static Runtime {
@@ -42,8 +44,17 @@ fn runtime() -> &'static Runtime {
 impl Database {
     #[track_caller]
     pub fn start(kind: Kind) -> Self {
+        Self::begin(kind, false)
+    }
+
+    #[track_caller]
+    pub fn durable(kind: Kind) -> Self {
+        Self::begin(kind, true)
+    }
+
+    fn begin(kind: Kind, durable: bool) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
-        let mut database = Self { kind, dir, port: free_port(), process: None };
+        let mut database = Self { kind, dir, port: free_port(), process: None, durable };
         match kind {
             Kind::Sqlite => return database,
             Kind::Postgres => database.init_postgres(),
@@ -88,8 +99,11 @@ impl Database {
                 Kind::Sqlite => return None,
                 Kind::Postgres => {
                     let mut command = self.as_postgres(postgres("postgres"));
-                    command.arg("-D").arg(&data).args(["-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-p"]);
+                    command.arg("-D").arg(&data).args(["-c", "listen_addresses=127.0.0.1", "-p"]);
                     command.arg(port.to_string()).arg("-k").arg(self.dir.path());
+                    if !self.durable {
+                        command.args(["-c", "fsync=off"]);
+                    }
                     command
                 }
                 Kind::MariaDb => {
@@ -257,7 +271,7 @@ fn run(command: &mut Command) {
 }
 
 /// A program of the newest PostgreSQL; Debian keeps them beside the path.
-fn postgres(program: &str) -> Command {
+pub fn postgres(program: &str) -> Command {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> =
         versions.map(|version| version.path().join("bin").join(program)).filter(|path| path.exists()).collect();

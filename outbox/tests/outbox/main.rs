@@ -8,9 +8,11 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
+    clippy::cast_precision_loss,
     reason = "here a panic is a failed test, not a dead server"
 )]
 
+mod bench;
 mod databases;
 mod killed;
 mod names;

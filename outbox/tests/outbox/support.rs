@@ -1,7 +1,7 @@
 //! Starting `lockstock-outbox`, and comparing what it has written with what the sale says.
 
 use std::collections::BTreeMap;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::thread;
@@ -38,7 +38,7 @@ impl Outbox {
     }
 
     pub fn at(server: &str, database: &str, words: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_lockstock-outbox"));
+        let mut command = crate::bench::program();
         command.args(["--redis", server, "--to", database]).args(words);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut process = spawn(command).expect("the outbox starts");

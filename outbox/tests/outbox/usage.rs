@@ -92,6 +92,21 @@ pub fn another_prefix_has_tables_of_its_own(kind: Kind) {
     assert!(database.try_rows("SELECT * FROM shop_events").is_err());
 }
 
+/// What it serves at this path.
+fn ask(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: here\r\n\r\n").expect("a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}
+
+/// The value of a metric.
+pub fn metric(address: &str, name: &str) -> f64 {
+    let text = ask(address, "/metrics");
+    text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap_or(0.0)
+}
+
 #[test]
 fn prometheus_reads_the_lag() {
     let (server, database) = (Server::start(), Database::start(Kind::Sqlite));
@@ -101,13 +116,7 @@ fn prometheus_reads_the_lag() {
     let address = format!("127.0.0.1:{}", free_port());
     let outbox = Outbox::start(&server, &database, &[EVERYTHING, &["--metrics", &address]].concat());
     agree(&database, &mut client, "sale");
-    let ask = |path: &str| {
-        let mut stream = TcpStream::connect(&address).expect("it listens");
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: here\r\n\r\n").expect("a request");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("an answer");
-        answer
-    };
+    let ask = |path: &str| ask(&address, path);
     let has = |line: &str| ask("/metrics").lines().any(|found| found == line);
     assert!(ask("/metrics").starts_with("HTTP/1.1 200 OK\r\n"));
     assert!(ask("/").starts_with("HTTP/1.1 404 "));
