@@ -94,7 +94,7 @@ test-clients: build ## The clients for Python, Node and Rust on Redis 7.0 and Va
 	@scripts/servers
 	@scripts/test-clients
 
-test-clients-go: build ## clients/go, compiled and run on both servers, and what docs/clients.md says of its libraries (needs Go)
+test-clients-go: build ## The package for Go and its examples on both servers, and what docs/clients.md says of its libraries (needs Go)
 	@scripts/servers
 	@scripts/test-client-programs go
 

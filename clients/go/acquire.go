@@ -1,0 +1,236 @@
+// Package lockstock has distributed locks and flash-sale stock, kept by the Redis and Valkey module lockstock, over go-redis and rueidis.
+//
+//	locks := overgoredis.New(rdb) // or overrueidis.New(client); one for the whole process
+//	defer locks.Close()
+//
+//	lock, err := lockstock.Acquire(ctx, locks, "job:42", lockstock.Wait(10*time.Second))
+//	if errors.Is(err, lockstock.ErrNotAcquired) {
+//		return nil // others had it for ten seconds
+//	}
+//	if err != nil {
+//		return err
+//	}
+//	defer lock.Release(ctx)
+//	err = work(lock.Context(), lock.Fence()) // the context ends when the lock is lost: context.Cause says so
+//
+// Nobody hangs, whatever the server does, dead, frozen or failing over: a wait ends at most two seconds after its time, a release within five
+// seconds or the lease, any other request within two seconds, and all of them when their context does.
+//
+// A lock is not reentrant: who holds it and asks for it again stands in line behind itself.
+package lockstock
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// errEnded: it was granted, and has ended since.
+var errEnded = errors.New("the grant has ended")
+
+// Acquire takes the lock of this key, and stands in line for it if Wait or WaitForever says so. It asks again when a connection breaks or a
+// server is replaced, and keeps its place. When ctx ends, so does the wait, and the request is withdrawn in the background.
+//
+// The error is an [ErrNotAcquired] if others had the lock all the time. The context of the lock is made of ctx: let ctx live as long as the
+// work, and limit the wait by [Wait].
+func Acquire(ctx context.Context, client Client, key string, options ...Option) (*Lock, error) {
+	return AcquireAll(ctx, client, []string{key}, options...)
+}
+
+// AcquireAll takes the locks of all these keys, or none of them. In a cluster the keys are of one slot.
+func AcquireAll(ctx context.Context, client Client, keys []string, options ...Option) (*Lock, error) {
+	r := &request{client: client, keys: slices.Clone(keys), token: rand.Text(), lease: 30 * time.Second}
+	for _, option := range options {
+		if option == nil {
+			return nil, invalid("an option is nil")
+		}
+		option(r)
+	}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	bounded := ctx
+	// A wait of centuries is as good as one without limit.
+	if r.wait > math.MaxInt64-overtime {
+		r.forever = true
+	}
+	if !r.forever {
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithTimeoutCause(ctx, r.wait+overtime, errNoAnswer)
+		defer cancel()
+	}
+	lock, err := r.stand(bounded, ctx)
+	if err != nil {
+		if r.doubted {
+			go r.withdraw()
+		}
+		return nil, fmt.Errorf("%w (%s)", err, r.name())
+	}
+	return lock, nil
+}
+
+// stand asks until the lock is granted or the time is over.
+func (r *request) stand(ctx, caller context.Context) (*Lock, error) {
+	end := now() + r.wait
+	// Without a wait at first: most locks are free, and this needs no connection of its own.
+	for waits := false; ; waits = true {
+		lock, err := r.try(ctx, caller, waits, end-now())
+		switch {
+		case err == nil && lock != nil:
+			return lock, nil
+		case caller.Err() != nil:
+			r.doubted = true
+			return nil, stopped(caller)
+		case err == nil && waits:
+			return nil, ErrNotAcquired
+		case errors.Is(err, ErrUnreachable):
+			r.doubted = true
+		case err != nil && !errors.Is(err, errEnded):
+			return nil, err
+		}
+		if !r.forever && now() >= end {
+			if err == nil || errors.Is(err, errEnded) {
+				err = ErrNotAcquired
+			}
+			return nil, err
+		}
+		if err != nil && !errors.Is(err, errEnded) {
+			// The end of the time is looked at above, that of the caller's context there, too.
+			_ = sleep(ctx, pause)
+		}
+	}
+}
+
+// try asks once; the lock is nil if others have it.
+func (r *request) try(ctx, caller context.Context, waits bool, left time.Duration) (*Lock, error) {
+	since := now()
+	if !waits && !r.session && r.replicas == 0 {
+		reply, err := askPending(ctx, r.client, r.acquisition(), patience, true, &r.pending)
+		fence, err := granted(reply, err)
+		if fence == 0 {
+			return nil, err
+		}
+		return begin(caller, r, fence, since, nil), nil
+	}
+	conn, err := dedicate(ctx, r.client, r.keys[0])
+	if err != nil {
+		return nil, classify(err)
+	}
+	kept, whole := false, false
+	defer func() {
+		if !kept {
+			conn.Close(whole)
+		}
+	}()
+	var words []string
+	if waits {
+		words = []string{"WAIT", "0"}
+		if !r.forever {
+			words[1] = ms(left)
+		}
+	}
+	reply, err := r.listen(ctx, conn, r.acquisition(words...), waits)
+	fence, err := granted(reply, err)
+	if fence == 0 {
+		whole = err == nil
+		return nil, err
+	}
+	// After a wait nobody knows how long the answer took: the lease counts from this extension. WAIT counts what this connection has
+	// written, so for replicas it is needed, too.
+	if waits || r.replicas > 0 {
+		since = now()
+		if reply, err = r.quick(ctx, conn, r.extension(fence, r.lease)); err != nil {
+			return nil, err
+		}
+		if reply != int64(1) {
+			whole = true
+			return nil, errEnded
+		}
+	}
+	if r.replicas > 0 {
+		if err := r.replicate(ctx, conn); err != nil {
+			return nil, err
+		}
+	}
+	if r.session {
+		kept = true
+		return begin(caller, r, fence, since, conn), nil
+	}
+	whole = true
+	return begin(caller, r, fence, since, nil), nil
+}
+
+// granted reads an answer to an acquisition; 0: others have the lock.
+func granted(reply any, err error) (int64, error) {
+	if reply == nil || err != nil {
+		return 0, classify(err)
+	}
+	if row, ok := reply.([]any); ok && len(row) == 3 {
+		if fence, ok := row[1].(int64); ok && fence > 0 {
+			return fence, nil
+		}
+	}
+	return 0, unexpected(reply)
+}
+
+// quick sends over conn what does not wait.
+func (r *request) quick(ctx context.Context, conn Conn, command Command) (any, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errNoAnswer)
+	defer cancel()
+	reply, err := once(ctx, conn, command, &r.pending)
+	return reply, classify(err)
+}
+
+// listen sends an acquisition over conn. In a long wait it looks whether the server is still there: one that is gone without a word would
+// be listened to for as long.
+func (r *request) listen(ctx context.Context, conn Conn, command Command, waits bool) (any, error) {
+	if !waits {
+		return r.quick(ctx, conn, command)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		for sleep(ctx, probe) == nil {
+			if _, err := ask(ctx, r.client, look(r.keys[0]), patience, true); errors.Is(err, ErrUnreachable) && ctx.Err() == nil {
+				cancel(err)
+			}
+		}
+	}()
+	return once(ctx, conn, command, &r.pending)
+}
+
+// replicate waits until the replicas have the grant.
+func (r *request) replicate(ctx context.Context, conn Conn) error {
+	reply, err := r.quick(ctx, conn, Command{[]string{"WAIT", number(int64(r.replicas)), ms(replication)}, 0})
+	if err != nil {
+		return err
+	}
+	if took, ok := reply.(int64); !ok || took < int64(r.replicas) {
+		released := make(chan struct{})
+		go func() {
+			r.withdraw()
+			close(released)
+		}()
+		select {
+		case <-released:
+		case <-ctx.Done():
+		}
+		return fmt.Errorf("%w: %v of %d", ErrNotReplicated, reply, r.replicas)
+	}
+	return nil
+}
+
+// withdraw leaves the line, and whatever was granted, as far as a server can be told within 5 s; else the lease ends it.
+func (r *request) withdraw() {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), farewell, errNoAnswer)
+	defer cancel()
+	// What was sent and given up may arrive after the first of them, so there is a second when it is over.
+	_, _ = ask(ctx, r.client, r.words("RELEASE"), farewell, true)
+	r.pending.Wait()
+	_ = sleep(ctx, pause)
+	_, _ = ask(context.WithoutCancel(ctx), r.client, r.words("RELEASE"), patience, true)
+}

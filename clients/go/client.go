@@ -1,0 +1,163 @@
+package lockstock
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	// How long a request that does not wait may take.
+	patience = 2 * time.Second
+	// How much later than its time a wait ends at most.
+	overtime = 1900 * time.Millisecond
+	// How long a release or the withdrawal of a wait is tried.
+	farewell = 5 * time.Second
+	// How long to wait before asking a server again that could not answer.
+	pause = 50 * time.Millisecond
+	// How often a wait looks whether its server is still there.
+	probe = 15 * time.Second
+	// How long replicas have to take a grant.
+	replication = time.Second
+	// The largest integer that the server takes.
+	most = 1<<53 - 1
+)
+
+// Command is one command: its words, and the place of its (first) key among them, by which a cluster's client finds the server.
+type Command struct {
+	Words []string
+	Key   int
+}
+
+// Client sends commands. The packages overgoredis and overrueidis make one of go-redis's and rueidis's clients; any number of goroutines
+// may share it.
+//
+// A reply is nil, an int64, a string, a float64, a bool, a []any of such, or a map with string (or any) keys. An error that the server has
+// answered is a [*ServerError]; every other error means that nobody knows what became of the command. A client sends a command once,
+// follows MOVED and ASK, and gives up when ctx ends.
+type Client interface {
+	Do(ctx context.Context, command Command) (any, error)
+	// Dedicate gives a connection that nobody else uses, to the server of this key.
+	Dedicate(ctx context.Context, key string) (Conn, error)
+}
+
+// Conn is one connection, for what waits and for what lasts as long as its connection. Close may be called at any time: it ends a Do that
+// is under way, unless reuse says that none is and the connection may serve again.
+type Conn interface {
+	Do(ctx context.Context, command Command) (any, error)
+	Close(reuse bool)
+}
+
+// once sends a command and stops listening when ctx ends, though the library below may go on for a while. Then pending is told.
+func once(ctx context.Context, via interface {
+	Do(context.Context, Command) (any, error)
+}, command Command, pending *sync.WaitGroup) (any, error) {
+	type answer struct {
+		reply any
+		err   error
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	answers := make(chan answer, 1)
+	pending.Go(func() {
+		reply, err := via.Do(ctx, command)
+		answers <- answer{reply, err}
+	})
+	select {
+	case one := <-answers:
+		return one.reply, one.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// ask sends a command until it is answered, within patience. One that must not be repeated is sent again only if the server has said that
+// it did nothing.
+func ask(ctx context.Context, client Client, command Command, within time.Duration, repeatable bool) (any, error) {
+	return askPending(ctx, client, command, within, repeatable, &sync.WaitGroup{})
+}
+
+func askPending(
+	ctx context.Context, client Client, command Command, within time.Duration, repeatable bool, pending *sync.WaitGroup,
+) (any, error) {
+	caller := ctx
+	ctx, cancel := context.WithTimeoutCause(ctx, within, errNoAnswer)
+	defer cancel()
+	for {
+		reply, err := once(ctx, client, command, pending)
+		if err == nil {
+			return reply, nil
+		}
+		if caller.Err() != nil {
+			return nil, stopped(caller)
+		}
+		if !passes(err) || !isAnswer(err) && !repeatable || sleep(ctx, pause) != nil {
+			return nil, classify(err)
+		}
+	}
+}
+
+// dedicate is Client.Dedicate, and ends when ctx does.
+func dedicate(ctx context.Context, client Client, key string) (Conn, error) {
+	type made struct {
+		conn Conn
+		err  error
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errNoAnswer)
+	connections := make(chan made, 1)
+	go func() {
+		defer cancel()
+		conn, err := client.Dedicate(ctx, key)
+		connections <- made{conn, err}
+	}()
+	select {
+	case one := <-connections:
+		return one.conn, one.err
+	case <-ctx.Done():
+		go func() {
+			if late := <-connections; late.err == nil {
+				late.conn.Close(false)
+			}
+		}()
+		return nil, context.Cause(ctx)
+	}
+}
+
+func sleep(ctx context.Context, span time.Duration) error {
+	select {
+	case <-time.After(span):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// ServerError is an error that the server has answered. It wraps that of the client's library.
+type ServerError struct {
+	Text string
+	Err  error
+}
+
+func (e *ServerError) Error() string { return e.Text }
+
+func (e *ServerError) Unwrap() error { return e.Err }
+
+func isAnswer(err error) bool {
+	var answer *ServerError
+	return errors.As(err, &answer)
+}
+
+var passing = regexp.MustCompile(`^(UNBLOCKED (force|this server)|(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING|MASTERDOWN)\b)`)
+
+// passes says whether asking again, of the same server or another, may help.
+func passes(err error) bool { return !isAnswer(err) || passing.MatchString(err.Error()) }
+
+func ms(span time.Duration) string {
+	return strconv.FormatInt(max(int64((span+time.Millisecond-1)/time.Millisecond), 1), 10)
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }

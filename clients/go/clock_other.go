@@ -1,0 +1,10 @@
+//go:build !linux
+
+package lockstock
+
+import "time"
+
+// now is the time since some beginning.
+func now() time.Duration { return time.Since(begun) }
+
+var begun = time.Now()

@@ -1,0 +1,139 @@
+package lockstock_test
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+
+	lockstock "lockstock/clients/go"
+	"lockstock/clients/go/overgoredis"
+	"lockstock/clients/go/overrueidis"
+)
+
+// cluster is made of three servers.
+func cluster(t *testing.T) (nodes []*server) {
+	words := []string{"--cluster", "create"}
+	for range 3 {
+		node := start(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "60000")
+		nodes, words = append(nodes, node), append(words, node.address)
+	}
+	if said, err := exec.Command("redis-cli", append(words, "--cluster-yes")...).CombinedOutput(); err != nil {
+		t.Fatal(string(said))
+	}
+	for _, node := range nodes {
+		node.eventually("the cluster stands", func() bool {
+			return strings.Contains(node.do("CLUSTER", "INFO").(string), "cluster_state:ok")
+		})
+	}
+	return nodes
+}
+
+func overCluster(t *testing.T, play func([]*server, lockstock.Client)) {
+	connect := map[string]func(*testing.T, string) lockstock.Client{
+		"go-redis": func(t *testing.T, address string) lockstock.Client {
+			rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{address}, PoolSize: 1})
+			client := overgoredis.NewCluster(rdb)
+			t.Cleanup(func() {
+				client.Close()
+				rdb.Close()
+			})
+			return client
+		},
+		"rueidis": func(t *testing.T, address string) lockstock.Client {
+			client := must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{address}}))
+			t.Cleanup(client.Close)
+			return overrueidis.New(client)
+		},
+	}
+	for name, connect := range connect {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			nodes := cluster(t)
+			play(nodes, connect(t, nodes[0].address))
+		})
+	}
+}
+
+func TestEveryKeyOfAClusterIsFound(t *testing.T) {
+	overCluster(t, func(nodes []*server, client lockstock.Client) {
+		s := nodes[0]
+		var done sync.WaitGroup
+		for number := range 30 {
+			done.Go(func() {
+				key := fmt.Sprintf("{%d}job", number)
+				options := []lockstock.Option{lockstock.Wait(5 * time.Second)}
+				if number%2 == 0 {
+					options = append(options, lockstock.Session())
+				}
+				keys := []string{key, key + "2"}[:1+number%3%2]
+				lock := must(lockstock.AcquireAll(background, client, keys, options...))
+				_, err := lockstock.Acquire(background, client, key, lockstock.Wait(100*time.Millisecond))
+				if !errors.Is(err, lockstock.ErrNotAcquired) {
+					s.Error(err)
+				}
+				if must(lock.Guard(background, "SET", key+"3", "x")) != "OK" || lock.Release(background) != nil {
+					s.Error(key)
+				}
+				sale := lockstock.NewStock(client, key+"s")
+				if err := sale.Create(background, 1, lockstock.Terms{}); err != nil {
+					s.Error(err)
+				}
+				cart := must(lockstock.TakeAll(background, client, "1", []lockstock.Leg{{Sale: key + "s"}}, lockstock.Order{}))
+				if !cart.Done() {
+					s.Error(cart)
+				}
+			})
+		}
+		done.Wait()
+		_, err := lockstock.AcquireAll(background, client, []string{"a", "b"})
+		s.is(err, lockstock.ErrRefused)
+	})
+}
+
+func TestASlotMovesWhileSomebodyWaitsAndWhileSomebodyHolds(t *testing.T) {
+	overCluster(t, func(nodes []*server, client lockstock.Client) {
+		s := nodes[0]
+		slot := s.do("CLUSTER", "KEYSLOT", "job")
+		held := must(lockstock.Acquire(background, client, "job", lockstock.Lease(3*time.Second)))
+		waits := make(chan *lockstock.Lock, 1)
+		go func() {
+			waits <- must(lockstock.Acquire(background, client, "job", lockstock.Wait(time.Minute), lockstock.Session()))
+		}()
+		var from, to *server
+		for _, node := range nodes {
+			if strings.Contains(fmt.Sprint(node.rdb.Do(background, "GET", "job").Err()), "WRONGTYPE") {
+				from = node
+			} else {
+				to = node
+			}
+		}
+		s.eventually("one waits", func() bool { return from.waiters() == 1 })
+		// The lock's key is not there yet, or not there any more: ASK.
+		to.do("CLUSTER", "SETSLOT", slot, "IMPORTING", from.do("CLUSTER", "MYID"))
+		from.do("CLUSTER", "SETSLOT", slot, "MIGRATING", to.do("CLUSTER", "MYID"))
+		host, port, _ := strings.Cut(to.address, ":")
+		from.do("MIGRATE", host, port, "job", 0, 5000)
+		s.is(held.Extend(background, 0), nil)
+		other := must(lockstock.Acquire(background, client, "{job}other", lockstock.Wait(time.Second)))
+		s.is(other.Release(background), nil)
+		_, err := lockstock.Acquire(background, client, "job", lockstock.Wait(100*time.Millisecond))
+		s.is(err, lockstock.ErrNotAcquired)
+		for _, node := range []*server{to, from, nodes[0], nodes[1], nodes[2]} {
+			node.do("CLUSTER", "SETSLOT", slot, "NODE", to.do("CLUSTER", "MYID"))
+		}
+		time.Sleep(4 * time.Second)
+		equal(s, must(held.Owned(background)), true)
+		s.is(held.Release(background), nil)
+		lock := <-waits
+		equal(s, must(lock.Owned(background)), true)
+		equal(s, to.locks(), 1)
+		s.is(lock.Release(background), nil)
+	})
+}

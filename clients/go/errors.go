@@ -1,0 +1,95 @@
+package lockstock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// kind is an error to be compared with by errors.Is. One kind may be a case of another.
+type kind struct {
+	text string
+	of   error
+}
+
+func (k *kind) Error() string { return k.text }
+
+func (k *kind) Unwrap() error { return k.of }
+
+// What errors.Is finds in the errors of this package. Beside it they wrap what they come from: an error of the client's library, or the
+// cause of the end of a context.
+var (
+	// ErrNotAcquired: others had the lock during the whole wait.
+	ErrNotAcquired error = &kind{text: "lockstock: not acquired: others had the lock"}
+	// ErrNotReplicated is an ErrNotAcquired: fewer replicas than asked for had the grant within a second, and it was released.
+	ErrNotReplicated error = &kind{"lockstock: too few replicas took the grant, so it was released", ErrNotAcquired}
+	// ErrLost: the hold had ended before it was released, or may have. Somebody else may have the lock.
+	ErrLost error = &kind{text: "lockstock: the lock was lost"}
+	// ErrReleased is the cause of the end of a lock's context after Release.
+	ErrReleased error = &kind{text: "lockstock: the lock was released"}
+	// ErrUnreachable: no server answered in time. What was asked for may have been done.
+	ErrUnreachable error = &kind{text: "lockstock: no server answers"}
+	// ErrNotReleased is an ErrUnreachable: nobody knows whether the lock was released. Its lease ends it.
+	ErrNotReleased error = &kind{"lockstock: it is not known whether the lock was released", ErrUnreachable}
+	// ErrRefused: the server has answered with an error, which errors.As finds as a *ServerError.
+	ErrRefused error = &kind{text: "lockstock: refused"}
+	// ErrDeadlock is an ErrRefused: the holder of this lock waits for one that this token holds.
+	ErrDeadlock error = &kind{"lockstock: deadlock", ErrRefused}
+	// ErrNoModule is an ErrRefused: the server has not loaded the module.
+	ErrNoModule error = &kind{"lockstock: the server has not loaded the module lockstock", ErrRefused}
+	// ErrNoSale: there is no such sale.
+	ErrNoSale error = &kind{text: "lockstock: no such sale"}
+	// ErrSaleExists is an ErrRefused: the key is in use.
+	ErrSaleExists error = &kind{"lockstock: the key of the sale is in use", ErrRefused}
+	// ErrNoOrder: there is no such order.
+	ErrNoOrder error = &kind{text: "lockstock: no such order"}
+	// ErrInvalid: an argument means nothing; nothing was sent.
+	ErrInvalid error = &kind{text: "lockstock: invalid argument"}
+
+	errNoAnswer = errors.New("no answer in time")
+)
+
+// rueidis leaves ERR out.
+var unknown = regexp.MustCompile(`^(ERR )?unknown command .(LOCK|STOCK)\.`)
+
+var answers = []struct {
+	code string
+	kind error
+}{
+	{"NOTHELD ", ErrLost},
+	{"DEADLOCK ", ErrDeadlock},
+	{"NOSTOCK ", ErrNoSale},
+	{"BUSYKEY ", ErrSaleExists},
+}
+
+// classify names what an error of the client's library means.
+func classify(err error) error {
+	var already *kind
+	if err == nil || errors.As(err, &already) {
+		return err
+	}
+	if passes(err) {
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	if unknown.MatchString(err.Error()) {
+		return fmt.Errorf("%w: %w", ErrNoModule, err)
+	}
+	for _, answer := range answers {
+		if strings.HasPrefix(err.Error(), answer.code) {
+			return fmt.Errorf("%w: %w", answer.kind, err)
+		}
+	}
+	return fmt.Errorf("%w: %w", ErrRefused, err)
+}
+
+// stopped is the error of a call whose own context has ended.
+func stopped(ctx context.Context) error { return fmt.Errorf("lockstock: %w", context.Cause(ctx)) }
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
+}
+
+// unexpected is the error of a reply of the wrong form.
+func unexpected(reply any) error { return fmt.Errorf("%w: unexpected reply %v", ErrRefused, reply) }

@@ -1,0 +1,262 @@
+package lockstock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// The longest look away from the clock, which goes on while the machine sleeps though timers do not. So often a session is looked after,
+// too.
+const glance = time.Second
+
+// Lock is a lock that this process holds. Any number of goroutines may use it.
+//
+// One that is dropped without a Release is not extended any more, and ends with its lease.
+type Lock struct {
+	*hold
+}
+
+// hold is what the keeper of a lock knows. The keeper does not keep the Lock itself.
+type hold struct {
+	request *request
+	fence   int64
+	// The connection that a session lasts as long as.
+	conn   Conn
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	stopping sync.Once
+	stopped  chan struct{}
+
+	mutex sync.Mutex
+	lease time.Duration
+	until time.Duration
+	lost  bool
+	// Not nil from the release on, and closed when it is over.
+	ended   chan struct{}
+	outcome error
+}
+
+// begin makes the lock of a grant whose lease counts from since.
+func begin(ctx context.Context, r *request, fence int64, since time.Duration, conn Conn) *Lock {
+	h := &hold{request: r, fence: fence, conn: conn, lease: r.lease, until: since + r.lease, stopped: make(chan struct{})}
+	h.ctx, h.cancel = context.WithCancelCause(ctx)
+	lock := &Lock{h}
+	runtime.AddCleanup(lock, func(h *hold) { h.stop() }, h)
+	go h.keep()
+	return lock
+}
+
+// Context ends when the hold does, or the context that the lock was acquired with. [context.Cause] is then [ErrLost], [ErrReleased] or
+// the cause of the latter. Hand it to the work. That the context it was made of has ended releases nothing: the work may not have
+// stopped yet.
+func (h *hold) Context() context.Context { return h.ctx }
+
+// Fence is larger than that of every grant before. Have what you write to refuse smaller ones.
+func (h *hold) Fence() int64 { return h.fence }
+
+// Token is who holds the lock.
+func (h *hold) Token() string { return h.request.token }
+
+// Keys are what is locked.
+func (h *hold) Keys() []string { return append([]string(nil), h.request.keys...) }
+
+// Left is how long the hold lasts at least, by this process's clock; 0 if it is over.
+func (h *hold) Left() time.Duration {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if h.lost || h.ended != nil {
+		return 0
+	}
+	return max(h.until-now(), 0)
+}
+
+// Held says whether the hold should last still. Look before each step that must not be done twice, and send the fence with it.
+func (h *hold) Held() bool { return h.Left() > 0 }
+
+// Owned asks the server whether the hold lasts, with all of its keys.
+func (h *hold) Owned(ctx context.Context) (bool, error) {
+	for _, key := range h.request.keys {
+		_, err := ask(ctx, h.request.client, h.guard(key, "PING"), patience, true)
+		if errors.Is(err, ErrLost) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// Extend has the hold last for lease from now on (0: the lease that it was acquired with), and every extension after it. It is only needed
+// with [Unattended], or to change the lease. The error is an [ErrLost] if the hold has ended.
+func (h *hold) Extend(ctx context.Context, lease time.Duration) error {
+	if lease == 0 {
+		lease = h.request.lease
+	}
+	if lease < time.Millisecond {
+		return invalid("a lease is at least a millisecond, not %v", lease)
+	}
+	return h.extend(ctx, lease, true, nil)
+}
+
+// Guard has the server carry out a command in the same step in which it sees that this hold has the (first) lock: LOCK.GUARD. It is sent
+// once. The error is an [ErrLost] if the hold has ended: nothing was done then. Arguments are strings, []byte, integers and floats.
+func (h *hold) Guard(ctx context.Context, args ...any) (any, error) {
+	words, err := texts(args)
+	if err != nil {
+		return nil, err
+	}
+	return ask(ctx, h.request.client, h.guard(h.request.keys[0], words...), patience, false)
+}
+
+func (h *hold) guard(key string, words ...string) Command {
+	return Command{append([]string{"LOCK.GUARD", key, h.request.token, "FENCE", number(h.fence)}, words...), 1}
+}
+
+// Release ends the hold, within five seconds or the rest of its lease, and its context at once. The error is an [ErrLost] if it had ended
+// before, an [ErrNotReleased] if the server could not be told. When ctx ends first, Release returns, and goes on in the background; so it
+// may be deferred with a context that is over by then. It may be repeated, and then says the same.
+func (h *hold) Release(ctx context.Context) error {
+	h.mutex.Lock()
+	if h.ended == nil {
+		left := h.until - now()
+		h.ended = make(chan struct{})
+		go h.release(left)
+	}
+	h.mutex.Unlock()
+	h.cancel(ErrReleased)
+	select {
+	case <-h.ended:
+		return h.outcome
+	case <-ctx.Done():
+		// It may have ended at the same time.
+		select {
+		case <-h.ended:
+			return h.outcome
+		default:
+			return fmt.Errorf("%w: %w", ErrNotReleased, stopped(ctx))
+		}
+	}
+}
+
+func (h *hold) release(left time.Duration) {
+	defer close(h.ended)
+	h.stop()
+	tried := min(max(left, 200*time.Millisecond), farewell)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), tried, errNoAnswer)
+	defer cancel()
+	// With the fence, a repeated release cannot end a later hold of the token.
+	command := h.request.words("RELEASE", "FENCE", number(h.fence))
+	for tried := false; ; tried = true {
+		reply, err := once(ctx, h.request.client, command, &h.request.pending)
+		switch {
+		case err == nil && (tried || reply == h.request.count()):
+			// An attempt that was not answered may have done it.
+			h.close(true)
+			return
+		case err == nil:
+			h.outcome = fmt.Errorf("%w (%s)", ErrLost, h.request.name())
+			h.close(false)
+			return
+		case !passes(err) || sleep(ctx, pause) != nil:
+			h.outcome = fmt.Errorf("%w (%s): %w", ErrNotReleased, h.request.name(), err)
+			h.close(false)
+			return
+		}
+	}
+}
+
+func (h *hold) close(reuse bool) {
+	if h.conn != nil {
+		h.conn.Close(reuse)
+	}
+}
+
+// stop ends the keeper's extensions.
+func (h *hold) stop() { h.stopping.Do(func() { close(h.stopped) }) }
+
+// keep extends the hold in time, and tells when it is over.
+func (h *hold) keep() {
+	extends, stopped := !h.request.unattended, h.stopped
+	next := now() + h.request.lease/3
+	for left := h.Left(); left > 0; left = h.Left() {
+		span := min(left, glance)
+		if extends {
+			span = min(span, max(next-now(), 0))
+		}
+		select {
+		case <-stopped:
+			// Released; or dropped, and then nobody but its context hears when it ends.
+			extends, stopped = false, nil
+		case <-time.After(span):
+			if h.conn != nil && stopped != nil || extends && now() >= next {
+				next = now() + h.look(extends)
+			}
+		}
+	}
+	if h.lose() {
+		h.close(false)
+	}
+}
+
+// look extends the hold, or asks only whether its session lasts; and says when to extend it again.
+func (h *hold) look(extends bool) time.Duration {
+	h.mutex.Lock()
+	lease := h.lease
+	h.mutex.Unlock()
+	ctx, cancel := context.WithTimeoutCause(context.Background(), min(max(lease/6, pause), max(h.Left(), time.Millisecond)), errNoAnswer)
+	defer cancel()
+	// No answer says nothing; the clock does.
+	if h.extend(ctx, lease, extends, h.conn) != nil {
+		return lease / 20
+	}
+	return lease / 3
+}
+
+// extend asks over conn, if there is one, and else or if nobody answers there over the client.
+func (h *hold) extend(ctx context.Context, lease time.Duration, extends bool, conn Conn) error {
+	since := now()
+	command := h.request.extension(h.fence, lease)
+	if !extends {
+		command = h.guard(h.request.keys[0], "PING")
+	}
+	var reply any
+	err := errNoAnswer
+	if conn != nil {
+		reply, err = once(ctx, conn, command, &h.request.pending)
+	}
+	if err != nil && passes(err) {
+		reply, err = ask(ctx, h.request.client, command, patience, true)
+	}
+	if err = classify(err); errors.Is(err, ErrLost) || err == nil && extends && reply != int64(1) {
+		h.lose()
+		return fmt.Errorf("%w (%s)", ErrLost, h.request.name())
+	}
+	if err != nil || !extends {
+		return err
+	}
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if h.lost {
+		return fmt.Errorf("%w (%s)", ErrLost, h.request.name())
+	}
+	h.lease, h.until = lease, since+lease
+	return nil
+}
+
+// lose notes that the hold is over, unless it was released.
+func (h *hold) lose() bool {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if h.ended != nil {
+		return false
+	}
+	h.lost = true
+	h.cancel(ErrLost)
+	return true
+}

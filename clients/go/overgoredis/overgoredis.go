@@ -1,0 +1,279 @@
+// Package overgoredis has lockstock speak over go-redis.
+package overgoredis
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	lockstock "lockstock/clients/go"
+)
+
+const (
+	// How long it may take to connect.
+	patience = 2 * time.Second
+	// How many idle connections for waits are kept for each server.
+	spare = 64
+	// How many redirections are followed.
+	redirections = 5
+)
+
+// Client is a lockstock.Client that reaches the servers of a go-redis client with its addresses, its credentials and its TLS, but over
+// connections of its own: a lock must be extended and released though the pool is exhausted, and neither retries nor time-outs of the pool
+// may add to its own. Make one for the whole process.
+type Client struct {
+	place func(ctx context.Context, key string) (*redis.Options, error)
+	moved func(ctx context.Context)
+
+	mutex  sync.Mutex
+	nodes  map[string]*node
+	closed bool
+}
+
+// node is one server.
+type node struct {
+	options *redis.Options
+	shared  *redis.Client
+	idle    []*redis.Client
+}
+
+// New is for one server, or for the primary that a client made by redis.NewFailoverClient finds behind Sentinel.
+func New(rdb *redis.Client) *Client {
+	options := rdb.Options()
+	return &Client{
+		place: func(context.Context, string) (*redis.Options, error) { return options, nil },
+		moved: func(context.Context) {},
+		nodes: map[string]*node{},
+	}
+}
+
+// NewCluster is for a cluster.
+func NewCluster(rdb *redis.ClusterClient) *Client {
+	place := func(ctx context.Context, key string) (*redis.Options, error) {
+		primary, err := rdb.MasterForKey(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		return primary.Options(), nil
+	}
+	return &Client{place: place, moved: rdb.ReloadState, nodes: map[string]*node{}}
+}
+
+// Close closes the connections. Locks that are still held end with their leases.
+func (c *Client) Close() error {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.closed = true
+	var failures []error
+	for _, node := range c.nodes {
+		failures = append(failures, node.shared.Close())
+		for _, rdb := range node.idle {
+			failures = append(failures, rdb.Close())
+		}
+	}
+	clear(c.nodes)
+	return errors.Join(failures...)
+}
+
+// Do sends a command to the server of its key.
+func (c *Client) Do(ctx context.Context, command lockstock.Command) (any, error) {
+	node, err := c.of(ctx, command.Words[command.Key])
+	if err != nil {
+		return nil, err
+	}
+	reply, err := send(ctx, node.shared, command)
+	for range redirections {
+		if address, ok := redis.IsMovedError(err); ok {
+			c.moved(ctx)
+			if node, err = c.at(node, address); err != nil {
+				return nil, err
+			}
+			reply, err = send(ctx, node.shared, command)
+		} else if address, ok := redis.IsAskError(err); ok {
+			there, failure := c.at(node, address)
+			if failure != nil {
+				return nil, failure
+			}
+			reply, err = asking(ctx, there.shared, command)
+		} else {
+			break
+		}
+	}
+	return reply, err
+}
+
+// Dedicate gives a connection to the server of this key that nobody else uses.
+func (c *Client) Dedicate(ctx context.Context, key string) (lockstock.Conn, error) {
+	node, err := c.of(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return c.connect(ctx, node)
+}
+
+func (c *Client) connect(ctx context.Context, node *node) (*conn, error) {
+	for {
+		rdb, used := c.take(node)
+		err := rdb.Ping(ctx).Err()
+		if err == nil {
+			return &conn{client: c, node: node, rdb: rdb}, nil
+		}
+		rdb.Close()
+		if !used || ctx.Err() != nil {
+			return nil, said(err)
+		}
+	}
+}
+
+// take gives an idle client of one connection, or a new one.
+func (c *Client) take(node *node) (rdb *redis.Client, used bool) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if last := len(node.idle) - 1; last >= 0 {
+		rdb, node.idle = node.idle[last], node.idle[:last]
+		return rdb, true
+	}
+	return redis.NewClient(own(node.options, 1)), false
+}
+
+// of is the server of a key.
+func (c *Client) of(ctx context.Context, key string) (*node, error) {
+	options, err := c.place(ctx, key)
+	if err != nil {
+		return nil, said(err)
+	}
+	return c.node(options)
+}
+
+// at is the server of this address, reached as its neighbour is.
+func (c *Client) at(neighbour *node, address string) (*node, error) {
+	options := *neighbour.options
+	options.Addr, options.NodeAddress = address, address
+	return c.node(&options)
+}
+
+func (c *Client) node(options *redis.Options) (*node, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.closed {
+		return nil, redis.ErrClosed
+	}
+	known := c.nodes[options.Addr]
+	if known == nil {
+		known = &node{options: options, shared: redis.NewClient(own(options, max(options.PoolSize, 10)))}
+		c.nodes[options.Addr] = known
+	}
+	return known, nil
+}
+
+// own are the options of a client that reaches the same server, and that only contexts end the requests of.
+func own(options *redis.Options, connections int) *redis.Options {
+	own := *options
+	own.PoolSize, own.MinIdleConns, own.MaxIdleConns, own.MaxActiveConns, own.MaxConcurrentDials = connections, 0, 0, 0, 0
+	own.PoolTimeout, own.DialTimeout = patience, patience
+	own.ReadTimeout, own.WriteTimeout, own.ContextTimeoutEnabled = -1, -1, true
+	own.MaxRetries, own.DialerRetries = -1, 1
+	own.Limiter, own.ClientSideCache, own.ClientSideCacheConfig = nil, nil, nil
+	own.PipelinePoolSize, own.PipelineReadBufferSize, own.PipelineWriteBufferSize = 0, 0, 0
+	own.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	return &own
+}
+
+// conn is a client of one connection.
+type conn struct {
+	client *Client
+
+	mutex  sync.Mutex
+	node   *node
+	rdb    *redis.Client
+	closed bool
+}
+
+// Do sends a command over this connection; where ASK says so, this is from then on one to another server.
+func (c *conn) Do(ctx context.Context, command lockstock.Command) (any, error) {
+	c.mutex.Lock()
+	node, rdb := c.node, c.rdb
+	c.mutex.Unlock()
+	reply, err := send(ctx, rdb, command)
+	if _, ok := redis.IsMovedError(err); ok {
+		c.client.moved(ctx)
+	}
+	address, ok := redis.IsAskError(err)
+	if !ok {
+		return reply, err
+	}
+	if node, err = c.client.at(node, address); err != nil {
+		return nil, err
+	}
+	there, err := c.client.connect(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	c.mutex.Lock()
+	if c.closed {
+		c.mutex.Unlock()
+		there.Close(true)
+		return nil, redis.ErrClosed
+	}
+	c.node, c.rdb = there.node, there.rdb
+	c.mutex.Unlock()
+	rdb.Close()
+	return asking(ctx, there.rdb, command)
+}
+
+// Close closes the connection, or keeps it for the next.
+func (c *conn) Close(reuse bool) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.closed {
+		return
+	}
+	c.closed = true
+	c.client.mutex.Lock()
+	defer c.client.mutex.Unlock()
+	if reuse && !c.client.closed && len(c.node.idle) < spare {
+		c.node.idle = append(c.node.idle, c.rdb)
+		return
+	}
+	// Also in the middle of a read.
+	c.rdb.Close()
+}
+
+func send(ctx context.Context, rdb *redis.Client, command lockstock.Command) (any, error) {
+	reply, err := rdb.Do(ctx, args(command)...).Result()
+	return reply, said(err)
+}
+
+func asking(ctx context.Context, rdb *redis.Client, command lockstock.Command) (any, error) {
+	pipe := rdb.Pipeline()
+	pipe.Do(ctx, "ASKING")
+	asked := pipe.Do(ctx, args(command)...)
+	// Each command has its own error.
+	_, _ = pipe.Exec(ctx)
+	reply, err := asked.Result()
+	return reply, said(err)
+}
+
+func args(command lockstock.Command) []any {
+	args := make([]any, len(command.Words))
+	for i, word := range command.Words {
+		args[i] = word
+	}
+	return args
+}
+
+// said tells the server's errors from the network's; a missing value is none.
+func said(err error) error {
+	if err == nil || errors.Is(err, redis.Nil) {
+		return nil
+	}
+	var answer redis.Error
+	if errors.As(err, &answer) {
+		return &lockstock.ServerError{Text: err.Error(), Err: err}
+	}
+	return err
+}
