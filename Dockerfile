@@ -14,7 +14,7 @@ RUN apt-get update && apt-get install --yes --no-install-recommends libclang-dev
 WORKDIR /lockstock
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/lockstock/target \
-    cargo build --release --locked && cargo build --release --locked -p lockstock-cli && scripts/package install
+    cargo build --release --locked && cargo build --release --locked -p lockstock-cli -p lockstock-outbox && scripts/package install
 
 FROM ${REDIS} AS redis
 COPY --from=build /usr/local/bin/lockstock /usr/local/bin/lockstock

@@ -15,8 +15,9 @@ endif
 
 MODULE := target/release/liblockstock.so
 TOOL := target/release/lockstock
-# All but what compiles a database (the consumer, the outbox), a library for pictures (the benchmark), and TLS (the command line).
-LIGHT := --workspace --exclude lockstock-consumer --exclude lockstock-outbox --exclude lockstock-bench --exclude lockstock-cli
+OUTBOX := target/release/lockstock-outbox
+# All but what compiles a database (the outbox), a library for pictures (the benchmark), and TLS (the command line).
+LIGHT := --workspace --exclude lockstock-outbox --exclude lockstock-bench --exclude lockstock-cli
 # Built together, so that what they share is compiled once: alone, each would have other features of its dependencies.
 PROGRAMS := cargo build --quiet --locked $(LIGHT) --bins
 DEMO := $(PROGRAMS) && target/debug/lockstock-demo
@@ -33,7 +34,7 @@ JUDGE = cargo test --quiet --locked $(LIGHT) --bin lockstock-chaos -- check:: &&
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build tools install dist deb test test-panics test-consumer test-tools test-outbox test-clients test-clients-go test-clients-java test-clients-php test-clients-rust test-fresh test-docs test-package test-monitoring test-servers test-large test-leaks soak test-valgrind chaos
+.PHONY: help run demo build tools install dist deb test test-panics test-tools test-outbox test-clients test-clients-go test-clients-java test-clients-php test-clients-rust test-fresh test-docs test-package test-monitoring test-servers test-large test-leaks soak test-valgrind chaos
 .PHONY: bench bench-instructions bench-outbox simulation check check-all deny asan miri fuzz servers deps clean
 
 help: ## Show this list
@@ -53,13 +54,13 @@ build: deps ## Build the module: target/release/liblockstock.so
 $(MODULE):
 	$(MAKE) build
 
-tools: deps ## Build the program for the command line: target/release/lockstock
-	cargo build --release --locked -p lockstock-cli
+tools: deps ## Build the programs for the command line: target/release/lockstock and lockstock-outbox
+	cargo build --release --locked -p lockstock-cli -p lockstock-outbox
 
-$(TOOL):
+$(TOOL) $(OUTBOX) &:
 	$(MAKE) tools
 
-install: $(MODULE) $(TOOL) ## Install the module, its example configuration and the command line (PREFIX=/usr/local DESTDIR=)
+install: $(MODULE) $(TOOL) $(OUTBOX) ## Install the module, its example configuration and the command line (PREFIX=/usr/local DESTDIR=)
 	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/package install
 
 dist: build tools ## target/dist: the module, its example configuration, the command line and the licence in one archive, with its checksum
@@ -68,7 +69,7 @@ dist: build tools ## target/dist: the module, its example configuration, the com
 deb: build tools ## target/dist: a Debian package for redis-server and valkey-server
 	@scripts/package deb
 
-test: check build test-panics ## The checks, and the tests that need a server; not those of examples/consumer
+test: check build test-panics ## The checks, and the tests that need a server; not those of the two programs and of the clients
 	$(DEMO) --check
 	$(SUITE)
 	$(JUDGE)
@@ -77,9 +78,6 @@ test: check build test-panics ## The checks, and the tests that need a server; n
 test-panics: deps ## A panic in every entry from the server, and before every step of every transition, in a build made for it
 	cargo build --quiet --locked --features inject-faults --target-dir target/faults
 	LOCKSTOCK_MODULE=target/faults/debug/liblockstock.so $(SUITE) --ignored panics:: interrupted::
-
-test-consumer: build ## The tests of examples/consumer; compiles SQLite
-	cargo test --quiet --locked -p lockstock-consumer
 
 test-tools: build ## The program for the command line, with commands, terminals and servers that it loses; compiles TLS
 	cargo clippy --quiet --locked -p lockstock-cli --all-targets -- -D warnings
@@ -123,7 +121,7 @@ test-docs: build ## The programs in Python on the pages of the documentation, wi
 	@scripts/python
 	LOCKSTOCK_PYTHON=target/python/bin/python $(TEST) --ignored docs::python
 
-test-servers: check-all build ## All checks, and the tests that need a server, the consumer's too, on every supported server (SERVER: on that one)
+test-servers: check-all build ## All checks, and the tests that need a server, the outbox's with SQLite too, on every supported server (SERVER: on that one)
 	@scripts/servers
 	@scripts/test-servers $(TEST_THREADS)
 
@@ -169,7 +167,7 @@ check: deps ## Formatting, lints and the tests that need no server
 deny: ## Licences and sources of everything that is compiled in, and known advisories (needs cargo-deny and the net)
 	cargo deny --locked check
 
-check-all: check ## The same of the benchmark and examples/consumer, too; compiles plotters and SQLite
+check-all: check ## The same of the benchmark and the two programs, too; compiles plotters and drivers of databases
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo test --quiet --locked -p lockstock-bench
 

@@ -52,6 +52,7 @@ with_every_database! {
         an_emptied_stream_stops_its_sale,
         a_sale_that_was_created_anew_stops_and_is_reconciled,
         a_promotion_that_lost_changes_stops_and_is_reconciled,
+        a_start_from_an_old_file_stops_and_is_reconciled,
         a_promotion_that_lost_nothing_is_followed,
         what_differs_is_mended,
         what_is_no_event_is_named;

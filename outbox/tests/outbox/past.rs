@@ -121,6 +121,23 @@ pub fn a_promotion_that_lost_changes_stops_and_is_reconciled(kind: Kind) {
     }
 }
 
+pub fn a_start_from_an_old_file_stops_and_is_reconciled(kind: Kind) {
+    for count in [2, 4, 9] {
+        let (mut server, database) = (Server::start(), Database::start(kind));
+        let mut client = known(&server, &database);
+        client.expect("SAVE", OK);
+        sell(&mut client, "sale", "lost", 4);
+        once(&server, &database, EVERYTHING);
+        server.kill9();
+        server.start_again();
+        // As many as there were, fewer, and more.
+        let mut client = server.client();
+        sell(&mut client, "sale", "new", count);
+        stops_and_is_mended(&server, &database, "sale: stopped: ");
+        has_every_event(&database, &mut client, "sale", "events");
+    }
+}
+
 pub fn a_promotion_that_lost_nothing_is_followed(kind: Kind) {
     let mut primary = Server::start();
     let replica = Server::builder().replica_of(&primary).start();

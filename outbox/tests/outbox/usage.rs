@@ -53,6 +53,22 @@ fn who_refuses_is_named() {
 }
 
 #[test]
+fn its_user_needs_few_rights() {
+    let (server, database) = (Server::start(), Database::start(Kind::Sqlite));
+    let mut client = server.client();
+    client.expect("STOCK.CREATE sale 100 STREAM events", OK);
+    sell(&mut client, "sale", "a", 3);
+    let rights = "+lock.acquire +lock.release +lock.extend +lock.info +stock.info +stock.order +stock.orders +xrange +xrevrange \
+                  +xinfo|stream +scan +time +xtrim";
+    server.expect(format!("ACL SETUSER outbox on >x ~* -@all {rights}"), OK);
+    let words = ["--sale", "s*", "--once", "--reconcile", "--events", "--keep", "0s"];
+    let ended = Outbox::at(&format!("redis://outbox:x@{}", server.address()), &database.url(), &words).ended();
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    assert!(crate::support::agrees(&database, &mut client, "sale"));
+    client.expect("XLEN events", 0);
+}
+
+#[test]
 fn a_password_that_a_database_does_not_know_is_refused() {
     let (server, postgres, mariadb) =
         (Server::start(), Database::start(Kind::Postgres), Database::start(Kind::MariaDb));

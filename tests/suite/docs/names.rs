@@ -38,7 +38,7 @@ fn exists(path: &str, sources: &[(String, String)]) -> bool {
 #[test]
 fn every_test_that_a_page_names_exists() {
     let mut files = vec![];
-    for dir in ["tests", "src", "benches", "examples"] {
+    for dir in ["tests", "src", "benches", "examples", "outbox"] {
         sources(&root().join(dir), &mut files);
     }
     let sources: Vec<(String, String)> = files

@@ -28,7 +28,7 @@ pub const OPERATIONS: Page = page!("docs/operations.md");
 pub const PERFORMANCE: Page = page!("docs/performance.md");
 
 /// Every page for users.
-pub const ALL: [Page; 18] = [
+pub const ALL: [Page; 19] = [
     README,
     README_ZH,
     COMMANDS,
@@ -42,6 +42,7 @@ pub const ALL: [Page; 18] = [
     CLIENTS,
     page!("docs/guarantees.md"),
     PERFORMANCE,
+    page!("docs/outbox.md"),
     page!("docs/scaling.md"),
     page!("docs/testing.md"),
     page!("docs/tools.md"),
