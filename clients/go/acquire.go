@@ -24,7 +24,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 )
@@ -55,7 +54,7 @@ func AcquireAll(ctx context.Context, client Client, keys []string, options ...Op
 	}
 	bounded := ctx
 	// A wait of centuries is as good as one without limit.
-	if r.wait > math.MaxInt64-overtime {
+	if r.wait > century {
 		r.forever = true
 	}
 	if !r.forever {

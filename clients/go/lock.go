@@ -17,7 +17,8 @@ const glance = time.Second
 //
 // One that is dropped without a Release is not extended any more, and ends with its lease.
 type Lock struct {
-	*hold
+	// Not embedded: a deferred call of a promoted method would keep the hold, and not the lock.
+	hold *hold
 }
 
 // hold is what the keeper of a lock knows. The keeper does not keep the Lock itself.
@@ -54,32 +55,26 @@ func begin(ctx context.Context, r *request, fence int64, since time.Duration, co
 // Context ends when the hold does, or the context that the lock was acquired with. [context.Cause] is then [ErrLost], [ErrReleased] or
 // the cause of the latter. Hand it to the work. That the context it was made of has ended releases nothing: the work may not have
 // stopped yet.
-func (h *hold) Context() context.Context { return h.ctx }
+func (l *Lock) Context() context.Context { return l.hold.ctx }
 
 // Fence is larger than that of every grant before. Have what you write to refuse smaller ones.
-func (h *hold) Fence() int64 { return h.fence }
+func (l *Lock) Fence() int64 { return l.hold.fence }
 
 // Token is who holds the lock.
-func (h *hold) Token() string { return h.request.token }
+func (l *Lock) Token() string { return l.hold.request.token }
 
 // Keys are what is locked.
-func (h *hold) Keys() []string { return append([]string(nil), h.request.keys...) }
+func (l *Lock) Keys() []string { return append([]string(nil), l.hold.request.keys...) }
 
 // Left is how long the hold lasts at least, by this process's clock; 0 if it is over.
-func (h *hold) Left() time.Duration {
-	h.mutex.Lock()
-	defer h.mutex.Unlock()
-	if h.lost || h.ended != nil {
-		return 0
-	}
-	return max(h.until-now(), 0)
-}
+func (l *Lock) Left() time.Duration { return l.hold.left() }
 
 // Held says whether the hold should last still. Look before each step that must not be done twice, and send the fence with it.
-func (h *hold) Held() bool { return h.Left() > 0 }
+func (l *Lock) Held() bool { return l.Left() > 0 }
 
 // Owned asks the server whether the hold lasts, with all of its keys.
-func (h *hold) Owned(ctx context.Context) (bool, error) {
+func (l *Lock) Owned(ctx context.Context) (bool, error) {
+	h := l.hold
 	for _, key := range h.request.keys {
 		_, err := ask(ctx, h.request.client, h.guard(key, "PING"), patience, true)
 		if errors.Is(err, ErrLost) {
@@ -94,19 +89,21 @@ func (h *hold) Owned(ctx context.Context) (bool, error) {
 
 // Extend has the hold last for lease from now on (0: the lease that it was acquired with), and every extension after it. It is only needed
 // with [Unattended], or to change the lease. The error is an [ErrLost] if the hold has ended.
-func (h *hold) Extend(ctx context.Context, lease time.Duration) error {
+func (l *Lock) Extend(ctx context.Context, lease time.Duration) error {
+	h := l.hold
 	if lease == 0 {
 		lease = h.request.lease
 	}
-	if lease < time.Millisecond {
-		return invalid("a lease is at least a millisecond, not %v", lease)
+	if err := checkLease(lease); err != nil {
+		return err
 	}
 	return h.extend(ctx, lease, true, nil)
 }
 
 // Guard has the server carry out a command in the same step in which it sees that this hold has the (first) lock: LOCK.GUARD. It is sent
 // once. The error is an [ErrLost] if the hold has ended: nothing was done then. Arguments are strings, []byte, integers and floats.
-func (h *hold) Guard(ctx context.Context, args ...any) (any, error) {
+func (l *Lock) Guard(ctx context.Context, args ...any) (any, error) {
+	h := l.hold
 	words, err := texts(args)
 	if err != nil {
 		return nil, err
@@ -121,7 +118,8 @@ func (h *hold) guard(key string, words ...string) Command {
 // Release ends the hold, within five seconds or the rest of its lease, and its context at once. The error is an [ErrLost] if it had ended
 // before, an [ErrNotReleased] if the server could not be told. When ctx ends first, Release returns, and goes on in the background; so it
 // may be deferred with a context that is over by then. It may be repeated, and then says the same.
-func (h *hold) Release(ctx context.Context) error {
+func (l *Lock) Release(ctx context.Context) error {
+	h := l.hold
 	h.mutex.Lock()
 	if h.ended == nil {
 		left := h.until - now()
@@ -180,11 +178,20 @@ func (h *hold) close(reuse bool) {
 // stop ends the keeper's extensions.
 func (h *hold) stop() { h.stopping.Do(func() { close(h.stopped) }) }
 
+func (h *hold) left() time.Duration {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if h.lost || h.ended != nil {
+		return 0
+	}
+	return max(h.until-now(), 0)
+}
+
 // keep extends the hold in time, and tells when it is over.
 func (h *hold) keep() {
 	extends, stopped := !h.request.unattended, h.stopped
 	next := now() + h.request.lease/3
-	for left := h.Left(); left > 0; left = h.Left() {
+	for left := h.left(); left > 0; left = h.left() {
 		span := min(left, glance)
 		if extends {
 			span = min(span, max(next-now(), 0))
@@ -209,7 +216,7 @@ func (h *hold) look(extends bool) time.Duration {
 	h.mutex.Lock()
 	lease := h.lease
 	h.mutex.Unlock()
-	ctx, cancel := context.WithTimeoutCause(context.Background(), min(max(lease/6, pause), max(h.Left(), time.Millisecond)), errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), min(max(lease/6, pause), max(h.left(), time.Millisecond)), errNoAnswer)
 	defer cancel()
 	// No answer says nothing; the clock does.
 	if h.extend(ctx, lease, extends, h.conn) != nil {

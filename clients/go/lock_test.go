@@ -3,6 +3,7 @@ package lockstock_test
 import (
 	"context"
 	"errors"
+	"math"
 	"runtime"
 	"strings"
 	"sync"
@@ -270,7 +271,7 @@ func TestModesAndSeveralKeys(t *testing.T) {
 func TestBadArgumentsAreRefusedWhereTheyAreMade(t *testing.T) {
 	over(t, func(s *server, client lockstock.Client) {
 		for _, wrong := range [][]lockstock.Option{
-			{lockstock.Lease(0)}, {lockstock.Lease(-time.Second)}, {lockstock.Lease(time.Microsecond)}, {lockstock.Wait(-1)},
+			{lockstock.Lease(0)}, {lockstock.Lease(math.MaxInt64)}, {lockstock.Lease(-time.Second)}, {lockstock.Lease(time.Microsecond)}, {lockstock.Wait(-1)},
 			{lockstock.Limit(0)}, {lockstock.Limit(-1)}, {lockstock.Limit(2), lockstock.Shared()}, {lockstock.Replicas(-1)},
 			{lockstock.Token("")}, {lockstock.Token(strings.Repeat("x", 513))}, {nil},
 		} {
@@ -345,7 +346,7 @@ func TestALateReleaseDoesNotEndALaterHoldOfItsToken(t *testing.T) {
 func TestErrorsOfTheServerHaveNames(t *testing.T) {
 	over(t, func(s *server, client lockstock.Client) {
 		s.do("SET", "text", "x")
-		_, err := lockstock.Acquire(background, client, "text", lockstock.Wait(time.Minute))
+		_, err := lockstock.Acquire(background, client, "text", lockstock.Wait(math.MaxInt64))
 		s.is(err, lockstock.ErrRefused)
 		var answer *lockstock.ServerError
 		equal(s, errors.As(err, &answer) && strings.HasPrefix(answer.Text, "WRONGTYPE"), true)
@@ -361,6 +362,20 @@ func TestErrorsOfTheServerHaveNames(t *testing.T) {
 			_, err = lockstock.Acquire(background, connect(s.T, plain.address), "job", lockstock.Wait(time.Minute))
 			s.is(err, lockstock.ErrNoModule)
 		}
+	})
+}
+
+func TestALockOfWhichOnlyTheReleaseIsDeferredIsExtended(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		lock := must(lockstock.Acquire(background, client, "job", lockstock.Lease(time.Second)))
+		defer lock.Release(background)
+		ctx := lock.Context()
+		for range 30 {
+			runtime.GC()
+			time.Sleep(100 * time.Millisecond)
+		}
+		equal(s, context.Cause(ctx), nil)
+		equal(s, s.locks(), 1)
 	})
 }
 

@@ -69,11 +69,11 @@ func (r *request) check() error {
 	if len(r.keys) == 0 || slices.Contains(r.keys, "") {
 		return invalid("a lock needs a key that is not empty")
 	}
-	if r.wait < 0 || r.wait.Milliseconds() > most {
+	if r.wait < 0 {
 		return invalid("a wait is from 0, not %v", r.wait)
 	}
-	if r.lease < time.Millisecond {
-		return invalid("a lease is at least a millisecond, not %v", r.lease)
+	if err := checkLease(r.lease); err != nil {
+		return err
 	}
 	if r.shared && r.limited {
 		return invalid("Shared and Limit do not go together: a lock is for all readers, or for so many")
@@ -89,6 +89,16 @@ func (r *request) check() error {
 	}
 	if r.named {
 		return checkName("a token", r.token)
+	}
+	return nil
+}
+
+// century is longer than anything lasts, and may be added to a time of the clock.
+const century = 100 * 365 * 24 * time.Hour
+
+func checkLease(lease time.Duration) error {
+	if lease < time.Millisecond || lease > century {
+		return invalid("a lease is from a millisecond to a hundred years, not %v", lease)
 	}
 	return nil
 }

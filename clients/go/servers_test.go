@@ -45,9 +45,15 @@ func start(t *testing.T, options ...string) *server {
 
 func startPlain(t *testing.T, options ...string) *server {
 	t.Helper()
+	return startProcess(t, append([]string{"--save", "", "--dir", t.TempDir()}, options...)...)
+}
+
+func startProcess(t *testing.T, words ...string) *server {
+	t.Helper()
 	s := &server{T: t, address: free(t)}
 	_, port, _ := net.SplitHostPort(s.address)
-	words := append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir()}, options...)
+	// A file of settings comes first.
+	words = append(words, "--port", port, "--bind", "127.0.0.1")
 	s.process = exec.Command(cmp.Or(os.Getenv("LOCKSTOCK_SERVER"), "redis-server"), words...)
 	if err := s.process.Start(); err != nil {
 		t.Fatal(err)
