@@ -35,7 +35,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo build tools install dist deb test test-panics test-tools test-outbox test-clients test-clients-go test-clients-java test-clients-php test-clients-rust test-fresh test-docs test-package test-monitoring test-servers test-large test-leaks soak test-valgrind chaos
-.PHONY: bench bench-instructions bench-outbox simulation check check-all deny asan miri fuzz servers deps clean
+.PHONY: bench bench-instructions bench-outbox explore simulation check check-all deny asan miri fuzz servers deps clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -152,6 +152,9 @@ bench-outbox: build ## Events a second into PostgreSQL, beside a loop of single 
 	@scripts/deps databases
 	cargo build --quiet --locked --release -p lockstock-outbox
 	LOCKSTOCK_OUTBOX=$(CURDIR)/target/release/lockstock-outbox cargo test --quiet --locked -p lockstock-outbox --test outbox -- --ignored --nocapture --test-threads=1 bench::
+
+explore: ## Every history of a small world of locks and of a small world of sales, as long as SECONDS=60 for each allows
+	LOCKSTOCK_EXPLORE=$(SECONDS) cargo test --release --locked --lib -- --nocapture --test-threads=1 every_history_of
 
 simulation: ## A hundred nodes and a million requests a second, from the costs that a run of the benchmark measured: target/bench/simulation.svg
 	@mkdir -p target/bench

@@ -21,5 +21,7 @@ pub mod retry;
 pub mod sale;
 pub mod slab;
 pub mod slot;
+#[cfg(test)]
+mod tests;
 pub mod time;
 pub mod unlinked;

@@ -4,6 +4,7 @@
 mod adjusting;
 mod carts;
 mod cutoff;
+mod explore;
 mod forged;
 mod hostile;
 mod keeping;

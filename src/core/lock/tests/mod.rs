@@ -8,6 +8,7 @@ mod deadlock;
 mod delivery;
 mod doubt;
 mod ends;
+mod explore;
 mod fence;
 mod keyspace;
 mod many;

@@ -308,6 +308,16 @@ impl Model {
         self.gone.push(client);
     }
 
+    /// Another server goes on with the same holds. It knows of no connection and of no grant that is on its way.
+    pub(super) fn promoted(&mut self) {
+        self.holds.iter_mut().for_each(|hold| hold.session = None);
+        self.line.clear();
+        self.vacant.clear();
+        self.owed.clear();
+        (self.waited, self.deadlocks) = (0, 0);
+        self.see("promotions");
+    }
+
     /// Everything at the keys becomes what `moves` says: another key, or nothing.
     pub(super) fn relocate(&mut self, moves: &BTreeMap<Key, Option<Key>>) {
         let to = |key: &Key| moves.get(key).copied().unwrap_or(Some(*key));

@@ -19,7 +19,7 @@ const CLIENTS: usize = 4;
 const TOKENS: usize = 4;
 
 #[derive(Clone, Debug)]
-enum Step {
+pub(super) enum Step {
     Acquire {
         slot: usize,
         ask: Ask,
@@ -59,6 +59,8 @@ enum Step {
     Flush(Option<i32>),
     Swap,
     Migrate(i32),
+    /// The replica takes over, and gets a replica from its file.
+    Promote,
 }
 
 fn key() -> impl Strategy<Value = Key> {
@@ -131,39 +133,47 @@ fn step() -> impl Strategy<Value = Step> {
         1 => prop::option::of(0..DBS).prop_map(Step::Flush),
         1 => Just(Step::Swap),
         1 => (0..DBS).prop_map(Step::Migrate),
+        1 => Just(Step::Promote),
     ]
 }
 
 fn play(steps: Vec<Step>, bound: Option<usize>, detects: bool, grace: i64) -> Seen {
     let mut trial = Trial::new(CLIENTS, bound, detects, grace);
     for step in steps {
-        match step {
-            Step::Acquire { slot, ask, may_wait } => {
-                trial.acquire(&Ask { client: trial.client(slot), ..ask }, may_wait);
-            }
-            Step::Resend { slot, ask, pick } => {
-                if let Some(ask) = trial.resent(pick, &Ask { client: trial.client(slot), ..ask }) {
-                    trial.acquire(&ask, true);
-                }
-            }
-            Step::Release { keys, many, token, fence } => trial.release(&keys, many, token, fence),
-            Step::Extend { keys, many, token, fence, lease, only_later } => {
-                trial.extend(&keys, many, (token, fence), lease, only_later);
-            }
-            Step::Advance(ms) => trial.advance(ms),
-            Step::Tick(budget) => trial.tick(budget),
-            Step::Left { pick, timed_out } => trial.waiter_left(pick, timed_out),
-            Step::Delivered(pick) => trial.delivered(pick),
-            Step::ClientGone(slot) => trial.client_gone(slot),
-            Step::Delete(key) => trial.delete(key),
-            Step::Overwrite(key) => trial.overwrite(key),
-            Step::Rename(from, to) => trial.rename(from, to),
-            Step::Flush(db) => trial.flush(db),
-            Step::Swap => trial.swap(),
-            Step::Migrate(db) => trial.migrate(db),
-        }
+        trial.step(step);
     }
     trial.finish()
+}
+
+impl Trial {
+    pub(super) fn step(&mut self, step: Step) {
+        match step {
+            Step::Acquire { slot, ask, may_wait } => {
+                self.acquire(&Ask { client: self.client(slot), ..ask }, may_wait);
+            }
+            Step::Resend { slot, ask, pick } => {
+                if let Some(ask) = self.resent(pick, &Ask { client: self.client(slot), ..ask }) {
+                    self.acquire(&ask, true);
+                }
+            }
+            Step::Release { keys, many, token, fence } => self.release(&keys, many, token, fence),
+            Step::Extend { keys, many, token, fence, lease, only_later } => {
+                self.extend(&keys, many, (token, fence), lease, only_later);
+            }
+            Step::Advance(ms) => self.advance(ms),
+            Step::Tick(budget) => self.tick(budget),
+            Step::Left { pick, timed_out } => self.waiter_left(pick, timed_out),
+            Step::Delivered(pick) => self.delivered(pick),
+            Step::ClientGone(slot) => self.client_gone(slot),
+            Step::Delete(key) => self.delete(key),
+            Step::Overwrite(key) => self.overwrite(key),
+            Step::Rename(from, to) => self.rename(from, to),
+            Step::Flush(db) => self.flush(db),
+            Step::Swap => self.swap(),
+            Step::Migrate(db) => self.migrate(db),
+            Step::Promote => self.promote(),
+        }
+    }
 }
 
 /// What tokens do that wait for one thing at a time, and often for each other.

@@ -11,6 +11,7 @@ use crate::core::fence::Fence;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::engine::Bound;
 use crate::core::lock::{Acquired, Claim, Engine, Extension, Request, Wait, WaitResult, WaiterId};
+use crate::core::tests::canonical::canonical;
 use crate::core::time::{Millis, Wakeup};
 
 pub(super) const DBS: i32 = 2;
@@ -335,6 +336,20 @@ impl Trial {
                 }
             }
         }
+    }
+
+    /// Leaves out of what can be picked the waiters that have an answer which was delivered, or have left.
+    pub(super) fn forget_the_gone(&mut self) {
+        let Self { parked, model, undelivered, .. } = self;
+        parked.retain(|id| undelivered.contains(id) || model.line.iter().any(|other| other.id == Some(*id)));
+    }
+
+    /// Everything that decides what can happen next.
+    pub(super) fn state(&self) -> String {
+        let Self { world, replica, model, parked, undelivered, clients, .. } = self;
+        let engines = (&world.engine, &world.keys.values, &world.keys.elsewhere, &replica.0, &replica.1.values);
+        let state = format!("{:?}", (engines, model, parked, undelivered, self.fences.last_key_value()));
+        canonical(&state, world.now.ms.0, clients)
     }
 
     /// Everybody goes and everything expires. Nothing may be left. Returns what has happened, and how often.

@@ -18,14 +18,14 @@ const SALES: usize = 3;
 
 /// What is asked of several sales.
 #[derive(Clone, Debug)]
-enum Cart {
+pub enum Cart {
     Take { units: Vec<u64>, buyer: Option<usize>, hold: Option<i64>, reference: String },
     Confirm,
     Cancel,
 }
 
 #[derive(Clone, Debug)]
-enum Action {
+pub enum Action {
     /// Something happens to one sale, or to all of them at once if it happens to time or the server.
     Single(usize, Step),
     /// A request to these sales, in this order. The streams take so many steps of it, if they do not take all.
@@ -85,7 +85,7 @@ impl Cart {
 }
 
 /// Sales, each in its own world, on one server.
-struct Mall {
+pub struct Mall {
     worlds: Vec<World>,
     /// How many actions there were.
     actions: usize,
@@ -94,7 +94,20 @@ struct Mall {
 }
 
 impl Mall {
-    fn act(&mut self, action: &Action) {
+    pub fn new(terms: impl IntoIterator<Item = Terms>) -> Self {
+        Self { worlds: terms.into_iter().map(|terms| World::new(&terms)).collect(), actions: 0, carts: Vec::new() }
+    }
+
+    /// Everything that decides what can happen next.
+    pub fn state(&self) -> String {
+        let mut state: String = self.worlds.iter().map(World::state).collect();
+        for (nth, (id, sales, reference)) in self.carts.iter().enumerate() {
+            state = state.replace(&format!("\"{reference}\""), &format!("{nth}")) + &format!("{id} {sales:?}");
+        }
+        state
+    }
+
+    pub fn act(&mut self, action: &Action) {
         self.actions += 1;
         match action {
             Action::Single(_, step @ (Step::Pass(_) | Step::Failover(_) | Step::Save | Step::PowerCut)) => {
@@ -295,8 +308,7 @@ proptest! {
     ) {
         let stream = Some(Stream { key: b"events".as_slice().into(), deadlines });
         let worlds = totals.iter().zip(limits);
-        let worlds = worlds.map(|(total, limit)| World::new(&Terms { total: *total, limit, rebuy, stream: stream.clone(), ..Terms::default() }));
-        let mut mall = Mall { worlds: worlds.collect(), actions: 0, carts: Vec::new() };
+        let mut mall = Mall::new(worlds.map(|(total, limit)| Terms { total: *total, limit, rebuy, stream: stream.clone(), ..Terms::default() }));
         for action in &actions {
             mall.act(action);
         }

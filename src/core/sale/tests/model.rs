@@ -29,7 +29,7 @@ pub struct Entry {
     refused: bool,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Model {
     pub terms: Terms,
     pub orders: Vec<Entry>,

@@ -12,6 +12,7 @@ use crate::core::sale::{
     Answer, Budget, Change, Changes, CorruptSale, Decision, Loading, Sale, State, Take, TakeError, Taking, Terms,
     Waiting,
 };
+use crate::core::tests::canonical::canonical;
 use crate::core::time::{Millis, UnixMs};
 
 fn take_or_wait<'a>(sale: &Sale, now: UnixMs, take: &Take<'a>, waitlist: bool) -> Result<Decision<'a>, TakeError> {
@@ -232,6 +233,18 @@ impl World {
                 assert!(limit == 0 || counted <= limit, "{buyer:?} has {counted}");
             }
         }
+    }
+
+    /// Everything that decides what can happen next.
+    pub fn state(&self) -> String {
+        let (sale, now) = (&self.sale, self.now);
+        let rows = sale.page(now, 0, u32::MAX as usize, None).rows;
+        let places: Vec<_> = NAMES.iter().map(|name| sale.place(name.as_bytes())).collect();
+        let cutoff = sale.cutoff.as_ref().map(|cutoff| cutoff.at);
+        let due = (sale.overdue(now, 1), sale.overdue(now, usize::MAX), sale.next_due(|| now));
+        let saved = self.saved.as_ref().map(|(_, model, readers)| (model, self.readers.seq == readers.seq));
+        let state = (sale.terms(), rows, places, cutoff, due, &self.model, self.takes, saved);
+        canonical(&format!("{state:?}"), now.0, &[])
     }
 
     pub fn check(&self) {

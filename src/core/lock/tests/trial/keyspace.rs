@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::super::model::Key;
-use super::super::world::Value;
+use super::super::world::{Keys, Value};
 use super::{Trial, all_keys, place};
+use crate::core::fence::Fence;
 use crate::core::key::{KeyBuf, KeyRef};
+use crate::core::lock::{Engine, Lock};
 
 impl Trial {
     /// DEL.
@@ -105,5 +107,32 @@ impl Trial {
             self.world.keys.elsewhere.extend(slot.iter().map(|key| place(*key)));
             self.model.elsewhere.extend(slot);
         }
+    }
+
+    /// The replica takes over, with the connections that come anew. Its own replica begins with its file.
+    pub(in super::super) fn promote(&mut self) {
+        // What the timer would still end goes on until its lease does; the model ends it at once.
+        self.tick(usize::MAX);
+        let mut next = (Engine::default(), Keys::default());
+        for (place, value) in &self.replica.1.values {
+            let copy = match value {
+                Value::Lock(lock) => Value::Lock(Lock::decode(&lock.encode()).unwrap()),
+                Value::Foreign => Value::Foreign,
+            };
+            next.1.values.insert(place.clone(), copy);
+            if let Some(Value::Lock(lock)) = next.1.values.get_mut(place) {
+                next.0.register(place.as_key(), lock);
+            }
+        }
+        let (engine, keys) = std::mem::replace(&mut self.replica, next);
+        let old = std::mem::replace(&mut self.world.engine, engine);
+        (self.world.engine.settings, self.world.engine.bound) = (old.settings, old.bound);
+        self.world.keys = Keys { elsewhere: std::mem::take(&mut self.world.keys.elsewhere), ..keys };
+        self.replica.0.observe_fence(Fence(self.world.engine.last_fence()));
+        self.world.told();
+        self.model.promoted();
+        (self.parked, self.undelivered) = (Vec::new(), Vec::new());
+        let after = self.clients.iter().max().unwrap() + 1;
+        self.clients = (after..).take(self.clients.len()).collect();
     }
 }
