@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 use crate::trouble::Place;
 
@@ -37,9 +37,12 @@ impl Progress {
     pub fn begin() -> Self {
         if std::io::stderr().is_terminal()
             && let Ok(style) =
-                ProgressStyle::with_template("{bar:40} {human_pos} of {human_len} events, {per_sec}, {eta} left")
+                ProgressStyle::with_template("{bar:40} {human_pos} of {human_len} events, {rate} a second, {eta} left")
         {
-            let bar = ProgressBar::new(0).with_style(style);
+            let rate = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+                let _ = write!(text, "{:.0}", state.per_sec());
+            };
+            let bar = ProgressBar::new(0).with_style(style.with_key("rate", rate));
             bar.enable_steady_tick(Duration::from_millis(100));
             *BAR.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar);
         }

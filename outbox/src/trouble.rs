@@ -58,7 +58,12 @@ impl From<Error> for Trouble {
             Error::Lost | Error::NotGranted => Self::Lost,
             Error::NoModule => Self::Refused(format!("{}: {error}", Place::Server.name())),
             Error::Refused(error) | Error::Unreachable(error) if refused(&error) => {
-                Self::Refused(format!("{} refuses: {error}", Place::Server.name()))
+                let why = match (error.code(), error.detail()) {
+                    (Some("NOAUTH"), _) => "it wants a password".to_owned(),
+                    (Some(code), Some(detail)) => format!("{code} {detail}"),
+                    _ => error.to_string(),
+                };
+                Self::Refused(format!("{} refuses: {why}", Place::Server.name()))
             }
             Error::Unreachable(error) => Self::Away(Place::Server, error.to_string()),
             error => Self::Away(Place::Server, error.to_string()),
@@ -79,9 +84,9 @@ impl From<sqlx::Error> for Trouble {
         match &error {
             sqlx::Error::Database(refusal) => {
                 if stays(refusal.as_ref()) {
-                    Self::Refused(format!("{name} refuses: {refusal}"))
+                    Self::Refused(format!("{name} refuses: {}", refusal.message()))
                 } else {
-                    Self::Away(Place::Database, refusal.to_string())
+                    Self::Away(Place::Database, refusal.message().to_owned())
                 }
             }
             sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed | sqlx::Error::BeginFailed => {

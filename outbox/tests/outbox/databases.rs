@@ -177,7 +177,7 @@ impl Database {
         }
     }
 
-    /// The rows of a query, its columns as text. `{}` around a column of names reads it as text in every database.
+    /// The rows of a query, its columns as text. `«»` around a column of names reads it as text in every database.
     #[track_caller]
     pub fn rows(&self, query: &str) -> Vec<Vec<String>> {
         self.try_rows(query).unwrap_or_else(|error| panic!("{query}: {error}"))
@@ -214,9 +214,9 @@ impl Database {
 
     fn worded(&self, query: &str) -> String {
         if self.kind == Kind::MariaDb {
-            query.replace('{', "CONVERT(").replace('}', " USING utf8mb4)")
+            query.replace('«', "CONVERT(").replace('»', " USING utf8mb4)")
         } else {
-            query.replace(['{', '}'], "")
+            query.replace(['«', '»'], "")
         }
     }
 

@@ -47,7 +47,7 @@ pub fn names_are_stored_as_they_are(kind: Kind) {
         client.expect(words.map(<[u8]>::to_vec), ANY);
     }
     once(&server, &database, EVERYTHING);
-    let rows = database.rows("SELECT {sale} FROM lockstock_sales WHERE seq = 1");
+    let rows = database.rows("SELECT «sale» FROM lockstock_sales WHERE seq = 1");
     let mut found = rows.concat();
     let mut expected: Vec<String> = names
         .iter()

@@ -123,7 +123,7 @@ pub fn stops(server: &Server, database: &Database, words: &str) {
 /// The orders in the tables.
 #[track_caller]
 pub fn written(database: &Database, sale: &str) -> BTreeMap<String, Order> {
-    let query = "SELECT {id}, {state}, units, {buyer}, {ref}, deadline FROM lockstock_orders WHERE sale = ";
+    let query = "SELECT «id», «state», units, «buyer», «ref», deadline FROM lockstock_orders WHERE sale = ";
     let rows = database.rows(&format!("{query}'{sale}'"));
     let order = |row: Vec<String>| {
         let [id, state, units, buyer, reference, deadline] = row.try_into().expect("six columns");
@@ -156,7 +156,7 @@ pub fn agree(database: &Database, client: &mut Client, sale: &str) {
 /// Fails unless the table of events has each of the stream once, as it is.
 #[track_caller]
 pub fn has_every_event(database: &Database, client: &mut Client, sale: &str, stream: &str) {
-    let query = "SELECT seq, {event}, {id}, units, {buyer}, {ref}, deadline FROM lockstock_events WHERE sale = ";
+    let query = "SELECT seq, «event», «id», units, «buyer», «ref», deadline FROM lockstock_events WHERE sale = ";
     let rows = database.rows(&format!("{query}'{sale}' ORDER BY seq"));
     let told = harness::shop::events(client, stream);
     let told: Vec<Vec<String>> = told

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use harness::{ANY, OK, Server, eventually, free_port};
+use harness::{ANY, Cluster, OK, Server, eventually, free_port};
 
 use crate::databases::{Database, Kind};
 use crate::support::{EVERYTHING, Outbox, agree, once, sell, url};
@@ -41,7 +41,7 @@ fn who_refuses_is_named() {
     let (server, plain, database) = (Server::start(), Server::plain().start(), Database::start(Kind::Sqlite));
     let words = &["--sale", "a"];
     let wrong = format!("redis://ann:wrong@{}", server.address());
-    refused(&wrong, &database.url(), words, 78, "the server refuses: ");
+    refused(&wrong, &database.url(), words, 78, "the server refuses: WRONGPASS invalid");
     refused(&url(&plain), &database.url(), words, 78, "has not loaded the lockstock module");
     refused(&url(&server), "sqlite:/nowhere/at/all.db", words, 78, "the database refuses: ");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -50,6 +50,32 @@ fn who_refuses_is_named() {
     server.expect("ACL SETUSER weak on >x ~* +@read -@all +info +hello", OK);
     let weak = format!("redis://weak:x@{}", server.address());
     refused(&weak, &database.url(), words, 78, "the server refuses: ");
+}
+
+#[test]
+fn all_nodes_of_a_cluster_are_followed() {
+    let (cluster, database) = (Cluster::start(3), Database::start(Kind::Sqlite));
+    let sales = ["a", "b", "c", "d", "e", "f"].map(|name| format!("sale:{{{name}}}"));
+    let mut owners = Vec::new();
+    for sale in &sales {
+        let mut client = cluster.node(cluster.owner(sale)).client();
+        client.expect(format!("STOCK.CREATE {sale} 100 STREAM events:{sale} DEADLINES"), OK);
+        sell(&mut client, sale, "a", 3);
+        owners.push(cluster.owner(sale));
+    }
+    owners.sort_unstable();
+    owners.dedup();
+    assert!(owners.len() > 1, "{owners:?}");
+    let url = format!("redis+cluster://{}", cluster.node(0).address());
+    let outbox = Outbox::at(&url, &database.url(), &["--sale", "sale:*", "--keep", "0s"]);
+    for sale in &sales {
+        let mut client = cluster.node(cluster.owner(sale)).client();
+        agree(&database, &mut client, sale);
+        sell(&mut client, sale, "b", 3);
+        agree(&database, &mut client, sale);
+        eventually("it is trimmed", || client.cmd(format!("XLEN events:{sale}")).int() == 0);
+    }
+    outbox.end();
 }
 
 #[test]
