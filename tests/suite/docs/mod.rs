@@ -12,3 +12,4 @@ mod page;
 mod play;
 mod python;
 mod readme;
+mod recipes;

@@ -26,9 +26,10 @@ pub const COMMANDS: Page = page!("docs/commands.md");
 pub const MIGRATING: Page = page!("docs/migrating.md");
 pub const OPERATIONS: Page = page!("docs/operations.md");
 pub const PERFORMANCE: Page = page!("docs/performance.md");
+pub const RECIPES: Page = page!("docs/recipes.md");
 
 /// Every page for users.
-pub const ALL: [Page; 19] = [
+pub const ALL: [Page; 20] = [
     README,
     README_ZH,
     COMMANDS,
@@ -43,6 +44,7 @@ pub const ALL: [Page; 19] = [
     page!("docs/guarantees.md"),
     PERFORMANCE,
     page!("docs/outbox.md"),
+    RECIPES,
     page!("docs/scaling.md"),
     page!("docs/testing.md"),
     page!("docs/tools.md"),
