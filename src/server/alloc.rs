@@ -10,7 +10,11 @@ use redis_module::raw;
 
 use super::api;
 
-/// The alignment of the server's allocator on every platform it supports.
+/// The alignment of every block of the server's allocator. The jemalloc that Redis and Valkey bundle is built with a quantum of 8 bytes, so
+/// a block of 40 bytes may begin at an odd multiple of 8; that of a distribution aligns all blocks to 16.
+const BLOCK_ALIGN: usize = 8;
+
+/// The alignment of every block whose size is a multiple of it.
 const SERVER_ALIGN: usize = 16;
 
 /// The server's allocator. It reports "out of memory" before the module is initialised, and for larger alignments than the server
@@ -21,21 +25,27 @@ struct ServerAlloc;
 #[cfg_attr(any(test, fuzzing), expect(dead_code, reason = "there is no server"))]
 static ALLOCATOR: ServerAlloc = ServerAlloc;
 
+/// How many bytes to request for `size` bytes that must have this alignment.
+fn padded(size: usize, align: usize) -> usize {
+    // Rounded up, the size of a layout does not overflow.
+    if align > BLOCK_ALIGN { size.checked_next_multiple_of(SERVER_ALIGN).unwrap_or(size) } else { size }
+}
+
 /// Whether the server's allocator can be called and satisfies `layout`.
 fn usable(layout: Layout) -> bool {
     // SAFETY: a plain read of a pointer that only module initialisation writes, before any other thread of ours runs.
     layout.align() <= SERVER_ALIGN && unsafe { (&raw const raw::RedisModule_Alloc).read() }.is_some()
 }
 
-// SAFETY: the four functions forward to the server's allocator, which has malloc's guarantees, is thread-safe and does
-// not unwind. Blocks are aligned to 16 bytes, and stronger demands are refused.
+// SAFETY: the four functions forward to the server's allocator, which has malloc's guarantees apart from the alignment, is thread-safe and
+// does not unwind. Blocks have the alignment that the layout demands, because `padded` rounds their sizes, and more than 16 is refused.
 unsafe impl GlobalAlloc for ServerAlloc {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !usable(layout) {
             return ptr::null_mut();
         }
         // SAFETY: `usable` saw the API initialised.
-        unsafe { api::alloc(layout.size()) }.cast()
+        unsafe { api::alloc(padded(layout.size(), layout.align())) }.cast()
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
@@ -43,7 +53,7 @@ unsafe impl GlobalAlloc for ServerAlloc {
             return ptr::null_mut();
         }
         // SAFETY: `usable` saw the API initialised.
-        unsafe { api::calloc(1, layout.size()) }.cast()
+        unsafe { api::calloc(1, padded(layout.size(), layout.align())) }.cast()
     }
 
     unsafe fn dealloc(&self, block: *mut u8, _layout: Layout) {
@@ -51,8 +61,22 @@ unsafe impl GlobalAlloc for ServerAlloc {
         unsafe { api::free(block.cast()) }
     }
 
-    unsafe fn realloc(&self, block: *mut u8, _layout: Layout, size: usize) -> *mut u8 {
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: the block came from `alloc`, so the API is initialised and the block is the server's.
-        unsafe { api::realloc(block.cast(), size) }.cast()
+        unsafe { api::realloc(block.cast(), padded(size, layout.align())) }.cast()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of blocks whose size is no multiple of 16 the bundled jemalloc begins some at an odd multiple of 8.
+    #[test]
+    fn a_block_that_must_be_aligned_to_sixteen_has_a_size_that_the_server_aligns_so() {
+        for size in 1..200 {
+            assert_eq!(padded(size, 16), size.next_multiple_of(16));
+            assert_eq!(padded(size, 8), size);
+        }
     }
 }
