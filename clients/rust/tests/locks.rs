@@ -180,7 +180,8 @@ async fn a_grant_counts_only_with_its_replicas() {
     assert!(matches!(lock.acquire().await, Err(Error::NotReplicated { replicas: 0 })));
     server.expect("EXISTS job", 0);
     let replica = Server::builder().replica_of(&server).start();
-    eventually("it follows", || replica.info("replication").get("master_link_status").is_some_and(|link| link == "up"));
+    // The primary counts a replica only once it has heard from it.
+    eventually("it follows", || server.cmd("WAIT 1 1").int() == 1);
     let hold = lock.acquire().await.expect("on the replica");
     replica.expect("EXISTS job", 1);
     hold.release().await.expect("held");
