@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 use crate::trouble::Place;
 
-/// How often somebody's absence is told.
+/// How often the absence of a server or database is reported.
 const AGAIN: Duration = Duration::from_mins(1);
 
 static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
@@ -79,7 +79,7 @@ pub struct Absences {
 }
 
 impl Absences {
-    /// Tells that somebody does not answer, once a minute.
+    /// Reports that `place` does not answer, once a minute.
     pub fn away(&self, place: Place, why: &str) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.get(&place).is_none_or(|last| last.elapsed() >= AGAIN) {
@@ -91,7 +91,7 @@ impl Absences {
         }
     }
 
-    /// Tells that somebody is back whose absence was told.
+    /// Reports that `place` answers again, if its absence was reported.
     pub fn back(&self, place: Place) {
         if self.told.lock().unwrap_or_else(PoisonError::into_inner).remove(&place).is_some() && place != Place::Fence {
             say(format!("{} answers again", place.name()));

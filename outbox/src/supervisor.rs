@@ -78,7 +78,7 @@ pub fn run(options: Options) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::new(REFUSED, error))?;
     let outcome = runtime.block_on(supervise(options, client, store));
-    // What still waits for somebody who does not answer is left.
+    // A task that still waits for a silent server or database is dropped.
     runtime.shutdown_timeout(Duration::from_millis(100));
     outcome
 }
@@ -114,7 +114,7 @@ async fn supervise(options: Options, client: Client, store: Store) -> Result<Exi
     };
     let outcome = supervisor.run().await;
     tell.send_replace(true);
-    // Each releases its lock. One that waits for somebody who does not answer is left.
+    // Each follower releases its lock. A follower that waits for a silent server or database is dropped.
     let _ = timeout(LAST, supervisor.empty()).await;
     outcome
 }

@@ -15,22 +15,22 @@ pub const REFUSED: u8 = 78;
 /// Why a piece of work was not done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trouble {
-    /// Somebody does not answer, or cannot now: trying again helps.
+    /// The server or the database does not answer, or cannot now: trying again helps.
     Away(Place, String),
     /// Nothing but an administrator helps: the program ends.
     Refused(String),
     /// This sale cannot go on: the line says why, and what to do.
     Stopped(String),
-    /// Somebody else has the sale, or has written since: look again.
+    /// Another outbox has the sale, or has written since: look again.
     Lost,
 }
 
-/// Who does not answer.
+/// Where the trouble is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Place {
     Server,
     Database,
-    /// Nobody: the tables have the fence of somebody else.
+    /// Both answer, but the tables have the fence of another outbox.
     Fence,
 }
 

@@ -112,7 +112,7 @@ impl Store {
     pub async fn prepare(&self) -> Result<(), Trouble> {
         patiently(PATIENCE, async {
             let mut lent = self.lend().await?;
-            // Somebody else may be making them at the same time.
+            // Another outbox may be creating the tables at the same time.
             let mut tries = 3_u32;
             loop {
                 let looked = self.look(&mut lent.connection).await;
@@ -157,7 +157,7 @@ impl Store {
         Ok(())
     }
 
-    /// Notes that `sale` is written under this fence, and says how far it is. [`Trouble::Lost`] if somebody with a later one does.
+    /// Writes that `sale` is followed under this fence, and returns its position. [`Trouble::Lost`] if the table has a larger fence.
     pub async fn claim(&self, sale: &str, fence: i64) -> Result<Position, Trouble> {
         patiently(PATIENCE, async {
             let mut lent = self.lend().await?;
@@ -250,7 +250,7 @@ impl Store {
         Ok(work)
     }
 
-    /// First of all: who is not the writer any more waits here for the one who is, and then writes nothing.
+    /// The first statement of a transaction. An outbox that has lost the sale waits here for its successor, and then writes nothing.
     async fn advance(
         &self,
         work: &mut AnyConnection,
@@ -341,7 +341,7 @@ fn stored(row: &sqlx::any::AnyRow) -> Result<Stored, Trouble> {
     let state = row.try_get::<String, _>("state")?.parse();
     let order = Order {
         id: row.try_get("id")?,
-        // A state that somebody else has written is like no order's, and is made right.
+        // A state that no outbox writes equals no order's, so the row is corrected.
         units: if state.is_ok() { row.try_get("units")? } else { -1 },
         state: state.unwrap_or(State::Held),
         buyer: row.try_get("buyer")?,

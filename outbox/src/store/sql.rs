@@ -27,7 +27,7 @@ pub struct Sql {
     pub first_version: String,
     /// The first row of a sale: sale, time.
     pub first_row: String,
-    /// Notes who works on a sale, unless somebody later does: fence, sale, fence.
+    /// Writes the fence of a sale's outbox, unless the table has a larger one: fence, sale, fence.
     pub claim: String,
     /// seq, `stream_id`, total and remaining of a sale.
     pub position: String,

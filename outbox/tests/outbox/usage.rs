@@ -171,7 +171,7 @@ fn prometheus_reads_the_lag() {
     ] {
         assert!(has(line), "{line}: {}", ask("/metrics"));
     }
-    // Somebody else writes, and the outbox has to wait.
+    // The sale goes on while the outbox is frozen, and its stream loses the events.
     outbox.signal(rustix::process::Signal::STOP);
     sell(&mut client, "sale", "b", 2);
     client.expect("XTRIM events MAXLEN 0", ANY);
