@@ -20,14 +20,14 @@
 //! - What replicas and files get: `module/lock_effect`, `module/sale_effect`; `module/verbatim_release` for a release that is sent verbatim.
 //! - A connection that ends: `core/lock/engine/clients`. Where a request stands in line, and which places are kept: `core/lock/engine/line`. What `NOTIFY` tells: `module/notify_message`.
 //! - A grant whose reply was not handed to its connection yet: `core/lock/notes`; how it is undone: `core/lock/engine/delivery`.
-//! - The timer: what it does in `module/timer_work`, when in `server/timer`. Several sales at once: `module/cart_session`.
+//! - The timer: what it does in `module/timer_work`, when in `server/timer`. One or several sales at once: `module/sale_transaction`.
 //! - A guarded command: `cmd/lock_guard`; how it is run for its client, `server/delegate`.
 //!
 //! # Words
 //!
 //! - *token*: the owner of a hold, as its caller names it. *Hold*: what a token has of a lock, with a *lease* and a *fence*.
 //! - *fence*: a number that grows with every grant, over all locks. *Permit*: one of several holds that a lock admits.
-//! - *session*: a hold that ends with its connection, too. `LockSession` and `SaleSession`: the keyspace for one call.
+//! - *session*: a hold that ends with its connection, too. `LockSession`: the keyspace for one call. *Leg*: one sale of a transaction.
 //! - *waiter*: a request in line. *Hand-over*: a grant to a waiter.
 //! - *sale*: units of stock. *Order*: what one id has of them: held, sold, cancelled or expired; or it waits
 //!   in *line*, and is *served* when units come back.

@@ -5,7 +5,7 @@ use super::{Arg, Args, Ctx, Error, clock};
 use crate::config;
 use crate::core::sale::{Answer, Budget, Decision, Sale, Status};
 use crate::core::time::UnixMs;
-use crate::module::cart_session::{self, Rule};
+use crate::module::sale_calls::{self, Rule};
 
 /// Parses `id numkeys key [key …]`: the order, and its sales, each named once.
 pub(crate) fn parse(mut args: Args<'_>) -> Result<(&[u8], Vec<Arg<'_>>), Error> {
@@ -16,21 +16,16 @@ pub(crate) fn parse(mut args: Args<'_>) -> Result<(&[u8], Vec<Arg<'_>>), Error> 
 }
 
 /// Runs a command with the words of [`parse`], which asks each sale to `decide` on what the id has there.
-pub fn decide_held(
+pub fn decide_held<'w>(
     ctx: &mut Ctx<'_>,
-    args: Args<'_>,
-    rule: Rule,
-    decide: impl for<'a> Fn(UnixMs, Budget, &'a [u8], &Sale) -> Decision<'a>,
+    args: Args<'w>,
+    rule: impl Fn(UnixMs, &'w [u8]) -> Rule<'w>,
+    decide: impl Fn(UnixMs, Budget, &'w [u8], &Sale) -> Decision<'w>,
 ) -> Result<(), Error> {
     let (id, keys) = parse(args)?;
     let now = clock::now().ms;
-    let (status, answers) = cart_session::decide(
-        ctx,
-        keys.into_iter(),
-        rule,
-        |_, budget, sale| Ok(decide(now, budget, id, sale)),
-        |sale| sale.skipped(now, id),
-    )?;
+    let decide = |_, budget, sale: &Sale| Ok(decide(now, budget, id, sale));
+    let (status, answers) = sale_calls::decide(ctx, keys.into_iter(), rule(now, id), None, decide)?;
     reply(ctx, status, &answers);
     Ok(())
 }

@@ -4,7 +4,7 @@ use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Range, Spec, cl
 use crate::core::id::IdText;
 use crate::core::limits::MAX_UNITS;
 use crate::core::sale::Change;
-use crate::module::sale_session;
+use crate::module::sale_calls;
 
 /// `STOCK.ADJUST key delta [ID id]`
 ///
@@ -38,12 +38,12 @@ impl Command for StockAdjust {
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let (key, delta, id) = parse(args)?;
         let said = Change::Adjust { delta, id: IdText::from(id) };
-        if sale_session::applies(ctx, key, Some(&said))? {
+        if sale_calls::applies(ctx, key, Some(&said))? {
             return Ok(());
         }
         let now = clock::now().ms;
-        let remaining = sale_session::change(ctx, key, Some(&said), |sale| Ok(sale.adjust(now, delta, id)?))?;
-        ctx.reply_int(remaining.ok_or(Error::NoStock)?);
+        let remaining = sale_calls::change(ctx, key, Some(&said), |sale| Ok(sale.adjust(now, delta, id)?))?;
+        ctx.reply_int(remaining);
         Ok(())
     }
 }

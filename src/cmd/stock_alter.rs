@@ -4,7 +4,7 @@ use super::stock_reply::{TIME, UNITS};
 use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Range, Spec, clock};
 use crate::core::sale::Alteration;
 use crate::core::time::UnixMs;
-use crate::module::sale_session;
+use crate::module::sale_calls;
 
 /// `STOCK.ALTER key [LIMIT units|0] [START unix-ms|0] [END unix-ms|0] [REBUY yes|no]`
 ///
@@ -42,8 +42,7 @@ impl Command for StockAlter {
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let (key, alteration) = parse(args)?;
         let now = clock::now().ms;
-        let altered = sale_session::change(ctx, key, None, |sale| Ok(((), sale.alter(now, &alteration)?)))?;
-        altered.ok_or(Error::NoStock)?;
+        sale_calls::change(ctx, key, None, |sale| Ok(((), sale.alter(now, &alteration)?)))?;
         ctx.reply_ok();
         Ok(())
     }

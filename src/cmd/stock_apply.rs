@@ -2,8 +2,8 @@
 
 use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec};
 use crate::config;
+use crate::module::sale_calls;
 use crate::module::sale_effect::{self, Effect};
-use crate::module::sale_session;
 use crate::server::origin;
 
 /// `STOCK.APPLY key TAKEN id units [deadline [buyer [ref]]]`, `… WAITING id units [hold [buyer [ref]]]`, `… SERVED id [deadline]`,
@@ -40,8 +40,8 @@ impl Command for StockApply {
         }
         let (key, effect) = parse(args)?;
         match effect {
-            Effect::Change(change) => sale_session::apply(ctx, key, &change)?,
-            Effect::Part(part) => sale_session::restore(ctx, key, part)?,
+            Effect::Change(change) => sale_calls::apply(ctx, key, &change)?,
+            Effect::Part(part) => sale_calls::restore(ctx, key, part)?,
         }
         ctx.reply_ok();
         Ok(())

@@ -1,7 +1,7 @@
 //! `STOCK.BUYER`: the units of a buyer.
 
 use super::{Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
-use crate::module::sale_session;
+use crate::module::sale_calls;
 
 /// `STOCK.BUYER key buyer`
 ///
@@ -29,7 +29,7 @@ impl Command for StockBuyer {
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let (key, buyer) = args.key_and_ident("buyer")?;
         let now = clock::now().ms;
-        sale_session::read(ctx, key, |ctx, sale| match sale {
+        sale_calls::read(ctx, key, |ctx, sale| match sale {
             None => ctx.reply_null(),
             Some(sale) => {
                 ctx.reply_array(2);

@@ -4,7 +4,7 @@ use super::keep::{self, KEEP};
 use super::stock_reply;
 use super::{Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::core::id::IdText;
-use crate::core::sale::{Budget, Change};
+use crate::core::sale::Change;
 
 /// `STOCK.CANCEL key id [KEEP n]`
 ///
@@ -38,9 +38,9 @@ impl Command for StockCancel {
         let (key, id, keep) = keep::parse(args)?;
         let id_text = IdText::from(id);
         let said = keep.map_or(Change::Cancel { id: id_text.clone() }, |units| Change::Keep { id: id_text, units });
-        stock_reply::decide(ctx, key, Some(&said), |sale| {
+        stock_reply::decide(ctx, key, Some(&said), |budget, sale| {
             let now = clock::now().ms;
-            Ok(keep.map_or_else(|| sale.cancel(now, Budget::COMMAND, id), |keep| sale.cancel_keeping(now, id, keep)))
+            Ok(keep.map_or_else(|| sale.cancel(now, budget, id), |keep| sale.cancel_keeping(now, id, keep)))
         })
     }
 }

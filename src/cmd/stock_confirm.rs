@@ -4,7 +4,7 @@ use super::keep::{self, KEEP};
 use super::stock_reply;
 use super::{Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::core::id::IdText;
-use crate::core::sale::{Budget, Change};
+use crate::core::sale::Change;
 
 /// `STOCK.CONFIRM key id [KEEP n]`
 ///
@@ -39,12 +39,9 @@ impl Command for StockConfirm {
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let (key, id, keep) = keep::parse(args)?;
         let said = Change::Confirm { id: IdText::from(id), units: keep };
-        stock_reply::decide(ctx, key, Some(&said), |sale| {
+        stock_reply::decide(ctx, key, Some(&said), |budget, sale| {
             let now = clock::now().ms;
-            Ok(keep.map_or_else(
-                || Ok(sale.confirm(now, Budget::COMMAND, id)),
-                |keep| sale.confirm_keeping(now, id, keep),
-            )?)
+            Ok(keep.map_or_else(|| Ok(sale.confirm(now, budget, id)), |keep| sale.confirm_keeping(now, id, keep))?)
         })
     }
 }

@@ -4,7 +4,7 @@ use super::stock_alter::time;
 use super::stock_reply::{TIME, UNITS};
 use super::{Arg, ArgError, Args, Command, Ctx, Error, KeyUse, Keys, Param, Range, Spec};
 use crate::core::sale::{Sale, Stream, Terms};
-use crate::module::sale_session;
+use crate::module::sale_calls;
 
 /// `STOCK.CREATE key total [LIMIT units] [START unix-ms] [END unix-ms] [REBUY] [STREAM stream-key [DEADLINES]]`
 ///
@@ -49,7 +49,7 @@ impl Command for StockCreate {
 
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let (key, terms) = parse(args)?;
-        sale_session::create(ctx, key, Sale::new(terms))?;
+        sale_calls::create(ctx, key, Sale::new(terms))?;
         ctx.reply_ok();
         Ok(())
     }

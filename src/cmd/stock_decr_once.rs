@@ -3,7 +3,7 @@
 use super::order_options::OrderOptions;
 use super::stock_reply::{self, UNITS};
 use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
-use crate::core::sale::{Budget, Take};
+use crate::core::sale::Take;
 use crate::core::time::UnixMs;
 
 /// `STOCK.DECR_ONCE key id [QTY n] [BUYER buyer] [HOLD ms] [REF ref] [WAITLIST]`
@@ -57,8 +57,8 @@ impl Command for StockDecrOnce {
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let now = clock::now().ms;
         let (key, take, waitlist) = parse(args, now)?;
-        stock_reply::decide(ctx, key, take.sold().as_ref(), |sale| {
-            let decision = sale.take(now, Budget::COMMAND, &take)?;
+        stock_reply::decide(ctx, key, take.sold().as_ref(), |budget, sale| {
+            let decision = sale.take(now, budget, &take)?;
             Ok(if waitlist { sale.or_wait(now, &take, decision)? } else { decision })
         })
     }

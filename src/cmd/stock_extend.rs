@@ -33,7 +33,7 @@ impl Command for StockExtend {
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let now = clock::now().ms;
         let (key, id, deadline) = parse(args, now)?;
-        stock_reply::decide(ctx, key, None, |sale| Ok(sale.extend(now, id, deadline)))
+        stock_reply::decide(ctx, key, None, |_, sale| Ok(sale.extend(now, id, deadline)))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::core::sale::Sale;
 use crate::core::time::UnixMs;
-use crate::module::sale_session;
+use crate::module::sale_calls;
 
 /// `STOCK.INFO key`
 ///
@@ -34,7 +34,7 @@ impl Command for StockInfo {
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let key = args.only()?;
         let now = clock::now().ms;
-        sale_session::read(ctx, key, |ctx, sale| match sale {
+        sale_calls::read(ctx, key, |ctx, sale| match sale {
             None => ctx.reply_null(),
             Some(sale) => reply(ctx, sale, now),
         })

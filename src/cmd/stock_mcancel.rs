@@ -2,7 +2,7 @@
 
 use super::cart;
 use super::{Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec};
-use crate::module::cart_session::Rule;
+use crate::module::sale_calls::Rule;
 
 /// `STOCK.MCANCEL id numkeys key [key …]`
 ///
@@ -31,6 +31,6 @@ impl Command for StockMcancel {
     type Error = Error;
 
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
-        cart::decide_held(ctx, args, Rule::Each, |now, budget, id, sale| sale.cancel(now, budget, id))
+        cart::decide_held(ctx, args, |_, _| Rule::Each, |now, budget, id, sale| sale.cancel(now, budget, id))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::cart;
 use super::{Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec};
-use crate::module::cart_session::Rule;
+use crate::module::sale_calls::Rule;
 
 /// `STOCK.MCONFIRM id numkeys key [key …]`
 ///

@@ -5,9 +5,9 @@ use super::order_options::OrderOptions;
 use super::stock_reply::UNITS;
 use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::config;
-use crate::core::sale::Take;
+use crate::core::sale::{Sale, Take};
 use crate::core::time::UnixMs;
-use crate::module::cart_session::{self, Rule};
+use crate::module::sale_calls::{self, Rule};
 
 /// `STOCK.MDECR_ONCE id numkeys key qty [key qty …] [BUYER buyer] [HOLD ms] [REF ref]`
 ///
@@ -51,13 +51,9 @@ impl Command for StockMdecrOnce {
         let sales = parse(args, now)?;
         let take = |nth: usize| sales.get(nth).map(|(_, take)| take).ok_or(Error::Internal);
         let id = take(0)?.id;
-        let (status, answers) = cart_session::decide(
-            ctx,
-            sales.iter().map(|(key, _)| *key),
-            Rule::AllOrNone,
-            |nth, budget, sale| Ok(sale.take(now, budget, take(nth)?)?),
-            |sale| sale.skipped(now, id),
-        )?;
+        let (keys, rule) = (sales.iter().map(|(key, _)| *key), Rule::AllOrNone(now, id));
+        let decide = |nth, budget, sale: &Sale| Ok(sale.take(now, budget, take(nth)?)?);
+        let (status, answers) = sale_calls::decide(ctx, keys, rule, None, decide)?;
         cart::reply(ctx, status, &answers);
         Ok(())
     }

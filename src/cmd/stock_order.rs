@@ -2,7 +2,7 @@
 
 use super::stock_reply::unix_ms;
 use super::{Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
-use crate::module::sale_session;
+use crate::module::sale_calls;
 
 /// `STOCK.ORDER key id`
 ///
@@ -31,7 +31,7 @@ impl Command for StockOrder {
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let (key, id) = args.key_and_ident("id")?;
         let now = clock::now().ms;
-        sale_session::read(ctx, key, |ctx, sale| {
+        sale_calls::read(ctx, key, |ctx, sale| {
             match sale.and_then(|sale| Some((sale.order(now, id)?, sale.place(id)))) {
                 None => ctx.reply_null(),
                 Some((order, place)) => {

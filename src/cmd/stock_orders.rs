@@ -3,7 +3,7 @@
 use super::stock_reply::unix_ms;
 use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Range, Spec, clock};
 use crate::core::sale::State;
-use crate::module::sale_session;
+use crate::module::sale_calls;
 
 /// `STOCK.ORDERS key cursor [COUNT n] [STATE held|sold|cancelled|expired|waiting]`
 ///
@@ -48,7 +48,7 @@ impl Command for StockOrders {
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let Words { key, cursor, count, state } = parse(args)?;
         let now = clock::now().ms;
-        sale_session::read(ctx, key, |ctx, sale| {
+        sale_calls::read(ctx, key, |ctx, sale| {
             let page = sale.map(|sale| sale.page(now, cursor, count, state));
             ctx.reply_array(2);
             let next = page.as_ref().map_or(0, |page| page.next);

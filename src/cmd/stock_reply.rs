@@ -1,10 +1,12 @@
 //! The reply of every command on an order: `[status, units, remaining, deadline, ref]`.
 
+use std::iter;
+
 use super::{Arg, Ctx, Error, Range};
 use crate::core::limits::MAX_UNITS;
-use crate::core::sale::{Answer, Change, Decision, Sale};
+use crate::core::sale::{Answer, Budget, Change, Decision, Sale};
 use crate::core::time::UnixMs;
-use crate::module::sale_session;
+use crate::module::sale_calls::{self, Rule};
 
 /// Quantities and limits: up to the largest integer that every client can read exactly.
 pub const UNITS: Range = Range::up_to(MAX_UNITS);
@@ -16,13 +18,14 @@ pub const TIME: Range = Range::new(0..=i64::MAX);
 /// elsewhere, applies that instead.
 pub fn decide<'a>(
     ctx: &mut Ctx<'_>,
-    key: Arg<'_>,
+    key: Arg<'a>,
     said: Option<&Change<'_>>,
-    decide: impl FnOnce(&Sale) -> Result<Decision<'a>, Error>,
+    decide: impl Fn(Budget, &Sale) -> Result<Decision<'a>, Error>,
 ) -> Result<(), Error> {
-    if !sale_session::applies(ctx, key, said)? {
-        let answer = sale_session::decide(ctx, key, said, decide)?;
-        reply(ctx, &answer);
+    if !sale_calls::applies(ctx, key, said)? {
+        let decide = |_, budget, sale: &Sale| decide(budget, sale);
+        let (_, answers) = sale_calls::decide(ctx, iter::once(key), Rule::Each, said, decide)?;
+        answers.iter().for_each(|answer| reply(ctx, answer));
     }
     Ok(())
 }

@@ -3,16 +3,15 @@
 use std::mem;
 
 use crate::core::deadline_index::DeadlineId;
-use crate::core::key::KeyBuf;
-use crate::core::sale::Changes;
 use crate::core::time::{Millis, Now, UnixMs, Wakeup};
 use crate::error::Error;
-use crate::module::sale_session::SaleSession;
+use crate::module::sale_transaction::SaleTransaction;
+use crate::module::sale_type::SaleValue;
 use crate::module::state;
 use crate::server::call::RunAs;
-use crate::server::cluster::Serves;
+use crate::server::cluster::{self, Serves};
 use crate::server::ctx::{Ctx, Level};
-use crate::server::key::Name;
+use crate::server::key::{Access, Content, Key, Name};
 
 /// When to retry after a stream refused the events, in milliseconds. No client is there to get the error.
 const STUCK: Millis = Millis(1_000);
@@ -56,8 +55,8 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> Wakeup {
         let Some(Some((entry, key))) = due else { break };
         left = left.saturating_sub(1);
         ctx.select(key.as_key().db);
-        let mut session = SaleSession::new(ctx.reborrow(), Name::make(key.as_key().key), RunAs::Module);
-        match expire(&mut session, entry, now.ms, left) {
+        let name = Name::make(key.as_key().key);
+        match expire(ctx, &name, entry, now.ms, left) {
             Ok(steps) => left = left.saturating_sub(steps),
             // This affects all sales, so do not ask for each of them.
             Err(Refusal::Down) => {
@@ -65,7 +64,7 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> Wakeup {
                 state::enter(|state| state.refused.close(now.ms.plus(MOVING)));
             }
             Err(Refusal::For(error)) => {
-                let delay = put_off(&mut session, &key, &error, now.ms);
+                let delay = put_off(ctx, &name, &error, now.ms);
                 state::enter(|state| {
                     // The entry is due again when its retry is.
                     state.sales.reschedule(entry, UnixMs::MAX);
@@ -82,54 +81,60 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> Wakeup {
     Wakeup::from(next.flatten()).seen_at(now.ms)
 }
 
-/// Expires holds of the sale with the due entry `entry`, in about `steps`, and returns the number of steps.
-fn expire(session: &mut SaleSession<'_>, entry: DeadlineId, now: UnixMs, steps: usize) -> Result<usize, Refusal> {
-    let Ok(Some(sale)) = session.sale() else {
+/// Expires holds of the sale `name` with the due entry `entry`, in about `steps`, and returns the number of steps.
+fn expire(ctx: &mut Ctx<'_>, name: &Name<'_>, entry: DeadlineId, now: UnixMs, steps: usize) -> Result<usize, Refusal> {
+    let mut transaction = SaleTransaction::new(ctx.reborrow(), RunAs::Module);
+    let asked = transaction.ask(name.arg(), |sale, changes| {
+        let each = if sale.terms().stream.is_some() { EVENT_STEPS } else { 1 };
+        let due = sale.overdue(now, steps.div_ceil(each));
+        let steps = due.len().saturating_mul(each);
+        changes.due_first = due;
+        Ok((sale.deadline_id == Some(entry), steps))
+    });
+    let Ok(Some((known, steps))) = asked else {
         state::enter(|state| state.sales.remove(entry));
         return Ok(0);
     };
-    let each = if sale.terms().stream.is_some() { EVENT_STEPS } else { 1 };
-    let due = sale.overdue(now, steps.div_ceil(each));
-    if sale.deadline_id != Some(entry) || due.is_empty() {
-        if sale.deadline_id != Some(entry) {
+    if !known || steps == 0 {
+        if !known {
             state::enter(|state| state.sales.remove(entry));
         }
-        session.reschedule();
+        transaction.reschedule();
         return Ok(0);
     }
     // If this node does not serve the sale (yet, or any more), it leaves the holds to the node that does.
-    if session.ctx().flags().is_cluster() {
-        match session.served() {
+    if transaction.ctx().flags().is_cluster() {
+        match cluster::serves(transaction.ctx(), name) {
             Serves::These => {}
             Serves::Others => return Err(Refusal::For(Error::OnTheMove)),
             Serves::Nothing => return Err(Refusal::Down),
         }
     }
-    let steps = due.len().saturating_mul(each);
-    session.carry_out(&Changes { due_first: due, ..Changes::default() }, None)?;
-    if let Some(sale) = session.sale()? {
+    transaction.carry_out(None)?;
+    if let Some(sale) = transaction.sale(0)? {
         sale.stuck = false;
     }
     Ok(steps)
 }
 
 /// Logs once why what is due at `now` cannot be done, and returns when to try again.
-fn put_off(session: &mut SaleSession<'_>, key: &KeyBuf, error: &Error, now: UnixMs) -> Millis {
+fn put_off(ctx: &mut Ctx<'_>, name: &Name<'_>, error: &Error, now: UnixMs) -> Millis {
     // Expected while a slot is being migrated.
     if *error == Error::OnTheMove {
         return MOVING;
     }
-    if let Ok(Some(sale)) = session.sale()
+    let mut open = Key::open(ctx.reborrow(), name, Access::Write);
+    if let (Content::Value(sale), ctx) = open.content_and_ctx::<SaleValue>()
         && !mem::replace(&mut sale.stuck, true)
     {
         let holds = sale.next_expiration().is_some_and(|next| next.reached(now));
-        let key = key.as_key().key.escape_ascii();
+        let key = name.bytes().escape_ascii();
         let told = if holds {
             format!("lockstock: holds of the sale {key} are due and wait: {error}")
         } else {
             format!("lockstock: orders on the waitlist of the sale {key} cannot be served: {error}")
         };
-        session.ctx().log(Level::Warning, &told);
+        ctx.log(Level::Warning, &told);
     }
     STUCK
 }

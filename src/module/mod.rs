@@ -4,7 +4,6 @@
 //! other key. The core defines what a value contains; this folder connects it with the server.
 
 pub mod blocked;
-pub mod cart_session;
 pub mod destroyed;
 pub mod expirations;
 pub mod fence_clock;
@@ -13,11 +12,13 @@ pub mod lock_effect;
 pub mod lock_session;
 pub mod lock_type;
 pub mod notify_message;
+pub mod open_sale;
 pub mod rename_scan;
 pub mod repair;
+pub mod sale_calls;
 pub mod sale_counts;
 pub mod sale_effect;
-pub mod sale_session;
+pub mod sale_transaction;
 pub mod sale_type;
 pub mod server_events;
 pub mod slot_watch;

@@ -3,37 +3,30 @@
 //! Each sale decides by itself, as if it were asked alone. Then the decisions are settled together: all of them happen or none.
 
 use super::Sale;
-use super::answer::{Answer, Decision, Status};
+use super::answer::{Answer, Status};
 use crate::core::id::IdText;
 use crate::core::time::UnixMs;
 
 /// Settles what several sales decided: all agree, or nothing is taken anywhere. Returns the status of the whole.
 ///
-/// If one refuses, the others that were about to agree say `SKIPPED` and change nothing; `skipped` has their answer, see [`Sale::skipped`].
+/// If one refuses, the others that were about to agree say `SKIPPED` and change nothing; `skip` makes it so, see [`Sale::skipped`].
 /// A sale that already has the order (`DUPLICATE`) refuses nothing. A confirmation that is refused for good is recorded as that, also when
 /// nothing else is done.
 ///
 /// # Errors
 ///
-/// Those of `skipped`.
-pub fn all_or_none<'a, E>(
-    decisions: &mut [Decision<'a>],
-    mut skipped: impl FnMut(usize) -> Result<Answer<'a>, E>,
-) -> Result<Status, E> {
-    let refusal = decisions.iter().map(|decision| decision.answer.status).find(|status| status.refuses());
-    let Some(refusal) = refusal else { return Ok(at_least_one(decisions)) };
-    for (nth, decision) in decisions.iter_mut().enumerate() {
-        if decision.answer.status == Status::Ok {
-            *decision = skipped(nth)?.unchanged();
-        }
-    }
+/// Those of `skip`.
+pub fn all_or_none<E>(statuses: &[Status], mut skip: impl FnMut(usize) -> Result<(), E>) -> Result<Status, E> {
+    let refusal = statuses.iter().copied().find(|status| status.refuses());
+    let Some(refusal) = refusal else { return Ok(at_least_one(statuses.iter().copied())) };
+    let agreed = statuses.iter().enumerate().filter(|(_, status)| **status == Status::Ok);
+    agreed.map(|(nth, _)| nth).try_for_each(&mut skip)?;
     Ok(refusal)
 }
 
 /// The status of several decisions that are all carried out: `OK` if one of them is `OK`, else the status of the first.
 #[must_use]
-pub fn at_least_one(decisions: &[Decision<'_>]) -> Status {
-    let mut statuses = decisions.iter().map(|decision| decision.answer.status);
+pub fn at_least_one(mut statuses: impl Iterator<Item = Status>) -> Status {
     let first = statuses.next().unwrap_or(Status::NoStock);
     if statuses.any(|status| status == Status::Ok) { Status::Ok } else { first }
 }

@@ -182,8 +182,12 @@ impl Simulator {
             budget = budget.after(&decision.changes);
             decisions.push(decision);
         }
-        let skipped = |nth: usize| Ok::<_, Error>(self.sale(keys[nth])?.ok_or(Error::NoStock)?.skipped(now, id));
-        let status = if each { at_least_one(&decisions) } else { all_or_none(&mut decisions, skipped)? };
+        let statuses: Vec<_> = decisions.iter().map(|decision| decision.answer.status).collect();
+        let skip = |nth: usize| {
+            decisions[nth] = self.sale(keys[nth])?.ok_or(Error::NoStock)?.skipped(now, id).unchanged();
+            Ok::<_, Error>(())
+        };
+        let status = if each { at_least_one(statuses.into_iter()) } else { all_or_none(&statuses, skip)? };
         let done = decisions.iter().any(|decision| decision.answer.status == Status::Ok);
         assert_eq!(status == Status::Ok, done, "{decisions:?}");
         for (key, Decision { answer, changes }) in keys.iter().zip(decisions) {

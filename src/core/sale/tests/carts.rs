@@ -13,8 +13,12 @@ fn ask(
     id: &str,
 ) -> (Status, Vec<Row>) {
     let mut decisions: Vec<_> = shops.iter().map(|shop| decide(shop)).collect();
-    let skipped = |nth: usize| Ok::<_, ()>(shops[nth].sale.skipped(shops[nth].now(), id.as_bytes()));
-    let status = if each { at_least_one(&decisions) } else { all_or_none(&mut decisions, skipped).unwrap() };
+    let statuses: Vec<_> = decisions.iter().map(|decision| decision.answer.status).collect();
+    let skip = |nth: usize| {
+        decisions[nth] = shops[nth].sale.skipped(shops[nth].now(), id.as_bytes()).unchanged();
+        Ok::<_, ()>(())
+    };
+    let status = if each { at_least_one(statuses.into_iter()) } else { all_or_none(&statuses, skip).unwrap() };
     let rows = shops.iter_mut().zip(&decisions).map(|(shop, decision)| shop.does(decision)).collect();
     (status, rows)
 }

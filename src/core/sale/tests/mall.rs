@@ -245,16 +245,18 @@ impl Mall {
         let refusal =
             answers.iter().map(|answer| answer.status).find(|status| !matches!(status, Status::Ok | Status::Duplicate));
         let done = answers.iter().any(|answer| answer.status == Status::Ok);
+        let statuses: Vec<_> = decisions.iter().map(|decision| decision.answer.status).collect();
         if matches!(cart, Cart::Cancel) {
-            let status = at_least_one(decisions);
+            let status = at_least_one(statuses.into_iter());
             assert_eq!(status, if done { Status::Ok } else { answers[0].status });
             return status;
         }
-        let skipped = |nth: usize| {
+        let skip = |nth: usize| {
             let World { sale, now, .. } = &self.worlds[sales[nth]];
-            Ok::<_, ()>(sale.skipped(*now, name))
+            decisions[nth] = sale.skipped(*now, name).unchanged();
+            Ok::<_, ()>(())
         };
-        let status = all_or_none(decisions, skipped).unwrap();
+        let status = all_or_none(&statuses, skip).unwrap();
         assert_eq!(status, refusal.unwrap_or(if done { Status::Ok } else { answers[0].status }));
         for (nth, sale) in sales.iter().enumerate() {
             if refusal.is_some() && answers[nth].status == Status::Ok {
