@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use harness::{ANY, Cluster, OK, PATIENCE, Server, eventually};
+use harness::{ANY, Cluster, OK, PATIENCE, Server, eventually, free_port};
 use serde_json::Value;
 
 fn lockstock(url: &str, words: &[&str]) -> Command {
@@ -147,6 +147,51 @@ fn top_needs_few_rights() {
     server.expect("LOCK.ACQUIRE job TOKEN me PX 60000", ANY);
     server.expect("ACL SETUSER eye on >x ~* -@all +lock.info +stock.info +scan +dbsize", OK);
     assert_eq!(json(&format!("redis://eye:x@{}", server.address()), &[])["locks"][0]["key"], "job");
+}
+
+/// A server with a certificate that signs itself, its URL, and the file of the certificate.
+fn with_tls() -> (Server, String, tempfile::TempDir) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let made = Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-keyout",
+            "key",
+            "-out",
+            "certificate",
+            "-subj",
+            "/CN=localhost",
+        ])
+        .args(["-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE"])
+        .current_dir(folder.path())
+        .output()
+        .expect("openssl runs");
+    assert!(made.status.success(), "{made:?}");
+    let (port, file) = (free_port(), |name: &str| folder.path().join(name).display().to_string());
+    let server = Server::builder()
+        .config(&format!("tls-port {port}"))
+        .config(&format!("tls-cert-file {}", file("certificate")))
+        .config(&format!("tls-key-file {}", file("key")))
+        .config(&format!("tls-ca-cert-file {}", file("certificate")))
+        .config("tls-auth-clients no")
+        .start();
+    (server, format!("rediss://localhost:{port}"), folder)
+}
+
+#[test]
+fn over_tls_it_runs_a_command_under_a_lock_and_trusts_no_other_certificate() {
+    let (server, url, folder) = with_tls();
+    let mut run = lockstock(&url, &["run", "job", "--", "sh", "-c", "echo held by $LOCKSTOCK_TOKEN"]);
+    let refused = run.output().expect("lockstock runs");
+    assert_eq!(refused.status.code(), Some(69), "{refused:?}");
+    assert!(text(&refused.stderr).starts_with("lockstock: ") && refused.stdout.is_empty(), "{refused:?}");
+    let trusted = run.env("SSL_CERT_FILE", folder.path().join("certificate")).output().expect("lockstock runs");
+    assert!(trusted.status.success() && text(&trusted.stdout).starts_with("held by "), "{trusted:?}");
+    assert_eq!(server.info_int("lockstock", "lockstock_lock_grants"), 1);
 }
 
 #[test]

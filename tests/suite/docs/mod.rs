@@ -13,3 +13,4 @@ mod play;
 mod python;
 mod readme;
 mod recipes;
+mod runbook;

@@ -27,9 +27,10 @@ pub const MIGRATING: Page = page!("docs/migrating.md");
 pub const OPERATIONS: Page = page!("docs/operations.md");
 pub const PERFORMANCE: Page = page!("docs/performance.md");
 pub const RECIPES: Page = page!("docs/recipes.md");
+pub const RUNBOOK: Page = page!("docs/runbook.md");
 
 /// Every page for users.
-pub const ALL: [Page; 20] = [
+pub const ALL: [Page; 21] = [
     README,
     README_ZH,
     COMMANDS,
@@ -45,6 +46,7 @@ pub const ALL: [Page; 20] = [
     PERFORMANCE,
     page!("docs/outbox.md"),
     RECIPES,
+    RUNBOOK,
     page!("docs/scaling.md"),
     page!("docs/testing.md"),
     page!("docs/tools.md"),
