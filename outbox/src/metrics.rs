@@ -114,7 +114,7 @@ impl Metrics {
         whole("transactions_total", "counter", "Transactions that were committed.", &[(String::new(), transactions)]);
         let errors = [("server", &self.server_errors), ("database", &self.database_errors)]
             .map(|(place, count)| (format!("{{place=\"{place}\"}}"), count.load(Relaxed).to_string()));
-        whole("errors_total", "counter", "Attempts that failed because somebody was away.", &errors);
+        whole("errors_total", "counter", "Attempts that failed because the server or the database was away.", &errors);
         text
     }
 }

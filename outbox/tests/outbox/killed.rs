@@ -139,3 +139,33 @@ pub fn a_frozen_database_is_waited_for(kind: Kind) {
     outbox.end();
     has_every_event(&database, &mut client, "sale", "events");
 }
+
+pub fn a_failover_by_sentinel_is_followed(kind: Kind) {
+    let (mut primary, database) = (Server::start(), Database::start(kind));
+    let replica = Server::builder().replica_of(&primary).start();
+    replica.wait_in_sync(&primary);
+    let sentinel = Server::plain().sentinel().start();
+    sentinel.expect(format!("SENTINEL MONITOR main 127.0.0.1 {} 1", primary.port()), OK);
+    sentinel.expect("SENTINEL SET main down-after-milliseconds 500 failover-timeout 2000", OK);
+    // It knows the replica before it has talked to it.
+    eventually("Sentinel sees the replica", || {
+        format!("{:?}", sentinel.cmd("SENTINEL REPLICAS main")).contains(&replica.port().to_string())
+    });
+    let mut client = primary.client();
+    client.expect("STOCK.CREATE sale 1000 STREAM events DEADLINES", OK);
+    // A Sentinel that is not there is passed over.
+    let url = format!("redis+sentinel://127.0.0.1:1,{}/main", sentinel.address());
+    let outbox = Outbox::at(&url, &database.url(), EVERYTHING);
+    sell(&mut client, "sale", "before", 20);
+    agree(&database, &mut client, "sale");
+    replica.wait_in_sync(&primary);
+    primary.kill9();
+    // Sentinel closes the connections of the server that it promotes.
+    eventually("the replica is the primary", || format!("{:?}", replica.client().ask("ROLE")).contains("master"));
+    let mut client = replica.client();
+    eventually("it takes orders", || client.ask("STOCK.DECR_ONCE sale first").is_some());
+    sell(&mut client, "sale", "after", 20);
+    agree(&database, &mut client, "sale");
+    outbox.end();
+    has_every_event(&database, &mut client, "sale", "events");
+}

@@ -46,7 +46,8 @@ with_every_database! {
         a_server_that_is_killed_loses_nothing,
         a_frozen_server_is_waited_for,
         a_database_that_is_killed_loses_nothing,
-        a_frozen_database_is_waited_for;
+        a_frozen_database_is_waited_for,
+        a_failover_by_sentinel_is_followed;
     past:
         a_stream_that_was_trimmed_too_early_stops_its_sale_only,
         an_emptied_stream_stops_its_sale,
