@@ -1,4 +1,4 @@
-//! The goals on all servers that were measured, side by side in docs/performance.md.
+//! The goals on all servers that were measured, side by side in docs/goals.md.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ const NOTHING: &str = "–";
 /// Puts what a server's run has found into its column; those of other servers stay as they are. What was there before goes if it was a
 /// `whole` run.
 pub fn update(docs: &Path, server: &str, findings: &[Finding], whole: bool) {
-    let page = docs.join("performance.md");
+    let page = docs.join("goals.md");
     let Ok(text) = fs::read_to_string(&page) else { return };
     let parts = text.split_once(MARKS[0]).zip(text.split_once(MARKS[1]));
     let ((before, rest), (_, after)) = parts.unwrap_or_else(|| panic!("{} has no place for the goals", page.display()));

@@ -23,6 +23,7 @@ pub const README_ZH: Page = page!("README.zh-CN.md");
 pub const CLIENTS: Page = page!("docs/clients.md");
 pub const DESIGN: Page = page!("DESIGN.md");
 pub const COMMANDS: Page = page!("docs/commands.md");
+pub const GOALS: Page = page!("docs/goals.md");
 pub const MIGRATING: Page = page!("docs/migrating.md");
 pub const OPERATIONS: Page = page!("docs/operations.md");
 pub const PERFORMANCE: Page = page!("docs/performance.md");
@@ -30,7 +31,7 @@ pub const RECIPES: Page = page!("docs/recipes.md");
 pub const RUNBOOK: Page = page!("docs/runbook.md");
 
 /// Every page for users.
-pub const ALL: [Page; 21] = [
+pub const ALL: [Page; 22] = [
     README,
     README_ZH,
     COMMANDS,
@@ -42,6 +43,7 @@ pub const ALL: [Page; 21] = [
     DESIGN,
     page!("docs/abuse.md"),
     CLIENTS,
+    GOALS,
     page!("docs/guarantees.md"),
     PERFORMANCE,
     page!("docs/outbox.md"),
