@@ -35,7 +35,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo build tools install dist deb test test-panics test-tools test-outbox test-clients test-clients-go test-clients-java test-clients-php test-clients-rust test-fresh test-docs test-package test-monitoring test-servers test-large test-leaks soak test-valgrind chaos
-.PHONY: bench bench-instructions bench-outbox explore simulation check check-all deny asan miri fuzz servers deps clean
+.PHONY: bench bench-instructions bench-outbox explore simulation check check-all deny asan miri fuzz site servers deps clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -185,6 +185,9 @@ miri: ## The tests of src/core under Miri (rustup's nightly)
 fuzz: build ## Coverage-guided fuzzing, then random commands against the models (SECONDS=60 for each; rustup's nightly)
 	@scripts/fuzz $(SECONDS)
 	LOCKSTOCK_STEPS=$$(($(SECONDS) * 1000)) $(SUITE) against_model
+
+site: ## The pages as a site with a search: target/site (needs mdBook: cargo install --locked mdbook@0.4.52)
+	@scripts/site.py
 
 servers: ## Fetch the other supported servers into .servers/
 	@scripts/servers

@@ -29,9 +29,10 @@ pub const OPERATIONS: Page = page!("docs/operations.md");
 pub const PERFORMANCE: Page = page!("docs/performance.md");
 pub const RECIPES: Page = page!("docs/recipes.md");
 pub const RUNBOOK: Page = page!("docs/runbook.md");
+pub const SUMMARY: Page = page!("docs/SUMMARY.md");
 
 /// Every page for users.
-pub const ALL: [Page; 22] = [
+pub const ALL: [Page; 23] = [
     README,
     README_ZH,
     COMMANDS,
@@ -50,6 +51,7 @@ pub const ALL: [Page; 22] = [
     RECIPES,
     RUNBOOK,
     page!("docs/scaling.md"),
+    SUMMARY,
     page!("docs/testing.md"),
     page!("docs/tools.md"),
     page!("clients/node/README.md"),
@@ -118,6 +120,16 @@ fn some_page_leads_to_every_example_and_client() {
             let path = format!("{kind}/{}", folder.file_name().display());
             assert!(README.links().any(|link| link == path), "README.md does not lead to {path}");
         }
+    }
+}
+
+/// The order of the pages in the site.
+#[test]
+fn the_contents_lead_to_every_page() {
+    let listed: BTreeSet<&str> = SUMMARY.links().collect();
+    for page in ALL.iter().filter(|page| page.path != SUMMARY.path) {
+        let link = page.path.strip_prefix("docs/").map_or_else(|| format!("../{}", page.path), String::from);
+        assert!(listed.contains(link.as_str()), "{} does not lead to {link}", SUMMARY.path);
     }
 }
 
