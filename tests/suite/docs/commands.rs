@@ -1,10 +1,10 @@
-//! docs/commands.md is true: every example prints what it says, and everything the module offers is named.
+//! docs/commands.md, docs/locks.md and docs/stock.md are true: every example prints what it says, and everything the module offers is named.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use harness::{ANY, Server, err};
 
-use super::page::COMMANDS;
+use super::page::{COMMANDS, LOCKS, Page, STOCK};
 use super::play::block::{Block, Step, What};
 use super::play::play;
 use crate::server::surface::tokens_of;
@@ -12,10 +12,18 @@ use crate::server::surface::tokens_of;
 /// The commands that only servers send.
 const INTERNAL: [&str; 2] = ["LOCK.APPLY", "STOCK.APPLY"];
 
+/// The pages that show commands.
+const SHOWING: [Page; 2] = [LOCKS, STOCK];
+
+/// The plays and drawings of both pages.
+fn shown() -> Vec<Block<'static>> {
+    SHOWING.iter().flat_map(|page| page.blocks("text")).collect()
+}
+
 /// The words in upper case that the page writes behind a command where it gives its syntax, by command.
 fn syntaxes() -> BTreeMap<&'static str, Vec<&'static str>> {
     let mut syntaxes = BTreeMap::new();
-    for block in COMMANDS.blocks("text") {
+    for block in shown() {
         let drawn: Vec<&str> = block.drawn_calls().collect();
         let lines = block.head().iter().map(|(_, line)| *line).filter(|line| !drawn.contains(line));
         for (command, rest) in
@@ -38,13 +46,15 @@ fn commands(server: &Server) -> Vec<String> {
 
 #[test]
 fn every_example_prints_what_it_says() {
-    play(&COMMANDS, &Server::start());
+    for page in &SHOWING {
+        play(page, &Server::start());
+    }
 }
 
 #[test]
 fn a_script_that_begins_with_a_guard_ends_there_when_the_lock_is_lost() {
     let server = Server::start();
-    let blocks = COMMANDS.blocks("lua");
+    let blocks = LOCKS.blocks("lua");
     let [script] = &blocks[..] else { panic!("{} scripts", blocks.len()) };
     let lines: Vec<&str> = script.lines.iter().map(|(_, line)| *line).collect();
     let call = ["EVAL", &lines.join("\n"), "3", "job:42", "result:42", "runs:42", "ann", "done"];
@@ -57,8 +67,7 @@ fn a_script_that_begins_with_a_guard_ends_there_when_the_lock_is_lost() {
 
 #[test]
 fn every_drawing_is_of_a_call() {
-    let drawn: Vec<&str> =
-        COMMANDS.blocks("text").iter().flat_map(|block| block.drawn_calls().collect::<Vec<_>>()).collect();
+    let drawn: Vec<&str> = shown().iter().flat_map(|block| block.drawn_calls().collect::<Vec<_>>()).collect();
     for command in ["LOCK.ACQUIRE", "STOCK.DECR_ONCE"] {
         assert!(drawn.iter().any(|call| call.starts_with(command)), "no drawing of {command}");
     }
@@ -76,7 +85,8 @@ fn every_command_is_shown_with_all_its_options() {
     let syntaxes = syntaxes();
     let commands = commands(&server);
     assert_eq!(commands.iter().map(String::as_str).collect::<BTreeSet<_>>(), syntaxes.keys().copied().collect());
-    let steps: Vec<_> = COMMANDS.blocks("text").iter().flat_map(Block::steps).collect();
+    let blocks = shown();
+    let steps: Vec<_> = blocks.iter().flat_map(Block::steps).collect();
     for command in &commands {
         let docs = client.cmd(["COMMAND", "DOCS", command]).field(&command.to_lowercase());
         let (mut options, mut written) = (vec![], syntaxes[command.as_str()].clone());
@@ -89,6 +99,10 @@ fn every_command_is_shown_with_all_its_options() {
             _ => false,
         };
         assert!(steps.iter().any(played), "no example of {command}");
+        let page = if command.starts_with("LOCK.") { "locks.md" } else { "stock.md" };
+        let anchor = command.to_lowercase().replace('.', "");
+        let row = format!("| [{command}]({page}#{anchor}) | {} |", docs.field("summary").text());
+        assert!(COMMANDS.text.contains(&row), "no row {row}");
     }
 }
 
@@ -113,7 +127,7 @@ fn every_setting_field_and_status_is_explained() {
         // Whatever is counted by status is one.
         if let Some(status) = field.strip_prefix("stock_").filter(|status| *status != "lapses") {
             let row = format!("| `{}` |", status.to_uppercase());
-            assert!(COMMANDS.text.contains(&row), "no row that begins with {row}");
+            assert!(STOCK.text.contains(&row), "no row that begins with {row}");
         }
     }
     for span in spans.iter().filter(|span| ["lock_", "locks_", "stock_"].iter().any(|start| span.starts_with(start))) {

@@ -24,7 +24,7 @@ use number::{Figure, Number};
 use source::{Source, kept, rows, sections, text_of};
 
 /// The pages of which every number is held, each with its sections that say of themselves that they have others.
-const PAGES: [(&str, &[&str]); 18] = [
+const PAGES: [(&str, &[&str]); 20] = [
     ("README.md", &[]),
     ("README.zh-CN.md", &[]),
     ("CHANGELOG.md", &[]),
@@ -36,6 +36,8 @@ const PAGES: [(&str, &[&str]); 18] = [
     ("docs/abuse.md", &[]),
     ("docs/clients.md", &["## Client by client"]),
     ("docs/commands.md", &[]),
+    ("docs/locks.md", &[]),
+    ("docs/stock.md", &[]),
     ("docs/guarantees.md", &[]),
     ("docs/migrating.md", &[]),
     ("docs/operations.md", &[]),

@@ -23,6 +23,8 @@ pub const README_ZH: Page = page!("README.zh-CN.md");
 pub const CLIENTS: Page = page!("docs/clients.md");
 pub const DESIGN: Page = page!("DESIGN.md");
 pub const COMMANDS: Page = page!("docs/commands.md");
+pub const LOCKS: Page = page!("docs/locks.md");
+pub const STOCK: Page = page!("docs/stock.md");
 pub const GOALS: Page = page!("docs/goals.md");
 pub const MIGRATING: Page = page!("docs/migrating.md");
 pub const OPERATIONS: Page = page!("docs/operations.md");
@@ -32,10 +34,12 @@ pub const RUNBOOK: Page = page!("docs/runbook.md");
 pub const SUMMARY: Page = page!("docs/SUMMARY.md");
 
 /// Every page for users.
-pub const ALL: [Page; 23] = [
+pub const ALL: [Page; 25] = [
     README,
     README_ZH,
     COMMANDS,
+    LOCKS,
+    STOCK,
     OPERATIONS,
     MIGRATING,
     page!("CHANGELOG.md"),

@@ -76,17 +76,17 @@ pub const HELD: &[(&str, &str, &str, &str)] = &[
         "A lock whose one holder waits for another lock is a step.",
     ),
     (COMMANDS, "strings of 1 to 512 bytes", "src/core/limits.rs", "pub const MAX_ID: usize = 512;"),
-    (COMMANDS, "place in line (1: next;", "tests/suite/lock/notify.rs", "fn the_reply_is_the_place"),
-    (COMMANDS, "shows the first 100", "src/core/lock/engine/view.rs", "const SHOWN: usize = 100;"),
-    (COMMANDS, "`seq` (1, 2, 3 …, without gaps)", "tests/suite/sale/stream.rs", "seq"),
+    (LOCKS, "place in line (1: next;", "tests/suite/lock/notify.rs", "fn the_reply_is_the_place"),
+    (LOCKS, "shows the first 100", "src/core/lock/engine/view.rs", "const SHOWN: usize = 100;"),
+    (STOCK, "`seq` (1, 2, 3 …, without gaps)", "tests/suite/sale/stream.rs", "seq"),
     (
-        COMMANDS,
+        STOCK,
         "more than 128 holds",
         "src/core/sale/budget.rs",
         "const MOST_ENDED: usize = if cfg!(test) { 2 } else { 128 };",
     ),
     (
-        COMMANDS,
+        STOCK,
         "up to 1,000 orders",
         "src/core/sale/budget.rs",
         "const MOST_SERVED: usize = if cfg!(test) { 3 } else { 1_000 };",
@@ -164,6 +164,8 @@ const ABUSE: &str = "docs/abuse.md";
 const CHANGELOG: &str = "CHANGELOG.md";
 const CLIENTS: &str = "docs/clients.md";
 const COMMANDS: &str = "docs/commands.md";
+const LOCKS: &str = "docs/locks.md";
+const STOCK: &str = "docs/stock.md";
 const DESIGN: &str = "DESIGN.md";
 const GUARANTEES: &str = "docs/guarantees.md";
 const MIGRATING: &str = "docs/migrating.md";
