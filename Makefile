@@ -35,7 +35,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo build tools install dist deb test test-panics test-tools test-outbox test-clients test-clients-go test-clients-java test-clients-php test-clients-rust test-fresh test-docs test-package test-monitoring test-servers test-large test-leaks soak test-valgrind chaos
-.PHONY: bench bench-instructions bench-outbox explore simulation check check-all deny asan miri fuzz site servers deps clean
+.PHONY: bench bench-instructions bench-outbox explore simulation check check-all deny asan miri fuzz site servers server-source deps clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -192,6 +192,9 @@ site: ## The pages as a site with a search: target/site (needs mdBook: cargo ins
 servers: ## Fetch the other supported servers into .servers/
 	@scripts/servers
 	@scripts/servers list
+
+server-source: ## Build a server from sources into .servers/, with the allocator that the servers' own images have; takes some minutes
+	@scripts/servers source
 
 deps: ## Install what is missing for building and running (Debian: apt-get)
 	@scripts/deps
