@@ -1,6 +1,7 @@
 """`lock_class` for the clients' own `lock`: the tests that redis-py has for its locks, and what is particular to these."""
 
 import asyncio
+import contextlib
 import inspect
 import threading
 import time
@@ -28,16 +29,36 @@ if "raise_on_release_error" in inspect.signature(redis.Redis.lock).parameters:
     OF_THE_NEWEST = []
 
 
+# Before the last one.
+TRIES = 2
+
+
 def but_for(tests, *names):
     return type(tests.__name__, (tests,), {name: None for name in names if hasattr(tests, name)})
 
 
-TestLock = but_for(redis_py_lock.TestLock, *OF_THE_KEY, *OF_THE_LOOP, *OF_THE_NEWEST)
+class TestLock(but_for(redis_py_lock.TestLock, *OF_THE_KEY, *OF_THE_LOOP, *OF_THE_NEWEST)):
+    def test_extend_lock_float(self, r):
+        # Its bound is half a second: a machine that stood still for so long gets another try.
+        for _ in range(TRIES):
+            with contextlib.suppress(AssertionError):
+                return super().test_extend_lock_float(r)
+            r.flushall()
+        super().test_extend_lock_float(r)
+
+
 TestLockClassSelection = redis_py_lock.TestLockClassSelection
 
 
 @pytest.mark.asyncio
 class TestAsyncLock(but_for(redis_py_lock_asyncio.TestLock, *OF_THE_KEY, *OF_THE_LOOP, *OF_THE_NEWEST)):
+    async def test_extend_lock_float(self, r):
+        for _ in range(TRIES):
+            with contextlib.suppress(AssertionError):
+                return await super().test_extend_lock_float(r)
+            await r.flushall()
+        await super().test_extend_lock_float(r)
+
     @pytest_asyncio.fixture
     async def r(self):
         async with AsyncSeen.from_url(URL) as client:
