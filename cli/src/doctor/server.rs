@@ -81,6 +81,9 @@ async fn persistence(patient: &mut Patient, found: &mut impl FnMut(Weight, Strin
             "For sales: appendonly yes. For locks alone it may do: their holders ask again.",
         );
     }
+    if let Some((weight, what, means, remedy)) = saving(&patient.setting("forkless-infrastructure-enabled").await) {
+        found(weight, what, means, remedy);
+    }
     for (field, name) in [
         ("rdb_last_bgsave_status", "snapshot"),
         ("aof_last_bgrewrite_status", "rewrite of the append-only file"),
@@ -95,6 +98,18 @@ async fn persistence(patient: &mut Patient, found: &mut impl FnMut(Weight, Strin
             );
         }
     }
+}
+
+/// What it says of a server that is set to save without a fork, which Valkey 9.2 and later can: no server of the tests has this setting.
+fn saving(infrastructure: &str) -> Option<(Weight, String, &'static str, &'static str)> {
+    (infrastructure == "yes").then(|| {
+        (
+            Weight::Note,
+            "forkless-infrastructure-enabled is yes".into(),
+            "With lockstock loaded the server forks all the same, to save and to fill replicas: a timer of the module changes values meanwhile.",
+            "Leave room for what a fork copies, and set it to no.",
+        )
+    })
 }
 
 async fn replication(patient: &mut Patient, found: &mut impl FnMut(Weight, String, &'static str, &'static str)) {
@@ -147,4 +162,17 @@ async fn may(patient: &mut Patient, user: &str, command: &str) -> bool {
         _ => patient.ask(&["ACL", "DRYRUN", user, command, "key"]).await,
     };
     answer.is_some_and(|answer| !answer.contains("to run the"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::saving;
+
+    #[test]
+    fn a_server_that_would_save_without_a_fork_is_named_and_no_other() {
+        let said = saving("yes").map(|(_, what, ..)| what);
+        assert_eq!(said.as_deref(), Some("forkless-infrastructure-enabled is yes"));
+        // Off, and unknown to this server.
+        assert!(saving("no").is_none() && saving("").is_none());
+    }
 }
