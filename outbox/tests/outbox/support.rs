@@ -67,6 +67,15 @@ impl Outbox {
     pub fn signal(&self, signal: Signal) {
         let process = i32::try_from(self.process.id()).expect("a number");
         kill_process(Pid::from_raw(process).expect("a number"), signal).expect("it runs");
+        if signal == Signal::STOP {
+            // Until then it may still read what comes next.
+            eventually("it is frozen", || self.is_frozen());
+        }
+    }
+
+    fn is_frozen(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).expect("it runs");
+        stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('T'))
     }
 
     pub fn kill9(self) {
