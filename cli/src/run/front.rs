@@ -134,6 +134,14 @@ enum Stage {
     Lost,
 }
 
+impl Stage {
+    /// Whether the guardian's word that the lock is lost decides the status. It does if the command has ended, too: TERM may be faster than
+    /// that word, and a guardian that had heard of the end before the loss does not send it.
+    fn can_be_lost(&self) -> bool {
+        matches!(self, Self::Granted(_) | Self::Running | Self::Over(_))
+    }
+}
+
 impl Front<'_> {
     /// Does all that there is to do now; the outcome, once there is one.
     fn turn(&mut self, token: &OsStr) -> Option<Result<i32, Failure>> {
@@ -168,7 +176,7 @@ impl Front<'_> {
             ToFront::Refused { status: NOT_GRANTED, .. } if self.options.skip => return Some(Ok(0)),
             ToFront::Refused { status, reason } => return Some(Err(Failure::new(status, reason))),
             ToFront::Lost { reason } => {
-                if matches!(self.stage, Stage::Granted(_) | Stage::Running) {
+                if self.stage.can_be_lost() {
                     self.stage = Stage::Lost;
                     say(&reason);
                 }
@@ -410,5 +418,22 @@ impl Front<'_> {
 impl Wait {
     pub fn is_none(self) -> bool {
         self == Self::For(Duration::ZERO)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_term_ended_has_lost_its_lock_though_its_end_is_heard_of_first() {
+        assert!(Stage::Over(Ending { status: 0, signal: None }).can_be_lost());
+        assert!(Stage::Running.can_be_lost() && Stage::Granted(1).can_be_lost());
+    }
+
+    #[test]
+    fn a_command_that_did_not_run_keeps_its_own_reason() {
+        assert!(!Stage::NotRun(Failure::new(NOT_FOUND, "no such command")).can_be_lost());
+        assert!(!Stage::Asking.can_be_lost());
     }
 }
