@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use harness::{INT, Server, eventually};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::support::{Frozen, Job, SECOND, assert_one_line, is_alive, is_free, send};
 
@@ -144,6 +144,30 @@ fn when_lockstock_is_frozen_the_group_dies_in_time() {
     eventually("the lock is free", || is_free(&server));
     job.signal(Signal::CONT);
     was_lost(job, "job");
+}
+
+/// All that is of this machine stands still, as while a laptop is shut; the server's clock goes on.
+#[test]
+fn after_a_sleep_that_outlasted_the_lease_the_group_dies_at_once() {
+    let server = Server::start();
+    within_a_second(|| {
+        let job = stubborn(&server, &["--lease", "2s"]);
+        let (guardian, group) = (job.guardian(), job.group());
+        let all = |signal| {
+            kill_process_group(Pid::from_raw(group).expect("a number"), signal).expect("the group lives");
+            job.signal(signal);
+            send(guardian, signal);
+        };
+        all(Signal::STOP);
+        server.expect("LOCK.ACQUIRE job TOKEN other PX 60000 WAIT 10000", ("other", INT, 60000));
+        // The guardian wakes last.
+        all(Signal::CONT);
+        let begun = Instant::now();
+        let dead = job.dies();
+        was_lost(job, "job");
+        server.expect("LOCK.RELEASE job other", 1);
+        dead - begun
+    });
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Where the server is.
 
-use harness::{Cluster, OK, Server, eventually};
+use harness::{Cluster, Server, eventually};
 
 use super::support::{at, ended, refused};
 
@@ -26,14 +26,7 @@ fn a_cluster() {
 fn sentinel_and_a_failover_while_the_command_runs() {
     let primary = Server::start();
     let replica = Server::builder().replica_of(&primary).start();
-    eventually("it follows", || replica.info("replication").get("master_link_status").is_some_and(|link| link == "up"));
-    let sentinel = Server::plain().sentinel().start();
-    sentinel.expect(format!("SENTINEL MONITOR main 127.0.0.1 {} 1", primary.port()), OK);
-    sentinel.expect("SENTINEL SET main down-after-milliseconds 500 failover-timeout 2000", OK);
-    // It knows the replica before it has talked to it.
-    eventually("Sentinel sees the replica", || {
-        format!("{:?}", sentinel.cmd("SENTINEL REPLICAS main")).contains(&replica.port().to_string())
-    });
+    let sentinel = primary.watched_with(&replica);
     let url = format!("redis+sentinel://127.0.0.1:1,{}/main", sentinel.address());
     let dir = tempfile::tempdir().expect("a directory");
     let waits = "while [ ! -e $DIR/go ]; do sleep 0.05; done";

@@ -143,14 +143,7 @@ pub fn a_frozen_database_is_waited_for(kind: Kind) {
 pub fn a_failover_by_sentinel_is_followed(kind: Kind) {
     let (mut primary, database) = (Server::start(), Database::start(kind));
     let replica = Server::builder().replica_of(&primary).start();
-    replica.wait_in_sync(&primary);
-    let sentinel = Server::plain().sentinel().start();
-    sentinel.expect(format!("SENTINEL MONITOR main 127.0.0.1 {} 1", primary.port()), OK);
-    sentinel.expect("SENTINEL SET main down-after-milliseconds 500 failover-timeout 2000", OK);
-    // It knows the replica before it has talked to it.
-    eventually("Sentinel sees the replica", || {
-        format!("{:?}", sentinel.cmd("SENTINEL REPLICAS main")).contains(&replica.port().to_string())
-    });
+    let sentinel = primary.watched_with(&replica);
     let mut client = primary.client();
     client.expect("STOCK.CREATE sale 1000 STREAM events DEADLINES", OK);
     // A Sentinel that is not there is passed over.

@@ -47,4 +47,18 @@ impl Server {
     pub fn promote(&self) {
         self.expect("REPLICAOF NO ONE", super::OK);
     }
+
+    /// A Sentinel that knows this primary as `main`, and `replica` as its replica, and loses patience after half a second.
+    #[track_caller]
+    pub fn watched_with(&self, replica: &Server) -> Server {
+        replica.wait_in_sync(self);
+        let sentinel = Server::plain().sentinel().start();
+        sentinel.expect(format!("SENTINEL MONITOR main 127.0.0.1 {} 1", self.port()), super::OK);
+        sentinel.expect("SENTINEL SET main down-after-milliseconds 500 failover-timeout 2000", super::OK);
+        // It knows the replica before it has talked to it.
+        eventually("Sentinel sees the replica", || {
+            format!("{:?}", sentinel.cmd("SENTINEL REPLICAS main")).contains(&replica.port().to_string())
+        });
+        sentinel
+    }
 }
