@@ -81,9 +81,9 @@ fn draw(frame: &mut Frame, state: &State, options: &Top, from: &mut usize) {
         format!(", looked through {} of {} keys", state.scanned.min(state.keys), state.keys)
     };
     let summary = format!(
-        " {} locks, {waiting} waiting, {} sales{progress}; every {:?}, q ends",
-        state.locks.len(),
-        state.sales.len(),
+        " {}, {waiting} waiting, {}{progress}; every {:?}, q ends",
+        count(state.locks.len(), "lock"),
+        count(state.sales.len(), "sale"),
         options.every
     );
     frame.render_widget(Paragraph::new(summary).style(Style::new().add_modifier(Modifier::REVERSED)), *head);
@@ -91,23 +91,83 @@ fn draw(frame: &mut Frame, state: &State, options: &Top, from: &mut usize) {
     table(frame, *below, SALES, &sales, *from);
 }
 
+fn count(number: usize, name: &str) -> String {
+    format!("{number} {name}{}", if number == 1 { "" } else { "s" })
+}
+
 fn table(frame: &mut Frame, area: Rect, head: [&str; 8], rows: &[[String; 8]], from: usize) {
-    let cell = |name: &str, word: &str| {
-        let side = if RIGHT.contains(&name) { Alignment::Right } else { Alignment::Left };
-        Cell::from(Text::from(Line::from(word.to_owned()).alignment(side)))
-    };
     let from = from.min(rows.len().saturating_sub(1));
     let shown: Vec<&[String; 8]> = rows.iter().skip(from).take(area.height.into()).collect();
-    let widths = head.iter().enumerate().map(|(column, name)| {
-        let words = shown.iter().filter_map(|row| row.get(column)).map(|word| word.chars().count());
-        let width = words.chain([name.chars().count()]).max().unwrap_or_default();
-        if RIGHT.contains(name) {
-            Constraint::Length(u16::try_from(width).unwrap_or(u16::MAX))
-        } else {
-            Constraint::Max(u16::try_from(width).unwrap_or(u16::MAX))
-        }
+    let columns = head.iter().enumerate().map(|(place, name)| {
+        let words = shown.iter().filter_map(|row| row.get(place));
+        let width = words.map(|word| width(word)).chain([width(name)]).max().unwrap_or_default();
+        Column { name, place, width }
     });
-    let lines = shown.iter().map(|row| Row::new(head.iter().zip(row.iter()).map(|(name, word)| cell(name, word))));
-    let header = Row::new(head.iter().map(|name| cell(name, name))).style(Style::new().add_modifier(Modifier::BOLD));
-    frame.render_widget(Table::new(lines, widths).header(header).column_spacing(2), area);
+    let columns = fitting(columns.collect(), area.width.into());
+    let cell = |column: &Column, word: &str| {
+        let side = if RIGHT.contains(&column.name) { Alignment::Right } else { Alignment::Left };
+        Cell::from(Text::from(Line::from(word.to_owned()).alignment(side)))
+    };
+    let widths = columns.iter().map(|column| {
+        let width = u16::try_from(column.width).unwrap_or(u16::MAX);
+        if RIGHT.contains(&column.name) { Constraint::Length(width) } else { Constraint::Max(width) }
+    });
+    let lines = shown.iter().map(|row| {
+        Row::new(columns.iter().map(|column| cell(column, row.get(column.place).map_or("", String::as_str))))
+    });
+    let header = Row::new(columns.iter().map(|column| cell(column, column.name)));
+    let header = header.style(Style::new().add_modifier(Modifier::BOLD));
+    frame.render_widget(Table::new(lines, widths).header(header).column_spacing(SPACING), area);
+}
+
+/// Between two columns.
+const SPACING: u16 = 2;
+/// What a narrow screen leaves out, the first first.
+const DISPENSABLE: [&str; 7] = ["FENCE", "LONGEST", "MODE", "ORDERS", "NEXT IN LINE", "TOTAL", "ORDERS/S"];
+
+struct Column<'a> {
+    name: &'a str,
+    /// Its place in a row.
+    place: usize,
+    width: usize,
+}
+
+/// The columns that fit into so much room; those that cannot be left out share what there is.
+fn fitting(mut columns: Vec<Column<'_>>, room: usize) -> Vec<Column<'_>> {
+    for name in DISPENSABLE {
+        let wanted: usize = columns.iter().map(|column| column.width.saturating_add(SPACING.into())).sum();
+        if wanted <= room.saturating_add(SPACING.into()) {
+            break;
+        }
+        columns.retain(|column| column.name != name);
+    }
+    columns
+}
+
+/// How many places on the screen a text takes: a Chinese character takes two.
+fn width(text: &str) -> usize {
+    Line::from(text).width()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(room: usize) -> Vec<&'static str> {
+        let columns = LOCKS.iter().enumerate().map(|(place, name)| Column { name, place, width: 10 });
+        fitting(columns.collect(), room).iter().map(|column| column.name).collect()
+    }
+
+    #[test]
+    fn a_narrow_screen_leaves_out_what_is_least_needed() {
+        assert_eq!(names(94), LOCKS);
+        assert_eq!(names(93), ["LOCK", "MODE", "HOLDER", "LEASE", "WAITING", "LONGEST", "NEXT IN LINE"]);
+        assert_eq!(names(60), ["LOCK", "HOLDER", "LEASE", "WAITING", "NEXT IN LINE"]);
+        assert_eq!(names(0), ["LOCK", "HOLDER", "LEASE", "WAITING"]);
+    }
+
+    #[test]
+    fn a_chinese_character_takes_two_places() {
+        assert_eq!(width("券:秒杀"), 7);
+    }
 }
