@@ -24,7 +24,7 @@ use number::{Figure, Number};
 use source::{Source, kept, rows, sections, text_of};
 
 /// The pages of which every number is held, each with its sections that say of themselves that they have others.
-const PAGES: [(&str, &[&str]); 20] = [
+const PAGES: [(&str, &[&str]); 21] = [
     ("README.md", &[]),
     ("README.zh-CN.md", &[]),
     ("CHANGELOG.md", &[]),
@@ -40,6 +40,7 @@ const PAGES: [(&str, &[&str]); 20] = [
     ("docs/stock.md", &[]),
     ("docs/guarantees.md", &[]),
     ("docs/migrating.md", &[]),
+    ("docs/zh/migrating.md", &[]),
     ("docs/operations.md", &[]),
     ("docs/goals.md", &["## Where it is not ahead, and why"]),
     ("docs/performance.md", &[]),

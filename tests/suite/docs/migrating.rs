@@ -1,4 +1,4 @@
-//! docs/migrating.md is true: what it says of the others is so, and a sale moves while it runs.
+//! docs/migrating.md and its Chinese version are true: what it says of the others is so, and a sale moves while it runs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use harness::shop::{books, orders};
 use harness::{ANY, Client, INT, NULL, OK, Reply, Server, err};
 
-use super::page::MIGRATING;
+use super::page::{MIGRATING, MIGRATING_ZH, Page};
 use super::play::play;
 
 /// The page's programs in Lua: the usual script, and the one that moves a sale.
@@ -24,6 +24,33 @@ fn scripts() -> [String; 2] {
 #[test]
 fn every_example_prints_what_it_says() {
     play(&MIGRATING, &Server::start());
+    play(&MIGRATING_ZH, &Server::start());
+}
+
+/// It has fewer sections, and what it has is what the page in English has.
+#[test]
+fn the_chinese_page_has_the_same_programs() {
+    let code = |page: &Page, language: &str| -> Vec<String> {
+        let blocks = page.blocks(language).into_iter().map(|block| {
+            let lines = block.lines.iter().map(|(_, line)| *line).filter(|line| !line.starts_with("-- "));
+            // Strings are translated, too.
+            lines.flat_map(|line| line.split('"').step_by(2).chain(["\n"])).collect()
+        });
+        blocks.collect()
+    };
+    for (language, programs) in [("lua", 2), ("python", 3)] {
+        let [english, chinese] = [MIGRATING, MIGRATING_ZH].map(|page| code(&page, language));
+        assert_eq!(english.len(), programs);
+        assert_eq!(english, chinese, "{language}");
+    }
+    let sent = |page: &Page| {
+        let blocks = page.blocks("text");
+        let lines = blocks.first().map(|block| block.lines.iter().map(|(_, line)| *line).collect::<Vec<_>>());
+        let lines = lines.unwrap_or_default().into_iter().filter(|line| line.starts_with("> "));
+        lines.map(String::from).collect::<Vec<_>>()
+    };
+    assert!(sent(&MIGRATING).len() > 4);
+    assert_eq!(sent(&MIGRATING), sent(&MIGRATING_ZH));
 }
 
 /// What the table of the README and this page say of others' locks.

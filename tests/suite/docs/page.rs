@@ -27,6 +27,7 @@ pub const LOCKS: Page = page!("docs/locks.md");
 pub const STOCK: Page = page!("docs/stock.md");
 pub const GOALS: Page = page!("docs/goals.md");
 pub const MIGRATING: Page = page!("docs/migrating.md");
+pub const MIGRATING_ZH: Page = page!("docs/zh/migrating.md");
 pub const OPERATIONS: Page = page!("docs/operations.md");
 pub const PERFORMANCE: Page = page!("docs/performance.md");
 pub const RECIPES: Page = page!("docs/recipes.md");
@@ -34,7 +35,7 @@ pub const RUNBOOK: Page = page!("docs/runbook.md");
 pub const SUMMARY: Page = page!("docs/SUMMARY.md");
 
 /// Every page for users.
-pub const ALL: [Page; 25] = [
+pub const ALL: [Page; 26] = [
     README,
     README_ZH,
     COMMANDS,
@@ -42,6 +43,7 @@ pub const ALL: [Page; 25] = [
     STOCK,
     OPERATIONS,
     MIGRATING,
+    MIGRATING_ZH,
     page!("CHANGELOG.md"),
     page!("CONTRIBUTING.md"),
     page!("SECURITY.md"),

@@ -106,6 +106,11 @@ pub const HELD: &[(&str, &str, &str, &str)] = &[
     (MIGRATING, "| 1 | `SOLDOUT`", MIGRATING_TEST, "[\"OK\", \"SOLDOUT\", \"DUPLICATE\"]"),
     (MIGRATING, "| 2 | `DUPLICATE`", MIGRATING_TEST, "[\"OK\", \"SOLDOUT\", \"DUPLICATE\"]"),
     (MIGRATING, "100000 buyers moves within five seconds", MIGRATING_TEST, "assert!(spent() - before < 5.0"),
+    (MIGRATING_ZH, "`lockstock.default-lease-ms`（30 秒）", CONFIG, "Range::up_to(MAX_EXACT), 30_000);"),
+    (MIGRATING_ZH, "`extend(10)`，在剩余时间上加 10 秒", "docs/migrating.md", "`extend(10)`"),
+    (MIGRATING_ZH, "| 1 | `SOLDOUT`", MIGRATING_TEST, "[\"OK\", \"SOLDOUT\", \"DUPLICATE\"]"),
+    (MIGRATING_ZH, "| 2 | `DUPLICATE`", MIGRATING_TEST, "[\"OK\", \"SOLDOUT\", \"DUPLICATE\"]"),
+    (MIGRATING_ZH, "有 100000 个买家的秒杀在五秒内", MIGRATING_TEST, "assert!(spent() - before < 5.0"),
     (CLIENTS, "one of 0.5 to 5 seconds", "docs/clients.md", "`response_timeout`, 0.5 s"),
     (CLIENTS, "answered with 1.", "tests/suite/lock/extend.rs", "LOCK.EXTEND"),
     (CLIENTS, "or 5 seconds after the leader froze", "docs/clients.md", "lease=5,"),
@@ -169,6 +174,7 @@ const STOCK: &str = "docs/stock.md";
 const DESIGN: &str = "DESIGN.md";
 const GUARANTEES: &str = "docs/guarantees.md";
 const MIGRATING: &str = "docs/migrating.md";
+const MIGRATING_ZH: &str = "docs/zh/migrating.md";
 const NODE: &str = "clients/node/README.md";
 const PYTHON: &str = "clients/python/README.md";
 const OPERATIONS: &str = "docs/operations.md";
