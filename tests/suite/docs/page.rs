@@ -30,12 +30,13 @@ pub const MIGRATING: Page = page!("docs/migrating.md");
 pub const MIGRATING_ZH: Page = page!("docs/zh/migrating.md");
 pub const OPERATIONS: Page = page!("docs/operations.md");
 pub const PERFORMANCE: Page = page!("docs/performance.md");
+pub const PYTHON: Page = page!("examples/python/README.md");
 pub const RECIPES: Page = page!("docs/recipes.md");
 pub const RUNBOOK: Page = page!("docs/runbook.md");
 pub const SUMMARY: Page = page!("docs/SUMMARY.md");
 
 /// Every page for users.
-pub const ALL: [Page; 26] = [
+pub const ALL: [Page; 27] = [
     README,
     README_ZH,
     COMMANDS,
@@ -62,6 +63,7 @@ pub const ALL: [Page; 26] = [
     page!("docs/tools.md"),
     page!("clients/node/README.md"),
     page!("clients/python/README.md"),
+    PYTHON,
 ];
 
 impl Page {
