@@ -14,3 +14,4 @@ mod python;
 mod readme;
 mod recipes;
 mod runbook;
+mod shop;

@@ -33,10 +33,11 @@ pub const PERFORMANCE: Page = page!("docs/performance.md");
 pub const PYTHON: Page = page!("examples/python/README.md");
 pub const RECIPES: Page = page!("docs/recipes.md");
 pub const RUNBOOK: Page = page!("docs/runbook.md");
+pub const SHOP: Page = page!("examples/shop/README.md");
 pub const SUMMARY: Page = page!("docs/SUMMARY.md");
 
 /// Every page for users.
-pub const ALL: [Page; 27] = [
+pub const ALL: [Page; 28] = [
     README,
     README_ZH,
     COMMANDS,
@@ -64,6 +65,7 @@ pub const ALL: [Page; 27] = [
     page!("clients/node/README.md"),
     page!("clients/python/README.md"),
     PYTHON,
+    SHOP,
 ];
 
 impl Page {

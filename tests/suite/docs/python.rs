@@ -10,7 +10,7 @@ use harness::Server;
 use super::page::{MIGRATING, MIGRATING_ZH, OPERATIONS, PYTHON, Page, README, README_ZH};
 
 /// Python with the package.
-fn python() -> Command {
+pub fn python() -> Command {
     let package = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/python");
     let mut command = Command::new(env::var("LOCKSTOCK_PYTHON").unwrap_or_else(|_| "python3".into()));
     command.env("PYTHONPATH", package).env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONUTF8", "1");

@@ -1,0 +1,76 @@
+//! examples/shop: both shops answer what their page says, also a second time.
+//!
+//! They need `FastAPI`, Express and curl: `make test-docs` installs the first two and runs this.
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+
+use harness::{Server, eventually};
+
+use super::page::SHOP;
+use super::python::python;
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/shop");
+
+/// A shop that ends with this.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What a shell prints.
+fn shell(line: &str) -> String {
+    let output = Command::new("sh").args(["-c", line]).output().expect("a shell");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+fn play(mut shop: Command, port: u16, server: &Server) {
+    shop.current_dir(FOLDER).env("REDIS_URL", format!("redis://{}", server.address())).env("PORT", port.to_string());
+    let _shop = Running(shop.stdin(Stdio::null()).spawn().expect("it starts"));
+    let here = format!("localhost:{port}");
+    eventually("it listens", || shell(&format!("curl -s {here}/sales/x/orders/x")) == r#"{"status":"NOORDER"}"#);
+    let again = SHOP.text.split("To begin anew: `redis-cli ").nth(1).and_then(|rest| rest.split('`').next());
+    let again = again.expect("how to begin anew");
+    for _ in 0..2 {
+        let mut played = 0;
+        for block in SHOP.blocks("text") {
+            let lines: Vec<&str> = block.lines.iter().map(|(_, line)| *line).collect();
+            for call in lines.join("\n").split("$ ").skip(1) {
+                let (call, printed) = call.split_once('\n').expect("a line");
+                let call = call.replace("localhost:8000", &here).replace("curl ", "curl -s ");
+                assert_eq!(shell(&call), printed.trim_end(), "{call}");
+                played += 1;
+            }
+        }
+        assert_eq!(played, 17);
+        server.cmd(again);
+        server.expect("DBSIZE", 0);
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("its address").port()
+}
+
+#[test]
+#[ignore = "needs FastAPI: make test-docs"]
+fn the_one_with_fastapi() {
+    let (server, port) = (Server::start(), free_port());
+    let mut shop = python();
+    shop.args(["-m", "uvicorn", "shop:shop", "--log-level", "warning", "--port", &port.to_string()]);
+    play(shop, port, &server);
+}
+
+#[test]
+#[ignore = "needs Express: make test-docs"]
+fn the_one_with_express() {
+    let (server, port) = (Server::start(), free_port());
+    let mut shop = Command::new("node");
+    shop.arg("shop.mjs");
+    play(shop, port, &server);
+}
