@@ -117,10 +117,10 @@ test-package: build tools ## The packages made, installed and loaded by every se
 test-monitoring: build ## What contrib/ has for monitoring, loaded by redis_exporter and Prometheus (installed, or Debian's packages unpacked)
 	@scripts/test-monitoring
 
-test-docs: build ## The programs in Python and Node on the pages of the documentation and in examples/ (needs Node and curl)
+test-docs: build ## The programs in Python and Node on the pages of the documentation, and examples/ (needs Node and curl)
 	@scripts/python
 	npm install --prefix examples/shop --no-package-lock --no-audit --no-fund --silent
-	LOCKSTOCK_PYTHON=$(CURDIR)/target/python/bin/python $(TEST) --ignored docs::python docs::shop
+	LOCKSTOCK_PYTHON=$(CURDIR)/target/python/bin/python $(TEST) --ignored docs::python docs::shop docs::examples
 
 test-servers: check-all build ## All checks, and the tests that need a server, the outbox's with SQLite too, on every supported server (SERVER: on that one)
 	@scripts/servers

@@ -109,6 +109,15 @@ impl Sale {
         Ok(())
     }
 
+    /// Takes the sale away, with its orders.
+    ///
+    /// # Errors
+    ///
+    /// When the server fails.
+    pub fn withdraw(&self, redis: &mut impl ConnectionLike) -> RedisResult<()> {
+        self.all().try_for_each(|bucket| cmd("DEL").arg(self.stock(bucket)).arg(self.key(bucket, "plan")).exec(redis))
+    }
+
     /// Takes one unit for `id`, once.
     ///
     /// # Errors

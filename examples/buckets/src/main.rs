@@ -25,5 +25,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     println!("{sold} sold, {refused} refused; the books: {:?}", sale.books(&mut redis)?);
+    sale.withdraw(&mut redis)?;
     Ok(())
 }

@@ -106,6 +106,16 @@ impl Shop {
         self.ask(&call)
     }
 
+    /// Takes an article off sale, with its orders and its events.
+    ///
+    /// # Errors
+    ///
+    /// When the server fails.
+    pub fn withdraw(&mut self, article: &str) -> RedisResult<()> {
+        let key = self.key(article);
+        self.ask(cmd("DEL").arg(&key).arg(format!("{key}:events")))
+    }
+
     /// Brings more units of an article, once for each `delivery`.
     ///
     /// # Errors

@@ -30,5 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("bob reserves: {:?}", shop.reserve("order-2", "bob", &party, hold)?);
     shop.abandon("order-2", &party)?;
     println!("bob has thought better of it");
+    shop.withdraw("teapot")?;
+    shop.withdraw("cup")?;
     Ok(())
 }

@@ -104,6 +104,15 @@ impl Train {
         })
     }
 
+    /// Takes the train off sale, with its bookings and its events.
+    ///
+    /// # Errors
+    ///
+    /// When the server fails.
+    pub fn withdraw(&self, redis: &mut impl ConnectionLike) -> RedisResult<()> {
+        self.legs().try_for_each(|leg| cmd("DEL").arg(self.leg(leg)).arg(self.events(leg)).exec(redis))
+    }
+
     /// Books a journey, or has it wait where the train is full. Called again it goes on from where it was, so it may be repeated at any
     /// time, by anybody: when a reply was lost, and when somebody was served.
     ///

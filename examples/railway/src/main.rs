@@ -30,5 +30,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let booked = others.iter().filter(|journey| matches!(train.book(&mut redis, journey), Ok(Standing::Booked)));
     println!("{} are on their way", booked.count());
+    train.withdraw(&mut redis)?;
     Ok(())
 }

@@ -4,6 +4,7 @@ mod clients;
 mod commands;
 mod contrib;
 mod drawn;
+mod examples;
 mod figures;
 mod migrating;
 mod names;

@@ -18,6 +18,9 @@ macro_rules! page {
     };
 }
 
+pub const BUCKETS: Page = page!("examples/buckets/README.md");
+pub const CART: Page = page!("examples/cart/README.md");
+pub const RAILWAY: Page = page!("examples/railway/README.md");
 pub const README: Page = page!("README.md");
 pub const README_ZH: Page = page!("README.zh-CN.md");
 pub const CLIENTS: Page = page!("docs/clients.md");
@@ -37,7 +40,7 @@ pub const SHOP: Page = page!("examples/shop/README.md");
 pub const SUMMARY: Page = page!("docs/SUMMARY.md");
 
 /// Every page for users.
-pub const ALL: [Page; 28] = [
+pub const ALL: [Page; 32] = [
     README,
     README_ZH,
     COMMANDS,
@@ -66,6 +69,10 @@ pub const ALL: [Page; 28] = [
     page!("clients/python/README.md"),
     PYTHON,
     SHOP,
+    CART,
+    RAILWAY,
+    BUCKETS,
+    page!("examples/demo/README.md"),
 ];
 
 impl Page {
