@@ -1,6 +1,6 @@
 //! A server without memory to spare: what frees something still works, what needs some is refused and changes nothing.
 
-use harness::{ANY, Aof, INT, OK, Reply, Server, Words, err, eventually};
+use harness::{ANY, Aof, INT, NULL, OK, Reply, Server, Words, err, eventually, unix_ms};
 
 /// Leaves `server` no memory.
 #[track_caller]
@@ -126,4 +126,32 @@ fn a_volatile_policy_evicts_no_lock_and_an_evicted_one_goes_to_the_next() {
     fill(&server);
     client.cmd("SET x y");
     waiter.read().is(("next", INT, 30_000));
+}
+
+#[test]
+fn an_evicted_sale_is_gone_with_its_orders_and_nothing_of_it_falls_due() {
+    let server = Server::builder().config("maxmemory-policy allkeys-lru").start();
+    let mut client = server.client();
+    client.expect("STOCK.CREATE sale 2 STREAM events", OK);
+    client.expect("STOCK.DECR_ONCE sale sold", ("OK", 1, 1, -1, ""));
+    let deadline = client.expect("STOCK.DECR_ONCE sale held HOLD 2000", ("OK", 1, 0, INT, "")).at(3).int();
+    client.expect("STOCK.DECR_ONCE sale waits HOLD 2000 WAITLIST", ("QUEUED", 0, 0, -1, ""));
+    client.expect("CONFIG SET maxmemory 1", OK);
+    eventually("all is evicted", || client.cmd("EXISTS sale events") == Reply::Int(0));
+    client.expect("CONFIG SET maxmemory 0", OK);
+    assert!(unix_ms() < deadline, "the machine is too slow for this test");
+    for field in ["sales", "orders"] {
+        assert_eq!(server.info_int("lockstock", &format!("lockstock_{field}")), 0, "{field}");
+    }
+    client.expect("STOCK.INFO sale", NULL);
+    for words in ["DECR_ONCE sale sold", "CONFIRM sale held", "CANCEL sale waits"] {
+        client.expect(format!("STOCK.{words}"), ("NOSTOCK", 0, 0, -1, ""));
+    }
+    // A sale of the same name begins anew.
+    client.expect("STOCK.CREATE sale 1 STREAM events", OK);
+    client.expect("STOCK.DECR_ONCE sale sold", ("OK", 1, 0, -1, ""));
+    eventually("the deadline is over", || unix_ms() > deadline + 300);
+    client.expect("XLEN events", 1);
+    client.expect("STOCK.DECR_ONCE sale held", ("SOLDOUT", 0, 0, -1, ""));
+    assert_eq!(server.info_int("lockstock", "lockstock_stock_lapses"), 0);
 }

@@ -2,6 +2,7 @@
 
 mod against_model;
 mod apply;
+mod busy;
 mod cancel;
 mod cluster;
 mod deadlock;

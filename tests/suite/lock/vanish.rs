@@ -243,6 +243,61 @@ fn eviction_is_a_release_too() {
     scene.first.read().is(("waiter", INT, 60_000));
 }
 
+/// Any command makes the server evict what it can.
+#[track_caller]
+fn evict(admin: &mut Client, what: &str, mut done: impl FnMut() -> bool) {
+    admin.expect("CONFIG SET maxmemory 1", OK);
+    eventually(what, || {
+        admin.cmd("GET nothing");
+        done()
+    });
+    admin.expect("CONFIG SET maxmemory 0", OK);
+}
+
+#[test]
+fn a_lock_with_a_time_to_live_is_evicted_by_a_volatile_policy_and_handed_over() {
+    let server = Server::start();
+    for policy in ["volatile-lru", "volatile-lfu", "volatile-ttl", "volatile-random"] {
+        let mut scene = Scene::set(&server);
+        let fence = scene.holder.cmd("LOCK.ACQUIRE lock TOKEN holder PX 60000").at(1).int();
+        scene.admin.expect(format!("CONFIG SET maxmemory-policy {policy}"), OK);
+        // A later end changes no lease, but it lets the server choose the lock.
+        scene.admin.expect("PEXPIRE lock 3600000", 1);
+        let line = &mut scene.line;
+        evict(&mut scene.admin, policy, || line.holders("lock") == ["waiter"]);
+        // The lock of the next is a new one, without a time to live.
+        assert_eq!(scene.line.waiters("lock"), ["second"], "{policy}");
+        scene.admin.expect("PTTL lock", -1);
+        let info = scene.admin.cmd("LOCK.INFO lock");
+        assert!(info.field("holders").items()[0].field("fence").int() > fence, "{policy}");
+        scene.holder.expect("LOCK.EXTEND lock holder", 0);
+        scene.goes_on();
+    }
+}
+
+#[test]
+fn a_server_that_evicts_everything_passes_a_lock_on_through_its_whole_line() {
+    let server = Server::start();
+    let mut scene = Scene::set(&server);
+    for policy in ["allkeys-lru", "allkeys-lfu", "allkeys-random"] {
+        scene.admin.expect(format!("CONFIG SET maxmemory-policy {policy}"), OK);
+        let mut fence = scene.holder.cmd("LOCK.ACQUIRE lock TOKEN holder PX 60000").at(1).int();
+        let mut many = scene.line.join("LOCK.MACQUIRE 2 other lock TOKEN many WAIT 0");
+        let line = &mut scene.line;
+        evict(&mut scene.admin, policy, || line.count("lock_waiters") == 0 && line.count("locks_held") == 0);
+        for (client, token, lease) in
+            [(&mut scene.first, "waiter", 60_000), (&mut scene.second, "second", 30_000), (&mut many, "many", 30_000)]
+        {
+            let next = client.read().is((token, INT, lease)).at(1).int();
+            assert!(next > fence, "{policy}: {next} after {fence}");
+            fence = next;
+            client.expect(format!("LOCK.RELEASE lock {token}"), 0);
+        }
+        scene.admin.expect("DBSIZE", 0);
+        scene = Scene::set(&server);
+    }
+}
+
 #[test]
 fn a_request_for_many_keys_survives_what_happens_to_one_of_them() {
     let server = Server::start();
