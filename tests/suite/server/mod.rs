@@ -5,6 +5,7 @@ mod crash;
 mod effects;
 mod files;
 mod import;
+mod looked_at;
 mod observed;
 mod old_files;
 mod payload;
