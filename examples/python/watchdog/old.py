@@ -29,7 +29,7 @@ first = Process("first")
 second = Process("second")
 print("both are inside:", first.inside and second.inside)
 
-r.expire("lock:watchdog", 1)  # the second has crashed, and its lock is about to end
+r.expire("lock:watchdog", 5)  # the second has crashed, and its lock is about to end
 threading.Thread(target=first.watchdog).start()
 first.renewed.wait()
 print("seconds that the lock of the crashed process has left:", r.ttl("lock:watchdog"))
