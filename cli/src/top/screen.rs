@@ -122,7 +122,7 @@ fn table(frame: &mut Frame, area: Rect, head: [&str; 8], rows: &[[String; 8]], f
 
 /// Between two columns.
 const SPACING: u16 = 2;
-/// What a narrow screen leaves out, the first first.
+/// The columns that a narrow screen leaves out, in this order.
 const DISPENSABLE: [&str; 7] = ["FENCE", "LONGEST", "MODE", "ORDERS", "NEXT IN LINE", "TOTAL", "ORDERS/S"];
 
 struct Column<'a> {

@@ -56,8 +56,7 @@ fn a_script_that_begins_with_a_guard_ends_there_when_the_lock_is_lost() {
     let server = Server::start();
     let blocks = LOCKS.blocks("lua");
     let [script] = &blocks[..] else { panic!("{} scripts", blocks.len()) };
-    let lines: Vec<&str> = script.lines.iter().map(|(_, line)| *line).collect();
-    let call = ["EVAL", &lines.join("\n"), "3", "job:42", "result:42", "runs:42", "ann", "done"];
+    let call = ["EVAL", &script.text(), "3", "job:42", "result:42", "runs:42", "ann", "done"];
     server.expect(call, err("NOTHELD"));
     server.expect("DBSIZE", 0);
     server.expect("LOCK.ACQUIRE job:42 TOKEN ann", ANY);

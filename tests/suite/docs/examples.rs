@@ -9,9 +9,7 @@ use super::page::{BUCKETS, CART, Page, RAILWAY};
 /// The page's call and what it prints; a point in time is `…` there.
 fn play(page: &Page, there: &str, here: &str) {
     let block = page.blocks("text").into_iter().next().expect("a call");
-    let lines: Vec<&str> = block.lines.iter().map(|(_, line)| *line).collect();
-    let (call, printed) = lines.split_first().expect("a call");
-    let call = call.strip_prefix("$ ").expect("a call");
+    let (call, printed) = block.shell_calls().into_iter().next().expect("a call");
     assert!(call.contains(there), "{call}");
     for _ in 0..2 {
         let output = Command::new("sh")

@@ -10,15 +10,12 @@ use harness::{ANY, Client, INT, NULL, OK, Reply, Server, err};
 
 use super::page::{MIGRATING, MIGRATING_ZH, Page};
 use super::play::play;
+use super::readme::done;
 
 /// The page's programs in Lua: the usual script, and the one that moves a sale.
 fn scripts() -> [String; 2] {
     let blocks = MIGRATING.blocks("lua");
-    let text = |number: usize| {
-        let lines: Vec<&str> = blocks[number].lines.iter().map(|(_, line)| *line).collect();
-        lines.join("\n")
-    };
-    [text(0), text(1)]
+    [blocks[0].text(), blocks[1].text()]
 }
 
 #[test]
@@ -43,14 +40,9 @@ fn the_chinese_page_has_the_same_programs() {
         assert_eq!(english.len(), programs);
         assert_eq!(english, chinese, "{language}");
     }
-    let sent = |page: &Page| {
-        let blocks = page.blocks("text");
-        let lines = blocks.first().map(|block| block.lines.iter().map(|(_, line)| *line).collect::<Vec<_>>());
-        let lines = lines.unwrap_or_default().into_iter().filter(|line| line.starts_with("> "));
-        lines.map(String::from).collect::<Vec<_>>()
-    };
-    assert!(sent(&MIGRATING).len() > 4);
-    assert_eq!(sent(&MIGRATING), sent(&MIGRATING_ZH));
+    let [english, chinese] = [MIGRATING, MIGRATING_ZH].map(|page| done(&page.blocks("text")[0]));
+    assert!(english.len() > 4);
+    assert_eq!(english, chinese);
 }
 
 /// What the table of the README and this page say of others' locks.

@@ -41,10 +41,10 @@ fn play(page: &Page, again: usize) -> usize {
     let server = Server::start();
     let port = format!("redis.Redis(port={}, ", server.port());
     for block in blocks.iter().cycle().take(blocks.len() * (1 + again)) {
-        let lines: Vec<&str> = block.lines.iter().map(|(_, line)| *line).collect();
-        let said = lines.iter().filter(|line| line.trim_start().starts_with("print("));
+        let program = block.text();
+        let said = program.lines().filter(|line| line.trim_start().starts_with("print("));
         let said: Vec<&str> = said.map(|line| line.rsplit_once("# ").expect("what it prints").1).collect();
-        assert_eq!(run(&lines.join("\n").replace("redis.Redis(", &port)), said, "{}", page.path);
+        assert_eq!(run(&program.replace("redis.Redis(", &port)), said, "{}", page.path);
     }
     blocks.len()
 }
@@ -69,12 +69,11 @@ fn the_old_programs_fail_and_the_new_ones_do_not_as_their_page_says() {
     for _ in 0..2 {
         let mut played = 0;
         for block in PYTHON.blocks("text") {
-            let lines: Vec<&str> = block.lines.iter().map(|(_, line)| *line).collect();
-            for program in lines.join("\n").split("$ python ").skip(1) {
-                let (path, printed) = program.split_once('\n').expect("what it prints");
+            for (call, printed) in block.shell_calls() {
+                let path = call.strip_prefix("python ").expect("a program");
                 let mut command = python();
                 command.arg(path).current_dir(folder).env("REDIS_URL", &url);
-                assert_eq!(said(&mut command, path), printed.lines().collect::<Vec<_>>(), "{path}");
+                assert_eq!(said(&mut command, path), printed, "{path}");
                 played += 1;
             }
         }

@@ -133,7 +133,7 @@ fn a_server_starts_with_the_lines_for_redis_conf() {
 }
 
 /// What a block does, whatever language its remarks are in.
-fn done(block: &Block<'static>) -> Vec<String> {
+pub fn done(block: &Block<'static>) -> Vec<String> {
     if block.language == "text" {
         let what = |what: &What<'_>| match what {
             What::Sends(call) | What::Parks(call) => (*call).to_owned(),

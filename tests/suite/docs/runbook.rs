@@ -39,8 +39,7 @@ impl Desk {
         let blocks = RUNBOOK.blocks("sh");
         let block = blocks.iter().find(|block| block.lines[0].1.starts_with(start));
         let block = block.unwrap_or_else(|| panic!("no block begins with {start}"));
-        let lines: Vec<&str> = block.lines.iter().map(|(_, line)| *line).collect();
-        let text = instead.iter().fold(lines.join("\n"), |text, (old, new)| {
+        let text = instead.iter().fold(block.text(), |text, (old, new)| {
             assert!(text.contains(old), "{text}: no {old}");
             text.replace(old, new)
         });

@@ -2,10 +2,9 @@
 //!
 //! They need `FastAPI`, Express and curl: `make test-docs` installs the first two and runs this.
 
-use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
-use harness::{Server, eventually};
+use harness::{Server, eventually, free_port, kill, spawn};
 
 use super::page::SHOP;
 use super::python::python;
@@ -17,8 +16,7 @@ struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        kill(&mut self.0);
     }
 }
 
@@ -30,7 +28,8 @@ fn shell(line: &str) -> String {
 
 fn play(mut shop: Command, port: u16, server: &Server) {
     shop.current_dir(FOLDER).env("REDIS_URL", format!("redis://{}", server.address())).env("PORT", port.to_string());
-    let _shop = Running(shop.stdin(Stdio::null()).spawn().expect("it starts"));
+    shop.stdin(Stdio::null());
+    let _shop = Running(spawn(shop).expect("it starts"));
     let here = format!("localhost:{port}");
     eventually("it listens", || shell(&format!("curl -s {here}/sales/x/orders/x")) == r#"{"status":"NOORDER"}"#);
     let again = SHOP.text.split("To begin anew: `redis-cli ").nth(1).and_then(|rest| rest.split('`').next());
@@ -38,11 +37,9 @@ fn play(mut shop: Command, port: u16, server: &Server) {
     for _ in 0..2 {
         let mut played = 0;
         for block in SHOP.blocks("text") {
-            let lines: Vec<&str> = block.lines.iter().map(|(_, line)| *line).collect();
-            for call in lines.join("\n").split("$ ").skip(1) {
-                let (call, printed) = call.split_once('\n').expect("a line");
+            for (call, printed) in block.shell_calls() {
                 let call = call.replace("localhost:8000", &here).replace("curl ", "curl -s ");
-                assert_eq!(shell(&call), printed.trim_end(), "{call}");
+                assert_eq!(shell(&call), printed.join("\n"), "{call}");
                 played += 1;
             }
         }
@@ -50,11 +47,6 @@ fn play(mut shop: Command, port: u16, server: &Server) {
         server.cmd(again);
         server.expect("DBSIZE", 0);
     }
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("its address").port()
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn what_falls_due_while_a_script_runs_is_made_up_for_when_it_was_killed() {
     late.read().is(NULL);
     let told = listener.read();
     told.is(("message", "news", r#"{"event":"timeout","key":"stays","token":"told"}"#));
-    // The lease of who was waiting longer begins when the hold is granted.
+    // `next` waits without a limit, and its lease begins with its grant.
     assert!(next.read().is(("next", INT, 2000)).at(1).int() > fence);
     assert_eq!(line.waiters("stays"), ["long"]);
     assert_eq!(line.holders("stays"), ["holder"]);

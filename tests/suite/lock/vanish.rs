@@ -233,17 +233,12 @@ fn a_reload_is_no_release() {
 fn eviction_is_a_release_too() {
     let server = Server::builder().config("maxmemory-policy allkeys-random").start();
     let mut scene = Scene::set(&server);
-    scene.admin.expect("CONFIG SET maxmemory 1", OK);
-    // Any command with a key makes the server evict what it can.
-    eventually("the lock is evicted", || {
-        scene.admin.cmd("GET nothing");
-        scene.line.holders("lock") != ["holder"]
-    });
-    scene.admin.expect("CONFIG SET maxmemory 0", OK);
+    let line = &mut scene.line;
+    evict(&mut scene.admin, "the lock is evicted", || line.holders("lock") != ["holder"]);
     scene.first.read().is(("waiter", INT, 60_000));
 }
 
-/// Any command makes the server evict what it can.
+/// Has the server evict until it is `done`. Any command with a key makes it evict what it can.
 #[track_caller]
 fn evict(admin: &mut Client, what: &str, mut done: impl FnMut() -> bool) {
     admin.expect("CONFIG SET maxmemory 1", OK);

@@ -54,6 +54,26 @@ pub fn blocks(text: &str) -> Vec<Block<'_>> {
 }
 
 impl<'a> Block<'a> {
+    /// All of it.
+    pub fn text(&self) -> String {
+        let lines: Vec<&str> = self.lines.iter().map(|(_, line)| *line).collect();
+        lines.join("\n")
+    }
+
+    /// The commands that a reader types in a shell, `$ COMMAND …`, each with the lines that it prints.
+    #[track_caller]
+    pub fn shell_calls(&self) -> Vec<(&'a str, Vec<&'a str>)> {
+        let mut calls: Vec<(&str, Vec<&str>)> = vec![];
+        for &(number, line) in &self.lines {
+            match (line.strip_prefix("$ "), calls.last_mut()) {
+                (Some(call), _) => calls.push((call, vec![])),
+                (None, Some((_, printed))) => printed.push(line),
+                (None, None) => panic!("line {number}: no command prints this: {line}"),
+            }
+        }
+        calls
+    }
+
     /// What stands above the first thing that somebody types: the syntax of commands, and drawings.
     pub fn head(&self) -> &[(usize, &'a str)] {
         let typed = self.lines.iter().position(|(_, line)| prompt(line, '>').is_some());
