@@ -43,6 +43,38 @@ impl Cluster {
         cluster
     }
 
+    /// A further node, which follows one of the primaries and has all that it has.
+    #[track_caller]
+    pub fn replica_of(&self, number: usize) -> Server {
+        let primary = &self.nodes[number];
+        let replica = Server::builder().cluster().start();
+        let bus = primary.cluster_port().expect("a cluster node");
+        replica.expect(format!("CLUSTER MEET 127.0.0.1 {} {bus}", primary.port()), super::OK);
+        let follow = format!("CLUSTER REPLICATE {}", self.ids[number]);
+        eventually("it knows its primary", || !replica.cmd(&follow).is_error());
+        replica.wait_in_sync(primary);
+        replica
+    }
+
+    /// Hands over from a primary to its replica, without a loss. The primary and those that vote must know the replica as one.
+    #[track_caller]
+    pub fn fail_over(&self, primary: &Server, replica: &Server) {
+        let [of_primary, of_replica] = [primary, replica].map(|node| node.cmd("CLUSTER MYID").text());
+        eventually("all know the replica", || {
+            let knows = |node: &Server| {
+                let nodes = node.cmd("CLUSTER NODES").text();
+                let follows =
+                    |line: &str| line.starts_with(&of_replica) && line.contains(&format!("slave {of_primary}"));
+                nodes.lines().any(follows)
+            };
+            self.nodes.iter().all(knows) && knows(primary) && knows(replica)
+        });
+        replica.expect("CLUSTER FAILOVER", super::OK);
+        eventually("the replica has taken over", || replica.cmd("ROLE").at(0).text() == "master");
+        eventually("it serves", || replica.cmd("CLUSTER INFO").text().contains("cluster_state:ok"));
+        primary.wait_in_sync(replica);
+    }
+
     /// A node.
     pub fn node(&self, number: usize) -> &Server {
         &self.nodes[number]
