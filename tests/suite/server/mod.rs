@@ -3,6 +3,7 @@
 mod clock;
 mod cluster_failover;
 mod crash;
+mod defrag;
 mod effects;
 mod files;
 mod import;
