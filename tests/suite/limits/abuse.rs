@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use harness::{ANY, Client, INT, NULL, OK, Reply, Server, TEXT, err, eventually};
 
+use crate::support::line::Line;
+
 /// A connection of a user with these rules, and any password.
 #[track_caller]
 fn as_user(server: &Server, rules: &str) -> Client {
@@ -126,6 +128,42 @@ fn who_does_not_read_its_replies_is_cut_off_and_its_session_with_it() {
     assert_eq!(shown, HOLDERS);
     let log = server.log();
     assert!(log.contains("overcoming of output buffer limits"), "{log}");
+}
+
+/// Clients may together have 600 kB. Two fat ones wait, one of them exempt by NO-EVICT.
+#[test]
+fn a_waiter_that_the_server_evicts_loses_its_turn_and_one_that_it_may_not_evict_keeps_it() {
+    let server = Server::start();
+    let mut line = Line::at(&server);
+    let mut holder = server.client();
+    holder.expect("LOCK.ACQUIRE lock TOKEN holder PX 60000", ANY);
+    let mut waiters = ["fat", "exempt", "slim"].map(|token| {
+        let mut waiter = server.client();
+        if token == "exempt" {
+            waiter.expect("CLIENT NO-EVICT ON", OK);
+        }
+        line.enter(&mut waiter, format!("LOCK.ACQUIRE lock TOKEN {token} WAIT 0 SESSION"));
+        waiter
+    });
+    // What a blocked client sends stays in its buffer.
+    let text = vec![b'x'; 900_000];
+    for fat in &mut waiters[..2] {
+        fat.send([&b"ECHO"[..], &text]);
+    }
+    let buffered = || {
+        let clients = server.cmd("CLIENT LIST").text();
+        let sizes = clients.split(" qbuf=").skip(1).filter_map(|rest| rest.split(' ').next()?.parse::<usize>().ok());
+        sizes.filter(|size| *size > text.len()).count()
+    };
+    eventually("both are in the server's memory", || buffered() == 2);
+    holder.expect("CONFIG SET maxmemory-clients 600kb", OK);
+    line.until("lock_waiters", 2);
+    assert_eq!(waiters[0].read_to_end(), []);
+    holder.expect("LOCK.RELEASE lock holder", 1);
+    waiters[1].read().is(("exempt", INT, 30_000));
+    waiters[1].read().is(text.as_slice());
+    waiters[1].expect("LOCK.RELEASE lock exempt", 1);
+    waiters[2].read().is(("slim", INT, 30_000));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use harness::{ANY, Client, Cluster, INT, NULL, OK, Reply, eventually, random};
+use harness::{ANY, Client, Cluster, INT, NULL, OK, Reply, err, eventually, random};
 
 use crate::support::line::Line;
 
@@ -221,6 +221,33 @@ impl Stage {
             }
         }
     }
+}
+
+#[test]
+fn a_release_that_is_sent_after_the_key_leaves_the_wait_where_it_was() {
+    let cluster = Cluster::start(2);
+    let from = cluster.owner("{x}");
+    let (source, target) = (cluster.node(from), cluster.node(1 - from));
+    let (mut line, mut admin) = (Line::at(source), source.client());
+    admin.expect("LOCK.ACQUIRE {x}0 TOKEN holder PX 60000", ANY);
+    let mut waiter = line.join("LOCK.ACQUIRE {x}0 TOKEN waiter WAIT 0");
+    cluster.begin_move("{x}", from, 1 - from);
+    cluster.move_key("{x}0", from, 1 - from);
+    admin.expect("LOCK.RELEASE {x}0 waiter", err("ASK "));
+    let mut asking = target.client();
+    for (call, answer) in [("LOCK.RELEASE {x}0 waiter", 0), ("LOCK.RELEASE {x}0 holder", 1)] {
+        asking.expect("ASKING", OK);
+        asking.expect(call, answer);
+    }
+    // Neither is granted what the other node gives away.
+    asking.expect("ASKING", OK);
+    asking.expect("LOCK.ACQUIRE {x}0 TOKEN other", ("other", INT, 30_000));
+    assert_eq!(waiter.try_read(Duration::from_millis(300)), None);
+    line.until("lock_waiters", 1);
+    cluster.end_move("{x}", from, 1 - from);
+    waiter.read().is(err("MOVED "));
+    line.until("lock_waiters", 0);
+    target.expect("LOCK.ACQUIRE {x}0 TOKEN waiter", NULL);
 }
 
 #[test]
