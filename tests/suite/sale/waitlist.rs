@@ -359,3 +359,28 @@ fn a_line_of_a_sale_without_one_costs_nothing() {
     client.expect("STOCK.ORDER plain b", NULL);
     assert_eq!(client.cmd("STOCK.INFO plain").field("waiting").int(), 0);
 }
+
+#[test]
+fn what_a_buyer_waits_for_counts_though_it_is_more_than_64_bits() {
+    const MOST: i64 = (1 << 53) - 1;
+    const ORDERS: usize = 2_049;
+    let mut server = Server::builder().aof("no").start();
+    let mut client = server.client();
+    client.expect(format!("STOCK.CREATE sale {MOST}"), OK);
+    client.expect(format!("STOCK.DECR_ONCE sale all QTY {MOST}"), ("OK", MOST, 0, -1, ""));
+    let joined =
+        client.pipeline((0..ORDERS).map(|n| format!("STOCK.DECR_ONCE sale o-{n} QTY {MOST} BUYER ann WAITLIST")));
+    assert!(joined.iter().all(|reply| reply.at(0).text() == "QUEUED"), "{:?}", joined[0]);
+    client.expect(format!("STOCK.ALTER sale LIMIT {MOST}"), OK);
+    for _ in 0..2 {
+        client.expect("STOCK.DECR_ONCE sale more BUYER ann WAITLIST", ("LIMIT", 0, 0, -1, ""));
+        // And after the sale was written and read.
+        server.restart();
+        client = server.client();
+    }
+    // With the orders that are gone their units are, too.
+    client.pipeline((0..ORDERS).map(|n| format!("STOCK.CANCEL sale o-{n}")));
+    client.expect("STOCK.DECR_ONCE sale more BUYER ann WAITLIST", ("QUEUED", 0, 0, -1, ""));
+    client.expect("STOCK.CANCEL sale all", ("OK", 0, MOST - 1, -1, ""));
+    client.expect("STOCK.BUYER sale ann", (1, MOST));
+}
