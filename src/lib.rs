@@ -71,7 +71,7 @@ fn start(ctx: &mut Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
     config::load(ctx, words)?;
     asked(info_fields::register(ctx, info_section::write), "the section of INFO")?;
     asked(events::subscribe(ctx, server_events::hear), "the events")?;
-    renames::install(ctx, inbox::loaded);
+    renames::install(inbox::loaded);
     panics::install(repair::repair_all);
     BLOCKED.install(ctx, inbox::client_unblocked, cmd::lock_reply::answer);
     timer::install(ctx, timer_work::run);

@@ -10,7 +10,7 @@ pub const KEEP: Param = Param::integer(c"units").after(c"KEEP").optional().since
 pub fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, &[u8], Option<u64>), Error> {
     let (key, id) = (args.next()?, args.ident_bytes("id")?);
     let Some(word) = args.keyword() else { return Ok((key, id, None)) };
-    if word.word() != b"KEEP" {
+    if word.as_slice() != b"KEEP" {
         return Err(args.unknown().into());
     }
     let keep = args.unsigned("KEEP", UNITS)?;

@@ -8,6 +8,7 @@ use super::{Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, clock};
 use crate::config;
 use crate::module::lock_effect::Effect;
 use crate::module::{lock_effect, lock_session};
+use crate::server::args::Name;
 use crate::server::{key, origin, replicate};
 
 /// `LOCK.APPLY key effect [effect …]`, with an effect of `HELD token fence deadline [SHARED | LIMIT n]`,
@@ -62,7 +63,7 @@ impl Command for LockApply {
             replicate::verbatim(session.ctx());
             Ok(())
         })?;
-        let name = key::Name::of(name);
+        let name = Name::of(name);
         key::touched(ctx, &name);
         for event in events {
             key::notify(ctx, event, &name);

@@ -54,7 +54,7 @@ pub(crate) fn parse(
     let (token, keys) = (args.ident_and_word("token")?, args.counted("numkeys", u64::MAX)?);
     let (mut lease, mut named) = (Lease::default(), None);
     while let Some(word) = args.keyword() {
-        match word.word() {
+        match word.as_slice() {
             b"FENCE" if named.is_none() => named = Some(fence(&mut args)?),
             other => lease.option(other, &mut args, now)?,
         }

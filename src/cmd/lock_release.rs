@@ -8,8 +8,8 @@ use crate::core::lock::{Claim, EndReason};
 use crate::module::lock_effect::SaidToken;
 use crate::module::verbatim_release::VerbatimRelease;
 use crate::module::{lock_effect, lock_session};
-use crate::server::key::{self, Name};
-use crate::server::{origin, replicate};
+use crate::server::args::Name;
+use crate::server::{key, origin, replicate};
 
 /// `LOCK.RELEASE key token [FENCE fence]`
 ///

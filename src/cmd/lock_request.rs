@@ -48,7 +48,7 @@ impl<'a> Options<'a> {
         match word {
             b"TOKEN" if self.token.is_none() => self.token = Some(args.ident_and_word("TOKEN")?),
             b"WAIT" if self.wait.is_none() => {
-                self.wait = Some(args.millis("WAIT", Range::new(0..=MAX_WAIT.0))?);
+                self.wait = Some(args.integer("WAIT", Range::new(0..=MAX_WAIT.0)).map(Millis)?);
             }
             b"NOTIFY" if self.channel.is_none() => self.channel = Some(args.next()?),
             b"SESSION" if !self.session => self.session = true,

@@ -52,7 +52,7 @@ pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, i64, &[u8]), Error> 
     let (key, delta) = (args.next()?, args.integer("delta", DELTA)?);
     let mut id = None;
     while let Some(word) = args.keyword() {
-        match word.word() {
+        match word.as_slice() {
             b"ID" if id.is_none() => id = Some(args.ident_bytes("ID")?),
             _ => return Err(args.unknown().into()),
         }

@@ -59,10 +59,6 @@ impl<T> Chunks<T> {
         self.0.iter_mut().for_each(Vec::clear);
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.0.iter().flatten()
-    }
-
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.0.iter_mut().flatten()
     }

@@ -4,12 +4,13 @@
 //! values too. So these rules can run under property tests and Miri, and the same input always gives the same decision.
 //!
 //! Reading order: [`limits`], [`time`], [`id`], [`key`], [`fence`], then the [`lock`], the [`sale`] and the [`deadline_index`]; `chunks`,
-//! [`codec`], `inline`, `invariant`, [`retry`], [`slab`], [`slot`] and [`unlinked`] are their foundations.
+//! [`codec`], [`decimal`], `inline`, `invariant`, [`retry`], [`slab`], [`slot`] and [`unlinked`] are their foundations.
 #![forbid(unsafe_code)]
 
 mod chunks;
 pub mod codec;
 pub mod deadline_index;
+pub mod decimal;
 pub mod fence;
 pub mod id;
 mod inline;

@@ -112,10 +112,7 @@ impl<T> Slab<T> {
     /// The value with this `id`, if it still exists.
     #[must_use]
     pub fn get(&self, id: Id) -> Option<&T> {
-        match self.slots.get(id.slot)? {
-            Slot::Taken { stamp, value, .. } if *stamp == id.generation => Some(value),
-            _ => None,
-        }
+        self.at(id.slot).filter(|(there, _)| *there == id).map(|(_, value)| value)
     }
 
     /// The value in this slot, with its id.
@@ -178,10 +175,7 @@ impl<T> Slab<T> {
 
     /// All values with their ids.
     pub fn iter(&self) -> impl Iterator<Item = (Id, &T)> {
-        self.slots.iter().zip(0..).filter_map(|(slot, number)| match slot {
-            Slot::Taken { stamp, value, .. } => Some((Id { slot: number, generation: *stamp }, value)),
-            Slot::Vacant { .. } => None,
-        })
+        (0..self.slots.len()).filter_map(|slot| self.at(slot))
     }
 
     /// All values, mutable.

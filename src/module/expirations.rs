@@ -8,10 +8,11 @@ use crate::error::Error;
 use crate::module::sale_transaction::SaleTransaction;
 use crate::module::sale_type::SaleValue;
 use crate::module::state;
+use crate::server::args::Name;
 use crate::server::call::RunAs;
 use crate::server::cluster::{self, Serves};
 use crate::server::ctx::{Ctx, Level};
-use crate::server::key::{Access, Content, Key, Name};
+use crate::server::key::{Access, Content, Key};
 
 /// When to retry after a stream refused the events, in milliseconds. No client is there to get the error.
 const STUCK: Millis = Millis(1_000);

@@ -2,8 +2,6 @@
 //!
 //! A fence must not repeat after a restart. Fences follow the wall clock, so usually nothing needs to be saved for that.
 
-use std::ffi::CString;
-
 use crate::core::fence::Fence;
 use crate::module::{sale_counts, state};
 use crate::server::clock;
@@ -34,10 +32,9 @@ fn ahead() -> Option<Fence> {
 /// Writes commands that restore the fence clock, if the wall clock is not enough: a hold with the newest fence, under a key that is still
 /// empty, and its end. An AOF can only have commands on keys, so this goes with each of our keys.
 pub fn rewrite(out: &mut AofOut<'_>) {
-    if let Some(fence) = ahead()
-        && let Ok(fence) = CString::new(fence.0.to_string())
-    {
-        out.words(c"LOCK.APPLY", [c"HELD", c"fence", &fence, c"1", c"ENDED", c"fence"]);
+    if let Some(Fence(ahead)) = ahead() {
+        let ahead = ahead.to_string();
+        out.command(c"LOCK.APPLY", &[b"HELD", b"fence", ahead.as_bytes(), b"1", b"ENDED", b"fence"]);
     }
 }
 

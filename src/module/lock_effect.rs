@@ -12,9 +12,8 @@ use crate::core::limits::{MAX_FENCE, MAX_PERMITS};
 use crate::core::lock::{EndReason, Engine, Hold, Keyspace, Lock, LockError, Mode};
 use crate::core::time::UnixMs;
 use crate::error::Error;
-use crate::server::args::{Arg, Args, Keyword, Range};
+use crate::server::args::{Arg, Args, Keyword, Name, Range};
 use crate::server::ctx::Ctx;
-use crate::server::key::Name;
 use crate::server::replicate::{self, Fixed};
 
 /// The command that carries the effects.
@@ -117,14 +116,14 @@ pub fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Effects), Error> {
 }
 
 /// Reads the effect that `what` begins, and the word behind it, if there is one.
-fn effect(what: &Keyword, args: &mut Args<'_>) -> Result<(Effect, Option<Keyword>), Error> {
-    match what.word() {
+fn effect(what: &[u8], args: &mut Args<'_>) -> Result<(Effect, Option<Keyword>), Error> {
+    match what {
         b"HELD" => {
             let token = args.ident("token")?;
             let fence = Fence(args.unsigned("fence", Range::up_to(MAX_FENCE))?);
             let deadline = UnixMs(args.integer("deadline", Range::new(1..=i64::MAX))?);
             let next = args.keyword();
-            let (mode, limit) = match next.as_ref().map(Keyword::word) {
+            let (mode, limit) = match next.as_deref() {
                 Some(b"SHARED") => (Mode::Shared, 0),
                 Some(b"LIMIT") => (Mode::Limit, args.unsigned("LIMIT", Range::up_to(MAX_PERMITS))?),
                 _ => (Mode::Exclusive, 0),
@@ -135,7 +134,7 @@ fn effect(what: &Keyword, args: &mut Args<'_>) -> Result<(Effect, Option<Keyword
         b"ENDED" => {
             let token = args.ident("token")?;
             let next = args.keyword();
-            let why = match next.as_ref().map(Keyword::word) {
+            let why = match next.as_deref() {
                 Some(b"LAPSED") => EndReason::Expired,
                 Some(b"DISCONNECTED") => EndReason::Disconnected,
                 _ => EndReason::Released,

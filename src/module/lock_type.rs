@@ -49,7 +49,7 @@ impl DataType for Lock {
 
     fn rewrite(&self, out: &mut AofOut<'_>) {
         fence_clock::rewrite(out);
-        out.command(c"LOCK.APPLY", c"LOAD", &self.encode());
+        out.command(c"LOCK.APPLY", &[b"LOAD", &self.encode()]);
     }
 
     fn memory(&self) -> usize {

@@ -9,10 +9,11 @@ use crate::error::Error;
 use crate::module::repair::OrphanEvent;
 use crate::module::sale_type::{self, SaleValue, Version};
 use crate::module::{inbox, sale_effect, state};
+use crate::server::args::Name;
 use crate::server::call::RunAs;
 use crate::server::cluster;
 use crate::server::ctx::{Ctx, Level};
-use crate::server::key::{self, Access, Content, Key, Name};
+use crate::server::key::{self, Access, Content, Key};
 use crate::server::stream::{self, Field};
 
 /// The context, and the one key that may be open. The key is closed while other modules may run, because they may do anything to it.

@@ -102,7 +102,7 @@ impl RenameScan {
             return false;
         }
         if self.scan.is_none() {
-            self.scan = KeyspaceScan::new(ctx);
+            self.scan = KeyspaceScan::new();
         }
         let Some(scan) = &mut self.scan else { return true };
         let rest = self.rested.map_or(SHORTEST, |rested| rested.elapsed().mul_f32(PART));

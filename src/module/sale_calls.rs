@@ -10,10 +10,10 @@ use crate::module::sale_counts;
 use crate::module::sale_effect::{self, Part};
 use crate::module::sale_transaction::SaleTransaction;
 use crate::module::sale_type::SaleValue;
-use crate::server::args::Arg;
+use crate::server::args::{Arg, Name};
 use crate::server::call::RunAs;
 use crate::server::ctx::Ctx;
-use crate::server::key::{Access, Content, Key, Name};
+use crate::server::key::{Access, Content, Key};
 use crate::server::origin;
 
 /// How the answers of several sales depend on each other.

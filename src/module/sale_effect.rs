@@ -10,9 +10,8 @@ use crate::core::limits::MAX_UNITS;
 use crate::core::sale::{Change, Sale, Taking, Waiting};
 use crate::core::time::{Millis, UnixMs};
 use crate::error::Error;
-use crate::server::args::{Arg, Args, Range};
+use crate::server::args::{Arg, Args, Name, Range};
 use crate::server::ctx::Ctx;
-use crate::server::key::Name;
 use crate::server::replicate::{self, Fixed};
 
 /// The command that carries the effects.
@@ -128,7 +127,7 @@ type NewOrder<'a> = (IdText<'a>, u64, Option<UnixMs>, Option<IdText<'a>>, IdText
 /// Parses an effect from the arguments after the key.
 pub fn parse<'a>(args: &mut Args<'a>) -> Result<Effect<'a>, Error> {
     let what = args.keyword().ok_or(Error::SYNTAX)?;
-    Ok(Effect::Change(match what.word() {
+    Ok(Effect::Change(match what.as_slice() {
         b"TAKEN" => {
             let (id, units, deadline, buyer, reference) = parse_new(args, "deadline")?;
             Change::Take(Taking { id, units, buyer, deadline, reference })

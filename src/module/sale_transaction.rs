@@ -18,10 +18,10 @@ use crate::module::open_sale::{self, OpenSale, SaleRef, Step};
 use crate::module::repair;
 use crate::module::sale_effect;
 use crate::module::sale_type::SaleValue;
-use crate::server::args::Arg;
+use crate::server::args::{Arg, Name};
 use crate::server::call::RunAs;
 use crate::server::ctx::Ctx;
-use crate::server::key::{Access, Key, Name};
+use crate::server::key::{Access, Key};
 use crate::server::replicate;
 
 /// The sales of one call.

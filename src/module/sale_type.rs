@@ -148,8 +148,8 @@ impl DataType for SaleValue {
 
     fn rewrite(&self, out: &mut AofOut<'_>) {
         fence_clock::rewrite(out);
-        out.command(c"STOCK.APPLY", c"LOAD", &self.counting_header());
-        self.blocks().for_each(|block| out.command(c"STOCK.APPLY", c"MORE", &block));
+        out.command(c"STOCK.APPLY", &[b"LOAD", &self.counting_header()]);
+        self.blocks().for_each(|block| out.command(c"STOCK.APPLY", &[b"MORE", &block]));
     }
 
     fn memory(&self) -> usize {

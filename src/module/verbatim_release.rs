@@ -8,7 +8,7 @@ use crate::core::key::KeyRef;
 use crate::core::lock::EndReason;
 use crate::module::lock_effect::LockChange;
 use crate::module::repair;
-use crate::server::key::Name;
+use crate::server::args::Name;
 
 /// What a command that releases the holds of a token has done so far. If it has done nothing else in the end, its words say all of it.
 pub struct VerbatimRelease<'a> {

@@ -28,7 +28,7 @@ pub fn give(ctx: &mut Ctx<'_>) {
         }
     }
     // Only Valkey has import mode, which that setting reports.
-    if server_facts::is_valkey(ctx) && !call::is_known(ctx, c"CONFIG") {
+    if server_facts::is_valkey() && !call::is_known(ctx, c"CONFIG") {
         of_a_command(ctx, "CONFIG", "in import mode lockstock ends holds by itself, for it cannot know of the mode");
     }
 }
@@ -39,7 +39,7 @@ fn of_a_command(ctx: &Ctx<'_>, command: &str, loss: &str) {
 
 /// Warns if the server may evict locks and sales when memory runs short.
 fn of_eviction(ctx: &Ctx<'_>) {
-    if let Some(policy) = server_facts::of_info(ctx, c"memory", c"maxmemory_policy")
+    if let Some(policy) = server_facts::of_info(c"memory", c"maxmemory_policy")
         && policy.starts_with("allkeys")
     {
         ctx.log(

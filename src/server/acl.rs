@@ -5,9 +5,9 @@ use std::ffi::c_int;
 use redis_module::raw;
 
 use super::api;
+use super::args::Name;
 use super::call;
 use super::ctx::Ctx;
-use super::key::Name;
 
 /// Whether the user of the running command may publish on `channel`; a refusal goes into the server's `ACL LOG`. Another module may run a
 /// command for no user; it may do everything.

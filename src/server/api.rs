@@ -12,7 +12,8 @@ pub use redis_module::raw::{
     RedisModuleBlockedClient as RawBlocked, RedisModuleCallReply as RawReply, RedisModuleCommand as RawCommand,
     RedisModuleCtx as RawCtx, RedisModuleDigest as RawDigest, RedisModuleIO as RawIo, RedisModuleInfoCtx as RawInfo,
     RedisModuleKey as RawKey, RedisModuleKeyOptCtx as RawOptCtx, RedisModuleScanCursor as RawCursor,
-    RedisModuleString as RawString, RedisModuleType as RawType, RedisModuleUser as RawUser,
+    RedisModuleServerInfoData as RawServerInfo, RedisModuleString as RawString, RedisModuleType as RawType,
+    RedisModuleUser as RawUser,
 };
 
 /// The server's return value for success.
@@ -140,6 +141,10 @@ required! {
     call_reply_type = RedisModule_CallReplyType(reply: *mut RawReply) -> c_int;
     call_reply_array_element = RedisModule_CallReplyArrayElement(reply: *mut RawReply, index: usize) -> *mut RawReply;
     call_reply_integer = RedisModule_CallReplyInteger(reply: *mut RawReply) -> c_longlong;
+
+    get_server_info = RedisModule_GetServerInfo(ctx: *mut RawCtx, section: *const c_char) -> *mut RawServerInfo;
+    server_info_get_field_c = RedisModule_ServerInfoGetFieldC(data: *mut RawServerInfo, field: *const c_char) -> *const c_char;
+    free_server_info = RedisModule_FreeServerInfo(ctx: *mut RawCtx, data: *mut RawServerInfo);
 
     replicate_verbatim = RedisModule_ReplicateVerbatim(ctx: *mut RawCtx) -> c_int;
 

@@ -1,9 +1,12 @@
-//! A cursor over the arguments of a command.
+//! Strings of the server, and a cursor over the arguments of a command.
 
 use std::ops::RangeInclusive;
-use std::slice;
+use std::{ptr, slice};
+
+use smallvec::SmallVec;
 
 use super::api::{self, RawString};
+use crate::core::decimal;
 use crate::core::id::{Ident, is_id};
 use crate::core::limits::{LONGEST_SPAN, MAX_ID};
 use crate::core::time::{Millis, UnixMs};
@@ -13,6 +16,12 @@ use crate::core::time::{Millis, UnixMs};
 pub struct Arg<'a> {
     raw: *mut RawString,
     bytes: &'a [u8],
+}
+
+/// A string of the server, such as the name of a key: an argument of the running call, or a new one.
+pub struct Name<'a> {
+    arg: Arg<'a>,
+    made: bool,
 }
 
 /// An identifier, and the argument that spells it.
@@ -144,6 +153,44 @@ impl<'a> Arg<'a> {
     }
 }
 
+impl<'a> Name<'a> {
+    /// The name in `arg`.
+    pub fn of(arg: Arg<'a>) -> Self {
+        Self { arg, made: false }
+    }
+
+    /// The name in `bytes`, as a new server string.
+    pub fn make(bytes: &[u8]) -> Self {
+        // SAFETY: without a context the string belongs to us alone until `drop` frees it; the server copies the bytes.
+        let arg = unsafe { Arg::new(api::create_string(ptr::null_mut(), bytes.as_ptr().cast(), bytes.len())) };
+        Self { arg, made: true }
+    }
+
+    /// The same name once more.
+    pub fn again(&self) -> Self {
+        if self.made { Self::make(self.bytes()) } else { Self::of(self.arg) }
+    }
+
+    /// The server's string.
+    pub fn arg(&self) -> Arg<'_> {
+        self.arg
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        self.arg.bytes()
+    }
+}
+
+impl Drop for Name<'_> {
+    fn drop(&mut self) {
+        if self.made {
+            // SAFETY: `make` created this string for this value alone, without a context.
+            unsafe { api::free_string(ptr::null_mut(), self.arg.raw()) };
+        }
+    }
+}
+
 impl<'a> Args<'a> {
     /// The arguments after the command's name.
     ///
@@ -202,17 +249,15 @@ impl<'a> Args<'a> {
         (0..count).try_for_each(|_| self.next().map(drop))
     }
 
-    /// The next argument in upper case, if there is one: the name of an option. A word that is longer than any option comes back empty and
+    /// The next argument in upper case, if there is one: the name of an option. A word that is longer than any option is cut short and
     /// matches none.
     pub fn keyword(&mut self) -> Option<Keyword> {
         let word = self.next().ok()?;
         self.option = Some(word);
         let word = word.bytes();
-        let mut text = [0; KEYWORD];
-        let Some(room) = text.get_mut(..word.len()) else { return Some(Keyword { text, len: 0 }) };
-        room.copy_from_slice(word);
-        text.make_ascii_uppercase();
-        Some(Keyword { text, len: word.len() })
+        let mut keyword = Keyword::from_slice(word.get(..KEYWORD).unwrap_or(word));
+        keyword.make_ascii_uppercase();
+        Some(keyword)
     }
 
     /// The option that was read last is unknown, repeated, or in conflict with another.
@@ -261,11 +306,6 @@ impl<'a> Args<'a> {
         let span = asked.and_then(|asked| asked.checked_mul(unit)).map(Millis);
         let fits = span.filter(|span| now.plus(*span).is_some());
         fits.ok_or(ArgError::Integer { name, range: Range::new(1..=longest) })
-    }
-
-    /// The next argument as a duration in milliseconds.
-    pub fn millis(&mut self, name: &'static str, range: Range) -> Result<Millis, ArgError> {
-        self.integer(name, range).map(Millis)
     }
 
     /// The next argument as yes or no, in upper or lower case.
@@ -326,39 +366,16 @@ impl<'a> Args<'a> {
 const KEYWORD: usize = 16;
 
 /// An option's name in upper case.
-pub struct Keyword {
-    text: [u8; KEYWORD],
-    len: usize,
-}
-
-impl Keyword {
-    /// The bytes of the name; empty for a word that is longer than any option.
-    pub fn word(&self) -> &[u8] {
-        self.text.get(..self.len).unwrap_or_default()
-    }
-}
-
-/// The number of digits of the largest 64-bit integer.
-const MOST_DIGITS: usize = 19;
+pub type Keyword = SmallVec<[u8; KEYWORD]>;
 
 /// An integer in its canonical form, as the server itself parses them: no plus sign, no leading zeros, no spaces.
 fn parse_integer(bytes: &[u8]) -> Option<i64> {
-    let (digits, negative) = bytes.strip_prefix(b"-").map_or((bytes, false), |digits| (digits, true));
-    match digits {
-        [b'0'] if !negative => return Some(0),
-        // The limit on digits keeps the sum below within 64 bits.
-        [b'1'..=b'9', ..] if digits.len() <= MOST_DIGITS => {}
-        _ => return None,
-    }
-    let mut value = 0_u64;
-    for digit in digits {
-        let digit = digit.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
+    match bytes.strip_prefix(b"-") {
+        None => decimal::canonical(bytes)?.try_into().ok(),
+        Some(digits) => {
+            decimal::canonical(digits).filter(|value| *value > 0).and_then(|value| 0_i64.checked_sub_unsigned(value))
         }
-        value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
     }
-    if negative { 0_i64.checked_sub_unsigned(value) } else { i64::try_from(value).ok() }
 }
 
 #[cfg(test)]

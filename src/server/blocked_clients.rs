@@ -130,7 +130,7 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
         let handle = self.0.with(|table| {
             let Some(keys) = &table.keys else { return ptr::null_mut() };
             let key = keys.for_lock(lock);
-            let mut name = key.raw();
+            let mut name = key.arg().raw();
             // SAFETY: `api::missing` has seen the function. The context is that of a running command; the server takes its own reference to
             // the key, and calls none of our code in here. From here on the box belongs to the blocked client, and `on_free` frees it.
             unsafe {

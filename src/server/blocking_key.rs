@@ -7,9 +7,7 @@
 
 use uuid::Uuid;
 
-use super::api;
-use super::args::Arg;
-use super::key::Name;
+use super::args::{Arg, Name};
 use crate::core::slot;
 
 /// The names of such keys, for one run of the server.
@@ -17,12 +15,6 @@ pub(super) struct BlockingKeys {
     secret: [u8; 16],
     /// One key for all locks, if the server is not in a cluster.
     everywhere: Option<Name<'static>>,
-}
-
-/// The key for one client.
-pub(super) enum BlockingKey<'a> {
-    Kept(Arg<'a>),
-    Made(Name<'static>),
 }
 
 // SAFETY: the string of the name is only used with the server's lock: it is kept in a `ServerCell`.
@@ -36,24 +28,11 @@ impl BlockingKeys {
     }
 
     /// The key for a client that waits for `lock`.
-    pub(super) fn for_lock<'a>(&'a self, lock: Arg<'a>) -> BlockingKey<'a> {
+    pub(super) fn for_lock<'a>(&'a self, lock: Arg<'a>) -> Name<'a> {
         if let Some(everywhere) = &self.everywhere {
-            return BlockingKey::Kept(everywhere.arg());
+            return Name::of(everywhere.arg());
         }
         // If no other name in that slot is found, use the key of the lock itself.
-        match slot::neighbour(lock.bytes(), &self.secret) {
-            Some(name) => BlockingKey::Made(Name::make(&name)),
-            None => BlockingKey::Kept(lock),
-        }
-    }
-}
-
-impl BlockingKey<'_> {
-    /// The server's string.
-    pub(super) fn raw(&self) -> *mut api::RawString {
-        match self {
-            Self::Kept(arg) => arg.raw(),
-            Self::Made(name) => name.arg().raw(),
-        }
+        slot::neighbour(lock.bytes(), &self.secret).map_or(Name::of(lock), |name| Name::make(&name))
     }
 }

@@ -8,9 +8,8 @@ use redis_module::raw;
 use smallvec::SmallVec;
 
 use super::api::{self, RawReply, RawString};
-use super::args::Arg;
+use super::args::{Arg, Name};
 use super::ctx::Ctx;
-use super::key::Name;
 
 /// How a command is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::LocalKey;
 
 thread_local! {
     /// Whether this thread is the one that loaded the module: the server's main thread.
@@ -22,24 +23,26 @@ pub fn is_main_thread() -> bool {
 
 /// Runs `f` for an entry that the server makes without its lock, on any thread: every cell refuses it, unless this is the main thread.
 pub(super) fn without_lock<R>(f: impl FnOnce() -> R) -> R {
-    let _mark = Mark::set(!is_main_thread());
+    let _marked = Marked::set(&IS_UNLOCKED, !is_main_thread());
     f()
 }
 
-/// Marks this thread while it lives.
-struct Mark {
-    before: bool,
+/// A mark of this thread, until the drop.
+pub(super) struct Marked {
+    mark: &'static LocalKey<Cell<bool>>,
+    /// The mark before this one, which the drop restores.
+    pub(super) before: bool,
 }
 
-impl Mark {
-    fn set(is_unlocked: bool) -> Self {
-        Self { before: IS_UNLOCKED.replace(is_unlocked) }
+impl Marked {
+    pub(super) fn set(mark: &'static LocalKey<Cell<bool>>, value: bool) -> Self {
+        Self { mark, before: mark.replace(value) }
     }
 }
 
-impl Drop for Mark {
+impl Drop for Marked {
     fn drop(&mut self) {
-        IS_UNLOCKED.set(self.before);
+        self.mark.set(self.before);
     }
 }
 

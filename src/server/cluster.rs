@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use smallvec::SmallVec;
 
+use super::args::Name;
 use super::call::{self, How};
 use super::ctx::Ctx;
-use super::key::Name;
 use super::timer;
 use crate::core::slot::Slot;
 

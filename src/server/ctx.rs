@@ -185,8 +185,7 @@ impl Flags {
             || self.has(raw::REDISMODULE_CTX_FLAGS_DENY_BLOCKING)
             || self.is_script()
             || self.has(raw::REDISMODULE_CTX_FLAGS_MULTI)
-            || self.has(raw::REDISMODULE_CTX_FLAGS_REPLICATED)
-            || self.has(raw::REDISMODULE_CTX_FLAGS_LOADING)
+            || self.is_decided()
     }
 
     /// This server decides on what the command asks for.

@@ -2,7 +2,7 @@
 //!
 //! A type implements [`DataType`] in safe code; the callbacks here are written once, for all types.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::ops::Deref;
 use std::ptr;
 use std::slice;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use redis_module::raw;
 
 use super::api::{self, RawDigest, RawIo, RawOptCtx, RawString, RawType};
-use super::args::Arg;
+use super::args::{Arg, Name};
 use super::ctx::{Ctx, Level};
 use super::guard::{guard, guard_unlocked};
 use super::panics::log_line;
@@ -161,33 +161,15 @@ impl Drop for LoadedBytes {
 }
 
 impl AofOut<'_> {
-    /// Writes `COMMAND key word word word word word word`.
-    pub fn words(&mut self, command: &CStr, [w1, w2, w3, w4, w5, w6]: [&CStr; 6]) {
-        // SAFETY: both pointers are valid for the callback that made `self`. The format announces a server string and six C strings,
-        // exactly what follows.
+    /// Writes `COMMAND key word …`.
+    pub fn command(&mut self, command: &CStr, words: &[&[u8]]) {
+        let words: Vec<Name<'_>> = words.iter().map(|word| Name::make(word)).collect();
+        let strings: Vec<*mut RawString> = words.iter().map(|word| word.arg().raw()).collect();
+        // SAFETY: both pointers are valid for the callback that made `self`. The format announces a server string, and an array of server
+        // strings with its length, exactly what follows; the server takes references of its own to them.
         unsafe {
             if let Some(emit) = raw::RedisModule_EmitAOF {
-                let [w1, w2, w3, w4, w5, w6] = [w1, w2, w3, w4, w5, w6].map(CStr::as_ptr);
-                emit(self.io, command.as_ptr(), c"scccccc".as_ptr(), self.key.raw(), w1, w2, w3, w4, w5, w6);
-            }
-        }
-    }
-
-    /// Writes `COMMAND key word bytes`.
-    pub fn command(&mut self, command: &CStr, word: &CStr, bytes: &[u8]) {
-        // SAFETY: both pointers are valid for the callback that made `self`. The format announces, in this order, a server string, a C
-        // string, and a buffer with its length, exactly what follows.
-        unsafe {
-            if let Some(emit) = raw::RedisModule_EmitAOF {
-                emit(
-                    self.io,
-                    command.as_ptr(),
-                    c"scb".as_ptr(),
-                    self.key.raw(),
-                    word.as_ptr(),
-                    bytes.as_ptr().cast::<c_char>(),
-                    bytes.len(),
-                );
+                emit(self.io, command.as_ptr(), c"sv".as_ptr(), self.key.raw(), strings.as_ptr(), strings.len());
             }
         }
     }

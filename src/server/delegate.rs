@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_int};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::LocalKey;
 use std::{ptr, slice};
 
 use errno::{Errno, errno, set_errno};
@@ -12,6 +11,7 @@ use smallvec::SmallVec;
 use super::api;
 use super::args::{Arg, Args};
 use super::call::{self, ACL_FAILED, NO_USER, RunAs};
+use super::cell::Marked;
 use super::ctx::Ctx;
 
 /// What became of a command.
@@ -49,27 +49,14 @@ pub fn client_id(ctx: &Ctx<'_>) -> u64 {
     }
 }
 
-/// A flag of this thread that is set until the drop.
-struct Once(&'static LocalKey<Cell<bool>>);
-
-impl Once {
-    /// Sets the flag; `None` if it is set.
-    fn begin(flag: &'static LocalKey<Cell<bool>>) -> Option<Self> {
-        (!flag.replace(true)).then_some(Self(flag))
-    }
-}
-
-impl Drop for Once {
-    fn drop(&mut self) {
-        self.0.set(false);
-    }
-}
-
 /// Runs the command that the rest of `args` spells: with the client's rights, in its database and its protocol, and replicated.
 ///
 /// It may be any command, one of ours included. So nothing may be open, and no state in use.
 pub fn run(ctx: &mut Ctx<'_>, mut args: Args<'_>) -> Delegated {
-    let Some(_once) = Once::begin(&IS_RUNNING) else { return Delegated::Unfit };
+    let running = Marked::set(&IS_RUNNING, true);
+    if running.before {
+        return Delegated::Unfit;
+    }
     // The server takes the name as a C string. No command has a NUL in its name.
     let Some(name) = args.next().ok().and_then(|name| CString::new(name.bytes()).ok()) else {
         ctx.reply_error("ERR unknown command");
@@ -116,9 +103,11 @@ fn run_as(ctx: &mut Ctx<'_>, name: &CStr, user: RunAs, words: &[Arg<'_>]) -> Opt
 /// The keys of the command that the rest of `args` spells: their positions, counted from its name, and the server's flags for their use.
 /// None if the server does not know the command, or if it names yet another one.
 pub(super) fn keys(args: &Args<'_>) -> Vec<(c_int, c_int)> {
-    let Some(_once) = Once::begin(&IS_ASKING) else { return Vec::new() };
+    let asking = Marked::set(&IS_ASKING, true);
     let words = args.raw();
-    let Some(len) = c_int::try_from(words.len()).ok().filter(|len| *len > 0) else { return Vec::new() };
+    let Some(len) = c_int::try_from(words.len()).ok().filter(|len| *len > 0 && !asking.before) else {
+        return Vec::new();
+    };
     let (mut count, mut flags) = (0, ptr::null_mut());
     // SAFETY: the words are live strings, which the server only reads; it does not use the context. If it finds keys, it allocates two
     // arrays of `count` numbers, which are ours to free.

@@ -6,12 +6,12 @@
 
 use std::ffi::{CStr, c_int};
 use std::marker::PhantomData;
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 
 use redis_module::raw;
 
 use super::api::{self, RawKey};
-use super::args::Arg;
+use super::args::Name;
 use super::ctx::Ctx;
 use super::datatype::{self, DataType};
 use super::faults;
@@ -38,12 +38,6 @@ pub enum Content<'k, T> {
     Foreign,
 }
 
-/// A string of the server, such as the name of a key: an argument of the running call, or a new one.
-pub struct Name<'a> {
-    arg: Arg<'a>,
-    made: bool,
-}
-
 /// A context, and its one key that may be open.
 pub struct Key<'a> {
     ctx: Ctx<'a>,
@@ -54,44 +48,6 @@ pub struct Key<'a> {
 pub struct Shown<'a> {
     raw: NonNull<RawKey>,
     callback: PhantomData<&'a mut RawKey>,
-}
-
-impl<'a> Name<'a> {
-    /// The name in `arg`.
-    pub fn of(arg: Arg<'a>) -> Self {
-        Self { arg, made: false }
-    }
-
-    /// The name in `bytes`, as a new server string.
-    pub fn make(bytes: &[u8]) -> Self {
-        // SAFETY: without a context the string belongs to us alone until `drop` frees it; the server copies the bytes.
-        let arg = unsafe { Arg::new(api::create_string(ptr::null_mut(), bytes.as_ptr().cast(), bytes.len())) };
-        Self { arg, made: true }
-    }
-
-    /// The same name once more.
-    pub fn again(&self) -> Self {
-        if self.made { Self::make(self.bytes()) } else { Self::of(self.arg) }
-    }
-
-    /// The server's string.
-    pub fn arg(&self) -> Arg<'_> {
-        self.arg
-    }
-
-    /// Its bytes.
-    pub fn bytes(&self) -> &[u8] {
-        self.arg.bytes()
-    }
-}
-
-impl Drop for Name<'_> {
-    fn drop(&mut self) {
-        if self.made {
-            // SAFETY: `make` created this string for this value alone, without a context.
-            unsafe { api::free_string(ptr::null_mut(), self.arg.raw()) };
-        }
-    }
 }
 
 impl<'a> Key<'a> {
@@ -130,7 +86,7 @@ impl<'a> Key<'a> {
         };
         // SAFETY: the context is valid for `'a`, the name is a live string. The server keeps its own reference to it. Deleting an expired
         // key may run listeners; no key is open here.
-        let raw = unsafe { api::open_key(self.ctx.raw(), name.arg.raw(), c_int::try_from(mode).unwrap_or_default()) };
+        let raw = unsafe { api::open_key(self.ctx.raw(), name.arg().raw(), c_int::try_from(mode).unwrap_or_default()) };
         self.raw = NonNull::new(raw);
     }
 
@@ -285,7 +241,7 @@ unsafe fn content<'k, T: DataType>(raw: NonNull<RawKey>) -> Content<'k, T> {
 pub fn touched(ctx: &Ctx<'_>, name: &Name<'_>) {
     faults::point();
     // SAFETY: the context and the name are valid for this call.
-    unsafe { api::signal_modified_key(ctx.raw(), name.arg.raw()) };
+    unsafe { api::signal_modified_key(ctx.raw(), name.arg().raw()) };
 }
 
 /// Publishes the module's event `event` for the key, as a keyspace notification of the class `d`.
@@ -295,5 +251,5 @@ pub fn touched(ctx: &Ctx<'_>, name: &Name<'_>) {
 pub fn notify(ctx: &mut Ctx<'_>, event: &CStr, name: &Name<'_>) {
     faults::point();
     // SAFETY: the context and the name are valid for this call; the server copies the event's name.
-    unsafe { api::notify_keyspace_event(ctx.raw(), raw::REDISMODULE_NOTIFY_MODULE, event.as_ptr(), name.arg.raw()) };
+    unsafe { api::notify_keyspace_event(ctx.raw(), raw::REDISMODULE_NOTIFY_MODULE, event.as_ptr(), name.arg().raw()) };
 }

@@ -10,12 +10,12 @@ use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 use super::api::{self, RawCtx, RawCursor, RawKey, RawString};
-use super::args::Arg;
+use super::args::{Arg, Name};
 use super::call::{How, Text, call};
 use super::ctx::Ctx;
 use super::faults;
 use super::guard::guard;
-use super::key::{Access, Key, Name, Shown};
+use super::key::{Access, Key, Shown};
 use super::server_facts;
 use crate::core::key::KeyRef;
 
@@ -69,8 +69,8 @@ impl Way {
 
 impl KeyspaceScan {
     /// A scan that begins at the first key of the first database; `None` if the server has no memory for it.
-    pub fn new(ctx: &Ctx<'_>) -> Option<Self> {
-        let way = if server_facts::is_valkey(ctx) { Some(Way::Command(0)) } else { Way::function() };
+    pub fn new() -> Option<Self> {
+        let way = if server_facts::is_valkey() { Some(Way::Command(0)) } else { Way::function() };
         way.map(|way| Self { way, db: None, coming: Vec::new(), known: BTreeSet::new(), is_whole: true })
     }
 
@@ -128,22 +128,15 @@ impl KeyspaceScan {
 /// The number of keys that `SCAN` looks at in one step.
 const COUNT: &[u8] = b"200";
 
-/// The result of one step of `SCAN`.
-struct Scanned {
-    /// Where to continue; 0 after the last key.
-    cursor: u64,
-    /// The names that it found.
-    names: Vec<Text>,
-}
-
-/// Scans the next keys in the database of `ctx` for values of the type `kind`; `None` if the server refuses.
-fn scan(ctx: &mut Ctx<'_>, cursor: u64, kind: &CStr) -> Option<Scanned> {
+/// Scans the next keys in the database of `ctx` for values of the type `kind`. Returns where to continue, 0 after the last key, and the names
+/// that it found; `None` if the server refuses.
+fn scan(ctx: &mut Ctx<'_>, cursor: u64, kind: &CStr) -> Option<(u64, Vec<Text>)> {
     faults::point();
     let mut from = itoa::Buffer::new();
     let words = [from.format(cursor).as_bytes(), b"TYPE", kind.to_bytes(), b"COUNT", COUNT];
     let reply = call(ctx, c"SCAN", How::Quietly, &words)?;
     let cursor = std::str::from_utf8(&reply.element(0)?).ok()?.parse().ok()?;
-    Some(Scanned { cursor, names: reply.elements(1) })
+    Some((cursor, reply.elements(1)))
 }
 
 /// Shows the next keys of each of the types `kinds`. It scans the same part of the database for each type, which is in the processor's
@@ -152,14 +145,14 @@ fn scan(ctx: &mut Ctx<'_>, cursor: u64, kind: &CStr) -> Option<Scanned> {
 fn by_command(ctx: &mut Ctx<'_>, db: i32, cursor: u64, kinds: &[&CStr], see: See<'_>) -> Option<(u64, bool)> {
     let mut ends = Vec::with_capacity(kinds.len());
     for kind in kinds {
-        let scanned = scan(ctx, cursor, kind)?;
-        for name in &scanned.names {
+        let (next, names) = scan(ctx, cursor, kind)?;
+        for name in &names {
             let mut key = Key::open(ctx.reborrow(), &Name::make(name), Access::Glance);
             if let Some(mut key) = key.show() {
                 see(KeyRef { db, key: name }, &mut key);
             }
         }
-        ends.push(scanned.cursor);
+        ends.push(next);
     }
     // The parts differ if the hash table is rebuilt in between, because the first scan found expired keys.
     ends.dedup();

@@ -1,11 +1,11 @@
 //! The positions of a command's keys, in the server's two forms: as a specification, or per call.
 
 use std::ffi::{CStr, c_int};
-use std::ptr;
+use std::{iter, ptr};
 
-use redis_module::raw;
+use redis_module::raw::{self, RedisModuleCommandKeySpec as RawKeySpec};
 
-use super::args::{ArgError, Args};
+use super::args::{Arg, ArgError, Args};
 use super::delegate;
 
 /// Where a command's keys are, and how it uses them.
@@ -50,15 +50,11 @@ impl Keys {
         match self {
             Self::First(key_use) => vec![(1, key_use.flags_of_position())],
             Self::FirstAndBehind(key_use, word) => {
-                let mut positions = vec![(1, key_use.flags_of_position())];
-                let words = args.skip(2).map(|()| std::iter::from_fn(|| args.next().ok()));
-                let at = words
-                    .ok()
-                    .and_then(|mut words| words.position(|found| found.bytes().eq_ignore_ascii_case(word.to_bytes())));
-                let at =
-                    at.and_then(|at| c_int::try_from(at).ok()).map(|at| at.saturating_add(OPTIONS).saturating_add(1));
-                positions.extend(at.filter(|at| *at < count).map(|at| (at, KeyUse::Insert.flags_of_position())));
-                positions
+                let mut words = (1..count).zip(iter::from_fn(|| args.next().ok()));
+                let is_word = |found: &Arg<'_>| found.bytes().eq_ignore_ascii_case(word.to_bytes());
+                let at = words.find(|(at, found)| *at >= OPTIONS && is_word(found)).and_then(|_| words.next());
+                let behind = at.map(|(at, _)| (at, KeyUse::Insert.flags_of_position()));
+                [(1, key_use.flags_of_position())].into_iter().chain(behind).collect()
             }
             Self::Counted(position, each, key_use) => {
                 let before = usize::try_from(position).unwrap_or_default().saturating_sub(1);
@@ -96,59 +92,63 @@ impl KeyUse {
 }
 
 impl Keys {
-    /// The key after a word, or those of another command, which only that can find; the empty entry if there are none.
-    pub(super) fn describe_other(self) -> raw::RedisModuleCommandKeySpec {
-        let word = match self {
-            Self::FirstAndBehind(_, word) => word,
-            Self::FirstAndDelegated(..) => return keys_of_another_command(),
-            Self::First(_) | Self::Counted(..) => return no_keys(),
-        };
-        raw::RedisModuleCommandKeySpec {
-            flags: u64::from(KeyUse::Insert.flags()),
-            begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_KEYWORD,
-            bs: raw::RedisModuleCommandKeySpec__bindgen_ty_1 {
-                keyword: raw::RedisModuleCommandKeySpec__bindgen_ty_1__bindgen_ty_2 {
-                    keyword: word.as_ptr(),
-                    startfrom: OPTIONS,
-                },
-            },
-            ..one_key()
-        }
-    }
-
-    /// The first key, or all counted keys.
-    pub(super) fn describe(self) -> raw::RedisModuleCommandKeySpec {
+    /// The specifications for the server: the first key or all counted keys; the key after a word, or those of another command, which only
+    /// that can find; and the empty entry that ends the list.
+    pub(super) fn describe(self) -> [RawKeySpec; 3] {
         match self {
-            Self::First(key_use) | Self::FirstAndBehind(key_use, _) | Self::FirstAndDelegated(key_use, _) => {
-                raw::RedisModuleCommandKeySpec {
-                    flags: u64::from(key_use.flags()),
-                    begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
-                    bs: begin_at(1),
-                    ..one_key()
-                }
-            }
-            Self::Counted(position, each, key_use) => raw::RedisModuleCommandKeySpec {
-                // Redis 7.0 finds only half of the keys by a specification with steps. With this flag servers ask the command instead.
-                flags: u64::from(key_use.flags() | if each > 1 { raw::REDISMODULE_CMD_KEY_VARIABLE_FLAGS } else { 0 }),
-                begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
-                bs: begin_at(position),
-                find_keys_type: raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_KEYNUM,
-                fk: raw::RedisModuleCommandKeySpec__bindgen_ty_2 {
-                    keynum: raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_2 {
-                        keynumidx: 0,
-                        firstkey: 1,
-                        keystep: c_int::try_from(each).unwrap_or(1),
-                    },
-                },
-                ..no_keys()
-            },
+            Self::First(key_use) => [first_key(key_use), no_keys(), no_keys()],
+            Self::FirstAndBehind(key_use, word) => [first_key(key_use), key_behind(word), no_keys()],
+            Self::FirstAndDelegated(key_use, _) => [first_key(key_use), keys_of_another_command(), no_keys()],
+            Self::Counted(position, each, key_use) => [counted_keys(position, each, key_use), no_keys(), no_keys()],
         }
     }
 }
 
+fn first_key(key_use: KeyUse) -> RawKeySpec {
+    RawKeySpec {
+        flags: key_use.flags().into(),
+        begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
+        bs: begin_at(1),
+        ..one_key()
+    }
+}
+
+fn key_behind(word: &'static CStr) -> RawKeySpec {
+    RawKeySpec {
+        flags: KeyUse::Insert.flags().into(),
+        begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_KEYWORD,
+        bs: raw::RedisModuleCommandKeySpec__bindgen_ty_1 {
+            keyword: raw::RedisModuleCommandKeySpec__bindgen_ty_1__bindgen_ty_2 {
+                keyword: word.as_ptr(),
+                startfrom: OPTIONS,
+            },
+        },
+        ..one_key()
+    }
+}
+
+fn counted_keys(position: c_int, each: usize, key_use: KeyUse) -> RawKeySpec {
+    // Redis 7.0 finds only half of the keys by a specification with steps. With this flag servers ask the command instead.
+    let by_asking = if each > 1 { raw::REDISMODULE_CMD_KEY_VARIABLE_FLAGS } else { 0 };
+    RawKeySpec {
+        flags: (key_use.flags() | by_asking).into(),
+        begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
+        bs: begin_at(position),
+        find_keys_type: raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_KEYNUM,
+        fk: raw::RedisModuleCommandKeySpec__bindgen_ty_2 {
+            keynum: raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_2 {
+                keynumidx: 0,
+                firstkey: 1,
+                keystep: c_int::try_from(each).unwrap_or(1),
+            },
+        },
+        ..no_keys()
+    }
+}
+
 /// A specification of one key without its position.
-fn one_key() -> raw::RedisModuleCommandKeySpec {
-    raw::RedisModuleCommandKeySpec {
+fn one_key() -> RawKeySpec {
+    RawKeySpec {
         find_keys_type: raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE,
         fk: raw::RedisModuleCommandKeySpec__bindgen_ty_2 {
             range: raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 { lastkey: 0, keystep: 1, limit: 0 },
@@ -164,12 +164,11 @@ fn begin_at(pos: c_int) -> raw::RedisModuleCommandKeySpec__bindgen_ty_1 {
 }
 
 /// Keys that no specification finds: servers and clients ask the command for them.
-fn keys_of_another_command() -> raw::RedisModuleCommandKeySpec {
-    raw::RedisModuleCommandKeySpec {
+fn keys_of_another_command() -> RawKeySpec {
+    let by_asking = raw::REDISMODULE_CMD_KEY_INCOMPLETE | raw::REDISMODULE_CMD_KEY_VARIABLE_FLAGS;
+    RawKeySpec {
         notes: c"The keys of the guarded command, used as it uses them.".as_ptr(),
-        flags: u64::from(
-            KeyUse::Update.flags() | raw::REDISMODULE_CMD_KEY_INCOMPLETE | raw::REDISMODULE_CMD_KEY_VARIABLE_FLAGS,
-        ),
+        flags: (KeyUse::Update.flags() | by_asking).into(),
         begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_UNKNOWN,
         find_keys_type: raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_UNKNOWN,
         ..no_keys()
@@ -177,8 +176,8 @@ fn keys_of_another_command() -> raw::RedisModuleCommandKeySpec {
 }
 
 /// The empty entry that ends a list of key specifications.
-pub(super) fn no_keys() -> raw::RedisModuleCommandKeySpec {
-    raw::RedisModuleCommandKeySpec {
+fn no_keys() -> RawKeySpec {
+    RawKeySpec {
         notes: ptr::null(),
         flags: 0,
         begin_search_type: raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INVALID,

@@ -1,9 +1,9 @@
 //! Messages to the subscribers of a channel.
 
 use super::api;
+use super::args::Name;
 use super::ctx::Ctx;
 use super::faults;
-use super::key::Name;
 use super::replicate;
 use super::timer;
 

@@ -13,7 +13,6 @@ use super::command::{Command, Param};
 use super::compat;
 use super::ctx::{Ctx, c_text};
 use super::entry;
-use super::keyspec::no_keys;
 
 /// The sizes of the structures below, for servers with longer ones. The header defines this too, but only in C.
 static LAYOUT: raw::RedisModuleCommandInfoVersion = raw::RedisModuleCommandInfoVersion {
@@ -28,7 +27,7 @@ pub fn register<C: Command>(ctx: &Ctx<'_>) -> bool {
     let spec = &C::SPEC;
     let mut args = RawParams::default();
     let args = args.build(spec.args);
-    let mut keys = [spec.keys.describe(), spec.keys.describe_other(), no_keys()];
+    let mut keys = spec.keys.describe();
     let info = raw::RedisModuleCommandInfo {
         version: &raw const LAYOUT,
         summary: spec.summary.as_ptr(),

@@ -29,8 +29,8 @@ static IS_SUBSCRIBED: AtomicBool = AtomicBool::new(false);
 static IS_WANTED: AtomicBool = AtomicBool::new(false);
 
 /// Sets the receiver. Called once, at load.
-pub fn install(ctx: &Ctx<'_>, hear: Hear) {
-    if !server_facts::is_valkey(ctx) {
+pub fn install(hear: Hear) {
+    if !server_facts::is_valkey() {
         HEAR.with(|slot| *slot = Some(hear));
     }
 }

@@ -10,10 +10,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use redis_module::raw;
 
 use super::api::{self, RawString};
-use super::args::Arg;
+use super::args::{Arg, Name};
 use super::ctx::{Ctx, Level};
 use super::faults;
-use super::key::Name;
 
 /// Sends the running command unchanged. Only for commands that are their own effect.
 pub fn verbatim(ctx: &Ctx<'_>) {

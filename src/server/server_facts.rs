@@ -3,9 +3,7 @@
 use std::ffi::CStr;
 use std::ptr;
 
-use redis_module::raw;
-
-use super::api::RawCtx;
+use super::api;
 use super::call::{How, call};
 use super::ctx::Ctx;
 use super::timer;
@@ -62,46 +60,27 @@ fn databases_in(info: &str) -> Vec<i32> {
 }
 
 /// Whether the server is Valkey, for differences that no function reveals.
-pub fn is_valkey(ctx: &Ctx<'_>) -> bool {
-    of_info(ctx, c"server", c"valkey_version").is_some()
+pub fn is_valkey() -> bool {
+    of_info(c"server", c"valkey_version").is_some()
 }
 
 /// Whether this is a replica where clients may write.
 pub fn is_writable_replica() -> bool {
-    // SAFETY: the server accepts a null context; it would use it only to manage the data's memory.
-    let read_only = unsafe { read_info(ptr::null_mut(), c"replication", c"slave_read_only") };
-    read_only.is_some_and(|read_only| read_only == "0")
+    of_info(c"replication", c"slave_read_only").is_some_and(|read_only| read_only == "0")
 }
 
 /// The value of `field` in the section `section` of `INFO`.
-pub fn of_info(ctx: &Ctx<'_>, section: &CStr, field: &CStr) -> Option<String> {
-    // SAFETY: the context is valid.
-    unsafe { read_info(ctx.raw(), section, field) }
-}
-
-/// Like [`of_info`], but the context may be null.
-///
-/// # Safety
-/// `ctx` is a valid context, or null.
-unsafe fn read_info(ctx: *mut RawCtx, section: &CStr, field: &CStr) -> Option<String> {
-    // SAFETY: plain reads of pointers that only module initialisation writes; the server has these functions since 6.0.
-    let (get, read, free) = unsafe {
-        (
-            (&raw const raw::RedisModule_GetServerInfo).read()?,
-            (&raw const raw::RedisModule_ServerInfoGetFieldC).read()?,
-            (&raw const raw::RedisModule_FreeServerInfo).read()?,
-        )
-    };
-    // SAFETY: the caller guarantees the context; both texts are C strings. The returned text belongs to the data, and is copied before the
-    // data is freed.
+pub fn of_info(section: &CStr, field: &CStr) -> Option<String> {
+    // The server would use a context only to manage the memory of the data.
+    let no_context = ptr::null_mut();
+    // SAFETY: both texts are C strings. The returned text belongs to the data, and is copied before the data is freed.
     unsafe {
-        let data = get(ctx, section.as_ptr());
-        if data.is_null() {
-            return None;
-        }
-        let text = read(data, field.as_ptr());
+        let data = api::get_server_info(no_context, section.as_ptr());
+        let text = if data.is_null() { ptr::null() } else { api::server_info_get_field_c(data, field.as_ptr()) };
         let text = (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned());
-        free(ctx, data);
+        if !data.is_null() {
+            api::free_server_info(no_context, data);
+        }
         text
     }
 }

@@ -10,6 +10,7 @@ use super::is_id;
 use super::text::IdText;
 use super::uuid::{self, Spelling};
 use crate::core::codec::{Corrupt, Reader, Writer};
+use crate::core::decimal;
 use crate::core::invariant::Known;
 
 /// Head bytes 0 to 8 announce an integer of that many bytes; the others announce what follows.
@@ -123,21 +124,9 @@ impl<'a> PackedId<'a> {
     }
 
     fn integer(text: &[u8]) -> Option<Self> {
-        if text.len() > 20 || (text.len() > 1 && text.first() == Some(&b'0')) {
-            return None;
-        }
-        let mut value = 0_u64;
-        for digit in text {
-            if !digit.is_ascii_digit() {
-                return None;
-            }
-            value = value.checked_mul(10)?.checked_add(u64::from(digit.wrapping_sub(b'0')))?;
-        }
+        let value = decimal::canonical(text)?;
         let len = u8::try_from(u64::BITS.saturating_sub(value.leading_zeros()).div_ceil(8)).ok()?;
-        let mut head = [0; HEAD];
-        *head.first_mut()? = len;
-        head.get_mut(1..9)?.copy_from_slice(&value.to_le_bytes());
-        Some(Self { head, len: len.checked_add(1)?, rest: &[] })
+        Some(Self { head: head(len, u128::from(value).to_le_bytes()), len: len.checked_add(1)?, rest: &[] })
     }
 
     fn uuid(text: &[u8]) -> Option<Self> {
@@ -146,10 +135,7 @@ impl<'a> PackedId<'a> {
             Spelling::Hyphenated => HYPHENATED,
             Spelling::Simple => SIMPLE,
         };
-        let mut head = [0; HEAD];
-        *head.first_mut()? = tag;
-        head.get_mut(1..)?.copy_from_slice(&uuid);
-        Some(Self { head, len: UUID_HEAD, rest: &[] })
+        Some(Self { head: head(tag, uuid), len: UUID_HEAD, rest: &[] })
     }
 
     fn text(text: &'a [u8]) -> Self {
@@ -179,9 +165,15 @@ fn sizes(bytes: &[u8]) -> Option<(u8, usize)> {
 fn cut([tag, value @ ..]: [u8; HEAD], front: u8) -> [u8; HEAD] {
     let bits = u32::from(front).wrapping_sub(1).wrapping_mul(u8::BITS);
     let behind = u128::MAX.checked_shl(bits).unwrap_or(0);
+    head(tag, (u128::from_le_bytes(value) & !behind).to_le_bytes())
+}
+
+/// The head with this first byte.
+#[inline]
+fn head(tag: u8, value: [u8; 16]) -> [u8; HEAD] {
     let mut head = [tag; HEAD];
-    let [_, all @ ..] = &mut head;
-    *all = (u128::from_le_bytes(value) & !behind).to_le_bytes();
+    let [_, room @ ..] = &mut head;
+    *room = value;
     head
 }
 

@@ -7,9 +7,10 @@ use crate::core::lock::{EndReason, Found, Hold, Keyspace, Lock, Mode, Notice, Wa
 use crate::core::time::Millis;
 use crate::module::blocked::BLOCKED;
 use crate::module::{lock_effect, notify_message};
+use crate::server::args::Name;
 use crate::server::cluster::{self, Serves};
 use crate::server::faults;
-use crate::server::key::{Content, Name};
+use crate::server::key::Content;
 
 impl Keyspace for LockSession<'_> {
     fn find(&mut self, at: KeyRef<'_>) -> Found<'_> {
