@@ -22,6 +22,7 @@ const NEEDED: [(&CStr, &str); 5] = [
 /// Checks all settings.
 pub fn give(ctx: &mut Ctx<'_>) {
     of_eviction(ctx);
+    of_snapshots(ctx);
     for (command, loss) in NEEDED {
         if !call::is_known(ctx, command) {
             of_a_command(ctx, &command.to_string_lossy(), loss);
@@ -48,6 +49,17 @@ fn of_eviction(ctx: &Ctx<'_>) {
                 "lockstock: maxmemory-policy is {policy}: at maxmemory this server deletes locks that are held and sales that run. \
                  Set it to noeviction or to a volatile policy"
             ),
+        );
+    }
+}
+
+/// Warns if the server is set up for snapshots without a fork (Valkey 9.2), which it does not make while this module is loaded.
+fn of_snapshots(ctx: &mut Ctx<'_>) {
+    if server_facts::setting(ctx, c"forkless-infrastructure-enabled").as_deref() == Some("yes") {
+        ctx.log(
+            Level::Warning,
+            "lockstock: forkless-infrastructure-enabled is yes: with lockstock loaded this server still forks to save, and refuses \
+             BGSAVE FORKLESS. Set it to no",
         );
     }
 }

@@ -1,7 +1,7 @@
 //! Servers whose operator has renamed or disabled commands that the module needs (`rename-command`).
 
 use harness::shop::{Replay, books, events};
-use harness::{ANY, Client, Cluster, INT, OK, Server, err, eventually};
+use harness::{ANY, Client, Cluster, INT, OK, Server, err, eventually, module_path};
 
 use crate::support::line::Line;
 
@@ -85,4 +85,24 @@ fn each_command_that_is_missed_is_named_once_with_what_will_not_work() {
     }
     let mut client: Client = server.client();
     client.expect("LOCK.ACQUIRE lock TOKEN t", ANY);
+}
+
+/// No server of the tests has the setting. Here MGET stands in for CONFIG, so the server answers CONFIG GET with the value of a key.
+#[test]
+fn a_server_that_is_set_up_to_save_without_a_fork_is_warned_once() {
+    let told = |value: &str| {
+        let server = Server::plain()
+            .config("rename-command CONFIG \"\"")
+            .config("rename-command MGET CONFIG")
+            .config("enable-module-command yes")
+            .start();
+        server.expect(["SET", "forkless-infrastructure-enabled", value], OK);
+        server.expect(["MODULE", "LOAD", module_path().to_str().expect("a path")], OK);
+        server.expect("LOCK.ACQUIRE lock TOKEN t", ANY);
+        warnings(&server, "forkless-infrastructure-enabled is yes: ").len()
+    };
+    assert_eq!(told("yes"), 1);
+    assert_eq!(told("no"), 0);
+    // As every server of the tests answers.
+    assert!(warnings(&Server::start(), "forkless").is_empty());
 }
