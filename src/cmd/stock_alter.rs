@@ -9,7 +9,7 @@ use crate::module::sale_calls;
 /// `STOCK.ALTER key [LIMIT units|0] [START unix-ms|0] [END unix-ms|0] [REBUY yes|no]`
 ///
 /// Changes terms of the sale `key`: the limit per buyer, the window, and whether expired and cancelled ids may buy again. 0 removes a
-/// limit, a start or an end. Existing holds and sold units stay. If the window is open then, who is on the waitlist
+/// limit, a start or an end. Existing holds and sold units stay. If the window is open then, orders on the waitlist
 /// is served in the same step.
 ///
 /// Replies OK. Errors: `ERR` for a bad argument and for a window that ends before it starts, `NOSTOCK` if there is no such sale,

@@ -17,7 +17,7 @@ use crate::core::time::UnixMs;
 /// - `REF`: stored with the order; every answer about the order includes it.
 /// - `WAITLIST`: where the answer would be `SOLDOUT` or `INSUFFICIENT`, the order joins the sale's waitlist: `[QUEUED, 0, remaining, -1,
 ///   ref]`. Repeated, in whatever form: `QUEUED`, with the same place. Units that come back (by expiration, cancellation or restock) go to
-///   the waitlist strictly in order; the order is then held for its `HOLD` from that instant on, or sold. While somebody waits nobody else is
+///   the waitlist strictly in order; the order is then held for its `HOLD` from that instant on, or sold. While orders wait, no other order is
 ///   sold anything. `STOCK.CANCEL` leaves the waitlist, and `STOCK.ORDER` tells the place. An order for more than the sale's total is
 ///   `INSUFFICIENT`.
 ///
@@ -28,7 +28,7 @@ use crate::core::time::UnixMs;
 ///
 /// Errors: `ERR` for a bad argument; `ERR` for a `BUYER` that differs from the one of this id's held, sold or waiting order, because then two
 /// callers have chosen the same id; `WRONGTYPE`. O(1), with `HOLD` or `WAITLIST` O(log n) in the
-/// holds and in who waits.
+/// holds and in waiting orders.
 pub struct StockDecrOnce;
 
 impl Command for StockDecrOnce {

@@ -173,7 +173,7 @@ impl Simulator {
         Ok(())
     }
 
-    /// Every answer reaches its client, who must have been waiting for it.
+    /// Every answer reaches its client, which must have been waiting for it.
     fn deliver(&mut self) {
         for (waiter, answer) in std::mem::take(&mut self.keyspace.answers) {
             assert!(self.waiting.remove(&waiter).is_some(), "nobody waits for {answer:?}");

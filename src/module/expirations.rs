@@ -1,4 +1,4 @@
-//! Expiring holds of sales, and serving who waits for their units.
+//! Expiring holds of sales, and serving the orders that wait for their units.
 
 use std::mem;
 

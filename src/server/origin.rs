@@ -14,7 +14,7 @@ static HAS_SOURCE: AtomicBool = AtomicBool::new(true);
 
 /// Whether the running command reports what was decided elsewhere. Then it comes from the primary, from a file, from the node that a slot
 /// is moving from, or, in Valkey's import mode, from the tool that fills this server. Servers call the links to primary and node
-/// replicated. A command from a script or from another module never counts as such a report, whoever runs it.
+/// replicated. A command from a script or from another module never counts as such a report, for any caller.
 ///
 /// Such a command is only applied: nothing is decided, no clock is read, and nobody waits.
 pub fn is_record(ctx: &mut Ctx<'_>) -> bool {

@@ -3,7 +3,7 @@
 //! `RENAME` and `MOVE` first take the value from its key and then publish the new key. The module subscribes in between. If it can
 //! unsubscribe (Redis 8.4), this costs nothing at other times. On older versions the subscription stays and adds some 100 ns to every `DEL`
 //! and `EXPIRE` of the server; a server whose locks and sales are never deleted, renamed or expired does not pay that. On Valkey the module
-//! does not subscribe, because there `MOVE` leaves its caller in the wrong database if somebody does.
+//! does not subscribe, because there `MOVE` leaves its caller in the wrong database if a module does.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -8,7 +8,7 @@ use crate::module::blocked::BLOCKED;
 use crate::module::state;
 use crate::server::fake_server::clients::{Blocking, call, ctx, serve};
 
-/// Somebody holds the lock, and somebody else would wait for it, who is told this.
+/// One token holds the lock, another asks to wait for it, and this is its reply.
 fn ask(told: &[&str]) {
     assert_eq!(call::<LockAcquire>("LOCK.ACQUIRE lock TOKEN holder PX 60000")[..2], ["array of 3", "holder"]);
     assert_eq!(call::<LockAcquire>("LOCK.ACQUIRE lock TOKEN waiter WAIT 1000"), told);
@@ -37,7 +37,7 @@ fn a_client_that_is_blocked_waits_for_its_turn() {
         ask(&[]);
         assert_eq!((state::enter_as_is(|state| state.locks.waiters()), BLOCKED.unanswered().len()), (Some(1), 1));
         let replies = call::<LockRelease>("LOCK.RELEASE lock holder");
-        // Whoever releases hears of it first.
+        // The releasing client gets its reply before the waiter does.
         assert_eq!((&replies[..3], replies.len()), (&["1", "array of 3", "waiter"].map(String::from)[..], 5));
         nobody_waits();
         assert_eq!(call::<LockRelease>("LOCK.RELEASE lock waiter"), ["1"]);

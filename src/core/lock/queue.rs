@@ -314,7 +314,7 @@ impl Waiting {
         Ticket(self.last)
     }
 
-    /// A ticket in front of everybody.
+    /// A ticket in front of all others.
     pub(super) fn front_ticket(&mut self) -> Ticket {
         self.front = self.front.saturating_sub(1);
         Ticket(self.front)

@@ -143,7 +143,7 @@ mod tests {
             queue.insert(Ticket(ticket), WaiterId::FIRST);
         }
         assert_eq!(places(&queue, &[10, 20, 30, 40]), [1, 2, 3, 4]);
-        // One who goes in front of everybody.
+        // A waiter that goes in front of all others.
         queue.insert(Ticket(-1), WaiterId::FIRST);
         assert_eq!(places(&queue, &[-1, 10, 40]), [1, 2, 5]);
         assert!(queue.remove(Ticket(-1)) && queue.remove(Ticket(10)) && !queue.remove(Ticket(30)));

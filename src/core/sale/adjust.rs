@@ -43,7 +43,7 @@ impl Sale {
     ///
     /// # Errors
     ///
-    /// When less than nothing would remain, the total would pass [`MAX_UNITS`] or be less than somebody waits for, or no further id fits.
+    /// When less than nothing would remain, the total would pass [`MAX_UNITS`] or be less than an order waits for, or no further id fits.
     pub fn adjust<'a>(&self, now: UnixMs, delta: i64, id: &'a [u8]) -> Result<(u64, Changes<'a>), AdjustError> {
         let (remaining, total) = (self.remaining(now), self.terms.total);
         if self.has_adjusted(id) {
@@ -65,7 +65,7 @@ impl Sale {
         Ok((after, Changes { due_first, own, served: Vec::new() }))
     }
 
-    /// Adjusts a sale in which somebody waits: what is added goes to the line, and what the line gets cannot be withdrawn.
+    /// Adjusts a sale with a line: added units go to the line, and units that the line gets cannot be withdrawn.
     fn adjust_beside_line<'a>(
         &self,
         now: UnixMs,
@@ -92,7 +92,7 @@ impl Sale {
     }
 
     /// The sale's conditions with what `alteration` asks for. What was sold or held before stands, even above a lower
-    /// limit. Nothing when they stay as they are. If the window is open then, who waits is served.
+    /// limit. Nothing when they stay as they are. If the window is open then, waiting orders are served.
     ///
     /// # Errors
     ///

@@ -46,7 +46,7 @@ impl Sale {
         }
     }
 
-    /// Makes all units of a hold a sale, or those that it is to keep, which are not more.
+    /// Makes all units of a hold a sale, or only `keep` of them, which are never more.
     fn settle<'a>(&self, now: UnixMs, budget: Budget, id: &'a [u8], keep: Option<u64>) -> Decision<'a> {
         let (mut answer, Some((number, order))) = self.look(now, id) else { return self.no_order(now) };
         let at = self.hold_time(now);
@@ -73,7 +73,7 @@ impl Sale {
                 if !self.within_limit(now, Some(&buyer), units) {
                     return self.refuse(now, budget, answer.with(Status::Limit), id, &order);
                 }
-                // What remains while somebody waits is theirs.
+                // While orders wait, the units that remain are for them.
                 let remaining = answer.remaining.checked_sub(units).filter(|_| !self.table.has_line());
                 let Some(remaining) = remaining else {
                     return self.refuse(now, budget, answer.with(Status::Expired), id, &order);

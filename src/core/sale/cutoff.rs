@@ -5,7 +5,7 @@
 //! them expire and moves the cutoff to the present. The cutoff frees the units of all other due holds at once; the timer lets these
 //! holds expire later.
 //!
-//! The cutoff is a change that is replicated, because the units of an ended hold may have been sold to somebody else. A replica whose
+//! The cutoff is a change that is replicated, because the units of an ended hold may have been sold to another buyer. A replica whose
 //! clock is behind may be promoted. If it went by its clock, it would take the ended hold for a live one, confirm it, and so sell its
 //! units twice.
 

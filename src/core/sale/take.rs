@@ -119,7 +119,7 @@ impl Sale {
         match self.terms.window(now) {
             Window::Ahead(start) => Some((Status::NotStarted, Some(start))),
             Window::Over => Some((Status::Ended, None)),
-            // While somebody waits, nobody else is sold anything.
+            // While orders wait, no other order is sold anything.
             Window::Open if self.table.has_line() => Some((Status::SoldOut, None)),
             Window::Open if remaining >= take.units => None,
             Window::Open if remaining == 0 => Some((Status::SoldOut, None)),

@@ -1,4 +1,4 @@
-//! What a sale sells, to whom and when.
+//! What a sale sells, how many units a buyer may have, and when.
 
 use crate::core::time::UnixMs;
 

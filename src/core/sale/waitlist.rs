@@ -1,8 +1,8 @@
-//! The waitlist: `STOCK.DECR_ONCE … WAITLIST`, and who is served when units come back.
+//! The waitlist: `STOCK.DECR_ONCE … WAITLIST`, and which orders are served when units come back.
 //!
-//! Orders are served strictly in line. While somebody waits, nobody else takes what remains. A command that has units come back serves the
+//! Orders are served strictly in line. While orders wait, no other order takes what remains. A command that has units come back serves the
 //! line in the same step; the timer does it for expirations, and when the window opens. An order is served with units that no hold has any
-//! more, so every `expire` is in the stream before the `ok` of who gets its units, even after a cutoff.
+//! more, so every `expire` is in the stream before the `ok` of the order that gets its units, even after a cutoff.
 
 use super::Sale;
 use super::answer::{Answer, Changes, Decision, Status};
@@ -27,7 +27,7 @@ impl Sale {
         self.or_wait(now, take, self.take(now, Budget::COMMAND, take)?)
     }
 
-    /// What becomes of a decision with WAITLIST: who would be refused for want of units waits for them.
+    /// The decision with WAITLIST: an order that would be refused for want of units waits for them.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl Sale {
     }
 
     /// When the timer has something to do: a hold expires, or the window opens for an order that can be served. Nothing is due in a sale that
-    /// is not whole. The clock is read only if somebody waits.
+    /// is not whole. The clock is read only if orders wait.
     #[must_use]
     pub fn next_due(&self, now: impl FnOnce() -> UnixMs) -> Option<UnixMs> {
         if !self.is_whole() {
@@ -114,7 +114,7 @@ impl Sale {
         head.is_some_and(|(_, order)| order.units <= self.serving_under(&self.terms, BEGINNING).free())
     }
 
-    /// What is due at `now`: those in line whom there is enough for, and up to `most` expirations, the earliest first, with those who are
+    /// What is due at `now`: queued orders that now fit, and up to `most` expirations, the earliest first, with the orders that are
     /// served after each. The server's timer commits them.
     #[must_use]
     pub fn overdue(&self, now: UnixMs, most: usize) -> Vec<Change<'static>> {
@@ -185,7 +185,7 @@ pub(super) struct Serving<'s> {
     sale: &'s Sale,
     /// The instant at which orders are served.
     now: UnixMs,
-    /// Whether anybody is served at all.
+    /// Whether orders are served at all.
     open: bool,
     /// An order that leaves the line in this step.
     without: Option<u32>,
@@ -195,7 +195,7 @@ pub(super) struct Serving<'s> {
     units: u64,
     /// How many of them are still in holds that the cutoff has ended.
     over: u64,
-    /// Units of those who were served.
+    /// Units of the orders that were served.
     served: u64,
     /// How many more may be served.
     most: usize,
@@ -217,13 +217,13 @@ impl Serving<'_> {
         self.open
     }
 
-    /// Has units come back, and serves who gets them.
+    /// Has units come back, and serves the orders that get them.
     pub fn give(&mut self, units: u64, changes: &mut Vec<Change<'static>>) {
         self.units = self.units.checked_add(units).or_invariant("no sum of a sale comes near 2^64", u64::MAX);
         self.serve(changes);
     }
 
-    /// Puts behind each expiration who is served with its units.
+    /// Puts behind each expiration the orders that are served with its units.
     pub fn between(mut self, expirations: Vec<Change<'static>>) -> (Vec<Change<'static>>, Self) {
         if !self.open {
             return (expirations, self);

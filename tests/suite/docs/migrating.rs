@@ -66,7 +66,7 @@ fn others_refuse_or_count_a_request_that_is_repeated() {
     server.expect("LOCK.ACQUIRE ours TOKEN ann", ("ann", INT, 30_000));
     server.expect(["EVAL", REDISSON, "1", "ours", "30000", "client:1"], err("WRONGTYPE"));
     server.expect("SET ours token NX PX 60000", NULL);
-    // The usual script says "sold out" to whoever bought the last one.
+    // The usual script says "sold out" to the buyer of the last unit.
     let [seckill, _] = scripts();
     server.expect("SET stock 1", OK);
     let buy = ["EVAL", &seckill, "2", "stock", "buyers", "ann"];

@@ -1,4 +1,4 @@
-//! What the documentation says is true.
+//! The statements of the documentation are true.
 
 mod clients;
 mod commands;

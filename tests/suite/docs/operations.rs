@@ -69,7 +69,7 @@ fn with_a_timeout_the_server_closes_idle_connections_and_their_sessions_end() {
     holder.expect("LOCK.ACQUIRE job TOKEN ann EX 3600 SESSION", ANY);
     server.expect("CONFIG SET timeout 1", OK);
     let mut next = server.client();
-    // Who waits is not idle.
+    // A waiting client is not idle.
     next.expect("LOCK.ACQUIRE job TOKEN bob WAIT 0", ("bob", INT, 30_000));
 }
 

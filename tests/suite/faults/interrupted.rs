@@ -10,9 +10,9 @@ use scene::Scene;
 /// One transition. `#` is the number of the play: each has keys of its own.
 struct Play {
     name: &'static str,
-    /// What the one who acts has done before.
+    /// What the acting client has done before.
     before: &'static [&'static str],
-    /// Who waits, each on a connection of its own.
+    /// The waiters, each on a connection of its own.
     waiting: &'static [&'static str],
     act: Act,
     /// The entry from the server that is cut short.
@@ -25,11 +25,11 @@ enum Act {
     Call(&'static str),
     /// This call, before the timer comes to what the ones before it leave to it. `@` in one of those: a hundred and thirty times.
     Before(&'static [&'static str], &'static str),
-    /// The connection of the one who acts ends.
+    /// The connection of the acting client ends.
     HangUp,
     /// The lease of `a` ends.
     Lease,
-    /// The wait of the first who waits ends.
+    /// The wait of the first waiter ends.
     Wait,
     /// Holds lapse; the sale has seen so many changes then.
     Holds(i64),

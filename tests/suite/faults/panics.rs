@@ -1,4 +1,4 @@
-//! A panic in every entry from the server: the caller gets an error or nothing, everybody else goes on, and whatever was lost
+//! A panic in every entry from the server: the caller gets an error or nothing, all others go on, and whatever was lost
 //! is found out soon after.
 //!
 //! Needs a module with the feature `inject-faults`: `make test-panics` builds it and runs these.

@@ -46,7 +46,7 @@ fn one_request_too_many_does_not_wait() {
     waiters[0].read().is(NULL);
     waiters[0] = again;
     eventually_wait(&server, 2);
-    // Who need not wait does not care, and who did not want to hears what it always does.
+    // The limit does not matter to a request that need not wait, and a request without WAIT gets its usual reply.
     client.expect("LOCK.ACQUIRE free TOKEN three WAIT 0", ("three", INT, 30_000));
     client.expect("LOCK.ACQUIRE lock TOKEN holder WAIT 0 EX 3600", ("holder", INT, 3_600_000));
     client.expect("LOCK.ACQUIRE lock TOKEN three", NULL);
@@ -189,7 +189,7 @@ fn who_may_only_release_releases_what_it_can_name_and_learns_nothing() {
     ] {
         tenant.expect(call, err("NOPERM"));
     }
-    // Held by somebody else, or by nobody: it cannot tell.
+    // Held by another token, or free: the caller cannot tell.
     for call in ["LOCK.RELEASE jobs:1 guess", "LOCK.RELEASE jobs:2 guess", "LOCK.MRELEASE guess 2 jobs:1 jobs:2"] {
         tenant.expect(call, 0);
     }

@@ -9,7 +9,7 @@ use harness::{ANY, Client, NULL, OK, Reply, Server, TEXT, Tap, Want, Words, err,
 use self::faults::{Fault, Word, faults};
 use crate::support::forms::{FORMS, Form, MOST};
 
-/// A lock, a sale with an order, and values of the server's own, on a server that somebody listens to.
+/// A lock, a sale with an order, and values of the server's own, on a server with a listener.
 struct Stage {
     server: Server,
     client: Client,

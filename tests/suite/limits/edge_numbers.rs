@@ -1,4 +1,4 @@
-//! Every number that a command takes, at every edge: it is done, or refused with the range and nothing has changed, and whoever waits for
+//! Every number that a command takes, at every edge: it is done, or refused with the range and nothing has changed, and a client that waits for
 //! that long is answered in the end.
 
 use harness::{ANY, Client, NULL, OK, Payload, Reply, Server, Words, eventually, unix_ms};
@@ -8,7 +8,7 @@ use crate::support::edges::edges;
 /// The largest number that every client reads exactly.
 const EXACT: i64 = (1 << 53) - 1;
 
-/// A command with one number left open, and what that may be at a time.
+/// A command with one number left open, and the range of that number at a given time.
 type Open = (&'static str, fn(i64) -> std::ops::RangeInclusive<i64>);
 
 fn span(now: i64) -> std::ops::RangeInclusive<i64> {

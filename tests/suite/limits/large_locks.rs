@@ -1,4 +1,4 @@
-//! Locks in numbers that only abuse brings: what they cost those who have nothing to do with them. On demand: `make test-large`.
+//! Locks in numbers that only abuse brings: what they cost clients that do not use them. On demand: `make test-large`.
 
 use std::time::{Duration, Instant};
 
@@ -171,7 +171,7 @@ fn a_million_places_in_line_are_taken_looked_at_and_left() {
     assert!(cost(&server, "lock.mrelease") < 100_000);
     clients.remove(0).read().is(("t-1", INT, 3_600_000));
 
-    // One after the other they hang up, the first in line before those behind; then all who are left at once.
+    // One after the other they hang up, the first in line before those behind; then all that are left at once.
     let at_once = clients.split_off(clients.len() / 2);
     disturb(&server, "half a million places are left one by one", || {
         for patient in clients {

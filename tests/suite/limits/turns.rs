@@ -1,4 +1,4 @@
-//! A server with a great deal to do still serves everybody else, and what falls due elsewhere is not late.
+//! A server with a great deal to do still serves all other clients, and deadlines elsewhere are kept.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -58,7 +58,7 @@ fn pipeline(client: &mut Client, commands: impl Iterator<Item = String>) {
     }
 }
 
-/// The longest that anybody may wait on a machine that is busy with other things as well. The goal is 5 ms at the 99th percentile
+/// The longest wait of a client on a machine that is busy with other things as well. The goal is 5 ms at the 99th percentile
 /// on one that is not; the figures are in docs/testing.md.
 const MOST: Duration = Duration::from_millis(400);
 
@@ -108,7 +108,7 @@ fn a_hundred_requests_for_a_thousand_locks_are_granted_one_by_one() {
             if by_command {
                 holder.expect(format!("LOCK.MRELEASE holder 100 {}", gates.join(" ")), 100);
             }
-            // Whoever looks while they are granted sees that some are, and others not yet.
+            // A client that looks while they are granted sees that some are, and others not yet.
             eventually("all are granted", || {
                 let waiting = line.count("lock_waiters");
                 seen.insert(waiting);

@@ -146,7 +146,7 @@ impl Trial {
         let lock = self.locks.entry(key).or_default();
         let outcome = lock.ask(token, mode);
         let stands = lock.hold(token).is_some() || lock.line.iter().any(|waiter| waiter.token == token);
-        // Whoever holds or stands in line already would wait differently; the core's own model knows how.
+        // A token that holds or waits already would wait differently; the core's own model knows how.
         let idle = (0..CONNECTIONS).filter(|connection| !self.parked(*connection)).count();
         let waits = outcome == Outcome::Refused && !stands && idle > 2 && self.random.bool();
         // Without limit, or for longer than this test.
@@ -287,7 +287,7 @@ impl Trial {
             lock.end(|hold| hold.session == Some(connection));
             lock.line.retain(|waiter| waiter.connection != connection);
         }
-        // The server has to hear of it first: those who wait are one and the observer fewer, or as many as connections there are.
+        // The server has to notice it first: the waiters are as many as the connections, or fewer by this one and the observer.
         let Self { server, .. } = self;
         let all = i64::try_from(CONNECTIONS).expect("few") + 2;
         eventually("the connection is gone", || server.info_int("clients", "connected_clients") == all);
@@ -311,7 +311,7 @@ fn end(when: &std::ops::RangeInclusive<i64>, lease: i64) -> std::ops::RangeInclu
 
 #[test]
 fn every_reply_is_the_models() {
-    // The core's own model knows who waits for whom, and whose place is kept.
+    // The core's own model knows which token waits for which, and whose place is kept.
     let settings = format!("default-lease-ms {DEFAULT_LEASE} detect-deadlocks no place-grace-ms 0");
     let server = Server::builder().module_args(&settings).start();
     let mut random = random();

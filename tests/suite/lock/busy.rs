@@ -8,7 +8,7 @@ use crate::support::line::Line;
 
 const THRESHOLD: &str = "busy-reply-threshold 50";
 
-/// Sends `script` from a new connection and returns when the server tells everybody that it is busy.
+/// Sends `script` from a new connection and returns when the server tells all clients that it is busy.
 #[track_caller]
 fn keep_busy(server: &Server, script: &str) -> (Client, Client) {
     let (mut runner, mut admin) = (server.client(), server.client());

@@ -1,4 +1,4 @@
-//! Tokens that would wait for each other: the one who comes last hears of it.
+//! Tokens that would wait for each other: the last request is refused.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -17,7 +17,7 @@ fn of_two_workers_with_two_locks_one_hears_of_the_deadlock_and_the_other_goes_on
     line.enter(&mut ann, "LOCK.ACQUIRE b TOKEN ann WAIT 0");
     let error = "DEADLOCK the token and others would wait for each other at 'a', 'b'";
     bob.expect("LOCK.ACQUIRE a TOKEN bob WAIT 0", err(error));
-    // Who does not wait, or is nobody in the circle, hears nothing of it.
+    // A request that does not wait, or is in no circle, is not refused for it.
     bob.expect("LOCK.ACQUIRE a TOKEN bob", NULL);
     bob.expect("MULTI", OK);
     bob.expect("LOCK.ACQUIRE a TOKEN bob WAIT 0", ANY);

@@ -1,4 +1,4 @@
-//! Order: first come, first served, whoever else is there.
+//! Order: first come, first served, whichever other clients there are.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -8,7 +8,7 @@ use harness::{ANY, Client, INT, NULL, Reply, Server};
 
 use crate::support::line::Line;
 
-/// Who had how much, as one number: 1 is all the same, 1/n is one had all.
+/// How evenly the grants were spread, as one number: 1 if all clients had the same, 1/n if one had all.
 fn jain(shares: &[f64]) -> f64 {
     let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), share| (sum + share, squares + share * share));
     sum * sum / (squares * f64::from(u32::try_from(shares.len()).expect("a few")))
@@ -92,12 +92,12 @@ fn a_crowd_of_waiters_with_all_kinds_of_patience_gets_one_answer_each_in_time() 
     let mut clients: Vec<_> = (0..CLIENTS).map(|n| (300 + n * 7_919 % 900, server.client())).collect();
     let begun = Instant::now();
     for (n, (wait, client)) in clients.iter_mut().enumerate() {
-        // Leases so short that many of them end just when somebody's patience does.
+        // Leases so short that many of them end just when a waiter's patience does.
         client.send(format!("LOCK.ACQUIRE lock TOKEN t{n} PX 3 WAIT {wait}"));
     }
     clients.sort_by_key(|(wait, _)| *wait);
     let (mut granted, mut latest) = (0, Duration::ZERO);
-    // What keeps the whole machine waiting keeps somebody else waiting, too.
+    // A pause of the whole machine keeps other clients waiting, too.
     let beside = thread::scope(|scope| {
         let beside = scope.spawn(|| {
             let (mut client, mut longest) = (server.client(), Duration::ZERO);

@@ -1,4 +1,4 @@
-//! A lock is an ordinary key, for whoever administrates the server.
+//! A lock is an ordinary key for the administrator of the server.
 
 use harness::{ANY, Client, INT, NULL, OK, Reply, Server, TEXT, Tap, eventually, unix_ms};
 

@@ -143,7 +143,7 @@ fn overlapping_requests_in_any_order_never_block_each_other_for_good() {
                         held.entry(holder.field("token").text()).or_default().push(holder.field("fence").int());
                     }
                 }
-                // Whoever has anything has it from one grant.
+                // A token that holds any of the locks has them from one grant.
                 assert!(held.values().all(|fences| fences.iter().all(|fence| *fence == fences[0])), "{held:?}");
             }
         };

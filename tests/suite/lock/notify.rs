@@ -108,7 +108,7 @@ fn a_wait_ends_at_its_time_with_no_traffic() {
     assert!(took.iter().all(|took| *took >= 60) && took.iter().any(|took| *took < 160), "{took:?}");
     let mut line = Line::at(&server);
     assert_eq!((line.count("lock_waiters"), line.count("lock_timeouts")), (0, 5));
-    // Over is over: whoever comes behind is not held up.
+    // An ended request holds up no request behind it.
     client.expect("LOCK.ACQUIRE lock TOKEN t WAIT 9007199254740991 NOTIFY news", 1);
 }
 

@@ -109,7 +109,7 @@ fn released_and_sent_away(how: &str, all_at_once: bool) {
         let answer = waiter.read();
         if answer.is_error() {
             answer.is(err("UNBLOCKED"));
-            // Who is told no does not hold.
+            // A refused token does not hold.
             next.read().is(("next", INT, 30_000));
             assert_eq!(line.holders("lock"), ["next"], "round {round}");
             next.expect("LOCK.RELEASE lock next", 1);

@@ -7,10 +7,10 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::line::Line;
 
-/// Long enough to see that somebody is still waiting.
+/// Long enough to see that a client is still waiting.
 const MOMENT: Duration = Duration::from_millis(30);
 
-/// Locks whose holds are about to end in every way that is no command, each with somebody waiting.
+/// Locks whose holds are about to end in every way that is no command, each with a waiter.
 struct Scene {
     tied: Client,
     waiters: Vec<(&'static str, Client)>,

@@ -9,7 +9,7 @@ use crate::support::line::Line;
 /// Far longer than the news takes, even on a busy machine, and shorter than any lease here that is not meant to end.
 const MOMENT: Duration = Duration::from_secs(15);
 
-/// A lease that lasts until somebody else ends it.
+/// A lease that lasts until another client ends it.
 const LONG: i64 = 3_600_000;
 
 /// A connection that is told what has changed of what it has read.
@@ -74,7 +74,7 @@ impl Tracker {
         assert!(matches!(news, Reply::Nil(_)) || news == Reply::Bulk(lock.into()), "{news:?}");
     }
 
-    /// Fails the test unless the news comes that "holder" has `lock` no more. Who is told of a change looks what it was.
+    /// Fails the test unless the news comes that "holder" has `lock` no more. A client that is told of a change looks what it was.
     #[track_caller]
     fn is_told_of_the_end(&mut self, lock: &str) -> Vec<String> {
         loop {
@@ -122,7 +122,7 @@ fn a_holder_is_told_of_whatever_ends_its_hold() {
             for rest in &end[1..] {
                 other.expect(*rest, ANY);
             }
-            // What was read of the free lock is news itself once somebody has it.
+            // A client that has read the free lock is told once it is held.
             other.expect("LOCK.ACQUIRE lock TOKEN next", ("next", INT, 30_000));
             holder.is_told_of("lock");
             other.expect("LOCK.RELEASE lock next", 1);
@@ -156,7 +156,7 @@ fn the_news_of_a_hand_over_never_comes_before_the_next_holds() {
         for (lease_ms, end) in [(LONG, "LOCK.RELEASE lock holder"), (LONG, "DEL lock"), (3_000, "PING")] {
             let mut waiter = line.join_behind(&mut other, lease_ms);
             assert_eq!(holder.holders("lock"), ["holder"]);
-            // Who comes to stand in line changes nothing of the hold.
+            // A new waiter changes nothing of the hold.
             let late = line.join("LOCK.ACQUIRE lock TOKEN late WAIT 0");
             holder.has_heard_nothing();
             late.close();

@@ -117,7 +117,7 @@ fn databases_that_trade_places_take_their_holds_along() {
     scene.admin.expect("LOCK.RELEASE lock holder", 1);
     scene.admin.expect("EXISTS lock", 0);
     assert_eq!(scene.line.holders("lock"), ["waiter"]);
-    // The other way: a held lock comes to where somebody waits.
+    // The other way: a held lock comes to a key with a waiter.
     scene.admin.expect("LOCK.ACQUIRE lock TOKEN guest PX 60000", ANY);
     scene.admin.expect("SWAPDB 0 1", OK);
     assert_eq!(scene.line.holders("lock"), ["guest"]);
@@ -260,7 +260,7 @@ fn a_lock_with_a_time_to_live_is_evicted_by_a_volatile_policy_and_handed_over() 
         scene.admin.expect("PEXPIRE lock 3600000", 1);
         let line = &mut scene.line;
         evict(&mut scene.admin, policy, || line.holders("lock") == ["waiter"]);
-        // The lock of the next is a new one, without a time to live.
+        // The next holder's lock is a new key, without a time to live.
         assert_eq!(scene.line.waiters("lock"), ["second"], "{policy}");
         scene.admin.expect("PTTL lock", -1);
         let info = scene.admin.cmd("LOCK.INFO lock");

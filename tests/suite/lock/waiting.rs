@@ -59,7 +59,7 @@ fn waiting_ends_with_null_at_its_time_and_leaves_no_trace() {
     assert!(begun.elapsed() < Duration::from_millis(30) + LATE, "{:?}", begun.elapsed());
     assert_eq!(line.waiters("lock"), ["waiter"]);
     assert_eq!((line.count("lock_timeouts"), line.count("lock_waiters")), (1, 1));
-    // Without a wait there is one try, and a refusal does not stand in anybody's way.
+    // Without a wait there is one try, and a refusal does not stand in the way of others.
     brief.expect("LOCK.ACQUIRE lock TOKEN brief", NULL);
     holder.expect("LOCK.RELEASE lock holder", 1);
     behind.read().is(("waiter", INT, 60_000));

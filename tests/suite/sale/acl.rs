@@ -1,4 +1,4 @@
-//! Who may do what with a sale.
+//! Which user may do what with a sale.
 
 use harness::shop::{Replay, books, events};
 use harness::{ANY, Client, INT, OK, Server, err, eventually};

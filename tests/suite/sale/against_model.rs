@@ -173,7 +173,7 @@ impl Trial {
         }
     }
 
-    /// The deadlines of those who were served.
+    /// The deadlines of the orders that were served.
     fn learn(&mut self) {
         for id in std::mem::take(&mut self.model.served) {
             let order = self.model.orders.get_mut(&id).expect("an order");

@@ -32,7 +32,7 @@ fn everything_is_sold_once_and_nobody_buys_twice() {
         for thread in 0..4 {
             let (sale, wins, mut redis) = (&sale, &wins, connect(&cluster));
             scope.spawn(move || {
-                // Everybody tries in two of the threads, and in each of them twice.
+                // Every buyer tries in two of the threads, and in each of them twice.
                 for attempt in 0..BUYERS {
                     let buyer = (attempt / 2 + thread * BUYERS / 4) % BUYERS;
                     if sale.buy(&mut redis, &format!("buyer:{buyer}")).expect("an answer") == Answer::Sold {

@@ -324,7 +324,7 @@ fn while_somebody_waits_a_leg_is_sold_out_and_what_comes_back_goes_to_the_line()
     client.expect("STOCK.DECR_ONCE one ann WAITLIST", ("QUEUED", 0, 0, -1, ""));
     client.expect("STOCK.DECR_ONCE two bob QTY 2 HOLD 60000 WAITLIST", ("QUEUED", 0, 0, -1, ""));
     client.expect("STOCK.DECR_ONCE two eve WAITLIST", ("QUEUED", 0, 0, -1, ""));
-    // Who waits in a sale is neither refused nor sold to there, so the whole is not.
+    // A waiting order is neither refused nor sold there, so the whole is not.
     client.expect(
         "STOCK.MDECR_ONCE ann 2 three 1 one 1",
         cart("QUEUED", [("SKIPPED", 0, 2, -1, ""), ("QUEUED", 0, 0, -1, "")]),

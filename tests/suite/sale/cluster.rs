@@ -293,7 +293,7 @@ fn sale_and_stream_stay_together_under_load_while_the_slot_moves() {
 }
 
 /// What goes wrong here is the use of freed memory, which `make test-valgrind TESTS=whose_time_is_over` sees for certain. What replicas are
-/// told takes the place of what was freed before anybody looks there.
+/// told takes the place of what was freed before any code looks there.
 #[test]
 fn a_sale_whose_time_is_over_while_its_holds_lapse() {
     let cluster = Cluster::start(1);

@@ -26,7 +26,7 @@ fn sell_again(client: &mut Client, create: &str, more: &[&str]) -> Vec<Reply> {
     after
 }
 
-/// All of it is sold to `all`, and nobody else gets anything.
+/// All units are sold to the id `all`, and no other id gets any.
 #[track_caller]
 fn is_sold_out(client: &mut Client) {
     let books = books(client, "sale");
@@ -165,7 +165,7 @@ fn a_clock_that_is_behind_brings_no_hold_back() {
     assert_eq!(books(&mut client, "sale").held, 1);
 }
 
-/// A sale that was restored from a payload that somebody made up.
+/// A sale that was restored from a forged payload.
 #[test]
 fn a_cutoff_at_the_end_of_time_ends_what_is_held_and_no_more() {
     let server = Server::start();

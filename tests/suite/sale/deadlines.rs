@@ -186,7 +186,7 @@ fn an_extension_that_cannot_be_told_does_not_happen() {
     extends_nothing(&server, &mut client, "ERR");
     client.expect("DEL events:sale", 1);
     client.expect("RENAME aside events:sale", OK);
-    // Who may run the command and not write the stream.
+    // A user that may run the command and not write the stream.
     for rules in
         ["~sale +stock.extend +multi +exec", "~sale %R~events:* +stock.extend +xadd", "~sale ~events:* +stock.extend"]
     {
@@ -197,7 +197,7 @@ fn an_extension_that_cannot_be_told_does_not_happen() {
     }
     assert_eq!(client.cmd("STOCK.ORDER sale ann").field("deadline").int(), held);
     rebuilds(&mut client, "sale", 10);
-    // And who may do both.
+    // And a user that may do both.
     client.expect("ACL SETUSER clerk reset on nopass ~sale %W~events:* +stock.extend +xadd", OK);
     let mut clerk = server.client();
     clerk.expect("AUTH clerk any", OK);

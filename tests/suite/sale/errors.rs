@@ -151,7 +151,7 @@ fn an_id_that_two_buyers_chose_stays_with_the_first() {
         client.expect(format!("STOCK.DECR_ONCE sale {call}"), err(said));
         server.keys().are(&before);
     }
-    // Whoever is the buyer, or does not say who, asks for its own order. That comes before the limit, the window and the stock.
+    // A request by the buyer, or one that names no buyer, is about its own order. That comes before the limit, the window and the stock.
     client.expect("STOCK.DECR_ONCE sale o1 BUYER ann QTY 9", ("DUPLICATE", 2, 5, -1, "r"));
     client.expect("STOCK.DECR_ONCE sale o1", ("DUPLICATE", 2, 5, -1, "r"));
     client.expect("STOCK.DECR_ONCE sale eve BUYER eve", ("DUPLICATE", 1, 5, -1, ""));
@@ -159,7 +159,7 @@ fn an_id_that_two_buyers_chose_stays_with_the_first() {
     client.expect("STOCK.DECR_ONCE sale o1 BUYER bob", err(said));
     client.expect("STOCK.ALTER sale END 0", OK);
     assert_eq!(books(&mut client, "sale").held, 2);
-    // What is over has no buyer: it is refused as anybody's, or with REBUY anybody's next.
+    // An order that is over has no buyer: it is refused to every buyer, or with REBUY is open to every buyer.
     client.expect("STOCK.CANCEL sale o1", ("OK", 0, 7, -1, "r"));
     client.expect("STOCK.DECR_ONCE sale o1 BUYER bob", ("CANCELLED", 0, 7, -1, "r"));
     client.expect("STOCK.EXTEND sale o2 PX 1", ("OK", 2, 7, INT, ""));

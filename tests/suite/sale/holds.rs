@@ -186,7 +186,7 @@ fn a_sale_that_is_renamed_moved_or_restored_keeps_its_deadlines() {
     client.expect("MOVE b 1", 1);
     client.expect("DEL c", 1);
     client.expect([b"RESTORE", &b"restored"[..], b"0", &dump], OK);
-    // Whoever looks is no traffic on the sale itself.
+    // A reader is no traffic on the sale itself.
     eventually("all three lapse", || server.info_int("lockstock", "lockstock_stock_lapses") == 3);
     for stream in ["events-a", "events-c"] {
         assert_eq!(events(&mut client, stream).last().map(|event| event.event.clone()), Some("expire".into()));

@@ -75,7 +75,7 @@ fn what_comes_back_goes_to_the_line_in_the_same_step() {
     for (id, units) in [("c", 1), ("d", 2), ("e", 1)] {
         client.expect(format!("STOCK.DECR_ONCE sale {id} QTY {units} HOLD 60000 WAITLIST"), ("QUEUED", 0, 0, -1, ""));
     }
-    // Who waits goes on waiting.
+    // A waiting order goes on waiting.
     client.expect("STOCK.CANCEL sale d KEEP 1", ("QUEUED", 0, 0, -1, ""));
     client.expect("STOCK.CONFIRM sale d KEEP 9", ("QUEUED", 0, 0, -1, ""));
     client.expect("STOCK.CANCEL sale bob KEEP 2", ("OK", 2, 0, -1, ""));
@@ -156,7 +156,7 @@ fn replicas_and_files_are_told_what_is_left() {
     }
     client.expect("STOCK.DECR_ONCE sale d QTY 3 HOLD 3600000", ANY);
     client.expect("STOCK.DECR_ONCE sale e QTY 3 HOLD 1", ANY);
-    // Its units are free before the timer has told anybody.
+    // Its units are free before the timer has reported it.
     eventually("it lapses", || client.cmd("STOCK.INFO sale").field("expired").int() == 1);
     stage.told();
     client.expect("STOCK.CONFIRM sale d KEEP 1", ("OK", 1, 5, -1, ""));

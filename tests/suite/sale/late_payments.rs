@@ -11,7 +11,7 @@ fn lapse(client: &mut Client, id: &str, options: &str) {
 }
 
 /// A sale of 5 units, which are all there, with two orders whose late payments were refused: `gone`, for there was nothing left,
-/// and `more`, for ann had bought her limit anew. So the payments of `late` would be, too, had anybody asked.
+/// and `more`, for ann had bought her limit anew. So the payments of `late` would be, too, had they been confirmed.
 #[track_caller]
 fn refused(client: &mut Client, options: &str) {
     client.expect(format!("STOCK.CREATE sale 5 LIMIT 5 {options}"), OK);

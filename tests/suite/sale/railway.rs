@@ -38,7 +38,7 @@ fn a_seat_that_comes_back_goes_to_who_waits_and_leg_by_leg() {
     assert_eq!(book(&cid), Standing::Waits(3));
     assert_eq!(book(&bob), Standing::Waits(2), "asked again, it waits in the same place");
     train.cancel(&mut redis, &ann).expect("an answer");
-    // The second leg is bob's now, and the third cid's, who came there first.
+    // The second leg is bob's now, and the third is cid's, because cid came there first.
     let mut book = |journey| train.book(&mut redis, journey).expect("an answer");
     assert_eq!(book(&bob), Standing::Waits(3));
     assert_eq!(book(&cid), Standing::Booked);
@@ -71,7 +71,7 @@ fn somebody_who_is_passed_over_is_noticed() {
     assert_eq!(passed_over(&story(&[("wait", "b"), ("ok", "x")])), Some("x".into()));
 }
 
-/// Many book and cancel at random; then those who wait go on for as long as anybody gets any further.
+/// Many book and cancel at random; then the waiting journeys go on for as long as one of them gets any further.
 #[test]
 fn no_leg_is_oversold_and_nobody_is_passed_over() {
     const PASSENGERS: usize = 8;
@@ -91,7 +91,7 @@ fn no_leg_is_oversold_and_nobody_is_passed_over() {
                         let journey = journey(&format!("{passenger}-{number}"), from, random.usize(from + 1..=10));
                         let standing = train.book(&mut redis, &journey).expect("an answer");
                         mine.push((journey, Some(standing)));
-                        // Somebody asks again, and somebody stays at home.
+                        // Some passengers ask again, and some stay at home.
                         for _ in 0..random.usize(..3) {
                             let (journey, standing) = &mut mine[random.usize(..=number)];
                             if standing.is_some() && random.bool() {

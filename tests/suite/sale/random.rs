@@ -52,13 +52,13 @@ fn answers_are_true(client: &mut Client, words: &Words, before: i64) -> Reply {
     answer.clone()
 }
 
-/// Who was told once that a payment came too late is never told that it came in time, unless it has bought anew.
+/// An id that was told once that its payment came too late is never told that it came in time, unless it has bought anew.
 #[track_caller]
 fn no_refusal_is_taken_back(late: &mut BTreeSet<Vec<u8>>, words: &Words, answer: &Reply) {
     let (Some(id), Reply::Array(_)) = (words.0.get(2), answer) else { return };
     let status = answer.at(0).text();
     match (words.name().as_str(), status.as_str()) {
-        // Also who waits buys anew, when it is served.
+        // A waiting order buys anew, too, when it is served.
         ("STOCK.DECR_ONCE", "OK" | "QUEUED") => drop(late.remove(id)),
         ("STOCK.CONFIRM", "LIMIT") => assert!(late.insert(id.clone()), "{words:?} was refused before"),
         ("STOCK.CONFIRM", "EXPIRED") => drop(late.insert(id.clone())),

@@ -123,7 +123,7 @@ fn rebuy_sells_again_to_who_lapsed_or_cancelled() {
     client.expect("STOCK.DECR_ONCE sale ann QTY 2 HOLD 60000", ("OK", 2, 3, INT, ""));
     client.expect("STOCK.DECR_ONCE sale ann", ("DUPLICATE", 2, 3, INT, ""));
     client.expect("STOCK.INFO sale", ANY).field("orders").is(1);
-    // Anybody else's lapsed hold is worth nothing to one who has bought its limit meanwhile.
+    // An expired hold is worth nothing to a buyer that has bought its limit meanwhile.
     client.expect("STOCK.DECR_ONCE sale o1 BUYER bob QTY 2 HOLD 1", ("OK", 2, 1, INT, ""));
     eventually("the hold lapses", || client.cmd("STOCK.BUYER sale bob").at(0).int() == 0);
     client.expect("STOCK.DECR_ONCE sale o2 BUYER bob QTY 1", ("OK", 1, 2, -1, ""));
@@ -144,7 +144,7 @@ fn a_buyers_limit_counts_over_all_its_orders() {
     client.expect("STOCK.DECR_ONCE sale o3 BUYER ann", ("LIMIT", 0, 96, -1, ""));
     client.expect("STOCK.BUYER sale ann", (4, 4));
     client.expect("STOCK.BUYER sale nobody", (0, 4));
-    // An id without BUYER is its own buyer, also when somebody else's order has that id.
+    // An id without BUYER is its own buyer, also when another buyer's order has that id.
     client.expect("STOCK.DECR_ONCE sale bob QTY 5", ("LIMIT", 0, 96, -1, ""));
     client.expect("STOCK.DECR_ONCE sale bob QTY 4", ("OK", 4, 92, -1, ""));
     client.expect("STOCK.DECR_ONCE sale o4 BUYER bob", ("LIMIT", 0, 92, -1, ""));

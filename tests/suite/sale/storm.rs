@@ -81,7 +81,7 @@ impl Buyer<'_> {
             2..4 => "HOLD 20",
             _ => "HOLD 60000",
         };
-        // Who buys only to give it back says so, for the seller to know when all is sold for good.
+        // A buyer that buys only to give the units back says so, for the seller to know when all is sold for good.
         let wavers = plan == 0 && self.number.is_multiple_of(3);
         let reference = if wavers { "wavers" } else { "keeps" };
         let mut units = self.random.i64(1..=4);

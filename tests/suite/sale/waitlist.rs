@@ -1,4 +1,5 @@
-//! The waitlist: who comes too late waits in line, and gets what comes back, whatever brings it back and whatever becomes of the server.
+//! The waitlist: an order that comes too late waits in line, and gets the units that come back, whatever brings them back and whatever happens to
+//! the server.
 
 mod told;
 
@@ -22,7 +23,7 @@ fn number(client: &mut Client, name: &str) -> i64 {
     client.cmd("STOCK.INFO sale").field(name).int()
 }
 
-/// The ids of those who wait, the next first.
+/// The ids of the waiting orders, the next first.
 #[track_caller]
 fn line(client: &mut Client) -> Vec<String> {
     let page = client.cmd("STOCK.ORDERS sale 0 COUNT 1000 STATE waiting");
@@ -141,7 +142,7 @@ fn a_lapse_serves_the_line_without_traffic() {
     eventually("the line is served", || client.cmd("XLEN events").int() == 8);
     assert!(last(&mut client, "events") >= over);
     assert_eq!(told(&mut client)[5..], ["6 expire a 4 a ", "7 ok b 1 b ", "8 ok c 2 c "]);
-    // One is left, and it is for the next in line, not for the one who needs no more than that.
+    // One is left, and it is for the next in line, not for the order that needs no more than that.
     assert_eq!((line(&mut client), number(&mut client, "remaining")), (vec!["d".into(), "e".into()], 1));
     client.expect("STOCK.DECR_ONCE sale f", ("SOLDOUT", 0, 1, -1, ""));
     client.expect("STOCK.CONFIRM sale a", ("EXPIRED", 0, 1, -1, ""));

@@ -27,7 +27,7 @@ type Book = BTreeMap<(String, String), Known>;
 
 const LOCKS: u8 = 12;
 
-/// The mode that everybody takes this lock in.
+/// The mode in which all clients take this lock.
 fn mode(lock: u8) -> &'static str {
     ["", "SHARED", "LIMIT 3"][usize::from(lock % 3)]
 }

@@ -1,4 +1,4 @@
-//! Effects say what has happened, and are taken from whoever knows: the primary, a file, a slot that moves here. Nobody else may say so.
+//! Effects say what has happened, and are taken only from a source that knows: the primary, a file, a slot that moves here.
 
 use std::fs::File;
 use std::io::Write;
@@ -150,7 +150,7 @@ fn a_payload_with_a_fence_out_of_reach_is_refused() {
     let fence = client.expect("LOCK.ACQUIRE lock TOKEN t", ("t", INT, 30_000)).at(1).int();
     assert!(fence < (unix_ms() + HOUR) * 1_000 + 10, "{fence}");
 
-    // Who may send effects may not bring one either.
+    // A client that may send effects may not bring one either.
     server.take_effects();
     let far = (unix_ms() + HOUR + 60_000) * 1_000;
     let ahead = "ERR the fence is more than an hour ahead of the server's clock";
@@ -216,7 +216,7 @@ fn who_waits_where_effects_are_taken_is_served_when_they_make_room() {
     first.read().is(("next", INT, 30_000));
     tool.expect(format!("LOCK.APPLY shared HELD holder 5 {LATER} SHARED"), OK);
     reader.read().is(("next", INT, 30_000));
-    // What it has alone is no obstacle to itself, whoever gave it.
+    // A lock that a token holds alone is no obstacle to the token, whatever its source.
     tool.expect(format!("LOCK.APPLY one HELD next 6 {LATER}"), OK);
     both.read().is(("next", INT, 30_000));
 }

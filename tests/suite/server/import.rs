@@ -78,7 +78,7 @@ fn a_server_that_is_being_filled_leaves_every_decision_to_its_source() {
     Replay::of(3, &events(&mut tool, "events")).agrees_with(&mut tool, "sale");
     assert_eq!(books(&mut tool, "sale").held, 1);
 
-    // From the end of the import on, the target is the one who decides, and what is due by then is done at once.
+    // From the end of the import on, the target decides, and all that is due by then is done at once.
     tool.expect("CONFIG SET import-mode no", OK);
     let mut client = target.client();
     client.expect("STOCK.DECR_ONCE sale late", ("OK", 1, 0, -1, ""));

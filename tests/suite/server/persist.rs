@@ -183,7 +183,7 @@ fn a_session_hold_that_was_loaded_stays_until_its_lease_whoever_disconnects() {
     let id = holder.id();
     holder.expect("LOCK.ACQUIRE lock TOKEN t EX 3600 SESSION", ANY);
     power_cut(&mut server);
-    // Connections are numbered from the start again: somebody gets the number of the dead holder, and leaves.
+    // Connections are numbered from the start again: another client gets the number of the dead holder, and leaves.
     let mut namesake: Client = server.client();
     while namesake.id() < id {
         namesake = server.client();

@@ -236,7 +236,7 @@ fn a_replica_decides_and_ends_nothing_by_itself() {
     assert_eq!(replica.info_int("lockstock", "lockstock_lock_lapses"), 0);
     let told = Aof::of(&replica).commands;
     assert!(told.iter().all(|words| !format!("{words:?}").contains("LAPSED")), "{told:?}");
-    // To a reader the unit is back since the hold's deadline, whoever has written that down or not.
+    // To a reader the unit is back since the hold's deadline, whether or not the primary has sent its end.
     assert_eq!(replica.cmd("STOCK.INFO sale").field("remaining"), Reply::Int(5));
 
     replica.promote();
@@ -269,7 +269,7 @@ fn a_promoted_replica_keeps_every_promise() {
     replica.expect("LOCK.ACQUIRE shared TOKEN other SHARED", ("other", INT, 30_000));
     replica.expect("LOCK.ACQUIRE semaphore TOKEN other LIMIT 20", NULL);
 
-    // A session was a connection to the old primary; a client here with the same number is somebody else.
+    // A session was a connection to the old primary; a client here with the same number is another one.
     let mut namesake: Client = replica.client();
     while namesake.id() < id {
         namesake = replica.client();
@@ -301,12 +301,12 @@ fn wait_covers_a_hold_that_was_waited_for_and_not_an_order_that_stood_already() 
     buyer.expect("STOCK.DECR_ONCE sale ann", ("OK", 1, 9, -1, ""));
     buyer.expect("LOCK.RELEASE lock holder", 1);
     buyer.expect("WAIT 1 100", 0);
-    // Who asks again over another connection has written nothing there. Redis 7.0 waits for all that was written before, others
+    // A client that asks again over another connection has written nothing there. Redis 7.0 waits for all that was written before, others
     // say at once that nothing is missing.
     again.expect("STOCK.DECR_ONCE sale ann", ("DUPLICATE", 1, 9, -1, ""));
     let waits_for_all = !primary.is_valkey() && primary.version() < [7, 2, 0];
     again.expect("WAIT 1 100", i64::from(!waits_for_all));
-    // The hold of one who waited counts as its own, though it was written when the one before it was given back.
+    // The hold of a waiter counts as its own write, though it was written when the hold before it was released.
     waiter.read().is(("waiter", INT, 30_000));
     waiter.expect("WAIT 1 100", 0);
     kill_process(process, Signal::CONT).expect("a process of ours");

@@ -1,4 +1,4 @@
-//! Settings: wherever they are given, they count; what is no setting or out of range refuses the start.
+//! Settings count wherever they are given; an unknown name or a value out of range refuses the start.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What the server itself knows of each command: how many words, which keys, who may, and how it is documented.
+//! What the server itself knows of each command: how many words, which keys, which rights, and how it is documented.
 
 use harness::{ANY, NULL, OK, Reply, Server, Words, err};
 

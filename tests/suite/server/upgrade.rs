@@ -94,7 +94,7 @@ fn nothing_is_lost_in_an_upgrade() {
     assert_eq!(seen(&new), seen(&old));
     assert_eq!(new.info_int("stats", "unexpected_error_replies"), 0);
 
-    // 3: fail over. Who waits hears of it. Until 4 the older version applies what the newer one sends.
+    // 3: fail over. The waiters are told. Until 4 the older version applies what the newer one sends.
     new.expect("CONFIG SET lockstock.replicate-commands no", OK);
     let mut line = Line::at(&old);
     let mut waiter = line.join("LOCK.ACQUIRE job TOKEN waiter WAIT 0");

@@ -185,7 +185,7 @@ fn in_import_mode_the_one_who_brings_the_data_brings_them() {
         assert!(!reply.is_error(), "{words:?}: {reply:?}");
     }
     all_is_as_it_was(&mut client);
-    // Whoever else asks is one who makes a request.
+    // A command from any other client is a request.
     client.expect("STOCK.DECR_ONCE sale late", ("ENDED", 0, 2, -1, ""));
     client.expect("STOCK.CONFIRM sale back", ("CANCELLED", 0, 2, -1, ""));
 }

@@ -1,4 +1,4 @@
-//! Commands that are sent as they are, among all others and on every road: whoever gets them has what the primary has.
+//! Commands that are sent as they are, among all others and on every road: every receiver has what the primary has.
 
 use harness::{ANY, Client, Cluster, OK, Reply, Server, eventually, random, unix_ms};
 

@@ -1,4 +1,4 @@
-//! What is typed wrong: the error says which word it is, in terms of the one who typed it.
+//! Mistyped commands: the error names the wrong word as it was typed.
 
 use harness::{ANY, OK, Reply, Server};
 

@@ -101,7 +101,7 @@ fn whoever_asks_for_a_crash_is_told_of_it_and_the_drop_is_not() {
     let story = eventually_some("the server crashes", || server.crash().filter(|story| story.contains("died")));
     assert!(story.contains("BUG REPORT START"), "{story}");
     drop(server);
-    // So is one that somebody else killed.
+    // So is a server that another process killed.
     let mut server = Server::plain().start();
     let pid = i32::try_from(server.pid()).ok().and_then(rustix::process::Pid::from_raw).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();

@@ -17,7 +17,7 @@ pub fn fill(client: &mut Client, count: usize, command: impl Fn(usize) -> String
     }
 }
 
-/// How long somebody waits who talks to the server while it is at work.
+/// How long a client waits that talks to the server while it is at work.
 struct Waits(Vec<Duration>);
 
 impl Waits {
@@ -41,7 +41,7 @@ impl Waits {
     }
 }
 
-/// Does `work` while somebody else talks to the server, who must not wait long.
+/// Does `work` while another client talks to the server, which must not wait long.
 #[track_caller]
 pub fn disturb<R>(server: &Server, what: &str, work: impl FnOnce() -> R) -> R {
     let stop = AtomicBool::new(false);

@@ -10,7 +10,7 @@ pub const LEASE_MS: i64 = 3_600_000;
 /// A name of every byte that could be taken for the end of something.
 pub const RAW: &[u8] = b"\0\r\n%s\xff\"'{}";
 
-/// Who is still connected; holds with a session end with it.
+/// The clients that are still connected; holds with a session end with the connection.
 pub struct Scene {
     _session: Client,
 }

@@ -39,7 +39,7 @@ impl Engine {
             None => Err(LockError::WrongType),
             Some(mut visit) => {
                 let answer = visit.decide(request);
-                // A holder that wants more of the lock waits in front of everybody.
+                // A holder that wants more of the lock waits in front of all others.
                 in_front = matches!(answer, Ok(Acquired::Refused)) && visit.lock.hold(&request.token).is_some();
                 let closed = visit.close();
                 transition.finish(at, closed);

@@ -6,7 +6,7 @@
 //! Time limits and leases do not count: a circle that only they would end is a circle.
 //!
 //! The search collects the requests that the new one would wait for. Those that can go on are struck out. If the token's own holds keep one
-//! of the others waiting, the way there is the circle. Where everybody in between must go before a request fits, there is nothing to strike
+//! of the others waiting, the way there is the circle. Where all in between must go before a request fits, there is nothing to strike
 //! out, so the search is over at the first hold of the token. It is bounded; a request beyond the bound is not seen.
 
 mod graph;
@@ -164,7 +164,7 @@ impl<'a> Search<'a> {
                 continue;
             }
             let edge = Edge { lock, room: room(held.mode, ask.wanted, own), own };
-            // A holder that wants more is in front of everybody. Where no other holder leaves room, those in front that want this key alone
+            // A holder that wants more is in front of all others. Where no other holder leaves room, those in front that want this key alone
             // wait for the same holders. Of the others the nearest is enough, which waits for those in front of it, unless it is a holder.
             let is_behind = !own && self.ahead_of < ask.ticket && self.graph.asks_for(lock);
             let mut fronts: Vec<usize> = is_behind.then_some(ASKING).into_iter().collect();

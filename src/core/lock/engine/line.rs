@@ -52,7 +52,7 @@ impl Engine {
     }
 
     /// The ticket that the request has before it joins the line: a repeated request keeps its position in front of later ones. One that does not
-    /// wait is behind everybody.
+    /// wait is behind all others.
     pub(super) fn ticket_of(&self, now: UnixMs, asked: Asked<'_>, wait: &Wait) -> Ticket {
         let known = if *wait == Wait::No { None } else { self.known_ticket(now, asked, self.same_request(asked)) };
         known.unwrap_or(Ticket::LAST)

@@ -110,7 +110,7 @@ fn a_thousand_tokens_with_a_hundred_locks_all_get_what_they_want() {
         let mut ready: Vec<String> = tasks.keys().cloned().collect();
         let mut waiting: BTreeMap<String, WaiterId> = BTreeMap::new();
         let (mut refused, mut lost) = (0, 0);
-        // Who is refused begins again when nobody else can go on; then nobody waits.
+        // A refused token begins again when no other can go on; then none waits.
         let mut later: Vec<String> = Vec::new();
         while !ready.is_empty() {
             let name = ready.swap_remove(random.usize(..ready.len()));

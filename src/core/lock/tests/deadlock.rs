@@ -71,7 +71,7 @@ fn readers_and_a_writer() {
     world.take("pen", &ask("writer"));
     world.lets_wait(&["pen"], &ask("r2"));
     world.refuses(&["book"], &ask("writer"), &["book", "pen"]);
-    // To read it the writer need not wait, unless somebody is in front that waits for the readers.
+    // To read it the writer need not wait, unless a request in front waits for the readers.
     world.take("book", &ask("writer").shared());
     assert!(world.release("book", "writer"));
     world.lets_wait(&["book"], &ask("other"));
@@ -257,11 +257,11 @@ fn a_circle_that_a_grant_closes_for_a_token_with_two_requests_ends_with_a_lease_
     world.take("y", &ask("carl").lease(9_000));
     world.wait("x", 1, &ask("ann").lease(100));
     world.wait("y", 2, &ask("ann"));
-    // When ann is done with x, carl has it. That she waits for his y as well is no circle yet: whoever asked for x may be another task of hers.
+    // When ann is done with x, carl has it. That she waits for his y as well is no circle yet: the request for x may come from another task of hers.
     world.lets_wait(&["x"], &ask("carl"));
     assert!(world.release("x", "bob"));
     assert_eq!((world.holders("x"), world.holders("y")), (vec!["ann".to_owned()], vec!["carl".to_owned()]));
-    // Nobody asks anything now, so nobody is refused. Who asks again is.
+    // No request is made now, so none is refused. One that is made again is refused.
     world.refuses(&["y"], &ask("ann"), &["y", "x"]);
     world.refuses(&["x"], &ask("carl"), &["x", "y"]);
     world.pass(100);
@@ -276,7 +276,7 @@ fn whoever_is_in_front_is_seen_behind_a_holder_that_wants_more() {
     world.take("b", &ask("bob"));
     world.take("c", &ask("eve"));
     world.lets_wait(&["a", "b"], &ask("zoe"));
-    // In line at b like everybody, but for c only.
+    // In line at b like all others, but for c only.
     world.lets_wait(&["b", "c"], &ask("bob"));
     world.refuses(&["b"], &ask("ann"), &["b", "a"]);
 }

@@ -296,7 +296,7 @@ fn the_end_of_a_connection_with_many_sessions_is_worked_off_step_by_step() {
     }
     let heir = world.wait("lock-39", 2, &ask("b"));
     world.engine.client_gone(world.now.ms, client(1));
-    // All are over at once, for whoever asks, and few are ended by one turn of the timer.
+    // All are over at once, for every request, and few are ended by one turn of the timer.
     assert!((0..40).all(|number| world.info(&format!("lock-{number}")).is_none_or(|info| info.mode.is_none())));
     world.take("lock-7", &ask("c"));
     assert_eq!(world.engine.tick(world.now, 10, &mut world.keys), Wakeup::Now);

@@ -180,7 +180,7 @@ fn a_restored_lock_ends_on_time_and_its_fences_count() {
         }
         world.keys.values.insert(at("door").to_buf(), Value::Lock(lock));
         if !welcome {
-            // Nobody said that it is there. Whoever comes by first finds it.
+            // The engine was not told that the lock is there. The first request for it finds it.
             assert_eq!(world.take("door", &ask("ann").shared().lease(500)), Fence(7_000_000_000));
         }
         assert_eq!(world.engine.locks(), 1);
@@ -297,7 +297,7 @@ fn who_waits_where_effects_are_applied_is_looked_after() {
         session: None,
     };
     let mut world = World::new();
-    // The holder's end, a mode that leaves room, and another lock that the one who waits for both now has.
+    // The holder's end, a mode that leaves room, and another lock that the waiter for both now has.
     for key in ["ended", "shared", "a"] {
         world.take(key, &ask("ann"));
     }

@@ -286,7 +286,7 @@ fn the_cause_of_a_hand_over_is_the_end_of_the_lease_that_was_in_the_way() {
     world.wait_many(&["a", "b"], 1, &ask("eve"));
     assert!(world.release("b", "bob"));
     world.pass(1_000);
-    // Whoever comes by ends the lease.
+    // The next request for the key ends the lease.
     assert_eq!(world.try_acquire("a", &ask("zoe")), Ok(Acquired::Refused));
     assert_eq!((world.holders("a"), world.engine.stats().handover_expiry), (vec!["eve".into()], 1));
 }

@@ -87,7 +87,7 @@ pub(super) struct Model {
     /// Whether requests that would close a circle are refused, and how many were.
     pub(super) detects: bool,
     pub(super) deadlocks: u64,
-    /// How long those who wait no more have waited.
+    /// How long the requests that wait no more have waited.
     pub(super) waited: i64,
     gone: Vec<u64>,
     serials: Serial,
@@ -157,7 +157,7 @@ impl Model {
 
     /// Whether `key` is not in the way of `ask`, which stands at `rank`.
     fn is_open(&self, ask: &Ask, key: Key, rank: i64) -> bool {
-        // What the token alone holds is no obstacle to it, whoever stands in front.
+        // A lock that the token alone holds is free to it, whatever waits in front.
         let own = self.at(key).all(|hold| hold.token == ask.token) && self.hold(key, ask.token).is_some();
         let fits = if ask.many {
             self.owns(key, ask.token) || self.at(key).next().is_none()
@@ -218,7 +218,7 @@ impl Model {
         }
     }
 
-    /// Nobody who stands at one of `keys` has been forgotten; and the script is at its end.
+    /// No waiter at one of `keys` has been forgotten; and the script is at its end.
     fn check(&self, script: &VecDeque<WaiterId>, here: impl Fn(&Ask) -> bool) {
         assert!(script.is_empty(), "told without need: {script:?}, {self:?}");
         self.nobody_forgotten(|ask| !self.lenient && here(ask));
@@ -246,7 +246,7 @@ impl Model {
         assert!(!self.line.iter().any(|parked| self.is_over(parked)), "nobody has been told that its time is over");
     }
 
-    /// Whether a request of `token` that waits may be due soon, because somebody is due now: it may be answered before the next command of
+    /// Whether a request of `token` that waits may be due soon, because another request is due now: it may be answered before the next command of
     /// the token or after it.
     pub(super) fn may_follow(&self, token: usize) -> bool {
         let mut settled = self.clone();

@@ -94,7 +94,7 @@ fn an_upgrade_whose_hold_ends_goes_on_waiting_in_front() {
     world.pass(100);
     let _ = world.tick();
     assert_eq!(world.holders("book"), ["bob", "eve"]);
-    // Now it waits for bob as everybody does, so bob may wait to upgrade, and goes first.
+    // Now it waits for bob as all others do, so bob may wait to upgrade, and goes first.
     let bob = world.wait("book", 3, &ask("bob"));
     world.told();
     assert!(world.release("book", "eve"));

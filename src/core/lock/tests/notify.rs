@@ -69,7 +69,7 @@ fn its_time_is_over_at_its_own_millisecond_whoever_comes_first() {
         told.iter().any(|told| matches!(told, Told::Answered(id, WaitResult::Granted(_)) if *id == late)),
         "{told:?}"
     );
-    // A release that comes before the timer grants nothing to whoever waits no longer.
+    // A release that comes before the timer grants nothing to a request that waits no longer.
     world.line_up("book", 1, &ask("writer").waiting(100), "w");
     let last = world.wait("book", 2, &ask("last"));
     world.release("book", "late");

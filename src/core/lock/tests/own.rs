@@ -105,7 +105,7 @@ fn many_requests_of_one_token_cost_what_they_ask_for() {
     let mut world = World::new();
     let names: Vec<String> = (0..MANY).map(|n| format!("door {n}")).collect();
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
-    // Each wants all the doors and a gate of its own, which somebody else holds.
+    // Each wants all the doors and a gate of its own, which another token holds.
     let gates: Vec<String> = (0..MANY).map(|n| format!("gate {n}")).collect();
     world.take("first", &ask("zoe"));
     let doors = world.wait_many(&[&all[..], &["first"]].concat(), 1, &ask("ann"));

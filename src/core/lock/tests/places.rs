@@ -51,7 +51,7 @@ fn nobody_waits_for_it_and_it_is_granted_nothing() {
     world.disconnects(2);
     assert!(world.release("door", "ann"));
     assert_eq!(world.holders("door"), ["c"]);
-    // Who comes meanwhile is behind, and who comes back is not.
+    // A new request is behind the kept places; one that comes back is not.
     world.wait("door", 4, &ask("d"));
     world.wait("door", 5, &ask("b"));
     world.wait("door", 6, &ask("a"));
@@ -220,7 +220,7 @@ fn it_is_kept_for_whoever_was_granted_the_lock_and_never_heard_of_it() {
     assert_eq!((world.holders("door"), world.engine.vacant_places()), (vec!["b".into()], 1));
     world.wait("door", 9, &ask("a"));
     assert_eq!(world.waiting("door"), ["a", "c"]);
-    // Whoever has read its grant, and loses its connection then, has no place.
+    // A client that has read its grant, and then loses its connection, has no place.
     let b = world.engine.notes.unacked_of(client(2)).next().unwrap();
     world.engine.delivered(b);
     world.disconnects(2);

@@ -2,7 +2,7 @@
 
 use super::world::*;
 
-/// Takes the lock away from its name, as RENAME does, and says whether anybody should look for it.
+/// Takes the lock away from its name, as RENAME does, and says whether a search for it is needed.
 fn rename(world: &mut World, from: &str, to: &str) -> crate::core::unlinked::UnlinkedWatch {
     let Some(Value::Lock(mut lock)) = world.keys.values.remove(&at(from).to_buf()) else { panic!("no lock") };
     let (entry, watch) = lock.mark_unlinked();

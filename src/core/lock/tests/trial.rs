@@ -24,9 +24,9 @@ pub(super) struct Trial {
     model: Model,
     fences: BTreeMap<Serial, Fence>,
     seen: BTreeSet<Fence>,
-    /// Who is connected.
+    /// The clients that are connected.
     clients: Vec<u64>,
-    /// Everybody who was ever parked, and those among them whose reply has not been written.
+    /// All waiters that were ever parked, and whether their reply is still to be written.
     parked: Vec<WaiterId>,
     undelivered: Vec<WaiterId>,
     told: Vec<(WaiterId, WaitResult)>,
@@ -352,7 +352,7 @@ impl Trial {
         canonical(&state, world.now.ms.0, clients)
     }
 
-    /// Everybody goes and everything expires. Nothing may be left. Returns what has happened, and how often.
+    /// All clients leave and all leases expire. Nothing may be left. Returns what has happened, and how often.
     pub(super) fn finish(mut self) -> BTreeMap<&'static str, u64> {
         let seen = std::mem::take(&mut self.model.seen);
         for db in self.model.elsewhere.iter().map(|key| key.0).collect::<BTreeSet<_>>() {

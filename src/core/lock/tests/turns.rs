@@ -269,7 +269,7 @@ fn what_a_command_sets_off_beyond_a_bound_is_left_to_the_timer_and_nobody_overta
     let mut granted = world.granted();
     assert!((1..=25).contains(&granted.len()), "{}", granted.len());
     assert_eq!(world.engine.next_wakeup(), Wakeup::Now);
-    // One who comes now does some of it, too, and stands behind all of them.
+    // A request that comes now does some of the work, too, and stands behind all of them.
     assert_eq!(world.try_acquire("book", &ask("eve").shared()), Ok(Acquired::Refused));
     let late = world.wait("book", 200, &ask("late").shared());
     while world.engine.tick(world.now, 16, &mut world.keys) == Wakeup::Now {}

@@ -248,7 +248,7 @@ impl World {
         self.acquire(key, 99, request)
     }
 
-    /// Acquires what is there for the taking.
+    /// Acquires a lock that is free.
     pub(super) fn take(&mut self, key: &str, request: &Request) -> Fence {
         self.try_acquire(key, request).unwrap().granted().fence
     }
@@ -354,7 +354,7 @@ impl World {
         self.engine.info(self.now, at(key), self.lock(key))
     }
 
-    /// Who holds the lock at `key`, oldest first.
+    /// The holders of the lock at `key`, oldest first.
     pub(super) fn holders(&self, key: &str) -> Vec<String> {
         let holders = self.info(key).map(|info| info.holders).unwrap_or_default();
         holders.iter().map(|holder| String::from_utf8(holder.token.text().to_vec()).unwrap()).collect()

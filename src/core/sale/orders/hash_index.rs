@@ -36,7 +36,7 @@ struct Shard {
     depth: u32,
 }
 
-/// Numbers by hash. Several numbers may have the same tag; whoever asks compares.
+/// Numbers by hash. Several numbers may have the same tag; the caller compares.
 pub struct HashIndex {
     shards: Vec<Shard>,
     /// The shard of each combination of the first `depth` bits.

@@ -27,7 +27,7 @@ pub enum BuyerRef<'a> {
 /// What a waiting order has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ticket {
-    /// The number of the event with which it joined the line: whoever has a lower one is served before.
+    /// The number of the event with which it joined the line: an order with a lower number is served before.
     pub number: u64,
     /// How long its units will be held, from the instant at which it is served; `None`: they will be sold.
     pub hold: Option<Millis>,

@@ -32,7 +32,7 @@ fn let_all_expire(shop: &mut Shop) {
     }
 }
 
-/// The holds in the books, whoever they belong to.
+/// The holds in the books, of all buyers.
 fn held_in_books(shop: &Shop) -> u64 {
     shop.sale.table.held
 }
@@ -75,7 +75,7 @@ fn what_takes_few_units_needs_no_cutoff() {
 fn a_clock_that_is_behind_revives_nothing() {
     let mut shop = due(Terms::default(), None);
     shop.take("all", MANY as u64);
-    // Promoted with a clock that stands before all deadlines.
+    // The replica is promoted with a clock that stands before all deadlines.
     shop.sale = reload(&shop.sale);
     shop.now -= 600;
     assert_eq!(shop.state("o6"), (State::Expired, 0));

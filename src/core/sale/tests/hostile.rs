@@ -133,7 +133,7 @@ fn blocks_are_small_and_half_of_them_is_a_sale() {
     let count: u32 = if cfg!(miri) { 200 } else { 3_000 };
     for n in 0..count {
         let id = n.to_string();
-        // Long ones first, so that bytes bound the early blocks and orders the late ones.
+        // Long references come first, so the bytes bound the early blocks and the number of orders the late ones.
         let reference = if n < count / 10 { &reference[..] } else { b"" };
         let taking = Taking { reference: IdText::from(reference), ..taking(&id, u64::from(n) + 1) };
         sale.commit(&Change::Take(taking)).unwrap();

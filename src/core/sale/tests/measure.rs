@@ -139,7 +139,7 @@ fn weights_and_times() {
     }
 }
 
-/// Serves the first in line `times` times, each with the unit of one who gives it back, and asks each time for the place of the last.
+/// Serves the first in line `times` times, each time with a unit that another order returns, and asks each time for the place of the last.
 /// Returns the time of one cancellation that serves, and of one place.
 fn serve(sale: &mut Sale, now: UnixMs, times: u64) -> [Duration; 2] {
     let (mut served, mut asked) = (Duration::ZERO, Duration::ZERO);

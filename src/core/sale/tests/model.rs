@@ -1,7 +1,7 @@
 //! A sale as one would write it on a napkin: a list of orders, everything summed up anew each time, holds returned
 //! the moment they are due. What it answers is right because there is hardly anything in it that could be wrong.
 //!
-//! Which holds are over for good, and whom the timer serves of those in line, is not the model's choice: it hears it, and
+//! Which holds are over for good, and which waiting orders the timer serves, is not the model's choice: it is told, and
 //! says whether it may be so.
 
 use std::collections::BTreeSet;
@@ -35,13 +35,13 @@ pub struct Model {
     pub orders: Vec<Entry>,
     /// The ids of adjustments.
     pub adjusted: BTreeSet<Vec<u8>>,
-    /// Who waits, in order.
+    /// The waiting orders, in line.
     pub line: Vec<usize>,
-    /// Somebody waited when the last command came.
+    /// Whether orders waited when the last command came.
     had_line: bool,
     /// How many the next command may serve.
     pub most_served: usize,
-    /// Whom the model has served in the last command, and until when.
+    /// The orders that the model has served in the last command, and until when they are held.
     pub served: Vec<(String, Option<UnixMs>)>,
     now: UnixMs,
     /// Where the last cutoff was, while a hold that it ended was to expire yet when the last command came.
@@ -70,7 +70,7 @@ impl Model {
         self.now = now;
     }
 
-    /// A command comes, and this is what it lets happen first. With each hold that expires, those in line get its units.
+    /// Makes the changes that come before the changes of a command. The units of each hold that expires go to the line.
     pub fn hear(&mut self, changes: &[Change<'_>], most: usize) {
         (self.had_line, self.served) = (!self.line.is_empty(), Vec::new());
 
@@ -124,7 +124,7 @@ impl Model {
         self.served.push((order.id.clone(), until));
     }
 
-    /// Serves who is next with what has come back.
+    /// Serves the next in line with the units that have come back.
     fn serve(&mut self) {
         while self.can_serve() && self.served.len() < self.most_served {
             self.serve_next();

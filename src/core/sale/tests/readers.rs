@@ -1,4 +1,4 @@
-//! Those who read the stream of a sale in a random schedule, and never see the sale itself.
+//! Readers of a sale's stream in a random schedule, which never see the sale itself.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::rebuilt::{self, Rebuilt};
 use crate::core::sale::{Change, Event, EventKind, Sale, State, Terms};
 use crate::core::time::UnixMs;
 
-/// One who knows the units of every order, which any stream tells; and where it tells deadlines, one who knows everything.
+/// A reader that knows the units of every order, which any stream tells; and where the stream tells deadlines, a reader that knows everything.
 #[derive(Clone)]
 pub struct Readers {
     pub seq: u64,

@@ -37,7 +37,7 @@ pub struct Rebuilt {
     pub seq: u64,
     pub total: i64,
     pub orders: BTreeMap<String, Order>,
-    /// Who waits, in the order in which they will be served, and for how many units.
+    /// The waiting orders, in the order in which they will be served, and the units of each.
     pub line: Vec<(String, i64)>,
 }
 
@@ -51,7 +51,7 @@ impl Rebuilt {
     pub fn read(&mut self, event: &Event) {
         assert_eq!(event.seq, self.seq + 1, "an event is missing before {event:?}");
         self.seq = event.seq;
-        // Whoever waits is served in order, or leaves the line.
+        // A waiting order is served in its turn, or leaves the line.
         let place = self.line.iter().position(|(id, _)| *id == event.id);
         assert!(event.event != "ok" || place.is_none_or(|place| place == 0), "{event:?} passes somebody over");
         self.line.retain(|(id, _)| *id != event.id);

@@ -44,7 +44,7 @@ fn block(orders: &[(&str, &str, State, u64, i64)]) -> Vec<u8> {
     out.finish()
 }
 
-/// However the hashes of names collide, whoever has an order here has it, and nobody else.
+/// However the hashes of names collide, a buyer has its own orders here, and no other buyer has them.
 #[test]
 #[cfg_attr(miri, ignore = "too many steps for Miri")]
 fn buyers_whose_hashes_collide_are_told_apart() {

@@ -81,7 +81,7 @@ impl Shop {
         changes.len()
     }
 
-    /// Who waits, in line.
+    /// The waiting orders, in line.
     pub fn line(&self) -> Vec<String> {
         let mut line: Vec<_> = self.ids(Some(State::Waiting));
         line.sort_by_key(|id| self.sale.place(id.as_bytes()));

@@ -128,7 +128,7 @@ fn buying_again_and_again_leaves_nothing_behind() {
     shop.buy("other", 1, "ann");
     let mut memory = Vec::new();
     for round in 100..400 {
-        // As its own buyer, as ann who has another order, as somebody new who has two.
+        // As its own buyer, as ann, who has another order, and as a new buyer with two.
         for buyer in [None, Some("ann".to_owned()), Some(format!("buyer {round}")), None] {
             let ann = buyer.as_deref() == Some("ann");
             assert_eq!(shop.order("again", 1, buyer.as_deref(), 0, "").0, Status::Ok);

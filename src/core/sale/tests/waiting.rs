@@ -67,7 +67,7 @@ fn what_an_order_waits_for_counts_against_its_buyers_limit() {
     assert_eq!(shop.sale.info(shop.now()).buyers, 2, "who only waits has bought nothing");
     assert_eq!(shop.wait("3", 1, Some("ann"), 0, "").0, Status::Limit);
     assert!(matches!(shop.refuses("2", Some("carol")), crate::core::sale::TakeError::OtherBuyer));
-    // A lower limit does not touch who waits.
+    // A lower limit does not touch waiting orders.
     shop.alter(Alteration { limit: Some(1), ..Alteration::default() });
     assert_eq!(shop.cancel("bob").0, Status::Ok);
     assert_eq!((shop.state("2"), shop.bought("ann")), ((State::Sold, 1), 3));
@@ -201,7 +201,7 @@ fn a_hold_beyond_the_end_of_time_ends_there() {
     assert_eq!(shop.confirm("b").0, Status::Ok);
 }
 
-/// Who has never had a line has the bytes and the memory of before; who had one has them again.
+/// A sale that never had a line has the bytes and the memory of before; a sale that had one has them again.
 #[test]
 fn a_line_that_is_gone_leaves_nothing() {
     let mut plain = telling(2);

@@ -1,4 +1,4 @@
-//! A sale among all that must agree with it: its model, its replica, its file, and those who read its stream.
+//! A sale among all that must agree with it: its model, its replica, its file, and the readers of its stream.
 
 use std::mem;
 
@@ -25,7 +25,7 @@ const ALL: Budget = Budget::COMMAND;
 /// A header and blocks.
 type File = (Vec<u8>, Vec<Vec<u8>>);
 
-/// A sale, its replica, and those who read its stream.
+/// A sale, its replica, and the readers of its stream.
 pub struct World {
     pub now: UnixMs,
     pub sale: Sale,
@@ -63,7 +63,7 @@ fn load(header: &[u8], blocks: &[Vec<u8>]) -> Sale {
     assert_eq!(digest(&again), digest(&told));
     let whole = load_whole(header, blocks.iter().cloned()).unwrap();
     assert_eq!(digest(&whole), digest(&again));
-    // Whoever goes on, goes on with what a file brings.
+    // From here on the sale is the one that a file brings.
     assert_eq!(again.info(UnixMs(0)), whole.info(UnixMs(0)));
     whole
 }
@@ -226,7 +226,7 @@ impl World {
         for change in changes {
             self.sale.commit(change).unwrap();
             self.replica.commit(change).unwrap();
-            // Whoever counts along with the events never sees a buyer take more than the limit.
+            // A reader that counts along with the events never sees a buyer take more than the limit.
             if let Change::Take(taking) = change {
                 let buyer = taking.buyer.as_ref().unwrap_or(&taking.id);
                 let (counted, limit) = (self.sale.buyer(UnixMs(i64::MIN), buyer), self.sale.terms().limit);

@@ -1,6 +1,6 @@
 //! Numbers on the pages that nobody measured: limits, defaults, and how something was measured.
 
-/// A page, words of it, the file that has it so, and what stands there. Whoever changes the one is led to the other.
+/// A page, words of it, the file that has it so, and what stands there. A change of the one leads to the other.
 pub const HELD: &[(&str, &str, &str, &str)] = &[
     (README, "Rust 1.95", "Cargo.toml", "rust-version = \"1.95\""),
     (README, "the watchdog's 30 s", "benches/compare/src/ways/redisson.rs", "30000"),

@@ -74,7 +74,7 @@ impl<'a> Block<'a> {
         calls
     }
 
-    /// What stands above the first thing that somebody types: the syntax of commands, and drawings.
+    /// The text above the first prompt: the syntax of commands, and drawings.
     pub fn head(&self) -> &[(usize, &'a str)] {
         let typed = self.lines.iter().position(|(_, line)| prompt(line, '>').is_some());
         typed.map_or(&self.lines, |typed| &self.lines[..typed])

@@ -110,7 +110,7 @@ impl Scene {
         (seen.at(0).int() > before, usize::try_from(seen.at(1).int()).expect("a few"))
     }
 
-    /// Soon everybody knows the same: the server who is parked, the module who waits and what is held, and the replica everything.
+    /// Soon all agree: the server on the parked clients, the module on waiters and holds, and the replica on everything.
     #[track_caller]
     fn calms_down(&mut self, what: &str) {
         let mut seen = String::new();
@@ -163,7 +163,7 @@ impl Scene {
         }
     }
 
-    /// Every lock ends, by its lease or by DEL, and everybody who waits has one reply.
+    /// Every lock ends, by its lease or by DEL, and every waiter has one reply.
     #[track_caller]
     fn comes_to_an_end(&mut self, what: &str, waiters: &mut [Client], mut answered: Vec<bool>, by_lease: bool) {
         eventually(&format!("{what}: all waiters are answered and all locks end"), || {

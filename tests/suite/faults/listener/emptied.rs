@@ -14,7 +14,7 @@ fn what_is_granted_after_a_flush_or_a_swap_in_its_middle_ends_by_itself() {
         client.expect(format!("LISTENER.ON k SERVER 1 {reaction}"), OK);
         client.expect("LOCK.MACQUIRE 3 j k l TOKEN a PX 200", ("a", INT, 200));
         client.expect("DBSIZE", 3);
-        // Nobody looks at the locks themselves: whoever did would end them.
+        // No command looks at the locks themselves, because a look would end them.
         eventually("all have ended", || client.cmd("DBSIZE").int() == 0);
     }
 }

@@ -19,7 +19,7 @@ struct Play<'a> {
     reaction: &'a str,
     waiters: Vec<Client>,
     replies: Vec<Option<Reply>>,
-    /// What the one who acts was told, if it is not what the story says.
+    /// What the acting client was told, if it is not what the story says.
     reply: Option<Reply>,
 }
 
@@ -68,7 +68,7 @@ impl Scene {
     #[track_caller]
     fn play_all(mut self, stories: &[Story], reactions: &[&'static str], quiet: bool) {
         let rehearsed = self.rehearse(stories);
-        // Valkey 8 leaves whoever moves a key in the other database when a module listens, an append-only file that it loads, too.
+        // Valkey 8 leaves the client of a MOVE in the other database when a module listens, an append-only file that it loads, too.
         let astray = self.server.is_valkey() && self.server.version() < [9, 0, 0];
         for reaction in reactions.iter().filter(|reaction| !(astray && reaction.starts_with("MOVE"))) {
             let nths = stories
@@ -159,7 +159,7 @@ impl Scene {
         play
     }
 
-    /// Nobody holds together with somebody else.
+    /// No two tokens hold together.
     #[track_caller]
     fn look(&mut self, play: &Play) {
         for db in [0, 1] {
@@ -175,7 +175,7 @@ impl Scene {
         }
     }
 
-    /// Everybody who waits is answered, and every lock and hold of a sale ends by itself.
+    /// Every waiter is answered, and every lock and hold of a sale ends by itself.
     #[track_caller]
     fn comes_to_an_end(&mut self, plays: &mut [Play]) {
         let mut left = String::new();
@@ -206,7 +206,7 @@ impl Scene {
                 }
             }
             self.eyes[0].expect("FLUSHALL", OK);
-            // Whoever waits is granted then, and what it holds ends.
+            // Every waiter is granted then, and its hold ends.
             eventually(&format!("what was left ends with FLUSHALL: {left}"), || self.held().is_empty());
         }
         for play in plays.iter_mut() {
@@ -250,7 +250,7 @@ impl Scene {
         }
     }
 
-    /// What the one who acts was told, and the waiters, and the listener; and what is left of it.
+    /// The replies to the acting client, to the waiters and to the listener; and what is left in the end.
     #[track_caller]
     fn judge(&mut self, play: &Play) {
         let fence = |reply: &Reply| match reply {
@@ -270,7 +270,7 @@ impl Scene {
         for event in events.iter().filter(refused) {
             self.wrong(play, event);
         }
-        // While an event is appended its change is not made yet, and one of somebody else can come first; else nothing is undone.
+        // While an event is appended its change is not made yet, and a change of another client can come first; else nothing is undone.
         let first = events.iter().any(|event| event.starts_with("xadd ") && event.contains(" -> "));
         if let Some(reply) = play.reply.as_ref().filter(|_| !first) {
             self.wrong(play, &format!("the reply is {reply:?}; {events:#?}"));
@@ -368,7 +368,7 @@ impl Play<'_> {
         }
     }
 
-    /// Who was granted and who was not.
+    /// The waiters that were granted and those that were not.
     fn told(&self) -> Vec<String> {
         let told = |reply: &Reply| match reply {
             Reply::Array(grant) => format!("granted to {:?}", grant[0]),

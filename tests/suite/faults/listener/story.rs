@@ -1,13 +1,13 @@
-//! One transition: what was before it, who waits, and what makes it happen.
+//! One transition: what was before it, the waiters, and what makes it happen.
 
 use harness::Want;
 
 /// One transition. `#` is the number of the play: each has keys of its own.
 pub struct Story {
     pub name: &'static str,
-    /// What the one who acts has done before.
+    /// What the acting client has done before.
     pub before: &'static [&'static str],
-    /// Who waits, each on a connection of its own.
+    /// The waiters, each on a connection of its own.
     pub waiting: &'static [&'static str],
     pub act: Act,
 }
@@ -15,11 +15,11 @@ pub struct Story {
 /// What makes the transition happen.
 #[derive(Clone, Copy)]
 pub enum Act {
-    /// This call, and its reply: what it decided is not undone by what anybody does about it.
+    /// This call, and its reply: its decision is not undone by what a listener does about it.
     Call(&'static str, fn() -> Want),
-    /// The connection of the one who acts ends.
+    /// The connection of the acting client ends.
     HangUp,
-    /// The leases of the one who acts end.
+    /// The leases of the acting client end.
     Lease,
 }
 

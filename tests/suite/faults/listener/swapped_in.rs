@@ -1,5 +1,5 @@
-//! Another module puts a lock that somebody holds in the place of one that is granted together with others, just when the first of them is
-//! granted. Whoever held it goes on holding it, alone: what was granted there is overwritten, as by any `RENAME` or `RESTORE`.
+//! Another module puts a held lock in the place of one that is granted together with others, just when the first of them is
+//! granted. Its holder goes on holding it, alone: what was granted there is overwritten, as by any `RENAME` or `RESTORE`.
 
 use harness::{Client, INT, NULL, OK, Server, Words, eventually};
 

@@ -1,9 +1,9 @@
-//! A server with somebody at every place where a fault could hurt.
+//! A server with clients at every place where a fault could hurt.
 
 use harness::shop::{books, orders};
 use harness::{ANY, Client, INT, OK, Reply, Server, eventually};
 
-/// A server with somebody at every place where a fault could hurt: a holder with a session, a holder whose lease will end, those who
+/// A server with clients at every place where a fault could hurt: a holder with a session, a holder whose lease will end, those who
 /// wait for them, a sale with a hold.
 pub struct Site {
     pub server: Server,
@@ -53,7 +53,7 @@ impl Site {
         eventually(&format!("the log has: {line}"), || self.server.log().contains(&line));
     }
 
-    /// Puts somebody who got or lost `lock` back behind another holder.
+    /// Puts a client that got or lost `lock` back behind another holder.
     #[track_caller]
     pub fn wait_again(&mut self, lock: &str, mut heir: Client) {
         self.client.expect(format!("DEL {lock}"), ANY);

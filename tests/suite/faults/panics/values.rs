@@ -14,7 +14,7 @@ fn while_a_value_goes() {
             site.client.expect(delete, ANY);
             let mut heir = site.heirs.pop().expect("the heir of the key");
             if delete.starts_with("SET") {
-                // Whoever waits for a lock does not want a string.
+                // A waiter for a lock does not want a string.
                 heir.read().is(err("WRONGTYPE"));
             } else {
                 heir.read().is(("heir", INT, 3_600_000));

@@ -31,7 +31,7 @@ impl Trial {
         }
     }
 
-    /// Whoever is next hears of it, and nobody else.
+    /// The next waiter is told, and no other.
     pub fn hand_over(&mut self) {
         let waits = |trial: &Self| trial.locks.values().map(|lock| lock.line.len()).sum::<usize>();
         let before = waits(self);
@@ -71,7 +71,7 @@ impl Trial {
             return;
         }
         if lock.holds.is_empty() {
-            // Whoever waited for it has it by now.
+            // A waiter for it has it by now.
             assert!(lock.line.is_empty(), "{lock:?}");
             info.is(NULL);
             return;

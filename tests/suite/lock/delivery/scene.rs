@@ -103,7 +103,7 @@ impl<'a> Scene<'a> {
         self.holder.expect("LOCK.RELEASE lock holder", 1);
     }
 
-    /// The lock goes to the first waiter, who reads that.
+    /// The lock goes to the first waiter, which reads its reply.
     pub fn pass_on_and_read(&mut self) {
         self.pass_on();
         self.waiter.read().is(("waiter", INT, 60_000));

@@ -55,7 +55,7 @@ fn command_keys_and_channels_are_those_of_the_caller() {
     // An arity that is wrong is no question of rights.
     user.expect("LOCK.GUARD lock t GET", err("ERR wrong number of arguments for 'get' command"));
     user.expect("LOCK.GUARD lock t NO-SUCH x", err("ERR unknown command"));
-    // Nor is it told to whoever has no right who holds the lock.
+    // Nor is the holder of the lock told to a user without the right to read it.
     user.expect("LOCK.GUARD yours t PING", err("NOPERM"));
     server.expect("GET mine:1", "w");
     server.expect("EXISTS seen:1", 1);

@@ -48,7 +48,7 @@ fn on_demotion_they_hear_of_it_at_once_and_are_granted_nothing() {
     news.fails(r#""keys":["lock","b"],"token":"m""#, "UNBLOCKED ");
     assert_eq!(Line::at(&server).count("lock_waiters"), 0);
     server.promote();
-    // Promoted again, it grants nothing to them, but to whoever asks now. It may have taken over that the other server has no keys.
+    // Promoted again, it grants nothing to them, but to new requests. It may have taken over that the other server has no keys.
     holder.expect("LOCK.ACQUIRE lock TOKEN holder", ("holder", INT, 30_000));
     client.expect(ASK, 1);
     news.is_silent(&server, "news");

@@ -90,7 +90,7 @@ fn a_lapse_that_the_stream_refuses_is_made_up_for() {
     assert_eq!(told(&mut client), ["3 expire a 1 a ", "4 ok b 1 b "]);
 }
 
-/// So is the beginning of the sale for those in line, and the log says whom that keeps waiting.
+/// So is the beginning of the sale for the line, and the log names the sale whose line is kept waiting.
 #[test]
 fn a_start_that_the_stream_refuses_is_made_up_for() {
     let server = Server::start();

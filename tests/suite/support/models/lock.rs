@@ -1,4 +1,4 @@
-//! Locks as one would write them on a napkin: lists of holds and of those who wait, looked through from end to end.
+//! Locks as one would write them on a napkin: lists of holds and of waiters, looked through from end to end.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

@@ -37,9 +37,9 @@ pub struct Sale {
     /// Whether its events tell deadlines, so that EXTEND makes one.
     pub deadlines: bool,
     pub orders: BTreeMap<String, Order>,
-    /// Who waits, in order.
+    /// The waiting orders, in line.
     pub line: Vec<String>,
-    /// Who was served since somebody looked; their deadlines have still to be learnt from the server.
+    /// The orders that were served since the last look; their deadlines have still to be learnt from the server.
     pub served: Vec<String>,
     /// The ids of adjustments.
     pub adjusted: BTreeSet<String>,
@@ -114,7 +114,7 @@ impl Sale {
         self.seq += i64::try_from(lapsed).expect("few");
     }
 
-    /// Serves who waits while there is enough, at `now`.
+    /// Serves waiting orders while there is enough, at `now`.
     pub fn serve(&mut self, now: i64) {
         let open = now >= self.start && (self.end == 0 || now < self.end);
         while open
@@ -131,7 +131,7 @@ impl Sale {
         }
     }
 
-    /// The most units that somebody waits for.
+    /// The most units that a single order waits for.
     pub fn wanted(&self) -> i64 {
         self.line.iter().map(|id| self.orders[id].units).max().unwrap_or(0)
     }

@@ -1,11 +1,11 @@
-//! Who waits for whom: whatever can go on goes on, and what is left is looked through for a circle.
+//! Which token waits for which: every token that can go on does so, and the rest are searched for a circle.
 
 use std::collections::BTreeSet;
 
 use super::{Ask, Held, Key, Model, Parked};
 use crate::core::lock::{Mode, Wanted};
 
-/// How a request would wait for itself: somebody that it waits for waits for what its token holds, or behind it.
+/// How a request would wait for itself: a token that it waits for waits for a lock of its own token, or behind the request.
 #[derive(Default)]
 pub(super) struct Itself {
     pub(super) held: bool,
@@ -41,7 +41,7 @@ impl Model {
         itself
     }
 
-    /// Whether everybody who waits is granted in the end, if nobody who can go on keeps what it has.
+    /// Whether every waiter is granted in the end, if each token that can go on releases what it holds.
     pub(in super::super) fn can_go_on(&self) -> bool {
         let mut rest = self.clone();
         rest.elsewhere.clear();

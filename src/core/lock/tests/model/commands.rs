@@ -99,7 +99,7 @@ impl Model {
         line.extract_if(.., |parked| who(parked)).for_each(|parked| *waited += *now - parked.since);
     }
 
-    /// `ask` takes the place of `parked`, who hears of that, unless it is the same request once more.
+    /// `ask` takes the place of `parked`, which is told so, unless it is the same request once more.
     fn replace(&mut self, parked: &Parked, ask: &Ask, patient: bool, script: &mut VecDeque<WaiterId>) {
         self.leave(|other| other.rank == parked.rank);
         let same = |earlier: &Ask| earlier.client == ask.client && earlier.notify == ask.notify;

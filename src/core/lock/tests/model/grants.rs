@@ -19,7 +19,7 @@ pub(super) struct Granted {
     key: Key,
     serial: Serial,
     before: Option<Held>,
-    /// Whether the lock is gone, nobody knows for whom.
+    /// Whether the lock is gone without a known next holder.
     gone: bool,
 }
 
@@ -43,7 +43,7 @@ impl Owed {
 }
 
 impl Model {
-    /// Gives the holds of `ask`, who is told at once or (not `now`) only hears of it later.
+    /// Gives the holds of `ask`, which is told at once (`now`) or later.
     pub(super) fn grant(&mut self, ask: &Ask, now: bool) -> (Outcome, Vec<Granted>) {
         let before: Vec<Option<Held>> = ask.keys.iter().map(|key| self.hold(*key, ask.token).cloned()).collect();
         let first = before[0].as_ref();
@@ -128,7 +128,7 @@ impl Model {
         settled.owed.iter().any(|owed| owed.holds.is_empty()) || settled.owed.len() < self.owed.len()
     }
 
-    /// Everybody has noticed.
+    /// All expirations have been noticed.
     pub(super) fn forget_what_is_over(&mut self) {
         self.owed.retain(|owed| !owed.holds.is_empty());
     }
