@@ -6,8 +6,9 @@ use super::change::Change;
 /// How many due holds one command lets expire at most.
 pub(super) const MOST_ENDED: usize = if cfg!(test) { 2 } else { 128 };
 
-/// How many orders one command serves at most: some milliseconds. The timer serves the others; nobody else is sold anything meanwhile.
-pub(super) const MOST_SERVED: usize = if cfg!(test) { 3 } else { 1_000 };
+/// How many orders one command serves at most: with a stream, less than two milliseconds. The timer serves the others, and meanwhile the sale
+/// sells to no other order.
+pub(super) const MOST_SERVED: usize = if cfg!(test) { 3 } else { 400 };
 
 /// What a command may still do for other orders. The sales of one command share it.
 #[derive(Clone, Copy, Debug)]

@@ -64,7 +64,7 @@ fn a_line_that_was_put_off_is_served_though_the_clock_is_set_back_meanwhile() {
     client.expect(format!("STOCK.CREATE sale {LINE} STREAM events"), OK);
     client.expect(format!("STOCK.DECR_ONCE sale all QTY {LINE}"), ("OK", LINE, 0, -1, ""));
     client.pipeline((0..LINE).map(|n| format!("STOCK.DECR_ONCE sale o-{n} WAITLIST")));
-    // The cancellation serves a thousand orders. The timer's attempt at the others is refused.
+    // The cancellation serves some hundred orders. The timer's attempt at the others is refused.
     client.pipeline(["MULTI", "STOCK.CANCEL sale all", "RENAME events kept", "SET events text", "EXEC"]);
     eventually("the line is put off", || server.log().contains("waitlist of the sale sale cannot be served"));
     set(&dir, -HOUR_MS);
