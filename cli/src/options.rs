@@ -43,10 +43,10 @@ pub enum Command {
     /// process is killed, the group is killed, too. The command finds LOCKSTOCK_KEY (the first), LOCKSTOCK_KEYS (all), LOCKSTOCK_TOKEN
     /// and LOCKSTOCK_FENCE in its environment.
     Run(Box<Run>),
-    /// Show what is held, who waits and what is sold
+    /// Show locks, waiters and sales
     ///
     /// One screen that refreshes; on a large server it takes at most a tenth of a core, so a new lock may show only after some time.
-    /// ↻ stands before those who wait for each other in a circle.
+    /// ↻ stands before tokens that wait for each other in a circle.
     Top(Top),
     /// Examine a server, or all of a deployment
     ///
@@ -81,7 +81,7 @@ pub struct Run {
     /// The lock is also free when the connection ends; then the command is killed at once
     #[arg(long, conflicts_with = "at_least")]
     pub session: bool,
-    /// Who asks, instead of a random token
+    /// The token of the request, instead of a random one
     #[arg(long)]
     pub token: Option<OsString>,
     /// The grant counts only when N replicas have it within a second

@@ -16,7 +16,7 @@
 // Nobody hangs, whatever the server does, dead, frozen or failing over: a wait ends at most two seconds after its time, a release within five
 // seconds or the lease, any other request within two seconds, and all of them when their context does.
 //
-// A lock is not reentrant: who holds it and asks for it again stands in line behind itself.
+// A lock is not reentrant: a holder that asks for it again stands in line behind itself.
 package lockstock
 
 import (

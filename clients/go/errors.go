@@ -25,7 +25,7 @@ var (
 	ErrNotAcquired error = &kind{text: "lockstock: not acquired: others had the lock"}
 	// ErrNotReplicated is an ErrNotAcquired: fewer replicas than asked for had the grant within a second, and it was released.
 	ErrNotReplicated error = &kind{"lockstock: too few replicas took the grant, so it was released", ErrNotAcquired}
-	// ErrLost: the hold had ended before it was released, or may have. Somebody else may have the lock.
+	// ErrLost: the hold had ended before it was released, or may have. Another token may have the lock.
 	ErrLost error = &kind{text: "lockstock: the lock was lost"}
 	// ErrReleased is the cause of the end of a lock's context after Release.
 	ErrReleased error = &kind{text: "lockstock: the lock was released"}

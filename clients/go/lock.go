@@ -60,7 +60,7 @@ func (l *Lock) Context() context.Context { return l.hold.ctx }
 // Fence is larger than that of every grant before. Have what you write to refuse smaller ones.
 func (l *Lock) Fence() int64 { return l.hold.fence }
 
-// Token is who holds the lock.
+// Token is the token that holds the lock.
 func (l *Lock) Token() string { return l.hold.request.token }
 
 // Keys are what is locked.

@@ -38,7 +38,8 @@ func Session() Option { return func(r *request) { r.session = true } }
 // Replicas has the grant count only when n replicas have it, within a second; else it is released, in ErrNotReplicated.
 func Replicas(n int) Option { return func(r *request) { r.replicas = n } }
 
-// Token says who asks, instead of a random token for each hold. One token for all locks of a task lets the server see when two tasks wait
+// Token names the token of the request, instead of a random one for each hold. One token for all locks of a task lets the server see when two
+// tasks wait
 // for each other (ErrDeadlock). A token is one holder: two acquisitions of one lock by one token are not kept apart.
 func Token(token string) Option {
 	return func(r *request) { r.token, r.named = token, true }
@@ -152,7 +153,7 @@ func (r *request) extension(fence int64, lease time.Duration) Command {
 
 func look(key string) Command { return Command{[]string{"LOCK.INFO", key}, 1} }
 
-// Locked says whether anybody holds the lock of this key.
+// Locked says whether the lock of this key is held.
 func Locked(ctx context.Context, client Client, key string) (bool, error) {
 	if err := (&request{client: client, keys: []string{key}, lease: time.Second}).check(); err != nil {
 		return false, err

@@ -112,7 +112,7 @@ func (s *Stock) Adjust(ctx context.Context, delta int64, id string) (int64, erro
 	return remaining, nil
 }
 
-// Take takes units for an id, once: who asks again hears Duplicate. The id is whatever must happen once.
+// Take takes units for an id, once: a repetition returns Duplicate. The id names the thing that must happen once.
 func (s *Stock) Take(ctx context.Context, id string, order Order) (Outcome, error) {
 	w := s.words("DECR_ONCE").name("an id", id)
 	if order.Units != 0 {

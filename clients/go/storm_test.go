@@ -14,7 +14,7 @@ import (
 	lockstock "lockstock/clients/go"
 )
 
-// Whatever happens to the network and the server, two are never inside, fences grow, everybody comes home in time, and nothing is left.
+// Whatever happens to the network and the server, two are never inside, fences grow, every task returns in time, and nothing is left.
 func TestAStormLeavesNothing(t *testing.T) {
 	t.Run("over", func(t *testing.T) { over(t, storm) })
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {

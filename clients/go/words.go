@@ -131,7 +131,7 @@ func (w *words) cart(ctx context.Context, legs int) (Cart, error) {
 	return cart(reply, legs)
 }
 
-// read asks, and has parse read the answer; a missing one is none.
+// read sends the words and has parse read the reply; for a null reply it returns the error none.
 func read[T any](ctx context.Context, w *words, none error, parse func(any) (T, error)) (T, error) {
 	reply, err := w.ask(ctx, true)
 	if err == nil && reply == nil {

@@ -223,7 +223,7 @@ public class WithJedis {
         var config = DefaultJedisClientConfig.builder()
                 .blockingSocketTimeoutMillis((int) LONGEST_WAIT.plus(GRACE).toMillis())
                 .build();
-        // The pool has eight connections unless told otherwise. Who waits holds one; releases and extensions need one, too.
+        // The pool has eight connections unless told otherwise. A waiting caller holds one; releases and extensions need one, too.
         try (RedisClient jedis = RedisClient.builder().hostAndPort(url.getHost(), url.getPort()).clientConfig(config).build()) {
             Duration lease = Duration.ofSeconds(10);
             Lock held = new Lock(jedis, "job:42", lease);

@@ -84,7 +84,7 @@ public class WithLettuce {
             });
             hears.sync().subscribe(channel);
             // A request is gone with the connection that brought it, and a message comes once or never. So after a reconnect of
-            // either, everybody asks again: the server keeps each place for a second, and says where the token stands.
+            // either, every waiter asks again: the server keeps each place for a second, and says where the token stands.
             var again = new RedisConnectionStateAdapter() {
                 @Override
                 public void onRedisConnected(RedisChannelHandler<?, ?> connection, java.net.SocketAddress address) {

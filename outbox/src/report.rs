@@ -72,7 +72,7 @@ pub fn done(events: u64) {
     }
 }
 
-/// Who is away, and when that was told.
+/// The stores that are away, and when that was told.
 #[derive(Debug, Default)]
 pub struct Absences {
     told: Mutex<HashMap<Place, Instant>>,

@@ -127,13 +127,13 @@ struct Left {
 
 struct Supervisor {
     world: Arc<World>,
-    /// Who follows; each says at its end of which sale it was.
+    /// The followers; each names its sale when it ends.
     followers: JoinSet<(Vec<u8>, End)>,
     followed: HashSet<Vec<u8>>,
     left: HashMap<Vec<u8>, Left>,
     /// Whether a sale was left alone whose events are missing.
     stopped: bool,
-    /// Who holds the locks.
+    /// The token that holds the locks.
     token: String,
 }
 

@@ -15,7 +15,7 @@ use rustix::net::sockopt::set_socket_linger;
 use crate::tally::Tally;
 use crate::wire::{self, Reply};
 
-/// Someone who talks to the server.
+/// A client that talks to the server.
 pub trait Member {
     /// How many connections it has. A subscriber needs one of its own.
     fn lanes(&self) -> usize {
@@ -105,7 +105,7 @@ impl Crowd {
         Self { epoll, lanes, places, pauses: BinaryHeap::new(), tally, closing: false }
     }
 
-    /// Lets everyone begin.
+    /// Lets all members begin.
     pub fn open(&mut self) {
         self.closing = false;
         for number in 0..self.places.len() {
@@ -135,7 +135,7 @@ impl Crowd {
         }
     }
 
-    /// Lets everyone finish what was begun. For members whose every command is answered at once.
+    /// Lets all members finish what they have begun. For members whose every command is answered at once.
     pub fn close(&mut self) {
         self.closing = true;
         self.run(|tally| tally.sent == tally.heard);

@@ -10,7 +10,7 @@ use harness::{Client, OK, Reply, Server, Words, eventually};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// More clients than the largest crowd has, and a queue for those who are just being accepted.
+/// More clients than the largest crowd has, and a queue for the clients that are just being accepted.
 const ROOM: [&str; 2] = ["maxclients 15000", "tcp-backlog 1024"];
 
 /// Where the server sends its writes.

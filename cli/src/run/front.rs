@@ -58,7 +58,7 @@ pub fn run(url: String, options: Run, inherited: &Inherited) -> Result<i32, Fail
             None => front.sleep(None),
         }
     };
-    // It has nothing left to do that anybody waits for.
+    // It has nothing left to do that another process waits for.
     let _ = guardian.try_wait();
     outcome
 }

@@ -130,7 +130,7 @@ async fn ask(task: &Task, front: &mut Front) -> Result<Option<Hold>, ToFront> {
     }
 }
 
-/// Whoever waits for minutes need not wait for them to hear that the address is wrong.
+/// A wrong address is reported at once, also with a wait of minutes.
 async fn reach(client: &Client, key: &[u8]) -> Result<(), Error> {
     let begun = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! `lockstock top`: what is held, by whom, for how long still, who waits, and what is sold.
+//! `lockstock top`: the locks, their holders and remaining leases, the waiters, and the sales.
 //!
 //! [`watch`] finds out within a budget of the server's time; [`state`] is what it knows; [`table`] and [`screen`] show it.
 

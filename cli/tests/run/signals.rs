@@ -46,7 +46,7 @@ fn stopping_and_going_on() {
     let group = job.group();
     job.signal(Signal::TSTP);
     eventually("the command has stopped", || state(group) == Some('T'));
-    // Longer than the lease: who stops a command does not want to lose its lock.
+    // Longer than the lease: a user who stops a command does not want to lose its lock.
     std::thread::sleep(SECOND * 4);
     assert!(!is_free(&server));
     assert_eq!(state(group), Some('T'));

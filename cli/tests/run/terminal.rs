@@ -1,4 +1,4 @@
-//! A terminal with a shell on it, as somebody types there.
+//! A terminal with a shell on it, and a user's keystrokes.
 
 use std::fs::File;
 use std::io::{Read, Write};

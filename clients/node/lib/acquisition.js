@@ -3,7 +3,7 @@
 // - Every request carries a token, so it may be sent again when its reply was lost. Both libraries do so after a reconnect.
 // - Both send everything over one connection, where a parked request would hold up all others, its own release included. So waits
 //   go by NOTIFY: the answer comes at once, and what becomes of the request over a second connection, which subscribes.
-// - A message comes once or never. After a reconnect of either connection everybody asks again, and hears where it stands.
+// - A message comes once or never. After a reconnect of either connection every waiter asks again, and is told where it stands.
 // - A message may have been under way for long. So a grant of which it tells is extended before it counts.
 // - A wait that is broken off is withdrawn: else its token would get the lock and nobody would know.
 "use strict";

@@ -70,7 +70,7 @@ class _DropIn:
             return 0.0
         if limit is None:
             return math.inf
-        # As they have it: who sleeps for longer than he may wait does not wait.
+        # As in redis-py: a caller whose sleep is longer than its wait does not wait.
         return 0.0 if (self.sleep if sleep is None else sleep) > limit else max(limit, 0.0)
 
     def _got(self, hold: Any) -> bool:

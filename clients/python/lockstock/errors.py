@@ -94,7 +94,7 @@ def passes(error: BaseException) -> bool:
     unknown = {"SlotNotCoveredError", "MasterNotFoundError"}
     if names & (moved | unknown | {"ConnectionError", "TimeoutError", "OSError"}):
         return True
-    # The server was demoted: it tells who is parked, and in other words who waits by NOTIFY. Or the keys are elsewhere.
+    # The server was demoted: it tells the parked clients, and in other words the requests with NOTIFY. Or the keys are elsewhere.
     demoted = ("UNBLOCKED force", "UNBLOCKED this server")
     return str(error).startswith((*demoted, "MOVED", "TRYAGAIN", "CLUSTERDOWN", "READONLY", "LOADING"))
 

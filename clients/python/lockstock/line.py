@@ -51,7 +51,7 @@ class Line:
         if self._listener is not None:
             self._listener.cancel()
         for news in self._waiting.values():
-            # Who hears this withdraws, over another connection.
+            # A caller that gets this withdraws its request, over another connection.
             if not news.done():
                 news.set_exception(Closed("the line was closed"))
         await self._hears.aclose()
@@ -78,7 +78,7 @@ class Line:
             async with self._turn:
                 connection = self._asks.connection
                 if connection is not None and not connection.is_connected:
-                    # By itself it would ask where it asked before. This asks Sentinel, if there is one, who is the primary now.
+                    # By itself it would ask where it asked before. This asks Sentinel, if there is one, for the present primary.
                     await connection.connect()
                 return await self._asks.execute_command(*words)
 

@@ -117,7 +117,7 @@ async def test_a_wait_that_is_over_or_cancelled_leaves_nothing(client, lock, key
         with pytest.raises(NotGranted):
             async with lock(key, wait=0.3):
                 pass
-        # Who asked again in the last moment waits for that long on the server.
+        # A request that was repeated in the last moment waits for that long on the server.
         await until_waiting(client, key, 0)
         task = asyncio.create_task(lock(key, wait=100).acquire())
         await until_waiting(client, key, 1)

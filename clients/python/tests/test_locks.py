@@ -186,7 +186,7 @@ def test_two_tasks_that_wait_for_each_other_hear_of_it(client, key):
     eventually("it waits", lambda: waiting(client, key + "b") == 1)
     with pytest.raises(Exception, match="DEADLOCK"):
         Lock(client, key + "a", token="b", wait=100).acquire()
-    # The refusal took nothing from who was refused.
+    # The refusal took nothing from the refused token.
     assert two.release()
     assert said()
 

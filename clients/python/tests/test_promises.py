@@ -26,7 +26,7 @@ RETRIES = 20
 # So many GETs are timed while all wait for a lock, and as many while it goes from hand to hand.
 HALF = 100
 IMPATIENT = {"socket_timeout": 3, "decode_responses": True}
-# A release, unless somebody reconnects just now: places are kept, but the next turn must not come while its owner is away.
+# A release, unless a client reconnects just now: places are kept, but the next turn must not come while its owner is away.
 RELEASE = """
     local all = string.find(redis.call('INFO', 'lockstock'), 'lock_vacant_places:0\\r')
     return all and redis.call('LOCK.RELEASE', KEYS[1], ARGV[1]) or 0

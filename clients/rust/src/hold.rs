@@ -63,7 +63,7 @@ impl Hold {
         self.state.fence
     }
 
-    /// Who holds the lock.
+    /// The token that holds the lock.
     #[must_use]
     pub fn token(&self) -> &[u8] {
         &self.state.request.token
@@ -126,7 +126,7 @@ impl Hold {
         request.client().query(request.first(), &guard).await
     }
 
-    /// Ends the hold, within 5 s or the rest of its lease. [`Error::Lost`] if it had ended before: somebody else may have had the
+    /// Ends the hold, within 5 s or the rest of its lease. [`Error::Lost`] if it had ended before: another token may have had the
     /// lock meanwhile.
     ///
     /// # Errors

@@ -8,7 +8,7 @@
 //! let hold = client.lock("job:42").wait(Duration::from_secs(10)).acquire().await?;
 //! tokio::select! {
 //!     () = work(hold.fence()) => hold.release().await?,
-//!     // Somebody else may have the lock by now.
+//!     // Another token may have the lock by now.
 //!     () = hold.lost() => {}
 //! }
 //! # Ok(())

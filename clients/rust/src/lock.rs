@@ -16,7 +16,7 @@ const REPLICATION: Duration = Duration::from_secs(1);
 /// How much later than its time a wait ends at most.
 const OVERTIME: Duration = Duration::from_millis(1_900);
 
-/// Describes a lock: who asks for what, and how. It is no lock itself: any number of tasks may [`acquire`](Self::acquire) by one
+/// Describes a request for a lock: its key, token, lease and wait. It is no lock itself: any number of tasks may [`acquire`](Self::acquire) by one
 /// description, and each hold has a token and a state of its own.
 #[derive(Debug, Clone)]
 #[must_use = "nothing is asked for before `acquire`"]
@@ -89,7 +89,7 @@ impl Lock {
         Self { replicas: n, ..self }
     }
 
-    /// Who asks, instead of a random token for each hold. One token for all locks of a task lets the server see when two tasks wait
+    /// The token of the request, instead of a random one for each hold. One token for all locks of a task lets the server see when two tasks wait
     /// for each other. A token is one holder: two acquisitions by one token are not kept apart.
     pub fn token(self, token: impl Into<Vec<u8>>) -> Self {
         Self { token: Some(token.into()), ..self }

@@ -46,7 +46,7 @@ impl Client {
     /// All primaries: one, or those of a cluster.
     ///
     /// # Errors
-    /// Nobody says who they are, or one of them does not answer.
+    /// No server names the nodes, or one of them does not answer.
     pub async fn primaries(&self) -> Result<Vec<Node>, Error> {
         if !self.servers().is_cluster() {
             // Without asking for more rights than a connection needs.
@@ -65,7 +65,7 @@ impl Client {
     /// All servers that are known: primaries and their replicas, or why one cannot be reached.
     ///
     /// # Errors
-    /// Nobody says who they are.
+    /// No server names the nodes.
     pub async fn nodes(&self) -> Result<Vec<(String, Result<Node, Error>)>, Error> {
         let mut nodes = Vec::new();
         for (address, is_primary) in self.addresses().await? {

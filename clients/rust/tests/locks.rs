@@ -1,4 +1,4 @@
-//! What the crate promises, against a real server: `LOCKSTOCK_SERVER` names it.
+//! The promises of the crate, against a real server: `LOCKSTOCK_SERVER` names it.
 #![expect(clippy::expect_used, reason = "here a panic is a failed test")]
 
 use std::os::unix::process::CommandExt;

@@ -10,10 +10,10 @@
 //! - **Once per id**: an id only ever buys in its home bucket, which is a hash of the id. There the sale itself sees to it.
 //! - **The total**: when a home is empty it is not the buyer that moves but units. A move takes them out of another bucket as an
 //!   order of its own, with an id that no buyer has, and puts them into the home with a script that does it once per move. So
-//!   a move may be repeated by anybody at any time, and whoever dies in the middle of one leaves units that nobody can buy, but
+//!   a move may be repeated by any process at any time, and a process that dies in the middle of one leaves units that cannot be bought, but
 //!   never two where there was one. The home remembers the move until it is done, and the next buyer who finds it empty ends it.
 //!
-//! "Sold out" is said when no other bucket has units to spare. Units that are on their way right then are bought by those who
+//! "Sold out" is said when no other bucket has units to spare. Units that are on their way right then are bought by buyers that
 //! come after.
 #![expect(clippy::arithmetic_side_effects, reason = "units are fewer than 2^53, and so are their sums")]
 
@@ -25,7 +25,7 @@ use redis::{ConnectionLike, FromRedisValue, RedisResult, cmd};
 const MOVE: &str = "move:";
 
 /// Puts units into a bucket, once per move, and forgets the plan of the move. A move that found nothing is not one that has
-/// arrived: whoever was held up while it carried out the same plan may find something yet.
+/// arrived: a process that was held up while it carried out the same plan may find something yet.
 const ARRIVE: &str = "
     if tonumber(ARGV[2]) > 0 and redis.call('SISMEMBER', KEYS[2], ARGV[1]) == 0 then
         redis.call('STOCK.ADJUST', KEYS[1], ARGV[2])
@@ -122,7 +122,7 @@ impl Sale {
     ///
     /// # Errors
     ///
-    /// When the server fails. Ask again: whoever has bought hears [`Answer::Duplicate`].
+    /// When the server fails. Ask again: a buyer that has bought gets [`Answer::Duplicate`].
     pub fn buy(&self, redis: &mut impl ConnectionLike, id: &str) -> RedisResult<Answer> {
         let home = self.home(id);
         loop {
@@ -181,17 +181,17 @@ impl Sale {
         let plan = Move { id: format!("{MOVE}{name}"), from, units };
         let mut write = cmd("SET");
         let written: Option<String> = write.arg(self.key(home, "plan")).arg(plan.text()).arg("NX").query(redis)?;
-        // Somebody else's plan comes first: who overwrites it leaves units on their way for ever.
+        // The plan of another process comes first: to overwrite it would leave units on their way for ever.
         if written.is_some() { Ok(Some(plan)) } else { self.planned(redis, home) }
     }
 
-    /// The move that somebody has begun and not ended.
+    /// The move that a process has begun and not ended.
     fn planned(&self, redis: &mut impl ConnectionLike, home: u64) -> RedisResult<Option<Move>> {
         let text: Option<String> = cmd("GET").arg(self.key(home, "plan")).query(redis)?;
         Ok(text.as_deref().and_then(Move::parse))
     }
 
-    /// Carries out a move, from wherever somebody else may have left it.
+    /// Carries out a move, from wherever another process may have left it.
     ///
     /// # Errors
     ///

@@ -30,7 +30,7 @@ pub struct Shop {
     name: String,
 }
 
-/// What somebody wants of an article.
+/// How much of an article a buyer wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
     /// The article.
@@ -161,7 +161,7 @@ impl Shop {
         if matches!(status.as_str(), "OK" | "DUPLICATE") {
             return Ok(Payment::Accepted);
         }
-        // Where it was refused that is final. What the others still hold is of no use to anybody.
+        // Where it was refused that is final. The units that the other sales still hold are of no use.
         self.abandon(id, items)?;
         Ok(Payment::Refused)
     }

@@ -1,5 +1,5 @@
 //! The five programs that people write by hand against Redis today, a railway, a budget and refunds, played for real with lockstock's
-//! commands: many client processes against a server of the demo's own, and afterwards books that say who got what.
+//! commands: many client processes against a server of the demo's own, and afterwards books that say what each client got.
 //!
 //! ```text
 //! cargo run -p lockstock-demo                    # all scenes, with a live bar and tables
@@ -126,7 +126,7 @@ impl Options {
 }
 
 impl Scene {
-    /// Plays the scene for somebody who watches.
+    /// Plays the scene for a spectator.
     fn show(&self, stage: &mut Stage<'_>) -> Result<Findings> {
         show::heading(self.number, self.title, self.how)?;
         let act = self.play(stage)?;

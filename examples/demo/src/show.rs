@@ -105,7 +105,7 @@ impl Sheet {
         self.rows.push(cells);
     }
 
-    /// Who heard what: a row for each group, and their sum. Always has a column for each of `columns`; anything else
+    /// The answers: a row for each group, and their sum. Always has a column for each of `columns`; anything else
     /// that was heard gets one too, so that nothing hides.
     pub fn of_tallies(group: &str, attempts: &str, columns: &[Outcome], tallies: &[(String, Tally)]) -> Self {
         let all = Tally::together(tallies);

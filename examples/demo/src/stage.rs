@@ -34,7 +34,7 @@ pub struct Stage<'a> {
 
 /// What a scene came to.
 pub struct Act {
-    /// Who got what.
+    /// What each client got.
     pub sheet: Sheet,
     /// Worth saying besides.
     pub notes: Vec<String>,

@@ -28,11 +28,11 @@ pub struct Ride {
     pub train: String,
     /// How many stops it has.
     pub stops: usize,
-    /// Who wants to go, in this order.
+    /// The passengers, in this order.
     pub trips: Vec<Trip>,
 }
 
-/// Somebody's journey.
+/// A passenger's journey.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Trip {
     /// What must happen once.
@@ -74,7 +74,7 @@ pub struct Guard {
     pub lock: Option<String>,
     /// Prefix of the plain keys that stand for the shop's database.
     pub shop: String,
-    /// Who orders, in this order; a person may come twice.
+    /// The people who order, in this order; a person may come twice.
     pub people: Vec<Person>,
 }
 
@@ -119,7 +119,7 @@ pub enum Work {
 /// What a worker is told in the middle of its job.
 #[derive(Serialize, Deserialize)]
 pub enum Word {
-    /// Everybody is ready: begin.
+    /// All workers are ready: begin.
     Go,
     /// The resource took the write.
     Accepted,

@@ -1,4 +1,4 @@
-//! A train in miniature: seats for journeys over several legs, and waitlists for those who come too late.
+//! A train in miniature: seats for journeys over several legs, and waitlists for passengers who come too late.
 //!
 //! ```text
 //! cargo run -p lockstock-railway -- redis://127.0.0.1:6379
@@ -8,11 +8,11 @@
 //! legs: `STOCK.MDECR_ONCE` gets all of them or none. All sales of a train lie in one slot.
 //!
 //! If a leg is full, the journey waits: it takes its legs one after the other, from the first on, and joins the waitlist of each that
-//! is full. When another journey is cancelled, the server gives its seats to those who wait, in the same step and strictly in order,
-//! and whoever was served goes on to the next leg. Everybody takes legs in the order of travel, so no two journeys can wait for each
-//! other. What a journey has of a train is held for a while only ([`HOLD`]), and renewed as long as somebody cares for it.
+//! is full. When another journey is cancelled, the server gives its seats to the waiting journeys, in the same step and strictly in order,
+//! and a journey that was served goes on to the next leg. All journeys take legs in the order of travel, so no two journeys can wait for each
+//! other. What a journey has of a train is held for a while only ([`HOLD`]), and renewed as long as its passenger cares for it.
 //!
-//! Whether anybody was passed over can be told from the streams of the legs alone: [`passed_over`].
+//! Whether a journey was passed over can be told from the streams of the legs alone: [`passed_over`].
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -30,7 +30,7 @@ pub struct Train {
     pub stops: usize,
 }
 
-/// Somebody's way from one stop to a later one.
+/// A passenger's way from one stop to a later one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Journey {
     /// What must happen once.
@@ -92,7 +92,7 @@ impl Train {
         format!("{}:events", self.leg(leg))
     }
 
-    /// Puts all seats on sale. Whoever has cancelled may book again.
+    /// Puts all seats on sale. A passenger that has cancelled may book again.
     ///
     /// # Errors
     ///
@@ -114,7 +114,7 @@ impl Train {
     }
 
     /// Books a journey, or has it wait where the train is full. Called again it goes on from where it was, so it may be repeated at any
-    /// time, by anybody: when a reply was lost, and when somebody was served.
+    /// time, by any process: when a reply was lost, and when a journey was served.
     ///
     /// # Errors
     ///
@@ -148,7 +148,7 @@ impl Train {
         if is_there(&status) { Ok(Standing::Booked) } else { self.book(redis, journey) }
     }
 
-    /// Gives all seats of a journey back and leaves all lines. Those who wait get the seats in the same step.
+    /// Gives all seats of a journey back and leaves all lines. Waiting journeys get the seats in the same step.
     ///
     /// # Errors
     ///
@@ -195,7 +195,8 @@ impl Train {
     }
 }
 
-/// Who got a seat on a leg while somebody else was before them in line, if anybody did. `story` is all that the stream of the leg tells.
+/// The first journey that got a seat on a leg while another one was before it in line, if there is one. `story` is all that the stream of the leg
+/// tells.
 #[must_use]
 pub fn passed_over(story: &[(String, String)]) -> Option<String> {
     let mut line: VecDeque<&str> = VecDeque::new();

@@ -1,4 +1,4 @@
-//! A train that is full, and what becomes of those who wait when somebody stays at home.
+//! A train that is full, and what becomes of the waiting passengers when one stays at home.
 
 use std::env;
 use std::error::Error;

@@ -62,7 +62,7 @@ impl Position {
     }
 }
 
-/// Who writes what sale, from where.
+/// Which writer writes which sale, from which position.
 #[derive(Debug, Clone, Copy)]
 pub struct Writer<'a> {
     pub sale: &'a str,

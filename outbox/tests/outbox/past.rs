@@ -6,7 +6,7 @@ use harness::{ANY, Client, OK, Server};
 use crate::databases::{Database, Kind};
 use crate::support::{EVERYTHING, Outbox, agree, agrees, has_every_event, once, progress, sell, stops, url, written};
 
-/// A sale that everybody knows, and another.
+/// A sale that every follower knows, and another.
 fn known(server: &Server, database: &Database) -> Client {
     let mut client = server.client();
     client.expect("STOCK.CREATE sale 1000 STREAM events DEADLINES", OK);

@@ -12,9 +12,9 @@ use super::terms::WaiterId;
 pub(super) struct Ticket(pub(super) i64);
 
 impl Ticket {
-    /// In front of everybody.
+    /// In front of all others.
     pub(super) const FIRST: Self = Self(i64::MIN);
-    /// Behind everybody.
+    /// Behind all others.
     pub(super) const LAST: Self = Self(i64::MAX);
 }
 

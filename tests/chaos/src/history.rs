@@ -79,11 +79,11 @@ pub enum Outcome<A> {
 /// One request of one client.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Op<C, A> {
-    /// Who asked.
+    /// The client that asked.
     pub client: usize,
     /// Over which connection; numbers are not used again, and none is 0.
     pub line: u64,
-    /// Whom: the server's port.
+    /// The port of the server that was asked.
     pub server: u16,
     /// Whether another server was asked first and sent the client here.
     pub redirected: bool,
@@ -179,7 +179,7 @@ pub enum LockAnswer {
     Null,
     /// So many keys were released, or extended.
     Count(usize),
-    /// Who holds (token, fence) and who waits (tokens, in line).
+    /// The holders (token, fence) and the waiters (tokens, in line).
     Seen { holders: Vec<(String, i64)>, waiters: Vec<String> },
 }
 

@@ -13,7 +13,7 @@ use crate::route::{Line, PATIENCE, Route};
 use crate::scene::{Nemesis, Plan, Scene, crashes, version};
 use crate::work::{self, EVENTS, Guard, JOURNAL, Processes, SALES, shelf};
 
-/// How long the clients go on when nothing is done to the servers any more: longer than anybody waits.
+/// How long the clients go on when nothing is done to the servers any more: longer than any client waits.
 const CALM: Duration = Duration::from_millis(2_800);
 
 /// What came of a scene.

@@ -112,7 +112,7 @@ impl<'a> Line<'a> {
         *self.homes.get(key).unwrap_or(&leader)
     }
 
-    /// After a refusal: somebody else may know better, a little later.
+    /// After a refusal: another server may know better, a little later.
     fn wander(&mut self, key: &str, text: &str) {
         if self.homes.remove(key).is_some() || text.starts_with("CLUSTERDOWN") {
             let servers = self.route.servers.lock().expect("no thread panicked").clone();

@@ -140,7 +140,7 @@ impl Client {
         }
     }
 
-    /// The next reply if it comes within `patience`, else `None`: for showing that somebody is still waiting.
+    /// The next reply if it comes within `patience`, else `None`: to show that a client is still waiting.
     #[track_caller]
     pub fn try_read(&mut self, patience: Duration) -> Option<Reply> {
         match self.next(patience) {
@@ -178,7 +178,7 @@ impl Client {
 
     /// Sends a command and hangs up without waiting for its reply, which is lost; so is the command if the server is gone.
     pub fn send_and_leave(mut self, words: impl Into<Words>) {
-        // Whether it arrived is what the one who sends it does not know.
+        // The sender does not know whether it arrived.
         let _ = self.stream.write_all(&words.into().wire());
     }
 

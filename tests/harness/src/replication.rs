@@ -36,7 +36,7 @@ impl Server {
         eventually("the replica is online", || self.cmd("INFO replication").text().contains("state=online"));
     }
 
-    /// Lets everybody send this server effects, as a tool would that copies another one.
+    /// Lets every client send this server effects, as a tool would that copies another one.
     #[track_caller]
     pub fn take_effects(&self) {
         self.expect("CONFIG SET lockstock.accept-effects yes", super::OK);

@@ -31,7 +31,7 @@ pub struct Server {
     version: [u32; 3],
     valkey: bool,
     kept: bool,
-    /// Somebody has asked for the end of a server that crashed, and told of it.
+    /// A caller has asked for the end of a server that crashed, and has reported it.
     crash_told: bool,
 }
 
@@ -185,10 +185,10 @@ impl Server {
         self.kept = true;
     }
 
-    /// What this server left behind if it crashed, in any of its starts; whoever asks is the one who tells, and the drop does not.
+    /// What this server left behind if it crashed, in any of its starts; the caller then reports it, and the drop does not.
     pub fn crash(&mut self) -> Option<String> {
         let ended = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten());
-        // Whoever kills it on purpose takes it out of here.
+        // A test that kills it on purpose takes it out of here.
         let died = ended.filter(|status| status.signal().is_some());
         let log = self.log();
         let mark = log::crash(&log);
@@ -338,7 +338,7 @@ impl Drop for Server {
                 let reason = died.map_or_else(String::new, |status| format!("the server died ({status}); "));
                 let story =
                     format!("{reason}{}\n{}", crash.unwrap_or_default(), log::from_crash(&kept.join("server.log")));
-                // Somebody may be in the middle of a panic because of it.
+                // The test may be in the middle of a panic because of it.
                 if panicking() {
                     eprintln!("{story}");
                 } else {

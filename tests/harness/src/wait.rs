@@ -21,7 +21,7 @@ pub fn eventually_some<T>(what: &str, attempt: impl FnMut() -> Option<T>) -> T {
     found
 }
 
-/// The first thing that `attempt` gives; nothing if it gives none, for whoever has more to say of that.
+/// The first thing that `attempt` gives; nothing if it gives none, for a caller with more to say of that.
 pub fn patiently<T>(mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + PATIENCE;
     loop {

@@ -1,4 +1,4 @@
-//! Locks that nobody else wants, and one that somebody else has.
+//! Locks without a competitor, and a lock that another client holds.
 
 use super::{DEEP, cpu, depth_name, picture, table};
 use crate::contest::{Load, contest};

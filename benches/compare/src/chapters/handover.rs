@@ -1,4 +1,4 @@
-//! Handing a lock over: to the next of few and of many, and from one who died.
+//! Handing a lock over: to the next of few and of many waiters, and from a holder that died.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub fn run(lab: &mut Lab) {
     expiry(lab);
 }
 
-/// All ways that can be waited in by so many. Those that wake or ask everybody are not driven beyond what they are made for.
+/// All ways that can be waited in by so many. The ways that wake or ask all waiters are not driven beyond what they are made for.
 fn ways(hold: Hold, contenders: usize) -> Vec<Way> {
     let mut ways = vec![queue::lock(hold), queue::list(hold)];
     if contenders <= 1_000 {
@@ -96,7 +96,7 @@ fn hold_time(lab: &mut Lab) {
     }
 }
 
-/// Whoever has the lock dies with it. The times are those from the end of the lease to the next grant.
+/// The holder dies with the lock. The times are those from the end of the lease to the next grant.
 fn expiry(lab: &mut Lab) {
     let hold = Hold::Dies { lease: Duration::from_millis(50) };
     let title = "Handing over at the end of a lease of 50 ms, 25 contenders";

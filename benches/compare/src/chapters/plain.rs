@@ -1,4 +1,4 @@
-//! What the module costs those who do not use it: the same commands on a server with it and on one without.
+//! The cost of the module to clients that do not use it: the same commands on a server with it and on one without.
 
 use lockstock_bench::table::{Sheet, number};
 

@@ -51,7 +51,7 @@ fn with_stream(lab: &mut Lab, depth: usize, load: Load) {
     table(lab, &title, &outcomes);
 }
 
-/// The way, after the one who asks has bought.
+/// The way, after its client has bought.
 fn bought(mut way: Way, order: &'static str) -> Way {
     let prepare = way.prepare;
     way.prepare = Box::new(move |stand| {
@@ -61,7 +61,7 @@ fn bought(mut way: Way, order: &'static str) -> Way {
     way
 }
 
-/// Our way, of somebody who has bought.
+/// Our way, of a buyer that has bought.
 pub fn duplicate(depth: usize) -> Way {
     bought(sale::decr_once(depth, sale::ann, 1_000, false), "STOCK.DECR_ONCE sale 1000000000")
 }
@@ -105,7 +105,7 @@ fn cost(lab: &mut Lab, depth: usize, what: &'static str, ours: &Outcome) {
     }
 }
 
-/// Far more attempts than units, by people who try again and again.
+/// Far more attempts than units, by buyers that try again and again.
 fn attack(lab: &mut Lab) {
     let (units, attempts) = lab.plan.either((10_000, 1_000_000), (1_000, 100_000));
     let title = format!("A sale of {units} units, {attempts} attempts, {}", depth_name(DEEP));

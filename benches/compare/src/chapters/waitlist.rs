@@ -1,4 +1,4 @@
-//! The waitlist of a sale: what it costs to join and to be served, and what one who waits weighs, with ten thousand in line and with a million.
+//! The waitlist of a sale: what it costs to join and to be served, and the memory of a waiting order, with ten thousand in line and with a million.
 
 use harness::Reply;
 use lockstock_bench::table::{Sheet, number};
@@ -85,7 +85,7 @@ pub fn run(lab: &mut Lab) {
     }
 }
 
-/// A sale with a line, those who join it, and those who cancel.
+/// A sale with a line, the clients that join it, and the clients that cancel.
 struct Line {
     joining: (Way, Crowd),
     serving: (Way, Crowd),
@@ -144,7 +144,7 @@ fn crowd(stand: &Stand, way: &Way) -> Crowd {
 
 fn instructions_of_lines(lab: &mut Lab) {
     let operations = lab.plan.either(6_000, 2_000);
-    // The line is long enough for all the operations that serve somebody.
+    // The line is long enough for all the operations that serve an order.
     let filled = |way, joining| filled(way, joining, 3 * operations);
     // One unit, so that all the others wait.
     let joining = [line::join(DEEP, 1), line::join_by_hand(DEEP, 1)];

@@ -51,7 +51,7 @@ pub fn cycle(depth: usize) -> Way {
     way(NAME, Side::Floor, depth, &script)
 }
 
-/// As an order is taken, or refused, by somebody.
+/// As any buyer takes an order, or is refused.
 pub fn order(word: &'static [u8], depth: usize, buyer: fn(At) -> String) -> Way {
     let script = Script::new(
         1,

@@ -1,4 +1,4 @@
-//! A sale that is sold out, with those who wait for what comes back: ours, and scripts over a hash and sorted sets.
+//! A sale that is sold out, with a line for units that come back: ours, and scripts over a hash and sorted sets.
 //!
 //! The first orders have everything, each after them waits. Cancelling them in the order in which they came serves one for each.
 
@@ -78,7 +78,7 @@ pub fn join_by_hand(depth: usize, stock: u64) -> Way {
     })
 }
 
-/// Cancels, so that the next is served. To be prepared by those who join.
+/// Cancels, so that the next is served. To be prepared by the clients that join.
 pub fn serve(depth: usize) -> Way {
     let say = |at: At, desk: &mut Desk<'_>| desk.send(0, &[b"STOCK.CANCEL", b"sale", everybody(at).as_bytes()]);
     // Nothing remains: the line has got it.

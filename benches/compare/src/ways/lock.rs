@@ -1,4 +1,4 @@
-//! Locks that nobody else wants, and one that somebody else has.
+//! Locks without a competitor, and a lock that another client holds.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -45,7 +45,7 @@ pub fn taking(depth: usize) -> [Way; 2] {
     [way("LOCK.ACQUIRE", Side::Ours, depth, &ours), way("SET NX PX", Side::Plain, depth, &theirs)]
 }
 
-/// Asks for a lock that somebody else has.
+/// Asks for a lock that another client holds.
 pub fn refused(depth: usize) -> Vec<Way> {
     let refusal = |_: At, reply: Reply<'_>| reply.is_null().then_some("refused");
     let ours = Script::new(1, |at, desk| acquire(at, "held", desk), refusal);

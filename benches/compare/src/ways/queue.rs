@@ -86,7 +86,7 @@ pub fn lock(hold: Hold) -> Way {
     Way::new("LOCK.ACQUIRE WAIT, LOCK.RELEASE", Side::Ours, contender(Kind::Lock, hold))
 }
 
-/// Contenders for the token in a list. It has no lease: who dies with it takes it along.
+/// Contenders for the token in a list. It has no lease: a holder that dies takes it along.
 pub fn list(hold: Hold) -> Way {
     Way::new("BLPOP, LPUSH", Side::Plain, contender(Kind::List, hold)).prepared(|stand| {
         stand.cmd("LPUSH contended token");

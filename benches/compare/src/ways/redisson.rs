@@ -21,7 +21,7 @@ const LOCK: &str = "if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists
                     end \
                     return redis.call('pttl', KEYS[1])";
 
-/// Leaves it; the last one out deletes it and tells everybody. A latch keeps the answer for a client that has to ask twice.
+/// Leaves it; the last one out deletes it and tells all waiters. A latch keeps the answer for a client that has to ask twice.
 const UNLOCK: &str = "local before = redis.call('get', KEYS[3]) \
                       if before then return tonumber(before) end \
                       if redis.call('hexists', KEYS[1], ARGV[3]) == 0 then return nil end \
@@ -85,7 +85,7 @@ pub fn cycle(depth: usize, key: impl Fn(At) -> String + Copy + 'static) -> Way {
 }
 
 /// Takes the lock if it is free and nobody or oneself is the first in line: null. Else a place in line, and the time until it is
-/// due. Who is overdue by the callers' clocks is struck off first, and a place that is used up shortens all others' times.
+/// due. A waiter that is overdue by the callers' clocks is struck off first, and a place that is used up shortens all others' times.
 const FAIR_LOCK: &str = "local now = tonumber(ARGV[4]) \
     local function first() return redis.call('lindex', KEYS[2], 0) end \
     local function due(who) return tonumber(redis.call('zscore', KEYS[3], who)) end \
@@ -150,7 +150,7 @@ pub struct Contender {
     lock: Sha,
     unlock: Sha,
     state: State,
-    /// Replies that nobody waits for.
+    /// How many replies are still to be read and dropped.
     unread: u32,
     /// When to wake up; earlier alarms are those of naps that were cut short.
     alarm: Instant,

@@ -37,10 +37,10 @@ const PAY: &str = "if redis.call('HGET', KEYS[1], ARGV[1]) ~= 'held' then return
                    redis.call('HSET', KEYS[1], ARGV[1], 'sold') \
                    return 0";
 
-/// More than anybody takes.
+/// More than any buyer takes.
 pub const PLENTY: u64 = 1_000_000_000;
 
-/// Who makes an attempt.
+/// The buyers of the attempts.
 pub type Buyer = fn(At) -> String;
 
 /// Each attempt is another buyer's.
@@ -54,7 +54,7 @@ pub fn anybody(at: At) -> String {
     (1_000_000_000 + scattered % 200_000).to_string()
 }
 
-/// One who has bought already.
+/// A buyer that has bought already.
 pub fn ann(_: At) -> String {
     "1000000000".into()
 }
@@ -104,7 +104,7 @@ pub fn seckill(depth: usize, buyer: Buyer, stock: u64, stream: bool) -> Way {
     })
 }
 
-/// Remember the buyer and, if that was news, take one. Nothing looks whether there is one: whoever gets a number below zero
+/// Remember the buyer and, if that was news, take one. Nothing looks whether there is one: a buyer that gets a number below zero
 /// has to give it back.
 pub fn sadd_decr(depth: usize, buyer: Buyer) -> Way {
     let script = Script::new(

@@ -57,7 +57,7 @@ impl Member for Buyer {
     }
 }
 
-/// Buyers of tickets, who are in each other's way.
+/// Buyers of tickets that are in each other's way.
 pub fn tickets() -> Way {
     let buyer = |number| Buyer { name: format!("buyer:{number}"), step: 0, since: Instant::now() };
     Way::new("WATCH, GET, MULTI, EXEC", Side::Plain, buyer).prepared(|stand| {

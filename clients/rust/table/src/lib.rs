@@ -39,7 +39,7 @@ impl Eye {
         self.say(cmd("LOCK.RELEASE").arg(self.key).arg(token))
     }
 
-    /// The connections of those who wait.
+    /// The connections of the waiters.
     fn waiters(&mut self) -> Vec<i64> {
         let info: Option<std::collections::HashMap<String, Value>> = self.say(cmd("LOCK.INFO").arg(self.key));
         let Some(Value::Array(rows)) = info.and_then(|mut info| info.remove("waiters")) else { return Vec::new() };

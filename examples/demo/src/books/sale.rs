@@ -145,7 +145,7 @@ impl Books<'_> {
     }
 
     /// The classic mistake: a winner whose reply was lost asks again, and hears that everything is gone. No unit ever
-    /// comes back to these sales, so whoever has an order had it before the last unit went.
+    /// comes back to these sales, so every order was taken before the last unit went.
     fn winners_stay_winners(&self, findings: &mut Findings) {
         let betrayed = self.with(Outcome::Soldout).filter(|answer| self.order(&answer.id).is_some());
         findings.none("nobody who has bought hears SOLDOUT", betrayed.map(describe));

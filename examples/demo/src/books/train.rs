@@ -1,4 +1,4 @@
-//! The books of a train: no leg is oversold, nobody is passed over, and everybody has the seats that they were told of.
+//! The books of a train: no leg is oversold, no passenger is passed over, and every passenger has the seats that they were told of.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub struct Books<'a> {
     pub train: &'a Train,
     /// Its seats.
     pub seats: u64,
-    /// Everybody's journey, and how it stands; `None` of who stayed at home.
+    /// The journey of every passenger, and how it stands; `None` if the passenger stayed at home.
     pub journeys: &'a [(Trip, Option<Standing>)],
 }
 

@@ -10,7 +10,7 @@ use crate::wire::{Outcome, Request};
 
 /// Buyers.
 const BUYERS: u64 = 120_000;
-/// Units; one more is put up. Everybody asks for an even number, so the odd last one makes somebody hear INSUFFICIENT.
+/// Units; one more is put up. Every buyer asks for an even number, so at the odd last one a buyer gets INSUFFICIENT.
 const STOCK: u64 = 400_000;
 
 /// Plays the scene.

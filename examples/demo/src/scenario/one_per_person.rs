@@ -1,4 +1,4 @@
-//! Scenario 1, with one command: everybody clicks several times, and gets one order at most.
+//! Scenario 1, with one command: every person clicks several times, and gets one order at most.
 
 use anyhow::Result;
 
@@ -7,7 +7,7 @@ use crate::show::{Sheet, count};
 use crate::stage::{Act, Stage, by_process};
 use crate::wire::{Outcome, Request};
 
-/// People who want one.
+/// The people who want a unit.
 const PEOPLE: u64 = 60_000;
 /// Units there are.
 const STOCK: u64 = 40_000;

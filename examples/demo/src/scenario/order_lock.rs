@@ -14,7 +14,7 @@ use crate::show::{Sheet, count};
 use crate::stage::{Act, PROCESSES, Stage, by_process, deal};
 use crate::wire::{Answer, Guard, Job, Outcome, Person};
 
-/// People who want one.
+/// The people who want a unit.
 const PEOPLE: u64 = 4_500;
 /// Units there are.
 const STOCK: u64 = 3_000;
@@ -89,7 +89,7 @@ impl Shop {
         Ok(Self { name, lock })
     }
 
-    /// Lets everybody order, on different processes at the same time.
+    /// Lets every person order, on different processes at the same time.
     fn play(self, stage: &mut Stage<'_>, people: u64, mut progress: impl FnMut(u64)) -> Result<Closed> {
         let Self { name, lock } = self;
         let person =

@@ -1,5 +1,5 @@
 //! A railway in miniature: ten stops make nine legs, and a journey needs a seat on each of its legs. Ten processes book random
-//! journeys, and who comes too late waits for those who stay at home.
+//! journeys, and passengers who come too late wait for seats of passengers who stay at home.
 
 use anyhow::{Context, Result};
 use lockstock_railway::{Standing, Train};
@@ -15,7 +15,7 @@ use crate::worker::ride::journey;
 const STOPS: usize = 10;
 /// Seats of the train.
 const SEATS: u64 = 400;
-/// Journeys that somebody wants to make.
+/// The journeys that passengers want to make.
 const JOURNEYS: u64 = 5_000;
 /// One passenger in so many stays at home.
 const AT_HOME: u64 = 3;
@@ -48,7 +48,7 @@ pub fn play(stage: &mut Stage<'_>) -> Result<Act> {
     let took = start.elapsed();
     bar.finish_and_clear();
 
-    // Whoever has not left yet stays at home now, and the others go on for as long as anybody gets any further.
+    // Passengers who have not left yet stay at home now, and the others go on for as long as one of them gets any further.
     for trip in trips.iter().filter(|trip| trip.stays_at_home) {
         train.cancel(&mut redis, &journey(trip)).context("cancel")?;
     }

@@ -12,7 +12,7 @@ use crate::show::count;
 use crate::stage::{PROCESSES, Stage, deal};
 use crate::wire::{Answer, Buy, Job, Outcome, Request};
 
-/// A sale and everybody who comes to it.
+/// A sale and all its customers.
 pub struct Rush {
     /// The sale's key.
     pub key: String,
@@ -41,7 +41,7 @@ pub struct Aftermath {
 }
 
 impl Rush {
-    /// Opens the sale, lets everybody in, and audits what came of it.
+    /// Opens the sale, lets all customers in, and audits the outcome.
     pub fn play(self, stage: &mut Stage<'_>, progress: impl FnMut(&Answer)) -> Result<Aftermath> {
         let Self { key, total, left, settle, workers } = self;
         let mut client = stage.client()?;

@@ -12,7 +12,7 @@ use crate::wire::{Outcome, Request};
 
 /// Users.
 const USERS: u64 = 80_000;
-/// Tickets; one more is put up. Everybody comes with company, in pairs, and one ticket alone is too few for anybody.
+/// Tickets; one more is put up. All users come in pairs, and one ticket alone is too few for a pair.
 const TICKETS: u64 = 200_000;
 
 /// Plays the scene.

@@ -25,7 +25,7 @@ pub fn run(address: &str, job: &Hold, ears: &mut Ears) -> Result<()> {
     };
     refused |= !write(fence, ears)?;
 
-    // Whoever is refused has lost the lock. An extension must not bring it back.
+    // A worker that is refused has lost the lock. An extension must not bring it back.
     let revived = if refused { Some(client.extend(&job.lock, &token, job.lease)?) } else { None };
     let at = unix_micros()?;
     let ended = client.release(&job.lock, &token)?;

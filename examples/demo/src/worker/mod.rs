@@ -45,7 +45,7 @@ impl Ears {
         serde_json::from_str(&line).context("understand the demo")
     }
 
-    /// Says that this worker is ready, and waits until everybody is.
+    /// Says that this worker is ready, and waits until all workers are.
     fn wait_for_go(&mut self) -> Result<()> {
         tell(&Event::Ready)?;
         ensure!(matches!(self.word()?, Word::Go), "told something else than to go");

@@ -31,7 +31,7 @@ pub struct Books {
 }
 
 impl Books {
-    /// What the books say of each order that anybody asked for, as if somebody had looked at it last: so every order that was
+    /// The state of each order that a client asked for, in the books, as if it had been read last: so every order that was
     /// acknowledged is looked for.
     pub fn last_looks(&self, asked: &[SaleOp]) -> Vec<SaleOp> {
         let ids = asked.iter().filter(|op| op.call.sale == self.sale).map(|op| op.call.id.as_str());

@@ -3,7 +3,7 @@
 use super::Verdict;
 use crate::history::{History, Op, Outcome, seconds};
 
-/// How an error begins that is somebody's doing: the cluster's, the memory's, the disk's, the administrator's, or a new primary's.
+/// The first words of an error with a known cause: the cluster's, the memory's, the disk's, the administrator's, or a new primary's.
 const REASONS: [&str; 15] = [
     "no connection",
     "ASK ",

@@ -100,8 +100,8 @@ fn vanished(history: &History, hold: &Hold<'_>, began: Time, verdict: &mut Verdi
     }
 }
 
-/// Judges the registers: they refuse only who is not the holder any more. While there are two primaries the one that had been
-/// replaced may give larger fences than the other; then the register serves whoever came there first, and never both.
+/// Judges the registers: they refuse only a client that is not the holder any more. While there are two primaries the one that had been
+/// replaced may give larger fences than the other; then the register serves the client that came there first, and never both.
 fn register(
     history: &History,
     holds: &BTreeMap<&str, Vec<Hold<'_>>>,

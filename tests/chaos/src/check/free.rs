@@ -1,4 +1,4 @@
-//! A lock that is free is granted: whoever is refused without waiting is refused because somebody may hold it or stand in line.
+//! A lock that is free is granted: a request without a wait is refused only if another token may hold the lock or stand in line.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -157,7 +157,7 @@ pub fn possible(op: &LockOp, faults: &Faults) -> Option<(Time, Time)> {
     let death = faults.death(op.client);
     let end = match op.answer() {
         Some(LockAnswer::Granted(_) | LockAnswer::Count(1)) => op.returned + lease,
-        // Who is dead stands in no line.
+        // A dead client stands in no line.
         None if op.is_unknown() && death.is_some_and(|death| death.to > op.invoked) => op.returned + lease,
         // It may be carried out as late as when the server wakes up.
         None if op.is_unknown() => {

@@ -1,4 +1,4 @@
-//! Waitlists: who waits is served strictly in line, with the first units that are enough, and nobody else is sold anything meanwhile. And
+//! Waitlists: orders are served strictly in line, with the first units that are enough, and no other order is sold anything meanwhile. And
 //! restocks: each happened once, however often it was asked for.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -13,7 +13,7 @@ pub fn check(history: &History, books: &[Books], verdict: &mut Verdict) {
         if let Some(what) = Line::new(books.total).replay(books) {
             blame(what);
         }
-        // Who was lost and asked again stands further behind than it knows.
+        // An order that was lost and asked for again stands further behind than its client knows.
         if history.faults.losses.is_empty()
             && let Some(what) = overtaken(history, books)
         {
@@ -31,7 +31,7 @@ struct Line<'a> {
     taken: i64,
     /// The units that each order has.
     has: BTreeMap<&'a str, i64>,
-    /// Who waits, for how many units.
+    /// The waiting orders, and the units of each.
     waiting: VecDeque<(&'a str, i64)>,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Line<'a> {
         (!fits).then(|| format!("{orders:?} wait, {count} in all, but {told:?} in the stream"))
     }
 
-    /// Who could be served, and has not been.
+    /// An order that could be served, and has not been.
     fn passed_over(&self) -> Option<&'a str> {
         let (id, units) = self.waiting.front()?;
         (self.taken + units <= self.total).then_some(*id)
@@ -104,7 +104,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Whether somebody stands in front of one who surely had joined before.
+/// Whether an order stands in front of one that surely had joined before.
 fn overtaken(history: &History, books: &Books) -> Option<String> {
     let mut asked: BTreeMap<&str, (Time, Time)> = BTreeMap::new();
     let joins = |op: &&SaleOp| op.call.sale == books.sale && matches!(op.call.call, SaleCall::Join { .. });

@@ -31,7 +31,7 @@ use crate::history::{Fault, Faults, History, KILLED, LockAnswer, LockCall, Op, O
 pub use books::{Books, Event};
 pub use standstill::find as standstills;
 
-/// How late the servers may be before somebody has been forgotten. A hand-over takes a millisecond; the rest is for the threads
+/// How late the servers may be before a request counts as forgotten. A hand-over takes a millisecond; the rest is for the threads
 /// of a busy machine.
 const GRACE: Time = millis(1_000);
 
@@ -62,7 +62,7 @@ pub struct Verdict {
     pub stale_caught: usize,
     /// Writes within the promised lease, of holds that a fault had ended, and that the fence stopped.
     pub lost_caught: usize,
-    /// Locks that somebody else got at the end of the lease, while the holder was stopped.
+    /// Locks that another token got at the end of the lease, while the holder was stopped.
     pub outlived: usize,
     /// The same of those that had got it while they were stopped.
     pub unheard: usize,
@@ -122,7 +122,7 @@ impl Figures {
             figures.count(&op.outcome);
             if let (LockCall::Acquire { .. }, Some(LockAnswer::Granted(_))) = (&op.call.call, op.answer()) {
                 figures.granted += 1;
-                // Who was stopped learnt of it late by no fault of anybody else's.
+                // A stopped client learnt of it late because of the stop.
                 let waited = if history.faults.hit(op) { 0 } else { op.returned - op.invoked };
                 figures.longest_wait = figures.longest_wait.max(waited);
             }

@@ -1,4 +1,4 @@
-//! First come, first served: who was seen in line is served in that order, and before everybody who came later.
+//! First come, first served: requests that were seen in line are served in that order, and before all later ones.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -45,7 +45,7 @@ fn served(history: &History) -> BTreeMap<(&str, u16), Served<'_>> {
     for op in &history.locks {
         let LockCall::Acquire { token, .. } = &op.call.call else { continue };
         let first = *begun.entry(token).or_insert(op.invoked) == op.invoked;
-        // Who was sent to another server began to wait there.
+        // A request that was sent to another server began to wait there.
         if fence_of(op).is_none() || op.redirected {
             continue;
         }

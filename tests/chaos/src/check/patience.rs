@@ -1,4 +1,4 @@
-//! Who waits is told no when the time is over, and not before; and nobody waits for a lock that its own token holds.
+//! A waiter is refused when its time is over, and not before; and no request waits for a lock that its own token holds.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,4 +1,4 @@
-//! What an order may be, and what each request makes of it: the contract of `STOCK.*` for one id.
+//! The states of an order, and how each request changes them: the contract of `STOCK.*` for one id.
 
 use super::Violation;
 use crate::history::{Outcome, SaleAnswer, SaleCall, SaleOp, Seen, Time};
@@ -104,7 +104,7 @@ fn unanswered(state: State, call: SaleCall, span: Span) -> Vec<State> {
 
 /// What the answer says the order is now, if it fits what the order was.
 fn answered(state: State, op: &SaleOp, answer: &SaleAnswer, span: Span) -> Option<State> {
-    // While somebody waits, what remains is not for others.
+    // While orders wait, the units that remain are for them.
     let lined = op.call.sale == LINE;
     let (call, joins) = match op.call.call {
         SaleCall::Join { units, hold } => (SaleCall::Take { units, hold }, true),

@@ -20,7 +20,7 @@ pub fn find(history: &History) -> Vec<Fault> {
         locks.chain(history.orders.iter().map(|op| (op.invoked, op.returned))).unzip();
     returned.extend(&history.beats);
     returned.sort_unstable();
-    // Whoever still waits when the others have gone home hears nothing for a while.
+    // A client that still waits when the others have left gets no reply for a while.
     let last = invoked.into_iter().max().unwrap_or(0);
     let gaps = returned.windows(2).map(|pair| (pair[0], pair[1])).filter(|(from, to)| to - from > NOTABLE);
     let calm = gaps.filter(|(from, to)| *from < last && history.faults.disturbed_until(*from, *to).is_none());

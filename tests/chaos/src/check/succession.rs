@@ -22,7 +22,7 @@ pub fn check(history: &History, holds: &BTreeMap<&str, Vec<Hold<'_>>>, verdict: 
     }
 }
 
-/// Counts a lock that somebody else got while its holder was stopped, and whether the register refused that holder then.
+/// Counts a lock that another token got while its holder was stopped, and whether the register refused that holder then.
 fn stopped(history: &History, stop: &Fault, hold: &Hold<'_>, heir: &LockOp, verdict: &mut Verdict) {
     if (stop.from..stop.to).contains(&heir.returned) {
         let unheard = hold.grant().returned >= stop.to;
@@ -41,7 +41,7 @@ fn killed(history: &History, death: &Fault, hold: &Hold<'_>, heir: &Hold<'_>, ve
     if !(hold.has_session() && after && alone && was_held(hold, death.from)) {
         return;
     }
-    // Somebody of whom nothing more is known may have had it in between.
+    // A client of unknown fate may have held it in between.
     let key = hold.key.to_owned();
     let between =
         |op: &&LockOp| op.invoked < next.returned && op.returned > death.from && op.client != hold.grant().client;

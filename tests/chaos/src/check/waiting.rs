@@ -1,4 +1,4 @@
-//! Nobody is forgotten: while somebody waits for a lock somebody may hold it, and every request is answered in time.
+//! No waiter is forgotten: while a request waits for a lock, another one may hold the lock, and every request is answered in time.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -40,7 +40,7 @@ where
     }
 }
 
-/// Locks that are taken together by one request stand and fall together: who waits for two holds back those behind it.
+/// Locks that are taken together by one request stand and fall together: a waiter for two holds back the requests behind it.
 fn families(history: &History) -> BTreeMap<&str, Vec<&LockOp>> {
     let mut families: BTreeMap<&str, Vec<&LockOp>> = BTreeMap::new();
     for op in &history.locks {
@@ -58,7 +58,7 @@ fn family(ops: &[&LockOp], faults: &Faults, verdict: &mut Verdict) {
             released.entry(token).or_insert(op);
         }
     }
-    // What was granted to a client that was stopped was held for its lease, at some time in this span.
+    // A lock that was granted to a stopped client was held for its lease, at some time in this span.
     let (deaf, heard): (Vec<&LockOp>, Vec<&LockOp>) =
         ops.iter().copied().partition(|op| op.answer().is_some() && faults.hit(op));
     let unheard: Vec<(Time, Time, Time)> = deaf.into_iter().filter_map(|op| at_some_time(op, faults)).collect();
@@ -87,7 +87,7 @@ fn family(ops: &[&LockOp], faults: &Faults, verdict: &mut Verdict) {
     }
 }
 
-/// When somebody may have held a lock because of this request, and for how long at most.
+/// The span in which a client may have held a lock because of this request, and for how long at most.
 fn at_some_time(op: &LockOp, faults: &Faults) -> Option<(Time, Time, Time)> {
     let (from, to) = possible(op, faults)?;
     match op.call.call {
@@ -96,7 +96,7 @@ fn at_some_time(op: &LockOp, faults: &Faults) -> Option<(Time, Time, Time)> {
     }
 }
 
-/// When somebody may have held a lock because of this request. Whoever waited and was granted is counted from the moment it knew,
+/// The span in which a client may have held a lock because of this request. A waiter that was granted counts from the moment it knew,
 /// for a grant that came late is what this looks for.
 fn held(op: &LockOp, released: &HashMap<&str, &LockOp>, faults: &Faults) -> Option<(Time, Time)> {
     let (invoked, to) = possible(op, faults)?;

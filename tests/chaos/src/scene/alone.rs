@@ -145,7 +145,7 @@ impl Alone {
         cut.expect("the append-only file");
         self.server.start_again();
         // A file that was cut within a command of a transaction is mended by leaving the transaction open, and what is appended
-        // then ends it at the next start. Whoever writes the file anew is rid of that.
+        // then ends it at the next start. A rewritten file is free of that.
         self.server.rewrite_aof(true);
         nemesis.did("power cut", at);
         let server = self.server.port();

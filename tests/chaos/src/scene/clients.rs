@@ -14,10 +14,10 @@ use crate::work::Doing::{self, Holds, HoldsWithSession, Waits};
 /// How many clients are processes.
 const PROCESSES: usize = 8;
 
-/// Who is stopped each time. A hold with a session outlasts the stop, for its lease is longer.
+/// What the clients do that are stopped each time. A hold with a session outlasts the stop, for its lease is longer.
 const STOPS: [[Doing; 3]; 2] = [[Holds, HoldsWithSession, Waits], [Waits, Waits, Waits]];
 
-/// Who is killed meanwhile.
+/// What the clients do that are killed meanwhile.
 const KILLS: [[Doing; 2]; 2] = [[HoldsWithSession, Waits], [HoldsWithSession, Holds]];
 
 struct Clients {
@@ -42,7 +42,7 @@ impl Scene for Clients {
     fn strike(&mut self, nemesis: &mut Nemesis<'_>) {
         let turn = self.turn % STOPS.len();
         self.turn += 1;
-        // Who was stopped, and when.
+        // The clients that were stopped, and when.
         let mut stopped: BTreeMap<usize, Time> = BTreeMap::new();
         for doing in STOPS[turn] {
             stop(nemesis, doing, &mut stopped);

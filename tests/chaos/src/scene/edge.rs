@@ -4,11 +4,11 @@ use harness::{ANY, Client, Reply, Server, eventually, unix_ms};
 
 use super::{Nemesis, processor_time};
 
-/// How much of a server's own time a `PING` may wait for, and somebody who is next when a lease ends, in microseconds. The goals are a
+/// How much of a server's own time a `PING` may wait for, and the next waiter when a lease ends, in microseconds. The goals are a
 /// turn of a millisecond and 20 ms; the rest is for the servers' own work (a slot that is trimmed, a client table that is walked).
 const MOST: u64 = 60_000;
 
-/// A lock whose lease is about to end, and who is next.
+/// A lock whose lease is about to end, and the next waiter.
 pub struct Edge {
     heir: Client,
     ends: i64,

@@ -11,7 +11,7 @@ impl Janitor {
     pub fn hire(script: &str) -> Self {
         let mut command = Command::new("sh");
         command.arg("-c").arg(format!("cat >/dev/null\n{script}")).stdin(Stdio::piped()).stderr(Stdio::null());
-        // Whoever interrupts this program from a terminal does not interrupt it.
+        // An interrupt of this program from a terminal does not reach it.
         Self(command.process_group(0).spawn().expect("a shell"))
     }
 }
@@ -19,7 +19,7 @@ impl Janitor {
 impl Drop for Janitor {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
-        // What it could not do stays behind for somebody to see.
+        // Files that it could not remove stay behind, to be seen.
         let _ = self.0.wait();
     }
 }

@@ -57,7 +57,7 @@ impl Scene for Leave {
         let begun = nemesis.now();
         let moved = self.cluster.move_whole_slot("{left}", from, to).expect("this server can");
         assert!(!moved.is_error(), "{moved:?}");
-        // Every other time somebody thinks better of it.
+        // Every other time the client thinks better of it.
         let cancelled = turn.is_multiple_of(2) && self.cancel();
         let here = |node: &Server| ask(node, &format!("TTL {sale}")).is_some_and(|reply| !reply.is_error());
         if cancelled {
@@ -115,7 +115,7 @@ impl Leave {
         nemesis.measured("locks counted by a node that a slot has left", left, 5);
     }
 
-    /// Every hold of the sale has lapsed once, whoever had it then, and its stream says so.
+    /// Every hold of the sale has lapsed once, on whichever node had it then, and its stream says so.
     fn books(&self, nemesis: &mut Nemesis<'_>, owner: usize, sale: &str) {
         let server = self.cluster.node(owner);
         let all = i64::try_from(HOLDS).expect("a few");

@@ -11,7 +11,7 @@ use crate::work::{Crew, Trade};
 /// The scene; none of those that should go well.
 pub const LIAR: Plan = plan("liar", "locks are taken away and orders undone behind everybody's back", liar);
 
-/// A scene in which the server dies of a fault of its own, as far as anybody can tell.
+/// A scene in which the server dies of a fault of its own, as far as the checks can tell.
 pub const MORTAL: Plan = plan("mortal", "the server crashes", mortal);
 
 /// A scene in which holders write without asking whether they still are.
@@ -59,7 +59,7 @@ impl Scene for Mortal {
         from_mut(&mut self.0)
     }
 
-    /// Nor is it that it crashed.
+    /// The server has crashed on purpose, so its files need not be kept.
     fn keep(&mut self) {}
 
     fn strike(&mut self, nemesis: &mut Nemesis<'_>) {

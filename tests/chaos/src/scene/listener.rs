@@ -1,5 +1,5 @@
 //! A primary and its replica with another module on the primary, which answers events about some locks and sales with commands of its own
-//! while clients fight for them. Nobody can say who should hold what then; but the server lives, everybody is answered, nothing that is
+//! while clients fight for them. The right holder is not known then; but the server lives, every request is answered, nothing that is
 //! exclusive has two holders, everything ends, and file and replica have what the primary has. The usual clients have other keys.
 
 use std::process::Command;

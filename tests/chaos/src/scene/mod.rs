@@ -75,7 +75,7 @@ pub trait Scene {
     /// One fault, from its beginning to its end.
     fn strike(&mut self, nemesis: &mut Nemesis<'_>);
 
-    /// Lets what the servers wrote stay, for somebody to look at.
+    /// Keeps the files that the servers wrote, to be looked at.
     fn keep(&mut self) {
         self.servers().iter_mut().for_each(Server::keep);
     }

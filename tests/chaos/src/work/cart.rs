@@ -38,7 +38,7 @@ impl Worker<'_> {
     pub(super) fn cart(&mut self) {
         let number = self.random.usize(..CARTS);
         let shelves = cart(number);
-        // Some ids are everybody's, and several clients want them at the same time: the same cart of the same units.
+        // Some ids are shared, and several clients want them at the same time: the same cart of the same units.
         let slice = self.route.clock.now() / 200_000;
         let id = if self.count.is_multiple_of(8) {
             format!("{EVERYBODYS}-{number}-{slice}")
@@ -69,7 +69,7 @@ impl Worker<'_> {
         if confirm {
             self.insist_on(&shelves, &id, &CartCall::Confirm);
         }
-        // Units of the small sales come back, for somebody else to have a turn.
+        // Units of the small sales come back, for another client to have a turn.
         if few || self.chance(if confirm { 10 } else { 80 }) {
             self.insist_on(&shelves, &id, &CartCall::Cancel);
         }

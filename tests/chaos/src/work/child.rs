@@ -33,7 +33,7 @@ impl Parent<'_> {
     fn tell(&mut self, note: &Note) -> Result<bool> {
         let mut line = serde_json::to_vec(note)?;
         line.push(b'\n');
-        // In one piece: who is killed has told it or not.
+        // In one piece: a killed client has told all of it or nothing.
         stdout().write_all(&line)?;
         if matches!(note, Note::Asks(_) | Note::AsksCart(_)) {
             return Ok(true);

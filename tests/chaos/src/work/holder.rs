@@ -25,7 +25,7 @@ impl Worker<'_> {
         self.hold(&Wish { keys: vec!["readers".into()], mode, writes: mode == Mode::Exclusive });
     }
 
-    /// A lock with two permits, which somebody now and then wants alone.
+    /// A lock with two permits, which a client now and then wants alone.
     pub(super) fn permits(&mut self) {
         let mode = if self.chance(90) { Mode::Limit(2) } else { Mode::Exclusive };
         self.hold(&Wish { keys: vec!["permits".into()], mode, writes: mode == Mode::Exclusive });

@@ -63,7 +63,7 @@ impl Worker<'_> {
         Some(())
     }
 
-    /// Asks again over another connection. Whoever stood behind the first request stands behind the second.
+    /// Asks again over another connection. A request behind the first one is behind the second one.
     fn asks_again(&mut self, admin: &mut Peer, mut first: Peer, key: &'static str, token: String) -> Option<()> {
         let before = line_of(admin, key)?;
         let (from, keeps) = (self.route.clock.now(), self.chance(50));

@@ -7,7 +7,7 @@ use crate::route::PATIENCE;
 
 /// A list in the server: the fence of each write.
 pub const JOURNAL: &str = "{journal}";
-/// The lock of those who append to it.
+/// The lock of the clients that append to it.
 const LOCK: &str = "{journal}lock";
 
 impl Worker<'_> {

@@ -130,7 +130,7 @@ pub fn crew<'scope, 'env>(
     workers.collect()
 }
 
-/// Lets so many clients that are processes of their own work until the route is closed; who is killed is replaced.
+/// Lets so many clients that are processes of their own work until the route is closed; a killed one is replaced.
 pub fn processes<'scope, 'env>(
     scope: &'scope thread::Scope<'scope, 'env>,
     route: &'env Route,

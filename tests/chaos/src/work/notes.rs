@@ -33,7 +33,7 @@ pub enum Note {
     Write { key: String, token: String, fence: i64 },
 }
 
-/// Whom a client gives its notes to.
+/// The receiver of a client's notes.
 pub trait Record {
     /// Returns when the note is kept, and a write is done.
     fn note(&mut self, note: Note);

@@ -12,7 +12,7 @@ pub const LINE: &str = "{sale}line";
 /// The streams of the sales.
 pub const EVENTS: [&str; 3] = ["{sale}many:events", "{sale}few:events", "{sale}line:events"];
 
-/// How the ids begin that are everybody's.
+/// The beginning of the ids that clients share.
 pub const EVERYBODYS: &str = "all";
 
 /// How often a client asks before it leaves an order alone.
@@ -26,7 +26,7 @@ impl Worker<'_> {
         }
         let few = self.chance(30);
         let sale = SALES[usize::from(few)].0;
-        // Some ids are everybody's, and several clients want them at the same time.
+        // Some ids are shared, and several clients want them at the same time.
         let slice = self.route.clock.now() / 100_000;
         let id = if self.count.is_multiple_of(8) {
             format!("{EVERYBODYS}-{slice}")
@@ -68,7 +68,7 @@ impl Worker<'_> {
             let keep = SaleCall::CancelKeep(self.random.i64(1..=2));
             self.persist(TRIES, |shopper| shopper.order(sale, &id, keep));
         }
-        // Units of the small sale come back, for somebody else to have a turn.
+        // Units of the small sale come back, for another client to have a turn.
         let settle = match self.random.u8(..10) {
             0..4 if !few => SaleCall::Confirm,
             4 if !few => SaleCall::ConfirmKeep(1),

@@ -117,7 +117,7 @@ impl Worker<'_> {
         self.still_has(&mut owner, "first", &t, Exclusive)
     }
 
-    /// The release that grants a waiter the lock and a `CLIENT UNBLOCK` of it come in one packet: who is told no does not hold it.
+    /// The release that grants a waiter the lock and a `CLIENT UNBLOCK` of it come in one packet: a refused waiter does not hold it.
     fn told_no_in_the_same_packet(&mut self) -> Option<()> {
         let (key, [h, v, x]) = (["unread"], ["h", "v", "x"].map(|who| self.named(who)));
         let (mut admin, mut holder, mut victim, mut heir) = (self.peer()?, self.peer()?, self.peer()?, self.peer()?);
@@ -177,7 +177,7 @@ impl Worker<'_> {
         Some(())
     }
 
-    /// A token waits for three locks and, behind somebody else, once more for two of them: when it has the three, nothing is in its way.
+    /// A token waits for three locks and, behind another token, once more for two of them: when it has the three, nothing is in its way.
     fn twice_in_line(&mut self) -> Option<()> {
         let [h, t, x] = ["h", "t", "x"].map(|who| self.named(who));
         let (mut admin, mut holder, mut heir) = (self.peer()?, self.peer()?, self.peer()?);
@@ -198,7 +198,7 @@ impl Worker<'_> {
         self.heir_goes(&mut heir, &["{line}2", "{line}3"], x, false)
     }
 
-    /// Nothing that has to do with it, or somebody asks about another lock.
+    /// Nothing that has to do with it, or a question about another lock.
     fn meanwhile(&mut self, peer: &mut Peer) -> Option<()> {
         if self.chance(50) {
             self.has(peer, &["another"], LockCall::Look)?;

@@ -14,7 +14,7 @@ impl Worker<'_> {
     /// One order that waits if it must, from its beginning to its end.
     pub(super) fn wait_in_line(&mut self) {
         let slice = self.route.clock.now() / 100_000;
-        // Whoever has bought what is everybody's restocks it, so all of them ask for the same.
+        // A client that has bought a shared id restocks it, so all of them ask for the same.
         let (id, units) = if self.count.is_multiple_of(8) {
             (format!("{EVERYBODYS}-{slice}"), 1 + i64::try_from(slice % 3).expect("a few"))
         } else {
@@ -26,7 +26,7 @@ impl Worker<'_> {
             _ => Some(self.span(300, 900)),
         };
         if self.chance(5) {
-            // While somebody waits, this one hears that nothing is left.
+            // While orders wait, this one is told that nothing is left.
             self.order(LINE, &id, SaleCall::Take { units, hold });
         }
         let join = SaleCall::Join { units, hold };

@@ -3,7 +3,7 @@
 use harness::shop::{books, orders};
 use harness::{ANY, Client, INT, OK, Reply, Server, eventually};
 
-/// A server with clients at every place where a fault could hurt: a holder with a session, a holder whose lease will end, those who
+/// A server with clients at every place where a fault could hurt: a holder with a session, a holder whose lease will end, clients that
 /// wait for them, a sale with a hold.
 pub struct Site {
     pub server: Server,

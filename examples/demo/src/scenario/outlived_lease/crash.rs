@@ -12,7 +12,7 @@ use crate::show::Sheet;
 use crate::stage::{Act, PROCESSES, Stage};
 use crate::wire::{Hold, Job, Word, Work};
 
-/// The lease: everybody would wait this long for a lock that only has that.
+/// The lease: with a lease alone, every waiter would wait this long.
 const LEASE: u64 = 60_000;
 /// How long each worker works before it is killed.
 const WORK: Duration = Duration::from_millis(60);

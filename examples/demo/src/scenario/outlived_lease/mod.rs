@@ -12,7 +12,7 @@ use anyhow::{Result, bail};
 use crate::crew::Crew;
 use crate::wire::{Event, Released, Word};
 
-/// How long everybody is willing to wait for the lock, in milliseconds: less than the lease of a holder that crashes.
+/// How long each worker is willing to wait for the lock, in milliseconds: less than the lease of a holder that crashes.
 const WAIT: u64 = 15_000;
 
 /// A worker's word that it holds the lock.
@@ -49,7 +49,7 @@ impl Resource {
 struct Site {
     crew: Crew,
     resource: Resource,
-    /// Who has had a write judged.
+    /// The workers whose writes were judged.
     writers: BTreeSet<usize>,
 }
 

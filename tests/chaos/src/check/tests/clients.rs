@@ -47,7 +47,7 @@ fn the_lock_of_a_killed_holder_goes_on_at_once_with_a_session_and_at_the_leases_
     let verdict = judge(&history(session(1, (0, 1), 10, 4_000), 510), &[]);
     assert_eq!((verdict.violations, verdict.inherited, verdict.longest_inheritance), (vec![], 1, millis(10)));
     assert_eq!(broken(&history(session(1, (0, 1), 10, 4_000), 1_600)), ["session ends with its connection"]);
-    // One who came later waited as long.
+    // A later request waited as long.
     let mut later = history(session(1, (0, 1), 10, 4_000), 1_000);
     later.locks[1] = waited(2, (600, 1_700), Some(11));
     assert_eq!(broken(&later), ["session ends with its connection"]);

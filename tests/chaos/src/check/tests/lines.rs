@@ -1,4 +1,4 @@
-//! Waitlists: who waits is served in order, and nobody is forgotten.
+//! Waitlists: orders are served in line, and none is forgotten.
 
 use std::collections::BTreeMap;
 

@@ -140,7 +140,7 @@ fn who_stood_in_line_first_is_served_first() {
     };
     assert_eq!(broken(&line(11, 12)), [""; 0]);
     assert!(broken(&line(12, 11)).contains(&"order of service"));
-    // One who came when somebody stood in line.
+    // A request that came when another one stood in line.
     let mut history = line(12, 13);
     history.locks.push(waited(4, (20, 105), Some(11)));
     assert!(broken(&history).contains(&"order of service"));
@@ -153,7 +153,7 @@ fn a_waiter_beside_a_free_lock_is_seen() {
     };
     assert_eq!(broken(&history(2_500)), [""; 0]);
     assert_eq!(broken(&history(500)), ["no waiter forgotten"]);
-    // One who got it in the end, long after it was free.
+    // A request that got it in the end, long after it was free.
     let late = locks(vec![granted(1, (0, 1), 10, 9_000), released(1, (500, 501), 1), waited(2, (2, 3_000), Some(11))]);
     assert_eq!(broken(&late), ["no waiter forgotten"]);
     // While the server is down nobody is served.
@@ -192,7 +192,7 @@ fn a_standstill_is_an_excuse_but_not_for_long() {
     };
     assert_eq!(late(6_500), [""; 0]);
     assert_eq!(late(8_500), ["standstill"]);
-    // Somebody else was answered meanwhile.
+    // Another client was answered meanwhile.
     let mut history = locks(vec![granted(1, (5_000, 5_001), 10, 100), granted(2, (5_002, 6_500), 11, 100)]);
     history.orders = (0..8).map(|n| told((5_000 + n * 200, 5_001 + n * 200), TAKE, "DUPLICATE", 2, -1)).collect();
     history.faults.all = standstills(&history);

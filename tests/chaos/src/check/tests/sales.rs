@@ -121,7 +121,7 @@ fn a_payment_that_was_too_late_and_is_in_time_afterwards_is_seen() {
     assert_eq!(broken(&twice(refused(), confirmed(300, "OK", 2, 3))), ["orders"]);
     let there = confirmed(200, "EXPIRED", 0, 2);
     assert_eq!(broken(&twice(there, confirmed(300, "EXPIRED", 0, 5))), ["orders"], "they were there");
-    // Whoever heard nothing may hear either.
+    // After a lost reply to the first confirmation, the second reply may be any.
     let unknown = || {
         let mut history = twice(order((200, 201), SaleCall::Confirm, Outcome::Unknown(Nothing::Closed)), refused());
         history.faults.all = vec![fault("CLIENT KILL", (200, 201), None)];

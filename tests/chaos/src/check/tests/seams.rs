@@ -18,7 +18,7 @@ fn wants(
     on(keys, client, span, LockCall::Acquire { token, mode, lease, wait, session: false }, outcome)
 }
 
-/// Whether anybody heard of the server all the time.
+/// Adds beats: other clients had replies from the server all the time.
 fn with_beats(mut history: History) -> History {
     history.beats = (0..100).map(|n| millis(n * 100)).collect();
     history.faults.all = standstills(&history);
@@ -38,7 +38,7 @@ fn a_grant_that_was_never_written_keeps_the_next_one_waiting_for_a_moment_only()
     assert_eq!(broken(&history(525, LockAnswer::Granted(12))), [""; 0]);
     assert_eq!(broken(&history(3_003, LockAnswer::Null)), ["no waiter forgotten"]);
     assert_eq!(broken(&history(2_600, LockAnswer::Granted(12))), ["no waiter forgotten"]);
-    // Without anybody else about it is the machine that may have stood still.
+    // Without another client, the machine itself may have stood still.
     let mut silent = history(2_600, LockAnswer::Granted(12));
     silent.beats.clear();
     silent.locks.push(looked((2_700, 2_701), &[]));
@@ -78,7 +78,7 @@ fn a_wait_ends_early_only_for_another_one_of_its_token() {
     assert_eq!(broken(&history(vec![])), ["a wait lasts its time"]);
     assert_eq!(broken(&history(vec![second((99, 3_100), Outcome::Done(LockAnswer::Null))])), [""; 0]);
     assert_eq!(broken(&history(vec![second((99, 100), refused())])), ["a wait lasts its time"]);
-    // Somebody unblocked it.
+    // An administrator unblocked it.
     let mut unblocked = history(vec![]);
     unblocked.faults.all.push(fault("CLIENT UNBLOCK", (90, 110), Some(2)));
     assert_eq!(broken(&unblocked), [""; 0]);
