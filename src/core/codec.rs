@@ -3,8 +3,6 @@
 //!
 //! The input may be damaged or hostile. The reader trusts nothing, and never allocates memory for an announced length.
 
-use std::ops::Deref;
-
 use super::invariant::Known;
 
 /// Why bytes cannot be decoded.
@@ -23,10 +21,14 @@ pub enum Corrupt {
     Invalid,
 }
 
-/// Appends values to a byte string, which can be read at any time.
-#[derive(Debug, Default)]
-pub struct Writer {
-    bytes: Vec<u8>,
+/// Appends values to a byte string.
+pub trait Encode {
+    /// A number: seven bits per byte, the lowest first; the top bit means that more bytes follow.
+    fn number(&mut self, number: u64);
+    /// A signed number. Numbers near zero are short.
+    fn signed(&mut self, number: i64);
+    /// A string with a length prefix.
+    fn string(&mut self, string: &[u8]);
 }
 
 /// Reads values from a byte string, in the order in which they were written.
@@ -35,77 +37,24 @@ pub struct Reader<'a> {
     rest: &'a [u8],
 }
 
-impl Writer {
-    /// An empty writer.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self { bytes: Vec::new() }
-    }
-
-    /// One byte, unchanged.
+impl Encode for Vec<u8> {
     #[inline]
-    pub fn byte(&mut self, byte: u8) {
-        self.bytes.push(byte);
-    }
-
-    /// Bytes, unchanged and without a length.
-    #[inline]
-    pub fn bytes(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    /// A number: seven bits per byte, the lowest first; the top bit means that more bytes follow.
-    #[inline]
-    pub fn number(&mut self, mut number: u64) {
+    fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
-            self.bytes.push(number.to_le_bytes()[0] | 0x80);
+            self.push(number.to_le_bytes()[0] | 0x80);
             number >>= 7;
         }
-        self.bytes.push(number.to_le_bytes()[0]);
+        self.push(number.to_le_bytes()[0]);
     }
 
-    /// A signed number. Numbers near zero are short.
     #[inline]
-    pub fn signed(&mut self, number: i64) {
+    fn signed(&mut self, number: i64) {
         self.number((number.wrapping_shl(1) ^ number.wrapping_shr(63)).cast_unsigned());
     }
 
-    /// A string with a length prefix.
-    pub fn string(&mut self, string: &[u8]) {
+    fn string(&mut self, string: &[u8]) {
         self.number(u64::try_from(string.len()).ok().or_invariant("a length fits 64 bits", u64::MAX));
-        self.bytes(string);
-    }
-
-    /// Overwrites the first byte.
-    pub fn set_first(&mut self, byte: u8) {
-        if let Some(first) = self.bytes.first_mut() {
-            *first = byte;
-        }
-    }
-
-    /// Drops everything after the first `len` bytes, and keeps the memory.
-    pub fn truncate(&mut self, len: usize) {
-        self.bytes.truncate(len);
-    }
-
-    /// The allocated bytes.
-    #[must_use]
-    pub fn memory(&self) -> usize {
-        self.bytes.capacity()
-    }
-
-    /// The written bytes.
-    #[must_use]
-    pub fn finish(self) -> Vec<u8> {
-        self.bytes
-    }
-}
-
-impl Deref for Writer {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.bytes
+        self.extend_from_slice(string);
     }
 }
 
@@ -165,7 +114,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// A number, in exactly the form that [`Writer::number`] writes.
+    /// A number, in exactly the form that [`Encode::number`] writes.
     ///
     /// # Errors
     /// [`Corrupt::Truncated`], or [`Corrupt::Invalid`] if it has needless bytes or more than 64 bits.
@@ -205,7 +154,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// A signed number, as [`Writer::signed`] wrote it.
+    /// A signed number, as [`Encode::signed`] wrote it.
     ///
     /// # Errors
     /// As [`Reader::number`].
@@ -261,16 +210,16 @@ mod tests {
 
     #[test]
     fn a_string_longer_than_the_bytes_is_refused_without_allocating_for_it() {
-        let mut writer = Writer::default();
+        let mut writer = Vec::new();
         writer.number(u64::MAX);
-        writer.byte(b'x');
-        assert_eq!(Reader::new(&writer.finish()).string(), Err(Corrupt::Truncated));
+        writer.push(b'x');
+        assert_eq!(Reader::new(&writer).string(), Err(Corrupt::Truncated));
     }
 
     #[test]
     fn the_ends_of_the_range_come_back() {
         for number in [0, 1, 127, 128, MAX_EXACT, u64::MAX] {
-            let mut writer = Writer::new();
+            let mut writer = Vec::new();
             writer.number(number);
             assert_eq!(Reader::new(&writer).number(), Ok(number));
         }
@@ -290,11 +239,10 @@ mod tests {
 
         #[test]
         fn what_is_written_is_read(numbers: Vec<u64>, strings: Vec<Vec<u8>>) {
-            let mut writer = Writer::default();
+            let mut writer = Vec::new();
             for number in &numbers { writer.number(*number); }
             for string in &strings { writer.string(string); }
-            let bytes = writer.finish();
-            let mut reader = Reader::new(&bytes);
+            let mut reader = Reader::new(&writer);
             for number in &numbers { prop_assert_eq!(reader.number(), Ok(*number)); }
             for string in &strings { prop_assert_eq!(reader.string(), Ok(&string[..])); }
             prop_assert_eq!(reader.finish(), Ok(()));
@@ -302,9 +250,9 @@ mod tests {
 
         #[test]
         fn any_signed_number_comes_back(value: i64, tail: u8) {
-            let mut writer = Writer::new();
+            let mut writer = Vec::new();
             writer.signed(value);
-            writer.byte(tail);
+            writer.push(tail);
             let mut reader = Reader::new(&writer);
             prop_assert_eq!(reader.signed(), Ok(value));
             prop_assert_eq!(reader.rest(), &[tail]);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::edges::edges;
 use super::{TARGETS, Target};
-use crate::core::codec::Writer;
+use crate::core::codec::Encode;
 
 /// For each target.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -37,10 +37,10 @@ fn edge(random: &mut fastrand::Rng, data: &mut Vec<u8>, at: usize) {
         drop(data.splice(at - before..at + after, edge.to_string().into_bytes()));
         return;
     }
-    let mut writer = Writer::default();
+    let mut writer = Vec::new();
     writer.number(edge.cast_unsigned());
     let until = data.len().min(at + random.usize(..9));
-    drop(data.splice(at..until, writer.finish()));
+    drop(data.splice(at..until, writer));
 }
 
 /// Some bytes changed, cut out, repeated, or taken from another input.

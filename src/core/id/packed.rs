@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use super::is_id;
 use super::text::IdText;
 use super::uuid::{self, Spelling};
-use crate::core::codec::{Corrupt, Reader, Writer};
+use crate::core::codec::{Corrupt, Reader};
 use crate::core::decimal;
 use crate::core::invariant::Known;
 
@@ -88,12 +88,12 @@ impl<'a> PackedId<'a> {
     }
 
     /// Appends the packed form.
-    pub fn write(&self, out: &mut Writer) {
+    pub fn write(&self, out: &mut Vec<u8>) {
         match self.front() {
-            [byte] => out.byte(*byte),
-            front => out.bytes(front),
+            [byte] => out.push(*byte),
+            front => out.extend_from_slice(front),
         }
-        out.bytes(self.rest);
+        out.extend_from_slice(self.rest);
     }
 
     /// A hash with a secret key, so that callers cannot choose ids that collide.
@@ -192,9 +192,9 @@ mod tests {
     use crate::core::limits::MAX_ID;
 
     fn bytes(text: &[u8]) -> Vec<u8> {
-        let mut out = Writer::new();
+        let mut out = Vec::new();
         PackedId::new(text).unwrap().write(&mut out);
-        out.finish()
+        out
     }
 
     #[test]
@@ -265,9 +265,9 @@ mod tests {
             let keys = RandomState::new();
             let packed = PackedId::new(&text).unwrap();
             prop_assert_eq!(&*packed.unpack(), &text[..]);
-            let mut out = Writer::new();
+            let mut out = Vec::new();
             packed.write(&mut out);
-            out.byte(tail);
+            out.push(tail);
             let (mut first, mut second) = (Reader::new(&out), Reader::new(&out));
             let read = PackedId::read(&mut first).unwrap();
             prop_assert_eq!(read, packed);
@@ -281,9 +281,9 @@ mod tests {
         fn any_bytes_are_read_or_refused(junk in proptest::collection::vec(any::<u8>(), 0..=24)) {
             let mut reader = Reader::new(&junk);
             if let Ok(packed) = PackedId::read(&mut reader) {
-                let mut out = Writer::new();
+                let mut out = Vec::new();
                 packed.write(&mut out);
-                out.bytes(reader.rest());
+                out.extend_from_slice(reader.rest());
                 prop_assert_eq!(&out[..], &junk[..]);
             }
         }

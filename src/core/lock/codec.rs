@@ -9,7 +9,7 @@
 use super::hold::{Hold, HoldRef};
 use super::terms::Mode;
 use super::value::Lock;
-use crate::core::codec::{Corrupt, Reader, Writer};
+use crate::core::codec::{Corrupt, Encode, Reader};
 use crate::core::fence::Fence;
 use crate::core::id::Ident;
 use crate::core::limits::{MAX_FENCE, MAX_PERMITS};
@@ -36,16 +36,16 @@ impl Lock {
     /// The lock as bytes. O(n) in its holds.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut writer = Writer::default();
-        writer.byte(VERSION);
-        writer.byte(self.mode().code());
+        let mut writer = Vec::new();
+        writer.push(VERSION);
+        writer.push(self.mode().code());
         writer.number(u64::try_from(self.len()).unwrap_or(u64::MAX));
         let mut last = 0;
         for hold in self.holds() {
             write_hold(&mut writer, self.mode(), hold, hold.fence.0.saturating_sub(last));
             last = hold.fence.0;
         }
-        writer.finish()
+        writer
     }
 
     /// Decodes the bytes that [`encode`](Self::encode) has made.
@@ -75,15 +75,15 @@ impl Lock {
     /// The lock for the server's digest: one byte string per hold, in a fixed order.
     pub fn digest(&self) -> impl Iterator<Item = Vec<u8>> {
         self.holds().map(|hold| {
-            let mut writer = Writer::default();
-            writer.byte(self.mode().code());
+            let mut writer = Vec::new();
+            writer.push(self.mode().code());
             write_hold(&mut writer, self.mode(), hold, hold.fence.0);
-            writer.finish()
+            writer
         })
     }
 }
 
-fn write_hold(writer: &mut Writer, mode: Mode, hold: HoldRef<'_>, fence: u64) {
+fn write_hold(writer: &mut Vec<u8>, mode: Mode, hold: HoldRef<'_>, fence: u64) {
     writer.string(&hold.token.text());
     writer.number(fence);
     writer.number(u64::try_from(hold.deadline.0).unwrap_or(0));

@@ -7,7 +7,7 @@ use super::Sale;
 use super::change::InvalidChange;
 use super::orders::IdSet;
 use super::snapshot::{ADJUSTMENTS, BLOCK, BLOCK_ORDERS, CorruptSale};
-use crate::core::codec::{Corrupt, Reader, Writer};
+use crate::core::codec::{Corrupt, Reader};
 use crate::core::id::PackedId;
 use crate::core::limits::MAX_ID;
 
@@ -58,8 +58,8 @@ impl Sale {
     pub(super) fn adjustment_blocks(&self) -> impl Iterator<Item = Vec<u8>> {
         let mut next = 0_u32;
         iter::from_fn(move || {
-            let mut block = Writer::new();
-            block.byte(ADJUSTMENTS);
+            let mut block = Vec::new();
+            block.push(ADJUSTMENTS);
             let last = next.saturating_add(BLOCK_ORDERS);
             for id in self.adjustments_from(next) {
                 if next >= last || block.len() >= FULL_BLOCK {
@@ -68,7 +68,7 @@ impl Sale {
                 id.write(&mut block);
                 next = next.saturating_add(1);
             }
-            (block.len() > 1).then(|| block.finish())
+            (block.len() > 1).then_some(block)
         })
     }
 

@@ -12,7 +12,7 @@ use super::Sale;
 use super::cutoff::Cutoff;
 use super::orders::record::{BuyerRef, Record};
 use super::terms::{Stream, Terms};
-use crate::core::codec::{Corrupt, Reader, Writer};
+use crate::core::codec::{Corrupt, Encode, Reader};
 use crate::core::limits::{MAX_SEQ, MAX_UNITS};
 use crate::core::time::UnixMs;
 
@@ -95,9 +95,9 @@ impl Sale {
     fn header_with(&self, expects: Option<u64>) -> Vec<u8> {
         let terms = &self.terms;
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-        let mut out = Writer::new();
-        out.byte(VERSION);
-        out.byte(
+        let mut out = Vec::new();
+        out.push(VERSION);
+        out.push(
             flag(terms.rebuy, REBUY)
                 | flag(terms.start.is_some(), START)
                 | flag(terms.end.is_some(), END)
@@ -116,8 +116,8 @@ impl Sale {
         if let Some(orders) = expects {
             out.number(orders);
         }
-        out.bytes(terms.stream.as_ref().map_or(&[], |stream| &*stream.key));
-        out.finish()
+        out.extend_from_slice(terms.stream.as_ref().map_or(&[], |stream| &*stream.key));
+        out
     }
 
     /// The orders and the ids of adjustments, in blocks of at most [`BLOCK`] bytes and [`BLOCK_ORDERS`] of them, each made when it is
@@ -229,7 +229,7 @@ impl Sale {
     /// them before.
     pub fn digest(&self, mut part: impl FnMut(&[u8])) {
         part(&self.header());
-        let (mut at, mut bytes) = (0, Writer::new());
+        let (mut at, mut bytes) = (0, Vec::new());
         while let Some((run, next)) = self.table.orders.run(at) {
             for (_, order) in run {
                 bytes.truncate(0);
@@ -240,14 +240,14 @@ impl Sale {
         }
         for id in self.adjustments_from(0) {
             bytes.truncate(0);
-            bytes.byte(ADJUSTMENT);
+            bytes.push(ADJUSTMENT);
             id.write(&mut bytes);
             part(&bytes);
         }
     }
 
     /// Writes an order with its buyer's name and its deadline as such, not relative to what only this copy of the sale knows.
-    fn spell(&self, order: &Record<'_>, out: &mut Writer) {
+    fn spell(&self, order: &Record<'_>, out: &mut Vec<u8>) {
         let buyer = self.table.buyer_of(order);
         let buyer = if buyer == order.id { BuyerRef::Own } else { BuyerRef::Named(buyer) };
         Record { buyer, ..*order }.write(UnixMs(0), out);
@@ -263,8 +263,8 @@ impl Iterator for Blocks<'_> {
     type Item = Vec<u8>;
 
     fn next(&mut self) -> Option<Vec<u8>> {
-        let mut block = Writer::new();
-        block.byte(VERSION);
+        let mut block = Vec::new();
+        block.push(VERSION);
         let last = self.next.saturating_add(BLOCK_ORDERS);
         while self.next < last
             && let Some((run, next)) = self.sale.table.orders.run(self.next)
@@ -275,15 +275,17 @@ impl Iterator for Blocks<'_> {
                 if block.len() > BLOCK || number >= last {
                     block.truncate(before);
                     self.next = number;
-                    return Some(block.finish());
+                    return Some(block);
                 }
-                if order.refused {
-                    block.set_first(WITH_REFUSALS);
+                if let Some(version) = block.first_mut()
+                    && order.refused
+                {
+                    *version = WITH_REFUSALS;
                 }
             }
             self.next = next;
         }
-        (block.len() > 1).then(|| block.finish())
+        (block.len() > 1).then_some(block)
     }
 }
 

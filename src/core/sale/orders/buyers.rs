@@ -4,7 +4,7 @@ use std::hash::RandomState;
 use std::mem;
 
 use super::pages::{Layout, RecordPages};
-use crate::core::codec::{Corrupt, Reader, Writer};
+use crate::core::codec::{Corrupt, Encode, Reader};
 use crate::core::id::PackedId;
 use crate::core::invariant::Known;
 
@@ -27,7 +27,7 @@ pub struct Buyers {
     /// The first unused entry. Instead of units, an unused entry has the number of the next unused one plus one; 0: there is none.
     free: Option<u32>,
     /// An entry is put together here before it goes into its page.
-    draft: Writer,
+    draft: Vec<u8>,
 }
 
 struct BuyerLayout;
@@ -68,7 +68,7 @@ impl Account {
         Ok(Self { units, active, waiting: u128::from(low >> 1) | u128::from(high) << LOW_BITS, orders })
     }
 
-    fn write(&self, out: &mut Writer) {
+    fn write(&self, out: &mut Vec<u8>) {
         out.number(self.units);
         out.number(self.active);
         out.number(self.orders);
@@ -82,7 +82,7 @@ impl Account {
 
 impl Buyers {
     pub const fn new() -> Self {
-        Self { pages: RecordPages::new(), free: None, draft: Writer::new() }
+        Self { pages: RecordPages::new(), free: None, draft: Vec::new() }
     }
 
     /// A new entry without orders; `None` when there are too many.
@@ -158,7 +158,7 @@ impl Buyers {
 
     /// Heap bytes.
     pub fn memory(&self) -> usize {
-        self.pages.memory().saturating_add(self.draft.memory())
+        self.pages.memory().saturating_add(self.draft.capacity())
     }
 
     /// Allocations to free.

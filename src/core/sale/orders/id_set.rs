@@ -4,7 +4,7 @@ use std::hash::RandomState;
 
 use super::hash_index::HashIndex;
 use super::pages::{Layout, RecordPages};
-use crate::core::codec::{Reader, Writer};
+use crate::core::codec::Reader;
 use crate::core::id::PackedId;
 use crate::core::invariant::Known;
 
@@ -41,7 +41,7 @@ impl IdSet {
 
     /// Adds an id that is not there yet. The set must have room.
     pub fn insert(&mut self, id: &PackedId<'_>, keys: &RandomState) {
-        let mut record = Writer::new();
+        let mut record = Vec::new();
         id.write(&mut record);
         if let Some(number) = self.pages.push(&record).known("a full set gets no further id") {
             self.by_id.insert(id.hash(keys), number);

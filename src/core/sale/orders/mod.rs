@@ -21,7 +21,7 @@ mod state;
 use std::hash::RandomState;
 use std::mem;
 
-use crate::core::codec::{Reader, Writer};
+use crate::core::codec::Reader;
 use crate::core::id::PackedId;
 use crate::core::invariant::{Known, invariant};
 use crate::core::time::UnixMs;
@@ -50,12 +50,12 @@ pub struct Orders {
     /// The deadline of the first hold. Records keep deadlines relative to it, which makes them short.
     base: Option<UnixMs>,
     /// Where a record is put together before it goes into its page.
-    draft: Writer,
+    draft: Vec<u8>,
 }
 
 impl Orders {
     pub fn new() -> Self {
-        Self { pages: RecordPages::new(), by_id: HashIndex::new(), base: None, draft: Writer::new() }
+        Self { pages: RecordPages::new(), by_id: HashIndex::new(), base: None, draft: Vec::new() }
     }
 
     /// How many there are; the next one's number.
@@ -125,7 +125,7 @@ impl Orders {
 
     /// Heap bytes.
     pub fn memory(&self) -> usize {
-        self.pages.memory().saturating_add(self.by_id.memory()).saturating_add(self.draft.memory())
+        self.pages.memory().saturating_add(self.by_id.memory()).saturating_add(self.draft.capacity())
     }
 
     /// Allocations to free.

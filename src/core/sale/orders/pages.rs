@@ -7,7 +7,6 @@
 use std::hint;
 use std::marker::PhantomData;
 
-use crate::core::codec::Writer;
 use crate::core::invariant::Known;
 
 /// Records per chunk: so many that the memory for the chunk itself hardly counts.
@@ -148,8 +147,8 @@ impl<L: Layout> RecordPages<L> {
 
     /// Puts other records in the place of all those of which `write` makes another. It gets each record, and whatever follows it in its
     /// chunk. If it has written something, it returns what follows.
-    pub fn rewrite(&mut self, mut write: impl for<'r> FnMut(u32, &'r [u8], &mut Writer) -> Option<&'r [u8]>) {
-        let (mut number, mut draft) = (0_u32, Writer::new());
+    pub fn rewrite(&mut self, mut write: impl for<'r> FnMut(u32, &'r [u8], &mut Vec<u8>) -> Option<&'r [u8]>) {
+        let (mut number, mut draft) = (0_u32, Vec::new());
         for chunk in self.pages.iter_mut().flatten() {
             let (mut rest, mut marks, mut changed) = (&*chunk.records, chunk.marks, false);
             draft.truncate(0);
@@ -163,13 +162,13 @@ impl<L: Layout> RecordPages<L> {
                 }
                 let record = L::length(rest).and_then(|len| rest.split_at_checked(len));
                 let Some((record, after)) = record.known(IS_RECORD) else { return };
-                draft.bytes(record);
+                draft.extend_from_slice(record);
                 rest = after;
             }
             number = number.wrapping_add(ROOM);
             if changed {
                 let before = chunk.records.capacity();
-                *chunk = Chunk { records: draft.to_vec(), marks };
+                *chunk = Chunk { records: draft.clone(), marks };
                 self.bytes = self.bytes.wrapping_sub(before).wrapping_add(chunk.records.capacity());
             }
         }

@@ -6,7 +6,7 @@
 use super::pages::Layout;
 pub use super::state::State;
 use super::state::{STATE, WAITING};
-use crate::core::codec::{Corrupt, Reader, Writer};
+use crate::core::codec::{Corrupt, Encode, Reader};
 use crate::core::id::PackedId;
 use crate::core::limits::{MAX_SEQ, MAX_UNITS};
 use crate::core::time::{Millis, UnixMs};
@@ -127,7 +127,7 @@ impl<'a> Record<'a> {
     }
 
     /// Appends the order.
-    pub fn write(&self, base: UnixMs, out: &mut Writer) {
+    pub fn write(&self, base: UnixMs, out: &mut Vec<u8>) {
         let buyer = match self.buyer {
             BuyerRef::Own => 0,
             BuyerRef::Named(_) => NAMED,
@@ -136,7 +136,7 @@ impl<'a> Record<'a> {
         let many = if self.units == 1 { 0 } else { MANY };
         let reference = if self.reference.is_some() { REFERENCE } else { 0 };
         let refused = if self.refused { REFUSED } else { 0 };
-        out.byte(self.state.code() | many | buyer | reference | refused);
+        out.push(self.state.code() | many | buyer | reference | refused);
         self.id.write(out);
         if self.units != 1 {
             out.number(self.units);
@@ -200,7 +200,7 @@ impl Ticket {
         Ok(Self { number, hold: (hold > 0).then_some(Millis(hold)) })
     }
 
-    fn write(self, out: &mut Writer) {
+    fn write(self, out: &mut Vec<u8>) {
         out.number(self.number);
         out.number(self.hold.map_or(0, |hold| hold.0.cast_unsigned()));
     }
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_plain_order_is_two_bytes_more_than_its_number() {
-        let mut out = Writer::new();
+        let mut out = Vec::new();
         let id = PackedId::new(b"1000000").unwrap();
         let order = Record {
             state: State::Sold,
@@ -312,7 +312,7 @@ mod tests {
                 reference: reference.as_ref().map(|text| PackedId::new(text.as_bytes()).unwrap()),
                 refused,
             };
-            let mut out = Writer::new();
+            let mut out = Vec::new();
             order.write(UnixMs(base), &mut out);
             prop_assert_eq!(OrderLayout::length(&out), Some(out.len()));
             let again = Record::read(&out, UnixMs(base)).unwrap();

@@ -5,7 +5,6 @@ use std::hash::RandomState;
 
 use super::hostile::consistent;
 use super::world::{digest, load_whole};
-use crate::core::codec::Writer;
 use crate::core::id::PackedId;
 use crate::core::sale::orders::record::{BuyerRef, Record, State, Ticket};
 use crate::core::sale::snapshot::VERSION;
@@ -25,8 +24,8 @@ fn colliding(keys: &RandomState) -> [String; 2] {
 
 /// A block of orders: id, buyer, state, units, deadline.
 fn block(orders: &[(&str, &str, State, u64, i64)]) -> Vec<u8> {
-    let mut out = Writer::new();
-    out.byte(VERSION);
+    let mut out = Vec::new();
+    out.push(VERSION);
     for (n, (id, buyer, state, units, deadline)) in (1..).zip(orders) {
         let [id, name] = [id, buyer].map(|name| PackedId::new(name.as_bytes()).unwrap());
         let record = Record {
@@ -41,7 +40,7 @@ fn block(orders: &[(&str, &str, State, u64, i64)]) -> Vec<u8> {
         };
         record.write(UnixMs(0), &mut out);
     }
-    out.finish()
+    out
 }
 
 /// However the hashes of names collide, a buyer has its own orders here, and no other buyer has them.
