@@ -1,11 +1,13 @@
-//! The same for programs without an async runtime. One thread in the background extends all holds of the process.
+//! The same for programs without an async runtime. The thread in the background extends all holds of the process.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 use std::time::Duration;
 
 use redis::{Cmd, FromRedisValue, IntoConnectionInfo, Value};
-use tokio::runtime::{Builder, Runtime};
 
 use crate::{Error, Order, Outcome};
 
@@ -18,7 +20,7 @@ pub struct Client(crate::Client);
 #[must_use = "nothing is asked for before `acquire`"]
 pub struct Lock(crate::Lock);
 
-/// As [`crate::Hold`]: dropping it releases the lock.
+/// As [`crate::Hold`]. Dropping it releases the lock, and takes as long as [`release`](Self::release).
 #[derive(Debug)]
 #[must_use = "dropping it releases the lock"]
 pub struct Hold(crate::Hold);
@@ -27,17 +29,46 @@ pub struct Hold(crate::Hold);
 #[derive(Debug, Clone)]
 pub struct Stock(crate::Stock);
 
-fn run<T>(asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    static RUNTIME: OnceLock<Option<Runtime>> = OnceLock::new();
-
-    let runtime = RUNTIME.get_or_init(|| {
-        Builder::new_multi_thread().worker_threads(1).thread_name("lockstock").enable_all().build().ok()
-    });
-    let runtime = runtime.as_ref().ok_or(Error::Invalid("the system gives no thread to extend holds"))?;
-    if tokio::runtime::Handle::try_current().is_ok() {
-        return Err(Error::Invalid("a task of an async runtime must not block: use lockstock::Client"));
+/// Waits on this thread for what goes on in the background. In a task it works, too, and holds up the others of its thread.
+fn run<T>(asked: impl Future<Output = T>) -> T {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    // In a task, what it may do at a time would be used up without end.
+    let mut asked = pin!(tokio::task::unconstrained(asked));
+    loop {
+        if let Poll::Ready(outcome) = asked.as_mut().poll(&mut context) {
+            return outcome;
+        }
+        thread::park();
     }
-    runtime.block_on(asked)
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Methods that describe a lock.
+macro_rules! described {
+    ($($name:ident($($argument:ident: $kind:ty)?);)*) => {$(
+        #[doc = concat!("As [`crate::Lock::", stringify!($name), "`].")]
+        pub fn $name(self, $($argument: $kind)?) -> Self {
+            Self(self.0.$name($($argument)?))
+        }
+    )*};
+}
+
+/// Methods that ask a server.
+macro_rules! asked {
+    ($of:literal: $($name:ident $(<$generic:ident: $bound:path>)? ($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {$(
+        #[doc = concat!("As [`crate::", $of, "::", stringify!($name), "`].\n\n# Errors\nAs there.")]
+        pub fn $name $(<$generic: $bound>)? (&self, $($argument: $kind),*) -> Result<$answer, Error> {
+            run(self.0.$name($($argument),*))
+        }
+    )*};
 }
 
 impl Client {
@@ -73,12 +104,8 @@ impl Client {
         Stock(self.0.stock(sale))
     }
 
-    /// As [`crate::Client::query`].
-    ///
-    /// # Errors
-    /// No answer came, or it was an error.
-    pub fn query<T: FromRedisValue>(&self, key: impl AsRef<[u8]>, command: &Cmd) -> Result<T, Error> {
-        run(self.0.query(key, command))
+    asked! { "Client":
+        query<T: FromRedisValue>(key: impl AsRef<[u8]>, command: &Cmd) -> T;
     }
 }
 
@@ -90,45 +117,19 @@ impl From<crate::Lock> for Lock {
 }
 
 impl Lock {
-    /// As [`crate::Lock::lease`].
-    pub fn lease(self, lease: Duration) -> Self {
-        Self(self.0.lease(lease))
+    described! {
+        lease(lease: Duration);
+        wait(wait: Duration);
+        wait_forever();
+        shared();
+        limit(n: u64);
+        session();
+        replicas(n: usize);
+        token(token: impl Into<Vec<u8>>);
+        unattended();
     }
 
-    /// As [`crate::Lock::wait`].
-    pub fn wait(self, wait: Duration) -> Self {
-        Self(self.0.wait(wait))
-    }
-
-    /// As [`crate::Lock::wait_forever`].
-    pub fn wait_forever(self) -> Self {
-        Self(self.0.wait_forever())
-    }
-
-    /// As [`crate::Lock::shared`].
-    pub fn shared(self) -> Self {
-        Self(self.0.shared())
-    }
-
-    /// As [`crate::Lock::limit`].
-    pub fn limit(self, n: u64) -> Self {
-        Self(self.0.limit(n))
-    }
-
-    /// As [`crate::Lock::session`].
-    pub fn session(self) -> Self {
-        Self(self.0.session())
-    }
-
-    /// As [`crate::Lock::replicas`].
-    pub fn replicas(self, n: usize) -> Self {
-        Self(self.0.replicas(n))
-    }
-
-    /// As [`crate::Lock::token`].
-    pub fn token(self, token: impl Into<Vec<u8>>) -> Self {
-        Self(self.0.token(token))
-    }
+    asked! { "Lock": is_locked() -> bool; }
 
     /// As [`crate::Lock::acquire`].
     ///
@@ -164,93 +165,40 @@ impl Hold {
         self.0.is_held()
     }
 
-    /// As [`crate::Hold::extend`].
-    ///
-    /// # Errors
-    /// [`Error::Lost`] if the hold has ended.
-    pub fn extend(&self) -> Result<(), Error> {
-        run(self.0.extend())
-    }
-
-    /// As [`crate::Hold::guard`].
-    ///
-    /// # Errors
-    /// [`Error::Lost`] if the hold has ended; else as the command's own.
-    pub fn guard<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Error> {
-        run(self.0.guard(command))
+    asked! { "Hold":
+        is_owned() -> bool;
+        extend() -> ();
+        extend_within(patience: Duration) -> ();
+        guard<T: FromRedisValue>(command: &Cmd) -> T;
     }
 
     /// As [`crate::Hold::release`].
     ///
     /// # Errors
     /// [`Error::Lost`] if the hold had ended before; [`Error::Unreachable`] if the server could not be told.
-    pub fn release(self) -> Result<(), Error> {
-        run(self.0.release())
+    pub fn release(mut self) -> Result<(), Error> {
+        run(self.0.end())
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if !self.0.has_ended() {
+            // If the server cannot be told, the lease ends the hold.
+            let _ = run(self.0.end());
+        }
     }
 }
 
 impl Stock {
-    /// As [`crate::Stock::create`].
-    ///
-    /// # Errors
-    /// No answer, or the server refused.
-    pub fn create(&self, total: u64, limit: Option<u64>) -> Result<bool, Error> {
-        run(self.0.create(total, limit))
-    }
-
-    /// As [`crate::Stock::order`].
-    ///
-    /// # Errors
-    /// No answer, or the server refused.
-    pub fn order(&self, id: impl AsRef<[u8]>, order: &Order) -> Result<Outcome, Error> {
-        run(self.0.order(id, order))
-    }
-
-    /// As [`crate::Stock::confirm`].
-    ///
-    /// # Errors
-    /// No answer, or the server refused.
-    pub fn confirm(&self, id: impl AsRef<[u8]>, keep: Option<u64>) -> Result<Outcome, Error> {
-        run(self.0.confirm(id, keep))
-    }
-
-    /// As [`crate::Stock::cancel`].
-    ///
-    /// # Errors
-    /// No answer, or the server refused.
-    pub fn cancel(&self, id: impl AsRef<[u8]>, keep: Option<u64>) -> Result<Outcome, Error> {
-        run(self.0.cancel(id, keep))
-    }
-
-    /// As [`crate::Stock::extend`].
-    ///
-    /// # Errors
-    /// No answer, or the server refused.
-    pub fn extend(&self, id: impl AsRef<[u8]>, hold: Duration) -> Result<Outcome, Error> {
-        run(self.0.extend(id, hold))
-    }
-
-    /// As [`crate::Stock::adjust`].
-    ///
-    /// # Errors
-    /// No answer, or the server refused.
-    pub fn adjust(&self, delta: i64, id: Option<&[u8]>) -> Result<u64, Error> {
-        run(self.0.adjust(delta, id))
-    }
-
-    /// As [`crate::Stock::info`].
-    ///
-    /// # Errors
-    /// No answer, or the server refused.
-    pub fn info(&self) -> Result<Option<HashMap<String, Value>>, Error> {
-        run(self.0.info())
-    }
-
-    /// As [`crate::Stock::look`].
-    ///
-    /// # Errors
-    /// No answer, or the server refused.
-    pub fn look(&self, id: impl AsRef<[u8]>) -> Result<Option<HashMap<String, Value>>, Error> {
-        run(self.0.look(id))
+    asked! { "Stock":
+        create(total: u64, limit: Option<u64>) -> bool;
+        order(id: impl AsRef<[u8]>, order: &Order) -> Outcome;
+        confirm(id: impl AsRef<[u8]>, keep: Option<u64>) -> Outcome;
+        cancel(id: impl AsRef<[u8]>, keep: Option<u64>) -> Outcome;
+        extend(id: impl AsRef<[u8]>, hold: Duration) -> Outcome;
+        adjust(delta: i64, id: Option<&[u8]>) -> u64;
+        info() -> Option<HashMap<String, Value>>;
+        look(id: impl AsRef<[u8]>) -> Option<HashMap<String, Value>>;
     }
 }

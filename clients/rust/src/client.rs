@@ -11,6 +11,7 @@ use redis::{
 };
 use tokio::time::{sleep, timeout};
 
+use crate::background;
 use crate::error::{is_silence, timed_out};
 use crate::servers::{Servers, Wire};
 use crate::{Error, Lock, Stock};
@@ -76,15 +77,26 @@ impl Client {
     /// # Errors
     /// No answer came, or it was an error.
     pub async fn query<T: FromRedisValue>(&self, key: impl AsRef<[u8]>, command: &Cmd) -> Result<T, Error> {
-        let answer = self.ask(key.as_ref(), command, PATIENCE, Repeat::No).await?;
-        T::from_redis_value(answer).map_err(|error| Error::Refused(error.into()))
+        self.request(key.as_ref(), command.clone(), Repeat::No).await
+    }
+
+    /// The answer to `command`, from the server of `key`, within two seconds.
+    pub(crate) async fn request<T: FromRedisValue>(
+        &self,
+        key: &[u8],
+        command: Cmd,
+        repeat: Repeat,
+    ) -> Result<T, Error> {
+        let (client, key) = (self.clone(), key.to_vec());
+        let asked = async move { Ok(client.ask(&key, &command, PATIENCE, repeat).await?) };
+        T::from_redis_value(background::run(asked).await?).map_err(|error| Error::Refused(error.into()))
     }
 
     pub(crate) fn servers(&self) -> &Servers {
         &self.shared.servers
     }
 
-    /// The answer to `command`, from the server of `key`, within `patience`.
+    /// The answer to `command`, from the server of `key`, within `patience`. The connections are those of the background.
     pub(crate) async fn ask(
         &self,
         key: &[u8],

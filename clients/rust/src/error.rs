@@ -19,6 +19,8 @@ pub enum Error {
     Lost,
     /// No server answered in time.
     Unreachable(RedisError),
+    /// The holder of this lock waits for one that this token holds.
+    Deadlock(RedisError),
     /// The server does not know the commands: the module is not loaded.
     NoModule,
     /// The server refused the request.
@@ -35,7 +37,7 @@ impl fmt::Display for Error {
             Self::Lost => f.write_str("the hold has ended"),
             Self::Unreachable(error) => write!(f, "the server cannot be reached: {error}"),
             Self::NoModule => f.write_str("the server has not loaded the lockstock module"),
-            Self::Refused(error) => error.fmt(f),
+            Self::Deadlock(error) | Self::Refused(error) => error.fmt(f),
             Self::Invalid(reason) => f.write_str(reason),
         }
     }
@@ -44,7 +46,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Unreachable(error) | Self::Refused(error) => Some(error),
+            Self::Unreachable(error) | Self::Deadlock(error) | Self::Refused(error) => Some(error),
             _ => None,
         }
     }
@@ -56,6 +58,8 @@ impl From<RedisError> for Error {
             Self::Unreachable(error)
         } else if error.code() == Some("NOTHELD") {
             Self::Lost
+        } else if error.code() == Some("DEADLOCK") {
+            Self::Deadlock(error)
         } else if error.detail().is_some_and(|text| text.starts_with("unknown command")) {
             Self::NoModule
         } else {

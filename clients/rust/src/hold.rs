@@ -4,25 +4,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use redis::{Arg, Cmd, FromRedisValue, cmd};
-use tokio::runtime::Handle;
+use redis::{Arg, Cmd, FromRedisValue, Value, cmd};
 use tokio::sync::watch;
+use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
 use crate::client::{PATIENCE, Repeat};
 use crate::lock::Request;
-use crate::{Error, clock};
+use crate::{Error, background, clock};
 
 /// The longest look away from the clock, which goes on while the machine sleeps though timers do not.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A lock that this process holds. Dropping it releases it.
+/// A lock that this process holds. Dropping it releases it in the background, also when its runtime or the process ends.
 #[derive(Debug)]
 #[must_use = "dropping it releases the lock"]
 pub struct Hold {
     state: Arc<State>,
-    keeper: tokio::task::AbortHandle,
-    runtime: Handle,
+    keeper: AbortHandle,
     released: bool,
 }
 
@@ -40,10 +39,12 @@ struct State {
     /// Until when the hold lasts at least if nobody but us ends it: milliseconds of our clock.
     until: AtomicU64,
     lost: watch::Sender<bool>,
+    /// Ends after the release: else the end of its connection would have ended the hold before.
+    session: Option<Session>,
 }
 
 impl Hold {
-    /// The lease counts from `since`.
+    /// The lease counts from `since`. Called in the background.
     pub(crate) fn begin(
         request: Arc<Request>,
         fence: i64,
@@ -51,10 +52,11 @@ impl Hold {
         session: Option<Session>,
         kept: bool,
     ) -> Self {
-        let state = Arc::new(State { request, fence, until: AtomicU64::new(0), lost: watch::Sender::new(false) });
+        let (until, lost) = (AtomicU64::new(0), watch::Sender::new(false));
+        let state = Arc::new(State { request, fence, until, lost, session });
         state.lasts_from(since);
-        let keeper = tokio::spawn(state.clone().keep(session, kept)).abort_handle();
-        Self { state, keeper, runtime: Handle::current(), released: false }
+        let keeper = tokio::spawn(state.clone().keep(since, kept)).abort_handle();
+        Self { state, keeper, released: false }
     }
 
     /// A number larger than that of every grant before: have what you write to refuse smaller ones.
@@ -92,6 +94,21 @@ impl Hold {
         }
     }
 
+    /// Asks the server whether the hold lasts, with all of its keys.
+    ///
+    /// # Errors
+    /// No answer, or the server refused.
+    pub async fn is_owned(&self) -> Result<bool, Error> {
+        for key in self.state.request.keys() {
+            match self.guarded::<Value>(key, &cmd("PING"), Repeat::Yes).await {
+                Ok(_) => {}
+                Err(Error::Lost) => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
     /// Extends the hold by its lease, from now on; the keeper does so by itself.
     ///
     /// # Errors
@@ -105,7 +122,8 @@ impl Hold {
     /// # Errors
     /// As those of [`extend`](Self::extend).
     pub async fn extend_within(&self, patience: Duration) -> Result<(), Error> {
-        self.state.extend(patience).await
+        let state = self.state.clone();
+        background::run(async move { state.extend(patience).await }).await
     }
 
     /// Carries out `command` in the same step in which the server sees that this hold has the (first) lock: `LOCK.GUARD`. It is sent
@@ -114,26 +132,40 @@ impl Hold {
     /// # Errors
     /// [`Error::Lost`] if the hold has ended: nothing was done then. Else as the command's own.
     pub async fn guard<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Error> {
+        self.guarded(self.state.request.first(), command, Repeat::No).await
+    }
+
+    async fn guarded<T: FromRedisValue>(&self, key: &[u8], command: &Cmd, repeat: Repeat) -> Result<T, Error> {
         let request = &self.state.request;
         let mut guard = cmd("LOCK.GUARD");
-        guard.arg(request.first()).arg(&request.token).arg("FENCE").arg(self.state.fence);
+        guard.arg(key).arg(&request.token).arg("FENCE").arg(self.state.fence);
         for word in command.args_iter() {
             match word {
                 Arg::Simple(word) => guard.arg(word),
                 _ => return Err(Error::Invalid("a guarded command has no cursor")),
             };
         }
-        request.client().query(request.first(), &guard).await
+        request.client().request(key, guard, repeat).await
     }
 
-    /// Ends the hold, within 5 s or the rest of its lease. [`Error::Lost`] if it had ended before: another token may have had the
-    /// lock meanwhile.
+    /// Ends the hold, within 5 s or the rest of its lease; also when the future is dropped meanwhile. [`Error::Lost`] if it had ended
+    /// before: another token may have had the lock meanwhile.
     ///
     /// # Errors
     /// [`Error::Unreachable`] if the server could not be told: the lease ends the hold.
     pub async fn release(mut self) -> Result<(), Error> {
+        self.end().await
+    }
+
+    /// Releases it; the hold must not be used again.
+    pub(crate) async fn end(&mut self) -> Result<(), Error> {
         self.stop();
-        self.state.release().await
+        let state = self.state.clone();
+        background::finish(async move { state.release().await }).await
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.released
     }
 
     /// Lets the hold end by itself `after` that time instead of releasing it.
@@ -144,7 +176,8 @@ impl Hold {
         self.stop();
         let mut words = self.state.request.words("EXTEND");
         words.arg("PX").arg(crate::lock::ms(after)).arg("FENCE").arg(self.state.fence);
-        self.state.say(&words, 1).await
+        let state = self.state.clone();
+        background::finish(async move { state.say(&words, 1).await }).await
     }
 
     fn stop(&mut self) {
@@ -159,7 +192,7 @@ impl Drop for Hold {
             self.stop();
             let state = self.state.clone();
             // If the server cannot be told, the lease ends the hold.
-            self.runtime.spawn(async move { state.release().await });
+            background::farewell(async move { drop(state.release().await) });
         }
     }
 }
@@ -178,17 +211,18 @@ impl State {
     }
 
     /// Extends the hold in time, and tells when it is over.
-    async fn keep(self: Arc<Self>, session: Option<Session>, kept: bool) {
-        let mut ended = session.as_ref().map(|session| session.ended.clone());
+    async fn keep(self: Arc<Self>, since: Duration, kept: bool) {
+        let mut ended = self.session.as_ref().map(|session| session.ended.clone());
         let lease = self.request.lease();
-        let mut next = clock::now().saturating_add(lease / 3);
+        // The grant may have been long on its way.
+        let mut next = since.saturating_add(lease / 3);
         loop {
             let (now, left) = (clock::now(), self.left());
             if left.is_zero() {
                 break;
             }
             if kept && next <= now {
-                let pause = match self.extend((lease / 6).min(left)).await {
+                let pause = match self.extend((lease / 4).min(left)).await {
                     Ok(()) => lease / 3,
                     // No answer says nothing; the clock does.
                     Err(_) => lease / 20,
@@ -215,7 +249,7 @@ impl State {
         let since = clock::now();
         let words = self.request.extension(self.fence);
         let answer = self.request.client().ask(self.request.first(), &words, patience, Repeat::Yes).await?;
-        if answer != redis::Value::Int(1) {
+        if answer != Value::Int(1) {
             self.lost.send_replace(true);
         }
         if *self.lost.borrow() {
@@ -243,7 +277,7 @@ impl State {
         loop {
             let left = end.saturating_sub(clock::now());
             match self.request.client().ask(self.request.first(), words, left.min(PATIENCE), Repeat::No).await {
-                Ok(answer) if tried || answer == redis::Value::Int(whole) => return Ok(()),
+                Ok(answer) if tried || answer == Value::Int(whole) => return Ok(()),
                 Ok(_) => return Err(Error::Lost),
                 Err(error) => {
                     let error = Error::from(error);

@@ -17,19 +17,21 @@
 //! ```
 //!
 //! A [`Client`] is cloned, not shared by reference; a [`Lock`] describes what is asked for; a [`Hold`] is the lock. It is extended each
-//! third of its lease, tells when it is [lost](Hold::lost), and is released when it is dropped. Its [fence](Hold::fence) is a number
+//! third of its lease, tells when it is [lost](Hold::lost), and is released when it is dropped: by a thread of this crate, so that it needs nothing of
+//! the runtime. Its [fence](Hold::fence) is a number
 //! larger than that of every grant before: what the work writes to should refuse smaller ones.
 //!
 //! A lock is not reentrant: a task that asks for a lock which it holds waits for itself.
 //!
 //! [`Client::stock`] sells limited stock. Without an async runtime there is [`blocking`].
 //!
-//! Reading order: [`servers`] knows where the server of a key is, [`client`] sends it requests, [`lock`] asks, [`hold`] keeps;
+//! Reading order: [`background`] is the thread that does it all; [`servers`] knows where the server of a key is, [`client`] sends it requests, [`lock`] asks, [`hold`] keeps;
 //! [`node`] is for programs that look at each server.
 #![expect(rustdoc::private_intra_doc_links, reason = "the map is for readers of the source")]
 #![forbid(unsafe_code)]
 #![expect(clippy::arithmetic_side_effects, reason = "durations by constants, and times of some seconds")]
 
+mod background;
 mod client;
 mod clock;
 mod error;

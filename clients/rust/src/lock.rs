@@ -1,5 +1,6 @@
 //! What a lock is, and how it is asked for.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::client::{Client, PATIENCE, PAUSE, Repeat};
 use crate::error::{passes, timed_out};
 use crate::hold::{Hold, Session};
-use crate::{Error, clock};
+use crate::{Error, background, clock};
 
 /// How long replicas have to take a grant.
 const REPLICATION: Duration = Duration::from_secs(1);
@@ -26,17 +27,11 @@ pub struct Lock {
     token: Option<Vec<u8>>,
     lease: Duration,
     wait: Option<Duration>,
-    mode: Mode,
+    shared: bool,
+    limit: Option<u64>,
     session: bool,
     replicas: usize,
     kept: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
-    Exclusive,
-    Shared,
-    Limit(u64),
 }
 
 impl Lock {
@@ -47,7 +42,8 @@ impl Lock {
             token: None,
             lease: Duration::from_secs(30),
             wait: Some(Duration::ZERO),
-            mode: Mode::Exclusive,
+            shared: false,
+            limit: None,
             session: false,
             replicas: 0,
             kept: true,
@@ -71,12 +67,12 @@ impl Lock {
 
     /// Together with other readers.
     pub fn shared(self) -> Self {
-        Self { mode: Mode::Shared, ..self }
+        Self { shared: true, ..self }
     }
 
     /// As one of `n`.
     pub fn limit(self, n: u64) -> Self {
-        Self { mode: Mode::Limit(n), ..self }
+        Self { limit: Some(n), ..self }
     }
 
     /// The hold ends with its connection, too: at once when this process dies.
@@ -107,6 +103,11 @@ impl Lock {
     /// [`Error::NotGranted`] if others had the lock all the time.
     pub async fn acquire(&self) -> Result<Hold, Error> {
         self.check()?;
+        let lock = self.clone();
+        background::run(async move { lock.obtain().await }).await
+    }
+
+    async fn obtain(&self) -> Result<Hold, Error> {
         let token = self.token.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string().into());
         let request = Arc::new(Request { lock: self.clone(), token });
         let mut open = Open(Some(request.clone()));
@@ -129,20 +130,42 @@ impl Lock {
         outcome
     }
 
+    /// Whether anybody holds the lock, or any one of its keys.
+    ///
+    /// # Errors
+    /// No answer, or the server refused.
+    pub async fn is_locked(&self) -> Result<bool, Error> {
+        self.check()?;
+        for key in &self.keys {
+            let mut look = cmd("LOCK.INFO");
+            look.arg(key);
+            let info: Option<HashMap<String, Value>> = self.client.request(key, look, Repeat::Yes).await?;
+            if info.is_some_and(|info| info.get("mode") != Some(&Value::BulkString(b"free".to_vec()))) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     fn check(&self) -> Result<(), Error> {
         if self.keys.is_empty() || self.keys.iter().any(Vec::is_empty) {
             return Err(Error::Invalid("a lock needs a key"));
         }
-        if self.keys.len() > 1 && self.mode != Mode::Exclusive {
+        if self.shared && self.limit.is_some() {
+            return Err(Error::Invalid(
+                "a lock is for all readers or for so many: `shared` and `limit` do not go together",
+            ));
+        }
+        if self.keys.len() > 1 && (self.shared || self.limit.is_some()) {
             return Err(Error::Invalid("several keys are taken together only for oneself: no `shared`, no `limit`"));
         }
-        if self.mode == Mode::Limit(0) {
-            return Err(Error::Invalid("a limit is at least 1"));
+        if self.limit.is_some_and(|n| !(1..=MOST).contains(&n)) {
+            return Err(Error::Invalid("a limit is from 1 to 2^53 - 1"));
         }
         if self.lease.as_millis() == 0 {
             return Err(Error::Invalid("a lease is at least a millisecond"));
         }
-        if self.token.as_ref().is_some_and(|token| token.is_empty() || token.len() > 512) {
+        if self.token.as_ref().is_some_and(|token| !check_name(token)) {
             return Err(Error::Invalid("a token has 1 to 512 bytes"));
         }
         Ok(())
@@ -161,8 +184,9 @@ struct Open(Option<Arc<Request>>);
 
 impl Drop for Open {
     fn drop(&mut self) {
-        if let (Some(request), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
-            runtime.spawn(async move { request.withdraw().await });
+        if let Some(request) = self.0.take() {
+            // If the server cannot be told, the lease ends what was granted.
+            let _ = background::spawn(async move { request.withdraw().await });
         }
     }
 }
@@ -210,14 +234,11 @@ impl Request {
             words.arg(keys.len());
         }
         words.arg(keys).arg("TOKEN").arg(&self.token).arg("PX").arg(ms(self.lock.lease));
-        match self.lock.mode {
-            Mode::Exclusive => {}
-            Mode::Shared => {
-                words.arg("SHARED");
-            }
-            Mode::Limit(n) => {
-                words.arg("LIMIT").arg(n);
-            }
+        if self.lock.shared {
+            words.arg("SHARED");
+        }
+        if let Some(n) = self.lock.limit {
+            words.arg("LIMIT").arg(n);
         }
         match left {
             Wait::No => {}
@@ -272,10 +293,9 @@ impl Request {
         }
         let mut wire = self.client().servers().connect(slot, PATIENCE).await?;
         let answer = match left {
-            Wait::Forever => self.listen(&words, &mut wire.connection).await,
             Wait::No => limited(PATIENCE, words.query_async(&mut wire.connection)).await,
             // The wait as a whole has its own end.
-            Wait::For(_) => words.query_async(&mut wire.connection).await,
+            Wait::For(_) | Wait::Forever => self.listen(&words, &mut wire.connection).await,
         };
         let Some(fence) = fence(answer?)? else { return Ok(None) };
         // After a wait nobody knows how long the answer took: the lease counts from this extension. WAIT counts what this connection
@@ -303,7 +323,7 @@ impl Request {
         Ok(Some(Hold::begin(self.clone(), fence, since, session, self.lock.kept)))
     }
 
-    /// Waits without limit, and notices a server that is gone without a word by asking another way.
+    /// Waits, and notices a server that is gone without a word by asking another way.
     async fn listen(&self, words: &Cmd, connection: &mut redis::aio::MultiplexedConnection) -> RedisResult<Value> {
         let answer = words.query_async(connection);
         tokio::pin!(answer);
@@ -330,6 +350,9 @@ impl Request {
         {
             sleep(PAUSE).await;
         }
+        // What was sent over a connection that is given up may arrive after the first one.
+        sleep(PAUSE).await;
+        let _ = self.client().ask(self.first(), &self.words("RELEASE"), PATIENCE, Repeat::Yes).await;
     }
 }
 
@@ -349,6 +372,14 @@ fn fence(answer: Value) -> RedisResult<Option<i64>> {
     Ok(granted.map(|(_, fence, _)| fence))
 }
 
+/// The largest number that the server takes.
+const MOST: u64 = (1 << 53) - 1;
+
+/// Whether it may be a token, an id or a buyer.
+fn check_name(name: &[u8]) -> bool {
+    (1..=512).contains(&name.len())
+}
+
 pub fn ms(time: Duration) -> u64 {
-    u64::try_from(time.as_micros().div_ceil(1000)).unwrap_or(u64::MAX).clamp(1, (1 << 53) - 1)
+    u64::try_from(time.as_micros().div_ceil(1000)).unwrap_or(u64::MAX).clamp(1, MOST)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use redis::{Cmd, FromRedisValue, ParsingError, Value, cmd};
 
-use crate::client::{PATIENCE, Repeat};
+use crate::client::Repeat;
 use crate::lock::ms;
 use crate::{Client, Error};
 
@@ -195,8 +195,7 @@ impl Stock {
     }
 
     async fn ask<T: FromRedisValue>(&self, words: &Cmd, repeat: Repeat) -> Result<T, Error> {
-        let answer = self.client.ask(&self.sale, words, PATIENCE, repeat).await?;
-        T::from_redis_value(answer).map_err(|error| Error::Refused(error.into()))
+        self.client.request(&self.sale, words.clone(), repeat).await
     }
 }
 

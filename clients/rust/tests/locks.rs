@@ -165,10 +165,18 @@ async fn modes_and_several_keys() {
     assert!(matches!(client.lock("b").acquire().await, Err(Error::NotGranted)));
     server.expect("DEL a", 1);
     assert!(matches!(both.release().await, Err(Error::Lost)));
-    for wrong in
-        [client.lock(""), client.locks(["a", "b"]).shared(), client.lock("a").limit(0), client.lock("a").token("")]
-    {
-        assert!(matches!(wrong.acquire().await, Err(Error::Invalid(_))));
+    for wrong in [
+        client.lock(""),
+        client.locks(Vec::<Vec<u8>>::new()),
+        client.locks(["a", "b"]).shared(),
+        client.lock("a").limit(0),
+        client.lock("a").limit(u64::MAX),
+        client.lock("a").shared().limit(2),
+        client.lock("a").limit(2).shared(),
+        client.lock("a").lease(Duration::ZERO),
+        client.lock("a").token(""),
+    ] {
+        assert!(matches!(wrong.acquire().await, Err(Error::Invalid(_))), "{wrong:?}");
     }
 }
 
@@ -249,4 +257,31 @@ async fn a_late_release_does_not_end_a_later_hold_of_its_token() {
     let second = lock.acquire().await.expect("free");
     assert!(matches!(first.release().await, Err(Error::Lost)));
     second.release().await.expect("still held");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_and_a_hold_are_looked_at() {
+    let server = Server::start();
+    let lock = client(&server).locks(["a", "b"]);
+    assert!(!lock.is_locked().await.expect("an answer"));
+    let hold = lock.acquire().await.expect("free");
+    assert!(lock.is_locked().await.expect("an answer"));
+    assert!(hold.is_owned().await.expect("an answer"));
+    server.expect("DEL b", 1);
+    assert!(lock.is_locked().await.expect("an answer"));
+    assert!(!hold.is_owned().await.expect("an answer"));
+    assert!(matches!(client(&server).lock("").is_locked().await, Err(Error::Invalid(_))));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deadlock_is_named() {
+    let server = Server::start();
+    let client = client(&server);
+    let _one = client.lock("one").token("first").acquire().await.expect("free");
+    let _two = client.lock("two").token("second").acquire().await.expect("free");
+    let waits = client.lock("two").token("first").wait(60 * SECOND);
+    tokio::spawn(async move { waits.acquire().await.map(drop) });
+    eventually("it waits", || server.info_int("lockstock", "lockstock_lock_waiters") == 1);
+    let crossed = client.lock("one").token("second").wait(60 * SECOND).acquire().await;
+    assert!(matches!(crossed, Err(Error::Deadlock(_))), "{crossed:?}");
 }

@@ -1,0 +1,90 @@
+//! One thread in the background of the process does all that is asked of servers. So a hold is extended while the program's own threads
+//! are busy, is released though the runtime has ended in which it was acquired, and a connection is of use to every runtime.
+
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+
+use crate::Error;
+
+fn runtime() -> Option<&'static Runtime> {
+    static RUNTIME: OnceLock<Option<Runtime>> = OnceLock::new();
+    let build = || Builder::new_multi_thread().worker_threads(1).thread_name("lockstock").enable_all().build().ok();
+    RUNTIME.get_or_init(build).as_ref()
+}
+
+/// Ends what it is of when it is dropped.
+struct Ended<T>(JoinHandle<T>);
+
+impl<T> Drop for Ended<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Does it there. Dropping the future ends it.
+pub async fn run<T: Send + 'static>(
+    asked: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, Error> {
+    let mut task = Ended(spawn(asked)?);
+    (&mut task.0).await.unwrap_or(Err(NONE))
+}
+
+/// Does it there, to its end though the future is dropped.
+pub async fn finish<T: Send + 'static>(
+    asked: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, Error> {
+    spawn(asked)?.await.unwrap_or(Err(NONE))
+}
+
+/// Does it there, whether or not anybody waits for it.
+pub fn spawn<T: Send + 'static>(asked: impl Future<Output = T> + Send + 'static) -> Result<JoinHandle<T>, Error> {
+    runtime().map(|runtime| runtime.spawn(asked)).ok_or(NONE)
+}
+
+/// Does it there. The thread that calls it does not end before it is done, or a second is over: it may be the last of the process.
+pub fn farewell(asked: impl Future<Output = ()> + Send + 'static) {
+    let goes_on = GoesOn::new();
+    // If the thread ends already, there is no more to be done for it.
+    let _ = AT_END.try_with(|_| ());
+    let _ = spawn(async move {
+        asked.await;
+        drop(goes_on);
+    });
+}
+
+static FAREWELLS: Mutex<usize> = Mutex::new(0);
+static FEWER: Condvar = Condvar::new();
+
+thread_local! {
+    static AT_END: AtEnd = const { AtEnd };
+}
+
+struct AtEnd;
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        let farewells = FAREWELLS.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(FEWER.wait_timeout_while(farewells, Duration::from_secs(1), |number| *number > 0));
+    }
+}
+
+struct GoesOn;
+
+impl GoesOn {
+    fn new() -> Self {
+        *FAREWELLS.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        Self
+    }
+}
+
+impl Drop for GoesOn {
+    fn drop(&mut self) {
+        *FAREWELLS.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        FEWER.notify_all();
+    }
+}
+
+const NONE: Error = Error::Invalid("the system gives no thread for the background");
