@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use lockstock::blocking::Client;
-use lockstock::{Error, Order};
+use lockstock::{Error, Order, Terms};
 use redis::{Value, cmd};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -57,7 +57,7 @@ fn main() -> Result<(), Error> {
     }
 
     let mug = client.stock("mug");
-    mug.create(1, None)?;
+    mug.create(1, &Terms::default())?;
     let reserved = Order { hold: Some(600 * SECOND), ..Order::default() };
     for (what, outcome) in [
         ("order", mug.order("ann", &reserved)?),

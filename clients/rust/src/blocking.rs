@@ -1,15 +1,14 @@
 //! The same for programs without an async runtime. The thread in the background extends all holds of the process.
 
-use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use redis::{Cmd, FromRedisValue, IntoConnectionInfo, Value};
+use redis::{Cmd, FromRedisValue, IntoConnectionInfo};
 
-use crate::{Error, Order, Outcome};
+use crate::{Buyer, Cart, Change, Error, Order, Outcome, Placed, Sale, State, Terms};
 
 /// As [`crate::Client`].
 #[derive(Debug, Clone)]
@@ -28,6 +27,11 @@ pub struct Hold(crate::Hold);
 /// As [`crate::Stock`].
 #[derive(Debug, Clone)]
 pub struct Stock(crate::Stock);
+
+/// As [`crate::Orders`], and an iterator.
+#[derive(Debug)]
+#[must_use = "nothing is asked for before `next`"]
+pub struct Orders(crate::Orders);
 
 /// Waits on this thread for what goes on in the background. In a task it works, too, and holds up the others of its thread.
 fn run<T>(asked: impl Future<Output = T>) -> T {
@@ -106,6 +110,9 @@ impl Client {
 
     asked! { "Client":
         query<T: FromRedisValue>(key: impl AsRef<[u8]>, command: &Cmd) -> T;
+        order_all<S: AsRef<[u8]>>(id: impl AsRef<[u8]>, legs: &[(S, u64)], order: &Order) -> Cart;
+        confirm_all<S: AsRef<[u8]>>(id: impl AsRef<[u8]>, sales: &[S]) -> Cart;
+        cancel_all<S: AsRef<[u8]>>(id: impl AsRef<[u8]>, sales: &[S]) -> Cart;
     }
 }
 
@@ -192,13 +199,28 @@ impl Drop for Hold {
 
 impl Stock {
     asked! { "Stock":
-        create(total: u64, limit: Option<u64>) -> bool;
+        create(total: u64, terms: &Terms) -> bool;
+        alter(change: &Change) -> ();
         order(id: impl AsRef<[u8]>, order: &Order) -> Outcome;
         confirm(id: impl AsRef<[u8]>, keep: Option<u64>) -> Outcome;
         cancel(id: impl AsRef<[u8]>, keep: Option<u64>) -> Outcome;
         extend(id: impl AsRef<[u8]>, hold: Duration) -> Outcome;
         adjust(delta: i64, id: Option<&[u8]>) -> u64;
-        info() -> Option<HashMap<String, Value>>;
-        look(id: impl AsRef<[u8]>) -> Option<HashMap<String, Value>>;
+        info() -> Option<Sale>;
+        look(id: impl AsRef<[u8]>) -> Option<Placed>;
+        buyer(buyer: impl AsRef<[u8]>) -> Option<Buyer>;
+    }
+
+    /// As [`crate::Stock::orders`].
+    pub fn orders(&self, state: Option<State>) -> Orders {
+        Orders(self.0.orders(state))
+    }
+}
+
+impl Iterator for Orders {
+    type Item = Result<Placed, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        run(self.0.next())
     }
 }

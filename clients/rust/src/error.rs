@@ -21,6 +21,8 @@ pub enum Error {
     Unreachable(RedisError),
     /// The holder of this lock waits for one that this token holds.
     Deadlock(RedisError),
+    /// There is no such sale.
+    NoSale,
     /// The server does not know the commands: the module is not loaded.
     NoModule,
     /// The server refused the request.
@@ -36,6 +38,7 @@ impl fmt::Display for Error {
             Self::NotReplicated { replicas } => write!(f, "the grant reached {replicas} replicas only"),
             Self::Lost => f.write_str("the hold has ended"),
             Self::Unreachable(error) => write!(f, "the server cannot be reached: {error}"),
+            Self::NoSale => f.write_str("there is no such sale"),
             Self::NoModule => f.write_str("the server has not loaded the lockstock module"),
             Self::Deadlock(error) | Self::Refused(error) => error.fmt(f),
             Self::Invalid(reason) => f.write_str(reason),
@@ -60,6 +63,8 @@ impl From<RedisError> for Error {
             Self::Lost
         } else if error.code() == Some("DEADLOCK") {
             Self::Deadlock(error)
+        } else if error.code() == Some("NOSTOCK") {
+            Self::NoSale
         } else if error.detail().is_some_and(|text| text.starts_with("unknown command")) {
             Self::NoModule
         } else {

@@ -31,6 +31,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::arithmetic_side_effects, reason = "durations by constants, and times of some seconds")]
 
+mod answers;
 mod background;
 mod client;
 mod clock;
@@ -43,9 +44,10 @@ mod stock;
 
 pub mod blocking;
 
+pub use answers::{Buyer, Cart, Outcome, Placed, Sale, State, Status};
 pub use client::Client;
 pub use error::Error;
 pub use hold::Hold;
 pub use lock::Lock;
 pub use node::Node;
-pub use stock::{Order, Outcome, Status, Stock};
+pub use stock::{Change, Order, Orders, Stock, Terms};

@@ -373,10 +373,10 @@ fn fence(answer: Value) -> RedisResult<Option<i64>> {
 }
 
 /// The largest number that the server takes.
-const MOST: u64 = (1 << 53) - 1;
+pub const MOST: u64 = (1 << 53) - 1;
 
 /// Whether it may be a token, an id or a buyer.
-fn check_name(name: &[u8]) -> bool {
+pub fn check_name(name: &[u8]) -> bool {
     (1..=512).contains(&name.len())
 }
 

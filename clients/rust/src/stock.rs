@@ -1,67 +1,50 @@
 //! Sales.
 
-use std::collections::HashMap;
-use std::fmt;
 use std::time::Duration;
 
-use redis::{Cmd, FromRedisValue, ParsingError, Value, cmd};
+use redis::{Cmd, FromRedisValue, cmd};
 
+use crate::answers::{Buyer, Cart, Outcome, Page, Placed, Sale, State};
 use crate::client::Repeat;
-use crate::lock::ms;
+use crate::lock::{MOST, check_name, ms};
 use crate::{Client, Error};
 
-/// One sale: what may be asked of it. Every request but [`adjust`](Self::adjust) may be repeated, and is when a connection breaks.
+/// One sale: what may be asked of it. Every request but an [`adjust`](Self::adjust) without an id may be repeated, and is when a
+/// connection breaks.
 #[derive(Debug, Clone)]
 pub struct Stock {
     client: Client,
     sale: Vec<u8>,
 }
 
-/// What came of a request. No status is an error.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
-    /// What was decided.
-    pub status: Status,
-    /// What this id holds or has bought now.
-    pub units: u64,
-    /// What may be sold now.
-    pub remaining: u64,
-    /// When a hold ends, in Unix milliseconds; for [`Status::NotStarted`] when the sale starts.
-    pub deadline: Option<u64>,
-    /// The reference that was stored with the order.
-    pub reference: Vec<u8>,
+/// What a sale is created with, beside its total; see [`Stock::create`].
+#[derive(Debug, Clone, Default)]
+pub struct Terms {
+    /// How many units one buyer may have.
+    pub limit: Option<u64>,
+    /// When the sale starts, in Unix milliseconds.
+    pub start: Option<u64>,
+    /// When it ends, in Unix milliseconds.
+    pub end: Option<u64>,
+    /// An id whose order lapsed or was cancelled may buy again.
+    pub rebuy: bool,
+    /// Each change of an order is appended to this stream.
+    pub stream: Option<Vec<u8>>,
+    /// And with the deadlines, all that is needed to rebuild the orders.
+    pub deadlines: bool,
 }
 
-/// What a sale answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Status {
-    /// Done by this request.
-    Ok,
-    /// Already so, by an earlier request of this id.
-    Duplicate,
-    /// Nothing is left.
-    SoldOut,
-    /// Fewer are left than asked for.
-    Insufficient,
-    /// The buyer would pass the sale's limit.
-    Limit,
-    /// The sale has not started.
-    NotStarted,
-    /// The sale has ended.
-    Ended,
-    /// The hold has lapsed.
-    Expired,
-    /// The order was cancelled.
-    Cancelled,
-    /// The order stands on the waitlist.
-    Queued,
-    /// There is no such order.
-    NoOrder,
-    /// There is no such sale.
-    NoStock,
-    /// A word of a later version.
-    Other(String),
+/// What [`Stock::alter`] changes. What is `None` stays; a limit or a time of 0 is taken away.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Change {
+    /// How many units one buyer may have.
+    pub limit: Option<u64>,
+    /// When the sale starts, in Unix milliseconds.
+    pub start: Option<u64>,
+    /// When it ends, in Unix milliseconds.
+    pub end: Option<u64>,
+    /// Whether an id whose order lapsed or was cancelled may buy again.
+    pub rebuy: Option<bool>,
 }
 
 /// What to order; see [`Stock::order`].
@@ -79,34 +62,48 @@ pub struct Order {
     pub waitlist: bool,
 }
 
-impl Outcome {
-    /// Whether it is as asked, by this request or an earlier one.
-    #[must_use]
-    pub fn is_done(&self) -> bool {
-        matches!(self.status, Status::Ok | Status::Duplicate)
-    }
-}
-
 impl Stock {
     pub(crate) fn new(client: Client, sale: Vec<u8>) -> Self {
         Self { client, sale }
     }
 
-    /// Creates the sale with `total` units, of which a buyer may have `limit`. `false` if the key is there already.
+    /// Creates the sale with `total` units. `false` if the key is there already.
     ///
     /// # Errors
     /// No answer, or the server refused.
-    pub async fn create(&self, total: u64, limit: Option<u64>) -> Result<bool, Error> {
-        let mut words = self.words("CREATE");
-        words.arg(total);
-        if let Some(limit) = limit {
-            words.arg("LIMIT").arg(limit);
+    pub async fn create(&self, total: u64, terms: &Terms) -> Result<bool, Error> {
+        if terms.deadlines && terms.stream.is_none() {
+            return Err(Error::Invalid("deadlines are told in a stream: name it"));
         }
-        match self.ask::<Value>(&words, Repeat::Yes).await {
-            Ok(_) => Ok(true),
+        let words = self.words("CREATE").whole(total, 0);
+        let mut words =
+            words.option("LIMIT", terms.limit, 1).option("START", terms.start, 1).option("END", terms.end, 1);
+        words = words.flag("REBUY", terms.rebuy);
+        if let Some(stream) = &terms.stream {
+            words = words.word("STREAM").key(stream).flag("DEADLINES", terms.deadlines);
+        }
+        match words.ask(Repeat::Yes).await {
+            Ok(redis::Value::Okay) => Ok(true),
+            Ok(_) => Err(Error::Invalid("the server answers CREATE with something else than OK")),
             Err(Error::Refused(error)) if error.code() == Some("BUSYKEY") => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Changes the terms of the sale.
+    ///
+    /// # Errors
+    /// [`Error::NoSale`]; no answer, or the server refused.
+    pub async fn alter(&self, change: &Change) -> Result<(), Error> {
+        let words = self.words("ALTER").option("LIMIT", change.limit, 0).option("START", change.start, 0);
+        let mut words = words.option("END", change.end, 0);
+        let changes =
+            change.limit.is_some() || change.start.is_some() || change.end.is_some() || change.rebuy.is_some();
+        words = words.right(changes, "a change changes something");
+        if let Some(rebuy) = change.rebuy {
+            words = words.word("REBUY").word(if rebuy { "yes" } else { "no" });
+        }
+        words.ask(Repeat::Yes).await
     }
 
     /// Takes units for `id`, once.
@@ -114,21 +111,8 @@ impl Stock {
     /// # Errors
     /// No answer, or the server refused.
     pub async fn order(&self, id: impl AsRef<[u8]>, order: &Order) -> Result<Outcome, Error> {
-        let mut words = self.words("DECR_ONCE");
-        words.arg(id.as_ref()).arg("QTY").arg(order.units.max(1));
-        if let Some(buyer) = &order.buyer {
-            words.arg("BUYER").arg(buyer);
-        }
-        if let Some(hold) = order.hold {
-            words.arg("HOLD").arg(ms(hold));
-        }
-        if let Some(reference) = &order.reference {
-            words.arg("REF").arg(reference);
-        }
-        if order.waitlist {
-            words.arg("WAITLIST");
-        }
-        self.ask(&words, Repeat::Yes).await
+        let words = self.words("DECR_ONCE").name(id.as_ref()).word("QTY").whole(order.units.max(1), 1);
+        words.order(order).flag("WAITLIST", order.waitlist).ask(Repeat::Yes).await
     }
 
     /// The payment is there: what was held is sold, once. With `keep`, that many units of it; the others go back.
@@ -136,7 +120,7 @@ impl Stock {
     /// # Errors
     /// No answer, or the server refused.
     pub async fn confirm(&self, id: impl AsRef<[u8]>, keep: Option<u64>) -> Result<Outcome, Error> {
-        self.ask(&kept(self.words("CONFIRM"), id.as_ref(), keep), Repeat::Yes).await
+        self.words("CONFIRM").name(id.as_ref()).option("KEEP", keep, 1).ask(Repeat::Yes).await
     }
 
     /// Gives the units back, once. With `keep`, all but that many.
@@ -144,7 +128,7 @@ impl Stock {
     /// # Errors
     /// No answer, or the server refused.
     pub async fn cancel(&self, id: impl AsRef<[u8]>, keep: Option<u64>) -> Result<Outcome, Error> {
-        self.ask(&kept(self.words("CANCEL"), id.as_ref(), keep), Repeat::Yes).await
+        self.words("CANCEL").name(id.as_ref()).option("KEEP", keep, 1).ask(Repeat::Yes).await
     }
 
     /// Moves the deadline of a hold to `hold` from now.
@@ -152,96 +136,210 @@ impl Stock {
     /// # Errors
     /// No answer, or the server refused.
     pub async fn extend(&self, id: impl AsRef<[u8]>, hold: Duration) -> Result<Outcome, Error> {
-        let mut words = self.words("EXTEND");
-        words.arg(id.as_ref()).arg("PX").arg(ms(hold));
-        self.ask(&words, Repeat::Yes).await
+        self.words("EXTEND").name(id.as_ref()).word("PX").span(hold).ask(Repeat::Yes).await
     }
 
     /// Adds units, or withdraws unsold ones; what remains then. With an `id` the sale remembers it, and it may be repeated.
     ///
     /// # Errors
-    /// No answer, or the server refused.
+    /// [`Error::NoSale`]; no answer, or the server refused.
     pub async fn adjust(&self, delta: i64, id: Option<&[u8]>) -> Result<u64, Error> {
-        let mut words = self.words("ADJUST");
-        words.arg(delta);
-        if let Some(id) = id {
-            words.arg("ID").arg(id);
+        let words = self.words("ADJUST").word(delta);
+        match id {
+            Some(id) => words.word("ID").name(id).ask(Repeat::Yes).await,
+            None => words.ask(Repeat::No).await,
         }
-        self.ask(&words, if id.is_some() { Repeat::Yes } else { Repeat::No }).await
     }
 
-    /// The fields of `STOCK.INFO`; `None` if there is no such sale.
+    /// What is known of the sale; `None` if there is none.
     ///
     /// # Errors
     /// No answer, or the server refused.
-    pub async fn info(&self) -> Result<Option<HashMap<String, Value>>, Error> {
-        self.ask(&self.words("INFO"), Repeat::Yes).await
+    pub async fn info(&self) -> Result<Option<Sale>, Error> {
+        self.words("INFO").ask(Repeat::Yes).await
     }
 
-    /// The fields of `STOCK.ORDER`; `None` if there is no such order.
+    /// What is known of an order; `None` if there is none.
     ///
     /// # Errors
     /// No answer, or the server refused.
-    pub async fn look(&self, id: impl AsRef<[u8]>) -> Result<Option<HashMap<String, Value>>, Error> {
-        let mut words = self.words("ORDER");
-        words.arg(id.as_ref());
-        self.ask(&words, Repeat::Yes).await
+    pub async fn look(&self, id: impl AsRef<[u8]>) -> Result<Option<Placed>, Error> {
+        let found: Option<Placed> = self.words("ORDER").name(id.as_ref()).ask(Repeat::Yes).await?;
+        Ok(found.map(|order| Placed { id: id.as_ref().to_vec(), ..order }))
     }
 
-    fn words(&self, verb: &str) -> Cmd {
-        let mut words = cmd(&format!("STOCK.{verb}"));
-        words.arg(&self.sale);
-        words
+    /// What a buyer has; `None` if there is no such sale.
+    ///
+    /// # Errors
+    /// No answer, or the server refused.
+    pub async fn buyer(&self, buyer: impl AsRef<[u8]>) -> Result<Option<Buyer>, Error> {
+        self.words("BUYER").name(buyer.as_ref()).ask(Repeat::Yes).await
     }
 
-    async fn ask<T: FromRedisValue>(&self, words: &Cmd, repeat: Repeat) -> Result<T, Error> {
-        self.client.request(&self.sale, words.clone(), repeat).await
+    /// All orders, or those in one state, as SCAN gives them: one that changes meanwhile may come twice.
+    pub fn orders(&self, state: Option<State>) -> Orders {
+        Orders { stock: self.clone(), state, cursor: Some("0".into()), page: Vec::new().into_iter() }
     }
-}
 
-fn kept(mut words: Cmd, id: &[u8], keep: Option<u64>) -> Cmd {
-    words.arg(id);
-    if let Some(units) = keep {
-        words.arg("KEEP").arg(units);
-    }
-    words
-}
-
-impl FromRedisValue for Outcome {
-    fn from_redis_value(value: Value) -> Result<Self, ParsingError> {
-        let (status, units, remaining, deadline, reference): (String, u64, u64, i64, Vec<u8>) =
-            redis::from_redis_value(value)?;
-        Ok(Self { status: status.into(), units, remaining, deadline: deadline.try_into().ok(), reference })
+    fn words(&self, verb: &str) -> Words {
+        let words = Words {
+            client: self.client.clone(),
+            first: self.sale.clone(),
+            command: cmd(&format!("STOCK.{verb}")),
+            wrong: None,
+        };
+        words.key(&self.sale)
     }
 }
 
-const WORDS: [(&str, Status); 12] = [
-    ("OK", Status::Ok),
-    ("DUPLICATE", Status::Duplicate),
-    ("SOLDOUT", Status::SoldOut),
-    ("INSUFFICIENT", Status::Insufficient),
-    ("LIMIT", Status::Limit),
-    ("NOTSTARTED", Status::NotStarted),
-    ("ENDED", Status::Ended),
-    ("EXPIRED", Status::Expired),
-    ("CANCELLED", Status::Cancelled),
-    ("QUEUED", Status::Queued),
-    ("NOORDER", Status::NoOrder),
-    ("NOSTOCK", Status::NoStock),
-];
-
-impl From<String> for Status {
-    fn from(word: String) -> Self {
-        let known = WORDS.into_iter().find(|(name, _)| *name == word);
-        known.map_or(Self::Other(word), |(_, status)| status)
-    }
+/// The orders of a sale, which [`Stock::orders`] gives.
+#[derive(Debug)]
+#[must_use = "nothing is asked for before `next`"]
+pub struct Orders {
+    stock: Stock,
+    state: Option<State>,
+    cursor: Option<String>,
+    page: std::vec::IntoIter<Placed>,
 }
 
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Self::Other(word) = self {
-            return f.write_str(word);
+impl Orders {
+    /// The next order; `None` at the end, and after an error.
+    pub async fn next(&mut self) -> Option<Result<Placed, Error>> {
+        loop {
+            if let Some(order) = self.page.next() {
+                return Some(Ok(order));
+            }
+            let cursor = self.cursor.take()?;
+            let mut words = self.stock.words("ORDERS").word(cursor).word("COUNT").word(500);
+            if let Some(state) = self.state {
+                words = words.word("STATE").word(state.word());
+            }
+            match words.ask::<Page>(Repeat::Yes).await {
+                Ok(Page { next, orders }) => {
+                    self.cursor = Some(next).filter(|next| next != "0");
+                    self.page = orders.into_iter();
+                }
+                Err(error) => return Some(Err(error)),
+            }
         }
-        f.write_str(WORDS.iter().find(|(_, status)| status == self).map_or("", |(name, _)| name))
+    }
+}
+
+impl Client {
+    /// One order over several sales, of one slot in a cluster: so many units of each (0 is 1), or nothing. `order.units` is not looked
+    /// at, and there is no waitlist.
+    ///
+    /// # Errors
+    /// No answer, or the server refused.
+    pub async fn order_all<S: AsRef<[u8]>>(
+        &self,
+        id: impl AsRef<[u8]>,
+        legs: &[(S, u64)],
+        order: &Order,
+    ) -> Result<Cart, Error> {
+        let mut words = self.cart("MDECR_ONCE", id.as_ref(), legs.iter().map(|(sale, _)| sale.as_ref()));
+        for (sale, units) in legs {
+            words = words.key(sale.as_ref()).whole((*units).max(1), 1);
+        }
+        if order.units != 0 || order.waitlist {
+            words.wrong = Some("the legs of a cart say how many units, and it has no waitlist");
+        }
+        words.order(order).ask(Repeat::Yes).await
+    }
+
+    /// Confirms an order in all of these sales, or in none.
+    ///
+    /// # Errors
+    /// No answer, or the server refused.
+    pub async fn confirm_all<S: AsRef<[u8]>>(&self, id: impl AsRef<[u8]>, sales: &[S]) -> Result<Cart, Error> {
+        self.legs("MCONFIRM", id.as_ref(), sales).ask(Repeat::Yes).await
+    }
+
+    /// Cancels an order in each of these sales.
+    ///
+    /// # Errors
+    /// No answer, or the server refused.
+    pub async fn cancel_all<S: AsRef<[u8]>>(&self, id: impl AsRef<[u8]>, sales: &[S]) -> Result<Cart, Error> {
+        self.legs("MCANCEL", id.as_ref(), sales).ask(Repeat::Yes).await
+    }
+
+    fn legs<S: AsRef<[u8]>>(&self, verb: &str, id: &[u8], sales: &[S]) -> Words {
+        let words = self.cart(verb, id, sales.iter().map(AsRef::as_ref));
+        sales.iter().fold(words, |words, sale| words.key(sale.as_ref()))
+    }
+
+    fn cart<'a>(&self, verb: &str, id: &[u8], sales: impl ExactSizeIterator<Item = &'a [u8]>) -> Words {
+        let count = sales.len();
+        let first = sales.into_iter().next().unwrap_or_default().to_vec();
+        let wrong = first.is_empty().then_some("a cart needs sales");
+        Words { client: self.clone(), first, command: cmd(&format!("STOCK.{verb}")), wrong }.name(id).word(count)
+    }
+}
+
+/// A request: its words, and what is wrong with them.
+struct Words {
+    client: Client,
+    first: Vec<u8>,
+    command: Cmd,
+    wrong: Option<&'static str>,
+}
+
+impl Words {
+    fn word(mut self, word: impl redis::ToRedisArgs) -> Self {
+        self.command.arg(word);
+        self
+    }
+
+    fn right(mut self, is: bool, wrong: &'static str) -> Self {
+        self.wrong = self.wrong.or((!is).then_some(wrong));
+        self
+    }
+
+    fn key(self, key: &[u8]) -> Self {
+        self.right(!key.is_empty(), "a sale and a stream need a key").word(key)
+    }
+
+    fn name(self, name: &[u8]) -> Self {
+        self.right(check_name(name), "an id or a buyer has 1 to 512 bytes").word(name)
+    }
+
+    fn whole(self, number: u64, least: u64) -> Self {
+        self.right((least..=MOST).contains(&number), "a number of units, a limit or a time is out of range")
+            .word(number)
+    }
+
+    fn option(self, name: &str, number: Option<u64>, least: u64) -> Self {
+        match number {
+            Some(number) => self.word(name).whole(number, least),
+            None => self,
+        }
+    }
+
+    fn flag(self, name: &str, is: bool) -> Self {
+        if is { self.word(name) } else { self }
+    }
+
+    fn span(self, span: Duration) -> Self {
+        self.right(span.as_millis() > 0, "a hold is at least a millisecond").word(ms(span))
+    }
+
+    fn order(mut self, order: &Order) -> Self {
+        if let Some(buyer) = &order.buyer {
+            self = self.word("BUYER").name(buyer);
+        }
+        if let Some(hold) = order.hold {
+            self = self.word("HOLD").span(hold);
+        }
+        match &order.reference {
+            Some(reference) => self.word("REF").word(reference),
+            None => self,
+        }
+    }
+
+    async fn ask<T: FromRedisValue>(self, repeat: Repeat) -> Result<T, Error> {
+        match self.wrong {
+            Some(wrong) => Err(Error::Invalid(wrong)),
+            None => self.client.request(&self.first, self.command, repeat).await,
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use harness::{Cluster, INT, Server, eventually};
-use lockstock::{Client, Error, Order, Status};
+use lockstock::{Client, Error};
 use redis::cmd;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -203,25 +203,6 @@ async fn what_the_server_lacks_is_named() {
     server.expect("SET job text", harness::OK);
     assert!(matches!(client(&server).lock("job").acquire().await, Err(Error::Refused(_))));
     assert!(Client::open("http://example.org").is_err());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_sale_sells_once() {
-    let server = Server::start();
-    let mug = client(&server).stock("mug");
-    assert_eq!(mug.order("ann", &Order::default()).await.expect("an answer").status, Status::NoStock);
-    assert!(mug.create(3, None).await.expect("an answer"));
-    assert!(!mug.create(3, None).await.expect("an answer"));
-    let order = Order { units: 3, hold: Some(SECOND * 60), reference: Some("r".into()), ..Order::default() };
-    let outcome = mug.order("ann", &order).await.expect("an answer");
-    assert_eq!((outcome.status.clone(), outcome.units, outcome.reference.clone()), (Status::Ok, 3, b"r".to_vec()));
-    assert!(outcome.is_done() && outcome.deadline.is_some());
-    let queued = mug.order("bob", &Order { waitlist: true, ..Order::default() }).await.expect("an answer");
-    assert_eq!(queued.status, Status::Queued);
-    assert_eq!(mug.confirm("ann", None).await.expect("an answer").status, Status::Ok);
-    assert_eq!(mug.adjust(2, Some(b"restock")).await.expect("an answer"), 1);
-    assert_eq!(mug.adjust(2, Some(b"restock")).await.expect("an answer"), 1);
-    assert_eq!(mug.cancel("ann", None).await.expect("an answer").remaining, 4);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
