@@ -104,7 +104,7 @@ fn expire(ctx: &mut Ctx<'_>, name: &Name<'_>, entry: DeadlineId, now: UnixMs, st
         return Ok(0);
     }
     // If this node does not serve the sale (yet, or any more), it leaves the holds to the node that does.
-    if transaction.ctx().flags().is_cluster() {
+    if cluster::is_node() {
         match cluster::serves(transaction.ctx(), name) {
             Serves::These => {}
             Serves::Others => return Err(Refusal::For(Error::OnTheMove)),
@@ -118,7 +118,7 @@ fn expire(ctx: &mut Ctx<'_>, name: &Name<'_>, entry: DeadlineId, now: UnixMs, st
     Ok(steps)
 }
 
-/// Logs once why what is due at `now` cannot be done, and returns when to try again.
+/// Logs once why due holds and waiting orders of the sale cannot be dealt with at `now`, and returns when to try again.
 fn put_off(ctx: &mut Ctx<'_>, name: &Name<'_>, error: &Error, now: UnixMs) -> Millis {
     // Expected while a slot is being migrated.
     if *error == Error::OnTheMove {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::core::deadline_index::DeadlineId;
 use crate::core::key::KeyBuf;
-use crate::core::lock::{ClientId, WaiterId};
+use crate::core::lock::WaiterId;
 use crate::core::time::Wakeup;
 use crate::core::unlinked::UnlinkedWatch;
 use crate::server::blocked_clients::Unblocked;
@@ -23,9 +23,7 @@ pub enum Notification {
     SaleVanished(Option<DeadlineId>, UnlinkedWatch),
     /// A lock is no longer at this key; the entry in the deadline index that it had there, and a watch on the value.
     LockVanished(KeyBuf, Option<DeadlineId>, UnlinkedWatch),
-    /// A connection ended.
-    ClientGone(ClientId),
-    /// Another event of the server.
+    /// An event of the server.
     Event(Event),
     /// Databases were flushed or swapped in the middle of work on locks. Entries that were added to the deadline index after that, but
     /// before the module processes this notification, are wrong.

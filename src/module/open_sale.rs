@@ -54,7 +54,7 @@ impl<'s, 'a> Step<'s, 'a> {
 }
 
 impl<'a> SaleRef<'a> {
-    /// The sale `name`, which is the one at the position `nth`, and of which nothing is known.
+    /// The sale `name` at the position `nth`, before anything is known of it.
     pub fn new(nth: usize, name: Name<'a>) -> Self {
         Self { nth, name, decided_on: None, has_stream: false, has_line: false, orphans: Vec::new() }
     }
@@ -168,9 +168,9 @@ impl<'c> OpenSale<'c> {
         if expired > 0 && fits.is_ok() {
             state::enter(|state| state.expirations = state.expirations.saturating_add(expired));
         }
-        fits.map_err(|misfit: InvalidChange| {
+        fits.map_err(|invalid: InvalidChange| {
             let name = at.name.bytes().escape_ascii();
-            let told = format!("lockstock: a change of the sale {name} does not fit it: {misfit:?}");
+            let told = format!("lockstock: a change of the sale {name} does not fit it: {invalid:?}");
             self.key.quiet().log(Level::Warning, &told);
             Error::Internal
         })

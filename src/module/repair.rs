@@ -17,7 +17,6 @@ use crate::server::ctx::{Ctx, Level};
 use crate::server::key::{self, Access, Content, Key};
 use crate::server::replicate;
 use crate::server::stream::{self, EntryId};
-use crate::server::timer;
 
 /// A stream entry whose change was not committed, so it must be removed.
 pub struct OrphanEvent {
@@ -75,7 +74,7 @@ pub fn schedule(at: KeyRef<'_>, orphans: Vec<OrphanEvent>) {
 /// Repairs the scheduled keys, if this server may write now. Otherwise the timer calls this again.
 pub fn repair_all(ctx: &mut Ctx<'_>) {
     let began_in = ctx.db();
-    while DAMAGED.with(|damaged| !damaged.is_empty()).unwrap_or_default() && timer::may_write(ctx) {
+    while DAMAGED.with(|damaged| !damaged.is_empty()).unwrap_or_default() && ctx.may_write() {
         let Some(Some(Damaged { key, orphans })) = DAMAGED.with(Vec::pop) else { break };
         let KeyRef { db, key } = key.as_key();
         ctx.select(db);

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use crate::config;
 use crate::core::deadline_index::DeadlineIndex;
-use crate::core::lock::Engine;
+use crate::core::lock::{ClientId, Engine};
 use crate::core::retry::RefusedSales;
 use crate::core::time::Wakeup;
 use crate::module::destroyed;
@@ -25,7 +25,7 @@ pub struct State {
     pub locks: Engine,
     /// When the timer has something to do for each sale: its next hold expires, or its line can be served.
     pub sales: DeadlineIndex,
-    /// Sales whose stream or whose cluster refused what is due.
+    /// Sales whose stream or whose cluster refused their due changes.
     pub refused: RefusedSales,
     /// The number of expired holds of sales.
     pub expirations: u64,
@@ -71,8 +71,10 @@ pub fn drain_inbox(state: &mut State) {
                 state.locks.vanished(key.as_key(), entry);
                 state.renamed.add(watch);
             }
-            Notification::ClientGone(client) => {
-                state.locks.client_gone(clock::now().ms, client);
+            Notification::Event(Event::ClientGone(client)) => {
+                if let Some(client) = ClientId::new(client) {
+                    state.locks.client_gone(clock::now().ms, client);
+                }
             }
             Notification::SaleVanished(entry, watch) => {
                 if let Some(entry) = entry {
@@ -92,9 +94,7 @@ pub fn drain_inbox(state: &mut State) {
             Notification::InBetween => state.renamed.for_everything(),
             Notification::Event(Event::Role { primary: false }) => state.locks.demoted(clock::now().ms),
             // These only had to wake the timer.
-            Notification::Event(
-                Event::Role { primary: true } | Event::Loaded | Event::Import | Event::ClientGone(_),
-            ) => {}
+            Notification::Event(Event::Role { primary: true } | Event::Loaded | Event::Import) => {}
             Notification::Unblocked(waiter, Unblocked::Answered) => state.locks.delivered(waiter),
             Notification::Unblocked(waiter, Unblocked::TimedOut) => state.locks.timed_out(clock::now().ms, waiter),
             Notification::Unblocked(waiter, Unblocked::Gone) => state.locks.left(clock::now().ms, waiter),

@@ -16,7 +16,7 @@ use crate::module::{destroyed, expirations, inbox, repair, sale_type};
 use crate::server::ctx::{Ctx, is_connected};
 use crate::server::datatype::DataType;
 use crate::server::key::{Content, Shown};
-use crate::server::{clock, cluster, import, panics, timer};
+use crate::server::{clock, cluster, import, panics};
 
 /// The longest time of one turn of the timer. After it the server serves its clients before the next turn.
 const TURN: Duration = Duration::from_micros(500);
@@ -37,7 +37,7 @@ const PAUSED: Millis = Millis(5);
 /// the end of that. A replica need not look again, because its effects come from the primary, and a change of role arms the timer.
 pub fn run(ctx: &mut Ctx<'_>) -> Wakeup {
     let is_filled = import::is_on(ctx);
-    let decides = !is_filled && timer::may_write(ctx);
+    let decides = !is_filled && ctx.may_write();
     let next = turn(ctx, decides);
     let is_paused = !decides && !is_filled && ctx.flags().is_primary();
     if is_paused { clock::now().ms.plus(PAUSED).into() } else { next }

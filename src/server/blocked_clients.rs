@@ -11,11 +11,10 @@ use std::collections::BTreeSet;
 use std::ffi::{c_int, c_void};
 use std::hash::Hash;
 use std::ptr::{self, NonNull};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use redis_module::raw;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::api::{self, RawBlocked, RawCtx, RawString};
 use super::args::Arg;
@@ -48,7 +47,7 @@ pub type Reply<A> = fn(&Ctx<'_>, &A);
 pub type Hear<I> = fn(waiter: I, left: Unblocked);
 
 /// All clients that are blocked for one purpose. An `I` identifies a waiter, and an `A` is its answer.
-pub struct BlockedClients<I: 'static, A: 'static>(LazyLock<ServerCell<Table<I, A>>>);
+pub struct BlockedClients<I: 'static, A: 'static>(ServerCell<Table<I, A>>);
 
 struct BlockedClient<I: 'static, A: 'static> {
     among: &'static BlockedClients<I, A>,
@@ -92,7 +91,14 @@ pub fn taken_over() -> u64 {
 impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
     /// An empty table.
     pub const fn new() -> Self {
-        Self(LazyLock::new(|| ServerCell::new(Table::new())))
+        Self(ServerCell::new(Table {
+            parked: FxHashMap::with_hasher(FxBuildHasher),
+            nameless: Vec::new(),
+            over: BTreeSet::new(),
+            hear: None,
+            reply: None,
+            keys: None,
+        }))
     }
 
     /// Sets the callbacks for unblocked clients and for replies. Called once, at load.
@@ -191,8 +197,7 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
     /// work, and must not use any state that the callbacks need.
     pub fn unblock(&self, _: &mut Ctx<'_>, waiter: I, answer: A) {
         faults::point();
-        let found = self.0.with(|table| table.parked.get(&waiter).copied());
-        if let Some(Some(parked)) = found {
+        if let Some(parked) = self.find(waiter) {
             unblock_one(parked, answer);
         }
     }
@@ -211,7 +216,7 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
     /// The server has sent what was written to the client of `waiter`, though it is not done with the client. Does nothing if nothing was
     /// written.
     pub fn handed_over(&self, waiter: I) {
-        if let Some(Some(parked)) = self.0.with(|table| table.parked.get(&waiter).copied()) {
+        if let Some(parked) = self.find(waiter) {
             // SAFETY: entries are removed when their box is freed, so this one is alive; only this thread touches it.
             let parked = unsafe { &mut *parked.as_ptr() };
             if parked.replied && !parked.aside {
@@ -227,18 +232,16 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
         self.0.with(|table| table.parked.get(&waiter).copied().is_some_and(waits)).unwrap_or(true)
     }
 
+    fn find(&self, waiter: I) -> Option<Blocked<I, A>> {
+        self.0.with(|table| table.parked.get(&waiter).copied())?
+    }
+
     /// All blocked waiters that have no answer yet.
     pub fn unanswered(&self) -> Vec<I> {
-        // SAFETY: as in `is_waiting`.
-        let waits = |parked: Blocked<I, A>| unsafe {
-            let parked = &*parked.as_ptr();
-            !parked.handle.is_null() && parked.answer.is_none() && !parked.left
+        let unanswered = |table: &mut Table<I, A>| {
+            table.parked.iter().filter(|(_, parked)| is_unanswered(**parked)).map(|(waiter, _)| *waiter).collect()
         };
-        self.0
-            .with(|table| {
-                table.parked.iter().filter(|(_, parked)| waits(**parked)).map(|(waiter, _)| *waiter).collect()
-            })
-            .unwrap_or_default()
+        self.0.with(unanswered).unwrap_or_default()
     }
 
     /// The first time after `now` when a blocked client times out, or is so late that the server must have [forgotten](Self::forgotten) it.
@@ -259,10 +262,9 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
     /// If a client had to wait for the end of a pause (a failover, `CLIENT PAUSE`) before its command ran, Redis 8.0 and Valkey 8.1 block
     /// it without a timeout, even for their own commands.
     pub fn forgotten(&self, now: UnixMs, most: usize) -> Vec<I> {
-        // SAFETY: entries are removed when their box is freed, so this one is alive; only this thread touches it.
-        let waiter = |(_, parked): &(UnixMs, Blocked<I, A>)| unsafe {
-            let parked = &*parked.as_ptr();
-            parked.waiter.filter(|_| parked.answer.is_none() && !parked.left && !parked.handle.is_null())
+        let waiter = |(_, parked): &(UnixMs, Blocked<I, A>)| {
+            // SAFETY: as in `is_waiting`.
+            unsafe { (*parked.as_ptr()).waiter }.filter(|_| is_unanswered(*parked))
         };
         let late = |table: &mut Table<I, A>| {
             let is_late = |(over, _): &&(UnixMs, Blocked<I, A>)| latest_late(now).is_some_and(|late| *over <= late);
@@ -273,17 +275,6 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
 }
 
 impl<I: Copy + Eq + Hash + 'static, A: 'static> Table<I, A> {
-    fn new() -> Self {
-        Self {
-            parked: FxHashMap::default(),
-            nameless: Vec::new(),
-            over: BTreeSet::new(),
-            hear: None,
-            reply: None,
-            keys: None,
-        }
-    }
-
     /// Removes a client that the server is done with.
     fn leave(&mut self, client: Blocked<I, A>, waiter: Option<I>, over: Option<UnixMs>) {
         match waiter {
@@ -313,6 +304,13 @@ const LATE: Millis = Millis(50);
 /// Clients with a timeout at or before this time are late at `now`.
 fn latest_late(now: UnixMs) -> Option<UnixMs> {
     now.0.checked_sub(LATE.0).map(UnixMs)
+}
+
+/// Whether a client is blocked and has no answer yet.
+fn is_unanswered<I: 'static, A: 'static>(parked: Blocked<I, A>) -> bool {
+    // SAFETY: entries are removed when their box is freed, so this one is alive; only this thread touches it.
+    let parked = unsafe { &*parked.as_ptr() };
+    !parked.handle.is_null() && parked.answer.is_none() && !parked.left
 }
 
 fn unblock_one<I: 'static, A: 'static>(parked: Blocked<I, A>, answer: A) {

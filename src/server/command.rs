@@ -1,4 +1,4 @@
-//! What a command of the module is: its description, and what it does.
+//! The form of a command of the module: its description, and the function that runs it.
 
 use std::ffi::{CStr, c_int};
 use std::fmt;

@@ -78,6 +78,14 @@ impl Ctx<'_> {
         Flags(unsafe { api::get_context_flags(self.raw) })
     }
 
+    /// Whether this server may write now: it is a primary with its data loaded, and writes are not paused.
+    pub fn may_write(&self) -> bool {
+        let flags = self.flags();
+        // SAFETY: the function takes nothing and only reads the server's state.
+        let quiet = flags.is_loading() || unsafe { api::avoid_replica_traffic() } != 0;
+        flags.is_primary() && !quiet
+    }
+
     /// Sets the module options in the server. Called once, at load.
     pub(super) fn set_options(&self) {
         let options =

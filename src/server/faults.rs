@@ -42,8 +42,8 @@ mod injected {
     static MOST: AtomicU64 = AtomicU64::new(0);
 
     thread_local! {
-        /// How many points the current entry on this thread still has to reach for the panic; 0 if none is armed for it.
-        static LEFT: Cell<u64> = const { Cell::new(0) };
+        /// The point at which the current entry on this thread panics; `None` if no panic is armed for it.
+        static STRIKES_AT: Cell<Option<u64>> = const { Cell::new(None) };
         /// How many points it has reached.
         static PASSED: Cell<u64> = const { Cell::new(0) };
         /// Whether it has begun to reply.
@@ -52,7 +52,7 @@ mod injected {
 
     /// Arms `fault`, replacing the one before: the next entries with its name panic at its point.
     pub fn arm(fault: Fault) {
-        LEFT.set(0);
+        STRIKES_AT.set(None);
         if !fault.doing.is_empty() {
             MOST.store(0, Ordering::Relaxed);
         }
@@ -78,7 +78,7 @@ mod injected {
             if let Some(point) = found {
                 REPLYING.set(false);
                 PASSED.set(0);
-                LEFT.set(point);
+                STRIKES_AT.set(Some(point));
             }
             if found == Some(0) {
                 strike();
@@ -90,19 +90,16 @@ mod injected {
     impl Drop for Entry {
         fn drop(&mut self) {
             if self.chosen {
-                LEFT.set(0);
+                STRIKES_AT.set(None);
                 MOST.fetch_max(PASSED.get(), Ordering::Relaxed);
             }
         }
     }
 
     pub fn pass() {
-        let left = LEFT.get();
-        if left > 0 {
-            PASSED.set(PASSED.get().saturating_add(1));
-            LEFT.set(left.saturating_sub(1));
-        }
-        if left == 1 {
+        let Some(point) = STRIKES_AT.get() else { return };
+        PASSED.set(PASSED.get().saturating_add(1));
+        if PASSED.get() == point {
             strike();
         }
     }
@@ -115,7 +112,7 @@ mod injected {
 
     #[expect(clippy::panic, reason = "that is what it is for")]
     fn strike() {
-        LEFT.set(0);
+        STRIKES_AT.set(None);
         STRUCK.fetch_add(1, Ordering::Relaxed);
         let mut fault = armed();
         if let Some(fault) = fault.as_mut() {

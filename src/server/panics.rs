@@ -56,7 +56,7 @@ pub fn install(make_good: MakeGood) {
     MAKE_GOOD.with(|slot| *slot = Some(make_good));
 }
 
-/// Runs the repair function. What it cannot repair because it panics too is lost.
+/// Runs the repair function. Damage that it cannot repair, because it panics too, is lost.
 pub(super) fn make_good(ctx: &mut Ctx<'_>) {
     if let Some(Some(make_good)) = MAKE_GOOD.with(|slot| *slot) {
         contain("making a fault good", || make_good(ctx));

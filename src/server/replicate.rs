@@ -1,4 +1,4 @@
-//! What is sent to replicas and the AOF.
+//! Sending effects to replicas and the AOF.
 //!
 //! A decision is made once, here, and its result is sent: a hold that begins or ends, a change of a sale. No other server's clock or queue
 //! matters.

@@ -155,11 +155,3 @@ unsafe extern "C" fn fire(raw: *mut RawCtx, _data: *mut c_void) {
         }));
     }
 }
-
-/// Whether this server may write now: it is a primary with its data loaded, and writes are not paused.
-pub fn may_write(ctx: &Ctx<'_>) -> bool {
-    let flags = ctx.flags();
-    // SAFETY: the function takes nothing and only reads the server's state.
-    let quiet = flags.is_loading() || unsafe { api::avoid_replica_traffic() } != 0;
-    flags.is_primary() && !quiet
-}
