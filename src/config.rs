@@ -65,7 +65,7 @@ pub fn default_lease() -> Millis {
     Millis(DEFAULT_LEASE_MS.get())
 }
 
-/// What the engine of the locks has to know.
+/// The settings of the lock engine.
 pub fn for_locks() -> lock::Settings {
     lock::Settings {
         detects_deadlocks: DETECT_DEADLOCKS.is_yes(),

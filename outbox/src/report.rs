@@ -1,4 +1,4 @@
-//! What the program says: lines on standard error, and a bar while `--once` runs on a terminal.
+//! The program's reports: lines on standard error, and a bar while `--once` runs on a terminal.
 
 use std::collections::HashMap;
 use std::fmt::Display;

@@ -1,4 +1,4 @@
-//! What the commands on several sales have in common: their sales, and their reply.
+//! The common parts of the commands on several sales: their sales, and their reply.
 
 use super::stock_reply;
 use super::{Arg, Args, Ctx, Error, clock};

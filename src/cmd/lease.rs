@@ -26,7 +26,7 @@ impl Lease {
         Ok(())
     }
 
-    /// What it does to a hold: without a named lease the hold ends after the default lease, but not sooner than it would have.
+    /// The extension of a hold by this lease: without a named lease the hold ends after the default lease, but not sooner than it would have.
     pub fn extension(self) -> Extension {
         Extension { only_later: self.0.is_none(), lease: self.or_default() }
     }

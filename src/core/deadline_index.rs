@@ -150,7 +150,7 @@ impl DeadlineIndex {
         self.entries.at(*self.heap.get(0)?).known(LISTED)
     }
 
-    /// What the heap is ordered by: entries with the same deadline lie in the order of their slots.
+    /// The key of the heap's order: entries with the same deadline lie in the order of their slots.
     fn rank(&self, slot: u32) -> (UnixMs, u32) {
         (self.entries.at(slot).map(|(_, entry)| entry.deadline).or_invariant(LISTED, UnixMs::MAX), slot)
     }

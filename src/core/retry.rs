@@ -74,9 +74,9 @@ impl<T> Retries<T> {
 /// Sales whose due work was refused, by their entries in the deadline index.
 #[derive(Debug, Default)]
 pub struct RefusedSales {
-    /// Those whose slot is being migrated.
+    /// The sales whose slot is being migrated.
     moving: Retries<DeadlineId>,
-    /// Those whose stream refuses events.
+    /// The sales whose stream refuses events.
     stuck: Retries<DeadlineId>,
     /// No sale is tried before this time, because the cluster is down.
     down: Option<UnixMs>,

@@ -1,4 +1,4 @@
-//! What the commands do with sales: create, read, decide, change, apply, restore.
+//! The operations of the commands on sales: create, read, decide, change, apply, restore.
 
 use smallvec::SmallVec;
 

@@ -150,7 +150,7 @@ impl<'c, 'a> SaleTransaction<'c, 'a> {
         streams.iter().try_for_each(|(sale, stream)| open_sale::serves(self.open.ctx(), sale, stream))
     }
 
-    /// Carries out what is due, step by step, whatever becomes of the rest: the holds whose units are needed expire.
+    /// Carries out the changes that are due, step by step, whatever becomes of the rest: the holds whose units are needed expire.
     fn carry_out_due(&mut self) -> Result<(), Error> {
         let Self { open, legs, .. } = self;
         for Leg { sale, changes, due_done } in legs {

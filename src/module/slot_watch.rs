@@ -19,7 +19,7 @@ const PAUSE: Millis = Millis(500);
 /// At how many looks in turn a slot has no owner before its requests are told. It may be without one for a moment while it moves.
 const UNOWNED: usize = 3;
 
-/// What is known of the cluster.
+/// The last known states of the cluster.
 #[derive(Default)]
 pub struct SlotWatch {
     /// What each of the last looks has shown, the latest first; at most [`UNOWNED`].
@@ -78,7 +78,7 @@ impl SlotWatch {
         (self.is_astray, self.is_unowned) = (false, is_unowned);
     }
 
-    /// What a request for `slot` is told that has ended.
+    /// The error for an ended request for `slot`.
     pub fn redirection(&self, slot: Slot) -> Error {
         match self.seen.front().and_then(|nodes| nodes.elsewhere(slot)) {
             Some(address) => Error::Moved { slot: slot.number(), address: address.to_owned() },

@@ -10,7 +10,7 @@ use crate::module::lock_effect::LockChange;
 use crate::module::repair;
 use crate::server::args::Name;
 
-/// What a command that releases the holds of a token has done so far. If it has done nothing else in the end, its words say all of it.
+/// The releases by a command so far. If the command has done nothing else in the end, it equals its effect.
 pub struct VerbatimRelease<'a> {
     token: Ident,
     /// The keys that were released, all in the database of the command. This has not been sent yet.
@@ -38,7 +38,7 @@ impl<'a> VerbatimRelease<'a> {
         !self.released.is_empty()
     }
 
-    /// What was taken over, with the effect on each key.
+    /// The released keys, with the effect on each.
     pub fn effects(self) -> impl Iterator<Item = (Name<'a>, LockChange)> {
         let Self { token, released } = self;
         released

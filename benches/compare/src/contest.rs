@@ -78,7 +78,7 @@ impl Load {
     }
 }
 
-/// What a turn showed.
+/// The figures of a turn.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
     pub done: f64,
@@ -88,7 +88,7 @@ pub struct Figures {
     /// Commands for each operation: those that were sent, and those that were carried out.
     pub sent: f64,
     pub executed: f64,
-    /// Microseconds that an operation took: half of them, and all but one in a hundred, took no longer.
+    /// Microseconds that an operation took: the median, and the 99th percentile.
     pub p50: f64,
     pub p99: f64,
     pub jain: f64,

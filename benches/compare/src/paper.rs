@@ -1,4 +1,4 @@
-//! What is left of a run: the tables, the pictures, and the bars that were to be reached.
+//! The results of a run: the tables, the pictures, and the bars that were to be reached.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What a crowd keeps count of.
+//! The counters of a crowd.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! What is known of locks and sales.
+//! The known state of locks and sales.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};

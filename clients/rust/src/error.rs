@@ -1,4 +1,4 @@
-//! What may come of a request that is not what was asked for.
+//! The errors of requests.
 
 use std::fmt;
 

@@ -7,7 +7,7 @@ use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::time::Millis;
 
-/// What a key holds.
+/// The content of a key.
 #[derive(Debug)]
 pub enum Found<'a> {
     /// Nothing.
@@ -18,7 +18,7 @@ pub enum Found<'a> {
     Foreign,
 }
 
-/// What the engine needs from the keyspace, and what it reports to it.
+/// The keyspace as the engine needs it, and the engine's reports to it.
 ///
 /// The calls of `held` and `ended` come in the order in which replicas must see them.
 pub trait Keyspace {

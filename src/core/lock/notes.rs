@@ -1,4 +1,4 @@
-//! What is known of holds beyond their values: notes, by lock and fence.
+//! Facts about holds beyond their values: notes, by lock and fence.
 //!
 //! - A hold with a *session* ends with its connection.
 //! - A grant to a blocked client is *unacknowledged* until the server has handed its reply to the connection. If the connection ends before
@@ -42,7 +42,7 @@ pub(super) struct HoldNotes {
     revoked: BTreeSet<HoldId>,
 }
 
-/// What is known of a hold.
+/// The facts about a hold.
 #[derive(Debug, Default)]
 struct HoldNote {
     /// The connection that it ends with.
@@ -53,7 +53,7 @@ struct HoldNote {
     rare: Option<Box<Rare>>,
 }
 
-/// What is known of few holds.
+/// The facts that only few holds have.
 #[derive(Debug, Default)]
 struct Rare {
     /// What this grant replaced.

@@ -1,4 +1,4 @@
-//! What the engine counts.
+//! The counters of the engine.
 
 /// Counts since the server started. A replica decides nothing and counts nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

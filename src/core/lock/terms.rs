@@ -35,7 +35,7 @@ pub enum Mode {
     Limit,
 }
 
-/// What a request asks for.
+/// The mode that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wanted {
     /// The lock alone.
@@ -101,7 +101,7 @@ pub enum Dismissed {
     Moved(Notice, Slot),
 }
 
-/// What a granted request gets.
+/// The grant of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// The owner.

@@ -18,7 +18,7 @@ use crate::core::time::UnixMs;
 /// The most places that are kept, where one for several keys counts once for each of them. Beyond that, those end that would end first.
 const MOST: usize = 100_000;
 
-/// What a token asked for, and the position that it had.
+/// The locks and the mode that a token asked for, and the position that it had.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) token: Ident,
@@ -30,7 +30,7 @@ pub(super) struct Place {
     pub(super) ticket: Ticket,
 }
 
-/// What a token asks for.
+/// The request of a token.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub(super) token: &'a Ident,

@@ -51,7 +51,7 @@ struct More {
 #[derive(Debug)]
 struct Crowd {
     mode: Mode,
-    /// The era of the sessions. Those of an earlier era have ended.
+    /// The era of the sessions. Sessions of an earlier era have ended.
     era: u32,
     holds: BTreeMap<Fence, Hold>,
     tokens: BTreeMap<Ident, Fence>,

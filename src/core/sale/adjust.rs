@@ -1,4 +1,4 @@
-//! What the seller does to a sale: `STOCK.ADJUST` and `STOCK.ALTER`.
+//! The seller's changes to a sale: `STOCK.ADJUST` and `STOCK.ALTER`.
 
 use super::Sale;
 use super::answer::Changes;

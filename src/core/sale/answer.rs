@@ -1,4 +1,4 @@
-//! What a command on an order answers, and the changes that make it true.
+//! The answer of a command on an order, and the changes that make it true.
 
 use super::change::Change;
 use crate::core::id::IdText;
@@ -81,7 +81,7 @@ pub struct Answer<'a> {
     pub status: Status,
     /// What this id holds or has bought now; 0: nothing.
     pub units: u64,
-    /// What the sale can sell now, after this call.
+    /// The units that the sale can sell now, after this call.
     pub remaining: u64,
     /// When this id's hold ends, or with [`Status::NotStarted`] when the sale starts.
     pub deadline: Option<UnixMs>,
@@ -90,7 +90,7 @@ pub struct Answer<'a> {
 }
 
 impl Answer<'static> {
-    /// What is answered for a sale that does not exist.
+    /// The answer for a sale that does not exist.
     pub const NO_STOCK: Self =
         Self { status: Status::NoStock, units: 0, remaining: 0, deadline: None, reference: IdText::NONE };
 }
@@ -103,7 +103,7 @@ impl Answer<'static> {
 pub struct Decision<'a> {
     /// What to reply.
     pub answer: Answer<'a>,
-    /// What must be committed before the reply; none when nothing changes.
+    /// The changes that must be committed before the reply; none when nothing changes.
     pub changes: Changes<'a>,
 }
 

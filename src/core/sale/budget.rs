@@ -10,7 +10,7 @@ pub(super) const MOST_ENDED: usize = if cfg!(test) { 2 } else { 128 };
 /// sells to no other order.
 pub(super) const MOST_SERVED: usize = if cfg!(test) { 3 } else { 400 };
 
-/// What a command may still do for other orders. The sales of one command share it.
+/// How much a command may still do for other orders. The sales of one command share it.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     /// How many due holds it may let expire; after that a cutoff ends the others.
@@ -23,7 +23,7 @@ impl Budget {
     /// That of a whole command.
     pub const COMMAND: Self = Self { expirations: MOST_ENDED, services: MOST_SERVED };
 
-    /// What is left after `changes`.
+    /// The rest of the budget after `changes`.
     #[must_use]
     pub fn after(self, changes: &Changes<'_>) -> Self {
         let count = |is: fn(&Change<'_>) -> bool| changes.iter().filter(|change| is(change)).count();

@@ -3,7 +3,7 @@
 use super::Sale;
 use super::answer::Status;
 
-/// What has happened on this server since it loaded the sale. Neither saved nor replicated.
+/// Counters of this server since it loaded the sale. Neither saved nor replicated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Orders taken.

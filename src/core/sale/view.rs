@@ -19,9 +19,9 @@ pub const PAGE_EFFORT: usize = 4_096;
 pub struct Order<'a> {
     /// The id.
     pub id: IdText<'a>,
-    /// What has become of it.
+    /// Its state.
     pub state: State,
-    /// What it holds or has bought; 0 once given back, and while it waits.
+    /// The units that it holds or has bought; 0 once given back, and while it waits.
     pub units: u64,
     /// Whose limit it counts against; without a BUYER this is the id.
     pub buyer: IdText<'a>,
@@ -31,7 +31,7 @@ pub struct Order<'a> {
     pub deadline: Option<UnixMs>,
 }
 
-/// What a sale amounts to at an instant. `total = remaining + held + sold`, always.
+/// The sums of a sale at an instant. `total = remaining + held + sold`, always.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Info {
     /// Units the sale is about.

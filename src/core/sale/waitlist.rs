@@ -244,7 +244,7 @@ impl Serving<'_> {
         (changes, self)
     }
 
-    /// What is left of these units after those in line were served.
+    /// The rest of these units after waiting orders were served.
     pub fn left_of(&self, remaining: u64) -> u64 {
         remaining.checked_sub(self.served).or_invariant("who is served takes what remains", 0)
     }

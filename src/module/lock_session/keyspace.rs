@@ -1,4 +1,4 @@
-//! What the engine asks of a session, and what it reports to it.
+//! The engine's view of a session: its questions about the keyspace, and its reports.
 
 use super::{AtWork, LockSession};
 use crate::core::id::Ident;

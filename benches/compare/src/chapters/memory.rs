@@ -1,4 +1,4 @@
-//! What a lock, a waiter and an order weigh.
+//! The memory of a lock, a waiter and an order.
 
 use std::time::Duration;
 

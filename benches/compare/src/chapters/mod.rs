@@ -1,4 +1,4 @@
-//! What is measured, one file for each subject.
+//! The measurements, one file for each subject.
 
 pub mod carts;
 pub mod cluster;

@@ -1,4 +1,4 @@
-//! What is compared: each way to lock or to sell, as its own users do it.
+//! The ways that are compared: each way to lock or to sell, as its own users do it.
 
 use std::time::{Duration, Instant};
 

@@ -50,7 +50,7 @@ struct Search<'a> {
     earlier: Option<WaiterId>,
     /// A request behind this position in one of its lines stands behind the new request.
     ahead_of: Ticket,
-    /// What is left of its length.
+    /// The rest of its length.
     length: usize,
     graph: Graph,
     by_token: BTreeMap<Ident, usize>,

@@ -63,13 +63,13 @@ pub struct Engine {
     pub(super) stats: Stats,
     /// How much a command does for others. It changes in tests only.
     pub(super) bound: Bound,
-    /// What the operator has chosen. It may be another value in each call.
+    /// The operator's settings. They may be others in each call.
     pub settings: Settings,
     /// Empty between visits, and kept only to reuse its memory.
     outcomes: Vec<Outcome>,
 }
 
-/// What the operator has chosen for locks.
+/// The operator's settings for locks.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Whether a request is refused that would close a circle of waiting tokens.

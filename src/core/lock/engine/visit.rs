@@ -15,7 +15,7 @@ use crate::core::lock::value::Lock;
 /// A visit ends this many holds that are over even without budget. Only a lock that is shared or has permits can have more than one.
 const AT_LEAST: usize = 4;
 
-/// A lock that is open. What has changed is told to the keyspace after [`close`](Self::close).
+/// A lock that is open. Its changes are reported to the keyspace after [`close`](Self::close).
 #[must_use]
 pub(super) struct Visit<'v> {
     pub(super) engine: &'v mut Engine,
@@ -29,7 +29,7 @@ pub(super) struct Visit<'v> {
     pub(super) outcomes: Vec<Outcome>,
 }
 
-/// What a visit has changed.
+/// The changes of a visit.
 #[must_use]
 pub(super) struct Closed {
     /// A lock for a key that holds nothing; vacant if it was not taken.
@@ -42,7 +42,7 @@ pub(super) struct Closed {
     pub(super) outcomes: Vec<Outcome>,
 }
 
-/// What the keyspace is told when the lock is no longer borrowed from it.
+/// The reports to the keyspace, for when the lock is no longer borrowed from it.
 #[derive(Debug)]
 pub(super) enum Outcome {
     Held(Mode, Hold),

@@ -176,7 +176,7 @@ impl OrderTable {
         self.by_name.insert(name.hash(&self.keys), found);
     }
 
-    /// What the buyer of an entry has.
+    /// The units of the buyer of an entry.
     pub(super) fn account(&self, entry: u32) -> Account {
         self.buyers.account(entry).or_invariant("an order's entry is there", Account::default())
     }

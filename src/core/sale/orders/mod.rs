@@ -12,11 +12,11 @@ mod counted_tree;
 mod hash_index;
 mod id_set;
 mod line;
+mod order_state;
 mod order_table;
 mod pages;
 pub mod record;
 mod sharing;
-mod state;
 
 use std::hash::RandomState;
 use std::mem;

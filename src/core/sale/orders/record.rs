@@ -3,9 +3,9 @@
 //! One byte says which of the other fields there are. The plainest order, one unit sold to a numbered buyer, takes two
 //! bytes more than the number.
 
+pub use super::order_state::State;
+use super::order_state::{STATE, WAITING};
 use super::pages::Layout;
-pub use super::state::State;
-use super::state::{STATE, WAITING};
 use crate::core::codec::{Corrupt, Encode, Reader};
 use crate::core::id::PackedId;
 use crate::core::limits::{MAX_SEQ, MAX_UNITS};
@@ -172,7 +172,7 @@ impl<'a> Record<'a> {
         matches!(self.state, State::Cancelled | State::Expired)
     }
 
-    /// What the order counts against its buyer's limit at `now`: also what it waits for.
+    /// The units that the order counts against its buyer's limit at `now`, with those that it waits for.
     pub fn counted_at(&self, now: UnixMs) -> u64 {
         if self.waits() { self.units } else { self.units_at(now) }
     }
@@ -182,7 +182,7 @@ impl<'a> Record<'a> {
         if self.state == State::Held && self.deadline.reached(now) { State::Expired } else { self.state }
     }
 
-    /// What the order holds or has bought at `now`.
+    /// The units that the order holds or has bought at `now`.
     pub fn units_at(&self, now: UnixMs) -> u64 {
         match self.state_at(now) {
             State::Held | State::Sold => self.units,

@@ -9,7 +9,7 @@ use crate::core::lock::terms::{Mode, WaiterId};
 /// The token that asks, among the owners; its new request, among the waits.
 pub(super) const ASKING: usize = 0;
 
-/// What a new request would wait for.
+/// The tokens, requests and locks that a new request would wait for.
 pub(super) struct Graph {
     pub(super) owners: Vec<Owner>,
     pub(super) waits: Vec<Wait>,

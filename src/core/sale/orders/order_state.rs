@@ -4,7 +4,7 @@
 pub(super) const STATE: u8 = 0b1000_0011;
 pub(super) const WAITING: u8 = 0b1000_0000;
 
-/// What has become of an order.
+/// The state of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
     /// Reserved until its deadline.
