@@ -1,6 +1,7 @@
 //! Keeping the sums of an [`OrderTable`] in step with its orders.
 
 use super::buyers::Account;
+use super::counted_tree::{CountedTree, Source};
 use super::order_table::{ENTRY, OrderTable};
 use super::record::{BuyerRef, Record, State};
 use crate::core::id::PackedId;
@@ -25,101 +26,95 @@ impl Share {
     }
 }
 
+/// Whether an order is counted in or out.
+#[derive(Clone, Copy)]
+enum Way {
+    In,
+    Out,
+}
+
+impl Way {
+    /// A sum with these units more, or less. Modulo 2^64, see [`OrderTable::held`].
+    fn count(self, sum: u64, units: u64) -> u64 {
+        match self {
+            Self::In => sum.wrapping_add(units),
+            Self::Out => sum.wrapping_sub(units),
+        }
+    }
+
+    /// Puts an order into a tree, or takes it out.
+    fn index<K: Ord + Copy>(self, tree: &mut CountedTree<K>, number: u32, orders: &impl Source<K>) {
+        match self {
+            Self::In => tree.insert(number, orders),
+            Self::Out => tree.remove(number, orders),
+        }
+    }
+}
+
 impl OrderTable {
-    /// Adds an order to all sums.
+    /// Adds an order to all sums and trees.
     pub(super) fn attach(&mut self, number: u32) {
-        if let Some(share) = self.share_of(number) {
-            self.attach_share(number, share);
-        }
+        self.count(number, Way::In);
     }
 
-    /// Adds an order, whose record is `order`, to all sums.
+    /// Adds an order, whose record is `order`, to all sums and trees.
     pub(super) fn attach_new(&mut self, number: u32, order: &Record<'_>) {
-        self.attach_share(number, Share::of(order));
+        self.count_share(number, Share::of(order), Way::In);
     }
 
-    fn attach_share(&mut self, number: u32, share: Share) {
-        match share.state {
-            State::Held => {
-                self.held = self.held.wrapping_add(share.units);
-                self.holds.insert(number, &self.orders);
-            }
-            State::Sold => self.sold = plus(self.sold, share.units),
-            State::Waiting => return self.join_line(number, share.units, share.entry),
-            State::Cancelled | State::Expired => return,
-        }
-        match share.entry {
-            Some(entry) => self.attach_to_entry(number, entry, share),
-            None => self.active = plus(self.active, 1),
-        }
-    }
-
-    /// Adds an order to the sums of its buyer's entry.
-    fn attach_to_entry(&mut self, number: u32, entry: u32, share: Share) {
-        if share.state == State::Held {
-            self.by_buyer.insert(number, &self.orders);
-        }
-        let account = self.account(entry);
-        if account.active == 0 {
-            self.active = plus(self.active, 1);
-        }
-        let (units, active) = (account.units.wrapping_add(share.units), plus(account.active, 1));
-        self.buyers.set(entry, Account { units, active, ..account });
-    }
-
-    /// Takes an order out of all sums.
+    /// Takes an order out of all sums and trees.
     pub(super) fn detach(&mut self, number: u32) {
-        let Some(share) = self.share_of(number) else { return };
-        match share.state {
+        self.count(number, Way::Out);
+    }
+
+    fn count(&mut self, number: u32, way: Way) {
+        let share = self.orders.get(number).known("only what is in the table is counted").as_ref().map(Share::of);
+        if let Some(share) = share {
+            self.count_share(number, share, way);
+        }
+    }
+
+    fn count_share(&mut self, number: u32, Share { state, units, entry }: Share, way: Way) {
+        match state {
             State::Held => {
-                self.held = self.held.wrapping_sub(share.units);
-                self.holds.remove(number, &self.orders);
+                self.held = way.count(self.held, units);
+                way.index(&mut self.holds, number, &self.orders);
+                if entry.is_some() {
+                    way.index(&mut self.by_buyer, number, &self.orders);
+                }
             }
-            State::Sold => self.sold = minus(self.sold, share.units),
-            State::Waiting => return self.leave_line(number, share.units, share.entry),
+            State::Sold => self.sold = way.count(self.sold, units),
+            State::Waiting => match way {
+                Way::In => self.line.get_or_insert_default().join(number, units, &self.orders),
+                Way::Out => self.leave_line(number, units),
+            },
             State::Cancelled | State::Expired => return,
         }
-        match share.entry {
-            Some(entry) => self.detach_from_entry(number, entry, share),
-            None => self.active = minus(self.active, 1),
+        let waits = state == State::Waiting;
+        let Some(entry) = entry else {
+            self.active = way.count(self.active, u64::from(!waits));
+            return;
+        };
+        let mut account = self.account(entry);
+        if waits {
+            account.waiting = match way {
+                Way::In => account.waiting.wrapping_add(units.into()),
+                Way::Out => account.waiting.wrapping_sub(units.into()),
+            };
+        } else {
+            let was_active = account.is_active();
+            account.units = way.count(account.units, units);
+            self.active = self.active.wrapping_sub(was_active.into()).wrapping_add(account.is_active().into());
         }
+        self.buyers.set(entry, account);
     }
 
-    /// Takes an order out of the sums of its buyer's entry.
-    fn detach_from_entry(&mut self, number: u32, entry: u32, share: Share) {
-        if share.state == State::Held {
-            self.by_buyer.remove(number, &self.orders);
-        }
-        let account = self.account(entry);
-        let (units, active) = (account.units.wrapping_sub(share.units), minus(account.active, 1));
-        if active == 0 {
-            self.active = minus(self.active, 1);
-        }
-        self.buyers.set(entry, Account { units, active, ..account });
-    }
-
-    /// Adds an order that waits to the line and to what its buyer has.
-    fn join_line(&mut self, number: u32, units: u64, entry: Option<u32>) {
-        self.line.get_or_insert_default().join(number, units, &self.orders);
-        self.count_waiting(entry, |all| all.saturating_add(units.into()));
-    }
-
-    /// Takes an order that waits out of the line and of what its buyer has.
-    fn leave_line(&mut self, number: u32, units: u64, entry: Option<u32>) {
-        if let Some(line) = &mut self.line {
-            line.leave(number, units, &self.orders);
-            if line.len() == 0 {
-                self.line = None;
-            }
-        }
-        self.count_waiting(entry, |all| all.saturating_sub(units.into()));
-    }
-
-    /// Counts the units of a waiting order anew in its buyer's entry.
-    fn count_waiting(&mut self, entry: Option<u32>, count: impl FnOnce(u128) -> u128) {
-        if let Some(entry) = entry {
-            let account = self.account(entry);
-            self.buyers.set(entry, Account { waiting: count(account.waiting), ..account });
+    /// Takes an order that waits out of the line.
+    fn leave_line(&mut self, number: u32, units: u64) {
+        let Some(line) = &mut self.line else { return };
+        line.leave(number, units, &self.orders);
+        if line.len() == 0 {
+            self.line = None;
         }
     }
 
@@ -155,7 +150,7 @@ impl OrderTable {
     /// Counts one order less that names the entry's buyer, and closes the entry after the last.
     fn leave_entry(&mut self, entry: u32) {
         let account = self.account(entry);
-        let orders = minus(account.orders, 1);
+        let orders = account.orders.checked_sub(1).or_invariant("what is counted out was counted in", 0);
         if orders > 0 {
             self.buyers.set(entry, Account { orders, ..account });
         } else if let Some(hash) = self.buyers.hash(entry, &self.keys) {
@@ -168,7 +163,7 @@ impl OrderTable {
     /// Counts one order more that names the entry's buyer.
     pub(super) fn join_entry(&mut self, entry: u32) {
         let account = self.account(entry);
-        self.buyers.set(entry, Account { orders: plus(account.orders, 1), ..account });
+        self.buyers.set(entry, Account { orders: account.orders.saturating_add(1), ..account });
     }
 
     /// Puts a buyer's name in the index.
@@ -180,16 +175,4 @@ impl OrderTable {
     pub(super) fn account(&self, entry: u32) -> Account {
         self.buyers.account(entry).or_invariant("an order's entry is there", Account::default())
     }
-
-    fn share_of(&self, number: u32) -> Option<Share> {
-        self.orders.get(number).known("only what is in the table is counted").as_ref().map(Share::of)
-    }
-}
-
-fn plus(sum: u64, more: u64) -> u64 {
-    sum.checked_add(more).or_invariant("no sum of a sale comes near 2^64", u64::MAX)
-}
-
-fn minus(sum: u64, less: u64) -> u64 {
-    sum.checked_sub(less).or_invariant("what is counted out was counted in", 0)
 }

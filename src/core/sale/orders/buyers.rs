@@ -13,8 +13,6 @@ use crate::core::invariant::Known;
 pub struct Account {
     /// Units held and bought, modulo 2^64: see [`OrderTable::held`](super::OrderTable::held).
     pub units: u64,
-    /// Orders that hold or have bought those units, due holds among them.
-    pub active: u64,
     /// Units that its orders wait for. A sale does not have so many, so their sum can pass 2^64.
     pub waiting: u128,
     /// Orders that name this buyer, whatever their state.
@@ -55,22 +53,26 @@ fn halves(sum: u128) -> (u64, u64) {
 }
 
 impl Account {
+    /// Whether the buyer holds or has bought units.
+    pub fn is_active(&self) -> bool {
+        self.units != 0
+    }
+
     /// Units held, bought and waited for, if `due` units of them are free again.
     pub fn counted(&self, due: u64) -> u64 {
         self.units.wrapping_sub(due).saturating_add(u64::try_from(self.waiting).unwrap_or(u64::MAX))
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self, Corrupt> {
-        let (units, active, orders) = (reader.number()?, reader.number()?, reader.number()?);
+        let (units, orders) = (reader.number()?, reader.number()?);
         // Most buyers wait for nothing: that takes one byte.
         let low = reader.number()?;
         let high = if low & IS_WIDE == 0 { 0 } else { reader.number()? };
-        Ok(Self { units, active, waiting: u128::from(low >> 1) | u128::from(high) << LOW_BITS, orders })
+        Ok(Self { units, waiting: u128::from(low >> 1) | u128::from(high) << LOW_BITS, orders })
     }
 
     fn write(&self, out: &mut Vec<u8>) {
         out.number(self.units);
-        out.number(self.active);
         out.number(self.orders);
         let (low, high) = halves(self.waiting);
         out.number(low << 1 | u64::from(high > 0));
@@ -179,7 +181,7 @@ mod tests {
         for (n, entry) in (0..50).zip(0..) {
             assert_eq!(buyers.open(&packed(n)), Some(entry));
         }
-        let account = Account { units: 1 << 50, active: 3, waiting: (1 << 84) - 1, orders: 2 };
+        let account = Account { units: 1 << 50, waiting: (1 << 84) - 1, orders: 2 };
         buyers.set(7, account);
         assert_eq!((buyers.name(7), buyers.account(7)), (Some(packed(7)), Some(account)));
         for entry in [3, 49, 0] {

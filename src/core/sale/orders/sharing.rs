@@ -159,7 +159,7 @@ impl OrderTable {
             let Hold { deadline, units, number, .. } = holds.get(*place as usize)?;
             Some(((entries.get(*number)?, *deadline, *number), *number, *units))
         });
-        let sharing = accounts.iter().filter(|account| account.active > 0).count();
+        let sharing = accounts.iter().filter(|account| account.is_active()).count();
         self.active = self.active.wrapping_sub(active).wrapping_add(sharing as u64);
         strays
     }
@@ -210,7 +210,6 @@ impl Sharing<'_> {
         }
         if order.active() {
             account.units = account.units.wrapping_add(order.units);
-            account.active = account.active.wrapping_add(1);
             self.active = self.active.wrapping_add(1);
         }
         true

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::waiting::crowded;
 use crate::core::id::IdText;
-use crate::core::sale::{Budget, Change, Sale, Take, Terms};
+use crate::core::sale::{Budget, Change, Loading, Sale, Take, Terms};
 use crate::core::time::{Millis, UnixMs};
 
 /// What the callers of a sale write.
@@ -23,9 +23,11 @@ enum Shape {
     HoldUuids,
     /// As `HoldMixed`, five orders for each buyer.
     HoldFive,
+    /// As `HoldMixed`, three orders for each buyer, which come in no order.
+    HoldThree,
 }
 
-const SHAPES: [(Shape, usize); 7] = [
+const SHAPES: [(Shape, usize); 8] = [
     (Shape::Integer, 19),
     (Shape::Phone, 22),
     (Shape::Uuid, 35),
@@ -33,6 +35,7 @@ const SHAPES: [(Shape, usize); 7] = [
     (Shape::HoldMixed, 70),
     (Shape::HoldUuids, 88),
     (Shape::HoldFive, 70),
+    (Shape::HoldThree, 75),
 ];
 
 /// Spreads numbers over all 64 bits (`SplitMix64`).
@@ -69,6 +72,7 @@ fn texts(shape: Shape, n: u64) -> Texts {
         Shape::HoldMixed => (uuid(n), Some((13_000_000_000 + n * 7).to_string()), format!("order-{n}")),
         Shape::HoldUuids => (uuid(n), Some(uuid(n + (1 << 40))), uuid(n + (1 << 41))),
         Shape::HoldFive => (uuid(n), Some(phone(n / 5)), format!("order-{n}")),
+        Shape::HoldThree => (uuid(n), Some(phone(spread(n) % 333_333)), format!("order-{n}")),
     };
     Texts { id, hold: buyer.is_some(), buyer, reference }
 }
@@ -183,5 +187,30 @@ fn a_million_wait() {
             sale.commit(&Change::Cancel { id: IdText::from(id.as_bytes()) }).unwrap();
         }
         println!("    {:?} to leave the middle of the line", start.elapsed() / 1_000);
+    }
+}
+
+#[test]
+#[ignore = "a minute and half a gigabyte"]
+fn loading_a_million() {
+    let count = 1_000_000;
+    for shape in [Shape::Uuid, Shape::HoldMixed, Shape::HoldFive, Shape::HoldThree] {
+        let mut sale = sale();
+        fill(&mut sale, shape, 0, count);
+        let (header, blocks) = (sale.header(), sale.blocks().collect::<Vec<_>>());
+        for _ in 0..3 {
+            let start = Instant::now();
+            let mut loading = Loading::new(&header).unwrap();
+            for block in &blocks {
+                loading.block(block).unwrap();
+            }
+            let loaded = loading.finish().unwrap();
+            println!("{shape:?}: {:?}, {} bytes an order", start.elapsed(), loaded.memory() as u64 / count);
+        }
+        let (start, mut told) = (Instant::now(), Sale::from_header(&header).unwrap());
+        for block in &blocks {
+            told.load_block(block).unwrap();
+        }
+        println!("    by commands {:?}", start.elapsed());
     }
 }
