@@ -151,7 +151,7 @@ pub fn restore(ctx: &mut Ctx<'_>, key: Arg<'_>, part: Part<'_>) -> Result<(), Er
     let mut transaction = SaleTransaction::new(ctx.reborrow(), RunAs::Module);
     let there = transaction.ask(key, |sale, _| match part {
         Part::Head(_) => Err(Error::BusyKey),
-        Part::Orders(block) => sale.load_whole_block(block).map_err(|_| Error::Payload),
+        Part::Orders(block) => sale.load_block(block).map_err(|_| Error::Payload),
     })?;
     match (part, there) {
         (Part::Head(head), _) => transaction.create(Sale::from_header(head).map_err(|_| Error::Payload)?)?,

@@ -23,7 +23,7 @@ impl Sale {
 
     /// Whether an adjustment with this id has happened. An empty id is none.
     pub(super) fn has_adjusted(&self, id: &[u8]) -> bool {
-        self.adjustments.is_some() && PackedId::new(id).is_some_and(|id| self.remembers(&id))
+        PackedId::new(id).is_some_and(|id| self.remembers(&id))
     }
 
     /// How many further adjustments the sale can remember.

@@ -3,15 +3,12 @@
 use super::Sale;
 use super::orders::Unindexed;
 use super::snapshot::{CorruptSale, Strict, is_of_orders};
-use crate::core::codec::Corrupt;
 
 /// A sale that is being loaded from a file or a payload.
 pub struct Loading {
     pub(super) sale: Sale,
     /// The orders so far; `None` when they are in the indexes, after the last of their blocks.
     orders: Option<Unindexed>,
-    /// Units held and sold, without holds that the cutoff has ended.
-    taken: u64,
 }
 
 impl Loading {
@@ -21,7 +18,7 @@ impl Loading {
     ///
     /// As [`Sale::from_header`].
     pub fn new(header: &[u8]) -> Result<Self, CorruptSale> {
-        Ok(Self { sale: Sale::from_header(header)?, orders: Some(Unindexed::default()), taken: 0 })
+        Ok(Self { sale: Sale::from_header(header)?, orders: Some(Unindexed::default()) })
     }
 
     /// Adds what a block has.
@@ -48,23 +45,12 @@ impl Loading {
     }
 
     fn append(&mut self, bytes: &[u8]) -> Result<(), CorruptSale> {
-        let Self { sale, orders: Some(unindexed), taken } = self else { return Ok(()) };
+        let Self { sale, orders: Some(unindexed) } = self else { return Ok(()) };
+        let mut unsold = sale.unsold();
         for order in Strict::open(bytes)? {
             let order = order?;
-            if sale.is_over(&order) {
-                sale.recount_over(|over| over.wrapping_add(order.units));
-            } else if order.active() {
-                if order.refused {
-                    return Err(CorruptSale::Bytes(Corrupt::Invalid));
-                }
-                *taken = taken.saturating_add(order.units);
-                if *taken > sale.terms.total {
-                    return Err(CorruptSale::Oversold);
-                }
-            }
-            if order.waits() && !sale.may_wait(&order) {
-                return Err(CorruptSale::Bytes(Corrupt::Invalid));
-            }
+            sale.check(&order, &mut unsold)?;
+            sale.count_if_over(&order);
             if sale.table.is_full() || !sale.table.append(&order, unindexed) {
                 return Err(CorruptSale::Full);
             }

@@ -5,8 +5,7 @@
 //! consistent, too.
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::mem;
+use std::{fmt, iter, mem};
 
 use super::Sale;
 use super::cutoff::Cutoff;
@@ -123,7 +122,7 @@ impl Sale {
     /// The orders and the ids of adjustments, in blocks of at most [`BLOCK`] bytes and [`BLOCK_ORDERS`] of them, each made when it is
     /// asked for.
     pub fn blocks(&self) -> impl Iterator<Item = Vec<u8>> {
-        Blocks { sale: self, next: 0 }.chain(self.adjustment_blocks())
+        self.order_blocks().chain(self.adjustment_blocks())
     }
 
     /// The sale of this header, still without orders.
@@ -137,68 +136,19 @@ impl Sale {
         Ok(Self { seq, cutoff, expected, ..Self::new(terms) })
     }
 
-    /// Adds what a block has.
-    ///
-    /// # Errors
-    ///
-    /// When the bytes are not what [`Sale::blocks`] makes, or do not fit what was loaded before. The sale then has the orders before
-    /// the wrong one, and is consistent.
-    pub fn load_block(&mut self, bytes: &[u8]) -> Result<(), CorruptSale> {
-        if self.is_behind_orders(bytes)? {
-            return self.load_adjustments(bytes);
-        }
-        self.revision = self.revision.wrapping_add(1);
-        for order in Strict::open(bytes)? {
-            let order = order?;
-            let over = self.is_over(&order);
-            if order.refused && order.active() && !over {
-                return Err(CorruptSale::Bytes(Corrupt::Invalid));
-            }
-            if order.active() && !over && order.units > self.unsold() {
-                return Err(CorruptSale::Oversold);
-            }
-            if order.waits() && !self.may_wait(&order) {
-                return Err(CorruptSale::Bytes(Corrupt::Invalid));
-            }
-            if self.table.find(&order.id).is_some() {
-                return Err(CorruptSale::Repeated);
-            }
-            if self.table.is_full() {
-                return Err(CorruptSale::Full);
-            }
-            if over {
-                self.recount_over(|over| over.wrapping_add(order.units));
-            }
-            let buyer = if let BuyerRef::Named(buyer) = order.buyer { buyer } else { order.id };
-            self.table.enter(None, order, &buyer);
-        }
-        Ok(())
-    }
-
     /// Adds all that a block has, or nothing.
     ///
     /// # Errors
     ///
-    /// As [`Sale::load_block`]; nothing has changed then.
-    pub fn load_whole_block(&mut self, bytes: &[u8]) -> Result<(), CorruptSale> {
+    /// When the bytes are not what [`Sale::blocks`] makes, or do not fit what was loaded before.
+    pub fn load_block(&mut self, bytes: &[u8]) -> Result<(), CorruptSale> {
         if self.is_behind_orders(bytes)? {
             return self.load_adjustments(bytes);
         }
-        let (mut units, mut ids) = (0_u64, BTreeSet::new());
+        let (mut unsold, mut ids) = (self.unsold(), BTreeSet::new());
         for order in Strict::open(bytes)? {
             let order = order?;
-            if order.active() && !self.is_over(&order) {
-                if order.refused {
-                    return Err(CorruptSale::Bytes(Corrupt::Invalid));
-                }
-                units = units.saturating_add(order.units);
-            }
-            if units > self.unsold() {
-                return Err(CorruptSale::Oversold);
-            }
-            if order.waits() && !self.may_wait(&order) {
-                return Err(CorruptSale::Bytes(Corrupt::Invalid));
-            }
+            self.check(&order, &mut unsold)?;
             if self.table.find(&order.id).is_some() || !ids.insert(order.id) {
                 return Err(CorruptSale::Repeated);
             }
@@ -206,17 +156,39 @@ impl Sale {
         if ids.len() > self.table.room() {
             return Err(CorruptSale::Full);
         }
-        self.load_block(bytes)
+        for order in Strict::open(bytes)? {
+            let order = order?;
+            self.count_if_over(&order);
+            let buyer = if let BuyerRef::Named(buyer) = order.buyer { buyer } else { order.id };
+            self.table.enter(None, order, &buyer);
+        }
+        self.revision = self.revision.wrapping_add(1);
+        Ok(())
+    }
+
+    /// Checks that a loaded order can be one of this sale and that there are units for it, which are no longer `unsold` then.
+    pub(super) fn check(&self, order: &Record<'_>, unsold: &mut u64) -> Result<(), CorruptSale> {
+        let takes = order.active() && !self.is_over(order);
+        let may_wait = self.expected > 0 && order.units <= self.terms.total && order.ticket.number <= self.seq;
+        if (takes && order.refused) || (order.waits() && !may_wait) {
+            return Err(Corrupt::Invalid.into());
+        }
+        if takes {
+            *unsold = unsold.checked_sub(order.units).ok_or(CorruptSale::Oversold)?;
+        }
+        Ok(())
+    }
+
+    /// Counts the units of a loaded hold that the cutoff has ended.
+    pub(super) fn count_if_over(&mut self, order: &Record<'_>) {
+        if self.is_over(order) {
+            self.recount_over(|over| over.wrapping_add(order.units));
+        }
     }
 
     /// How many orders there are, or will be when all are loaded, if some of them wait.
     fn expects(&self) -> Option<u64> {
         (self.table.has_line() || !self.is_whole()).then(|| self.orders().max(u64::from(self.expected)))
-    }
-
-    /// Whether a waiting order can be one of this sale.
-    pub(super) fn may_wait(&self, order: &Record<'_>) -> bool {
-        self.expected > 0 && order.units <= self.terms.total && order.ticket.number <= self.seq
     }
 
     /// Whether a block has ids of adjustments. These come last, so that equal sales have equal bytes.
@@ -229,14 +201,11 @@ impl Sale {
     /// them before.
     pub fn digest(&self, mut part: impl FnMut(&[u8])) {
         part(&self.header());
-        let (mut at, mut bytes) = (0, Vec::new());
-        while let Some((run, next)) = self.table.orders.run(at) {
-            for (_, order) in run {
-                bytes.truncate(0);
-                self.spell(&order, &mut bytes);
-                part(&bytes);
-            }
-            at = next;
+        let mut bytes = Vec::new();
+        for (_, order) in self.table.orders.from(0) {
+            bytes.truncate(0);
+            self.spell(&order, &mut bytes);
+            part(&bytes);
         }
         for id in self.adjustments_from(0) {
             bytes.truncate(0);
@@ -246,46 +215,34 @@ impl Sale {
         }
     }
 
-    /// Writes an order with its buyer's name and its deadline as such, not relative to what only this copy of the sale knows.
-    fn spell(&self, order: &Record<'_>, out: &mut Vec<u8>) {
-        let buyer = self.table.buyer_of(order);
-        let buyer = if buyer == order.id { BuyerRef::Own } else { BuyerRef::Named(buyer) };
-        Record { buyer, ..*order }.write(UnixMs(0), out);
-    }
-}
-
-struct Blocks<'a> {
-    sale: &'a Sale,
-    next: u32,
-}
-
-impl Iterator for Blocks<'_> {
-    type Item = Vec<u8>;
-
-    fn next(&mut self) -> Option<Vec<u8>> {
-        let mut block = Vec::new();
-        block.push(VERSION);
-        let last = self.next.saturating_add(BLOCK_ORDERS);
-        while self.next < last
-            && let Some((run, next)) = self.sale.table.orders.run(self.next)
-        {
-            for (number, order) in run {
+    fn order_blocks(&self) -> impl Iterator<Item = Vec<u8>> {
+        let mut next = 0_u32;
+        iter::from_fn(move || {
+            let mut block = vec![VERSION];
+            let last = next.saturating_add(BLOCK_ORDERS);
+            for (number, order) in self.table.orders.from(next) {
                 let before = block.len();
-                self.sale.spell(&order, &mut block);
+                self.spell(&order, &mut block);
                 if block.len() > BLOCK || number >= last {
                     block.truncate(before);
-                    self.next = number;
-                    return Some(block);
+                    break;
                 }
                 if let Some(version) = block.first_mut()
                     && order.refused
                 {
                     *version = WITH_REFUSALS;
                 }
+                next = number.saturating_add(1);
             }
-            self.next = next;
-        }
-        (block.len() > 1).then_some(block)
+            (block.len() > 1).then_some(block)
+        })
+    }
+
+    /// Writes an order with its buyer's name and its deadline as such, not relative to what only this copy of the sale knows.
+    fn spell(&self, order: &Record<'_>, out: &mut Vec<u8>) {
+        let buyer = self.table.buyer_of(order);
+        let buyer = if buyer == order.id { BuyerRef::Own } else { BuyerRef::Named(buyer) };
+        Record { buyer, ..*order }.write(UnixMs(0), out);
     }
 }
 

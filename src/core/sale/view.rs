@@ -103,19 +103,16 @@ impl Sale {
     pub fn page(&self, now: UnixMs, cursor: u64, count: usize, state: Option<State>) -> Page<'_> {
         let (count, now) = (count.clamp(1, PAGE_ROWS), self.hold_time(now));
         let mut page = Page { next: 0, rows: Vec::with_capacity(count.min(64)) };
-        let Ok(mut at) = u32::try_from(cursor) else { return page };
-        let last = at.saturating_add(u32::try_from(PAGE_EFFORT).unwrap_or(u32::MAX));
-        while let Some((run, next)) = self.table.orders.run(at) {
-            for (number, order) in run {
-                if page.rows.len() == count || number >= last {
-                    page.next = u64::from(number);
-                    return page;
-                }
-                if state.is_none_or(|state| state == order.state_at(now)) {
-                    page.rows.push(self.show(now, &order));
-                }
+        let Ok(first) = u32::try_from(cursor) else { return page };
+        let last = first.saturating_add(u32::try_from(PAGE_EFFORT).unwrap_or(u32::MAX));
+        for (number, order) in self.table.orders.from(first) {
+            if page.rows.len() == count || number >= last {
+                page.next = u64::from(number);
+                break;
             }
-            at = next;
+            if state.is_none_or(|state| state == order.state_at(now)) {
+                page.rows.push(self.show(now, &order));
+            }
         }
         page
     }

@@ -222,7 +222,7 @@ fn apply_to_sale(keys: &mut Keys, key: &[u8], effect: &Effect<'_>) -> Result<(),
             Ok(())
         }
         (Effect::Part(Part::Orders(block)), Some(Value::Sale(sale))) => {
-            sale.load_whole_block(block).map_err(|_| Error::Payload)
+            sale.load_block(block).map_err(|_| Error::Payload)
         }
         (Effect::Part(Part::Head(_)), Some(Value::Sale(_))) => Err(Error::BusyKey),
         (_, None) => Err(Error::NoStock),

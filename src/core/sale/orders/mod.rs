@@ -19,7 +19,7 @@ pub mod record;
 mod sharing;
 
 use std::hash::RandomState;
-use std::mem;
+use std::{iter, mem};
 
 use crate::core::codec::Reader;
 use crate::core::id::PackedId;
@@ -112,8 +112,18 @@ impl Orders {
         self.draft = draft;
     }
 
-    /// Some orders from this number on, with their numbers, and the number after the last of them.
-    pub fn run(&self, number: u32) -> Option<(impl Iterator<Item = (u32, Record<'_>)>, u32)> {
+    /// The orders from this number on, with their numbers.
+    pub fn from(&self, mut number: u32) -> impl Iterator<Item = (u32, Record<'_>)> {
+        let run = move || {
+            let (orders, next) = self.run(number)?;
+            number = next;
+            Some(orders)
+        };
+        iter::from_fn(run).flatten()
+    }
+
+    /// Some orders from this number on, and the number after the last of them.
+    fn run(&self, number: u32) -> Option<(impl Iterator<Item = (u32, Record<'_>)>, u32)> {
         let (bytes, next) = self.pages.run(number)?;
         let (base, mut reader) = (self.base(), Reader::new(bytes));
         let orders = (number..next).map_while(move |number| {

@@ -74,60 +74,50 @@ impl<'a> Record<'a> {
     /// As [`Record::read`], and passes over the order.
     #[inline]
     pub fn read_next(reader: &mut Reader<'a>, base: UnixMs) -> Result<Self, Corrupt> {
-        let flags = reader.byte()?;
-        let state = State::of_code(flags & STATE);
-        let id = PackedId::read_trusted(reader)?;
-        let units = if flags & MANY == 0 { 1 } else { reader.number()? };
-        let deadline = if state == State::Held { base.0.wrapping_add(reader.signed()?) } else { 0 };
-        let ticket = if state == State::Waiting { Ticket::read(reader)? } else { Ticket::default() };
-        let buyer = match flags & BUYER {
-            0 => BuyerRef::Own,
-            NAMED => BuyerRef::Named(PackedId::read_trusted(reader)?),
-            _ => BuyerRef::Shared(read_entry(reader)?),
-        };
-        let reference = if flags & REFERENCE == 0 { None } else { Some(PackedId::read_trusted(reader)?) };
-        let (deadline, refused) = (UnixMs(deadline), flags & REFUSED != 0);
-        Ok(Self { state, units, id, deadline, ticket, buyer, reference, refused })
+        Self::read_with(reader, base, PackedId::read_trusted)
     }
 
     /// Reads an order of a snapshot, which may be damaged or hostile. Its form must be the one that is written, with the name of its
     /// buyer and an absolute deadline.
     pub fn read_strict(reader: &mut Reader<'a>) -> Result<Self, Corrupt> {
-        let flags = reader.byte()?;
-        if flags & !(STATE | MANY | NAMED | REFERENCE | REFUSED) != 0 {
-            return Err(Corrupt::Invalid);
-        }
-        let state = State::of_code(flags & STATE);
-        let refused = flags & REFUSED != 0;
-        if state.code() != flags & STATE {
-            return Err(Corrupt::Invalid);
-        }
-        if refused && !matches!(state, State::Held | State::Expired) {
-            return Err(Corrupt::Invalid);
-        }
-        let id = PackedId::read(reader)?;
-        let units = if flags & MANY == 0 { 1 } else { reader.number()? };
-        if flags & MANY != 0 && !(2..=MAX_UNITS).contains(&units) {
-            return Err(Corrupt::Invalid);
-        }
-        let deadline = UnixMs(if state == State::Held { reader.signed()? } else { 0 });
-        let ticket = if state == State::Waiting { Ticket::read(reader)? } else { Ticket::default() };
-        if state == State::Waiting && !(1..=MAX_SEQ).contains(&ticket.number) {
-            return Err(Corrupt::Invalid);
-        }
-        let buyer = match flags & NAMED {
-            0 => BuyerRef::Own,
-            _ => BuyerRef::Named(PackedId::read(reader)?),
+        let first = reader.rest().first().copied();
+        let order = Self::read_with(reader, UnixMs(0), PackedId::read)?;
+        let names_buyer = match order.buyer {
+            BuyerRef::Own => true,
+            BuyerRef::Named(name) => name != order.id,
+            BuyerRef::Shared(_) => false,
         };
-        if buyer == BuyerRef::Named(id) {
-            return Err(Corrupt::Invalid);
-        }
-        let reference = if flags & REFERENCE == 0 { None } else { Some(PackedId::read(reader)?) };
-        Ok(Self { state, units, id, deadline, ticket, buyer, reference, refused })
+        let is_sound = first == Some(order.flags())
+            && (1..=MAX_UNITS).contains(&order.units)
+            && (!order.waits() || (1..=MAX_SEQ).contains(&order.ticket.number))
+            && (!order.refused || matches!(order.state, State::Held | State::Expired));
+        if is_sound && names_buyer { Ok(order) } else { Err(Corrupt::Invalid) }
     }
 
-    /// Appends the order.
-    pub fn write(&self, base: UnixMs, out: &mut Vec<u8>) {
+    #[inline]
+    fn read_with(
+        reader: &mut Reader<'a>,
+        base: UnixMs,
+        id: impl Fn(&mut Reader<'a>) -> Result<PackedId<'a>, Corrupt>,
+    ) -> Result<Self, Corrupt> {
+        let flags = reader.byte()?;
+        let state = State::of_code(flags & STATE);
+        let own = id(reader)?;
+        let units = if flags & MANY == 0 { 1 } else { reader.number()? };
+        let deadline = if state == State::Held { base.0.wrapping_add(reader.signed()?) } else { 0 };
+        let ticket = if state == State::Waiting { Ticket::read(reader)? } else { Ticket::default() };
+        let buyer = match flags & BUYER {
+            0 => BuyerRef::Own,
+            NAMED => BuyerRef::Named(id(reader)?),
+            _ => BuyerRef::Shared(read_entry(reader)?),
+        };
+        let reference = if flags & REFERENCE == 0 { None } else { Some(id(reader)?) };
+        let (deadline, refused) = (UnixMs(deadline), flags & REFUSED != 0);
+        Ok(Self { state, units, id: own, deadline, ticket, buyer, reference, refused })
+    }
+
+    /// The first byte: which fields follow.
+    fn flags(&self) -> u8 {
         let buyer = match self.buyer {
             BuyerRef::Own => 0,
             BuyerRef::Named(_) => NAMED,
@@ -136,7 +126,12 @@ impl<'a> Record<'a> {
         let many = if self.units == 1 { 0 } else { MANY };
         let reference = if self.reference.is_some() { REFERENCE } else { 0 };
         let refused = if self.refused { REFUSED } else { 0 };
-        out.push(self.state.code() | many | buyer | reference | refused);
+        self.state.code() | many | buyer | reference | refused
+    }
+
+    /// Appends the order.
+    pub fn write(&self, base: UnixMs, out: &mut Vec<u8>) {
+        out.push(self.flags());
         self.id.write(out);
         if self.units != 1 {
             out.number(self.units);

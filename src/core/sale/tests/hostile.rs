@@ -226,13 +226,12 @@ fn who_waits_is_read_where_the_header_says_so() {
         &[0b1000_0100, 1, 8, 5, 5, 60],
         &[0b1000_0000, 1, 8, 5, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],
     ] {
-        assert_eq!(sale.load_whole_block(&block(&[waits])), Err(INVALID), "{waits:?}");
         assert_eq!(sale.load_block(&block(&[waits])), Err(INVALID), "{waits:?}");
     }
-    sale.load_whole_block(&block(&[waits])).unwrap();
+    sale.load_block(&block(&[waits])).unwrap();
     assert_eq!((sale.waiting(), sale.place(b"8")), (1, Some(1)));
     assert!(!sale.may_serve() && sale.overdue(UnixMs(0), 9).is_empty());
-    sale.load_whole_block(&block(&[sold])).unwrap();
+    sale.load_block(&block(&[sold])).unwrap();
     assert!(sale.may_serve());
     let serve = Change::Serve { id: IdText::from(&b"8"[..]), deadline: Some(UnixMs(160)) };
     assert_eq!(sale.overdue(UnixMs(100), 9), std::slice::from_ref(&serve));
@@ -247,27 +246,18 @@ fn who_waits_is_read_where_the_header_says_so() {
 fn a_block_says_that_it_has_refusals_if_it_has_some_and_only_then() {
     let (sold, refused): (&[u8], &[u8]) = (&[0b0000_0001, 1, 7], &[0b0100_0011, 1, 8]);
     let block = |version, records: &[&[u8]]| [&[version][..], &records.concat()].concat();
-    let whole = |bytes: &[u8]| {
-        let mut sale = Sale::new(Terms { total: 1_000, ..Terms::default() });
-        sale.load_whole_block(bytes).map(|()| sale)
-    };
     for records in [&[sold, refused][..], &[refused, sold]] {
         let bytes = block(WITH_REFUSALS, records);
-        for sale in [loaded(&bytes), whole(&bytes)] {
-            assert_eq!(sale.unwrap().blocks().collect::<Vec<_>>(), [&bytes[..]]);
-        }
+        assert_eq!(loaded(&bytes).unwrap().blocks().collect::<Vec<_>>(), [&bytes[..]]);
         assert_eq!(loaded(&block(VERSION, records)).err(), Some(INVALID));
-        assert_eq!(whole(&block(VERSION, records)).err(), Some(INVALID));
     }
     // One that is sold, cancelled, or held and not over.
     let [not_sold, not_gone, not_held] = [&[0b0100_0001, 1, 8][..], &[0b0100_0010, 1, 8], &[0b0100_0000, 1, 8, 20]];
     for records in [&[sold][..], &[], &[not_sold], &[refused, not_gone], &[not_held]] {
-        let bytes = block(WITH_REFUSALS, records);
-        assert_eq!(loaded(&bytes).err(), Some(INVALID));
-        assert_eq!(whole(&bytes).err(), Some(INVALID));
+        assert_eq!(loaded(&block(WITH_REFUSALS, records)).err(), Some(INVALID));
     }
     let mut sale = Sale::from_header(&[VERSION, 16, 9, 0, 0, 20]).unwrap();
-    sale.load_whole_block(&block(WITH_REFUSALS, &[not_held])).unwrap();
+    sale.load_block(&block(WITH_REFUSALS, &[not_held])).unwrap();
     assert_eq!(sale.blocks().collect::<Vec<_>>(), [block(WITH_REFUSALS, &[not_held])], "over by the cutoff");
     // Each block for itself, and the one that an order did not fit into any more is not the one that has it.
     let mut sale = Sale::new(Terms { total: MAX_UNITS, ..Terms::default() });
@@ -298,13 +288,13 @@ fn a_block_that_must_be_whole_is_taken_whole_or_not_at_all() {
         (&[sold, &[0b0000_0101, 1, 8, 9]], CorruptSale::Oversold),
         (&[sold, other, &[0b0000_0001]], TRUNCATED),
     ] {
-        assert_eq!(sale.load_whole_block(&block(records)), Err(corrupt), "{records:?}");
+        assert_eq!(sale.load_block(&block(records)), Err(corrupt), "{records:?}");
         assert_eq!(digest(&sale), before, "{records:?}");
     }
-    assert_eq!(sale.load_whole_block(&[VERSION]), Err(INVALID));
-    assert_eq!(sale.load_whole_block(&block(&[sold, other])), Ok(()));
+    assert_eq!(sale.load_block(&[VERSION]), Err(INVALID));
+    assert_eq!(sale.load_block(&block(&[sold, other])), Ok(()));
     assert_eq!(sale.info(UnixMs(0)).sold, 3);
-    assert_eq!(sale.load_whole_block(&block(&[other])), Err(CorruptSale::Repeated));
+    assert_eq!(sale.load_block(&block(&[other])), Err(CorruptSale::Repeated));
 }
 
 #[test]

@@ -55,12 +55,10 @@ pub fn reload(sale: &Sale) -> Sale {
 }
 
 fn load(header: &[u8], blocks: &[Vec<u8>]) -> Sale {
-    let [mut again, mut told] = [(); 2].map(|()| Sale::from_header(header).unwrap());
+    let mut again = Sale::from_header(header).unwrap();
     for block in blocks {
         again.load_block(block).unwrap();
-        told.load_whole_block(block).unwrap();
     }
-    assert_eq!(digest(&again), digest(&told));
     let whole = load_whole(header, blocks.iter().cloned()).unwrap();
     assert_eq!(digest(&whole), digest(&again));
     // From here on the sale is the one that a file brings.
