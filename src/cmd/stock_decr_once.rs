@@ -58,8 +58,7 @@ impl Command for StockDecrOnce {
         let now = clock::now().ms;
         let (key, take, waitlist) = parse(args, now)?;
         stock_reply::decide(ctx, key, take.sold().as_ref(), |budget, sale| {
-            let decision = sale.take(now, budget, &take)?;
-            Ok(if waitlist { sale.or_wait(now, &take, decision)? } else { decision })
+            Ok(if waitlist { sale.take_or_wait(now, &take)? } else { sale.take(now, budget, &take)? })
         })
     }
 }

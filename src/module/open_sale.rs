@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 
 use crate::core::key::KeyRef;
-use crate::core::sale::{Change, Changes, InvalidChange, Sale};
+use crate::core::sale::{Change, InvalidChange, Sale};
 use crate::core::slot::Slot;
 use crate::error::Error;
 use crate::module::repair::OrphanEvent;
@@ -36,21 +36,6 @@ pub struct SaleRef<'a> {
     pub has_line: bool,
     /// The events of the changes of the step under way; `None` once the change is committed, or if it has no event.
     pub orphans: Vec<Option<OrphanEvent>>,
-}
-
-/// Changes of a sale that belong together: one change, and the waiting orders that are served with the units it brings back.
-#[derive(Clone, Copy)]
-pub struct Step<'s, 'a>(pub Option<&'s Change<'a>>, pub &'s [Change<'static>]);
-
-impl<'s, 'a> Step<'s, 'a> {
-    /// What the caller asked for.
-    pub fn own(changes: &'s Changes<'a>) -> Self {
-        Self(changes.own.as_ref(), &changes.served)
-    }
-
-    pub fn iter(self) -> impl Iterator<Item = &'s Change<'a>> {
-        self.0.into_iter().chain(self.1)
-    }
 }
 
 impl<'a> SaleRef<'a> {
@@ -108,13 +93,13 @@ impl<'c> OpenSale<'c> {
     }
 
     /// Appends the events of a step that was decided on the sale, if it has a stream.
-    pub fn append(&mut self, sale: &mut SaleRef<'_>, step: Step<'_, '_>) -> Result<(), Error> {
+    pub fn append(&mut self, sale: &mut SaleRef<'_>, step: &[Change<'_>]) -> Result<(), Error> {
         if !sale.has_stream {
             return Ok(());
         }
         sale.orphans.clear();
         let mut events_before = 0;
-        for change in step.iter() {
+        for change in step {
             let orphan = self.append_event(sale, events_before, change)?;
             events_before = events_before.saturating_add(u64::from(orphan.is_some()));
             sale.orphans.push(orphan);
@@ -154,7 +139,7 @@ impl<'c> OpenSale<'c> {
     }
 
     /// Commits a step whose events are appended, if nobody has changed the sale since its decision.
-    pub fn commit(&mut self, at: &mut SaleRef<'_>, step: Step<'_, '_>) -> Result<(), Error> {
+    pub fn commit(&mut self, at: &mut SaleRef<'_>, step: &[Change<'_>]) -> Result<(), Error> {
         let sale = self.unchanged(at)?;
         let fits = step.iter().enumerate().try_for_each(|(index, change)| {
             sale.commit(change)?;
@@ -177,8 +162,10 @@ impl<'c> OpenSale<'c> {
     }
 
     /// Sends the effects of a step that is committed.
-    pub fn send(&mut self, at: &SaleRef<'_>, step: Step<'_, '_>) {
-        step.iter().for_each(|change| sale_effect::send(self.key.quiet(), &at.name, change));
+    pub fn send(&mut self, at: &SaleRef<'_>, step: &[Change<'_>]) {
+        for change in step {
+            sale_effect::send(self.key.quiet(), &at.name, change);
+        }
     }
 
     /// Updates the entry of the sale in the deadline index.

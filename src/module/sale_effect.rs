@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::core::id::IdText;
 use crate::core::limits::MAX_UNITS;
-use crate::core::sale::{Change, Sale, Taking, Waiting};
+use crate::core::sale::{Change, NewOrder, Sale};
 use crate::core::time::{Millis, UnixMs};
 use crate::error::Error;
 use crate::server::args::{Arg, Args, Name, Range};
@@ -50,8 +50,8 @@ pub enum Part<'a> {
 /// and an adjustment by nothing neither, because they change no stock.
 pub fn event_name(change: &Change<'_>) -> Option<&'static CStr> {
     Some(match change {
-        Change::Take(_) | Change::Serve { .. } => c"stock.ok",
-        Change::Wait(_) => c"stock.wait",
+        Change::Take { .. } | Change::Serve { .. } => c"stock.ok",
+        Change::Wait { .. } => c"stock.wait",
         Change::Confirm { .. } => c"stock.confirm",
         Change::Cancel { .. } => c"stock.cancel",
         Change::Keep { .. } => c"stock.keep",
@@ -65,23 +65,11 @@ pub fn event_name(change: &Change<'_>) -> Option<&'static CStr> {
 
 /// Sends a change.
 pub fn send(ctx: &Ctx<'_>, name: &Name<'_>, change: &Change<'_>) {
-    let send = |effect: &'static Fixed, words: &[&[u8]]| {
-        let words = words.iter().map(|word| Name::make(word));
-        let words: SmallVec<[Name<'_>; 6]> = iter::once(effect.word()).chain(words).collect();
-        replicate::effect(ctx, APPLY, name, &words);
-    };
+    let send = |effect: &'static Fixed, words: &[&[u8]]| send_words(ctx, name, effect, words);
     let (mut one, mut two, mut three) = (itoa::Buffer::new(), itoa::Buffer::new(), itoa::Buffer::new());
     match change {
-        Change::Take(Taking { id, units, buyer, deadline, reference }) => {
-            let (units, deadline) = (one.format(*units), two.format(deadline.map_or(0, |deadline| deadline.0)));
-            let buyer = buyer.as_deref().unwrap_or_default();
-            send(&TAKEN, new_order(&[id, units.as_bytes(), deadline.as_bytes(), buyer, reference]));
-        }
-        Change::Wait(Waiting { id, units, buyer, hold, reference }) => {
-            let (units, hold) = (one.format(*units), two.format(hold.map_or(0, |hold| hold.0)));
-            let buyer = buyer.as_deref().unwrap_or_default();
-            send(&WAITING, new_order(&[id, units.as_bytes(), hold.as_bytes(), buyer, reference]));
-        }
+        Change::Take { order, deadline } => send_new(ctx, name, &TAKEN, order, deadline.map_or(0, |at| at.0)),
+        Change::Wait { order, hold } => send_new(ctx, name, &WAITING, order, hold.map_or(0, |hold| hold.0)),
         Change::Serve { id, deadline: None } => send(&SERVED, &[id]),
         Change::Serve { id, deadline: Some(deadline) } => send(&SERVED, &[id, one.format(deadline.0).as_bytes()]),
         Change::Confirm { id, units: None } => send(&CONFIRMED, &[id]),
@@ -103,16 +91,26 @@ pub fn send(ctx: &Ctx<'_>, name: &Name<'_>, change: &Change<'_>) {
     }
 }
 
-/// The words of a new order: `id units [deadline [buyer [ref]]]` or `id units [hold [buyer [ref]]]`. A missing value is 0 or empty, and is
-/// left out at the end.
-fn new_order<'w, 'a>(words: &'w [&'a [u8]; 5]) -> &'w [&'a [u8]] {
-    let len = match words {
-        [_, _, b"0", [], []] => 2,
-        [_, _, _, [], []] => 3,
-        [_, _, _, _, []] => 4,
-        _ => 5,
-    };
-    words.get(..len).unwrap_or(words)
+/// Sends a new order: `id units [deadline [buyer [ref]]]` or `id units [hold [buyer [ref]]]`. A missing value is 0 or empty, and is left out
+/// at the end.
+fn send_new(ctx: &Ctx<'_>, name: &Name<'_>, effect: &'static Fixed, order: &NewOrder<'_>, time: i64) {
+    let NewOrder { id, units, buyer, reference } = order;
+    let (mut one, mut two) = (itoa::Buffer::new(), itoa::Buffer::new());
+    let (units, buyer) = (one.format(*units).as_bytes(), buyer.as_deref().unwrap_or_default());
+    match (time, buyer, &**reference) {
+        (0, [], []) => send_words(ctx, name, effect, &[id, units]),
+        (_, buyer, reference) => {
+            let words = [id, units, two.format(time).as_bytes(), buyer, reference];
+            let missing = words.iter().rev().take_while(|word| word.is_empty()).count();
+            send_words(ctx, name, effect, words.get(..words.len().saturating_sub(missing)).unwrap_or(&words));
+        }
+    }
+}
+
+fn send_words(ctx: &Ctx<'_>, name: &Name<'_>, effect: &'static Fixed, words: &[&[u8]]) {
+    let words = words.iter().map(|word| Name::make(word));
+    let words: SmallVec<[Name<'_>; 6]> = iter::once(effect.word()).chain(words).collect();
+    replicate::effect(ctx, APPLY, name, &words);
 }
 
 /// Sends a whole sale, for a key that is empty at the receiver.
@@ -121,20 +119,17 @@ pub fn send_whole(ctx: &Ctx<'_>, name: &Name<'_>, sale: &Sale) {
     sale.blocks().for_each(|block| replicate::effect(ctx, APPLY, name, &[Name::make(b"MORE"), Name::make(&block)]));
 }
 
-/// The id of an order, its units, a time, its buyer and its reference.
-type NewOrder<'a> = (IdText<'a>, u64, Option<UnixMs>, Option<IdText<'a>>, IdText<'a>);
-
 /// Parses an effect from the arguments after the key.
 pub fn parse<'a>(args: &mut Args<'a>) -> Result<Effect<'a>, Error> {
     let what = args.keyword().ok_or(Error::SYNTAX)?;
     Ok(Effect::Change(match what.as_slice() {
         b"TAKEN" => {
-            let (id, units, deadline, buyer, reference) = parse_new(args, "deadline")?;
-            Change::Take(Taking { id, units, buyer, deadline, reference })
+            let (order, deadline) = parse_new(args, "deadline")?;
+            Change::Take { order, deadline }
         }
         b"WAITING" => {
-            let (id, units, hold, buyer, reference) = parse_new(args, "hold")?;
-            Change::Wait(Waiting { id, units, buyer, hold: hold.map(|hold| Millis(hold.0)), reference })
+            let (order, hold) = parse_new(args, "hold")?;
+            Change::Wait { order, hold: hold.map(|hold| Millis(hold.0)) }
         }
         b"SERVED" => Change::Serve {
             id: args.ident_bytes("id")?.into(),
@@ -169,15 +164,14 @@ pub fn parse<'a>(args: &mut Args<'a>) -> Result<Effect<'a>, Error> {
     }))
 }
 
-/// Parses what [`new_order`] makes of an order.
-fn parse_new<'a>(args: &mut Args<'a>, name: &'static str) -> Result<NewOrder<'a>, Error> {
-    let id: IdText<'a> = args.ident_bytes("id")?.into();
-    let units = units(args)?;
+/// Parses what [`send_new`] makes of an order and a time.
+fn parse_new<'a>(args: &mut Args<'a>, name: &'static str) -> Result<(NewOrder<'a>, Option<UnixMs>), Error> {
+    let (id, units) = (args.ident_bytes("id")?.into(), units(args)?);
     let time = if args.len() > 0 { time(args, name)? } else { None };
     let mut text = || if args.len() > 0 { args.next().map(Arg::bytes) } else { Ok(&[][..]) };
-    let (buyer, reference) = (text()?, text()?);
+    let (buyer, reference) = (text()?, text()?.into());
     let buyer = (!buyer.is_empty()).then(|| buyer.into());
-    Ok((id, units, time, buyer, reference.into()))
+    Ok((NewOrder { id, units, buyer, reference }, time))
 }
 
 fn units(args: &mut Args<'_>) -> Result<u64, Error> {

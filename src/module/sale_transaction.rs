@@ -14,7 +14,7 @@ use crate::core::invariant::invariant;
 use crate::core::key::KeyRef;
 use crate::core::sale::{Change, Changes, Sale};
 use crate::error::Error;
-use crate::module::open_sale::{self, OpenSale, SaleRef, Step};
+use crate::module::open_sale::{self, OpenSale, SaleRef};
 use crate::module::repair;
 use crate::module::sale_effect;
 use crate::module::sale_type::SaleValue;
@@ -122,7 +122,7 @@ impl<'c, 'a> SaleTransaction<'c, 'a> {
         }
         let outcome = self.carry_out_due().and_then(|()| self.append_all()).and_then(|()| self.commit_all());
         self.take_out();
-        if outcome.is_err() && self.legs.iter().any(|leg| leg.due_done > 0) {
+        if outcome.is_err() {
             self.reschedule();
         }
         self.announce(outcome.is_ok());
@@ -154,12 +154,11 @@ impl<'c, 'a> SaleTransaction<'c, 'a> {
     fn carry_out_due(&mut self) -> Result<(), Error> {
         let Self { open, legs, .. } = self;
         for Leg { sale, changes, due_done } in legs {
-            for due in changes.due_first.chunk_by(|before, next| next.continues_step(before)) {
-                let step = Step(None, due);
+            for step in changes.due_first.chunk_by(|before, next| next.continues_step(before)) {
                 open.append(sale, step)?;
                 open.commit(sale, step)?;
                 open.send(sale, step);
-                *due_done = due_done.saturating_add(due.len());
+                *due_done = due_done.saturating_add(step.len());
             }
         }
         Ok(())
@@ -167,7 +166,7 @@ impl<'c, 'a> SaleTransaction<'c, 'a> {
 
     fn append_all(&mut self) -> Result<(), Error> {
         let Self { open, legs, .. } = self;
-        legs.iter_mut().try_for_each(|Leg { sale, changes, .. }| open.append(sale, Step::own(changes)))
+        legs.iter_mut().try_for_each(|Leg { sale, changes, .. }| open.append(sale, &changes.step))
     }
 
     fn commit_all(&mut self) -> Result<(), Error> {
@@ -184,7 +183,7 @@ impl<'c, 'a> SaleTransaction<'c, 'a> {
             if self.words_say_all {
                 replicate::verbatim(self.open.quiet());
             } else {
-                self.open.send(&leg.sale, Step::own(&leg.changes));
+                self.open.send(&leg.sale, &leg.changes.step);
             }
         }
         Ok(())
@@ -195,7 +194,7 @@ impl<'c, 'a> SaleTransaction<'c, 'a> {
         let Self { open, legs, committed, .. } = self;
         let changing = legs.iter_mut().filter(|leg| !leg.changes.is_empty());
         for Leg { sale, changes, .. } in changing.skip(*committed) {
-            let done = open.commit(sale, Step::own(changes));
+            let done = open.commit(sale, &changes.step);
             invariant!(done.is_ok() || *committed == 0, "nobody changes a sale between a look at it and its commit");
             done?;
             *committed = committed.saturating_add(1);
@@ -223,7 +222,7 @@ impl<'c, 'a> SaleTransaction<'c, 'a> {
     fn announce(&mut self, done: bool) {
         for Leg { sale, changes, due_done } in &self.legs {
             if *due_done > 0 || (done && !changes.is_empty()) {
-                let own = Step::own(changes).iter().filter(|_| done);
+                let own = changes.step.iter().filter(|_| done);
                 let changes = changes.due_first.iter().take(*due_done).chain(own);
                 self.open.announce(sale, changes.filter_map(sale_effect::event_name));
             }

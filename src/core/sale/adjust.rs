@@ -4,7 +4,6 @@ use super::Sale;
 use super::answer::Changes;
 use super::budget::Budget;
 use super::change::Change;
-use super::due::DueFirst;
 use super::terms::{Alteration, EmptyWindow, Terms};
 use crate::core::id::IdText;
 use crate::core::limits::MAX_UNITS;
@@ -56,39 +55,26 @@ impl Sale {
         if !id.is_empty() && self.room_for_adjustments() == 0 {
             return Err(AdjustError::Full { adjustments: self.adjustments() });
         }
-        let own = (delta != 0 || !id.is_empty()).then(|| Change::Adjust { delta, id: IdText::from(id) });
-        if self.table.has_line() {
-            return self.adjust_beside_line(now, delta, after, own);
-        }
-        let due_first =
-            DueFirst::new(self, now, Budget::COMMAND).by_stock(if delta < 0 { delta.unsigned_abs() } else { 0 });
-        Ok((after, Changes { due_first, own, served: Vec::new() }))
-    }
-
-    /// Adjusts a sale with a line: added units go to the line, and units that the line gets cannot be withdrawn.
-    fn adjust_beside_line<'a>(
-        &self,
-        now: UnixMs,
-        delta: i64,
-        after: u64,
-        own: Option<Change<'a>>,
-    ) -> Result<(u64, Changes<'a>), AdjustError> {
-        let (withdrawn, wanted) = (delta.min(0).unsigned_abs(), self.table.most_wanted());
-        if withdrawn > 0 && self.terms.total.saturating_sub(withdrawn) < wanted {
+        let (added, withdrawn) = (delta.max(0).unsigned_abs(), delta.min(0).unsigned_abs());
+        let (mut serving, wanted) = (self.serving(now), self.table.most_wanted());
+        if withdrawn > 0 && total.saturating_sub(withdrawn) < wanted {
             return Err(AdjustError::Wanted { units: wanted });
         }
-        let mut serving = self.serving(now);
+        let own = (delta != 0 || !id.is_empty()).then(|| Change::Adjust { delta, id: IdText::from(id) });
+        let mut changes = Changes { due_first: Vec::new(), step: own.into_iter().collect() };
+        // Units that the line gets cannot be withdrawn.
         if withdrawn > 0 && serving.is_open() {
             let (due_first, remaining) = self.catch_up(now);
+            changes.due_first = due_first;
             let after = remaining.checked_sub(withdrawn).ok_or(AdjustError::TooFew { remaining })?;
-            return Ok((after, Changes { due_first, own, served: Vec::new() }));
+            return Ok((after, changes));
         }
-        let mut served = Vec::new();
-        if delta > 0 {
-            serving.give(delta.unsigned_abs(), &mut served);
+        // Added units go to the line.
+        if added > 0 {
+            changes.step.extend(serving.give(added));
         }
-        let due_first = DueFirst::new(self, now, Budget::COMMAND).by_stock(withdrawn);
-        Ok((serving.left_of(after), Changes { due_first, own, served }))
+        changes.due_first = self.needed(now, Budget::COMMAND, None, None, [0, withdrawn]);
+        Ok((serving.left_of(after), changes))
     }
 
     /// The sale's conditions with what `alteration` asks for. What was sold or held before stands, even above a lower
@@ -98,7 +84,7 @@ impl Sale {
     ///
     /// When it moves the window's start or end so that nothing is left of it. A sale that has come with such a window can be altered
     /// in everything else.
-    pub fn alter(&self, now: UnixMs, alteration: &Alteration) -> Result<Changes<'static>, EmptyWindow> {
+    pub fn alter<'a>(&self, now: UnixMs, alteration: &Alteration) -> Result<Changes<'a>, EmptyWindow> {
         let Alteration { limit, start, end, rebuy } = *alteration;
         let before = &self.terms;
         let after = Terms {
@@ -114,10 +100,10 @@ impl Sale {
         if after == *before {
             return Ok(Changes::default());
         }
-        let (mut serving, mut served) = (self.serving_under(&after, now), Vec::new());
-        serving.serve(&mut served);
+        let served = self.serving_under(&after, now).serve();
         let Terms { limit, start, end, rebuy, .. } = after;
-        let own = Some(Change::Alter { limit, start, end, rebuy });
-        Ok(Changes { due_first: Vec::new(), own, served })
+        let mut changes = Changes::only(Change::Alter { limit, start, end, rebuy });
+        changes.step.extend(served);
+        Ok(changes)
     }
 }

@@ -1,5 +1,7 @@
 //! The answer of a command on an order, and the changes that make it true.
 
+use smallvec::{SmallVec, smallvec};
+
 use super::change::Change;
 use crate::core::id::IdText;
 use crate::core::time::UnixMs;
@@ -95,6 +97,19 @@ impl Answer<'static> {
         Self { status: Status::NoStock, units: 0, remaining: 0, deadline: None, reference: IdText::NONE };
 }
 
+impl<'a> Answer<'a> {
+    /// A decision that changes nothing.
+    #[must_use]
+    pub fn unchanged(self) -> Decision<'a> {
+        Decision { answer: self, changes: Changes::default() }
+    }
+
+    /// This answer with another status, and nothing changed.
+    pub(super) fn with(self, status: Status) -> Decision<'a> {
+        Self { status, ..self }.unchanged()
+    }
+}
+
 /// An answer, and the changes that make it true.
 ///
 /// Nothing has happened yet. The caller appends the events of the changes to the stream, and only then commits the changes, in order.
@@ -107,34 +122,37 @@ pub struct Decision<'a> {
     pub changes: Changes<'a>,
 }
 
-/// The changes of one decision: what is due and must come first, then at most one change of its own, and then the rest of its step.
+/// The changes of one decision: what is due and must come first, and then the step that the caller asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes<'a> {
     /// Due holds whose units the decision takes expire first. If they are too many, a cutoff in the last place ends the others. After an
     /// expiration come the waiting orders that are served with its units. Empty for most decisions, which then allocate nothing.
     pub due_first: Vec<Change<'static>>,
-    /// What the caller asked for.
-    pub own: Option<Change<'a>>,
-    /// The rest of the step of `own`: the confirmation of the units that [`Change::Keep`] leaves, and then the waiting orders that are served
-    /// with what comes back.
-    pub served: Vec<Change<'static>>,
+    /// What the caller asked for, with what belongs to it: the confirmation of the units that [`Change::Keep`] leaves, and then the waiting
+    /// orders that are served with what comes back. Empty if the caller's request changes nothing.
+    pub step: SmallVec<[Change<'a>; 1]>,
 }
 
 impl<'a> Changes<'a> {
+    /// One change, and nothing else.
+    pub(super) fn only(change: Change<'a>) -> Self {
+        Self { due_first: Vec::new(), step: smallvec![change] }
+    }
+
     /// In the order in which they are to be committed.
     pub fn iter(&self) -> impl Iterator<Item = &Change<'a>> {
-        self.due_first.iter().chain(&self.own).chain(&self.served)
+        self.due_first.iter().chain(&self.step)
     }
 
     /// What the caller asked for, if nothing else changes.
     #[must_use]
     pub fn alone(&self) -> Option<&Change<'a>> {
-        self.own.as_ref().filter(|_| self.due_first.is_empty() && self.served.is_empty())
+        if let ([], [change]) = (&self.due_first[..], &self.step[..]) { Some(change) } else { None }
     }
 
     /// Whether nothing changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.due_first.is_empty() && self.own.is_none() && self.served.is_empty()
+        self.due_first.is_empty() && self.step.is_empty()
     }
 }

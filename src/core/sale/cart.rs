@@ -4,7 +4,6 @@
 
 use super::Sale;
 use super::answer::{Answer, Status};
-use crate::core::id::IdText;
 use crate::core::time::UnixMs;
 
 /// Settles what several sales decided: all agree, or nothing is taken anywhere. Returns the status of the whole.
@@ -42,13 +41,6 @@ impl Sale {
     /// The answer of a sale that would have agreed when another one refused: what the id has there now.
     #[must_use]
     pub fn skipped(&self, now: UnixMs, id: &[u8]) -> Answer<'static> {
-        let order = self.order(now, id);
-        Answer {
-            status: Status::Skipped,
-            units: order.as_ref().map_or(0, |order| order.units),
-            remaining: self.remaining(now),
-            deadline: order.as_ref().and_then(|order| order.deadline),
-            reference: order.map_or(IdText::NONE, |order| order.reference.detach()),
-        }
+        Answer { status: Status::Skipped, ..self.look(now, id).0 }
     }
 }

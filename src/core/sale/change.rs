@@ -6,10 +6,20 @@ use crate::core::time::{Millis, UnixMs};
 /// One change of a sale. A replica and the AOF get the changes, never the decision that led to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change<'a> {
-    /// An id takes units: sold at once, or held until a deadline.
-    Take(Taking<'a>),
+    /// An id takes units.
+    Take {
+        /// The order, of 1 to [`MAX_UNITS`](crate::core::limits::MAX_UNITS) units.
+        order: NewOrder<'a>,
+        /// Until when the units are held; `None`: they are sold.
+        deadline: Option<UnixMs>,
+    },
     /// An id joins the waitlist. It takes nothing yet.
-    Wait(Waiting<'a>),
+    Wait {
+        /// The order, of 1 unit to the sale's total.
+        order: NewOrder<'a>,
+        /// How long the units are held, from when the order is served; `None`: they are sold.
+        hold: Option<Millis>,
+    },
     /// A waiting order takes its units: sold, or held until a deadline.
     Serve {
         /// The order.
@@ -91,32 +101,15 @@ impl Change<'_> {
     }
 }
 
-/// What an id takes.
+/// An order that takes units or joins the waitlist.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Taking<'a> {
-    /// The order.
+pub struct NewOrder<'a> {
+    /// Its id.
     pub id: IdText<'a>,
-    /// How many units: 1 to [`MAX_UNITS`](crate::core::limits::MAX_UNITS).
+    /// How many units it is about.
     pub units: u64,
     /// Whose limit they count against; `None`: the id is its own buyer.
     pub buyer: Option<IdText<'a>>,
-    /// Until when they are held; `None`: they are sold.
-    pub deadline: Option<UnixMs>,
-    /// The caller's reference; empty: none.
-    pub reference: IdText<'a>,
-}
-
-/// What an id waits for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting<'a> {
-    /// The order.
-    pub id: IdText<'a>,
-    /// How many units: 1 to the sale's total.
-    pub units: u64,
-    /// Whose limit they count against; `None`: the id is its own buyer.
-    pub buyer: Option<IdText<'a>>,
-    /// How long they are held, from when the order is served; `None`: they are sold.
-    pub hold: Option<Millis>,
     /// The caller's reference; empty: none.
     pub reference: IdText<'a>,
 }

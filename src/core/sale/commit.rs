@@ -1,12 +1,12 @@
 //! Making a change true. Nothing is decided here, no clock is read, and whatever does not fit changes nothing.
 
-use super::change::{Change, Event, EventKind, InvalidChange, Taking, Waiting};
+use super::change::{Change, Event, EventKind, InvalidChange, NewOrder};
 use super::orders::record::{BuyerRef, Record, State, Ticket};
 use super::{Sale, reference};
 use crate::core::id::IdText;
 use crate::core::id::PackedId;
 use crate::core::limits::{MAX_SEQ, MAX_UNITS};
-use crate::core::time::UnixMs;
+use crate::core::time::{Millis, UnixMs};
 
 /// Deadline of whatever is not held.
 const NEVER: UnixMs = UnixMs(0);
@@ -45,8 +45,8 @@ impl Sale {
     /// Makes a change true and says whether it has a number.
     fn make(&mut self, change: &Change<'_>) -> Result<bool, InvalidChange> {
         match change {
-            Change::Take(taking) => self.commit_take(taking)?,
-            Change::Wait(waiting) => self.commit_wait(waiting)?,
+            Change::Take { order, deadline } => self.commit_take(order, *deadline)?,
+            Change::Wait { order, hold } => self.commit_wait(order, *hold)?,
             Change::Serve { id, deadline } => self.commit_serve(id, *deadline)?,
             Change::Confirm { id, units } => self.commit_confirm(id, *units)?,
             Change::Keep { id, units } => self.commit_keep(id, *units)?,
@@ -76,7 +76,7 @@ impl Sale {
 
     /// A hold becomes a sale. An order that has expired takes its units again, or as many of them as are named, if they are still there.
     fn commit_confirm(&mut self, id: &[u8], named: Option<u64>) -> Result<(), InvalidChange> {
-        let (number, order) = self.settled(id)?;
+        let (number, order) = self.settled_that(id, |_| true)?;
         let units = named.unwrap_or(order.units);
         match order.state {
             State::Held if units == order.units => {}
@@ -95,29 +95,21 @@ impl Sale {
 
     /// An order that has expired can never be confirmed any more.
     fn commit_refuse(&mut self, id: &[u8]) -> Result<(), InvalidChange> {
-        let (number, order) = self.order_of(id).ok_or(InvalidChange::State)?;
-        if order.refused || !(order.state == State::Expired || self.is_over(&order)) {
-            return Err(InvalidChange::State);
-        }
+        let may = |order: &Record<'_>| !order.refused && (order.state == State::Expired || self.is_over(order));
+        let (number, _) = self.order_that(id, may)?;
         self.table.refuse(number);
         Ok(())
     }
 
     fn commit_cancel(&mut self, id: &[u8]) -> Result<(), InvalidChange> {
-        let (number, order) = self.settled(id)?;
-        if order.ended() {
-            return Err(InvalidChange::State);
-        }
+        let (number, _) = self.settled_that(id, |order| !order.ended())?;
         self.table.set_state(number, State::Cancelled, NEVER);
         count(&mut self.counters.cancelled);
         Ok(())
     }
 
     fn commit_keep(&mut self, id: &[u8], units: u64) -> Result<(), InvalidChange> {
-        let (number, order) = self.settled(id)?;
-        if !order.active() {
-            return Err(InvalidChange::State);
-        }
+        let (number, order) = self.settled_that(id, |order| matches!(order.state, State::Held | State::Sold))?;
         if !(1..order.units).contains(&units) {
             return Err(InvalidChange::Units);
         }
@@ -126,22 +118,14 @@ impl Sale {
     }
 
     fn commit_extend(&mut self, id: &[u8], deadline: UnixMs) -> Result<(), InvalidChange> {
-        let (number, order) = self.settled(id)?;
-        if order.state != State::Held {
-            return Err(InvalidChange::State);
-        }
-        if self.ends_by_cutoff(deadline) {
-            return Err(InvalidChange::Range);
-        }
-        self.table.set_state(number, State::Held, deadline);
+        let (number, _) = self.settled_that(id, |order| order.state == State::Held)?;
+        let (state, deadline) = self.state_until(Some(deadline))?;
+        self.table.set_state(number, state, deadline);
         Ok(())
     }
 
     fn commit_expire(&mut self, id: &[u8]) -> Result<(), InvalidChange> {
-        let (number, order) = self.order_of(id).ok_or(InvalidChange::State)?;
-        if order.state != State::Held {
-            return Err(InvalidChange::State);
-        }
+        let (number, order) = self.order_that(id, |order| order.state == State::Held)?;
         let (over, units) = (self.is_over(&order), order.units);
         self.table.set_state(number, State::Expired, NEVER);
         if over {
@@ -172,24 +156,19 @@ impl Sale {
     #[must_use]
     pub fn event<'a>(&'a self, change: &'a Change<'_>) -> Option<Event<'a>> {
         match change {
-            Change::Take(taking) => {
-                let Taking { id, units, buyer, deadline, reference } = taking;
-                Some(event_of_new(EventKind::Ok, id, *units, buyer.as_deref(), reference, *deadline))
-            }
-            Change::Wait(Waiting { id, units, buyer, hold: _, reference }) => {
-                Some(event_of_new(EventKind::Wait, id, *units, buyer.as_deref(), reference, None))
-            }
-            Change::Serve { id, deadline } => self.event_of_order(EventKind::Ok, id, *deadline),
+            Change::Take { order, deadline } => Some(event_of_new(EventKind::Ok, order, *deadline)),
+            Change::Wait { order, hold: _ } => Some(event_of_new(EventKind::Wait, order, None)),
+            Change::Serve { id, deadline } => self.event_of(EventKind::Ok, id, None, *deadline),
             Change::Adjust { delta, .. } if *delta != 0 => Some(event_of_adjusting(*delta)),
-            Change::Confirm { id, units } => self.event_of_units(EventKind::Confirm, id, *units, None),
+            Change::Confirm { id, units } => self.event_of(EventKind::Confirm, id, *units, None),
             Change::Keep { id, units } => {
                 let held = self.order_of(id).filter(|(_, order)| order.state == State::Held);
-                self.event_of_units(EventKind::Keep, id, Some(*units), held.map(|(_, order)| order.deadline))
+                self.event_of(EventKind::Keep, id, Some(*units), held.map(|(_, order)| order.deadline))
             }
-            Change::Cancel { id } => self.event_of_order(EventKind::Cancel, id, None),
-            Change::Expire { id } => self.event_of_order(EventKind::Expire, id, None),
+            Change::Cancel { id } => self.event_of(EventKind::Cancel, id, None, None),
+            Change::Expire { id } => self.event_of(EventKind::Expire, id, None, None),
             Change::Extend { id, deadline } if self.terms.tells_deadlines() => {
-                self.event_of_order(EventKind::Extend, id, Some(*deadline))
+                self.event_of(EventKind::Extend, id, None, Some(*deadline))
             }
             Change::Adjust { .. }
             | Change::Extend { .. }
@@ -199,12 +178,8 @@ impl Sale {
         }
     }
 
-    fn event_of_order<'a>(&'a self, kind: EventKind, id: &'a [u8], deadline: Option<UnixMs>) -> Option<Event<'a>> {
-        self.event_of_units(kind, id, None, deadline)
-    }
-
     /// The event of an order that is there, about these `units` or all of its own.
-    fn event_of_units<'a>(
+    fn event_of<'a>(
         &'a self,
         kind: EventKind,
         id: &'a [u8],
@@ -222,42 +197,36 @@ impl Sale {
         })
     }
 
-    fn commit_take(&mut self, taking: &Taking<'_>) -> Result<(), InvalidChange> {
-        let (order, buyer) = self.order_for(taking)?;
+    fn commit_take(&mut self, order: &NewOrder<'_>, deadline: Option<UnixMs>) -> Result<(), InvalidChange> {
+        let (order, buyer) = record_of(order)?;
+        let (state, deadline) = self.state_until(deadline)?;
         let known = self.room_for(&order.id)?;
         if order.units > self.unsold() {
             return Err(InvalidChange::Units);
         }
-        self.table.enter(known, order, &buyer);
+        self.table.enter(known, Record { state, deadline, ..order }, &buyer);
         count(&mut self.counters.ok);
         Ok(())
     }
 
     /// Puts an order behind the line. Its ticket is the number of this change.
-    fn commit_wait(&mut self, waiting: &Waiting<'_>) -> Result<(), InvalidChange> {
-        let Waiting { id, units, buyer, hold, reference } = waiting;
-        let (order, buyer) = new_order(id, *units, buyer.as_deref(), reference)?;
+    fn commit_wait(&mut self, order: &NewOrder<'_>, hold: Option<Millis>) -> Result<(), InvalidChange> {
+        let (order, buyer) = record_of(order)?;
         let known = self.room_for(&order.id)?;
-        if *units > self.terms.total {
+        if order.units > self.terms.total {
             return Err(InvalidChange::Units);
         }
-        let ticket = Ticket { number: self.seq.saturating_add(1).min(MAX_SEQ), hold: *hold };
+        let ticket = Ticket { number: self.seq.saturating_add(1).min(MAX_SEQ), hold };
         self.table.enter(known, Record { state: State::Waiting, ticket, ..order }, &buyer);
         Ok(())
     }
 
     fn commit_serve(&mut self, id: &[u8], deadline: Option<UnixMs>) -> Result<(), InvalidChange> {
-        let (number, order) = self.settled(id)?;
-        if order.state != State::Waiting {
-            return Err(InvalidChange::State);
-        }
+        let (number, order) = self.settled_that(id, |order| order.state == State::Waiting)?;
         if order.units > self.unsold() {
             return Err(InvalidChange::Units);
         }
-        if deadline.is_some_and(|deadline| self.ends_by_cutoff(deadline)) {
-            return Err(InvalidChange::Range);
-        }
-        let (state, deadline) = state_until(deadline);
+        let (state, deadline) = self.state_until(deadline)?;
         self.table.set_state(number, state, deadline);
         count(&mut self.counters.ok);
         Ok(())
@@ -274,59 +243,51 @@ impl Sale {
         }
     }
 
-    /// The order that takes this, and its buyer.
+    /// The state of an order that takes units, and its deadline.
     #[inline]
-    fn order_for<'a>(&self, taking: &'a Taking<'_>) -> Result<(Record<'a>, PackedId<'a>), InvalidChange> {
-        let Taking { id, units, buyer, deadline, reference } = taking;
-        let (order, buyer) = new_order(id, *units, buyer.as_deref(), reference)?;
-        if deadline.is_some_and(|deadline| self.ends_by_cutoff(deadline)) {
-            return Err(InvalidChange::Range);
+    fn state_until(&self, deadline: Option<UnixMs>) -> Result<(State, UnixMs), InvalidChange> {
+        match deadline {
+            Some(deadline) if self.ends_by_cutoff(deadline) => Err(InvalidChange::Range),
+            Some(deadline) => Ok((State::Held, deadline)),
+            None => Ok((State::Sold, NEVER)),
         }
-        let (state, deadline) = state_until(*deadline);
-        Ok((Record { state, deadline, ..order }, buyer))
     }
 
-    /// An order that is not in between: one that is over can only expire.
-    fn settled(&self, id: &[u8]) -> Result<(u32, Record<'_>), InvalidChange> {
-        self.order_of(id).filter(|(_, order)| !self.is_over(order)).ok_or(InvalidChange::State)
+    /// The order of this id, if it is one that `may` change so.
+    fn order_that(&self, id: &[u8], may: impl FnOnce(&Record<'_>) -> bool) -> Result<(u32, Record<'_>), InvalidChange> {
+        self.order_of(id).filter(|(_, order)| may(order)).ok_or(InvalidChange::State)
+    }
+
+    /// The same, but an order that is over can only expire.
+    fn settled_that(
+        &self,
+        id: &[u8],
+        may: impl FnOnce(&Record<'_>) -> bool,
+    ) -> Result<(u32, Record<'_>), InvalidChange> {
+        self.order_that(id, |order| !self.is_over(order) && may(order))
     }
 }
 
-/// A new order that has nothing yet, and its buyer.
+/// The record of an order that has nothing yet, and its buyer.
 #[inline]
-fn new_order<'a>(
-    id: &'a [u8],
-    units: u64,
-    buyer: Option<&'a [u8]>,
-    reference: &'a [u8],
-) -> Result<(Record<'a>, PackedId<'a>), InvalidChange> {
+fn record_of<'a>(order: &'a NewOrder<'_>) -> Result<(Record<'a>, PackedId<'a>), InvalidChange> {
+    let NewOrder { id, units, buyer, reference } = order;
     let packed = |text| PackedId::new(text).ok_or(InvalidChange::Range);
     let id = packed(id)?;
     let reference = if reference.is_empty() { None } else { Some(packed(reference)?) };
-    if units == 0 || units > MAX_UNITS {
+    if !(1..=MAX_UNITS).contains(units) {
         return Err(InvalidChange::Range);
     }
     let (state, deadline, ticket) = (State::Cancelled, NEVER, Ticket::default());
-    let order = Record { state, units, id, deadline, ticket, buyer: BuyerRef::Own, reference, refused: false };
-    Ok((order, buyer.map_or(Ok(id), packed)?))
-}
-
-/// The state of an order that takes units, and its deadline.
-fn state_until(deadline: Option<UnixMs>) -> (State, UnixMs) {
-    deadline.map_or((State::Sold, NEVER), |deadline| (State::Held, deadline))
+    let order = Record { state, units: *units, id, deadline, ticket, buyer: BuyerRef::Own, reference, refused: false };
+    Ok((order, buyer.as_deref().map_or(Ok(id), packed)?))
 }
 
 /// The event of an order that begins.
-fn event_of_new<'a>(
-    kind: EventKind,
-    id: &'a [u8],
-    units: u64,
-    buyer: Option<&'a [u8]>,
-    reference: &'a [u8],
-    deadline: Option<UnixMs>,
-) -> Event<'a> {
-    let (buyer, units) = (IdText::from(buyer.unwrap_or(id)), units.cast_signed());
-    Event { kind, id: IdText::from(id), units, buyer, reference: IdText::from(reference), deadline }
+fn event_of_new<'a>(kind: EventKind, order: &'a NewOrder<'_>, deadline: Option<UnixMs>) -> Event<'a> {
+    let NewOrder { id, units, buyer, reference } = order;
+    let [id, buyer, reference] = [id, buyer.as_ref().unwrap_or(id), reference].map(|text| IdText::from(&**text));
+    Event { kind, id, units: units.cast_signed(), buyer, reference, deadline }
 }
 
 fn event_of_adjusting(delta: i64) -> Event<'static> {

@@ -57,15 +57,13 @@ impl Sale {
             State::Cancelled => answer.with(Status::Cancelled),
             State::Waiting => answer.with(Status::Queued),
             State::Held if units < order.units => {
-                let confirmed = Change::Confirm { id: IdText::from(id).detach(), units: keep };
-                let Decision { mut answer, changes } = self.keep(now, answer, &order, id, units, vec![confirmed]);
                 answer.deadline = None;
-                Decision { answer, changes }
+                self.keep(now, answer, &order, id, units, Some(own))
             }
             State::Held => {
                 answer.status = Status::Ok;
                 answer.deadline = None;
-                Decision { answer, changes: Changes { own: Some(own), ..Changes::default() } }
+                Decision { answer, changes: Changes::only(own) }
             }
             State::Expired if order.refused => answer.with(Status::Expired),
             State::Expired => {
@@ -81,8 +79,8 @@ impl Sale {
                 answer.status = Status::Ok;
                 answer.units = units;
                 answer.remaining = remaining;
-                let due_first = self.needed(now, budget, Some(&(number, order)), Some(&buyer), units);
-                Decision { answer, changes: Changes { due_first, own: Some(own), ..Changes::default() } }
+                let due_first = self.needed(now, budget, Some(&(number, order)), Some(&buyer), [units; 2]);
+                Decision { answer, changes: Changes { due_first, ..Changes::only(own) } }
             }
         }
     }
@@ -101,13 +99,12 @@ impl Sale {
                     .checked_add(answer.units)
                     .or_invariant("no sum of a sale comes near 2^64", u64::MAX);
                 let mut serving = self.serving(now).within(budget).without(number);
-                let mut served = Vec::new();
-                serving.give(answer.units, &mut served);
+                let mut changes = Changes::only(Change::Cancel { id: IdText::from(id) });
+                changes.step.extend(serving.give(answer.units));
                 answer.remaining = serving.left_of(answer.remaining);
                 answer.units = 0;
                 answer.deadline = None;
-                let own = Some(Change::Cancel { id: IdText::from(id) });
-                Decision { answer, changes: Changes { own, served, ..Changes::default() } }
+                Decision { answer, changes }
             }
         }
     }
@@ -117,14 +114,14 @@ impl Sale {
     pub fn cancel_keeping<'a>(&self, now: UnixMs, id: &'a [u8], keep: u64) -> Decision<'a> {
         let (answer, Some((_, order))) = self.look(now, id) else { return self.no_order(now) };
         match order.state_at(self.hold_time(now)) {
-            State::Held | State::Sold if keep < order.units => self.keep(now, answer, &order, id, keep, Vec::new()),
+            State::Held | State::Sold if keep < order.units => self.keep(now, answer, &order, id, keep, None),
             State::Held | State::Sold | State::Cancelled => answer.unchanged(),
             State::Expired => answer.with(Status::Expired),
             State::Waiting => answer.with(Status::Queued),
         }
     }
 
-    /// Leaves an order `units`, fewer than it has. What it gives back goes to the line, after what `served` has already.
+    /// Leaves an order `units`, fewer than it has. What it gives back goes to the line, after the order is `confirmed`.
     fn keep<'a>(
         &self,
         now: UnixMs,
@@ -132,18 +129,18 @@ impl Sale {
         order: &Record<'_>,
         id: &'a [u8],
         units: u64,
-        mut served: Vec<Change<'static>>,
+        confirmed: Option<Change<'a>>,
     ) -> Decision<'a> {
         let back = order.units.checked_sub(units).or_invariant("an order keeps less than it has", 0);
         let mut serving = self.serving(now);
-        serving.give(back, &mut served);
+        let mut changes = Changes::only(Change::Keep { id: IdText::from(id), units });
+        changes.step.extend(confirmed.into_iter().chain(serving.give(back)));
         answer.status = Status::Ok;
         answer.units = units;
         answer.remaining =
             answer.remaining.checked_add(back).or_invariant("no sum of a sale comes near 2^64", u64::MAX);
         answer.remaining = serving.left_of(answer.remaining);
-        let own = Some(Change::Keep { id: IdText::from(id), units });
-        Decision { answer, changes: Changes { own, served, ..Changes::default() } }
+        Decision { answer, changes }
     }
 
     /// Moves the deadline of a live hold to `deadline`, the caller's `now.plus(span)`. It may come earlier than before.
@@ -159,14 +156,14 @@ impl Sale {
                 let deadline = self.after_cutoff(deadline);
                 answer.status = Status::Ok;
                 answer.deadline = Some(deadline);
-                let own = Some(Change::Extend { id: IdText::from(id), deadline });
-                Decision { answer, changes: Changes { own, ..Changes::default() } }
+                Decision { answer, changes: Changes::only(Change::Extend { id: IdText::from(id), deadline }) }
             }
         }
     }
 
     /// The order of this id, and the answer if nothing changes.
-    fn look(&self, now: UnixMs, id: &[u8]) -> (Answer<'static>, Option<(u32, Record<'_>)>) {
+    #[inline]
+    pub(super) fn look(&self, now: UnixMs, id: &[u8]) -> (Answer<'static>, Option<(u32, Record<'_>)>) {
         let (found, at) = (self.order_of(id), self.hold_time(now));
         let order = found.as_ref().map(|(_, order)| order);
         let answer = Answer {
@@ -192,19 +189,11 @@ impl Sale {
         let due_first = if due { vec![expire(order)] } else { Vec::new() };
         let (due_first, serving) = self.serving(now).within(budget).between(due_first);
         let answer = Answer { remaining: serving.left_of(refusal.answer.remaining), ..refusal.answer };
-        let own = Some(Change::Refuse { id: IdText::from(id) });
-        Decision { answer, changes: Changes { due_first, own, ..Changes::default() } }
+        Decision { answer, changes: Changes { due_first, ..Changes::only(Change::Refuse { id: IdText::from(id) }) } }
     }
 
-    fn no_order(&self, now: UnixMs) -> Decision<'static> {
+    fn no_order<'a>(&self, now: UnixMs) -> Decision<'a> {
         let remaining = self.remaining(now);
         Answer { status: Status::NoOrder, units: 0, remaining, deadline: None, reference: IdText::NONE }.unchanged()
-    }
-}
-
-impl<'a> Answer<'a> {
-    /// This answer with another status, and nothing changed.
-    fn with(self, status: Status) -> Decision<'a> {
-        Self { status, ..self }.unchanged()
     }
 }

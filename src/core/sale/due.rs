@@ -5,11 +5,33 @@ use super::change::Change;
 use super::orders::BuyerLookup;
 use super::orders::record::{Record, State};
 use super::{Sale, expire};
+use crate::core::id::PackedId;
 use crate::core::invariant::Known;
 use crate::core::time::UnixMs;
 
+impl Sale {
+    /// The changes that come before an order which counts `[against the limit, from the stock]` so many units. First the id's own earlier
+    /// hold expires, then due holds of its buyer until the order fits the limit, then those whose units it gets, each time in the order of
+    /// their deadlines.
+    pub(super) fn needed(
+        &self,
+        now: UnixMs,
+        budget: Budget,
+        known: Option<&(u32, Record<'_>)>,
+        buyer: Option<&PackedId<'_>>,
+        [for_buyer, of_stock]: [u64; 2],
+    ) -> Vec<Change<'static>> {
+        let at = self.hold_time(now);
+        if self.table.next_deadline().is_none_or(|deadline| !deadline.reached(at)) {
+            return Vec::new();
+        }
+        let lookup = buyer.map_or(BuyerLookup::Nobody, |buyer| self.table.look_up(buyer));
+        DueFirst::new(self, now, budget).by_itself(known).by_buyer(lookup, for_buyer).by_stock(of_stock)
+    }
+}
+
 /// Collects the changes that an order needs first.
-pub(super) struct DueFirst<'s> {
+struct DueFirst<'s> {
     sale: &'s Sale,
     /// The instant at which holds are due.
     now: UnixMs,
@@ -25,14 +47,14 @@ pub(super) struct DueFirst<'s> {
 }
 
 impl<'s> DueFirst<'s> {
-    pub(super) fn new(sale: &'s Sale, now: UnixMs, budget: Budget) -> Self {
+    fn new(sale: &'s Sale, now: UnixMs, budget: Budget) -> Self {
         let (units, left) = (sale.unsold(), budget.expirations);
         Self { sale, now, changes: Vec::new(), numbers: Vec::new(), units, left, too_many: false }
     }
 
     /// Lets the id's own earlier hold expire, which is due, whatever the budget is: readers of the stream see its end before the id's next
     /// event.
-    pub(super) fn by_itself(mut self, known: Option<&(u32, Record<'_>)>) -> Self {
+    fn by_itself(mut self, known: Option<&(u32, Record<'_>)>) -> Self {
         if let Some((number, order)) = known.filter(|(_, order)| order.state == State::Held) {
             self.left = self.left.max(1);
             self.expire(*number, order);
@@ -42,7 +64,7 @@ impl<'s> DueFirst<'s> {
 
     /// Lets due holds of the buyer expire until the order fits the limit. Readers who count along with the events then never see a
     /// buyer above the limit, except after a cutoff.
-    pub(super) fn by_buyer(mut self, lookup: BuyerLookup, units: u64) -> Self {
+    fn by_buyer(mut self, lookup: BuyerLookup, units: u64) -> Self {
         let Sale { terms, table, cutoff, .. } = self.sale;
         if terms.limit == 0 {
             return self;
@@ -62,7 +84,7 @@ impl<'s> DueFirst<'s> {
     }
 
     /// Lets due holds expire, the earliest first, until `units` can be taken.
-    pub(super) fn by_stock(mut self, units: u64) -> Vec<Change<'static>> {
+    fn by_stock(mut self, units: u64) -> Vec<Change<'static>> {
         let over = self.sale.cutoff.map(|cutoff| cutoff.at);
         for (number, order) in self.sale.table.due(over, self.now) {
             if self.units >= units || self.too_many {

@@ -23,21 +23,13 @@ pub struct Counters {
 }
 
 impl Sale {
-    /// Counts a command's answer. Successes and expirations are counted when they are committed.
+    /// Counts a command's answer. Successes and expirations are counted when they are committed; other statuses have no counter.
     pub fn count_answer(&mut self, status: Status) {
         let counter = match status {
             Status::Duplicate => &mut self.counters.duplicate,
             Status::SoldOut | Status::Insufficient => &mut self.counters.soldout,
             Status::Limit => &mut self.counters.limited,
-            Status::Ok
-            | Status::NotStarted
-            | Status::Ended
-            | Status::Expired
-            | Status::Cancelled
-            | Status::Queued
-            | Status::Skipped
-            | Status::NoOrder
-            | Status::NoStock => return,
+            _ => return,
         };
         *counter = counter.saturating_add(1);
     }

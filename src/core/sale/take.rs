@@ -1,15 +1,12 @@
 //! Taking units: `STOCK.DECR_ONCE`.
 
+use super::Sale;
 use super::answer::{Answer, Changes, Decision, Status};
 use super::budget::Budget;
-use super::change::{Change, Taking};
-use super::due::DueFirst;
-use super::orders::BuyerLookup;
+use super::change::{Change, NewOrder};
 use super::orders::record::{Record, State};
 use super::terms::Window;
-use super::{Sale, reference};
-use crate::core::id::IdText;
-use crate::core::id::PackedId;
+use crate::core::id::{IdText, PackedId};
 use crate::core::invariant::Known;
 use crate::core::time::UnixMs;
 
@@ -50,14 +47,16 @@ impl Sale {
     /// When the order of the id is another buyer's: that is part of the first check. When no further order fits: that is checked last.
     #[inline]
     pub fn take<'a>(&self, now: UnixMs, budget: Budget, take: &Take<'a>) -> Result<Decision<'a>, TakeError> {
-        let known = self.order_of(take.id);
-        let remaining = self.remaining(now);
-        let mut answer = Answer { status: Status::Ok, units: 0, remaining, deadline: None, reference: IdText::NONE };
-        if let Some((_, order)) = &known {
-            answer.reference = reference(order);
-            if let Some(status) = self.stands(now, order) {
-                return self.earlier(now, take, order, Answer { status, ..answer });
+        let (mut answer, known) = self.look(now, take.id);
+        let remaining = answer.remaining;
+        if let Some((_, order)) = &known
+            && let Some(status) = self.stands(now, order)
+        {
+            let is_other = |buyer| !self.is_buyer(order, buyer);
+            if matches!(status, Status::Duplicate | Status::Queued) && take.buyer.is_some_and(is_other) {
+                return Err(TakeError::OtherBuyer);
             }
+            return Ok(answer.with(status));
         }
         let buyer = PackedId::new(take.buyer.unwrap_or(take.id));
         if let Some((status, deadline)) = self.refusal(now, take, buyer.as_ref(), remaining) {
@@ -67,12 +66,13 @@ impl Sale {
             return Err(TakeError::Full { orders: self.orders() });
         }
         let deadline = take.deadline.map(|deadline| self.after_cutoff(deadline));
+        answer.status = Status::Ok;
         answer.units = take.units;
         answer.remaining = remaining.checked_sub(take.units).or_invariant("what remains was enough", 0);
         answer.deadline = deadline;
         answer.reference = IdText::from(take.reference);
-        let due_first = self.needed(now, budget, known.as_ref(), buyer.as_ref(), take.units);
-        Ok(Decision { answer, changes: Changes { due_first, own: Some(take.change(deadline)), served: Vec::new() } })
+        let due_first = self.needed(now, budget, known.as_ref(), buyer.as_ref(), [take.units; 2]);
+        Ok(Decision { answer, changes: Changes { due_first, ..Changes::only(take.change(deadline)) } })
     }
 
     /// The status of an id that has an order already; `None` if the id may take units anew.
@@ -84,25 +84,6 @@ impl Sale {
             State::Cancelled => Some(Status::Cancelled),
             State::Expired => Some(Status::Expired),
         }
-    }
-
-    /// The answer to an id whose earlier order stands.
-    fn earlier<'a>(
-        &self,
-        now: UnixMs,
-        take: &Take<'_>,
-        order: &Record<'_>,
-        mut answer: Answer<'a>,
-    ) -> Result<Decision<'a>, TakeError> {
-        if matches!(answer.status, Status::Duplicate | Status::Queued)
-            && take.buyer.is_some_and(|buyer| !self.is_buyer(order, buyer))
-        {
-            return Err(TakeError::OtherBuyer);
-        }
-        let at = self.hold_time(now);
-        answer.units = order.units_at(at);
-        answer.deadline = hold_end(order, at);
-        Ok(answer.unchanged())
     }
 
     /// Why nothing can be taken at `now`. If the sale has not started yet, also when it starts.
@@ -141,24 +122,6 @@ impl Sale {
         let has = buyer.map_or(0, |buyer| self.table.units_of(self.table.look_up(buyer), self.hold_time(now)));
         has.saturating_add(units) <= limit
     }
-
-    /// The changes that an id needs before it can take units. First its own earlier hold expires, then due holds of its buyer until the
-    /// order fits the limit, then those whose units it gets, each time in the order of their deadlines.
-    pub(super) fn needed(
-        &self,
-        now: UnixMs,
-        budget: Budget,
-        known: Option<&(u32, Record<'_>)>,
-        buyer: Option<&PackedId<'_>>,
-        units: u64,
-    ) -> Vec<Change<'static>> {
-        let at = self.hold_time(now);
-        if self.table.next_deadline().is_none_or(|deadline| !deadline.reached(at)) {
-            return Vec::new();
-        }
-        let lookup = buyer.map_or(BuyerLookup::Nobody, |buyer| self.table.look_up(buyer));
-        DueFirst::new(self, now, budget).by_itself(known).by_buyer(lookup, units).by_stock(units)
-    }
 }
 
 impl<'a> Take<'a> {
@@ -170,21 +133,13 @@ impl<'a> Take<'a> {
 
     /// The change that takes the units, held until `deadline` if there is one.
     fn change(&self, deadline: Option<UnixMs>) -> Change<'a> {
-        Change::Take(Taking {
-            id: IdText::from(self.id),
-            units: self.units,
-            buyer: self.buyer.map(IdText::from),
-            deadline,
-            reference: IdText::from(self.reference),
-        })
+        Change::Take { order: self.order(), deadline }
     }
-}
 
-impl<'a> Answer<'a> {
-    /// A decision that changes nothing.
-    #[must_use]
-    pub fn unchanged(self) -> Decision<'a> {
-        Decision { answer: self, changes: Changes::default() }
+    /// The order that takes the units or waits for them.
+    pub(super) fn order(&self) -> NewOrder<'a> {
+        let (id, buyer) = (IdText::from(self.id), self.buyer.map(IdText::from));
+        NewOrder { id, units: self.units, buyer, reference: IdText::from(self.reference) }
     }
 }
 

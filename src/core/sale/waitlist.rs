@@ -7,10 +7,9 @@
 use super::Sale;
 use super::answer::{Answer, Changes, Decision, Status};
 use super::budget::{Budget, MOST_ENDED, MOST_SERVED};
-use super::change::{Change, Waiting};
-use super::due::DueFirst;
+use super::change::Change;
+use super::orders::BEGINNING;
 use super::orders::record::Record;
-use super::orders::{BEGINNING, BuyerLookup};
 use super::take::{Take, TakeError};
 use super::terms::{Terms, Window};
 use crate::core::id::{IdText, PackedId};
@@ -24,23 +23,13 @@ impl Sale {
     ///
     /// As [`Sale::take`].
     pub fn take_or_wait<'a>(&self, now: UnixMs, take: &Take<'a>) -> Result<Decision<'a>, TakeError> {
-        self.or_wait(now, take, self.take(now, Budget::COMMAND, take)?)
-    }
-
-    /// The decision with WAITLIST: an order that would be refused for want of units waits for them.
-    ///
-    /// # Errors
-    ///
-    /// As [`Sale::take`].
-    pub fn or_wait<'a>(&self, now: UnixMs, take: &Take<'a>, decision: Decision<'a>) -> Result<Decision<'a>, TakeError> {
+        let decision = self.take(now, Budget::COMMAND, take)?;
         match decision.answer.status {
             Status::SoldOut | Status::Insufficient if take.units <= self.terms.total => {
                 self.join(now, take, &decision.answer)
             }
             // It would wait for ever.
-            Status::SoldOut | Status::Insufficient => {
-                Ok(Answer { status: Status::Insufficient, ..decision.answer }.unchanged())
-            }
+            Status::SoldOut | Status::Insufficient => Ok(decision.answer.with(Status::Insufficient)),
             _ => Ok(decision),
         }
     }
@@ -52,11 +41,7 @@ impl Sale {
             return Err(TakeError::Full { orders: self.orders() });
         }
         let buyer = PackedId::new(take.buyer.unwrap_or(take.id));
-        let lookup = buyer.map_or(BuyerLookup::Nobody, |buyer| self.table.look_up(&buyer));
-        let first = DueFirst::new(self, now, Budget::COMMAND)
-            .by_itself(known.as_ref())
-            .by_buyer(lookup, take.units)
-            .by_stock(0);
+        let first = self.needed(now, Budget::COMMAND, known.as_ref(), buyer.as_ref(), [take.units, 0]);
         let (due_first, serving) = self.serving(now).between(first);
         let reference = IdText::from(take.reference);
         let answer = Answer {
@@ -65,14 +50,8 @@ impl Sale {
             reference,
             ..refusal.clone()
         };
-        let own = Some(Change::Wait(Waiting {
-            id: IdText::from(take.id),
-            units: take.units,
-            buyer: take.buyer.map(IdText::from),
-            hold: take.deadline.map(|deadline| deadline.left(now)),
-            reference: IdText::from(take.reference),
-        }));
-        Ok(Decision { answer, changes: Changes { due_first, own, ..Changes::default() } })
+        let own = Change::Wait { order: take.order(), hold: take.deadline.map(|deadline| deadline.left(now)) };
+        Ok(Decision { answer, changes: Changes { due_first, ..Changes::only(own) } })
     }
 
     /// How many orders wait.
@@ -126,8 +105,7 @@ impl Sale {
             return expirations;
         }
         let mut serving = Serving { most, ..self.serving(now) };
-        let mut changes = Vec::new();
-        serving.serve(&mut changes);
+        let mut changes = serving.serve();
         let rest = most.saturating_sub(changes.len());
         let serving = Serving { most: MOST_SERVED, ..serving };
         changes.extend(serving.between(expirations.into_iter().take(rest).collect()).0);
@@ -138,8 +116,8 @@ impl Sale {
     pub(super) fn catch_up(&self, now: UnixMs) -> (Vec<Change<'static>>, u64) {
         let due = self.expirations(now, MOST_ENDED.saturating_add(1));
         let too_many = due.len() > MOST_ENDED;
-        let (mut serving, mut changes) = (self.serving(now), Vec::new());
-        serving.serve(&mut changes);
+        let mut serving = self.serving(now);
+        let mut changes = serving.serve();
         let (more, serving) = serving.between(due);
         changes.extend(more);
         let free = if too_many || serving.most == 0 { 0 } else { serving.free() };
@@ -218,9 +196,9 @@ impl Serving<'_> {
     }
 
     /// Has units come back, and serves the orders that get them.
-    pub fn give(&mut self, units: u64, changes: &mut Vec<Change<'static>>) {
+    pub fn give(&mut self, units: u64) -> Vec<Change<'static>> {
         self.units = self.units.checked_add(units).or_invariant("no sum of a sale comes near 2^64", u64::MAX);
-        self.serve(changes);
+        self.serve()
     }
 
     /// Puts behind each expiration the orders that are served with its units.
@@ -235,9 +213,9 @@ impl Serving<'_> {
             match expired {
                 Some((_, order)) if self.sale.is_over(&order) => {
                     self.over = self.over.wrapping_sub(order.units);
-                    self.serve(&mut changes);
+                    changes.extend(self.serve());
                 }
-                Some((_, order)) => self.give(order.units, &mut changes),
+                Some((_, order)) => changes.extend(self.give(order.units)),
                 None => {}
             }
         }
@@ -255,14 +233,15 @@ impl Serving<'_> {
     }
 
     /// Serves from the front while there is enough.
-    pub fn serve(&mut self, changes: &mut Vec<Change<'static>>) {
+    pub fn serve(&mut self) -> Vec<Change<'static>> {
+        let mut changes = Vec::new();
         while self.open
             && self.most > 0
             && let Some((number, order)) = self.sale.table.in_line(self.place)
         {
             if self.without != Some(number) {
                 if order.units > self.free() {
-                    return;
+                    break;
                 }
                 self.units = self.units.saturating_sub(order.units);
                 self.served = self.served.saturating_add(order.units);
@@ -271,6 +250,7 @@ impl Serving<'_> {
             }
             self.place = self.place.saturating_add(1);
         }
+        changes
     }
 
     /// The change that serves an order. Its hold begins now.

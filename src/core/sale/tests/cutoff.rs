@@ -5,7 +5,7 @@ use super::world::{digest, reload};
 use crate::core::id::IdText;
 use crate::core::limits::MAX_UNITS;
 use crate::core::sale::budget::MOST_ENDED;
-use crate::core::sale::{Budget, Change, InvalidChange, Sale, State, Status, Take, Taking, Terms};
+use crate::core::sale::{Budget, Change, InvalidChange, NewOrder, Sale, State, Status, Take, Terms};
 use crate::core::time::UnixMs;
 
 const MANY: usize = 2 * MOST_ENDED + 3;
@@ -165,19 +165,13 @@ fn what_is_over_can_only_expire() {
     shop.sale.commit(&Change::Cutoff { at: UnixMs(1_502) }).unwrap();
     let before = digest(&shop.sale);
     let id = || IdText::from(&b"o2"[..]);
-    let taking = Taking {
-        id: IdText::from(&b"x"[..]),
-        units: 1,
-        buyer: None,
-        deadline: Some(UnixMs(1_502)),
-        reference: IdText::NONE,
-    };
+    let order = NewOrder { id: IdText::from(&b"x"[..]), units: 1, buyer: None, reference: IdText::NONE };
     for (change, misfit) in [
         (Change::Confirm { id: id(), units: None }, InvalidChange::State),
         (Change::Cancel { id: id() }, InvalidChange::State),
         (Change::Extend { id: id(), deadline: UnixMs(9_000) }, InvalidChange::State),
         (Change::Extend { id: IdText::from(&b"o5"[..]), deadline: UnixMs(1_502) }, InvalidChange::Range),
-        (Change::Take(taking), InvalidChange::Range),
+        (Change::Take { order, deadline: Some(UnixMs(1_502)) }, InvalidChange::Range),
     ] {
         assert_eq!(shop.sale.commit(&change), Err(misfit), "{change:?}");
     }
@@ -206,14 +200,13 @@ fn sums_survive_more_units_than_a_number_holds() {
     let mut shop = with(Terms { total: MAX_UNITS, ..Terms::default() });
     for n in 0..2_100 {
         let id = format!("o{n}");
-        let taking = Taking {
+        let order = NewOrder {
             id: IdText::from(id.as_bytes()),
             units: MAX_UNITS,
             buyer: Some(IdText::from(&b"ann"[..])),
-            deadline: Some(UnixMs(n + 1)),
             reference: IdText::NONE,
         };
-        shop.sale.commit(&Change::Take(taking)).unwrap();
+        shop.sale.commit(&Change::Take { order, deadline: Some(UnixMs(n + 1)) }).unwrap();
         assert_eq!(shop.sale.remaining(UnixMs(n)), 0);
         shop.sale.commit(&Change::Cutoff { at: UnixMs(n + 1) }).unwrap();
         let info = shop.sale.info(UnixMs(n));

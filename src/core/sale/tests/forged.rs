@@ -6,7 +6,7 @@ use super::hostile::consistent;
 use super::schedule::schedules;
 use super::world::digest;
 use crate::core::id::IdText;
-use crate::core::sale::{Change, Sale, Stream, Taking, Terms, Waiting};
+use crate::core::sale::{Change, NewOrder, Sale, Stream, Terms};
 use crate::core::time::{Millis, UnixMs};
 
 fn name() -> impl Strategy<Value = IdText<'static>> {
@@ -24,17 +24,15 @@ fn time() -> impl Strategy<Value = UnixMs> {
 fn change() -> impl Strategy<Value = Change<'static>> {
     let units = prop_oneof![4 => 0..20_u64, 1 => any::<u64>()];
     let delta = prop_oneof![4 => -20..20_i64, 1 => any::<i64>()];
-    let taking = (name(), units.clone(), proptest::option::of(name()), proptest::option::of(time()), name())
-        .prop_map(|(id, units, buyer, deadline, reference)| Taking { id, units, buyer, deadline, reference });
-    let waiting = (name(), units.clone(), proptest::option::of(name()), 0..100_i64, name()).prop_map(
-        |(id, units, buyer, hold, reference)| {
-            let hold = (hold > 0).then_some(Millis(hold));
-            Waiting { id, units, buyer, hold, reference }
-        },
-    );
+    let order = || {
+        (name(), units.clone(), proptest::option::of(name()), name())
+            .prop_map(|(id, units, buyer, reference)| NewOrder { id, units, buyer, reference })
+    };
+    let taking = (order(), proptest::option::of(time()));
+    let waiting = (order(), (0..100_i64).prop_map(|hold| (hold > 0).then_some(Millis(hold))));
     prop_oneof![
-        4 => taking.prop_map(Change::Take),
-        3 => waiting.prop_map(Change::Wait),
+        4 => taking.prop_map(|(order, deadline)| Change::Take { order, deadline }),
+        3 => waiting.prop_map(|(order, hold)| Change::Wait { order, hold }),
         2 => (name(), proptest::option::of(time())).prop_map(|(id, deadline)| Change::Serve { id, deadline }),
         1 => (name(), proptest::option::of(0..4_u64)).prop_map(|(id, units)| Change::Confirm { id, units }),
         1 => (name(), 0..4_u64).prop_map(|(id, units)| Change::Keep { id, units }),

@@ -11,11 +11,11 @@ use crate::core::id::IdText;
 use crate::core::id::PackedId;
 use crate::core::limits::MAX_UNITS;
 use crate::core::sale::snapshot::{ADJUSTMENTS, BLOCK, BLOCK_ORDERS, VERSION, WITH_REFUSALS};
-use crate::core::sale::{Budget, Change, CorruptSale, Sale, State, Status, Stream, Taking, Terms, Waiting};
+use crate::core::sale::{Budget, Change, CorruptSale, NewOrder, Sale, State, Status, Stream, Terms};
 use crate::core::time::{Millis, UnixMs};
 
-fn taking(id: &str, units: u64) -> Taking<'_> {
-    Taking { id: IdText::from(id.as_bytes()), units, buyer: None, deadline: None, reference: IdText::NONE }
+fn order(id: &str, units: u64) -> NewOrder<'_> {
+    NewOrder { id: IdText::from(id.as_bytes()), units, buyer: None, reference: IdText::NONE }
 }
 
 /// A sale with something of everything.
@@ -41,15 +41,15 @@ fn full() -> Sale {
     ] {
         let buyer = buyer.map(|buyer: &str| IdText::from(buyer.as_bytes()));
         let reference = IdText::from(reference.as_bytes());
-        sale.commit(&Change::Take(Taking { buyer, deadline, reference, ..taking(id, units) })).unwrap();
+        sale.commit(&Change::Take { order: NewOrder { buyer, reference, ..order(id, units) }, deadline }).unwrap();
     }
     sale.commit(&Change::Cancel { id: IdText::from(&b"gone"[..]) }).unwrap();
     sale.commit(&Change::Expire { id: IdText::from(&b"lapsed"[..]) }).unwrap();
     sale.commit(&Change::Expire { id: IdText::from(&b"refused"[..]) }).unwrap();
     sale.commit(&Change::Refuse { id: IdText::from(&b"refused"[..]) }).unwrap();
     for (id, units, buyer, hold) in [("waits", 300, None, None), ("waits, too", 2, Some("bob"), Some(Millis(60_000)))] {
-        let (id, buyer) = (IdText::from(id.as_bytes()), buyer.map(|buyer: &str| IdText::from(buyer.as_bytes())));
-        sale.commit(&Change::Wait(Waiting { id, units, buyer, hold, reference: IdText::NONE })).unwrap();
+        let buyer = buyer.map(|buyer: &str| IdText::from(buyer.as_bytes()));
+        sale.commit(&Change::Wait { order: NewOrder { buyer, ..order(id, units) }, hold }).unwrap();
     }
     // The hold of "bob" is over, the others are not.
     sale.commit(&Change::Cutoff { at: UnixMs(800) }).unwrap();
@@ -135,8 +135,8 @@ fn blocks_are_small_and_half_of_them_is_a_sale() {
         let id = n.to_string();
         // Long references come first, so the bytes bound the early blocks and the number of orders the late ones.
         let reference = if n < count / 10 { &reference[..] } else { b"" };
-        let taking = Taking { reference: IdText::from(reference), ..taking(&id, u64::from(n) + 1) };
-        sale.commit(&Change::Take(taking)).unwrap();
+        let order = NewOrder { reference: IdText::from(reference), ..order(&id, u64::from(n) + 1) };
+        sale.commit(&Change::Take { order, deadline: None }).unwrap();
     }
     let blocks: Vec<_> = sale.blocks().collect();
     assert!(blocks.iter().all(|block| block.len() <= BLOCK));
@@ -264,7 +264,7 @@ fn a_block_says_that_it_has_refusals_if_it_has_some_and_only_then() {
     for n in 0..=BLOCK_ORDERS {
         let id = n.to_string();
         let deadline = Some(UnixMs(i64::from(n)));
-        sale.commit(&Change::Take(Taking { deadline, ..taking(&id, 1) })).unwrap();
+        sale.commit(&Change::Take { order: order(&id, 1), deadline }).unwrap();
     }
     let versions = |sale: &Sale| sale.blocks().map(|block| block[0]).collect::<Vec<_>>();
     assert_eq!(versions(&sale), [VERSION, VERSION]);
@@ -315,7 +315,7 @@ fn every_cut_of_a_snapshot_is_refused_or_whole_orders() {
     // One that says that it has a refusal is refused without it; two that wait are behind that.
     assert_eq!(whole.count(), 2);
     let mut sale = sale;
-    sale.commit(&Change::Take(taking("refused", 1))).unwrap();
+    sale.commit(&Change::Take { order: order("refused", 1), deadline: None }).unwrap();
     let block = sale.blocks().next().unwrap();
     let whole = (0..block.len()).filter(|len| {
         let mut again = Sale::from_header(&header).unwrap();

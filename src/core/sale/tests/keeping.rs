@@ -4,7 +4,7 @@ use super::shop::{Shop, shop, telling, with};
 use crate::core::id::IdText;
 use crate::core::sale::view::{PAGE_EFFORT, PAGE_ROWS};
 use crate::core::sale::{
-    AdjustError, Alteration, Change, Counters, EmptyWindow, Event, EventKind, MAX_UNITS, State, Status, Taking, Terms,
+    AdjustError, Alteration, Change, Counters, EmptyWindow, Event, EventKind, MAX_UNITS, NewOrder, State, Status, Terms,
 };
 use crate::core::time::UnixMs;
 
@@ -92,13 +92,8 @@ fn every_change_of_an_order_is_an_event_with_its_fields() {
         event(EventKind::Adjust, "", -3, "", "")
     );
     assert_eq!(shop.sale.event(&Change::Extend { id, deadline: UnixMs(5) }), None);
-    let take = Change::Take(Taking {
-        id: IdText::from(&b"o2"[..]),
-        units: 3,
-        buyer: None,
-        deadline: None,
-        reference: IdText::NONE,
-    });
+    let order = NewOrder { id: IdText::from(&b"o2"[..]), units: 3, buyer: None, reference: IdText::NONE };
+    let take = Change::Take { order, deadline: None };
     assert_eq!(shop.sale.event(&take), event(EventKind::Ok, "o2", 3, "o2", ""), "it is its own buyer");
 }
 
@@ -126,8 +121,8 @@ fn where_deadlines_are_told_one_that_moves_is_an_event() {
     {
         assert_eq!(told(&shop, &change), None, "{change:?} ends it");
     }
-    let take =
-        |deadline| Change::Take(Taking { id: name("o2"), units: 1, buyer: None, deadline, reference: IdText::NONE });
+    let order = NewOrder { id: name("o2"), units: 1, buyer: None, reference: IdText::NONE };
+    let take = |deadline| Change::Take { order: order.clone(), deadline };
     assert_eq!(told(&shop, &take(Some(UnixMs(5)))), Some(UnixMs(5)));
     assert_eq!(told(&shop, &take(None)), None);
     let unknown = Change::Extend { id: name("nobody"), deadline: UnixMs(1_900) };

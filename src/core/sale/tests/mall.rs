@@ -6,7 +6,7 @@ use super::model::Model;
 use super::occurrences::{must_have_seen, saw};
 use super::schedule::{OCCURRENCES, schedules};
 use super::steps::{NAMES, Step, line_step, name, step};
-use super::world::{World, agree, owned};
+use super::world::{self, World, agree, served};
 use crate::core::sale::budget::MOST_SERVED;
 use crate::core::sale::cart::{all_or_none, at_least_one};
 use crate::core::sale::{
@@ -185,12 +185,12 @@ impl Mall {
         };
         assert!(decisions.iter().map(|decision| &decision.answer).eq(&answers));
         for (decision, model) in decisions.iter().zip(&alone) {
-            agree(&decision.changes.served, model);
+            agree(served(&decision.changes), model);
         }
 
         let status = self.settle(id, sales, cart, &mut decisions, &mut answers);
         let expirations: usize = decisions.iter().map(|decision| steps(&decision.changes.due_first).count()).sum();
-        let own = decisions.iter().filter(|decision| decision.changes.own.is_some()).count();
+        let own = decisions.iter().filter(|decision| !decision.changes.step.is_empty()).count();
         let refused = takes < expirations + own;
         let mut takes = takes;
         for (nth, sale) in sales.iter().enumerate() {
@@ -297,8 +297,7 @@ fn steps<'c>(changes: &'c [Change<'static>]) -> impl Iterator<Item = &'c [Change
 fn detached(decision: Decision<'_>) -> Decision<'static> {
     let Decision { answer, changes } = decision;
     let answer = Answer { reference: answer.reference.detach(), ..answer };
-    let Changes { due_first, own, served } = changes;
-    Decision { answer, changes: Changes { due_first, own: own.map(owned), served } }
+    Decision { answer, changes: world::detached(changes) }
 }
 
 proptest! {

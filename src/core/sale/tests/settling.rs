@@ -4,7 +4,7 @@ use super::shop::{Shop, names, says, shop, with};
 use super::world::{digest, reload};
 use crate::core::id::IdText;
 use crate::core::limits::MAX_UNITS;
-use crate::core::sale::{Alteration, Budget, Change, EventKind, InvalidChange, State, Status, Take, Taking, Terms};
+use crate::core::sale::{Alteration, Budget, Change, EventKind, InvalidChange, NewOrder, State, Status, Take, Terms};
 use crate::core::time::UnixMs;
 
 #[test]
@@ -255,25 +255,20 @@ fn what_does_not_fit_changes_nothing() {
     shop.take("gone", 1);
     shop.cancel("gone");
     let id = |id: &'static str| IdText::from(id.as_bytes());
-    let taking = |name: &'static str, units| Taking {
-        id: id(name),
-        units,
-        buyer: None,
-        deadline: None,
-        reference: IdText::NONE,
-    };
+    let order = |name, units| NewOrder { id: id(name), units, buyer: None, reference: IdText::NONE };
+    let take = |order| Change::Take { order, deadline: None };
     let long = vec![b'x'; 513];
     let before = shop.sale.blocks().next();
     for (change, misfit) in [
-        (Change::Take(taking("held", 1)), InvalidChange::State),
-        (Change::Take(taking("sold", 1)), InvalidChange::State),
-        (Change::Take(taking("new", 3)), InvalidChange::Units),
-        (Change::Take(taking("gone", 3)), InvalidChange::Units),
-        (Change::Take(taking("new", 0)), InvalidChange::Range),
-        (Change::Take(taking("new", MAX_UNITS + 1)), InvalidChange::Range),
-        (Change::Take(taking("", 1)), InvalidChange::Range),
-        (Change::Take(Taking { buyer: Some(id("")), ..taking("new", 1) }), InvalidChange::Range),
-        (Change::Take(Taking { reference: IdText::from(&long[..]), ..taking("new", 1) }), InvalidChange::Range),
+        (take(order("held", 1)), InvalidChange::State),
+        (take(order("sold", 1)), InvalidChange::State),
+        (take(order("new", 3)), InvalidChange::Units),
+        (take(order("gone", 3)), InvalidChange::Units),
+        (take(order("new", 0)), InvalidChange::Range),
+        (take(order("new", MAX_UNITS + 1)), InvalidChange::Range),
+        (take(order("", 1)), InvalidChange::Range),
+        (take(NewOrder { buyer: Some(id("")), ..order("new", 1) }), InvalidChange::Range),
+        (take(NewOrder { reference: IdText::from(&long[..]), ..order("new", 1) }), InvalidChange::Range),
         (Change::Confirm { id: id("sold"), units: None }, InvalidChange::State),
         (Change::Confirm { id: id("gone"), units: None }, InvalidChange::State),
         (Change::Confirm { id: id("nobody"), units: None }, InvalidChange::State),
@@ -290,7 +285,7 @@ fn what_does_not_fit_changes_nothing() {
     assert_eq!((shop.sale.seq(), shop.sale.blocks().next()), (4, before));
     let expired = Change::Expire { id: id("held") };
     shop.sale.commit(&expired).unwrap();
-    shop.sale.commit(&Change::Take(taking("new", 3))).unwrap();
+    shop.sale.commit(&take(order("new", 3))).unwrap();
     assert_eq!(
         shop.sale.commit(&Change::Confirm { id: id("held"), units: None }),
         Err(InvalidChange::Units),

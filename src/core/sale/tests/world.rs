@@ -9,8 +9,7 @@ use super::steps::{NAMES, Step};
 use crate::core::id::IdText;
 use crate::core::sale::budget::{MOST_ENDED, MOST_SERVED};
 use crate::core::sale::{
-    Answer, Budget, Change, Changes, CorruptSale, Decision, Loading, Sale, State, Take, TakeError, Taking, Terms,
-    Waiting,
+    Answer, Budget, Change, Changes, CorruptSale, Decision, Loading, NewOrder, Sale, State, Take, TakeError, Terms,
 };
 use crate::core::tests::canonical::canonical;
 use crate::core::time::{Millis, UnixMs};
@@ -115,10 +114,9 @@ impl World {
                 heard.hear(&changes.due_first, MOST_SERVED);
                 assert_eq!(decided.map(|(after, _)| after), self.model.adjust(*delta, id));
                 (heard.terms.total, heard.adjusted) = (self.model.terms.total, self.model.adjusted.clone());
-                if changes.served.is_empty() {
-                    self.model = heard;
-                } else {
-                    agree(&changes.served, &self.model);
+                match served(&changes) {
+                    [] => self.model = heard,
+                    served => agree(served, &self.model),
                 }
                 changes
             }
@@ -127,7 +125,7 @@ impl World {
                 let changes = self.sale.alter(now, alteration);
                 assert_eq!(changes.as_ref().map(drop), self.model.alter(alteration).as_ref().map(drop));
                 let changes = changes.unwrap_or_default();
-                agree(&changes.served, &self.model);
+                agree(served(&changes), &self.model);
                 changes
             }
             Step::Timer(most) => {
@@ -225,8 +223,8 @@ impl World {
             self.sale.commit(change).unwrap();
             self.replica.commit(change).unwrap();
             // A reader that counts along with the events never sees a buyer take more than the limit.
-            if let Change::Take(taking) = change {
-                let buyer = taking.buyer.as_ref().unwrap_or(&taking.id);
+            if let Change::Take { order, .. } = change {
+                let buyer = order.buyer.as_ref().unwrap_or(&order.id);
                 let (counted, limit) = (self.sale.buyer(UnixMs(i64::MIN), buyer), self.sale.terms().limit);
                 assert!(limit == 0 || counted <= limit, "{buyer:?} has {counted}");
             }
@@ -319,7 +317,7 @@ fn saw_step(step: &[Change<'_>]) {
         (Change::Alter { .. }, true) => "served by new conditions",
         (Change::Serve { .. }, _) => "served by the clock",
         (Change::Expire { .. }, _) => "a lapse",
-        (Change::Wait(_), _) => "joins the line",
+        (Change::Wait { .. }, _) => "joins the line",
         (Change::Cutoff { .. }, _) => "a cutoff",
         (Change::Refuse { .. }, _) => "a final refusal",
         (Change::Adjust { id, .. }, _) if !id.is_empty() => "an adjustment with an id",
@@ -333,15 +331,26 @@ fn decide(
     model: &mut Model,
     answer: impl FnOnce(&mut Model) -> Answer<'static>,
 ) -> Changes<'static> {
-    let Changes { due_first, own, served } = decision.changes;
-    model.hear(&due_first, MOST_SERVED);
+    let Changes { due_first, step } = &decision.changes;
+    model.hear(due_first, MOST_SERVED);
     assert_eq!(decision.answer, answer(model));
+    let served = served(&decision.changes);
     let confirmed = served.iter().take_while(|change| matches!(change, Change::Confirm { .. })).count();
-    assert!(confirmed <= usize::from(matches!(own, Some(Change::Keep { .. }))), "{served:?}");
+    assert!(confirmed <= usize::from(matches!(step.first(), Some(Change::Keep { .. }))), "{served:?}");
     agree(&served[confirmed..], model);
     let first = due_first.chunk_by(|before, next| next.continues_step(before)).count();
     assert!(first <= MOST_ENDED + 1 && due_first.len() - first + served.len() - confirmed <= MOST_SERVED);
-    Changes { due_first, own: own.map(owned), served }
+    detached(decision.changes)
+}
+
+/// Changes without what they borrow.
+pub fn detached(changes: Changes<'_>) -> Changes<'static> {
+    Changes { due_first: changes.due_first, step: changes.step.into_iter().map(owned).collect() }
+}
+
+/// What follows the caller's own change in its step.
+pub fn served<'c, 'a>(changes: &'c Changes<'a>) -> &'c [Change<'a>] {
+    changes.step.get(1..).unwrap_or_default()
 }
 
 /// Those are served whom the model serves.
@@ -352,21 +361,15 @@ pub fn agree(served: &[Change<'_>], model: &Model) {
 }
 
 pub fn owned(change: Change<'_>) -> Change<'static> {
+    let order_of = |NewOrder { id, units, buyer, reference }: NewOrder<'_>| NewOrder {
+        id: id.detach(),
+        units,
+        buyer: buyer.map(|buyer| buyer.detach()),
+        reference: reference.detach(),
+    };
     match change {
-        Change::Take(taking) => Change::Take(Taking {
-            id: taking.id.detach(),
-            units: taking.units,
-            buyer: taking.buyer.map(|buyer| buyer.detach()),
-            deadline: taking.deadline,
-            reference: taking.reference.detach(),
-        }),
-        Change::Wait(Waiting { id, units, buyer, hold, reference }) => Change::Wait(Waiting {
-            id: id.detach(),
-            units,
-            buyer: buyer.map(|buyer| buyer.detach()),
-            hold,
-            reference: reference.detach(),
-        }),
+        Change::Take { order, deadline } => Change::Take { order: order_of(order), deadline },
+        Change::Wait { order, hold } => Change::Wait { order: order_of(order), hold },
         Change::Serve { id, deadline } => Change::Serve { id: id.detach(), deadline },
         Change::Confirm { id, units } => Change::Confirm { id: id.detach(), units },
         Change::Keep { id, units } => Change::Keep { id: id.detach(), units },
