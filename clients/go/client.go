@@ -108,9 +108,10 @@ func dedicate(ctx context.Context, client Client, key string) (Conn, error) {
 		err  error
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errNoAnswer)
+	// Not when it is made: a connection that is there is taken, and not the end of the context in which it was made.
+	defer cancel()
 	connections := make(chan made, 1)
 	go func() {
-		defer cancel()
 		conn, err := client.Dedicate(ctx, key)
 		connections <- made{conn, err}
 	}()

@@ -84,8 +84,13 @@ func classify(err error) error {
 	return fmt.Errorf("%w: %w", ErrRefused, err)
 }
 
-// stopped is the error of a call whose own context has ended.
-func stopped(ctx context.Context) error { return fmt.Errorf("lockstock: %w", context.Cause(ctx)) }
+// stopped is the error of a call whose own context has ended: how, and why if that is known.
+func stopped(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
+		return fmt.Errorf("lockstock: %w: %w", ctx.Err(), cause)
+	}
+	return fmt.Errorf("lockstock: %w", context.Cause(ctx))
+}
 
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
