@@ -190,7 +190,8 @@ func (h *hold) left() time.Duration {
 // keep extends the hold in time, and tells when it is over.
 func (h *hold) keep() {
 	extends, stopped := !h.request.unattended, h.stopped
-	next := now() + h.request.lease/3
+	// The lease counts from before the grant, which may have been long on its way.
+	next := now() + h.left() - h.request.lease/3*2
 	for left := h.left(); left > 0; left = h.left() {
 		span := min(left, glance)
 		if extends {
@@ -216,7 +217,7 @@ func (h *hold) look(extends bool) time.Duration {
 	h.mutex.Lock()
 	lease := h.lease
 	h.mutex.Unlock()
-	ctx, cancel := context.WithTimeoutCause(context.Background(), min(max(lease/6, pause), max(h.left(), time.Millisecond)), errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), min(max(lease/3, pause), max(h.left(), time.Millisecond)), errNoAnswer)
 	defer cancel()
 	// No answer says nothing; the clock does.
 	if h.extend(ctx, lease, extends, h.conn) != nil {

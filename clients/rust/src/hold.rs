@@ -222,7 +222,7 @@ impl State {
                 break;
             }
             if kept && next <= now {
-                let pause = match self.extend((lease / 4).min(left)).await {
+                let pause = match self.extend((lease / 3).min(left).min(PATIENCE)).await {
                     Ok(()) => lease / 3,
                     // No answer says nothing; the clock does.
                     Err(_) => lease / 20,

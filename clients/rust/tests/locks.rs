@@ -3,11 +3,16 @@
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use harness::{Cluster, INT, Server, eventually};
 use lockstock::{Client, Error};
 use redis::cmd;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -58,15 +63,15 @@ async fn a_hold_is_extended_while_it_lives_and_released_when_it_is_dropped() {
 async fn many_tasks_share_one_description_and_are_inside_one_by_one() {
     let server = Server::start();
     let lock = client(&server).lock("job").wait(20 * SECOND);
-    let inside = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let inside = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let mut tasks = Vec::new();
     for _ in 0..20 {
         let (lock, inside) = (lock.clone(), inside.clone());
         tasks.push(tokio::spawn(async move {
             let hold = lock.acquire().await.expect("in time");
-            assert_eq!(inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0);
+            assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
             tokio::task::yield_now().await;
-            inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+            inside.fetch_sub(1, Ordering::SeqCst);
             hold.release().await.expect("held");
         }));
     }
@@ -265,4 +270,41 @@ async fn a_deadlock_is_named() {
     eventually("it waits", || server.info_int("lockstock", "lockstock_lock_waiters") == 1);
     let crossed = client.lock("one").token("second").wait(60 * SECOND).acquire().await;
     assert!(matches!(crossed, Err(Error::Deadlock(_))), "{crossed:?}");
+}
+
+/// The address of a relay to the server: what goes through it takes so many milliseconds in each direction.
+async fn slow(server: &Server, delay: Arc<AtomicU64>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let (own, address) = (listener.local_addr().expect("an address"), server.address());
+    tokio::spawn(async move {
+        while let Ok((near, _)) = listener.accept().await {
+            let Ok(far) = TcpStream::connect(&address).await else { continue };
+            let ((from_near, to_near), (from_far, to_far)) = (near.into_split(), far.into_split());
+            tokio::spawn(carry(from_near, to_far, delay.clone()));
+            tokio::spawn(carry(from_far, to_near, delay.clone()));
+        }
+    });
+    own.to_string()
+}
+
+async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, delay: Arc<AtomicU64>) {
+    let mut bytes = vec![0; 1 << 16];
+    while let Ok(count @ 1..) = from.read(&mut bytes).await {
+        tokio::time::sleep(Duration::from_millis(delay.load(Ordering::Relaxed))).await;
+        if to.write_all(bytes.get(..count).unwrap_or_default()).await.is_err() {
+            return;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hold_goes_on_though_answers_take_a_fifth_of_its_lease() {
+    let server = Server::start();
+    let delay = Arc::new(AtomicU64::new(0));
+    let client = Client::open(&format!("redis://{}", slow(&server, delay.clone()).await)).expect("a URL");
+    let hold = client.lock("job").lease(6 * SECOND).acquire().await.expect("free");
+    delay.store(550, Ordering::Relaxed);
+    tokio::time::timeout(9 * SECOND, hold.lost()).await.expect_err("it is not lost");
+    assert!(hold.is_held());
+    hold.release().await.expect("held to the end");
 }
