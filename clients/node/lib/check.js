@@ -15,13 +15,19 @@ function refuse(name, expected, value) {
 /** A key, token, id … @param {string} name @param {unknown} value @returns {string} */
 function word(name, value) {
   if (typeof value !== "string" || value === "") refuse(name, "a string that is not empty", value);
+  return whole(name, value);
+}
+
+/** Halves of characters are all sent as the same, so that two names would be one. @param {string} name @param {string} value */
+function whole(name, value) {
+  if (/\p{Surrogate}/u.test(value)) refuse(name, "a string of whole characters", value);
   return value;
 }
 
 /** A token, id, buyer or ref. @param {string} name @param {unknown} value @returns {string} */
 function short(name, value) {
   if (typeof value !== "string" || value === "" || Buffer.byteLength(value) > 512) refuse(name, "a string of 1 to 512 bytes", value);
-  return value;
+  return whole(name, value);
 }
 
 /** @param {string} name @param {unknown} value @param {number} [least] @returns {number} */
@@ -75,14 +81,34 @@ const keys = (value) => (typeof value === "string" ? [word("key", value)] : list
  */
 function options(given, readers) {
   const known = Object.keys(readers);
-  if (given === null || typeof given !== "object" || Array.isArray(given)) refuse("options", `an object of ${known.join(", ")}`, given);
+  // Of a Map or a Date nothing would be found. Tests may run in a world of their own, so no class is asked after.
+  if (Object.prototype.toString.call(given) !== "[object Object]") refuse("options", `an object of ${known.join(", ")}`, given);
   /** @type {any} */
   const read = {};
-  for (const [name, value] of Object.entries(given)) {
+  for (const name in /** @type {any} */ (given)) {
+    const value = /** @type {any} */ (given)[name];
     if (!Object.hasOwn(readers, name)) throw new TypeError(`option ${name} is unknown: expected ${known.join(", ")}`);
     if (value !== undefined) read[name] = readers[name](name, value);
   }
   return read;
 }
 
-module.exports = { refuse, word, short, integer, ms, wait, time, flag, list, keys, options };
+/** What comes after the last argument would be dropped. A number may be there: `map` hands one on. @param {unknown} more */
+function noOptions(more) {
+  if (typeof more === "object" && more !== null) throw new TypeError(`this takes no options, not ${inspect(more, { depth: 0 })}`);
+}
+
+/** Has methods refuse options after so many arguments. @param {any} kind @param {Record<string, number>} counts */
+function noOptionsAfter(kind, counts) {
+  for (const [name, count] of Object.entries(counts)) {
+    const method = kind.prototype[name];
+    /** @this {any} @param {any[]} given */
+    const value = async function (...given) {
+      noOptions(given[count]);
+      return method.apply(this, given);
+    };
+    Object.defineProperty(kind.prototype, name, { value, writable: true, configurable: true });
+  }
+}
+
+module.exports = { refuse, word, short, integer, ms, wait, time, flag, list, keys, options, noOptions, noOptionsAfter };

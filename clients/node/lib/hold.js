@@ -1,12 +1,10 @@
 // A lock that is held.
 "use strict";
 
-const { setMaxListeners } = require("node:events");
-
-const { ANSWER_MS, after, ask, asOurs, within } = require("./bounds.js");
+const { ANSWER_MS, ask, asOurs, within } = require("./bounds.js");
 const check = require("./check.js");
 const { ignore } = require("./clients.js");
-const { Lost, Unreachable, NotReleased, ofServer, passes } = require("./errors.js");
+const { Lost, ModuleMissing, NotHeld, NotReleased, Refused, Unreachable, ofServer, passes } = require("./errors.js");
 const { fields, text } = require("./reply.js");
 const { LOST } = require("./upkeep.js");
 
@@ -104,17 +102,7 @@ class Hold {
    */
   async execute(command, ...args) {
     const { client, keys, token, fence } = this.#lease;
-    /** @type {(reason: Error) => void} */
-    let end = ignore;
-    const late = new Promise((_, reject) => (end = reject));
-    const ended = () => after(ANSWER_MS, () => end(new Unreachable(`${command}: no answer, and the hold has ended`)));
-    this.lost.addEventListener("abort", ended, { once: true });
-    setMaxListeners(0, this.lost);
-    try {
-      return await Promise.race([guard(client, keys[0], token, fence, command, args), late]);
-    } finally {
-      this.lost.removeEventListener("abort", ended);
-    }
+    return guard(client, keys[0], token, fence, command, args);
   }
 
   /**
@@ -205,11 +193,11 @@ async function guard(client, key, token, fence, command, args) {
   });
   const fenced = fence === undefined ? [] : ["FENCE", `${fence}`];
   try {
-    return await client.send(key, ["LOCK.GUARD", key, token, ...fenced, command, ...words]);
+    return await ask(client, key, ["LOCK.GUARD", key, token, ...fenced, command, ...words]);
   } catch (error) {
-    const ours = ofServer(error);
     // The command's own errors are passed on as the client has them.
-    throw ours.name === "NotHeld" || ours.name === "ModuleMissing" ? ours : error;
+    const isOurs = !(error instanceof Refused) || error instanceof NotHeld || error instanceof ModuleMissing;
+    throw isOurs ? error : error.cause;
   }
 }
 

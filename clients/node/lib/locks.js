@@ -45,8 +45,12 @@ class Locks {
   #asking = new Set();
   #closed = false;
 
-  /** @param {RedisClient} client of ioredis or node-redis, connected; of one server, a cluster or Sentinel */
-  constructor(client) {
+  /**
+   * @param {RedisClient} client of ioredis or node-redis, connected; of one server, a cluster or Sentinel
+   * @param {never[]} more
+   */
+  constructor(client, ...more) {
+    check.noOptions(more[0]);
     this.#client = known(client);
     this.#listener = new Listener(this.#client);
   }
@@ -206,6 +210,8 @@ class Locks {
     }
   }
 }
+
+check.noOptionsAfter(Locks, { acquire: 2, locked: 1, info: 1, release: 2, extend: 3 });
 
 /** @param {unknown} keys @param {unknown} which */
 function read(keys, which) {

@@ -1,9 +1,9 @@
 // Stock: orders that are taken once, reservations, sales and carts.
 "use strict";
 
+const { ask } = require("./bounds.js");
 const check = require("./check.js");
 const { known } = require("./clients.js");
-const { ofServer } = require("./errors.js");
 const { fields, text } = require("./reply.js");
 
 /** @typedef {import("./clients.js").RedisClient} RedisClient */
@@ -75,8 +75,12 @@ const FIELDS = ["total", "remaining", "held", "sold", "orders", "buyers", "limit
 class Stock {
   #client;
 
-  /** @param {RedisClient} client of ioredis or node-redis, connected; of one server, a cluster or Sentinel */
-  constructor(client) {
+  /**
+   * @param {RedisClient} client of ioredis or node-redis, connected; of one server, a cluster or Sentinel
+   * @param {never[]} more
+   */
+  constructor(client, ...more) {
+    check.noOptions(more[0]);
     this.#client = known(client);
   }
 
@@ -271,13 +275,11 @@ class Stock {
   /** @param {string} sale @param {string[]} words @returns {Promise<any>} */
   async #send(sale, words) {
     check.word("sale", sale);
-    try {
-      return await this.#client.send(sale, words);
-    } catch (error) {
-      throw ofServer(error);
-    }
+    return ask(this.#client, sale, words);
   }
 }
+
+check.noOptionsAfter(Stock, { info: 1, buyer: 2, extend: 3, look: 2, confirmAll: 2, cancelAll: 2 });
 
 /** @param {number} least @returns {(name: string, value: unknown) => number} */
 function atLeast(least) {

@@ -26,3 +26,7 @@ export function keys(value: unknown): string[];
  * @returns {{ [K in keyof R]?: ReturnType<R[K]> }}
  */
 export function options<R extends Record<string, (name: string, value: any) => any>>(given: unknown, readers: R): { [K in keyof R]?: ReturnType<R[K]>; };
+/** What comes after the last argument would be dropped. A number may be there: `map` hands one on. @param {unknown} more */
+export function noOptions(more: unknown): void;
+/** Has methods refuse options after so many arguments. @param {any} kind @param {Record<string, number>} counts */
+export function noOptionsAfter(kind: any, counts: Record<string, number>): void;

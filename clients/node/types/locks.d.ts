@@ -45,8 +45,11 @@ export type Task = {
 };
 /** Asks for locks. One for each client is enough; any number of tasks may use it. */
 export class Locks {
-    /** @param {RedisClient} client of ioredis or node-redis, connected; of one server, a cluster or Sentinel */
-    constructor(client: RedisClient);
+    /**
+     * @param {RedisClient} client of ioredis or node-redis, connected; of one server, a cluster or Sentinel
+     * @param {never[]} more
+     */
+    constructor(client: RedisClient, ...more: never[]);
     /**
      * Runs `work` while the lock is held, or all of several locks.
      * @template T

@@ -121,8 +121,11 @@ export type SaleInfo = {
 };
 /** Takes orders. Every request may be sent again: the id of the order makes it happen once. */
 export class Stock {
-    /** @param {RedisClient} client of ioredis or node-redis, connected; of one server, a cluster or Sentinel */
-    constructor(client: RedisClient);
+    /**
+     * @param {RedisClient} client of ioredis or node-redis, connected; of one server, a cluster or Sentinel
+     * @param {never[]} more
+     */
+    constructor(client: RedisClient, ...more: never[]);
     /**
      * Opens a sale of so many units.
      * @param {string} sale

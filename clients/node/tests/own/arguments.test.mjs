@@ -91,6 +91,24 @@ const refused = {
   "no delta": [() => stock.adjust("sale"), /delta: expected an integer/],
   "an empty id": [() => stock.adjust("sale", 1, { id: "" }), /id: /],
   "no such state": [async () => stock.orders("sale", { state: "paid" }), /state: expected one of held, sold, cancelled, expired, waiting, not 'paid'/],
+  "half a character": [() => locks.acquire("a\ud800"), /^TypeError: key: expected a string of whole characters, not /],
+  "half a character in a token": [() => locks.acquire("a", { token: "\ud800" }), /^TypeError: token: expected a string of whole characters/],
+  "half a character in an id": [() => stock.look("sale", "\udfff"), /^TypeError: id: expected a string of whole characters/],
+  "a Map for options": [() => locks.acquire("a", new Map([["waitMs", 5]])), /^TypeError: options: expected an object of waitMs, /],
+  "an unknown option that is inherited": [() => locks.acquire("a", Object.create({ wait: 30 })), /^TypeError: option wait is unknown/],
+  "options for a look": [() => locks.info("a", { waitMs: 5 }), /^TypeError: this takes no options, not { waitMs: 5 }$/],
+  "options for a question": [() => locks.locked("a", {}), /this takes no options/],
+  "options for work that is not run": [() => locks.acquire("a", {}, { waitMs: 5 }), /this takes no options/],
+  "options of a release": [() => locks.release("a", hold, { leaseMs: 5 }), /this takes no options/],
+  "options of a lease": [() => locks.extend("a", hold, 5, { fence: 5 }), /this takes no options/],
+  "options of Locks": [async () => new Locks(silent, { leaseMs: 5 }), /this takes no options/],
+  "options of Stock": [async () => new Stock(silent, { prefix: "a" }), /this takes no options/],
+  "units to keep of a cart": [() => stock.confirmAll("id", ["a"], { keep: 1 }), /this takes no options, not { keep: 1 }/],
+  "units to keep of a cart that ends": [() => stock.cancelAll("id", ["a"], { keep: 1 }), /this takes no options/],
+  "options for a hold": [() => stock.extend("sale", "id", 5, { keep: 1 }), /this takes no options/],
+  "options for an order": [() => stock.look("sale", "id", { keep: 1 }), /this takes no options/],
+  "options for a buyer": [() => stock.buyer("sale", "ann", { limit: 1 }), /this takes no options/],
+  "options for a sale": [() => stock.info("sale", { limit: 1 }), /this takes no options/],
   "no buyer": [() => stock.buyer("sale"), /buyer: /],
 };
 
@@ -114,4 +132,11 @@ test("a pool is no client for this", () => {
 test("what is undefined counts as not given", async () => {
   assert.equal(await locks.acquire("a", { waitMs: undefined, limit: undefined, shared: undefined }), null);
   assert.equal(silent.asked, 1);
+});
+
+test("options may be inherited, and names be told by map", async () => {
+  const asked = silent.asked;
+  assert.equal(await locks.acquire("a", Object.create({ leaseMs: 5 })), null);
+  assert.deepEqual(await Promise.all(["a", "b"].map(locks.locked, locks)), [false, false]);
+  assert.equal(silent.asked, asked + 3);
 });
