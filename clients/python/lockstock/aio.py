@@ -127,6 +127,10 @@ class AsyncLock(Shared[AsyncHold]):
                 lost = self._losses.pop(task, None) or asyncio.Event()
                 session = wire if self._terms.session else None
                 hold = self._holds[task] = AsyncHold(self._client, self._terms, token, grant, self._extends, lost, session)
+                if task not in _used:
+                    _used[task] = weakref.WeakSet()
+                    task.add_done_callback(_end)
+                _used[task].add(self)
             elif grant is not None:
                 await self._withdraw(token)
         except BaseException as error:
@@ -209,6 +213,15 @@ class AsyncLock(Shared[AsyncHold]):
         limit = now() + BEHIND
         said = behind(lambda: _asked(self._client, self._terms, releasing(self._terms, token, 0, limit)))
         await asyncio.wait([said], timeout=WITHDRAW)
+
+
+# The locks that each task has got.
+_used: weakref.WeakKeyDictionary[Any, weakref.WeakSet[AsyncLock]] = weakref.WeakKeyDictionary()
+
+
+def _end(task: asyncio.Task[Any]) -> None:
+    for lock in list(_used.pop(task, ())):
+        lock._ended(task)
 
 
 async def _asked(client: Any, terms: Terms, steps: Steps[T], kind: Optional[type[LockstockError]] = None) -> T:

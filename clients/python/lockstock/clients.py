@@ -36,7 +36,8 @@ def check(client: Any, asynchronous: bool, caller: str) -> None:
     """Refuses what is not a client of the wanted kind."""
     if hasattr(client, "command_stack"):
         raise TypeError(f"{caller} needs a client, not a pipeline: what it asks is answered at once")
-    if not hasattr(client, "execute_command") or not (is_cluster(client) or hasattr(client, "connection_pool")):
+    # What hears channels can send commands, too, but not hear their answers.
+    if not hasattr(client, "execute_command") or not (is_cluster(client) or (hasattr(client, "connection_pool") and hasattr(client, "pubsub"))):
         raise TypeError(f"{caller} needs a client of redis-py or valkey-py, not {client!r}")
     if asynchronous and not hasattr(client, "__aenter__"):
         raise TypeError(f"{caller} needs a client of redis.asyncio or valkey.asyncio; for a plain one there is {caller.removeprefix('Async')}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Optional
 
 
@@ -120,7 +121,8 @@ def named(error: BaseException, text: Optional[str] = None, kind: Optional[type[
 
 def _meant(error: BaseException) -> type[LockstockError]:
     said = str(error)
-    if "unknown command" in said.lower() or "command doesn't exist" in said:
+    # A guarded command may be unknown, too.
+    if re.search(r"unknown command\W+(LOCK|STOCK)\.", said, re.IGNORECASE) or "command doesn't exist" in said:
         return ModuleMissing
     refused = is_answer(error) or "AuthenticationError" in kinds(error)
     return _BY_WORD.get(said.partition(" ")[0], Refused if refused else Unreachable)

@@ -123,6 +123,8 @@ class Shared(Generic[H]):
         self._waits: dict[Any, Any] = {}
         self._blocks: set[H] = set()
         self._holds: weakref.WeakKeyDictionary[Any, H] = weakref.WeakKeyDictionary()
+        # Those of callers that have ended, where anyone keeps them.
+        self._orphans: weakref.WeakSet[H] = weakref.WeakSet()
         # Those that have asked for it: they end nobody else's wait.
         self._askers: weakref.WeakSet[Any] = weakref.WeakSet()
         # What will tell that the first hold of a caller is lost, where it was asked for before.
@@ -175,7 +177,7 @@ class Shared(Generic[H]):
                     f"{self._terms.name}: this caller has it, or asks for it, already, and a lock is not reentrant; "
                     "pass the hold on to what needs it instead of asking again"
                 )
-            if self._given is not None and (self._waits or any(other.held for other in list(self._holds.values()))):
+            if self._given is not None and (self._waits or self._any_held()):
                 raise AlreadyHeld(
                     f"{self._terms.name}: another caller has it, or asks for it, with the same token, so both would have it; "
                     "give each a lock with a token of its own, or none"
@@ -183,6 +185,17 @@ class Shared(Generic[H]):
             self._waits[caller] = wire
             self._askers.add(caller)
         return caller
+
+    def _ended(self, caller: Any) -> None:
+        """What a caller left without a release is dropped with it, though its thread or task may be remembered."""
+        with self._turn:
+            left = self._holds.pop(caller, None)
+            if left is not None:
+                self._orphans.add(left)
+        del left
+
+    def _any_held(self) -> bool:
+        return any(hold.held for hold in [*self._holds.values(), *self._orphans])
 
     def _leave(self, caller: Any) -> None:
         with self._turn:
@@ -194,7 +207,7 @@ class Shared(Generic[H]):
         if hold is None and self._caller() not in self._askers:
             if self._waits:
                 self.cancel()
-            elif any(other.held for other in list(self._holds.values())):
+            elif self._any_held():
                 raise NotHeld(f"{self._terms.name}: held by another caller; release the hold that its acquire() gave")
         return hold
 

@@ -9,11 +9,14 @@ from typing import Any, Optional
 
 from .aio import AsyncLock
 from .aio_wires import Wire, answer, within
-from .clients import AsyncClient, check, is_cluster
-from .errors import Closed, Refused, passes
+from .clients import AsyncClient, check, is_cluster, library
+from .errors import Closed, Refused, named, passes
 from .holds import Shared
 from .steps import PAUSE, RELEASE, Ask
 from .terms import Key, Word, text
+
+
+SHUT = "the line is not open: ask within `async with line`"
 
 
 class Line:
@@ -38,11 +41,21 @@ class Line:
         self._hears = self._client.pubsub()
         self._waiting: dict[tuple[Any, frozenset[Any]], asyncio.Future[Any]] = {}
         self._listener: Optional[asyncio.Task[None]] = None
-        self._closed = False
+        self._closed = True
 
     async def __aenter__(self) -> Line:
+        if not self._closed:
+            raise RuntimeError("the line is open already: tasks share it, or open one each")
         self._closed = False
-        await self._hears.subscribe(self._channel)
+        try:
+            await within(self._hears.subscribe(self._channel), RELEASE)
+        except BaseException as error:
+            self._closed = True
+            await self._hears.aclose()
+            if isinstance(error, asyncio.TimeoutError):
+                errors = library(self._client)
+                error = errors.TimeoutError("no answer in time") if errors is not None else error
+            raise named(error)
         self._listener = asyncio.ensure_future(self._listen())
         return self
 
@@ -53,7 +66,7 @@ class Line:
         for news in self._waiting.values():
             # A caller that gets this withdraws its request, over another connection.
             if not news.done():
-                news.set_exception(Closed("the line was closed"))
+                news.set_exception(Closed(SHUT))
         await self._hears.aclose()
         async with self._turn:
             await self._asks.aclose()
@@ -75,6 +88,9 @@ class Line:
         """Any command. A task that is cancelled meanwhile does not cut the connection by which others wait."""
 
         async def one() -> Any:
+            if self._closed:
+                # What was granted over the line may be released after it.
+                return await self._client.execute_command(*words)
             async with self._turn:
                 connection = self._asks.connection
                 if connection is not None and not connection.is_connected:
@@ -92,7 +108,7 @@ class Line:
         who = (token, frozenset(text(key) for key in keys))
         if self._closed:
             # While this was about to ask again.
-            raise Closed("the line was closed")
+            raise Closed(SHUT)
         self._waiting[who] = news
         try:
             reply = await self.execute_command(*words, "NOTIFY", self._channel)
@@ -143,6 +159,8 @@ class _LineLock(AsyncLock):
         Shared.__init__(self, line, *asked)
 
     def _wire(self, token: str) -> Wire:
+        if self._client._closed:
+            raise Closed(SHUT)
         return _LineWire(self._client, self, token)
 
 

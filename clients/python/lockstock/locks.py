@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import uuid
+import weakref
 from functools import partial
 from typing import Any, Optional
 
@@ -206,11 +207,31 @@ class Lock(Shared[Hold]):
             session = wire if self._terms.session else None
             hold = Hold(self._client, self._terms, token, grant, self._extends, lost, session)
             self._holds[thread] = hold
+            if not hasattr(_local, "end"):
+                _local.end = _End(thread)
+            _local.end.locks.add(self)
             return hold
 
     def _withdraw(self, token: str) -> None:
         """Else the token would get the lock, and nobody would know."""
         _behind(self._client, self._terms, token, 0).wait(WITHDRAW)
+
+
+class _End:
+    """Goes when its thread ends."""
+
+    def __init__(self, thread: threading.Thread) -> None:
+        self._thread, self._pid = thread, os.getpid()
+        self.locks: weakref.WeakSet[Lock] = weakref.WeakSet()
+
+    def __del__(self) -> None:
+        # In the child of a fork all threads but one end at once, in the middle of what they do.
+        if self._pid == os.getpid():
+            for lock in list(self.locks):
+                lock._ended(self._thread)
+
+
+_local = threading.local()
 
 
 def _asked(client: Any, terms: Terms, steps: Steps[T], kind: Optional[type[LockstockError]] = None) -> T:

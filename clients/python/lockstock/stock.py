@@ -194,7 +194,10 @@ class Stock(_Stock):
 
     def orders(self, sale: Key, *, state: Optional[State] = None, count: int = 100) -> Iterator[Order]:
         """Every order, in no order; one that changes meanwhile may come twice, as with SCAN."""
-        cursor, page = "0", _page(sale, state, count)
+        return self._pages(_page(sale, state, count))
+
+    def _pages(self, page: Page) -> Iterator[Order]:
+        cursor = "0"
         while True:
             cursor, rows = self._ask(page(cursor))
             yield from rows
@@ -215,9 +218,12 @@ class AsyncStock(_Stock):
         check(client, True, "AsyncStock")
         self._client = client
 
-    async def orders(self, sale: Key, *, state: Optional[State] = None, count: int = 100) -> AsyncIterator[Order]:
+    def orders(self, sale: Key, *, state: Optional[State] = None, count: int = 100) -> AsyncIterator[Order]:
         """As `Stock.orders`."""
-        cursor, page = "0", _page(sale, state, count)
+        return self._pages(_page(sale, state, count))
+
+    async def _pages(self, page: Page) -> AsyncIterator[Order]:
+        cursor = "0"
         while True:
             cursor, rows = await self._ask(page(cursor))
             for row in rows:
@@ -232,7 +238,11 @@ class AsyncStock(_Stock):
             raise named(error)
 
 
-def _page(sale: Key, state: Optional[State], count: int) -> Callable[[str], Request[tuple[str, list[Order]]]]:
+# The request for the page of orders that a cursor begins.
+Page = Callable[[str], Request[tuple[str, list[Order]]]]
+
+
+def _page(sale: Key, state: Optional[State], count: int) -> Page:
     words = ["STOCK.ORDERS", key(sale)]
     options = ["COUNT", str(whole("count", count, 1))]
     if state is not None:

@@ -69,6 +69,12 @@ class Terms:
         verb = [*command[0].split(), *command[1:]] if command and isinstance(command[0], (str, bytes)) else [*command]
         if not verb:
             raise TypeError("a command is needed: its name, then its arguments")
+        for place, word in enumerate(verb):
+            what = f"argument {place} of the command" if place else "a command"
+            if isinstance(word, bool) or not isinstance(word, (str, bytes, memoryview, int, float)):
+                raise TypeError(f"{what} is a str, bytes or a number, not {word!r}")
+        if not isinstance(verb[0], (str, bytes)):
+            raise TypeError(f"a command is a str, bytes or a number, not {verb[0]!r}")
         return ["LOCK.GUARD", self.keys[0], token, *_fence(fence), *verb]
 
     def _words(self, verb: str, token: str) -> list[Word]:

@@ -69,7 +69,20 @@ def test_a_time_that_is_given_later():
 
 
 @pytest.mark.parametrize("kind", [Lock, AsyncLock, Stock, AsyncStock, Line])
-@pytest.mark.parametrize("client", [None, "redis://localhost", 6379, redis.ConnectionPool(), redis.Redis().pipeline(), redis.asyncio.Redis().pipeline()])
+@pytest.mark.parametrize(
+    "client",
+    [
+        None,
+        "redis://localhost",
+        6379,
+        redis.ConnectionPool(),
+        PLAIN.pipeline(),
+        TASKS.pipeline(),
+        PLAIN.pubsub(),
+        TASKS.pubsub(),
+        valkey.asyncio.Valkey().pubsub(),
+    ],
+)
 def test_what_is_no_client(kind, client):
     with pytest.raises(TypeError, match="needs a client"):
         kind(client, *(["job"] if kind in (Lock, AsyncLock) else []))
@@ -85,6 +98,22 @@ def test_a_client_of_the_other_kind(client):
         AsyncLock(PLAIN, "job")
     with pytest.raises(TypeError, match="for a plain one there is Stock"):
         AsyncStock(PLAIN)
+
+
+@pytest.mark.parametrize("stock", [Stock(PLAIN), AsyncStock(TASKS)], ids=["plain", "tasks"])
+@pytest.mark.parametrize(
+    "sale, options, error, said",
+    [
+        ("", {}, ValueError, "must not be empty"),
+        (7, {}, TypeError, "a key is a str or bytes, not 7"),
+        ("sale", {"state": "paid"}, ValueError, "state is one of"),
+        ("sale", {"count": 0}, ValueError, "count is an int from 1"),
+    ],
+)
+def test_orders_that_are_never_asked_for(stock, sale, options, error, said):
+    """At once, and not with the first of them."""
+    with pytest.raises(error, match=said):
+        stock.orders(sale, **options)
 
 
 HERE = pathlib.Path(__file__).parent

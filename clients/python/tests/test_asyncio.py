@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
+import gc
 import time
 
 import pytest
 import redis.asyncio
 import valkey.asyncio
 from conftest import CLUSTER_URL, URL
-from lockstock import AsyncLock, Line, Lost, NotGranted
+from lockstock import AsyncLock, Closed, Line, Lost, NotGranted
 from test_locks import demoted_for_a_while, fields
 
 CLIENTS = {
@@ -217,5 +218,37 @@ def test_a_line_that_is_cut_is_made_again_and_every_place_kept(server, grace, na
             for number, wait in enumerate(waits):
                 assert await asyncio.wait_for(wait, 20)
                 server.client.execute_command("LOCK.RELEASE", key, f"w{number}")
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("name", ["redis-py", "redis-py RESP2", "valkey-py"])
+def test_a_line_is_open_within_its_block_only(name, key):
+    async def play():
+        gc.collect()
+        loop, said = asyncio.get_running_loop(), []
+        loop.set_exception_handler(lambda _, context: said.append(context))
+        client = CLIENTS[name]()
+        line = Line(client)
+        with pytest.raises(Closed, match="async with"):
+            await line.lock(key).acquire()
+        async with line:
+            with pytest.raises(RuntimeError, match="open already"):
+                async with line:
+                    pass
+            hold = await line.lock(key, wait=5).acquire()
+            assert hold.held
+        with pytest.raises(Closed):
+            await line.lock(key + "b", wait=5).acquire()
+        # What was granted is released, and leaves no connection behind.
+        assert await hold.owned() and await hold.release()
+        async with line, line.lock(key, wait=5) as hold:
+            assert hold.held
+        del line, hold
+        gc.collect()
+        await client.aclose()
+        await asyncio.sleep(0)
+        gc.collect()
+        assert not said, said
 
     asyncio.run(play())

@@ -11,6 +11,7 @@ import pytest
 import redis
 import redis.asyncio
 import valkey
+import valkey.asyncio
 from conftest import CLUSTER_URL, URL, eventually, frozen
 from lockstock import AsyncLock, Line, Lock, Lost, LockstockError, NotReleased, Unreachable
 from redis.asyncio.retry import Retry as AsyncRetry
@@ -221,3 +222,29 @@ def test_a_grant_that_was_long_on_its_way_is_asked_after(server, gate, key):
         hold = said()
         assert hold.held and hold.owned()
         hold.release()
+
+
+def test_a_line_to_a_server_that_does_not_answer_opens_in_time_or_not_at_all(gate):
+    """All kinds of clients at a time."""
+
+    async def opens(client):
+        line = Line(client)
+        with ends_within(0, 5.5), pytest.raises(Unreachable):
+            async with line:
+                pass
+        return line
+
+    async def play():
+        options = [{}, {"socket_timeout": None}, PATIENT]
+        clients = [kind(port=gate.port, **one) for kind in (redis.asyncio.Redis, valkey.asyncio.Valkey) for one in options]
+        gate.hold_up()
+        lines = await asyncio.gather(*map(opens, clients))
+        gate.go.set()
+        for line in lines:
+            # It may be tried again.
+            async with line, line.lock("job:line", wait=5) as hold:
+                assert hold.held
+        for client in clients:
+            await client.aclose()
+
+    asyncio.run(play())

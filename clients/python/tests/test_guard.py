@@ -6,7 +6,7 @@ import pytest
 import redis
 import redis.asyncio
 from conftest import URL
-from lockstock import AsyncLock, Line, Lock, NotHeld, Refused, Unreachable
+from lockstock import AsyncLock, Line, Lock, ModuleMissing, NotHeld, Refused, Unreachable
 from test_impatient import play
 from test_locks import CLIENTS
 
@@ -29,8 +29,15 @@ def test_a_command_runs_only_while_the_lock_is_held(client, key):
             hold.execute("GET", key + "hash")
         with pytest.raises(Refused, match="wrong number"):
             hold.execute("GET")
+        with pytest.raises(Refused, match="unknown command .SETT") as raised:
+            hold.execute("SETT", key + "report", "late")
+        assert not isinstance(raised.value, ModuleMissing)
         with pytest.raises(TypeError, match="a command is needed"):
             hold.execute()
+        for wrong in [7], ["SET", key + "report", None], ["SET", key + "report", ["late"]], ["SET", key + "report", True]:
+            with pytest.raises(TypeError, match="is a str, bytes or a number, not"):
+                hold.execute(*wrong)
+        assert hold.held
     with pytest.raises(NotHeld, match="NOTHELD"):
         hold.execute("SET", key + "report", "late")
     assert client.get(key + "report") == b"draft"
@@ -59,6 +66,8 @@ def test_of_tasks_and_by_a_line(key):
             await hold.execute("SET", key + "report", "late")
         async with Line(client) as line, line.lock(key) as hold:
             assert await hold.execute("HGETALL", key + "none") == {}
+            with pytest.raises(TypeError, match="not None"):
+                await hold.execute("SET", key + "report", None)
         lock = AsyncLock(client, key)
         with pytest.raises(NotHeld):
             await lock.guard("PING")

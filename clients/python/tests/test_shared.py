@@ -183,6 +183,36 @@ def test_a_lock_that_is_dropped_is_no_longer_extended_and_says_so(server, client
     server.until_free(key)
 
 
+def test_nor_is_one_of_a_thread_that_ended_though_it_is_remembered(server, client, key):
+    lock = Lock(client, key, lease=0.5)
+    thread = threading.Thread(target=lock.acquire)
+    with pytest.warns(ResourceWarning, match="unreleased <Hold of"):
+        thread.start()
+        thread.join()
+        server.until_free(key)
+    kept = []
+    other = threading.Thread(target=lambda: kept.append(lock.acquire()))
+    other.start()
+    other.join()
+    assert kept[0].held and kept[0].owned() and kept[0].release()
+
+
+def test_nor_of_a_task(server, key):
+    async def body(client):
+        lock = AsyncLock(client, key, lease=0.5)
+
+        async def work():
+            await lock.acquire()
+
+        with pytest.warns(ResourceWarning, match="unreleased <AsyncHold of"):
+            task = asyncio.create_task(work())
+            await task
+            await asyncio.to_thread(server.until_free, key)
+        assert task.done()
+
+    play(body)
+
+
 def test_nor_is_one_of_asyncio(server, key):
     async def body(client):
         with pytest.warns(ResourceWarning, match="unreleased <AsyncHold of"):
