@@ -19,7 +19,8 @@ use std::fs;
 use std::path::Path;
 
 use super::page::{ALL, GOALS as GOALS_PAGE, PERFORMANCE, Page};
-use bare::{Bare, GOALS};
+pub use bare::Bare;
+use bare::GOALS;
 use number::{Figure, Number};
 use source::{Source, kept, rows, sections, text_of};
 

@@ -40,7 +40,7 @@ pub const SHOP: Page = page!("examples/shop/README.md");
 pub const SUMMARY: Page = page!("docs/SUMMARY.md");
 
 /// Every page for users.
-pub const ALL: [Page; 32] = [
+pub const ALL: [Page; 34] = [
     README,
     README_ZH,
     COMMANDS,
@@ -65,8 +65,10 @@ pub const ALL: [Page; 32] = [
     SUMMARY,
     page!("docs/testing.md"),
     page!("docs/tools.md"),
+    page!("clients/go/README.md"),
     page!("clients/node/README.md"),
     page!("clients/python/README.md"),
+    page!("clients/rust/README.md"),
     PYTHON,
     SHOP,
     CART,

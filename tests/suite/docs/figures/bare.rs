@@ -6,8 +6,8 @@ use super::measured;
 pub const GOALS: [&str; 2] = ["<!-- goals: written by make bench -->", "<!-- end of goals -->"];
 
 /// What is in front of a number that says which one, and not how much.
-const NAMES: [&str; 10] =
-    ["Debian", "Ubuntu", "Redis", "Valkey", "lockstock", "Version", "version", "Step", "step", "steps"];
+const NAMES: [&str; 11] =
+    ["Debian", "Ubuntu", "Redis", "Valkey", "lockstock", "Version", "version", "versions", "Step", "step", "steps"];
 
 pub struct Bare {
     /// The page in one line.
@@ -27,6 +27,11 @@ impl Bare {
             bare.leave_out(&format!("[{figure}][{name}]"));
         }
         bare
+    }
+
+    /// What is left, in its lines.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.left).into_owned()
     }
 
     /// Leaves out these words wherever they stand; false if they stand nowhere.
@@ -63,7 +68,7 @@ impl Bare {
 
     /// The numbers that are left, with their lines: no versions, no steps of a list, no zeros, and nothing like RESP3.
     pub fn numbers(&self) -> Vec<(usize, String)> {
-        let left = String::from_utf8_lossy(&self.left);
+        let left = self.text();
         let mut numbers = vec![];
         for (line, text) in left.lines().enumerate() {
             // A line may begin with the number of a step.
