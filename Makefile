@@ -34,7 +34,7 @@ JUDGE = cargo test --quiet --locked $(LIGHT) --bin lockstock-chaos -- check:: &&
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build tools install dist deb test test-panics test-tools test-outbox test-clients test-clients-go test-clients-java test-clients-php test-clients-rust test-fresh test-docs test-package test-monitoring test-servers test-large test-leaks soak test-valgrind chaos
+.PHONY: help run demo build tools install dist deb test test-panics test-tools test-outbox test-clients test-clients-go test-clients-java test-clients-php test-clients-rust test-fresh test-docs release-check release-files test-package test-monitoring test-servers test-large test-leaks soak test-valgrind chaos
 .PHONY: bench bench-instructions bench-outbox explore simulation check check-all deny asan miri fuzz site servers server-source deps clean
 
 help: ## Show this list
@@ -110,6 +110,21 @@ test-clients-rust: build ## What docs/clients.md says of redis-rs; compiles toki
 
 test-fresh: ## README.md as a new user follows it, on systems made for it with nothing installed (needs root and mmdebstrap)
 	@scripts/test-fresh
+
+# The tag of this commit, if it has one: without it, everything but the tag is checked.
+TAG ?= $(shell git tag --points-at HEAD 'v*' 2>/dev/null)
+
+release-check: ## All of a release but its upload: versions, tests, packages, lists of parts, checksums (TAG=v1.2.3)
+	@scripts/release agree $(TAG)
+	$(MAKE) test
+	$(MAKE) release-files
+
+release-files: ## The files of a release for this machine, checked: target/release-files
+	rm -rf target/dist target/release-files
+	$(MAKE) test-package
+	@scripts/release files
+	cp -r target/dist target/release-files
+	@MACHINES=$$(uname -m) scripts/release gather target/release-files
 
 test-package: build tools ## The packages made, installed and loaded by every server that is here; linters for images and workflows
 	@scripts/test-package

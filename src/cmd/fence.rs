@@ -5,7 +5,7 @@ use crate::core::fence::Fence;
 use crate::core::limits::MAX_FENCE;
 
 /// The option in the documentation.
-pub const FENCE: Param = Param::integer(c"fence").after(c"FENCE").optional();
+pub const FENCE: Param = Param::integer(c"fence").after(c"FENCE").optional().since(c"0.3.0");
 
 /// Its name.
 pub const FENCE_WORD: &[u8] = b"FENCE";

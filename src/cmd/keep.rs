@@ -4,7 +4,7 @@ use super::stock_reply::UNITS;
 use super::{Arg, Args, Error, Param};
 
 /// `KEEP n` in the documentation.
-pub const KEEP: Param = Param::integer(c"units").after(c"KEEP").optional().since(c"0.2.0");
+pub const KEEP: Param = Param::integer(c"units").after(c"KEEP").optional().since(c"0.3.0");
 
 /// Parses the words: the sale, the order, and how many units it is to be left.
 pub fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, &[u8], Option<u64>), Error> {

@@ -29,7 +29,7 @@ impl Command for LockExtend {
         complexity: c"O(1) for exclusive locks, O(log(N)) with N holders otherwise",
         tips: c"",
         keys: Keys::First(KeyUse::Update),
-        args: &[Param::key(), Param::string(c"token"), LEASE, FENCE.since(c"0.2.0")],
+        args: &[Param::key(), Param::string(c"token"), LEASE, FENCE],
     };
 
     type Error = Error;

@@ -30,7 +30,7 @@ impl Command for LockGuard {
         flags: c"write",
         arity: -4,
         summary: c"Runs a command only while a token holds a lock, in the same step.",
-        since: c"0.2.0",
+        since: c"0.3.0",
         complexity: c"O(1) for exclusive locks, O(log(N)) with N holders otherwise, and that of the command",
         tips: c"",
         keys: Keys::FirstAndDelegated(KeyUse::Read, take_own),

@@ -31,7 +31,7 @@ impl Command for LockMrelease {
         complexity: c"O(K*log(N)) with K keys and N holders",
         tips: c"",
         keys: Keys::Counted(2, 1, KeyUse::Delete),
-        args: &[Param::string(c"token"), Param::integer(c"numkeys"), Param::key().multiple(), FENCE.since(c"0.2.0")],
+        args: &[Param::string(c"token"), Param::integer(c"numkeys"), Param::key().multiple(), FENCE],
     };
 
     type Error = Error;

@@ -32,7 +32,7 @@ impl Command for LockRelease {
         complexity: c"O(1) for exclusive locks, O(log(N)) with N holders otherwise",
         tips: c"",
         keys: Keys::First(KeyUse::Delete),
-        args: &[Param::key(), Param::string(c"token"), FENCE.since(c"0.2.0")],
+        args: &[Param::key(), Param::string(c"token"), FENCE],
     };
 
     type Error = Error;

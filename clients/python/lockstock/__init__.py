@@ -36,7 +36,7 @@ from .locks import Hold, Lock
 from .rows import Buyer, Cart, Order, Outcome, Sale, State, Status
 from .stock import AsyncStock, Stock
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "AlreadyHeld", "AsyncDropInLock", "AsyncHold", "AsyncLock", "AsyncStock", "Buyer", "Cart", "Closed", "Deadlock", "DropInLock", "Hold", "Line", "Lock", "LockstockError", "Lost",

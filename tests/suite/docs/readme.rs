@@ -56,6 +56,14 @@ fn the_examples_use_no_key_of_the_hints_of_make_run() {
 }
 
 #[test]
+fn it_is_read_in_one_go() {
+    for page in PAGES {
+        let lines = page.text.lines().count();
+        assert!(lines <= 120, "{}: {lines} lines", page.path);
+    }
+}
+
+#[test]
 fn what_it_has_you_type_is_there() {
     let makefile = file("Makefile");
     for page in PAGES {

@@ -1,0 +1,86 @@
+//! The version stands in one place, and every other place that names it is checked: `scripts/release agree`.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use harness::repository;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What names the version, each with the words around it.
+const PLACES: [(&str, &str, &str); 10] = [
+    ("Cargo.lock", "name = \"lockstock\"\nversion = \"", "\""),
+    ("CHANGELOG.md", "## ", ""),
+    ("README.md", "Version ", ""),
+    ("README.md", "badge/version-", "-blue"),
+    ("README.zh-CN.md", "\n版本 ", ""),
+    ("README.zh-CN.md", "badge/version-", "-blue"),
+    ("clients/go/README.md", "lockstock/clients/go@v", " "),
+    ("clients/java/pom.xml", "<version>", "</version>"),
+    ("clients/node/package.json", "\"version\": \"", "\""),
+    ("clients/python/lockstock/__init__.py", "__version__ = \"", "\""),
+];
+
+/// A copy of everything that names the version, and of the script that compares it.
+fn copy() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for path in PLACES.iter().map(|(path, ..)| *path).chain(["Cargo.toml", "scripts/release"]) {
+        let to = folder.path().join(path);
+        fs::create_dir_all(to.parent().expect("a folder")).expect("a folder");
+        fs::copy(repository().join(path), to).expect(path);
+    }
+    folder
+}
+
+/// What the script says there, or why it fails.
+fn agree(folder: &Path, tag: &str) -> Result<String, String> {
+    let output = Command::new(folder.join("scripts/release")).args(["agree", tag]).output().expect("bash");
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if output.status.success() { Ok(said(&output.stdout)) } else { Err(said(&output.stderr)) }
+}
+
+fn replace(folder: &Path, path: &str, old: &str, new: &str) {
+    let path = folder.join(path);
+    let text = fs::read_to_string(&path).expect("a text");
+    assert!(text.contains(old), "{}: no {old}", path.display());
+    fs::write(&path, text.replacen(old, new, 1)).expect("the folder is ours");
+}
+
+#[test]
+fn every_place_that_names_the_version_names_the_same() {
+    let said = agree(&repository(), "").expect("they agree");
+    assert!(said.starts_with(&format!("ok: version {VERSION}: ")), "{said}");
+    for (path, before, after) in PLACES {
+        let copy = copy();
+        agree(copy.path(), "").expect("the copy is as it is here");
+        replace(copy.path(), path, &format!("{before}{VERSION}{after}"), &format!("{before}9.9.9{after}"));
+        let why = agree(copy.path(), "").expect_err(path);
+        assert!(why.contains(path), "{path}: {why}");
+    }
+}
+
+#[test]
+fn a_tag_is_the_version_and_nothing_says_that_it_is_not_released() {
+    let copy = copy();
+    let here = copy.path();
+    // As the commit before a tag has it.
+    for (path, old, new) in [
+        ("CHANGELOG.md", format!("## {VERSION}, not released yet\n"), format!("## {VERSION}\n")),
+        ("README.md", format!("Version {VERSION}, not released yet"), format!("Version {VERSION}")),
+        ("README.zh-CN.md", format!("版本 {VERSION}，尚未发布"), format!("版本 {VERSION}")),
+    ] {
+        let text = fs::read_to_string(here.join(path)).expect("a text");
+        if text.contains(&old) {
+            let why = agree(here, &format!("v{VERSION}")).expect_err(path);
+            assert!(why.contains(path), "{path}: {why}");
+            replace(here, path, &old, &new);
+        }
+    }
+    let said = agree(here, &format!("v{VERSION}")).expect("they agree");
+    assert_eq!(said, format!("ok: version {VERSION}, tag v{VERSION}: ## {VERSION}\n"));
+    for tag in ["v9.9.9", VERSION] {
+        let why = agree(here, tag).expect_err(tag);
+        assert!(why.contains(&format!("the tag is {tag}")), "{why}");
+    }
+}
