@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -101,6 +102,10 @@ func (s *server) freeze() (thaw func()) {
 func (s *server) do(words ...any) any {
 	s.Helper()
 	reply, err := s.rdb.Do(background, words...).Result()
+	if errors.Is(err, io.EOF) {
+		// Sentinel closes the connections to a server that it promotes.
+		reply, err = s.rdb.Do(background, words...).Result()
+	}
 	if err != nil && !errors.Is(err, redis.Nil) {
 		s.Fatal(words, err)
 	}
