@@ -1,0 +1,45 @@
+package lockstock;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/** One command: its words, and its (first) key, by which the server of a cluster is found. */
+record Command(List<byte[]> words, String key) {
+    static Command of(String key, Object... words) {
+        return of(key, Arrays.asList(words));
+    }
+
+    static Command of(String key, List<?> words) {
+        List<byte[]> bytes = new ArrayList<>(words.size());
+        for (Object word : words) bytes.add(bytes(word));
+        return new Command(bytes, key);
+    }
+
+    static byte[] bytes(Object word) {
+        if (word instanceof byte[] bytes) return bytes;
+        if (word instanceof CharSequence || word instanceof Number) return word.toString().getBytes(StandardCharsets.UTF_8);
+        throw new IllegalArgumentException("an argument of a command is a String, a byte[] or a number, not "
+            + (word == null ? "null" : word.getClass().getName()));
+    }
+
+    /** The slot of the key in a cluster. */
+    int slot() {
+        byte[] bytes = bytes(key);
+        int from = 0, to = bytes.length, open = key.indexOf('{');
+        if (open >= 0) {
+            int close = key.indexOf('}', open);
+            if (close > open + 1) {
+                from = bytes(key.substring(0, open + 1)).length;
+                to = bytes(key.substring(0, close)).length;
+            }
+        }
+        int crc = 0;
+        for (int at = from; at < to; at++) {
+            crc ^= (bytes[at] & 0xff) << 8;
+            for (int bit = 0; bit < 8; bit++) crc = (crc & 0x8000) != 0 ? crc << 1 ^ 0x1021 : crc << 1;
+        }
+        return (crc & 0xffff) % Servers.SLOTS;
+    }
+}

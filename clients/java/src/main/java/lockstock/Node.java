@@ -1,0 +1,102 @@
+package lockstock;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+
+import lockstock.Library.Wire;
+
+/** One server: the connection over which all send what does not wait, and those that are kept for the next waits. */
+final class Node {
+    /** How many idle connections for waits are kept. */
+    private static final int SPARE = 64;
+
+    final String address;
+    private final Library library;
+    private final Deque<Wire> idle = new ArrayDeque<>();
+    private CompletableFuture<Wire> shared;
+    private boolean closed;
+
+    Node(Library library, String address) {
+        this.library = library;
+        this.address = address;
+    }
+
+    /** The connection that all share, opened anew where it is gone. */
+    synchronized CompletableFuture<Wire> shared() {
+        if (shared == null || shared.isCompletedExceptionally() || shared.isDone() && !shared.join().isOpen()) shared = open();
+        return shared;
+    }
+
+    /** A connection that nobody else uses. One that comes too late for whoever wants it is to be closed there. */
+    synchronized CompletableFuture<Wire> open() {
+        CompletableFuture<Wire> opened = new CompletableFuture<>();
+        if (closed) {
+            opened.completeExceptionally(new Servers.Closed());
+            return opened;
+        }
+        try {
+            library.open(address).whenComplete((wire, error) -> {
+                if (error != null) opened.completeExceptionally(error);
+                else opened.complete(wire);
+                synchronized (this) {
+                    if (closed && wire != null) wire.close();
+                }
+            });
+        } catch (RuntimeException error) {
+            opened.completeExceptionally(error);
+        }
+        return opened;
+    }
+
+    /** Gives up a connection that says nothing: nobody sends over it any more. */
+    void retire(CompletableFuture<Wire> silent) {
+        synchronized (this) {
+            if (shared == silent) shared = null;
+        }
+        silent.thenAccept(Wire::close);
+    }
+
+    /** Gives up what leads to a server that must not be asked any more. */
+    void retire() {
+        CompletableFuture<Wire> old;
+        List<Wire> wires;
+        synchronized (this) {
+            old = shared;
+            shared = null;
+            wires = new ArrayList<>(idle);
+            idle.clear();
+        }
+        if (old != null) old.thenAccept(Wire::close);
+        wires.forEach(Wire::close);
+    }
+
+    /** An idle connection, or null. */
+    synchronized Wire take() {
+        while (!idle.isEmpty()) {
+            Wire wire = idle.removeLast();
+            if (wire.isOpen()) return wire;
+        }
+        return null;
+    }
+
+    /** Keeps a connection, over which nothing is unanswered, for the next. */
+    void give(Wire wire) {
+        synchronized (this) {
+            if (!closed && wire.isOpen() && idle.size() < SPARE) {
+                idle.addLast(wire);
+                return;
+            }
+        }
+        wire.close();
+    }
+
+    void close() {
+        synchronized (this) {
+            closed = true;
+        }
+        retire();
+    }
+}

@@ -1,0 +1,250 @@
+package lockstock;
+
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+
+import lockstock.Servers.Line;
+import lockstock.Servers.TimeoutError;
+
+/** One acquisition: what is asked for, by which token, and what is still under way of it. */
+final class Request {
+    /** How much later than its time a wait ends at most. */
+    private static final long OVERTIME = TimeUnit.MILLISECONDS.toNanos(1_900);
+    /** How often a wait looks whether its server is still there. */
+    private static final long PROBE = TimeUnit.SECONDS.toNanos(15);
+    /** How long a release or the withdrawal of a wait is tried. */
+    static final long FAREWELL = TimeUnit.SECONDS.toNanos(5);
+    private static final String REPLICATION_MS = "1000";
+
+    final Lock lock;
+    final String token;
+    private final Servers servers;
+    /** What was sent and is not known to be answered. */
+    private final Set<CompletableFuture<?>> pending = ConcurrentHashMap.newKeySet();
+
+    Request(Lock lock, String token) {
+        this.lock = lock;
+        this.token = token;
+        this.servers = lock.client.servers;
+    }
+
+    String key() {
+        return lock.keys().get(0);
+    }
+
+    /** The number of different keys. */
+    long count() {
+        return new HashSet<>(lock.keys()).size();
+    }
+
+    /** Asks until the lock is granted or the time is over. */
+    Tenure stand(long wait) throws InterruptedException {
+        long begun = Clock.now();
+        boolean forever = wait == Long.MAX_VALUE;
+        long end = forever ? Long.MAX_VALUE : begun + wait, hard = forever ? Long.MAX_VALUE : end + OVERTIME;
+        boolean doubted = true;
+        try {
+            boolean unsure = false;
+            // Without a wait at first: most locks are free, and this needs no connection of its own.
+            for (boolean waits = false;; waits = true) {
+                RuntimeException silence = null;
+                try {
+                    Tenure tenure = attempt(waits, end, hard);
+                    if (tenure != null) {
+                        doubted = false;
+                        return tenure;
+                    }
+                    if (waits) end = begun;
+                } catch (Ended ended) {
+                    // It was granted and has ended since: nobody was told in time.
+                } catch (RuntimeException error) {
+                    RuntimeException meant = LockstockException.of(lock.toString(), error);
+                    if (!(meant instanceof UnreachableException)) {
+                        doubted = unsure || !(meant instanceof LockstockException);
+                        throw meant;
+                    }
+                    silence = meant;
+                    unsure = true;
+                }
+                long now = Clock.now();
+                if (now >= end) {
+                    doubted = unsure;
+                    throw silence != null ? silence : new NotAcquiredException(lock + ": not acquired, others had it", null);
+                }
+                if (silence != null) TimeUnit.NANOSECONDS.sleep(Math.min(Servers.PAUSE, hard - now));
+            }
+        } finally {
+            if (doubted) Background.POOL.execute(this::withdraw);
+        }
+    }
+
+    /** Asks once; null if others have the lock. */
+    private Tenure attempt(boolean waits, long end, long hard) throws InterruptedException {
+        long since = Clock.now();
+        if (!waits && !lock.isSession() && lock.replicas() == 0) {
+            long within = Math.min(Servers.PATIENCE, hard - since);
+            CompletableFuture<Object> asked = track(servers.ask(acquisition(null), within, true));
+            boolean answered = false;
+            try {
+                long fence = Answers.fence(Answers.plain(Servers.await(asked, since + within)));
+                answered = true;
+                return fence == 0 ? null : new Tenure(this, fence, since, null);
+            } finally {
+                if (!answered) asked.cancel(false);
+            }
+        }
+        Line line = servers.dedicate(key(), hard);
+        boolean kept = false, whole = false;
+        try {
+            long left = end == Long.MAX_VALUE ? 0 : Check.ms(end - Clock.now());
+            Object reply = waits ? listen(line, acquisition(left), hard) : quick(line, acquisition(null), hard);
+            long fence = Answers.fence(Answers.plain(reply));
+            if (fence == 0) {
+                whole = true;
+                return null;
+            }
+            // After a wait nobody knows how long the answer took: the lease counts from this extension. WAIT counts what this connection has
+            // written, so for replicas it is needed, too.
+            if (waits || lock.replicas() > 0) {
+                since = Clock.now();
+                if (!Long.valueOf(1).equals(quick(line, extension(fence, lock.lease().toNanos()), hard))) {
+                    whole = true;
+                    throw new Ended();
+                }
+            }
+            if (lock.replicas() > 0) replicate(line, hard);
+            kept = lock.isSession();
+            whole = true;
+            return new Tenure(this, fence, since, kept ? line : null);
+        } finally {
+            if (!kept) line.close(whole);
+        }
+    }
+
+    /** Sends over the line what does not wait. */
+    private Object quick(Line line, Command command, long hard) throws InterruptedException {
+        return over(line, command, Math.min(hard, Clock.now() + Servers.PATIENCE), false);
+    }
+
+    /**
+     * Sends an acquisition that waits. In a long wait it looks whether the server is still there: one that is gone without a word would be listened to
+     * for as long.
+     */
+    private Object listen(Line line, Command command, long hard) throws InterruptedException {
+        return over(line, command, hard, true);
+    }
+
+    private Object over(Line line, Command command, long hard, boolean probes) throws InterruptedException {
+        for (boolean again = true;; again = false) {
+            CompletableFuture<Object> answer = track(line.send(command.words()));
+            try {
+                while (probes) {
+                    long look = Clock.now() + PROBE;
+                    if (look >= hard) break;
+                    try {
+                        return Servers.await(answer, look);
+                    } catch (TimeoutError silent) {
+                        probe(hard);
+                    }
+                }
+                return Servers.await(answer, hard);
+            } catch (ServerException said) {
+                if (!again || !line.follow(command, said, hard)) throw said;
+            }
+        }
+    }
+
+    private void probe(long hard) throws InterruptedException {
+        long within = Math.min(Servers.PATIENCE, hard - Clock.now());
+        try {
+            Servers.await(servers.ask(Command.of(key(), "LOCK.INFO", key()), within, true), Clock.now() + within);
+        } catch (ServerException said) {
+            if (said.passes()) throw said;
+        }
+    }
+
+    /** Waits until the replicas have the grant. */
+    private void replicate(Line line, long hard) throws InterruptedException {
+        Object reply = quick(line, Command.of(key(), "WAIT", lock.replicas(), REPLICATION_MS), hard);
+        if (Answers.number(reply) >= lock.replicas()) return;
+        try {
+            Servers.await(CompletableFuture.runAsync(this::withdraw, Background.POOL), hard);
+        } catch (TimeoutError goesOn) {
+            // In the background.
+        }
+        throw new NotReplicatedException(lock + ": " + reply + " of " + lock.replicas() + " replicas took the grant, so it was released", null);
+    }
+
+    <T> CompletableFuture<T> track(CompletableFuture<T> sent) {
+        pending.add(sent);
+        sent.whenComplete((reply, error) -> pending.remove(sent));
+        return sent;
+    }
+
+    /** Leaves the line, and whatever was granted, as far as a server can be told within some seconds; else the lease ends it. */
+    private void withdraw() {
+        long end = Clock.now() + FAREWELL;
+        // What was sent and given up may arrive after the first of them, so there is a second when it is over.
+        tell(words("RELEASE"), FAREWELL);
+        try {
+            Servers.await(CompletableFuture.allOf(pending.toArray(CompletableFuture[]::new)), end);
+        } catch (RuntimeException | InterruptedException answered) {
+            // Nobody waits for these answers.
+        }
+        try {
+            TimeUnit.NANOSECONDS.sleep(Servers.PAUSE);
+        } catch (InterruptedException goesOn) {
+            // Nobody has to hurry here.
+        }
+        tell(words("RELEASE"), Servers.PATIENCE);
+    }
+
+    private void tell(Command command, long within) {
+        try {
+            Servers.await(servers.ask(command, within, true), Clock.now() + within);
+        } catch (RuntimeException | InterruptedException unsure) {
+            // The lease ends it.
+        }
+    }
+
+    /** Asks for the lock; {@code wait} is the time of the option WAIT in milliseconds, 0 without limit, or null. */
+    private Command acquisition(Long wait) {
+        List<Object> words = new ArrayList<>();
+        if (lock.keys().size() > 1) words.addAll(List.of("LOCK.MACQUIRE", lock.keys().size()));
+        else words.add("LOCK.ACQUIRE");
+        words.addAll(lock.keys());
+        words.addAll(List.of("TOKEN", token, "PX", Check.ms(lock.lease().toNanos())));
+        if (lock.isShared()) words.add("SHARED");
+        if (lock.isLimited()) words.addAll(List.of("LIMIT", lock.limit()));
+        if (lock.isSession()) words.add("SESSION");
+        if (wait != null) words.addAll(List.of("WAIT", wait));
+        return Command.of(key(), words);
+    }
+
+    /** RELEASE or EXTEND, or their forms for several keys, then more. */
+    Command words(String verb, Object... more) {
+        List<Object> words = new ArrayList<>();
+        if (lock.keys().size() > 1) {
+            words.addAll(List.of("LOCK.M" + verb, token, lock.keys().size()));
+            words.addAll(lock.keys());
+        } else {
+            words.addAll(List.of("LOCK." + verb, key(), token));
+        }
+        words.addAll(List.of(more));
+        return Command.of(key(), words);
+    }
+
+    Command extension(long fence, long lease) {
+        return words("EXTEND", "PX", Check.ms(lease), "FENCE", fence);
+    }
+
+    /** The grant has ended. */
+    private static final class Ended extends RuntimeException {
+        private static final long serialVersionUID = 1;
+    }
+}

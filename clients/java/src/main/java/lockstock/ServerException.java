@@ -1,0 +1,26 @@
+package lockstock;
+
+import java.util.regex.Pattern;
+
+/** An error that a server has answered: what a {@link Library} fails the future of a command with then, and with nothing else. */
+public final class ServerException extends RuntimeException {
+    private static final long serialVersionUID = 1;
+
+    private static final Pattern PASSING =
+        Pattern.compile("(?s)(UNBLOCKED (force|this server)|(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING|MASTERDOWN)\\b).*");
+
+    /**
+     * An error of a server.
+     *
+     * @param text the server's words
+     * @param cause the library's exception
+     */
+    public ServerException(String text, Throwable cause) {
+        super(text, cause);
+    }
+
+    /** Whether asking again, of the same server or another, may help. */
+    boolean passes() {
+        return PASSING.matcher(getMessage()).matches();
+    }
+}

@@ -1,0 +1,210 @@
+package lockstock;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.TimeUnit;
+
+import lockstock.Servers.Line;
+
+/** What the keeper knows of a hold. It does not know the {@link Hold} itself, which may be dropped. */
+final class Tenure {
+    /** The longest look away from the clock, which goes on while the machine sleeps though timers do not. So often a session is looked after, too. */
+    private static final long GLANCE = TimeUnit.SECONDS.toNanos(1);
+    private static final long LEAST = TimeUnit.MILLISECONDS.toNanos(200);
+    private static final System.Logger LOG = System.getLogger("lockstock");
+
+    /** How a hold ended. */
+    enum End {
+        /** By its release. */
+        RELEASED,
+        /** Before its release. */
+        LOST,
+        /** The server could not be told of its release. */
+        UNSURE
+    }
+
+    final Request request;
+    final long fence;
+    /** Is completed when the hold is lost, for users. */
+    final CompletableFuture<Void> lost = new CompletableFuture<>();
+    /** Is completed when the hold has ended in any way. */
+    final CompletableFuture<End> ended = new CompletableFuture<>();
+    private final Servers servers;
+    /** The connection that a session lasts as long as. */
+    private final Line line;
+    private long lease, until, next;
+    private boolean over, asking, dropped;
+    private CompletableFuture<End> release;
+    private Throwable reason;
+    /** Extensions go one after another, so that the last one counts. */
+    private CompletableFuture<Boolean> turn = CompletableFuture.completedFuture(true);
+
+    /** The lease counts from {@code since}. */
+    Tenure(Request request, long fence, long since, Line line) {
+        this.request = request;
+        this.fence = fence;
+        this.line = line;
+        servers = request.lock.client.servers;
+        lease = request.lock.lease().toNanos();
+        until = since + lease;
+        next = since + interval();
+        Background.after(0, this::keep);
+    }
+
+    synchronized long left() {
+        return over || release != null ? 0 : Math.max(until - Clock.now(), 0);
+    }
+
+    synchronized long lease() {
+        return lease;
+    }
+
+    /** Why nobody knows whether the hold was released. */
+    synchronized Throwable reason() {
+        return reason;
+    }
+
+    private synchronized long interval() {
+        return line != null ? Math.min(GLANCE, lease / 3) : lease / 3;
+    }
+
+    /** Extends the hold in time, and tells when it is over. */
+    private void keep() {
+        long left = left(), now = Clock.now(), span = Math.min(left, GLANCE);
+        boolean looks = false;
+        synchronized (this) {
+            if (over || release != null) return;
+            if (!dropped && (line != null || !request.lock.isUnattended()) && !asking) {
+                looks = asking = left > 0 && now >= next;
+                span = Math.min(span, Math.max(next - now, 1_000_000));
+            }
+        }
+        if (left == 0) {
+            lose();
+            return;
+        }
+        Background.after(span, this::keep);
+        if (looks) look(now, left);
+    }
+
+    private void look(long now, long left) {
+        long within = Math.min(Math.max(lease() / 6, Servers.PAUSE), left);
+        CompletableFuture<Boolean> looked = request.lock.isUnattended() ? guarded(within) : extend(0, within);
+        looked.whenComplete((held, error) -> {
+            synchronized (this) {
+                // No answer says nothing; the clock does.
+                next = error == null ? now + interval() : Clock.now() + Math.min(lease / 20, GLANCE);
+                asking = false;
+            }
+            if (error == null && !held) lose();
+        });
+    }
+
+    /** Whether the session lasts. */
+    private CompletableFuture<Boolean> guarded(long within) {
+        return ask(guard(request.key(), "PING"), within).handle((reply, error) -> {
+            if (error == null) return true;
+            if (LockstockException.of("", Servers.cause(error)) instanceof LostException) return false;
+            throw new CompletionException(Servers.cause(error));
+        });
+    }
+
+    /** Has the hold last for a lease (0: as long as before) from now on, and for every extension after it. False if it has ended. */
+    synchronized CompletableFuture<Boolean> extend(long nanos, long within) {
+        turn = turn.handle((before, error) -> null).thenCompose(free -> {
+            // What was told to be lost stays so, though the server may have it still.
+            if (left() == 0) return CompletableFuture.completedFuture(false);
+            long since = Clock.now(), span = nanos == 0 ? lease() : nanos;
+            return ask(request.extension(fence, span), within).thenApply(reply -> {
+                synchronized (this) {
+                    if (over || !Long.valueOf(1).equals(reply)) return false;
+                    lease = span;
+                    until = since + span;
+                    next = since + interval();
+                    return true;
+                }
+            });
+        });
+        return turn;
+    }
+
+    /** Asks over the line, if there is one, and else or if nobody answers there over the client. */
+    private CompletableFuture<Object> ask(Command command, long within) {
+        if (line == null) return request.track(servers.ask(command, within, true));
+        long end = Clock.now() + within;
+        return request.track(Servers.limit(line.send(command.words()).copy(), end)).handle((reply, error) -> {
+            if (error == null) return CompletableFuture.completedFuture(reply);
+            Throwable cause = Servers.cause(error);
+            if (!Servers.passes(cause)) return CompletableFuture.<Object>failedFuture(cause);
+            return request.track(servers.ask(command, Math.max(end - Clock.now(), Servers.PAUSE), true));
+        }).thenCompose(reply -> reply);
+    }
+
+    Command guard(String key, Object... words) {
+        List<Object> all = new ArrayList<>(List.of("LOCK.GUARD", key, request.token, "FENCE", fence));
+        all.addAll(Arrays.asList(words));
+        return Command.of(key, all);
+    }
+
+    /** Ends the hold. */
+    CompletableFuture<End> release() {
+        long left = left();
+        CompletableFuture<End> begun;
+        synchronized (this) {
+            if (release != null) return release;
+            begun = release = new CompletableFuture<>();
+        }
+        // With the fence, a repeated release cannot end a later hold of the token.
+        release(request.words("RELEASE", "FENCE", fence), Clock.now() + Math.min(Math.max(left, LEAST), Request.FAREWELL), false);
+        return begun;
+    }
+
+    private void release(Command command, long end, boolean tried) {
+        servers.send(command, Math.min(end, Clock.now() + Servers.PATIENCE)).whenComplete((reply, failure) -> {
+            Throwable error = Servers.cause(failure);
+            if (error == null) {
+                // An attempt that was not answered may have done it.
+                boolean done = tried || Long.valueOf(request.count()).equals(reply);
+                end(done ? End.RELEASED : End.LOST, null);
+            } else if (!Servers.passes(error) || Clock.now() + Servers.PAUSE >= end) {
+                end(End.UNSURE, error);
+            } else {
+                Background.after(Servers.PAUSE, () -> release(command, end, true));
+            }
+        });
+    }
+
+    private void end(End how, Throwable why) {
+        synchronized (this) {
+            reason = why;
+            over = true;
+        }
+        if (line != null) line.close(how == End.RELEASED);
+        ended.complete(how);
+        release.completeAsync(() -> how, Background.POOL);
+    }
+
+    /** Notes that the hold is over, unless it was released. */
+    void lose() {
+        synchronized (this) {
+            if (over || release != null) return;
+            over = true;
+        }
+        if (line != null) line.close(false);
+        ended.complete(End.LOST);
+        lost.completeAsync(() -> null, Background.POOL);
+    }
+
+    /** The hold was dropped without a release: its lease ends it. */
+    void drop() {
+        synchronized (this) {
+            if (over || release != null) return;
+            dropped = true;
+        }
+        LOG.log(System.Logger.Level.WARNING, "a hold of {0} was dropped without a release: it is not extended any more, and ends with its lease",
+            request.lock);
+    }
+}

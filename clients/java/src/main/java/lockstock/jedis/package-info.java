@@ -1,0 +1,2 @@
+/** Has lockstock speak over Jedis. */
+package lockstock.jedis;

@@ -1,0 +1,2 @@
+/** Has lockstock speak over Lettuce. */
+package lockstock.lettuce;
