@@ -49,7 +49,7 @@ fn replace(folder: &Path, path: &str, old: &str, new: &str) {
 
 #[test]
 fn every_place_that_names_the_version_names_the_same() {
-    let said = agree(&repository(), "").expect("they agree");
+    let said = agree(repository(), "").expect("they agree");
     assert!(said.starts_with(&format!("ok: version {VERSION}: ")), "{said}");
     for (path, before, after) in PLACES {
         let copy = copy();
