@@ -7,7 +7,6 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use hashbrown::HashTable;
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::stats::HandoverCause;
@@ -47,16 +46,12 @@ pub(super) struct Waiting {
     /// The queue that was found last: the steps of a request ask for one again and again.
     found: Cell<Option<QueueId>>,
     hasher: RandomState,
-    /// By token and scope, so that the next request of a token finds its waiting one.
-    by_request: HashTable<WaiterId>,
-    /// The requests for many keys, each under every key, by queue and token.
-    many: HashTable<(QueueId, WaiterId)>,
+    /// By queue and token, each request under every key, so that the next request of a token finds its waiting one.
+    by_place: HashTable<(QueueId, WaiterId)>,
     /// Requests for many keys that wait no more and are still to be taken out of their queues.
     retired: BTreeMap<WaiterId, Retired>,
-    /// What blocked clients wait for: one request each.
-    parked: FxHashMap<ClientId, SmallVec<[WaiterId; 1]>>,
-    /// The connections of notified waiters.
-    listening: BTreeSet<(ClientId, WaiterId)>,
+    /// By connection, for those that have one.
+    by_client: BTreeSet<(ClientId, WaiterId)>,
     /// By token.
     by_token: HashTable<WaiterId>,
     /// When the time of each notified waiter is over that has a limit.
@@ -94,10 +89,9 @@ impl Queue {
     }
 }
 
-/// The hash of a token together with queues. Only the token is its caller's choice, so only its hash has to be a keyed one.
-fn with_queues(of_token: u64, queues: &[QueueId]) -> u64 {
-    let add = |hash: u64, queue: &QueueId| (hash ^ u64::from(queue.0.slot())).wrapping_mul(ODD);
-    queues.iter().fold(of_token, add)
+/// The hash of a token together with a queue. Only the token is its caller's choice, so only its hash has to be a keyed one.
+fn with_queue(of_token: u64, queue: QueueId) -> u64 {
+    (of_token ^ u64::from(queue.0.slot())).wrapping_mul(ODD)
 }
 
 impl Waiting {
@@ -106,11 +100,9 @@ impl Waiting {
         self.waiters.is_empty()
             && self.queues.is_empty()
             && self.by_key.is_empty()
-            && self.by_request.is_empty()
-            && self.many.is_empty()
+            && self.by_place.is_empty()
             && self.retired.is_empty()
-            && self.parked.is_empty()
-            && self.listening.is_empty()
+            && self.by_client.is_empty()
             && self.by_token.is_empty()
             && self.by_end.is_empty()
             && self.notified == 0
@@ -183,13 +175,8 @@ impl Waiting {
 
     /// The waiting request of `token` in `scope`.
     pub(super) fn waiting_request(&self, token: &Ident, scope: &Scope) -> Option<WaiterId> {
-        if self.by_request.is_empty() {
-            return None;
-        }
-        let is_it = |id: &WaiterId| {
-            self.waiter(*id).is_some_and(|waiter| waiter.request.token == *token && waiter.scope == *scope)
-        };
-        self.by_request.find(with_queues(self.hasher.hash_one(token), scope.queues()), is_it).copied()
+        let mut requests = self.placed(*scope.queues().first()?, token);
+        requests.find(|id| self.waiter(*id).is_some_and(|waiter| waiter.scope == *scope))
     }
 
     /// All requests of `token` that wait at `now`.
@@ -200,20 +187,26 @@ impl Waiting {
         ids.filter(move |id| self.waiter(*id).is_some_and(waits))
     }
 
-    /// The requests of `token` in `queue`: first the one for this key alone, then those for many keys.
-    pub(super) fn requests_at(&self, queue: QueueId, token: &Ident) -> impl Iterator<Item = WaiterId> {
-        let hash = if self.many.is_empty() { None } else { Some(with_queues(self.hasher.hash_one(token), &[queue])) };
+    /// The requests of `token` in `queue`.
+    fn placed(&self, queue: QueueId, token: &Ident) -> impl Iterator<Item = WaiterId> {
+        let hash = (!self.by_place.is_empty()).then(|| with_queue(self.hasher.hash_one(token), queue));
         let is_its = |id: WaiterId| self.waiter(id).is_some_and(|waiter| waiter.request.token == *token);
-        let many = hash.into_iter().flat_map(|hash| self.many.iter_hash(hash));
-        let many = many.filter(move |(at, id)| *at == queue && is_its(*id)).map(|(_, id)| *id);
-        self.waiting_request(token, &Scope::One(queue)).into_iter().chain(many)
+        let placed = hash.into_iter().flat_map(|hash| self.by_place.iter_hash(hash));
+        placed.filter(move |(at, id)| *at == queue && is_its(*id)).map(|(_, id)| *id)
+    }
+
+    /// The requests of `token` in `queue`: first the one for this key alone, then those for many keys.
+    pub(super) fn requests_at(&self, queue: QueueId, token: &Ident) -> SmallVec<[WaiterId; 1]> {
+        let mut requests: SmallVec<[WaiterId; 1]> = self.placed(queue, token).collect();
+        requests.sort_by_key(|id| self.waiter(*id).is_some_and(|waiter| matches!(waiter.scope, Scope::Many(_))));
+        requests
     }
 
     /// Those of them that cannot have the key while another token holds it or is in front: a request for many keys only if this key is its
     /// obstacle.
     pub(super) fn blocked_at(&self, queue: QueueId, token: &Ident) -> impl Iterator<Item = WaiterId> {
         let is_blocked = move |waiter: &Waiter| matches!(waiter.scope, Scope::One(_)) || waiter.obstacle == Some(queue);
-        self.requests_at(queue, token).filter(move |id| self.waiter(*id).is_some_and(is_blocked))
+        self.requests_at(queue, token).into_iter().filter(move |id| self.waiter(*id).is_some_and(is_blocked))
     }
 
     /// The request `id` for many keys cannot have the key of `queue`.
@@ -230,7 +223,8 @@ impl Waiting {
 
     /// The waiting requests whose clients are blocked.
     pub(super) fn parked(&self) -> impl Iterator<Item = WaiterId> {
-        self.parked.values().flatten().copied()
+        let parked = self.waiters.iter().filter(|(_, (_, waiter))| waiter.parked().is_some());
+        parked.map(|(id, _)| WaiterId(id))
     }
 
     /// The waiting requests that are notified, first in line first.
@@ -243,13 +237,12 @@ impl Waiting {
 
     /// All clients with waiting requests.
     pub(super) fn clients(&self) -> impl Iterator<Item = ClientId> {
-        self.parked.keys().chain(self.listening.iter().map(|(client, _)| client)).copied()
+        self.by_client.iter().map(|(client, _)| *client)
     }
 
     /// The waiting requests of `client`.
     pub(super) fn of(&self, client: ClientId) -> impl Iterator<Item = WaiterId> {
-        let notified = self.listening.range((client, WaiterId::FIRST)..=(client, WaiterId::LAST));
-        self.parked.get(&client).into_iter().flatten().chain(notified.map(|(_, waiter)| waiter)).copied()
+        self.by_client.range((client, WaiterId::FIRST)..=(client, WaiterId::LAST)).map(|(_, waiter)| *waiter)
     }
 
     /// The queues of the database `db`, or of all of them. O(number of queues).
@@ -338,26 +331,17 @@ impl Waiting {
                 longest = longest.max(queue.tickets.len());
             }
         }
-        let Self { waiters, by_request, by_token, many, retired, .. } = self;
-        by_request.insert_unique(with_queues(of_token, scope.queues()), id, |id| {
-            waiters.get(id.0).map_or(0, |(of_token, waiter)| with_queues(*of_token, waiter.scope.queues()))
-        });
+        let Self { waiters, by_place, by_token, retired, .. } = self;
         let retired_of = |id: &WaiterId| retired.get(id).map_or(0, |retired| retired.of_token);
         let token_of = |id: &WaiterId| waiters.get(id.0).map_or_else(|| retired_of(id), |(of_token, _)| *of_token);
-        if let Scope::Many(queues) = &scope {
-            for entry in queues.iter().map(|queue| (*queue, id)) {
-                let hash_of = |(queue, id): &(QueueId, WaiterId)| with_queues(token_of(id), &[*queue]);
-                many.insert_unique(hash_of(&entry), entry, hash_of);
-            }
+        for queue in scope.queues() {
+            let hash_of = |(queue, id): &(QueueId, WaiterId)| with_queue(token_of(id), *queue);
+            by_place.insert_unique(with_queue(of_token, *queue), (*queue, id), hash_of);
         }
         by_token.insert_unique(of_token, id, token_of);
         self.by_end.extend(waiters.get(id.0).and_then(|(_, waiter)| waiter.ending(id)));
-        if notified {
-            self.listening.extend(client.map(|client| (client, id)));
-            self.notified = self.notified.saturating_add(1);
-        } else if let Some(client) = client {
-            self.parked.entry(client).or_default().push(id);
-        }
+        self.by_client.extend(client.map(|client| (client, id)));
+        self.notified = self.notified.saturating_add(usize::from(notified));
         headed.retain(|queue| self.head(*queue) != Some(id));
         Joined { id, longest, replaced, headed }
     }

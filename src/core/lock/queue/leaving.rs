@@ -1,12 +1,11 @@
 //! Leaving the queues: at once, or step by step.
 
-use std::collections::hash_map::Entry;
 use std::hash::BuildHasher;
 
-use super::{Queue, Waiting, with_queues};
+use super::{Queue, Waiting, with_queue};
 use crate::core::lock::terms::{Wait, WaiterId};
 use crate::core::lock::tickets::Ticket;
-use crate::core::lock::waiter::{Departed, Headed, QueueId, Retired, Scope, Waiter};
+use crate::core::lock::waiter::{Departed, Headed, QueueId, Retired, Waiter};
 use crate::core::time::{Millis, UnixMs};
 
 impl Waiting {
@@ -39,7 +38,7 @@ impl Waiting {
         let queues = retired.scope.clone();
         let mut headed = Headed::new();
         for &queue in queues.queues().iter().skip(retired.unlinked).take(most) {
-            if self.unlink(id, retired.of_token, retired.ticket, &queues, queue) {
+            if self.unlink(id, retired.of_token, retired.ticket, queue) {
                 headed.push(queue);
             }
             self.close_if_empty(queue);
@@ -57,7 +56,7 @@ impl Waiting {
         let (of_token, waiter) = self.forget(now, id)?;
         let mut headed = Headed::new();
         for &queue in waiter.scope.queues() {
-            if self.unlink(id, of_token, waiter.ticket, &waiter.scope, queue) {
+            if self.unlink(id, of_token, waiter.ticket, queue) {
                 headed.push(queue);
             }
         }
@@ -65,12 +64,9 @@ impl Waiting {
     }
 
     /// Takes a request that is forgotten out of one of its queues; whether it was the head there.
-    fn unlink(&mut self, id: WaiterId, of_token: u64, ticket: Ticket, scope: &Scope, queue: QueueId) -> bool {
-        if matches!(scope, Scope::Many(_)) {
-            let is_it = |entry: &(QueueId, WaiterId)| *entry == (queue, id);
-            if let Ok(entry) = self.many.find_entry(with_queues(of_token, &[queue]), is_it) {
-                entry.remove();
-            }
+    fn unlink(&mut self, id: WaiterId, of_token: u64, ticket: Ticket, queue: QueueId) -> bool {
+        if let Ok(place) = self.by_place.find_entry(with_queue(of_token, queue), |other| *other == (queue, id)) {
+            place.remove();
         }
         let Some(Queue { tickets, many, .. }) = self.queues.get_mut(queue.0) else { return false };
         many.remove(&ticket);
@@ -86,23 +82,11 @@ impl Waiting {
     fn forget(&mut self, now: UnixMs, id: WaiterId) -> Option<(u64, Waiter)> {
         let (of_token, waiter) = self.waiters.remove(id.0)?;
         self.waited = Millis(self.waited.0.saturating_add(waiter.waited(now).0));
-        if let Ok(claim) =
-            self.by_request.find_entry(with_queues(of_token, waiter.scope.queues()), |other| *other == id)
-        {
-            claim.remove();
-        }
         if let Ok(entry) = self.by_token.find_entry(of_token, |other| *other == id) {
             entry.remove();
         }
-        if let Some(client) = waiter.parked()
-            && let Entry::Occupied(mut requests) = self.parked.entry(client)
-        {
-            requests.get_mut().retain(|other| *other != id);
-            if requests.get().is_empty() {
-                requests.remove();
-            }
-        } else if let Some(client) = waiter.request.client {
-            self.listening.remove(&(client, id));
+        if let Some(client) = waiter.request.client {
+            self.by_client.remove(&(client, id));
         }
         if let Some(ending) = waiter.ending(id) {
             self.by_end.remove(&ending);
