@@ -38,8 +38,8 @@ pub(super) struct HoldNotes {
     grants: FxHashMap<WaiterId, UnackedGrant>,
     /// Connections that have ended but still have sessions. There may be a million such holds, too many for one call.
     ended: BTreeSet<ClientId>,
-    /// The revoked holds: those whose notes say so.
-    revoked: BTreeSet<HoldId>,
+    /// The revoked holds.
+    revoked: BTreeMap<HoldId, Revocation>,
 }
 
 /// The facts about a hold.
@@ -60,9 +60,14 @@ struct Rare {
     before: Option<Before>,
     /// The grant that has replaced this hold: the reverse of `before`.
     replaced_by: Option<Fence>,
-    /// Revoked, because the connection that it was granted to ended before it got the reply.
+}
+
+/// Why a hold is revoked: one of these, or both.
+#[derive(Debug, Default)]
+struct Revocation {
+    /// The connection that it was granted to ended before it got the reply.
     is_undelivered: bool,
-    /// Revoked, because the connection of its session has ended.
+    /// The connection of its session has ended.
     is_disconnected: bool,
 }
 
@@ -89,8 +94,6 @@ pub(super) struct UnackedGrant {
 pub(super) struct Before {
     pub(super) mode: Mode,
     pub(super) hold: Hold,
-    /// Whether the connection of its session has ended.
-    pub(super) over: bool,
 }
 
 impl HoldNote {
@@ -104,12 +107,8 @@ impl HoldNote {
 }
 
 impl Rare {
-    fn is_revoked(&self) -> bool {
-        self.is_undelivered || self.is_disconnected
-    }
-
     fn is_blank(&self) -> bool {
-        self.before.is_none() && self.replaced_by.is_none() && !self.is_revoked()
+        self.before.is_none() && self.replaced_by.is_none()
     }
 }
 
@@ -159,6 +158,9 @@ impl HoldNotes {
     /// The lock at `from` is at `to` now. Returns the connections of the sessions that its replaced holds have.
     pub(super) fn follow(&mut self, from: DeadlineId, to: DeadlineId) -> Vec<ClientId> {
         let mut sessions = Vec::new();
+        while let Some(hold) = self.revoked_at(from) {
+            self.revoked.remove(&hold).map(|why| self.revoked.insert((to, hold.1), why));
+        }
         for hold in self.at(from).map(|(hold, _)| hold).collect::<Vec<_>>() {
             let (Some(note), moved) = (self.notes.remove(&hold), (to, hold.1)) else { continue };
             if let Some(grant) = note.waiter.and_then(|waiter| self.grants.get_mut(&waiter)) {
@@ -170,10 +172,7 @@ impl HoldNotes {
                 self.by_client.remove(&(client, Tie::Session(hold)));
                 self.by_client.insert((client, Tie::Session(moved)));
             }
-            if self.revoked.remove(&hold) {
-                self.revoked.insert(moved);
-            }
-            let before = note.rare.as_ref().and_then(|rare| rare.before.as_ref()).filter(|before| !before.over);
+            let before = note.rare.as_ref().and_then(|rare| rare.before.as_ref());
             sessions.extend(before.and_then(|before| Some((before.hold.session?, (to, before.hold.fence)))));
             self.notes.insert(moved, note);
         }
@@ -185,8 +184,8 @@ impl HoldNotes {
 
     /// The lock at `entry` is gone.
     pub(super) fn forget(&mut self, entry: DeadlineId) {
+        while self.take_revoked_at(entry).is_some() {}
         for hold in self.at(entry).map(|(hold, _)| hold).collect::<Vec<_>>() {
-            self.take_revoked(hold);
             self.take_before(hold);
         }
     }

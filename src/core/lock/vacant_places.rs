@@ -3,7 +3,7 @@
 //! A client that lost its connection often asks again over another one. For a while its place is kept, so that it need not go last. Such a
 //! place is in no queue: what is kept is its ticket. So it costs those behind it nothing, and it cannot be granted anything.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -12,7 +12,6 @@ use super::terms::Mode;
 use super::tickets::Ticket;
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
-use crate::core::slab::{Id, Slab};
 use crate::core::time::UnixMs;
 
 /// The most places that are kept, where one for several keys counts once for each of them. Beyond that, those end that would end first.
@@ -40,12 +39,14 @@ pub(super) struct Asked<'a> {
     pub(super) mode: Mode,
 }
 
+/// When a place ends, and its ticket, which no other place has.
+type PlaceId = (UnixMs, Ticket);
+
 /// All vacant places.
 #[derive(Debug, Default)]
 pub(super) struct VacantPlaces {
-    places: Slab<(Place, UnixMs)>,
-    by_key: BTreeSet<(Ident, Arc<KeyBuf>, Id)>,
-    ends: BTreeSet<(UnixMs, Id)>,
+    places: BTreeMap<PlaceId, Place>,
+    by_key: BTreeSet<(Ident, Arc<KeyBuf>, PlaceId)>,
 }
 
 impl Place {
@@ -59,11 +60,11 @@ impl Place {
 
 impl VacantPlaces {
     pub(super) fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.places.is_empty()
     }
 
     pub(super) fn len(&self) -> usize {
-        self.ends.len()
+        self.places.len()
     }
 
     /// Keeps `place` until then, instead of an earlier one of the same request.
@@ -72,22 +73,19 @@ impl VacantPlaces {
         self.take_up(Asked { token: &place.token, keys: &keys, many: place.many, mode: place.mode });
         drop(keys);
         while self.by_key.len().saturating_add(place.keys.len()) > MOST
-            && let Some((_, first)) = self.ends.first().copied()
+            && let Some((first, _)) = self.places.first_key_value()
         {
-            self.remove(first);
+            self.remove(*first);
         }
-        let id = self.places.insert((place, until));
-        self.ends.insert((until, id));
-        let Self { places, by_key, .. } = self;
-        if let Some((place, _)) = places.get(id) {
-            by_key.extend(place.keys.iter().map(|key| (place.token.clone(), key.clone(), id)));
-        }
+        let id = (until, place.ticket);
+        self.by_key.extend(place.keys.iter().map(|key| (place.token.clone(), key.clone(), id)));
+        self.places.insert(id, place);
     }
 
     /// The position that is kept for this request.
     pub(super) fn ticket(&self, now: UnixMs, asked: Asked<'_>) -> Option<Ticket> {
-        let (place, until) = self.places.get(self.find(asked)?)?;
-        Some(place.ticket).filter(|_| !until.reached(now))
+        let (until, ticket) = self.find(asked)?;
+        Some(ticket).filter(|_| !until.reached(now))
     }
 
     /// Its token has taken the place of this request up.
@@ -106,36 +104,33 @@ impl VacantPlaces {
 
     /// Ends the first place whose time is over at `now`; `false` if there is none.
     pub(super) fn expire(&mut self, now: UnixMs) -> bool {
-        let due = self.ends.first().copied().filter(|(until, _)| until.reached(now));
-        if let Some((_, id)) = due {
-            self.remove(id);
-        }
-        due.is_some()
+        let due = self.places.first_key_value().map(|(id, _)| *id).filter(|(until, _)| until.reached(now));
+        due.inspect(|id| self.remove(*id)).is_some()
     }
 
     /// When the time of the first place is over.
     pub(super) fn next(&self) -> Option<UnixMs> {
-        self.ends.first().map(|(until, _)| *until)
+        self.places.first_key_value().map(|((until, _), _)| *until)
     }
 
-    fn find(&self, asked: Asked<'_>) -> Option<Id> {
+    fn find(&self, asked: Asked<'_>) -> Option<PlaceId> {
         let first = asked.keys.first()?;
-        let is_it = |id: &Id| self.places.get(*id).is_some_and(|(place, _)| place.is_of(asked));
+        let is_it = |id: &PlaceId| self.places.get(id).is_some_and(|place| place.is_of(asked));
         self.of(asked.token, *first).into_iter().find(is_it)
     }
 
-    fn of(&self, token: &Ident, at: KeyRef<'_>) -> SmallVec<[Id; 1]> {
+    fn of(&self, token: &Ident, at: KeyRef<'_>) -> SmallVec<[PlaceId; 1]> {
         if self.is_empty() {
             return SmallVec::new();
         }
         let at = Arc::new(at.to_buf());
-        let (first, last) = ((token.clone(), at.clone(), Id::FIRST), (token.clone(), at, Id::LAST));
+        let (first, last) = ((UnixMs(0), Ticket::FIRST), (UnixMs::MAX, Ticket::LAST));
+        let (first, last) = ((token.clone(), at.clone(), first), (token.clone(), at, last));
         self.by_key.range(first..=last).map(|(_, _, id)| *id).collect()
     }
 
-    fn remove(&mut self, id: Id) {
-        let Some((place, until)) = self.places.remove(id) else { return };
-        self.ends.remove(&(until, id));
+    fn remove(&mut self, id: PlaceId) {
+        let Some(place) = self.places.remove(&id) else { return };
         for key in place.keys {
             self.by_key.remove(&(place.token.clone(), key, id));
         }

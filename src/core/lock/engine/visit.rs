@@ -135,7 +135,7 @@ impl Visit<'_> {
         self.lock.set_deadline_id(Some(entry));
         let (session, fence, mode_before) = (hold.session, hold.fence, self.lock.mode());
         self.outcomes.push(Outcome::Held(mode, hold.clone()));
-        let before = self.lock.set(mode, hold).map(|hold| Before { mode: mode_before, hold, over: false });
+        let before = self.lock.set(mode, hold).map(|hold| Before { mode: mode_before, hold });
         if let Some(before) = &before {
             self.engine.notes.untie((entry, before.hold.fence));
         }

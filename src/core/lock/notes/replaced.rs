@@ -21,7 +21,7 @@ impl HoldNotes {
         let replaced = (hold.0, before.hold.fence);
         self.note(replaced).rare().replaced_by = Some(hold.1);
         // The earlier hold still ends with its connection.
-        if let Some(client) = before.hold.session.filter(|_| !before.over) {
+        if let Some(client) = before.hold.session {
             self.tie(client, replaced);
         }
         self.note(hold).rare().before = Some(before);
@@ -36,10 +36,10 @@ impl HoldNotes {
         Some(before)
     }
 
-    /// If `hold` was replaced, its session ends and it is not restored.
+    /// `hold` has ended: if it was replaced, it is not restored.
     pub(in crate::core::lock) fn end_before(&mut self, hold: HoldId) {
         if let Some(by) = self.replaced_by(hold) {
-            self.edit((hold.0, by), |note| note.rare().before.as_mut().map(|before| before.over = true));
+            self.take_before((hold.0, by));
         }
     }
 
@@ -49,6 +49,6 @@ impl HoldNotes {
             let note = self.notes.get(&(entry, before.hold.fence));
             note.is_some_and(|note| note.session == Some(client)) && !self.has_ended(client)
         };
-        !before.over && before.hold.session.is_none_or(is_open)
+        before.hold.session.is_none_or(is_open)
     }
 }

@@ -15,8 +15,8 @@ impl HoldNotes {
     }
 
     /// The first revoked hold of the lock at `entry`.
-    fn revoked_at(&self, entry: DeadlineId) -> Option<HoldId> {
-        self.revoked.range((entry, Fence(0))..=(entry, Fence(u64::MAX))).next().copied()
+    pub(super) fn revoked_at(&self, entry: DeadlineId) -> Option<HoldId> {
+        self.revoked.range((entry, Fence(0))..=(entry, Fence(u64::MAX))).next().map(|(hold, _)| *hold)
     }
 
     /// Whether the lock at `entry` has revoked holds.
@@ -49,24 +49,23 @@ impl HoldNotes {
 
     /// Every lock with revoked holds, once for each of them.
     pub(in crate::core::lock) fn revoked(&self) -> impl Iterator<Item = DeadlineId> {
-        self.revoked.iter().map(|(entry, _)| *entry)
+        self.revoked.keys().map(|(entry, _)| *entry)
     }
 
     /// Records that a hold has ended because of a connection; `true` if it is the first one of its lock.
     pub(in crate::core::lock) fn revoke(&mut self, hold: HoldId, why: EndReason) -> bool {
         let is_first = !self.has_revoked(hold.0);
-        let rare = self.note(hold).rare();
+        let revocation = self.revoked.entry(hold).or_default();
         match why {
-            EndReason::Undelivered => rare.is_undelivered = true,
-            EndReason::Disconnected | EndReason::Released | EndReason::Expired => rare.is_disconnected = true,
+            EndReason::Undelivered => revocation.is_undelivered = true,
+            EndReason::Disconnected | EndReason::Released | EndReason::Expired => revocation.is_disconnected = true,
         }
-        self.revoked.insert(hold);
         is_first
     }
 
     /// Whether this hold is revoked.
     pub(in crate::core::lock) fn is_revoked(&self, hold: HoldId) -> bool {
-        self.revoked.contains(&hold)
+        self.revoked.contains_key(&hold)
     }
 
     /// Takes one revoked hold of the lock at `entry` off the list, so that the caller ends it.
@@ -77,34 +76,23 @@ impl HoldNotes {
 
     /// Takes this hold off the list, if it is revoked, so that the caller ends it. An undelivered grant is taken back, whatever its session.
     pub(in crate::core::lock) fn take_revoked(&mut self, hold: HoldId) -> Option<EndReason> {
-        let session = self.notes.get(&hold)?.session;
+        let session = self.notes.get(&hold).and_then(|note| note.session);
         if session.is_some_and(|client| self.has_ended(client)) {
             self.untie(hold);
             self.revoke(hold, EndReason::Disconnected);
         }
-        if !self.revoked.remove(&hold) {
-            return None;
-        }
-        let is_undelivered = self.edit(hold, |note| {
-            let rare = note.rare();
-            rare.is_disconnected = false;
-            std::mem::take(&mut rare.is_undelivered)
-        })?;
-        Some(if is_undelivered { EndReason::Undelivered } else { EndReason::Disconnected })
+        let revocation = self.revoked.remove(&hold)?;
+        Some(if revocation.is_undelivered { EndReason::Undelivered } else { EndReason::Disconnected })
     }
 
     /// Keeps a grant that was never delivered, because its token has asked again from another connection. A session still ends with its
     /// connection.
     pub(in crate::core::lock) fn pardon(&mut self, hold: HoldId) {
-        if !self.rare(hold).is_some_and(|rare| rare.is_undelivered) {
+        let Some(revocation) = self.revoked.get_mut(&hold).filter(|revocation| revocation.is_undelivered) else {
             return;
-        }
-        let is_revoked = self.edit(hold, |note| {
-            let rare = note.rare();
-            rare.is_undelivered = false;
-            rare.is_revoked()
-        });
-        if is_revoked == Some(false) {
+        };
+        revocation.is_undelivered = false;
+        if !revocation.is_disconnected {
             self.revoked.remove(&hold);
         }
         self.take_before(hold);
