@@ -1,7 +1,9 @@
 //! `PX ms | EX s`: the lease option of several commands.
 
+use super::fence::{FENCE_WORD, fence};
 use super::{Args, Error, Param};
 use crate::config;
+use crate::core::fence::Fence;
 use crate::core::lock::Extension;
 use crate::core::time::{Millis, UnixMs};
 
@@ -27,7 +29,7 @@ impl Lease {
     }
 
     /// The extension of a hold by this lease: without a named lease the hold ends after the default lease, but not sooner than it would have.
-    pub fn extension(self) -> Extension {
+    fn extension(self) -> Extension {
         Extension { only_later: self.0.is_none(), lease: self.or_default() }
     }
 
@@ -35,4 +37,16 @@ impl Lease {
     pub fn or_default(self) -> Millis {
         self.0.unwrap_or_else(config::default_lease)
     }
+}
+
+/// Parses `[PX ms | EX s] [FENCE fence]`, which ends a command: what it does to the lease of a hold, and the fence.
+pub fn extension(mut args: Args<'_>, now: UnixMs) -> Result<(Extension, Option<Fence>), Error> {
+    let (mut lease, mut named) = (Lease::default(), None);
+    while let Some(word) = args.keyword() {
+        match word.as_slice() {
+            FENCE_WORD if named.is_none() => named = Some(fence(&mut args)?),
+            other => lease.option(other, &mut args, now)?,
+        }
+    }
+    Ok((lease.extension(), named))
 }

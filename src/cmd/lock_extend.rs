@@ -1,7 +1,7 @@
 //! `LOCK.EXTEND`: changes the lease of a hold.
 
-use super::fence::{FENCE, fence};
-use super::lease::{LEASE, Lease};
+use super::fence::FENCE;
+use super::lease::{self, LEASE};
 use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, Spelled, clock};
 use crate::core::fence::Fence;
 use crate::core::lock::{Claim, Extension};
@@ -39,7 +39,7 @@ impl Command for LockExtend {
         let (key, (token, word), extension, fence) = parse(args, now.ms)?;
         let extended = lock_session::run(ctx, key, |engine, at, session| {
             session.said = Some(SaidToken { token: &token, word });
-            Ok(engine.extend(now, at, Claim { token: &token, fence }, extension, session)?)
+            Ok(engine.extend(now, &[at], Claim { token: &token, fence }, extension, session)?)
         })?;
         ctx.reply_int(i64::from(extended));
         Ok(())
@@ -52,12 +52,6 @@ pub(crate) fn parse(
     now: UnixMs,
 ) -> Result<(Arg<'_>, Spelled<'_>, Extension, Option<Fence>), Error> {
     let (key, token) = (args.next()?, args.ident_and_word("token")?);
-    let (mut lease, mut named) = (Lease::default(), None);
-    while let Some(word) = args.keyword() {
-        match word.as_slice() {
-            b"FENCE" if named.is_none() => named = Some(fence(&mut args)?),
-            other => lease.option(other, &mut args, now)?,
-        }
-    }
-    Ok((key, token, lease.extension(), named))
+    let (extension, fence) = lease::extension(args, now)?;
+    Ok((key, token, extension, fence))
 }

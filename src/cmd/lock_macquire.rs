@@ -42,9 +42,9 @@ impl Command for LockMacquire {
         let now = clock::now();
         let (keys, parsed) = parse(args, now.ms)?;
         lock_request::carry_out(ctx, parsed, |ctx, parsed| {
-            lock_session::run_many(ctx, &keys, |engine, db, names, session| {
+            lock_session::run_many(ctx, &keys, |engine, locks, session| {
                 session.said = parsed.said();
-                Ok(engine.acquire_many(now, db, names, &parsed.request, session)?)
+                Ok(engine.acquire_many(now, locks, &parsed.request, session)?)
             })
         })
     }

@@ -1,7 +1,7 @@
 //! `LOCK.MEXTEND`: extends several holds, all or none.
 
-use super::fence::{FENCE, fence};
-use super::lease::{LEASE, Lease};
+use super::fence::FENCE;
+use super::lease::{self, LEASE};
 use super::{Arg, Args, Command, Ctx, Error, KeyUse, Keys, Param, Spec, Spelled, clock};
 use crate::core::fence::Fence;
 use crate::core::lock::{Claim, Extension};
@@ -37,9 +37,9 @@ impl Command for LockMextend {
     fn run(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<(), Error> {
         let now = clock::now();
         let ((token, word), keys, extension, fence) = parse(args, now.ms)?;
-        let extended = lock_session::run_many(ctx, &keys, |engine, db, keys, session| {
+        let extended = lock_session::run_many(ctx, &keys, |engine, locks, session| {
             session.said = Some(SaidToken { token: &token, word });
-            Ok(engine.extend_many(now, db, keys, Claim { token: &token, fence }, extension, session)?)
+            Ok(engine.extend(now, locks, Claim { token: &token, fence }, extension, session)?)
         })?;
         ctx.reply_int(i64::from(extended));
         Ok(())
@@ -52,12 +52,6 @@ pub(crate) fn parse(
     now: UnixMs,
 ) -> Result<(Spelled<'_>, Vec<Arg<'_>>, Extension, Option<Fence>), Error> {
     let (token, keys) = (args.ident_and_word("token")?, args.counted("numkeys", u64::MAX)?);
-    let (mut lease, mut named) = (Lease::default(), None);
-    while let Some(word) = args.keyword() {
-        match word.as_slice() {
-            b"FENCE" if named.is_none() => named = Some(fence(&mut args)?),
-            other => lease.option(other, &mut args, now)?,
-        }
-    }
-    Ok((token, keys, lease.extension(), named))
+    let (extension, fence) = lease::extension(args, now)?;
+    Ok((token, keys, extension, fence))
 }

@@ -42,13 +42,13 @@ impl Command for LockMrelease {
             ctx.reply_int(released);
             return Ok(());
         }
-        let released = lock_session::run_many(ctx, &keys, |engine, db, keys, session| {
+        let released = lock_session::run_many(ctx, &keys, |engine, locks, session| {
             // Redis 8.4 and later never returns if a command whose keys only its module can tell is in the log while a slot moves. And a
             // fence may be that of some of the holds.
             let sends_words = fence.is_none() && !session.ctx().flags().is_cluster();
             session.verbatim = if sends_words { VerbatimRelease::new(&token) } else { None };
             session.said = Some(SaidToken { token: &token, word });
-            Ok(engine.release_many(clock::now(), db, keys, Claim { token: &token, fence }, session)?)
+            Ok(engine.release(clock::now(), locks, Claim { token: &token, fence }, session)?)
         })?;
         ctx.reply_int(released);
         Ok(())

@@ -46,9 +46,9 @@ impl Command for LockRelease {
         let ended = lock_session::run(ctx, key, |engine, at, session| {
             session.verbatim = VerbatimRelease::new(&token);
             session.said = Some(SaidToken { token: &token, word });
-            Ok(engine.release(clock::now(), at, Claim { token: &token, fence }, session)?)
+            Ok(engine.release(clock::now(), &[at], Claim { token: &token, fence }, session)?)
         })?;
-        ctx.reply_int(i64::from(ended));
+        ctx.reply_int(ended);
         Ok(())
     }
 }

@@ -11,7 +11,9 @@ use super::keys::{Keys, Primary, Value, place};
 use crate::cmd::{lock_acquire, lock_extend, lock_macquire, lock_mextend, lock_mrelease, lock_release};
 use crate::core::key::KeyRef;
 use crate::core::limits::MAX_WAIT;
-use crate::core::lock::{Acquired, Claim, ClientId, Engine, LockError, Mode, Request, Wait, WaitResult, WaiterId};
+use crate::core::lock::{
+    Acquired, Claim, ClientId, Engine, LockError, Mode, Request, Wait, WaitResult, WaiterId, in_order,
+};
 use crate::core::sale::Changes;
 use crate::core::time::{Millis, Now, UnixMs, Wakeup};
 use crate::error::Error;
@@ -110,26 +112,26 @@ impl Simulator {
                 asked.request.client = ClientId::new(self.client);
                 let keys: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
                 assert!(!keys.is_empty());
-                let answer = engine.acquire_many(*now, 0, &keys, &asked.request, keyspace);
+                let answer = engine.acquire_many(*now, &in_order(0, &keys), &asked.request, keyspace);
                 self.asked(&asked.request, answer)?;
             }
             b"RELEASE" => {
                 let (key, (token, _), fence) = lock_release::parse(args)?;
-                engine.release(*now, at(key.bytes()), Claim { token: &token, fence }, keyspace)?;
+                engine.release(*now, &[at(key.bytes())], Claim { token: &token, fence }, keyspace)?;
             }
             b"MRELEASE" => {
                 let ((token, _), keys, fence) = lock_mrelease::parse(args)?;
                 let keys: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
-                engine.release_many(*now, 0, &keys, Claim { token: &token, fence }, keyspace)?;
+                engine.release(*now, &in_order(0, &keys), Claim { token: &token, fence }, keyspace)?;
             }
             b"EXTEND" => {
                 let (key, (token, _), extension, fence) = lock_extend::parse(args, now.ms)?;
-                engine.extend(*now, at(key.bytes()), Claim { token: &token, fence }, extension, keyspace)?;
+                engine.extend(*now, &[at(key.bytes())], Claim { token: &token, fence }, extension, keyspace)?;
             }
             b"MEXTEND" => {
                 let ((token, _), keys, extension, fence) = lock_mextend::parse(args, now.ms)?;
                 let keys: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
-                engine.extend_many(*now, 0, &keys, Claim { token: &token, fence }, extension, keyspace)?;
+                engine.extend(*now, &in_order(0, &keys), Claim { token: &token, fence }, extension, keyspace)?;
             }
             b"INFO" => {
                 let key = args.only()?;

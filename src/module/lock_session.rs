@@ -6,7 +6,7 @@ use std::{mem, ptr};
 use smallvec::SmallVec;
 
 use crate::core::key::KeyRef;
-use crate::core::lock::{Claim, Engine, Lock, LockView, Notice, WaitResult, WaiterId};
+use crate::core::lock::{self, Claim, Engine, Lock, LockView, Notice, WaitResult, WaiterId};
 use crate::core::time::Now;
 use crate::error::Error;
 use crate::module::blocked::BLOCKED;
@@ -38,7 +38,7 @@ pub struct LockSession<'a> {
     down: bool,
     at_work: Option<AtWork<'a>>,
     /// Finished keys, with the events to notify at the end: listeners may be other modules, which may do anything to any key.
-    events: SmallVec<[Told<'a>; 1]>,
+    finished: SmallVec<[AtWork<'a>; 1]>,
     answers: SmallVec<[(WaiterId, WaitResult); 1]>,
     /// Channels, and what is published there.
     messages: Vec<(Box<[u8]>, String)>,
@@ -62,12 +62,6 @@ struct AtWork<'a> {
 /// The events of a key, in order.
 type Events = SmallVec<[&'static CStr; 2]>;
 
-struct Told<'a> {
-    db: i32,
-    name: Name<'a>,
-    events: Events,
-}
-
 impl<'a> AtWork<'a> {
     fn new(db: i32, name: Name<'a>) -> Self {
         Self { db, name, change: LockChange::default(), events: Events::new() }
@@ -90,7 +84,7 @@ impl<'a> LockSession<'a> {
             selected: Some(db),
             down: false,
             at_work: None,
-            events: SmallVec::new(),
+            finished: SmallVec::new(),
             answers: SmallVec::new(),
             messages: Vec::new(),
             block_on: None,
@@ -155,11 +149,9 @@ impl<'a> LockSession<'a> {
             return;
         }
         self.send();
-        if let Some(work) = &self.at_work {
+        if let Some(work) = self.at_work.take() {
             key::touched(self.ctx(), &work.name);
-        }
-        if let Some(AtWork { db, name, events, .. }) = self.at_work.take() {
-            self.events.push(Told { db, name, events });
+            self.finished.push(work);
         }
     }
 
@@ -221,7 +213,7 @@ impl<'a> LockSession<'a> {
         }
         self.verbatim = None;
         self.end();
-        for Told { db, name, events } in mem::take(&mut self.events) {
+        for AtWork { db, name, events, .. } in mem::take(&mut self.finished) {
             self.select(db);
             for event in events {
                 key::notify(self.key.ctx(), event, &name);
@@ -268,18 +260,18 @@ pub fn run<'a, R>(
     session.run(|engine, session| f(engine, at, session))
 }
 
-/// Runs a command on several locks; `f` gets the engine, the database, the keys and the session.
+/// Runs a command on several locks; `f` gets the engine, the keys in order and the session.
 pub fn run_many<'a, R>(
     ctx: &'a mut Ctx<'_>,
     keys: &[Arg<'a>],
-    f: impl FnOnce(&mut Engine, i32, &[&[u8]], &mut LockSession<'a>) -> Result<R, Error>,
+    f: impl FnOnce(&mut Engine, &[KeyRef<'_>], &mut LockSession<'a>) -> Result<R, Error>,
 ) -> Result<R, Error> {
     let names: Vec<&[u8]> = keys.iter().map(|key| key.bytes()).collect();
-    let db = ctx.db();
+    let locks = lock::in_order(ctx.db(), &names);
     let mut session = LockSession::new(ctx.reborrow());
     // All keys are in one slot, so any of them will do.
     session.block_on = keys.first().copied();
-    session.run(|engine, session| f(engine, db, &names, session))
+    session.run(|engine, session| f(engine, &locks, session))
 }
 
 /// The public view of the lock `key` at `now`; `None` if it has neither holders nor waiters.

@@ -32,7 +32,7 @@ mod waiter;
 #[cfg(test)]
 mod tests;
 
-pub use engine::{Engine, HolderView, LockView, Settings, WaiterView};
+pub use engine::{Engine, HolderView, LockView, Settings, WaiterView, in_order};
 pub use hold::{Claim, Hold, HoldRef};
 pub use keyspace::{Found, Keyspace};
 pub use stats::Stats;

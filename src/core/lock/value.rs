@@ -223,12 +223,6 @@ impl Lock {
         }
     }
 
-    /// The largest limit of its holds; 0 unless the mode is [`Mode::Limit`]. O(n).
-    #[must_use]
-    pub fn largest_limit(&self) -> u64 {
-        self.holds().map(|hold| hold.limit).max().unwrap_or(0)
-    }
-
     /// Heap bytes that it owns, estimated without asking the allocator.
     #[must_use]
     pub fn memory(&self) -> usize {

@@ -22,15 +22,14 @@ pub(super) struct Backlog {
     pub(super) put_off: Retries<Retry>,
     /// Nothing is tried before this time, because this node serves no key at all.
     pub(super) closed: Option<UnixMs>,
-    /// The kind of work that is next.
-    pub(super) next: Kind,
+    /// The kind of work that is next: a place in [`Kind::ALL`].
+    pub(super) next: usize,
 }
 
 /// The kinds of work. They alternate, one unit each, so that no kind waits for another to finish.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     /// Find holds of connections that have ended.
-    #[default]
     Session,
     /// End revoked holds.
     Ending,
@@ -45,18 +44,8 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) const COUNT: usize = 6;
-
-    pub(super) fn next(self) -> Self {
-        match self {
-            Self::Session => Self::Ending,
-            Self::Ending => Self::Queue,
-            Self::Queue => Self::Lease,
-            Self::Lease => Self::Wait,
-            Self::Wait => Self::Retired,
-            Self::Retired => Self::Session,
-        }
-    }
+    pub(super) const ALL: [Self; 6] =
+        [Self::Session, Self::Ending, Self::Queue, Self::Lease, Self::Wait, Self::Retired];
 }
 
 #[derive(Clone, Copy, Debug)]

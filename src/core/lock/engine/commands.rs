@@ -1,4 +1,4 @@
-//! Requests for one key: acquire, release.
+//! Acquiring one lock, and releasing locks.
 
 use super::Engine;
 use super::transition::Transition;
@@ -53,25 +53,30 @@ impl Engine {
         }
     }
 
-    /// Ends the claimed hold of the lock at `at`, and, unless the claim names a fence, every request of the token that waits for this key;
-    /// `false` if there was no such hold.
+    /// Ends the claimed holds of these locks, which are [`in_order`](super::in_order), and, unless the claim names a fence, every request of
+    /// the token that waits for any of them; returns how many holds there were.
     ///
     /// # Errors
-    /// [`LockError::WrongType`].
+    /// [`LockError::WrongType`] if any of the keys holds something else; then nothing was released.
     pub fn release<W: Keyspace>(
         &mut self,
         now: Now,
-        at: KeyRef<'_>,
+        locks: &[KeyRef<'_>],
         claim: Claim<'_>,
         keyspace: &mut W,
-    ) -> Result<bool, LockError> {
-        let named = [at];
-        let mut transition = Transition::command(self, keyspace, now, &named, claim);
-        transition.cancel(&named, claim);
-        transition.settle(at);
-        let released = transition.release(at, claim);
+    ) -> Result<u64, LockError> {
+        let mut transition = Transition::command(self, keyspace, now, locks, claim);
+        transition.cancel(locks, claim);
+        for at in locks {
+            transition.settle(*at);
+        }
+        let is_foreign = locks.iter().any(|at| transition.is_foreign(*at));
+        let mut released = 0_u64;
+        for at in locks.iter().filter(|_| !is_foreign) {
+            released = released.saturating_add(u64::from(transition.release(*at, claim)));
+        }
         transition.commit();
-        released.ok_or(LockError::WrongType)
+        if is_foreign { Err(LockError::WrongType) } else { Ok(released) }
     }
 }
 
@@ -85,10 +90,10 @@ impl<W: Keyspace> Transition<'_, W> {
                 if engine.is_registered(lock) && lock.is_held_against(token, course.now.ms))
     }
 
-    /// Releases the claimed hold of the lock at `at`; whether there was one. `None` if the key holds a value of another type. The lock stays
-    /// in its key for the first waiter, which is served before the end of the transition.
-    pub(super) fn release(&mut self, at: KeyRef<'_>, claim: Claim<'_>) -> Option<bool> {
-        let mut visit = self.open(at)?;
+    /// Releases the claimed hold of the lock at `at`; whether there was one. The lock stays in its key for the first waiter, which is served
+    /// before the end of the transition.
+    fn release(&mut self, at: KeyRef<'_>, claim: Claim<'_>) -> bool {
+        let Some(mut visit) = self.open(at) else { return false };
         let released = visit.release(claim);
         let closed = visit.close();
         let emptied = self.tell(at, closed);
@@ -96,7 +101,7 @@ impl<W: Keyspace> Transition<'_, W> {
             Some(queue) => self.course.work.push(queue),
             None => self.delete(at, emptied),
         }
-        Some(released)
+        released
     }
 }
 

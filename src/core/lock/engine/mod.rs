@@ -33,6 +33,7 @@ mod transition;
 mod view;
 mod visit;
 
+pub use multi::in_order;
 pub use view::{HolderView, LockView, WaiterView};
 
 use backlog::Backlog;

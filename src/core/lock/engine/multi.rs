@@ -17,13 +17,14 @@ use crate::core::lock::waiter::QueueId;
 use crate::core::time::Now;
 
 /// All `keys` of the database `db` in order, each once.
-pub(super) fn in_order<'k>(db: i32, keys: &[&'k [u8]]) -> Vec<KeyRef<'k>> {
+#[must_use]
+pub fn in_order<'k>(db: i32, keys: &[&'k [u8]]) -> Vec<KeyRef<'k>> {
     let keys: BTreeSet<&[u8]> = keys.iter().copied().collect();
     keys.into_iter().map(|key| KeyRef { db, key }).collect()
 }
 
 impl Engine {
-    /// Asks for the locks of all `keys` of the database `db`, exclusively. A key named twice counts once.
+    /// Asks for all these locks, which are [`in_order`], exclusively.
     ///
     /// A key that the token already holds is no obstacle, even if others wait for it. For the others the request waits in every queue with the
     /// same ticket. O(k log n) for k keys.
@@ -33,25 +34,23 @@ impl Engine {
     pub fn acquire_many<W: Keyspace>(
         &mut self,
         now: Now,
-        db: i32,
-        keys: &[&[u8]],
+        locks: &[KeyRef<'_>],
         request: &Request,
         keyspace: &mut W,
     ) -> Result<Acquired, LockError> {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
-        let locks = in_order(db, keys);
-        let mut transition = Transition::command(self, keyspace, now, &locks, Claim::of(&request.token));
-        let states = transition.settled_states(&locks, &request.token);
-        let taken = transition.take_now(&locks, &states, request);
+        let mut transition = Transition::command(self, keyspace, now, locks, Claim::of(&request.token));
+        let states = transition.settled_states(locks, &request.token);
+        let taken = transition.take_now(locks, &states, request);
         transition.serve();
         let answer = match taken {
             Ok(grant) => Ok(Acquired::Granted(grant)),
             Err(NotTaken::Failed(error)) => Err(error),
-            Err(NotTaken::Obstacle(at)) => Ok(transition.wait(&locks, Some(at), request, false)),
+            Err(NotTaken::Obstacle(at)) => Ok(transition.wait(locks, Some(at), request, false)),
             Err(NotTaken::Lost(at, state)) => {
                 let answer = match state.error() {
                     Some(error) => Err(error),
-                    None => Ok(transition.wait(&locks, Some(at), request, false)),
+                    None => Ok(transition.wait(locks, Some(at), request, false)),
                 };
                 // The lock may be free again already.
                 transition.engine.look_later_at(at);
@@ -61,36 +60,6 @@ impl Engine {
         // Only now: a lock that is empty may be handed to the request behind this one, which has joined the line at the end.
         transition.commit();
         answer
-    }
-
-    /// Ends the claimed holds of the locks of `keys`, and, unless the claim names a fence, every request of the token that waits for any of
-    /// them; returns how many holds there were.
-    ///
-    /// # Errors
-    /// [`LockError::WrongType`] if any of the keys holds something else; then nothing was released.
-    pub fn release_many<W: Keyspace>(
-        &mut self,
-        now: Now,
-        db: i32,
-        keys: &[&[u8]],
-        claim: Claim<'_>,
-        keyspace: &mut W,
-    ) -> Result<u64, LockError> {
-        let locks = in_order(db, keys);
-        let mut transition = Transition::command(self, keyspace, now, &locks, claim);
-        transition.cancel(&locks, claim);
-        for at in &locks {
-            transition.settle(*at);
-        }
-        let is_foreign = locks.iter().any(|at| transition.is_foreign(*at));
-        let mut released = 0_u64;
-        for at in locks.iter().filter(|_| !is_foreign) {
-            if transition.release(*at, claim) == Some(true) {
-                released = released.saturating_add(1);
-            }
-        }
-        transition.commit();
-        if is_foreign { Err(LockError::WrongType) } else { Ok(released) }
     }
 }
 

@@ -27,9 +27,12 @@ impl Engine {
             transition.course.step();
         }
         let mut idle = 0_usize;
-        while transition.course.budget > 0 && idle < Kind::COUNT && transition.engine.backlog.closed.is_none() {
-            let kind = transition.engine.backlog.next;
-            transition.engine.backlog.next = kind.next();
+        for kind in Kind::ALL.into_iter().cycle().skip(transition.engine.backlog.next) {
+            if transition.course.budget == 0 || idle == Kind::ALL.len() || transition.engine.backlog.closed.is_some() {
+                break;
+            }
+            let next = transition.engine.backlog.next.wrapping_add(1);
+            transition.engine.backlog.next = if next < Kind::ALL.len() { next } else { 0 };
             if transition.work_on(kind) {
                 // Counted afterwards, so that the last step is not used up by the look itself.
                 transition.course.step();

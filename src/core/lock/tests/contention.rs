@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::world::*;
-use crate::core::lock::{Acquired, Request, WaitResult, WaiterId, Wanted};
+use crate::core::lock::{Acquired, Request, WaitResult, WaiterId, Wanted, in_order};
 use crate::core::time::Millis;
 
 const TOKENS: usize = if cfg!(miri) { 20 } else { 1_000 };
@@ -66,7 +66,7 @@ impl Task {
         let World { engine, keys: keyspace, now } = world;
         if *many {
             let names: Vec<&[u8]> = keys.iter().map(String::as_bytes).collect();
-            engine.acquire_many(*now, 0, &names, &request, keyspace).unwrap()
+            engine.acquire_many(*now, &in_order(0, &names), &request, keyspace).unwrap()
         } else {
             engine.acquire(*now, at(&keys[0]), &request, keyspace).unwrap()
         }

@@ -2,21 +2,21 @@
 
 use super::world::*;
 use crate::core::fence::Fence;
-use crate::core::lock::{Claim, Extension};
+use crate::core::lock::{Claim, Extension, in_order};
 use crate::core::time::Millis;
 
 impl World {
     fn release_of(&mut self, key: &str, name: &str, fence: Fence) -> bool {
         let token = token(name);
         let claim = Claim { token: &token, fence: Some(fence) };
-        self.engine.release(self.now, at(key), claim, &mut self.keys).unwrap()
+        self.engine.release(self.now, &[at(key)], claim, &mut self.keys).unwrap() == 1
     }
 
     fn extend_all_of(&mut self, keys: &[&str], name: &str, fence: Fence) -> bool {
         let (token, keys): (_, Vec<&[u8]>) = (token(name), keys.iter().map(|key| key.as_bytes()).collect());
         let (claim, extension) =
             (Claim { token: &token, fence: Some(fence) }, Extension { lease: Millis(9_000), only_later: false });
-        self.engine.extend_many(self.now, 0, &keys, claim, extension, &mut self.keys).unwrap()
+        self.engine.extend(self.now, &in_order(0, &keys), claim, extension, &mut self.keys).unwrap()
     }
 }
 

@@ -136,7 +136,7 @@ fn the_cycle() {
             200_000,
             |_| {
                 black_box(engine.acquire(NOW, at, &request, &mut keyspace)).unwrap().granted();
-                black_box(engine.release(NOW, at, Claim::of(&request.token), &mut keyspace)).unwrap();
+                black_box(engine.release(NOW, &[at], Claim::of(&request.token), &mut keyspace)).unwrap();
             },
         );
     }
@@ -148,7 +148,7 @@ fn the_cycle() {
     time("extend", 200_000, |_| {
         black_box(engine.extend(
             NOW,
-            at,
+            &[at],
             Claim::of(&mine.token),
             Extension { lease: Millis(5_000), only_later: false },
             &mut keyspace,
@@ -178,7 +178,7 @@ fn the_hand_over() {
         }
         let mut last = waiters;
         time(&format!("release, hand-over, delivery and a new waiter behind {waiters}"), 20_000, |_| {
-            assert!(engine.release(NOW, at, Claim::of(&name(holder)), &mut keyspace).unwrap());
+            assert_eq!(engine.release(NOW, &[at], Claim::of(&name(holder)), &mut keyspace), Ok(1));
             engine.delivered(keyspace.answered.take().unwrap());
             holder += 1;
             last += 1;

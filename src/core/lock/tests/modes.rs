@@ -147,6 +147,6 @@ fn a_key_with_another_value_is_left_alone() {
     assert_eq!(world.acquire_many(&["gate", "door"], 1, &ask("ann")), Err(LockError::WrongType));
     assert_eq!(world.release_many(&["gate", "door"], "ann"), Err(LockError::WrongType));
     let World { engine, keys, now } = &mut world;
-    assert_eq!(engine.release(*now, at("door"), Claim::of(&token("ann")), keys), Err(LockError::WrongType));
+    assert_eq!(engine.release(*now, &[at("door")], Claim::of(&token("ann")), keys), Err(LockError::WrongType));
     assert!(world.told().is_empty() && world.engine.is_blank());
 }

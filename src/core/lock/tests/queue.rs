@@ -81,7 +81,7 @@ fn a_semaphore_hands_out_as_many_permits_as_the_one_in_front_allows() {
     world.told();
     assert!(world.release("pool", "a"));
     assert_eq!(world.granted(), [narrow, wide]);
-    assert_eq!(world.lock("pool").unwrap().largest_limit(), 3);
+    assert_eq!(world.info("pool").unwrap().limit, 3);
     assert_eq!(world.try_acquire("pool", &ask("r").shared()), Ok(Acquired::Refused), "permits and readers do not mix");
 }
 
@@ -92,7 +92,7 @@ fn a_request_that_may_not_wait_is_one_try() {
     let World { engine, keys, now } = &mut world;
     let request = ask("bob").by(1);
     assert_eq!(engine.acquire(*now, at("door"), &request, keys), Ok(Acquired::Refused));
-    assert_eq!(engine.acquire_many(*now, 0, &[b"door"], &request, keys), Ok(Acquired::Refused));
+    assert_eq!(engine.acquire_many(*now, &[at("door")], &request, keys), Ok(Acquired::Refused));
     assert_eq!(engine.waiters(), 0);
 }
 

@@ -10,7 +10,7 @@ use super::world::{Keys, Told, Value, World, client, notice, token};
 use crate::core::fence::Fence;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::engine::Bound;
-use crate::core::lock::{Acquired, Claim, Engine, Extension, Request, Wait, WaitResult, WaiterId};
+use crate::core::lock::{Acquired, Claim, Engine, Extension, Request, Wait, WaitResult, WaiterId, in_order};
 use crate::core::tests::canonical::canonical;
 use crate::core::time::{Millis, Wakeup};
 
@@ -115,7 +115,7 @@ impl Trial {
             // Backwards, and the first key twice: neither matters.
             let mut names: Vec<&[u8]> = places.iter().rev().map(|place| place.as_key().key).collect();
             names.push(places[0].as_key().key);
-            engine.acquire_many(*now, places[0].as_key().db, &names, &request, keys)
+            engine.acquire_many(*now, &in_order(places[0].as_key().db, &names), &request, keys)
         } else {
             engine.acquire(*now, places[0].as_key(), &request, keys)
         };
@@ -164,9 +164,9 @@ impl Trial {
         let places: Vec<KeyBuf> = keys.iter().map(|key| place(*key)).collect();
         let released = if many {
             let names: Vec<&[u8]> = places.iter().map(|place| place.as_key().key).collect();
-            engine.release_many(*now, places[0].as_key().db, &names, claim, keyspace)
+            engine.release(*now, &in_order(places[0].as_key().db, &names), claim, keyspace)
         } else {
-            engine.release(*now, places[0].as_key(), claim, keyspace).map(u64::from)
+            engine.release(*now, &[places[0].as_key()], claim, keyspace)
         };
         self.hear(true);
         assert_eq!(released, self.model.release(keys, owner, fence.map(|(serial, _)| serial), &mut self.script));
@@ -193,9 +193,9 @@ impl Trial {
             let places: Vec<KeyBuf> = keys.iter().map(|key| place(*key)).collect();
             let extended = if many {
                 let names: Vec<&[u8]> = places.iter().map(|place| place.as_key().key).collect();
-                engine.extend_many(*now, places[0].as_key().db, &names, claim, extension, keyspace)
+                engine.extend(*now, &in_order(places[0].as_key().db, &names), claim, extension, keyspace)
             } else {
-                engine.extend(*now, places[0].as_key(), claim, extension, keyspace)
+                engine.extend(*now, &[places[0].as_key()], claim, extension, keyspace)
             };
             self.hear(true);
             let meant = (owner, fence.map(|(serial, _)| serial));

@@ -7,7 +7,7 @@ use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::{
     Acquired, Claim, ClientId, EndReason, Engine, Extension, Found, Grant, Hold, Keyspace, Lock, LockError, LockView,
-    Mode, Notice, Request, Wait, WaitResult, WaiterId, Wanted,
+    Mode, Notice, Request, Wait, WaitResult, WaiterId, Wanted, in_order,
 };
 use crate::core::time::{Millis, Now, Wakeup};
 
@@ -265,28 +265,28 @@ impl World {
 
     pub(super) fn acquire_many(&mut self, keys: &[&str], by: u64, request: &Request) -> Result<Acquired, LockError> {
         let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
-        self.engine.acquire_many(self.now, 0, &keys, &request.by(by), &mut self.keys)
+        self.engine.acquire_many(self.now, &in_order(0, &keys), &request.by(by), &mut self.keys)
     }
 
     pub(super) fn release(&mut self, key: &str, name: &str) -> bool {
-        self.engine.release(self.now, at(key), Claim::of(&token(name)), &mut self.keys).unwrap()
+        self.engine.release(self.now, &[at(key)], Claim::of(&token(name)), &mut self.keys).unwrap() == 1
     }
 
     pub(super) fn release_many(&mut self, keys: &[&str], name: &str) -> Result<u64, LockError> {
         let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
-        self.engine.release_many(self.now, 0, &keys, Claim::of(&token(name)), &mut self.keys)
+        self.engine.release(self.now, &in_order(0, &keys), Claim::of(&token(name)), &mut self.keys)
     }
 
     pub(super) fn extend(&mut self, key: &str, name: &str, ms: i64) -> Result<bool, LockError> {
         let extension = Extension { lease: Millis(ms), only_later: false };
-        self.engine.extend(self.now, at(key), Claim::of(&token(name)), extension, &mut self.keys)
+        self.engine.extend(self.now, &[at(key)], Claim::of(&token(name)), extension, &mut self.keys)
     }
 
     /// Extends the holds by a lease from now, but none to end sooner than it would.
     pub(super) fn extend_many(&mut self, keys: &[&str], name: &str, ms: i64) -> Result<bool, LockError> {
         let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
         let extension = Extension { lease: Millis(ms), only_later: true };
-        self.engine.extend_many(self.now, 0, &keys, Claim::of(&token(name)), extension, &mut self.keys)
+        self.engine.extend(self.now, &in_order(0, &keys), Claim::of(&token(name)), extension, &mut self.keys)
     }
 
     /// Waits for what is taken without being blocked; returns the place in line.
@@ -299,7 +299,7 @@ impl World {
     pub(super) fn line_up_many(&mut self, keys: &[&str], by: u64, request: &Request, channel: &str) -> u64 {
         let request = request.notified(notice(channel, &keys.join("+"))).by(by);
         let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
-        self.engine.acquire_many(self.now, 0, &keys, &request, &mut self.keys).unwrap().notified().1
+        self.engine.acquire_many(self.now, &in_order(0, &keys), &request, &mut self.keys).unwrap().notified().1
     }
 
     /// What was published since this was asked last: channel, request, outcome.
