@@ -7,7 +7,6 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use hashbrown::HashTable;
-use smallvec::SmallVec;
 
 use super::stats::HandoverCause;
 use super::terms::{ClientId, WaiterId};
@@ -46,14 +45,15 @@ pub(super) struct Waiting {
     /// The queue that was found last: the steps of a request ask for one again and again.
     found: Cell<Option<QueueId>>,
     hasher: RandomState,
-    /// By queue and token, each request under every key, so that the next request of a token finds its waiting one.
-    by_place: HashTable<(QueueId, WaiterId)>,
+    /// By token and all keys, so that the next request of a token finds its waiting one.
+    by_request: Index,
+    /// By token and key, those for many keys.
+    by_place: Index,
     /// Requests for many keys that wait no more and are still to be taken out of their queues.
     retired: BTreeMap<WaiterId, Retired>,
     /// By connection, for those that have one.
     by_client: BTreeSet<(ClientId, WaiterId)>,
-    /// By token.
-    by_token: HashTable<WaiterId>,
+    by_token: Index,
     /// When the time of each notified waiter is over that has a limit.
     by_end: BTreeSet<(UnixMs, WaiterId)>,
     /// How many waiters are notified.
@@ -63,6 +63,18 @@ pub(super) struct Waiting {
     front: i64,
     /// How long the requests that have left were waiting, added up.
     waited: Millis,
+}
+
+/// Waiting requests by the hash of what they have in common. One token may have all of them, so they are ordered: a hash table would walk
+/// through those of the same hash.
+#[derive(Debug, Default)]
+struct Index(BTreeSet<(u64, WaiterId)>);
+
+impl Index {
+    /// Those of this hash. Another token may have it, too.
+    fn of(&self, hash: u64) -> impl Iterator<Item = WaiterId> {
+        self.0.range((hash, WaiterId::FIRST)..=(hash, WaiterId::LAST)).map(|(_, id)| *id)
+    }
 }
 
 impl Queue {
@@ -89,9 +101,9 @@ impl Queue {
     }
 }
 
-/// The hash of a token together with a queue. Only the token is its caller's choice, so only its hash has to be a keyed one.
-fn with_queue(of_token: u64, queue: QueueId) -> u64 {
-    (of_token ^ u64::from(queue.0.slot())).wrapping_mul(ODD)
+/// The hash of a token together with queues. Only the token is its caller's choice, so only its hash has to be a keyed one.
+fn with_queues(of_token: u64, queues: &[QueueId]) -> u64 {
+    queues.iter().fold(of_token, |hash, queue| (hash ^ u64::from(queue.0.slot())).wrapping_mul(ODD))
 }
 
 impl Waiting {
@@ -100,10 +112,9 @@ impl Waiting {
         self.waiters.is_empty()
             && self.queues.is_empty()
             && self.by_key.is_empty()
-            && self.by_place.is_empty()
+            && [&self.by_request, &self.by_place, &self.by_token].iter().all(|index| index.0.is_empty())
             && self.retired.is_empty()
             && self.by_client.is_empty()
-            && self.by_token.is_empty()
             && self.by_end.is_empty()
             && self.notified == 0
     }
@@ -175,38 +186,39 @@ impl Waiting {
 
     /// The waiting request of `token` in `scope`.
     pub(super) fn waiting_request(&self, token: &Ident, scope: &Scope) -> Option<WaiterId> {
-        let mut requests = self.placed(*scope.queues().first()?, token);
-        requests.find(|id| self.waiter(*id).is_some_and(|waiter| waiter.scope == *scope))
+        if self.waiters.is_empty() {
+            return None;
+        }
+        let is_it = |waiter: &Waiter| waiter.request.token == *token && waiter.scope == *scope;
+        let mut requests = self.by_request.of(with_queues(self.hasher.hash_one(token), scope.queues()));
+        requests.find(|id| self.waiter(*id).is_some_and(is_it))
     }
 
     /// All requests of `token` that wait at `now`.
     pub(super) fn requests_of(&self, token: &Ident, now: UnixMs) -> impl Iterator<Item = WaiterId> {
-        let hash = (!self.by_token.is_empty()).then(|| self.hasher.hash_one(token));
-        let ids = hash.into_iter().flat_map(|hash| self.by_token.iter_hash(hash).copied());
+        let hash = (!self.waiters.is_empty()).then(|| self.hasher.hash_one(token));
         let waits = move |waiter: &Waiter| waiter.request.token == *token && !waiter.is_timed_out(now);
-        ids.filter(move |id| self.waiter(*id).is_some_and(waits))
-    }
-
-    /// The requests of `token` in `queue`.
-    fn placed(&self, queue: QueueId, token: &Ident) -> impl Iterator<Item = WaiterId> {
-        let hash = (!self.by_place.is_empty()).then(|| with_queue(self.hasher.hash_one(token), queue));
-        let is_its = |id: WaiterId| self.waiter(id).is_some_and(|waiter| waiter.request.token == *token);
-        let placed = hash.into_iter().flat_map(|hash| self.by_place.iter_hash(hash));
-        placed.filter(move |(at, id)| *at == queue && is_its(*id)).map(|(_, id)| *id)
+        let requests = hash.into_iter().flat_map(|hash| self.by_token.of(hash));
+        requests.filter(move |id| self.waiter(*id).is_some_and(waits))
     }
 
     /// The requests of `token` in `queue`: first the one for this key alone, then those for many keys.
-    pub(super) fn requests_at(&self, queue: QueueId, token: &Ident) -> SmallVec<[WaiterId; 1]> {
-        let mut requests: SmallVec<[WaiterId; 1]> = self.placed(queue, token).collect();
-        requests.sort_by_key(|id| self.waiter(*id).is_some_and(|waiter| matches!(waiter.scope, Scope::Many(_))));
-        requests
+    pub(super) fn requests_at(&self, queue: QueueId, token: &Ident) -> impl Iterator<Item = WaiterId> {
+        let is_many = self.queue(queue).is_some_and(Queue::has_many);
+        let hash = is_many.then(|| with_queues(self.hasher.hash_one(token), &[queue]));
+        let is_its = move |waiter: &Waiter| {
+            waiter.request.token == *token && waiter.scope.queues().binary_search(&queue).is_ok()
+        };
+        let many = hash.into_iter().flat_map(|hash| self.by_place.of(hash));
+        let many = many.filter(move |id| self.waiter(*id).is_some_and(is_its));
+        self.waiting_request(token, &Scope::One(queue)).into_iter().chain(many)
     }
 
     /// Those of them that cannot have the key while another token holds it or is in front: a request for many keys only if this key is its
     /// obstacle.
     pub(super) fn blocked_at(&self, queue: QueueId, token: &Ident) -> impl Iterator<Item = WaiterId> {
         let is_blocked = move |waiter: &Waiter| matches!(waiter.scope, Scope::One(_)) || waiter.obstacle == Some(queue);
-        self.requests_at(queue, token).into_iter().filter(move |id| self.waiter(*id).is_some_and(is_blocked))
+        self.requests_at(queue, token).filter(move |id| self.waiter(*id).is_some_and(is_blocked))
     }
 
     /// The request `id` for many keys cannot have the key of `queue`.
@@ -331,15 +343,12 @@ impl Waiting {
                 longest = longest.max(queue.tickets.len());
             }
         }
-        let Self { waiters, by_place, by_token, retired, .. } = self;
-        let retired_of = |id: &WaiterId| retired.get(id).map_or(0, |retired| retired.of_token);
-        let token_of = |id: &WaiterId| waiters.get(id.0).map_or_else(|| retired_of(id), |(of_token, _)| *of_token);
-        for queue in scope.queues() {
-            let hash_of = |(queue, id): &(QueueId, WaiterId)| with_queue(token_of(id), *queue);
-            by_place.insert_unique(with_queue(of_token, *queue), (*queue, id), hash_of);
+        self.by_request.0.insert((with_queues(of_token, scope.queues()), id));
+        if let Scope::Many(queues) = &scope {
+            self.by_place.0.extend(queues.iter().map(|queue| (with_queues(of_token, &[*queue]), id)));
         }
-        by_token.insert_unique(of_token, id, token_of);
-        self.by_end.extend(waiters.get(id.0).and_then(|(_, waiter)| waiter.ending(id)));
+        self.by_token.0.insert((of_token, id));
+        self.by_end.extend(self.waiters.get(id.0).and_then(|(_, waiter)| waiter.ending(id)));
         self.by_client.extend(client.map(|client| (client, id)));
         self.notified = self.notified.saturating_add(usize::from(notified));
         headed.retain(|queue| self.head(*queue) != Some(id));

@@ -2,7 +2,7 @@
 
 use std::hash::BuildHasher;
 
-use super::{Queue, Waiting, with_queue};
+use super::{Queue, Waiting, with_queues};
 use crate::core::lock::terms::{Wait, WaiterId};
 use crate::core::lock::tickets::Ticket;
 use crate::core::lock::waiter::{Departed, Headed, QueueId, Retired, Waiter};
@@ -65,9 +65,7 @@ impl Waiting {
 
     /// Takes a request that is forgotten out of one of its queues; whether it was the head there.
     fn unlink(&mut self, id: WaiterId, of_token: u64, ticket: Ticket, queue: QueueId) -> bool {
-        if let Ok(place) = self.by_place.find_entry(with_queue(of_token, queue), |other| *other == (queue, id)) {
-            place.remove();
-        }
+        self.by_place.0.remove(&(with_queues(of_token, &[queue]), id));
         let Some(Queue { tickets, many, .. }) = self.queues.get_mut(queue.0) else { return false };
         many.remove(&ticket);
         let first = tickets.remove(ticket);
@@ -82,9 +80,8 @@ impl Waiting {
     fn forget(&mut self, now: UnixMs, id: WaiterId) -> Option<(u64, Waiter)> {
         let (of_token, waiter) = self.waiters.remove(id.0)?;
         self.waited = Millis(self.waited.0.saturating_add(waiter.waited(now).0));
-        if let Ok(entry) = self.by_token.find_entry(of_token, |other| *other == id) {
-            entry.remove();
-        }
+        self.by_request.0.remove(&(with_queues(of_token, waiter.scope.queues()), id));
+        self.by_token.0.remove(&(of_token, id));
         if let Some(client) = waiter.request.client {
             self.by_client.remove(&(client, id));
         }
