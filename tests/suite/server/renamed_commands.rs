@@ -90,6 +90,13 @@ fn each_command_that_is_missed_is_named_once_with_what_will_not_work() {
 /// No server of the tests has the setting. Here MGET stands in for CONFIG, so the server answers CONFIG GET with the value of a key.
 #[test]
 fn a_server_that_is_set_up_to_save_without_a_fork_is_warned_once() {
+    // As every server of the tests answers.
+    let server = Server::start();
+    assert!(warnings(&server, "forkless").is_empty());
+    if server.is_valkey() && server.version()[0] >= 9 {
+        // It does not start with another command in CONFIG's place.
+        return;
+    }
     let told = |value: &str| {
         let server = Server::plain()
             .config("rename-command CONFIG \"\"")
@@ -103,6 +110,4 @@ fn a_server_that_is_set_up_to_save_without_a_fork_is_warned_once() {
     };
     assert_eq!(told("yes"), 1);
     assert_eq!(told("no"), 0);
-    // As every server of the tests answers.
-    assert!(warnings(&Server::start(), "forkless").is_empty());
 }
