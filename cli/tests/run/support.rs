@@ -16,8 +16,16 @@ pub fn lockstock(server: &Server, words: &[&str]) -> Command {
     at(&format!("redis://{}", server.address()), words)
 }
 
+/// A command that heeds SIGINT and SIGQUIT, though the tests may ignore them, as all that a script starts with `&` does.
+pub fn heeding() -> Command {
+    let mut command = Command::new("/usr/bin/env");
+    command.args(["--default-signal=INT", "--default-signal=QUIT"]);
+    command
+}
+
 pub fn at(url: &str, words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lockstock"));
+    let mut command = heeding();
+    command.arg(env!("CARGO_BIN_EXE_lockstock"));
     command.args(words).env("LOCKSTOCK_URL", url).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command};
+use std::process::Child;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use std::time::Instant;
 use harness::{PATIENCE, Server, eventually};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use super::support::{SECOND, is_free};
+use super::support::{SECOND, heeding, is_free};
 
 /// bash at a prompt.
 struct Typist {
@@ -30,7 +30,8 @@ impl Typist {
         let name = ptsname(&master, Vec::new()).expect("a name");
         let slave = File::options().read(true).write(true).open(name.to_str().expect("text")).expect("it opens");
         let (program, words) = shell.split_first().expect("a shell");
-        let mut command = Command::new(program);
+        let mut command = heeding();
+        command.arg(program);
         let other = || OwnedFd::from(slave.try_clone().expect("a copy"));
         command.args(words).stdin(other()).stdout(other()).stderr(other()).env("PS1", "ready> ");
         command.env("LOCKSTOCK_URL", format!("redis://{}", server.address())).env("TERM", "dumb");
