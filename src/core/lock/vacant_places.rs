@@ -3,7 +3,9 @@
 //! A client that lost its connection often asks again over another one. For a while its place is kept, so that it need not go last. Such a
 //! place is in no queue: what is kept is its ticket. So it costs those behind it nothing, and it cannot be granted anything.
 
+use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -42,14 +44,29 @@ pub(super) struct Asked<'a> {
 /// When a place ends, and its ticket, which no other place has.
 type PlaceId = (UnixMs, Ticket);
 
+const FIRST: PlaceId = (UnixMs(0), Ticket::FIRST);
+const LAST: PlaceId = (UnixMs::MAX, Ticket::LAST);
+
 /// All vacant places.
 #[derive(Debug, Default)]
 pub(super) struct VacantPlaces {
     places: BTreeMap<PlaceId, Place>,
     by_key: BTreeSet<(Ident, Arc<KeyBuf>, PlaceId)>,
+    /// By the hash of token and keys: one token may have many places that have a key in common.
+    by_request: BTreeSet<(u64, PlaceId)>,
+    hasher: RandomState,
 }
 
 impl Place {
+    /// The request that had this place, for the keys of this place.
+    fn asked<'a>(&'a self, keys: &'a [KeyRef<'a>]) -> Asked<'a> {
+        Asked { token: &self.token, keys, many: self.many, mode: self.mode }
+    }
+
+    fn key_refs(&self) -> SmallVec<[KeyRef<'_>; 1]> {
+        self.keys.iter().map(|key| key.as_key()).collect()
+    }
+
     fn is_of(&self, asked: Asked<'_>) -> bool {
         self.mode == asked.mode
             && self.many == asked.many
@@ -69,9 +86,11 @@ impl VacantPlaces {
 
     /// Keeps `place` until then, instead of an earlier one of the same request.
     pub(super) fn keep(&mut self, place: Place, until: UnixMs) {
-        let keys: SmallVec<[KeyRef<'_>; 1]> = place.keys.iter().map(|key| key.as_key()).collect();
-        self.take_up(Asked { token: &place.token, keys: &keys, many: place.many, mode: place.mode });
-        drop(keys);
+        let hash = {
+            let keys = place.key_refs();
+            self.take_up(place.asked(&keys));
+            self.hash(place.asked(&keys))
+        };
         while self.by_key.len().saturating_add(place.keys.len()) > MOST
             && let Some((first, _)) = self.places.first_key_value()
         {
@@ -79,6 +98,7 @@ impl VacantPlaces {
         }
         let id = (until, place.ticket);
         self.by_key.extend(place.keys.iter().map(|key| (place.token.clone(), key.clone(), id)));
+        self.by_request.insert((hash, id));
         self.places.insert(id, place);
     }
 
@@ -114,9 +134,16 @@ impl VacantPlaces {
     }
 
     fn find(&self, asked: Asked<'_>) -> Option<PlaceId> {
-        let first = asked.keys.first()?;
+        if self.is_empty() {
+            return None;
+        }
+        let hash = self.hash(asked);
         let is_it = |id: &PlaceId| self.places.get(id).is_some_and(|place| place.is_of(asked));
-        self.of(asked.token, *first).into_iter().find(is_it)
+        self.by_request.range((hash, FIRST)..=(hash, LAST)).map(|(_, id)| *id).find(is_it)
+    }
+
+    fn hash(&self, asked: Asked<'_>) -> u64 {
+        self.hasher.hash_one((asked.token, asked.keys))
     }
 
     fn of(&self, token: &Ident, at: KeyRef<'_>) -> SmallVec<[PlaceId; 1]> {
@@ -124,13 +151,14 @@ impl VacantPlaces {
             return SmallVec::new();
         }
         let at = Arc::new(at.to_buf());
-        let (first, last) = ((UnixMs(0), Ticket::FIRST), (UnixMs::MAX, Ticket::LAST));
-        let (first, last) = ((token.clone(), at.clone(), first), (token.clone(), at, last));
+        let (first, last) = ((token.clone(), at.clone(), FIRST), (token.clone(), at, LAST));
         self.by_key.range(first..=last).map(|(_, _, id)| *id).collect()
     }
 
     fn remove(&mut self, id: PlaceId) {
         let Some(place) = self.places.remove(&id) else { return };
+        let hash = self.hash(place.asked(&place.key_refs()));
+        self.by_request.remove(&(hash, id));
         for key in place.keys {
             self.by_key.remove(&(place.token.clone(), key, id));
         }
