@@ -65,9 +65,10 @@ impl Waiting {
 
     /// Takes a request that is forgotten out of one of its queues; whether it was the head there.
     fn unlink(&mut self, id: WaiterId, of_token: u64, ticket: Ticket, queue: QueueId) -> bool {
-        self.by_place.0.remove(&(with_queues(of_token, &[queue]), id));
         let Some(Queue { tickets, many, .. }) = self.queues.get_mut(queue.0) else { return false };
-        many.remove(&ticket);
+        if many.remove(&ticket).is_some() {
+            self.by_place.0.remove(&(with_queues(of_token, &[queue]), id));
+        }
         let first = tickets.remove(ticket);
         first || (self.has_retired() && self.head(queue).is_some_and(|head| self.is_behind(head, ticket)))
     }
