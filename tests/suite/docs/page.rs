@@ -40,7 +40,7 @@ pub const SHOP: Page = page!("examples/shop/README.md");
 pub const SUMMARY: Page = page!("docs/SUMMARY.md");
 
 /// Every page for users.
-pub const ALL: [Page; 34] = [
+pub const ALL: [Page; 35] = [
     README,
     README_ZH,
     COMMANDS,
@@ -66,6 +66,7 @@ pub const ALL: [Page; 34] = [
     page!("docs/testing.md"),
     page!("docs/tools.md"),
     page!("clients/go/README.md"),
+    page!("clients/java/README.md"),
     page!("clients/node/README.md"),
     page!("clients/python/README.md"),
     page!("clients/rust/README.md"),
@@ -154,9 +155,12 @@ fn the_contents_lead_to_every_page() {
 
 #[test]
 fn every_page_is_known() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
-    let paths = folder.read_dir().expect("docs").map(|entry| entry.expect("an entry").path());
-    for path in paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let inside =
+        |folder: &str| root.join(folder).read_dir().expect("a folder").map(|entry| entry.expect("an entry").path());
+    let readmes = ["clients", "examples"].into_iter().flat_map(inside).map(|folder| folder.join("README.md"));
+    let pages = ["docs", "docs/zh"].into_iter().flat_map(inside).chain(readmes);
+    for path in pages.filter(|path| path.is_file() && path.extension().is_some_and(|extension| extension == "md")) {
         assert!(ALL.iter().any(|page| path.ends_with(page.path)), "{} is in no test", path.display());
     }
 }
