@@ -6,6 +6,7 @@ use super::budget::Budget;
 use super::change::Change;
 use super::terms::{Alteration, EmptyWindow, Terms};
 use crate::core::id::IdText;
+use crate::core::invariant::Known;
 use crate::core::limits::MAX_UNITS;
 use crate::core::time::UnixMs;
 
@@ -48,33 +49,35 @@ impl Sale {
         if self.has_adjusted(id) {
             return Ok((remaining, Changes::default()));
         }
-        let after = remaining.checked_add_signed(delta).ok_or(AdjustError::TooFew { remaining })?;
+        let (added, withdrawn) = (delta.max(0).unsigned_abs(), delta.min(0).unsigned_abs());
+        let mut serving = self.serving(now);
+        // Units that the line gets cannot be withdrawn, in however many steps it gets them.
+        let for_line = if withdrawn > 0 { serving.share_of(remaining) } else { 0 };
+        let free = remaining.checked_sub(for_line).or_invariant("the line gets some of what remains", 0);
+        let after = free.checked_add_signed(delta).ok_or(AdjustError::TooFew { remaining: free })?;
         if total.checked_add_signed(delta).is_none_or(|total| total > MAX_UNITS) {
             return Err(AdjustError::TooMany { total });
         }
         if !id.is_empty() && self.room_for_adjustments() == 0 {
             return Err(AdjustError::Full { adjustments: self.adjustments() });
         }
-        let (added, withdrawn) = (delta.max(0).unsigned_abs(), delta.min(0).unsigned_abs());
-        let (mut serving, wanted) = (self.serving(now), self.table.most_wanted());
+        let wanted = self.table.most_wanted();
         if withdrawn > 0 && total.saturating_sub(withdrawn) < wanted {
             return Err(AdjustError::Wanted { units: wanted });
         }
         let own = (delta != 0 || !id.is_empty()).then(|| Change::Adjust { delta, id: IdText::from(id) });
         let mut changes = Changes { due_first: Vec::new(), step: own.into_iter().collect() };
-        // Units that the line gets cannot be withdrawn.
-        if withdrawn > 0 && serving.is_open() {
-            let (due_first, remaining) = self.catch_up(now);
-            changes.due_first = due_first;
-            let after = remaining.checked_sub(withdrawn).ok_or(AdjustError::TooFew { remaining })?;
-            return Ok((after, changes));
-        }
         // Added units go to the line.
         if added > 0 {
             changes.step.extend(serving.give(added));
+            return Ok((serving.left_of(after), changes));
         }
-        changes.due_first = self.needed(now, Budget::COMMAND, None, None, [0, withdrawn]);
-        Ok((serving.left_of(after), changes))
+        if withdrawn > 0 {
+            changes.due_first = serving.serve();
+            let needed = self.needed(now, Budget::COMMAND, None, None, [0, for_line.saturating_add(withdrawn)]);
+            changes.due_first.extend(serving.between(needed).0);
+        }
+        Ok((after, changes))
     }
 
     /// The sale's conditions with what `alteration` asks for. What was sold or held before stands, even above a lower

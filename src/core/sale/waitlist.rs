@@ -6,7 +6,7 @@
 
 use super::Sale;
 use super::answer::{Answer, Changes, Decision, Status};
-use super::budget::{Budget, MOST_ENDED, MOST_SERVED};
+use super::budget::{Budget, MOST_SERVED};
 use super::change::Change;
 use super::orders::BEGINNING;
 use super::orders::record::Record;
@@ -112,18 +112,6 @@ impl Sale {
         changes
     }
 
-    /// What is due at `now`, and how many units then remain for others than those in line: none if it is too much for one step.
-    pub(super) fn catch_up(&self, now: UnixMs) -> (Vec<Change<'static>>, u64) {
-        let due = self.expirations(now, MOST_ENDED.saturating_add(1));
-        let too_many = due.len() > MOST_ENDED;
-        let mut serving = self.serving(now);
-        let mut changes = serving.serve();
-        let (more, serving) = serving.between(due);
-        changes.extend(more);
-        let free = if too_many || serving.most == 0 { 0 } else { serving.free() };
-        (changes, free)
-    }
-
     /// Serves the line as it is at `now`.
     pub(super) fn serving(&self, now: UnixMs) -> Serving<'_> {
         self.serving_under(&self.terms, now)
@@ -190,9 +178,9 @@ impl Serving<'_> {
         Self { most: budget.services, ..self }
     }
 
-    /// Whether those in line are served at all.
-    pub fn is_open(&self) -> bool {
-        self.open
+    /// How many of the units that remain go to the line, in this step and later ones.
+    pub fn share_of(&self, remaining: u64) -> u64 {
+        if self.open { self.sale.table.line_gets(remaining) } else { 0 }
     }
 
     /// Has units come back, and serves the orders that get them.

@@ -173,6 +173,40 @@ fn a_restock_serves_and_a_withdrawal_leaves_the_line_its_units() {
     );
 }
 
+/// A line that takes several steps to serve keeps its units, and what it leaves can be withdrawn before the last of them.
+#[test]
+fn what_a_long_line_leaves_can_be_withdrawn_at_once() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("STOCK.CREATE sale 2000 STREAM events", OK);
+    client.expect("STOCK.DECR_ONCE sale all QTY 2000", ("OK", 2_000, 0, -1, ""));
+    client.pipeline((0..1_500).map(|n| format!("STOCK.DECR_ONCE sale w-{n} WAITLIST")));
+    // In one step, so that the timer serves none of them in between.
+    let replies = client.pipeline([
+        "MULTI",
+        "STOCK.CANCEL sale all",
+        "STOCK.ADJUST sale -1601",
+        "STOCK.ADJUST sale -501",
+        "STOCK.ADJUST sale -300",
+        "STOCK.ADJUST sale -201",
+        "STOCK.ADJUST sale -200",
+        "STOCK.ADJUST sale -1",
+        "EXEC",
+    ]);
+    let replies = replies.last().expect("the replies of the step");
+    replies.at(0).clone().is(("OK", 0, 1_600, -1, ""));
+    let least = |units: u64| err(&format!("ERR delta must be at least -{units}, for no more units remain unsold"));
+    replies.at(1).clone().is(least(500));
+    replies.at(2).clone().is(least(500));
+    replies.at(3).clone().is(200);
+    replies.at(4).clone().is(least(200));
+    replies.at(5).clone().is(0);
+    replies.at(6).clone().is(err("ERR delta must be at least 0, for no units remain unsold"));
+    eventually("all are served", || number(&mut client, "waiting") == 0);
+    assert_eq!(["total", "remaining", "sold"].map(|name| number(&mut client, name)), [1_500, 0, 1_500]);
+    Replay::of(2_000, &events(&mut client, "events")).agrees_with(&mut client, "sale");
+}
+
 #[test]
 fn nobody_is_served_outside_the_window() {
     let server = Server::start();

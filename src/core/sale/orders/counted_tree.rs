@@ -181,6 +181,13 @@ impl<K: Ord + Copy, const FULL: usize> CountedTree<K, FULL> {
         Sum { orders: cut.count(), units: cut.before.units.wrapping_add(of_leaf) }
     }
 
+    /// The units of the first orders that are together at most `most`. No order has more than `largest` units.
+    pub fn units_within(&self, most: u64, largest: u64, source: &impl Source<K>) -> u64 {
+        let mut left = most;
+        self.root.take_from(&mut left, largest, source);
+        most.wrapping_sub(left)
+    }
+
     /// The orders above `low`, in order; all orders without one.
     pub fn above(&self, low: Option<K>, source: &impl Source<K>) -> impl Iterator<Item = u32> {
         let mut place = low.map_or(0, |low| self.count_to(low, source));
@@ -303,6 +310,21 @@ impl<K: Ord + Copy> Node<K> {
                 }
                 removed
             }
+        }
+    }
+
+    /// Takes from `left` the units of one order after the other; false at the first order that has more than are left.
+    fn take_from(&self, left: &mut u64, largest: u64, source: &impl Source<K>) -> bool {
+        let take = |left: &mut u64, units| left.checked_sub(units).map(|rest| *left = rest).is_some();
+        match self {
+            Self::Leaf(numbers) => {
+                numbers.iter().filter_map(|number| source.read(*number)).all(|(_, units)| take(left, units))
+            }
+            Self::Branch(children) => children.iter().all(|child| {
+                // So many large orders may pass 2^64 together, and then their sum says nothing.
+                let is_exact = largest.checked_mul(child.sum.orders as u64).is_some();
+                is_exact && take(left, child.sum.units) || child.node.take_from(left, largest, source)
+            }),
         }
     }
 

@@ -58,6 +58,11 @@ impl Line {
         self.by_ticket.count_to(ticket, orders).checked_sub(1)
     }
 
+    /// The units of the orders at the front that are together at most so many.
+    pub fn gets(&self, units: u64, orders: &Orders) -> u64 {
+        self.by_ticket.units_within(units, self.most_wanted(), orders)
+    }
+
     /// The most units that an order waits for.
     pub fn most_wanted(&self) -> u64 {
         self.quantities.last_key_value().map_or(0, |(units, _)| *units)

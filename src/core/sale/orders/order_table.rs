@@ -223,6 +223,11 @@ impl OrderTable {
         self.line.as_ref().map_or(0, |line| line.most_wanted())
     }
 
+    /// The units of the orders at the front of the line that are together at most so many.
+    pub fn line_gets(&self, units: u64) -> u64 {
+        self.line.as_ref().map_or(0, |line| line.gets(units, &self.orders))
+    }
+
     /// Adds an order, or writes the `known` one anew, which must be cancelled or expired. For a new order the table must have room.
     pub fn enter<'a>(&mut self, known: Option<u32>, mut order: Record<'a>, buyer: &PackedId<'a>) {
         if let Some(number) = known {

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use crate::core::id::IdText;
-use crate::core::sale::budget::{MOST_ENDED, MOST_SERVED};
+use crate::core::sale::budget::MOST_SERVED;
 use crate::core::sale::{
     AdjustError, Alteration, Answer, Change, EmptyWindow, KeepError, MAX_UNITS, State, Status, Take, TakeError, Terms,
 };
@@ -131,10 +131,9 @@ impl Model {
         }
     }
 
-    /// What remains when all that is due has happened; 0: too much is due for one step.
+    /// What remains when all that is due has happened, in however many steps.
     fn left_by_line(&self) -> u64 {
-        let mut later = self.clone();
-        later.served.clear();
+        let mut later = Self { most_served: usize::MAX, ..self.clone() };
         later.serve();
         let due = |at: &usize| self.orders[*at].over || self.state(&self.orders[*at]) != self.orders[*at].state;
         let mut due: Vec<_> = (0..self.orders.len()).filter(due).collect();
@@ -143,7 +142,7 @@ impl Model {
             (later.orders[*at].state, later.orders[*at].over) = (State::Expired, false);
             later.serve();
         }
-        if due.len() > MOST_ENDED || later.served.len() >= self.most_served { 0 } else { later.free() }
+        later.free()
     }
 
     /// A hold has expired: it stays so, whatever the time is.
@@ -339,8 +338,9 @@ impl Model {
             return Ok(self.remaining());
         }
         let (remaining, total) = (self.remaining(), self.terms.total);
-        if i128::from(remaining) + i128::from(delta) < 0 {
-            return Err(AdjustError::TooFew { remaining });
+        let free = if delta < 0 { self.left_by_line() } else { remaining };
+        if i128::from(free) + i128::from(delta) < 0 {
+            return Err(AdjustError::TooFew { remaining: free });
         }
         if i128::from(total) + i128::from(delta) > i128::from(MAX_UNITS) {
             return Err(AdjustError::TooMany { total });
@@ -349,23 +349,12 @@ impl Model {
         if delta < 0 && total.strict_add_signed(delta) < wanted {
             return Err(AdjustError::Wanted { units: wanted });
         }
-        if delta < 0 && !self.line.is_empty() && self.is_open() {
-            let remaining = self.left_by_line();
-            return match remaining.checked_add_signed(delta) {
-                None => Err(AdjustError::TooFew { remaining }),
-                Some(after) => {
-                    self.terms.total = total.strict_add_signed(delta);
-                    self.remember(id);
-                    Ok(after)
-                }
-            };
-        }
         self.terms.total = total.strict_add_signed(delta);
         self.remember(id);
         if delta > 0 {
             self.serve();
         }
-        Ok(self.remaining())
+        Ok(if delta < 0 { free.strict_add_signed(delta) } else { self.remaining() })
     }
 
     fn remember(&mut self, id: &[u8]) {

@@ -191,6 +191,47 @@ fn a_long_line_is_served_in_turns() {
     assert_eq!((shop.sale.waiting(), shop.sale.next_due(|| shop.now())), (0, None));
 }
 
+/// What a long line does not get can be withdrawn, however many steps it takes to serve the line.
+#[test]
+fn what_a_long_line_leaves_can_be_withdrawn_before_it_is_served() {
+    let mut shop = shop(20);
+    shop.take("x", 20);
+    for id in 0..10 {
+        shop.wait(&id.to_string(), 1, None, 0, "");
+    }
+    assert_eq!(shop.cancel("x"), says(Status::Ok, 0, 17, -1), "three of ten are served");
+    assert_eq!(shop.adjust(-18), Err(AdjustError::TooFew { remaining: 10 }), "not what the line gets, from the start");
+    assert_eq!(shop.adjust(-11), Err(AdjustError::TooFew { remaining: 10 }));
+    assert_eq!(shop.adjust(-4), Ok(6));
+    assert_eq!(shop.line().len(), 4, "it has served three more");
+    assert_eq!(shop.adjust(-6), Ok(0));
+    assert_eq!(shop.adjust(-1), Err(AdjustError::TooFew { remaining: 0 }), "one is for the last in line");
+    while shop.tick(2) > 0 {}
+    assert_eq!((shop.sale.waiting(), shop.sale.remaining(shop.now())), (0, 0));
+}
+
+/// So can what many due holds leave, though too many are due for one step.
+#[test]
+fn what_many_lapses_leave_can_be_withdrawn_in_front_of_a_line() {
+    let mut shop = shop(12);
+    shop.take("x", 4);
+    for id in 0..8 {
+        shop.hold(&id.to_string(), 1, 10);
+    }
+    shop.wait("six", 6, None, 0, "");
+    shop.wait("seven", 7, None, 0, "");
+    shop.now += 10;
+    assert_eq!(shop.adjust(-3), Err(AdjustError::TooFew { remaining: 2 }));
+    assert_eq!(shop.adjust(-2), Ok(0));
+    while shop.tick(2) > 0 {}
+    assert_eq!((shop.state("six"), shop.state("seven")), ((State::Sold, 6), (State::Waiting, 0)));
+    // Now the first in line does not fit, and all that remains can be withdrawn.
+    let mut shop = Shop { sale: reload(&shop.sale), ..shop };
+    shop.adjust(3).unwrap();
+    assert_eq!(shop.adjust(-4), Err(AdjustError::TooFew { remaining: 3 }));
+    assert_eq!(shop.adjust(-3), Ok(0));
+}
+
 #[test]
 fn a_hold_beyond_the_end_of_time_ends_there() {
     let mut shop = shop(1);

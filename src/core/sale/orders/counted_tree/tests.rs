@@ -37,6 +37,8 @@ impl Holds {
 }
 
 const LAST: Key = (i64::MAX, u32::MAX);
+/// No order of these tests has more units.
+const LARGEST: u64 = 8;
 
 /// Checks a node under which keys from `from` to before `to` are: no node too full, every sum right, every boundary in its place.
 fn check_node<const FULL: usize>(node: &Node<Key>, holds: &Holds, from: Option<Key>, to: Option<Key>) -> Sum {
@@ -77,6 +79,14 @@ fn check<const FULL: usize>(tree: &Tree<FULL>, holds: &Holds, low: Key, high: Ke
         assert_eq!(tree.get(place), Some(*number));
     }
     assert_eq!(tree.get(all.len()), None);
+    let sums: Vec<_> = (0..=all.len()).map(|count| holds.sum_of(&all[..count]).units).collect();
+    for most in [0, 1, all.len() as u64, u64::MAX] {
+        let within = sums.iter().copied().filter(|sum| *sum <= most).max().unwrap();
+        // Whether sums can be relied on, or not.
+        for largest in [LARGEST, u64::MAX] {
+            assert_eq!(tree.units_within(most, largest, holds), within);
+        }
+    }
     let built = Tree::<FULL>::from_sorted(&all, |number| holds.read(*number).map(|(key, units)| (key, *number, units)));
     assert_eq!(check_node::<FULL>(&built.root, holds, None, None), built.sum);
     assert_eq!((built.sum, built.first()), (tree.sum, tree.first()));
@@ -117,6 +127,20 @@ fn what_is_left_of_many_holds_takes_little() {
     }
     check(&tree, &holds, (500, 0), (7_000, 0));
     assert!(tree.memory() < 20 * 100, "{} bytes for 100 holds", tree.memory());
+}
+
+/// The sum of all is next to nothing, modulo 2^64.
+#[test]
+#[cfg_attr(miri, ignore = "too many steps for Miri")]
+fn sums_beyond_64_bits_are_not_relied_on() {
+    let (mut tree, mut holds) = (Tree::<8>::default(), Holds::default());
+    for number in 0..3_000 {
+        holds.0.insert(number, (i64::from(number), if number < 10 { 1 } else { 1 << 53 }));
+        tree.insert(number, &holds);
+    }
+    for (most, within) in [(9, 9), (10, 10), (1 << 53, 10), ((1 << 53) + 10, (1 << 53) + 10)] {
+        assert_eq!(tree.units_within(most, 1 << 53, &holds), within);
+    }
 }
 
 #[test]
