@@ -35,7 +35,12 @@ fn copy() -> tempfile::TempDir {
 
 /// What the script says there, or why it fails.
 fn agree(folder: &Path, tag: &str) -> Result<String, String> {
-    let output = Command::new(folder.join("scripts/release")).args(["agree", tag]).output().expect("bash");
+    release(folder, &["agree", tag])
+}
+
+fn release(folder: &Path, words: &[&str]) -> Result<String, String> {
+    let script = folder.join("scripts/release");
+    let output = Command::new(script).args(words).env("MACHINES", "x86_64").output().expect("bash");
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     if output.status.success() { Ok(said(&output.stdout)) } else { Err(said(&output.stderr)) }
 }
@@ -83,4 +88,37 @@ fn a_tag_is_the_version_and_nothing_says_that_it_is_not_released() {
         let why = agree(here, tag).expect_err(tag);
         assert!(why.contains(&format!("the tag is {tag}")), "{why}");
     }
+}
+
+#[test]
+fn every_file_of_a_release_is_there_and_the_notes_lead_to_its_pages() {
+    let copy = copy();
+    let here = copy.path();
+    let changes = fs::read_to_string(here.join("CHANGELOG.md")).expect("a text");
+    let (before, _) = changes.split_once("\n## ").expect("a version");
+    let ours = format!(
+        "## {VERSION}\n\nHow to\n[go on](docs/a.md#b), [elsewhere](https://example.org).\n\n### Added\n\n- One thing,\n  in two lines.\n- Another.\n\n## 0.0.1\n\nOld.\n"
+    );
+    fs::write(here.join("CHANGELOG.md"), format!("{before}\n{ours}")).expect("the folder is ours");
+    let files = here.join("files");
+    fs::create_dir(&files).expect("a folder");
+    let machine = format!("lockstock-{VERSION}-linux-x86_64");
+    let lists = ["module", "lockstock", "lockstock-outbox"].map(|part| format!("{machine}-{part}.cdx.json"));
+    let others =
+        [format!("{machine}.tar.gz"), format!("{machine}-liblockstock.so"), format!("lockstock_{VERSION}_amd64.deb")];
+    for name in lists.iter().chain(&others) {
+        let why = release(here, &["gather", "files"]).expect_err("a file is missing");
+        assert!(why.contains("there is no files/"), "{why}");
+        fs::write(files.join(name), name).expect("the folder is ours");
+    }
+    let said = release(here, &["gather", "files", "https://example.org/blob/v1"]).expect("all are there");
+    assert_eq!(said, format!("ok: 6 files, and the notes for {VERSION}\n"));
+    let sums = fs::read_to_string(files.join("SHA256SUMS")).expect("a text");
+    assert_eq!(sums.lines().count(), 6, "{sums}");
+    let notes = fs::read_to_string(here.join("notes.md")).expect("a text");
+    let told = "\nHow to [go on](https://example.org/blob/v1/docs/a.md#b), [elsewhere](https://example.org).\n\n### Added\n\n- One thing, in two lines.\n- Another.\n\n";
+    assert_eq!(
+        notes,
+        format!("{told}### Files\n\n`sha256sum --check --ignore-missing SHA256SUMS` checks the files that you have.\n")
+    );
 }
