@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "target/site-pages"
 SITE = ROOT / "target/site"
 REPOSITORY = os.environ.get("SITE_REPOSITORY", "")
+# A line of Chinese that ends within a sentence: HTML would show the end as a space.
+BROKEN = re.compile(r"(?<=[\u3000-\u9fff\uff00-\uffef])\n *(?=[\u3000-\u9fff\uff00-\uffef])")
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 
 BOOK = """
@@ -32,6 +34,23 @@ language = "en"
 default-theme = "light"
 preferred-dark-theme = "navy"
 no-section-label = true
+additional-css = ["site.css"]
+
+[output.html.playground]
+runnable = false
+"""
+
+# Drawings and tables are wider than prose. Long names in a table break, short ones do not. A narrow screen scrolls a picture sideways.
+CSS = """
+:root { --content-max-width: 1040px; }
+.content pre > code { font-size: 1.25rem; line-height: 1.4; }
+.content td { padding: 3px 10px; }
+.content td:has(code) { min-width: 14rem; }
+.content td code { overflow-wrap: anywhere; }
+@media (max-width: 700px) {
+  .content p:has(> img[src$=".svg"]) { overflow-x: auto; }
+  .content img[src$=".svg"] { max-width: none; width: 640px; }
+}
 """
 
 
@@ -57,7 +76,7 @@ def linked(text, page, pages):
         return f"[{words}]({REPOSITORY}/blob/main/{found})" if REPOSITORY else words
 
     blocks = text.split("```")
-    blocks[::2] = [LINK.sub(replaced, block) for block in blocks[::2]]
+    blocks[::2] = [LINK.sub(replaced, BROKEN.sub("", block)) for block in blocks[::2]]
     # Where a figure is from stands below the page: [name]: target "words of the row".
     return re.sub(r"^(\[[^\]]+\]: \S+/)README\.md#", r"\1index.md#", "```".join(blocks), flags=re.M)
 
@@ -103,6 +122,7 @@ def main():
         copy.write_text(linked((ROOT / page).read_text(), page, pages))
     (PAGES / "SUMMARY.md").write_text(linked(summary, "docs/SUMMARY.md", pages).replace("](../", "]("))
     (PAGES / "book.toml").write_text(BOOK)
+    (PAGES / "site.css").write_text(CSS)
     subprocess.run(["mdbook", "build", "--dest-dir", SITE, PAGES], check=True)
     wrong = sorted(set(broken()))
     if wrong:
