@@ -16,7 +16,7 @@
 // Nobody hangs, whatever the server does, dead, frozen or failing over: a wait ends at most two seconds after its time, a release within five
 // seconds or the lease, any other request within two seconds, and all of them when their context does.
 //
-// A lock is not reentrant: a holder that asks for it again stands in line behind itself.
+// A lock is not reentrant: a holder that asks for it again stands in line behind itself, and one that names its [Token] gets an [ErrAlreadyHeld].
 package lockstock
 
 import (
@@ -62,14 +62,38 @@ func AcquireAll(ctx context.Context, client Client, keys []string, options ...Op
 		bounded, cancel = context.WithTimeoutCause(ctx, r.wait+overtime, errNoAnswer)
 		defer cancel()
 	}
+	claimed, err := r.claim(bounded)
+	if err != nil {
+		return nil, fmt.Errorf("%w (%s)", err, r.name())
+	}
+	r.claimed = claimed
 	lock, err := r.stand(bounded, ctx)
 	if err != nil {
-		if r.doubted {
-			go r.withdraw()
-		}
+		r.leave(bounded, err)
 		return nil, fmt.Errorf("%w (%s)", err, r.name())
 	}
 	return lock, nil
+}
+
+// leave ends a request in the background, if the server may know of it.
+func (r *request) leave(ctx context.Context, err error) {
+	if !r.doubted {
+		r.claimed.end()
+		return
+	}
+	r.claimed.leave()
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		defer r.claimed.end()
+		r.withdraw()
+	}()
+	if errors.Is(err, ErrNotReplicated) {
+		select {
+		case <-left:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // stand asks until the lock is granted or the time is over.
@@ -89,6 +113,7 @@ func (r *request) stand(ctx, caller context.Context) (*Lock, error) {
 		case errors.Is(err, ErrUnreachable):
 			r.doubted = true
 		case err != nil && !errors.Is(err, errEnded):
+			r.doubted = r.doubted || !isAnswer(err)
 			return nil, err
 		}
 		if !r.forever && now() >= end {
@@ -113,7 +138,7 @@ func (r *request) try(ctx, caller context.Context, waits bool, left time.Duratio
 		if fence == 0 {
 			return nil, err
 		}
-		return begin(caller, r, fence, since, nil), nil
+		return begin(caller, r, fence, since, nil)
 	}
 	conn, err := dedicate(ctx, r.client, r.keys[0])
 	if err != nil {
@@ -138,6 +163,8 @@ func (r *request) try(ctx, caller context.Context, waits bool, left time.Duratio
 		whole = err == nil
 		return nil, err
 	}
+	// Until there is a lock that may be released.
+	r.doubted = true
 	// After a wait nobody knows how long the answer took: the lease counts from this extension. WAIT counts what this connection has
 	// written, so for replicas it is needed, too.
 	if waits || r.replicas > 0 {
@@ -155,12 +182,13 @@ func (r *request) try(ctx, caller context.Context, waits bool, left time.Duratio
 			return nil, err
 		}
 	}
-	if r.session {
-		kept = true
-		return begin(caller, r, fence, since, conn), nil
-	}
 	whole = true
-	return begin(caller, r, fence, since, nil), nil
+	if !r.session {
+		return begin(caller, r, fence, since, nil)
+	}
+	lock, err := begin(caller, r, fence, since, conn)
+	kept = err == nil
+	return lock, err
 }
 
 // granted reads an answer to an acquisition; 0: others have the lock.
@@ -176,11 +204,16 @@ func granted(reply any, err error) (int64, error) {
 	return 0, unexpected(reply)
 }
 
-// quick sends over conn what does not wait.
-func (r *request) quick(ctx context.Context, conn Conn, command Command) (any, error) {
+// once sends over conn, or the client, what does not wait.
+func (r *request) once(ctx context.Context, via sender, command Command) (any, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errNoAnswer)
 	defer cancel()
-	reply, err := once(ctx, conn, command, &r.pending)
+	return once(ctx, via, command, &r.pending)
+}
+
+// quick sends over conn what does not wait.
+func (r *request) quick(ctx context.Context, conn Conn, command Command) (any, error) {
+	reply, err := r.once(ctx, conn, command)
 	return reply, classify(err)
 }
 
@@ -209,15 +242,6 @@ func (r *request) replicate(ctx context.Context, conn Conn) error {
 		return err
 	}
 	if took, ok := reply.(int64); !ok || took < int64(r.replicas) {
-		released := make(chan struct{})
-		go func() {
-			r.withdraw()
-			close(released)
-		}()
-		select {
-		case <-released:
-		case <-ctx.Done():
-		}
 		return fmt.Errorf("%w: %v of %d", ErrNotReplicated, reply, r.replicas)
 	}
 	return nil
@@ -229,7 +253,15 @@ func (r *request) withdraw() {
 	defer cancel()
 	// What was sent and given up may arrive after the first of them, so there is a second when it is over.
 	_, _ = ask(ctx, r.client, r.words("RELEASE"), farewell, true)
-	r.pending.Wait()
-	_ = sleep(ctx, pause)
+	answered := make(chan struct{})
+	go func() {
+		r.pending.Wait()
+		close(answered)
+	}()
+	select {
+	case <-answered:
+	case <-ctx.Done():
+	}
+	_ = sleep(context.WithoutCancel(ctx), pause)
 	_, _ = ask(context.WithoutCancel(ctx), r.client, r.words("RELEASE"), patience, true)
 }

@@ -36,8 +36,8 @@ type Command struct {
 // may share it.
 //
 // A reply is nil, an int64, a string, a float64, a bool, a []any of such, or a map with string (or any) keys. An error that the server has
-// answered is a [*ServerError]; every other error means that nobody knows what became of the command. A client sends a command once,
-// follows MOVED and ASK, and gives up when ctx ends.
+// answered is a [*ServerError]; every other error means that nobody knows what became of the command, and an [ErrClosed] that asking again does
+// not help. A client sends a command once, follows MOVED and ASK, and gives up when ctx ends.
 type Client interface {
 	Do(ctx context.Context, command Command) (any, error)
 	// Dedicate gives a connection that nobody else uses, to the server of this key.
@@ -51,10 +51,13 @@ type Conn interface {
 	Close(reuse bool)
 }
 
+// sender is a Client or a Conn.
+type sender interface {
+	Do(ctx context.Context, command Command) (any, error)
+}
+
 // once sends a command and stops listening when ctx ends, though the library below may go on for a while. Then pending is told.
-func once(ctx context.Context, via interface {
-	Do(context.Context, Command) (any, error)
-}, command Command, pending *sync.WaitGroup) (any, error) {
+func once(ctx context.Context, via sender, command Command, pending *sync.WaitGroup) (any, error) {
 	type answer struct {
 		reply any
 		err   error
@@ -155,7 +158,12 @@ func isAnswer(err error) bool {
 var passing = regexp.MustCompile(`^(UNBLOCKED (force|this server)|(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING|MASTERDOWN)\b)`)
 
 // passes says whether asking again, of the same server or another, may help.
-func passes(err error) bool { return !isAnswer(err) || passing.MatchString(err.Error()) }
+func passes(err error) bool {
+	if isAnswer(err) {
+		return passing.MatchString(err.Error())
+	}
+	return !errors.Is(err, ErrClosed)
+}
 
 func ms(span time.Duration) string {
 	return strconv.FormatInt(max(int64((span+time.Millisecond-1)/time.Millisecond), 1), 10)

@@ -25,6 +25,8 @@ var (
 	ErrNotAcquired error = &kind{text: "lockstock: not acquired: others had the lock"}
 	// ErrNotReplicated is an ErrNotAcquired: fewer replicas than asked for had the grant within a second, and it was released.
 	ErrNotReplicated error = &kind{"lockstock: too few replicas took the grant, so it was released", ErrNotAcquired}
+	// ErrAlreadyHeld: the token that was named has the lock or asks for it already. A token is one holder.
+	ErrAlreadyHeld error = &kind{text: "lockstock: this token has the lock or asks for it already: give each acquisition its own"}
 	// ErrLost: the hold had ended before it was released, or may have. Another token may have the lock.
 	ErrLost error = &kind{text: "lockstock: the lock was lost"}
 	// ErrReleased is the cause of the end of a lock's context after Release.
@@ -45,6 +47,8 @@ var (
 	ErrSaleExists error = &kind{"lockstock: the key of the sale is in use", ErrRefused}
 	// ErrNoOrder: there is no such order.
 	ErrNoOrder error = &kind{text: "lockstock: no such order"}
+	// ErrClosed: the client is closed.
+	ErrClosed error = &kind{text: "lockstock: the client is closed"}
 	// ErrInvalid: an argument means nothing; nothing was sent.
 	ErrInvalid error = &kind{text: "lockstock: invalid argument"}
 

@@ -33,23 +33,35 @@ type hold struct {
 	stopping sync.Once
 	stopped  chan struct{}
 
-	mutex sync.Mutex
-	lease time.Duration
-	until time.Duration
-	lost  bool
+	// Extensions go one after another, so that the last one counts; and the keeper is told of each.
+	turn, changed chan struct{}
+
+	mutex       sync.Mutex
+	lease       time.Duration
+	until, next time.Duration
+	lost        bool
 	// Not nil from the release on, and closed when it is over.
 	ended   chan struct{}
 	outcome error
 }
 
-// begin makes the lock of a grant whose lease counts from since.
-func begin(ctx context.Context, r *request, fence int64, since time.Duration, conn Conn) *Lock {
-	h := &hold{request: r, fence: fence, conn: conn, lease: r.lease, until: since + r.lease, stopped: make(chan struct{})}
+// begin makes the lock of a grant whose lease counts from since, unless that is over.
+func begin(ctx context.Context, r *request, fence int64, since time.Duration, conn Conn) (*Lock, error) {
+	if now() >= since+r.lease {
+		return nil, fmt.Errorf("%w: the grant came when its lease was over", ErrUnreachable)
+	}
+	h := &hold{request: r, fence: fence, conn: conn, stopped: make(chan struct{}), turn: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
+	h.last(r.lease, since)
 	h.ctx, h.cancel = context.WithCancelCause(ctx)
 	lock := &Lock{h}
 	runtime.AddCleanup(lock, func(h *hold) { h.stop() }, h)
 	go h.keep()
-	return lock
+	return lock, nil
+}
+
+// last has the lease count from since.
+func (h *hold) last(lease, since time.Duration) {
+	h.lease, h.until, h.next = lease, since+lease, since+lease/3
 }
 
 // Context ends when the hold does, or the context that the lock was acquired with. [context.Cause] is then [ErrLost], [ErrReleased] or
@@ -78,6 +90,7 @@ func (l *Lock) Owned(ctx context.Context) (bool, error) {
 	for _, key := range h.request.keys {
 		_, err := ask(ctx, h.request.client, h.guard(key, "PING"), patience, true)
 		if errors.Is(err, ErrLost) {
+			h.lose()
 			return false, nil
 		}
 		if err != nil {
@@ -97,7 +110,16 @@ func (l *Lock) Extend(ctx context.Context, lease time.Duration) error {
 	if err := checkLease(lease); err != nil {
 		return err
 	}
-	return h.extend(ctx, lease, true, nil)
+	since := now()
+	select {
+	case h.turn <- struct{}{}:
+		defer func() { <-h.turn }()
+	case <-ctx.Done():
+		return stopped(ctx)
+	case <-time.After(patience):
+		return fmt.Errorf("%w: %w", ErrUnreachable, errNoAnswer)
+	}
+	return h.extend(ctx, lease, true, nil, since+patience-now())
 }
 
 // Guard has the server carry out a command in the same step in which it sees that this hold has the (first) lock: LOCK.GUARD. It is sent
@@ -108,7 +130,11 @@ func (l *Lock) Guard(ctx context.Context, args ...any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ask(ctx, h.request.client, h.guard(h.request.keys[0], words...), patience, false)
+	reply, err := ask(ctx, h.request.client, h.guard(h.request.keys[0], words...), patience, false)
+	if errors.Is(err, ErrLost) {
+		h.lose()
+	}
+	return reply, err
 }
 
 func (h *hold) guard(key string, words ...string) Command {
@@ -145,15 +171,22 @@ func (l *Lock) Release(ctx context.Context) error {
 func (h *hold) release(left time.Duration) {
 	defer close(h.ended)
 	h.stop()
+	if !h.request.claimed.leave() {
+		h.outcome = fmt.Errorf("%w (%s)", ErrLost, h.request.name())
+		h.close(false)
+		return
+	}
+	defer h.request.claimed.end()
 	tried := min(max(left, 200*time.Millisecond), farewell)
 	ctx, cancel := context.WithTimeoutCause(context.Background(), tried, errNoAnswer)
 	defer cancel()
 	// With the fence, a repeated release cannot end a later hold of the token.
 	command := h.request.words("RELEASE", "FENCE", number(h.fence))
-	for tried := false; ; tried = true {
-		reply, err := once(ctx, h.request.client, command, &h.request.pending)
+	for doubted := false; ; {
+		reply, err := h.request.once(ctx, h.request.client, command)
+		doubted = doubted || err != nil && !isAnswer(err)
 		switch {
-		case err == nil && (tried || reply == h.request.count()):
+		case err == nil && (doubted || reply == h.request.count()):
 			// An attempt that was not answered may have done it.
 			h.close(true)
 			return
@@ -190,20 +223,19 @@ func (h *hold) left() time.Duration {
 // keep extends the hold in time, and tells when it is over.
 func (h *hold) keep() {
 	extends, stopped := !h.request.unattended, h.stopped
-	// The lease counts from before the grant, which may have been long on its way.
-	next := now() + h.left() - h.request.lease/3*2
 	for left := h.left(); left > 0; left = h.left() {
 		span := min(left, glance)
 		if extends {
-			span = min(span, max(next-now(), 0))
+			span = min(span, h.due())
 		}
 		select {
 		case <-stopped:
 			// Released; or dropped, and then nobody but its context hears when it ends.
 			extends, stopped = false, nil
+		case <-h.changed:
 		case <-time.After(span):
-			if h.conn != nil && stopped != nil || extends && now() >= next {
-				next = now() + h.look(extends)
+			if h.conn != nil && stopped != nil || extends && h.due() == 0 {
+				h.look(extends)
 			}
 		}
 	}
@@ -212,22 +244,39 @@ func (h *hold) keep() {
 	}
 }
 
-// look extends the hold, or asks only whether its session lasts; and says when to extend it again.
-func (h *hold) look(extends bool) time.Duration {
+// due is how long it is to the next extension.
+func (h *hold) due() time.Duration {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	return max(h.next-now(), 0)
+}
+
+// look extends the hold, or asks only whether its session lasts.
+func (h *hold) look(extends bool) {
 	h.mutex.Lock()
 	lease := h.lease
 	h.mutex.Unlock()
-	ctx, cancel := context.WithTimeoutCause(context.Background(), min(max(lease/3, pause), max(h.left(), time.Millisecond)), errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), min(max(lease/2, pause), farewell, max(h.left(), time.Millisecond)), errNoAnswer)
 	defer cancel()
-	// No answer says nothing; the clock does.
-	if h.extend(ctx, lease, extends, h.conn) != nil {
-		return lease / 20
+	select {
+	case h.turn <- struct{}{}:
+		defer func() { <-h.turn }()
+	case <-ctx.Done():
+		return
 	}
-	return lease / 3
+	h.mutex.Lock()
+	lease = h.lease
+	h.mutex.Unlock()
+	// No answer says nothing; the clock does.
+	if h.extend(ctx, lease, extends, h.conn, farewell) != nil {
+		h.mutex.Lock()
+		defer h.mutex.Unlock()
+		h.next = now() + lease/20
+	}
 }
 
-// extend asks over conn, if there is one, and else or if nobody answers there over the client.
-func (h *hold) extend(ctx context.Context, lease time.Duration, extends bool, conn Conn) error {
+// extend asks over conn, if there is one, and else or if nobody answers there over the client. It is the caller's turn.
+func (h *hold) extend(ctx context.Context, lease time.Duration, extends bool, conn Conn, within time.Duration) error {
 	since := now()
 	command := h.request.extension(h.fence, lease)
 	if !extends {
@@ -239,9 +288,11 @@ func (h *hold) extend(ctx context.Context, lease time.Duration, extends bool, co
 		reply, err = once(ctx, conn, command, &h.request.pending)
 	}
 	if err != nil && passes(err) {
-		reply, err = ask(ctx, h.request.client, command, patience, true)
+		since = now()
+		reply, err = ask(ctx, h.request.client, command, within, true)
 	}
-	if err = classify(err); errors.Is(err, ErrLost) || err == nil && extends && reply != int64(1) {
+	err = classify(err)
+	if errors.Is(err, ErrLost) || err == nil && extends && reply != int64(1) || h.conn != nil && errors.Is(err, ErrClosed) {
 		h.lose()
 		return fmt.Errorf("%w (%s)", ErrLost, h.request.name())
 	}
@@ -253,7 +304,11 @@ func (h *hold) extend(ctx context.Context, lease time.Duration, extends bool, co
 	if h.lost {
 		return fmt.Errorf("%w (%s)", ErrLost, h.request.name())
 	}
-	h.lease, h.until = lease, since+lease
+	h.last(lease, since)
+	select {
+	case h.changed <- struct{}{}:
+	default:
+	}
 	return nil
 }
 
@@ -263,6 +318,9 @@ func (h *hold) lose() bool {
 	defer h.mutex.Unlock()
 	if h.ended != nil {
 		return false
+	}
+	if !h.lost {
+		h.request.claimed.end()
 	}
 	h.lost = true
 	h.cancel(ErrLost)

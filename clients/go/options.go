@@ -2,6 +2,7 @@ package lockstock
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -39,8 +40,8 @@ func Session() Option { return func(r *request) { r.session = true } }
 func Replicas(n int) Option { return func(r *request) { r.replicas = n } }
 
 // Token names the token of the request, instead of a random one for each hold. One token for all locks of a task lets the server see when two
-// tasks wait
-// for each other (ErrDeadlock). A token is one holder: two acquisitions of one lock by one token are not kept apart.
+// tasks wait for each other (ErrDeadlock). A token is one holder, so it has a lock, or asks for it, only once at a time: ErrAlreadyHeld. Two
+// processes with one token are not kept apart.
 func Token(token string) Option {
 	return func(r *request) { r.token, r.named = token, true }
 }
@@ -61,6 +62,7 @@ type request struct {
 
 	// What was sent and is not known to be answered.
 	pending sync.WaitGroup
+	claimed *claim
 }
 
 func (r *request) check() error {
@@ -89,6 +91,9 @@ func (r *request) check() error {
 		return invalid("the number of replicas is from 0, not %d", r.replicas)
 	}
 	if r.named {
+		if !reflect.TypeOf(r.client).Comparable() {
+			return invalid("Token needs a client that can be compared, so a pointer")
+		}
 		return checkName("a token", r.token)
 	}
 	return nil

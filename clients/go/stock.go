@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Stock is one sale: what may be asked of it. Every request but an Adjust without an id may be repeated, and is when a connection breaks.
+// Stock is one sale: what may be asked of it. Every request but a Create, and an Adjust without an id, may be repeated, and is when a
+// connection breaks.
 type Stock struct {
 	client Client
 	sale   string
@@ -50,7 +51,8 @@ type Leg struct {
 	Units int64
 }
 
-// Create makes the sale, with so many units. The error is an [ErrSaleExists] if the key is in use.
+// Create makes the sale, with so many units. The error is an [ErrSaleExists] if the key is in use. It is sent once: after a lost answer, a
+// second one would be told that the sale exists.
 func (s *Stock) Create(ctx context.Context, total int64, terms Terms) error {
 	w := s.words("CREATE").whole("a total", total, 0)
 	if terms.Limit != 0 {
@@ -68,7 +70,7 @@ func (s *Stock) Create(ctx context.Context, total int64, terms Terms) error {
 	} else if terms.Deadlines {
 		w.fail("Deadlines needs a Stream")
 	}
-	_, err := w.ask(ctx, true)
+	_, err := w.ask(ctx, false)
 	return err
 }
 
@@ -158,6 +160,12 @@ func (s *Stock) Buyer(ctx context.Context, buyer string) (units, limit int64, er
 // Orders are all orders of the sale in this state (Any: in every), as SCAN gives them: one that changes meanwhile may come twice.
 func (s *Stock) Orders(ctx context.Context, state State) iter.Seq2[Placed, error] {
 	return func(yield func(Placed, error) bool) {
+		switch state {
+		case Any, Held, Sold, StateCancelled, StateExpired, Waiting:
+		default:
+			yield(Placed{}, invalid("a state is one of those that are named here, not %q", string(state)))
+			return
+		}
 		for cursor := "0"; ; {
 			w := s.words("ORDERS").add(cursor, "COUNT", "500")
 			if state != Any {

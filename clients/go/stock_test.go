@@ -165,6 +165,9 @@ func TestBadArgumentsOfSalesAreRefusedWhereTheyAreMade(t *testing.T) {
 		} {
 			s.is(err, lockstock.ErrInvalid)
 		}
+		for _, err := range mug.Orders(background, "nonsense") {
+			s.is(err, lockstock.ErrInvalid)
+		}
 		equal(s, must(mug.Info(background)).Changes, 0)
 	})
 }

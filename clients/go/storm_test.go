@@ -36,7 +36,8 @@ var leftover = regexp.MustCompile(`lockstock/clients/go(/over\w+)?\.[^\n]+`)
 func storm(s *server, client lockstock.Client) {
 	ctx, cancel := context.WithTimeout(background, 10*time.Second)
 	defer cancel()
-	var inside, granted atomic.Int64
+	var inside atomic.Pointer[lockstock.Lock]
+	var granted atomic.Int64
 	var last int64
 	var done sync.WaitGroup
 	for range 30 {
@@ -45,7 +46,8 @@ func storm(s *server, client lockstock.Client) {
 				one, cancel := context.WithTimeout(ctx, time.Duration(rand.Int64N(int64(3*time.Second))))
 				begun := time.Now()
 				options := []lockstock.Option{lockstock.Wait(time.Second), lockstock.Lease(2 * time.Second)}
-				if rand.IntN(4) == 0 {
+				session := rand.IntN(4) == 0
+				if session {
 					options = append(options, lockstock.Session())
 				}
 				lock, err := lockstock.Acquire(one, client, "job", options...)
@@ -55,14 +57,19 @@ func storm(s *server, client lockstock.Client) {
 				if err == nil {
 					granted.Add(1)
 					if lock.Held() {
-						if inside.Add(1) != 1 && lock.Held() {
+						// A session ends with its connection, at once, and hears of it later.
+						if !session {
+							if other := inside.Swap(lock); other != nil && other.Held() && lock.Held() {
+								s.Error("two are inside")
+							}
+						} else if other := inside.Load(); other != nil && other.Held() && lock.Held() {
 							s.Error("two are inside")
 						}
 						if lock.Held() && lock.Fence() <= atomic.SwapInt64(&last, lock.Fence()) && lock.Held() {
 							s.Error("a smaller fence")
 						}
 						time.Sleep(time.Millisecond)
-						inside.Add(-1)
+						inside.CompareAndSwap(lock, nil)
 					}
 					begun = time.Now()
 					err = lock.Release(background)

@@ -18,6 +18,8 @@ const (
 	patience = 2 * time.Second
 	// How many idle connections for waits are kept for each server.
 	spare = 64
+	// For how long a server says nothing that has perhaps lost its connections.
+	silence = time.Second
 	// How many redirections are followed.
 	redirections = 5
 )
@@ -29,8 +31,10 @@ type Client struct {
 	place func(ctx context.Context, key string) (*redis.Options, error)
 	moved func(ctx context.Context)
 
-	mutex  sync.Mutex
-	nodes  map[string]*node
+	mutex sync.Mutex
+	nodes map[string]*node
+	// Those that are in use.
+	conns  map[*conn]struct{}
 	closed bool
 }
 
@@ -44,11 +48,11 @@ type node struct {
 // New is for one server, or for the primary that a client made by redis.NewFailoverClient finds behind Sentinel.
 func New(rdb *redis.Client) *Client {
 	options := rdb.Options()
-	return &Client{
-		place: func(context.Context, string) (*redis.Options, error) { return options, nil },
-		moved: func(context.Context) {},
-		nodes: map[string]*node{},
-	}
+	return client(func(context.Context, string) (*redis.Options, error) { return options, nil }, func(context.Context) {})
+}
+
+func client(place func(context.Context, string) (*redis.Options, error), moved func(context.Context)) *Client {
+	return &Client{place: place, moved: moved, nodes: map[string]*node{}, conns: map[*conn]struct{}{}}
 }
 
 // NewCluster is for a cluster.
@@ -60,15 +64,19 @@ func NewCluster(rdb *redis.ClusterClient) *Client {
 		}
 		return primary.Options(), nil
 	}
-	return &Client{place: place, moved: rdb.ReloadState, nodes: map[string]*node{}}
+	return client(place, rdb.ReloadState)
 }
 
-// Close closes the connections. Locks that are still held end with their leases.
+// Close closes the connections, and ends what waits. Locks that are still held end with their leases, those of a session at once.
 func (c *Client) Close() error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.closed = true
 	var failures []error
+	for conn := range c.conns {
+		failures = append(failures, conn.rdb.Close())
+	}
+	clear(c.conns)
 	for _, node := range c.nodes {
 		failures = append(failures, node.shared.Close())
 		for _, rdb := range node.idle {
@@ -85,25 +93,58 @@ func (c *Client) Do(ctx context.Context, command lockstock.Command) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	reply, err := send(ctx, node.shared, command)
+	reply, err := c.send(ctx, node, command)
 	for range redirections {
 		if address, ok := redis.IsMovedError(err); ok {
 			c.moved(ctx)
 			if node, err = c.at(node, address); err != nil {
 				return nil, err
 			}
-			reply, err = send(ctx, node.shared, command)
+			reply, err = c.send(ctx, node, command)
 		} else if address, ok := redis.IsAskError(err); ok {
 			there, failure := c.at(node, address)
 			if failure != nil {
 				return nil, failure
 			}
-			reply, err = asking(ctx, there.shared, command)
+			reply, err = asking(ctx, c.shared(there), command)
 		} else {
 			break
 		}
 	}
 	return reply, err
+}
+
+// send sends a command over the connections that all share. A network that says nothing, for long, has perhaps lost them: new ones take their
+// place.
+func (c *Client) send(ctx context.Context, node *node, command lockstock.Command) (any, error) {
+	rdb, begun := c.shared(node), time.Now()
+	reply, err := send(ctx, rdb, command)
+	if err != nil && time.Since(begun) > silence {
+		c.renew(node, rdb)
+	}
+	return reply, err
+}
+
+func (c *Client) shared(node *node) *redis.Client {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return node.shared
+}
+
+// renew gives up the connections to a server, but for those that are in use, unless that was done.
+func (c *Client) renew(node *node, silent *redis.Client) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.closed || node.shared != silent {
+		return
+	}
+	node.shared = redis.NewClient(own(node.options, max(node.options.PoolSize, 10)))
+	for _, rdb := range node.idle {
+		go rdb.Close()
+	}
+	node.idle = nil
+	// What was sent lately may be answered yet.
+	time.AfterFunc(patience, func() { silent.Close() })
 }
 
 // Dedicate gives a connection to the server of this key that nobody else uses.
@@ -117,16 +158,32 @@ func (c *Client) Dedicate(ctx context.Context, key string) (lockstock.Conn, erro
 
 func (c *Client) connect(ctx context.Context, node *node) (*conn, error) {
 	for {
+		shared, begun := c.shared(node), time.Now()
 		rdb, used := c.take(node)
 		err := rdb.Ping(ctx).Err()
 		if err == nil {
-			return &conn{client: c, node: node, rdb: rdb}, nil
+			return c.use(node, rdb)
 		}
 		rdb.Close()
+		if time.Since(begun) > silence {
+			c.renew(node, shared)
+		}
 		if !used || ctx.Err() != nil {
 			return nil, said(err)
 		}
 	}
+}
+
+func (c *Client) use(node *node, rdb *redis.Client) (*conn, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.closed {
+		rdb.Close()
+		return nil, lockstock.ErrClosed
+	}
+	one := &conn{client: c, node: node, rdb: rdb}
+	c.conns[one] = struct{}{}
+	return one, nil
 }
 
 // take gives an idle client of one connection, or a new one.
@@ -160,7 +217,7 @@ func (c *Client) node(options *redis.Options) (*node, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if c.closed {
-		return nil, redis.ErrClosed
+		return nil, lockstock.ErrClosed
 	}
 	known := c.nodes[options.Addr]
 	if known == nil {
@@ -183,21 +240,18 @@ func own(options *redis.Options, connections int) *redis.Options {
 	return &own
 }
 
-// conn is a client of one connection.
+// conn is a client of one connection. What it has is guarded by the mutex of its Client.
 type conn struct {
 	client *Client
-
-	mutex  sync.Mutex
 	node   *node
 	rdb    *redis.Client
-	closed bool
 }
 
 // Do sends a command over this connection; where ASK says so, this is from then on one to another server.
 func (c *conn) Do(ctx context.Context, command lockstock.Command) (any, error) {
-	c.mutex.Lock()
+	c.client.mutex.Lock()
 	node, rdb := c.node, c.rdb
-	c.mutex.Unlock()
+	c.client.mutex.Unlock()
 	reply, err := send(ctx, rdb, command)
 	if _, ok := redis.IsMovedError(err); ok {
 		c.client.moved(ctx)
@@ -213,34 +267,47 @@ func (c *conn) Do(ctx context.Context, command lockstock.Command) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.mutex.Lock()
-	if c.closed {
-		c.mutex.Unlock()
+	if !c.become(there) {
 		there.Close(true)
 		return nil, redis.ErrClosed
 	}
-	c.node, c.rdb = there.node, there.rdb
-	c.mutex.Unlock()
 	rdb.Close()
 	return asking(ctx, there.rdb, command)
 }
 
-// Close closes the connection, or keeps it for the next.
-func (c *conn) Close(reuse bool) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if c.closed {
-		return
-	}
-	c.closed = true
+// become takes over the connection of another, unless this one is closed.
+func (c *conn) become(there *conn) bool {
 	c.client.mutex.Lock()
 	defer c.client.mutex.Unlock()
-	if reuse && !c.client.closed && len(c.node.idle) < spare {
-		c.node.idle = append(c.node.idle, c.rdb)
-		return
+	if _, used := c.client.conns[c]; !used {
+		return false
 	}
-	// Also in the middle of a read.
-	c.rdb.Close()
+	delete(c.client.conns, there)
+	c.node, c.rdb = there.node, there.rdb
+	return true
+}
+
+// Close closes the connection, or keeps it for the next.
+func (c *conn) Close(reuse bool) {
+	if c.leave(reuse) {
+		// Also in the middle of a read.
+		c.rdb.Close()
+	}
+}
+
+// leave says whether the connection is to be closed.
+func (c *conn) leave(reuse bool) bool {
+	c.client.mutex.Lock()
+	defer c.client.mutex.Unlock()
+	if _, used := c.client.conns[c]; !used {
+		return false
+	}
+	delete(c.client.conns, c)
+	if reuse && len(c.node.idle) < spare {
+		c.node.idle = append(c.node.idle, c.rdb)
+		return false
+	}
+	return true
 }
 
 func send(ctx context.Context, rdb *redis.Client, command lockstock.Command) (any, error) {

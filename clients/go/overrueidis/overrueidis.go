@@ -14,36 +14,73 @@ import (
 // connection out of its BlockingPoolSize; everything else goes over its shared connections.
 type Client struct {
 	client rueidis.Client
+
+	mutex sync.Mutex
+	// Those that are in use.
+	conns  map[*conn]struct{}
+	closed bool
 }
 
-// New makes one. It has nothing of its own that would have to be closed.
-func New(client rueidis.Client) *Client { return &Client{client} }
+// New makes one. Close it before client.
+func New(client rueidis.Client) *Client { return &Client{client: client, conns: map[*conn]struct{}{}} }
+
+// Close ends what waits, and gives the connections back; client stays open. Locks that are still held end with their leases, those of a session
+// at once.
+func (c *Client) Close() error {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.closed = true
+	for conn := range c.conns {
+		conn.end()
+	}
+	clear(c.conns)
+	return nil
+}
+
+func (c *Client) isClosed() bool {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.closed
+}
 
 // Do sends a command to the server of its key.
 func (c *Client) Do(ctx context.Context, command lockstock.Command) (any, error) {
+	if c.isClosed() {
+		return nil, lockstock.ErrClosed
+	}
 	return said(c.client.Do(ctx, words(c.client.B(), command, false)))
 }
 
 // Dedicate gives a connection to the server of this key that nobody else uses.
 func (c *Client) Dedicate(context.Context, string) (lockstock.Conn, error) {
-	dedicated, release := c.client.Dedicate()
-	return &conn{client: c.client, dedicated: dedicated, release: release}, nil
+	if c.isClosed() {
+		return nil, lockstock.ErrClosed
+	}
+	one := &conn{client: c}
+	// It waits for a place in the pool.
+	one.dedicated, one.release = c.client.Dedicate()
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.closed {
+		one.end()
+		return nil, lockstock.ErrClosed
+	}
+	c.conns[one] = struct{}{}
+	return one, nil
 }
 
+// conn is a connection of its own. What it has is guarded by the mutex of its Client.
 type conn struct {
-	client rueidis.Client
-
-	mutex     sync.Mutex
+	client    *Client
 	dedicated rueidis.DedicatedClient
 	release   func()
-	closed    bool
 }
 
 // Do sends a command over this connection; where ASK says so, this is from then on one to another server.
 func (c *conn) Do(ctx context.Context, command lockstock.Command) (any, error) {
-	c.mutex.Lock()
+	c.client.mutex.Lock()
 	dedicated := c.dedicated
-	c.mutex.Unlock()
+	c.client.mutex.Unlock()
 	result := dedicated.Do(ctx, words(dedicated.B(), command, true))
 	refused, ok := rueidis.IsRedisErr(result.Error())
 	if !ok {
@@ -53,41 +90,50 @@ func (c *conn) Do(ctx context.Context, command lockstock.Command) (any, error) {
 	if !ok {
 		return said(result)
 	}
-	node := c.client.Nodes()[address]
+	node := c.client.client.Nodes()[address]
 	if node == nil {
 		// The next who asks finds it.
 		return said(result)
 	}
 	there, release := node.Dedicate()
-	c.mutex.Lock()
-	if c.closed {
-		c.mutex.Unlock()
+	old := c.become(there, release)
+	if old == nil {
 		release()
 		return said(result)
 	}
-	old := c.release
-	c.dedicated, c.release = there, release
-	c.mutex.Unlock()
 	old()
 	results := there.DoMulti(ctx, there.B().Arbitrary("ASKING").Build(), words(there.B(), command, true))
 	return said(results[1])
 }
 
+// become takes over another connection, and returns what gives the old one back; nil: this one is closed.
+func (c *conn) become(there rueidis.DedicatedClient, release func()) (old func()) {
+	c.client.mutex.Lock()
+	defer c.client.mutex.Unlock()
+	if _, used := c.client.conns[c]; !used {
+		return nil
+	}
+	old = c.release
+	c.dedicated, c.release = there, release
+	return old
+}
+
 // Close closes the connection, or keeps it for the next.
 func (c *conn) Close(reuse bool) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if c.closed {
-		return
-	}
-	c.closed = true
-	if reuse {
+	c.client.mutex.Lock()
+	_, used := c.client.conns[c]
+	delete(c.client.conns, c)
+	c.client.mutex.Unlock()
+	switch {
+	case used && reuse:
 		c.release()
-		return
+	case used:
+		c.end()
 	}
-	// It may wait a second for a server that does not answer.
-	go c.dedicated.Close()
 }
+
+// end may wait a second for a server that does not answer, so it is not waited for.
+func (c *conn) end() { go c.dedicated.Close() }
 
 // words builds a command, which may block if the connection is dedicated to it.
 func words(builder rueidis.Builder, command lockstock.Command, blocks bool) rueidis.Completed {

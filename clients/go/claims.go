@@ -1,0 +1,106 @@
+package lockstock
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// claims are the acquisitions by named tokens, until their holds have ended. A token is one holder for the server: two of them for one lock
+// would be inside together, and what ends the one would end the other.
+var claims = struct {
+	sync.Mutex
+	of map[place]*claim
+}{of: map[place]*claim{}}
+
+// place is a token's place in a lock.
+type place struct {
+	client     Client
+	key, token string
+}
+
+// claim is nil for a token that is used once.
+type claim struct {
+	places []place
+	// Whether the server is being told that it ends, and what is closed then.
+	leaving bool
+	over    chan struct{}
+}
+
+// claim notes the acquisition, or refuses it. It waits for one of the same token that is being withdrawn or released.
+func (r *request) claim(ctx context.Context) (*claim, error) {
+	if !r.named {
+		return nil, nil
+	}
+	c := &claim{over: make(chan struct{})}
+	for _, key := range r.keys {
+		c.places = append(c.places, place{r.client, key, r.token})
+	}
+	for {
+		claims.Lock()
+		other := c.other()
+		if other == nil {
+			c.take()
+			claims.Unlock()
+			return c, nil
+		}
+		leaving := other.leaving
+		claims.Unlock()
+		if !leaving {
+			return nil, ErrAlreadyHeld
+		}
+		select {
+		case <-other.over:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: the token is still leaving the lock", classify(context.Cause(ctx)))
+		}
+	}
+}
+
+// other is a claim on the same places.
+func (c *claim) other() *claim {
+	for _, place := range c.places {
+		if one := claims.of[place]; one != nil && one != c {
+			return one
+		}
+	}
+	return nil
+}
+
+func (c *claim) take() {
+	for _, place := range c.places {
+		claims.of[place] = c
+	}
+}
+
+// leave says whether the server may be told that this acquisition ends: not if a later one of its token has taken its place.
+func (c *claim) leave() bool {
+	if c == nil {
+		return true
+	}
+	claims.Lock()
+	defer claims.Unlock()
+	if c.other() != nil {
+		return false
+	}
+	c.leaving = true
+	c.take()
+	return true
+}
+
+// end lets the next one have the places.
+func (c *claim) end() {
+	if c == nil {
+		return
+	}
+	claims.Lock()
+	defer claims.Unlock()
+	for _, place := range c.places {
+		if claims.of[place] == c {
+			delete(claims.of, place)
+		}
+	}
+	if c.leaving {
+		close(c.over)
+	}
+}

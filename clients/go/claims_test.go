@@ -1,0 +1,113 @@
+package lockstock_test
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	lockstock "lockstock/clients/go"
+)
+
+func TestATokenHasALockOnceAtATime(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		acquire := func(key string, options ...lockstock.Option) (*lockstock.Lock, error) {
+			return lockstock.Acquire(background, client, key, append(options, lockstock.Token("worker-7"))...)
+		}
+		lock := must(acquire("job"))
+		for _, options := range [][]lockstock.Option{nil, {lockstock.Shared()}, {lockstock.Wait(time.Minute)}} {
+			s.within(0, time.Second, func() {
+				_, err := acquire("job", options...)
+				s.is(err, lockstock.ErrAlreadyHeld)
+			})
+		}
+		_, err := lockstock.AcquireAll(background, client, []string{"other", "job"}, lockstock.Token("worker-7"))
+		s.is(err, lockstock.ErrAlreadyHeld)
+		equal(s, must(lock.Owned(background)), true)
+		// Another lock is another thing, and so is a later time.
+		s.is(must(acquire("other")).Release(background), nil)
+		s.is(lock.Release(background), nil)
+		s.is(must(acquire("job")).Release(background), nil)
+		// One that waits has asked for it, too.
+		s.do("LOCK.ACQUIRE", "job", "TOKEN", "another", "PX", 60_000)
+		granted := make(chan *lockstock.Lock, 1)
+		go func() { granted <- must(acquire("job", lockstock.Wait(time.Minute))) }()
+		s.eventually("it waits", func() bool { return s.waiters() == 1 })
+		_, err = acquire("job", lockstock.Wait(time.Minute))
+		s.is(err, lockstock.ErrAlreadyHeld)
+		s.do("LOCK.RELEASE", "job", "another")
+		s.is((<-granted).Release(background), nil)
+		equal(s, s.locks(), 0)
+	})
+}
+
+func TestAWithdrawalDoesNotEndALaterHoldOfItsToken(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		for range 10 {
+			s.do("LOCK.ACQUIRE", "job", "TOKEN", "other", "PX", 60_000)
+			ctx, cancel := context.WithCancel(background)
+			failed := make(chan error)
+			go func() {
+				_, err := lockstock.Acquire(ctx, client, "job", lockstock.WaitForever(), lockstock.Token("me"))
+				failed <- err
+			}()
+			s.eventually("it waits", func() bool { return s.waiters() == 1 })
+			cancel()
+			s.is(<-failed, context.Canceled)
+			s.do("LOCK.RELEASE", "job", "other")
+			lock := must(lockstock.Acquire(background, client, "job", lockstock.Wait(10*time.Second), lockstock.Token("me")))
+			time.Sleep(100 * time.Millisecond)
+			equal(s, must(lock.Owned(background)), true)
+			s.is(lock.Release(background), nil)
+		}
+	})
+}
+
+// The server has extended the first hold, though it did not hear of it; asked again, it gives the same hold.
+func TestAReleaseOfALostHoldDoesNotEndALaterOneWithItsFence(t *testing.T) {
+	through(t, func(s *server, r *relay, client lockstock.Client) {
+		acquire := func() *lockstock.Lock {
+			options := []lockstock.Option{lockstock.Token("me"), lockstock.Wait(10 * time.Second), lockstock.Lease(4 * time.Second)}
+			return must(lockstock.Acquire(background, client, "job", options...))
+		}
+		first := acquire()
+		r.dead.Store(math.MaxInt64)
+		s.do("LOCK.EXTEND", "job", "me", "PX", 60_000)
+		<-first.Context().Done()
+		s.is(context.Cause(first.Context()), lockstock.ErrLost)
+		r.dead.Store(r.made.Load())
+		second := acquire()
+		equal(s, second.Fence(), first.Fence())
+		s.is(first.Release(background), lockstock.ErrLost)
+		equal(s, s.locks(), 1)
+		// rueidis needs some seconds to give its connections up.
+		s.eventually("it is released", func() bool { return second.Release(background) == nil || s.locks() == 0 })
+	})
+}
+
+func TestAClientThatIsClosedEndsWhatWaits(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		s.do("LOCK.ACQUIRE", "taken", "TOKEN", "other", "PX", 60_000)
+		session := must(lockstock.Acquire(background, client, "session", lockstock.Session(), lockstock.Lease(time.Minute)))
+		lock := must(lockstock.Acquire(background, client, "job", lockstock.Lease(time.Second)))
+		failed := make(chan error, 1)
+		go func() {
+			_, err := lockstock.Acquire(background, client, "taken", lockstock.WaitForever())
+			failed <- err
+		}()
+		s.eventually("it waits", func() bool { return s.waiters() == 1 })
+		s.within(0, 3*time.Second, func() {
+			s.is(client.(interface{ Close() error }).Close(), nil)
+			s.is(<-failed, lockstock.ErrClosed)
+			_, err := lockstock.Acquire(background, client, "free", lockstock.WaitForever(), lockstock.Session())
+			s.is(err, lockstock.ErrClosed)
+			_, err = lockstock.NewStock(client, "mug").Info(background)
+			s.is(err, lockstock.ErrClosed)
+			<-lock.Context().Done()
+			s.is(lock.Release(background), lockstock.ErrClosed)
+		})
+		s.eventually("nothing is left", func() bool { return s.waiters() == 0 && s.do("EXISTS", "session", "job") == any(int64(0)) })
+		s.within(0, 2*time.Second, func() { <-session.Context().Done() })
+		s.is(context.Cause(session.Context()), lockstock.ErrLost)
+	})
+}

@@ -1,0 +1,78 @@
+package lockstock_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	lockstock "lockstock/clients/go"
+)
+
+func TestALockThatIsDroppedIsNotExtendedAnyMore(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		ctx := func() context.Context {
+			return must(lockstock.Acquire(background, client, "job", lockstock.Lease(time.Second))).Context()
+		}()
+		s.eventually("its context ends", func() bool {
+			runtime.GC()
+			return ctx.Err() != nil
+		})
+		s.is(context.Cause(ctx), lockstock.ErrLost)
+		s.eventually("it is free", func() bool { return s.locks() == 0 })
+	})
+}
+
+func TestTheContextOfALockEndsWithTheOneItIsMadeOf(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		ctx, cancel := context.WithCancel(background)
+		lock := must(lockstock.Acquire(ctx, client, "job", lockstock.Lease(time.Second)))
+		cancel()
+		<-lock.Context().Done()
+		// The work may not have stopped yet.
+		time.Sleep(2 * time.Second)
+		equal(s, must(lock.Owned(background)), true)
+		s.is(lock.Release(background), nil)
+	})
+}
+
+func TestALeaseMayBeChanged(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		lock := must(lockstock.Acquire(background, client, "job", lockstock.Unattended(), lockstock.Lease(time.Second)))
+		s.is(lock.Extend(background, time.Minute), nil)
+		equal(s, lock.Left() > 50*time.Second, true)
+		s.is(lock.Extend(background, time.Second), nil)
+		s.within(0, 2*time.Second, func() { <-lock.Context().Done() })
+		s.is(context.Cause(lock.Context()), lockstock.ErrLost)
+	})
+}
+
+func TestALeaseThatIsMadeShorterIsExtendedInTime(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		lock := must(lockstock.Acquire(background, client, "job", lockstock.Lease(time.Minute)))
+		s.is(lock.Extend(background, time.Second), nil)
+		select {
+		case <-lock.Context().Done():
+			s.Fatal("it was lost")
+		case <-time.After(2500 * time.Millisecond):
+		}
+		equal(s, lock.Left() <= time.Second, true)
+		s.is(lock.Release(background), nil)
+	})
+}
+
+func TestAGrantThatCannotBeKeptIsGivenBack(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		s.do("ACL", "SETUSER", "default", "-lock.extend")
+		s.do("LOCK.ACQUIRE", "job", "TOKEN", "other", "PX", 60_000)
+		failed := make(chan error, 1)
+		go func() {
+			_, err := lockstock.Acquire(background, client, "job", lockstock.Wait(time.Minute))
+			failed <- err
+		}()
+		s.eventually("it waits", func() bool { return s.waiters() == 1 })
+		s.do("LOCK.RELEASE", "job", "other")
+		s.is(<-failed, lockstock.ErrRefused)
+		s.within(0, 10*time.Second, func() { s.eventually("the lock is free", func() bool { return s.locks() == 0 }) })
+	})
+}

@@ -1,0 +1,196 @@
+package lockstock_test
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	lockstock "lockstock/clients/go"
+)
+
+// relay is a network to a server.
+type relay struct {
+	address string
+	// How long what goes through it takes, in each direction.
+	delay atomic.Int64
+	// Whether a connection ends in place of its next answer.
+	cut atomic.Bool
+	// How many connections there were, and how many of them, the first ones, are dead without a word.
+	made, dead atomic.Int64
+}
+
+// relay makes a way to the server.
+func (s *server) relay() *relay {
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))
+	s.Cleanup(func() { listener.Close() })
+	r := &relay{address: listener.Addr().String()}
+	go func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", s.address)
+			if err != nil {
+				near.Close()
+				continue
+			}
+			number := r.made.Add(1)
+			go r.carry(near, far, number, false)
+			go r.carry(far, near, number, true)
+		}
+	}()
+	return r
+}
+
+func (r *relay) carry(from, to net.Conn, number int64, answers bool) {
+	type parcel struct {
+		bytes []byte
+		due   time.Time
+	}
+	parcels := make(chan parcel, 1_000)
+	go func() {
+		defer to.Close()
+		for one := range parcels {
+			time.Sleep(time.Until(one.due))
+			if _, err := to.Write(one.bytes); err != nil {
+				from.Close()
+			}
+		}
+	}()
+	defer close(parcels)
+	for lost := false; ; {
+		bytes := make([]byte, 1<<16)
+		count, err := from.Read(bytes)
+		if err != nil || answers && r.cut.Load() {
+			return
+		}
+		lost = lost || number <= r.dead.Load()
+		if !lost {
+			parcels <- parcel{bytes[:count], time.Now().Add(time.Duration(r.delay.Load()))}
+		}
+	}
+}
+
+// through plays a test over each of the libraries, with a server of its own that is reached by a relay.
+func through(t *testing.T, play func(*server, *relay, lockstock.Client)) {
+	for name, connect := range libraries {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			r := s.relay()
+			client := connect(t, r.address)
+			// The first request of a process takes its time.
+			s.eventually("the server is reached", func() bool {
+				_, err := lockstock.Locked(background, client, "any")
+				return err == nil
+			})
+			play(s, r, client)
+		})
+	}
+}
+
+func TestAHoldGoesOnThoughAnswersTakeAFifthOfItsLease(t *testing.T) {
+	through(t, func(s *server, r *relay, client lockstock.Client) {
+		lock := must(lockstock.Acquire(background, client, "job", lockstock.Lease(9*time.Second)))
+		r.delay.Store(int64(900 * time.Millisecond))
+		select {
+		case <-lock.Context().Done():
+			s.Fatal("it was lost")
+		case <-time.After(13 * time.Second):
+		}
+		equal(s, lock.Held(), true)
+		r.delay.Store(0)
+		s.is(lock.Release(background), nil)
+	})
+}
+
+func TestAGrantThatComesAfterItsLeaseIsNone(t *testing.T) {
+	through(t, func(s *server, r *relay, client lockstock.Client) {
+		r.delay.Store(int64(400 * time.Millisecond))
+		_, err := lockstock.Acquire(background, client, "job", lockstock.Lease(500*time.Millisecond))
+		s.is(err, lockstock.ErrUnreachable)
+		r.delay.Store(0)
+		s.eventually("nothing is left", func() bool { return s.locks() == 0 })
+	})
+}
+
+func TestASaleWhoseCreationWasNotAnsweredIsNotSaidToBeAnothers(t *testing.T) {
+	through(t, func(s *server, r *relay, client lockstock.Client) {
+		mug := lockstock.NewStock(client, "mug")
+		r.cut.Store(true)
+		// A library may find the connection cut before it sends anything.
+		s.eventually("it is made", func() bool {
+			s.is(mug.Create(background, 5, lockstock.Terms{}), lockstock.ErrUnreachable)
+			return s.do("EXISTS", "mug") == any(int64(1))
+		})
+		r.cut.Store(false)
+		s.eventually("it is said to exist", func() bool {
+			err := mug.Create(background, 5, lockstock.Terms{})
+			equal(s, errors.Is(err, lockstock.ErrSaleExists) || errors.Is(err, lockstock.ErrUnreachable), true)
+			return errors.Is(err, lockstock.ErrSaleExists)
+		})
+	})
+}
+
+func TestAnOrderWhoseAnswersWereLostIsTakenOnce(t *testing.T) {
+	through(t, func(s *server, r *relay, client lockstock.Client) {
+		mug := lockstock.NewStock(client, "mug")
+		s.is(mug.Create(background, 100, lockstock.Terms{}), nil)
+		var asking sync.WaitGroup
+		over := make(chan struct{})
+		asking.Go(func() {
+			for cut := false; ; cut = !cut {
+				r.cut.Store(cut)
+				select {
+				case <-over:
+					r.cut.Store(false)
+					return
+				case <-time.After(2 * time.Millisecond):
+				}
+			}
+		})
+		for number := range 50 {
+			id := string(rune('A' + number))
+			s.eventually("it is answered", func() bool {
+				outcome, err := mug.Take(background, id, lockstock.Order{Units: 2, Ref: id})
+				if err == nil && (!outcome.Done() || outcome.Units != 2 || outcome.Ref != id) {
+					s.Fatal(outcome)
+				}
+				return err == nil
+			})
+		}
+		close(over)
+		asking.Wait()
+		equal(s, s.do("STOCK.INFO", "mug") != nil, true)
+		equal(s, must(mug.Info(background)).Sold, 100)
+	})
+}
+
+// A host that is gone, or a gate that has forgotten its connections, says nothing.
+func TestConnectionsThatAreDeadWithoutAWordAreGivenUpTogether(t *testing.T) {
+	through(t, func(s *server, r *relay, client lockstock.Client) {
+		held := must(lockstock.Acquire(background, client, "held"))
+		s.do("LOCK.ACQUIRE", "job", "TOKEN", "other", "PX", 60_000)
+		var waits sync.WaitGroup
+		for range hundred {
+			waits.Go(func() {
+				_, err := lockstock.Acquire(background, client, "job", lockstock.Wait(time.Second))
+				s.is(err, lockstock.ErrNotAcquired)
+			})
+		}
+		waits.Wait()
+		s.do("LOCK.RELEASE", "job", "other")
+		r.dead.Store(r.made.Load())
+		// rueidis gives up those of its own that all share after ten seconds.
+		s.within(0, 16*time.Second, func() {
+			lock := must(lockstock.Acquire(background, client, "job", lockstock.Wait(time.Minute), lockstock.Session()))
+			s.eventually("it is released", func() bool { return lock.Release(background) == nil || s.locks() == 1 })
+		})
+		s.is(held.Extend(background, 0), nil)
+		s.is(held.Release(background), nil)
+	})
+}
