@@ -258,7 +258,7 @@ final class LockTests {
     public static void aServerWithoutTheModuleIsToldFrom() throws Exception {
         try (Server plain = Server.plain()) {
             for (Run.Connect connect : List.of(Run.JEDIS, Run.LETTUCE)) {
-                try (Run.Connected connected = connect.to(plain)) {
+                try (Run.Connected connected = connect.to(plain.port)) {
                     ModuleMissingException error = Expect.fails(ModuleMissingException.class, () -> connected.client().lock("job").acquire());
                     Expect.that(error.getMessage().contains("loadmodule"), error);
                     Expect.fails(ModuleMissingException.class, () -> connected.client().stock("mug").info());

@@ -15,6 +15,7 @@ import lockstock.UnreachableException;
 import lockstock.jedis.OverJedis;
 import lockstock.lettuce.OverLettuce;
 import redis.clients.jedis.ConnectionPoolConfig;
+import redis.clients.jedis.HostAndPort;
 import redis.clients.jedis.RedisClient;
 
 /**
@@ -35,19 +36,19 @@ public final class Run {
     }
 
     interface Connect {
-        Connected to(Server server) throws Exception;
+        Connected to(int port) throws Exception;
     }
 
-    static final Connect JEDIS = server -> {
+    static final Connect JEDIS = port -> {
         // A pool that is exhausted by one user must not hold anything up.
         ConnectionPoolConfig one = new ConnectionPoolConfig();
         one.setMaxTotal(1);
-        RedisClient jedis = RedisClient.builder().hostAndPort(server.address()).poolConfig(one).build();
+        RedisClient jedis = RedisClient.builder().hostAndPort(new HostAndPort("127.0.0.1", port)).poolConfig(one).build();
         return new Connected(OverJedis.of(jedis), jedis);
     };
 
-    static final Connect LETTUCE = server -> {
-        RedisURI uri = RedisURI.create(server.url());
+    static final Connect LETTUCE = port -> {
+        RedisURI uri = RedisURI.create("redis://127.0.0.1:" + port);
         var lettuce = io.lettuce.core.RedisClient.create(uri);
         return new Connected(OverLettuce.of(lettuce, uri), lettuce);
     };
@@ -57,7 +58,7 @@ public final class Run {
     public static void main(String[] args) throws Exception {
         warm();
         List<Case> cases = new ArrayList<>();
-        for (Class<?> tests : List.of(ClockTests.class, LockTests.class, ArgumentTests.class, TroubleTests.class, StockTests.class, ClusterTests.class,
+        for (Class<?> tests : List.of(ClockTests.class, LockTests.class, ArgumentTests.class, TroubleTests.class, NetworkTests.class, StockTests.class, ClusterTests.class,
                 SentinelTests.class, PageTests.class, StormTests.class)) {
             Method[] methods = tests.getDeclaredMethods();
             Arrays.sort(methods, Comparator.comparing(Method::getName));
@@ -85,7 +86,7 @@ public final class Run {
     /** What a process does for the first time takes seconds on a machine that is busy. */
     private static void warm() throws Exception {
         for (Connect connect : List.of(JEDIS, LETTUCE)) {
-            try (Server server = Server.start(); Connected connected = connect.to(server)) {
+            try (Server server = Server.start(); Connected connected = connect.to(server.port)) {
                 Server.until("the first request is answered", () -> {
                     try {
                         return !connected.client().lock("first").isLocked();
@@ -113,7 +114,7 @@ public final class Run {
     }
 
     private static void play(Method method, Connect connect) throws Exception {
-        try (Server server = Server.start(); Connected connected = connect.to(server)) {
+        try (Server server = Server.start(); Connected connected = connect.to(server.port)) {
             call(method, server, connected.client());
         }
     }

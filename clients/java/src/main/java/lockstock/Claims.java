@@ -1,13 +1,14 @@
 package lockstock;
 
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CompletableFuture;
 
-/** The requests and holds of a client, by key: so that nobody waits for himself, and no two are taken for one. */
+/** The requests and holds of a client, by key: so that no thread waits for itself, and no two are taken for one. */
 final class Claims {
-    private final Map<String, Set<Claim>> claims = new ConcurrentHashMap<>();
+    private final Map<String, Set<Claim>> claims = new HashMap<>();
 
     /** One request, and the hold that comes of it. A hold of an asynchronous request belongs to no thread. */
     static final class Claim {
@@ -16,6 +17,8 @@ final class Claims {
         private final Thread thread;
         /** The hold, when there is one. */
         volatile Tenure tenure;
+        /** The withdrawal of the request, when there is one. */
+        volatile CompletableFuture<?> withdrawal;
 
         Claim(Lock lock, String token, Thread thread) {
             this.lock = lock;
@@ -24,24 +27,44 @@ final class Claims {
         }
 
         private boolean over() {
-            return tenure != null && tenure.left() == 0;
+            return tenure != null && tenure.releasing() == null && tenure.left() == 0;
+        }
+
+        /** Is completed when the server knows that it ends; null: it does not end. */
+        private CompletableFuture<?> leaving() {
+            return tenure != null ? tenure.releasing() : withdrawal;
         }
     }
 
-    /** Notes a request, or refuses it. */
-    void enter(Claim claim) {
+    /** Notes a request, or refuses it. It waits for one of the same token that is being withdrawn or released. */
+    void enter(Claim claim, long end) throws InterruptedException {
+        for (CompletableFuture<?> leaving = enter(claim); leaving != null; leaving = enter(claim)) {
+            try {
+                Servers.await(leaving, end);
+            } catch (Servers.TimeoutError late) {
+                throw new UnreachableException(claim.lock + ": the token " + claim.token + " is still leaving it", late);
+            }
+        }
+    }
+
+    private synchronized CompletableFuture<?> enter(Claim claim) {
         for (String key : claim.lock.keys()) {
-            claims.compute(key, (name, all) -> {
-                Set<Claim> noted = all == null ? new HashSet<>() : all;
-                noted.removeIf(Claim::over);
-                for (Claim other : noted) if (other != claim) refuse(key, claim, other);
-                noted.add(claim);
-                return noted;
-            });
+            for (Claim other : claims.getOrDefault(key, Set.of())) {
+                if (other.over()) continue;
+                CompletableFuture<?> leaving = other.leaving();
+                if (leaving == null) refuse(key, claim, other);
+                else if (other.token.equals(claim.token)) return leaving;
+            }
         }
+        note(claim);
+        return null;
     }
 
-    private void refuse(String key, Claim claim, Claim other) {
+    private void note(Claim claim) {
+        for (String key : claim.lock.keys()) claims.computeIfAbsent(key, name -> new HashSet<>()).add(claim);
+    }
+
+    private static void refuse(String key, Claim claim, Claim other) {
         String why = null;
         if (other.token.equals(claim.token)) {
             why = "the token " + claim.token + " has it or asks for it already, so both would be one holder: give each a token of its own, or none";
@@ -53,7 +76,16 @@ final class Claims {
         throw new AlreadyHeldException(key + ": " + why, null);
     }
 
-    void leave(Claim claim) {
+    /** Whether the server may be told that a hold ends: not if a later one of its token has taken its place. */
+    synchronized boolean ends(Claim claim) {
+        for (String key : claim.lock.keys()) {
+            for (Claim other : claims.getOrDefault(key, Set.of())) if (other != claim && other.token.equals(claim.token)) return false;
+        }
+        note(claim);
+        return true;
+    }
+
+    synchronized void leave(Claim claim) {
         for (String key : claim.lock.keys()) {
             claims.computeIfPresent(key, (name, all) -> {
                 all.remove(claim);

@@ -94,6 +94,7 @@ public final class Hold implements AutoCloseable {
             try {
                 client().get(what(), client().servers.ask(tenure.guard(key, "PING"), Servers.PATIENCE, true));
             } catch (LostException ended) {
+                tenure.lose();
                 return false;
             }
         }

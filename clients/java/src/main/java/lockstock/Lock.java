@@ -201,16 +201,18 @@ public final class Lock {
         if (Thread.interrupted()) throw new InterruptedException(this + ": interrupted before it was asked for");
         Request request = new Request(this, token == null ? Tokens.random() : token);
         Claims.Claim claim = new Claims.Claim(this, request.token, thread);
-        boolean granted = false;
+        long nanos = wait.compareTo(Check.CENTURY) < 0 ? wait.toNanos() : Long.MAX_VALUE;
+        client.claims.enter(claim, Request.hard(nanos));
         try {
-            client.claims.enter(claim);
-            Tenure tenure = request.stand(wait.compareTo(Check.CENTURY) < 0 ? wait.toNanos() : Long.MAX_VALUE);
-            claim.tenure = tenure;
-            tenure.ended.whenComplete((end, error) -> client.claims.leave(claim));
-            granted = true;
+            Tenure tenure = request.stand(nanos);
+            tenure.claim(claim);
             return new Hold(tenure);
         } finally {
-            if (!granted) client.claims.leave(claim);
+            if (claim.tenure == null) {
+                claim.withdrawal = request.withdrawal;
+                if (claim.withdrawal == null) client.claims.leave(claim);
+                else claim.withdrawal.whenComplete((left, error) -> client.claims.leave(claim));
+            }
         }
     }
 

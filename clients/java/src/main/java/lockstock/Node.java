@@ -51,25 +51,32 @@ final class Node {
         return opened;
     }
 
-    /** Gives up a connection that says nothing: nobody sends over it any more. */
+    /** Gives up a connection that says nothing: nobody sends over it any more. What others have sent may be answered yet. */
     void retire(CompletableFuture<Wire> silent) {
         synchronized (this) {
             if (shared == silent) shared = null;
         }
-        silent.thenAccept(Wire::close);
+        Background.after(Servers.PATIENCE, () -> silent.thenAccept(Wire::close));
     }
 
     /** Gives up what leads to a server that must not be asked any more. */
     void retire() {
         CompletableFuture<Wire> old;
-        List<Wire> wires;
         synchronized (this) {
             old = shared;
             shared = null;
+        }
+        if (old != null) old.thenAccept(Wire::close);
+        forget();
+    }
+
+    /** Gives up those that are kept. */
+    void forget() {
+        List<Wire> wires;
+        synchronized (this) {
             wires = new ArrayList<>(idle);
             idle.clear();
         }
-        if (old != null) old.thenAccept(Wire::close);
         wires.forEach(Wire::close);
     }
 

@@ -26,6 +26,10 @@ final class Request {
     private final Servers servers;
     /** What was sent and is not known to be answered. */
     private final Set<CompletableFuture<?>> pending = ConcurrentHashMap.newKeySet();
+    /** Whether the server may know of it, though nobody has its answer. */
+    private boolean doubted;
+    /** Is completed when the server has been told that it has ended, as far as possible; null: it need not be told. */
+    volatile CompletableFuture<Void> withdrawal;
 
     Request(Lock lock, String token) {
         this.lock = lock;
@@ -42,21 +46,23 @@ final class Request {
         return new HashSet<>(lock.keys()).size();
     }
 
+    /** When a wait from now on ends at the latest. */
+    static long hard(long wait) {
+        return wait == Long.MAX_VALUE ? Long.MAX_VALUE : Clock.now() + wait + OVERTIME;
+    }
+
     /** Asks until the lock is granted or the time is over. */
     Tenure stand(long wait) throws InterruptedException {
-        long begun = Clock.now();
-        boolean forever = wait == Long.MAX_VALUE;
-        long end = forever ? Long.MAX_VALUE : begun + wait, hard = forever ? Long.MAX_VALUE : end + OVERTIME;
-        boolean doubted = true;
+        long begun = Clock.now(), hard = hard(wait), end = wait == Long.MAX_VALUE ? Long.MAX_VALUE : begun + wait;
+        boolean sure = false;
         try {
-            boolean unsure = false;
             // Without a wait at first: most locks are free, and this needs no connection of its own.
             for (boolean waits = false;; waits = true) {
                 RuntimeException silence = null;
                 try {
                     Tenure tenure = attempt(waits, end, hard);
                     if (tenure != null) {
-                        doubted = false;
+                        sure = true;
                         return tenure;
                     }
                     if (waits) end = begun;
@@ -65,22 +71,35 @@ final class Request {
                 } catch (RuntimeException error) {
                     RuntimeException meant = LockstockException.of(lock.toString(), error);
                     if (!(meant instanceof UnreachableException)) {
-                        doubted = unsure || !(meant instanceof LockstockException);
+                        sure = !doubted && error instanceof ServerException;
                         throw meant;
                     }
                     silence = meant;
-                    unsure = true;
+                    doubted = true;
                 }
                 long now = Clock.now();
                 if (now >= end) {
-                    doubted = unsure;
+                    sure = !doubted;
                     throw silence != null ? silence : new NotAcquiredException(lock + ": not acquired, others had it", null);
                 }
                 if (silence != null) TimeUnit.NANOSECONDS.sleep(Math.min(Servers.PAUSE, hard - now));
             }
+        } catch (NotReplicatedException granted) {
+            try {
+                Servers.await(withdrawal = CompletableFuture.runAsync(this::withdraw, Background.POOL), hard);
+            } catch (TimeoutError goesOn) {
+                // In the background.
+            }
+            throw granted;
         } finally {
-            if (doubted) Background.POOL.execute(this::withdraw);
+            if (!sure && withdrawal == null) withdrawal = CompletableFuture.runAsync(this::withdraw, Background.POOL);
         }
+    }
+
+    /** The hold of a grant whose lease counts from {@code since}. */
+    private Tenure begin(long fence, long since, Line line) {
+        if (Clock.now() - since >= lock.lease().toNanos()) throw new UnreachableException(lock + ": granted, but the answer came after the lease", null);
+        return new Tenure(this, fence, since, line);
     }
 
     /** Asks once; null if others have the lock. */
@@ -93,7 +112,7 @@ final class Request {
             try {
                 long fence = Answers.fence(Answers.plain(Servers.await(asked, since + within)));
                 answered = true;
-                return fence == 0 ? null : new Tenure(this, fence, since, null);
+                return fence == 0 ? null : begin(fence, since, null);
             } finally {
                 if (!answered) asked.cancel(false);
             }
@@ -108,6 +127,8 @@ final class Request {
                 whole = true;
                 return null;
             }
+            // Until there is a hold that may be released.
+            doubted = true;
             // After a wait nobody knows how long the answer took: the lease counts from this extension. WAIT counts what this connection has
             // written, so for replicas it is needed, too.
             if (waits || lock.replicas() > 0) {
@@ -118,9 +139,10 @@ final class Request {
                 }
             }
             if (lock.replicas() > 0) replicate(line, hard);
-            kept = lock.isSession();
             whole = true;
-            return new Tenure(this, fence, since, kept ? line : null);
+            Tenure tenure = begin(fence, since, lock.isSession() ? line : null);
+            kept = lock.isSession();
+            return tenure;
         } finally {
             if (!kept) line.close(whole);
         }
@@ -172,11 +194,6 @@ final class Request {
     private void replicate(Line line, long hard) throws InterruptedException {
         Object reply = quick(line, Command.of(key(), "WAIT", lock.replicas(), REPLICATION_MS), hard);
         if (Answers.number(reply) >= lock.replicas()) return;
-        try {
-            Servers.await(CompletableFuture.runAsync(this::withdraw, Background.POOL), hard);
-        } catch (TimeoutError goesOn) {
-            // In the background.
-        }
         throw new NotReplicatedException(lock + ": " + reply + " of " + lock.replicas() + " replicas took the grant, so it was released", null);
     }
 

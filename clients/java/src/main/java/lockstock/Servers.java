@@ -230,8 +230,13 @@ final class Servers {
                 await(used.send(PING), end);
                 good = true;
                 return new Line(node, used);
-            } catch (ServerException | TimeoutError refused) {
+            } catch (ServerException refused) {
                 throw refused;
+            } catch (TimeoutError silent) {
+                // The others say as little, perhaps.
+                node.forget();
+                blame(node, null, silent);
+                throw silent;
             } catch (RuntimeException ended) {
                 // Another may be better.
             } finally {
@@ -323,7 +328,7 @@ final class Servers {
     }
 
     /** Has the future end at that time. */
-    static CompletableFuture<Object> limit(CompletableFuture<Object> future, long end) {
+    static <T> CompletableFuture<T> limit(CompletableFuture<T> future, long end) {
         if (!future.isDone()) {
             var timer = Background.KEEPER.schedule(() -> future.completeExceptionally(new TimeoutException("no answer in time")),
                 Math.max(end - Clock.now(), 0), TimeUnit.NANOSECONDS);

@@ -14,8 +14,8 @@ import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
 
 /**
- * One sale: what may be asked of it. Every request but {@link #adjust(long)} may be repeated, and is when a connection breaks. Each ends within two
- * seconds. Any number of threads may share it.
+ * One sale: what may be asked of it. Every request but {@link #create(long)} and {@link #adjust(long)} may be repeated, and is when a connection
+ * breaks. Each ends within two seconds. Any number of threads may share it.
  *
  * <p>No {@link Status} is an error. Each method throws a {@link LockstockException} if the server refuses or cannot be reached, and an
  * {@link IllegalArgumentException} for an argument that means nothing.
@@ -40,14 +40,14 @@ public final class Stock {
     }
 
     /**
-     * Makes the sale, with so many units.
+     * Makes the sale, with so many units. It is sent once: after a lost answer, a second one would be told that the sale exists.
      *
      * @param total from 0 on
      * @param terms who may buy how much, and when
      * @throws SaleExistsException if the key is in use
      */
     public void create(long total, Terms terms) {
-        terms.add(words("CREATE").add(Check.whole("a total", total, 0))).ask(client, true);
+        terms.add(words("CREATE").add(Check.whole("a total", total, 0))).ask(client, false);
     }
 
     /**

@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 
 import lockstock.Servers.Line;
 
@@ -37,6 +38,7 @@ final class Tenure {
     private final Line line;
     private long lease, until, next;
     private boolean over, asking, dropped;
+    private Claims.Claim claim;
     private CompletableFuture<End> release;
     private Throwable reason;
     /** Extensions go one after another, so that the last one counts. */
@@ -52,6 +54,24 @@ final class Tenure {
         until = since + lease;
         next = since + interval();
         Background.after(0, this::keep);
+    }
+
+    /** Has the hold keep its place among the requests of its client until it has ended. */
+    void claim(Claims.Claim claim) {
+        synchronized (this) {
+            this.claim = claim;
+            claim.tenure = this;
+        }
+        ended.whenComplete((end, error) -> leave());
+    }
+
+    private void leave() {
+        request.lock.client.claims.leave(claim);
+    }
+
+    /** Is completed when the release is over; null: it has not begun. */
+    synchronized CompletableFuture<?> releasing() {
+        return release;
     }
 
     synchronized long left() {
@@ -91,7 +111,7 @@ final class Tenure {
     }
 
     private void look(long now, long left) {
-        long within = Math.min(Math.max(lease() / 6, Servers.PAUSE), left);
+        long within = Math.min(Math.min(Math.max(lease() / 2, Servers.PAUSE), Request.FAREWELL), left);
         CompletableFuture<Boolean> looked = request.lock.isUnattended() ? guarded(within) : extend(0, within);
         looked.whenComplete((held, error) -> {
             synchronized (this) {
@@ -114,11 +134,13 @@ final class Tenure {
 
     /** Has the hold last for a lease (0: as long as before) from now on, and for every extension after it. False if it has ended. */
     synchronized CompletableFuture<Boolean> extend(long nanos, long within) {
+        long end = Clock.now() + within;
         turn = turn.handle((before, error) -> null).thenCompose(free -> {
             // What was told to be lost stays so, though the server may have it still.
             if (left() == 0) return CompletableFuture.completedFuture(false);
             long since = Clock.now(), span = nanos == 0 ? lease() : nanos;
-            return ask(request.extension(fence, span), within).thenApply(reply -> {
+            if (since >= end) return CompletableFuture.failedFuture(new TimeoutException("no answer in time"));
+            return ask(request.extension(fence, span), end - since).thenApply(reply -> {
                 synchronized (this) {
                     if (over || !Long.valueOf(1).equals(reply)) return false;
                     lease = span;
@@ -128,7 +150,7 @@ final class Tenure {
                 }
             });
         });
-        return turn;
+        return Servers.limit(turn.copy(), end);
     }
 
     /** Asks over the line, if there is one, and else or if nobody answers there over the client. */
@@ -157,22 +179,27 @@ final class Tenure {
             if (release != null) return release;
             begun = release = new CompletableFuture<>();
         }
+        if (!request.lock.client.claims.ends(claim)) {
+            end(End.LOST, null);
+            return begun;
+        }
         // With the fence, a repeated release cannot end a later hold of the token.
         release(request.words("RELEASE", "FENCE", fence), Clock.now() + Math.min(Math.max(left, LEAST), Request.FAREWELL), false);
         return begun;
     }
 
-    private void release(Command command, long end, boolean tried) {
+    private void release(Command command, long end, boolean doubted) {
         servers.send(command, Math.min(end, Clock.now() + Servers.PATIENCE)).whenComplete((reply, failure) -> {
             Throwable error = Servers.cause(failure);
             if (error == null) {
                 // An attempt that was not answered may have done it.
-                boolean done = tried || Long.valueOf(request.count()).equals(reply);
+                boolean done = doubted || Long.valueOf(request.count()).equals(reply);
                 end(done ? End.RELEASED : End.LOST, null);
             } else if (!Servers.passes(error) || Clock.now() + Servers.PAUSE >= end) {
                 end(End.UNSURE, error);
             } else {
-                Background.after(Servers.PAUSE, () -> release(command, end, true));
+                boolean unsent = error instanceof ServerException || error instanceof UnsentException;
+                Background.after(Servers.PAUSE, () -> release(command, end, doubted || !unsent));
             }
         });
     }
@@ -184,6 +211,7 @@ final class Tenure {
         }
         if (line != null) line.close(how == End.RELEASED);
         ended.complete(how);
+        leave();
         release.completeAsync(() -> how, Background.POOL);
     }
 

@@ -1,0 +1,223 @@
+import static java.time.Duration.ofMillis;
+import static java.time.Duration.ofMinutes;
+import static java.time.Duration.ofSeconds;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+import lockstock.Client;
+import lockstock.Hold;
+import lockstock.Lock;
+import lockstock.LostException;
+import lockstock.NotAcquiredException;
+import lockstock.NotReleasedException;
+import lockstock.Order;
+import lockstock.Outcome;
+import lockstock.SaleExistsException;
+import lockstock.Stock;
+import lockstock.UnreachableException;
+
+/** What a network does to locks and orders. */
+final class NetworkTests {
+    private NetworkTests() {}
+
+    private interface Play {
+        void on(Server server, Relay relay, Client client) throws Exception;
+    }
+
+    private static void through(Play play) throws Exception {
+        for (Run.Connect connect : List.of(Run.JEDIS, Run.LETTUCE)) {
+            try (Server server = Server.start(); Relay relay = new Relay(server); Run.Connected connected = connect.to(relay.port())) {
+                Client client = connected.client();
+                Server.until("the server is reached", () -> {
+                    try {
+                        return !client.lock("any").isLocked();
+                    } catch (UnreachableException busy) {
+                        return false;
+                    }
+                });
+                play.on(server, relay, client);
+            }
+        }
+    }
+
+    public static void aHoldGoesOnThoughAnswersTakeAFifthOfItsLease() throws Exception {
+        through((server, relay, client) -> {
+            Hold hold = client.lock("job").lease(ofSeconds(9)).acquire();
+            relay.delayMs = 900;
+            Thread.sleep(13_000);
+            Expect.that(!hold.lost().isDone() && hold.isHeld(), hold);
+            relay.delayMs = 0;
+            hold.release();
+        });
+    }
+
+    public static void aGrantThatComesAfterItsLeaseIsNone() throws Exception {
+        through((server, relay, client) -> {
+            relay.delayMs = 400;
+            Expect.fails(UnreachableException.class, () -> client.lock("job").lease(ofMillis(500)).tryAcquire());
+            relay.delayMs = 0;
+            Server.until("nothing is left", () -> server.locks() == 0);
+        });
+    }
+
+    public static void aSaleWhoseCreationWasNotAnsweredIsNotSaidToBeAnothers() throws Exception {
+        through((server, relay, client) -> {
+            relay.cut = true;
+            // A library may find the connection cut before it sends anything.
+            Server.until("it is made", () -> {
+                Expect.fails(UnreachableException.class, () -> client.stock("mug").create(5));
+                return server.exists("mug");
+            });
+            relay.cut = false;
+            Expect.fails(SaleExistsException.class, () -> client.stock("mug").create(5));
+        });
+    }
+
+    public static void anOrderWhoseAnswersWereLostIsTakenOnce() throws Exception {
+        through((server, relay, client) -> {
+            Stock mug = client.stock("mug");
+            mug.create(100);
+            AtomicBoolean over = new AtomicBoolean();
+            Thread cuts = new Thread(() -> {
+                for (boolean cut = true; !over.get(); cut = !cut) {
+                    relay.cut = cut;
+                    Expect.quietly(() -> {
+                        Thread.sleep(2);
+                        return null;
+                    });
+                }
+                relay.cut = false;
+            });
+            cuts.start();
+            for (int number = 0; number < 50; number++) {
+                String id = "order:" + number;
+                Server.until("it is answered", () -> {
+                    try {
+                        Outcome outcome = mug.order(id, Order.of(2).ref(id));
+                        Expect.that(outcome.isDone() && outcome.units() == 2 && outcome.ref().equals(id), outcome);
+                        return true;
+                    } catch (UnreachableException lost) {
+                        return false;
+                    }
+                });
+            }
+            over.set(true);
+            cuts.join();
+            Expect.same(mug.info().orElseThrow().sold(), 100L);
+        });
+    }
+
+    /** Its answers come too late for it, not for others that share the connection. */
+    public static void aHoldWithAShortLeaseCutsNobodyOff() throws Exception {
+        through((server, relay, client) -> {
+            Stock mug = client.stock("mug");
+            mug.create(0);
+            relay.delayMs = 60;
+            for (int number = 1; number <= 20; number++) {
+                if (number % 5 == 1) client.lock("job" + number).lease(ofMillis(200)).acquire();
+                Expect.same(mug.adjust(1), (long) number);
+            }
+        });
+    }
+
+    /** A host that is gone, or a gate that has forgotten its connections, says nothing. */
+    public static void connectionsThatAreDeadWithoutAWordAreGivenUpTogether() throws Exception {
+        through((server, relay, client) -> {
+            Hold held = client.lock("held").acquire();
+            server.ask("LOCK.ACQUIRE", "job", "TOKEN", "other", "PX", 60_000);
+            List<CompletableFuture<Hold>> waits = new ArrayList<>();
+            for (int number = 0; number < 60; number++) waits.add(client.lock("job").acquireAsync(ofSeconds(2)));
+            for (CompletableFuture<Hold> one : waits) Expect.fails(NotAcquiredException.class, () -> Expect.value(one));
+            server.ask("LOCK.RELEASE", "job", "other");
+            relay.dead = relay.made.get();
+            Expect.takes(0, 7_000, () -> {
+                Hold hold = client.lock("job").session().acquire(ofMinutes(1));
+                Server.until("it is released", () -> {
+                    try {
+                        hold.release();
+                        return true;
+                    } catch (NotReleasedException unsure) {
+                        return server.locks() == 1;
+                    }
+                });
+            });
+            held.extend();
+            held.release();
+        });
+    }
+
+    public static void extensionsOfAServerThatIsFrozenEndInTime(Server server, Client client) throws Exception {
+        Hold hold = client.lock("job").acquire();
+        try (AutoCloseable thaw = server.freeze()) {
+            LockTests.crowd(4, () -> Expect.takes(1_000, 2_600, () -> Expect.fails(UnreachableException.class, hold::extend)));
+        }
+        Server.until("it goes on", () -> {
+            try {
+                hold.extend();
+                return true;
+            } catch (UnreachableException busy) {
+                return false;
+            }
+        });
+        hold.release();
+    }
+
+    public static void aGrantThatCannotBeKeptIsGivenBack(Server server, Client client) throws Exception {
+        server.ask("ACL", "SETUSER", "default", "-lock.extend");
+        server.ask("LOCK.ACQUIRE", "job", "TOKEN", "other", "PX", 60_000);
+        CompletableFuture<Hold> asked = client.lock("job").acquireAsync(ofMinutes(1));
+        Server.until("it waits", () -> server.waiters() == 1);
+        server.ask("LOCK.RELEASE", "job", "other");
+        Expect.fails(lockstock.RefusedException.class, () -> Expect.value(asked));
+        Expect.takes(0, 10_000, () -> Server.until("the lock is free", () -> server.locks() == 0));
+    }
+
+    public static void aWithdrawalDoesNotEndALaterHoldOfItsToken(Server server, Client client) throws Exception {
+        Lock lock = client.lock("job").token("me");
+        for (int time = 0; time < 10; time++) {
+            server.ask("LOCK.ACQUIRE", "job", "TOKEN", "other", "PX", 60_000);
+            CompletableFuture<Hold> asked = lock.acquireAsync(ofMinutes(1));
+            Server.until("it waits", () -> server.waiters() == 1);
+            asked.cancel(true);
+            server.ask("LOCK.RELEASE", "job", "other");
+            Hold hold = later(lock);
+            Thread.sleep(100);
+            Expect.that(hold.isOwned(), hold);
+            hold.release();
+        }
+    }
+
+    /** The thread of a cancelled future hears of it a moment later. */
+    private static Hold later(Lock lock) throws Exception {
+        List<Hold> granted = new ArrayList<>();
+        Server.until("the token has left", () -> {
+            try {
+                return granted.add(lock.acquire(ofSeconds(10)));
+            } catch (lockstock.AlreadyHeldException stillAsks) {
+                return false;
+            }
+        });
+        return granted.get(0);
+    }
+
+    /** The server has extended the first hold, though it did not hear of it; asked again, it gives the same hold. */
+    public static void aReleaseOfALostHoldDoesNotEndALaterOneWithItsFence() throws Exception {
+        through((server, relay, client) -> {
+            Lock lock = client.lock("job").token("me").lease(ofSeconds(4));
+            Hold first = lock.acquire();
+            relay.dead = Integer.MAX_VALUE;
+            server.ask("LOCK.EXTEND", "job", "me", "PX", 60_000);
+            first.lost().get(10, TimeUnit.SECONDS);
+            relay.dead = relay.made.get();
+            Hold second = lock.acquire(ofSeconds(10));
+            Expect.same(second.fence(), first.fence());
+            Expect.fails(LostException.class, first::release);
+            Expect.same(server.locks(), 1L);
+            second.release();
+        });
+    }
+}
