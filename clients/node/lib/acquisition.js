@@ -11,6 +11,7 @@
 const { setMaxListeners } = require("node:events");
 
 const { ANSWER_MS, after, asOurs, within } = require("./bounds.js");
+const { claim } = require("./claims.js");
 const { ignore } = require("./clients.js");
 const { Closed, Unreachable, NotReplicated, Refused, ofServer, passes } = require("./errors.js");
 const { Hold } = require("./hold.js");
@@ -37,6 +38,7 @@ class Acquisition {
   outcome;
   #client;
   #listener;
+  /** @type {import("./claims.js").Claim | undefined} */
   #claim;
   /** @type {(hold: Hold | null) => void} */
   #resolve;
@@ -47,6 +49,8 @@ class Acquisition {
   #pause = PAUSES_MS[0];
   #over = false;
   #replicating = false;
+  /** How often the server was asked: once it was, a later no does not say that the token neither waits nor holds. */
+  #asked = 0;
   /** @type {any} */
   #problem;
   /** @type {(() => void)[]} */
@@ -56,18 +60,16 @@ class Acquisition {
    * @param {import("./clients.js").KnownClient} client
    * @param {import("./listener.js").Listener} listener
    * @param {import("./request.js").Request} request
-   * @param {import("./claims.js").Claim} claim
    * @param {number} begun
    */
-  constructor(client, listener, request, claim, begun) {
+  constructor(client, listener, request, begun) {
     this.#client = client;
     this.#listener = listener;
-    this.#claim = claim;
     this.request = request;
     this.waits = request.waitMs > 0;
     this.channel = this.waits ? listener.channel(request.ownToken) : "";
     this.#end = begun + request.waitMs;
-    this.#pending = new Pending(() => claim.isLast && this.#withdraw().catch(ignore));
+    this.#pending = new Pending(() => this.#claim?.isLast && this.#withdraw().catch(ignore));
     /** @type {any} */
     let settle;
     this.outcome = new Promise((resolve, reject) => (settle = { resolve, reject }));
@@ -77,29 +79,46 @@ class Acquisition {
 
   /** @returns {Promise<Hold | null>} */
   async run() {
-    const { signal, waitMs } = this.request;
+    const { signal } = this.request;
+    if (signal) this.#stopOn(signal);
+    try {
+      this.#claim = await claim(this.#client, this.request, this.outcome);
+      this.#begin();
+    } catch (error) {
+      this.#reject(error);
+    }
+    try {
+      const hold = await this.outcome;
+      if (!hold) this.#claim?.end();
+      if (!hold) this.#pending.abandon();
+      return hold;
+    } catch (error) {
+      // The server's no to the first request means that the token neither waits nor has got anything.
+      const has = error instanceof Refused ? this.#pending.some || this.#asked > 1 : this.#asked > 0;
+      if (this.#claim && has) await this.#leave(this.#claim);
+      else this.#claim?.end();
+      throw error;
+    }
+  }
+
+  #begin() {
+    if (this.#over) return;
+    const { waitMs } = this.request;
     this.#cleanup.push(after(this.#end + GRACE_MS - performance.now(), () => this.#giveUp()));
     if (this.waits) {
       this.#cleanup.push(after(this.#end + LAST_MS - performance.now(), () => this.ask()));
       if (waitMs > DOUBT_MS) {
         // A message may have come to nobody, while a connection was made anew.
-        const doubt = setInterval(() => this.#pending.some || this.ask(), DOUBT_MS);
+        const doubt = setInterval(() => this.askOnce(), DOUBT_MS);
         this.#cleanup.push(() => clearInterval(doubt));
       }
     }
-    if (signal) this.#stopOn(signal);
     this.ask();
-    try {
-      const hold = await this.outcome;
-      if (!hold) this.#claim.end();
-      if (!hold) this.#pending.abandon();
-      return hold;
-    } catch (error) {
-      // The server's own no means that the token neither waits nor has got anything by this request.
-      if (!(error instanceof Refused) || this.#pending.some) await this.#leave();
-      else this.#claim.end();
-      throw error;
-    }
+  }
+
+  /** Asks, unless it has asked and was not answered. */
+  askOnce() {
+    if (!this.#pending.some) this.ask();
   }
 
   /** Asks, or asks again: the token finds its place, or its grant. */
@@ -116,6 +135,7 @@ class Acquisition {
       }
       if (this.#over) return;
       const sent = performance.now();
+      this.#asked++;
       const reply = await this.#pending.add(this.#client.send(this.request.keys[0], words));
       this.#pause = PAUSES_MS[0];
       this.#problem = undefined;
@@ -131,12 +151,14 @@ class Acquisition {
   async hear(said) {
     if (said.event === "timeout") return this.#resolve(null);
     // REPLACED by what was asked again from here.
-    if (said.event === "failed") return said.error.startsWith("REPLACED") || this.#fail(new Error(said.error));
+    if (said.event === "failed") return /^REPLACED/.test(said.error) || this.#fail(new Error(said.error));
     try {
       const { keys, token, leaseMs } = this.request;
       const sent = performance.now();
+      this.#asked++;
       const words = aboutHold("EXTEND", keys, token, said.fence, "PX", `${leaseMs}`);
-      if (Number(await this.#client.send(keys[0], words)) === 1) await this.#granted(said.fence, sent);
+      const held = Number.isSafeInteger(said.fence) && Number(await this.#client.send(keys[0], words)) === 1;
+      if (held) await this.#granted(said.fence, sent);
       else this.ask();
     } catch (error) {
       this.#fail(error);
@@ -151,13 +173,17 @@ class Acquisition {
   /** @param {number} fence @param {number} since */
   async #granted(fence, since) {
     if (this.#over) return;
-    const { keys, token, replicas } = this.request;
+    const { keys, token, leaseMs, replicas } = this.request;
     if (replicas !== undefined) {
+      const asked = performance.now();
       const reached = await this.#replicate(fence, replicas);
       if (reached < replicas) return this.#reject(new NotReplicated(`${keys}: granted, but only ${reached} of ${replicas} replicas have it`));
       if (this.#over) return;
+      since = asked;
     }
-    const lease = new Lease(this.#client, keys, token, fence, this.request, this.#claim);
+    // The way took longer than the lease, or this process was kept from its work.
+    if (performance.now() >= since + leaseMs) throw new Error("the lease was over when its grant came");
+    const lease = new Lease(this.#client, keys, token, fence, this.request, /** @type {import("./claims.js").Claim} */ (this.#claim));
     this.#resolve(new Hold(lease, this.#pending, since));
   }
 
@@ -219,12 +245,14 @@ class Acquisition {
     for (const end of this.#cleanup.splice(0)) end();
   }
 
-  /** Leaves the line, or gives back what was granted meanwhile: in the background, if the server does not answer at once. */
-  async #leave() {
-    const left = within(this.#withdraw(), ANSWER_MS, ignore).catch(ignore);
-    this.#claim.leaveAfter(left);
+  /**
+   * Leaves the line, or gives back what was granted meanwhile: in the background, if the server does not answer at once.
+   * @param {import("./claims.js").Claim} claim
+   */
+  async #leave(claim) {
+    claim.leaveAfter(this.#withdraw());
     this.#pending.abandon();
-    await within(left, FAREWELL_MS, ignore);
+    await within(/** @type {Promise<void>} */ (claim.leaving), FAREWELL_MS, ignore);
   }
 
   /** For a server out of reach the lease does it, or the end of the connection. */

@@ -66,7 +66,8 @@ function flag(name, value) {
 /** @param {string} name @param {unknown} value @returns {string[]} each key once */
 function list(name, value) {
   if (!Array.isArray(value) || value.length === 0) refuse(name, "an array of strings that is not empty", value);
-  return [...new Set(value.map((key, at) => word(`${name}[${at}]`, key)))];
+  // Spread, for a hole of an array is undefined, and `map` passes over it.
+  return [...new Set([...value].map((key, at) => word(`${name}[${at}]`, key)))];
 }
 
 /** One key or several. @param {unknown} value @returns {string[]} each key once */

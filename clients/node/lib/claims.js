@@ -2,7 +2,8 @@
 "use strict";
 
 const { AlreadyHeld, NotGranted } = require("./errors.js");
-const { within } = require("./bounds.js");
+const { ANSWER_MS, within } = require("./bounds.js");
+const { ignore } = require("./clients.js");
 
 /** @type {WeakMap<import("./clients.js").KnownClient, Map<string, Claim>>} */
 const CLAIMS = new WeakMap();
@@ -29,20 +30,21 @@ class Claim {
     for (const name of this.#names) if (this.#claims.get(name) === this) this.#claims.delete(name);
   }
 
-  /** Ends it when the server has been told. @param {Promise<unknown>} told */
+  /** Ends it when the server has been told, which is not waited for longer than for other answers. @param {Promise<unknown>} told */
   leaveAfter(told) {
-    this.leaving = told;
-    told.then(() => this.end());
+    const end = () => this.end();
+    this.leaving = within(told, ANSWER_MS, ignore).then(end, end);
   }
 }
 
 /**
- * Claims locks for a token. If it is just leaving their lines, this comes after that.
+ * Claims locks for a token. If the token is just leaving their lines, or being released, the claim comes after that.
  * @param {import("./clients.js").KnownClient} client
  * @param {import("./request.js").Request} request
+ * @param {Promise<unknown>} stopped rejects when the request is broken off
  * @returns {Promise<Claim>}
  */
-async function claim(client, { keys, token, waitMs }) {
+async function claim(client, { keys, token, waitMs }, stopped) {
   const claims = CLAIMS.get(client) ?? new Map();
   CLAIMS.set(client, claims);
   const names = keys.map((key) => JSON.stringify([key, token]));
@@ -53,7 +55,7 @@ async function claim(client, { keys, token, waitMs }) {
       throw new AlreadyHeld(`${keys}: the token ${token} holds it already or waits for it, and a lock is not reentrant: use another token`);
     }
     const late = () => Promise.reject(new NotGranted(`${keys}: the token ${token} is still leaving the line`));
-    await within(other.leaving, waitMs + 1_500, late);
+    await Promise.race([within(other.leaving, waitMs + 1_500, late), stopped]);
   }
 }
 

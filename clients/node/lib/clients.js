@@ -4,6 +4,8 @@
 // client is put before the keys of the commands that it knows, so not before these.
 "use strict";
 
+const { errorMonitor } = require("node:events");
+
 const { refuse } = require("./check.js");
 
 /**
@@ -39,15 +41,17 @@ const { refuse } = require("./check.js");
 
 const ignore = () => {};
 
+/** Is called when there is a new connection, or never will be; with true when the last one has ended. @typedef {(lost?: boolean) => void} Again */
+
 /** Calls `listener` on each event, until the function that comes back is called. */
-function on(/** @type {any} */ emitter, /** @type {string[]} */ events, /** @type {(_: any) => void} */ listener) {
+function on(/** @type {any} */ emitter, /** @type {(string | symbol)[]} */ events, /** @type {(_: any) => void} */ listener) {
   for (const event of events) emitter.on(event, listener);
   return () => events.forEach((event) => emitter.off(event, listener));
 }
 
 /** What is known of a client. @abstract */
 class Known {
-  /** @type {Set<() => void>} */
+  /** @type {Set<Again>} */
   #onNew = new Set();
   #unhook = ignore;
 
@@ -57,17 +61,23 @@ class Known {
   }
 
   /** Calls `again` whenever the client has a new connection, or will never have one. However many ask for this, the client is asked once. */
-  onNew(/** @type {() => void} */ again) {
-    const mine = () => again();
-    if (this.#onNew.size === 0) this.#unhook = this.hook(() => this.#onNew.forEach((tell) => tell()));
+  onNew(/** @type {Again} */ again) {
+    /** @type {Again} */
+    const mine = (lost) => again(lost);
+    if (this.#onNew.size === 0) this.#unhook = this.hook((lost) => this.#onNew.forEach((tell) => tell(lost)));
     this.#onNew.add(mine);
     return () => {
       if (this.#onNew.delete(mine) && this.#onNew.size === 0) this.#unhook();
     };
   }
 
-  /** @abstract @param {() => void} _again @param {any} [_client] @returns {() => void} */
+  /** @abstract @param {Again} _again @param {any} [_client] @returns {() => void} */
   hook(_again, _client) {
+    return ignore;
+  }
+
+  /** Calls `tell` when the connection to the server of a key ends, by which a session ends. @abstract @param {string} _key @param {() => void} _tell */
+  onLoss(_key, _tell) {
     return ignore;
   }
 }
@@ -91,7 +101,7 @@ class Ioredis extends Known {
     return copy;
   }
 
-  /** @param {string} channel @param {Tell} tell @param {() => void} again @returns {Ear} */
+  /** @param {string} channel @param {Tell} tell @param {Again} again @returns {Ear} */
   listen(channel, tell, again) {
     const ear = this.copy();
     ear.on("message", tell);
@@ -99,7 +109,8 @@ class Ioredis extends Known {
     let unhook = ignore;
     const ready = add(channel).then(() => {
       // When it has subscribed again, and not only connected.
-      unhook = this.hook(() => add(channel).then(again, ignore), ear);
+      const added = () => again();
+      unhook = this.hook(() => add(channel).then(added, added), ear);
     });
     const end = () => {
       unhook();
@@ -109,14 +120,24 @@ class Ioredis extends Known {
     return { ready, add, remove, isOpen: () => ear.status !== "end", end };
   }
 
-  /** Calls `again` whenever there is a new connection, or never will be. @param {() => void} again */
+  /** @override @param {Again} again */
   hook(again, client = this.client) {
-    return on(client, ["ready", "end"], again);
+    return on(client, ["ready", "end"], () => again());
   }
 
-  /** A connection of its own to the server of a key. @param {string} _key @returns {Promise<Apart>} */
-  async apart(_key) {
-    return this.apartFrom(this.client);
+  /** @override @param {string} key @param {() => void} tell */
+  onLoss(key, tell) {
+    return on(this.nodeOf(key), ["close", "end"], tell);
+  }
+
+  /** A connection of its own to the server of a key. @param {string} key @returns {Promise<Apart>} */
+  async apart(key) {
+    return this.apartFrom(this.nodeOf(key));
+  }
+
+  /** @param {string} _key @returns {any} */
+  nodeOf(_key) {
+    return this.client;
   }
 
   /** @param {any} client @returns {Apart} */
@@ -135,21 +156,21 @@ class IoredisCluster extends Ioredis {
     return copy;
   }
 
-  /** The nodes connect each for itself. @override @param {() => void} again */
+  /** The nodes connect each for itself. One that is gone is connected to when it is asked again. @override @param {Again} again */
   hook(again, client = this.client) {
-    const hooks = [on(client, ["ready", "end"], again)];
-    const watch = (/** @type {any} */ node) => hooks.push(on(node, ["ready"], again));
+    const hooks = [super.hook(again, client)];
+    const watch = (/** @type {any} */ node) => hooks.push(on(node, ["ready"], () => again()));
     client.nodes().forEach(watch);
-    hooks.push(on(client, ["+node"], watch));
+    hooks.push(on(client, ["+node"], watch), on(client, ["-node"], () => again(true)));
     return () => hooks.forEach((unhook) => unhook());
   }
 
   /** @override @param {string} key */
-  async apart(key) {
+  nodeOf(key) {
     const address = this.client.slots[slotOf(key)]?.[0];
     const node = this.client.nodes("master").find((/** @type {any} */ { options }) => `${options.host}:${options.port}` === address);
     if (!node) throw new Error(`no node of the cluster is known for ${key}`);
-    return this.apartFrom(node);
+    return node;
   }
 }
 
@@ -170,7 +191,7 @@ class NodeRedis extends Known {
     return copy;
   }
 
-  /** @param {string} channel @param {Tell} tell @param {() => void} again @returns {Ear} */
+  /** @param {string} channel @param {Tell} tell @param {Again} again @returns {Ear} */
   listen(channel, tell, again) {
     const ear = this.copy();
     let unhook = ignore;
@@ -192,14 +213,26 @@ class NodeRedis extends Known {
     return { ready: ready.then(() => add(channel)), add, remove, isOpen: () => ear.isOpen, end };
   }
 
-  /** @param {() => void} again */
+  /** Version 5 tells of its last error only, when it does not try again. @override @param {Again} again */
   hook(again, client = this.client) {
-    return on(client, ["ready", "end"], again);
+    const hooks = [on(client, ["ready", "end"], () => again()), on(client, [errorMonitor], () => client.isOpen || again())];
+    return () => hooks.forEach((unhook) => unhook());
   }
 
-  /** @param {string} _key @returns {Promise<Apart>} */
-  async apart(_key) {
-    return this.apartFrom(this.client);
+  /** @override @param {string} key @param {() => void} tell */
+  onLoss(key, tell) {
+    const node = this.nodeOf(key);
+    return on(node, [errorMonitor, "end"], () => node.isReady || tell());
+  }
+
+  /** @param {string} key @returns {Promise<Apart>} */
+  async apart(key) {
+    return this.apartFrom(this.nodeOf(key));
+  }
+
+  /** @param {string} _key @returns {any} */
+  nodeOf(_key) {
+    return this.client;
   }
 
   /** @param {any} client @returns {Apart} */
@@ -216,14 +249,18 @@ class NodeRedisCluster extends NodeRedis {
     return this.client.sendCommand(key, false, words);
   }
 
-  /** @override @param {() => void} again */
+  /** Version 5 tells of a node's first connection only, 5.0 not even of that. What is asked when one is lost is sent over the next. @override @param {Again} again */
   hook(again, client = this.client) {
-    return on(client, ["node-ready", "end", "disconnect"], again);
+    const hooks = [on(client, ["node-ready", "end", "disconnect"], () => again()), on(client, ["node-reconnecting"], () => again(true))];
+    for (const { client: node } of client.masters) if (node) hooks.push(on(node, ["ready"], () => again(true)));
+    return () => hooks.forEach((unhook) => unhook());
   }
 
   /** @override @param {string} key */
-  async apart(key) {
-    return this.apartFrom(await this.client.nodeClient(this.client.slots[slotOf(key)].master));
+  nodeOf(key) {
+    const { client } = this.client.slots[slotOf(key)]?.master ?? {};
+    if (!client) throw new Error(`no node of the cluster is known for ${key}`);
+    return client;
   }
 
   /** @override */
@@ -247,9 +284,14 @@ class NodeRedisSentinel extends NodeRedis {
     return { ...ear, end: () => ear.remove(channel) };
   }
 
-  /** @override @param {() => void} again */
+  /** @override @param {Again} again */
   hook(again) {
-    return on(this.client, ["topology-change", "client-error", "end"], again);
+    return on(this.client, ["topology-change", "client-error", "end"], () => again());
+  }
+
+  /** @override @param {string} _key @param {() => void} tell */
+  onLoss(_key, tell) {
+    return on(this.client, ["topology-change", "client-error", "end"], (event) => /^MASTER/.test(event?.type ?? "MASTER") && tell());
   }
 
   /** One of its connections to the primary. @override @param {string} _key */

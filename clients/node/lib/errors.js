@@ -83,7 +83,7 @@ function ofServer(error) {
 function passes(error) {
   const cause = error instanceof Refused ? error.cause : error;
   if (!codeOf(cause)) return !(error instanceof LockstockError) && !(error instanceof TypeError);
-  return /^(UNBLOCKED (force|this server)|MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING|MASTERDOWN) /.test(/** @type {Error} */ (cause).message);
+  return /^(UNBLOCKED (force|this server)|MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING|MASTERDOWN|BUSY) /.test(/** @type {Error} */ (cause).message);
 }
 
 module.exports = {

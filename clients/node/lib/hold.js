@@ -128,8 +128,8 @@ class Hold {
   async #release() {
     const lease = this.#lease;
     const left = lease.holds ? lease.until - performance.now() : 0;
-    lease.end();
     const told = this.#tell(performance.now() + ANSWER_MS);
+    lease.end(told);
     if (left > 0) {
       const limit = Math.min(left, ANSWER_MS);
       const ends = left > limit ? `its lease ends it in ${Math.ceil(left - limit)} ms` : "its lease has ended it";
@@ -158,7 +158,7 @@ class Hold {
           throw new NotReleased(`${keys}: it has ended, but perhaps not by this release, which was sent again over a new connection`);
         } catch (error) {
           const ours = ofServer(error);
-          if (!passes(ours)) throw ours;
+          if (!passes(ours) && !(ours instanceof Refused && ours.code === "NOREPLICAS")) throw ours;
           if (client.closed()) throw new NotReleased(`${keys}: ${client.closed()}; the lease ends it`, { cause: error });
           if (performance.now() > deadline) throw new NotReleased(`${keys}: no answer to the release; its lease ends it`, { cause: error });
         }

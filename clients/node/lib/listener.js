@@ -9,6 +9,15 @@ const { ignore } = require("./clients.js");
 const nameOf = (/** @type {string} */ channel, /** @type {string} */ token, /** @type {string[]} */ keys) =>
   JSON.stringify([channel, token, [...keys].sort()]);
 
+/** What a message says, which anybody may have published. @param {string} text @returns {any} */
+function read(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 class Listener {
   #client;
   #channel = `lockstock:${randomUUID()}`;
@@ -46,14 +55,20 @@ class Listener {
     this.#waiting.set(nameOf(channel, request.token, request.keys), wait);
     const ear = this.#open();
     await ear.ready;
-    if (channel !== this.#channel) await ear.add(channel);
+    if (channel !== this.#channel && this.#waits(wait)) await ear.add(channel);
   }
 
   /** @param {import("./acquisition.js").Acquisition} wait */
   forget(wait) {
+    if (!this.#waits(wait)) return;
     const { channel, request } = wait;
     this.#waiting.delete(nameOf(channel, request.token, request.keys));
     if (channel !== this.#channel) this.#ear?.remove(channel);
+  }
+
+  /** @param {import("./acquisition.js").Acquisition} wait */
+  #waits({ channel, request }) {
+    return this.#waiting.has(nameOf(channel, request.token, request.keys));
   }
 
   /** Ends the connection. */
@@ -70,7 +85,12 @@ class Listener {
     this.close();
     // A request is gone with the connection that brought it, and the server keeps its place for a second. A message that came
     // meanwhile is gone with the other connection.
-    const again = () => this.waiting.forEach((wait) => wait.ask());
+    const again = (/** @type {boolean | undefined} */ lost) => {
+      // While there is no connection, each asks once: that is sent when there is one.
+      this.waiting.forEach((wait) => (lost ? wait.askOnce() : wait.ask()));
+      // It keeps the process alive, and the client does no longer.
+      if (this.#client.closed()) this.close();
+    };
     const ear = this.#client.listen(this.#channel, (channel, text) => this.#tell(channel, text), again);
     this.#ear = ear;
     this.#unhook = this.#client.onNew(again);
@@ -82,8 +102,8 @@ class Listener {
 
   /** @param {string} channel @param {string} text */
   #tell(channel, text) {
-    const said = JSON.parse(text);
-    this.#waiting.get(nameOf(channel, said.token, said.keys ?? [said.key]))?.hear(said);
+    const said = read(text);
+    this.#waiting.get(nameOf(channel, said?.token, Array.isArray(said?.keys) ? said.keys : [said?.key]))?.hear(said);
   }
 }
 

@@ -6,7 +6,6 @@ const { AsyncLocalStorage } = require("node:async_hooks");
 const { Acquisition } = require("./acquisition.js");
 const { ANSWER_MS, ask, within } = require("./bounds.js");
 const check = require("./check.js");
-const { claim } = require("./claims.js");
 const { ignore, known } = require("./clients.js");
 const { AlreadyHeld, Closed, NotGranted, NotReleased } = require("./errors.js");
 const { guard } = require("./hold.js");
@@ -78,7 +77,7 @@ class Locks {
    * @param {any} options
    * @param {any} [work]
    */
-  async using(keys, options, work) {
+  async using(keys, options = {}, work) {
     if (work === undefined && typeof options === "function") return this.using(keys, {}, options);
     if (typeof work !== "function") check.refuse("work", "a function", work);
     const hold = await this.acquire(keys, options);
@@ -111,14 +110,7 @@ class Locks {
     request.signal?.throwIfAborted();
     this.#refuseNested(request.keys);
     if (this.#closed) throw new Closed("these Locks are closed");
-    const claimed = await claim(this.#client, request);
-    try {
-      request.signal?.throwIfAborted();
-    } catch (error) {
-      claimed.end();
-      throw error;
-    }
-    const acquisition = new Acquisition(this.#client, this.#listener, request, claimed, begun);
+    const acquisition = new Acquisition(this.#client, this.#listener, request, begun);
     this.#asking.add(acquisition);
     try {
       return await acquisition.run();

@@ -30,7 +30,7 @@ const OPTIONS = {
   replicas: check.integer,
   /** @returns {AbortSignal} */
   signal(/** @type {string} */ name, /** @type {any} */ value) {
-    if (typeof value?.addEventListener !== "function" || typeof value.aborted !== "boolean") check.refuse(name, "an AbortSignal", value);
+    if (typeof value?.addEventListener !== "function" || typeof value.throwIfAborted !== "function") check.refuse(name, "an AbortSignal", value);
     return value;
   },
 };

@@ -20,6 +20,8 @@ let timerAt = Infinity;
 class Lease {
   /** When the hold ends, by this process's clock, if it is not extended: the lease counts from before it was last asked for. */
   until = 0;
+  /** The length of the lease that the server has granted last. */
+  #granted = 0;
   #next = Infinity;
   #over = false;
   #claim;
@@ -44,8 +46,8 @@ class Lease {
     this.length = how.leaseMs;
     this.extended = how.extend;
     this.#claim = claim;
-    // The server ends it together with the connection.
-    if (how.session) this.#unhook = client.onNew(() => this.extend().catch(ignore));
+    // The server ends it together with the connection, and grants the lock to the next.
+    if (how.session) this.#unhook = client.onLoss(keys[0], () => this.#giveUp());
   }
 
   /** Whether the hold should last still, by this process's clock. */
@@ -59,17 +61,21 @@ class Lease {
     this.#hold = new WeakRef(hold);
     forgotten.register(hold, this, this);
     leases.add(this);
-    this.#lasts(since);
+    this.#lasts(since, this.length);
   }
 
-  /** Ends all that is done for it here. */
-  end() {
+  /**
+   * Ends all that is done for it here. Its token may ask anew when the server has been told: sooner, it would renew this hold.
+   * @param {Promise<unknown>} [told]
+   */
+  end(told) {
     if (this.#over) return;
     this.#over = true;
     leases.delete(this);
     forgotten.unregister(this);
     this.#unhook();
-    this.#claim.end();
+    if (told) this.#claim.leaveAfter(told);
+    else this.#claim.end();
   }
 
   /** The words of a request about this hold, and no other one of its token. @param {string} verb @param {...string} more */
@@ -80,24 +86,51 @@ class Lease {
   /** Asks for the lease anew. @returns {Promise<boolean>} whether it is held still */
   async extend() {
     const sent = performance.now();
-    this.#next = sent + this.length / 3;
-    const held = Number(await this.client.send(this.keys[0], this.words("EXTEND", "PX", `${this.length}`))) === 1;
-    if (held) this.#lasts(sent);
-    else this.#lost();
-    return held;
+    const { length } = this;
+    // A shorter lease counts from now on: its answer may be lost.
+    this.until = Math.min(this.until, sent + length);
+    this.#extendAt(sent + this.#part(3));
+    try {
+      const held = Number(await this.client.send(this.keys[0], this.words("EXTEND", "PX", `${length}`))) === 1;
+      if (held) this.#lasts(sent, length);
+      else this.#lost();
+      return held;
+    } catch (error) {
+      // No answer says nothing; the clock does.
+      if (passes(ofServer(error))) this.#extendAt(Math.min(this.#next, performance.now() + this.#part(20)));
+      throw error;
+    }
   }
 
-  /** @param {number} sent */
-  #lasts(sent) {
+  /** @param {number} sent @param {number} length */
+  #lasts(sent, length) {
     if (this.#over) return;
-    this.until = sent + this.length;
-    this.#next = this.extended ? Math.max(sent + this.length / 3, performance.now()) : Infinity;
+    this.until = sent + Math.min(length, this.length);
+    this.#granted = length;
+    this.#extendAt(sent + this.#part(3));
+  }
+
+  /** A part of the lease, which until the answer to a request for a longer one is the one before. @param {number} of */
+  #part(of) {
+    return Math.min(this.length, this.#granted) / of;
+  }
+
+  /** @param {number} at */
+  #extendAt(at) {
+    if (this.#over) return;
+    if (this.extended) this.#next = at;
     alarm(Math.min(this.until, this.#next));
   }
 
-  #lost() {
+  /** It is over here, and for the server it may not be: then a request of its token would renew it. So the server is told. */
+  #giveUp() {
+    if (!this.#over) this.#lost(this.client.send(this.keys[0], this.words("RELEASE")));
+  }
+
+  /** @param {Promise<unknown>} [told] */
+  #lost(told) {
     if (this.#over) return;
-    this.end();
+    this.end(told);
     this.until = -Infinity;
     this.#hold?.deref()?.[LOST](new Lost(`${this.keys}: the hold has ended`));
   }
@@ -105,18 +138,10 @@ class Lease {
   /** Does what is due. @param {number} now @returns {number} when to come again */
   tick(now) {
     if (now >= this.until) {
-      this.#lost();
+      this.#giveUp();
       return Infinity;
     }
-    if (now + TOGETHER >= this.#next) {
-      this.#next = now + this.length / 3;
-      // No answer says nothing; the clock does.
-      this.extend().catch((error) => {
-        if (!passes(ofServer(error))) return;
-        this.#next = Math.min(this.#next, performance.now() + this.length / 20);
-        alarm(this.#next);
-      });
-    }
+    if (now + TOGETHER >= this.#next) this.extend().catch(ignore);
     return Math.min(this.until, this.#next);
   }
 

@@ -7,11 +7,12 @@ import { aborted, assert, eventually, newKey } from "./servers.mjs";
 /** Waits, releases, extends, sells and looks. */
 export async function aDay(client, locks) {
   const key = newKey();
-  const first = await locks.acquire(key, { token: "ann", leaseMs: 3_000 });
-  assert.equal(await locks.acquire(key, { waitMs: 50 }), null);
+  assert.equal(await locks.locked(key), false);
+  const first = await locks.acquire(key, { token: "ann", leaseMs: 10_000 });
   await assert.rejects(locks.acquire(key, { waitMs: 60_000, signal: AbortSignal.timeout(50) }), { name: "TimeoutError" });
   const both = [locks.acquire(key, { waitMs: 60_000 })];
   await eventually("it waits", async () => (await locks.info(key)).waiting === 1);
+  assert.equal(await locks.acquire(key, { waitMs: 50 }), null);
   both.push(locks.acquire([key, key + "b"], { waitMs: 60_000, token: "bob" }));
   await eventually("they wait", async () => (await locks.info(key)).waiting === 2);
   assert(await first.extend());

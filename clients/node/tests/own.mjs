@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -54,6 +54,32 @@ export async function startSentinel(t) {
   const knows = async () => (await watch.call("SENTINEL", "REPLICAS", "shop")).length === 1;
   await eventually("it knows the replica", knows);
   return { primary, replica, sentinel };
+}
+
+/**
+ * A way to a server which a test may break: `cut` ends the connections, `closed` refuses new ones, `deaf` passes nothing on, `lateMs` is
+ * how late answers come, and what of the requests `drops` says is passed over in silence.
+ */
+export async function startProxy(t, server) {
+  const proxy = { closed: false, deaf: false, lateMs: 0, drops: (_request) => false };
+  const sockets = new Set();
+  const listening = createServer((client) => {
+    if (proxy.closed) return client.destroy();
+    const upstream = connect(server.port, "127.0.0.1");
+    client.on("data", (data) => proxy.deaf || proxy.drops(`${data}`) || upstream.write(data));
+    upstream.on("data", (data) => setTimeout(() => proxy.deaf || client.write(data), proxy.lateMs));
+    // After what is on its way.
+    const end = () => setTimeout(() => [client, upstream].forEach((socket) => socket.destroy()), proxy.lateMs);
+    for (const socket of [client, upstream]) sockets.add(socket.on("error", () => {}).on("close", end));
+  }).listen(0, "127.0.0.1");
+  await once(listening, "listening");
+  proxy.url = `redis://127.0.0.1:${listening.address().port}`;
+  proxy.cut = () => sockets.forEach((socket) => socket.destroy());
+  t.after(() => {
+    listening.close();
+    proxy.cut();
+  });
+  return proxy;
 }
 
 async function launch(t, ...options) {

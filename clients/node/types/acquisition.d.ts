@@ -12,10 +12,9 @@ export class Acquisition {
      * @param {import("./clients.js").KnownClient} client
      * @param {import("./listener.js").Listener} listener
      * @param {import("./request.js").Request} request
-     * @param {import("./claims.js").Claim} claim
      * @param {number} begun
      */
-    constructor(client: import("./clients.js").KnownClient, listener: import("./listener.js").Listener, request: import("./request.js").Request, claim: import("./claims.js").Claim, begun: number);
+    constructor(client: import("./clients.js").KnownClient, listener: import("./listener.js").Listener, request: import("./request.js").Request, begun: number);
     /** What came of it: null if it was not granted. @type {Promise<Hold | null>} */
     outcome: Promise<Hold | null>;
     request: import("./request.js").Request;
@@ -23,6 +22,8 @@ export class Acquisition {
     channel: string;
     /** @returns {Promise<Hold | null>} */
     run(): Promise<Hold | null>;
+    /** Asks, unless it has asked and was not answered. */
+    askOnce(): void;
     /** Asks, or asks again: the token finds its place, or its grant. */
     ask(): Promise<void>;
     /** @param {Said} said */

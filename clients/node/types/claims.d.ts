@@ -6,14 +6,15 @@ export class Claim {
     /** Whether no later one has taken its place: what comes late of this one may be taken back. @returns {boolean} */
     get isLast(): boolean;
     end(): void;
-    /** Ends it when the server has been told. @param {Promise<unknown>} told */
+    /** Ends it when the server has been told, which is not waited for longer than for other answers. @param {Promise<unknown>} told */
     leaveAfter(told: Promise<unknown>): void;
     #private;
 }
 /**
- * Claims locks for a token. If it is just leaving their lines, this comes after that.
+ * Claims locks for a token. If the token is just leaving their lines, or being released, the claim comes after that.
  * @param {import("./clients.js").KnownClient} client
  * @param {import("./request.js").Request} request
+ * @param {Promise<unknown>} stopped rejects when the request is broken off
  * @returns {Promise<Claim>}
  */
-export function claim(client: import("./clients.js").KnownClient, { keys, token, waitMs }: import("./request.js").Request): Promise<Claim>;
+export function claim(client: import("./clients.js").KnownClient, { keys, token, waitMs }: import("./request.js").Request, stopped: Promise<unknown>): Promise<Claim>;

@@ -1,4 +1,8 @@
 /**
+ * Is called when there is a new connection, or never will be; with true when the last one has ended.
+ */
+export type Again = (lost?: boolean) => void;
+/**
  * What this package needs of a client. The types of the libraries are not imported, for neither need be there.
  */
 export type IoredisLike = {
@@ -83,10 +87,12 @@ declare class Ioredis extends Known {
     send(_key: string, words: (string | Buffer)[]): Promise<any>;
     /** @param {any} client @returns {any} a copy, which is patient whatever the client is */
     copy(client?: any): any;
-    /** @param {string} channel @param {Tell} tell @param {() => void} again @returns {Ear} */
-    listen(channel: string, tell: Tell, again: () => void): Ear;
-    /** A connection of its own to the server of a key. @param {string} _key @returns {Promise<Apart>} */
-    apart(_key: string): Promise<Apart>;
+    /** @param {string} channel @param {Tell} tell @param {Again} again @returns {Ear} */
+    listen(channel: string, tell: Tell, again: Again): Ear;
+    /** A connection of its own to the server of a key. @param {string} key @returns {Promise<Apart>} */
+    apart(key: string): Promise<Apart>;
+    /** @param {string} _key @returns {any} */
+    nodeOf(_key: string): any;
     /** @param {any} client @returns {Apart} */
     apartFrom(client: any): Apart;
 }
@@ -96,12 +102,14 @@ declare class NodeRedis extends Known {
     send(_key: string, words: (string | Buffer)[]): Promise<any>;
     /** @param {any} client @returns {any} */
     copy(client?: any): any;
-    /** @param {string} channel @param {Tell} tell @param {() => void} again @returns {Ear} */
-    listen(channel: string, tell: Tell, again: () => void): Ear;
+    /** @param {string} channel @param {Tell} tell @param {Again} again @returns {Ear} */
+    listen(channel: string, tell: Tell, again: Again): Ear;
     /** @param {any} ear @param {Promise<unknown>} ready @param {() => void} end @param {string} channel @param {Tell} tell @returns {Ear} */
     hearBy(ear: any, ready: Promise<unknown>, end: () => void, channel: string, tell: Tell): Ear;
-    /** @param {string} _key @returns {Promise<Apart>} */
-    apart(_key: string): Promise<Apart>;
+    /** @param {string} key @returns {Promise<Apart>} */
+    apart(key: string): Promise<Apart>;
+    /** @param {string} _key @returns {any} */
+    nodeOf(_key: string): any;
     /** @param {any} client @returns {Apart} */
     apartFrom(client: any): Apart;
 }
@@ -111,9 +119,11 @@ declare class Known {
     constructor(client: any);
     client: any;
     /** Calls `again` whenever the client has a new connection, or will never have one. However many ask for this, the client is asked once. */
-    onNew(again: () => void): () => void;
-    /** @abstract @param {() => void} _again @param {any} [_client] @returns {() => void} */
-    hook(_again: () => void, _client?: any): () => void;
+    onNew(again: Again): () => void;
+    /** @abstract @param {Again} _again @param {any} [_client] @returns {() => void} */
+    hook(_again: Again, _client?: any): () => void;
+    /** Calls `tell` when the connection to the server of a key ends, by which a session ends. @abstract @param {string} _key @param {() => void} _tell */
+    onLoss(_key: string, _tell: () => void): () => void;
     #private;
 }
 export {};

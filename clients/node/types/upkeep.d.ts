@@ -25,8 +25,11 @@ export class Lease {
     get holds(): boolean;
     /** Begins to keep the lease that was granted to a request sent at `since`. @param {import("./hold.js").Hold} hold @param {number} since */
     begin(hold: import("./hold.js").Hold, since: number): void;
-    /** Ends all that is done for it here. */
-    end(): void;
+    /**
+     * Ends all that is done for it here. Its token may ask anew when the server has been told: sooner, it would renew this hold.
+     * @param {Promise<unknown>} [told]
+     */
+    end(told?: Promise<unknown>): void;
     /** The words of a request about this hold, and no other one of its token. @param {string} verb @param {...string} more */
     words(verb: string, ...more: string[]): string[];
     /** Asks for the lease anew. @returns {Promise<boolean>} whether it is held still */

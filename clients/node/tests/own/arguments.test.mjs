@@ -4,7 +4,7 @@ import { EventEmitter } from "node:events";
 import { test } from "node:test";
 
 import { createClientPool } from "redis";
-import { Locks, Stock } from "lockstock";
+import { Locks, NotGranted, Stock } from "lockstock";
 
 import { assert } from "../servers.mjs";
 
@@ -32,6 +32,8 @@ const refused = {
   "an empty key": [() => locks.acquire(""), /^TypeError: key: expected a string that is not empty, not ''$/],
   "a number for a key": [() => locks.acquire(42), /^RangeError: keys: expected .* not 42$/],
   "an empty list": [() => locks.acquire([]), /not \[\]/],
+  "a hole in a list": [() => locks.acquire([, "a"]), /^TypeError: keys\[0\]: expected a string that is not empty, not undefined$/],
+  "a list of holes": [() => locks.acquire(new Array(1)), /^TypeError: keys\[0\]: expected a string/],
   "an empty key in a list": [() => locks.acquire(["a", ""]), /^TypeError: keys\[1\]: expected a string/],
   "seconds for options": [() => locks.acquire("a", 30), /^RangeError: options: expected an object of waitMs, leaseMs, .* not 30$/],
   "null for options": [() => locks.acquire("a", null), /^TypeError: options: /],
@@ -53,6 +55,7 @@ const refused = {
   "an empty token": [() => locks.acquire("a", { token: "" }), /token: expected a string of 1 to 512 bytes, not ''/],
   "a long token": [() => locks.acquire("a", { token: "ä".repeat(257) }), /token: /],
   "a controller for its signal": [() => locks.acquire("a", { signal: new AbortController() }), /signal: expected an AbortSignal/],
+  "what is no signal to all of its users": [() => locks.acquire("a", { signal: { aborted: false, addEventListener() {} } }), /signal: expected an AbortSignal/],
   "no replicas": [() => locks.acquire("a", { replicas: 0 }), /replicas: /],
   "no work": [() => locks.using("a", {}), /^TypeError: work: expected a function, not undefined$/],
   "a promise for work": [() => locks.using("a", {}, Promise.resolve()), /work: expected a function/],
@@ -132,6 +135,10 @@ test("a pool is no client for this", () => {
 test("what is undefined counts as not given", async () => {
   assert.equal(await locks.acquire("a", { waitMs: undefined, limit: undefined, shared: undefined }), null);
   assert.equal(silent.asked, 1);
+});
+
+test("options that are undefined count as none", async () => {
+  await assert.rejects(locks.using("a", undefined, work), (error) => error instanceof NotGranted && /not granted within 0 ms/.test(error.message));
 });
 
 test("options may be inherited, and names be told by map", async () => {
