@@ -48,6 +48,30 @@ export async function eventually(what, condition, patience = 60_000) {
   }
 }
 
+/**
+ * How many milliseconds it takes until a promise is settled, less what this process itself was kept from its work. What the promise gives
+ * is the promise's.
+ */
+export async function takes(promise) {
+  const begun = performance.now();
+  let [last, late] = [begun, 0];
+  const look = () => {
+    late += Math.max(performance.now() - last - 20, 0);
+    last = performance.now();
+  };
+  const looks = setInterval(look, 10);
+  await promise.then(() => {}, () => {});
+  clearInterval(looks);
+  look();
+  return performance.now() - begun - late;
+}
+
+/** The same of a promise that must be rejected with this error. */
+export async function rejectsAfter(promise, error) {
+  const [time] = await Promise.all([takes(promise), assert.rejects(promise, error)]);
+  return time;
+}
+
 /** Resolves when a signal is aborted, which it may be already. */
 export async function aborted(signal) {
   await eventually("it is aborted", () => signal.aborted);

@@ -43,6 +43,41 @@ def eventually(what, condition, patience=60.0):
         time.sleep(0.005)
 
 
+class Clock:
+    """How long something takes, less what this process itself was kept from its work: a thread sees how late it is woken up."""
+
+    def __init__(self):
+        self.begun = self.last = time.monotonic()
+        self.late, self.over = 0.0, threading.Event()
+        self.looks = threading.Thread(target=self.look, daemon=True)
+        self.looks.start()
+
+    def look(self):
+        while not self.over.wait(0.01):
+            self.count()
+        self.count()
+
+    def count(self):
+        now = time.monotonic()
+        self.late += max(now - self.last - 0.02, 0)
+        self.last = now
+
+    def stop(self):
+        self.took = time.monotonic() - self.begun
+        self.over.set()
+        self.looks.join()
+
+
+@contextlib.contextmanager
+def ends_within(least, most):
+    clock = Clock()
+    try:
+        yield
+    finally:
+        clock.stop()
+    assert least <= clock.took and clock.took - clock.late <= most, (clock.took, clock.late)
+
+
 class Eye:
     """Sees who holds a lock and who waits, on one server or a cluster."""
 

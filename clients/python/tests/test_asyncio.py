@@ -29,6 +29,8 @@ async def connected(kind):
     name, _, by_line = kind.partition(" by ")
     client = CLIENTS[name]()
     try:
+        # A lock that is asked for without a wait has no time for a whole cluster to be learnt on a busy machine.
+        await client.execute_command("LOCK.INFO", "key")
         if by_line:
             async with Line(client) as line:
                 yield client, line.lock

@@ -9,7 +9,7 @@ import time
 import pytest
 import redis
 import redis.asyncio
-from conftest import URL, eventually
+from conftest import URL, ends_within, eventually
 from lockstock import AsyncLock, Line, Lock
 from test_locks import demoted_for_a_while, run
 
@@ -48,10 +48,9 @@ def test_a_release_between_two_requests_ends_the_wait(server, slow, gate, key):
         info = server.client.execute_command("LOCK.INFO", key)
         server.client.execute_command("CLIENT", "KILL", "ID", info["waiters"][0]["client"])
         assert gate.reached.wait(60)
-        begun = time.monotonic()
-        assert request.release() is False
-        assert said() is None
-        assert time.monotonic() - begun < 2
+        with ends_within(0, 2):
+            assert request.release() is False
+            assert said() is None
         gate.go.set()
         server.until_waiting(key, 0)
 
@@ -226,11 +225,12 @@ def test_a_storm_of_cancellations_leaves_nothing_behind(server, key, by_line):
                 inside -= 1
 
     async def storm(make):
-        tasks = [asyncio.create_task(work(make(key, wait=60, lease=200))) for _ in range(200)]
+        # For as long as a busy machine may need.
+        tasks = [asyncio.create_task(work(make(key, wait=600, lease=900))) for _ in range(200)]
         for task in chance.sample(tasks, 150):
             await asyncio.sleep(chance.random() * 0.005)
             task.cancel()
-        outcomes = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 90)
+        outcomes = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 600)
         for outcome in outcomes:
             assert outcome is None or isinstance(outcome, asyncio.CancelledError), (seed, outcome)
 
@@ -255,7 +255,7 @@ def test_a_thousand_tasks_over_one_connection_which_is_cut(server, grace, key):
             assert await first.acquire()
 
             async def work(number):
-                async with line.lock(key, wait=120):
+                async with line.lock(key, wait=600):
                     order.append(number)
 
             tasks = [asyncio.create_task(work(number)) for number in range(1_000)]
@@ -265,9 +265,10 @@ def test_a_thousand_tasks_over_one_connection_which_is_cut(server, grace, key):
             while server.client.execute_command("LOCK.INFO", key)["waiting"] < 1_000:
                 await asyncio.sleep(0.05)
             await first.release()
-            await asyncio.wait_for(asyncio.gather(*tasks), 60)
+            await asyncio.gather(*tasks)
 
-    play(body)
+    # For as long as a busy machine may need.
+    play(lambda client: asyncio.wait_for(body(client), 600))
     assert order == list(range(1_000))
     server.until_free(key)
 
