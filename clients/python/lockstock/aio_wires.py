@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import math
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
-from .clients import is_cluster, library, parts
+from .clients import is_cluster, is_moving, library, parts
 from .errors import is_answer
 from .steps import Ask, Rest, Steps, T
 from .terms import Key, now
@@ -116,12 +116,27 @@ class Wire:
                 kind, arguments = parts(self._client, self._key)
                 self._connection = kind(**{**arguments, "socket_timeout": None})
                 await self._connection.connect()
-            for command in step.commands:
-                await self._connection.send_command(*command)
-            return [await answer(self._connection.read_response()) for _ in step.commands]
+            answers = await _exchange(self._connection, step.commands)
+            moving = is_moving(self._client, answers) if step.moves else None
+            return answers if moving is None else await self._follow(step, moving)
         except BaseException:
             await self.hang_up()
             raise
+
+    async def _follow(self, step: Ask, moving: Any) -> list[Any]:
+        kind, arguments = parts(self._client, self._key, moving)
+        connection = kind(**arguments)
+        try:
+            await connection.connect()
+            return (await _exchange(connection, [["ASKING"], *step.commands]))[1:]
+        finally:
+            await connection.disconnect(nowait=True)
+
+
+async def _exchange(connection: Any, commands: Sequence[Any]) -> list[Any]:
+    for command in commands:
+        await connection.send_command(*command)
+    return [await answer(connection.read_response()) for _ in commands]
 
 
 async def answer(asked: Awaitable[Any]) -> Any:

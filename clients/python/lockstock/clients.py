@@ -7,6 +7,8 @@ import sys
 from collections.abc import Coroutine
 from typing import Any, Optional, Protocol
 
+from .errors import kinds
+
 # How long a connection may take to be made, by itself. Nobody waits for longer than he asked.
 CONNECT = 5.0
 
@@ -54,11 +56,14 @@ def place(client: Any, key: Any) -> str:
     return str(client.get_node_from_key(key).name) if is_cluster(client) else ""
 
 
-def parts(client: Any, key: Any) -> tuple[Any, dict[str, Any]]:
-    """The class and arguments of a connection to the server of this key that tries once and is checked by nobody."""
+def parts(client: Any, key: Any, moving: Optional[Any] = None) -> tuple[Any, dict[str, Any]]:
+    """The class and arguments of a connection to the server of this key that tries once and is checked by nobody; with `moving`, an
+    answer ASK, to the server to which the key is moving."""
     pool = client
     if is_cluster(client):
-        node = client.get_node_from_key(key)
+        node = client.get_node(moving.host, moving.port) if moving is not None else client.get_node_from_key(key)
+        if node is None and moving is not None:
+            raise moving
         # A node of an asyncio cluster is such a pool itself. Those of plain ones have their client by its library's name.
         connect = getattr(client, "get_redis_connection", getattr(client, "get_valkey_connection", None))
         pool = connect(node) if connect is not None else node
@@ -81,6 +86,12 @@ def made_of(client: Any, key: Any, command: Any, reply: Any) -> Any:
         callbacks = getattr(connect(client.get_node_from_key(key)) if connect is not None else None, "response_callbacks", None)
     name = command.decode() if isinstance(command, bytes) else command
     return callbacks[name](reply) if callbacks and name in callbacks else reply
+
+
+def is_moving(client: Any, answers: list[Any]) -> Optional[Any]:
+    """The answer, if there is one, that the key is not here any more, and not yet another server's."""
+    asks = (answer for answer in answers if "AskError" in kinds(answer))
+    return next(asks, None) if is_cluster(client) else None
 
 
 def library(thing: Any) -> Optional[Any]:

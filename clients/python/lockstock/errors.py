@@ -31,7 +31,7 @@ class NotHeld(LockstockError):
 
 
 class Unreachable(LockstockError):
-    """No server answered in time. The request may have been done."""
+    """No server answered in time, or with what is no answer. The request may have been done."""
 
 
 class NotReleased(Unreachable):
@@ -68,10 +68,12 @@ _BY_WORD: dict[str, type[LockstockError]] = {
     "NOSTOCK": NoSale,
     "BUSYKEY": SaleExists,
 }
+# What reading raises that is no answer: bytes that are none, or an answer of another form.
+_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError)
 _BOTH: dict[tuple[type, type], type[LockstockError]] = {}
 
 
-def kinds(error: BaseException) -> set[str]:
+def kinds(error: object) -> set[str]:
     """The names of an error's classes: those of redis-py and valkey-py are the same."""
     return {kind.__name__ for kind in type(error).__mro__}
 
@@ -84,6 +86,11 @@ def is_answer(error: BaseException) -> bool:
 def is_crowd(error: BaseException) -> bool:
     """Whether all connections that the client's pool may have are in use: nothing was sent, and one is free soon."""
     return str(error) == "Too many connections" or "MaxConnectionsError" in kinds(error)
+
+
+def is_undone(error: BaseException) -> bool:
+    """Whether nothing was done, and asking again, of the same server or another, may help."""
+    return is_crowd(error) or (passes(error) and (is_answer(error) or "BusyLoadingError" in kinds(error)))
 
 
 def passes(error: BaseException) -> bool:
@@ -103,8 +110,14 @@ def passes(error: BaseException) -> bool:
 def named(error: BaseException, text: Optional[str] = None, kind: Optional[type[LockstockError]] = None) -> Any:
     """The error of this package that says what `error` means. It is an error of the client's library, too, so that a program may
     catch either. What is no error of a server or a connection stays as it is."""
-    if isinstance(error, LockstockError) or not kinds(error) & {"RedisError", "ValkeyError", "OSError", "TimeoutError"}:
+    if isinstance(error, LockstockError):
         return error
+    if not kinds(error) & {"RedisError", "ValkeyError", "OSError", "TimeoutError"}:
+        if not isinstance(error, _UNREADABLE):
+            return error
+        unreadable = Unreachable(f"what came is no answer: {error!r}")
+        unreadable.__cause__ = error
+        return unreadable
     if kind is None:
         kind = _meant(error)
     if kind is ModuleMissing:

@@ -34,6 +34,8 @@ class Line:
             raise TypeError("Line is for one server and its replicas; in a cluster, use AsyncLock")
         as_any: Any = client
         self._client = as_any
+        # For a connection apart.
+        self.connection_pool = as_any.connection_pool
         self._asks: Any = type(as_any)(connection_pool=as_any.connection_pool, single_connection_client=True)
         self.response_callbacks = as_any.response_callbacks
         self._turn = asyncio.Lock()

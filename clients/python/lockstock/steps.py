@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple, Optional, TypeVar, Union
 
-from .errors import NotReplicated, is_answer, is_crowd, passes
+from .errors import NotReplicated, is_answer, is_crowd, is_undone, passes
 from .terms import Terms, Word, fields, now, text
 
 # How much longer than its wait a request is tried, and its answer waited for.
@@ -31,6 +31,8 @@ class Ask(NamedTuple):
     """When the answers must be there."""
     apart: bool = False
     """Whether this needs a connection that nobody else uses meanwhile."""
+    moves: bool = False
+    """Whether it may be asked over yet another one, of the server to which the key is moving."""
 
 
 class Rest(NamedTuple):
@@ -129,7 +131,7 @@ def persistently(command: Sequence[Word], limit: float) -> Steps[Any]:
     """Asks what may be asked again, until there is an answer."""
     while True:
         try:
-            return (yield from _ask(command, limit))
+            return (yield from _ask(command, limit, False, True))
         except Exception as error:
             if now() + PAUSE >= limit or not (passes(error) or is_crowd(error)):
                 raise
@@ -137,12 +139,18 @@ def persistently(command: Sequence[Word], limit: float) -> Steps[Any]:
 
 
 def once(command: Sequence[Word], limit: float) -> Steps[Any]:
-    """Asks what must not be asked again."""
-    return (yield from _ask(command, limit))
+    """Asks what must not be done twice, over a connection that no other layer asks over again."""
+    while True:
+        try:
+            return (yield from _ask(command, limit, True, True))
+        except Exception as error:
+            if now() + PAUSE >= limit or not is_undone(error):
+                raise
+            yield Rest(PAUSE)
 
 
-def _ask(command: Sequence[Word], until: float, apart: bool = False) -> Steps[Any]:
-    [reply] = yield Ask([command], until, apart)
+def _ask(command: Sequence[Word], until: float, apart: bool = False, moves: bool = False) -> Steps[Any]:
+    [reply] = yield Ask([command], until, apart, moves)
     if isinstance(reply, Exception):
         raise reply
     return reply

@@ -7,10 +7,13 @@ import datetime
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Optional, TypeVar, Union, overload
 
+from .aio_wires import Wire as AsyncWire
 from .clients import AsyncClient, Client, check
 from .errors import named
 from .rows import STATES, Buyer, Cart, Order, Outcome, Sale, State, buyer_row, cart, nothing, order_row, outcome, page_row, sale_row
-from .terms import Key, Word, flag, key, ms, name, seconds, text, whole
+from .steps import RELEASE, Steps, once, persistently
+from .terms import Key, Word, flag, key, ms, name, now, seconds, text, whole
+from .wires import Wire, play
 
 if TYPE_CHECKING:
     from typing import Concatenate, ParamSpec
@@ -31,6 +34,17 @@ class Request(Generic[T]):
 
     words: Sequence[Word]
     read: Callable[[Any], T]
+    again: bool = True
+    """Whether it may be sent again if nobody knows whether it was done."""
+    leg: int = 1
+    """Which of the words is the key of the first sale."""
+
+    def steps(self) -> Steps[Any]:
+        return (persistently if self.again else once)(self.words, now() + RELEASE)
+
+    @property
+    def sale(self) -> Key:
+        return self.words[self.leg]
 
 
 class asked(Generic[P, T]):
@@ -62,7 +76,8 @@ class asked(Generic[P, T]):
 
 
 class _Stock:
-    """What `Stock` and `AsyncStock` may be asked. Every request of an order may be sent again: its id makes it happen once."""
+    """What `Stock` and `AsyncStock` may be asked. Every answer is there within five seconds, or `Unreachable` is raised. A request of an
+    order is sent again until then, for its id makes it happen once; what makes or changes a sale is not, but `adjust` with an id."""
 
     @asked
     def create(
@@ -87,7 +102,7 @@ class _Stock:
         words += ["STREAM", key(stream)] if stream is not None else []
         if flag("deadlines", deadlines) and stream is None:
             raise ValueError("deadlines are told in a stream: name it")
-        return Request(words + ["DEADLINES"] if deadlines else words, nothing)
+        return Request(words + ["DEADLINES"] if deadlines else words, nothing, again=False)
 
     @asked
     def alter(
@@ -102,13 +117,13 @@ class _Stock:
         """Changes what is named; a limit or time of 0 is none. Raises `NoSale`."""
         words = ["STOCK.ALTER", key(sale), *_window(limit, start, end, 0)]
         words += ["REBUY", "yes" if flag("rebuy", rebuy) else "no"] if rebuy is not None else []
-        return Request(words, nothing)
+        return Request(words, nothing, again=False)
 
     @asked
     def adjust(self, sale: Key, delta: int, *, id: Optional[str] = None) -> Request[int]:
         """Adds units, or withdraws unsold ones, and answers what remains. With an id it may be sent again. Raises `NoSale`."""
         words = ["STOCK.ADJUST", key(sale), str(whole("delta", delta, -(2**53) + 1))]
-        return Request(words + (["ID", name("an id", id)] if id is not None else []), int)
+        return Request(words + (["ID", name("an id", id)] if id is not None else []), int, again=id is not None)
 
     @asked
     def order(
@@ -172,7 +187,7 @@ class _Stock:
         sales = _sales(list(units))
         legs = [word for sale in sales for word in (sale, str(whole("qty", units[sale], 1)))]
         words = ["STOCK.MDECR_ONCE", name("an id", id), str(len(sales)), *legs, *_terms(buyer, hold, ref)]
-        return Request(words, lambda reply: cart(reply, sales))
+        return Request(words, lambda reply: cart(reply, sales), leg=3)
 
     @asked
     def confirm_all(self, id: str, sales: Sales) -> Request[Cart]:
@@ -205,10 +220,13 @@ class Stock(_Stock):
                 return
 
     def _ask(self, request: Request[T]) -> T:
+        wire = Wire(self._client, request.sale)
         try:
-            return request.read(self._client.execute_command(*request.words))
+            return request.read(play(request.steps(), wire))
         except Exception as error:
             raise named(error)
+        finally:
+            wire.give_back()
 
 
 class AsyncStock(_Stock):
@@ -232,10 +250,13 @@ class AsyncStock(_Stock):
                 return
 
     async def _ask(self, request: Request[T]) -> T:
+        wire = AsyncWire(self._client, request.sale)
         try:
-            return request.read(await self._client.execute_command(*request.words))
+            return request.read(await wire.play(request.steps()))
         except Exception as error:
             raise named(error)
+        finally:
+            await wire.hang_up()
 
 
 # The request for the page of orders that a cursor begins.
@@ -258,7 +279,7 @@ def _page(sale: Key, state: Optional[State], count: int) -> Page:
 
 def _legs(command: str, id: str, sales: Sales) -> Request[Cart]:
     names = _sales(sales)
-    return Request([command, name("an id", id), str(len(names)), *names], lambda reply: cart(reply, names))
+    return Request([command, name("an id", id), str(len(names)), *names], lambda reply: cart(reply, names), leg=3)
 
 
 def _sales(sales: Any) -> list[str]:

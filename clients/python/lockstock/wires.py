@@ -6,10 +6,10 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
-from .clients import is_cluster, library, parts, place
+from .clients import is_cluster, is_moving, library, parts, place
 from .errors import is_answer
 from .steps import Ask, Rest, Steps, T
 from .terms import Key, now
@@ -85,8 +85,9 @@ class Wire:
             self._check()
             connection = self._connection or self._connect(step.until)
             self._check()
-            connection.send_packed_command(connection.pack_commands(step.commands), check_health=False)
-            return [self._read(connection, step.until) for _ in step.commands]
+            answers = self._exchange(connection, step.commands, step.until)
+            moving = is_moving(self._client, answers) if step.moves else None
+            return answers if moving is None else self._follow(step, moving)
         except BaseException:
             # Others to the same server may have gone the same way.
             _idle.get(self._client, {}).pop(self._place, None)
@@ -139,6 +140,18 @@ class Wire:
         kind, arguments = parts(self._client, self._key)
         self._connection = _Connecting(kind(**arguments), self).result(until)
         return self._connection
+
+    def _follow(self, step: Ask, moving: Any) -> list[Any]:
+        kind, arguments = parts(self._client, self._key, moving)
+        connection = _Connecting(kind(**arguments), self).result(step.until)
+        try:
+            return self._exchange(connection, [["ASKING"], *step.commands], step.until)[1:]
+        finally:
+            connection.disconnect()
+
+    def _exchange(self, connection: Any, commands: Sequence[Any], until: float) -> list[Any]:
+        connection.send_packed_command(connection.pack_commands(commands), check_health=False)
+        return [self._read(connection, until) for _ in commands]
 
     def _read(self, connection: Any, until: float) -> Any:
         while not connection.can_read(min(max(until - now(), 0), LONG)):

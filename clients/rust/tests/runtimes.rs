@@ -74,13 +74,13 @@ fn a_hold_is_extended_while_its_runtime_is_busy_or_over() {
     let client = Client::open(&url(&server)).expect("a URL");
     let runtime = current_thread();
     let hold = runtime.block_on(async {
-        let hold = client.lock("job").lease(SECOND).acquire().await.expect("free");
-        thread::sleep(2 * SECOND);
+        let hold = client.lock("job").lease(3 * SECOND).acquire().await.expect("free");
+        thread::sleep(5 * SECOND);
         assert!(hold.is_held());
         hold
     });
     drop(runtime);
-    thread::sleep(2 * SECOND);
+    thread::sleep(5 * SECOND);
     assert!(hold.is_held());
     current_thread().block_on(hold.release()).expect("held to the end");
 }
