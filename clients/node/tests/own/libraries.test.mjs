@@ -6,7 +6,7 @@ import { Locks, Unreachable, NotReplicated } from "lockstock";
 
 import { aDay } from "../day.mjs";
 import { start, startSentinel } from "../own.mjs";
-import { CLIENTS, assert, cmd, eventually, hangUp, info, newKey, waiting } from "../servers.mjs";
+import { CLIENTS, assert, cmd, eventually, hangUp, info, newKey, rejectsAfter, waiting } from "../servers.mjs";
 
 const clusterUrl = process.env.LOCKSTOCK_CLUSTER_URL;
 const quiet = (client) => client.on("error", () => {});
@@ -44,12 +44,19 @@ const LIBRARIES = {
   "node-redis 6": await nodeRedis("redis"),
 };
 
+/** What is asked for without a wait has no time for a busy machine to find the server first. */
+async function ready(made) {
+  const client = await made;
+  await new Locks(client).info("key");
+  return client;
+}
+
 describe("libraries", { concurrency: 2 }, () => {
   for (const [name, library] of Object.entries(LIBRARIES)) {
     describe(name, { concurrency: true }, () => {
       for (const kind of ["alone", "cluster"]) {
         test(kind, async (t) => {
-          const client = await library[kind](kind === "alone" ? (await start(t)).url : undefined);
+          const client = await ready(library[kind](kind === "alone" ? (await start(t)).url : undefined));
           const locks = new Locks(client);
           t.after(async () => {
             await locks.close();
@@ -86,7 +93,7 @@ describe("libraries", { concurrency: 2 }, () => {
 
       test("behind Sentinel, through a failover", async (t) => {
         const { primary, replica, sentinel } = await startSentinel(t);
-        const client = await library.sentinel(sentinel.port);
+        const client = await ready(library.sentinel(sentinel.port));
         const locks = new Locks(client);
         t.after(async () => {
           await locks.close();
@@ -121,7 +128,7 @@ describe("libraries", { concurrency: 2 }, () => {
 
       test("in a session, and with replicas that are not there", async (t) => {
         const server = await start(t);
-        const client = await library.alone(server.url);
+        const client = await ready(library.alone(server.url));
         const eye = await server.eye(t);
         const locks = new Locks(client);
         t.after(async () => {
@@ -133,9 +140,7 @@ describe("libraries", { concurrency: 2 }, () => {
         await cmd(eye, "CLIENT", "KILL", "ID", await cmd(client, "CLIENT", "ID"));
         await eventually("it hears of it", () => hold.lost.aborted, 5_000);
         assert.equal(await hold.release(), false);
-        const asked = performance.now();
-        await assert.rejects(locks.acquire("lock", { replicas: 1, waitMs: 100 }), NotReplicated);
-        assert(performance.now() - asked < 2_100);
+        assert((await rejectsAfter(locks.acquire("lock", { replicas: 1, waitMs: 100 }), NotReplicated)) < 2_100);
         await eventually("it was given back", async () => (await locks.info("lock")) === null);
         assert.equal(Number((await cmd(eye, "CLIENT", "LIST")).match(/cmd=wait/g)?.length ?? 0), 0);
       });
