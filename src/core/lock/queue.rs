@@ -49,6 +49,8 @@ pub(super) struct Waiting {
     by_request: Index,
     /// By token and key, those for many keys.
     by_place: Index,
+    /// By token and obstacle, those for many keys. One token may wait in very many of them for a key that it holds.
+    by_obstacle: Index,
     /// Requests for many keys that wait no more and are still to be taken out of their queues.
     retired: BTreeMap<WaiterId, Retired>,
     /// By connection, for those that have one.
@@ -112,7 +114,9 @@ impl Waiting {
         self.waiters.is_empty()
             && self.queues.is_empty()
             && self.by_key.is_empty()
-            && [&self.by_request, &self.by_place, &self.by_token].iter().all(|index| index.0.is_empty())
+            && [&self.by_request, &self.by_place, &self.by_obstacle, &self.by_token]
+                .iter()
+                .all(|index| index.0.is_empty())
             && self.retired.is_empty()
             && self.by_client.is_empty()
             && self.by_end.is_empty()
@@ -204,27 +208,39 @@ impl Waiting {
 
     /// The requests of `token` in `queue`: first the one for this key alone, then those for many keys.
     pub(super) fn requests_at(&self, queue: QueueId, token: &Ident) -> impl Iterator<Item = WaiterId> {
-        let is_many = self.queue(queue).is_some_and(Queue::has_many);
-        let hash = is_many.then(|| with_queues(self.hasher.hash_one(token), &[queue]));
-        let is_its = move |waiter: &Waiter| {
-            waiter.request.token == *token && waiter.scope.queues().binary_search(&queue).is_ok()
-        };
-        let many = hash.into_iter().flat_map(|hash| self.by_place.of(hash));
-        let many = many.filter(move |id| self.waiter(*id).is_some_and(is_its));
-        self.waiting_request(token, &Scope::One(queue)).into_iter().chain(many)
+        self.one_and(&self.by_place, queue, token, move |waiter| waiter.scope.queues().binary_search(&queue).is_ok())
     }
 
     /// Those of them that cannot have the key while another token holds it or is in front: a request for many keys only if this key is its
     /// obstacle.
     pub(super) fn blocked_at(&self, queue: QueueId, token: &Ident) -> impl Iterator<Item = WaiterId> {
-        let is_blocked = move |waiter: &Waiter| matches!(waiter.scope, Scope::One(_)) || waiter.obstacle == Some(queue);
-        self.requests_at(queue, token).filter(move |id| self.waiter(*id).is_some_and(is_blocked))
+        self.one_and(&self.by_obstacle, queue, token, move |waiter| waiter.obstacle == Some(queue))
+    }
+
+    /// The request of `token` for the key of `queue` alone, then those for many keys that `index` has there.
+    fn one_and<'a, 't>(
+        &'a self,
+        index: &'a Index,
+        queue: QueueId,
+        token: &'t Ident,
+        is_there: impl Fn(&Waiter) -> bool,
+    ) -> impl Iterator<Item = WaiterId> {
+        let is_many = self.queue(queue).is_some_and(Queue::has_many);
+        let hash = is_many.then(|| with_queues(self.hasher.hash_one(token), &[queue]));
+        let many = hash.into_iter().flat_map(|hash| index.of(hash));
+        let is_its = move |waiter: &Waiter| waiter.request.token == *token && is_there(waiter);
+        let many = many.filter(move |id| self.waiter(*id).is_some_and(&is_its));
+        self.waiting_request(token, &Scope::One(queue)).into_iter().chain(many)
     }
 
     /// The request `id` for many keys cannot have the key of `queue`.
     pub(super) fn block_multi_at(&mut self, id: WaiterId, queue: QueueId) {
-        if let Some((_, waiter)) = self.waiters.get_mut(id.0) {
-            waiter.obstacle = Some(queue);
+        if let Some((of_token, waiter)) = self.waiters.get_mut(id.0) {
+            let before = waiter.obstacle.replace(queue);
+            self.by_obstacle.0.insert((with_queues(*of_token, &[queue]), id));
+            if let Some(before) = before.filter(|before| *before != queue) {
+                self.by_obstacle.0.remove(&(with_queues(*of_token, &[before]), id));
+            }
         }
     }
 
@@ -330,7 +346,7 @@ impl Waiting {
         let struck = earlier.and_then(|earlier| self.strike(waiter.since, earlier));
         let (replaced, mut headed) = struck.map_or_else(Default::default, |(waiter, headed)| (Some(waiter), headed));
         let (client, notified) = (waiter.request.client, waiter.request.wait.is_notified());
-        let (ticket, scope) = (waiter.ticket, waiter.scope.clone());
+        let (ticket, scope, obstacle) = (waiter.ticket, waiter.scope.clone(), waiter.obstacle);
         let of_token = self.hasher.hash_one(&waiter.request.token);
         let id = WaiterId(self.waiters.insert((of_token, waiter)));
         let mut longest = 0;
@@ -347,6 +363,7 @@ impl Waiting {
         if let Scope::Many(queues) = &scope {
             self.by_place.0.extend(queues.iter().map(|queue| (with_queues(of_token, &[*queue]), id)));
         }
+        self.by_obstacle.0.extend(obstacle.map(|obstacle| (with_queues(of_token, &[obstacle]), id)));
         self.by_token.0.insert((of_token, id));
         self.by_end.extend(self.waiters.get(id.0).and_then(|(_, waiter)| waiter.ending(id)));
         self.by_client.extend(client.map(|client| (client, id)));

@@ -163,7 +163,10 @@ impl Visit<'_> {
                 }
             }
         };
-        let own = || self.lock.sole_hold().into_iter().flat_map(|hold| waiting.blocked_at(queue, hold.token));
+        // While the token shares the lock, none of its requests for many keys fits.
+        let most = if self.lock.mode() == Mode::Exclusive { usize::MAX } else { 1 };
+        let own =
+            || self.lock.sole_hold().into_iter().flat_map(|hold| waiting.blocked_at(queue, hold.token)).take(most);
         own().find_map(fits).or_else(|| waiting.head(queue).and_then(fits))
     }
 

@@ -82,6 +82,9 @@ impl Waiting {
         let (of_token, waiter) = self.waiters.remove(id.0)?;
         self.waited = Millis(self.waited.0.saturating_add(waiter.waited(now).0));
         self.by_request.0.remove(&(with_queues(of_token, waiter.scope.queues()), id));
+        if let Some(obstacle) = waiter.obstacle {
+            self.by_obstacle.0.remove(&(with_queues(of_token, &[obstacle]), id));
+        }
         self.by_token.0.remove(&(of_token, id));
         if let Some(client) = waiter.request.client {
             self.by_client.remove(&(client, id));

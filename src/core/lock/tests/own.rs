@@ -1,7 +1,10 @@
 //! What a token holds is no obstacle to what it waits for, wherever it stands in line.
 
+use std::time::{Duration, Instant};
+
 use super::world::*;
 use crate::core::lock::{Acquired, WaitResult};
+use crate::core::time::Wakeup;
 
 #[test]
 fn a_request_for_many_keys_is_granted_with_an_earlier_one_of_its_token() {
@@ -138,4 +141,34 @@ fn a_time_limit_in_front_lets_go_on_who_was_looked_at_before() {
     let _ = world.tick();
     // Ann's lease ends, bob has c, and still stands behind eve; then eve's time is over, too.
     assert!(world.answers().iter().any(|(id, answer)| *id == both && matches!(answer, WaitResult::Granted(_))));
+}
+
+/// How long the steps take that hand `MANY` requests of one token for `k` and a gate each to the holder of `k`, and then serve `k` again and again.
+fn steps_of_the_sole_holder(requests: usize) -> Duration {
+    let mut world = World::new();
+    world.engine.settings.detects_deadlocks = false;
+    for number in 0..requests {
+        world.take(&format!("gate {number}"), &ask("zoe"));
+    }
+    world.take("k", &ask("zoe"));
+    world.line_up("k", 1, &ask("ann"), "news");
+    for number in 0..requests {
+        world.line_up_many(&["k", &format!("gate {number}")], 1, &ask("ann"), "news");
+    }
+    let began = Instant::now();
+    assert!(world.release("k", "zoe"));
+    while world.tick() == Wakeup::Now {}
+    for _ in 0..requests {
+        assert_eq!(world.extend("k", "ann", 9_000), Ok(true));
+    }
+    began.elapsed()
+}
+
+/// A visit once looked at all requests of the holder.
+#[test]
+#[ignore = "a measurement"]
+fn a_visit_to_a_lock_does_not_look_at_all_requests_of_its_holder() {
+    const MANY: usize = if cfg!(miri) { 10 } else { 1_000 };
+    let (few, many) = (steps_of_the_sole_holder(MANY), steps_of_the_sole_holder(8 * MANY));
+    assert!(many < few * 24 + Duration::from_millis(1), "{few:?} for {MANY}, {many:?} for eight times as many");
 }
