@@ -51,7 +51,7 @@ pub enum Wanted {
 pub struct Request {
     /// The owner.
     pub token: Ident,
-    /// The mode. `acquire_many` takes every lock exclusively, whatever this says.
+    /// The mode; of a request for many keys, exclusive.
     pub mode: Wanted,
     /// How long the hold lasts from the grant on; positive.
     pub lease: Millis,

@@ -25,8 +25,6 @@ pub(super) struct Place {
     pub(super) token: Ident,
     /// In order and without duplicates.
     pub(super) keys: SmallVec<[Arc<KeyBuf>; 1]>,
-    /// Whether it was a request for many keys.
-    pub(super) many: bool,
     pub(super) mode: Mode,
     pub(super) ticket: Ticket,
 }
@@ -37,7 +35,6 @@ pub(super) struct Asked<'a> {
     pub(super) token: &'a Ident,
     /// In order and without duplicates.
     pub(super) keys: &'a [KeyRef<'a>],
-    pub(super) many: bool,
     pub(super) mode: Mode,
 }
 
@@ -60,7 +57,7 @@ pub(super) struct VacantPlaces {
 impl Place {
     /// The request that had this place, for the keys of this place.
     fn asked<'a>(&'a self, keys: &'a [KeyRef<'a>]) -> Asked<'a> {
-        Asked { token: &self.token, keys, many: self.many, mode: self.mode }
+        Asked { token: &self.token, keys, mode: self.mode }
     }
 
     fn key_refs(&self) -> SmallVec<[KeyRef<'_>; 1]> {
@@ -69,7 +66,6 @@ impl Place {
 
     fn is_of(&self, asked: Asked<'_>) -> bool {
         self.mode == asked.mode
-            && self.many == asked.many
             && self.token == *asked.token
             && self.keys.iter().map(|key| key.as_key()).eq(asked.keys.iter().copied())
     }
@@ -177,7 +173,7 @@ mod tests {
             let key = |number: usize| Arc::new(KeyRef { db: 0, key: format!("{number:04}").as_bytes() }.to_buf());
             let token = Ident::new(token.as_bytes()).unwrap();
             let (keys, mode, ticket) = ((0..keys).map(key).collect(), Mode::Exclusive, Ticket(until));
-            vacant.keep(Place { token, keys, many: true, mode, ticket }, UnixMs(until));
+            vacant.keep(Place { token, keys, mode, ticket }, UnixMs(until));
             (vacant.len(), vacant.next().unwrap().0)
         };
         for number in 1..=100 {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::keyspace::Keyspace;
-use super::terms::{ClientId, Notice, Request, Wait, WaitResult, WaiterId, Wanted};
+use super::terms::{ClientId, Notice, Request, Wait, WaitResult, WaiterId};
 use super::tickets::Ticket;
 use crate::core::slab::Id;
 use crate::core::time::{Millis, UnixMs};
@@ -20,7 +20,7 @@ pub(super) struct QueueId(pub(super) Id);
 pub(super) enum Scope {
     /// For one key.
     One(QueueId),
-    /// For all of these keys together, ordered and without duplicates. A list of one is not the same as `One`.
+    /// For all of these keys together, two or more, ordered and without duplicates.
     Many(Arc<[QueueId]>),
 }
 
@@ -69,6 +69,12 @@ pub(super) struct Joined {
 }
 
 impl Scope {
+    /// Whichever command asks: a request for one key is of one kind.
+    pub(super) fn of(mut queues: SmallVec<[QueueId; 1]>) -> Self {
+        queues.sort_unstable();
+        if let [queue] = queues.as_slice() { Self::One(*queue) } else { Self::Many(queues.as_slice().into()) }
+    }
+
     pub(super) fn queues(&self) -> &[QueueId] {
         match self {
             Self::One(queue) => slice::from_ref(queue),
@@ -108,14 +114,6 @@ impl Waiter {
     /// The client that is blocked. Its reply may get lost with its connection; what is published counts as delivered.
     pub(super) fn parked(&self) -> Option<ClientId> {
         self.request.client.filter(|_| !self.request.wait.is_notified())
-    }
-
-    /// How it wants the lock.
-    pub(super) fn wanted(&self) -> Wanted {
-        match self.scope {
-            Scope::One(_) => self.request.mode,
-            Scope::Many(_) => Wanted::Exclusive,
-        }
     }
 
     /// How long it has been waiting at `now`.

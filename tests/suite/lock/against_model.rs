@@ -240,13 +240,17 @@ impl Trial {
         let session = self.random.u8(..3) == 0;
         let options = if session { "SESSION" } else { "" };
         let call = format!("LOCK.MACQUIRE {} {} TOKEN {token} PX {lease} {options}", keys.len(), keys.join(" "));
-        let outcome = ask_all(&self.locks, &keys, token);
+        // A request for one key is like any other.
+        let is_one = keys.iter().all(|key| *key == keys[0]);
+        let alone = |trial: &Self| trial.locks[keys[0]].ask(token, Mode::Exclusive);
+        let outcome = if is_one { alone(self) } else { ask_all(&self.locks, &keys, token) };
         let (reply, when) = timed(|| self.connections[connection].cmd(&call));
         self.was_answered(&call, reply, outcome, |trial, fence| {
             let renewed = matches!(outcome, Outcome::Granted { fence: Some(_) });
             for key in keys {
                 let lock = trial.lock(key);
-                let before = lock.hold(token).filter(|_| renewed).and_then(|hold| hold.session);
+                // An upgrade keeps its session, too.
+                let before = lock.hold(token).filter(|_| renewed || is_one).and_then(|hold| hold.session);
                 let session = if session { Some(connection) } else { before };
                 lock.set(Hold { token, fence, end: end(&when, lease), mode: Mode::Exclusive, session });
             }

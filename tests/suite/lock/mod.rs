@@ -24,5 +24,6 @@ mod places;
 mod session;
 mod taken_back;
 mod tracking;
+mod two_waits;
 mod vanish;
 mod waiting;

@@ -126,7 +126,7 @@ impl Visit<'_> {
             (Compatibility::Join | Compatibility::Renew | Compatibility::Downgrade | Compatibility::Upgrade, _) => {}
         }
         if is_patient {
-            self.engine.vacant_places.take_up(request.for_keys(&[self.at], false));
+            self.engine.vacant_places.take_up(request.for_keys(&[self.at]));
         }
         if let Some(queue) = queue {
             self.replace_earlier(queue, compatibility, request);
@@ -142,7 +142,7 @@ impl Visit<'_> {
     /// Whether no waiter in `queue` would be in front of the request.
     fn is_first(&self, queue: QueueId, request: &Request) -> bool {
         let asked = [self.at];
-        let ticket = self.engine.ticket_of(self.course.now.ms, request.for_keys(&asked, false), &request.wait);
+        let ticket = self.engine.ticket_of(self.course.now.ms, request.for_keys(&asked), &request.wait);
         self.engine.is_first(queue, ticket)
     }
 
@@ -151,7 +151,7 @@ impl Visit<'_> {
         let Some(earlier) = self.engine.waiting.waiting_request(&request.token, &Scope::One(queue)) else { return };
         let wants = |wanted: Wanted| wanted.mode() == request.mode.mode();
         let is_settled = compatibility == Compatibility::Join
-            || self.engine.waiting.waiter(earlier).is_some_and(|waiter| wants(waiter.wanted()));
+            || self.engine.waiting.waiter(earlier).is_some_and(|waiter| wants(waiter.request.mode));
         if is_settled && let Some(departed) = self.engine.waiting.leave(self.course.now.ms, earlier) {
             self.course.work.extend(departed.headed);
             if !request.repeats(&departed.waiter.request) {
@@ -190,7 +190,7 @@ impl Visit<'_> {
                 let alone = matches!(waiter.scope, Scope::One(_));
                 alone
                     && other != token
-                    && self.lock.compatibility(other, waiter.wanted()) == Compatibility::UpgradeLater
+                    && self.lock.compatibility(other, waiter.request.mode) == Compatibility::UpgradeLater
             })
         };
         if self.lock.len() < in_line.len() {

@@ -26,7 +26,6 @@ use crate::core::lock::terms::{Mode, WaiterId, Wanted};
 use crate::core::lock::tickets::Ticket;
 use crate::core::lock::vacant_places::Asked;
 use crate::core::lock::value::Lock;
-use crate::core::lock::waiter::Scope;
 use crate::core::time::UnixMs;
 
 /// The length of a search, in tenths of a step. A lock whose one holder waits for another lock is a step. Beyond a thousand of them nothing is
@@ -61,7 +60,6 @@ struct Search<'a> {
 /// What a request asks for, and its position in line.
 struct Ask {
     wanted: Wanted,
-    many: bool,
     ticket: Ticket,
     keys: Vec<KeyBuf>,
 }
@@ -86,8 +84,7 @@ impl<W: Keyspace> Transition<'_, W> {
         earlier: Option<WaiterId>,
         ticket: Ticket,
     ) -> Option<Circle> {
-        let wanted = if asked.many { Wanted::Exclusive } else { wanted };
-        let ask = Ask { wanted, many: asked.many, ticket, keys: asked.keys.iter().map(|at| at.to_buf()).collect() };
+        let ask = Ask { wanted, ticket, keys: asked.keys.iter().map(|at| at.to_buf()).collect() };
         Search::of(self.engine, self.course.now.ms, asked.token, earlier, ticket).run(ask, self.keyspace)
     }
 }
@@ -140,8 +137,7 @@ impl<'a> Search<'a> {
         let waiter = self.engine.waiting.waiter(id)?;
         let queues = waiter.scope.queues().iter().filter_map(|queue| self.engine.waiting.queue(*queue));
         let keys = queues.map(|queue| (*queue.key).clone()).collect();
-        let many = matches!(waiter.scope, Scope::Many(_));
-        Some(Ask { wanted: waiter.wanted(), many, ticket: waiter.ticket, keys })
+        Some(Ask { wanted: waiter.request.mode, ticket: waiter.ticket, keys })
     }
 
     /// Takes `length` off what is left; `None` if that is less.
@@ -159,7 +155,7 @@ impl<'a> Search<'a> {
             let lock = self.look_at(key, keyspace)?;
             let held = self.graph.locks.get(lock)?;
             let own = held.holders.contains(&owner);
-            if own && ask.many && held.mode == Mode::Exclusive {
+            if own && held.mode == Mode::Exclusive {
                 // No obstacle, whichever requests are in front.
                 continue;
             }

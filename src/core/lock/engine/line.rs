@@ -10,7 +10,7 @@ use super::transition::Transition;
 use crate::core::key::{KeyBuf, KeyRef};
 use crate::core::lock::keyspace::Keyspace;
 use crate::core::lock::stats::count;
-use crate::core::lock::terms::{Acquired, Mode, Request, Wait, WaitResult, WaiterId};
+use crate::core::lock::terms::{Acquired, Request, Wait, WaitResult, WaiterId};
 use crate::core::lock::tickets::Ticket;
 use crate::core::lock::vacant_places::{Asked, Place};
 use crate::core::lock::waiter::{Joined, QueueId, Scope, Waiter};
@@ -25,24 +25,17 @@ struct Position {
 }
 
 impl Request {
-    /// This request for `keys`, for `many` or for one.
-    pub(super) fn for_keys<'a>(&'a self, keys: &'a [KeyRef<'a>], many: bool) -> Asked<'a> {
-        let mode = if many { Mode::Exclusive } else { self.mode.mode() };
-        Asked { token: &self.token, keys, many, mode }
+    /// This request, for `keys`.
+    pub(super) fn for_keys<'a>(&'a self, keys: &'a [KeyRef<'a>]) -> Asked<'a> {
+        Asked { token: &self.token, keys, mode: self.mode.mode() }
     }
 }
 
 impl Engine {
     /// The waiting request of the same token for the same keys.
     pub(super) fn same_request(&self, asked: Asked<'_>) -> Option<WaiterId> {
-        let mut queues: SmallVec<[QueueId; 1]> =
-            asked.keys.iter().map(|at| self.waiting.at(*at)).collect::<Option<_>>()?;
-        queues.sort_unstable();
-        let scope = match queues.first() {
-            Some(queue) if !asked.many => Scope::One(*queue),
-            _ => Scope::Many(queues.as_slice().into()),
-        };
-        self.waiting.waiting_request(asked.token, &scope)
+        let queues = asked.keys.iter().map(|at| self.waiting.at(*at)).collect::<Option<_>>()?;
+        self.waiting.waiting_request(asked.token, &Scope::of(queues))
     }
 
     /// The ticket of the `earlier` waiting request of the same token for the same keys, or that of a place that is kept for it.
@@ -69,9 +62,8 @@ impl Engine {
         let queues = waiter.scope.queues().iter().filter_map(|queue| self.waiting.queue(*queue));
         let mut keys: SmallVec<[Arc<KeyBuf>; 1]> = queues.map(|queue| queue.key.clone()).collect();
         keys.sort_unstable();
-        let many = matches!(waiter.scope, Scope::Many(_));
-        let (token, mode) = (waiter.request.token.clone(), waiter.wanted().mode());
-        Some(Place { token, keys, many, mode, ticket: waiter.ticket })
+        let (token, mode) = (waiter.request.token.clone(), waiter.request.mode.mode());
+        Some(Place { token, keys, mode, ticket: waiter.ticket })
     }
 
     /// A waiter leaves with its connection. Its place is kept for its token, as long as the setting says; also if the waiter was granted
@@ -98,7 +90,7 @@ impl<W: Keyspace> Transition<'_, W> {
         if request.wait == Wait::No {
             return Acquired::Refused;
         }
-        match self.position(request.for_keys(locks, obstacle.is_some()), request, in_front) {
+        match self.position(request.for_keys(locks), request, in_front) {
             Ok(position) => self.join(locks, obstacle, request, position),
             Err(circle) => {
                 count(&mut self.engine.stats.deadlocks);
@@ -151,13 +143,8 @@ impl<W: Keyspace> Transition<'_, W> {
         {
             return Acquired::Refused;
         }
-        let mut queues: SmallVec<[QueueId; 1]> = locks.iter().map(|at| waiting.open(*at)).collect();
-        queues.sort_unstable();
-        let scope = match queues.first() {
-            Some(queue) if obstacle.is_none() => Scope::One(*queue),
-            _ => Scope::Many(queues.as_slice().into()),
-        };
-        self.engine.vacant_places.take_up(request.for_keys(locks, obstacle.is_some()));
+        let scope = Scope::of(locks.iter().map(|at| waiting.open(*at)).collect());
+        self.engine.vacant_places.take_up(request.for_keys(locks));
         let before = earlier.and_then(|earlier| waiting.waiter(earlier));
         // If the earlier request had no obstacle because it was at the head itself, its replacement has none either.
         let obstacle = before.and_then(|before| before.obstacle).or_else(|| waiting.at(obstacle?));

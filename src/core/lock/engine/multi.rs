@@ -1,4 +1,4 @@
-//! Requests for many keys: exclusive locks on all of them or on none, with one fence.
+//! Requests for many keys: exclusive locks on all of them or on none, with one fence. One for a single key is like any other for that key.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,6 +37,9 @@ impl Engine {
         locks: &[KeyRef<'_>],
         request: &Request,
         keyspace: &mut W,
+        if let [at] = locks {
+            return self.acquire(now, *at, request, keyspace);
+        }
     ) -> Result<Acquired, LockError> {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
         let mut transition = Transition::command(self, keyspace, now, locks, Claim::of(&request.token));
@@ -95,7 +98,7 @@ impl<W: Keyspace> Transition<'_, W> {
         if states.contains(&KeyState::OtherMode) {
             return Err(NotTaken::Failed(LockError::OtherMode));
         }
-        let (asked, engine) = (request.for_keys(locks, true), &*self.engine);
+        let (asked, engine) = (request.for_keys(locks), &*self.engine);
         let ticket = engine.ticket_of(self.course.now.ms, asked, &request.wait);
         let is_mine = |at: KeyRef<'_>| engine.waiting.at(at).is_none_or(|queue| engine.is_first(queue, ticket));
         let is_obstacle = |(at, state): &(&KeyRef<'_>, &KeyState)| match state {

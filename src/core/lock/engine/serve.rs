@@ -8,7 +8,7 @@ use crate::core::lock::compatibility::Compatibility;
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::queue::Queue;
 use crate::core::lock::stats::count;
-use crate::core::lock::terms::{LockError, Mode, Request, WaitResult, WaiterId};
+use crate::core::lock::terms::{LockError, Mode, Request, WaitResult, WaiterId, Wanted};
 use crate::core::lock::waiter::{Departed, Headed, QueueId, Scope, Waiter};
 
 impl<W: Keyspace> Transition<'_, W> {
@@ -154,7 +154,7 @@ impl Visit<'_> {
             let token = &waiter.request.token;
             match waiter.scope {
                 Scope::One(_) => {
-                    let compatibility = self.lock.compatibility(token, waiter.wanted());
+                    let compatibility = self.lock.compatibility(token, waiter.request.mode);
                     compatibility.allows().then_some((id, Some(compatibility)))
                 }
                 Scope::Many(_) => {
@@ -173,7 +173,11 @@ impl Visit<'_> {
     /// Takes a waiter out of the line and grants it the lock; returns its token.
     fn grant_waiter(&mut self, id: WaiterId, compatibility: Compatibility) -> Option<Ident> {
         let place = self.engine.place_of(id);
-        let waiter = self.engine.waiting.leave(self.course.now.ms, id)?.waiter;
+        let mut waiter = self.engine.waiting.leave(self.course.now.ms, id)?.waiter;
+        if compatibility == Compatibility::Downgrade {
+            // The hold that its token has come to by another request serves this one, too, and is as exclusive as that was told.
+            waiter.request.mode = Wanted::Exclusive;
+        }
         let answer = match self.grant(compatibility, &waiter.request) {
             Ok((grant, changed)) => {
                 self.engine.stats.handed_over(self.course.cause());

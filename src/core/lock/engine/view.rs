@@ -88,7 +88,7 @@ impl Engine {
             waiters: waiters
                 .map(|waiter| WaiterView {
                     token: waiter.request.token.clone(),
-                    mode: waiter.wanted(),
+                    mode: waiter.request.mode,
                     waited: waiter.waited(now.ms),
                     left: waiter.patience(now.ms),
                     client: waiter.request.client,

@@ -32,12 +32,13 @@ pub(super) struct Held {
     pub(super) session: Option<u64>,
 }
 
-/// A request, waiting or not. `keys` are in order and distinct; a request for one key is not `many`.
+/// A request, waiting or not. `keys` are in order and distinct.
 #[derive(Clone, Debug)]
 pub(super) struct Ask {
     pub(super) client: u64,
     pub(super) token: usize,
     pub(super) keys: Vec<Key>,
+    /// Whether the command for many keys asks, for however many. It makes no difference.
     pub(super) many: bool,
     pub(super) wanted: Wanted,
     pub(super) lease: i64,
@@ -92,6 +93,13 @@ pub(super) struct Model {
     gone: Vec<u64>,
     serials: Serial,
     ranks: i64,
+}
+
+impl Ask {
+    /// Whether it needs several keys.
+    pub(super) fn is_wide(&self) -> bool {
+        self.keys.len() > 1
+    }
 }
 
 impl Model {
@@ -159,7 +167,7 @@ impl Model {
     fn is_open(&self, ask: &Ask, key: Key, rank: i64) -> bool {
         // A lock that the token alone holds is free to it, whatever waits in front.
         let own = self.at(key).all(|hold| hold.token == ask.token) && self.hold(key, ask.token).is_some();
-        let fits = if ask.many {
+        let fits = if ask.is_wide() {
             self.owns(key, ask.token) || self.at(key).next().is_none()
         } else {
             self.fits(key, ask.token, ask.wanted)
@@ -208,7 +216,7 @@ impl Model {
             } else {
                 let notified = parked.ask.notify.is_some();
                 self.see(if notified { "grants published" } else { "grants to blocked clients" });
-                let (outcome, holds) = self.grant(&parked.ask, notified);
+                let (outcome, holds) = self.grant(&parked.ask, notified, true);
                 if !holds.is_empty() && !notified {
                     self.owed.push(Owed { id, parked, holds, lost: false });
                 }
@@ -251,7 +259,7 @@ impl Model {
     pub(super) fn may_follow(&self, token: usize) -> bool {
         let mut settled = self.clone();
         settled.expire();
-        let follows = |ask: &Ask| ask.many || self.lenient || self.may_overlook(&ask.keys);
+        let follows = |ask: &Ask| ask.is_wide() || self.lenient || self.may_overlook(&ask.keys);
         let waits = settled.line.iter().any(|parked| parked.ask.token == token && follows(&parked.ask));
         let over = |parked: &Parked| parked.ask.token == token && settled.is_over(parked);
         settled.line.iter().any(over) || (waits && settled.line.iter().any(|parked| settled.tells(parked)))

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::world::*;
-use crate::core::lock::{Acquired, WaitResult};
+use crate::core::lock::{Acquired, Mode, WaitResult};
 use crate::core::time::Wakeup;
 
 #[test]
@@ -141,6 +141,52 @@ fn a_time_limit_in_front_lets_go_on_who_was_looked_at_before() {
     let _ = world.tick();
     // Ann's lease ends, bob has c, and still stands behind eve; then eve's time is over, too.
     assert!(world.answers().iter().any(|(id, answer)| *id == both && matches!(answer, WaitResult::Granted(_))));
+}
+
+#[test]
+fn a_request_for_one_key_takes_over_whichever_command_asks() {
+    for wide_first in [true, false] {
+        let mut world = World::new();
+        world.take("a", &ask("zoe"));
+        let ask_wide = |world: &mut World, by| world.wait_many(&["a", "a"], by, &ask("ann"));
+        let ask_shared = |world: &mut World, by| world.wait("a", by, &ask("ann").shared());
+        let first = if wide_first { ask_wide(&mut world, 1) } else { ask_shared(&mut world, 1) };
+        let reader = world.wait("a", 2, &ask("bob").shared());
+        let second = if wide_first { ask_shared(&mut world, 3) } else { ask_wide(&mut world, 3) };
+        assert_eq!(world.answers(), [(first, WaitResult::Replaced)]);
+        assert!(world.release("a", "zoe"));
+        assert_eq!(world.granted(), if wide_first { vec![second, reader] } else { vec![second] });
+        assert_eq!(world.lock("a").unwrap().mode(), if wide_first { Mode::Shared } else { Mode::Exclusive });
+    }
+}
+
+#[test]
+fn a_request_for_many_keys_that_names_one_upgrades_and_renews_like_any_other() {
+    let mut world = World::new();
+    let shared = world.take("a", &ask("ann").shared());
+    world.take("a", &ask("bob").shared());
+    let upgrade = world.wait_many(&["a"], 1, &ask("ann"));
+    assert!(matches!(world.acquire_many(&["a"], 2, &ask("bob").patient()), Ok(Acquired::Deadlock(_))));
+    assert!(world.release("a", "bob"));
+    assert_eq!(world.granted(), [upgrade]);
+    let fence = world.acquire_many(&["a"], 3, &ask("ann")).unwrap().granted().fence;
+    assert!(fence > shared);
+    assert_eq!(world.take("a", &ask("ann")), fence);
+}
+
+#[test]
+fn a_waiting_reader_does_not_weaken_what_its_token_is_told_to_hold_alone() {
+    let mut world = World::new();
+    world.take("b", &ask("zoe"));
+    let both = world.wait_many(&["a", "b"], 1, &ask("ann"));
+    let own = world.wait("b", 2, &ask("ann").shared());
+    let other = world.wait("b", 3, &ask("bob").shared());
+    assert!(world.release("b", "zoe"));
+    assert_eq!(world.granted(), [both, own]);
+    assert_eq!((world.lock("b").unwrap().mode(), world.holders("b")), (Mode::Exclusive, vec!["ann".to_owned()]));
+    // To share it, the token asks for that once it holds it.
+    world.take("b", &ask("ann").shared());
+    assert_eq!(world.granted(), [other]);
 }
 
 /// How long the steps take that hand `MANY` requests of one token for `k` and a gate each to the holder of `k`, and then serve `k` again and again.

@@ -96,7 +96,11 @@ fn it_is_kept_for_the_same_request_only() {
     let mut world = line(&["a", "b", "c"]);
     world.disconnects(2);
     assert_eq!(world.try_acquire("door", &ask("b")), Ok(Acquired::Refused), "without WAIT it is one try");
+    world.wait_many(&["door", "gate"], 7, &ask("b"));
+    assert_eq!(world.waiting("door"), ["a", "c", "b"]);
+    // Whichever command asks for the door alone.
     world.wait_many(&["door"], 8, &ask("b"));
+    assert_eq!(world.waiting("door"), ["a", "b", "c", "b"]);
     world.wait("door", 9, &ask("b"));
     assert_eq!(world.waiting("door"), ["a", "b", "c", "b"]);
 }

@@ -11,7 +11,7 @@ impl Model {
         self.follow(script);
         let outcome = self.decide(ask, may_wait && ask.wait.is_some(), script);
         self.follow(script);
-        self.check(script, |other| !other.many && ask.keys.contains(&other.keys[0]));
+        self.check(script, |other| !other.is_wide() && ask.keys.contains(&other.keys[0]));
         outcome
     }
 
@@ -21,14 +21,12 @@ impl Model {
         }
         let modes: Vec<Mode> =
             ask.keys.iter().filter_map(|key| self.hold(*key, ask.token)).map(|hold| hold.mode).collect();
-        let upgrades = !ask.many && modes == [Mode::Shared] && ask.wanted == Wanted::Exclusive;
-        let downgrades = !ask.many && modes == [Mode::Exclusive] && ask.wanted == Wanted::Shared;
+        let upgrades = !ask.is_wide() && modes == [Mode::Shared] && ask.wanted == Wanted::Exclusive;
+        let downgrades = !ask.is_wide() && modes == [Mode::Exclusive] && ask.wanted == Wanted::Shared;
         if !modes.iter().all(|mode| *mode == ask.wanted.mode()) && !upgrades && !downgrades {
             return Outcome::Failed(LockError::OtherMode);
         }
-        let same = |parked: &&Parked| {
-            parked.ask.token == ask.token && parked.ask.keys == ask.keys && parked.ask.many == ask.many
-        };
+        let same = |parked: &&Parked| parked.ask.token == ask.token && parked.ask.keys == ask.keys;
         let earlier = self.line.iter().find(same).cloned();
         let earlier_rank = earlier.as_ref().map(|earlier| earlier.rank).or_else(|| self.kept_rank(ask));
         let free = ask.keys.iter().all(|key| {
@@ -44,7 +42,7 @@ impl Model {
             if patient {
                 self.take_up(ask);
             }
-            return self.grant(ask, true).0;
+            return self.grant(ask, true, false).0;
         }
         if !patient {
             return Outcome::Refused;
@@ -52,11 +50,7 @@ impl Model {
         let rival = |parked: &&Parked| {
             let other = &parked.ask;
             let holds = self.hold(other.keys[0], other.token).is_some_and(|hold| hold.mode == Mode::Shared);
-            !other.many
-                && other.keys == ask.keys
-                && other.token != ask.token
-                && other.wanted == Wanted::Exclusive
-                && holds
+            other.keys == ask.keys && other.token != ask.token && other.wanted == Wanted::Exclusive && holds
         };
         if upgrades && self.line.iter().any(|parked| rival(&parked)) {
             self.deadlocks += 1;
@@ -75,7 +69,7 @@ impl Model {
             if self.would_wait_for_itself(ask, rank, earlier.as_ref()).held {
                 self.deadlocks += 1;
                 self.see(match (ask.wanted, ask.notify) {
-                    _ if ask.many => "circles refused: several keys",
+                    _ if ask.is_wide() => "circles refused: several keys",
                     (_, Some(_)) => "circles refused: notified requests",
                     _ if upgrades => "circles refused: upgrades",
                     (Wanted::Exclusive, _) => "circles refused: exclusive",
@@ -119,7 +113,7 @@ impl Model {
             let id = script.pop_front();
             assert!(self.line.iter().any(|parked| parked.id == id && is_ended(&parked.ask)));
             let ended = self.line.iter().find(|parked| parked.id == id).unwrap();
-            self.see(match (ended.ask.notify, ended.ask.many) {
+            self.see(match (ended.ask.notify, ended.ask.is_wide()) {
                 (Some(_), _) => "notified requests cancelled",
                 (None, true) => "requests for several keys cancelled",
                 (None, false) => "requests for one key cancelled",
@@ -157,7 +151,7 @@ impl Model {
             released = Ok(ended.len() as u64);
         }
         self.follow(script);
-        self.check(script, |other| !other.many && keys.contains(&other.keys[0]));
+        self.check(script, |other| !other.is_wide() && keys.contains(&other.keys[0]));
         released
     }
 
@@ -172,7 +166,7 @@ impl Model {
     ) -> Result<bool, LockError> {
         self.spare(keys, token, fence);
         self.follow(script);
-        self.check(script, |other| !other.many && keys.contains(&other.keys[0]));
+        self.check(script, |other| !other.is_wide() && keys.contains(&other.keys[0]));
         if keys.iter().any(|key| self.foreign.contains(key)) {
             return Err(LockError::WrongType);
         }

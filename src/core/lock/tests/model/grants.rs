@@ -43,8 +43,8 @@ impl Owed {
 }
 
 impl Model {
-    /// Gives the holds of `ask`, which is told at once (`now`) or later.
-    pub(super) fn grant(&mut self, ask: &Ask, now: bool) -> (Outcome, Vec<Granted>) {
+    /// Gives the holds of `ask`, which is told at once (`now`) or later, and has `waited` or not.
+    pub(super) fn grant(&mut self, ask: &Ask, now: bool, waited: bool) -> (Outcome, Vec<Granted>) {
         let before: Vec<Option<Held>> = ask.keys.iter().map(|key| self.hold(*key, ask.token).cloned()).collect();
         let first = before[0].as_ref();
         let kept = first.filter(|first| {
@@ -59,9 +59,12 @@ impl Model {
             before.iter().flatten().for_each(|hold| self.prove(hold));
         }
         for (key, before) in ask.keys.iter().zip(&before) {
-            let inherited = before.as_ref().filter(|_| !fresh || !ask.many).and_then(|hold| hold.session);
+            let inherited = before.as_ref().filter(|_| !fresh || !ask.is_wide()).and_then(|hold| hold.session);
             let session = if ask.session { Some(ask.client) } else { inherited };
-            let (mode, limit) = (ask.wanted.mode(), ask.wanted.limit());
+            // What a request gets that waited takes nothing from a hold that its token has come to meanwhile.
+            let stays = waited && before.as_ref().is_some_and(|hold| hold.mode == Mode::Exclusive);
+            let wanted = if stays { Wanted::Exclusive } else { ask.wanted };
+            let (mode, limit) = (wanted.mode(), wanted.limit());
             self.set(Held { key: *key, token: ask.token, mode, limit, serial, deadline, session });
         }
         let granted =

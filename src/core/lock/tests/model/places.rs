@@ -7,7 +7,6 @@ use crate::core::lock::{Mode, Wanted};
 pub(super) struct Vacant {
     token: usize,
     keys: Vec<Key>,
-    many: bool,
     mode: Mode,
     rank: i64,
     until: i64,
@@ -15,7 +14,7 @@ pub(super) struct Vacant {
 
 impl Vacant {
     fn is_of(&self, ask: &Ask) -> bool {
-        let same = (self.token, self.many, self.mode) == (ask.token, ask.many, ask.wanted.mode());
+        let same = (self.token, self.mode) == (ask.token, ask.wanted.mode());
         same && self.keys == ask.keys
     }
 }
@@ -26,9 +25,9 @@ impl Model {
         if self.grace > 0 {
             self.see("places kept");
             self.vacant.retain(|vacant| !vacant.is_of(&ask));
-            let Ask { token, keys, many, wanted, .. } = ask;
+            let Ask { token, keys, wanted, .. } = ask;
             let until = self.now + self.grace;
-            self.vacant.push(Vacant { token, keys, many, mode: wanted.mode(), rank, until });
+            self.vacant.push(Vacant { token, keys, mode: wanted.mode(), rank, until });
         }
     }
 
@@ -40,7 +39,7 @@ impl Model {
     /// `ask` takes the place up that is kept for it.
     pub(super) fn take_up(&mut self, ask: &Ask) {
         if self.kept_rank(ask).is_some() {
-            self.see(match (ask.many, ask.notify) {
+            self.see(match (ask.is_wide(), ask.notify) {
                 (true, _) => "places taken up: several keys",
                 (false, Some(_)) => "places taken up: notified",
                 (false, None) => "places taken up: one key",
@@ -51,13 +50,13 @@ impl Model {
 
     /// The request whose place is kept, as `like` asks otherwise.
     pub(in super::super) fn resent(&self, pick: usize, like: &Ask) -> Option<Ask> {
-        let Vacant { token, keys, many, mode, .. } = self.vacant.get(pick % self.vacant.len().max(1))?.clone();
+        let Vacant { token, keys, mode, .. } = self.vacant.get(pick % self.vacant.len().max(1))?.clone();
         let wanted = match mode {
             Mode::Exclusive => Wanted::Exclusive,
             Mode::Shared => Wanted::Shared,
             Mode::Limit => Wanted::Limit(2),
         };
-        Some(Ask { token, keys, many, wanted, ..like.clone() })
+        Some(Ask { token, many: keys.len() > 1, keys, wanted, ..like.clone() })
     }
 
     pub(super) fn end_places(&mut self, keys: &[Key], token: usize) {

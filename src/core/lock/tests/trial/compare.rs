@@ -19,7 +19,7 @@ impl Trial {
     /// Whether its token waits for nothing, or for just this.
     pub(in super::super) fn waits_for_nothing_else(&self, ask: &Ask) -> bool {
         let mut line = self.model.line.iter().filter(|parked| parked.ask.token == ask.token);
-        line.all(|parked| parked.ask.keys == ask.keys && parked.ask.many == ask.many)
+        line.all(|parked| parked.ask.keys == ask.keys)
     }
 
     /// A request once more, if any has gone with its connection and its place is kept.
