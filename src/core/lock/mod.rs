@@ -10,10 +10,10 @@
 //! yet; and no request overtakes a waiter.
 //!
 //! Reading order: `terms` (the types), `hold`, [`value`] (the lock itself), `compatibility` (the mode table), `tickets`, `queue` and
-//! `waiter`; then `engine`: `transition` (how a lock is opened and what is told), `visit` (how it is changed), `serve` (how a key is settled
-//! and waiters are granted), `line` (where a request stands), and the requests by subject: `commands`, `multi`, `extend`, `cancel`,
-//! `deadlock`, `tick` (the timer), `clients`, `delivery`, `key_changes`, `replica`, `view`, `guards`. `notes` (on holds) and
-//! `vacant_places` have the state that depends on connections.
+//! `waiter`; then `engine`: `transition` (how a lock is opened and what is told), `visit` (how it is changed), `serve` (how a key is
+//! settled and waiters are granted), `line` (where a request stands), `adopt` (grants whose replies were lost), and the requests by
+//! subject: `commands`, `multi`, `extend`, `cancel`, `deadlock`, `tick` (the timer), `clients`, `delivery`, `key_changes`, `replica`,
+//! `view`, `guards`. `notes` (on holds) and `vacant_places` have the state that depends on connections.
 
 mod codec;
 mod compatibility;

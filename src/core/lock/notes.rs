@@ -2,7 +2,8 @@
 //!
 //! - A hold with a *session* ends with its connection.
 //! - A grant to a blocked client is *unacknowledged* until the server has handed its reply to the connection. If the connection ends before
-//!   that, the grant is taken back, unless its token has renewed it meanwhile from another connection.
+//!   that, the grant is taken back, unless its token has renewed it meanwhile from another connection. Where two waiting requests of the token
+//!   were granted the same hold, the second only renews it, and it is taken back when neither is delivered.
 //! - Such a grant may have *replaced* an earlier hold of its token: an upgrade replaces its shared hold, and a request for many keys replaces
 //!   its holds of some of them. The owner knows the earlier hold, so it is restored if the grant is taken back.
 //! - A connection may end at a time when nothing may be written. Then its holds are *revoked*: from then on they do not count,
@@ -33,9 +34,10 @@ pub(super) struct HoldNotes {
     notes: BTreeMap<HoldId, HoldNote>,
     /// What ends with each connection: the reverse of each note's session, and the waiters in `grants`.
     by_client: BTreeSet<(ClientId, Tie)>,
-    /// The unacknowledged grants; most of them last no longer than a turn of the server's event loop. Each has an entry, and the notes of all
-    /// its holds name the waiter.
+    /// The unacknowledged grants; most of them last no longer than a turn of the server's event loop. Each has an entry.
     grants: FxHashMap<WaiterId, UnackedGrant>,
+    /// The reverse of their entries. Several requests of one token may be granted the same hold.
+    unacked: BTreeSet<(HoldId, WaiterId)>,
     /// Connections that have ended but still have sessions. There may be a million such holds, too many for one call.
     ended: BTreeSet<ClientId>,
     /// The revoked holds.
@@ -47,8 +49,6 @@ pub(super) struct HoldNotes {
 struct HoldNote {
     /// The connection that it ends with.
     session: Option<ClientId>,
-    /// The waiter that it was granted to, while the grant is unacknowledged.
-    waiter: Option<WaiterId>,
     /// `None` if it says nothing.
     rare: Option<Box<Rare>>,
 }
@@ -98,7 +98,7 @@ pub(super) struct Before {
 
 impl HoldNote {
     fn is_blank(&self) -> bool {
-        self.session.is_none() && self.waiter.is_none() && self.rare.is_none()
+        self.session.is_none() && self.rare.is_none()
     }
 
     fn rare(&mut self) -> &mut Rare {
@@ -118,6 +118,7 @@ impl HoldNotes {
         self.notes.is_empty()
             && self.by_client.is_empty()
             && self.grants.is_empty()
+            && self.unacked.is_empty()
             && self.ended.is_empty()
             && self.revoked.is_empty()
     }
@@ -161,13 +162,18 @@ impl HoldNotes {
         while let Some(hold) = self.revoked_at(from) {
             self.revoked.remove(&hold).map(|why| self.revoked.insert((to, hold.1), why));
         }
-        for hold in self.at(from).map(|(hold, _)| hold).collect::<Vec<_>>() {
-            let (Some(note), moved) = (self.notes.remove(&hold), (to, hold.1)) else { continue };
-            if let Some(grant) = note.waiter.and_then(|waiter| self.grants.get_mut(&waiter)) {
+        let (first, last) = (((from, Fence(0)), WaiterId::FIRST), ((from, Fence(u64::MAX)), WaiterId::LAST));
+        for (hold, waiter) in self.unacked.range(first..=last).copied().collect::<Vec<_>>() {
+            self.unacked.remove(&(hold, waiter));
+            self.unacked.insert(((to, hold.1), waiter));
+            if let Some(grant) = self.grants.get_mut(&waiter) {
                 grant.entries.retain(|entry| *entry != from);
                 grant.entries.push(to);
                 grant.entries.sort_unstable();
             }
+        }
+        for hold in self.at(from).map(|(hold, _)| hold).collect::<Vec<_>>() {
+            let (Some(note), moved) = (self.notes.remove(&hold), (to, hold.1)) else { continue };
             if let Some(client) = note.session {
                 self.by_client.remove(&(client, Tie::Session(hold)));
                 self.by_client.insert((client, Tie::Session(moved)));
@@ -261,9 +267,7 @@ impl HoldNotes {
     /// The grant to `waiter` is unacknowledged until its reply is handed over.
     pub(super) fn track(&mut self, waiter: WaiterId, mut grant: UnackedGrant) {
         grant.entries.sort_unstable();
-        for entry in &grant.entries {
-            self.note((*entry, grant.fence)).waiter = Some(waiter);
-        }
+        self.unacked.extend(grant.entries.iter().map(|entry| ((*entry, grant.fence), waiter)));
         self.by_client.insert((grant.client, Tie::Grant(waiter)));
         self.grants.insert(waiter, grant);
     }
@@ -273,9 +277,19 @@ impl HoldNotes {
         let grant = self.grants.remove(&waiter)?;
         self.by_client.remove(&(grant.client, Tie::Grant(waiter)));
         for entry in &grant.entries {
-            self.edit((*entry, grant.fence), |note| note.waiter = None);
+            self.unacked.remove(&((*entry, grant.fence), waiter));
         }
         Some(grant)
+    }
+
+    /// The waiters of the unacknowledged grants of this hold.
+    fn waiters(&self, hold: HoldId) -> impl Iterator<Item = WaiterId> {
+        self.unacked.range((hold, WaiterId::FIRST)..=(hold, WaiterId::LAST)).map(|(_, waiter)| *waiter)
+    }
+
+    /// Whether a grant of this hold is unacknowledged.
+    pub(super) fn is_unacked(&self, hold: HoldId) -> bool {
+        self.waiters(hold).next().is_some()
     }
 
     /// The place in line that the waiter of an unacknowledged grant had.
@@ -297,9 +311,9 @@ impl HoldNotes {
 
     /// The token knows this hold, or the hold has ended: it is final, and what it replaced is gone.
     pub(super) fn confirm(&mut self, hold: HoldId) {
-        if let Some(waiter) = self.edit(hold, |note| note.waiter.take()).flatten()
-            && let Some(grant) = self.grants.get_mut(&waiter)
-        {
+        for waiter in self.waiters(hold).collect::<SmallVec<[_; 1]>>() {
+            self.unacked.remove(&(hold, waiter));
+            let Some(grant) = self.grants.get_mut(&waiter) else { continue };
             grant.entries.retain(|entry| *entry != hold.0);
             if grant.entries.is_empty() {
                 self.settle(waiter);

@@ -29,7 +29,8 @@ impl Engine {
     ) -> Result<Acquired, LockError> {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
         let named = [at];
-        let mut transition = Transition::command(self, keyspace, now, &named, Claim::of(&request.token));
+        let mut transition = Transition::command(self, keyspace, now, &named);
+        transition.adopt_same(&named, request);
         if request.wait == Wait::No && transition.is_taken(at, &request.token) {
             return Ok(Acquired::Refused);
         }
@@ -65,7 +66,8 @@ impl Engine {
         claim: Claim<'_>,
         keyspace: &mut W,
     ) -> Result<u64, LockError> {
-        let mut transition = Transition::command(self, keyspace, now, locks, claim);
+        let mut transition = Transition::command(self, keyspace, now, locks);
+        transition.adopt_each(locks, claim);
         transition.cancel(locks, claim);
         for at in locks {
             transition.settle(*at);

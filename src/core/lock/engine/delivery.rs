@@ -13,7 +13,8 @@ use crate::core::lock::vacant_places::Place;
 use crate::core::lock::value::Lock;
 
 impl Engine {
-    /// Notes a grant to the request `waiter`, which has left the line. It is unacknowledged if there is a `client` whose reply may get lost.
+    /// Notes a grant to the request `waiter`, which has left the line. It is unacknowledged if there is a `client` whose reply may get lost,
+    /// unless it only renews a hold that its token knows.
     pub(super) fn note_grant(
         &mut self,
         waiter: WaiterId,
@@ -24,14 +25,17 @@ impl Engine {
     ) {
         let mut entries = SmallVec::new();
         for changed in changes {
-            if client.is_some() {
-                entries.push(changed.entry);
-                self.notes.keep_before((changed.entry, fence), changed.before);
-            } else {
+            let hold = (changed.entry, fence);
+            if client.is_none() {
                 self.heard_of(changed);
+            } else if changed.before.as_ref().is_none_or(|before| before.hold.fence != fence) {
+                entries.push(hold.0);
+                self.notes.keep_before(hold, changed.before);
+            } else if self.notes.is_unacked(hold) {
+                entries.push(hold.0);
             }
         }
-        if let Some(client) = client {
+        if let Some(client) = client.filter(|_| !entries.is_empty()) {
             self.notes.track(waiter, UnackedGrant { client, fence, entries, place });
         }
     }
@@ -40,16 +44,18 @@ impl Engine {
     pub fn delivered(&mut self, waiter: WaiterId) {
         if let Some(grant) = self.notes.settle(waiter) {
             for entry in grant.entries {
-                self.notes.take_before((entry, grant.fence));
+                self.notes.confirm((entry, grant.fence));
             }
         }
     }
 
-    /// The server will never hand over the reply with a grant: the grant is taken back.
+    /// The server will never hand over the reply with a grant. It is taken back, but for the holds that another reply may still tell of.
     pub(super) fn lost(&mut self, waiter: WaiterId) {
         if let Some(grant) = self.notes.settle(waiter) {
-            for entry in grant.entries {
-                self.revoke((entry, grant.fence), EndReason::Undelivered);
+            for hold in grant.entries.into_iter().map(|entry| (entry, grant.fence)) {
+                if !self.notes.is_unacked(hold) {
+                    self.revoke(hold, EndReason::Undelivered);
+                }
             }
         }
     }

@@ -27,7 +27,8 @@ impl Engine {
         keyspace: &mut W,
     ) -> Result<bool, LockError> {
         let end = now.ms.plus(extension.lease).ok_or(LockError::LeaseTooLong)?;
-        let mut transition = Transition::command(self, keyspace, now, locks, claim);
+        let mut transition = Transition::command(self, keyspace, now, locks);
+        transition.adopt(locks, claim, |_| true);
         let extended = match transition.are_claimed(locks, claim) {
             Ok(true) => transition.extend_all(locks, claim, extension, end),
             not_claimed => not_claimed,

@@ -11,6 +11,7 @@ use crate::core::deadline_index::DeadlineIndex;
 use crate::core::fence::{Fence, FenceClock};
 use crate::core::time::{Millis, Now};
 
+mod adopt;
 mod backlog;
 mod cancel;
 mod clients;

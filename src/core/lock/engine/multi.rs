@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Engine;
-use super::key_states::{KeyState, one_fence};
+use super::key_states::KeyState;
 use super::take_all::NotTaken;
 use super::transition::Transition;
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
-use crate::core::lock::hold::Claim;
 use crate::core::lock::keyspace::Keyspace;
 use crate::core::lock::stats::HandoverCause;
 use crate::core::lock::terms::{Acquired, Grant, LockError, Request, Wait, WaitResult, WaiterId};
@@ -37,12 +36,13 @@ impl Engine {
         locks: &[KeyRef<'_>],
         request: &Request,
         keyspace: &mut W,
+    ) -> Result<Acquired, LockError> {
         if let [at] = locks {
             return self.acquire(now, *at, request, keyspace);
         }
-    ) -> Result<Acquired, LockError> {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
-        let mut transition = Transition::command(self, keyspace, now, locks, Claim::of(&request.token));
+        let mut transition = Transition::command(self, keyspace, now, locks);
+        transition.adopt_same(locks, request);
         let states = transition.settled_states(locks, &request.token);
         let taken = transition.take_now(locks, &states, request);
         transition.serve();
@@ -144,9 +144,7 @@ impl<W: Keyspace> Transition<'_, W> {
         let answer = match taken {
             Ok((grant, changes)) => {
                 self.engine.stats.handed_over(cause);
-                let is_new = one_fence(&states) != Some(grant.fence);
-                let client = departed.waiter.parked().filter(|_| is_new);
-                self.engine.note_grant(waiter, client, grant.fence, place, changes);
+                self.engine.note_grant(waiter, departed.waiter.parked(), grant.fence, place, changes);
                 WaitResult::Granted(grant)
             }
             Err(NotTaken::Failed(error)) => {

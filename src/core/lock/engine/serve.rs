@@ -181,9 +181,7 @@ impl Visit<'_> {
         let answer = match self.grant(compatibility, &waiter.request) {
             Ok((grant, changed)) => {
                 self.engine.stats.handed_over(self.course.cause());
-                // A hold that the token already had and keeps is not taken back with a lost reply.
-                let client = waiter.parked().filter(|_| compatibility.needs_a_fence());
-                self.engine.note_grant(id, client, grant.fence, place, [changed]);
+                self.engine.note_grant(id, waiter.parked(), grant.fence, place, [changed]);
                 WaitResult::Granted(grant)
             }
             Err(error) => WaitResult::Failed(error),

@@ -12,7 +12,6 @@ use super::course::Course;
 use super::visit::{Closed, Outcome, Visit};
 use crate::core::deadline_index::DeadlineId;
 use crate::core::key::{KeyBuf, KeyRef};
-use crate::core::lock::hold::Claim;
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::value::Lock;
 use crate::core::time::{Now, UnixMs};
@@ -38,24 +37,8 @@ impl<'t, W: Keyspace> Transition<'t, W> {
 
     /// The transition of a command on `keys`, which are in order. Work for other clients beyond the bound is left to `tick`. No request
     /// overtakes: while a waiter of a key still has to be served, the key counts as taken.
-    ///
-    /// A token whose undelivered grant is revoked asks again from another connection: the claimed grants stand.
-    pub(super) fn command(
-        engine: &'t mut Engine,
-        keyspace: &'t mut W,
-        now: Now,
-        keys: &'t [KeyRef<'t>],
-        claim: Claim<'_>,
-    ) -> Self {
+    pub(super) fn command(engine: &'t mut Engine, keyspace: &'t mut W, now: Now, keys: &'t [KeyRef<'t>]) -> Self {
         let budget = engine.bound.0.saturating_add(keys.len());
-        let any_revoked = engine.notes.any_revoked();
-        for at in keys.iter().filter(|_| any_revoked) {
-            if let Found::Lock(lock) = keyspace.find(*at)
-                && let (Some(entry), Some(hold)) = (lock.deadline_id(), lock.claimed(claim))
-            {
-                engine.notes.pardon((entry, hold.fence));
-            }
-        }
         Self::new(engine, keyspace, now, budget, keys)
     }
 

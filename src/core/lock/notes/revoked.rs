@@ -68,6 +68,13 @@ impl HoldNotes {
         self.revoked.contains_key(&hold)
     }
 
+    /// Whether the connection of its session has ended.
+    pub(in crate::core::lock) fn is_disconnected(&self, hold: HoldId) -> bool {
+        let session = self.notes.get(&hold).and_then(|note| note.session);
+        session.is_some_and(|client| self.has_ended(client))
+            || self.revoked.get(&hold).is_some_and(|revocation| revocation.is_disconnected)
+    }
+
     /// Takes one revoked hold of the lock at `entry` off the list, so that the caller ends it.
     pub(in crate::core::lock) fn take_revoked_at(&mut self, entry: DeadlineId) -> Option<(Fence, EndReason)> {
         let hold = self.ended_at(entry).or_else(|| self.revoked_at(entry))?;

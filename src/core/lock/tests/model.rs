@@ -287,10 +287,6 @@ impl Model {
         self.owed.iter().any(|owed| owed.id == id && owed.lost)
     }
 
-    pub(super) fn delivered(&mut self, id: WaiterId) {
-        self.owed.retain(|owed| owed.id != id);
-    }
-
     pub(super) fn left(&mut self, id: WaiterId) {
         self.leave(|parked| parked.id == Some(id));
         for owed in self.owed.iter_mut().filter(|owed| owed.id == id) {

@@ -1,7 +1,7 @@
 //! What comes back when a grant is taken back that nobody heard of.
 
 use super::world::*;
-use crate::core::lock::{EndReason, Hold, Mode, WaitResult};
+use crate::core::lock::{Acquired, EndReason, Hold, Mode, WaitResult, WaiterId};
 use crate::core::time::UnixMs;
 
 /// The hold of `name` on `key`, and the mode of the lock.
@@ -212,4 +212,89 @@ fn nothing_is_left_of_a_grant_that_ended_before_the_one_that_replaced_it_was_tak
         let _ = world.tick();
     }
     world.assert_blank();
+}
+
+/// Ann's requests for `a` and `b` and for `b` alone, over connections 1 and 2, are granted the same hold of `b`. Eve waits behind.
+fn granted_twice() -> (World, [WaiterId; 2]) {
+    let mut world = World::new();
+    world.take("b", &ask("zoe"));
+    let both = world.wait_many(&["a", "b"], 1, &ask("ann"));
+    let single = world.wait("b", 2, &ask("ann"));
+    world.wait("b", 3, &ask("eve"));
+    assert!(world.release("b", "zoe"));
+    assert_eq!(world.granted(), [both, single]);
+    (world, [both, single])
+}
+
+#[test]
+fn what_two_requests_were_granted_is_taken_back_if_neither_is_delivered() {
+    for gone in [[1, 2], [2, 1]] {
+        let (mut world, _) = granted_twice();
+        world.engine.client_gone(world.now.ms, client(gone[0]));
+        let _ = world.tick();
+        assert_eq!(world.holders("b"), ["ann"], "the other request may still be told");
+        assert_eq!(world.lock("a").is_some(), gone[0] == 2);
+        world.engine.client_gone(world.now.ms, client(gone[1]));
+        let _ = world.tick();
+        assert_eq!((world.holders("b"), world.lock("a").is_some()), (vec!["eve".to_owned()], false));
+    }
+    for (delivered, gone) in [(0, 2), (1, 1)] {
+        for delivered_first in [true, false] {
+            let (mut world, granted) = granted_twice();
+            if delivered_first {
+                world.engine.delivered(granted[delivered]);
+            }
+            world.engine.client_gone(world.now.ms, client(gone));
+            let _ = world.tick();
+            world.engine.delivered(granted[delivered]);
+            let _ = world.tick();
+            assert_eq!(world.holders("b"), ["ann"]);
+            assert_eq!(world.lock("a").is_some(), delivered == 0, "only the request for both was told of a");
+            assert!(!world.engine.knows(client(1)) && !world.engine.knows(client(2)));
+        }
+    }
+}
+
+#[test]
+fn what_two_requests_were_granted_is_taken_back_under_its_new_name() {
+    let (mut world, _) = granted_twice();
+    let lock = world.delete("b").unwrap();
+    world.keys.values.insert(at("c").to_buf(), Value::Lock(lock));
+    let Some(Value::Lock(lock)) = world.keys.values.get_mut(&at("c").to_buf()) else { panic!("it is there") };
+    world.engine.register(at("c"), lock);
+    for gone in [1, 2] {
+        let _ = world.tick();
+        assert_eq!(world.holders("c"), ["ann"]);
+        world.engine.client_gone(world.now.ms, client(gone));
+    }
+    let _ = world.tick();
+    assert!(world.lock("c").is_none());
+}
+
+#[test]
+fn only_a_command_that_succeeds_keeps_a_grant_that_was_not_delivered() {
+    type Command = fn(&mut World) -> bool;
+    let commands: [(Command, bool); 8] = [
+        (|world| world.extend_many(&["a", "b"], "ann", 9_000) == Ok(true), false),
+        (|world| world.acquire("a", 9, &ask("ann").limit(2)).unwrap() != Acquired::Refused, false),
+        (|world| world.acquire("a", 9, &ask("ann").shared()).unwrap() != Acquired::Refused, false),
+        (|world| world.acquire_many(&["a", "b"], 9, &ask("ann")).unwrap() != Acquired::Refused, false),
+        (|world| world.extend_many(&["a", "foreign"], "ann", 9_000).is_ok(), false),
+        (|world| world.release_many(&["a", "foreign"], "ann").is_ok(), false),
+        (|world| world.extend_many(&["a"], "ann", 9_000) == Ok(true), true),
+        (|world| world.acquire_many(&["a"], 9, &ask("ann")).unwrap() != Acquired::Refused, true),
+    ];
+    for (number, (command, keeps)) in commands.into_iter().enumerate() {
+        let mut world = World::new();
+        world.take("a", &ask("zoe"));
+        world.take("b", &ask("zoe"));
+        world.keys.values.insert(at("foreign").to_buf(), Value::Foreign);
+        world.wait("a", 1, &ask("ann"));
+        world.wait("a", 2, &ask("eve"));
+        assert!(world.release("a", "zoe"));
+        world.engine.client_gone(world.now.ms, client(1));
+        assert_eq!(command(&mut world), keeps, "{number}");
+        let _ = world.tick();
+        assert_eq!(world.holders("a"), [if keeps { "ann" } else { "eve" }], "{number}");
+    }
 }

@@ -7,7 +7,9 @@ use crate::core::lock::{LockError, Mode, WaiterId, Wanted};
 
 impl Model {
     pub(in super::super) fn acquire(&mut self, ask: &Ask, may_wait: bool, script: &mut VecDeque<WaiterId>) -> Outcome {
-        self.spare(&ask.keys, ask.token, None);
+        self.spare(&ask.keys, ask.token, None, |held| {
+            held.iter().all(|hold| hold.mode == ask.wanted.mode() && hold.serial == held[0].serial)
+        });
         self.follow(script);
         let outcome = self.decide(ask, may_wait && ask.wait.is_some(), script);
         self.follow(script);
@@ -130,7 +132,9 @@ impl Model {
         fence: Option<Serial>,
         script: &mut VecDeque<WaiterId>,
     ) -> Result<u64, LockError> {
-        self.spare(keys, token, fence);
+        if !keys.iter().any(|key| self.foreign.contains(key)) {
+            keys.iter().for_each(|key| self.spare(&[*key], token, fence, |_| true));
+        }
         if fence.is_none() && !keys.iter().any(|key| self.foreign.contains(key)) {
             self.cancel(keys, token, script);
             self.end_places(keys, token);
@@ -164,7 +168,7 @@ impl Model {
         only_later: bool,
         script: &mut VecDeque<WaiterId>,
     ) -> Result<bool, LockError> {
-        self.spare(keys, token, fence);
+        self.spare(keys, token, fence, |_| true);
         self.follow(script);
         self.check(script, |other| !other.is_wide() && keys.contains(&other.keys[0]));
         if keys.iter().any(|key| self.foreign.contains(key)) {

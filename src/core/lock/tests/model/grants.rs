@@ -27,6 +27,11 @@ impl Granted {
     fn is(&self, hold: &Held) -> bool {
         !self.gone && (self.key, self.serial) == (hold.key, hold.serial)
     }
+
+    /// Whether two requests of its token were granted the same hold.
+    fn is_same(&self, other: &Self) -> bool {
+        !self.gone && !other.gone && (self.key, self.serial) == (other.key, other.serial)
+    }
 }
 
 impl Owed {
@@ -55,9 +60,12 @@ impl Model {
         let fresh = kept.is_none();
         self.serials = self.serials.max(serial);
         let deadline = self.now + ask.lease;
-        if now || !fresh {
+        if now {
             before.iter().flatten().for_each(|hold| self.prove(hold));
         }
+        // Of a hold that another request of the token was granted, and may never hear of, this one may be the first to hear.
+        let on_its_way = |hold: &Held| self.owed.iter().flat_map(|owed| &owed.holds).find(|granted| granted.is(hold));
+        let shared: Vec<Granted> = before.iter().flatten().filter_map(on_its_way).cloned().collect();
         for (key, before) in ask.keys.iter().zip(&before) {
             let inherited = before.as_ref().filter(|_| !fresh || !ask.is_wide()).and_then(|hold| hold.session);
             let session = if ask.session { Some(ask.client) } else { inherited };
@@ -69,7 +77,8 @@ impl Model {
         }
         let granted =
             ask.keys.iter().zip(before).map(|(key, before)| Granted { key: *key, serial, before, gone: false });
-        (Outcome::Granted { token: ask.token, serial, lease: ask.lease }, granted.filter(|_| fresh).collect())
+        let granted = if fresh { granted.collect() } else { shared };
+        (Outcome::Granted { token: ask.token, serial, lease: ask.lease }, granted)
     }
 
     pub(super) fn set(&mut self, hold: Held) {
@@ -87,6 +96,10 @@ impl Model {
     /// that is on its way.
     fn take_back(&mut self) {
         let Self { owed, holds, elsewhere, .. } = self;
+        let awaited: Vec<Granted> = owed.iter().filter(|owed| !owed.lost).flat_map(|owed| owed.holds.clone()).collect();
+        for owed in owed.iter_mut().filter(|owed| owed.lost) {
+            owed.holds.retain(|granted| !awaited.iter().any(|other| other.is_same(granted)));
+        }
         let mut lost: Vec<Granted> = Vec::new();
         for owed in owed.iter_mut().filter(|owed| owed.lost) {
             owed.holds.retain(|granted| !granted.gone);
@@ -136,13 +149,29 @@ impl Model {
         self.owed.retain(|owed| !owed.holds.is_empty());
     }
 
-    /// A token that asks again keeps what was granted to it and got lost on the way; with a `fence`, only that grant.
-    pub(super) fn spare(&mut self, keys: &[Key], token: usize, fence: Option<Serial>) {
-        for key in keys {
-            if let Some(hold) = self.claimed(*key, token, fence).cloned() {
-                self.owed.iter_mut().filter(|owed| owed.lost).for_each(|owed| {
-                    owed.holds.retain(|granted| !granted.is(&hold));
-                });
+    /// A token that asks again for all that it was granted at `keys` keeps what got lost on the way; with a `fence`, only that grant.
+    pub(super) fn spare(
+        &mut self,
+        keys: &[Key],
+        token: usize,
+        fence: Option<Serial>,
+        such: impl FnOnce(&[&Held]) -> bool,
+    ) {
+        let stands = |hold: &&Held| hold.deadline > self.now && hold.session.is_none_or(|by| !self.gone.contains(&by));
+        let held = keys.iter().map(|key| self.claimed(*key, token, fence).filter(stands));
+        let spared = held.collect::<Option<Vec<&Held>>>().filter(|held| such(held));
+        for hold in spared.into_iter().flatten().cloned().collect::<Vec<_>>() {
+            for owed in self.owed.iter_mut().filter(|owed| owed.lost) {
+                owed.holds.retain(|granted| !granted.is(&hold));
+            }
+        }
+    }
+
+    /// The reply to the request `id` has been handed over.
+    pub(in super::super) fn delivered(&mut self, id: WaiterId) {
+        for told in self.owed.extract_if(.., |owed| owed.id == id).collect::<Vec<_>>() {
+            for owed in &mut self.owed {
+                owed.holds.retain(|granted| !told.holds.iter().any(|told| told.is_same(granted)));
             }
         }
     }
