@@ -23,7 +23,7 @@ pub static MAX_WAITERS: Setting = Setting::number(c"max-waiters", Range::below(M
 /// `STOCK.MCANCEL`.
 ///
 /// When one of these locks becomes free, the command that freed it pays for a check of all of them. A request to many sales is one step,
-/// during which nobody else is served.
+/// during which no other client is served.
 pub static MAX_KEYS: Setting = Setting::number(c"max-keys", Range::new(1..=1_000_000), 1_000);
 
 /// `lockstock.place-grace-ms`: how long the place in line of a waiter is kept whose connection has ended; 0: not at all.

@@ -6,7 +6,7 @@ use crate::module::lock_session;
 
 /// `LOCK.INFO key`
 ///
-/// Replies null if nobody holds the lock `key` or waits for it, else fields and values (a map in RESP3): `mode` (exclusive, shared, limit;
+/// Replies null if the lock `key` has no holder and no waiter, else fields and values (a map in RESP3): `mode` (exclusive, shared, limit;
 /// free if there are only waiters), `limit` (the largest number of permits that a holder asked for, else 0), `holders` (`token`, `fence`,
 /// `lease-ms` left, `session` yes or no), `waiters` (`token`, `mode`, `waited-ms`, `wait-left-ms`, −1 without limit, `client`, the connection's
 /// id, 0 for a request of a script; the first 100) and `waiting`, the number of waiters.

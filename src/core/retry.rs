@@ -18,7 +18,7 @@ const APART: Millis = Millis(10);
 pub struct Retries<T> {
     /// The pieces of work with their times, which never decrease.
     planned: VecDeque<(UnixMs, T)>,
-    /// How many have the time of the last one.
+    /// How many pieces of work have the same time as the last one.
     at_last: u32,
     /// The clock as it was at the last call.
     seen: UnixMs,

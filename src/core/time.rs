@@ -32,7 +32,7 @@ pub enum Wakeup {
 }
 
 impl Wakeup {
-    /// The same, `Now` if its time has come.
+    /// This wakeup as it is at `now`: `Now` if its time has come.
     pub fn seen_at(self, now: UnixMs) -> Self {
         if matches!(self, Self::At(at) if at.reached(now)) { Self::Now } else { self }
     }

@@ -84,7 +84,7 @@ impl<'c> OpenSale<'c> {
         }
     }
 
-    /// The sale, if nobody has changed it since its decision.
+    /// The sale, if no other code has changed it since its decision.
     pub fn unchanged(&mut self, at: &SaleRef<'_>) -> Result<&mut SaleValue, Error> {
         match self.sale(at) {
             Ok(Some(sale)) if Some(sale.version()) == at.decided_on => Ok(sale),
@@ -138,7 +138,7 @@ impl<'c> OpenSale<'c> {
         Ok(Some(OrphanEvent { stream: stream.key, entry }))
     }
 
-    /// Commits a step whose events are appended, if nobody has changed the sale since its decision.
+    /// Commits a step whose events are appended, if no other code has changed the sale since its decision.
     pub fn commit(&mut self, at: &mut SaleRef<'_>, step: &[Change<'_>]) -> Result<(), Error> {
         let sale = self.unchanged(at)?;
         let fits = step.iter().enumerate().try_for_each(|(index, change)| {

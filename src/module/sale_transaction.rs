@@ -94,7 +94,7 @@ impl<'c, 'a> SaleTransaction<'c, 'a> {
         self.legs.get(nth).map_or(Ok(None), |leg| self.open.sale(&leg.sale))
     }
 
-    /// Drops the changes of the sale at this position, and returns the sale, if nobody has changed it since it was asked.
+    /// Drops the changes of the sale at this position, and returns the sale, if no other code has changed it since it was asked.
     pub fn skip(&mut self, nth: usize) -> Result<&mut SaleValue, Error> {
         let leg = self.legs.get_mut(nth).ok_or(Error::Internal)?;
         leg.changes = Changes::default();

@@ -166,7 +166,7 @@ impl<'a> Name<'a> {
         Self { arg, made: true }
     }
 
-    /// The same name once more.
+    /// Another handle to this name.
     pub fn again(&self) -> Self {
         if self.made { Self::make(self.bytes()) } else { Self::of(self.arg) }
     }

@@ -70,7 +70,7 @@ pub fn run(ctx: &mut Ctx<'_>, mut args: Args<'_>) -> Delegated {
         .unwrap_or(Delegated::Refused)
 }
 
-/// The same as this user; `None` if there is none.
+/// Runs a command as this user; `None` if there is no such user.
 fn run_as(ctx: &mut Ctx<'_>, name: &CStr, user: RunAs, words: &[Arg<'_>]) -> Option<Delegated> {
     if ASKS_FOR_CLIENT.iter().any(|asks| name.to_bytes().eq_ignore_ascii_case(asks)) {
         CLIENT.store(ctx.client_id(), Ordering::Relaxed);

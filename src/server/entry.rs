@@ -33,7 +33,7 @@ pub(super) unsafe extern "C" fn command<C: Command>(
     api::OK
 }
 
-/// The same for a command that is asked for its keys, too.
+/// The entry of a command that the server also asks for its keys.
 pub(super) unsafe extern "C" fn command_with_keys<C: Command>(
     ctx: *mut RawCtx,
     words: *mut *mut RawString,

@@ -14,7 +14,7 @@ pub(super) fn guard<R>(doing: &str, f: impl FnOnce() -> R) -> Option<R> {
     done
 }
 
-/// The same for an entry that the server makes on any thread, perhaps without its lock.
+/// [`guard`] for an entry that the server makes on any thread, perhaps without its lock.
 pub(super) fn guard_unlocked<R>(doing: &str, f: impl FnOnce() -> R) -> Option<R> {
     cell::without_lock(|| guard(doing, f))
 }

@@ -17,7 +17,7 @@ impl Section {
         unsafe { api::info_add_field_c_string(self.0, name.as_ptr(), value.as_ptr()) };
     }
 
-    /// The same with a number.
+    /// Adds `lockstock_<name>:<value>`, where the value is a number.
     pub fn field(&mut self, name: &CStr, value: impl TryInto<u64>) {
         let value = value.try_into().unwrap_or(u64::MAX);
         // SAFETY: the server's handle is valid for the callback that made `self`; the server copies the name.

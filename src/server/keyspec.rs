@@ -85,7 +85,7 @@ impl KeyUse {
         }
     }
 
-    /// The same, as the server takes them with a position.
+    /// These flags, as the server takes them with the position of a key.
     fn flags_of_position(self) -> c_int {
         self.flags().try_into().unwrap_or_default()
     }

@@ -16,7 +16,7 @@ static HAS_SOURCE: AtomicBool = AtomicBool::new(true);
 /// is moving from, or, in Valkey's import mode, from the tool that fills this server. Servers call the links to primary and node
 /// replicated. A command from a script or from another module never counts as such a report, for any caller.
 ///
-/// Such a command is only applied: nothing is decided, no clock is read, and nobody waits.
+/// Such a command is only applied: nothing is decided, no clock is read, and no client waits.
 pub fn is_record(ctx: &mut Ctx<'_>) -> bool {
     // Cheap for a primary that is no cluster node, because asking for the flags is not.
     if !HAS_SOURCE.load(Ordering::Relaxed) && ctx.client_id() != OF_A_FILE && !import::is_on(ctx) {

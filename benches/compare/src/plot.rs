@@ -32,9 +32,9 @@ const CUT: f64 = 8.0;
 pub struct Frame<'a> {
     /// Where the picture goes.
     pub path: &'a Path,
-    /// What stands above it.
+    /// The heading above the picture.
     pub title: &'a str,
-    /// What stands below that, in grey.
+    /// The grey line below the title.
     pub stamp: &'a str,
     /// The name of the horizontal axis.
     pub x: &'a str,

@@ -80,7 +80,7 @@ impl<'a> Reply<'a> {
         Reply::first(rest)
     }
 
-    /// What it says, for the message about one that was not expected.
+    /// The text of this reply, for the message about an unexpected reply.
     pub fn show(self) -> String {
         self.0.escape_ascii().to_string()
     }

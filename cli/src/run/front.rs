@@ -205,7 +205,7 @@ impl Front<'_> {
             (Err(error), _) => {
                 let status = if error.kind() == std::io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
                 let name = self.options.command.first().map(|name| name.display().to_string()).unwrap_or_default();
-                // The child had the terminal, perhaps.
+                // The child may have had the terminal.
                 if let Some(terminal) = terminal {
                     terminal.give(rustix::process::getpgrp());
                 }

@@ -80,7 +80,7 @@ class Held:
             self._due = now() + self._lease / AGAIN
 
     def hand_over(self) -> tuple[str, int]:
-        """Leaves the lock to who takes it over within the lease, with this token and fence: see `Lock.take_over`."""
+        """Leaves the lock to the process that takes it over within the lease, with this token and fence: see `Lock.take_over`."""
         if self._session is not None:
             raise ValueError(f"{self._terms.name}: a session ends with its connection, and so cannot be handed over")
         self._over = self._whole = True

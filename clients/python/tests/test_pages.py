@@ -34,7 +34,7 @@ def test_it_runs_as_printed(page, number, block, capsys):
     names = {"__name__": "example"}
     exec(block.replace(".Redis()", f".Redis(port={PORT})"), names)
     assert capsys.readouterr().out.splitlines() == SAYS.get((page, number), [])
-    # Those that only define something are tried here.
+    # Programs that only define a function are tried here.
     with redis.Redis.from_url(URL) as client:
         if "lead" in names:
             assert names["lead"](client, lambda leadership: "enough" if leadership.held else None) is None

@@ -323,7 +323,7 @@ impl Request {
         Ok(Some(Hold::begin(self.clone(), fence, since, session, self.lock.kept)))
     }
 
-    /// Waits, and notices a server that is gone without a word by asking another way.
+    /// Waits for the answer. A server that vanished silently is noticed by another request.
     async fn listen(&self, words: &Cmd, connection: &mut redis::aio::MultiplexedConnection) -> RedisResult<Value> {
         let answer = words.query_async(connection);
         tokio::pin!(answer);

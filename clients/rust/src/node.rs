@@ -17,7 +17,7 @@ use crate::{Client, Error};
 pub struct Node {
     /// Host and port.
     pub address: String,
-    /// Whether it decides, or follows one that does.
+    /// Whether this node is a primary, or else a replica.
     pub is_primary: bool,
     connection: MultiplexedConnection,
 }

@@ -49,7 +49,7 @@ pub enum Reservation {
     },
     /// All of it was paid for before.
     Paid,
-    /// Nothing is reserved, for this is missing.
+    /// Nothing is reserved, because these articles are missing.
     Missing(Vec<Missing>),
 }
 

@@ -14,7 +14,7 @@ fn ask(told: &[&str]) {
     assert_eq!(call::<LockAcquire>("LOCK.ACQUIRE lock TOKEN waiter WAIT 1000"), told);
 }
 
-/// Nobody waits in line, no client is parked, with a place in line or without, and no time limit runs.
+/// No request waits in line, no client is parked, with a place in line or without, and no time limit runs.
 fn nobody_waits() {
     assert_eq!(state::enter_as_is(|state| state.locks.waiters()), Some(0));
     assert_eq!(BLOCKED.unanswered(), []);
@@ -22,7 +22,7 @@ fn nobody_waits() {
     BLOCKED.unblock_nameless(&mut ctx(), &WaitResult::Failed(LockError::Fault));
 }
 
-/// So there is nobody to be woken.
+/// So there is no client to be woken.
 fn nobody_is_next() {
     nobody_waits();
     assert_eq!(call::<LockRelease>("LOCK.RELEASE lock holder"), ["1"]);

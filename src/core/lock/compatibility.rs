@@ -17,7 +17,7 @@ pub(super) enum Compatibility {
     Downgrade,
     /// The token is the only shared holder and wants the lock exclusively: granted at once, with a new fence.
     Upgrade,
-    /// The same, but other tokens hold it too.
+    /// The token holds shared and wants the lock exclusively, but other tokens hold it too.
     UpgradeLater,
     /// The token holds in a mode that cannot become the wanted one.
     OtherMode,

@@ -15,7 +15,7 @@ pub(super) const MOST_SERVED: usize = if cfg!(test) { 3 } else { 400 };
 pub struct Budget {
     /// How many due holds it may let expire; after that a cutoff ends the others.
     pub(super) expirations: usize,
-    /// How many waiting orders it may serve; nobody else is sold anything until the timer has served the others.
+    /// How many waiting orders it may serve; no other order gets units until the timer has served the rest.
     pub(super) services: usize,
 }
 

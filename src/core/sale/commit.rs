@@ -258,7 +258,7 @@ impl Sale {
         self.order_of(id).filter(|(_, order)| may(order)).ok_or(InvalidChange::State)
     }
 
-    /// The same, but an order that is over can only expire.
+    /// The order of this id, if it `may` change so; an order that is over can only expire.
     fn settled_that(
         &self,
         id: &[u8],

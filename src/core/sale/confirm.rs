@@ -20,7 +20,7 @@ pub struct KeepError {
 impl Sale {
     /// Makes a hold a sale.
     ///
-    /// After the deadline the order takes its units again, if that harms nobody: a late payment is honoured where possible. It is
+    /// After the deadline the order takes its units again, if that harms no other order: a late payment is honoured where possible. It is
     /// refused if the units are gone (`EXPIRED`), or if the buyer has meanwhile bought so much that it would pass the limit (`LIMIT`).
     /// The shop then gives the money back. It may have done so when the same confirmation is delivered again, so a refusal is final:
     /// the sale remembers it.

@@ -83,8 +83,8 @@ impl Sale {
         self.header_with(self.expects())
     }
 
-    /// The same, with the number of orders whether some of them wait or not. It is for a sale that is loaded by several commands, which
-    /// decides nothing before it is whole. Lockstock 0.1 refuses it, unless the sale has no orders.
+    /// The header with the number of orders, whether some of them wait or not. It is for a sale that is loaded by several commands: such a
+    /// sale decides nothing before it is whole. Lockstock 0.1 refuses it, unless the sale has no orders.
     #[must_use]
     pub fn counting_header(&self) -> Vec<u8> {
         let orders = self.orders().max(u64::from(self.expected));

@@ -117,7 +117,7 @@ impl Sale {
         self.serving_under(&self.terms, now)
     }
 
-    /// The same, if the sale had these conditions.
+    /// Serves the line as it would be at `now` under these conditions.
     pub(super) fn serving_under(&self, terms: &Terms, now: UnixMs) -> Serving<'_> {
         let open = self.table.has_line() && self.is_whole() && terms.window(now) == Window::Open;
         let over = self.cutoff.map_or(0, |cutoff| cutoff.units);
@@ -157,7 +157,7 @@ pub(super) struct Serving<'s> {
     without: Option<u32>,
     /// How many in line have been served or passed over.
     place: usize,
-    /// Units that nobody has taken.
+    /// Units that no order has.
     units: u64,
     /// How many of them are still in holds that the cutoff has ended.
     over: u64,

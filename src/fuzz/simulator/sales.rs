@@ -132,7 +132,7 @@ impl Simulator {
         }
     }
 
-    /// What a confirmation is told stays so.
+    /// The outcome of a confirmation stays true.
     fn confirm(&mut self, key: &[u8], id: &[u8], keep: Option<u64>) -> Result<(), Error> {
         let now = self.now.ms;
         let confirm = |sale: &Sale| match keep {

@@ -40,7 +40,7 @@ impl Stage {
         assert_eq!(self.told(), expected);
     }
 
-    /// Waits until something is told that contains `text`.
+    /// Waits until a message that contains `text` is told.
     #[track_caller]
     pub fn tells_in_time(&mut self, text: &str, expected: &[&str]) {
         let mut told = vec![];

@@ -82,7 +82,7 @@ fn a_million_locks_of_one_connection_end_with_it() {
     assert_eq!(held(&server), i64::try_from(MILLION).expect("a million"));
     disturb(&server, "the end of a million sessions", || {
         hoarder.close();
-        // Longer than a test waits as a rule.
+        // This may take longer than `eventually` waits.
         let begun = Instant::now();
         while held(&server) > 0 {
             assert!(begun.elapsed() < Duration::from_mins(2), "they do not end");

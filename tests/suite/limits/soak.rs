@@ -97,7 +97,7 @@ fn memory_and_latency_stay_where_they_are() {
         let mut client = server.client();
         for _ in 0..PARTS {
             latency.push(p99(&mut client));
-            // The lowest of several looks: sales come and go.
+            // The lowest of several values, because sales come and go.
             let looks = (0..20).map(|_| {
                 thread::sleep(Duration::from_millis(50));
                 server.info_int("memory", "used_memory_dataset")

@@ -61,7 +61,7 @@ fn a_crowd_that_fights_for_a_lock_shares_it_evenly_and_never_together() {
         let threads: Vec<_> = (0..CLIENTS).map(|n| scope.spawn(work(n))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    // What counts is the time in which all of them were there: threads start and end when the system lets them.
+    // Only the time in which all threads were running counts: the system decides when each starts and ends.
     let first = fences.iter().map(|fences| fences[0]).max().unwrap();
     let last = fences.iter().map(|fences| fences[fences.len() - 1]).min().unwrap();
     let count = |fences: &Vec<i64>| fences.iter().filter(|fence| (first..=last).contains(fence)).count();

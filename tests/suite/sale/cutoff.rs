@@ -47,7 +47,7 @@ fn all_lapse(client: &mut Client) {
     Replay::of_all(HOLDS, &events(client, "events")).agrees_with(client, "sale");
 }
 
-/// What an effect or an entry of a stream is about.
+/// The kind of change that an effect or a stream entry tells.
 fn kind(words: &Words) -> String {
     let word = match words.name().as_str() {
         "STOCK.APPLY" => &words.0[2],

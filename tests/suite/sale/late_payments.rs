@@ -43,7 +43,7 @@ fn they_stay_refused(server: &Server, what: &str) {
     assert_eq!(client.cmd("STOCK.INFO sale").field("seq").int(), seq, "{what}");
 }
 
-/// The same for a payment that was not refused: it is honoured still.
+/// Asserts that a late payment which was never refused is still honoured.
 #[track_caller]
 fn the_other_is_honoured(server: &Server, what: &str) {
     let reply = server.cmd("STOCK.CONFIRM sale late");

@@ -110,7 +110,7 @@ impl Refused {
         }
         assert_eq!((self.client.cmd("DUMP sale"), self.client.cmd("DUMP events")), before);
         assert_eq!(tap.drain(), [""; 0]);
-        // What makes no event is done.
+        // Commands that make no event still work.
         self.client.expect("STOCK.DECR_ONCE sale bob", ("DUPLICATE", 1, 3, -1, ""));
         self.client.expect("STOCK.EXTEND sale ann PX 70000", ("OK", 1, 3, INT, ""));
         self.client.expect("STOCK.ALTER sale LIMIT 3", OK);

@@ -106,7 +106,7 @@ fn a_damaged_file_stops_the_start_with_a_clear_line_and_no_crash() {
             fs::write(server.dir().join("dump.rdb"), &damaged).unwrap();
             let log = Server::builder().config(&format!("dir {}", server.dir().display())).start_refused();
             let cut = damaged.len() < file.len();
-            // What is cut off before it gets to the module is the server's to complain of.
+            // The server itself refuses a file that is cut off before the module reads it.
             let who = if cut { "RDB ERROR DETECTED" } else { "lockstock: a lockstk-" };
             assert!(log.contains(who), "{key}: {log}");
         }
@@ -128,7 +128,7 @@ fn a_replica_survives_a_link_that_breaks_anywhere_in_a_value() {
             replica.expect(format!("REPLICAOF 127.0.0.1 {}", feeder.port()), OK);
             eventually("the link is broken", || feeder.fed() > 0);
             replica.expect("REPLICAOF NO ONE", OK);
-            // What was read of the file is no good, for the server as for the module.
+            // Server and module drop the part of the file that they had read.
             eventually("half a file is forgotten", || {
                 replica.cmd("DBSIZE").int() == 0 && replica.info_int("lockstock", "lockstock_locks_held") == 0
             });

@@ -115,7 +115,7 @@ fn a_server_hears_of_renames_only_while_that_is_of_use() {
     client.expect("LOCK.ACQUIRE lock TOKEN t PX 1", ANY);
     Line::at(&server).until("lock_lapses", 1);
     assert_eq!(told(), 0);
-    // However it is deleted by others, it is not looked for when it is gone.
+    // However another command deletes the lock, the module does not search for a lock that is gone.
     for words in ["DEL lock", "UNLINK lock", "SET lock text", "PEXPIRE lock 1"] {
         client.expect("LOCK.ACQUIRE lock TOKEN t PX 3600000", ANY);
         client.expect(words, ANY);

@@ -82,7 +82,7 @@ fn measure(lab: &mut Lab, title: &str, feeds: Feeds, subjects: Vec<Subject>) {
     lab.show(&format!("\n## {title}\n\n{}", sheet.show()));
 }
 
-/// Whether this server can be run so.
+/// Whether this server runs under callgrind.
 pub fn works() -> bool {
     let mut command = Command::new(CALLGRIND[0]);
     command.args(&CALLGRIND[1..3]).arg("--callgrind-out-file=/dev/null").arg(server_path()).arg("--version");

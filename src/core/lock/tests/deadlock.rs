@@ -41,7 +41,7 @@ fn two_workers_with_two_locks_in_opposite_order() {
     assert_eq!(world.told(), [], "nothing else changes");
     assert!(world.release("b", "bob"));
     assert_eq!(world.granted(), [ann]);
-    // Now nobody in between waits.
+    // Now no token in between waits.
     world.lets_wait(&["a"], &ask("bob"));
 }
 
@@ -104,7 +104,7 @@ fn a_permit_may_become_free_outside_of_the_circle() {
     world.lets_wait(&["door"], &ask("p1"));
     // One permit is enough, and p2 waits for nothing.
     world.lets_wait(&["pool"], &ask("ann").limit(2));
-    // If p2 waits for ann or for p1, nobody gives one back.
+    // If p2 waits for ann or for p1, no token gives a permit back.
     world.refuses(&["door"], &ask("p2"), &["door", "pool"]);
     assert!(world.release("pool", "p2"));
     // As many must go as are too many.
@@ -293,7 +293,7 @@ fn what_an_expired_grant_replaced_keeps_nobody_waiting() {
     world.lets_wait(&["a"], &ask("bob"));
     world.pass(5);
     world.engine.client_gone(world.now.ms, client(1));
-    // Nobody has looked at a since. The grant is over by its lease, and bob is next there.
+    // No command has visited a since. The grant is over by its lease, and bob is next there.
     world.lets_wait(&["c"], &ask("ann"));
     let _ = world.tick();
     assert_eq!(world.holders("a"), ["bob"]);

@@ -190,7 +190,7 @@ impl Model {
         self.is_over(parked) || self.due(parked)
     }
 
-    /// The place of the request that came last, if nobody counts who has left.
+    /// The place of the request that came last, if requests that have left still count.
     pub(super) fn place_of_the_last(&self) -> usize {
         let last = self.line.last().unwrap();
         let place = |key: &Key| self.queue(*key).position(|parked| parked.rank == last.rank).unwrap() + 1;
@@ -232,7 +232,7 @@ impl Model {
         self.nobody_forgotten(|ask| !self.lenient && here(ask));
     }
 
-    /// Whether nothing is over and nobody must be told anything.
+    /// Whether nothing is over and no client must be told anything.
     pub(super) fn is_settled(&self) -> bool {
         let mut settled = self.clone();
         settled.expire();
@@ -282,7 +282,7 @@ impl Model {
         self.owed.iter().any(|owed| owed.lost)
     }
 
-    /// Whether the grant of this waiter is.
+    /// Whether the grant of this waiter is going to be taken back.
     pub(super) fn is_lost(&self, id: WaiterId) -> bool {
         self.owed.iter().any(|owed| owed.id == id && owed.lost)
     }

@@ -1,4 +1,4 @@
-//! What a token holds is no obstacle to what it waits for, wherever it stands in line.
+//! The holds of a token are no obstacle to its own requests, wherever these stand in line.
 
 use std::time::{Duration, Instant};
 

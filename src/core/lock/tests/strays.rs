@@ -28,7 +28,7 @@ fn the_session_of_a_renamed_lock_is_asked_about_once() {
     let mut world = World::new();
     world.acquire("door", 1, &ask("ann").session()).unwrap().granted();
     let _watch = rename(&mut world, "door", "gate");
-    // Nobody knows of the tie now.
+    // No index knows of the tie now.
     world.engine.client_gone(world.now.ms, client(1));
     assert_eq!(world.holders("gate"), ["ann"]);
     assert_eq!(world.extend("gate", "ann", 1_000), Ok(true));

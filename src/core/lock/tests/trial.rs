@@ -205,7 +205,7 @@ impl Trial {
         }
     }
 
-    /// Whether nobody must be told anything, and the timer has nothing to do now.
+    /// Whether no client must be told anything, and the timer has nothing to do now.
     fn is_settled(&self) -> bool {
         let idle = match self.world.engine.next_wakeup() {
             Wakeup::Now => false,

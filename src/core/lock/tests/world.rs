@@ -186,18 +186,18 @@ impl Request {
         Self { wait: Wait::Parked(Millis(ms)), ..self }
     }
 
-    /// The same by this connection.
+    /// This request, sent by this connection.
     pub(super) fn by(&self, number: u64) -> Self {
         Self { client: Some(client(number)), ..self.clone() }
     }
 
-    /// The same, without limit unless it has one.
+    /// This request, waiting without limit unless it has a limit.
     pub(super) fn patient(&self) -> Self {
         let wait = if self.wait == Wait::No { Wait::Parked(Millis(0)) } else { self.wait.clone() };
         Self { wait, ..self.clone() }
     }
 
-    /// The same, patient, without being blocked.
+    /// This request, waiting without a blocked client.
     pub(super) fn notified(&self, notice: Notice) -> Self {
         let Wait::Parked(limit) = self.patient().wait else { panic!("it is notified already") };
         Self { wait: Wait::Notified(limit, Box::new(notice)), ..self.clone() }
@@ -253,12 +253,12 @@ impl World {
         self.try_acquire(key, request).unwrap().granted().fence
     }
 
-    /// Acquires what is taken, and waits for it without limit.
+    /// Acquires a lock that is taken, and waits for it without limit.
     pub(super) fn wait(&mut self, key: &str, by: u64, request: &Request) -> WaiterId {
         self.acquire(key, by, &request.patient()).unwrap().parked()
     }
 
-    /// The same for several keys.
+    /// Acquires several keys, some of which are taken, and waits for them without limit.
     pub(super) fn wait_many(&mut self, keys: &[&str], by: u64, request: &Request) -> WaiterId {
         self.acquire_many(keys, by, &request.patient()).unwrap().parked()
     }
@@ -289,13 +289,13 @@ impl World {
         self.engine.extend(self.now, &in_order(0, &keys), Claim::of(&token(name)), extension, &mut self.keys)
     }
 
-    /// Waits for what is taken without being blocked; returns the place in line.
+    /// Waits for a lock without being blocked; returns the place in line.
     pub(super) fn line_up(&mut self, key: &str, by: u64, request: &Request, channel: &str) -> u64 {
         let request = request.notified(notice(channel, key)).by(by);
         self.engine.acquire(self.now, at(key), &request, &mut self.keys).unwrap().notified().1
     }
 
-    /// The same for several keys.
+    /// Waits for several keys without being blocked; returns the place in line.
     pub(super) fn line_up_many(&mut self, keys: &[&str], by: u64, request: &Request, channel: &str) -> u64 {
         let request = request.notified(notice(channel, &keys.join("+"))).by(by);
         let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();

@@ -101,7 +101,7 @@ impl Orders {
         self.pages.replace(number, &self.draft);
     }
 
-    /// Writes an order anew, with what `edit` makes of it.
+    /// Writes an order anew, as `edit` changes it.
     pub fn edit(&mut self, number: u32, edit: impl for<'r> FnOnce(Record<'r>) -> Record<'r>) {
         let mut draft = mem::take(&mut self.draft);
         draft.truncate(0);

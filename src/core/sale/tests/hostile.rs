@@ -122,7 +122,7 @@ fn what_0_1_wrote_is_read_and_written_again_byte_for_byte() {
     assert_eq!(sale.blocks().collect::<Vec<_>>(), [block]);
     let info = sale.info(UnixMs(1_000));
     assert_eq!((info.total, info.held, info.sold, info.orders, info.seq), (1_000, 1, 1, 6, 10));
-    // Nobody's late payment has been refused yet.
+    // No late payment has been refused yet.
     assert_eq!(sale.confirm(UnixMs(1_000), Budget::COMMAND, b"bob").answer.status, Status::Ok);
 }
 
@@ -212,7 +212,7 @@ fn orders_that_cannot_be_are_refused() {
     }
 }
 
-/// Only a header that promises a line makes room for those in it, and nobody is served before all orders are there.
+/// Only a header that promises a line makes room for its orders, and no order is served before all orders are there.
 #[test]
 fn who_waits_is_read_where_the_header_says_so() {
     let (sold, waits): (&[u8], &[u8]) = (&[0b0000_0001, 1, 7], &[0b1000_0100, 1, 8, 2, 5, 60]);

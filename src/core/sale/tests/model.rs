@@ -65,7 +65,7 @@ impl Model {
         }
     }
 
-    /// It is `now`, which can be earlier than before.
+    /// Sets the clock, which can also go back.
     pub fn pass(&mut self, now: UnixMs) {
         self.now = now;
     }

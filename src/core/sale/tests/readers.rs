@@ -13,7 +13,7 @@ pub struct Readers {
     pub seq: u64,
     pub total: i64,
     pub units: BTreeMap<Vec<u8>, i64>,
-    /// What those in line wait for.
+    /// The units for which the orders in line wait.
     waiting: BTreeMap<Vec<u8>, i64>,
     rebuilt: Option<Rebuilt>,
 }

@@ -175,7 +175,7 @@ fn with_rebuy_an_id_joins_the_line_anew_behind_the_others() {
     assert_eq!(digest(&reload(&shop.sale)), digest(&shop.sale));
 }
 
-/// A step serves some at once, the timer the others, and nobody comes in between.
+/// A step serves some orders at once, the timer the others, and no order comes in between.
 #[test]
 fn a_long_line_is_served_in_turns() {
     let mut shop = shop(10);
@@ -257,7 +257,7 @@ fn a_line_that_is_gone_leaves_nothing() {
     assert_eq!(shop.sale.header()[1], plain.sale.header()[1]);
 }
 
-/// What waits weighs what another order weighs, and a ticket and a place.
+/// A waiting order takes the memory of any other order, and that of its ticket and its place.
 #[test]
 #[cfg_attr(miri, ignore = "too many steps for Miri")]
 fn who_waits_weighs_some_tens_of_bytes() {

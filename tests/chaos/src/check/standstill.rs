@@ -10,7 +10,7 @@ const KIND: &str = "standstill of the machine";
 /// With thousands of requests a second, this is no coincidence.
 const NOTABLE: Time = millis(300);
 
-/// No machine that tests can be run on stands still for longer.
+/// A machine that stands still for longer is not fit to run tests.
 const MOST: Time = millis(3_000);
 
 /// Finds them. Answers may be late on account of them as on account of a fault.

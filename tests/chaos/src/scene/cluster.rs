@@ -41,7 +41,7 @@ enum Strike {
 /// Clients that want several locks of the slot that moves.
 const CROWD: Crew = &[(Trade::Many, 10), (Trade::Look, 1)];
 
-/// Nobody dies.
+/// No node dies.
 pub fn moves() -> Result<Box<dyn Scene>, String> {
     set(&[Strike::Move, Strike::HandOver, Strike::MoveWhole, Strike::Move], work::USUAL)
 }
@@ -144,7 +144,7 @@ impl Cluster {
         self.nodes[0].cmd(["CLUSTER", "KEYSLOT", key]).int()
     }
 
-    /// The node that serves `key`, by its own word.
+    /// The node that says that it serves `key`.
     fn owner(&self, key: &str) -> usize {
         eventually_some("the key is served", || {
             (0..self.nodes.len()).find(|node| {

@@ -180,7 +180,7 @@ impl Nemesis<'_> {
     }
 }
 
-/// Stops a server in its tracks, as a host does that swaps.
+/// Stops a server as it is, as when its host swaps.
 pub fn freeze(server: &Server) {
     signal(server, Signal::STOP);
 }
@@ -195,7 +195,7 @@ fn signal(server: &Server, signal: Signal) {
     kill_process(pid, signal).expect("a process of ours");
 }
 
-/// Asks a server that may cut the connection off meanwhile, as one does whose role changes.
+/// Asks a server that may cut the connection off meanwhile, as a server does when its role changes.
 pub fn ask(server: &Server, words: &str) -> Option<Reply> {
     Client::try_reach(server.address(), PATIENCE).ok()?.ask(words)
 }
@@ -241,7 +241,7 @@ fn scheduled(server: &Server, field: usize) -> Time {
     nanos.unwrap_or(0) / 1_000
 }
 
-/// The servers that died and that nobody had killed.
+/// The servers that died and that the run had not killed.
 pub fn crashes(scene: &mut dyn Scene) -> Vec<Crash> {
     let crashed = |server: &mut Server| server.crash().map(|log| Crash { server: server.port(), log });
     scene.servers().iter_mut().filter_map(crashed).collect()

@@ -112,7 +112,7 @@ fn line_of(admin: &mut Peer, key: &str) -> Option<Line> {
     }
 }
 
-/// How many stood behind `token` and stand in front of it now.
+/// How many tokens stood behind `token` before and stand in front of it now.
 fn overtaken(token: &str, before: &[String], after: &[String]) -> u64 {
     let place = |line: &[String]| line.iter().position(|other| other == token);
     let (Some(was), Some(is)) = (place(before), place(after)) else { return 0 };

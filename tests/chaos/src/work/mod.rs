@@ -47,7 +47,7 @@ pub enum Trade {
     Permits,
     /// Several locks at once.
     Many,
-    /// Nothing: it keeps locks of its own for long, and remembers which.
+    /// Nothing of others: the client keeps locks of its own for long, and remembers which.
     Keep,
     /// Units of a sale.
     Sale,

@@ -5,7 +5,7 @@ use super::measured;
 /// A program writes what stands between these lines, and tests of its own read it.
 pub const GOALS: [&str; 2] = ["<!-- goals: written by make bench -->", "<!-- end of goals -->"];
 
-/// What is in front of a number that says which one, and not how much.
+/// Words in front of a number that is a name (a version, a step) and not a figure.
 const NAMES: [&str; 11] =
     ["Debian", "Ubuntu", "Redis", "Valkey", "lockstock", "Version", "version", "versions", "Step", "step", "steps"];
 

@@ -198,7 +198,7 @@ impl Scene {
             self.eye.expect(["LOCK.RELEASE", &key, "other"], 1);
         }
         for sale in keys(&mut self.eye, "lockstk-s").iter().filter(|sale| sale.contains(&format!("-{number}"))) {
-            // Unless there is nothing, the window is closed, or seven are more than there are.
+            // Waiting orders may stay if no unit remains, if the window is closed, or if the first one asks for more units than remain.
             eventually(&format!("{what}: who waits is served"), || {
                 let info = self.eye.cmd(["STOCK.INFO", sale]);
                 let [waiting, remaining, end] = ["waiting", "remaining", "end"].map(|name| info.field(name).int());

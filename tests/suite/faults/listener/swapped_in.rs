@@ -113,7 +113,7 @@ fn a_lock_that_comes_to_a_key_whose_time_is_just_found_over_is_seen() {
         scene.client.expect("DEBUG SLEEP 0.01", OK);
         scene.react_to("SERVER", 1, "RENAME o k");
         scene.client.expect(request, NULL);
-        // What replicas hear of this, and in which order, is the server's.
+        // The server alone decides which effects replicas get of this, and in which order.
         assert_eq!(Line::at(&scene.server).holders("k"), ["z"]);
         scene.client.expect("LOCK.EXTEND k z PX 60000", 1);
     }

@@ -116,7 +116,7 @@ fn wrong_values(name: &str, kind: Kind) -> Vec<(Word, Fault)> {
             [vec![], vec![b'x'; 513], vec![0; 513], b"%n".repeat(50_000)].map(|value| (value, fault.clone())).into()
         }
         Kind::Number(least) => {
-            // Where the largest depends on the clock, it is no less than this anyway.
+            // The largest number may depend on the clock; the numbers below are out of range at any time.
             let fault = Fault::Integer(name.into(), vec![least]);
             let below = (least - 1).to_string();
             let numbers = ["-9223372036854775808", "9223372036854775808", "99999999999999999999", &below];

@@ -3,7 +3,7 @@
 use super::{Ask, Held, Key, Model, Outcome, Parked, Serial};
 use crate::core::lock::{Mode, WaiterId, Wanted};
 
-/// A grant whose reply is on its way, and which of its holds are not yet known to their owner otherwise.
+/// A grant whose reply is on its way. It also says which of its holds their owner cannot know from another reply.
 #[derive(Clone, Debug)]
 pub(super) struct Owed {
     pub(super) id: WaiterId,

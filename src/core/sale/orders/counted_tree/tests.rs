@@ -193,7 +193,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whether orders come in order or not, and go from the front or anywhere.
+    /// Orders come sorted or not, and leave from the front or from anywhere.
     #[test]
     fn it_is_a_sorted_list(steps in vec((0..8_u8, any::<u16>()), 1..if cfg!(miri) { 60 } else { 800 }), orderly: bool) {
         let (mut holds, mut list, mut tree) = (Holds::default(), Vec::<u32>::new(), Tree::<8>::default());
