@@ -217,8 +217,8 @@ func (r *request) quick(ctx context.Context, conn Conn, command Command) (any, e
 	return reply, classify(err)
 }
 
-// listen sends an acquisition over conn. In a long wait it looks whether the server is still there: one that is gone without a word would
-// be listened to for as long.
+// listen sends an acquisition over conn. In a long wait it looks whether the request still stands in line at the server of its key: one that is
+// gone without a word, and perhaps has a successor, would be listened to for as long.
 func (r *request) listen(ctx context.Context, conn Conn, command Command, waits bool) (any, error) {
 	if !waits {
 		return r.quick(ctx, conn, command)
@@ -227,12 +227,34 @@ func (r *request) listen(ctx context.Context, conn Conn, command Command, waits 
 	defer cancel(nil)
 	go func() {
 		for sleep(ctx, probe) == nil {
-			if _, err := ask(ctx, r.client, look(r.keys[0]), patience, true); errors.Is(err, ErrUnreachable) && ctx.Err() == nil {
-				cancel(err)
+			// It may have left the line just now, and the answer be on its way.
+			if !r.stands(ctx) && sleep(ctx, time.Second) == nil {
+				cancel(errNoAnswer)
 			}
 		}
 	}()
 	return once(ctx, conn, command, &r.pending)
+}
+
+// stands says whether the request is known to stand in line, or may.
+func (r *request) stands(ctx context.Context) bool {
+	reply, err := ask(ctx, r.client, look(r.keys[0]), patience, true)
+	if err != nil {
+		return !errors.Is(err, ErrUnreachable)
+	}
+	if reply == nil {
+		return false
+	}
+	info, err := fields(reply)
+	rows, _ := info["waiters"].([]any)
+	// The first ones of the line are told, and how many there are.
+	if waiting, _ := info["waiting"].(int64); err != nil || waiting > int64(len(rows)) {
+		return true
+	}
+	return slices.ContainsFunc(rows, func(row any) bool {
+		waiter, err := fields(row)
+		return err != nil || waiter["token"] == r.token
+	})
 }
 
 // replicate waits until the replicas have the grant.

@@ -124,7 +124,7 @@ func dedicate(ctx context.Context, client Client, key string) (Conn, error) {
 	case <-ctx.Done():
 		go func() {
 			if late := <-connections; late.err == nil {
-				late.conn.Close(false)
+				late.conn.Close(true)
 			}
 		}()
 		return nil, context.Cause(ctx)
@@ -155,7 +155,7 @@ func isAnswer(err error) bool {
 	return errors.As(err, &answer)
 }
 
-var passing = regexp.MustCompile(`^(UNBLOCKED (force|this server)|(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING|MASTERDOWN)\b)`)
+var passing = regexp.MustCompile(`^((ERR )?max number of clients|UNBLOCKED (force|this server)|(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING|MASTERDOWN)\b)`)
 
 // passes says whether asking again, of the same server or another, may help.
 func passes(err error) bool {

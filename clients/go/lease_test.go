@@ -76,3 +76,21 @@ func TestAGrantThatCannotBeKeptIsGivenBack(t *testing.T) {
 		s.within(0, 10*time.Second, func() { s.eventually("the lock is free", func() bool { return s.locks() == 0 }) })
 	})
 }
+
+func TestAServerThatHasNoRoomIsAskedAgain(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		lock := must(lockstock.Acquire(background, client, "job"))
+		full := func() {
+			s.do("CONFIG", "SET", "maxclients", "1")
+			s.do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+			time.AfterFunc(time.Second, func() { s.rdb.Do(background, "CONFIG", "SET", "maxclients", "1000") })
+		}
+		full()
+		other, err := lockstock.Acquire(background, client, "other", lockstock.Wait(10*time.Second))
+		s.is(err, nil)
+		s.is(other.Release(background), nil)
+		full()
+		s.is(lock.Release(background), nil)
+		s.eventually("it is released", func() bool { return s.locks() == 0 })
+	})
+}

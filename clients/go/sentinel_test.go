@@ -35,34 +35,36 @@ func TestAWaitGoesOnAtTheNewPrimaryThatSentinelNames(t *testing.T) {
 		},
 	}
 	for name, connect := range connect {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			primary := start(t)
-			host, port, _ := strings.Cut(primary.address, ":")
-			replica := start(t, "--replicaof", host+" "+port, "--repl-diskless-sync-delay", "0")
-			replica.eventually("it follows", func() bool {
-				return strings.Contains(replica.do("INFO", "replication").(string), "master_link_status:up")
+		for how, ends := range map[string]func(*server){"is killed": (*server).kill, "is frozen": func(s *server) { s.freeze() }} {
+			t.Run(name+", the old one "+how, func(t *testing.T) {
+				t.Parallel()
+				primary := start(t)
+				host, port, _ := strings.Cut(primary.address, ":")
+				replica := start(t, "--replicaof", host+" "+port, "--repl-diskless-sync-delay", "0")
+				replica.eventually("it follows", func() bool {
+					return strings.Contains(replica.do("INFO", "replication").(string), "master_link_status:up")
+				})
+				file := filepath.Join(t.TempDir(), "sentinel.conf")
+				text := fmt.Sprintf("sentinel monitor main %s %s 1\nsentinel down-after-milliseconds main 1000\n", host, port)
+				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				sentinel := startProcess(t, file, "--sentinel")
+				sentinel.eventually("Sentinel knows the replica", func() bool {
+					return strings.Contains(fmt.Sprint(sentinel.do("SENTINEL", "REPLICAS", "main")), "slave-repl-offset")
+				})
+				client := connect(t, sentinel.address)
+				held := must(lockstock.Acquire(background, client, "job", lockstock.Lease(time.Minute)))
+				granted := make(chan *lockstock.Lock, 1)
+				go func() { granted <- must(lockstock.Acquire(background, client, "job", lockstock.Wait(2*time.Minute))) }()
+				primary.eventually("one waits", func() bool { return primary.waiters() == 1 })
+				replica.eventually("the replica has the lock", func() bool { return replica.do("EXISTS", "job") == any(int64(1)) })
+				ends(primary)
+				replica.eventually("it waits at the new primary", func() bool { return replica.waiters() == 1 })
+				replica.is(held.Release(background), nil)
+				replica.is((<-granted).Release(background), nil)
+				equal(replica, replica.locks(), 0)
 			})
-			file := filepath.Join(t.TempDir(), "sentinel.conf")
-			text := fmt.Sprintf("sentinel monitor main %s %s 1\nsentinel down-after-milliseconds main 1000\n", host, port)
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			sentinel := startProcess(t, file, "--sentinel")
-			sentinel.eventually("Sentinel knows the replica", func() bool {
-				return strings.Contains(fmt.Sprint(sentinel.do("SENTINEL", "REPLICAS", "main")), "slave-repl-offset")
-			})
-			client := connect(t, sentinel.address)
-			held := must(lockstock.Acquire(background, client, "job", lockstock.Lease(20*time.Second)))
-			granted := make(chan *lockstock.Lock, 1)
-			go func() { granted <- must(lockstock.Acquire(background, client, "job", lockstock.Wait(time.Minute))) }()
-			primary.eventually("one waits", func() bool { return primary.waiters() == 1 })
-			replica.eventually("the replica has the lock", func() bool { return replica.do("EXISTS", "job") == any(int64(1)) })
-			primary.kill()
-			replica.eventually("it waits at the new primary", func() bool { return replica.waiters() == 1 })
-			replica.is(held.Release(background), nil)
-			replica.is((<-granted).Release(background), nil)
-			equal(replica, replica.locks(), 0)
-		})
+		}
 	}
 }

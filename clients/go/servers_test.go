@@ -131,7 +131,7 @@ func (s *server) info(field string) (value int) {
 
 func (s *server) eventually(what string, condition func() bool) {
 	s.Helper()
-	for end := time.Now().Add(20 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.Fatal("never: ", what)
 		}
