@@ -166,6 +166,21 @@ final class NetworkTests {
         hold.release();
     }
 
+    public static void aServerThatHasNoRoomIsAskedAgain(Server server, Client client) throws Exception {
+        Hold hold = client.lock("job").acquire();
+        fill(server);
+        client.lock("other").acquire(ofSeconds(10)).release();
+        fill(server);
+        hold.release();
+        Expect.same(server.locks(), 0L);
+    }
+
+    private static void fill(Server server) {
+        server.ask("CONFIG", "SET", "maxclients", "1");
+        server.cut();
+        CompletableFuture.delayedExecutor(1, TimeUnit.SECONDS).execute(() -> server.ask("CONFIG", "SET", "maxclients", "1000"));
+    }
+
     public static void aGrantThatCannotBeKeptIsGivenBack(Server server, Client client) throws Exception {
         server.ask("ACL", "SETUSER", "default", "-lock.extend");
         server.ask("LOCK.ACQUIRE", "job", "TOKEN", "other", "PX", 60_000);

@@ -179,7 +179,7 @@ final class Server implements AutoCloseable {
     }
 
     static void until(String what, Callable<Boolean> condition) throws Exception {
-        for (long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(30); !condition.call(); Thread.sleep(5)) {
+        for (long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60); !condition.call(); Thread.sleep(5)) {
             if (System.nanoTime() - end > 0) throw new AssertionError("never: " + what);
         }
     }

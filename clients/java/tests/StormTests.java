@@ -45,7 +45,8 @@ final class StormTests {
                             try {
                                 hold = asked.get(ThreadLocalRandom.current().nextInt(1_500), TimeUnit.MILLISECONDS);
                             } catch (java.util.concurrent.TimeoutException late) {
-                                asked.cancel(true);
+                                // It may have been granted since.
+                                if (!asked.cancel(true)) asked.thenAccept(Hold::releaseAsync);
                                 continue;
                             } catch (java.util.concurrent.ExecutionException failed) {
                                 throw failed.getCause();

@@ -3,6 +3,7 @@ package lockstock;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -17,6 +18,7 @@ final class Request {
     private static final long OVERTIME = TimeUnit.MILLISECONDS.toNanos(1_900);
     /** How often a wait looks whether its server is still there. */
     private static final long PROBE = TimeUnit.SECONDS.toNanos(15);
+    private static final long GRACE = TimeUnit.SECONDS.toNanos(1);
     /** How long a release or the withdrawal of a wait is tried. */
     static final long FAREWELL = TimeUnit.SECONDS.toNanos(5);
     private static final String REPLICATION_MS = "1000";
@@ -154,8 +156,8 @@ final class Request {
     }
 
     /**
-     * Sends an acquisition that waits. In a long wait it looks whether the server is still there: one that is gone without a word would be listened to
-     * for as long.
+     * Sends an acquisition that waits. In a long wait it looks whether the request still stands in line at the server of its key: one that is gone
+     * without a word, and perhaps has a successor, would be listened to for as long.
      */
     private Object listen(Line line, Command command, long hard) throws InterruptedException {
         return over(line, command, hard, true);
@@ -171,7 +173,8 @@ final class Request {
                     try {
                         return Servers.await(answer, look);
                     } catch (TimeoutError silent) {
-                        probe(hard);
+                        // It may have left the line just now, and the answer be on its way.
+                        if (!stands(hard)) return Servers.await(answer, Math.min(hard, Clock.now() + GRACE));
                     }
                 }
                 return Servers.await(answer, hard);
@@ -181,13 +184,24 @@ final class Request {
         }
     }
 
-    private void probe(long hard) throws InterruptedException {
+    /** Whether the request is known to stand in line, or may. */
+    private boolean stands(long hard) throws InterruptedException {
         long within = Math.min(Servers.PATIENCE, hard - Clock.now());
+        Object reply;
         try {
-            Servers.await(servers.ask(Command.of(key(), "LOCK.INFO", key()), within, true), Clock.now() + within);
+            reply = Answers.plain(Servers.await(servers.ask(Command.of(key(), "LOCK.INFO", key()), within, true), Clock.now() + within));
         } catch (ServerException said) {
-            if (said.passes()) throw said;
+            return !said.passes();
+        } catch (TimeoutError silent) {
+            return false;
         }
+        if (reply == null) return false;
+        Map<?, ?> info = Answers.fields(reply);
+        List<?> waiters = Answers.row(info.get("waiters"), 0);
+        // The first ones of the line are told, and how many there are.
+        if (Answers.number(info.get("waiting")) > waiters.size()) return true;
+        for (Object waiter : waiters) if (token.equals(Answers.fields(waiter).get("token"))) return true;
+        return false;
     }
 
     /** Waits until the replicas have the grant. */

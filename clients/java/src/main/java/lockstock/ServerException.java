@@ -7,7 +7,7 @@ public final class ServerException extends RuntimeException {
     private static final long serialVersionUID = 1;
 
     private static final Pattern PASSING =
-        Pattern.compile("(?s)(UNBLOCKED (force|this server)|(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING|MASTERDOWN)\\b).*");
+        Pattern.compile("(?s)((ERR )?max number of clients|UNBLOCKED (force|this server)|(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING|MASTERDOWN)\\b).*");
 
     /**
      * An error of a server.

@@ -253,7 +253,8 @@ final class Servers {
             blame(node, null, error);
             throw error;
         } finally {
-            if (!good) opened.thenAccept(Wire::close);
+            // Of many that are made at once some come late, and may be the next one's.
+            if (!good) opened.thenAccept(node::give);
         }
     }
 
