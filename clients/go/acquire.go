@@ -62,7 +62,7 @@ func AcquireAll(ctx context.Context, client Client, keys []string, options ...Op
 		bounded, cancel = context.WithTimeoutCause(ctx, r.wait+overtime, errNoAnswer)
 		defer cancel()
 	}
-	claimed, err := r.claim(bounded)
+	claimed, err := r.claim(bounded, ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w (%s)", err, r.name())
 	}

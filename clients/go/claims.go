@@ -28,7 +28,7 @@ type claim struct {
 }
 
 // claim notes the acquisition, or refuses it. It waits for one of the same token that is being withdrawn or released.
-func (r *request) claim(ctx context.Context) (*claim, error) {
+func (r *request) claim(ctx, caller context.Context) (*claim, error) {
 	if !r.named {
 		return nil, nil
 	}
@@ -52,6 +52,9 @@ func (r *request) claim(ctx context.Context) (*claim, error) {
 		select {
 		case <-other.over:
 		case <-ctx.Done():
+			if caller.Err() != nil {
+				return nil, stopped(caller)
+			}
 			return nil, fmt.Errorf("%w: the token is still leaving the lock", classify(context.Cause(ctx)))
 		}
 	}

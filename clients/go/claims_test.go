@@ -63,6 +63,26 @@ func TestAWithdrawalDoesNotEndALaterHoldOfItsToken(t *testing.T) {
 	})
 }
 
+func TestARequestThatWaitsForItsTokenToLeaveIsCancelledAtOnce(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		s.do("LOCK.ACQUIRE", "job", "TOKEN", "other", "PX", 60_000)
+		acquire := func(ctx context.Context) error {
+			_, err := lockstock.Acquire(ctx, client, "job", lockstock.WaitForever(), lockstock.Token("me"))
+			return err
+		}
+		ctx, cancel := context.WithCancel(background)
+		failed := make(chan error, 1)
+		go func() { failed <- acquire(ctx) }()
+		s.eventually("it waits", func() bool { return s.waiters() == 1 })
+		s.freeze()
+		cancel()
+		s.is(<-failed, context.Canceled)
+		brief, cancel := context.WithTimeout(background, 100*time.Millisecond)
+		defer cancel()
+		s.within(0, time.Second, func() { s.is(acquire(brief), context.DeadlineExceeded) })
+	})
+}
+
 // The server has extended the first hold, though it did not hear of it; asked again, it gives the same hold.
 func TestAReleaseOfALostHoldDoesNotEndALaterOneWithItsFence(t *testing.T) {
 	through(t, func(s *server, r *relay, client lockstock.Client) {
