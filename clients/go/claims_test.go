@@ -2,6 +2,7 @@ package lockstock_test
 
 import (
 	"context"
+	"errors"
 	"math"
 	"testing"
 	"time"
@@ -79,7 +80,11 @@ func TestARequestThatWaitsForItsTokenToLeaveIsCancelledAtOnce(t *testing.T) {
 		s.is(<-failed, context.Canceled)
 		brief, cancel := context.WithTimeout(background, 100*time.Millisecond)
 		defer cancel()
-		s.within(0, time.Second, func() { s.is(acquire(brief), context.DeadlineExceeded) })
+		s.within(0, time.Second, func() {
+			err := acquire(brief)
+			s.is(err, context.DeadlineExceeded)
+			equal(s, errors.Is(err, lockstock.ErrUnreachable), false)
+		})
 	})
 }
 
