@@ -5,6 +5,7 @@ use super::budget::Budget;
 use super::change::Change;
 use super::orders::record::{Record, State};
 use super::take::hold_end;
+use super::waitlist::Serving;
 use super::{Sale, expire, reference};
 use crate::core::id::IdText;
 use crate::core::invariant::Known;
@@ -48,14 +49,13 @@ impl Sale {
 
     /// Makes all units of a hold a sale, or only `keep` of them, which are never more.
     fn settle<'a>(&self, now: UnixMs, budget: Budget, id: &'a [u8], keep: Option<u64>) -> Decision<'a> {
-        let (mut answer, Some((number, order))) = self.look(now, id) else { return self.no_order(now) };
-        let at = self.hold_time(now);
+        let (mut answer, found) = self.look(now, id);
+        let Some((number, order)) = found else { return answer.unchanged() };
         let units = keep.unwrap_or(order.units);
         let own = Change::Confirm { id: IdText::from(id), units: keep };
-        match order.state_at(at) {
-            State::Sold => answer.unchanged(),
-            State::Cancelled => answer.with(Status::Cancelled),
-            State::Waiting => answer.with(Status::Queued),
+        match order.state_at(self.hold_time(now)) {
+            State::Sold | State::Cancelled | State::Waiting => answer.unchanged(),
+            State::Expired if order.refused => answer.unchanged(),
             State::Held if units < order.units => {
                 answer.deadline = None;
                 self.keep(now, answer, &order, id, units, Some(own))
@@ -65,17 +65,14 @@ impl Sale {
                 answer.deadline = None;
                 Decision { answer, changes: Changes::only(own) }
             }
-            State::Expired if order.refused => answer.with(Status::Expired),
             State::Expired => {
                 let buyer = self.table.buyer_of(&order);
                 if !self.within_limit(now, Some(&buyer), units) {
-                    return self.refuse(now, budget, answer.with(Status::Limit), id, &order);
+                    return self.refuse(now, budget, Answer { status: Status::Limit, ..answer }, id, &order);
                 }
                 // While orders wait, the units that remain are for them.
                 let remaining = answer.remaining.checked_sub(units).filter(|_| !self.table.has_line());
-                let Some(remaining) = remaining else {
-                    return self.refuse(now, budget, answer.with(Status::Expired), id, &order);
-                };
+                let Some(remaining) = remaining else { return self.refuse(now, budget, answer, id, &order) };
                 answer.status = Status::Ok;
                 answer.units = units;
                 answer.remaining = remaining;
@@ -88,23 +85,16 @@ impl Sale {
     /// Gives the units of a hold or a sale back, once; or has an order leave the waitlist.
     #[must_use]
     pub fn cancel<'a>(&self, now: UnixMs, budget: Budget, id: &'a [u8]) -> Decision<'a> {
-        let (mut answer, Some((number, order))) = self.look(now, id) else { return self.no_order(now) };
+        let (answer, found) = self.look(now, id);
+        let Some((number, order)) = found else { return answer.unchanged() };
         match order.state_at(self.hold_time(now)) {
-            State::Cancelled => answer.unchanged(),
-            State::Expired => answer.with(Status::Expired),
+            State::Cancelled => answer.with(Status::Duplicate),
+            State::Expired => answer.unchanged(),
             State::Held | State::Sold | State::Waiting => {
-                answer.status = Status::Ok;
-                answer.remaining = answer
-                    .remaining
-                    .checked_add(answer.units)
-                    .or_invariant("no sum of a sale comes near 2^64", u64::MAX);
-                let mut serving = self.serving(now).within(budget).without(number);
-                let mut changes = Changes::only(Change::Cancel { id: IdText::from(id) });
-                changes.step.extend(serving.give(answer.units));
-                answer.remaining = serving.left_of(answer.remaining);
-                answer.units = 0;
-                answer.deadline = None;
-                Decision { answer, changes }
+                let serving = self.serving(now).within(budget).without(number);
+                let changes = Changes::only(Change::Cancel { id: IdText::from(id) });
+                let back = answer.units;
+                give_back(back, Answer { units: 0, deadline: None, ..answer }, changes, serving)
             }
         }
     }
@@ -112,12 +102,12 @@ impl Sale {
     /// Leaves a hold or a sale `keep` units and gives the others back. An order that waits goes on waiting.
     #[must_use]
     pub fn cancel_keeping<'a>(&self, now: UnixMs, id: &'a [u8], keep: u64) -> Decision<'a> {
-        let (answer, Some((_, order))) = self.look(now, id) else { return self.no_order(now) };
+        let (answer, found) = self.look(now, id);
+        let Some((_, order)) = found else { return answer.unchanged() };
         match order.state_at(self.hold_time(now)) {
             State::Held | State::Sold if keep < order.units => self.keep(now, answer, &order, id, keep, None),
-            State::Held | State::Sold | State::Cancelled => answer.unchanged(),
-            State::Expired => answer.with(Status::Expired),
-            State::Waiting => answer.with(Status::Queued),
+            State::Cancelled => answer.with(Status::Duplicate),
+            State::Held | State::Sold | State::Expired | State::Waiting => answer.unchanged(),
         }
     }
 
@@ -125,49 +115,44 @@ impl Sale {
     fn keep<'a>(
         &self,
         now: UnixMs,
-        mut answer: Answer<'static>,
+        answer: Answer<'static>,
         order: &Record<'_>,
         id: &'a [u8],
         units: u64,
         confirmed: Option<Change<'a>>,
     ) -> Decision<'a> {
         let back = order.units.checked_sub(units).or_invariant("an order keeps less than it has", 0);
-        let mut serving = self.serving(now);
         let mut changes = Changes::only(Change::Keep { id: IdText::from(id), units });
-        changes.step.extend(confirmed.into_iter().chain(serving.give(back)));
-        answer.status = Status::Ok;
-        answer.units = units;
-        answer.remaining =
-            answer.remaining.checked_add(back).or_invariant("no sum of a sale comes near 2^64", u64::MAX);
-        answer.remaining = serving.left_of(answer.remaining);
-        Decision { answer, changes }
+        changes.step.extend(confirmed);
+        give_back(back, Answer { units, ..answer }, changes, self.serving(now))
     }
 
     /// Moves the deadline of a live hold to `deadline`, the caller's `now.plus(span)`. It may come earlier than before.
     #[must_use]
     pub fn extend<'a>(&self, now: UnixMs, id: &'a [u8], deadline: UnixMs) -> Decision<'a> {
-        let (mut answer, Some((_, order))) = self.look(now, id) else { return self.no_order(now) };
-        match order.state_at(self.hold_time(now)) {
-            State::Sold => answer.unchanged(),
-            State::Cancelled => answer.with(Status::Cancelled),
-            State::Expired => answer.with(Status::Expired),
-            State::Waiting => answer.with(Status::Queued),
-            State::Held => {
-                let deadline = self.after_cutoff(deadline);
-                answer.status = Status::Ok;
-                answer.deadline = Some(deadline);
-                Decision { answer, changes: Changes::only(Change::Extend { id: IdText::from(id), deadline }) }
-            }
+        let (mut answer, found) = self.look(now, id);
+        if found.is_none_or(|(_, order)| order.state_at(self.hold_time(now)) != State::Held) {
+            return answer.unchanged();
         }
+        let deadline = self.after_cutoff(deadline);
+        answer.status = Status::Ok;
+        answer.deadline = Some(deadline);
+        Decision { answer, changes: Changes::only(Change::Extend { id: IdText::from(id), deadline }) }
     }
 
-    /// The order of this id, and the answer if nothing changes.
+    /// The order of this id, and the answer if nothing changes: what the order is now, whatever was asked.
     #[inline]
     pub(super) fn look(&self, now: UnixMs, id: &[u8]) -> (Answer<'static>, Option<(u32, Record<'_>)>) {
         let (found, at) = (self.order_of(id), self.hold_time(now));
         let order = found.as_ref().map(|(_, order)| order);
+        let status = order.map_or(Status::NoOrder, |order| match order.state_at(at) {
+            State::Held | State::Sold => Status::Duplicate,
+            State::Cancelled => Status::Cancelled,
+            State::Expired => Status::Expired,
+            State::Waiting => Status::Queued,
+        });
         let answer = Answer {
-            status: Status::Duplicate,
+            status,
             units: order.map_or(0, |order| order.units_at(at)),
             remaining: self.remaining(now),
             deadline: order.and_then(|order| hold_end(order, at)),
@@ -181,19 +166,26 @@ impl Sale {
         &self,
         now: UnixMs,
         budget: Budget,
-        refusal: Decision<'static>,
+        refusal: Answer<'static>,
         id: &'a [u8],
         order: &Record<'_>,
     ) -> Decision<'a> {
         let due = order.state == State::Held && !self.is_over(order);
         let due_first = if due { vec![expire(order)] } else { Vec::new() };
         let (due_first, serving) = self.serving(now).within(budget).between(due_first);
-        let answer = Answer { remaining: serving.left_of(refusal.answer.remaining), ..refusal.answer };
+        let answer = Answer { remaining: serving.left_of(refusal.remaining), ..refusal };
         Decision { answer, changes: Changes { due_first, ..Changes::only(Change::Refuse { id: IdText::from(id) }) } }
     }
+}
 
-    fn no_order<'a>(&self, now: UnixMs) -> Decision<'a> {
-        let remaining = self.remaining(now);
-        Answer { status: Status::NoOrder, units: 0, remaining, deadline: None, reference: IdText::NONE }.unchanged()
-    }
+/// Gives `back` so many units, to the line first: the last part of `changes`. `answer` is about the order that had them.
+fn give_back<'a>(
+    back: u64,
+    answer: Answer<'static>,
+    mut changes: Changes<'a>,
+    mut serving: Serving<'_>,
+) -> Decision<'a> {
+    changes.step.extend(serving.give(back));
+    let remaining = answer.remaining.checked_add(back).or_invariant("no sum of a sale comes near 2^64", u64::MAX);
+    Decision { answer: Answer { status: Status::Ok, remaining: serving.left_of(remaining), ..answer }, changes }
 }

@@ -50,13 +50,13 @@ impl Sale {
         let (mut answer, known) = self.look(now, take.id);
         let remaining = answer.remaining;
         if let Some((_, order)) = &known
-            && let Some(status) = self.stands(now, order)
+            && !(self.terms.rebuy && matches!(answer.status, Status::Cancelled | Status::Expired))
         {
             let is_other = |buyer| !self.is_buyer(order, buyer);
-            if matches!(status, Status::Duplicate | Status::Queued) && take.buyer.is_some_and(is_other) {
+            if matches!(answer.status, Status::Duplicate | Status::Queued) && take.buyer.is_some_and(is_other) {
                 return Err(TakeError::OtherBuyer);
             }
-            return Ok(answer.with(status));
+            return Ok(answer.unchanged());
         }
         let buyer = PackedId::new(take.buyer.unwrap_or(take.id));
         if let Some((status, deadline)) = self.refusal(now, take, buyer.as_ref(), remaining) {
@@ -73,17 +73,6 @@ impl Sale {
         answer.reference = IdText::from(take.reference);
         let due_first = self.needed(now, budget, known.as_ref(), buyer.as_ref(), [take.units; 2]);
         Ok(Decision { answer, changes: Changes { due_first, ..Changes::only(take.change(deadline)) } })
-    }
-
-    /// The status of an id that has an order already; `None` if the id may take units anew.
-    fn stands(&self, now: UnixMs, order: &Record<'_>) -> Option<Status> {
-        match order.state_at(self.hold_time(now)) {
-            State::Held | State::Sold => Some(Status::Duplicate),
-            State::Waiting => Some(Status::Queued),
-            _ if self.terms.rebuy => None,
-            State::Cancelled => Some(Status::Cancelled),
-            State::Expired => Some(Status::Expired),
-        }
     }
 
     /// Why nothing can be taken at `now`. If the sale has not started yet, also when it starts.
