@@ -80,15 +80,10 @@ pub fn decide<'a>(
         answers.push(answer.unwrap_or(Answer::NO_STOCK));
     }
     let status = match rule {
-        Rule::Each => at_least_one(answers.iter().map(|answer| answer.status)),
+        Rule::Each => at_least_one(&answers),
+        // Opening the other keys may have run other modules.
         Rule::AllOrNone(now, id) => {
-            let statuses: SmallVec<[Status; 8]> = answers.iter().map(|answer| answer.status).collect();
-            all_or_none(&statuses, |nth| {
-                // Opening the other keys may have run other modules.
-                let answer = transaction.skip(nth)?.skipped(now, id);
-                *answers.get_mut(nth).ok_or(Error::Internal)? = answer;
-                Ok::<_, Error>(())
-            })?
+            all_or_none(&mut answers, |nth| transaction.skip(nth).map(|sale| sale.skipped(now, id)))?
         }
     };
     transaction.carry_out(said)?;

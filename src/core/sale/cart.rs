@@ -8,24 +8,30 @@ use crate::core::time::UnixMs;
 
 /// Settles what several sales decided: all agree, or nothing is taken anywhere. Returns the status of the whole.
 ///
-/// If one refuses, the others that were about to agree say `SKIPPED` and change nothing; `skip` makes it so, see [`Sale::skipped`].
+/// If one refuses, the others that were about to agree say `SKIPPED` and change nothing; `skip` makes it so and gives the answer, see
+/// [`Sale::skipped`].
 /// A sale that already has the order (`DUPLICATE`) refuses nothing. A confirmation that is refused for good is recorded as that, also when
 /// nothing else is done.
 ///
 /// # Errors
 ///
 /// Those of `skip`.
-pub fn all_or_none<E>(statuses: &[Status], mut skip: impl FnMut(usize) -> Result<(), E>) -> Result<Status, E> {
-    let refusal = statuses.iter().copied().find(|status| status.refuses());
-    let Some(refusal) = refusal else { return Ok(at_least_one(statuses.iter().copied())) };
-    let agreed = statuses.iter().enumerate().filter(|(_, status)| **status == Status::Ok);
-    agreed.map(|(nth, _)| nth).try_for_each(&mut skip)?;
+pub fn all_or_none<'a, E>(
+    answers: &mut [Answer<'a>],
+    mut skip: impl FnMut(usize) -> Result<Answer<'a>, E>,
+) -> Result<Status, E> {
+    let refusal = answers.iter().map(|answer| answer.status).find(|status| status.refuses());
+    let Some(refusal) = refusal else { return Ok(at_least_one(answers)) };
+    for (nth, answer) in answers.iter_mut().enumerate().filter(|(_, answer)| answer.status == Status::Ok) {
+        *answer = skip(nth)?;
+    }
     Ok(refusal)
 }
 
 /// The status of several decisions that are all carried out: `OK` if one of them is `OK`, else the status of the first.
 #[must_use]
-pub fn at_least_one(mut statuses: impl Iterator<Item = Status>) -> Status {
+pub fn at_least_one(answers: &[Answer<'_>]) -> Status {
+    let mut statuses = answers.iter().map(|answer| answer.status);
     let first = statuses.next().unwrap_or(Status::NoStock);
     if statuses.any(|status| status == Status::Ok) { Status::Ok } else { first }
 }

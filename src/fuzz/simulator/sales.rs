@@ -182,12 +182,13 @@ impl Simulator {
             budget = budget.after(&decision.changes);
             decisions.push(decision);
         }
-        let statuses: Vec<_> = decisions.iter().map(|decision| decision.answer.status).collect();
+        let mut answers: Vec<_> = decisions.iter().map(|decision| decision.answer.clone()).collect();
         let skip = |nth: usize| {
-            decisions[nth] = self.sale(keys[nth])?.ok_or(Error::NoStock)?.skipped(now, id).unchanged();
-            Ok::<_, Error>(())
+            decisions[nth].changes = Changes::default();
+            Ok::<_, Error>(self.sale(keys[nth])?.ok_or(Error::NoStock)?.skipped(now, id))
         };
-        let status = if each { at_least_one(statuses.into_iter()) } else { all_or_none(&statuses, skip)? };
+        let status = if each { at_least_one(&answers) } else { all_or_none(&mut answers, skip)? };
+        decisions.iter_mut().zip(answers).for_each(|(decision, answer)| decision.answer = answer);
         let done = decisions.iter().any(|decision| decision.answer.status == Status::Ok);
         assert_eq!(status == Status::Ok, done, "{decisions:?}");
         for (key, Decision { answer, changes }) in keys.iter().zip(decisions) {

@@ -2,7 +2,7 @@
 
 use super::shop::{Row, Shop, names, says, shop, with};
 use crate::core::sale::cart::{all_or_none, at_least_one};
-use crate::core::sale::{Budget, Decision, Status, Take, Terms};
+use crate::core::sale::{Budget, Changes, Decision, Status, Take, Terms};
 use crate::core::time::UnixMs;
 
 /// Asks some shops as one request.
@@ -13,12 +13,13 @@ fn ask(
     id: &str,
 ) -> (Status, Vec<Row>) {
     let mut decisions: Vec<_> = shops.iter().map(|shop| decide(shop)).collect();
-    let statuses: Vec<_> = decisions.iter().map(|decision| decision.answer.status).collect();
+    let mut answers: Vec<_> = decisions.iter().map(|decision| decision.answer.clone()).collect();
     let skip = |nth: usize| {
-        decisions[nth] = shops[nth].sale.skipped(shops[nth].now(), id.as_bytes()).unchanged();
-        Ok::<_, ()>(())
+        decisions[nth].changes = Changes::default();
+        Ok::<_, ()>(shops[nth].sale.skipped(shops[nth].now(), id.as_bytes()))
     };
-    let status = if each { at_least_one(statuses.into_iter()) } else { all_or_none(&statuses, skip).unwrap() };
+    let status = if each { at_least_one(&answers) } else { all_or_none(&mut answers, skip).unwrap() };
+    decisions.iter_mut().zip(answers).for_each(|(decision, answer)| decision.answer = answer);
     let rows = shops.iter_mut().zip(&decisions).map(|(shop, decision)| shop.does(decision)).collect();
     (status, rows)
 }

@@ -245,18 +245,19 @@ impl Mall {
         let refusal =
             answers.iter().map(|answer| answer.status).find(|status| !matches!(status, Status::Ok | Status::Duplicate));
         let done = answers.iter().any(|answer| answer.status == Status::Ok);
-        let statuses: Vec<_> = decisions.iter().map(|decision| decision.answer.status).collect();
+        let mut settled: Vec<_> = decisions.iter().map(|decision| decision.answer.clone()).collect();
         if matches!(cart, Cart::Cancel) {
-            let status = at_least_one(statuses.into_iter());
+            let status = at_least_one(&settled);
             assert_eq!(status, if done { Status::Ok } else { answers[0].status });
             return status;
         }
         let skip = |nth: usize| {
             let World { sale, now, .. } = &self.worlds[sales[nth]];
-            decisions[nth] = sale.skipped(*now, name).unchanged();
-            Ok::<_, ()>(())
+            decisions[nth].changes = Changes::default();
+            Ok::<_, ()>(sale.skipped(*now, name))
         };
-        let status = all_or_none(&statuses, skip).unwrap();
+        let status = all_or_none(&mut settled, skip).unwrap();
+        decisions.iter_mut().zip(settled).for_each(|(decision, answer)| decision.answer = answer);
         assert_eq!(status, refusal.unwrap_or(if done { Status::Ok } else { answers[0].status }));
         for (nth, sale) in sales.iter().enumerate() {
             if refusal.is_some() && answers[nth].status == Status::Ok {
