@@ -52,19 +52,16 @@ impl Way {
 }
 
 impl OrderTable {
-    /// Adds an order to all sums and trees.
-    pub(super) fn attach(&mut self, number: u32) {
-        self.count(number, Way::In);
-    }
-
-    /// Adds an order, whose record is `order`, to all sums and trees.
-    pub(super) fn attach_new(&mut self, number: u32, order: &Record<'_>) {
+    /// Adds a new order, whose record is `order`, to all sums and trees.
+    pub(super) fn attach(&mut self, number: u32, order: &Record<'_>) {
         self.count_share(number, Share::of(order), Way::In);
     }
 
-    /// Takes an order out of all sums and trees.
-    pub(super) fn detach(&mut self, number: u32) {
+    /// Writes an order anew, with what `edit` makes of it, and keeps all sums and trees in step.
+    pub(super) fn amend(&mut self, number: u32, edit: impl for<'r> FnOnce(Record<'r>) -> Record<'r>) {
         self.count(number, Way::Out);
+        self.orders.edit(number, edit);
+        self.count(number, Way::In);
     }
 
     fn count(&mut self, number: u32, way: Way) {
@@ -121,16 +118,14 @@ impl OrderTable {
     /// Opens an entry for a buyer with one order, because a second one comes.
     pub(super) fn share(&mut self, number: u32, name: &PackedId<'_>) -> Option<u32> {
         let entry = self.buyers.open(name).known("there are fewer buyers than orders")?;
-        self.detach(number);
         let hash = name.hash(&self.keys);
         if self.orders.get(number)?.buyer != BuyerRef::Own {
             let removed = self.by_name.remove(hash, number);
             invariant!(removed, "a buyer that is not its order's id is in the index");
         }
-        self.orders.edit(number, |order| Record { buyer: BuyerRef::Shared(entry), ..order });
         self.buyers.set(entry, Account { orders: 1, ..Account::default() });
         self.name(name, entry | ENTRY);
-        self.attach(number);
+        self.amend(number, |order| Record { buyer: BuyerRef::Shared(entry), ..order });
         Some(entry)
     }
 

@@ -95,10 +95,8 @@ impl OrderTable {
         let text = buyer.unpack().detach();
         let Some(buyer) = PackedId::new(&text).known("a name is an id") else { return };
         let Some(entry) = self.entry(self.look_up(&buyer), &buyer) else { return self.name(&buyer, number) };
-        self.detach(number);
-        self.orders.edit(number, |order| Record { buyer: BuyerRef::Shared(entry), ..order });
         self.join_entry(entry);
-        self.attach(number);
+        self.amend(number, |order| Record { buyer: BuyerRef::Shared(entry), ..order });
     }
 }
 

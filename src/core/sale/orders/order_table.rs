@@ -248,7 +248,7 @@ impl OrderTable {
             BuyerRef::Named(name) => self.name(&name, number),
             BuyerRef::Shared(entry) => self.join_entry(entry),
         }
-        self.attach_new(number, &order);
+        self.attach(number, &order);
     }
 
     /// The entry of a buyer who gets another order; `None` if it is the first.
@@ -271,17 +271,13 @@ impl OrderTable {
 
     /// Moves an order to another state or deadline.
     pub fn set_state(&mut self, number: u32, state: State, deadline: UnixMs) {
-        self.detach(number);
         self.orders.set_base(state, deadline);
-        self.orders.edit(number, |order| Record { state, deadline, ..order });
-        self.attach(number);
+        self.amend(number, |order| Record { state, deadline, ..order });
     }
 
     /// Changes how many units an order is about.
     pub fn set_units(&mut self, number: u32, units: u64) {
-        self.detach(number);
-        self.orders.edit(number, |order| Record { units, ..order });
-        self.attach(number);
+        self.amend(number, |order| Record { units, ..order });
     }
 
     /// Marks an order as one that can never be confirmed. The mark takes no memory of its own.
