@@ -3,6 +3,7 @@
 //! A type implements [`DataType`] in safe code; the callbacks here are written once, for all types.
 
 use std::ffi::{CStr, c_int, c_void};
+use std::fmt;
 use std::ops::Deref;
 use std::ptr;
 use std::slice;
@@ -230,20 +231,20 @@ fn readable<T: DataType>(encoding: c_int) -> Result<(), String> {
     }
 }
 
+/// What `read` has read; `None` if it refuses the data, which the log tells.
+fn accepted<R>(doing: &str, what: fmt::Arguments<'_>, read: impl FnOnce() -> Result<R, String>) -> Option<R> {
+    let refused = |why: &String| log_line(Level::Warning, &format!("lockstock: {what} is refused: {why}"));
+    guard(doing, read)?.inspect_err(refused).ok()
+}
+
 unsafe extern "C" fn load<T: DataType>(io: *mut RawIo, encoding: c_int) -> *mut c_void {
     MOVES.fetch_add(1, Ordering::Relaxed);
-    let loaded = guard("loading a value", || {
+    let what = format_args!("a {}", T::NAME.to_string_lossy());
+    let loaded = accepted("loading a value", what, || {
         readable::<T>(encoding)?;
         T::load(&mut RdbIn(io))
     });
-    match loaded {
-        Some(Ok(value)) => Box::into_raw(Box::new(value)).cast(),
-        Some(Err(why)) => {
-            log_line(Level::Warning, &format!("lockstock: a {} is refused: {why}", T::NAME.to_string_lossy()));
-            ptr::null_mut()
-        }
-        None => ptr::null_mut(),
-    }
+    loaded.map_or(ptr::null_mut(), |value| Box::into_raw(Box::new(value)).cast())
 }
 
 unsafe extern "C" fn save<T: DataType>(io: *mut RawIo, raw: *mut c_void) {
@@ -345,16 +346,9 @@ unsafe extern "C" fn save_aux<T: DataType>(io: *mut RawIo, _when: c_int) {
 }
 
 unsafe extern "C" fn load_aux<T: DataType>(io: *mut RawIo, encoding: c_int, _when: c_int) -> c_int {
-    let loaded = guard("loading the module's data", || {
+    let loaded = accepted("loading the module's data", format_args!("the module's data"), || {
         readable::<T>(encoding)?;
         T::load_aux(&RdbIn(io).bytes()?)
     });
-    match loaded {
-        Some(Ok(())) => api::OK,
-        Some(Err(why)) => {
-            log_line(Level::Warning, &format!("lockstock: the module's data is refused: {why}"));
-            api::ERR
-        }
-        None => api::ERR,
-    }
+    loaded.map_or(api::ERR, |()| api::OK)
 }
