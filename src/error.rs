@@ -85,7 +85,7 @@ pub enum Error {
         /// The host and port of that node.
         address: String,
     },
-    /// A waiting request for keys of a slot that no cluster node serves.
+    /// No cluster node serves the slot: of a request that waits for its keys, or of a sale that is due.
     #[display("CLUSTERDOWN Hash slot not served")]
     Unowned,
     /// An unknown order state.

@@ -23,19 +23,6 @@ const MOVING: Millis = Millis(50);
 /// The cost in timer steps of an expiration with a stream event: the stream entry costs the server more than the expiration.
 const EVENT_STEPS: usize = 4;
 
-/// Why due holds cannot expire.
-enum Refusal {
-    /// The cluster is down, for all sales.
-    Down,
-    For(Error),
-}
-
-impl From<Error> for Refusal {
-    fn from(error: Error) -> Self {
-        Self::For(error)
-    }
-}
-
 /// Expires due holds, in at most `budget` steps, and returns when to call it again.
 pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> Wakeup {
     if let Some(Some(until)) = state::enter(|state| state.refused.closed(now.ms, MOVING)) {
@@ -59,12 +46,12 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> Wakeup {
         let name = Name::make(key.as_key().key);
         match expire(ctx, &name, entry, now.ms, left) {
             Ok(steps) => left = left.saturating_sub(steps),
-            // This affects all sales, so do not ask for each of them.
-            Err(Refusal::Down) => {
+            // The cluster is down. This affects all sales, so do not ask for each of them.
+            Err(Error::Unowned) => {
                 left = 0;
                 state::enter(|state| state.refused.close(now.ms.plus(MOVING)));
             }
-            Err(Refusal::For(error)) => {
+            Err(error) => {
                 let delay = put_off(ctx, &name, &error, now.ms);
                 state::enter(|state| {
                     // The entry is due again when its retry is.
@@ -83,7 +70,7 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> Wakeup {
 }
 
 /// Expires holds of the sale `name` with the due entry `entry`, in about `steps`, and returns the number of steps.
-fn expire(ctx: &mut Ctx<'_>, name: &Name<'_>, entry: DeadlineId, now: UnixMs, steps: usize) -> Result<usize, Refusal> {
+fn expire(ctx: &mut Ctx<'_>, name: &Name<'_>, entry: DeadlineId, now: UnixMs, steps: usize) -> Result<usize, Error> {
     let mut transaction = SaleTransaction::new(ctx.reborrow(), RunAs::Module);
     let asked = transaction.ask(name.arg(), |sale, changes| {
         let each = if sale.terms().stream.is_some() { EVENT_STEPS } else { 1 };
@@ -107,8 +94,8 @@ fn expire(ctx: &mut Ctx<'_>, name: &Name<'_>, entry: DeadlineId, now: UnixMs, st
     if cluster::is_node() {
         match cluster::serves(transaction.ctx(), name) {
             Serves::These => {}
-            Serves::Others => return Err(Refusal::For(Error::OnTheMove)),
-            Serves::Nothing => return Err(Refusal::Down),
+            Serves::Others => return Err(Error::OnTheMove),
+            Serves::Nothing => return Err(Error::Unowned),
         }
     }
     transaction.carry_out(None)?;
