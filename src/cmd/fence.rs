@@ -16,12 +16,6 @@ pub fn fence(args: &mut Args<'_>) -> Result<Fence, Error> {
 }
 
 /// Parses `[FENCE fence]`, which ends a command.
-pub fn last(mut args: Args<'_>) -> Result<Option<Fence>, Error> {
-    let Some(word) = args.keyword() else { return Ok(None) };
-    if word.as_slice() != FENCE_WORD {
-        return Err(args.unknown().into());
-    }
-    let fence = fence(&mut args)?;
-    args.finish()?;
-    Ok(Some(fence))
+pub fn last(args: Args<'_>) -> Result<Option<Fence>, Error> {
+    args.last_option(FENCE_WORD, fence)
 }

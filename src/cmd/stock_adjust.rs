@@ -50,12 +50,6 @@ impl Command for StockAdjust {
 
 pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, i64, &[u8]), Error> {
     let (key, delta) = (args.next()?, args.integer("delta", DELTA)?);
-    let mut id = None;
-    while let Some(word) = args.keyword() {
-        match word.as_slice() {
-            b"ID" if id.is_none() => id = Some(args.ident_bytes("ID")?),
-            _ => return Err(args.unknown().into()),
-        }
-    }
+    let id = args.last_option(b"ID", |args| args.ident_bytes("ID"))?;
     Ok((key, delta, id.unwrap_or_default()))
 }

@@ -351,6 +351,21 @@ impl<'a> Args<'a> {
         self.finish().map(|()| words)
     }
 
+    /// The value of the option `word`, which may end a command; `None` without it.
+    pub fn last_option<T, E: From<ArgError>>(
+        mut self,
+        word: &[u8],
+        value: impl FnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<Option<T>, E> {
+        let Some(found) = self.keyword() else { return Ok(None) };
+        if found.as_slice() != word {
+            return Err(self.unknown().into());
+        }
+        let value = value(&mut self)?;
+        self.finish()?;
+        Ok(Some(value))
+    }
+
     /// How many arguments are left.
     pub fn len(&self) -> usize {
         self.rest.len()
