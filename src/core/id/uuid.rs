@@ -15,16 +15,20 @@ pub enum Spelling {
 
 /// Where every four digits begin between the hyphens.
 const FOURS: [usize; 8] = [0, 4, 9, 14, 19, 24, 28, 32];
+/// Where the hyphens are.
+const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
 /// The 16 bytes of a lower-case UUID; `None` for any other text.
 pub fn pack(text: &[u8]) -> Option<(Spelling, [u8; 16])> {
-    let (spelling, digits) = match text {
-        [_, _, _, _, _, _, _, _, b'-', _, _, _, _, b'-', _, _, _, _, b'-', _, _, _, _, b'-', ..]
-            if text.len() == 36 =>
-        {
+    let (spelling, digits) = match <&[u8; 36]>::try_from(text) {
+        // The length is constant, so no part has to be checked.
+        Ok(text) => {
             let mut digits = [0; 32];
             for (four, at) in digits.as_chunks_mut().0.iter_mut().zip(FOURS) {
                 *four = *text.get(at..)?.first_chunk::<4>()?;
+            }
+            if HYPHENS.map(|at| text.get(at)) != [Some(&b'-'); 4] {
+                return None;
             }
             (Spelling::Hyphenated, digits)
         }
