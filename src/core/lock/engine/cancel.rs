@@ -14,6 +14,9 @@ impl<W: Keyspace> Transition<'_, W> {
     pub(super) fn cancel(&mut self, locks: &[KeyRef<'_>], claim: Claim<'_>) {
         let Claim { token, fence: None } = claim else { return };
         let waiting = &self.engine.waiting;
+        if waiting.len() == 0 && self.engine.vacant_places.is_empty() {
+            return;
+        }
         let queues = locks.iter().filter_map(|at| waiting.at(*at));
         let requests: Vec<WaiterId> = queues.flat_map(|queue| waiting.requests_at(queue, token)).collect();
         let nothing = requests.is_empty() && self.engine.vacant_places.is_empty();

@@ -72,10 +72,14 @@ impl Engine {
         for at in locks {
             transition.settle(*at);
         }
-        let is_foreign = locks.iter().any(|at| transition.is_foreign(*at));
+        // Of a single key it is found out when it is opened.
+        let is_single = locks.len() == 1;
+        let mut is_foreign = !is_single && locks.iter().any(|at| transition.is_foreign(*at));
         let mut released = 0_u64;
-        for at in locks.iter().filter(|_| !is_foreign) {
-            released = released.saturating_add(u64::from(transition.release(*at, claim)));
+        for at in if is_foreign { &[] } else { locks } {
+            let ended = transition.release(*at, claim);
+            is_foreign = is_single && ended.is_none();
+            released = released.saturating_add(ended.unwrap_or(false).into());
         }
         transition.commit();
         if is_foreign { Err(LockError::WrongType) } else { Ok(released) }
@@ -92,10 +96,10 @@ impl<W: Keyspace> Transition<'_, W> {
                 if engine.is_registered(lock) && lock.is_held_against(token, course.now.ms))
     }
 
-    /// Releases the claimed hold of the lock at `at`; whether there was one. The lock stays in its key for the first waiter, which is served
-    /// before the end of the transition.
-    fn release(&mut self, at: KeyRef<'_>, claim: Claim<'_>) -> bool {
-        let Some(mut visit) = self.open(at) else { return false };
+    /// Releases the claimed hold of the lock at `at`; whether there was one, or `None` if the key holds something else. The lock stays in its
+    /// key for the first waiter, which is served before the end of the transition.
+    fn release(&mut self, at: KeyRef<'_>, claim: Claim<'_>) -> Option<bool> {
+        let mut visit = self.open(at)?;
         let released = visit.release(claim);
         let closed = visit.close();
         let emptied = self.tell(at, closed);
@@ -103,7 +107,7 @@ impl<W: Keyspace> Transition<'_, W> {
             Some(queue) => self.course.work.push(queue),
             None => self.delete(at, emptied),
         }
-        released
+        Some(released)
     }
 }
 
