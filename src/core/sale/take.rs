@@ -58,7 +58,8 @@ impl Sale {
             }
             return Ok(answer.unchanged());
         }
-        let buyer = PackedId::new(take.buyer.unwrap_or(take.id));
+        // Nothing but a limit asks for the buyer.
+        let buyer = if self.terms.limit > 0 { PackedId::new(take.buyer.unwrap_or(take.id)) } else { None };
         if let Some((status, deadline)) = self.refusal(now, take, buyer.as_ref(), remaining) {
             return Ok(Answer { status, deadline, ..answer }.unchanged());
         }
