@@ -43,7 +43,7 @@ impl Lease {
 pub fn extension(mut args: Args<'_>, now: UnixMs) -> Result<(Extension, Option<Fence>), Error> {
     let (mut lease, mut named) = (Lease::default(), None);
     while let Some(word) = args.keyword() {
-        match word.as_slice() {
+        match word.text() {
             FENCE_WORD if named.is_none() => named = Some(fence(&mut args)?),
             other => lease.option(other, &mut args, now)?,
         }

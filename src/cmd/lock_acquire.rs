@@ -68,7 +68,7 @@ pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Parsed<
     let key = args.next()?;
     let (mut options, mut mode) = (Options::default(), None);
     while let Some(word) = args.keyword() {
-        match word.as_slice() {
+        match word.text() {
             b"SHARED" if mode.is_none() => mode = Some(Wanted::Shared),
             b"LIMIT" if mode.is_none() => {
                 mode = Some(Wanted::Limit(args.unsigned("LIMIT", Range::up_to(MAX_PERMITS))?));

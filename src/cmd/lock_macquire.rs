@@ -54,7 +54,7 @@ pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Vec<Arg<'_>>, Pa
     let keys = args.counted("numkeys", config::max_keys())?;
     let mut options = Options::default();
     while let Some(word) = args.keyword() {
-        options.option(word.as_slice(), &mut args, now)?;
+        options.option(word.text(), &mut args, now)?;
     }
     let names = || keys.iter().map(|key| key.bytes()).collect::<Vec<_>>();
     let parsed = options.request(Wanted::Exclusive, |token| notify_message::about(&names(), true, token))?;

@@ -52,7 +52,7 @@ pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Alteration), Error> 
     let key = args.next()?;
     let (mut limit, mut start, mut end, mut rebuy) = (None, None, None, None);
     while let Some(word) = args.keyword() {
-        match word.as_slice() {
+        match word.text() {
             b"LIMIT" if limit.is_none() => limit = Some(args.unsigned("LIMIT", Range { min: 0, ..UNITS })?),
             b"START" if start.is_none() => start = Some(time(args.integer("START", TIME)?)),
             b"END" if end.is_none() => end = Some(time(args.integer("END", TIME)?)),

@@ -60,7 +60,7 @@ pub(crate) fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Terms), Error> {
     let total = args.unsigned("total", Range { min: 0, ..UNITS })?;
     let (mut limit, mut start, mut end, mut rebuy, mut stream, mut deadlines) = (None, None, None, false, None, false);
     while let Some(word) = args.keyword() {
-        match word.as_slice() {
+        match word.text() {
             b"LIMIT" if limit.is_none() => limit = Some(args.unsigned("LIMIT", UNITS)?),
             b"START" if start.is_none() => start = Some(args.integer("START", TIME)?),
             b"END" if end.is_none() => end = Some(args.integer("END", TIME)?),

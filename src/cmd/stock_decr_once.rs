@@ -69,7 +69,7 @@ pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Take<'_
     let id = args.ident_bytes("id")?;
     let (mut qty, mut options, mut waitlist) = (None, OrderOptions::default(), false);
     while let Some(word) = args.keyword() {
-        match word.as_slice() {
+        match word.text() {
             b"QTY" if qty.is_none() => qty = Some(args.unsigned("QTY", UNITS)?),
             b"WAITLIST" if !waitlist => waitlist = true,
             word => options.option(word, &mut args, now)?,

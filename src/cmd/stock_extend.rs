@@ -39,7 +39,7 @@ impl Command for StockExtend {
 
 pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, &[u8], UnixMs), Error> {
     let (key, id) = (args.next()?, args.ident_bytes("id")?);
-    if args.keyword().is_none_or(|word| word.as_slice() != b"PX") {
+    if args.keyword().is_none_or(|word| word.text() != b"PX") {
         return Err(args.unknown().into());
     }
     let span = args.span_from("PX", 1, now)?;

@@ -69,7 +69,7 @@ pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<Vec<(Arg<'_>, Tak
     let sales = (0..count).map(sale).collect::<Result<Vec<_>, Error>>()?;
     let mut options = OrderOptions::default();
     while let Some(word) = args.keyword() {
-        options.option(word.as_slice(), &mut args, now)?;
+        options.option(word.text(), &mut args, now)?;
     }
     cart::named_once(sales.iter().map(|(key, _)| *key))?;
     Ok(sales.into_iter().map(|(key, units)| (key, options.take(id, units))).collect())

@@ -82,7 +82,7 @@ pub(crate) fn parse(mut args: Args<'_>) -> Result<Words<'_>, Error> {
     let (key, cursor) = (args.next()?, args.unsigned("cursor", Range::new(0..=i64::MAX))?);
     let (mut count, mut state) = (None, None);
     while let Some(word) = args.keyword() {
-        match word.as_slice() {
+        match word.text() {
             b"COUNT" if count.is_none() => count = Some(args.unsigned("COUNT", Range::new(1..=i64::MAX))?),
             b"STATE" if state.is_none() => {
                 let word = args.next()?.bytes();

@@ -20,6 +20,14 @@ impl<const N: usize> Inline<N> {
         Some(inline)
     }
 
+    /// The text in upper case. Zeros are no letters, so all bytes are changed alike, which is cheaper than so many of them.
+    #[inline]
+    #[must_use]
+    pub fn to_ascii_uppercase(mut self) -> Self {
+        self.bytes.make_ascii_uppercase();
+        self
+    }
+
     /// The text.
     #[inline]
     #[must_use]

@@ -13,7 +13,7 @@ pub mod deadline_index;
 pub mod decimal;
 pub mod fence;
 pub mod id;
-mod inline;
+pub(crate) mod inline;
 pub(crate) mod invariant;
 pub mod key;
 pub mod limits;

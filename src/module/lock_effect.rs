@@ -108,7 +108,7 @@ pub fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Effects), Error> {
     let mut effects = Effects::new();
     let mut next = Some(args.keyword().ok_or(Error::SYNTAX)?);
     while let Some(what) = next {
-        let (effect, behind) = effect(&what, &mut args)?;
+        let (effect, behind) = effect(what.text(), &mut args)?;
         effects.push(effect);
         next = behind;
     }
@@ -123,7 +123,7 @@ fn effect(what: &[u8], args: &mut Args<'_>) -> Result<(Effect, Option<Keyword>),
             let fence = Fence(args.unsigned("fence", Range::up_to(MAX_FENCE))?);
             let deadline = UnixMs(args.integer("deadline", Range::new(1..=i64::MAX))?);
             let next = args.keyword();
-            let (mode, limit) = match next.as_deref() {
+            let (mode, limit) = match next.as_ref().map(Keyword::text) {
                 Some(b"SHARED") => (Mode::Shared, 0),
                 Some(b"LIMIT") => (Mode::Limit, args.unsigned("LIMIT", Range::up_to(MAX_PERMITS))?),
                 _ => (Mode::Exclusive, 0),
@@ -134,7 +134,7 @@ fn effect(what: &[u8], args: &mut Args<'_>) -> Result<(Effect, Option<Keyword>),
         b"ENDED" => {
             let token = args.ident("token")?;
             let next = args.keyword();
-            let why = match next.as_deref() {
+            let why = match next.as_ref().map(Keyword::text) {
                 Some(b"LAPSED") => EndReason::Expired,
                 Some(b"DISCONNECTED") => EndReason::Disconnected,
                 _ => EndReason::Released,

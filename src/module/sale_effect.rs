@@ -122,7 +122,7 @@ pub fn send_whole(ctx: &Ctx<'_>, name: &Name<'_>, sale: &Sale) {
 /// Parses an effect from the arguments after the key.
 pub fn parse<'a>(args: &mut Args<'a>) -> Result<Effect<'a>, Error> {
     let what = args.keyword().ok_or(Error::SYNTAX)?;
-    Ok(Effect::Change(match what.as_slice() {
+    Ok(Effect::Change(match what.text() {
         b"TAKEN" => {
             let (order, deadline) = parse_new(args, "deadline")?;
             Change::Take { order, deadline }

@@ -3,11 +3,10 @@
 use std::ops::RangeInclusive;
 use std::{ptr, slice};
 
-use smallvec::SmallVec;
-
 use super::api::{self, RawString};
 use crate::core::decimal;
 use crate::core::id::{Ident, is_id};
+use crate::core::inline::Inline;
 use crate::core::limits::{LONGEST_SPAN, MAX_ID};
 use crate::core::time::{Millis, UnixMs};
 
@@ -216,18 +215,21 @@ impl<'a> Args<'a> {
         Self { rest: all.iter(), option: None }
     }
 
+    /// The next argument, if there is one.
+    fn take(&mut self) -> Option<Arg<'a>> {
+        // SAFETY: `new` was promised that every string of the array lives unchanged for `'a`.
+        self.rest.next().map(|raw| unsafe { Arg::new(*raw) })
+    }
+
     /// The next argument, unchanged.
     pub fn next(&mut self) -> Result<Arg<'a>, ArgError> {
-        let Some(raw) = self.rest.next() else {
-            return Err(self.option.map_or(ArgError::Syntax, |option| ArgError::NoValue(option.bytes().into())));
-        };
-        // SAFETY: `new` was promised that every string of the array lives unchanged for `'a`.
-        Ok(unsafe { Arg::new(*raw) })
+        let missing = |option: Arg<'_>| ArgError::NoValue(option.bytes().into());
+        self.take().ok_or_else(|| self.option.map_or(ArgError::Syntax, missing))
     }
 
     /// The next argument, which stays the next.
     pub fn peek(&self) -> Option<Arg<'a>> {
-        self.clone().next().ok()
+        self.clone().take()
     }
 
     /// Takes the next argument if it is `word`, in upper or lower case.
@@ -252,12 +254,10 @@ impl<'a> Args<'a> {
     /// The next argument in upper case, if there is one: the name of an option. A word that is longer than any option is cut short and
     /// matches none.
     pub fn keyword(&mut self) -> Option<Keyword> {
-        let word = self.next().ok()?;
+        let word = self.take()?;
         self.option = Some(word);
         let word = word.bytes();
-        let mut keyword = Keyword::from_slice(word.get(..KEYWORD).unwrap_or(word));
-        keyword.make_ascii_uppercase();
-        Some(keyword)
+        Keyword::new(word.get(..KEYWORD).unwrap_or(word)).map(Inline::to_ascii_uppercase)
     }
 
     /// The option that was read last is unknown, repeated, or in conflict with another.
@@ -358,7 +358,7 @@ impl<'a> Args<'a> {
         value: impl FnOnce(&mut Self) -> Result<T, E>,
     ) -> Result<Option<T>, E> {
         let Some(found) = self.keyword() else { return Ok(None) };
-        if found.as_slice() != word {
+        if found.text() != word {
             return Err(self.unknown().into());
         }
         let value = value(&mut self)?;
@@ -373,7 +373,7 @@ impl<'a> Args<'a> {
 
     /// Returns an error if any argument is left.
     pub fn finish(mut self) -> Result<(), ArgError> {
-        self.next().map_or(Ok(()), |surplus| Err(ArgError::Near(surplus.bytes().into())))
+        self.take().map_or(Ok(()), |surplus| Err(ArgError::Near(surplus.bytes().into())))
     }
 }
 
@@ -381,7 +381,7 @@ impl<'a> Args<'a> {
 const KEYWORD: usize = 16;
 
 /// An option's name in upper case.
-pub type Keyword = SmallVec<[u8; KEYWORD]>;
+pub type Keyword = Inline<KEYWORD>;
 
 /// An integer in its canonical form, as the server itself parses them: no plus sign, no leading zeros, no spaces.
 fn parse_integer(bytes: &[u8]) -> Option<i64> {
