@@ -218,11 +218,11 @@ impl Waiting {
     }
 
     /// The request of `token` for the key of `queue` alone, then those for many keys that `index` has there.
-    fn one_and<'a, 't>(
+    fn one_and<'a>(
         &'a self,
         index: &'a Index,
         queue: QueueId,
-        token: &'t Ident,
+        token: &Ident,
         is_there: impl Fn(&Waiter) -> bool,
     ) -> impl Iterator<Item = WaiterId> {
         let is_many = self.queue(queue).is_some_and(Queue::has_many);

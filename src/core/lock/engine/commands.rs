@@ -6,11 +6,11 @@ use super::visit::{Changed, Outcome, Visit};
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::compatibility::Compatibility;
-use crate::core::lock::hold::{Claim, Hold, HoldRef};
+use crate::core::lock::hold::{Claim, Hold};
 use crate::core::lock::keyspace::{Found, Keyspace};
 use crate::core::lock::stats::{HandoverCause, count};
-use crate::core::lock::terms::{Acquired, EndReason, Grant, LockError, Request, Wait, WaitResult, WaiterId, Wanted};
-use crate::core::lock::waiter::{QueueId, Scope};
+use crate::core::lock::terms::{Acquired, EndReason, Grant, LockError, Request, Wait, WaitResult, Wanted};
+use crate::core::lock::waiter::{QueueId, Scope, Waiter};
 use crate::core::time::{Now, UnixMs};
 
 impl Engine {
@@ -186,25 +186,16 @@ impl Visit<'_> {
         Ok((Grant { token, fence, lease: deadline.left(now) }, changed))
     }
 
-    /// Whether another holder of the lock waits in its queue to upgrade. O(log n) in the longer and O(n) in the shorter of holds and queue.
+    /// Whether another holder of the lock waits in its queue to upgrade. It is the head then: it went in front of all others, and a second one
+    /// is refused.
     fn other_upgrader(&self, queue: QueueId, token: &Ident) -> bool {
         let waiting = &self.engine.waiting;
-        let Some(in_line) = waiting.queue(queue) else { return false };
-        let upgrades = |waiter: WaiterId| {
-            waiting.waiter(waiter).is_some_and(|waiter| {
-                let other = &waiter.request.token;
-                let alone = matches!(waiter.scope, Scope::One(_));
-                alone
-                    && other != token
-                    && self.lock.compatibility(other, waiter.request.mode) == Compatibility::UpgradeLater
-            })
-        };
-        if self.lock.len() < in_line.len() {
-            let request_of = |hold: HoldRef<'_>| waiting.waiting_request(hold.token, &Scope::One(queue));
-            self.lock.holds().filter_map(request_of).any(upgrades)
-        } else {
-            in_line.line().any(upgrades)
-        }
+        let head = waiting.head(queue).and_then(|head| waiting.waiter(head));
+        head.is_some_and(|Waiter { scope, request, .. }| {
+            matches!(scope, Scope::One(_))
+                && request.token != *token
+                && self.lock.compatibility(&request.token, request.mode) == Compatibility::UpgradeLater
+        })
     }
 
     /// Ends the claimed hold; returns whether there was one.

@@ -38,7 +38,9 @@ impl Waiting {
         let queues = retired.scope.clone();
         let mut headed = Headed::new();
         for &queue in queues.queues().iter().skip(retired.unlinked).take(most) {
-            if self.unlink(id, retired.of_token, retired.ticket, queue) {
+            // Until the first in line is a request that waits, another one that has retired is still to be taken out in front of it.
+            let was_first = self.unlink(id, retired.of_token, retired.ticket, queue);
+            if was_first && self.queue(queue).and_then(|queue| queue.line().next()).is_some_and(|id| self.waits(id)) {
                 headed.push(queue);
             }
             self.close_if_empty(queue);
@@ -56,25 +58,22 @@ impl Waiting {
         let (of_token, waiter) = self.forget(now, id)?;
         let mut headed = Headed::new();
         for &queue in waiter.scope.queues() {
-            if self.unlink(id, of_token, waiter.ticket, queue) {
+            let was_first = self.unlink(id, of_token, waiter.ticket, queue);
+            let is_behind = |head| self.waiter(head).is_some_and(|head| head.ticket > waiter.ticket);
+            if was_first || (self.has_retired() && self.head(queue).is_some_and(is_behind)) {
                 headed.push(queue);
             }
         }
         Some((waiter, headed))
     }
 
-    /// Takes a request that is forgotten out of one of its queues; whether it was the head there.
+    /// Takes a request that is forgotten out of one of its queues; whether it was the first there.
     fn unlink(&mut self, id: WaiterId, of_token: u64, ticket: Ticket, queue: QueueId) -> bool {
         let Some(Queue { tickets, many, .. }) = self.queues.get_mut(queue.0) else { return false };
         if many.remove(&ticket).is_some() {
             self.by_place.0.remove(&(with_queues(of_token, &[queue]), id));
         }
-        let first = tickets.remove(ticket);
-        first || (self.has_retired() && self.head(queue).is_some_and(|head| self.is_behind(head, ticket)))
-    }
-
-    fn is_behind(&self, id: WaiterId, ticket: Ticket) -> bool {
-        self.waiter(id).is_some_and(|waiter| waiter.ticket > ticket)
+        tickets.remove(ticket)
     }
 
     /// Removes a request from everything but its queues. Returns it with the hash of its token.
