@@ -110,7 +110,7 @@ fn with_queues(of_token: u64, queues: &[QueueId]) -> u64 {
 
 impl Waiting {
     #[cfg(test)]
-    pub(super) fn is_empty(&self) -> bool {
+    pub(super) fn is_blank(&self) -> bool {
         self.waiters.is_empty()
             && self.queues.is_empty()
             && self.by_key.is_empty()

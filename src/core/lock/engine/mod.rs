@@ -159,7 +159,7 @@ impl Engine {
     /// Whether everything is empty except the fences and the counts.
     pub(super) fn is_blank(&self) -> bool {
         self.deadlines.is_empty()
-            && self.waiting.is_empty()
+            && self.waiting.is_blank()
             && self.notes.is_empty()
             && self.vacant_places.is_empty()
             && self.unverified_sessions.is_empty()

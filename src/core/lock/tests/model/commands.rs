@@ -133,7 +133,9 @@ impl Model {
         script: &mut VecDeque<WaiterId>,
     ) -> Result<u64, LockError> {
         if !keys.iter().any(|key| self.foreign.contains(key)) {
-            keys.iter().for_each(|key| self.spare(&[*key], token, fence, |_| true));
+            for key in keys {
+                self.spare(&[*key], token, fence, |_| true);
+            }
         }
         if fence.is_none() && !keys.iter().any(|key| self.foreign.contains(key)) {
             self.cancel(keys, token, script);
