@@ -30,7 +30,7 @@ impl Granted {
 
     /// Whether two requests of its token were granted the same hold.
     fn is_same(&self, other: &Self) -> bool {
-        !self.gone && !other.gone && (self.key, self.serial) == (other.key, other.serial)
+        (self.gone, self.key, self.serial) == (other.gone, other.key, other.serial)
     }
 }
 
