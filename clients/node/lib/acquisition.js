@@ -69,7 +69,7 @@ class Acquisition {
     this.waits = request.waitMs > 0;
     this.channel = this.waits ? listener.channel(request.ownToken) : "";
     this.#end = begun + request.waitMs;
-    this.#pending = new Pending(() => this.#claim?.isLast && this.#withdraw().catch(ignore));
+    this.#pending = new Pending(() => this.#withdraw());
     /** @type {any} */
     let settle;
     this.outcome = new Promise((resolve, reject) => (settle = { resolve, reject }));
@@ -89,8 +89,7 @@ class Acquisition {
     }
     try {
       const hold = await this.outcome;
-      if (!hold) this.#claim?.end();
-      if (!hold) this.#pending.abandon();
+      if (!hold) this.#claim?.leaveAfter(this.#pending.abandon());
       return hold;
     } catch (error) {
       // The server's no to the first request means that the token neither waits nor has got anything.
@@ -250,16 +249,15 @@ class Acquisition {
    * @param {import("./claims.js").Claim} claim
    */
   async #leave(claim) {
-    claim.leaveAfter(this.#withdraw());
-    this.#pending.abandon();
+    claim.leaveAfter(Promise.allSettled([this.#withdraw(), this.#pending.abandon()]));
     await within(/** @type {Promise<void>} */ (claim.leaving), FAREWELL_MS, ignore);
   }
 
-  /** For a server out of reach the lease does it, or the end of the connection. */
+  /** For a server out of reach the lease does it, or the end of the connection; for one that the token has asked since, its next request. */
   async #withdraw() {
     const { keys, withdrawal } = this.request;
     const deadline = performance.now() + ANSWER_MS;
-    while (!this.#client.closed()) {
+    while (!this.#client.closed() && this.#claim?.isLast) {
       try {
         return await this.#client.send(keys[0], withdrawal);
       } catch (error) {

@@ -5,10 +5,13 @@ const { inspect } = require("node:util");
 
 /** The largest integer that the server takes. */
 const MOST = Number.MAX_SAFE_INTEGER;
+/** How much of a value an error shows. */
+const LONG = 100;
 
 /** @param {string} name @param {string} expected @param {unknown} value @returns {never} */
 function refuse(name, expected, value) {
-  const text = `${name}: expected ${expected}, not ${inspect(value, { depth: 0, breakLength: Infinity })}`;
+  const seen = inspect(value, { depth: 0, breakLength: Infinity });
+  const text = `${name}: expected ${expected}, not ${seen.length > LONG ? `${seen.slice(0, LONG)}…` : seen}`;
   throw typeof value === "number" ? new RangeError(text) : new TypeError(text);
 }
 

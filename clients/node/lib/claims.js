@@ -1,9 +1,8 @@
 // Which tokens hold which locks here, or wait for them: a token has one hold of a lock, so two requests with it would be inside together.
 "use strict";
 
-const { AlreadyHeld, NotGranted } = require("./errors.js");
-const { ANSWER_MS, within } = require("./bounds.js");
-const { ignore } = require("./clients.js");
+const { within } = require("./bounds.js");
+const { AlreadyHeld, Unreachable } = require("./errors.js");
 
 /** @type {WeakMap<import("./clients.js").KnownClient, Map<string, Claim>>} */
 const CLAIMS = new WeakMap();
@@ -30,10 +29,10 @@ class Claim {
     for (const name of this.#names) if (this.#claims.get(name) === this) this.#claims.delete(name);
   }
 
-  /** Ends it when the server has been told, which is not waited for longer than for other answers. @param {Promise<unknown>} told */
+  /** Ends it when the server has been told: what reaches the server after the next request of the token would end that one. @param {Promise<unknown>} told */
   leaveAfter(told) {
     const end = () => this.end();
-    this.leaving = within(told, ANSWER_MS, ignore).then(end, end);
+    this.leaving = told.then(end, end);
   }
 }
 
@@ -54,7 +53,7 @@ async function claim(client, { keys, token, waitMs }, stopped) {
     if (!other.leaving) {
       throw new AlreadyHeld(`${keys}: the token ${token} holds it already or waits for it, and a lock is not reentrant: use another token`);
     }
-    const late = () => Promise.reject(new NotGranted(`${keys}: the token ${token} is still leaving the line`));
+    const late = () => Promise.reject(new Unreachable(`${keys}: no answer to the end of what the token ${token} asked for last`));
     await Promise.race([within(other.leaving, waitMs + 1_500, late), stopped]);
   }
 }

@@ -184,9 +184,9 @@ class NodeRedis extends Known {
     return this.client.sendCommand(words);
   }
 
-  /** @param {any} client @returns {any} */
+  /** @param {any} client @returns {any} a copy, which may be silent for long */
   copy(client = this.client) {
-    const copy = client.duplicate({ disableOfflineQueue: false });
+    const copy = client.duplicate({ disableOfflineQueue: false, socket: { ...client.options?.socket, socketTimeout: undefined } });
     copy.on("error", ignore);
     return copy;
   }

@@ -79,11 +79,15 @@ function ofServer(error) {
   return new (BY_CODE[codeOf(error)] ?? Refused)(error);
 }
 
-/** Whether asking again, of the same server or another, may help: no answer, or one of a server that cannot serve just now. @param {any} error */
+/**
+ * Whether asking again, of the same server or another, may help: no answer, or one of a server that cannot serve just now. A connection
+ * that ioredis makes anew and that listens may be refused ioredis's own first question.
+ * @param {any} error
+ */
 function passes(error) {
   const cause = error instanceof Refused ? error.cause : error;
   if (!codeOf(cause)) return !(error instanceof LockstockError) && !(error instanceof TypeError);
-  return /^(UNBLOCKED (force|this server)|MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING|MASTERDOWN|BUSY) /.test(/** @type {Error} */ (cause).message);
+  return /^(UNBLOCKED (force|this server)|MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING|MASTERDOWN|BUSY|ERR Can't execute) /.test(/** @type {Error} */ (cause).message);
 }
 
 module.exports = {

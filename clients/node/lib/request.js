@@ -113,12 +113,9 @@ class Pending {
   }
 
   /** Withdraws what comes of the requests that are under way. */
-  abandon() {
-    for (const asked of this.#asked) {
-      asked.then((reply) => {
-        if (reply !== null) this.#withdraw();
-      }, () => {});
-    }
+  async abandon() {
+    const gone = [...this.#asked].map(async (asked) => (await asked) === null || this.#withdraw());
+    await Promise.allSettled(gone);
   }
 }
 

@@ -100,7 +100,7 @@ declare class NodeRedis extends Known {
     closed(): "the client is not connected: await client.connect()" | undefined;
     /** @param {string} _key @param {(string | Buffer)[]} words @returns {Promise<any>} */
     send(_key: string, words: (string | Buffer)[]): Promise<any>;
-    /** @param {any} client @returns {any} */
+    /** @param {any} client @returns {any} a copy, which may be silent for long */
     copy(client?: any): any;
     /** @param {string} channel @param {Tell} tell @param {Again} again @returns {Ear} */
     listen(channel: string, tell: Tell, again: Again): Ear;

@@ -52,5 +52,9 @@ export class ModuleMissing extends Refused {
 }
 /** An error as this package throws it. @param {any} error @returns {Error} */
 export function ofServer(error: any): Error;
-/** Whether asking again, of the same server or another, may help: no answer, or one of a server that cannot serve just now. @param {any} error */
+/**
+ * Whether asking again, of the same server or another, may help: no answer, or one of a server that cannot serve just now. A connection
+ * that ioredis makes anew and that listens may be refused ioredis's own first question.
+ * @param {any} error
+ */
 export function passes(error: any): boolean;

@@ -49,7 +49,7 @@ export class Pending {
     /** Waits for what is under way, for so long; what comes after that is withdrawn. @param {number} ms */
     end(ms: number): Promise<void>;
     /** Withdraws what comes of the requests that are under way. */
-    abandon(): void;
+    abandon(): Promise<void>;
     #private;
 }
 export class Request {

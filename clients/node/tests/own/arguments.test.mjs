@@ -3,7 +3,7 @@
 import { EventEmitter } from "node:events";
 import { test } from "node:test";
 
-import { createClientPool } from "redis";
+import { createClient, createClientPool } from "redis";
 import { Locks, NotGranted, Stock } from "lockstock";
 
 import { assert } from "../servers.mjs";
@@ -127,6 +127,12 @@ for (const client of [undefined, null, "redis://localhost", {}, new EventEmitter
     for (const Class of [Locks, Stock]) assert.throws(() => new Class(client), /^TypeError: client: expected a client of ioredis or node-redis/);
   });
 }
+
+test("what is refused is shown, but not all of it", async () => {
+  await assert.rejects(locks.acquire("a", { token: "x".repeat(100_000) }), (error) => error.message.length < 200);
+  const legacy = createClient().legacy();
+  assert.throws(() => new Locks(legacy), (error) => error instanceof TypeError && error.message.length < 300);
+});
 
 test("a pool is no client for this", () => {
   assert.throws(() => new Locks(createClientPool()), /^TypeError: client \(a pool has no connection to stay with\): expected/);

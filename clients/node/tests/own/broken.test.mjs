@@ -1,5 +1,6 @@
 // What is believed of a hold, and left behind of a wait, while the network breaks and the server refuses: never two are inside.
 
+import { EventEmitter } from "node:events";
 import { describe, test } from "node:test";
 
 import { Redis } from "ioredis";
@@ -60,7 +61,7 @@ for (const name of Object.keys(LIBRARIES)) {
 
     test("a lease that could not be made longer is extended all the same", async (t) => {
       const { proxy, locks, eye } = await set(t, name);
-      const hold = await locks.acquire("lock", { leaseMs: 6_000 });
+      const hold = await locks.acquire("lock", { leaseMs: 20_000 });
       proxy.closed = true;
       proxy.cut();
       await assert.rejects(hold.extend(600_000), Unreachable);
@@ -161,7 +162,7 @@ for (const name of Object.keys(LIBRARIES)) {
       await eye.config("SET", "busy-reply-threshold", "20");
       const hold = await locks.acquire("lock");
       const script = await server.eye(t);
-      const done = script.eval("local s = redis.call('TIME'); repeat local n = redis.call('TIME') until (n[1] - s[1]) * 1e6 + n[2] - s[2] > 1e6", 0);
+      const done = script.eval("local s = redis.call('TIME'); repeat local n = redis.call('TIME') until (n[1] - s[1]) * 1e6 + n[2] - s[2] > 3e6", 0);
       await eventually("it is busy", () => eye.ping().then(() => false, (error) => /^BUSY /.test(error.message)));
       const wait = locks.acquire("lock", { waitMs: 60_000 });
       assert(await hold.release());
@@ -227,6 +228,77 @@ for (const name of Object.keys(LIBRARIES)) {
     });
   });
 }
+
+/** A client of ioredis that answers what it is told to, one after the other. */
+class Told extends EventEmitter {
+  status = "ready";
+  constructor(...answers) {
+    super();
+    this.answers = answers;
+  }
+  async call() {
+    const answer = this.answers.shift() ?? null;
+    if (answer instanceof Error) throw answer;
+    return answer;
+  }
+  duplicate = () => this;
+  subscribe = async () => 1;
+  unsubscribe = async () => 0;
+  disconnect() {}
+}
+
+test("ioredis's own question to a connection that listens already fails no wait", async () => {
+  const no = new Error("ERR Can't execute 'info': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context");
+  const locks = new Locks(new Told(no, ["ann", 7, 30_000], 1));
+  const hold = await locks.acquire("lock", { waitMs: 5_000 });
+  assert.equal(hold.fence, 7);
+  assert(await hold.release());
+  await locks.close();
+});
+
+test("node-redis: what listens may be silent for longer than the client", async (t) => {
+  const server = await start(t);
+  const client = await quiet(createClient({ url: server.url, socket: { socketTimeout: 500 } })).connect();
+  const locks = new Locks(client);
+  const busy = setInterval(() => client.ping().catch(() => {}), 50);
+  t.after(async () => {
+    clearInterval(busy);
+    await locks.close();
+    await hangUp(client);
+  });
+  const eye = await server.eye(t);
+  assert(await cmd(eye, "LOCK.ACQUIRE", "lock", "TOKEN", "first"));
+  const wait = locks.acquire("lock", { waitMs: 60_000 });
+  await eventually("it waits", async () => (await waiting(eye, "lock")) === 1);
+  const ears = await listeners(eye);
+  await sleep(1_500);
+  assert.deepEqual([ears.length, await listeners(eye)], [1, ears]);
+  assert(await cmd(eye, "LOCK.RELEASE", "lock", "first"));
+  assert(await (await wait).release());
+});
+
+test("a token may ask again when what it asked for before has surely ended, however long that takes", async (t) => {
+  const server = await start(t);
+  const client = quiet(new Redis(server.url, { maxRetriesPerRequest: null }));
+  const locks = new Locks(client);
+  t.after(() => client.disconnect());
+  const eye = await server.eye(t);
+  assert(await cmd(eye, "LOCK.ACQUIRE", "lock", "TOKEN", "first"));
+  const stop = new AbortController();
+  const left = assert.rejects(locks.acquire("lock", { token: "ann", waitMs: 60_000, signal: stop.signal }), { name: "AbortError" });
+  await eventually("it waits", async () => (await waiting(eye, "lock")) === 1);
+  server.freeze();
+  stop.abort();
+  await left;
+  // Longer than any answer is waited for: the withdrawal is on its way still.
+  const next = locks.acquire("lock", { token: "ann", waitMs: 20_000 });
+  await sleep(5_500);
+  server.thaw();
+  await eventually("it waits again", async () => (await waiting(eye, "lock")) === 1);
+  assert(await cmd(eye, "LOCK.RELEASE", "lock", "first"));
+  assert(await (await next).release());
+  await locks.close();
+});
 
 test("node-redis 5 that does not connect again: the waits are told", async (t) => {
   const server = await start(t);
