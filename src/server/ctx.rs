@@ -192,8 +192,13 @@ impl Flags {
         !self.is_primary()
             || self.has(raw::REDISMODULE_CTX_FLAGS_DENY_BLOCKING)
             || self.is_script()
-            || self.has(raw::REDISMODULE_CTX_FLAGS_MULTI)
+            || self.is_transaction()
             || self.is_decided()
+    }
+
+    /// The command is one of a transaction. The server has checked the keys of all its commands before the first.
+    pub fn is_transaction(self) -> bool {
+        self.has(raw::REDISMODULE_CTX_FLAGS_MULTI)
     }
 
     /// This server decides on what the command asks for.

@@ -44,8 +44,12 @@ pub trait Keyspace {
     fn answer(&mut self, waiter: WaiterId, answer: WaitResult);
     /// The outcome of a request whose client is not blocked is published.
     fn publish(&mut self, notice: Box<Notice>, outcome: WaitResult);
-    /// Whether this node still serves the key. Asked before a grant, unless the running command names the key.
+    /// Whether this node still serves the key. Asked before a grant to a waiter, unless the running command names the key.
     fn owns_slot(&mut self, at: KeyRef<'_>) -> bool;
+    /// Whether the keys that the running command names may have moved since the server checked them: by an earlier command of its transaction.
+    fn may_have_moved(&self) -> bool {
+        false
+    }
     /// Whether [`owns_slot`](Self::owns_slot), which has just returned `false`, would return `false` for every key.
     fn serves_nothing(&mut self) -> bool {
         false

@@ -102,6 +102,10 @@ impl Keyspace for LockSession<'_> {
         serves == Serves::These
     }
 
+    fn may_have_moved(&self) -> bool {
+        cluster::is_node() && self.ctx().flags().is_transaction()
+    }
+
     fn serves_nothing(&mut self) -> bool {
         self.down
     }

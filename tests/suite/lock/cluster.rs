@@ -111,6 +111,26 @@ fn waiters_follow_a_slot_that_moves_as_a_whole() {
 }
 
 #[test]
+fn a_transaction_that_moves_a_lock_grants_it_to_no_waiter_here() {
+    for next in ["LOCK.RELEASE lock holder", "LOCK.EXTEND lock holder PX 60000", "LOCK.MRELEASE holder 1 lock"] {
+        let Scene { cluster, from, to, mut holder, .. } = Scene::set(60_000);
+        let mut line = Line::at(cluster.node(from));
+        let mut waiter = line.join("LOCK.ACQUIRE lock TOKEN waiter WAIT 0");
+        cluster.begin_move("lock", from, to);
+        holder.expect("MULTI", OK);
+        for queued in [format!("MIGRATE 127.0.0.1 {} lock 0 5000", cluster.node(to).port()), next.to_owned()] {
+            holder.expect(queued, ANY);
+        }
+        assert_eq!(holder.cmd("EXEC").items().len(), 2);
+        cluster.end_move("lock", from, to);
+        is_redirected(&mut waiter);
+        assert_eq!(line.count("lock_grants"), 1, "{next}");
+        let held = cluster.node(to).cmd("LOCK.INFO lock");
+        assert_eq!(held.field("holders").items().len(), 1, "{next}");
+    }
+}
+
+#[test]
 fn what_falls_due_for_a_key_that_has_moved_is_left_to_its_new_node() {
     let Scene { cluster, from, to, holder, .. } = Scene::set(4_000);
     let mut line = Line::at(cluster.node(from));
