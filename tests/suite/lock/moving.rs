@@ -121,10 +121,14 @@ impl Stage {
             _ => format!("LOCK.MACQUIRE {} {} TOKEN t{token} PX {lease} {wait}", keys.len(), keys.join(" ")),
         };
         let (node, reply) = self.say(token, &words);
-        match reply {
-            Some(reply) => self.answered(token, keys, begun, lease, &reply),
-            None => self.tokens[token].waits = Some((node, keys.to_vec(), begun, lease)),
+        if let Some(reply) = reply {
+            return self.answered(token, keys, begun, lease, &reply);
         }
+        // The grant may shorten the lease of what the token holds already, before the token hears of it.
+        let certain = begun + Duration::from_millis(lease.saturating_sub(20));
+        let Token { waits, holds, .. } = &mut self.tokens[token];
+        holds.iter_mut().filter(|(key, _)| keys.contains(key)).for_each(|(_, until)| *until = certain.min(*until));
+        *waits = Some((node, keys.to_vec(), begun, lease));
     }
 
     /// A request has its answer. No other token may certainly hold what was granted, and no fence comes twice.
