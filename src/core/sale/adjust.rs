@@ -75,7 +75,10 @@ impl Sale {
         if withdrawn > 0 {
             changes.due_first = serving.serve();
             let needed = self.needed(now, Budget::COMMAND, None, None, [0, for_line.saturating_add(withdrawn)]);
-            changes.due_first.extend(serving.between(needed).0);
+            let (due, serving) = serving.within(Budget::COMMAND, needed.len()).between(needed);
+            changes.due_first.extend(due);
+            let remaining = remaining.checked_sub(withdrawn).or_invariant("less is withdrawn than remains", 0);
+            return Ok((serving.left_of(remaining), changes));
         }
         Ok((after, changes))
     }

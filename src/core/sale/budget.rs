@@ -10,6 +10,9 @@ pub(super) const MOST_ENDED: usize = if cfg!(test) { 2 } else { 128 };
 /// sells to no other order.
 pub(super) const MOST_SERVED: usize = if cfg!(test) { 3 } else { 400 };
 
+/// How many fewer orders a command serves for each hold that it lets expire: what takes as long.
+pub(super) const SERVICES_OF_AN_END: usize = if cfg!(test) { 1 } else { 2 };
+
 /// How much a command may still do for other orders. The sales of one command share it.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
@@ -27,9 +30,11 @@ impl Budget {
     #[must_use]
     pub fn after(self, changes: &Changes<'_>) -> Self {
         let count = |is: fn(&Change<'_>) -> bool| changes.iter().filter(|change| is(change)).count();
+        let ended = count(|change| matches!(change, Change::Expire { .. }));
+        let served = count(|change| matches!(change, Change::Serve { .. }));
         Self {
-            expirations: self.expirations.saturating_sub(count(|change| matches!(change, Change::Expire { .. }))),
-            services: self.services.saturating_sub(count(|change| matches!(change, Change::Serve { .. }))),
+            expirations: self.expirations.saturating_sub(ended),
+            services: self.services.saturating_sub(served.saturating_add(ended.saturating_mul(SERVICES_OF_AN_END))),
         }
     }
 }

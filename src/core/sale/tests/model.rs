@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use crate::core::id::IdText;
-use crate::core::sale::budget::MOST_SERVED;
+use crate::core::sale::budget::{MOST_SERVED, SERVICES_OF_AN_END};
 use crate::core::sale::{
     AdjustError, Alteration, Answer, Change, EmptyWindow, KeepError, MAX_UNITS, State, Status, Take, TakeError, Terms,
 };
@@ -91,7 +91,9 @@ impl Model {
                 other => panic!("{other:?} comes first"),
             }
         }
-        assert!(changes.is_empty() || !self.can_serve() || self.served.len() >= most, "somebody is passed over");
+        let ended = changes.iter().filter(|change| !matches!(change, Change::Serve { .. })).count();
+        let done = self.served.len() + ended * SERVICES_OF_AN_END;
+        assert!(changes.is_empty() || !self.can_serve() || done >= most, "a waiting order is passed over");
         self.served.clear();
     }
 
@@ -354,7 +356,7 @@ impl Model {
         if delta > 0 {
             self.serve();
         }
-        Ok(if delta < 0 { free.strict_add_signed(delta) } else { self.remaining() })
+        Ok(self.remaining())
     }
 
     fn remember(&mut self, id: &[u8]) {

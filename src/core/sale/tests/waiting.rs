@@ -202,9 +202,9 @@ fn what_a_long_line_leaves_can_be_withdrawn_before_it_is_served() {
     assert_eq!(shop.cancel("x"), says(Status::Ok, 0, 17, -1), "three of ten are served");
     assert_eq!(shop.adjust(-18), Err(AdjustError::TooFew { remaining: 10 }), "not what the line gets, from the start");
     assert_eq!(shop.adjust(-11), Err(AdjustError::TooFew { remaining: 10 }));
-    assert_eq!(shop.adjust(-4), Ok(6));
+    assert_eq!(shop.adjust(-4), Ok(10), "of them four for the line, which are shown until it has them");
     assert_eq!(shop.line().len(), 4, "it has served three more");
-    assert_eq!(shop.adjust(-6), Ok(0));
+    assert_eq!(shop.adjust(-6), Ok(1));
     assert_eq!(shop.adjust(-1), Err(AdjustError::TooFew { remaining: 0 }), "one is for the last in line");
     while shop.tick(2) > 0 {}
     assert_eq!((shop.sale.waiting(), shop.sale.remaining(shop.now())), (0, 0));
@@ -222,7 +222,7 @@ fn what_many_lapses_leave_can_be_withdrawn_in_front_of_a_line() {
     shop.wait("seven", 7, None, 0, "");
     shop.now += 10;
     assert_eq!(shop.adjust(-3), Err(AdjustError::TooFew { remaining: 2 }));
-    assert_eq!(shop.adjust(-2), Ok(0));
+    assert_eq!(shop.adjust(-2), Ok(6), "which are for the first in line");
     while shop.tick(2) > 0 {}
     assert_eq!((shop.state("six"), shop.state("seven")), ((State::Sold, 6), (State::Waiting, 0)));
     // Now the first in line does not fit, and all that remains can be withdrawn.

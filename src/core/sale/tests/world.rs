@@ -7,7 +7,7 @@ use super::occurrences::saw;
 use super::readers::Readers;
 use super::steps::{NAMES, Step};
 use crate::core::id::IdText;
-use crate::core::sale::budget::{MOST_ENDED, MOST_SERVED};
+use crate::core::sale::budget::{MOST_ENDED, MOST_SERVED, SERVICES_OF_AN_END};
 use crate::core::sale::{
     Answer, Budget, Change, Changes, CorruptSale, Decision, Loading, NewOrder, Sale, State, Take, TakeError, Terms,
 };
@@ -108,16 +108,9 @@ impl World {
                 let id = id.map_or(&b""[..], |id| NAMES[id].as_bytes());
                 let decided = self.sale.adjust(now, *delta, id);
                 let changes = decided.as_ref().map_or(Changes::default(), |(_, changes)| changes.clone());
-                self.model.hear(&[], 0);
-                // What it finds out about the line comes first.
-                let mut heard = self.model.clone();
-                heard.hear(&changes.due_first, MOST_SERVED);
+                self.model.hear(&changes.due_first, MOST_SERVED);
                 assert_eq!(decided.map(|(after, _)| after), self.model.adjust(*delta, id));
-                (heard.terms.total, heard.adjusted) = (self.model.terms.total, self.model.adjusted.clone());
-                match served(&changes) {
-                    [] => self.model = heard,
-                    served => agree(served, &self.model),
-                }
+                agree(served(&changes), &self.model);
                 changes
             }
             Step::Alter(alteration) => {
@@ -130,7 +123,9 @@ impl World {
             }
             Step::Timer(most) => {
                 let due_first = self.sale.overdue(now, *most);
-                self.model.hear(&due_first, MOST_SERVED.min(*most));
+                // The timer serves as many orders, however many holds it lets expire.
+                let ended = due_first.iter().filter(|change| matches!(change, Change::Expire { .. })).count();
+                self.model.hear(&due_first, MOST_SERVED.min(*most) + ended * SERVICES_OF_AN_END);
                 Changes { due_first, ..Changes::default() }
             }
             Step::Pass(span) => {
@@ -339,7 +334,8 @@ fn decide(
     assert!(confirmed <= usize::from(matches!(step.first(), Some(Change::Keep { .. }))), "{served:?}");
     agree(&served[confirmed..], model);
     let first = due_first.chunk_by(|before, next| next.continues_step(before)).count();
-    assert!(first <= MOST_ENDED + 1 && due_first.len() - first + served.len() - confirmed <= MOST_SERVED);
+    let serves = due_first.len() - first + served.len() - confirmed;
+    assert!(first <= MOST_ENDED + 1 && (serves == 0 || serves + first * SERVICES_OF_AN_END <= MOST_SERVED));
     detached(decision.changes)
 }
 
