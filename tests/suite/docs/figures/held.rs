@@ -127,11 +127,11 @@ pub const HELD: &[(&str, &str, &str, &str)] = &[
     (PERFORMANCE, "is 1 when all contenders got the same number of grants, and 1/n", "benches/compare/src/tally.rs", "fn jain("),
     (
         TESTING,
-        "what fits 31, 32, 53 and 63 bits",
+        "the largest numbers of 31, 32, 53 and 63 bits",
         "src/fuzz/edges.rs",
         "[0, 1 << 31, 1 << 32, 1 << 53, i64::MAX / 1_000, i64::MAX]",
     ),
-    (TESTING, "the time left to the end of 64 bits", "src/fuzz/edges.rs", "i64::MAX]"),
+    (TESTING, "the time that is left until 64 bits overflow", "src/fuzz/edges.rs", "i64::MAX]"),
     (SCALING, "with 8 buckets", "benches/compare/src/chapters/cluster.rs", "tags: 8,"),
     (SCALING, "with 64.", "benches/compare/src/chapters/cluster.rs", "tags: 64,"),
     (SCALING, "2 % of these buy", "benches/simulation/src/lib.rs", "dice < 0.02 => costs.order"),
