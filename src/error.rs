@@ -1,5 +1,5 @@
-//! The errors of commands, with the exact text for the client. The server words two itself: what a stream refuses (`server/stream.rs`), and
-//! a fault of our own (`server/panics.rs`).
+//! The errors of commands, with the exact text for the client. The server words two itself: a refusal by a stream (`server/stream.rs`), and
+//! a fault of the module (`server/panics.rs`).
 
 use std::collections::BTreeSet;
 use std::fmt;

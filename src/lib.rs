@@ -2,44 +2,48 @@
 //!
 //! # Layout
 //!
-//! Rings, from the inside out. Each knows only the ones before it, and no files of a ring name each other in a circle; `layers.rs` is the test
-//! of that, and of this list.
+//! These are the rings, from the inside out. Each ring uses only the rings before it, and no files of a ring import each other in a circle.
+//! `layers.rs` tests this rule and this list.
 //!
-//! - [`core`]: what a lock and a sale are. Pure: time, clients and keys are values, and what should happen is a value too. Tested without a
-//!   server, by property tests and under Miri.
-//! - [`server`]: the one place with `unsafe`. The module API with a safe face: contexts, arguments, replies, keys, data types, blocked
-//!   clients, the one deferred timer, replication, settings.
+//! - [`core`]: the rules of locks and sales. The core is pure: time, clients and keys are values, and so are its decisions. It is tested
+//!   without a server, by property tests and under Miri.
+//! - [`server`]: the only code with `unsafe`. It gives the module API a safe interface: contexts, arguments, replies, keys, data types,
+//!   blocked clients, the one deferred timer, replication, settings.
 //! - [`error`], [`config`]: the text of every error, and every setting.
 //! - [`module`]: the two types, the module's state, and the work between commands.
-//! - [`cmd`], [`info_section`]: one file per command, and what several of them parse or reply alike; the section of `INFO`.
+//! - [`cmd`], [`info_section`]: one file per command, and files with the parsing and replies that several commands share; the section of
+//!   `INFO`.
 //!
-//! `fuzz` (tests and fuzzing only) feeds bytes to everything that takes bytes from outside. DESIGN.md says why it is made this way.
+//! `fuzz` (tests and fuzzing only) feeds bytes to all code that reads bytes from outside. DESIGN.md gives the reasons for the design.
 //!
 //! # Where to look
 //!
-//! - What replicas and files get: `module/lock_effect`, `module/sale_effect`; `module/verbatim_release` for a release that is sent verbatim.
-//! - A connection that ends: `core/lock/engine/clients`. Where a request stands in line, and which places are kept: `core/lock/engine/line`. What `NOTIFY` tells: `module/notify_message`.
+//! - The effects for replicas and files: `module/lock_effect`, `module/sale_effect`; `module/verbatim_release` for a release that is sent
+//!   verbatim.
+//! - A connection that ends: `core/lock/engine/clients`. Where a request stands in line, and which places are kept:
+//!   `core/lock/engine/line`. The messages of `NOTIFY`: `module/notify_message`.
 //! - A grant whose reply was not handed to its connection yet: `core/lock/notes`; how it is undone: `core/lock/engine/delivery`.
-//! - The timer: what it does in `module/timer_work`, when in `server/timer`. One or several sales at once: `module/sale_transaction`.
+//! - The timer: its work is in `module/timer_work`, its times in `server/timer`. One or several sales at once: `module/sale_transaction`.
 //! - A guarded command: `cmd/lock_guard`; how it is run for its client, `server/delegate`.
 //!
 //! # Words
 //!
-//! - *token*: the owner of a hold, as its caller names it. *Hold*: what a token has of a lock, with a *lease* and a *fence*.
+//! - *token*: the owner of a hold, as its caller names it. *Hold*: a token's possession of a lock, with a *lease* and a *fence*.
 //! - *fence*: a number that grows with every grant, over all locks. *Permit*: one of several holds that a lock admits.
 //! - *session*: a hold that ends with its connection, too. `LockSession`: the keyspace for one call. *Leg*: one sale of a transaction.
 //! - *waiter*: a request in line. *Hand-over*: a grant to a waiter.
-//! - *sale*: units of stock. *Order*: what one id has of them: held, sold, cancelled or expired; or it waits
-//!   in *line*, and is *served* when units come back.
+//! - *sale*: units of stock. *Order*: the units of one id, which are held, sold, cancelled or expired; or the order waits in *line*, and is
+//!   *served* when units come back.
 //! - *ticket*: a position in line, of a lock's waiter or of an order; smaller comes first.
 //! - *expire*: to end by time. *Cutoff*: the instant up to which all holds of a sale have expired.
-//! - *effect*: what came of a command, as replicas and the AOF get it. *Event*: what a sale's stream gets, and what listeners hear.
+//! - *effect*: the outcome of a command, as replicas and the AOF get it. *Event*: an entry in a sale's stream, or a keyspace event for
+//!   listeners.
 //! - *deadline index*: which lock or sale is due next. *Unlinked*: a value that has lost its name and may have another.
-//! - *transition*: what the lock engine does at once, for one call. *Visit*: a lock that is open within a transition.
-//! - *backlog*: what the timer has yet to do for locks. *Budget*: how many waiters and holds may be dealt with at once.
-//! - *delivered*: of a grant, that the server has handed its reply to the connection. *Unacked*: that it has not yet. *Revoked*: a hold that
-//!   a connection's end has ended, and that the timer or the next visit takes out.
-//! - *inbox*: what callbacks saw. *Turn*: one round of the server's event loop, or of the timer.
+//! - *transition*: the work of the lock engine for one call. *Visit*: a lock that is open within a transition.
+//! - *backlog*: the work on locks that the timer still has to do. *Budget*: the number of waiters and holds that one step may handle.
+//! - *delivered*: a grant whose reply the server has handed to the connection. *Unacked*: a grant whose reply it has not handed over yet.
+//!   *Revoked*: a hold that the end of a connection has ended, and that the timer or the next visit removes.
+//! - *inbox*: the notifications from callbacks. *Turn*: one round of the server's event loop, or of the timer.
 
 pub mod core;
 mod error;

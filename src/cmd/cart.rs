@@ -15,7 +15,7 @@ pub(crate) fn parse(mut args: Args<'_>) -> Result<(&[u8], Vec<Arg<'_>>), Error> 
     Ok((id, keys))
 }
 
-/// Runs a command with the words of [`parse`], which asks each sale to `decide` on what the id has there.
+/// Runs a command with the words of [`parse`], which asks each sale to `decide` on the order of the id.
 pub fn decide_held<'w>(
     ctx: &mut Ctx<'_>,
     args: Args<'w>,
@@ -30,7 +30,7 @@ pub fn decide_held<'w>(
     Ok(())
 }
 
-/// Returns an error if a sale is named twice: it is not clear then what is wanted of it.
+/// Returns an error if a sale is named twice, because the two requests may contradict each other.
 pub fn named_once<'a>(keys: impl Iterator<Item = Arg<'a>>) -> Result<(), Error> {
     let mut names: Vec<&[u8]> = keys.map(Arg::bytes).collect();
     names.sort_unstable();

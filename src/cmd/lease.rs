@@ -39,7 +39,7 @@ impl Lease {
     }
 }
 
-/// Parses `[PX ms | EX s] [FENCE fence]`, which ends a command: what it does to the lease of a hold, and the fence.
+/// Parses `[PX ms | EX s] [FENCE fence]` at the end of a command: the change of the lease, and the fence.
 pub fn extension(mut args: Args<'_>, now: UnixMs) -> Result<(Extension, Option<Fence>), Error> {
     let (mut lease, mut named) = (Lease::default(), None);
     while let Some(word) = args.keyword() {

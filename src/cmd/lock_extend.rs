@@ -46,7 +46,7 @@ impl Command for LockExtend {
     }
 }
 
-/// The key, the token with its word, what happens to the lease, and the fence.
+/// The key, the token with its word, the change of the lease, and the fence.
 pub(crate) fn parse(
     mut args: Args<'_>,
     now: UnixMs,

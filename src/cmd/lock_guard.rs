@@ -15,13 +15,13 @@ use crate::server::delegate::{self, Delegated};
 /// command comes between. A hold whose lease is over does not count. Changes no lease.
 ///
 /// The command runs as if the client had sent it: with its rights, in its database and its protocol. A command that could block behaves as
-/// in a transaction. Replicas and files get what the command did.
+/// in a transaction. Replicas and files get the effects of the command.
 ///
 /// Replies what `command` replies.
 ///
 /// Errors: `NOTHELD`, and the command did not run; `ERR` for a bad argument, and for a command that may not be guarded: `SELECT`,
-/// `LOCK.GUARD`, scripts and functions, and what these may not run; `NOPERM`; `WRONGTYPE`; and every error of `command`. O(1), O(log n) with n
-/// holders, and what `command` takes.
+/// `LOCK.GUARD`, scripts and functions, and commands that these may not run; `NOPERM`; `WRONGTYPE`; and every error of `command`. O(1),
+/// O(log n) with n holders, and what `command` takes.
 pub struct LockGuard;
 
 impl Command for LockGuard {

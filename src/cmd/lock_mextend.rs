@@ -46,7 +46,7 @@ impl Command for LockMextend {
     }
 }
 
-/// The token with its word, the keys, what happens to the leases, and the fence.
+/// The token with its word, the keys, the change of the leases, and the fence.
 pub(crate) fn parse(
     mut args: Args<'_>,
     now: UnixMs,

@@ -57,7 +57,8 @@ impl<'a> Options<'a> {
         Ok(())
     }
 
-    /// The request, in the mode `mode`. Without a token it gets a random one. `about` says what published messages say of the request.
+    /// The request, in the mode `mode`. Without a token it gets a random one. `about` has the parts of published messages that describe the
+    /// request.
     pub fn request(self, mode: Wanted, about: impl FnOnce(&Ident) -> Option<Box<str>>) -> Result<Parsed<'a>, Error> {
         let wait = match (self.wait, self.channel, &self.token) {
             (None, None, _) => Wait::No,

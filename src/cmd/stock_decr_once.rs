@@ -8,9 +8,9 @@ use crate::core::time::UnixMs;
 
 /// `STOCK.DECR_ONCE key id [QTY n] [BUYER buyer] [HOLD ms] [REF ref] [WAITLIST]`
 ///
-/// Takes `n` units (default: one) from the sale `key` for `id`, once. The id names what must happen only once. It is the buyer's id for one
-/// order per person; or the order's id, together with `BUYER`, for a limit per buyer over several orders. Without `BUYER` the id is its own
-/// buyer.
+/// Takes `n` units (default: one) from the sale `key` for `id`, once. The id names an order that must happen only once. It is the buyer's
+/// id for one order per person; or the order's id, together with `BUYER`, for a limit per buyer over several orders. Without `BUYER` the id
+/// is its own buyer.
 ///
 /// - `HOLD ms`: reserves the units; they are sellable again at the deadline unless the order is confirmed. Without it they are sold at
 ///   once.
@@ -23,8 +23,8 @@ use crate::core::time::UnixMs;
 ///
 /// Replies `[status, units, remaining, deadline, ref]`. The checks come in this order: the order of this id (`DUPLICATE`: the earlier order
 /// stands, and the reply shows its units; `QUEUED`; `EXPIRED`, `CANCELLED`), the buyer's limit (`LIMIT`), the window (`NOTSTARTED`,
-/// `ENDED`), the stock (`SOLDOUT`, `INSUFFICIENT`). So a winner who repeats the request after the sale is sold out still sees its order.
-/// `NOSTOCK` if there is no such sale.
+/// `ENDED`), the stock (`SOLDOUT`, `INSUFFICIENT`). So a buyer that repeats a successful request still sees its order after the sale is
+/// sold out. `NOSTOCK` if there is no such sale.
 ///
 /// Errors: `ERR` for a bad argument; `ERR` for a `BUYER` that differs from the one of this id's held, sold or waiting order, because then two
 /// callers have chosen the same id; `WRONGTYPE`. O(1), with `HOLD` or `WAITLIST` O(log n) in the
@@ -63,7 +63,7 @@ impl Command for StockDecrOnce {
     }
 }
 
-/// The key, what to take, and whether to wait for it.
+/// The key, the order, and whether it may join the waitlist.
 pub(crate) fn parse(mut args: Args<'_>, now: UnixMs) -> Result<(Arg<'_>, Take<'_>, bool), Error> {
     let key = args.next()?;
     let id = args.ident_bytes("id")?;

@@ -18,7 +18,7 @@ use crate::module::sale_calls::{self, Rule};
 /// Replies `[status, five, five …]`, with the five fields of `STOCK.DECR_ONCE` for each sale, in the order named. The status is `OK` if all
 /// are this id's now and at least one was taken by this call; `DUPLICATE` if all were taken earlier. A sale whose order was there already
 /// refuses nothing, and its own status is `DUPLICATE`. Otherwise it is that of the first sale that refused: nothing was taken anywhere, and
-/// sales that would have agreed say `SKIPPED`, with what the id has there.
+/// sales that would have agreed say `SKIPPED`, with the units that the id has there.
 ///
 /// Errors: `ERR` for a bad argument, and for a sale that is named twice; `ERR` for another `BUYER` than that of an order of this id;
 /// `WRONGTYPE`. Nothing was taken then. At most `lockstock.max-keys` sales. O(k) for k sales, with `HOLD` O(k log n) with n holds in each.

@@ -14,8 +14,8 @@ pub const UNITS: Range = Range::up_to(MAX_UNITS);
 /// Start and end times: Unix milliseconds; 0 for none.
 pub const TIME: Range = Range::new(0..=i64::MAX);
 
-/// Decides on an order of the sale `key` and replies. If the words of the command, which spell the change `said`, report what was decided
-/// elsewhere, applies that instead.
+/// Decides on an order of the sale `key` and replies. If the words of the command, which spell the change `said`, report a decision of
+/// another server, applies that decision instead.
 pub fn decide<'a>(
     ctx: &mut Ctx<'_>,
     key: Arg<'a>,

@@ -146,7 +146,8 @@ impl<'a> Reader<'a> {
         Err(Corrupt::Invalid)
     }
 
-    /// Passes over a number; `None` if it has no end. Only for what this module wrote, where it is asked so often that the reason costs.
+    /// Passes over a number; `None` if it has no end. Only for bytes that this module wrote. It is called so often that the text of an
+    /// error would cost too much.
     #[inline]
     pub fn skip_number(&mut self) -> Option<()> {
         let last = self.rest.iter().position(|byte| *byte < 0x80)?;

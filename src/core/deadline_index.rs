@@ -253,7 +253,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Whatever is done to it, it names what is due, soonest first, and asks to be called in time.
+        /// After any changes, the index names the due entries, soonest first, and asks to be called in time.
         #[test]
         fn it_names_what_is_due(steps in vec((0..4_u8, any::<prop::sample::Index>(), 1..20_i64), 1..60)) {
             let mut index = DeadlineIndex::default();

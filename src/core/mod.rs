@@ -1,4 +1,4 @@
-//! The pure core: what a lock and a sale *are*.
+//! The pure core: the rules of locks and sales.
 //!
 //! Nothing in here uses a server, a socket or a clock. Time, clients and keys come in as plain values, and the resulting actions go out as
 //! values too. So these rules can run under property tests and Miri, and the same input always gives the same decision.

@@ -1,7 +1,7 @@
-//! What callbacks of the server leave for the module.
+//! The notifications that callbacks of the server leave for the module.
 //!
-//! A callback runs in the middle of the server's own work and may change nothing. It posts what it saw; the next command, or else the
-//! timer, processes it.
+//! A callback runs in the middle of the server's own work and may change nothing. A callback posts a notification; the next command, or
+//! else the timer, processes it.
 
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};

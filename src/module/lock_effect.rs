@@ -19,7 +19,8 @@ use crate::server::replicate::{self, Fixed};
 /// The command that carries the effects.
 const APPLY: &CStr = c"LOCK.APPLY";
 
-/// What happened to one lock: a hold ended, then one began or changed. Together they are a hand-over, which is sent as one command.
+/// The effect on one lock: a hold ended, and then another hold began or changed. Together they are a hand-over, which is sent as one
+/// command.
 #[derive(Default)]
 pub struct LockChange {
     /// The hold of this token ended.
@@ -115,7 +116,7 @@ pub fn parse(mut args: Args<'_>) -> Result<(Arg<'_>, Effects), Error> {
     Ok((name, effects))
 }
 
-/// Reads the effect that `what` begins, and the word behind it, if there is one.
+/// Reads the effect that begins with the word `what`, and the word after the effect, if there is one.
 fn effect(what: &[u8], args: &mut Args<'_>) -> Result<(Effect, Option<Keyword>), Error> {
     match what {
         b"HELD" => {
@@ -160,7 +161,7 @@ impl Effect {
         }
     }
 
-    /// Makes it true, and says what the listeners are told.
+    /// Applies the effect, and returns the events for listeners.
     pub fn apply<W: Keyspace>(
         &self,
         engine: &mut Engine,

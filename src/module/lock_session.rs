@@ -40,7 +40,7 @@ pub struct LockSession<'a> {
     /// Finished keys, with the events to notify at the end: listeners may be other modules, which may do anything to any key.
     finished: SmallVec<[AtWork<'a>; 1]>,
     answers: SmallVec<[(WaiterId, WaitResult); 1]>,
-    /// Channels, and what is published there.
+    /// Channels, and the messages for them.
     messages: Vec<(Box<[u8]>, String)>,
     /// The key that a client is blocked on: one of the running command.
     block_on: Option<Arg<'a>>,
@@ -175,7 +175,7 @@ impl<'a> LockSession<'a> {
         }
     }
 
-    /// Something else than releases came of the command, so these are sent as effects, too.
+    /// The command had other effects than releases, so the releases are sent as effects, too.
     fn send_releases(&mut self) {
         let Some(verbatim) = self.verbatim.take() else { return };
         self.select(self.db);

@@ -6,7 +6,7 @@ use crate::core::id::Ident;
 use crate::core::lock::{Notice, WaitResult};
 use crate::error::Error;
 
-/// What every message says of a request for `keys`, either one or several. `None` if a key or the token is not valid UTF-8.
+/// The part that every message about a request for `keys` has, for one key or several. `None` if a key or the token is not valid UTF-8.
 pub fn about(keys: &[&[u8]], many: bool, token: &Ident) -> Option<Box<str>> {
     let mut text = String::new();
     text.push_str(if many { "\"keys\":[" } else { "\"key\":" });

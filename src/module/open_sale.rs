@@ -24,7 +24,7 @@ pub struct OpenSale<'c> {
     run_as: RunAs,
 }
 
-/// Which sale it is, and what is known of it while its key is closed.
+/// Which sale it is, and the values that stay known while its key is closed.
 pub struct SaleRef<'a> {
     /// Its position in the transaction.
     nth: usize,

@@ -1,9 +1,8 @@
 //! Repairing keys after a module panic.
 //!
 //! A panic may come between a change and its effect, or between an event in a sale's stream and its change, and its exact position is
-//! unknown. So every key that was in use is repaired: an event without a change is removed from the stream, and replicas and the
-//! AOF get the whole value, which replaces what they have. This is done within the same call from the server, so nothing can happen in
-//! between.
+//! unknown. So every key that was in use is repaired: an event without a change is removed from the stream, and replicas and the AOF get
+//! the whole value, which replaces their own. This is done within the same call from the server, so nothing can happen in between.
 
 use std::thread;
 
@@ -54,7 +53,7 @@ struct Damaged {
 
 static DAMAGED: ServerCell<Vec<Damaged>> = ServerCell::new(Vec::new());
 
-/// Runs `schedule_them` if a panic has interrupted the caller's work. For the `Drop` of what works on keys.
+/// Runs `schedule_them` if a panic has interrupted the caller's work. For the `Drop` of types that work on keys.
 pub fn if_interrupted(schedule_them: impl FnOnce()) {
     if thread::panicking() {
         schedule_them();

@@ -19,14 +19,14 @@ use crate::server::origin;
 /// How the answers of several sales depend on each other.
 #[derive(Clone, Copy)]
 pub enum Rule<'a> {
-    /// If one refuses, nothing is done in the others: they answer what this id has there now.
+    /// If one sale refuses, the others change nothing: they answer with the units that this id has there now.
     AllOrNone(UnixMs, &'a [u8]),
-    /// Each does what it can.
+    /// Each sale acts by itself, even if others refuse.
     Each,
 }
 
-/// Creates a sale under an empty key, and reports at once what would keep it from selling. A creation that was decided elsewhere is
-/// repeated without these checks, because lockstock 0.1 did not make them.
+/// Creates a sale under an empty key, and reports at once a reason that would keep it from selling. A creation that was decided elsewhere
+/// is repeated without these checks, because lockstock 0.1 did not make them.
 pub fn create(ctx: &mut Ctx<'_>, key: Arg<'_>, sale: Sale) -> Result<(), Error> {
     let decided = ctx.flags().is_decided();
     if !decided {
@@ -141,7 +141,7 @@ pub fn apply(ctx: &mut Ctx<'_>, key: Arg<'_>, change: &Change<'_>) -> Result<(),
     Ok(())
 }
 
-/// Restores what an AOF rewrite has written: a header first, then blocks of orders.
+/// Restores a sale that an AOF rewrite has written: a header first, then blocks of orders.
 pub fn restore(ctx: &mut Ctx<'_>, key: Arg<'_>, part: Part<'_>) -> Result<(), Error> {
     let mut transaction = SaleTransaction::new(ctx.reborrow(), RunAs::Module);
     let there = transaction.ask(key, |sale, _| match part {

@@ -164,7 +164,7 @@ pub fn parse<'a>(args: &mut Args<'a>) -> Result<Effect<'a>, Error> {
     }))
 }
 
-/// Parses what [`send_new`] makes of an order and a time.
+/// Parses the words that [`send_new`] makes of an order and a time.
 fn parse_new<'a>(args: &mut Args<'a>, name: &'static str) -> Result<(NewOrder<'a>, Option<UnixMs>), Error> {
     let (id, units) = (args.ident_bytes("id")?.into(), units(args)?);
     let time = if args.len() > 0 { time(args, name)? } else { None };

@@ -107,11 +107,11 @@ impl<'c, 'a> SaleTransaction<'c, 'a> {
         self.open.create(&leg.sale, sale)
     }
 
-    /// Carries out what each sale has decided. If an event is refused, or another module that was notified of one has changed a sale, then
-    /// nothing is done but a first part of what was due.
+    /// Carries out the decision of each sale. If an event is refused, or another module that was notified of one has changed a sale, then
+    /// nothing changes except that some due holds may have expired.
     ///
-    /// `said` is the change that the words of the running command spell, if they spell one. If nothing else can come of them, they are the
-    /// effect.
+    /// `said` is the change that the words of the running command spell, if they spell one. If the words can have no other outcome, they
+    /// are the effect.
     pub fn carry_out(&mut self, said: Option<&Change<'_>>) -> Result<(), Error> {
         if self.legs.iter().all(|leg| leg.changes.is_empty()) {
             return Ok(());
@@ -129,15 +129,16 @@ impl<'c, 'a> SaleTransaction<'c, 'a> {
         outcome
     }
 
-    /// Whether the words of the command say all that comes of it. A tool may have another server carry out what is sent here. That server must
-    /// not serve a line by itself.
+    /// Whether the words of the command describe its whole effect. A tool may send these commands to another server, which carries them
+    /// out. That server must not serve a line by itself.
     fn is_said(&self, said: &Change<'_>) -> bool {
         let [leg] = &self.legs[..] else { return false };
         let plain = !leg.sale.has_stream && !leg.sale.has_line;
         plain && leg.changes.alone() == Some(said) && config::REPLICATE_COMMANDS.is_yes()
     }
 
-    /// Refuses now what a stream would refuse later, as far as this can be seen, so that events seldom have to be taken out again.
+    /// Refuses a change now if a stream would refuse its event later, as far as the module can see, so that events seldom have to be
+    /// removed again.
     fn check_streams(&mut self) -> Result<(), Error> {
         let mut streams: Vec<(&[u8], Box<[u8]>)> = Vec::new();
         for leg in self.legs.iter().filter(|leg| leg.sale.has_stream && !leg.changes.is_empty()) {
@@ -217,8 +218,8 @@ impl<'c, 'a> SaleTransaction<'c, 'a> {
         self.legs.iter().for_each(|leg| self.open.reschedule(&leg.sale));
     }
 
-    /// Signals WATCH and client caches, and notifies listeners, of each sale that has changed: by all of its changes if they are `done`, else
-    /// only by what was due first.
+    /// Signals WATCH and client caches, and notifies listeners, of each sale that has changed: by all of its changes if they are `done`,
+    /// else only by the expirations that came first.
     fn announce(&mut self, done: bool) {
         for Leg { sale, changes, due_done } in &self.legs {
             if *due_done > 0 || (done && !changes.is_empty()) {

@@ -1,8 +1,8 @@
 //! Requests whose slot moves to another cluster node while they wait.
 //!
 //! The server itself redirects clients that are blocked, within about a second. It does not know of requests whose clients are not blocked.
-//! So while there are any, the module asks it now and then which node serves which slot, and does for these requests what the server does for
-//! blocked clients: a slot that is on its way to this node may be waited for here.
+//! So while there are such requests, the module regularly asks the server which node serves which slot. It treats these requests as the
+//! server treats blocked clients: a request may wait here for a slot that is moving to this node.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ const UNOWNED: usize = 3;
 /// The last known states of the cluster.
 #[derive(Default)]
 pub struct SlotWatch {
-    /// What each of the last looks has shown, the latest first; at most [`UNOWNED`].
+    /// The results of the last checks, the latest first; at most [`UNOWNED`].
     seen: VecDeque<Nodes>,
     next: Option<UnixMs>,
     /// A request has begun to wait since the last look for a slot that was not of this node.

@@ -59,7 +59,7 @@ pub fn enter_as_is<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
     })
 }
 
-/// Processes what callbacks have posted, in the order of posting. So every command sees the events that came before it.
+/// Processes the notifications of callbacks, in the order of posting. So every command sees the events that came before it.
 pub fn drain_inbox(state: &mut State) {
     if !inbox::any() {
         return;

@@ -6,8 +6,8 @@ use crate::server::call;
 use crate::server::ctx::{Ctx, Level};
 use crate::server::server_facts;
 
-/// Server commands that the module needs, and what is lost if `rename-command` has taken one away. The new name may be secret, so the
-/// module does not look for it.
+/// Server commands that the module needs, and the functions that are lost if `rename-command` has taken a command away. The new name may be
+/// secret, so the module does not look for it.
 const NEEDED: [(&CStr, &str); 5] = [
     (c"XADD", "a sale with a STREAM sells nothing, and its holds do not expire"),
     (c"XDEL", "an event that a fault of lockstock's own has left in a sale's stream stays there"),

@@ -1,4 +1,4 @@
-//! Whether the caller of a command may do what the command does for it later.
+//! Whether the caller of a command has the rights to the actions that the command takes for it later.
 
 use std::ffi::c_int;
 

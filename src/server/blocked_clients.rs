@@ -1,8 +1,9 @@
 //! Blocking clients, and unblocking exactly one of them.
 //!
 //! A waiting client is blocked on a key ([`super::blocking_key`]). So the server itself redirects it when the slot moves, and answers it at
-//! its timeout or when an administrator unblocks it. A signal on that key serves nobody, because the server would then ask every client
-//! blocked there. Instead, the next client is unblocked by its handle, and the server asks for its reply through the timeout callback.
+//! its timeout or when an administrator unblocks it. A signal on that key serves no client, because the server would then ask every client
+//! that is blocked there. Instead, the next client is unblocked by its handle, and the server asks for its reply through the timeout
+//! callback.
 //!
 //! A client is blocked first and gets its waiter id right after that. Only the server knows whether the client can be blocked; if not,
 //! nothing has changed.
@@ -213,7 +214,7 @@ impl<I: Copy + Eq + Hash + 'static, A: 'static> BlockedClients<I, A> {
         }
     }
 
-    /// The server has sent what was written to the client of `waiter`, though it is not done with the client. Does nothing if nothing was
+    /// The server has sent the written reply to the client of `waiter`, but it is not done with the client. Does nothing if nothing was
     /// written.
     pub fn handed_over(&self, waiter: I) {
         if let Some(parked) = self.find(waiter) {
@@ -398,7 +399,7 @@ unsafe extern "C" fn on_free<I: Copy + Eq + Hash + 'static, A: 'static>(raw: *mu
         parked.among.0.with(|table| table.leave(data, parked.waiter, parked.over));
         // SAFETY: the context is that of this call.
         let sent_away = parked.aside && unsafe { api::blocked_client_disconnected(raw) } != 0;
-        // The server drops a stored reply if the client was unblocked with another one meanwhile.
+        // The server drops a stored reply if the client was unblocked with another reply before.
         let answered = parked.replied && !sent_away;
         tell(parked, if answered { Unblocked::Answered } else { Unblocked::Gone });
     });

@@ -2,8 +2,8 @@
 //!
 //! It is not the key of the lock itself. When a key is created that clients are blocked on, the server asks each of them whether it can be
 //! served, in Valkey 9.1 at quadratic cost; and a lock that is deleted while clients wait for it is created again at once. So they are
-//! blocked on a key that nobody can create, because its name cannot be guessed. In a cluster it is in the slot of the lock, so the server
-//! treats these clients correctly when the slot moves.
+//! blocked on a key that no client can create, because its name cannot be guessed. In a cluster it is in the slot of the lock, so the
+//! server treats these clients correctly when the slot moves.
 
 use uuid::Uuid;
 

@@ -24,7 +24,7 @@ pub(super) enum How {
     AsUser,
 }
 
-/// The user for whom a command runs.
+/// The user with whose rights a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunAs {
     /// The user of the client, with its ACL rules; if another module calls without a user, that module.
@@ -61,8 +61,8 @@ pub(super) fn call(ctx: &mut Ctx<'_>, command: &CStr, how: How, words: &[&[u8]])
 /// Runs `command` as the client of the running command would: replicated, in its protocol, and refused if scripts may not run it or memory
 /// is out. A refusal is a reply.
 ///
-/// In the formats, `0` takes the client's protocol, `S` refuses what scripts may not run, and `M` what needs memory when there is none;
-/// `b` is a text. `S` without `E` crashes Valkey 9.1.
+/// In the formats, `0` takes the client's protocol, `S` refuses commands that scripts may not run, and `M` refuses commands that need
+/// memory when memory is full; `b` is a text. `S` without `E` crashes Valkey 9.1.
 pub(super) fn call_for_client(ctx: &mut Ctx<'_>, command: &CStr, run_as: RunAs, words: &[Arg<'_>]) -> Option<Reply> {
     // SAFETY: a plain read of a pointer that only module initialisation writes.
     let call = unsafe { (&raw const raw::RedisModule_Call).read() }?;
@@ -120,7 +120,7 @@ pub(super) fn can_be_dry(ctx: &mut Ctx<'_>, name: &CStr) -> bool {
 /// check.
 pub(super) const NO_USER: &str = "ERR cannot run as user, no user directly attached";
 
-/// How Redis 7.0 refuses what the user may not do. It has no error code of its own for that.
+/// The error of Redis 7.0 for a command that the user may not run. It has no error code of its own for that.
 pub(super) const ACL_FAILED: &str = "ERR acl verification failed, ";
 
 /// A text in a reply. Most are short.

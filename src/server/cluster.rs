@@ -12,7 +12,7 @@ use super::ctx::Ctx;
 use super::timer;
 use crate::core::slot::Slot;
 
-/// What this node serves now.
+/// Whether this node serves the requested keys now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Serves {
     /// The requested keys.

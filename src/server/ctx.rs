@@ -201,7 +201,7 @@ impl Flags {
         self.has(raw::REDISMODULE_CTX_FLAGS_MULTI)
     }
 
-    /// This server decides on what the command asks for.
+    /// This server decides on the request of the command.
     pub fn decides(self) -> bool {
         self.is_primary() && !self.is_decided()
     }

@@ -29,7 +29,7 @@ pub trait DataType: Sized + Send + 'static {
     fn handle() -> &'static Handle;
     /// Writes the value for an RDB file, `DUMP`, or a full synchronisation.
     fn save(&self, out: &mut RdbOut);
-    /// Reads what `save` wrote; the error is a line for the log. The input may be damaged or hostile.
+    /// Reads the bytes that `save` wrote; the error is a line for the log. The input may be damaged or hostile.
     fn load(input: &mut RdbIn) -> Result<Self, String>;
     /// Writes commands that create the same value, for an AOF without RDB preamble.
     fn rewrite(&self, out: &mut AofOut<'_>);
@@ -231,7 +231,7 @@ fn readable<T: DataType>(encoding: c_int) -> Result<(), String> {
     }
 }
 
-/// What `read` has read; `None` if it refuses the data, which the log tells.
+/// The value that `read` has read; `None` if it refuses the data, which the log tells.
 fn accepted<R>(doing: &str, what: fmt::Arguments<'_>, read: impl FnOnce() -> Result<R, String>) -> Option<R> {
     let refused = |why: &String| log_line(Level::Warning, &format!("lockstock: {what} is refused: {why}"));
     guard(doing, read)?.inspect_err(refused).ok()
@@ -255,7 +255,7 @@ unsafe extern "C" fn save<T: DataType>(io: *mut RawIo, raw: *mut c_void) {
 }
 
 /// Aborts writing a file: a file that lacks a value must not replace one that has it. A child process exits, and the server keeps the old
-/// file. The server itself (`SAVE`, `DUMP`) cannot abort a file; what it has written is then refused when it is read.
+/// file. The server itself (`SAVE`, `DUMP`) cannot abort a file; the written file is then refused when it is read.
 fn give_the_file_up() {
     // SAFETY: without a context the server returns the flags of the process; exiting is what a failed child does.
     unsafe {

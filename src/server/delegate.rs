@@ -14,7 +14,7 @@ use super::call::{self, ACL_FAILED, NO_USER, RunAs};
 use super::cell::Marked;
 use super::ctx::Ctx;
 
-/// What became of a command.
+/// The outcome of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delegated {
     /// It ran, and its reply was passed on.
@@ -81,7 +81,7 @@ fn run_as(ctx: &mut Ctx<'_>, name: &CStr, user: RunAs, words: &[Arg<'_>]) -> Opt
     // The server may have refused it.
     CLIENT.store(0, Ordering::Relaxed);
     let reply = reply?;
-    // The server says by errno that it has refused a call. What ran and failed leaves it alone.
+    // The server says by errno that it has refused a call. A command that ran and failed does not change it.
     if reply.is_error() && refused {
         let reason = reply.text();
         if reason.starts_with(NO_USER.as_bytes()) {

@@ -66,8 +66,8 @@ impl<'a> Key<'a> {
     /// Opens the key `name` in the database of the context, and closes the one that was open. If the key's own TTL has expired, this
     /// deletes it, and the key is empty.
     ///
-    /// The server notifies listeners of that deletion in between, and returns the key as it was before. So if a value of ours has moved
-    /// meanwhile, perhaps to this very key, the key is opened once more. The second time no TTL has expired.
+    /// The server notifies listeners of that deletion in between, and returns the key as it was before. So if one of our values has moved
+    /// since, perhaps to this key, the key is opened once more. The second time no TTL has expired.
     pub fn reopen(&mut self, name: &Name<'_>, access: Access) {
         faults::point();
         let before = datatype::moves();
@@ -135,7 +135,7 @@ impl<'a> Key<'a> {
         (content, &self.ctx)
     }
 
-    /// Stores `value` in a key that was opened for writing, and replaces what was there. False if the server refused.
+    /// Stores `value` in a key that was opened for writing, and replaces the old value. False if the server refused.
     ///
     /// The server notifies listeners of a new key, so this closes the key.
     pub fn set<T: DataType>(&mut self, value: T) -> bool {

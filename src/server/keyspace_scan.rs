@@ -97,7 +97,7 @@ impl KeyspaceScan {
     }
 
     /// A database that is left in this round. The server is asked for the list when all known ones are done, because another may have got
-    /// its first key since. There may be thousands, so it is not asked after each.
+    /// its first key since. There may be thousands of databases, so the server is not asked after each.
     fn next_db(&mut self, ctx: &mut Ctx<'_>) -> Option<i32> {
         if self.coming.is_empty() {
             let Self { coming, known, .. } = self;

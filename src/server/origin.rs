@@ -1,4 +1,4 @@
-//! Where a command comes from: a client that makes a request, or a source that reports what has happened.
+//! Where a command comes from: a client that makes a request, or a source that reports the effects of commands.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,7 +12,7 @@ const OF_A_FILE: u64 = u64::MAX;
 /// Whether another server may be sending commands: this one is a replica, or a cluster node, to which a slot can move.
 static HAS_SOURCE: AtomicBool = AtomicBool::new(true);
 
-/// Whether the running command reports what was decided elsewhere. Then it comes from the primary, from a file, from the node that a slot
+/// Whether the running command reports a decision of another server. Then it comes from the primary, from a file, from the node that a slot
 /// is moving from, or, in Valkey's import mode, from the tool that fills this server. Servers call the links to primary and node
 /// replicated. A command from a script or from another module never counts as such a report, for any caller.
 ///

@@ -46,7 +46,7 @@ pub fn log_line(level: Level, text: &str) {
     ctx::log(std::ptr::null_mut(), level, text);
 }
 
-/// Repairs what a panic interrupted. Runs as a part of the interrupted entry, if that may write.
+/// Repairs the keys on which a panic interrupted the work. Runs as a part of the interrupted entry, if that may write.
 pub type MakeGood = fn(&mut Ctx<'_>);
 
 static MAKE_GOOD: ServerCell<Option<MakeGood>> = ServerCell::new(None);

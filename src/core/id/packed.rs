@@ -13,7 +13,7 @@ use crate::core::codec::{Corrupt, Reader};
 use crate::core::decimal;
 use crate::core::invariant::Known;
 
-/// Head bytes 0 to 8 announce an integer of that many bytes; the others announce what follows.
+/// Head bytes 0 to 8 announce an integer of that many bytes; the others announce the bytes that follow.
 const INTEGER: u8 = 8;
 const HYPHENATED: u8 = 9;
 const SIMPLE: u8 = 10;

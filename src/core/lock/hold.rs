@@ -1,4 +1,4 @@
-//! A hold: what a token has of a lock, and which one a command is about.
+//! A hold: a token's possession of a lock, and which hold a command is about.
 
 use super::terms::ClientId;
 use crate::core::fence::Fence;

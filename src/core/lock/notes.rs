@@ -2,8 +2,8 @@
 //!
 //! - A hold with a *session* ends with its connection.
 //! - A grant to a blocked client is *unacknowledged* until the server has handed its reply to the connection. If the connection ends before
-//!   that, the grant is taken back, unless its token has renewed it meanwhile from another connection. Where two waiting requests of the token
-//!   were granted the same hold, the second only renews it, and it is taken back when neither is delivered.
+//!   the reply is handed over, the grant is taken back, unless its token has renewed it from another connection. Where two waiting requests
+//!   of the token were granted the same hold, the second only renews it, and it is taken back when neither is delivered.
 //! - Such a grant may have *replaced* an earlier hold of its token: an upgrade replaces its shared hold, and a request for many keys replaces
 //!   its holds of some of them. The owner knows the earlier hold, so it is restored if the grant is taken back.
 //! - A connection may end at a time when nothing may be written. Then its holds are *revoked*: from then on they do not count,
@@ -32,7 +32,7 @@ pub(super) type HoldId = (DeadlineId, Fence);
 pub(super) struct HoldNotes {
     /// No note says nothing.
     notes: BTreeMap<HoldId, HoldNote>,
-    /// What ends with each connection: the reverse of each note's session, and the waiters in `grants`.
+    /// The holds and waiters that end with each connection: the reverse of each note's session, and the waiters in `grants`.
     by_client: BTreeSet<(ClientId, Tie)>,
     /// The unacknowledged grants; most of them last no longer than a turn of the server's event loop. Each has an entry.
     grants: FxHashMap<WaiterId, UnackedGrant>,
@@ -56,7 +56,7 @@ struct HoldNote {
 /// The facts that only few holds have.
 #[derive(Debug, Default)]
 struct Rare {
-    /// What this grant replaced.
+    /// The hold that this grant replaced.
     before: Option<Before>,
     /// The grant that has replaced this hold: the reverse of `before`.
     replaced_by: Option<Fence>,
@@ -71,7 +71,7 @@ struct Revocation {
     is_disconnected: bool,
 }
 
-/// What ends with a connection.
+/// The holds and waiters that end with a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Tie {
     Grant(WaiterId),
@@ -309,7 +309,7 @@ impl HoldNotes {
         grants.filter_map(|(_, tie)| if let Tie::Grant(waiter) = tie { Some(*waiter) } else { None })
     }
 
-    /// The token knows this hold, or the hold has ended: it is final, and what it replaced is gone.
+    /// The token knows this hold, or the hold has ended: it is final, and the hold that it replaced is gone.
     pub(super) fn confirm(&mut self, hold: HoldId) {
         for waiter in self.waiters(hold).collect::<SmallVec<[_; 1]>>() {
             self.unacked.remove(&(hold, waiter));

@@ -67,8 +67,8 @@ pub(super) struct Waiting {
     waited: Millis,
 }
 
-/// Waiting requests by the hash of what they have in common. One token may have all of them, so they are ordered: a hash table would walk
-/// through those of the same hash.
+/// Waiting requests by a hash: of the request, its place, its obstacle or its token. One token may have all of them, so they are ordered: a
+/// hash table would walk through those of the same hash.
 #[derive(Debug, Default)]
 struct Index(BTreeSet<(u64, WaiterId)>);
 

@@ -83,12 +83,12 @@ pub struct Extension {
     pub only_later: bool,
 }
 
-/// Where the outcome of a request is published whose client is not blocked meanwhile.
+/// The channel on which the outcome of a `NOTIFY` request is published; its client is not blocked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// The channel.
     pub channel: Box<[u8]>,
-    /// What every message says of the request: its keys and its token. The engine only keeps it.
+    /// The part that every message about the request has: its keys and its token. The engine only keeps it.
     pub about: Box<str>,
 }
 

@@ -1,7 +1,7 @@
 //! Places in line whose waiter is gone with its connection.
 //!
 //! A client that lost its connection often asks again over another one. For a while its place is kept, so that it need not go last. Such a
-//! place is in no queue: what is kept is its ticket. So it costs those behind it nothing, and it cannot be granted anything.
+//! place is in no queue: only its ticket is kept. So it costs those behind it nothing, and it cannot be granted anything.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! The lock as a value: what lives in the keyspace under a key.
+//! The lock as a value in the keyspace, under a key.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -111,7 +111,7 @@ impl Request {
 }
 
 impl Waiter {
-    /// The client that is blocked. Its reply may get lost with its connection; what is published counts as delivered.
+    /// The client that is blocked. A reply may get lost with its connection; a published grant counts as delivered.
     pub(super) fn parked(&self) -> Option<ClientId> {
         self.request.client.filter(|_| !self.request.wait.is_notified())
     }

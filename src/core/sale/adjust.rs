@@ -36,7 +36,7 @@ pub enum AdjustError {
 }
 
 impl Sale {
-    /// Adds `delta` units to the sale, or withdraws unsold ones if it is below zero. Returns what remains after it.
+    /// Adds `delta` units to the sale, or withdraws unsold ones if it is below zero. Returns the units that remain after the adjustment.
     ///
     /// With an `id` it happens once: the sale remembers the id, and asked again it changes nothing, whatever `delta` is. An empty `id` is
     /// none. Adjusting by zero is no event; without an id it changes nothing.
@@ -83,8 +83,8 @@ impl Sale {
         Ok((after, changes))
     }
 
-    /// The sale's conditions with what `alteration` asks for. What was sold or held before stands, even above a lower
-    /// limit. Nothing when they stay as they are. If the window is open then, waiting orders are served.
+    /// The sale's conditions with the changes of `alteration`. Units that were sold or held before stay so, even above a lower limit.
+    /// Nothing when they stay as they are. If the window is open then, waiting orders are served.
     ///
     /// # Errors
     ///

@@ -81,7 +81,7 @@ impl Status {
 pub struct Answer<'a> {
     /// The outcome.
     pub status: Status,
-    /// What this id holds or has bought now; 0: nothing.
+    /// The units that this id holds or has bought now; 0: none.
     pub units: u64,
     /// The units that the sale can sell now, after this call.
     pub remaining: u64,
@@ -122,14 +122,14 @@ pub struct Decision<'a> {
     pub changes: Changes<'a>,
 }
 
-/// The changes of one decision: what is due and must come first, and then the step that the caller asked for.
+/// The changes of one decision: first the expirations that must come before, and then the step that the caller asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes<'a> {
     /// Due holds whose units the decision takes expire first. If they are too many, a cutoff in the last place ends the others. After an
     /// expiration come the waiting orders that are served with its units. Empty for most decisions, which then allocate nothing.
     pub due_first: Vec<Change<'static>>,
-    /// What the caller asked for, with what belongs to it: the confirmation of the units that [`Change::Keep`] leaves, and then the waiting
-    /// orders that are served with what comes back. Empty if the caller's request changes nothing.
+    /// The change that the caller asked for, with the changes that belong to it: the confirmation of the units that [`Change::Keep`]
+    /// leaves, and then the waiting orders that are served with the units that come back. Empty if the caller's request changes nothing.
     pub step: SmallVec<[Change<'a>; 1]>,
 }
 
@@ -144,7 +144,7 @@ impl<'a> Changes<'a> {
         self.due_first.iter().chain(&self.step)
     }
 
-    /// What the caller asked for, if nothing else changes.
+    /// The change that the caller asked for, if nothing else changes.
     #[must_use]
     pub fn alone(&self) -> Option<&Change<'a>> {
         if let ([], [change]) = (&self.due_first[..], &self.step[..]) { Some(change) } else { None }

@@ -6,7 +6,7 @@ use super::Sale;
 use super::answer::{Answer, Status};
 use crate::core::time::UnixMs;
 
-/// Settles what several sales decided: all agree, or nothing is taken anywhere. Returns the status of the whole.
+/// Combines the decisions of several sales: all agree, or no units are taken from any sale. Returns the status of the whole.
 ///
 /// If one refuses, the others that were about to agree say `SKIPPED` and change nothing; `skip` makes it so and gives the answer, see
 /// [`Sale::skipped`].
@@ -44,7 +44,7 @@ impl Status {
 }
 
 impl Sale {
-    /// The answer of a sale that would have agreed when another one refused: what the id has there now.
+    /// The answer of a sale that would have agreed when another one refused: the units that the id has there now.
     #[must_use]
     pub fn skipped(&self, now: UnixMs, id: &[u8]) -> Answer<'static> {
         Answer { status: Status::Skipped, ..self.look(now, id).0 }

@@ -72,7 +72,7 @@ pub enum Change<'a> {
     Adjust {
         /// How many more; below zero: how many fewer; 0 only with an id.
         delta: i64,
-        /// What must happen once; empty: nothing.
+        /// The id of an adjustment that must happen once; empty: no id.
         id: IdText<'a>,
     },
     /// The sale's conditions become these.
@@ -89,8 +89,8 @@ pub enum Change<'a> {
 }
 
 impl Change<'_> {
-    /// Whether the change belongs to the same step as `before`, the one in front of it: a waiting order is served in the step in which units
-    /// come back, and what a hold keeps is sold in the step in which it gives back the rest.
+    /// Whether the change belongs to the same step as `before`, the one in front of it: a waiting order is served in the step in which
+    /// units come back, and the units that a hold keeps are sold in the step in which it gives back the others.
     #[must_use]
     pub fn continues_step(&self, before: &Self) -> bool {
         match self {

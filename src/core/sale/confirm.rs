@@ -1,4 +1,4 @@
-//! What becomes of an order: `STOCK.CONFIRM`, `STOCK.CANCEL`, `STOCK.EXTEND`. All three work outside the window too.
+//! The changes of an order: `STOCK.CONFIRM`, `STOCK.CANCEL`, `STOCK.EXTEND`. All three work outside the window too.
 
 use super::answer::{Answer, Changes, Decision, Status};
 use super::budget::Budget;
@@ -22,9 +22,9 @@ impl Sale {
     /// Makes a hold a sale.
     ///
     /// After the deadline the order takes its units again, if that harms no other order: a late payment is honoured where possible. It is
-    /// refused if the units are gone (`EXPIRED`), or if the buyer has meanwhile bought so much that it would pass the limit (`LIMIT`).
-    /// The shop then gives the money back. It may have done so when the same confirmation is delivered again, so a refusal is final:
-    /// the sale remembers it.
+    /// refused if the units are gone (`EXPIRED`), or if the buyer has bought so much since that it would pass the limit (`LIMIT`). The shop
+    /// then gives the money back. It may have done so when the same confirmation is delivered again, so a refusal is final: the sale
+    /// remembers it.
     #[must_use]
     pub fn confirm<'a>(&self, now: UnixMs, budget: Budget, id: &'a [u8]) -> Decision<'a> {
         self.settle(now, budget, id, None)
@@ -111,7 +111,7 @@ impl Sale {
         }
     }
 
-    /// Leaves an order `units`, fewer than it has. What it gives back goes to the line, after the order is `confirmed`.
+    /// Leaves an order `units`, fewer than it has. The units that it gives back go to the line, after the order is `confirmed`.
     fn keep<'a>(
         &self,
         now: UnixMs,
@@ -140,7 +140,7 @@ impl Sale {
         Decision { answer, changes: Changes::only(Change::Extend { id: IdText::from(id), deadline }) }
     }
 
-    /// The order of this id, and the answer if nothing changes: what the order is now, whatever was asked.
+    /// The order of this id, and the answer if nothing changes: the present state of the order, for every request.
     #[inline]
     pub(super) fn look(&self, now: UnixMs, id: &[u8]) -> (Answer<'static>, Option<(u32, Record<'_>)>) {
         let (found, at) = (self.order_of(id), self.hold_time(now));

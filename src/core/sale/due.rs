@@ -62,7 +62,7 @@ impl<'s> DueFirst<'s> {
         self
     }
 
-    /// Lets due holds of the buyer expire until the order fits the limit. Readers who count along with the events then never see a
+    /// Lets due holds of the buyer expire until the order fits the limit. So a reader that counts the units of the events never sees a
     /// buyer above the limit, except after a cutoff.
     fn by_buyer(mut self, lookup: BuyerLookup, units: u64) -> Self {
         let Sale { terms, table, cutoff, .. } = self.sale;

@@ -21,7 +21,7 @@ impl Loading {
         Ok(Self { sale: Sale::from_header(header)?, orders: Some(Unindexed::default()) })
     }
 
-    /// Adds what a block has.
+    /// Adds the orders of a block.
     ///
     /// # Errors
     ///

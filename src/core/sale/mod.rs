@@ -111,7 +111,7 @@ impl Sale {
         self.revision
     }
 
-    /// How many orders there are, whatever has become of them.
+    /// How many orders there are, in all states.
     #[must_use]
     pub fn orders(&self) -> u64 {
         u64::from(self.table.orders.len())
@@ -136,7 +136,7 @@ impl Sale {
         self.table.due(None, self.hold_time(now)).take(most).map(|(_, order)| expire(&order)).collect()
     }
 
-    /// Heap bytes, without what the allocator adds. Costs a step for about 30,000 orders and for about 100 holds.
+    /// Heap bytes, without the overhead of the allocator. Costs a step for about 30,000 orders and for about 100 holds.
     #[must_use]
     pub fn memory(&self) -> usize {
         let stream = self.terms.stream.as_ref().map_or(0, |stream| stream.key.len());

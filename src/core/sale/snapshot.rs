@@ -25,7 +25,7 @@ pub const WITH_REFUSALS: u8 = 2;
 /// The version of blocks with the ids of adjustments. Lockstock 0.1 refuses such a block. A sale without such ids has none.
 pub const ADJUSTMENTS: u8 = 3;
 
-/// What the digest has in front of the id of an adjustment. No order begins with it.
+/// The bytes before the id of an adjustment in the digest. No order begins with it.
 const ADJUSTMENT: u8 = u8::MAX;
 
 /// The most bytes of one block.
@@ -129,7 +129,7 @@ impl Sale {
     ///
     /// # Errors
     ///
-    /// When the bytes are not what [`Sale::header`] makes.
+    /// When the bytes are not a header as [`Sale::header`] makes it.
     pub fn from_header(bytes: &[u8]) -> Result<Self, CorruptSale> {
         let (reader, _) = Reader::versioned(bytes, VERSION)?;
         let (terms, seq, cutoff, expected) = read_header(reader)?;
@@ -140,7 +140,7 @@ impl Sale {
     ///
     /// # Errors
     ///
-    /// When the bytes are not what [`Sale::blocks`] makes, or do not fit what was loaded before.
+    /// When the bytes are not a block as [`Sale::blocks`] makes it, or do not fit the blocks before.
     pub fn load_block(&mut self, bytes: &[u8]) -> Result<(), CorruptSale> {
         if self.is_behind_orders(bytes)? {
             return self.load_adjustments(bytes);
@@ -238,7 +238,7 @@ impl Sale {
         })
     }
 
-    /// Writes an order with its buyer's name and its deadline as such, not relative to what only this copy of the sale knows.
+    /// Writes an order with its buyer's name and its full deadline, not relative to values that only this copy of the sale knows.
     fn spell(&self, order: &Record<'_>, out: &mut Vec<u8>) {
         let buyer = self.table.buyer_of(order);
         let buyer = if buyer == order.id { BuyerRef::Own } else { BuyerRef::Named(buyer) };

@@ -1,4 +1,4 @@
-//! What happened to a sale on this server, for `STOCK.INFO` and the section of INFO.
+//! Counters of a sale on this server, for `STOCK.INFO` and the section of INFO.
 
 use super::Sale;
 use super::answer::Status;

@@ -10,10 +10,10 @@ use crate::core::id::{IdText, PackedId};
 use crate::core::invariant::Known;
 use crate::core::time::UnixMs;
 
-/// What `STOCK.DECR_ONCE` asks for.
+/// A request of `STOCK.DECR_ONCE`.
 #[derive(Clone, Copy, Debug)]
 pub struct Take<'a> {
-    /// What must happen once: 1 to 512 bytes.
+    /// The id of the order: 1 to 512 bytes.
     pub id: &'a [u8],
     /// Units: 1 to [`MAX_UNITS`](crate::core::limits::MAX_UNITS).
     pub units: u64,

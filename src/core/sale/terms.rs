@@ -1,11 +1,11 @@
-//! What a sale sells, how many units a buyer may have, and when.
+//! The conditions of a sale: its units, the limit for each buyer, and the window.
 
 use crate::core::time::UnixMs;
 
 /// The conditions of a sale. All but the total can be altered later.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
-    /// Units the sale started with, more or less what was adjusted since: 0 to [`MAX_UNITS`](crate::core::limits::MAX_UNITS).
+    /// The units that the sale started with, plus all adjustments since: 0 to [`MAX_UNITS`](crate::core::limits::MAX_UNITS).
     pub total: u64,
     /// Units that one buyer may hold and have bought together; 0: no limit.
     pub limit: u64,
@@ -29,7 +29,7 @@ pub struct Stream {
     pub deadlines: bool,
 }
 
-/// What `STOCK.ALTER` asks for: `None` leaves a condition as it is.
+/// A request of `STOCK.ALTER`: `None` leaves a condition as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Alteration {
     /// The new limit; `Some(0)`: no limit any more.

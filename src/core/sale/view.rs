@@ -42,7 +42,7 @@ pub struct Info {
     pub held: u64,
     /// Units bought.
     pub sold: u64,
-    /// Orders remembered, whatever has become of them.
+    /// All orders, in all states.
     pub orders: u64,
     /// Buyers that hold or have bought units. A due hold counts until it has expired.
     pub buyers: u64,
@@ -50,7 +50,7 @@ pub struct Info {
     pub waiting: u64,
     /// Changes so far.
     pub seq: u64,
-    /// What has happened on this server.
+    /// The counters of this server.
     pub counters: Counters,
 }
 
@@ -77,7 +77,7 @@ impl Sale {
         PackedId::new(buyer).map_or(0, units).min(MAX_UNITS)
     }
 
-    /// What the sale amounts to. The conditions are in [`Sale::terms`].
+    /// The sums of the sale. The conditions are in [`Sale::terms`].
     #[must_use]
     pub fn info(&self, now: UnixMs) -> Info {
         let due = self.table.due_units(self.hold_time(now));

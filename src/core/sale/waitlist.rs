@@ -1,8 +1,8 @@
 //! The waitlist: `STOCK.DECR_ONCE … WAITLIST`, and which orders are served when units come back.
 //!
-//! Orders are served strictly in line. While orders wait, no other order takes what remains. A command that has units come back serves the
-//! line in the same step; the timer does it for expirations, and when the window opens. An order is served with units that no hold has any
-//! more, so every `expire` is in the stream before the `ok` of the order that gets its units, even after a cutoff.
+//! Orders are served strictly in line. While orders wait, no other order takes the remaining units. A command that has units come back
+//! serves the line in the same step; the timer does it for expirations, and when the window opens. An order is served with units that no
+//! hold has any more, so every `expire` is in the stream before the `ok` of the order that gets its units, even after a cutoff.
 
 use super::Sale;
 use super::answer::{Answer, Changes, Decision, Status};
@@ -93,8 +93,8 @@ impl Sale {
         head.is_some_and(|(_, order)| order.units <= self.serving_under(&self.terms, BEGINNING).free())
     }
 
-    /// What is due at `now`: queued orders that now fit, and up to `most` expirations, the earliest first, with the orders that are
-    /// served after each. The server's timer commits them.
+    /// The changes that are due at `now`: queued orders that now fit, and up to `most` expirations, the earliest first, with the orders
+    /// that are served after each. The server's timer commits them.
     #[must_use]
     pub fn overdue(&self, now: UnixMs, most: usize) -> Vec<Change<'static>> {
         if !self.is_whole() {
@@ -146,7 +146,7 @@ impl Sale {
     }
 }
 
-/// Serves the line of a sale with what comes back.
+/// Serves the line of a sale with the units that come back.
 pub(super) struct Serving<'s> {
     sale: &'s Sale,
     /// The instant at which orders are served.

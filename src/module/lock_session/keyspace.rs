@@ -30,7 +30,7 @@ impl Keyspace for LockSession<'_> {
     fn delete(&mut self, at: KeyRef<'_>) {
         faults::point();
         let key = self.open(at);
-        // If it is anything else, a listener has put it there meanwhile.
+        // If the key holds any other value, a listener has put it there.
         if let Content::Value(lock) = key.content::<Lock>()
             && lock.is_empty()
         {

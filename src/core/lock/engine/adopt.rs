@@ -14,7 +14,7 @@ use crate::core::lock::notes::HoldId;
 use crate::core::lock::terms::{Mode, Request};
 
 impl<W: Keyspace> Transition<'_, W> {
-    /// Adopts what the token holds of `locks` if `request` renews it.
+    /// Adopts the holds of the token on `locks` if `request` renews them.
     pub(super) fn adopt_same(&mut self, locks: &[KeyRef<'_>], request: &Request) {
         let mode = request.mode.mode();
         self.adopt(locks, Claim::of(&request.token), |held| {

@@ -14,8 +14,8 @@ impl Engine {
         self.left(now, waiter);
     }
 
-    /// A blocked client waits no more: it disconnected, or the server unblocked it with an error. If it was granted the lock meanwhile and
-    /// the reply has not been [`delivered`](Self::delivered), the next tick takes the grant back.
+    /// A blocked client waits no more: it disconnected, or the server unblocked it with an error. If the request has been granted the lock
+    /// and the reply has not been [`delivered`](Self::delivered), the next tick takes the grant back.
     pub fn left(&mut self, now: UnixMs, waiter: WaiterId) {
         if let Some(departed) = self.waiting.leave(now, waiter) {
             for queue in departed.headed {

@@ -87,7 +87,7 @@ impl Engine {
 }
 
 impl<W: Keyspace> Transition<'_, W> {
-    /// Whether one look shows that the lock is another token's and nothing has to be done there. It is what most refused requests find.
+    /// Whether one look shows that the lock is another token's and nothing has to be done there. Most refused requests find such a lock.
     fn is_taken(&mut self, at: KeyRef<'_>, token: &Ident) -> bool {
         let Self { engine, keyspace, course, .. } = self;
         !engine.notes.any_revoked()

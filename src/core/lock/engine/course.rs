@@ -1,4 +1,4 @@
-//! The course of a transition: its time, its work, and what it has found.
+//! The course of a transition: its time, its work, and its findings.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::core::lock::terms::WaiterId;
 use crate::core::lock::waiter::QueueId;
 use crate::core::time::Now;
 
-/// The time of a transition, and what it has done and has yet to do.
+/// The time of a transition, the work that it has done, and the work that is left.
 #[derive(Debug)]
 pub(super) struct Course {
     pub(super) now: Now,

@@ -1,9 +1,9 @@
 //! Circles of tokens that would wait for each other.
 //!
-//! A request closes a circle if it can never be granted, because holders that wait themselves keep it from its lock, and they wait, directly
-//! or through others, for a lock that its own token holds. A token that can go on is expected to do so: one that waits for nothing releases
-//! what it holds, and a waiter that is granted releases that, too. So a circle is not claimed where a permit may become free outside of it.
-//! Time limits and leases do not count: a circle that only they would end is a circle.
+//! A request closes a circle if it can never be granted, because holders that wait themselves keep it from its lock, and they wait,
+//! directly or through others, for a lock that its own token holds. The search assumes that a token that can go on does so: a token that
+//! waits for nothing releases its holds, and a waiter that is granted a lock releases it, too. So a circle is not claimed where a permit
+//! may become free outside of it. Time limits and leases do not count: a circle that only they would end is a circle.
 //!
 //! The search collects the requests that the new one would wait for. Those that can go on are struck out. If the token's own holds keep one
 //! of the others waiting, the way there is the circle. Where all in between must go before a request fits, there is nothing to strike
@@ -31,7 +31,8 @@ use crate::core::time::UnixMs;
 /// The length of a search, in tenths of a step. A lock whose one holder waits for another lock is a step. Beyond a thousand of them nothing is
 /// claimed.
 const LENGTH: usize = 10_000;
-/// What a lock adds to its length. Each request, each lock that it asks for and each hold of a token that waits add 1.
+/// The length that a lock adds to the search, in tenths of a step. Each request, each lock that it asks for and each hold of a token that
+/// waits add 1.
 const LOCK: usize = 7;
 /// So many other holds of a lock add 1.
 const HOLDS: usize = 4;
@@ -39,7 +40,7 @@ const HOLDS: usize = 4;
 /// Room for any number of other holders.
 const ANY: usize = usize::MAX;
 
-/// Collects what a new request would wait for.
+/// Collects the holds and requests that a new request would wait for.
 struct Search<'a> {
     engine: &'a Engine,
     now: UnixMs,
@@ -57,7 +58,7 @@ struct Search<'a> {
     by_key: BTreeMap<KeyBuf, usize>,
 }
 
-/// What a request asks for, and its position in line.
+/// The mode that a request asks for, and its position in line.
 struct Ask {
     wanted: Wanted,
     ticket: Ticket,
@@ -146,7 +147,7 @@ impl<'a> Search<'a> {
         Some(())
     }
 
-    /// Notes what the request number `at`, which asks for `ask`, waits for.
+    /// Notes the holds and requests that request number `at`, which asks for `ask`, waits for.
     fn follow<W: Keyspace>(&mut self, at: usize, ask: Ask, keyspace: &mut W) -> Option<()> {
         let owner = self.graph.waits.get(at)?.owner;
         for key in ask.keys {

@@ -80,7 +80,7 @@ impl Engine {
 }
 
 impl Visit<'_> {
-    /// Takes the grant `fence` back. The token's earlier hold is restored, unless it has ended meanwhile.
+    /// Takes the grant `fence` back. The token's earlier hold is restored, unless it has ended since.
     pub(super) fn take_back(&mut self, fence: Fence) {
         let Some(entry) = self.lock.deadline_id() else { return };
         let notes = &mut self.engine.notes;

@@ -59,7 +59,7 @@ pub struct Engine {
     pub(super) unverified_sessions: BTreeSet<ClientId>,
     /// Notified requests that have ended without a decision about their locks, first in line first. They wait no more.
     dismissed: VecDeque<Dismissed>,
-    /// What `tick` has to do: every queue that is listed and every lock with a revoked hold is in it.
+    /// The work that `tick` has to do: every queue that is listed and every lock with a revoked hold is in it.
     backlog: Backlog,
     /// Counts since the server started. They decide nothing.
     pub(super) stats: Stats,

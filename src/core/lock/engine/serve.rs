@@ -32,7 +32,7 @@ impl<W: Keyspace> Transition<'_, W> {
                 if engine.is_registered(lock) && !engine.has_over(lock, course.now.ms) && !lock.is_empty())
     }
 
-    /// Serves all queues in the transition's work, including those that are added meanwhile.
+    /// Serves all queues in the transition's work, including queues that are added during this.
     pub(super) fn serve(&mut self) {
         while let Some(queue) = self.course.work.next() {
             if self.course.budget == 0 {

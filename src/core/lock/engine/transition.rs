@@ -1,8 +1,8 @@
 //! One transition of the engine, while it runs.
 //!
-//! A [`Transition`] owns the engine and the keyspace for one call. It opens a lock as a [`Visit`], which borrows the engine and the value, but
-//! not the keyspace; so what a visit has changed is told to the keyspace when it is closed. Every call reads alike: open, change, close,
-//! tell, and at the end commit.
+//! A [`Transition`] owns the engine and the keyspace for one call. It opens a lock as a [`Visit`], which borrows the engine and the value,
+//! but not the keyspace; so the keyspace hears of the changes of a visit when the visit is closed. Every call reads alike: open, change,
+//! close, tell, and at the end commit.
 
 use std::mem;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ impl<'t, W: Keyspace> Transition<'t, W> {
         Some(visit)
     }
 
-    /// Tells the keyspace what a visit to `at` has changed. Returns the entry of the lock if it stands vacant in its key now: this transition
+    /// Tells the keyspace the changes of a visit to `at`. Returns the entry of the lock if it stands vacant in its key now: this transition
     /// must grant it to a waiter or delete it.
     #[must_use]
     pub(super) fn tell(&mut self, at: KeyRef<'_>, closed: Closed) -> Option<DeadlineId> {
@@ -98,13 +98,13 @@ impl<'t, W: Keyspace> Transition<'t, W> {
         emptied
     }
 
-    /// Tells what the only visit to `at` has changed, and deletes the lock if it is vacant.
+    /// Tells the changes of the only visit to `at`, and deletes the lock if it is vacant.
     pub(super) fn finish(&mut self, at: KeyRef<'_>, closed: Closed) {
         let emptied = self.tell(at, closed);
         self.delete(at, emptied);
     }
 
-    /// Tells what a visit to `at` has changed. If the lock is vacant, it stays in its key until the end of the transition.
+    /// Tells the changes of a visit to `at`. If the lock is vacant, it stays in its key until the end of the transition.
     pub(super) fn keep(&mut self, at: KeyRef<'_>, closed: Closed) {
         if self.tell(at, closed).is_some() {
             self.emptied.push(Arc::new(at.to_buf()));

@@ -46,7 +46,7 @@ pub struct HolderView {
 pub struct WaiterView {
     /// The future owner.
     pub token: Ident,
-    /// What it asked for.
+    /// The mode that the waiter asked for.
     pub mode: Wanted,
     /// How long it has been waiting.
     pub waited: Millis,

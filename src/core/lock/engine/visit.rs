@@ -129,7 +129,7 @@ impl Visit<'_> {
         }
     }
 
-    /// Sets the hold of its token and the mode of the lock; returns what it replaces.
+    /// Sets the hold of its token and the mode of the lock; returns the hold that it replaces.
     pub(super) fn set_hold(&mut self, mode: Mode, hold: Hold) -> Changed {
         let entry = self.lock.deadline_id().unwrap_or_else(|| self.engine.deadlines.insert(self.at, hold.deadline));
         self.lock.set_deadline_id(Some(entry));

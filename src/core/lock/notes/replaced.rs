@@ -5,7 +5,7 @@ use crate::core::deadline_index::DeadlineId;
 use crate::core::fence::Fence;
 
 impl HoldNotes {
-    /// What the grant `hold` replaced.
+    /// The earlier hold that the grant `hold` replaced.
     pub(in crate::core::lock) fn before(&self, hold: HoldId) -> Option<&Before> {
         self.rare(hold)?.before.as_ref()
     }
@@ -27,7 +27,7 @@ impl HoldNotes {
         self.note(hold).rare().before = Some(before);
     }
 
-    /// Takes out what the grant `hold` replaced.
+    /// Takes out the earlier hold that the grant `hold` replaced.
     pub(in crate::core::lock) fn take_before(&mut self, hold: HoldId) -> Option<Before> {
         let before = self.edit(hold, |note| note.rare.as_mut()?.before.take())??;
         let replaced = (hold.0, before.hold.fence);

@@ -7,7 +7,7 @@ use super::record::{BuyerRef, Record, State};
 use crate::core::id::PackedId;
 use crate::core::invariant::{Known, invariant};
 
-/// What an order counts for.
+/// The sums to which an order adds.
 #[derive(Clone, Copy)]
 struct Share {
     state: State,
@@ -57,7 +57,7 @@ impl OrderTable {
         self.count_share(number, Share::of(order), Way::In);
     }
 
-    /// Writes an order anew, with what `edit` makes of it, and keeps all sums and trees in step.
+    /// Writes an order anew after `edit` has changed it, and updates all sums and trees.
     pub(super) fn amend(&mut self, number: u32, edit: impl for<'r> FnOnce(Record<'r>) -> Record<'r>) {
         self.count(number, Way::Out);
         self.orders.edit(number, edit);

@@ -1,4 +1,4 @@
-//! Buyers with more than one order: their names, and what they have.
+//! Buyers with more than one order: their names and their sums.
 
 use std::hash::RandomState;
 use std::mem;
@@ -8,7 +8,7 @@ use crate::core::codec::{Corrupt, Encode, Reader};
 use crate::core::id::PackedId;
 use crate::core::invariant::Known;
 
-/// What a buyer's orders amount to, due holds included.
+/// The sums of a buyer's orders, due holds included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// Units held and bought, modulo 2^64: see [`OrderTable::held`](super::OrderTable::held).

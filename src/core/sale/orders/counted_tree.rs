@@ -1,15 +1,15 @@
 //! Orders in an order of their own, with sums over any part of it.
 //!
-//! The sale asks at every command how many units the due holds have, be it one hold or a hundred thousand, and which order of the line is
-//! at a place, or at which place an order is. The answer may take microseconds. So the orders are in a B-tree whose branches know how many
-//! orders and units lie under each child: every operation costs O(log n). The tree has no keys but the boundaries of its nodes. The others
-//! are read from the records. An order takes little more than four bytes.
+//! At every command the sale asks for the units of all due holds, of which there may be a hundred thousand. It also asks which order of the
+//! line is at a place, or at which place an order is. The answer may take microseconds. So the orders are in a B-tree whose branches know
+//! how many orders and units lie under each child: every operation costs O(log n). The tree has no keys but the boundaries of its nodes.
+//! The others are read from the records. An order takes little more than four bytes.
 
 use std::{iter, mem};
 
 use crate::core::invariant::{Known, invariant};
 
-/// What orders amount to.
+/// The sums of some orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     pub orders: usize,
@@ -71,9 +71,9 @@ struct Entry<K> {
 
 /// A place in a tree.
 struct Cut<'t> {
-    /// What lies in the leaves before.
+    /// The sums of the leaves before.
     before: Sum,
-    /// What lies in its leaf.
+    /// The sums of its leaf.
     leaf: Sum,
     /// The orders of its leaf before it, and behind it.
     parts: (&'t [u32], &'t [u32]),
@@ -164,7 +164,7 @@ impl<K: Ord + Copy, const FULL: usize> CountedTree<K, FULL> {
         self.cut(high, source).count()
     }
 
-    /// What the orders with this key or a lower one amount to. Reads the records of half a leaf at most.
+    /// The sums of the orders with this key or a lower one. Reads the records of half a leaf at most.
     pub fn sum_to(&self, high: K, source: &impl Source<K>) -> Sum {
         if self.first.is_none_or(|first| first > high) {
             return Sum::default();
@@ -328,7 +328,7 @@ impl<K: Ord + Copy> Node<K> {
         }
     }
 
-    /// The node, with the key at which it starts and what lies under it; `None` if it is empty.
+    /// The node, with the key at which it starts and the sums under it; `None` if it is empty.
     fn into_child(self, read: impl Fn(u32) -> Option<(K, u64)>) -> Option<Child<K>> {
         let mut sum = Sum::default();
         let start = match &self {
@@ -410,7 +410,7 @@ fn remove<T, const FULL: usize>(entries: &mut Vec<T>, at: usize) {
     }
 }
 
-/// Moves what is left of a sparse child into the one before it, if both together are at most half full; removes it if nothing is left.
+/// Moves the rest of a sparse child into the child before it, if both together are at most half full; removes the child if it is empty.
 fn join<K, const FULL: usize>(children: &mut Vec<Child<K>>, at: usize) {
     let before = at.checked_sub(1).and_then(|before| children.get_disjoint_mut([before, at]).ok());
     if let Some([before, child]) = before {

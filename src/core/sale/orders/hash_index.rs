@@ -89,7 +89,7 @@ pub fn with_number(sortable: u64, number: u32) -> u64 {
     u64::from(tag_of(sortable)) << u32::BITS | u64::from(number)
 }
 
-/// What an entry keeps of a hash.
+/// The part of a hash that an entry stores.
 fn tag(hash: u64) -> u32 {
     (hash >> u32::BITS) as u32
 }

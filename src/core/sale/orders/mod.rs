@@ -147,7 +147,7 @@ impl Orders {
         self.base.unwrap_or(UnixMs(0))
     }
 
-    /// Chooses what deadlines are kept relative to, before the first hold is written.
+    /// Chooses the base of stored deadlines, before the first hold is written.
     pub fn set_base(&mut self, state: State, deadline: UnixMs) {
         if self.base.is_none() && state == State::Held {
             self.base = Some(deadline);

@@ -1,6 +1,6 @@
-//! The orders of a sale, what they amount to, and which hold ends next.
+//! The orders of a sale, their sums, and the hold that ends next.
 //!
-//! The table does the arithmetic. The sale decides what may be written.
+//! The table does the arithmetic. The sale decides which changes may be written.
 
 use std::hash::RandomState;
 
@@ -110,7 +110,7 @@ impl OrderTable {
         }
     }
 
-    /// What a buyer's orders amount to, due holds and units that they wait for included.
+    /// The sums of a buyer's orders, including due holds and the units that they wait for.
     pub fn counted(&self, lookup: BuyerLookup) -> u64 {
         match lookup {
             BuyerLookup::Nobody => 0,
@@ -119,7 +119,7 @@ impl OrderTable {
         }
     }
 
-    /// What a buyer's orders amount to at `now`, with what they wait for.
+    /// The sums of a buyer's orders at `now`, including the units that they wait for.
     pub fn units_of(&self, lookup: BuyerLookup, now: UnixMs) -> u64 {
         match lookup {
             BuyerLookup::Nobody => 0,
@@ -251,7 +251,7 @@ impl OrderTable {
         self.attach(number, &order);
     }
 
-    /// The entry of a buyer who gets another order; `None` if it is the first.
+    /// The entry of a buyer that gets another order; `None` if the order is its first.
     pub(super) fn entry(&mut self, found: BuyerLookup, buyer: &PackedId<'_>) -> Option<u32> {
         match found {
             BuyerLookup::Entry(entry) => Some(entry),

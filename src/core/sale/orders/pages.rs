@@ -70,7 +70,7 @@ impl<L: Layout> RecordPages<L> {
         hint::black_box(self.marked(number).and_then(<[u8]>::first).copied());
     }
 
-    /// What follows the last mark that is not behind the record.
+    /// The bytes after the last mark that is not behind the record.
     #[inline]
     fn marked(&self, number: u32) -> Option<&[u8]> {
         if number >= self.len {
@@ -130,7 +130,7 @@ impl<L: Layout> RecordPages<L> {
                 return;
             }
             let more = record.len().saturating_sub(old);
-            // A full chunk grows by what it needs and a little, not by half of itself.
+            // A full chunk grows by the needed bytes and a few more, not by half of its size.
             if records.capacity().saturating_sub(records.len()) < more {
                 records.reserve_exact(more.saturating_add(records.len() / 16));
             }
@@ -146,7 +146,7 @@ impl<L: Layout> RecordPages<L> {
     }
 
     /// Puts other records in the place of all those of which `write` makes another. It gets each record, and whatever follows it in its
-    /// chunk. If it has written something, it returns what follows.
+    /// chunk. If it has written something, it returns the bytes that follow.
     pub fn rewrite(&mut self, mut write: impl for<'r> FnMut(u32, &'r [u8], &mut Vec<u8>) -> Option<&'r [u8]>) {
         let (mut number, mut draft) = (0_u32, Vec::new());
         for chunk in self.pages.iter_mut().flatten() {

@@ -24,7 +24,7 @@ pub enum BuyerRef<'a> {
     Shared(u32),
 }
 
-/// What a waiting order has.
+/// The fields of a waiting order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ticket {
     /// The number of the event with which it joined the line: an order with a lower number is served before.
@@ -201,14 +201,14 @@ impl Ticket {
     }
 }
 
-/// What follows the first byte of a record: the id, and then the other fields.
+/// The bytes after the first byte of a record: the id, and then the other fields.
 #[inline]
 pub fn id_part(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(1..)
 }
 
 impl HoldPart {
-    /// Reads what a sum tree asks for of the hold at the front of `bytes`.
+    /// Reads the values of the hold at the front of `bytes` that a sum tree needs.
     #[inline]
     pub fn read(bytes: &[u8], base: UnixMs) -> Option<Self> {
         let mut reader = Reader::new(bytes);

@@ -17,7 +17,7 @@ use crate::core::time::UnixMs;
 /// In place of a number: none.
 const NONE: u32 = u32::MAX;
 
-/// What the trees get of a hold.
+/// The values of a hold that the trees get.
 pub struct Hold {
     pub deadline: UnixMs,
     pub units: u64,
@@ -40,11 +40,11 @@ pub struct Entries {
     count: u32,
 }
 
-/// What is known of the buyers with entries while the records are walked over.
+/// The state of the buyers with entries during the pass over the records.
 struct Sharing<'a> {
     buyers: &'a mut Buyers,
     entries: Entries,
-    /// What the buyer of each entry has.
+    /// The sums of the buyer of each entry.
     accounts: Vec<Account>,
     /// Orders that count in [`OrderTable::active`].
     active: u64,
@@ -53,8 +53,8 @@ struct Sharing<'a> {
 }
 
 impl Entries {
-    /// Finds them among sorted orders with named buyers, and among `ids`: a buyer's name may be the id of an order. Makes of `names` what
-    /// the index of buyers will have. Entries are numbered as the first of their orders are.
+    /// Finds them among sorted orders with named buyers, and among `ids`: a buyer's name may be the id of an order. Turns `names` into the
+    /// contents of the index of buyers. Entries are numbered as the first of their orders are.
     pub fn new(names: &mut Vec<u64>, ids: &[u64], orders: &Orders) -> Self {
         let mut entries = Self::default();
         let mut join = |one: &mut u64, other: u64| *one = entries.join(*one, other, orders.len());
