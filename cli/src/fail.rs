@@ -30,7 +30,7 @@ impl Failure {
         Self { status, reason: reason.to_string() }
     }
 
-    /// What clap has against the words, without the pages that it adds.
+    /// The error of clap about the arguments, without the pages that it adds.
     pub fn usage(error: &clap::Error) -> Self {
         let text = error.to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text);

@@ -1,5 +1,5 @@
-//! What this process was started with, and what a command that it starts is to find again: the signal mask, what is ignored, and which
-//! standard descriptors are closed.
+//! The state with which this process was started, and which it restores for a command that it starts: the signal mask, what is ignored, and
+//! which standard descriptors are closed.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -49,7 +49,7 @@ impl Inherited {
     }
 }
 
-/// Signals as something to read. What was ignored from the start stays ignored, for the command, too.
+/// Signals as something to read. A signal that was ignored from the start stays ignored, for the command, too.
 pub struct Signals(OwnedFd);
 
 impl Signals {

@@ -1,7 +1,8 @@
 //! `lockstock` on the command line: run a command under a lock, watch locks and sales, examine a server.
 //!
-//! Reading order: [`options`] is what may be asked for; [`run`] is `lockstock run`: the process in front, which has the terminal and the
-//! command, and [`run::guardian`], which has the lock. [`top`] and [`doctor`] look at servers. [`inherited`] is what a command is to find as it would without us.
+//! Reading order: [`options`] has the options of the command line; [`run`] is `lockstock run`: the process in front, which has the terminal
+//! and the command, and [`run::guardian`], which has the lock. [`top`] and [`doctor`] look at servers. [`inherited`] is what a command is
+//! to find as it would without us.
 #![cfg_attr(not(test), no_main)]
 
 mod doctor;

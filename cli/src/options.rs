@@ -1,4 +1,4 @@
-//! What may be asked for on the command line.
+//! The options of the command line.
 #![expect(clippy::doc_markdown, reason = "these are the words of `--help`")]
 #![expect(clippy::struct_excessive_bools, reason = "options that are there or not")]
 

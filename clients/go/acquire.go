@@ -13,7 +13,7 @@
 //	defer lock.Release(ctx)
 //	err = work(lock.Context(), lock.Fence()) // the context ends when the lock is lost: context.Cause says so
 //
-// Nobody hangs, whatever the server does, dead, frozen or failing over: a wait ends at most two seconds after its time, a release within five
+// No call hangs, even if the server is dead, frozen or failing over: a wait ends at most two seconds after its time, a release within five
 // seconds or the lease, any other request within two seconds, and all of them when their context does.
 //
 // A lock is not reentrant: a holder that asks for it again stands in line behind itself, and one that names its [Token] gets an [ErrAlreadyHeld].
@@ -165,8 +165,8 @@ func (r *request) try(ctx, caller context.Context, waits bool, left time.Duratio
 	}
 	// Until there is a lock that may be released.
 	r.doubted = true
-	// After a wait nobody knows how long the answer took: the lease counts from this extension. WAIT counts what this connection has
-	// written, so for replicas it is needed, too.
+	// After a wait it is unknown how long the answer took, so the lease counts from this extension. WAIT counts the writes of this
+	// connection, so the extension is needed for replicas, too.
 	if waits || r.replicas > 0 {
 		since = now()
 		if reply, err = r.quick(ctx, conn, r.extension(fence, r.lease)); err != nil {
@@ -204,14 +204,14 @@ func granted(reply any, err error) (int64, error) {
 	return 0, unexpected(reply)
 }
 
-// once sends over conn, or the client, what does not wait.
+// once sends a request that does not wait over conn, or over the client.
 func (r *request) once(ctx context.Context, via sender, command Command) (any, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errNoAnswer)
 	defer cancel()
 	return once(ctx, via, command, &r.pending)
 }
 
-// quick sends over conn what does not wait.
+// quick sends a request that does not wait over conn.
 func (r *request) quick(ctx context.Context, conn Conn, command Command) (any, error) {
 	reply, err := r.once(ctx, conn, command)
 	return reply, classify(err)
@@ -273,7 +273,8 @@ func (r *request) replicate(ctx context.Context, conn Conn) error {
 func (r *request) withdraw() {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), farewell, errNoAnswer)
 	defer cancel()
-	// What was sent and given up may arrive after the first of them, so there is a second when it is over.
+	// A request that was sent and given up may arrive after the first release, so a second release
+	// follows.
 	_, _ = ask(ctx, r.client, r.words("RELEASE"), farewell, true)
 	answered := make(chan struct{})
 	go func() {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Status is what a sale answers. None is an error.
+// Status is the status in a sale's answer. None is an error.
 type Status string
 
 // The statuses; a later server may have more.
@@ -34,8 +34,8 @@ const (
 	NoStock Status = "NOSTOCK"
 )
 
-// Outcome is what came of a request for an order: what was decided, how many units the id has now, what may be sold now, when a hold ends (zero:
-// never; with NotStarted, when the sale starts), and the reference that was stored with the order.
+// Outcome is the outcome of a request for an order: the status, the units that the id has now, the units that may be sold now, the time at
+// which a hold ends (zero: never; with NotStarted, when the sale starts), and the reference that was stored with the order.
 type Outcome struct {
 	Status           Status
 	Units, Remaining int64
@@ -46,7 +46,8 @@ type Outcome struct {
 // Done says whether it is as asked, by this request or an earlier one.
 func (o Outcome) Done() bool { return o.Status == OK || o.Status == Duplicate }
 
-// Cart is what came of one order over several sales: of all, and of each in the order in which they were named.
+// Cart is the outcome of one order over several sales: the outcome of all, and that of each sale in the order
+// of the request.
 type Cart struct {
 	Status Status
 	Legs   []Outcome
@@ -55,10 +56,10 @@ type Cart struct {
 // Done says whether it is as asked in all sales, by this request or an earlier one.
 func (c Cart) Done() bool { return c.Status == OK || c.Status == Duplicate }
 
-// State is what has become of an order.
+// State is the state of an order.
 type State string
 
-// The states of orders; Any is what [Stock.Orders] takes for all of them.
+// The states of orders; Any stands for all of them in [Stock.Orders].
 const (
 	Any            State = ""
 	Held           State = "held"
@@ -78,8 +79,8 @@ type Placed struct {
 	Place      int64
 }
 
-// Sale is what is known of a sale. Total is Remaining, Held and Sold together. Seq counts its changes. Counters are how often this server
-// has given each answer since it loaded the sale.
+// Sale has the sums and conditions of a sale. Total is Remaining, Held and Sold together. Seq counts its changes. Counters are how often
+// this server has given each answer since it loaded the sale.
 type Sale struct {
 	Total, Remaining, Held, Sold            int64
 	Orders, Buyers, Waiting, Limit, Changes int64

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// claims are the acquisitions by named tokens, until their holds have ended. A token is one holder for the server: two of them for one lock
-// would be inside together, and what ends the one would end the other.
+// claims are the acquisitions by named tokens, until their holds have ended. A token is one holder for the server: two holds of one token
+// on one lock would both count as held, and the end of the one would end the other.
 var claims = struct {
 	sync.Mutex
 	of map[place]*claim
@@ -22,7 +22,7 @@ type place struct {
 // claim is nil for a token that is used once.
 type claim struct {
 	places []place
-	// Whether the server is being told that it ends, and what is closed then.
+	// Whether the server is being told that the claim ends, and the channel that is closed then.
 	leaving bool
 	over    chan struct{}
 }

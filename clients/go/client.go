@@ -36,16 +36,16 @@ type Command struct {
 // may share it.
 //
 // A reply is nil, an int64, a string, a float64, a bool, a []any of such, or a map with string (or any) keys. An error that the server has
-// answered is a [*ServerError]; every other error means that nobody knows what became of the command, and an [ErrClosed] that asking again does
-// not help. A client sends a command once, follows MOVED and ASK, and gives up when ctx ends.
+// answered is a [*ServerError]; every other error means that the outcome of the command is unknown, and an [ErrClosed] means that a
+// repetition does not help. A client sends a command once, follows MOVED and ASK, and gives up when ctx ends.
 type Client interface {
 	Do(ctx context.Context, command Command) (any, error)
-	// Dedicate gives a connection that nobody else uses, to the server of this key.
+	// Dedicate gives a connection to the server of this key that no other caller uses.
 	Dedicate(ctx context.Context, key string) (Conn, error)
 }
 
-// Conn is one connection, for what waits and for what lasts as long as its connection. Close may be called at any time: it ends a Do that
-// is under way, unless reuse says that none is and the connection may serve again.
+// Conn is one connection, for requests that wait and for sessions. Close may be called at any time: it ends a Do that is under way,
+// unless reuse says that none is and the connection may serve again.
 type Conn interface {
 	Do(ctx context.Context, command Command) (any, error)
 	Close(reuse bool)

@@ -18,7 +18,7 @@ func (k *kind) Error() string { return k.text }
 
 func (k *kind) Unwrap() error { return k.of }
 
-// What errors.Is finds in the errors of this package. Beside it they wrap what they come from: an error of the client's library, or the
+// The errors that errors.Is finds in the errors of this package. These also wrap their cause: an error of the client's library, or the
 // cause of the end of a context.
 var (
 	// ErrNotAcquired: others had the lock during the whole wait.
@@ -31,9 +31,10 @@ var (
 	ErrLost error = &kind{text: "lockstock: the lock was lost"}
 	// ErrReleased is the cause of the end of a lock's context after Release.
 	ErrReleased error = &kind{text: "lockstock: the lock was released"}
-	// ErrUnreachable: no server answered in time. What was asked for may have been done.
+	// ErrUnreachable: no server answered in time. The request may have been carried out.
 	ErrUnreachable error = &kind{text: "lockstock: no server answers"}
-	// ErrNotReleased is an ErrUnreachable: nobody knows whether the lock was released. Its lease ends it.
+	// ErrNotReleased is an ErrUnreachable: it is unknown whether the lock was released. Its lease ends
+	// it.
 	ErrNotReleased error = &kind{"lockstock: it is not known whether the lock was released", ErrUnreachable}
 	// ErrRefused: the server has answered with an error, which errors.As finds as a *ServerError.
 	ErrRefused error = &kind{text: "lockstock: refused"}
@@ -68,7 +69,7 @@ var answers = []struct {
 	{"BUSYKEY ", ErrSaleExists},
 }
 
-// classify names what an error of the client's library means.
+// classify gives the meaning of an error of the client's library.
 func classify(err error) error {
 	var already *kind
 	if err == nil || errors.As(err, &already) {

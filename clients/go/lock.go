@@ -21,7 +21,7 @@ type Lock struct {
 	hold *hold
 }
 
-// hold is what the keeper of a lock knows. The keeper does not keep the Lock itself.
+// hold has the data that the keeper of a lock needs. The keeper does not keep the Lock itself.
 type hold struct {
 	request *request
 	fence   int64
@@ -69,13 +69,14 @@ func (h *hold) last(lease, since time.Duration) {
 // stopped yet.
 func (l *Lock) Context() context.Context { return l.hold.ctx }
 
-// Fence is larger than that of every grant before. Have what you write to refuse smaller ones.
+// Fence is larger than that of every grant before. Let the resource that you write refuse smaller
+// fences.
 func (l *Lock) Fence() int64 { return l.hold.fence }
 
 // Token is the token that holds the lock.
 func (l *Lock) Token() string { return l.hold.request.token }
 
-// Keys are what is locked.
+// Keys are the locked keys.
 func (l *Lock) Keys() []string { return append([]string(nil), l.hold.request.keys...) }
 
 // Left is how long the hold lasts at least, by this process's clock; 0 if it is over.

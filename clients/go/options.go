@@ -49,7 +49,7 @@ func Token(token string) Option {
 // Unattended leaves the hold to Extend: it is not extended by itself.
 func Unattended() Option { return func(r *request) { r.unattended = true } }
 
-// request is one acquisition: what is asked for, and what is still under way of it.
+// request is one acquisition: its options, and its commands that are still under way.
 type request struct {
 	client                              Client
 	keys                                []string
@@ -60,7 +60,7 @@ type request struct {
 	forever, shared, limited            bool
 	session, named, unattended, doubted bool
 
-	// What was sent and is not known to be answered.
+	// The commands that were sent and are not known to be answered.
 	pending sync.WaitGroup
 	claimed *claim
 }
@@ -116,7 +116,7 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// name is what the lock is called in errors.
+// name is the name of the lock in errors.
 func (r *request) name() string { return strings.Join(r.keys, ", ") }
 
 // count is the number of different keys.

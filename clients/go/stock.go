@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Stock is one sale: what may be asked of it. Every request but a Create, and an Adjust without an id, may be repeated, and is when a
+// Stock is one sale, and the requests to it. Every request but a Create, and an Adjust without an id, may be repeated, and is when a
 // connection breaks.
 type Stock struct {
 	client Client
@@ -16,9 +16,9 @@ type Stock struct {
 // NewStock is the sale of this key. Nothing is sent.
 func NewStock(client Client, sale string) *Stock { return &Stock{client, sale} }
 
-// Terms are what a sale is created with, beside its total. Start and End are its window (zero: open), Limit is what one buyer may have (0:
-// anything). With Rebuy, an id whose order lapsed or was cancelled may buy again. Each change is an entry of the stream named Stream, with
-// Deadlines all that is needed to rebuild the orders.
+// Terms are the conditions of a new sale, beside its total. Start and End are its window (zero: open), Limit is the most that one buyer
+// may have (0: no limit). With Rebuy, an id whose order lapsed or was cancelled may buy again. Each change is an entry of the stream named
+// Stream, with Deadlines all that is needed to rebuild the orders.
 type Terms struct {
 	Limit            int64
 	Start, End       time.Time
@@ -26,15 +26,16 @@ type Terms struct {
 	Stream           string
 }
 
-// Change is what Alter changes; what is nil stays. A limit of 0 and a zero time take the limit and the end of the window away.
+// Change has the changes of Alter; a field that is nil stays. A limit of 0 and a zero time take the limit and the end of the
+// window away.
 type Change struct {
 	Limit      *int64
 	Start, End *time.Time
 	Rebuy      *bool
 }
 
-// Order is what to take: so many units (0: one) for a buyer (the id itself if it is empty), reserved for Hold, or sold at once if that is 0. Ref
-// is stored with the order. With Waitlist the order stands in line if too little is left.
+// Order is a request for an order: so many units (0: one) for a buyer (the id itself if it is empty), reserved for Hold, or sold at once if
+// that is 0. Ref is stored with the order. With Waitlist the order stands in line if too little is left.
 type Order struct {
 	Units      int64
 	Buyer, Ref string
@@ -96,8 +97,8 @@ func (s *Stock) Alter(ctx context.Context, change Change) error {
 	return err
 }
 
-// Adjust adds units, or withdraws unsold ones, and says what remains then. The sale remembers the id, so that the adjustment may be repeated;
-// without one ("") it is sent once.
+// Adjust adds units, or withdraws unsold ones, and returns the units that remain. The sale remembers the id, so that the adjustment may be
+// repeated; without one ("") it is sent once.
 func (s *Stock) Adjust(ctx context.Context, delta int64, id string) (int64, error) {
 	w := s.words("ADJUST").whole("a delta", delta, -most)
 	if id != "" {
@@ -123,7 +124,7 @@ func (s *Stock) Take(ctx context.Context, id string, order Order) (Outcome, erro
 	return w.order(order).option(order.Waitlist, "WAITLIST").outcome(ctx)
 }
 
-// Confirm makes a sale of what is held: the payment is there. With a [Keep], of that many units; the others go back.
+// Confirm sells the held units: the payment is there. With a [Keep], of that many units; the others go back.
 func (s *Stock) Confirm(ctx context.Context, id string, keep ...Keep) (Outcome, error) {
 	return s.words("CONFIRM").name("an id", id).keep(keep).outcome(ctx)
 }
@@ -133,17 +134,17 @@ func (s *Stock) Cancel(ctx context.Context, id string, keep ...Keep) (Outcome, e
 	return s.words("CANCEL").name("an id", id).keep(keep).outcome(ctx)
 }
 
-// Extend moves the deadline of what is held to that long from now.
+// Extend moves the deadline of a hold to that long from now.
 func (s *Stock) Extend(ctx context.Context, id string, hold time.Duration) (Outcome, error) {
 	return s.words("EXTEND").name("an id", id).add("PX").span("a hold", hold).outcome(ctx)
 }
 
-// Info says what is known of the sale. The error is an [ErrNoSale] if there is none.
+// Info gives the sums and conditions of the sale. The error is an [ErrNoSale] if there is none.
 func (s *Stock) Info(ctx context.Context) (Sale, error) {
 	return read(ctx, s.words("INFO"), ErrNoSale, sale)
 }
 
-// Order says what is known of an order. The error is an [ErrNoOrder] if there is none.
+// Order gives the state of an order. The error is an [ErrNoOrder] if there is none.
 func (s *Stock) Order(ctx context.Context, id string) (Placed, error) {
 	return read(ctx, s.words("ORDER").name("an id", id), ErrNoOrder, func(reply any) (Placed, error) { return placed(id, reply) })
 }

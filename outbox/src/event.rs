@@ -1,4 +1,4 @@
-//! The entries of a sale's stream, and what they make of its orders.
+//! The entries of a sale's stream, and the orders after them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -83,7 +83,7 @@ fn event(entry: &str, fields: Vec<(String, Vec<u8>)>) -> Result<Event, String> {
     })
 }
 
-/// What an order is.
+/// The state of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -146,7 +146,7 @@ pub fn storable(ms: u64) -> u64 {
 }
 
 impl Event {
-    /// What the order is after this event. `held` has the deadlines of orders that are held, where the events do not tell.
+    /// The order after this event. `held` has the deadlines of orders that are held, where the events do not tell.
     pub fn row(&self, held: &HashMap<Vec<u8>, i64>) -> Option<OrderRow> {
         let deadline = match self.deadline {
             Some(deadline) => deadline,
@@ -192,7 +192,7 @@ impl Event {
     }
 }
 
-/// What events make of the orders: of each order its last row.
+/// The orders after some events: for each order its last row.
 pub fn rows(events: &[Event], held: &HashMap<Vec<u8>, i64>) -> Vec<OrderRow> {
     let mut place: HashMap<&[u8], usize> = HashMap::new();
     let mut rows: Vec<OrderRow> = Vec::with_capacity(events.len());

@@ -1,4 +1,4 @@
-//! Follows one sale: holds its lock, reads its stream, and writes what it says.
+//! Follows one sale: holds its lock, reads its stream, and writes the orders.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,14 +28,14 @@ const SHORT: Duration = Duration::from_millis(2);
 const LONG: Duration = Duration::from_millis(50);
 const FOR_EACH: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_secs(2);
-/// How long to wait before trying again what failed.
+/// How long to wait before a failed step is tried again.
 const RETRY: Duration = Duration::from_millis(200);
 /// How often a sale is reconciled that does not get on.
 const MENDS: u32 = 3;
 /// How often a stream is trimmed.
 const TRIMS: Duration = Duration::from_secs(5);
 
-/// What all followers share.
+/// The state that all followers share.
 pub struct World {
     pub client: Client,
     pub store: Store,
@@ -56,9 +56,9 @@ pub enum End {
     Gone,
     /// The sale has no stream.
     Streamless,
-    /// Nobody but an administrator can say how to go on with the sale.
+    /// Only an administrator can say how to go on with the sale.
     Stopped(String),
-    /// Nobody but an administrator can say how to go on at all.
+    /// Only an administrator can say how to go on at all.
     Refused(String),
 }
 
@@ -78,7 +78,7 @@ pub struct Follower {
     trimmed: Option<Instant>,
 }
 
-/// What a look at the sale and its stream has shown.
+/// The result of a look at the sale and its stream.
 struct Look {
     info: Option<Info>,
     events: Vec<Event>,
@@ -234,7 +234,7 @@ impl Follower {
         }
     }
 
-    /// Looks at the sale and reads the events after `at`; what it makes of them is sure.
+    /// Looks at the sale and reads the events after `at`; the result is certain.
     async fn look(&self, stream: &[u8], at: Position) -> Result<Look, Trouble> {
         let client = &self.world.client;
         let (info, read) = tokio::join!(

@@ -1,4 +1,4 @@
-//! What is counted, and the address where Prometheus reads it.
+//! The counters, and the address where Prometheus reads them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -26,7 +26,7 @@ pub struct Metrics {
     sales: Mutex<BTreeMap<String, Arc<SaleMetrics>>>,
 }
 
-/// What is counted of one sale.
+/// The counters of one sale.
 #[derive(Debug, Default)]
 pub struct SaleMetrics {
     events: AtomicU64,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// What begins a name that is written in hex.
+/// The beginning of a name that is written in hex.
 const HEX: &str = "\\x";
 
 /// How a name is stored: as it is, or as `\x` and its hex if it is no valid UTF-8, has a NUL or begins with `\x`. Two names are never

@@ -1,4 +1,4 @@
-//! Makes the tables of a sale what the sale says, whatever became of its events.
+//! Makes the tables of a sale agree with the sale, even if events are lost.
 
 use crate::event::{EntryId, Event, EventRow, OrderRow, State, storable};
 use crate::follower::World;
@@ -13,8 +13,8 @@ const PAGE: u32 = 1000;
 /// How often to look for an instant at which nothing is in between.
 const LOOKS: u32 = 100;
 
-/// Compares the orders in the tables with STOCK.ORDERS, writes what differs, and moves the position to where the events go on; the new
-/// position. An order that the sale does not know is cancelled.
+/// Compares the orders in the tables with STOCK.ORDERS, writes the differences, and moves the position to where the events go on; returns
+/// the new position. An order that the sale does not know is cancelled.
 ///
 /// The position is taken before the orders are read: an order that changes meanwhile is read late and told of once more.
 pub async fn reconcile(

@@ -18,7 +18,7 @@ const TRIM: u32 = 10_000;
 /// How many orders are asked for at once.
 const QUESTIONS: usize = 64;
 
-/// What `STOCK.INFO` says of a sale.
+/// The values of `STOCK.INFO` for a sale.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Info {
     pub total: i64,
@@ -95,7 +95,7 @@ async fn search(node: &mut Node, pattern: &[u8], found: &mut Vec<Vec<u8>>) -> Re
     }
 }
 
-/// What a sale says of itself; `None` if there is no such sale.
+/// The values of a sale; `None` if there is no such sale.
 pub async fn info(client: &Client, sale: &[u8]) -> Result<Option<Info>, Trouble> {
     let mut words = cmd("STOCK.INFO");
     words.arg(sale);

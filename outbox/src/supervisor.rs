@@ -26,9 +26,9 @@ use crate::trouble::{Failure, Place, REFUSED, Trouble, USAGE};
 const SEARCH: Duration = Duration::from_secs(4);
 /// How often a sale is looked at again that was left alone.
 const AGAIN: Duration = Duration::from_mins(1);
-/// How often is told what was done.
+/// How often the log tells the progress.
 const REPORT: Duration = Duration::from_mins(1);
-/// How long to wait before trying again what failed.
+/// How long to wait before a failed step is tried again.
 const RETRY: Duration = Duration::from_millis(500);
 /// How many sales are named when they are found.
 const FEW: usize = 10;
@@ -245,7 +245,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Says what was written since the last time, if anything is to be said.
+    /// Logs the events that were written since the last time, if there are any.
     fn report(&self, before: u64) -> u64 {
         let (sales, written, behind, lag) = self.world.metrics.sums();
         let new = written.saturating_sub(before);

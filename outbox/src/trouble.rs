@@ -100,7 +100,7 @@ impl From<sqlx::Error> for Trouble {
 fn stays(refusal: &dyn sqlx::error::DatabaseError) -> bool {
     let code = refusal.code().unwrap_or_default();
     if refusal.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some() {
-        // The low byte is the kind, what is above it the occasion.
+        // The low byte is the kind, and the bits above it are the occasion.
         return code.parse().is_ok_and(|code: i64| STAYING_IN_SQLITE.contains(&(code & 0xff)));
     }
     if let Some(refusal) = refusal.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>()
@@ -123,7 +123,7 @@ impl Failure {
         Self { status, reason: reason.to_string() }
     }
 
-    /// What clap has against the words, without the pages that it adds.
+    /// The error of clap about the arguments, without the pages that it adds.
     pub fn usage(error: &clap::Error) -> Self {
         let text = error.to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text);

@@ -1,6 +1,6 @@
-//! `lockstock doctor`: what is wrong with a deployment, worst first, what it means and what to do.
+//! `lockstock doctor`: the faults of a deployment, worst first, with their meaning and the action to take.
 //!
-//! [`server`] examines each server by itself; [`together`] what only shows beside others; [`sales`] what the sales say.
+//! [`server`] examines each server by itself; [`together`] compares the servers; [`sales`] examines the sales.
 
 mod sales;
 mod server;
@@ -52,7 +52,7 @@ impl Finding {
     }
 }
 
-/// A server and what its INFO says.
+/// A server and its INFO.
 pub struct Patient {
     pub node: Node,
     pub info: HashMap<String, String>,

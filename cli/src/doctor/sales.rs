@@ -1,4 +1,4 @@
-//! What the sales of a server say.
+//! Findings about the sales of a server.
 
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -8,11 +8,11 @@ use tokio::time::Instant;
 
 use super::{Finding, Patient, Weight};
 
-/// Looking for sales may take this long; what was not found by then is not examined.
+/// The search for sales may take this long; sales that were not found by then are not examined.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Entries that nobody keeps this many of on purpose.
+/// More entries than this are probably not kept on purpose.
 const LONG: u64 = 1_000_000;
-/// Entries that nobody keeps for this long on purpose.
+/// Entries older than this are probably not kept on purpose.
 const OLD: Duration = Duration::from_hours(24 * 30);
 pub async fn examine(patient: &mut Patient, findings: &mut Vec<Finding>) {
     let begun = Instant::now();

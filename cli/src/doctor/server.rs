@@ -2,7 +2,7 @@
 
 use super::{Finding, Patient, Weight};
 
-/// What ends a hold or an order, for each command that begins one.
+/// The command that ends a hold or an order, for each command that begins one.
 const PAIRS: [(&str, [&str; 2]); 2] =
     [("LOCK.ACQUIRE", ["LOCK.RELEASE", "LOCK.EXTEND"]), ("STOCK.DECR_ONCE", ["STOCK.CONFIRM", "STOCK.CANCEL"])];
 

@@ -1,4 +1,4 @@
-//! What only shows beside other servers.
+//! Findings that need a comparison with other servers.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -1,4 +1,4 @@
-//! The command: finding it, starting it, and what became of it.
+//! The command: finding it, starting it, and its outcome.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -24,7 +24,7 @@ use crate::inherited::Inherited;
 /// Where commands are if PATH does not say.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// Refuses what cannot be run, before anything is locked for it.
+/// Refuses a command that cannot be run, before its keys are locked.
 pub fn look_up(program: &OsStr) -> Result<(), Failure> {
     let name = program.display();
     let found = |path: &Path| fs::metadata(path).ok();

@@ -20,7 +20,7 @@ use crate::fail::{Failure, LOST, NOT_EXECUTABLE, NOT_FOUND, NOT_GRANTED, UNAVAIL
 use crate::inherited::{Inherited, Signals, stop};
 use crate::options::{Run, Wait};
 
-/// How long the guardian has to take a request back that nobody wants any more.
+/// How long the guardian has to withdraw a request that is no longer wanted.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Takes the lock and runs the command; the status to end with.
@@ -266,7 +266,7 @@ impl Front<'_> {
         signal.saturating_add(128)
     }
 
-    /// What has become of the command?
+    /// Checks the state of the command.
     fn look_after(&mut self) {
         let Some(running) = &self.command else { return };
         if let Some(ending) = command::ended(running.pid) {
@@ -345,7 +345,7 @@ impl Front<'_> {
         Err(Failure::new(LOST, "the guardian of the lock was killed, and the command with it"))
     }
 
-    /// Nothing of the command stays; gives up on what even KILL does not end.
+    /// Ends all processes of the command; gives up on processes that even KILL does not end.
     fn end_group(&self) {
         let Some(group) = self.command.as_ref().map(|running| running.group) else { return };
         for _ in 0..1000 {
@@ -386,7 +386,7 @@ impl Front<'_> {
         let _ = self.guardian.write_all(&line(message));
     }
 
-    /// Reads what has come from the guardian; `false` at its end.
+    /// Reads the lines that have come from the guardian; `false` at its end.
     fn read(&mut self) -> bool {
         let mut buffer = [0; 4096];
         let _ = self.guardian.set_nonblocking(true);

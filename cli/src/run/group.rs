@@ -19,7 +19,7 @@ impl Group {
         self.send(Signal::KILL);
     }
 
-    /// To all of it; there is nobody to tell if it is gone.
+    /// Sends to the whole group; if the group is gone, nothing happens.
     pub fn send(self, signal: Signal) {
         let _ = kill_process_group(self.0, signal);
     }

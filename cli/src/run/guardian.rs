@@ -1,5 +1,5 @@
-//! The process that has the lock. It outlives the front for as long as the command's group lives, and ends that group in time: it is
-//! in a session of its own, so what is sent to the front's group, or typed, does not reach it.
+//! The process that has the lock. It outlives the front for as long as the command's group lives, and ends that group in time: it is in a
+//! session of its own, so signals to the front's group, and typed keys, do not reach it.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -143,7 +143,7 @@ async fn reach(client: &Client, key: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// The URL without what is secret in it.
+/// The URL without its secrets.
 fn place(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.rsplit_once('@').map_or(rest, |(_, place)| place)
@@ -218,7 +218,7 @@ struct Guard {
     front: Front,
     hold: Arc<Hold>,
     granted: Duration,
-    /// Until when the lock is ours at least, if nobody takes it from us.
+    /// The time until which the lock is ours at least, if no client takes it from us.
     until: Duration,
     /// When to ask the front whether it is alive, and then to extend.
     next: Duration,
@@ -333,7 +333,7 @@ impl Guard {
             Some(ToGuardian::Stopping) => self.stopped = true,
             Some(ToGuardian::Continued) => self.stopped = false,
             Some(ToGuardian::Ended { ran }) if self.ending.is_none() => {
-                // What the command has left behind.
+                // The processes that the command has left behind.
                 self.end(Cause::Over { ran: *ran }, self.task.grace.min(third(&self.task)));
                 if let Some(group) = self.group.filter(|group| group.is_alive()) {
                     group.term();

@@ -1,4 +1,4 @@
-//! What the two processes say to each other: lines over a socket.
+//! The messages of the two processes to each other: lines over a socket.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub struct Task {
     pub verbose: bool,
 }
 
-/// What the front says.
+/// The messages of the front.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToGuardian {
     /// I am alive.
@@ -39,11 +39,11 @@ pub enum ToGuardian {
         /// It ran.
         ran: bool,
     },
-    /// Nobody wants the lock any more.
+    /// The lock is no longer wanted.
     Cancel,
 }
 
-/// What the guardian says.
+/// The messages of the guardian.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToFront {
     /// Are you alive?

@@ -41,7 +41,7 @@ impl Terminal {
         }
     }
 
-    /// What a command that was killed may have left in disorder.
+    /// The terminal settings that a killed command may have left in disorder.
     pub fn settle(&self) {
         if let Some(settings) = &self.settings {
             let _ = tcsetattr(&self.file, OptionalActions::Now, settings);

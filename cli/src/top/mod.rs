@@ -1,6 +1,6 @@
 //! `lockstock top`: the locks, their holders and remaining leases, the waiters, and the sales.
 //!
-//! [`watch`] finds out within a budget of the server's time; [`state`] is what it knows; [`table`] and [`screen`] show it.
+//! [`watch`] asks the servers within a budget of their time; [`state`] has the results; [`table`] and [`screen`] show it.
 
 mod screen;
 mod state;

@@ -77,7 +77,7 @@ impl State {
         Report { locks: self.locks.values().collect(), sales: self.sales.values().collect() }
     }
 
-    /// Takes in what `LOCK.INFO` has answered; a lock that nobody holds and nobody waits for is gone.
+    /// Stores an answer of `LOCK.INFO`; a lock without holders and waiters is removed.
     pub fn saw_lock(&mut self, key: &[u8], answer: Value) {
         match Option::<Fields>::from_redis_value(answer).ok().flatten() {
             Some(fields) => drop(self.locks.insert(key.to_vec(), Lock::read(key, &fields))),
@@ -85,7 +85,7 @@ impl State {
         }
     }
 
-    /// Takes in what `STOCK.INFO` has answered.
+    /// Stores an answer of `STOCK.INFO`.
     pub fn saw_sale(&mut self, key: &[u8], answer: Value) {
         let Some(fields) = Option::<Fields>::from_redis_value(answer).ok().flatten() else {
             self.sales.remove(key);
@@ -189,7 +189,7 @@ fn name(value: Option<&Value>) -> String {
     shown(&bytes)
 }
 
-/// Names are bytes; what is no text, or would disturb a terminal, is shown escaped.
+/// Names are bytes; bytes that are no text, or would disturb a terminal, are shown escaped.
 fn shown(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.chars().any(char::is_control) => text.to_owned(),

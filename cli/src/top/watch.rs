@@ -72,7 +72,7 @@ struct Key {
     sale: bool,
 }
 
-/// What the search of a node has found.
+/// The keys that the search of a node has found.
 type Found = Mutex<HashSet<Key>>;
 
 fn lock(found: &Found) -> MutexGuard<'_, HashSet<Key>> {

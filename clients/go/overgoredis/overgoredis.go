@@ -67,7 +67,7 @@ func NewCluster(rdb *redis.ClusterClient) *Client {
 	return client(place, rdb.ReloadState)
 }
 
-// Close closes the connections, and ends what waits. Locks that are still held end with their leases, those of a session at once.
+// Close closes the connections, and ends the waits. Locks that are still held end with their leases, those of a session at once.
 func (c *Client) Close() error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -147,7 +147,7 @@ func (c *Client) renew(node *node, silent *redis.Client) {
 	time.AfterFunc(patience, func() { silent.Close() })
 }
 
-// Dedicate gives a connection to the server of this key that nobody else uses.
+// Dedicate gives a connection to the server of this key that no other caller uses.
 func (c *Client) Dedicate(ctx context.Context, key string) (lockstock.Conn, error) {
 	node, err := c.of(ctx, key)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	lockstock "lockstock/clients/go"
 )
 
-// Client is a lockstock.Client over a rueidis client, of one server, behind Sentinel or in a cluster. What waits, and sessions, have a
-// connection out of its BlockingPoolSize; everything else goes over its shared connections.
+// Client is a lockstock.Client over a rueidis client, of one server, behind Sentinel or in a cluster. Each wait and each session has a
+// connection of its BlockingPoolSize; all other requests go over its shared connections.
 type Client struct {
 	client rueidis.Client
 
@@ -24,8 +24,8 @@ type Client struct {
 // New makes one. Close it before client.
 func New(client rueidis.Client) *Client { return &Client{client: client, conns: map[*conn]struct{}{}} }
 
-// Close ends what waits, and gives the connections back; client stays open. Locks that are still held end with their leases, those of a session
-// at once.
+// Close ends the waits, and gives the connections back; client stays open. Locks that are still held end with their leases, those of a
+// session at once.
 func (c *Client) Close() error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -51,7 +51,7 @@ func (c *Client) Do(ctx context.Context, command lockstock.Command) (any, error)
 	return said(c.client.Do(ctx, words(c.client.B(), command, false)))
 }
 
-// Dedicate gives a connection to the server of this key that nobody else uses.
+// Dedicate gives a connection to the server of this key that no other caller uses.
 func (c *Client) Dedicate(context.Context, string) (lockstock.Conn, error) {
 	if c.isClosed() {
 		return nil, lockstock.ErrClosed

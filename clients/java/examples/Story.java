@@ -25,7 +25,7 @@ final class Story {
         // On another thread: this one has the lock.
         boolean brief = CompletableFuture.supplyAsync(() -> granted(lock)).get();
         System.out.printf("granted to who waits 200 ms: %b%n", brief);
-        // Whoever stops waiting before that leaves the line.
+        // A caller that stops waiting before that leaves the line.
         CompletableFuture<Hold> impatient = lock.acquireAsync(ofMinutes(1));
         Thread.sleep(200);
         impatient.cancel(true);

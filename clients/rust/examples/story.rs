@@ -64,7 +64,7 @@ fn main() -> Result<(), Error> {
         // Asked again, because an answer was lost, it is not reserved twice.
         ("again", mug.order("ann", &reserved)?),
         ("other", mug.order("bob", &reserved)?),
-        // The payment is there: what was held is sold, once.
+        // The payment is there: the held units are sold, once.
         ("paid", mug.confirm("ann", None)?),
         ("again", mug.confirm("ann", None)?),
     ] {

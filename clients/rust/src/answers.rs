@@ -5,12 +5,12 @@ use std::fmt;
 
 use redis::{FromRedisValue, ParsingError, Value, from_redis_value};
 
-/// What came of a request. No status is an error.
+/// The outcome of a request. No status is an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// What was decided.
     pub status: Status,
-    /// What this id holds or has bought now.
+    /// The units that this id holds or has bought now.
     pub units: u64,
     /// What may be sold now.
     pub remaining: u64,
@@ -20,7 +20,7 @@ pub struct Outcome {
     pub reference: Vec<u8>,
 }
 
-/// What a sale answers.
+/// The status in a sale's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Status {
@@ -54,7 +54,7 @@ pub enum Status {
     Other(String),
 }
 
-/// What came of one order over several sales.
+/// The outcome of one order over several sales.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cart {
     /// Of all of them.
@@ -66,15 +66,15 @@ pub struct Cart {
 /// An order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
-    /// What must happen once.
+    /// The order's id.
     pub id: Vec<u8>,
-    /// What has become of it.
+    /// The order's state.
     pub state: State,
-    /// What it holds or has bought.
+    /// The units that it holds or has bought.
     pub units: u64,
     /// Whose limit counts.
     pub buyer: Vec<u8>,
-    /// What was stored with it.
+    /// The reference that was stored with it.
     pub reference: Vec<u8>,
     /// When its hold ends, in Unix milliseconds.
     pub deadline: Option<u64>,
@@ -82,7 +82,7 @@ pub struct Placed {
     pub place: Option<u64>,
 }
 
-/// What has become of an order.
+/// The state of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum State {
@@ -98,7 +98,7 @@ pub enum State {
     Waiting,
 }
 
-/// What is known of a sale. The total is what remains, is held and is sold together.
+/// The sums and conditions of a sale. The total is the sum of the units that remain, are held and are sold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sale {
@@ -132,10 +132,10 @@ pub struct Sale {
     pub counters: HashMap<String, u64>,
 }
 
-/// What a buyer has.
+/// The units of a buyer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Buyer {
-    /// What it has, and waits for.
+    /// The units that the buyer has, and waits for.
     pub units: u64,
     /// The sale's limit.
     pub limit: Option<u64>,

@@ -15,7 +15,7 @@ fn runtime() -> Option<&'static Runtime> {
     RUNTIME.get_or_init(build).as_ref()
 }
 
-/// Ends what it is of when it is dropped.
+/// Ends its background task when it is dropped.
 struct Ended<T>(JoinHandle<T>);
 
 impl<T> Drop for Ended<T> {
@@ -39,7 +39,7 @@ pub async fn finish<T: Send + 'static>(
     spawn(asked)?.await.unwrap_or(Err(NONE))
 }
 
-/// Does it there, whether or not anybody waits for it.
+/// Runs the work in the background, even if no caller waits for it.
 pub fn spawn<T: Send + 'static>(asked: impl Future<Output = T> + Send + 'static) -> Result<JoinHandle<T>, Error> {
     runtime().map(|runtime| runtime.spawn(asked)).ok_or(NONE)
 }

@@ -33,7 +33,7 @@ pub struct Stock(crate::Stock);
 #[must_use = "nothing is asked for before `next`"]
 pub struct Orders(crate::Orders);
 
-/// Waits on this thread for what goes on in the background. In a task it works, too, and holds up the others of its thread.
+/// Waits on this thread for work in the background. In a task it works, too, and holds up the others of its thread.
 fn run<T>(asked: impl Future<Output = T>) -> T {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);

@@ -137,7 +137,7 @@ impl Client {
         }
     }
 
-    /// Follows what `error` says of the place of `slot`; `false` if it says nothing.
+    /// Remembers the node that `error` names for `slot`; `false` if it names none.
     pub(crate) fn redirected(&self, slot: u16, error: &RedisError) -> bool {
         match error.kind() {
             ErrorKind::Server(ServerErrorKind::Moved) => node(error).is_some_and(|(host, port)| {

@@ -36,7 +36,7 @@ pub struct Session {
 struct State {
     request: Arc<Request>,
     fence: i64,
-    /// Until when the hold lasts at least if nobody but us ends it: milliseconds of our clock.
+    /// The time until which the hold lasts at least, unless another client ends it: milliseconds of our clock.
     until: AtomicU64,
     lost: watch::Sender<bool>,
     /// Ends after the release: else the end of its connection would have ended the hold before.
@@ -59,7 +59,7 @@ impl Hold {
         Self { state, keeper, released: false }
     }
 
-    /// A number larger than that of every grant before: have what you write to refuse smaller ones.
+    /// A number larger than that of every grant before: let the resource that you write refuse smaller ones.
     #[must_use]
     pub fn fence(&self) -> i64 {
         self.state.fence
@@ -148,8 +148,8 @@ impl Hold {
         request.client().request(key, guard, repeat).await
     }
 
-    /// Ends the hold, within 5 s or the rest of its lease; also when the future is dropped meanwhile. [`Error::Lost`] if it had ended
-    /// before: another token may have had the lock meanwhile.
+    /// Ends the hold, within 5 s or the rest of its lease; also when the future is dropped before. [`Error::Lost`] if it had ended before:
+    /// another token may have had the lock since.
     ///
     /// # Errors
     /// [`Error::Unreachable`] if the server could not be told: the lease ends the hold.

@@ -16,10 +16,10 @@
 //! # async fn work(_: i64) {}
 //! ```
 //!
-//! A [`Client`] is cloned, not shared by reference; a [`Lock`] describes what is asked for; a [`Hold`] is the lock. It is extended each
-//! third of its lease, tells when it is [lost](Hold::lost), and is released when it is dropped: by a thread of this crate, so that it needs nothing of
-//! the runtime. Its [fence](Hold::fence) is a number
-//! larger than that of every grant before: what the work writes to should refuse smaller ones.
+//! A [`Client`] is cloned, not shared by reference; a [`Lock`] describes a request; a [`Hold`] is the lock. It is extended each third of
+//! its lease, tells when it is [lost](Hold::lost), and is released when it is dropped: by a thread of this crate, so that it needs nothing
+//! of the runtime. Its [fence](Hold::fence) is a number larger than that of every grant before: a resource that the work writes should
+//! refuse smaller ones.
 //!
 //! A lock is not reentrant: a task that asks for a lock which it holds waits for itself.
 //!

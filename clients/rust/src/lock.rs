@@ -1,4 +1,4 @@
-//! What a lock is, and how it is asked for.
+//! A description of a lock, and the requests for it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -124,13 +124,13 @@ impl Lock {
             }
         };
         if !matches!(outcome, Err(Error::Unreachable(_))) {
-            // The server has said what came of it.
+            // The server has told the outcome.
             open.0 = None;
         }
         outcome
     }
 
-    /// Whether anybody holds the lock, or any one of its keys.
+    /// Whether a token holds the lock, or one of its keys.
     ///
     /// # Errors
     /// No answer, or the server refused.
@@ -179,13 +179,13 @@ pub struct Request {
     pub token: Vec<u8>,
 }
 
-/// A request of which nobody knows what came; dropping it withdraws it.
+/// A request whose outcome is unknown; dropping it withdraws it.
 struct Open(Option<Arc<Request>>);
 
 impl Drop for Open {
     fn drop(&mut self) {
         if let Some(request) = self.0.take() {
-            // If the server cannot be told, the lease ends what was granted.
+            // If the server cannot be told, the lease ends the grant.
             let _ = background::spawn(async move { request.withdraw().await });
         }
     }
@@ -265,7 +265,7 @@ impl Request {
             let error = match self.ask(slot, left).await {
                 Ok(Some(hold)) => return Ok(hold),
                 Ok(None) if left != Wait::No => return Err(Error::NotGranted),
-                // It was granted and has ended since: nobody was told in time.
+                // The request was granted and the hold has ended since, because no message came in time.
                 Ok(None) | Err(Error::Lost) => None,
                 Err(Error::Unreachable(error)) => Some(error),
                 Err(error) => return Err(error),
@@ -298,8 +298,8 @@ impl Request {
             Wait::For(_) | Wait::Forever => self.listen(&words, &mut wire.connection).await,
         };
         let Some(fence) = fence(answer?)? else { return Ok(None) };
-        // After a wait nobody knows how long the answer took: the lease counts from this extension. WAIT counts what this connection
-        // has written, so there it is needed, too.
+        // After a wait it is unknown how long the answer took, so the lease counts from this extension. WAIT counts the writes of this
+        // connection, so the extension is needed for replicas, too.
         let mut since = sent;
         if left != Wait::No || self.lock.replicas > 0 {
             since = clock::now();
@@ -350,7 +350,7 @@ impl Request {
         {
             sleep(PAUSE).await;
         }
-        // What was sent over a connection that is given up may arrive after the first one.
+        // A request that was sent over an abandoned connection may arrive after the first release.
         sleep(PAUSE).await;
         let _ = self.client().ask(self.first(), &self.words("RELEASE"), PATIENCE, Repeat::Yes).await;
     }

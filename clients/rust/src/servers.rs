@@ -104,7 +104,7 @@ impl Servers {
         crc16::State::<crc16::XMODEM>::calculate(tag().unwrap_or(key)) % 16_384
     }
 
-    /// What serves `slot`, as far as is known without asking it.
+    /// The node that serves `slot`, as far as is known without a request to it.
     pub fn expected(&self, slot: u16) -> Option<ConnectionAddr> {
         match self.kind {
             Kind::Alone => self.seeds.first().cloned(),
@@ -113,7 +113,7 @@ impl Servers {
         }
     }
 
-    /// Remembers what a redirection told of.
+    /// Remembers the node that a redirection named.
     pub fn moved(&self, slot: u16, host: &str, port: u16) {
         let address = self.neighbour(host, port);
         self.known().insert(slot, address);
@@ -124,7 +124,7 @@ impl Servers {
         at(self.pattern.addr(), host, port)
     }
 
-    /// Forgets what is known of `slot`: the node that had it does not answer, or has it no more.
+    /// Forgets the node of `slot`: it does not answer, or no longer has the slot.
     pub fn forget(&self, slot: u16) {
         self.known().remove(&slot);
     }
@@ -224,7 +224,7 @@ impl Servers {
     }
 }
 
-/// The end of a connection is told of by what tells pushed messages.
+/// The receiver of pushed messages also hears of the end of the connection.
 fn resp3(info: ConnectionInfo) -> ConnectionInfo {
     let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
     info.set_redis_settings(settings)

@@ -9,15 +9,15 @@ use crate::client::Repeat;
 use crate::lock::{MOST, check_name, ms};
 use crate::{Client, Error};
 
-/// One sale: what may be asked of it. Every request but an [`adjust`](Self::adjust) without an id may be repeated, and is when a
-/// connection breaks.
+/// One sale, and the requests to it. Every request but an [`adjust`](Self::adjust) without an id may be repeated, and is when a connection
+/// breaks.
 #[derive(Debug, Clone)]
 pub struct Stock {
     client: Client,
     sale: Vec<u8>,
 }
 
-/// What a sale is created with, beside its total; see [`Stock::create`].
+/// The conditions of a new sale, beside its total; see [`Stock::create`].
 #[derive(Debug, Clone, Default)]
 pub struct Terms {
     /// How many units one buyer may have.
@@ -34,7 +34,7 @@ pub struct Terms {
     pub deadlines: bool,
 }
 
-/// What [`Stock::alter`] changes. What is `None` stays; a limit or a time of 0 is taken away.
+/// What [`Stock::alter`] changes. A field that is `None` stays; a limit or a time of 0 is removed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Change {
     /// How many units one buyer may have.
@@ -47,7 +47,7 @@ pub struct Change {
     pub rebuy: Option<bool>,
 }
 
-/// What to order; see [`Stock::order`].
+/// A request for an order; see [`Stock::order`].
 #[derive(Debug, Clone, Default)]
 pub struct Order {
     /// How many units; 0 is 1.
@@ -115,7 +115,7 @@ impl Stock {
         words.order(order).flag("WAITLIST", order.waitlist).ask(Repeat::Yes).await
     }
 
-    /// The payment is there: what was held is sold, once. With `keep`, that many units of it; the others go back.
+    /// The payment is there: the held units are sold, once. With `keep`, that many units of it; the others go back.
     ///
     /// # Errors
     /// No answer, or the server refused.
@@ -139,7 +139,7 @@ impl Stock {
         self.words("EXTEND").name(id.as_ref()).word("PX").span(hold).ask(Repeat::Yes).await
     }
 
-    /// Adds units, or withdraws unsold ones; what remains then. With an `id` the sale remembers it, and it may be repeated.
+    /// Adds units, or withdraws unsold ones; returns the units that remain. With an `id` the sale remembers it, and it may be repeated.
     ///
     /// # Errors
     /// [`Error::NoSale`]; no answer, or the server refused.
@@ -151,7 +151,7 @@ impl Stock {
         }
     }
 
-    /// What is known of the sale; `None` if there is none.
+    /// The sums and conditions of the sale; `None` if there is none.
     ///
     /// # Errors
     /// No answer, or the server refused.
@@ -159,7 +159,7 @@ impl Stock {
         self.words("INFO").ask(Repeat::Yes).await
     }
 
-    /// What is known of an order; `None` if there is none.
+    /// The state of an order; `None` if there is none.
     ///
     /// # Errors
     /// No answer, or the server refused.
@@ -168,7 +168,7 @@ impl Stock {
         Ok(found.map(|order| Placed { id: id.as_ref().to_vec(), ..order }))
     }
 
-    /// What a buyer has; `None` if there is no such sale.
+    /// The units of a buyer; `None` if there is no such sale.
     ///
     /// # Errors
     /// No answer, or the server refused.
@@ -176,7 +176,7 @@ impl Stock {
         self.words("BUYER").name(buyer.as_ref()).ask(Repeat::Yes).await
     }
 
-    /// All orders, or those in one state, as SCAN gives them: one that changes meanwhile may come twice.
+    /// All orders, or those in one state, page by page: an order that changes during this may come twice.
     pub fn orders(&self, state: Option<State>) -> Orders {
         Orders { stock: self.clone(), state, cursor: Some("0".into()), page: Vec::new().into_iter() }
     }
@@ -276,7 +276,7 @@ impl Client {
     }
 }
 
-/// A request: its words, and what is wrong with them.
+/// A request: its words, and the error if they are invalid.
 struct Words {
     client: Client,
     first: Vec<u8>,

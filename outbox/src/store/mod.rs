@@ -38,7 +38,7 @@ pub struct Store {
     idle: Mutex<Vec<AnyConnection>>,
 }
 
-/// How far the tables have come with a sale, and what they say of it.
+/// How far the tables have come with a sale, and their values for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     pub seq: i64,
@@ -51,7 +51,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// As XRANGE has it: `(` is for what comes after.
+    /// As in XRANGE: `(` stands for the entries after it.
     fn stream_id(&self) -> String {
         format!("{}{}", if self.foreign { "(" } else { "" }, self.entry)
     }
@@ -130,7 +130,7 @@ impl Store {
         .await
     }
 
-    /// Whether the tables are what they should be. A table that nothing but its name is known of is not made use of.
+    /// Whether the tables have the right shape. A table that nothing but its name is known of is not made use of.
     async fn look(&self, connection: &mut AnyConnection) -> Result<(), Trouble> {
         for look in self.sql.looks.iter().chain(self.events.then_some(&self.sql.events_look)) {
             sqlx::query(AssertSqlSafe(look.clone())).fetch_optional(&mut *connection).await?;
@@ -181,7 +181,7 @@ impl Store {
         .await
     }
 
-    /// Writes rows and the new position in one transaction. [`Trouble::Lost`] if the position is not what it was, or the fence.
+    /// Writes rows and the new position in one transaction. [`Trouble::Lost`] if the position or the fence has changed.
     pub async fn write(
         &self,
         writer: Writer<'_>,

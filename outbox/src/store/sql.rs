@@ -1,4 +1,4 @@
-//! What is said to each database. Rows go as one JSON array, so that a statement is the same for one row and for a thousand.
+//! The statements for each database. Rows go as one JSON array, so that a statement is the same for one row and for a thousand.
 
 use std::fmt::Write;
 

@@ -31,7 +31,7 @@ func main() {
 	fmt.Printf("held: %t, with a fence: %t\n", held.Context().Err() == nil, held.Fence() > 0)
 	_, err := lockstock.Acquire(ctx, client, "job:42", lockstock.Wait(200*time.Millisecond))
 	fmt.Printf("granted to who waits 200 ms: %t\n", !errors.Is(err, lockstock.ErrNotAcquired))
-	// Whoever stops waiting before that leaves the line.
+	// A caller that stops waiting before that leaves the line.
 	soon, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
 	if _, err := lockstock.Acquire(soon, client, "job:42", lockstock.WaitForever()); !errors.Is(err, context.DeadlineExceeded) {

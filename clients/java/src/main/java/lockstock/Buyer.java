@@ -1,7 +1,7 @@
 package lockstock;
 
 /**
- * What a buyer has.
+ * The units of a buyer.
  *
  * @param units how many the buyer has or waits for
  * @param limit how many the sale lets a buyer have; 0: any number

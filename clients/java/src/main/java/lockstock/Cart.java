@@ -3,7 +3,7 @@ package lockstock;
 import java.util.List;
 
 /**
- * What came of one order over several sales.
+ * The outcome of one order over several sales.
  *
  * @param status of all
  * @param legs of each, in the order in which they were named

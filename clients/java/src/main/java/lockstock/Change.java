@@ -4,7 +4,8 @@ import java.time.Instant;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** What {@link Stock#alter} changes; the rest stays. It never changes itself; what describes more gives another one. */
+/** The changes of {@link Stock#alter}; all else stays. It never changes itself; what describes more gives another one.
+/** */
 public final class Change {
     private final Map<String, Object> words;
 

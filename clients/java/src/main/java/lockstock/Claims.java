@@ -10,7 +10,7 @@ import java.util.concurrent.CompletableFuture;
 final class Claims {
     private final Map<String, Set<Claim>> claims = new HashMap<>();
 
-    /** One request, and the hold that comes of it. A hold of an asynchronous request belongs to no thread. */
+    /** One request, and the hold that it gets. A hold of an asynchronous request belongs to no thread. */
     static final class Claim {
         private final Lock lock;
         private final String token;

@@ -8,9 +8,9 @@ import java.util.concurrent.CompletableFuture;
 /**
  * Where the servers are. Make one for the whole process, by {@code OverJedis} or {@code OverLettuce}; any number of threads may share it.
  *
- * <p>Nobody hangs, whatever the server does, dead, frozen or failing over: a wait ends at most two seconds after its time, a release within five
- * seconds or the lease, any other request within two seconds. A thread that is interrupted ends its wait or its release at once, and what must be
- * told the server goes on in the background; any other request goes on for its two seconds, and the thread stays interrupted.
+ * <p>No call hangs, even if the server is dead, frozen or failing over: a wait ends at most two seconds after its time, a release within
+ * five seconds or the lease, any other request within two seconds. A thread that is interrupted ends its wait or its release at once, and
+ * what must be told the server goes on in the background; any other request goes on for its two seconds, and the thread stays interrupted.
  */
 public final class Client implements AutoCloseable {
     final Servers servers;
@@ -103,7 +103,7 @@ public final class Client implements AutoCloseable {
         return sales;
     }
 
-    /** Closes the connections, and ends what waits. Holds that are not released end with their leases, those of a session at once. */
+    /** Closes the connections, and ends the waits. Holds that are not released end with their leases, those of a session at once. */
     @Override
     public void close() {
         servers.close();
@@ -114,7 +114,7 @@ public final class Client implements AutoCloseable {
         return Answers.plain(wait(what, asked));
     }
 
-    /** Waits for what ends soon by itself. A thread that is interrupted meanwhile stays so. */
+    /** Waits for work that ends soon by itself. A thread that is interrupted meanwhile stays so. */
     <T> T wait(String what, CompletableFuture<T> asked) {
         boolean interrupted = false;
         // Each has an end of its own before that.

@@ -29,7 +29,8 @@ public final class Hold implements AutoCloseable {
     }
 
     /**
-     * A number larger than that of every grant before. Have what you write to refuse smaller ones.
+     * A number larger than that of every grant before. Let the resource that you write refuse
+     * smaller fences.
      *
      * @return the fence
      */
@@ -38,7 +39,7 @@ public final class Hold implements AutoCloseable {
     }
 
     /**
-     * Who holds the lock.
+     * The owner of the lock.
      *
      * @return the token
      */

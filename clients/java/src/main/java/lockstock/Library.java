@@ -21,15 +21,15 @@ public interface Library {
     List<String> nodes();
 
     /**
-     * Opens a connection that nobody else uses, and that is neither opened anew nor sent anything again when it breaks. Must not block. It ends by
-     * itself if a server does not answer.
+     * Opens a connection that no other caller uses. When it breaks, it is not opened anew, and nothing is sent again. Must not block. It
+     * ends by itself if a server does not answer.
      *
      * @param address one of {@link #nodes}, or one that a server of the cluster has named
      * @return the connection
      */
     CompletableFuture<? extends Wire> open(String address);
 
-    /** Ends what the library has of its own for this. */
+    /** Ends the library's own resources for this. */
     default void close() {}
 
     /** One connection. Any number of threads may send; answers come in the same order. */
