@@ -82,7 +82,7 @@ func (l *Lock) Keys() []string { return append([]string(nil), l.hold.request.key
 // Left is how long the hold lasts at least, by this process's clock; 0 if it is over.
 func (l *Lock) Left() time.Duration { return l.hold.left() }
 
-// Held says whether the hold should last still. Look before each step that must not be done twice, and send the fence with it.
+// Held says whether the hold should still last. Look before each step that must not be done twice, and send the fence with it.
 func (l *Lock) Held() bool { return l.Left() > 0 }
 
 // Owned asks the server whether the hold lasts, with all of its keys.
@@ -276,7 +276,7 @@ func (h *hold) look(extends bool) {
 	}
 }
 
-// extend asks over conn, if there is one, and else or if nobody answers there over the client. It is the caller's turn.
+// extend asks over conn, if there is one, and else or if no answer comes there over the client. It is the caller's turn.
 func (h *hold) extend(ctx context.Context, lease time.Duration, extends bool, conn Conn, within time.Duration) error {
 	since := now()
 	command := h.request.extension(h.fence, lease)

@@ -91,7 +91,7 @@ func (s *server) kill() {
 	s.process.Wait()
 }
 
-// freeze stops the server's process, so that its connections stand and nobody answers.
+// freeze stops the server's process, so that its connections stand and no answer comes.
 func (s *server) freeze() (thaw func()) {
 	s.process.Process.Signal(syscall.SIGSTOP)
 	thaw = func() { s.process.Process.Signal(syscall.SIGCONT) }

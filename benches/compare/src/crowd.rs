@@ -135,7 +135,7 @@ impl Crowd {
         }
     }
 
-    /// Lets all members finish what they have begun. For members whose every command is answered at once.
+    /// Lets all members finish their requests. For members whose every command is answered at once.
     pub fn close(&mut self) {
         self.closing = true;
         self.run(|tally| tally.sent == tally.heard);

@@ -42,7 +42,7 @@ impl Paper {
         Self { docs, dir, server: server.into(), date, text, findings: vec![], costs: BTreeMap::new() }
     }
 
-    /// What stands in the corner of a picture.
+    /// The text in the corner of a picture.
     pub fn stamp(&self) -> String {
         format!("{}, {}", self.server, self.date)
     }

@@ -28,7 +28,7 @@ pub type Line = (String, Vec<(f64, f64)>);
 
 const CUT: f64 = 8.0;
 
-/// What stands around a picture.
+/// The texts around a picture.
 pub struct Frame<'a> {
     /// Where the picture goes.
     pub path: &'a Path,

@@ -30,7 +30,7 @@ pub const CONNECTIONS: usize = 50;
 type Say = dyn Fn(At, &mut Desk<'_>);
 type Judge = dyn Fn(At, Reply<'_>) -> Option<&'static str>;
 
-/// What a pump sends.
+/// The words that a pump sends.
 pub struct Script {
     /// The commands of one operation.
     pub steps: u64,

@@ -24,7 +24,7 @@ pub enum Feeds {
 impl Feeds {
     pub const ALL: [Self; 3] = [Self::Nobody, Self::File, Self::Replica];
 
-    /// What the title of a table says of it.
+    /// The description in the title of a table.
     pub fn name(self) -> &'static str {
         match self {
             Self::Nobody => "",
@@ -53,7 +53,7 @@ pub struct Stand {
     replica: Option<Server>,
 }
 
-/// What the meters showed.
+/// The readings of the meters.
 #[derive(Clone, Copy)]
 pub struct Reading {
     /// Microseconds of the main thread.
@@ -63,7 +63,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// What the server's `INFO all` says.
+    /// The server's `INFO all`.
     pub fn of(text: &str) -> Self {
         let field = |name: &str| -> f64 {
             let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -147,7 +147,7 @@ impl Stand {
         eventually("the crowd has left", || admin.cmd("INFO clients").text().contains("connected_clients:1\r"));
     }
 
-    /// What a table's heading calls it.
+    /// Its name in a table's heading.
     pub fn name(&self) -> String {
         let [major, minor, patch] = self.server.version();
         format!("{}-{major}.{minor}.{patch}", if self.server.is_valkey() { "valkey" } else { "redis" })

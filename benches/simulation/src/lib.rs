@@ -34,7 +34,7 @@ pub struct Costs {
     sold_out: f64,
 }
 
-/// What is asked of the cluster.
+/// The requests to the cluster.
 #[derive(Clone, Copy)]
 pub struct Load {
     /// Requests per second.
@@ -47,7 +47,7 @@ pub struct Load {
     pub outage: f64,
 }
 
-/// What came of it.
+/// Its outcome.
 pub struct Outcome {
     /// The part of their time that nodes work, over all of them.
     pub utilisation: f64,

@@ -298,7 +298,7 @@ impl Guard {
         self.leave().await;
     }
 
-    /// Does what is due; how long there is nothing to do, or `None`: the group is gone.
+    /// Does the due work; how long there is nothing to do, or `None`: the group is gone.
     async fn look(&mut self) -> Option<Duration> {
         let now = now();
         if !self.lost && now >= self.term_due() {

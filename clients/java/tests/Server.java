@@ -154,7 +154,7 @@ final class Server implements AutoCloseable {
         ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
     }
 
-    /** Stops the process, so that its connections stand and nobody answers. */
+    /** Stops the process, so that its connections stand and no answer comes. */
     AutoCloseable freeze() throws Exception {
         signal("STOP");
         return () -> signal("CONT");

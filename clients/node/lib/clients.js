@@ -9,7 +9,7 @@ const { errorMonitor } = require("node:events");
 const { refuse } = require("./check.js");
 
 /**
- * What this package needs of a client. The types of the libraries are not imported, for neither need be there.
+ * The functions of a client that this package needs. The types of the libraries are not imported, for neither need be there.
  * @typedef {object} IoredisLike
  * @property {(command: string, ...args: any[]) => Promise<unknown>} call
  * @property {(...args: any[]) => any} duplicate
@@ -27,7 +27,7 @@ const { refuse } = require("./check.js");
  */
 /** @typedef {IoredisLike | NodeRedisLike} RedisClient a client of ioredis or node-redis, of one server, a cluster or Sentinel */
 
-/** Is called with what is heard. @typedef {(channel: string, text: string) => void} Tell */
+/** Is called with each message. @typedef {(channel: string, text: string) => void} Tell */
 /**
  * A connection that hears a channel from the end of `ready` on, and others that are added.
  * @typedef {object} Ear
@@ -49,7 +49,7 @@ function on(/** @type {any} */ emitter, /** @type {(string | symbol)[]} */ event
   return () => events.forEach((event) => emitter.off(event, listener));
 }
 
-/** What is known of a client. @abstract */
+/** The known state of a client. @abstract */
 class Known {
   /** @type {Set<Again>} */
   #onNew = new Set();
@@ -156,7 +156,7 @@ class IoredisCluster extends Ioredis {
     return copy;
   }
 
-  /** The nodes connect each for itself. One that is gone is connected to when it is asked again. @override @param {Again} again */
+  /** Each node connects by itself. One that is gone is connected to when it is asked again. @override @param {Again} again */
   hook(again, client = this.client) {
     const hooks = [super.hook(again, client)];
     const watch = (/** @type {any} */ node) => hooks.push(on(node, ["ready"], () => again()));
@@ -317,7 +317,7 @@ function slotOf(key) {
 const KNOWN = new WeakMap();
 
 /**
- * What is known of a client.
+ * The known state of a client.
  * @param {any} client
  * @returns {Ioredis | NodeRedis}
  */

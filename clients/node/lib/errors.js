@@ -1,7 +1,7 @@
 // The errors of this package, and what an error of a client or a server means.
 "use strict";
 
-/** What this package throws, but for wrong arguments: those are a `TypeError` or a `RangeError`. */
+/** The errors that this package throws, but for wrong arguments: those are a `TypeError` or a `RangeError`. */
 class LockstockError extends Error {
   get name() {
     return this.constructor.name;
@@ -17,7 +17,7 @@ class NotReplicated extends NotGranted {}
 /** The task that asks for the lock has it already, or waits for it already. A lock is not reentrant. */
 class AlreadyHeld extends LockstockError {}
 
-/** The hold had ended before it was released: another may have had the lock meanwhile. */
+/** The hold had ended before it was released: another token may have had the lock since. */
 class Lost extends LockstockError {}
 
 /** The server did not answer in time: it is out of reach, frozen or refuses connections. `cause` is the client's last error. */
@@ -42,7 +42,7 @@ class Refused extends LockstockError {
   }
 }
 
-/** The token waits for a lock, the holder of which waits for it. Release what you hold, and begin again. */
+/** The token waits for a lock, the holder of which waits for it. Release your holds, and begin again. */
 class Deadlock extends Refused {}
 
 /** The token was released while it waited. */

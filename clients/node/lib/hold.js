@@ -46,7 +46,7 @@ class Hold {
     return this.#lease.token;
   }
 
-  /** A number larger than that of every grant before: have what you write to refuse smaller ones. @returns {number} */
+  /** A number larger than that of every grant before: let the resource that you write refuse smaller fences. @returns {number} */
   get fence() {
     return this.#lease.fence;
   }

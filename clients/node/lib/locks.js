@@ -69,7 +69,7 @@ class Locks {
    * @param {string | readonly string[]} keys
    * @param {LockOptions} options
    * @param {(hold: Hold) => Promise<T> | T} work
-   * @returns {Promise<T>} what the work comes to
+   * @returns {Promise<T>} what the work returns
    * @throws {NotGranted} before the work, and {Lost} or {NotReleased} after it
    */
   /**
@@ -119,13 +119,13 @@ class Locks {
     }
   }
 
-  /** Whether anybody holds the lock. @param {string} key @returns {Promise<boolean>} */
+  /** Whether a token holds the lock. @param {string} key @returns {Promise<boolean>} */
   async locked(key) {
     const info = await this.info(key);
     return info !== null && info.holders.length > 0;
   }
 
-  /** Who holds the lock, and who waits for it; null if nobody does. @param {string} key @returns {Promise<LockInfo | null>} */
+  /** The holders of the lock, and its waiters; null if there are none. @param {string} key @returns {Promise<LockInfo | null>} */
   async info(key) {
     const found = fields(await ask(this.#client, check.word("key", key), ["LOCK.INFO", key]));
     if (!found) return null;

@@ -75,7 +75,7 @@ class Request {
 }
 
 /**
- * What was asked and is not answered yet. A request may lie in the queue of a client that has no connection, and come to the server
+ * The requests that are not answered yet. A request may lie in the queue of a client that has no connection, and come to the server
  * when nobody thinks of it any more.
  */
 class Pending {

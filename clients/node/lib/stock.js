@@ -14,7 +14,7 @@ const { fields, text } = require("./reply.js");
  */
 
 /**
- * What came of a request for one order. `done`: it is as asked, by this request or by an earlier one. `deadline`: when its hold ends,
+ * The outcome of a request for one order. `done`: it is as asked, by this request or by an earlier one. `deadline`: when its hold ends,
  * in Unix milliseconds; -1: it has none.
  * @typedef {{ status: Status, done: boolean, units: number, remaining: number, deadline: number, ref: string }} Outcome
  */
@@ -51,7 +51,7 @@ const { fields, text } = require("./reply.js");
  * @property {number} held
  * @property {number} sold
  * @property {number} orders
- * @property {number} buyers who hold or own units
+ * @property {number} buyers buyers that hold or own units
  * @property {number} limit 0: none
  * @property {number} start Unix milliseconds; 0: none
  * @property {number} end Unix milliseconds; 0: none
@@ -128,7 +128,7 @@ class Stock {
    * @param {string} sale
    * @param {number} delta
    * @param {{ id?: string }} [options]
-   * @returns {Promise<number>} what remains now
+   * @returns {Promise<number>} the units that remain now
    */
   async adjust(sale, delta, options = {}) {
     const { id } = check.options(options, { id: check.short });

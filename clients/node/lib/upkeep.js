@@ -135,7 +135,7 @@ class Lease {
     this.#hold?.deref()?.[LOST](new Lost(`${this.keys}: the hold has ended`));
   }
 
-  /** Does what is due. @param {number} now @returns {number} when to come again */
+  /** Does the due work. @param {number} now @returns {number} when to come again */
   tick(now) {
     if (now >= this.until) {
       this.#giveUp();

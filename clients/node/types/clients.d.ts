@@ -3,7 +3,7 @@
  */
 export type Again = (lost?: boolean) => void;
 /**
- * What this package needs of a client. The types of the libraries are not imported, for neither need be there.
+ * The functions of a client that this package needs. The types of the libraries are not imported, for neither need be there.
  */
 export type IoredisLike = {
     call: (command: string, ...args: any[]) => Promise<unknown>;
@@ -24,7 +24,7 @@ export type NodeRedisLike = {
  */
 export type RedisClient = IoredisLike | NodeRedisLike;
 /**
- * Is called with what is heard.
+ * Is called with each message.
  */
 export type Tell = (channel: string, text: string) => void;
 /**
@@ -43,7 +43,7 @@ export type Apart = {
 };
 export type KnownClient = Ioredis | NodeRedis;
 /**
- * What is known of a client.
+ * The known state of a client.
  * @param {any} client
  * @returns {Ioredis | NodeRedis}
  */
@@ -51,7 +51,7 @@ export function known(client: any): Ioredis | NodeRedis;
 /** The slot of a key in a cluster. @param {string} key */
 export function slotOf(key: string): number;
 /**
- * What this package needs of a client. The types of the libraries are not imported, for neither need be there.
+ * The functions of a client that this package needs. The types of the libraries are not imported, for neither need be there.
  * @typedef {object} IoredisLike
  * @property {(command: string, ...args: any[]) => Promise<unknown>} call
  * @property {(...args: any[]) => any} duplicate
@@ -68,7 +68,7 @@ export function slotOf(key: string): number;
  * @property {boolean} isOpen
  */
 /** @typedef {IoredisLike | NodeRedisLike} RedisClient a client of ioredis or node-redis, of one server, a cluster or Sentinel */
-/** Is called with what is heard. @typedef {(channel: string, text: string) => void} Tell */
+/** Is called with each message. @typedef {(channel: string, text: string) => void} Tell */
 /**
  * A connection that hears a channel from the end of `ready` on, and others that are added.
  * @typedef {object} Ear
@@ -113,7 +113,7 @@ declare class NodeRedis extends Known {
     /** @param {any} client @returns {Apart} */
     apartFrom(client: any): Apart;
 }
-/** What is known of a client. @abstract */
+/** The known state of a client. @abstract */
 declare class Known {
     /** @param {any} client */
     constructor(client: any);

@@ -1,4 +1,4 @@
-/** What this package throws, but for wrong arguments: those are a `TypeError` or a `RangeError`. */
+/** The errors that this package throws, but for wrong arguments: those are a `TypeError` or a `RangeError`. */
 export class LockstockError extends Error {
     get name(): string;
 }
@@ -11,7 +11,7 @@ export class NotReplicated extends NotGranted {
 /** The task that asks for the lock has it already, or waits for it already. A lock is not reentrant. */
 export class AlreadyHeld extends LockstockError {
 }
-/** The hold had ended before it was released: another may have had the lock meanwhile. */
+/** The hold had ended before it was released: another token may have had the lock since. */
 export class Lost extends LockstockError {
 }
 /** The server did not answer in time: it is out of reach, frozen or refuses connections. `cause` is the client's last error. */
@@ -32,7 +32,7 @@ export class Refused extends LockstockError {
     /** For example "WRONGTYPE", "NOPERM", "OOM". @type {string} */
     code: string;
 }
-/** The token waits for a lock, the holder of which waits for it. Release what you hold, and begin again. */
+/** The token waits for a lock, the holder of which waits for it. Release your holds, and begin again. */
 export class Deadlock extends Refused {
 }
 /** The token was released while it waited. */

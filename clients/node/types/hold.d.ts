@@ -11,7 +11,7 @@ export class Hold {
     get keys(): string[];
     /** @returns {string} */
     get token(): string;
-    /** A number larger than that of every grant before: have what you write to refuse smaller ones. @returns {number} */
+    /** A number larger than that of every grant before: let the resource that you write refuse smaller fences. @returns {number} */
     get fence(): number;
     /**
      * Is aborted when the hold has ended before its release, or may have: an event, and something to hand on to `fetch`.

@@ -66,7 +66,7 @@ export class Locks {
      * @param {string | readonly string[]} keys
      * @param {LockOptions} options
      * @param {(hold: Hold) => Promise<T> | T} work
-     * @returns {Promise<T>} what the work comes to
+     * @returns {Promise<T>} what the work returns
      * @throws {NotGranted} before the work, and {Lost} or {NotReleased} after it
      */
     using<T>(keys: string | readonly string[], options: LockOptions, work: (hold: Hold) => Promise<T> | T): Promise<T>;
@@ -77,9 +77,9 @@ export class Locks {
      * @throws {import("./errors.js").Unreachable} the server did not answer within the wait
      */
     acquire(keys: string | readonly string[], options?: LockOptions): Promise<Hold | null>;
-    /** Whether anybody holds the lock. @param {string} key @returns {Promise<boolean>} */
+    /** Whether a token holds the lock. @param {string} key @returns {Promise<boolean>} */
     locked(key: string): Promise<boolean>;
-    /** Who holds the lock, and who waits for it; null if nobody does. @param {string} key @returns {Promise<LockInfo | null>} */
+    /** The holders of the lock, and its waiters; null if there are none. @param {string} key @returns {Promise<LockInfo | null>} */
     info(key: string): Promise<LockInfo | null>;
     /**
      * Ends a hold that was taken elsewhere. Without its fence also the wait of its token.

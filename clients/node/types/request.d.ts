@@ -37,7 +37,7 @@ export type LockOptions = {
     signal?: AbortSignal | undefined;
 };
 /**
- * What was asked and is not answered yet. A request may lie in the queue of a client that has no connection, and come to the server
+ * The requests that are not answered yet. A request may lie in the queue of a client that has no connection, and come to the server
  * when nobody thinks of it any more.
  */
 export class Pending {

@@ -1,7 +1,7 @@
 export type RedisClient = import("./clients.js").RedisClient;
 export type Status = "OK" | "DUPLICATE" | "SOLDOUT" | "INSUFFICIENT" | "LIMIT" | "NOTSTARTED" | "ENDED" | "EXPIRED" | "CANCELLED" | "QUEUED" | "SKIPPED" | "NOORDER" | "NOSTOCK";
 /**
- * What came of a request for one order. `done`: it is as asked, by this request or by an earlier one. `deadline`: when its hold ends,
+ * The outcome of a request for one order. `done`: it is as asked, by this request or by an earlier one. `deadline`: when its hold ends,
  * in Unix milliseconds; -1: it has none.
  */
 export type Outcome = {
@@ -85,7 +85,7 @@ export type SaleInfo = {
     sold: number;
     orders: number;
     /**
-     * who hold or own units
+     * buyers that hold or own units
      */
     buyers: number;
     /**
@@ -148,7 +148,7 @@ export class Stock {
      * @param {string} sale
      * @param {number} delta
      * @param {{ id?: string }} [options]
-     * @returns {Promise<number>} what remains now
+     * @returns {Promise<number>} the units that remain now
      */
     adjust(sale: string, delta: number, options?: {
         id?: string;

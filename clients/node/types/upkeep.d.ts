@@ -34,7 +34,7 @@ export class Lease {
     words(verb: string, ...more: string[]): string[];
     /** Asks for the lease anew. @returns {Promise<boolean>} whether it is held still */
     extend(): Promise<boolean>;
-    /** Does what is due. @param {number} now @returns {number} when to come again */
+    /** Does the due work. @param {number} now @returns {number} when to come again */
     tick(now: number): number;
     /** Its owner has forgotten the hold. */
     forget(): void;

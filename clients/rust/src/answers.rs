@@ -12,7 +12,7 @@ pub struct Outcome {
     pub status: Status,
     /// The units that this id holds or has bought now.
     pub units: u64,
-    /// What may be sold now.
+    /// The units that may be sold now.
     pub remaining: u64,
     /// When a hold ends, in Unix milliseconds; for [`Status::NotStarted`] when the sale starts.
     pub deadline: Option<u64>,
@@ -104,7 +104,7 @@ pub enum State {
 pub struct Sale {
     /// All units.
     pub total: u64,
-    /// What may be sold now.
+    /// The units that may be sold now.
     pub remaining: u64,
     /// What is reserved.
     pub held: u64,

@@ -12,7 +12,7 @@ pub enum Error {
     NotGranted,
     /// The lock was granted, but fewer replicas than asked for had the grant within a second. It was released.
     NotReplicated {
-        /// How many had it.
+        /// How many replicas had the grant.
         replicas: usize,
     },
     /// The hold has ended: by its lease, by its session, or by an administrator.
@@ -78,7 +78,7 @@ pub fn timed_out() -> RedisError {
     std::io::Error::new(std::io::ErrorKind::TimedOut, "no answer in time").into()
 }
 
-/// Whether nobody answered.
+/// Whether no answer came.
 pub fn is_silence(error: &RedisError) -> bool {
     error.is_io_error() || error.is_timeout() || error.is_connection_dropped()
 }

@@ -191,7 +191,7 @@ impl Shop {
         Ok((status, fives))
     }
 
-    /// Sends a request, over and over while nobody knows what became of it: all requests here may be repeated.
+    /// Sends a request, over and over while it is unknown what became of it: all requests here may be repeated.
     fn ask<T: FromRedisValue>(&mut self, call: &Cmd) -> RedisResult<T> {
         for _ in 1..TRIES {
             match self.once(call) {

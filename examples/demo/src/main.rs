@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the command line asks for.
+/// The options of the command line.
 struct Options {
     check: bool,
     rounds: u64,

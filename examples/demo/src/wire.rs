@@ -35,7 +35,7 @@ pub struct Ride {
 /// A passenger's journey.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Trip {
-    /// What must happen once.
+    /// The id of the order.
     pub id: String,
     /// The first stop.
     pub from: usize,
@@ -59,7 +59,7 @@ pub struct Buy {
 /// One click.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Request {
-    /// What must happen once.
+    /// The id of the order.
     pub id: String,
     /// Units wanted.
     pub units: u64,

@@ -33,7 +33,7 @@ pub struct Train {
 /// A passenger's way from one stop to a later one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Journey {
-    /// What must happen once.
+    /// The id of the order.
     pub id: String,
     /// Where it begins.
     pub from: usize,

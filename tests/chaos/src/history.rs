@@ -1,4 +1,4 @@
-//! What happened: every request with its times and its outcome, and every fault.
+//! The history: every request with its times and its outcome, and every fault.
 //!
 //! All times are of this machine's monotonic clock, which no fault touches, so they can be compared between clients, also those
 //! that are processes of their own.
@@ -63,7 +63,7 @@ fn monotonic() -> Time {
     part(now.tv_sec) * 1_000_000 + part(now.tv_nsec) / 1_000
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome<A> {
     /// The server carried it out.
@@ -93,7 +93,7 @@ pub struct Op<C, A> {
     pub returned: Time,
     /// What was asked.
     pub call: C,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome<A>,
 }
 
@@ -170,7 +170,7 @@ impl LockCall {
     }
 }
 
-/// What came of a request about locks.
+/// The outcome of a request about locks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LockAnswer {
     /// Granted, with this fence.
@@ -192,7 +192,7 @@ pub struct AboutLocks {
     pub call: LockCall,
 }
 
-/// A request about locks with what came of it.
+/// A request about locks with its outcome.
 pub type LockOp = Op<AboutLocks, LockAnswer>;
 
 /// A holder wrote into the register that its lock guards.
@@ -232,11 +232,11 @@ pub const STOPPED: &str = "client stopped";
 pub struct Loss {
     /// Which server.
     pub server: u16,
-    /// What was acknowledged before this time is safe.
+    /// A change acknowledged before this time is safe.
     pub since: Time,
     /// The moment of the loss: before it, nothing is missing.
     pub at: Time,
-    /// What is asked for after this time is safe again.
+    /// A request after this time is safe again.
     pub until: Time,
     /// Whether what `WAIT` counted on a replica is safe as well.
     pub spares_replicated: bool,
@@ -278,7 +278,7 @@ pub struct Measure {
     pub most: u64,
 }
 
-/// A server that died and that nobody had killed.
+/// A server that died although the run had not killed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Crash {
     /// Which.
@@ -292,9 +292,9 @@ pub struct Crash {
 pub struct Faults {
     /// Everything, for the table, and for when answers may be late.
     pub all: Vec<Fault>,
-    /// What may be missing.
+    /// The changes that may be missing.
     pub losses: Vec<Loss>,
-    /// What happened to the clock.
+    /// The change of the clock.
     pub steps: Vec<Step>,
 }
 

@@ -62,7 +62,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the command line asks for.
+/// The options of the command line.
 struct Options {
     seconds: u32,
     plans: Vec<&'static Plan>,

@@ -16,7 +16,7 @@ use crate::work::{self, EVENTS, Guard, JOURNAL, Processes, SALES, shelf};
 /// How long the clients go on when nothing is done to the servers any more: longer than any client waits.
 const CALM: Duration = Duration::from_millis(2_800);
 
-/// What came of a scene.
+/// The outcome of a scene.
 pub struct Played {
     pub server: String,
     pub figures: Figures,
@@ -124,7 +124,7 @@ fn journal(line: &mut Line<'_>) -> Vec<i64> {
     read.items().iter().map(|fence| fence.text().parse().expect("a number")).collect()
 }
 
-/// What the sale amounts to, read in one step.
+/// The sums of the sale, read in one step.
 const READ: &str = "
 local orders, cursor = {}, '0'
 repeat

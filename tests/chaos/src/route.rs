@@ -14,7 +14,7 @@ use crate::history::{Clock, Op, Outcome, Time, millis};
 /// How long a request that does not wait for a lock may take before its client gives up.
 pub const PATIENCE: Time = millis(2_000);
 
-/// What the clients of a run share.
+/// The state that the clients of a run share.
 pub struct Route {
     pub clock: Clock,
     /// The servers to try; the first is the one in charge, unless one of them says otherwise.
@@ -77,7 +77,7 @@ impl<'a> Line<'a> {
         Self { route, client, open: BTreeMap::new(), homes: BTreeMap::new(), random }
     }
 
-    /// Asks once, following redirections, and notes when and what came of it.
+    /// Asks once, following redirections, and notes the times and the outcome.
     pub fn ask<C>(&mut self, about: C, key: &str, words: &Words, patience: Time) -> Op<C, Reply> {
         let invoked = self.route.clock.now();
         let (mut line, mut server, mut redirected, mut asking) = (0, self.home(key), false, false);

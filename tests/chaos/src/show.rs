@@ -29,7 +29,7 @@ const HEADER: [&str; 11] = [
 /// How many violations of each rule are told in full.
 const TOLD: usize = 3;
 
-/// What came of all scenes.
+/// The outcome of all scenes.
 #[derive(Default)]
 pub struct Table {
     rows: Vec<Vec<String>>,

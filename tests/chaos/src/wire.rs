@@ -36,7 +36,7 @@ fn line(keys: &[String], call: &LockCall) -> String {
     }
 }
 
-/// What the reply to a request about locks says.
+/// The meaning of the reply to a request about locks.
 pub fn lock_answer(call: &LockCall, reply: &Reply) -> LockAnswer {
     match (call, reply) {
         (LockCall::Acquire { .. }, Reply::Nil(_)) => LockAnswer::Null,
@@ -71,7 +71,7 @@ pub fn order(sale: &str, id: &str, buyer: &str, call: SaleCall) -> Words {
     words.into()
 }
 
-/// What the reply to a request about an order says.
+/// The meaning of the reply to a request about an order.
 pub fn sale_answer(call: SaleCall, reply: &Reply) -> SaleAnswer {
     match (call, reply) {
         (SaleCall::See, Reply::Nil(_)) => SaleAnswer::Order(None),
@@ -102,7 +102,7 @@ pub fn cart(sales: &[String], id: &str, buyer: &str, call: &CartCall) -> Words {
     words.into()
 }
 
-/// What the reply to a request about several sales says.
+/// The meaning of the reply to a request about several sales.
 pub fn cart_answer(reply: &Reply) -> CartAnswer {
     let five = |five: &Reply| {
         let number = |place: usize| five.at(place).int();

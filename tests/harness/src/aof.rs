@@ -6,7 +6,7 @@ use std::path::Path;
 use super::resp::parse;
 use super::{Reply, Server, Words};
 
-/// What a server's append-only files hold.
+/// The contents of a server's append-only files.
 #[derive(Debug)]
 pub struct Aof {
     /// The state at the last rewrite.

@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`Server`] owns a process, [`Client`] a connection. [`Words`] are what goes to a server and [`Reply`]
 //! what comes back; [`Want`] says what a reply should look like. [`Tap`] and [`Aof`] show what replicas and restarts get, [`shop`]
-//! what a sale amounts to.
+//! the sums of a sale.
 //!
 //! `LOCKSTOCK_SERVER` names the server to start (default: `redis-server` from the `PATH`), and `LOCKSTOCK_MODULE` the module to load
 //! into it (default: the release build). `make … SERVER=path` sets the first.

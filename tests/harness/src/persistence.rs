@@ -1,4 +1,4 @@
-//! What a server holds, and the files it writes.
+//! The values of a server, and the files that it writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -39,7 +39,7 @@ pub struct Event {
     pub deadline: Option<i64>,
 }
 
-/// What a sale amounts to.
+/// The sums of a sale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Books {
     /// All there is.

@@ -263,7 +263,7 @@ fn transactions_and_scripts() {
         "EXEC",
     ]);
     client.pipeline(["MULTI", "LOCK.ACQUIRE a TOKEN t", "EXEC"]);
-    // Some servers wrap even a single effect; replicas do not mind.
+    // Some servers wrap even a single effect; replicas accept that.
     let told: Vec<String> = stage.told().into_iter().filter(|line| line != "MULTI" && line != "EXEC").collect();
     assert_eq!(told, ["LOCK.APPLY a HELD t F D"]);
     client.pipeline(["MULTI", "LOCK.ACQUIRE a TOKEN other WAIT 0", "EXEC"])[2].clone().is([NULL].to_vec());

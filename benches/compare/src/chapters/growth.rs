@@ -1,4 +1,4 @@
-//! What an operation costs when there are many of its kind already.
+//! The cost of an operation when there are many of its kind already.
 
 use lockstock_bench::plot::Line;
 use lockstock_bench::table::{Sheet, number};

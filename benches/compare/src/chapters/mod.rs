@@ -30,7 +30,7 @@ pub fn depth_name(depth: usize) -> String {
     if depth == 1 { "one command at a time".into() } else { format!("pipelines of {depth}") }
 }
 
-/// Prints what a contest came to. The ratios say what of ours goes on one of theirs.
+/// Prints the result of a contest. The ratios say what of ours goes on one of theirs.
 pub fn table(lab: &mut Lab, title: &str, outcomes: &[Outcome]) {
     let mut sheet = Sheet::new([
         "way",

@@ -1,4 +1,4 @@
-//! Waiting for a lock: parked in the server, or with NOTIFY. What a waiter weighs, and what a hand-over costs.
+//! Waiting for a lock: parked in the server, or with NOTIFY. The memory of a waiter, and the cost of a hand-over.
 
 use harness::eventually;
 use lockstock_bench::table::{Sheet, number};

@@ -35,7 +35,7 @@ fn set(at: At, key: &str, desk: &mut Desk<'_>) {
     desk.send(0, &[b"SET", key.as_bytes(), token(at.connection).as_bytes(), b"NX", b"PX", LEASE]);
 }
 
-/// Takes locks that nobody has, each of them once.
+/// Takes locks that no token holds, each of them once.
 pub fn taking(depth: usize) -> [Way; 2] {
     let fresh = |at: At| format!("lock:{:08}", at.serial());
     let ours =
@@ -71,7 +71,7 @@ fn cycle(take: fn(At, &str, &mut Desk<'_>), give: impl Fn(&str, &str, &mut Desk<
     })
 }
 
-/// Takes and gives back locks that nobody else wants.
+/// Takes and gives back locks that no other client wants.
 pub fn cycles(depth: usize, native: Option<&'static [&'static str]>) -> Vec<Way> {
     let ours = cycle(acquire, |key, token, desk| desk.send(0, &[b"LOCK.RELEASE", key.as_bytes(), token.as_bytes()]));
     let (sha, load) = loading(COMPARE_AND_DELETE);

@@ -14,7 +14,7 @@ struct Process {
     /// The numbers of its contenders.
     from: usize,
     contenders: usize,
-    /// What was asked and is not answered yet, in order.
+    /// The requests that are not answered yet, in order.
     asked: VecDeque<Asked>,
 }
 

@@ -59,7 +59,7 @@ fn latch(key: &str, owner: &str) -> String {
     format!("redisson_unlock_latch:{{{key}}}:{owner}")
 }
 
-/// Takes and gives back locks that nobody else wants.
+/// Takes and gives back locks that no other client wants.
 pub fn cycle(depth: usize, key: impl Fn(At) -> String + Copy + 'static) -> Way {
     let (taking, load_taking) = loading(LOCK);
     let (leaving, load_leaving) = loading(UNLOCK);
@@ -162,7 +162,7 @@ enum State {
     Trying,
     /// It had to wait, and is subscribing.
     Subscribing,
-    /// Another attempt is on its way; a release may have been announced meanwhile.
+    /// Another attempt is on its way; a release may have been announced since.
     Retrying {
         told: bool,
     },

@@ -8,7 +8,7 @@ use crate::crowd::{Desk, Member};
 use crate::stand::Side;
 use crate::wire::Reply;
 
-/// A buyer who takes one ticket after another and has each written under its name.
+/// A buyer that takes one ticket after another, and writes each under its name.
 struct Buyer {
     name: String,
     /// Which reply is awaited: WATCH, GET, MULTI, two times QUEUED, EXEC.

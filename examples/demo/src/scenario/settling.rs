@@ -20,7 +20,7 @@ const CALLERS: usize = 4;
 /// What a call may cost at most.
 const ESTIMATE: u64 = 100;
 
-/// What became of the calls of one program.
+/// The fate of the calls of one program.
 #[derive(Default)]
 struct Calls {
     settled: u64,

@@ -1,4 +1,4 @@
-//! What comes back when a grant is taken back that nobody heard of.
+//! What comes back when a grant is taken back that no client heard of.
 
 use super::world::*;
 use crate::core::lock::{Acquired, EndReason, Hold, Mode, WaitResult, WaiterId};

@@ -70,7 +70,7 @@ impl Rebuilt {
             ("ok" | "confirm" | "keep", -1) => ("sold", event.units),
             // Reserved until then, or now until then. Or some came back, and these are reserved as before.
             ("ok" | "extend" | "keep", 0..) => ("held", event.units),
-            // Given back, or out of the line, which is what `units` tells: nothing is left.
+            // The order gave its units back or left the line. `units` is how many: nothing is left.
             ("cancel", -1) => ("cancelled", 0),
             ("expire", -1) => ("expired", 0),
             _ => panic!("there is no such event: {event:?}"),

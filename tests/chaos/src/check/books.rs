@@ -1,4 +1,4 @@
-//! What a sale amounts to at the end: its numbers, its orders and its stream must tell the same story.
+//! The sums of a sale at the end: its numbers, its orders and its stream must tell the same story.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -22,7 +22,7 @@ pub fn check(history: &History, books: &[Books], verdict: &mut Verdict) {
     for (id, ops) in carts {
         let sales: Vec<&str> =
             ops[0].call.sales.iter().map(String::as_str).filter(|sale| books.contains_key(sale)).collect();
-        // What became of the order in each sale: its state in the books, and its events.
+        // The fate of the order in each sale: its state in the books, and its events.
         let in_sale = |sale: &&str| {
             let state = books[sale].orders.get(id).map(|order| order.state.as_str());
             let told = stories.get(sale).and_then(|stories| stories.get(id)).cloned().unwrap_or_default();

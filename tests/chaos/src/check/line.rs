@@ -40,7 +40,7 @@ impl<'a> Line<'a> {
         Self { total, taken: 0, has: BTreeMap::new(), waiting: VecDeque::new() }
     }
 
-    /// What is wrong with the line.
+    /// The faults of the line.
     fn replay(mut self, books: &'a Books) -> Option<String> {
         for event in &books.events {
             if let Some(what) = self.next(event) {

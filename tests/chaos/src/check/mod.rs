@@ -50,7 +50,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What the judge found.
+/// The findings of the judge.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
     pub violations: Vec<Violation>,

@@ -162,7 +162,7 @@ impl<'a> Search<'a> {
     fn next(&self, point: &Point, place: usize, state: State, effect: Effect) -> Point {
         let mut next = point.clone();
         match (effect, &self.events[place]) {
-            // Most requests change nothing, and are in nobody's way.
+            // Most requests change nothing, and are in no other request's way.
             (Effect::Done, Event::Asked(op)) if state != point.state || op.is_unknown() || op.call.replicated => {
                 next.past.push((point.state, place));
             }

@@ -25,7 +25,7 @@ pub enum SaleCall {
     See,
 }
 
-/// What came of a request about a sale.
+/// The outcome of a request about a sale.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SaleAnswer {
     /// The five elements, without the reference.
@@ -55,7 +55,7 @@ pub struct AboutOrder {
     pub replicated: bool,
 }
 
-/// A request about a sale with what came of it.
+/// A request about a sale with its outcome.
 pub type SaleOp = Op<AboutOrder, SaleAnswer>;
 
 impl SaleOp {
@@ -99,7 +99,7 @@ pub struct Five {
     pub deadline: i64,
 }
 
-/// What came of a request about several sales.
+/// The outcome of a request about several sales.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CartAnswer {
     /// Of the whole.
@@ -119,7 +119,7 @@ pub struct AboutCart {
     pub call: CartCall,
 }
 
-/// A request about several sales with what came of it.
+/// A request about several sales with its outcome.
 pub type CartOp = Op<AboutCart, CartAnswer>;
 
 impl CartOp {

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 pub struct Janitor(Child);
 
 impl Janitor {
-    /// Tells it what to do.
+    /// Gives it its work.
     pub fn hire(script: &str) -> Self {
         let mut command = Command::new("sh");
         command.arg("-c").arg(format!("cat >/dev/null\n{script}")).stdin(Stdio::piped()).stderr(Stdio::null());

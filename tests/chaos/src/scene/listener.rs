@@ -31,7 +31,7 @@ const ANSWERS: [&str; 14] = [
     "STOCK.ADJUST @ 1",
 ];
 
-/// What the clients ask for; `&` is the number of a group of keys.
+/// The clients' requests; `&` is the number of a group of keys.
 const REQUESTS: [&str; 10] = [
     "LOCK.ACQUIRE k&-wild TOKEN % PX 30 WAIT 60",
     "LOCK.ACQUIRE k&-wild TOKEN % PX 30 WAIT 60",

@@ -200,14 +200,14 @@ pub fn ask(server: &Server, words: &str) -> Option<Reply> {
     Client::try_reach(server.address(), PATIENCE).ok()?.ask(words)
 }
 
-/// What a server says about its replication.
+/// A server's report about its replication.
 pub fn replication(server: &Server) -> HashMap<String, String> {
     let text = ask(server, "INFO replication").map_or_else(String::new, |reply| reply.text());
     let fields = text.lines().filter_map(|line| line.split_once(':'));
     fields.map(|(field, value)| (field.to_owned(), value.to_owned())).collect()
 }
 
-/// Waits until the replicas have everything that the primary had; what was acknowledged before the time returned is there.
+/// Waits until the replicas have everything that the primary had; all changes acknowledged before the returned time are there.
 pub fn in_sync<'s>(nemesis: &Nemesis<'_>, primary: &Server, replicas: impl IntoIterator<Item = &'s Server>) -> Time {
     let since = nemesis.now();
     let number = |info: &HashMap<String, String>, field: &str| info.get(field)?.parse::<i64>().ok();

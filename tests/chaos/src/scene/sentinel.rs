@@ -94,7 +94,7 @@ impl Guarded {
         Self { servers, sentinels, lead: 0, turn: 0 }
     }
 
-    /// Waits until all replicas have everything; what was acknowledged before the time returned is there.
+    /// Waits until all replicas have everything; all changes acknowledged before the returned time are there.
     pub fn in_sync(&self, nemesis: &Nemesis<'_>) -> Time {
         let replicas = self.servers.iter().enumerate().filter(|(number, _)| *number != self.lead);
         in_sync(nemesis, &self.servers[self.lead], replicas.map(|(_, replica)| replica))

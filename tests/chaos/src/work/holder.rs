@@ -4,7 +4,7 @@ use super::Worker;
 use super::notes::Note;
 use crate::history::{LockAnswer, LockCall, Mode, Outcome, Time};
 
-/// What a client asks for.
+/// A client's request.
 struct Wish {
     keys: Vec<String>,
     mode: Mode,
@@ -39,7 +39,7 @@ impl Worker<'_> {
         self.hold(&Wish { keys, mode: Mode::Exclusive, writes: true });
     }
 
-    /// One of its own locks, which nobody else asks for: takes it for longer than any scene, extends it or gives it back.
+    /// One of its own locks, which no other client asks for: takes it for longer than any scene, extends it or gives it back.
     pub(super) fn keep(&mut self) {
         self.rest(1, 4);
         let number = self.random.usize(..self.kept.len());

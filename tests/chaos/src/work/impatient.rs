@@ -18,7 +18,7 @@ const WAIT: u64 = 6_000;
 /// A place is kept for a second. When the client itself is later than this, nothing is asked of its place.
 const IN_TIME: Time = millis(600);
 
-/// What they all want.
+/// The lock that all of them want.
 const KEYS: [&str; 2] = ["wanted-0", "wanted-1"];
 
 /// Tokens that hold or wait, in the order of the line.

@@ -36,7 +36,7 @@ pub use several::LARGE;
 use shopper::EVERYBODYS;
 pub use shopper::{EVENTS, LINE, SALES};
 
-/// What clients compete for.
+/// The locks and sales that clients compete for.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub enum Trade {
     /// A lock that guards a register.

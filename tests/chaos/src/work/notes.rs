@@ -8,18 +8,18 @@ use crate::history::{CartOp, Fault, LockOp, Measure, RestockOp, SaleOp, Time};
 /// Something that a client notes.
 #[derive(Serialize, Deserialize)]
 pub enum Note {
-    /// It is about to make this request, which it notes again when it knows what came of it. Clients that may be killed make
+    /// It is about to make this request, which it notes again when it knows its outcome. Clients that may be killed make
     /// only requests about locks and carts.
     Asks(LockOp),
     /// The same of a request about a cart.
     AsksCart(CartOp),
-    /// What came of a request about locks.
+    /// The outcome of a request about locks.
     Locks(LockOp),
-    /// What came of a request about an order.
+    /// The outcome of a request about an order.
     Order(SaleOp),
-    /// What came of a restock.
+    /// The outcome of a restock.
     Restock(RestockOp),
-    /// What came of a request about a cart.
+    /// The outcome of a request about a cart.
     Cart(CartOp),
     /// It did something to itself.
     Did(Fault),
@@ -73,7 +73,7 @@ impl<'a> Notes<'a> {
         }
     }
 
-    /// The client is no more, and nobody will learn what came of its last request.
+    /// The client is no more, and nobody will learn the outcome of its last request.
     pub fn end(&mut self, at: Time) {
         self.locks.extend(self.asked.take().map(|op| LockOp { returned: at, ..op }));
         self.carts.extend(self.asked_cart.take().map(|op| CartOp { returned: at, ..op }));

@@ -1,4 +1,4 @@
-//! Clients whose tasks share one connection: nothing on it ever waits, and another connection hears what came of each request.
+//! Clients whose tasks share one connection: nothing on it ever waits, and another connection hears the outcome of each request.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

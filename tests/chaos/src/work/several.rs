@@ -97,7 +97,7 @@ impl Worker<'_> {
         self.asks_between(peer, &[], (keys, call), &[]);
     }
 
-    /// What came of the oldest request over this connection; nothing if it is not known within so many milliseconds.
+    /// The outcome of the oldest request over this connection; nothing if it is not known within so many milliseconds.
     pub(super) fn hears(&mut self, peer: &mut Peer, within: u64) -> Option<Outcome<LockAnswer>> {
         match peer.client.hear(Duration::from_millis(within)) {
             Ok(reply) => Some(self.heard(peer, reply)),

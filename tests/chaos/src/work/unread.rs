@@ -1,4 +1,4 @@
-//! Small plays about one lock each, for several connections of one client: replies that nobody reads, connections that are cut off with
+//! Small plays about one lock each, for several connections of one client: replies that no client reads, connections that are cut off with
 //! a grant on its way, waits that are ended from outside. Nobody else is there: with others about, the server hears of everything so
 //! soon that hardly anything can go wrong.
 

@@ -91,7 +91,7 @@ impl Sale {
         self.total - self.amount(State::Held) - self.amount(State::Sold)
     }
 
-    /// What a buyer has and waits for.
+    /// The units that a buyer has and waits for.
     pub fn has(&self, buyer: &str) -> i64 {
         let orders = self.orders.values().filter(|order| order.buyer == buyer);
         orders.map(|order| if order.state == State::Waiting { order.units } else { order.has() }).sum()

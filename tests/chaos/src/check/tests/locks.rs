@@ -156,7 +156,7 @@ fn a_waiter_beside_a_free_lock_is_seen() {
     // A request that got it in the end, long after it was free.
     let late = locks(vec![granted(1, (0, 1), 10, 9_000), released(1, (500, 501), 1), waited(2, (2, 3_000), Some(11))]);
     assert_eq!(broken(&late), ["no waiter forgotten"]);
-    // While the server is down nobody is served.
+    // While the server is down no request is served.
     let mut down = history(500);
     down.faults.all = vec![fault("kill -9", (600, 2_900), None)];
     assert_eq!(broken(&down), [""; 0]);

@@ -83,7 +83,7 @@ fn an_id_that_buys_twice_is_seen() {
     let both = |second| orders(vec![told((0, 9), TAKE, second, 2, -1), told((1, 8), TAKE, "OK", 2, -1)]);
     assert_eq!(broken(&both("DUPLICATE")), [""; 0]);
     assert_eq!(broken(&both("OK")), ["orders"]);
-    // The first request had no reply; the second one tells what came of it.
+    // The first request had no reply; the second one tells its outcome.
     let lost = |status| {
         let unknown = order((0, 1), TAKE, Outcome::Unknown(Nothing::Closed));
         let again = told((10, 11), TAKE, status, 2, -1);

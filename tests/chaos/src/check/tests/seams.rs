@@ -1,4 +1,4 @@
-//! Grants that nobody heard of, waits that end wrongly, and what is measured.
+//! Grants that no client heard of, waits that end wrongly, and what is measured.
 
 use super::super::standstills;
 use super::*;

@@ -53,10 +53,10 @@ public final class Client implements AutoCloseable {
     /**
      * Takes from several sales, all of it or nothing. In a cluster they are of one slot. How many units is said by the legs, and there is no waitlist.
      *
-     * @param id whatever must happen once
+     * @param id the id of the order
      * @param legs the sales, and how many units of each
      * @param order for whom and for how long; see {@link Order}
-     * @return what came of it
+     * @return the outcome
      * @throws LockstockException if the server refuses or cannot be reached
      */
     public Cart orderAll(String id, List<Leg> legs, Order order) {
@@ -73,7 +73,7 @@ public final class Client implements AutoCloseable {
      *
      * @param id of the order
      * @param sales their keys
-     * @return what came of it
+     * @return the outcome
      * @throws LockstockException if the server refuses or cannot be reached
      */
     public Cart confirmAll(String id, List<String> sales) {
@@ -85,7 +85,7 @@ public final class Client implements AutoCloseable {
      *
      * @param id of the order
      * @param sales their keys
-     * @return what came of it
+     * @return the outcome
      * @throws LockstockException if the server refuses or cannot be reached
      */
     public Cart cancelAll(String id, List<String> sales) {

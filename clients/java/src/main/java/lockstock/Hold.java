@@ -153,7 +153,7 @@ public final class Hold implements AutoCloseable {
      * Ends the hold, within five seconds or the rest of its lease. If the thread is interrupted it stops waiting for that, which goes on in the
      * background, and stays interrupted. It may be repeated, and then says the same.
      *
-     * @throws LostException if the hold had ended before: another holder may have had the lock meanwhile
+     * @throws LostException if the hold had ended before: another holder may have had the lock since
      * @throws NotReleasedException if the server could not be told
      */
     public void release() {

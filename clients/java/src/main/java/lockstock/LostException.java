@@ -1,7 +1,7 @@
 package lockstock;
 
 /**
- * The hold had ended before it was released: another holder may have had the lock meanwhile. What was to be done under it was not
+ * The hold had ended before it was released: another holder may have had the lock since. What was to be done under it was not
  * done.
  */
 public final class LostException extends LockstockException {

@@ -30,7 +30,7 @@ final class Node {
         return shared;
     }
 
-    /** A connection that nobody else uses. One that comes too late for whoever wants it is to be closed there. */
+    /** A connection that no other caller uses. One that comes too late for whoever wants it is to be closed there. */
     synchronized CompletableFuture<Wire> open() {
         CompletableFuture<Wire> opened = new CompletableFuture<>();
         if (closed) {

@@ -4,7 +4,7 @@ import java.time.Instant;
 import java.util.Optional;
 
 /**
- * What came of a request for an order.
+ * The outcome of a request for an order.
  *
  * @param status what was decided
  * @param units how many units the id has now

@@ -5,7 +5,7 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * What is known of a sale. The total is what remains, what is held and what is sold together.
+ * The known state of a sale. The total is what remains, what is held and what is sold together.
  *
  * @param total how many units there are
  * @param remaining how many may be sold

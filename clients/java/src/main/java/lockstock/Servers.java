@@ -216,7 +216,7 @@ final class Servers {
         return node;
     }
 
-    /** A connection that nobody else uses to the server of this key. */
+    /** A connection that no other caller uses to the server of this key. */
     Line dedicate(String key, long end) throws InterruptedException {
         long limit = Math.min(end, Clock.now() + PATIENCE);
         Node node = node(await(place(new Command(List.of(), key)), limit));

@@ -2,7 +2,7 @@ package lockstock;
 
 import java.util.Locale;
 
-/** What a sale answers. None is an error. */
+/** A sale's answer. None is an error. */
 public enum Status {
     /** Done by this request. */
     OK,

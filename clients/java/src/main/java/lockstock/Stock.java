@@ -86,9 +86,9 @@ public final class Stock {
     /**
      * Takes units for an id, once: asked again it answers {@link Status#DUPLICATE}.
      *
-     * @param id whatever must happen once
+     * @param id the id of the order
      * @param order how many, for whom and for how long
-     * @return what came of it
+     * @return the outcome
      */
     public Outcome order(String id, Order order) {
         Words words = words("DECR_ONCE").id(id);
@@ -102,7 +102,7 @@ public final class Stock {
      * Makes a sale of what is held: the payment is there.
      *
      * @param id of the order
-     * @return what came of it
+     * @return the outcome
      */
     public Outcome confirm(String id) {
         return Answers.outcome(words("CONFIRM").id(id).ask(client, true));
@@ -113,7 +113,7 @@ public final class Stock {
      *
      * @param id of the order
      * @param keep from 1 on
-     * @return what came of it
+     * @return the outcome
      */
     public Outcome confirm(String id, long keep) {
         return Answers.outcome(words("CONFIRM").id(id).add("KEEP", Check.whole("what is kept", keep, 1)).ask(client, true));
@@ -123,7 +123,7 @@ public final class Stock {
      * Gives units back, once.
      *
      * @param id of the order
-     * @return what came of it
+     * @return the outcome
      */
     public Outcome cancel(String id) {
         return Answers.outcome(words("CANCEL").id(id).ask(client, true));
@@ -134,7 +134,7 @@ public final class Stock {
      *
      * @param id of the order
      * @param keep from 1 on
-     * @return what came of it
+     * @return the outcome
      */
     public Outcome cancel(String id, long keep) {
         return Answers.outcome(words("CANCEL").id(id).add("KEEP", Check.whole("what is kept", keep, 1)).ask(client, true));
@@ -145,14 +145,14 @@ public final class Stock {
      *
      * @param id of the order
      * @param hold how long from now
-     * @return what came of it
+     * @return the outcome
      */
     public Outcome extend(String id, Duration hold) {
         return Answers.outcome(words("EXTEND").id(id).span("PX", Check.span("a hold", hold)).ask(client, true));
     }
 
     /**
-     * What is known of the sale.
+     * The known state of the sale.
      *
      * @return nothing if there is no such sale
      */
@@ -161,7 +161,7 @@ public final class Stock {
     }
 
     /**
-     * What is known of an order.
+     * The known state of an order.
      *
      * @param id of the order
      * @return nothing if there is no such order
@@ -171,7 +171,7 @@ public final class Stock {
     }
 
     /**
-     * What a buyer has or waits for.
+     * The units that a buyer has or waits for.
      *
      * @param buyer its name
      * @return nothing if there is no such sale

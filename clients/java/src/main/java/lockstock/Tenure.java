@@ -153,7 +153,7 @@ final class Tenure {
         return Servers.limit(turn.copy(), end);
     }
 
-    /** Asks over the line, if there is one, and else or if nobody answers there over the client. */
+    /** Asks over the line, if there is one, and else or if no answer comes there over the client. */
     private CompletableFuture<Object> ask(Command command, long within) {
         if (line == null) return request.track(servers.ask(command, within, true));
         long end = Clock.now() + within;
