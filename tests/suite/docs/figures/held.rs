@@ -124,7 +124,12 @@ pub const HELD: &[(&str, &str, &str, &str)] = &[
     (PERFORMANCE, "every 1, 10 or 100 ms", "benches/compare/src/chapters/handover.rs", "[1, 10, 100].map(|every|"),
     (PERFORMANCE, "script: 5 × `GET`", "benches/compare/src/ways/cart.rs", "LEGS: usize = 5;"),
     (PERFORMANCE, "or after 1 ms", "benches/compare/src/chapters/handover.rs", "time: Duration::from_millis(1)"),
-    (PERFORMANCE, "is 1 when all contenders got the same number of grants, and 1/n", "benches/compare/src/tally.rs", "fn jain("),
+    (
+        PERFORMANCE,
+        "is 1 when all contenders got the same number of grants, and 1/n",
+        "benches/compare/src/tally.rs",
+        "fn jain(",
+    ),
     (
         TESTING,
         "the largest numbers of 31, 32, 53 and 63 bits",
