@@ -13,10 +13,11 @@ const { setMaxListeners } = require("node:events");
 const { ANSWER_MS, after, asOurs, within } = require("./bounds.js");
 const { claim } = require("./claims.js");
 const { ignore } = require("./clients.js");
-const { Closed, Unreachable, NotReplicated, Refused, ofServer, passes } = require("./errors.js");
+const { now } = require("./clock.js");
+const { Closed, Unreachable, NotReplicated, Refused, ofServer, passes, passesForRelease } = require("./errors.js");
 const { Hold } = require("./hold.js");
 const { Pending } = require("./request.js");
-const { Lease, aboutHold } = require("./upkeep.js");
+const { Lease, aboutHold, lasting } = require("./upkeep.js");
 
 /** How long after the wait to ask for the last time: the message that it is over may have been lost. */
 const LAST_MS = 500;
@@ -103,9 +104,9 @@ class Acquisition {
   #begin() {
     if (this.#over) return;
     const { waitMs } = this.request;
-    this.#cleanup.push(after(this.#end + GRACE_MS - performance.now(), () => this.#giveUp()));
+    this.#cleanup.push(after(this.#end + GRACE_MS - now(), () => this.#giveUp()));
     if (this.waits) {
-      this.#cleanup.push(after(this.#end + LAST_MS - performance.now(), () => this.ask()));
+      this.#cleanup.push(after(this.#end + LAST_MS - now(), () => this.ask()));
       if (waitMs > DOUBT_MS) {
         // A message may have come to nobody, while a connection was made anew.
         const doubt = setInterval(() => this.askOnce(), DOUBT_MS);
@@ -126,14 +127,14 @@ class Acquisition {
     const closed = this.#client.closed();
     if (closed) return this.stop(new Closed(`${this.request.keys}: ${closed}`));
     try {
-      const left = this.#end - performance.now();
+      const left = this.#end - now();
       const words = this.request.words;
       if (this.waits && left > 0) {
         await this.#listener.hear(this);
         words.push("WAIT", left === Infinity ? "0" : `${Math.ceil(left)}`, "NOTIFY", this.channel);
       }
       if (this.#over) return;
-      const sent = performance.now();
+      const sent = now();
       this.#asked++;
       const reply = await this.#pending.add(this.#client.send(this.request.keys[0], words));
       this.#pause = PAUSES_MS[0];
@@ -153,7 +154,7 @@ class Acquisition {
     if (said.event === "failed") return /^REPLACED/.test(said.error) || this.#fail(new Error(said.error));
     try {
       const { keys, token, leaseMs } = this.request;
-      const sent = performance.now();
+      const sent = now();
       this.#asked++;
       const words = aboutHold("EXTEND", keys, token, said.fence, "PX", `${leaseMs}`);
       const held = Number.isSafeInteger(said.fence) && Number(await this.#client.send(keys[0], words)) === 1;
@@ -174,14 +175,14 @@ class Acquisition {
     if (this.#over) return;
     const { keys, token, leaseMs, replicas } = this.request;
     if (replicas !== undefined) {
-      const asked = performance.now();
+      const asked = now();
       const reached = await this.#replicate(fence, replicas);
       if (reached < replicas) return this.#reject(new NotReplicated(`${keys}: granted, but only ${reached} of ${replicas} replicas have it`));
       if (this.#over) return;
       since = asked;
     }
     // The way took longer than the lease, or this process was kept from its work.
-    if (performance.now() >= since + leaseMs) throw new Error("the lease was over when its grant came");
+    if (now() >= since + lasting(leaseMs)) throw new Error("the lease was over when its grant came");
     const lease = new Lease(this.#client, keys, token, fence, this.request, /** @type {import("./claims.js").Claim} */ (this.#claim));
     this.#resolve(new Hold(lease, this.#pending, since));
   }
@@ -198,7 +199,7 @@ class Acquisition {
     const end = () => void apart.end();
     if (this.#over) end();
     this.#cleanup.push(end);
-    const ms = Math.min(REPLICAS_MS, Math.max(Math.ceil(this.#end + GRACE_MS - performance.now()) - 100, 1));
+    const ms = Math.min(REPLICAS_MS, Math.max(Math.ceil(this.#end + GRACE_MS - now()) - 100, 1));
     const extend = aboutHold("EXTEND", keys, token, fence, "PX", `${leaseMs}`);
     const [held, reached] = await Promise.all([apart.send(extend), apart.send(["WAIT", `${replicas}`, `${ms}`])]);
     if (Number(held) !== 1) throw new Error("the hold has ended before its replicas had it");
@@ -209,7 +210,7 @@ class Acquisition {
   #fail(error) {
     if (this.#over) return;
     const ours = ofServer(error);
-    if (this.waits && passes(ours) && performance.now() < this.#end + GRACE_MS) {
+    if (this.waits && passes(ours) && now() < this.#end + GRACE_MS) {
       this.#problem = error;
       this.#cleanup.push(after(this.#pause, () => this.ask()));
       this.#pause = Math.min(2 * this.#pause, PAUSES_MS[1]);
@@ -256,12 +257,12 @@ class Acquisition {
   /** For a server out of reach the lease does it, or the end of the connection; for one that the token has asked since, its next request. */
   async #withdraw() {
     const { keys, withdrawal } = this.request;
-    const deadline = performance.now() + ANSWER_MS;
+    const deadline = now() + ANSWER_MS;
     while (!this.#client.closed() && this.#claim?.isLast) {
       try {
         return await this.#client.send(keys[0], withdrawal);
       } catch (error) {
-        if (!passes(ofServer(error)) || performance.now() > deadline) throw error;
+        if (!passesForRelease(ofServer(error)) || now() > deadline) throw error;
       }
       await new Promise((resolve) => setTimeout(resolve, PAUSES_MS[0]).unref());
     }

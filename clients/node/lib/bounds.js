@@ -1,6 +1,7 @@
 // Time limits: nothing here waits longer for a server than its caller may be kept waiting.
 "use strict";
 
+const { now } = require("./clock.js");
 const { LockstockError, Unreachable, ofServer } = require("./errors.js");
 
 /** How long an answer may take that is not waited for in line. */
@@ -10,11 +11,11 @@ const LONGEST = 2 ** 31 - 1;
 
 /** Calls `listener` after so long, however long that is, unless the function that comes back is called before. */
 function after(/** @type {number} */ ms, /** @type {() => void} */ listener) {
-  const at = performance.now() + ms;
+  const at = now() + ms;
   /** @type {NodeJS.Timeout | undefined} */
   let timer;
   const run = () => {
-    const left = at - performance.now();
+    const left = at - now();
     if (left <= 0) listener();
     else if (left < Infinity) timer = setTimeout(run, Math.min(Math.ceil(left), LONGEST));
   };

@@ -93,10 +93,10 @@ class Ioredis extends Known {
     return this.client.call(...words);
   }
 
-  /** @param {any} client @returns {any} a copy, which is patient whatever the client is */
-  copy(client = this.client) {
+  /** @param {any} client @param {object} [more] options @returns {any} a copy, which is patient whatever the client is */
+  copy(client = this.client, more = {}) {
     const patient = { enableOfflineQueue: true, maxRetriesPerRequest: null, commandTimeout: undefined };
-    const copy = client.duplicate(patient);
+    const copy = client.duplicate({ ...patient, ...more });
     copy.on("error", ignore);
     return copy;
   }
@@ -140,17 +140,18 @@ class Ioredis extends Known {
     return this.client;
   }
 
-  /** @param {any} client @returns {Apart} */
-  apartFrom(client) {
-    const copy = this.copy(client);
+  /** @param {any} client @returns {Promise<Apart>} */
+  async apartFrom(client) {
+    const db = databaseOf(await client.call("CLIENT", "INFO").catch(ignore));
+    const copy = this.copy(client, db === undefined ? {} : { db });
     return { send: (words) => copy.call(...words), end: () => copy.disconnect() };
   }
 }
 
 class IoredisCluster extends Ioredis {
   /** @override */
-  copy(client = this.client) {
-    if (client !== this.client) return super.copy(client);
+  copy(client = this.client, more = {}) {
+    if (client !== this.client) return super.copy(client, more);
     const copy = client.duplicate([], { enableOfflineQueue: true });
     copy.on("error", ignore);
     return copy;
@@ -184,9 +185,9 @@ class NodeRedis extends Known {
     return this.client.sendCommand(words);
   }
 
-  /** @param {any} client @returns {any} a copy, which may be silent for long */
-  copy(client = this.client) {
-    const copy = client.duplicate({ disableOfflineQueue: false, socket: { ...client.options?.socket, socketTimeout: undefined } });
+  /** @param {any} client @param {object} [more] options @returns {any} a copy, which may be silent for long */
+  copy(client = this.client, more = {}) {
+    const copy = client.duplicate({ disableOfflineQueue: false, socket: { ...client.options?.socket, socketTimeout: undefined }, ...more });
     copy.on("error", ignore);
     return copy;
   }
@@ -235,9 +236,11 @@ class NodeRedis extends Known {
     return this.client;
   }
 
-  /** @param {any} client @returns {Apart} */
-  apartFrom(client) {
-    const copy = this.copy(client);
+  /** @param {any} client @returns {Promise<Apart>} */
+  async apartFrom(client) {
+    const database = databaseOf(await client.sendCommand(["CLIENT", "INFO"]).catch(ignore));
+    // Else the URL would say which; what else it says stands in the other options, too.
+    const copy = this.copy(client, database === undefined ? {} : { database, url: undefined });
     copy.connect().catch(ignore);
     return { send: (words) => copy.sendCommand(words), end: () => copy.isOpen && copy.destroy() };
   }
@@ -264,8 +267,8 @@ class NodeRedisCluster extends NodeRedis {
   }
 
   /** @override */
-  copy(client = this.client) {
-    if (client !== this.client) return super.copy(client);
+  copy(client = this.client, more = {}) {
+    if (client !== this.client) return super.copy(client, more);
     const copy = client.duplicate();
     copy.on("error", ignore);
     return copy;
@@ -300,6 +303,9 @@ class NodeRedisSentinel extends NodeRedis {
     return { send: (/** @type {string[]} */ words) => lease.sendCommand(false, words), end: () => lease.release() };
   }
 }
+
+/** Which database a client has selected, as CLIENT INFO says; undefined where it may not be asked. @param {any} info */
+const databaseOf = (info) => (info ? Number(/ db=(\d+)/.exec(`${info}`)?.[1] ?? 0) : undefined);
 
 /** The slot of a key in a cluster. @param {string} key */
 function slotOf(key) {

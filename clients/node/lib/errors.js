@@ -90,6 +90,11 @@ function passes(error) {
   return /^(UNBLOCKED (force|this server)|MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING|MASTERDOWN|BUSY|ERR Can't execute) /.test(/** @type {Error} */ (cause).message);
 }
 
+/** The same of a release, which is worth asking for again also where nothing may be written just now. @param {any} error */
+function passesForRelease(error) {
+  return passes(error) || (error instanceof Refused && error.code === "NOREPLICAS");
+}
+
 module.exports = {
   LockstockError,
   NotGranted,
@@ -108,4 +113,5 @@ module.exports = {
   ModuleMissing,
   ofServer,
   passes,
+  passesForRelease,
 };

@@ -4,7 +4,8 @@
 const { ANSWER_MS, ask, asOurs, within } = require("./bounds.js");
 const check = require("./check.js");
 const { ignore } = require("./clients.js");
-const { Lost, ModuleMissing, NotHeld, NotReleased, Refused, Unreachable, ofServer, passes } = require("./errors.js");
+const { now } = require("./clock.js");
+const { Lost, ModuleMissing, NotHeld, NotReleased, Refused, Unreachable, ofServer, passesForRelease } = require("./errors.js");
 const { fields, text } = require("./reply.js");
 const { LOST } = require("./upkeep.js");
 
@@ -52,7 +53,8 @@ class Hold {
   }
 
   /**
-   * Is aborted when the hold has ended before its release, or may have: an event, and something to hand on to `fetch`.
+   * Is aborted when the hold has ended before its release, or may have, and some milliseconds before another may have the lock because the
+   * lease could not be extended; then the `cause` of the reason says why it could not. An event, and something to hand on to `fetch`.
    * @returns {AbortSignal}
    */
   get lost() {
@@ -127,8 +129,8 @@ class Hold {
 
   async #release() {
     const lease = this.#lease;
-    const left = lease.holds ? lease.until - performance.now() : 0;
-    const told = this.#tell(performance.now() + ANSWER_MS);
+    const left = lease.holds ? lease.until - now() : 0;
+    const told = this.#tell(now() + ANSWER_MS);
     lease.end(told);
     if (left > 0) {
       const limit = Math.min(left, ANSWER_MS);
@@ -149,7 +151,7 @@ class Hold {
     const unhook = client.onNew(() => (doubtful = true));
     try {
       // What was asked twice, after a reconnect, must not come to the server after this: in a cluster it may be redirected.
-      await this.#pending.end(deadline - performance.now());
+      await this.#pending.end(deadline - now());
       for (;;) {
         try {
           const count = Number(await client.send(keys[0], words));
@@ -158,9 +160,9 @@ class Hold {
           throw new NotReleased(`${keys}: it has ended, but perhaps not by this release, which was sent again over a new connection`);
         } catch (error) {
           const ours = ofServer(error);
-          if (!passes(ours) && !(ours instanceof Refused && ours.code === "NOREPLICAS")) throw ours;
+          if (!passesForRelease(ours)) throw ours;
           if (client.closed()) throw new NotReleased(`${keys}: ${client.closed()}; the lease ends it`, { cause: error });
-          if (performance.now() > deadline) throw new NotReleased(`${keys}: no answer to the release; its lease ends it`, { cause: error });
+          if (now() > deadline) throw new NotReleased(`${keys}: no answer to the release; its lease ends it`, { cause: error });
         }
         doubtful = true;
         await sleep(PAUSE);
@@ -171,7 +173,8 @@ class Hold {
   }
 
   #wasLost() {
-    return new Lost(`${this.#lease.keys}: the hold had ended before it was released`);
+    const { keys, trouble } = this.#lease;
+    return new Lost(`${keys}: the hold had ended before it was released`, { cause: trouble });
   }
 }
 

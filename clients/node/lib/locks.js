@@ -7,6 +7,7 @@ const { Acquisition } = require("./acquisition.js");
 const { ANSWER_MS, ask, within } = require("./bounds.js");
 const check = require("./check.js");
 const { ignore, known } = require("./clients.js");
+const { now } = require("./clock.js");
 const { AlreadyHeld, Closed, NotGranted, NotReleased } = require("./errors.js");
 const { guard } = require("./hold.js");
 const { Listener } = require("./listener.js");
@@ -105,7 +106,7 @@ class Locks {
    * @throws {import("./errors.js").Unreachable} the server did not answer within the wait
    */
   async acquire(keys, options = {}) {
-    const begun = performance.now();
+    const begun = now();
     const request = new Request(keys, options);
     request.signal?.throwIfAborted();
     this.#refuseNested(request.keys);

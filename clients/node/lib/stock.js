@@ -1,6 +1,8 @@
 // Stock: orders that are taken once, reservations, sales and carts.
 "use strict";
 
+const { randomUUID } = require("node:crypto");
+
 const { ask } = require("./bounds.js");
 const check = require("./check.js");
 const { known } = require("./clients.js");
@@ -124,16 +126,17 @@ class Stock {
   }
 
   /**
-   * Adds units, or withdraws some that are not sold. With an `id` it happens once, however often it is asked for.
+   * Adds units, or withdraws some that are not sold. With an `id` it happens once, however often it is asked for. Without one it gets an id
+   * of its own, for ioredis sends again what was not answered.
    * @param {string} sale
    * @param {number} delta
    * @param {{ id?: string }} [options]
    * @returns {Promise<number>} the units that remain now
    */
   async adjust(sale, delta, options = {}) {
-    const { id } = check.options(options, { id: check.short });
+    const { id = randomUUID() } = check.options(options, { id: check.short });
     const words = ["STOCK.ADJUST", sale, `${check.integer("delta", delta, -Number.MAX_SAFE_INTEGER)}`];
-    return Number(await this.#send(sale, id === undefined ? words : [...words, "ID", id]));
+    return Number(await this.#send(sale, [...words, "ID", id]));
   }
 
   /** The sale's sums and terms; null if there is none. @param {string} sale @returns {Promise<SaleInfo | null>} */

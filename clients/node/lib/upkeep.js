@@ -3,12 +3,17 @@
 // A hold is referred to weakly: one that its owner has forgotten is not extended any longer, so its lease ends it.
 "use strict";
 
-const { LONGEST } = require("./bounds.js");
+const { asOurs } = require("./bounds.js");
 const { ignore } = require("./clients.js");
-const { ofServer, passes, Lost } = require("./errors.js");
+const { now } = require("./clock.js");
+const { Lost, Unreachable, ofServer, passes } = require("./errors.js");
 
 /** What is due within so many milliseconds is done in one go. */
 const TOGETHER = 5;
+/** How much sooner a hold ends here than at the server, at most: its owner is told before another has the lock. */
+const SOONER = 50;
+/** How often to look at the clock, at least: a timer does not know that the machine has slept. */
+const LOOK = 1_000;
 
 /** @type {Set<Lease>} */
 const leases = new Set();
@@ -20,6 +25,8 @@ let timerAt = Infinity;
 class Lease {
   /** When the hold ends, by this process's clock, if it is not extended: the lease counts from before it was last asked for. */
   until = 0;
+  /** Why it could not be extended, since it was for the last time. @type {Error | undefined} */
+  trouble;
   /** The length of the lease that the server has granted last. */
   #granted = 0;
   #next = Infinity;
@@ -52,7 +59,7 @@ class Lease {
 
   /** Whether the hold should last still, by this process's clock. */
   get holds() {
-    return !this.#over && performance.now() < this.until;
+    return !this.#over && now() < this.until;
   }
 
   /** Begins to keep the lease that was granted to a request sent at `since`. @param {import("./hold.js").Hold} hold @param {number} since */
@@ -85,19 +92,23 @@ class Lease {
 
   /** Asks for the lease anew. @returns {Promise<boolean>} whether it is held still */
   async extend() {
-    const sent = performance.now();
+    const sent = now();
     const { length } = this;
     // A shorter lease counts from now on: its answer may be lost.
-    this.until = Math.min(this.until, sent + length);
+    this.until = Math.min(this.until, sent + lasting(length));
     this.#extendAt(sent + this.#part(3));
+    const about = `extending ${this.keys}`;
+    this.trouble ??= new Unreachable(`${about}: no answer`);
     try {
       const held = Number(await this.client.send(this.keys[0], this.words("EXTEND", "PX", `${length}`))) === 1;
+      this.trouble = undefined;
       if (held) this.#lasts(sent, length);
       else this.#lost();
       return held;
     } catch (error) {
+      this.trouble = asOurs(error, about);
       // No answer says nothing; the clock does.
-      if (passes(ofServer(error))) this.#extendAt(Math.min(this.#next, performance.now() + this.#part(20)));
+      if (passes(ofServer(error))) this.#extendAt(Math.min(this.#next, now() + this.#part(20)));
       throw error;
     }
   }
@@ -105,7 +116,7 @@ class Lease {
   /** @param {number} sent @param {number} length */
   #lasts(sent, length) {
     if (this.#over) return;
-    this.until = sent + Math.min(length, this.length);
+    this.until = sent + lasting(Math.min(length, this.length));
     this.#granted = length;
     this.#extendAt(sent + this.#part(3));
   }
@@ -132,16 +143,16 @@ class Lease {
     if (this.#over) return;
     this.end(told);
     this.until = -Infinity;
-    this.#hold?.deref()?.[LOST](new Lost(`${this.keys}: the hold has ended`));
+    this.#hold?.deref()?.[LOST](new Lost(`${this.keys}: the hold has ended`, { cause: this.trouble }));
   }
 
-  /** Does the due work. @param {number} now @returns {number} when to come again */
-  tick(now) {
-    if (now >= this.until) {
+  /** Does the due work. @param {number} time @returns {number} when to come again */
+  tick(time) {
+    if (time >= this.until) {
       this.#giveUp();
       return Infinity;
     }
-    if (now + TOGETHER >= this.#next) this.extend().catch(ignore);
+    if (time + TOGETHER >= this.#next) this.extend().catch(ignore);
     return Math.min(this.until, this.#next);
   }
 
@@ -150,7 +161,7 @@ class Lease {
     if (this.#over) return;
     this.end();
     if (!this.extended) return;
-    const left = Math.max(Math.ceil(this.until - performance.now()), 0);
+    const left = Math.max(Math.ceil(this.until - now()), 0);
     process.emitWarning(`a hold of ${this.keys} was dropped without release(): it is not extended any longer and ends within ${left} ms`, {
       type: "LockstockWarning",
       code: "LOCKSTOCK_DROPPED",
@@ -164,20 +175,23 @@ const LOST = Symbol("lost");
 /** @type {FinalizationRegistry<Lease>} */
 const forgotten = new FinalizationRegistry((lease) => lease.forget());
 
+/** How much of a lease counts here. @param {number} length */
+const lasting = (length) => length - Math.min(length / 20, SOONER);
+
 /** Sees to it that the timer goes off by then. @param {number} at */
 function alarm(at) {
   if (at >= timerAt) return;
   clearTimeout(timer);
   timerAt = at;
-  timer = setTimeout(tick, Math.min(Math.max(at - performance.now(), 0), LONGEST)).unref();
+  timer = setTimeout(tick, Math.min(Math.max(at - now(), 0), LOOK)).unref();
 }
 
 function tick() {
   timerAt = Infinity;
-  const now = performance.now();
+  const time = now();
   let next = Infinity;
-  for (const lease of leases) next = Math.min(next, lease.tick(now));
-  if (next < Infinity) alarm(Math.max(next, now + TOGETHER));
+  for (const lease of leases) next = Math.min(next, lease.tick(time));
+  if (next < Infinity) alarm(Math.max(next, time + TOGETHER));
 }
 
 /**
@@ -193,4 +207,4 @@ function aboutHold(verb, keys, token, fence, ...more) {
   return [...words, ...more, ...(fence === undefined ? [] : ["FENCE", `${fence}`])];
 }
 
-module.exports = { Lease, LOST, aboutHold };
+module.exports = { Lease, LOST, aboutHold, lasting };

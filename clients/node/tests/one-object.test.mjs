@@ -120,8 +120,8 @@ for (const [name, make] of Object.entries(CLIENTS)) {
       assert(!(await hold.extend()) && !hold.held && !hold.lost.aborted);
       assert(!(await hold.owned()) && (await next.owned()));
       assert(await next.release());
-      const lapsed = await locks.acquire(key, { leaseMs: 50, extend: false });
-      await sleep(100);
+      const lapsed = await locks.acquire(key, { leaseMs: 500, extend: false });
+      await sleep(600);
       assert.equal(await lapsed.release(), false);
       assert(lapsed.lost.aborted && lapsed.lost.reason instanceof Lost);
       await assert.rejects(async () => lapsed[Symbol.asyncDispose](), Lost);

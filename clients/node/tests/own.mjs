@@ -37,15 +37,21 @@ export async function startPlain(t) {
   return server;
 }
 
-/** A primary, its replica and a Sentinel that knows both by the name `shop`. */
-export async function startSentinel(t) {
+/** A primary and its replica. */
+export async function startPair(t) {
   const primary = await start(t);
   const replica = await start(t, "--replicaof", "127.0.0.1", `${primary.port}`);
   const eye = await primary.eye(t);
   await eventually("it is replicated", async () => /state=online/.test(await eye.info("replication")));
+  return { primary, replica };
+}
+
+/** A primary, its replica and a Sentinel that knows both by the name `shop`, and fails over after so long. */
+export async function startSentinel(t, downAfterMs = 400) {
+  const { primary, replica } = await startPair(t);
   const file = [
     `sentinel monitor shop 127.0.0.1 ${primary.port} 1`,
-    "sentinel down-after-milliseconds shop 400",
+    `sentinel down-after-milliseconds shop ${downAfterMs}`,
     "sentinel failover-timeout shop 2000",
   ];
   const sentinel = await launch(t, file.join("\n"), "--sentinel");

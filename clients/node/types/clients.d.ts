@@ -85,23 +85,23 @@ declare class Ioredis extends Known {
     closed(): "the client is closed" | undefined;
     /** @param {string} _key @param {(string | Buffer)[]} words @returns {Promise<any>} */
     send(_key: string, words: (string | Buffer)[]): Promise<any>;
-    /** @param {any} client @returns {any} a copy, which is patient whatever the client is */
-    copy(client?: any): any;
+    /** @param {any} client @param {object} [more] options @returns {any} a copy, which is patient whatever the client is */
+    copy(client?: any, more?: object): any;
     /** @param {string} channel @param {Tell} tell @param {Again} again @returns {Ear} */
     listen(channel: string, tell: Tell, again: Again): Ear;
     /** A connection of its own to the server of a key. @param {string} key @returns {Promise<Apart>} */
     apart(key: string): Promise<Apart>;
     /** @param {string} _key @returns {any} */
     nodeOf(_key: string): any;
-    /** @param {any} client @returns {Apart} */
-    apartFrom(client: any): Apart;
+    /** @param {any} client @returns {Promise<Apart>} */
+    apartFrom(client: any): Promise<Apart>;
 }
 declare class NodeRedis extends Known {
     closed(): "the client is not connected: await client.connect()" | undefined;
     /** @param {string} _key @param {(string | Buffer)[]} words @returns {Promise<any>} */
     send(_key: string, words: (string | Buffer)[]): Promise<any>;
-    /** @param {any} client @returns {any} a copy, which may be silent for long */
-    copy(client?: any): any;
+    /** @param {any} client @param {object} [more] options @returns {any} a copy, which may be silent for long */
+    copy(client?: any, more?: object): any;
     /** @param {string} channel @param {Tell} tell @param {Again} again @returns {Ear} */
     listen(channel: string, tell: Tell, again: Again): Ear;
     /** @param {any} ear @param {Promise<unknown>} ready @param {() => void} end @param {string} channel @param {Tell} tell @returns {Ear} */
@@ -110,8 +110,8 @@ declare class NodeRedis extends Known {
     apart(key: string): Promise<Apart>;
     /** @param {string} _key @returns {any} */
     nodeOf(_key: string): any;
-    /** @param {any} client @returns {Apart} */
-    apartFrom(client: any): Apart;
+    /** @param {any} client @returns {Promise<Apart>} */
+    apartFrom(client: any): Promise<Apart>;
 }
 /** The known state of a client. @abstract */
 declare class Known {

@@ -58,3 +58,5 @@ export function ofServer(error: any): Error;
  * @param {any} error
  */
 export function passes(error: any): boolean;
+/** The same of a release, which is worth asking for again also where nothing may be written just now. @param {any} error */
+export function passesForRelease(error: any): boolean;

@@ -14,7 +14,8 @@ export class Hold {
     /** A number larger than that of every grant before: let the resource that you write refuse smaller fences. @returns {number} */
     get fence(): number;
     /**
-     * Is aborted when the hold has ended before its release, or may have: an event, and something to hand on to `fetch`.
+     * Is aborted when the hold has ended before its release, or may have, and some milliseconds before another may have the lock because the
+     * lease could not be extended; then the `cause` of the reason says why it could not. An event, and something to hand on to `fetch`.
      * @returns {AbortSignal}
      */
     get lost(): AbortSignal;

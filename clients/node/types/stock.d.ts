@@ -144,7 +144,8 @@ export class Stock {
      */
     alter(sale: string, terms: Terms): Promise<void>;
     /**
-     * Adds units, or withdraws some that are not sold. With an `id` it happens once, however often it is asked for.
+     * Adds units, or withdraws some that are not sold. With an `id` it happens once, however often it is asked for. Without one it gets an id
+     * of its own, for ioredis sends again what was not answered.
      * @param {string} sale
      * @param {number} delta
      * @param {{ id?: string }} [options]

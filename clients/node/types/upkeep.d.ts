@@ -15,6 +15,8 @@ export class Lease {
     }, claim: import("./claims.js").Claim);
     /** When the hold ends, by this process's clock, if it is not extended: the lease counts from before it was last asked for. */
     until: number;
+    /** Why it could not be extended, since it was for the last time. @type {Error | undefined} */
+    trouble: Error | undefined;
     client: import("./clients.js").KnownClient;
     keys: string[];
     token: string;
@@ -34,8 +36,8 @@ export class Lease {
     words(verb: string, ...more: string[]): string[];
     /** Asks for the lease anew. @returns {Promise<boolean>} whether it is held still */
     extend(): Promise<boolean>;
-    /** Does the due work. @param {number} now @returns {number} when to come again */
-    tick(now: number): number;
+    /** Does the due work. @param {number} time @returns {number} when to come again */
+    tick(time: number): number;
     /** Its owner has forgotten the hold. */
     forget(): void;
     #private;
@@ -51,3 +53,5 @@ export const LOST: unique symbol;
  * @param {...string} more
  */
 export function aboutHold(verb: string, keys: string[], token: string, fence: number | undefined, ...more: string[]): string[];
+/** How much of a lease counts here. @param {number} length */
+export function lasting(length: number): number;

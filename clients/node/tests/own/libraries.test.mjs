@@ -2,11 +2,11 @@
 
 import { describe, test } from "node:test";
 
-import { Locks, Unreachable, NotReplicated } from "lockstock";
+import { Locks, Stock, Unreachable, NotReplicated } from "lockstock";
 
 import { aDay } from "../day.mjs";
-import { start, startSentinel } from "../own.mjs";
-import { CLIENTS, assert, cmd, eventually, hangUp, info, newKey, rejectsAfter, waiting } from "../servers.mjs";
+import { start, startPair, startProxy, startSentinel } from "../own.mjs";
+import { CLIENTS, assert, cmd, eventually, hangUp, info, newKey, rejectsAfter, sleep, waiting } from "../servers.mjs";
 
 const clusterUrl = process.env.LOCKSTOCK_CLUSTER_URL;
 const quiet = (client) => client.on("error", () => {});
@@ -15,16 +15,16 @@ async function ioredis(name) {
   const { Cluster, default: Redis } = await import(name);
   const sentinelRetryStrategy = () => 50;
   return {
-    alone: (url) => quiet(new Redis(url)),
+    alone: (url) => quiet(new Redis(url, { retryStrategy: () => 20 })),
     cluster: () => quiet(new Cluster([clusterUrl])),
-    sentinel: (port) => quiet(new Redis({ sentinels: [{ host: "127.0.0.1", port }], name: "shop", sentinelRetryStrategy })),
+    sentinel: (port, more) => quiet(new Redis({ sentinels: [{ host: "127.0.0.1", port }], name: "shop", sentinelRetryStrategy, ...more })),
   };
 }
 
 async function nodeRedis(name) {
   const { createClient, createCluster, createSentinel } = await import(name);
   return {
-    alone: (url) => quiet(createClient({ url })).connect(),
+    alone: (url) => quiet(createClient({ url, socket: { reconnectStrategy: () => 20 } })).connect(),
     cluster: () => quiet(createCluster({ rootNodes: [{ url: clusterUrl }] })).connect(),
     async sentinel(port) {
       const options = { name: "shop", sentinelRootNodes: [{ host: "127.0.0.1", port }], scanInterval: 100 };
@@ -124,6 +124,73 @@ describe("libraries", { concurrency: 2 }, () => {
         const next = await wait;
         assert(next.fence > safe.fence);
         assert(await next.release());
+      });
+
+      test("behind Sentinel, a primary that freezes, and wakes as one of two", async (t) => {
+        const { primary, replica, sentinel } = await startSentinel(t, 2_000);
+        const client = await ready(library.sentinel(sentinel.port, { failoverDetector: true }));
+        const locks = new Locks(client);
+        t.after(async () => {
+          await locks.close();
+          await hangUp(client);
+        });
+        const [old, eye] = [await primary.eye(t), await replica.eye(t)];
+        assert(await cmd(old, "LOCK.ACQUIRE", "lock", "TOKEN", "first", "PX", "600000"));
+        assert.equal(await old.wait(1, 0), 1);
+        let granted = false;
+        const wait = locks.acquire("lock", { waitMs: 300_000 }).finally(() => (granted = true));
+        await eventually("it waits", async () => (await waiting(old, "lock")) === 1);
+        primary.freeze();
+        await eventually("it takes over", async () => /role:master/.test(await eye.info("replication")));
+        // Some versions of node-redis look for it for long on a busy machine.
+        await eventually("it waits there", async () => (await waiting(eye, "lock")) === 1, 150_000);
+        primary.thaw();
+        await eventually("it waits there only", async () => (await waiting(old, "lock")) === 0);
+        // Unless the old one has heard of the new one by now.
+        await cmd(old, "LOCK.RELEASE", "lock", "first").catch((error) => assert.match(error.message, /^READONLY/));
+        await sleep(500);
+        assert(!granted);
+        assert(await cmd(eye, "LOCK.RELEASE", "lock", "first"));
+        const next = await wait;
+        assert.equal((await info(eye, "lock")).holders[0].fence, next.fence);
+        assert(next.held && (await next.owned()) && (await next.release()));
+        assert.equal(await cmd(eye, "LOCK.INFO", "lock"), null);
+      });
+
+      test("with replicas, in a database that was selected since", async (t) => {
+        const { primary, replica } = await startPair(t);
+        const client = await ready(library.alone(`${primary.url}/3`));
+        const locks = new Locks(client);
+        t.after(async () => {
+          await locks.close();
+          await hangUp(client);
+        });
+        const eye = await replica.eye(t);
+        for (const database of [2, 0]) {
+          await client.select(database);
+          const hold = await locks.acquire("lock", { replicas: 1, waitMs: 20_000 });
+          await eye.select(database);
+          assert.equal((await info(eye, "lock")).holders[0].fence, hold.fence);
+          assert(await hold.release());
+        }
+      });
+
+      test("an adjustment of which the answer is lost happens once", async (t) => {
+        const server = await start(t);
+        const proxy = await startProxy(t, server);
+        const client = await ready(library.alone(proxy.url));
+        t.after(() => hangUp(client));
+        const [stock, eye] = [new Stock(client), await server.eye(t)];
+        await stock.create("sale", 10);
+        proxy.lateMs = 500;
+        const adjusted = stock.adjust("sale", 5).catch((error) => assert(error instanceof Unreachable));
+        await eventually("it was done", async () => /cmdstat_stock.adjust:calls=1,/.test(await eye.info("commandstats")));
+        proxy.cut();
+        proxy.lateMs = 0;
+        await adjusted;
+        assert.equal((await stock.info("sale")).total, 15);
+        // Each is one of its own.
+        assert.equal(await stock.adjust("sale", 5), 20);
       });
 
       test("in a session, and with replicas that are not there", async (t) => {
