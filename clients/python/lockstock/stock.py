@@ -24,6 +24,8 @@ else:
 
 T = TypeVar("T")
 Time = Union[float, datetime.datetime]
+# A time in seconds that is later than this was meant in milliseconds: it is in the year 5138.
+LATEST = 1e11
 # Not any iterable: a str is one, of letters.
 Sales = Union[list[str], tuple[str, ...], set[str], Mapping[str, object]]
 
@@ -308,6 +310,8 @@ def _window(limit: Optional[int], start: Optional[Time], end: Optional[Time], le
             if time.tzinfo is None:
                 raise ValueError(f"{option.lower()} needs a time zone: {time!r}")
             time = time.timestamp()
+        if isinstance(time, (int, float)) and time > LATEST:
+            raise ValueError(f"{option.lower()} is in Unix seconds, not milliseconds: {time!r}")
         if time is not None:
             words += [option, str(round(seconds(option.lower(), time, least=0 if least == 0 else None) * 1000))]
     return words
