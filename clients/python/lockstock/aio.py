@@ -9,12 +9,12 @@ import weakref
 from functools import partial
 from typing import Any, Optional
 
-from .aio_wires import Wire, behind
+from .aio_wires import Wire, behind, within
 from .clients import AsyncClient, check, made_of
 from .errors import LockstockError, NotGranted, NotHeld, NotReleased, is_answer, named
 from .holds import Agenda, Held, Shared, _wait, limit_of, rounds
 from .locks import BEHIND, WITHDRAW
-from .steps import RELEASE, Ask, Grant, Steps, T, locked, once, owning, persistently, releasing, standing
+from .steps import RELEASE, Grant, Steps, T, locked, once, owning, persistently, releasing, standing
 from .terms import Key, Terms, name, now, seconds, whole
 
 
@@ -259,15 +259,21 @@ class _Keeper:
             self._set(pause)
 
 
-async def _extend(holds: list[Held]) -> None:
-    wire, sent = Wire(holds[0]._client, holds[0].keys[0]), now()
+async def _extend(holds: list[Any]) -> None:
+    sent, leases = now(), [hold._lease for hold in holds]
     replies: list[Any] = [None] * len(holds)
     try:
-        commands = [hold._terms.extend(hold.token, hold.fence, hold._lease) for hold in holds]
-        replies = await wire.do(Ask(commands, limit_of(holds)))
+        # All are sent before the first answer is waited for.
+        asks = holds[0]._client.pipeline(transaction=False)
+        for hold, lease in zip(holds, leases):
+            asks.execute_command(*hold._terms.extend(hold.token, hold.fence, lease))
+        replies = await within(asks.execute(raise_on_error=False), limit_of(holds) - sent)
     finally:
-        for hold, reply in zip(holds, replies):
-            hold._heard(reply, sent)
+        for hold, lease, reply in zip(holds, leases, replies):
+            if hold._heard(reply, sent, lease):
+                _keeper().add(hold)
+        if any(reply not in (0, 1) for reply in replies):
+            await Wire(holds[0]._client, holds[0].keys[0]).learn()
 
 
 _keepers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Keeper] = weakref.WeakKeyDictionary()

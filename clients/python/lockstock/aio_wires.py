@@ -8,17 +8,24 @@ import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
-from .clients import is_cluster, is_moving, library, parts
-from .errors import is_answer
+from .clients import is_cluster, is_moving, is_news, is_there, library, others, parts, tell
+from .errors import is_answer, kinds
 from .steps import Ask, Rest, Steps, T
 from .terms import Key, now
+from .wires import LOOK
 
 if sys.version_info >= (3, 11):
 
     async def within(asked: Awaitable[T], span: float) -> T:
         """What is asked, for so long."""
+        task = asyncio.current_task()
+        cancelled = task.cancelling() if task else 0
         async with asyncio.timeout(None if math.isinf(span) else span):
-            return await asked
+            answer = await asked
+        if task and task.cancelling() > cancelled:
+            # `asyncio.wait_for`, by which the libraries send, loses a cancellation that comes together with its end (until 3.12).
+            raise asyncio.CancelledError
+        return answer
 
 else:
 
@@ -90,10 +97,40 @@ class Wire:
                 raise errors.TimeoutError("no answer in time") if errors is not None else error
         assert isinstance(step, Rest)
         if is_cluster(self._client):
-            # Asking anything of the key has the client learn where it is now.
-            await within(_quietly(self._client.execute_command("LOCK.INFO", self._key)), 1)
+            # The next one may go to another server.
+            await self.hang_up()
+            await self.learn()
         await asyncio.sleep(step.seconds)
         return None
+
+    async def learn(self) -> None:
+        """Has the client of a cluster learn where the key is now. The other nodes know it, also when the key's does not answer."""
+        if is_cluster(self._client):
+            try:
+                await within(self._client.initialize(), 1)
+                for node in others(self._client, self._key):
+                    if await self._tells(node):
+                        return
+                await within(self._client.execute_command("LOCK.INFO", self._key), 1)
+            except Exception:
+                # As if nobody had told anything.
+                pass
+
+    async def _tells(self, node: Any) -> bool:
+        kind, arguments = parts(self._client, self._key, node=node)
+        connection = kind(**arguments)
+        try:
+            [answer] = await within(_connected(connection, [["LOCK.INFO", self._key]]), 1)
+            moved = "MovedError" in kinds(answer)
+            if moved and is_news(self._client, self._key, answer):
+                said = tell(self._client, answer)
+                if said is not None:
+                    await said
+            return moved
+        except Exception:
+            return False
+        finally:
+            await connection.disconnect(nowait=True)
 
     def cut(self) -> None:
         """Ends what another task asks over this."""
@@ -116,21 +153,46 @@ class Wire:
                 kind, arguments = parts(self._client, self._key)
                 self._connection = kind(**{**arguments, "socket_timeout": None})
                 await self._connection.connect()
-            answers = await _exchange(self._connection, step.commands)
+            watch = asyncio.ensure_future(self._watch(self._connection))
+            try:
+                answers = await _exchange(self._connection, step.commands)
+            finally:
+                watch.cancel()
             moving = is_moving(self._client, answers) if step.moves else None
             return answers if moving is None else await self._follow(step, moving)
         except BaseException:
             await self.hang_up()
             raise
 
+    async def _watch(self, connection: Any) -> None:
+        """Ends a connection of which the server is not there any more, or not the primary."""
+        while True:
+            await asyncio.sleep(LOOK)
+            kind, arguments = parts(self._client, self._key)
+            other = kind(**arguments)
+            try:
+                await within(_connected(other, [["PING"]]), LOOK)
+                there = is_there(connection, other)
+            except Exception as error:
+                # One that refuses this is there.
+                there = "TimeoutError" not in kinds(error)
+            finally:
+                await other.disconnect(nowait=True)
+            if not there:
+                await connection.disconnect(nowait=True)
+
     async def _follow(self, step: Ask, moving: Any) -> list[Any]:
         kind, arguments = parts(self._client, self._key, moving)
         connection = kind(**arguments)
         try:
-            await connection.connect()
-            return (await _exchange(connection, [["ASKING"], *step.commands]))[1:]
+            return (await _connected(connection, [["ASKING"], *step.commands]))[1:]
         finally:
             await connection.disconnect(nowait=True)
+
+
+async def _connected(connection: Any, commands: Sequence[Any]) -> list[Any]:
+    await connection.connect()
+    return await _exchange(connection, commands)
 
 
 async def _exchange(connection: Any, commands: Sequence[Any]) -> list[Any]:
@@ -146,10 +208,3 @@ async def answer(asked: Awaitable[Any]) -> Any:
         if not is_answer(error):
             raise
         return error
-
-
-async def _quietly(asked: Awaitable[Any]) -> None:
-    try:
-        await asked
-    except Exception:
-        pass

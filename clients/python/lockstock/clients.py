@@ -56,12 +56,29 @@ def place(client: Any, key: Any) -> str:
     return str(client.get_node_from_key(key).name) if is_cluster(client) else ""
 
 
-def parts(client: Any, key: Any, moving: Optional[Any] = None) -> tuple[Any, dict[str, Any]]:
+def others(client: Any, key: Any) -> list[Any]:
+    """The nodes of a cluster that, as its client has it, are not that of the key."""
+    return [node for node in client.get_nodes() if node.name != place(client, key)]
+
+
+def tell(client: Any, moved: Any) -> Any:
+    """Has the client of a cluster know what MOVED said. To be awaited if it is something."""
+    manager = client.nodes_manager
+    if hasattr(manager, "move_slot"):
+        return manager.move_slot(moved)
+    # In redis-py before 7 and in valkey-py it is noted, and heeded by whoever asks for the slot.
+    manager._moved_exception = moved
+    manager.get_node_from_slot(moved.slot_id)
+    return None
+
+
+def parts(client: Any, key: Any, moving: Optional[Any] = None, node: Optional[Any] = None) -> tuple[Any, dict[str, Any]]:
     """The class and arguments of a connection to the server of this key that tries once and is checked by nobody; with `moving`, an
-    answer ASK, to the server to which the key is moving."""
+    answer ASK, to the server to which the key is moving; with `node`, to that one of a cluster."""
     pool = client
     if is_cluster(client):
-        node = client.get_node(moving.host, moving.port) if moving is not None else client.get_node_from_key(key)
+        if node is None:
+            node = client.get_node(moving.host, moving.port) if moving is not None else client.get_node_from_key(key)
         if node is None and moving is not None:
             raise moving
         # A node of an asyncio cluster is such a pool itself. Those of plain ones have their client by its library's name.
@@ -92,6 +109,17 @@ def is_moving(client: Any, answers: list[Any]) -> Optional[Any]:
     """The answer, if there is one, that the key is not here any more, and not yet another server's."""
     asks = (answer for answer in answers if "AskError" in kinds(answer))
     return next(asks, None) if is_cluster(client) else None
+
+
+def is_news(client: Any, key: Any, moved: Any) -> bool:
+    """Whether an answer MOVED names a node that the client knows, but not as that of the key."""
+    node = client.get_node(moved.host, moved.port)
+    return node is not None and node.name != place(client, key)
+
+
+def is_there(connection: Any, other: Any) -> bool:
+    """Whether two connections are to one server."""
+    return all(getattr(connection, part, None) == getattr(other, part, None) for part in ("host", "port"))
 
 
 def library(thing: Any) -> Optional[Any]:

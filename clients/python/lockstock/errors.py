@@ -99,12 +99,12 @@ def passes(error: BaseException) -> bool:
     if names & {"AuthenticationError", "NoPermissionError"}:
         return False
     moved = {"AskError", "TryAgainError", "ClusterDownError", "MasterDownError", "ReadOnlyError", "BusyLoadingError"}
-    unknown = {"SlotNotCoveredError", "MasterNotFoundError"}
+    unknown = {"SlotNotCoveredError", "MasterNotFoundError", "ClusterError"}
     if names & (moved | unknown | {"ConnectionError", "TimeoutError", "OSError"}):
         return True
     # The server was demoted: it tells the parked clients, and in other words the requests with NOTIFY. Or the keys are elsewhere.
     demoted = ("UNBLOCKED force", "UNBLOCKED this server")
-    return str(error).startswith((*demoted, "MOVED", "TRYAGAIN", "CLUSTERDOWN", "READONLY", "LOADING"))
+    return str(error).startswith((*demoted, "MOVED", "TRYAGAIN", "CLUSTERDOWN", "READONLY", "LOADING", "BUSY "))
 
 
 def named(error: BaseException, text: Optional[str] = None, kind: Optional[type[LockstockError]] = None) -> Any:
@@ -122,13 +122,20 @@ def named(error: BaseException, text: Optional[str] = None, kind: Optional[type[
         kind = _meant(error)
     if kind is ModuleMissing:
         text = f"the server has not loaded the module lockstock (loadmodule liblockstock.so): {error}"
-    both = _BOTH.get((kind, type(error)))
-    if both is None:
-        both = _BOTH[kind, type(error)] = type(kind.__name__, (kind, type(error)), {"__module__": kind.__module__})
-    # Without __init__: those of the libraries' errors take what they like.
-    new = both.__new__(both, text or str(error))
-    new.__dict__.update(error.__dict__)
+    new = _of_both(kind, type(error), text or str(error), error.__dict__)
     new.__cause__ = error
+    return new
+
+
+def _of_both(kind: type[LockstockError], other: type, said: str, state: dict[str, Any]) -> Any:
+    """An error of two classes. It is made so again where one comes from another process."""
+    both = _BOTH.get((kind, other))
+    if both is None:
+        again = {"__reduce__": lambda self: (_of_both, (kind, other, str(self), self.__dict__))}
+        both = _BOTH[kind, other] = type(kind.__name__, (kind, other), {"__module__": kind.__module__, **again})
+    # Without __init__: those of the libraries' errors take what they like.
+    new = both.__new__(both, said)
+    new.__dict__.update(state)
     return new
 
 

@@ -69,15 +69,20 @@ class Held:
         if not self._over:
             self.lost.set()
 
-    def _heard(self, reply: Any, sent: float) -> None:
-        """What came of extending it. No answer says nothing; the clock does."""
+    def _heard(self, reply: Any, sent: float, lease: float) -> bool:
+        """What came of extending it. No answer says nothing; the clock does. Whether it is to be extended again at once."""
         self._asked = False
-        if reply == 1:
-            self._extended(sent, self._lease)
-        elif reply == 0:
+        if reply == 0:
             self._lose()
+        elif lease != self._lease:
+            # Its holder has extended it meanwhile, and nobody knows which request came last.
+            self._due = now()
+            return True
+        elif reply == 1:
+            self._extended(sent, lease)
         else:
-            self._due = now() + self._lease / AGAIN
+            self._due = now() + lease / AGAIN
+        return False
 
     def hand_over(self) -> tuple[str, int]:
         """Leaves the lock to the process that takes it over within the lease, with this token and fence: see `Lock.take_over`."""
@@ -119,7 +124,8 @@ class Shared(Generic[H]):
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        self._turn = threading.Lock()
+        # What handles a signal may ask for what the thread that it interrupts has just now.
+        self._turn = threading.RLock()
         self._waits: dict[Any, Any] = {}
         self._blocks: set[H] = set()
         self._holds: weakref.WeakKeyDictionary[Any, H] = weakref.WeakKeyDictionary()
@@ -205,14 +211,19 @@ class Shared(Generic[H]):
         """What a release of this object ends: the caller's hold. One that has never asked ends the waits of others."""
         hold = self.hold
         if hold is None and self._caller() not in self._askers:
+            with self._turn:
+                held = self._any_held()
             if self._waits:
                 self.cancel()
-            elif self._any_held():
+            elif held:
                 raise NotHeld(f"{self._terms.name}: held by another caller; release the hold that its acquire() gave")
         return hold
 
     def cancel(self) -> None:
         """Ends every wait that was begun with this object, in whatever thread or task: it is not granted."""
+        if self._pid != os.getpid():
+            # In the child of a fork: they are its parent's.
+            return
         with self._turn:
             for wire in self._waits.values():
                 wire.cut()
@@ -243,7 +254,7 @@ class Agenda:
     def __init__(self) -> None:
         self._rows: list[tuple[float, int, weakref.ref[Held]]] = []
         self._count = 0
-        self._turn = threading.Lock()
+        self._turn = threading.RLock()
 
     def add(self, hold: Held) -> bool:
         """Whether it comes before all others."""

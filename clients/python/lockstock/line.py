@@ -13,8 +13,7 @@ from .clients import AsyncClient, check, is_cluster, library
 from .errors import Closed, Refused, named, passes
 from .holds import Shared
 from .steps import PAUSE, RELEASE, Ask
-from .terms import Key, Word, text
-
+from .terms import Key, Word, now, text
 
 SHUT = "the line is not open: ask within `async with line`"
 
@@ -37,18 +36,20 @@ class Line:
         # For a connection apart.
         self.connection_pool = as_any.connection_pool
         self._asks: Any = type(as_any)(connection_pool=as_any.connection_pool, single_connection_client=True)
-        self.response_callbacks = as_any.response_callbacks
+        self.response_callbacks, self.pipeline = as_any.response_callbacks, as_any.pipeline
         self._turn = asyncio.Lock()
         self._channel = f"lockstock:{uuid.uuid4().hex}"
         self._hears = self._client.pubsub()
         self._waiting: dict[tuple[Any, frozenset[Any]], asyncio.Future[Any]] = {}
         self._listener: Optional[asyncio.Task[None]] = None
         self._closed = True
+        # Why it hears nothing any more.
+        self._failed: Optional[str] = None
 
     async def __aenter__(self) -> Line:
         if not self._closed:
             raise RuntimeError("the line is open already: tasks share it, or open one each")
-        self._closed = False
+        self._closed, self._failed = False, None
         try:
             await within(self._hears.subscribe(self._channel), RELEASE)
         except BaseException as error:
@@ -65,10 +66,7 @@ class Line:
         self._closed = True
         if self._listener is not None:
             self._listener.cancel()
-        for news in self._waiting.values():
-            # A caller that gets this withdraws its request, over another connection.
-            if not news.done():
-                news.set_exception(Closed(SHUT))
+        self._end_waits(Closed, SHUT)
         await self._hears.aclose()
         async with self._turn:
             await self._asks.aclose()
@@ -108,9 +106,9 @@ class Line:
     async def stand(self, words: list[Word], token: str, keys: tuple[Key, ...], news: asyncio.Future[Any]) -> Any:
         """Asks for a lock with a wait, and gives the answer that a parked client would get."""
         who = (token, frozenset(text(key) for key in keys))
-        if self._closed:
-            # While this was about to ask again.
-            raise Closed(SHUT)
+        if self._closed or self._failed is not None:
+            # While this was about to ask again, or before.
+            raise Closed(self._failed or SHUT)
         self._waiting[who] = news
         try:
             reply = await self.execute_command(*words, "NOTIFY", self._channel)
@@ -123,31 +121,54 @@ class Line:
             raise Refused(said["error"])
         return [said["token"], said["fence"]] if said["event"] == "granted" else None
 
+    def _end_waits(self, kind: type[Exception], said: str) -> None:
+        """A caller that hears this asks again, or withdraws its request, over another connection."""
+        for news in self._waiting.values():
+            if not news.done():
+                news.set_exception(kind(said))
+
     async def _listen(self) -> None:
         """A message comes once or never: a task that may have missed one asks again, and hears where it stands."""
-        connection = None
+        connection, heard = None, now()
         while True:
             try:
                 message = await self._hears.get_message(timeout=0.25)
-                if message is not None and message["type"] == "message":
-                    self._tell(json.loads(message["data"]))
+                if message is not None:
+                    heard = now()
+                    if message["type"] == "message":
+                        self._tell(message["data"])
+                    if message["type"] in ("message", "pong"):
+                        continue
+                elif now() - heard > RELEASE:
+                    # Nobody is there, or not the primary any more.
+                    heard = now()
+                    await self._hears.connection.disconnect(nowait=True)
                     continue
+                else:
+                    await self._hears.ping()
                 # A request is gone with the connection that brought it. The server keeps its place for a second.
-                now = await self.execute_command("CLIENT", "ID")
+                number = await self.execute_command("CLIENT", "ID")
             except Exception as error:
                 if not passes(error):
-                    raise
+                    self._failed = f"the line hears nothing any more: {error}"
+                    self._end_waits(Closed, self._failed)
+                    return
                 await asyncio.sleep(PAUSE)
                 continue
-            if now != connection or message is not None:
-                connection = now
-                for news in self._waiting.values():
-                    if not news.done():
-                        news.set_exception(ConnectionError("the line was made anew"))
+            if number != connection or message is not None:
+                if connection is not None and message is None:
+                    # What was asked goes to another server now, perhaps, and what is heard must come from there.
+                    await self._hears.connection.disconnect(nowait=True)
+                connection = number
+                self._end_waits(ConnectionError, "the line was made anew")
 
-    def _tell(self, said: dict[str, Any]) -> None:
-        keys = said["keys"] if "keys" in said else [said["key"]]
-        news = self._waiting.get((said["token"], frozenset(keys)))
+    def _tell(self, data: Any) -> None:
+        try:
+            said = json.loads(data)
+            news = self._waiting.get((said["token"], frozenset(said["keys"] if "keys" in said else [said["key"]])))
+        except (ValueError, TypeError, LookupError):
+            # Not from the server.
+            return
         if news is not None and not news.done():
             news.set_result(said)
 

@@ -14,7 +14,7 @@ from .errors import LockstockError, NotGranted, NotHeld, NotReleased, is_answer,
 from .holds import Agenda, Held, Shared, _wait, limit_of, rounds
 from .steps import RELEASE, Ask, Grant, Steps, T, locked, once, owning, persistently, releasing, standing
 from .terms import Key, Terms, name, now, seconds, whole
-from .wires import Wire, play, spawn
+from .wires import LONG, Wire, play, spawn
 
 # So long the end of a wait waits for its withdrawal, which then goes on in the background for so long.
 WITHDRAW, BEHIND = 0.05, 2.0
@@ -44,8 +44,10 @@ class Hold(Held):
         try:
             steps = releasing(self._terms, self.token, self.fence, limit)
             whole = now() < limit and _asked(self._client, self._terms, steps, NotReleased)
-        except KeyboardInterrupt:
-            _behind(self._client, self._terms, self.token, self.fence)
+        except BaseException as error:
+            # An interrupt, or what a handler of signals or a pool of greenlets raises.
+            if not isinstance(error, LockstockError):
+                _behind(self._client, self._terms, self.token, self.fence)
             raise
         finally:
             session, self._session = self._session, None
@@ -127,22 +129,27 @@ class Lock(Shared[Hold]):
         token, wire, hold = self._given or uuid.uuid4().hex, Wire(self._client, self.keys[0]), None
         thread = self._enter(wire)
         try:
-            grant = play(standing(self._terms, token, span, False), wire)
-            if grant is not None:
-                hold = self._got(thread, token, grant, wire)
-                if hold is None:
-                    self._withdraw(token)
+            try:
+                grant = play(standing(self._terms, token, span, False), wire)
+                if grant is not None:
+                    hold = self._got(thread, token, grant, wire)
+                    if hold is None:
+                        self._withdraw(token)
+            finally:
+                self._leave(thread)
+                if hold is None or not self._terms.session:
+                    wire.give_back()
+            return hold
         except BaseException as error:
+            if hold is not None:
+                # An interrupt, just after the grant.
+                hold._over = True
+                wire.drop()
             if not is_answer(error):
                 self._withdraw(token)
             if wire.is_cut and isinstance(error, Exception):
                 return None
             raise named(error)
-        finally:
-            self._leave(thread)
-            if hold is None or not self._terms.session:
-                wire.give_back()
-        return hold
 
     def release(self) -> bool:
         """Ends this thread's hold, as `Hold.release` does. In a thread that has never asked: ends the waits of the others, as `cancel` does."""
@@ -183,6 +190,19 @@ class Lock(Shared[Hold]):
         return hold
 
     def __exit__(self, kind: Any, *_: Any) -> None:
+        try:
+            self._exit(kind)
+        except Exception:
+            raise
+        except BaseException:
+            hold = self.hold
+            if hold is not None and hold._whole is None:
+                hold._over = True
+                self._blocks.discard(hold)
+                _behind(self._client, self._terms, hold.token, hold.fence)
+            raise
+
+    def _exit(self, kind: Any) -> None:
         hold = self._left()
         if hold is None:
             return
@@ -277,7 +297,7 @@ class _Keeper:
     def _run(self) -> None:
         while True:
             pause = self._turn()
-            self._sooner.wait(pause)
+            self._sooner.wait(LONG if pause is None else min(pause, LONG))
             self._sooner.clear()
 
     def _turn(self) -> Optional[float]:
@@ -295,16 +315,18 @@ def _place(hold: Held) -> str:
         return ""
 
 
-def _extend(holds: list[Held]) -> None:
+def _extend(holds: list[Any]) -> None:
     wire, sent = Wire(holds[0]._client, holds[0].keys[0]), now()
+    leases = [hold._lease for hold in holds]
     replies: list[Any] = [None] * len(holds)
     try:
-        commands = [hold._terms.extend(hold.token, hold.fence, hold._lease) for hold in holds]
+        commands = [hold._terms.extend(hold.token, hold.fence, lease) for hold, lease in zip(holds, leases)]
         replies = wire.do(Ask(commands, limit_of(holds)))
     except Exception:
         wire.learn()
-    for hold, reply in zip(holds, replies):
-        hold._heard(reply, sent)
+    for hold, lease, reply in zip(holds, leases, replies):
+        if hold._heard(reply, sent, lease):
+            _keeper.add(hold)
         if isinstance(reply, Exception):
             wire.learn()
     wire.give_back()

@@ -17,6 +17,8 @@ PATIENCE = 1.5
 PAUSE = 0.05
 # How long a release is tried, and how long a server has for other requests.
 RELEASE = 5.0
+# How long one server has for what may be asked again: another one may be there by then.
+TRY = 2.0
 # How long replicas have to take a grant, in seconds.
 REPLICATE = 1.0
 
@@ -57,7 +59,8 @@ def standing(terms: Terms, token: str, wait: float, at_first: bool) -> Steps[Opt
     while True:
         sent = now()
         try:
-            reply = yield from _ask(terms.acquire(token, max(end - sent, 0) if apart else 0), end + PATIENCE, apart)
+            limit = end + PATIENCE if apart else min(end + PATIENCE, sent + TRY)
+            reply = yield from _ask(terms.acquire(token, max(end - sent, 0) if apart else 0), limit, apart)
             if reply is not None:
                 grant = yield from _made_sure(terms, token, Grant(int(reply[1]), sent + terms.lease), end + PATIENCE)
                 if grant is not None:
@@ -89,7 +92,13 @@ def _made_sure(terms: Terms, token: str, grant: Grant, limit: float) -> Steps[Op
         return grant
     else:
         sent = now()
-        held = yield from _ask(terms.extend(token, grant.fence, terms.lease), limit)
+        try:
+            held = yield from _ask(terms.extend(token, grant.fence, terms.lease), limit)
+        except Exception as error:
+            if is_answer(error) and not passes(error):
+                # Not allowed, perhaps. Nobody would know of this grant.
+                yield from releasing(terms, token, grant.fence, limit)
+            raise
     return Grant(grant.fence, sent + terms.lease) if held == 1 else None
 
 
@@ -98,7 +107,7 @@ def releasing(terms: Terms, token: str, fence: int, limit: float) -> Steps[bool]
     in_doubt = False
     while True:
         try:
-            released = yield from _ask(terms.release(token, fence), limit)
+            released = yield from _ask(terms.release(token, fence), min(limit, now() + TRY))
             # Nothing is left of it after a request whose answer was lost: that request ended it.
             return bool(released == terms.count or (in_doubt and released == 0))
         except Exception as error:
@@ -131,7 +140,7 @@ def persistently(command: Sequence[Word], limit: float) -> Steps[Any]:
     """Asks what may be asked again, until there is an answer."""
     while True:
         try:
-            return (yield from _ask(command, limit, False, True))
+            return (yield from _ask(command, min(limit, now() + TRY), False, True))
         except Exception as error:
             if now() + PAUSE >= limit or not (passes(error) or is_crowd(error)):
                 raise

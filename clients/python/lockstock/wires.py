@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
-from .clients import is_cluster, is_moving, library, parts, place
-from .errors import is_answer
+from .clients import CONNECT, is_cluster, is_moving, is_news, is_there, library, others, parts, place, tell
+from .errors import is_answer, kinds
 from .steps import Ask, Rest, Steps, T
 from .terms import Key, now
 
@@ -21,8 +22,9 @@ FRESH = 1.0
 # The longest time that the system is asked to wait at once.
 LONG = 86_400.0
 
-# The idle connections of each client, by the server's name.
-_idle: weakref.WeakKeyDictionary[Any, dict[str, list[Any]]] = weakref.WeakKeyDictionary()
+# A server that says nothing to one that waits is asked each so many seconds whether it is there, and the primary still.
+LOOK = 5.0
+
 # Clients of clusters that are learning where everything is now.
 _learning: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -54,11 +56,23 @@ def spawn(work: Callable[[], Any], *, outlives: bool = False) -> threading.Event
             done.set()
 
     try:
+        # While the interpreter ends, a thread that is started never runs, and its start waits for that.
+        if sys.is_finalizing():
+            raise RuntimeError
         threading.Thread(target=body, name="lockstock", daemon=not outlives).start()
     except RuntimeError:
-        # The interpreter is about to end, or there are too many threads: as if no server had answered.
+        # There may be too many threads, too: as if no server had answered.
         done.set()
     return done
+
+
+def _idle(client: Any) -> dict[str, list[Any]]:
+    """The idle connections of a client, by the server's name. The client keeps them, for they may know it. In the child of a fork: none,
+    for they are its parent's."""
+    pid, idle = getattr(client, "_lockstock_idle", (0, {}))
+    if pid != os.getpid():
+        pid, idle = client._lockstock_idle = os.getpid(), {}
+    return idle
 
 
 class Wire:
@@ -68,12 +82,16 @@ class Wire:
         self._client, self._key = client, key
         self._place = ""
         self._connection: Any = None
+        # What asks whether a server is there.
+        self._looks: Optional[Wire] = None
         self.is_cut = False
 
     def do(self, step: Any) -> Any:
         if isinstance(step, Ask):
             return self.ask(step)
         assert isinstance(step, Rest)
+        # The next one may go to another server.
+        self.give_back()
         self.learn()
         time.sleep(step.seconds)
         self._check()
@@ -90,13 +108,15 @@ class Wire:
             return answers if moving is None else self._follow(step, moving)
         except BaseException:
             # Others to the same server may have gone the same way.
-            _idle.get(self._client, {}).pop(self._place, None)
+            _idle(self._client).pop(self._place, None)
             self.drop()
             raise
 
     def cut(self) -> None:
         """Ends what another thread asks over this."""
         self.is_cut = True
+        if self._looks is not None:
+            self._looks.cut()
         socket = getattr(self._connection, "_sock", None)
         if socket is not None:
             try:
@@ -114,8 +134,8 @@ class Wire:
         """Leaves the connection to those who ask next."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            spare = _idle.setdefault(self._client, {}).setdefault(self._place, [])
-            if len(spare) < SPARE:
+            spare = _idle(self._client).setdefault(self._place, [])
+            if len(spare) < SPARE and not self.is_cut:
                 spare.append((connection, now()))
             else:
                 connection.disconnect()
@@ -126,7 +146,7 @@ class Wire:
 
     def _connect(self, until: float) -> Any:
         self._place = place(self._client, self._key)
-        spare = _idle.get(self._client, {}).get(self._place, [])
+        spare = _idle(self._client).get(self._place, [])
         while spare:
             try:
                 connection, used = spare.pop()
@@ -150,13 +170,16 @@ class Wire:
             connection.disconnect()
 
     def _exchange(self, connection: Any, commands: Sequence[Any], until: float) -> list[Any]:
+        _limit(connection, until)
         connection.send_packed_command(connection.pack_commands(commands), check_health=False)
         return [self._read(connection, until) for _ in commands]
 
     def _read(self, connection: Any, until: float) -> Any:
-        while not connection.can_read(min(max(until - now(), 0), LONG)):
-            if now() >= until:
+        while not connection.can_read(min(max(until - now(), 0), LOOK)):
+            if now() >= until or not self._is_there(connection, until):
                 raise library(connection).TimeoutError("no answer in time")  # type: ignore[union-attr]
+        # What has begun may stop in its middle.
+        _limit(connection, until)
         try:
             return connection.read_response()
         except Exception as error:
@@ -164,21 +187,53 @@ class Wire:
                 raise
             return error
 
+    def _is_there(self, connection: Any, until: float) -> bool:
+        """Whether the server of a connection answers, and is the one that would be asked now."""
+        self._looks = other = Wire(self._client, self._key)
+        try:
+            self._check()
+            other.ask(Ask([["PING"]], min(until, now() + LOOK)))
+            return is_there(connection, other._connection)
+        except Exception as error:
+            # One that refuses this is there.
+            return "TimeoutError" not in kinds(error)
+        finally:
+            self._looks = None
+            other.give_back()
+
     def learn(self) -> None:
-        """Asking anything of the key has the client of a cluster learn where it is now. That takes as long as the client likes."""
+        """Has the client of a cluster learn where the key is now. The other nodes know it, also when the key's does not answer."""
         if not is_cluster(self._client) or self._client in _learning:
             return
         _learning.add(self._client)
 
         def learn() -> None:
             try:
-                self._client.execute_command("LOCK.INFO", self._key)
+                if not any(self._tells(node) for node in others(self._client, self._key)):
+                    # That takes as long as the client likes.
+                    self._client.execute_command("LOCK.INFO", self._key)
             except Exception:
                 pass
             finally:
                 _learning.discard(self._client)
 
         spawn(learn)
+
+    def _tells(self, node: Any) -> bool:
+        """Whether a node says where the key is."""
+        kind, arguments = parts(self._client, self._key, node=node)
+        connection = kind(**arguments)
+        try:
+            connection.connect()
+            [answer] = self._exchange(connection, [["LOCK.INFO", self._key]], now() + 1)
+            moved = "MovedError" in kinds(answer)
+            if moved and is_news(self._client, self._key, answer):
+                tell(self._client, answer)
+            return moved
+        except Exception:
+            return False
+        finally:
+            connection.disconnect()
 
 
 class _Connecting:
@@ -192,7 +247,8 @@ class _Connecting:
         self._error: Optional[BaseException] = None
 
     def result(self, until: float) -> Any:
-        spawn(self._make)
+        if spawn(self._make).is_set() and not self._done.is_set():
+            self._make()
         try:
             while not self._done.wait(min(max(until - now(), 0), 0.05)):
                 if self._wire.is_cut or now() >= until:
@@ -218,10 +274,17 @@ class _Connecting:
                 self._connection.disconnect()
 
 
+def _limit(connection: Any, until: float) -> None:
+    """Bounds each of a connection's next steps."""
+    socket = getattr(connection, "_sock", None)
+    if socket is not None:
+        socket.settimeout(min(max(until - now(), 0.01), CONNECT))
+
+
 def _forget() -> None:
-    """In the child of a fork: the connections are its parent's."""
-    global _idle, _learning
-    _idle, _learning = weakref.WeakKeyDictionary(), weakref.WeakSet()
+    """In the child of a fork."""
+    global _learning
+    _learning = weakref.WeakSet()
 
 
 if hasattr(os, "register_at_fork"):

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import pathlib
+import signal
 import subprocess
 
 import pytest
@@ -59,10 +60,10 @@ def sentinel(start):
     def written(one):
         return one.info("replication")["master_repl_offset"]
 
-    def fail_over():
+    def fail_over(end=subprocess.Popen.kill):
         # A link that is up may still wait for its first words. What the replica has not got is lost, as ever in a failover.
         eventually("the replica has all", lambda: written(replica) == written(primary))
-        primary.process.kill()
+        end(primary.process)
         # A Sentinel that was kept up for two seconds does nothing for thirty.
         eventually("it is promoted", lambda: (patiently(lambda: replica.info("replication")) or {}).get("role") == "master", 120)
         return Eye(replica)
@@ -70,21 +71,31 @@ def sentinel(start):
     return ("127.0.0.1", where), fail_over
 
 
-def test_a_hold_and_a_wait_go_on_at_the_new_primary(sentinel, key):
+def freeze(process):
+    """Its connections stay, and nobody says anything over them."""
+    process.send_signal(signal.SIGSTOP)
+
+
+ENDS = pytest.mark.parametrize("end", [subprocess.Popen.kill, freeze], ids=["killed", "frozen"])
+
+
+@ENDS
+def test_a_hold_and_a_wait_go_on_at_the_new_primary(sentinel, key, end):
     where, fail_over = sentinel
     with redis.sentinel.Sentinel([where]).master_for("shop") as client:
         held = Lock(client, key, lease=200)
         assert held.acquire()
         said = run(Lock(client, key, wait=200, token="next").acquire)
         eventually("it waits", lambda: waiting(client, key) == 1)
-        server = fail_over()
+        server = fail_over(end)
         eventually("it waits there", lambda: server.waiters(key) == ["next"])
         assert held.held and held.release()
         assert said().release()
 
 
+@ENDS
 @pytest.mark.parametrize("by_line", [False, True])
-def test_so_they_do_in_asyncio(sentinel, key, by_line):
+def test_so_they_do_in_asyncio(sentinel, key, by_line, end):
     where, fail_over = sentinel
 
     async def play(client, line):
@@ -93,7 +104,7 @@ def test_so_they_do_in_asyncio(sentinel, key, by_line):
         said = asyncio.create_task(lock(key, wait=200, token="next").acquire())
         while await test_asyncio.waiting(client, key) != 1:
             await asyncio.sleep(0.01)
-        server = await asyncio.to_thread(fail_over)
+        server = await asyncio.to_thread(fail_over, end)
         await asyncio.to_thread(eventually, "it waits there", lambda: server.waiters(key) == ["next"])
         assert held.held and await held.release()
         assert await (await asyncio.wait_for(said, 60)).release()
