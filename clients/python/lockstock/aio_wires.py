@@ -113,7 +113,7 @@ class Wire:
                         return
                 await within(self._client.execute_command("LOCK.INFO", self._key), 1)
             except Exception:
-                # As if nobody had told anything.
+                # As if no node had told anything.
                 pass
 
     async def _tells(self, node: Any) -> bool:

@@ -66,7 +66,7 @@ def tell(client: Any, moved: Any) -> Any:
     manager = client.nodes_manager
     if hasattr(manager, "move_slot"):
         return manager.move_slot(moved)
-    # In redis-py before 7 and in valkey-py it is noted, and heeded by whoever asks for the slot.
+    # In redis-py before 7 and in valkey-py it is noted, and heeded when the slot is asked for.
     manager._moved_exception = moved
     manager.get_node_from_slot(moved.slot_id)
     return None

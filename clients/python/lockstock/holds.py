@@ -75,7 +75,7 @@ class Held:
         if reply == 0:
             self._lose()
         elif lease != self._lease:
-            # Its holder has extended it meanwhile, and nobody knows which request came last.
+            # Its holder has extended it meanwhile, and which request came last is not known.
             self._due = now()
             return True
         elif reply == 1:

@@ -140,7 +140,7 @@ class Line:
                     if message["type"] in ("message", "pong"):
                         continue
                 elif now() - heard > RELEASE:
-                    # Nobody is there, or not the primary any more.
+                    # No server is there, or it is not the primary any more.
                     heard = now()
                     await self._hears.connection.disconnect(nowait=True)
                     continue

@@ -96,7 +96,7 @@ def _made_sure(terms: Terms, token: str, grant: Grant, limit: float) -> Steps[Op
             held = yield from _ask(terms.extend(token, grant.fence, terms.lease), limit)
         except Exception as error:
             if is_answer(error) and not passes(error):
-                # Not allowed, perhaps. Nobody would know of this grant.
+                # Not allowed, perhaps. No caller would know of this grant.
                 yield from releasing(terms, token, grant.fence, limit)
             raise
     return Grant(grant.fence, sent + terms.lease) if held == 1 else None

@@ -19,7 +19,7 @@ import redis
 import redis.asyncio
 import valkey
 from conftest import CLUSTER_URL, URL, Eye, Gate, cut, ends_within, eventually, frozen
-from lockstock import AsyncLock, Closed, Hold, Line, Lock, NotReleased, Refused, Stock, Unreachable, locks
+from lockstock import AsyncLock, Closed, Hold, Line, Lock, Refused, Stock, Unreachable, locks
 from lockstock.wires import Wire
 from test_impatient import play
 from test_locks import run
@@ -348,8 +348,7 @@ def moving(key):
         try:
             yield lambda: move(here, there)
         finally:
-            with contextlib.suppress(redis.ResponseError):
-                # It may not have been moved.
+            with contextlib.suppress(redis.ResponseError):  # It may not have been moved.
                 move(there, here)
 
 
