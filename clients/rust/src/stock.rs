@@ -67,7 +67,7 @@ impl Stock {
         Self { client, sale }
     }
 
-    /// Creates the sale with `total` units. `false` if the key is there already.
+    /// Creates the sale with `total` units. `false` if the key is there already, perhaps by an earlier request of which the answer was lost.
     ///
     /// # Errors
     /// No answer, or the server refused.
@@ -209,7 +209,8 @@ impl Orders {
             if let Some(order) = self.page.next() {
                 return Some(Ok(order));
             }
-            let cursor = self.cursor.take()?;
+            // It stays until the answer is there: this future may be dropped before.
+            let cursor = self.cursor.clone()?;
             let mut words = self.stock.words("ORDERS").word(cursor).word("COUNT").word(500);
             if let Some(state) = self.state {
                 words = words.word("STATE").word(state.word());
@@ -219,7 +220,10 @@ impl Orders {
                     self.cursor = Some(next).filter(|next| next != "0");
                     self.page = orders.into_iter();
                 }
-                Err(error) => return Some(Err(error)),
+                Err(error) => {
+                    self.cursor = None;
+                    return Some(Err(error));
+                }
             }
         }
     }

@@ -172,3 +172,24 @@ async fn what_would_mean_nothing_is_not_sent() {
     }
     assert!(!server.cmd("INFO commandstats").text().contains("cmdstat_stock."));
 }
+
+#[tokio::test]
+async fn a_page_of_orders_is_asked_for_again_when_nobody_waited_for_it() {
+    let server = Server::start();
+    let mug = client(&server).stock("mug");
+    assert!(mug.create(2, &Terms::default()).await.expect("an answer"));
+    for id in ["ann", "bob"] {
+        assert_eq!(mug.order(id, &Order::default()).await.expect("an answer").status, Status::Ok);
+    }
+    let mut orders = mug.orders(None);
+    tokio::select! {
+        biased;
+        order = orders.next() => unreachable!("no answer comes at once: {order:?}"),
+        () = std::future::ready(()) => {}
+    }
+    let mut found = Vec::new();
+    while let Some(order) = orders.next().await {
+        found.push(order.expect("an answer").id);
+    }
+    assert_eq!(found.len(), 2, "{found:?}");
+}
