@@ -1,6 +1,7 @@
 //! One thread in the background of the process does all that is asked of servers. So a hold is extended while the program's own threads
 //! are busy, is released though the runtime has ended in which it was acquired, and a connection is of use to every runtime.
 
+use std::process;
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -9,10 +10,19 @@ use tokio::task::JoinHandle;
 
 use crate::Error;
 
-fn runtime() -> Option<&'static Runtime> {
-    static RUNTIME: OnceLock<Option<Runtime>> = OnceLock::new();
-    let build = || Builder::new_multi_thread().worker_threads(1).thread_name("lockstock").enable_all().build().ok();
-    RUNTIME.get_or_init(build).as_ref()
+fn runtime() -> Result<&'static Runtime, Error> {
+    static RUNTIME: OnceLock<(u32, Runtime)> = OnceLock::new();
+    static BUILT: Mutex<()> = Mutex::new(());
+    if RUNTIME.get().is_none() {
+        let _one = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+        if RUNTIME.get().is_none() {
+            let build = Builder::new_multi_thread().worker_threads(1).thread_name("lockstock").enable_all().build();
+            let _ = RUNTIME.set((process::id(), build.map_err(|_| NONE)?));
+        }
+    }
+    let (of, runtime) = RUNTIME.get().ok_or(NONE)?;
+    // The child of a fork has not this thread, and its parent's holds are none of its own.
+    if *of == process::id() { Ok(runtime) } else { Err(FORKED) }
 }
 
 /// Ends its background task when it is dropped.
@@ -32,27 +42,27 @@ pub async fn run<T: Send + 'static>(
     (&mut task.0).await.unwrap_or(Err(NONE))
 }
 
-/// Does it there, to its end though the future is dropped.
+/// Does it there, to its end though the future is dropped; as a farewell.
 pub async fn finish<T: Send + 'static>(
     asked: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> Result<T, Error> {
-    spawn(asked)?.await.unwrap_or(Err(NONE))
+    farewell(asked)?.await.unwrap_or(Err(NONE))
 }
 
 /// Runs the work in the background, even if no caller waits for it.
 pub fn spawn<T: Send + 'static>(asked: impl Future<Output = T> + Send + 'static) -> Result<JoinHandle<T>, Error> {
-    runtime().map(|runtime| runtime.spawn(asked)).ok_or(NONE)
+    runtime().map(|runtime| runtime.spawn(asked))
 }
 
 /// Does it there. The thread that calls it does not end before it is done, or a second is over: it may be the last of the process.
-pub fn farewell(asked: impl Future<Output = ()> + Send + 'static) {
+pub fn farewell<T: Send + 'static>(asked: impl Future<Output = T> + Send + 'static) -> Result<JoinHandle<T>, Error> {
     let goes_on = GoesOn::new();
     // If the thread ends already, there is no more to be done for it.
     let _ = AT_END.try_with(|_| ());
-    let _ = spawn(async move {
-        asked.await;
-        drop(goes_on);
-    });
+    spawn(async move {
+        let _goes_on = goes_on;
+        asked.await
+    })
 }
 
 static FAREWELLS: Mutex<usize> = Mutex::new(0);
@@ -88,3 +98,4 @@ impl Drop for GoesOn {
 }
 
 const NONE: Error = Error::Invalid("the system gives no thread for the background");
+const FORKED: Error = Error::Invalid("the child of a fork has no thread in the background, and no lock");

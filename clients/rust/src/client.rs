@@ -43,7 +43,7 @@ impl Client {
         Servers::parse(url).map(Self::of).map_err(Error::Refused)
     }
 
-    /// A client of the server that a `redis::Client` or anything else with connection parameters names.
+    /// A client of the server that redis-rs's connection parameters name, also those of a `redis::Client` (`get_connection_info`).
     ///
     /// # Errors
     /// The parameters are malformed.
@@ -140,10 +140,12 @@ impl Client {
     /// Remembers the node that `error` names for `slot`; `false` if it names none.
     pub(crate) fn redirected(&self, slot: u16, error: &RedisError) -> bool {
         match error.kind() {
-            ErrorKind::Server(ServerErrorKind::Moved) => node(error).is_some_and(|(host, port)| {
-                self.servers().moved(slot, host, port);
-                true
-            }),
+            ErrorKind::Server(ServerErrorKind::Moved) if self.servers().is_cluster() => {
+                node(error).is_some_and(|(host, port)| {
+                    self.servers().moved(slot, host, port);
+                    true
+                })
+            }
             // The primary is another one now; only asking anew tells which.
             ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown) => {
                 self.drop_wire(slot);
@@ -158,7 +160,8 @@ impl Client {
         }
     }
 
-    fn asking(&self, error: &RedisError) -> Option<redis::ConnectionAddr> {
+    /// The node that `error` names for the next request alone.
+    pub(crate) fn asking(&self, error: &RedisError) -> Option<redis::ConnectionAddr> {
         let asks = error.kind() == ErrorKind::Server(ServerErrorKind::Ask);
         let (host, port) = node(error).filter(|_| asks)?;
         Some(self.servers().neighbour(host, port))
@@ -195,6 +198,11 @@ impl Client {
 fn node(error: &RedisError) -> Option<(&str, u16)> {
     let (host, port) = error.redirect_node()?.0.rsplit_once(':')?;
     Some((host, port.parse().ok()?))
+}
+
+/// The answer, if it comes in this time.
+pub async fn limited<T>(time: Duration, asked: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
+    timeout(time, asked).await.unwrap_or_else(|_| Err(timed_out()))
 }
 
 /// Whether a request may be sent again when its connection broke.

@@ -80,7 +80,8 @@ pub fn timed_out() -> RedisError {
 
 /// Whether no answer came.
 pub fn is_silence(error: &RedisError) -> bool {
-    error.is_io_error() || error.is_timeout() || error.is_connection_dropped()
+    // An answer that was cut in the middle cannot be parsed.
+    error.kind() == ErrorKind::Parse || error.is_io_error() || error.is_timeout() || error.is_connection_dropped()
 }
 
 /// Whether asking again, of the same server or another, may help.
@@ -98,5 +99,13 @@ pub fn passes(error: &RedisError) -> bool {
         ServerErrorKind::MasterDown,
         ServerErrorKind::ReadOnly,
     ];
-    is_silence(error) || demoted() || server.iter().any(|kind| error.kind() == ErrorKind::Server(*kind))
+    is_silence(error)
+        || demoted()
+        || error.code() == Some("BUSY")
+        || server.iter().any(|kind| error.kind() == ErrorKind::Server(*kind))
+}
+
+/// Whether a release that the server has refused may be taken a little later.
+pub fn passes_for_release(error: &RedisError) -> bool {
+    passes(error) || matches!(error.code(), Some("NOREPLICAS" | "MISCONF"))
 }

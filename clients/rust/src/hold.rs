@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use redis::{Arg, Cmd, FromRedisValue, Value, cmd};
+use redis::{Arg, Cmd, FromRedisValue, RedisResult, Value, cmd};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
 use crate::client::{PATIENCE, Repeat};
+use crate::error::passes_for_release;
 use crate::lock::Request;
 use crate::{Error, background, clock};
 
@@ -177,7 +178,15 @@ impl Hold {
         let mut words = self.state.request.words("EXTEND");
         words.arg("PX").arg(crate::lock::ms(after)).arg("FENCE").arg(self.state.fence);
         let state = self.state.clone();
-        background::finish(async move { state.say(&words, 1).await }).await
+        background::finish(async move {
+            let said = state.say(&words, 1).await;
+            if state.session.is_some() {
+                // Else the end of its connection would end the hold now.
+                tokio::spawn(async move { (sleep(after).await, state) });
+            }
+            said
+        })
+        .await
     }
 
     fn stop(&mut self) {
@@ -192,7 +201,7 @@ impl Drop for Hold {
             self.stop();
             let state = self.state.clone();
             // If the server cannot be told, the lease ends the hold.
-            background::farewell(async move { drop(state.release().await) });
+            let _ = background::farewell(async move { state.release().await });
         }
     }
 }
@@ -248,7 +257,7 @@ impl State {
     async fn extend(&self, patience: Duration) -> Result<(), Error> {
         let since = clock::now();
         let words = self.request.extension(self.fence);
-        let answer = self.request.client().ask(self.request.first(), &words, patience, Repeat::Yes).await?;
+        let answer = self.ask(&words, patience, Repeat::Yes).await?;
         if answer != Value::Int(1) {
             self.lost.send_replace(true);
         }
@@ -257,6 +266,14 @@ impl State {
         }
         self.lasts_from(since);
         Ok(())
+    }
+
+    /// The answer, which is 0 also where another value has the key: the hold has ended then.
+    async fn ask(&self, words: &Cmd, patience: Duration, repeat: Repeat) -> RedisResult<Value> {
+        match self.request.client().ask(self.request.first(), words, patience, repeat).await {
+            Err(error) if error.code() == Some("WRONGTYPE") => Ok(Value::Int(0)),
+            answer => answer,
+        }
     }
 
     async fn release(&self) -> Result<(), Error> {
@@ -276,13 +293,12 @@ impl State {
         let mut tried = false;
         loop {
             let left = end.saturating_sub(clock::now());
-            match self.request.client().ask(self.request.first(), words, left.min(PATIENCE), Repeat::No).await {
+            match self.ask(words, left.min(PATIENCE), Repeat::No).await {
                 Ok(answer) if tried || answer == Value::Int(whole) => return Ok(()),
                 Ok(_) => return Err(Error::Lost),
                 Err(error) => {
-                    let error = Error::from(error);
-                    if !matches!(error, Error::Unreachable(_)) || clock::now() >= end {
-                        return Err(error);
+                    if !passes_for_release(&error) || clock::now() >= end {
+                        return Err(error.into());
                     }
                     tried = true;
                     sleep(crate::client::PAUSE).await;

@@ -1,14 +1,11 @@
 //! Each server of a deployment by itself, for programs that look at all of them.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{Cmd, FromRedisValue, Pipeline, RedisResult, Value, cmd};
-use tokio::time::timeout;
+use redis::{Cmd, FromRedisValue, Pipeline, Value, cmd};
 
-use crate::client::PATIENCE;
-use crate::error::timed_out;
+use crate::client::{PATIENCE, limited};
 use crate::servers::Servers;
 use crate::{Client, Error};
 
@@ -28,7 +25,8 @@ impl Node {
     /// # Errors
     /// No answer came, or it was an error.
     pub async fn query<T: FromRedisValue>(&mut self, command: &Cmd) -> Result<T, Error> {
-        Ok(limited(PATIENCE, command.query_async(&mut self.connection)).await?)
+        let answer = limited(PATIENCE, command.query_async::<Value>(&mut self.connection)).await?;
+        T::from_redis_value(answer).map_err(|error| Error::Refused(error.into()))
     }
 
     /// Sends commands together. An answer that is an error is in its place.
@@ -115,8 +113,4 @@ fn in_slots(servers: &Servers, slots: Vec<Vec<Value>>) -> Vec<(redis::Connection
         }
     }
     found
-}
-
-async fn limited<T>(time: Duration, asked: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
-    timeout(time, asked).await.unwrap_or_else(|_| Err(timed_out()))
 }

@@ -12,6 +12,7 @@ use redis::{
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use crate::client::limited;
 use crate::error::timed_out;
 
 /// A Sentinel that does not answer within this time is passed over.
@@ -151,7 +152,8 @@ impl Servers {
                 let (host, port) = self.ask_sentinels(name).await?;
                 let address = at(self.pattern.addr(), &host, port);
                 let mut wire = self.connect_to(&address, patience).await?;
-                let role: Vec<redis::Value> = cmd("ROLE").query_async(&mut wire.connection).await?;
+                let role = cmd("ROLE");
+                let role = limited(patience, role.query_async::<Vec<redis::Value>>(&mut wire.connection)).await?;
                 if role.first() != Some(&redis::Value::BulkString(b"master".to_vec())) {
                     return Err(std::io::Error::other("Sentinel names a server that is no primary").into());
                 }
@@ -177,6 +179,14 @@ impl Servers {
                 Err(failure)
             }
         }
+    }
+
+    /// Whether the server at `address` is the primary, as far as Sentinel can be asked. One that stood still while it was replaced does not
+    /// know of it.
+    pub async fn leads(&self, address: &ConnectionAddr) -> bool {
+        let Kind::Sentinel { name } = &self.kind else { return true };
+        let named = self.ask_sentinels(name).await;
+        named.map_or(true, |(host, port)| at(self.pattern.addr(), &host, port) == *address)
     }
 
     /// A connection to this server.

@@ -209,7 +209,7 @@ impl Orders {
             if let Some(order) = self.page.next() {
                 return Some(Ok(order));
             }
-            // It stays until the answer is there: this future may be dropped before.
+            // The cursor stays until the answer is there: this future may be dropped before.
             let cursor = self.cursor.clone()?;
             let mut words = self.stock.words("ORDERS").word(cursor).word("COUNT").word(500);
             if let Some(state) = self.state {

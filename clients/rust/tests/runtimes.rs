@@ -149,3 +149,59 @@ fn a_drop_releases_also_when_the_process_ends() {
     }
     assert_eq!(server.info_int("lockstock", "lockstock_lock_grants"), 20);
 }
+
+/// Runs a test of this file by itself, as a program of its own that is told the server.
+fn program(test: &str, server: &Server) -> std::process::Output {
+    let mut program = Command::new(std::env::current_exe().expect("this test has a path"));
+    program.args(["--exact", test, "--nocapture"]).env("LOCKSTOCK_TEST_URL", url(server)).output().expect("it runs")
+}
+
+#[test]
+fn a_release_is_done_though_its_future_is_dropped_and_the_process_ends() {
+    if let Ok(url) = std::env::var("LOCKSTOCK_TEST_URL") {
+        let hold = current_thread().block_on(Client::open(&url).expect("a URL").lock("job").acquire()).expect("free");
+        current_thread().block_on(async {
+            tokio::select! {
+                biased;
+                // Rarely the answer is there at once.
+                released = hold.release() => released.expect("held"),
+                () = std::future::ready(()) => {}
+            }
+        });
+        std::process::exit(0);
+    }
+    let server = Server::start();
+    for _ in 0..10 {
+        let output = program("a_release_is_done_though_its_future_is_dropped_and_the_process_ends", &server);
+        assert!(output.status.success(), "{output:?}");
+        assert!(is_free(&server));
+    }
+}
+
+unsafe extern "C" {
+    safe fn fork() -> i32;
+    safe fn _exit(status: i32) -> !;
+    unsafe fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
+}
+
+#[test]
+fn the_child_of_a_fork_has_no_lock_and_is_told_so() {
+    let server = Server::start();
+    let client = blocking::Client::open(&url(&server)).expect("a URL");
+    let hold = client.lock("job").acquire().expect("free");
+    let child = fork();
+    if child == 0 {
+        let refused = matches!(client.lock("other").wait(SECOND).acquire(), Err(Error::Invalid(_)));
+        drop(hold);
+        _exit(i32::from(!refused));
+    }
+    let (mut status, mut ended) = (-1, 0);
+    eventually("a call in the child ends", || {
+        // SAFETY: the status is a variable of this thread.
+        ended = unsafe { waitpid(child, &raw mut status, 1) };
+        ended == child
+    });
+    assert_eq!(status, 0);
+    assert!(!is_free(&server));
+    hold.release().expect("held to the end");
+}

@@ -174,20 +174,20 @@ async fn what_would_mean_nothing_is_not_sent() {
 }
 
 #[tokio::test]
-async fn a_page_of_orders_is_asked_for_again_when_nobody_waited_for_it() {
+async fn a_page_of_orders_is_asked_for_again_when_its_future_was_dropped() {
     let server = Server::start();
     let mug = client(&server).stock("mug");
     assert!(mug.create(2, &Terms::default()).await.expect("an answer"));
     for id in ["ann", "bob"] {
         assert_eq!(mug.order(id, &Order::default()).await.expect("an answer").status, Status::Ok);
     }
-    let mut orders = mug.orders(None);
+    let (mut orders, mut found) = (mug.orders(None), Vec::new());
     tokio::select! {
         biased;
-        order = orders.next() => unreachable!("no answer comes at once: {order:?}"),
+        // Rarely the answer is there at once.
+        order = orders.next() => found.extend(order.and_then(Result::ok).map(|order| order.id)),
         () = std::future::ready(()) => {}
     }
-    let mut found = Vec::new();
     while let Some(order) = orders.next().await {
         found.push(order.expect("an answer").id);
     }

@@ -1,0 +1,283 @@
+//! The requests for a lock.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{Cmd, ConnectionAddr, RedisResult, Value, cmd, pipe};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use super::{Lock, ms};
+use crate::client::{Client, PATIENCE, PAUSE, Repeat, limited};
+use crate::error::{passes, passes_for_release, timed_out};
+use crate::hold::{Hold, Session};
+use crate::{Error, background, clock};
+
+/// How long replicas have to take a grant.
+const REPLICATION: Duration = Duration::from_secs(1);
+/// How much later than its time a wait ends at most.
+const OVERTIME: Duration = Duration::from_millis(1_900);
+
+/// One acquisition.
+#[derive(Debug)]
+pub struct Request {
+    lock: Lock,
+    pub token: Vec<u8>,
+}
+
+/// Asks for a hold of `lock`.
+pub async fn obtain(lock: Lock) -> Result<Hold, Error> {
+    let token = lock.token.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string().into());
+    // A wait of centuries is as good as one without limit.
+    let end = lock.wait.and_then(|wait| Instant::now().checked_add(wait)?.checked_add(OVERTIME));
+    let request = Arc::new(Request { lock, token });
+    let mut open = Open { request: request.clone(), in_doubt: false };
+    let asked = request.stand(&mut open.in_doubt);
+    match end {
+        None => asked.await,
+        Some(end) => timeout_at(end, asked).await.unwrap_or_else(|_| Err(timed_out().into())),
+    }
+}
+
+/// A request. If this is dropped while the outcome is in doubt, the request is withdrawn.
+struct Open {
+    request: Arc<Request>,
+    in_doubt: bool,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if self.in_doubt {
+            let request = self.request.clone();
+            // If the server cannot be told, the lease ends the grant.
+            let _ = background::spawn(async move { request.withdraw().await });
+        }
+    }
+}
+
+impl Request {
+    pub fn lease(&self) -> Duration {
+        self.lock.lease
+    }
+
+    pub fn keys(&self) -> &[Vec<u8>] {
+        &self.lock.keys
+    }
+
+    pub fn client(&self) -> &Client {
+        &self.lock.client
+    }
+
+    pub fn first(&self) -> &[u8] {
+        self.lock.keys.first().map_or(&[], Vec::as_slice)
+    }
+
+    /// `LOCK.VERB`, or `LOCK.MVERB` for several keys.
+    pub fn words(&self, verb: &str) -> Cmd {
+        let keys = &self.lock.keys;
+        if keys.len() == 1 {
+            let mut words = cmd(&format!("LOCK.{verb}"));
+            words.arg(keys).arg(&self.token);
+            return words;
+        }
+        let mut words = cmd(&format!("LOCK.M{verb}"));
+        words.arg(&self.token).arg(keys.len()).arg(keys);
+        words
+    }
+
+    pub fn extension(&self, fence: i64) -> Cmd {
+        let mut words = self.words("EXTEND");
+        words.arg("PX").arg(ms(self.lock.lease)).arg("FENCE").arg(fence);
+        words
+    }
+
+    fn acquisition(&self, left: Wait) -> Cmd {
+        let keys = &self.lock.keys;
+        let mut words = if keys.len() == 1 { cmd("LOCK.ACQUIRE") } else { cmd("LOCK.MACQUIRE") };
+        if keys.len() > 1 {
+            words.arg(keys.len());
+        }
+        words.arg(keys).arg("TOKEN").arg(&self.token).arg("PX").arg(ms(self.lock.lease));
+        if self.lock.shared {
+            words.arg("SHARED");
+        }
+        if let Some(n) = self.lock.limit {
+            words.arg("LIMIT").arg(n);
+        }
+        match left {
+            Wait::No => {}
+            Wait::For(time) => {
+                words.arg("WAIT").arg(ms(time));
+            }
+            Wait::Forever => {
+                words.arg("WAIT").arg(0);
+            }
+        }
+        if self.lock.session {
+            words.arg("SESSION");
+        }
+        words
+    }
+
+    /// Stands in line until the lock is granted or the time is over. The outcome is in doubt while the server may have granted a lock unheard.
+    async fn stand(self: &Arc<Self>, in_doubt: &mut bool) -> Result<Hold, Error> {
+        let begun = Instant::now();
+        let slot = self.client().servers().slot(self.first());
+        // Without a wait at first: most locks are free, and this needs no connection of its own.
+        let mut left = Wait::No;
+        // While a slot moves, the node that is to have it.
+        let mut other = None;
+        loop {
+            let before = std::mem::replace(in_doubt, true);
+            let answer = self.ask(slot, left, other.take()).await;
+            *in_doubt = match answer {
+                Ok(_) => false,
+                Err(Error::Lost | Error::Unreachable(_)) => true,
+                // A refusal says nothing of earlier requests.
+                Err(_) => before,
+            };
+            let error = match answer {
+                Ok(Some(hold)) => return Ok(hold),
+                Ok(None) if left != Wait::No => return Err(Error::NotGranted),
+                // The request was granted and the hold has ended since, because no message came in time.
+                Ok(None) | Err(Error::Lost) => None,
+                Err(Error::Unreachable(error)) => Some(error),
+                Err(error) => return Err(error),
+            };
+            left = match self.lock.wait {
+                None => Wait::Forever,
+                Some(wait) => Wait::For(wait.saturating_sub(begun.elapsed())),
+            };
+            if left == Wait::For(Duration::ZERO) {
+                return Err(error.map_or(Error::NotGranted, Error::Unreachable));
+            }
+            other = error.as_ref().and_then(|error| self.client().asking(error));
+            if other.is_none() && error.is_some_and(|error| !self.client().redirected(slot, &error)) {
+                sleep(PAUSE).await;
+            }
+        }
+    }
+
+    /// Asks once: the server of the slot, or the `other` node that this server has named for one request.
+    async fn ask(
+        self: &Arc<Self>,
+        slot: u16,
+        left: Wait,
+        other: Option<ConnectionAddr>,
+    ) -> Result<Option<Hold>, Error> {
+        let sent = clock::now();
+        let words = self.acquisition(left);
+        if left == Wait::No && !self.lock.session && self.lock.replicas == 0 {
+            let answer = self.client().ask(self.first(), &words, PATIENCE, Repeat::Yes).await?;
+            return Ok(fence(answer)?.map(|fence| Hold::begin(self.clone(), fence, sent, None, self.lock.kept)));
+        }
+        let servers = self.client().servers();
+        let mut wire = match &other {
+            None => servers.connect(slot, PATIENCE).await?,
+            Some(node) => {
+                let mut wire = servers.connect_to(node, PATIENCE).await?;
+                limited(PATIENCE, cmd("ASKING").exec_async(&mut wire.connection)).await?;
+                wire
+            }
+        };
+        let answer = match left {
+            Wait::No => limited(PATIENCE, words.query_async(&mut wire.connection)).await,
+            // The wait as a whole has its own end.
+            Wait::For(_) | Wait::Forever => self.listen(&words, &mut wire.connection).await,
+        };
+        let Some(fence) = fence(answer?)? else { return Ok(None) };
+        if left != Wait::No && !servers.leads(&wire.address).await {
+            return Err(Error::Unreachable(io::Error::other("the primary was replaced during the wait").into()));
+        }
+        // After a wait it is unknown how long the answer took, so the lease counts from this extension. WAIT counts the writes of this
+        // connection, so the extension is needed for replicas, too.
+        let mut since = sent;
+        if left != Wait::No || self.lock.replicas > 0 {
+            since = clock::now();
+            let mut both = pipe();
+            if other.is_some() {
+                both.cmd("ASKING").ignore();
+            }
+            both.add_command(self.extension(fence));
+            if self.lock.replicas > 0 {
+                both.cmd("WAIT").arg(self.lock.replicas).arg(ms(REPLICATION));
+            }
+            let answers = limited(PATIENCE, both.query_async::<Vec<i64>>(&mut wire.connection)).await;
+            let refused = match answers.map_err(Error::from) {
+                Err(error @ Error::Unreachable(_)) => return Err(error),
+                Err(error) => Some(error),
+                Ok(answers) if answers.first() != Some(&1) => return Err(Error::Lost),
+                Ok(answers) => answers.get(1).and_then(|count| {
+                    let replicas = usize::try_from(*count).ok().filter(|count| *count < self.lock.replicas)?;
+                    Some(Error::NotReplicated { replicas })
+                }),
+            };
+            if let Some(error) = refused {
+                self.withdraw().await;
+                return Err(error);
+            }
+        }
+        let session = self.lock.session.then(|| Session { _connection: wire.connection, ended: wire.ended });
+        Ok(Some(Hold::begin(self.clone(), fence, since, session, self.lock.kept)))
+    }
+
+    /// Waits for the answer. Another request, to the server that serves the lock now, notices when the server or the connection has vanished
+    /// silently.
+    async fn listen(&self, words: &Cmd, connection: &mut redis::aio::MultiplexedConnection) -> RedisResult<Value> {
+        let answer = words.query_async(connection);
+        tokio::pin!(answer);
+        loop {
+            if let Ok(answer) = timeout(Duration::from_secs(15), &mut answer).await {
+                return answer;
+            }
+            let mut look = cmd("LOCK.INFO");
+            look.arg(self.first());
+            let stands = match self.client().ask(self.first(), &look, PATIENCE, Repeat::Yes).await {
+                Ok(info) => self.stands_in(info),
+                Err(error) => !passes(&error),
+            };
+            if !stands {
+                // The answer may be on its way. Else the next request, by the same token, finds the place or the grant.
+                return limited(PAUSE, answer).await;
+            }
+        }
+    }
+
+    /// Whether the answer of `LOCK.INFO`, which names the first hundred waiters, has the request in line.
+    fn stands_in(&self, info: Value) -> bool {
+        let mut info: HashMap<String, Value> = redis::from_redis_value(info).unwrap_or_default();
+        let mut take = |field| info.remove(field).unwrap_or(Value::Nil);
+        let named: Vec<HashMap<String, Value>> = redis::from_redis_value(take("waiters")).unwrap_or_default();
+        let number: usize = redis::from_redis_value(take("waiting")).unwrap_or_default();
+        let token = Value::BulkString(self.token.clone());
+        number > named.len() || named.iter().any(|waiter| waiter.get("token") == Some(&token))
+    }
+
+    /// Leaves the line and whatever was granted, as far as a server can be told within 5 s; else the lease ends it.
+    pub async fn withdraw(&self) {
+        let end = Instant::now() + Duration::from_secs(5);
+        while let Err(error) = self.client().ask(self.first(), &self.words("RELEASE"), PATIENCE, Repeat::Yes).await
+            && passes_for_release(&error)
+            && Instant::now() < end
+        {
+            sleep(PAUSE).await;
+        }
+        // A request that was sent over an abandoned connection may arrive after the first release.
+        sleep(PAUSE).await;
+        let _ = self.client().ask(self.first(), &self.words("RELEASE"), PATIENCE, Repeat::Yes).await;
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    No,
+    For(Duration),
+    Forever,
+}
+
+fn fence(answer: Value) -> Result<Option<i64>, Error> {
+    let granted: Option<(Value, i64, i64)> =
+        redis::from_redis_value(answer).map_err(|error| Error::Refused(error.into()))?;
+    Ok(granted.map(|(_, fence, _)| fence))
+}

@@ -1,0 +1,293 @@
+//! What the crate does when answers are lost, cut or refused, and when primaries are replaced. `LOCKSTOCK_SERVER` names the server.
+#![expect(clippy::expect_used, reason = "here a panic is a failed test")]
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use harness::{ANY, Cluster, OK, Reply, Server, eventually};
+use lockstock::{Client, Error, Hold};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn client(server: &Server) -> Client {
+    Client::open(&format!("redis://{}", server.address())).expect("a URL")
+}
+
+fn signal(server: &Server, name: &str) {
+    let mut kill = Command::new("kill");
+    assert!(kill.arg(name).arg(server.pid().to_string()).process_group(0).status().expect("kill runs").success());
+}
+
+fn waiters(server: &Server) -> i64 {
+    server.info_int("lockstock", "lockstock_lock_waiters")
+}
+
+async fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    for _ in 0..500 {
+        if condition() {
+            return;
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    assert!(condition(), "{what}");
+}
+
+fn asked(lock: lockstock::Lock) -> JoinHandle<Result<Hold, Error>> {
+    tokio::spawn(async move { lock.acquire().await })
+}
+
+/// What a relay does with the answers of connections that were made before the one of this number: none of them passes; and with those
+/// of all connections, if `cut`: half of an answer passes, and then the connection ends.
+#[derive(Default)]
+struct Faults {
+    mute: AtomicUsize,
+    made: AtomicUsize,
+    cut: std::sync::atomic::AtomicBool,
+}
+
+impl Faults {
+    fn mute(&self) {
+        self.mute.store(self.made.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+/// A client of the server behind such a relay.
+async fn behind(server: &Server, faults: &Arc<Faults>) -> Client {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let (own, address, faults) = (listener.local_addr().expect("an address"), server.address(), faults.clone());
+    tokio::spawn(async move {
+        while let Ok((near, _)) = listener.accept().await {
+            let Ok(far) = TcpStream::connect(&address).await else { continue };
+            let ((from_near, to_near), (from_far, to_far)) = (near.into_split(), far.into_split());
+            let (number, faults) = (faults.made.fetch_add(1, Ordering::Relaxed), faults.clone());
+            tokio::spawn(async move {
+                tokio::select! {
+                    () = carry(from_near, to_far, None) => {}
+                    () = carry(from_far, to_near, Some((number, faults))) => {}
+                }
+            });
+        }
+    });
+    Client::open(&format!("redis://{own}")).expect("a URL")
+}
+
+async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, faults: Option<(usize, Arc<Faults>)>) {
+    let mut bytes = vec![0; 1 << 16];
+    while let Ok(count @ 1..) = from.read(&mut bytes).await {
+        let mut passes = count;
+        if let Some((number, faults)) = &faults {
+            if *number < faults.mute.load(Ordering::Relaxed) {
+                continue;
+            }
+            if faults.cut.load(Ordering::Relaxed) {
+                passes = count / 2;
+            }
+        }
+        if to.write_all(bytes.get(..passes).unwrap_or_default()).await.is_err() || passes < count {
+            return;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_grant_whose_extension_is_refused_is_given_back() {
+    let server = Server::start();
+    server.expect("ACL SETUSER weak on >word ~* &* +@all -lock.extend", OK);
+    let weak = Client::open(&format!("redis://weak:word@{}", server.address())).expect("a URL");
+    server.expect("LOCK.ACQUIRE job TOKEN other PX 500", ANY);
+    let waited = weak.lock("job").wait(5 * SECOND).acquire().await;
+    assert!(matches!(waited, Err(Error::Refused(_))), "{waited:?}");
+    server.expect("EXISTS job", 0);
+    let lock = client(&server).lock("job").replicas(usize::MAX);
+    assert!(matches!(lock.acquire().await, Err(Error::Refused(_))));
+    server.expect("EXISTS job", 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refusal_does_not_hide_a_grant_that_was_not_heard() {
+    let server = Server::start();
+    let faults = Arc::new(Faults::default());
+    let client = behind(&server, &faults).await;
+    assert!(!client.lock("job").is_locked().await.expect("an answer"));
+    faults.mute();
+    let asked = asked(client.lock("job").wait(5 * SECOND));
+    until("it is granted", || server.cmd("EXISTS job").int() == 1).await;
+    server.expect("CONFIG SET maxmemory 1", OK);
+    assert!(matches!(asked.await.expect("no panic"), Err(Error::Refused(_))));
+    until("it is withdrawn", || server.cmd("EXISTS job").int() == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_is_cut_in_the_middle_is_none() {
+    let server = Server::start();
+    let faults = Arc::new(Faults::default());
+    let client = behind(&server, &faults).await;
+    assert!(!client.lock("job").is_locked().await.expect("an answer"));
+    let lasting = client.lock("other").acquire().await.expect("free");
+    faults.cut.store(true, Ordering::Relaxed);
+    let asked = asked(client.lock("job").wait(5 * SECOND));
+    until("it is granted", || server.cmd("EXISTS job").int() == 1).await;
+    faults.cut.store(false, Ordering::Relaxed);
+    asked.await.expect("no panic").expect("it is asked for again").release().await.expect("held");
+    faults.cut.store(true, Ordering::Relaxed);
+    let release = tokio::spawn(lasting.release());
+    until("it is released", || server.cmd("EXISTS other").int() == 0).await;
+    faults.cut.store(false, Ordering::Relaxed);
+    release.await.expect("no panic").expect("it was held to the end");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_cannot_serve_now_is_asked_again() {
+    let server = Server::builder().config("busy-reply-threshold 100").start();
+    let client = client(&server);
+    let [one, two] = [client.lock("one"), client.lock("two")].map(|lock| lock.wait(8 * SECOND));
+    let (first, second) = (one.acquire().await.expect("free"), two.acquire().await.expect("free"));
+    let script = "local t = redis.call('TIME')[1] + 2 while redis.call('TIME')[1] + 0 < t do end";
+    let mut busy = server.client();
+    busy.send(["EVAL", script, "0"]);
+    sleep(SECOND / 2).await;
+    first.release().await.expect("after the script");
+    busy.read();
+    busy.send(["EVAL", script, "0"]);
+    sleep(SECOND / 2).await;
+    let again = one.acquire().await.expect("after the script");
+    server.expect("CONFIG SET min-replicas-to-write 1", OK);
+    let release = tokio::spawn(second.release());
+    sleep(SECOND).await;
+    server.expect("CONFIG SET min-replicas-to-write 0", OK);
+    release.await.expect("no panic").expect("when the server takes it");
+    again.release().await.expect("held");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wait_goes_on_though_its_connection_has_vanished() {
+    let server = Server::start();
+    let faults = Arc::new(Faults::default());
+    let client = behind(&server, &faults).await;
+    server.expect("LOCK.ACQUIRE job TOKEN other PX 60000", ANY);
+    let asked = asked(client.lock("job").wait_forever());
+    until("it waits", || waiters(&server) == 1).await;
+    faults.mute();
+    // The shared connection is made anew, and works.
+    drop(client.lock("job").is_locked().await);
+    assert!(client.lock("job").is_locked().await.expect("an answer"));
+    server.expect("DEL job", 1);
+    let hold = timeout(25 * SECOND, asked).await.expect("soon").expect("no panic").expect("granted");
+    hold.release().await.expect("held");
+}
+
+/// A primary, its replica, and a Sentinel that decides alone.
+struct Guarded {
+    primary: Server,
+    replica: Server,
+    sentinel: Server,
+}
+
+impl Guarded {
+    fn start() -> Self {
+        let (primary, replica) = (Server::start(), Server::start());
+        replica.follow(&primary);
+        let sentinel = Server::plain().sentinel();
+        let sentinel = sentinel.config(&format!("sentinel monitor lead 127.0.0.1 {} 1", primary.port()));
+        let sentinel = sentinel.config("sentinel down-after-milliseconds lead 2000").start();
+        eventually("it knows the replica", || sentinel.cmd("SENTINEL MASTER lead").field("num-slaves").text() == "1");
+        Self { primary, replica, sentinel }
+    }
+
+    fn client(&self) -> Client {
+        Client::open(&format!("redis+sentinel://{}/lead", self.sentinel.address())).expect("a URL")
+    }
+
+    fn has_promoted(&self) -> bool {
+        let named = self.sentinel.cmd("SENTINEL GET-MASTER-ADDR-BY-NAME lead");
+        matches!(named, Reply::Array(_)) && named.at(1).text() == self.replica.port().to_string()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wait_at_a_frozen_primary_goes_on_at_the_promoted_one() {
+    let servers = Guarded::start();
+    let (client, other) = (servers.client(), servers.client());
+    let hold = other.lock("job").acquire().await.expect("free");
+    servers.replica.wait_in_sync(&servers.primary);
+    let asked = asked(client.lock("job").wait_forever());
+    until("it waits", || waiters(&servers.primary) == 1).await;
+    signal(&servers.primary, "-STOP");
+    until("the replica is promoted", || servers.has_promoted()).await;
+    // Other requests of this client find the new primary before the wait is looked after.
+    until("it serves", || waiters(&servers.replica) == 0).await;
+    while client.lock("job").is_locked().await.is_err() {}
+    until("the wait goes on there", || {
+        std::thread::sleep(Duration::from_millis(50));
+        waiters(&servers.replica) == 1
+    })
+    .await;
+    hold.release().await.expect("held to the end");
+    asked.await.expect("no panic").expect("granted").release().await.expect("held");
+    signal(&servers.primary, "-CONT");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_that_was_replaced_while_it_was_frozen_grants_nothing_to_a_wait() {
+    let servers = Guarded::start();
+    let (client, other) = (servers.client(), servers.client());
+    let hold = other.lock("job").lease(8 * SECOND).acquire().await.expect("free");
+    servers.replica.wait_in_sync(&servers.primary);
+    let asked = asked(client.lock("job").wait(60 * SECOND));
+    until("it waits", || waiters(&servers.primary) == 1).await;
+    signal(&servers.primary, "-STOP");
+    until("the replica is promoted", || servers.has_promoted()).await;
+    sleep(5 * SECOND).await;
+    // There the lease is over, and the wait is the next. Here the hold was extended meanwhile.
+    signal(&servers.primary, "-CONT");
+    sleep(2 * SECOND).await;
+    assert!(hold.is_held() && !asked.is_finished(), "{}", hold.is_held());
+    hold.release().await.expect("held to the end");
+    asked.await.expect("no panic").expect("granted").release().await.expect("held");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wait_follows_a_slot_that_moves_and_a_plain_url_none() {
+    let cluster = Cluster::start(3);
+    let key = "job";
+    let from = cluster.owner(key);
+    let [old, new] = [from, (from + 1) % 3].map(|number| cluster.node(number));
+    let client = Client::open(&format!("redis+cluster://{}", old.address())).expect("a URL");
+    let hold = client.lock(key).acquire().await.expect("free");
+    cluster.begin_move(key, from, (from + 1) % 3);
+    cluster.move_key(key, from, (from + 1) % 3);
+    let asked = asked(client.lock(key).wait(20 * SECOND));
+    until("it waits where the key is", || waiters(new) == 1).await;
+    hold.release().await.expect("held");
+    asked.await.expect("no panic").expect("granted").release().await.expect("held");
+    cluster.end_move(key, from, (from + 1) % 3);
+    let plain = self::client(old).lock(key).acquire().await.map(drop);
+    assert!(plain.is_err_and(|error| error.to_string().contains("Moved")), "it is not asked again and again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hold_is_lost_when_another_value_takes_its_key() {
+    let server = Server::start();
+    let hold = client(&server).lock("job").lease(6 * SECOND).acquire().await.expect("free");
+    server.expect("SET job text", OK);
+    timeout(4 * SECOND, hold.lost()).await.expect("at the next extension");
+    assert!(matches!(hold.release().await, Err(Error::Lost)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_is_released_later_lasts_until_then() {
+    let server = Server::start();
+    let hold = client(&server).lock("job").session().acquire().await.expect("free");
+    hold.release_after(2 * SECOND).await.expect("held");
+    sleep(SECOND).await;
+    server.expect("EXISTS job", 1);
+    until("its time is over", || server.cmd("EXISTS job").int() == 0).await;
+}
