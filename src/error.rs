@@ -136,6 +136,9 @@ pub enum Error {
     /// The sale's stream refuses the event; the server's own text.
     #[display("{}", stream_refusal(_0))]
     Stream(String),
+    /// An earlier command of the transaction has migrated the lock.
+    #[display("TRYAGAIN the lock has moved to another node in this transaction")]
+    LockMoved,
     /// The sale and its stream are being migrated to another cluster node. Cluster clients retry by themselves after this code.
     #[display("TRYAGAIN the sale and its stream are on their way to another node")]
     OnTheMove,
@@ -242,6 +245,7 @@ impl From<LockError> for Error {
             LockError::WrongType => Self::WrongType,
             LockError::OtherMode => Self::OtherMode,
             LockError::FencesUsedUp => Self::FencesUsedUp,
+            LockError::OnTheMove => Self::LockMoved,
             LockError::Fault => Self::Internal,
             LockError::LeaseTooLong => {
                 ArgError::Integer { name: "the lease", range: Range::new(1..=LONGEST_SPAN.0) }.into()

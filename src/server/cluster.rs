@@ -129,8 +129,13 @@ impl Nodes {
 
     /// The address of the other node that serves `slot`; `None` while this node takes the slot over.
     pub fn elsewhere(&self, slot: Slot) -> Option<&str> {
-        let comes_here = self.0.iter().any(|node| node.is_this && node.importing.contains(&slot.number()));
-        self.owner(slot).filter(|node| !node.is_this && !comes_here).map(|node| &*node.address)
+        let owner = self.owner(slot).filter(|node| !node.is_this && !self.takes_over(slot));
+        owner.map(|node| &*node.address)
+    }
+
+    /// Whether `slot` is on its way to this node.
+    pub fn takes_over(&self, slot: Slot) -> bool {
+        self.0.iter().any(|node| node.is_this && node.importing.contains(&slot.number()))
     }
 
     fn owner(&self, slot: Slot) -> Option<&Node> {

@@ -46,8 +46,9 @@ pub trait Keyspace {
     fn publish(&mut self, notice: Box<Notice>, outcome: WaitResult);
     /// Whether this node still serves the key. Asked before a grant to a waiter, unless the running command names the key.
     fn owns_slot(&mut self, at: KeyRef<'_>) -> bool;
-    /// Whether the keys that the running command names may have moved since the server checked them: by an earlier command of its transaction.
-    fn may_have_moved(&self) -> bool {
+    /// Whether this key, which the running command names, has moved to another node since the server checked it: by an earlier command of the
+    /// same transaction.
+    fn has_moved(&mut self, _: KeyRef<'_>) -> bool {
         false
     }
     /// Whether [`owns_slot`](Self::owns_slot), which has just returned `false`, would return `false` for every key.

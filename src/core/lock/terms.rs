@@ -177,6 +177,8 @@ pub enum LockError {
     FencesUsedUp,
     /// The end of the lease does not fit in a 64-bit time.
     LeaseTooLong,
+    /// The lock has moved to another node since the server checked the key.
+    OnTheMove,
     /// A module panic lost this waiter's reply.
     Fault,
 }

@@ -4,11 +4,12 @@ use super::{AtWork, LockSession};
 use crate::core::id::Ident;
 use crate::core::key::KeyRef;
 use crate::core::lock::{EndReason, Found, Hold, Keyspace, Lock, Mode, Notice, WaitResult, WaiterId};
+use crate::core::slot::Slot;
 use crate::core::time::Millis;
 use crate::module::blocked::BLOCKED;
 use crate::module::{lock_effect, notify_message};
 use crate::server::args::Name;
-use crate::server::cluster::{self, Serves};
+use crate::server::cluster::{self, Nodes, Serves};
 use crate::server::faults;
 use crate::server::key::Content;
 
@@ -102,8 +103,13 @@ impl Keyspace for LockSession<'_> {
         serves == Serves::These
     }
 
-    fn may_have_moved(&self) -> bool {
-        cluster::is_node() && self.ctx().flags().is_transaction()
+    fn has_moved(&mut self, at: KeyRef<'_>) -> bool {
+        // `MIGRATE` deletes what it moves. A node that takes the slot over serves the keys that it lacks, too.
+        cluster::is_node()
+            && self.ctx().flags().is_transaction()
+            && matches!(self.find(at), Found::Nothing)
+            && !self.owns_slot(at)
+            && Nodes::known(self.free_ctx()).is_none_or(|nodes| !nodes.takes_over(Slot::of(at.key)))
     }
 
     fn serves_nothing(&mut self) -> bool {

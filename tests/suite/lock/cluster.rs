@@ -130,6 +130,44 @@ fn a_transaction_that_moves_a_lock_grants_it_to_no_waiter_here() {
     }
 }
 
+/// Nor is it granted to a request of the same transaction.
+#[test]
+fn a_transaction_that_moves_a_lock_takes_it_for_no_token_here() {
+    for next in
+        ["LOCK.ACQUIRE lock", "LOCK.ACQUIRE lock TOKEN t WAIT 0 NOTIFY news", "LOCK.MACQUIRE 2 lock {lock}a TOKEN t"]
+    {
+        let Scene { cluster, from, to, mut holder, .. } = Scene::set(60_000);
+        holder.expect("LOCK.ACQUIRE {lock}a TOKEN t", ANY);
+        cluster.begin_move("lock", from, to);
+        // Where the slot moves to, the holder still has the lock.
+        let port = cluster.node(to).port();
+        let queued = ["MULTI", &format!("MIGRATE 127.0.0.1 {port} lock 0 5000"), next, "LOCK.INFO lock", "EXEC"];
+        holder.pipeline(queued).pop().expect("the reply to EXEC").is((OK, err("TRYAGAIN"), NULL));
+        cluster.end_move("lock", from, to);
+        cluster.node(to).expect("LOCK.RELEASE lock holder", 1);
+    }
+}
+
+/// A node that takes a slot over grants a lock that a transaction releases, and keeps no free lock.
+#[test]
+fn a_transaction_on_the_node_to_which_a_lock_moves_hands_it_over() {
+    let Scene { cluster, from, to, .. } = Scene::set(60_000);
+    cluster.begin_move("lock", from, to);
+    let mut line = Line::at(cluster.node(to));
+    let mut holder = cluster.node(to).client();
+    holder.expect("ASKING", OK);
+    holder.expect("LOCK.ACQUIRE {lock}a TOKEN first", ("first", INT, 30_000));
+    let mut waiter = cluster.node(to).client();
+    waiter.expect("ASKING", OK);
+    line.enter(&mut waiter, "LOCK.ACQUIRE {lock}a TOKEN second WAIT 0");
+    let mut in_transaction =
+        |call: &str| holder.pipeline(["ASKING", "MULTI", call, "EXEC"]).pop().expect("the reply to EXEC").at(0).clone();
+    in_transaction("LOCK.ACQUIRE {lock}b TOKEN first").is(("first", INT, 30_000));
+    in_transaction("LOCK.RELEASE {lock}a first").is(1);
+    waiter.read().is(("second", INT, 30_000));
+    cluster.node(to).expect("DEBUG RELOAD", OK);
+}
+
 #[test]
 fn what_falls_due_for_a_key_that_has_moved_is_left_to_its_new_node() {
     let Scene { cluster, from, to, holder, .. } = Scene::set(4_000);

@@ -154,14 +154,19 @@ impl Stage {
         }
     }
 
-    /// Reads what has come for the requests that wait.
+    /// Reads what has come for the requests that wait, the earliest grant first.
     fn hear(&mut self) {
+        let mut heard = vec![];
         for token in 0..self.tokens.len() {
             let Some((node, keys, since, lease)) = self.tokens[token].waits.take() else { continue };
             match self.line(token, node).try_read(Duration::from_millis(1)) {
-                Some(reply) => self.answered(token, &keys, since, lease, &reply),
+                Some(reply) => heard.push((token, keys, since, lease, reply)),
                 None => self.tokens[token].waits = Some((node, keys, Instant::now(), lease)),
             }
+        }
+        heard.sort_by_key(|(.., reply)| if matches!(reply, Reply::Array(_)) { reply.at(1).int() } else { 0 });
+        for (token, keys, since, lease, reply) in heard {
+            self.answered(token, &keys, since, lease, &reply);
         }
     }
 
@@ -177,6 +182,9 @@ impl Stage {
                 )
             });
         }
+        // The wait may have been granted before the release, which has ended that hold, too.
+        self.hear();
+        self.tokens[token].holds.retain(|key, _| !keys.contains(key));
     }
 
     /// One end of each connection of a token goes. What it was granted and has not read is released.

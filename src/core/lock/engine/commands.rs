@@ -28,6 +28,9 @@ impl Engine {
         keyspace: &mut W,
     ) -> Result<Acquired, LockError> {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
+        if keyspace.has_moved(at) {
+            return Err(LockError::OnTheMove);
+        }
         let named = [at];
         let mut transition = Transition::command(self, keyspace, now, &named);
         transition.adopt_same(&named, request);

@@ -41,6 +41,9 @@ impl Engine {
             return self.acquire(now, *at, request, keyspace);
         }
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
+        if locks.iter().any(|at| keyspace.has_moved(*at)) {
+            return Err(LockError::OnTheMove);
+        }
         let mut transition = Transition::command(self, keyspace, now, locks);
         transition.adopt_same(locks, request);
         let states = transition.settled_states(locks, &request.token);

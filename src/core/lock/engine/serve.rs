@@ -54,6 +54,8 @@ impl<W: Keyspace> Transition<'_, W> {
             self.emptied.push(key);
         } else if !self.may_grant(at) {
             self.put_off(queue);
+            // It may have been released in this transition.
+            self.emptied.push(key);
         } else if let Some(mut visit) = self.open(at) {
             let next = visit.grant_fitting(queue);
             let closed = visit.close();

@@ -134,8 +134,8 @@ impl<'t, W: Keyspace> Transition<'t, W> {
     /// Whether the lock at `at` may be granted here. While its slot moves key by key, a key that the command does not name may have moved to
     /// another node by itself.
     pub(super) fn may_grant(&mut self, at: KeyRef<'_>) -> bool {
-        let is_checked = self.named.binary_search(&at).is_ok() && !self.keyspace.may_have_moved();
-        is_checked || self.keyspace.owns_slot(at)
+        let is_named = self.named.binary_search(&at).is_ok();
+        if is_named { !self.keyspace.has_moved(at) } else { self.keyspace.owns_slot(at) }
     }
 
     /// Whether the key `at` holds a value of another type.
