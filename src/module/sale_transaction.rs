@@ -141,8 +141,11 @@ impl<'c, 'a> SaleTransaction<'c, 'a> {
     /// removed again.
     fn check_streams(&mut self) -> Result<(), Error> {
         let mut streams: Vec<(&[u8], Box<[u8]>)> = Vec::new();
-        for leg in self.legs.iter().filter(|leg| leg.sale.has_stream && !leg.changes.is_empty()) {
-            let Some(stream) = self.open.unchanged(&leg.sale)?.terms().stream.clone() else { continue };
+        for leg in self.legs.iter().filter(|leg| leg.sale.has_stream) {
+            let sale = self.open.unchanged(&leg.sale)?;
+            // A refusal that becomes final is no event.
+            let has_event = leg.changes.iter().any(|change| sale.event(change).is_some());
+            let Some(stream) = sale.terms().stream.clone().filter(|_| has_event) else { continue };
             if Key::open(self.open.ctx().reborrow(), &Name::make(&stream.key), Access::Write).is_no_stream() {
                 return Err(Error::Stream(Error::WrongType.to_string()));
             }

@@ -11,7 +11,7 @@ import { Locks, Stock } from "lockstock";
 
 const PAGE = readFileSync(new URL("../../../docs/operations.md", import.meta.url), "utf8");
 const USERS = [...PAGE.matchAll(/^user (\w+) (.*)$/gm)].map(([, name, rules]) => [name, ...rules.split(" ")]);
-const IN_A_CLUSTER = PAGE.replaceAll("\n", " ").match(/give each of them `([^`]*)`/)[1].split(" ");
+const IN_A_CLUSTER = PAGE.replaceAll("\n", " ").match(/give each user `([^`]*)`/)[1].split(" ");
 const [url, clusterUrl] = [process.env.LOCKSTOCK_URL, process.env.LOCKSTOCK_CLUSTER_URL];
 
 /** Clients that connect as this user. */

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.newest
 
 PAGE = (pathlib.Path(__file__).resolve().parents[3] / "docs/operations.md").read_text()
 RULES = {name: rules.split() for name, rules in re.findall(r"^user (\w+) (.*)$", PAGE, re.M)}
-IN_A_CLUSTER = re.search(r"give each of them `([^`]*)`", PAGE.replace("\n", " "))[1].split()
+IN_A_CLUSTER = re.search(r"give each user `([^`]*)`", PAGE.replace("\n", " "))[1].split()
 
 
 @pytest.fixture(params=["alone", "cluster"])

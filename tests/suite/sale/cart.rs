@@ -131,6 +131,22 @@ fn a_late_payment_of_a_cart_is_refused_for_good_where_it_was_refused() {
     streams_agree(&mut client, 2);
 }
 
+/// A refusal is no event, so the stream of the leg that refuses is not needed.
+#[test]
+fn a_late_payment_is_refused_though_the_stream_of_that_leg_is_gone() {
+    let server = Server::start();
+    let mut client = server.client();
+    mall(&mut client, 2, "");
+    client.expect("STOCK.MDECR_ONCE o1 2 one 2 two 2 HOLD 1", cart("OK", [ANY, ANY]));
+    for sale in ["one", "two"] {
+        eventually("it has expired", || client.cmd(["STOCK.INFO", sale]).field("expired").int() == 1);
+    }
+    client.expect("STOCK.DECR_ONCE one other", ("OK", 1, 1, -1, ""));
+    client.expect("SET one:events text", OK);
+    client
+        .expect("STOCK.MCONFIRM o1 2 one two", cart("EXPIRED", [("EXPIRED", 0, 1, -1, ""), ("SKIPPED", 0, 2, -1, "")]));
+}
+
 #[test]
 fn an_id_of_another_buyer_or_a_key_of_another_type_is_an_error_and_nothing_is_taken() {
     let server = Server::start();

@@ -80,7 +80,7 @@ for (const name of Object.keys(LIBRARIES)) {
       proxy.closed = false;
       await eventually("it is lost", () => hold.lost.aborted, 2_000);
       await eventually("it is over", async () => (await holders(eye, "lock")) === 0);
-      await other.release();
+      await other.release().catch((error) => assert(error instanceof NotReleased));
     });
 
     test("a session is over with its connection, though there is no other yet", async (t) => {

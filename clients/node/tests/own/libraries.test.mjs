@@ -5,51 +5,9 @@ import { describe, test } from "node:test";
 import { Locks, Stock, Unreachable, NotReplicated } from "lockstock";
 
 import { aDay } from "../day.mjs";
+import { LIBRARIES, ready } from "../libraries.mjs";
 import { start, startPair, startProxy, startSentinel } from "../own.mjs";
-import { CLIENTS, assert, cmd, eventually, hangUp, info, newKey, rejectsAfter, sleep, waiting } from "../servers.mjs";
-
-const clusterUrl = process.env.LOCKSTOCK_CLUSTER_URL;
-const quiet = (client) => client.on("error", () => {});
-
-async function ioredis(name) {
-  const { Cluster, default: Redis } = await import(name);
-  const sentinelRetryStrategy = () => 50;
-  return {
-    alone: (url) => quiet(new Redis(url, { retryStrategy: () => 20 })),
-    cluster: () => quiet(new Cluster([clusterUrl])),
-    sentinel: (port, more) => quiet(new Redis({ sentinels: [{ host: "127.0.0.1", port }], name: "shop", sentinelRetryStrategy, ...more })),
-  };
-}
-
-async function nodeRedis(name) {
-  const { createClient, createCluster, createSentinel } = await import(name);
-  return {
-    alone: (url) => quiet(createClient({ url, socket: { reconnectStrategy: () => 20 } })).connect(),
-    cluster: () => quiet(createCluster({ rootNodes: [{ url: clusterUrl }] })).connect(),
-    async sentinel(port) {
-      const options = { name: "shop", sentinelRootNodes: [{ host: "127.0.0.1", port }], scanInterval: 100 };
-      const client = quiet(createSentinel(options));
-      await client.connect();
-      return client;
-    },
-  };
-}
-
-const LIBRARIES = {
-  "ioredis 5.0": await ioredis("ioredis-oldest"),
-  "ioredis 5": await ioredis("ioredis-5"),
-  "ioredis 6": await ioredis("ioredis"),
-  "node-redis 5.0": await nodeRedis("redis-oldest"),
-  "node-redis 5": await nodeRedis("redis-5"),
-  "node-redis 6": await nodeRedis("redis"),
-};
-
-/** What is asked for without a wait has no time for a busy machine to find the server first. */
-async function ready(made) {
-  const client = await made;
-  await new Locks(client).info("key");
-  return client;
-}
+import { CLIENTS, assert, cmd, eventually, hangUp, info, newKey, rejectsAfter, waiting } from "../servers.mjs";
 
 describe("libraries", { concurrency: 2 }, () => {
   for (const [name, library] of Object.entries(LIBRARIES)) {
@@ -124,37 +82,6 @@ describe("libraries", { concurrency: 2 }, () => {
         const next = await wait;
         assert(next.fence > safe.fence);
         assert(await next.release());
-      });
-
-      test("behind Sentinel, a primary that freezes, and wakes as one of two", async (t) => {
-        const { primary, replica, sentinel } = await startSentinel(t, 2_000);
-        const client = await ready(library.sentinel(sentinel.port, { failoverDetector: true }));
-        const locks = new Locks(client);
-        t.after(async () => {
-          await locks.close();
-          await hangUp(client);
-        });
-        const [old, eye] = [await primary.eye(t), await replica.eye(t)];
-        assert(await cmd(old, "LOCK.ACQUIRE", "lock", "TOKEN", "first", "PX", "600000"));
-        assert.equal(await old.wait(1, 0), 1);
-        let granted = false;
-        const wait = locks.acquire("lock", { waitMs: 300_000 }).finally(() => (granted = true));
-        await eventually("it waits", async () => (await waiting(old, "lock")) === 1);
-        primary.freeze();
-        await eventually("it takes over", async () => /role:master/.test(await eye.info("replication")));
-        // Some versions of node-redis look for it for long on a busy machine.
-        await eventually("it waits there", async () => (await waiting(eye, "lock")) === 1, 150_000);
-        primary.thaw();
-        await eventually("it waits there only", async () => (await waiting(old, "lock")) === 0);
-        // Unless the old one has heard of the new one by now.
-        await cmd(old, "LOCK.RELEASE", "lock", "first").catch((error) => assert.match(error.message, /^READONLY/));
-        await sleep(500);
-        assert(!granted);
-        assert(await cmd(eye, "LOCK.RELEASE", "lock", "first"));
-        const next = await wait;
-        assert.equal((await info(eye, "lock")).holders[0].fence, next.fence);
-        assert(next.held && (await next.owned()) && (await next.release()));
-        assert.equal(await cmd(eye, "LOCK.INFO", "lock"), null);
       });
 
       test("with replicas, in a database that was selected since", async (t) => {

@@ -1,0 +1,41 @@
+// A frozen primary behind Sentinel. node-redis 5 looks for the new one for so long that other tests in its process would starve.
+
+import { test } from "node:test";
+
+import { Locks } from "lockstock";
+
+import { LIBRARIES, ready } from "../libraries.mjs";
+import { startSentinel } from "../own.mjs";
+import { assert, cmd, eventually, hangUp, info, sleep, waiting } from "../servers.mjs";
+
+for (const name of ["ioredis 5", "ioredis 6", "node-redis 6"]) {
+  test(`behind Sentinel, a primary that freezes, and wakes as one of two: ${name}`, async (t) => {
+    const { primary, replica, sentinel } = await startSentinel(t, 2_000);
+    const client = await ready(LIBRARIES[name].sentinel(sentinel.port, { failoverDetector: true }));
+    const locks = new Locks(client);
+    t.after(async () => {
+      await locks.close();
+      await hangUp(client);
+    });
+    const [old, eye] = [await primary.eye(t), await replica.eye(t)];
+    assert(await cmd(old, "LOCK.ACQUIRE", "lock", "TOKEN", "first", "PX", "600000"));
+    assert.equal(await old.wait(1, 0), 1);
+    let granted = false;
+    const wait = locks.acquire("lock", { waitMs: 300_000 }).finally(() => (granted = true));
+    await eventually("it waits", async () => (await waiting(old, "lock")) === 1);
+    primary.freeze();
+    await eventually("it takes over", async () => /role:master/.test(await eye.info("replication")));
+    await eventually("it waits there", async () => (await waiting(eye, "lock")) === 1, 60_000);
+    primary.thaw();
+    await eventually("it waits there only", async () => (await waiting(old, "lock")) === 0);
+    // Unless the old one has heard of the new one by now.
+    await cmd(old, "LOCK.RELEASE", "lock", "first").catch((error) => assert.match(error.message, /^READONLY/));
+    await sleep(500);
+    assert(!granted);
+    assert(await cmd(eye, "LOCK.RELEASE", "lock", "first"));
+    const next = await wait;
+    assert.equal((await info(eye, "lock")).holders[0].fence, next.fence);
+    assert(next.held && (await next.owned()) && (await next.release()));
+    assert.equal(await cmd(eye, "LOCK.INFO", "lock"), null);
+  });
+}
