@@ -143,6 +143,7 @@ fn a_transaction_that_moves_a_lock_takes_it_for_no_token_here() {
         let port = cluster.node(to).port();
         let queued = ["MULTI", &format!("MIGRATE 127.0.0.1 {port} lock 0 5000"), next, "LOCK.INFO lock", "EXEC"];
         holder.pipeline(queued).pop().expect("the reply to EXEC").is((OK, err("TRYAGAIN"), NULL));
+        cluster.move_key("{lock}a", from, to);
         cluster.end_move("lock", from, to);
         cluster.node(to).expect("LOCK.RELEASE lock holder", 1);
     }
