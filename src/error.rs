@@ -245,7 +245,7 @@ impl From<LockError> for Error {
             LockError::WrongType => Self::WrongType,
             LockError::OtherMode => Self::OtherMode,
             LockError::FencesUsedUp => Self::FencesUsedUp,
-            LockError::OnTheMove => Self::LockMoved,
+            LockError::Moved => Self::LockMoved,
             LockError::Fault => Self::Internal,
             LockError::LeaseTooLong => {
                 ArgError::Integer { name: "the lease", range: Range::new(1..=LONGEST_SPAN.0) }.into()

@@ -178,7 +178,7 @@ pub enum LockError {
     /// The end of the lease does not fit in a 64-bit time.
     LeaseTooLong,
     /// The lock has moved to another node since the server checked the key.
-    OnTheMove,
+    Moved,
     /// A module panic lost this waiter's reply.
     Fault,
 }

@@ -75,7 +75,7 @@ impl Sale {
         if withdrawn > 0 {
             changes.due_first = serving.serve();
             let needed = self.needed(now, Budget::COMMAND, None, None, [0, for_line.saturating_add(withdrawn)]);
-            let (due, serving) = serving.within(Budget::COMMAND, needed.len()).between(needed);
+            let (due, serving) = serving.within(Budget::COMMAND.after_ends(needed.len())).between(needed);
             changes.due_first.extend(due);
             let remaining = remaining.checked_sub(withdrawn).or_invariant("less is withdrawn than remains", 0);
             return Ok((serving.left_of(remaining), changes));

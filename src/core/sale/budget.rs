@@ -26,15 +26,21 @@ impl Budget {
     /// That of a whole command.
     pub const COMMAND: Self = Self { expirations: MOST_ENDED, services: MOST_SERVED };
 
+    /// The rest of the budget after so many holds have expired.
+    pub(super) fn after_ends(self, ended: usize) -> Self {
+        Self {
+            expirations: self.expirations.saturating_sub(ended),
+            services: self.services.saturating_sub(ended.saturating_mul(SERVICES_OF_AN_END)),
+        }
+    }
+
     /// The rest of the budget after `changes`.
     #[must_use]
     pub fn after(self, changes: &Changes<'_>) -> Self {
         let count = |is: fn(&Change<'_>) -> bool| changes.iter().filter(|change| is(change)).count();
         let ended = count(|change| matches!(change, Change::Expire { .. }));
         let served = count(|change| matches!(change, Change::Serve { .. }));
-        Self {
-            expirations: self.expirations.saturating_sub(ended),
-            services: self.services.saturating_sub(served.saturating_add(ended.saturating_mul(SERVICES_OF_AN_END))),
-        }
+        let rest = self.after_ends(ended);
+        Self { services: rest.services.saturating_sub(served), ..rest }
     }
 }

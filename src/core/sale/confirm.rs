@@ -91,7 +91,7 @@ impl Sale {
             State::Cancelled => answer.with(Status::Duplicate),
             State::Expired => answer.unchanged(),
             State::Held | State::Sold | State::Waiting => {
-                let serving = self.serving(now).within(budget, 0).without(number);
+                let serving = self.serving(now).within(budget).without(number);
                 let changes = Changes::only(Change::Cancel { id: IdText::from(id) });
                 let back = answer.units;
                 give_back(back, Answer { units: 0, deadline: None, ..answer }, changes, serving)
@@ -172,7 +172,7 @@ impl Sale {
     ) -> Decision<'a> {
         let due = order.state == State::Held && !self.is_over(order);
         let due_first = if due { vec![expire(order)] } else { Vec::new() };
-        let (due_first, serving) = self.serving(now).within(budget, due_first.len()).between(due_first);
+        let (due_first, serving) = self.serving(now).within(budget.after_ends(due_first.len())).between(due_first);
         let answer = Answer { remaining: serving.left_of(refusal.remaining), ..refusal };
         Decision { answer, changes: Changes { due_first, ..Changes::only(Change::Refuse { id: IdText::from(id) }) } }
     }

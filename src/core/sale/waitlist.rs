@@ -6,7 +6,7 @@
 
 use super::Sale;
 use super::answer::{Answer, Changes, Decision, Status};
-use super::budget::{Budget, MOST_SERVED, SERVICES_OF_AN_END};
+use super::budget::{Budget, MOST_SERVED};
 use super::change::Change;
 use super::orders::BEGINNING;
 use super::orders::record::Record;
@@ -42,7 +42,7 @@ impl Sale {
         }
         let buyer = PackedId::new(take.buyer.unwrap_or(take.id));
         let first = self.needed(now, Budget::COMMAND, known.as_ref(), buyer.as_ref(), [take.units, 0]);
-        let (due_first, serving) = self.serving(now).within(Budget::COMMAND, first.len()).between(first);
+        let (due_first, serving) = self.serving(now).within(Budget::COMMAND.after_ends(first.len())).between(first);
         let reference = IdText::from(take.reference);
         let answer = Answer {
             status: Status::Queued,
@@ -173,10 +173,9 @@ impl Serving<'_> {
         Self { without: Some(number), ..self }
     }
 
-    /// Serves no more orders than the budget has left when so many holds have expired.
-    pub fn within(self, budget: Budget, expirations: usize) -> Self {
-        let most = budget.services.saturating_sub(expirations.saturating_mul(SERVICES_OF_AN_END));
-        Self { most: self.most.min(most), ..self }
+    /// Serves no more orders than the budget has left.
+    pub fn within(self, budget: Budget) -> Self {
+        Self { most: self.most.min(budget.services), ..self }
     }
 
     /// How many of the units that remain go to the line, in this step and later ones.

@@ -29,7 +29,7 @@ impl Engine {
     ) -> Result<Acquired, LockError> {
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
         if keyspace.has_moved(at) {
-            return Err(LockError::OnTheMove);
+            return Err(LockError::Moved);
         }
         let named = [at];
         let mut transition = Transition::command(self, keyspace, now, &named);

@@ -42,7 +42,7 @@ impl Engine {
         }
         now.ms.plus(request.lease).ok_or(LockError::LeaseTooLong)?;
         if locks.iter().any(|at| keyspace.has_moved(*at)) {
-            return Err(LockError::OnTheMove);
+            return Err(LockError::Moved);
         }
         let mut transition = Transition::command(self, keyspace, now, locks);
         transition.adopt_same(locks, request);
