@@ -223,8 +223,8 @@ async fn a_wait_at_a_frozen_primary_goes_on_at_the_promoted_one() {
     signal(&servers.primary, "-STOP");
     until("the replica is promoted", || servers.has_promoted()).await;
     // Other requests of this client find the new primary before the wait is looked after.
-    until("it serves", || waiters(&servers.replica) == 0).await;
-    while client.lock("job").is_locked().await.is_err() {}
+    let found = async { while client.lock("job").is_locked().await.is_err() {} };
+    timeout(30 * SECOND, found).await.expect("the new primary");
     until("the wait goes on there", || {
         std::thread::sleep(Duration::from_millis(50));
         waiters(&servers.replica) == 1
