@@ -26,7 +26,7 @@ impl Command for LockMrelease {
         flags: c"write",
         arity: -4,
         summary:
-            c"Ends a token's holds on several locks, and its waits for them, and hands them over to the first waiters.",
+            c"Ends a token's holds on several locks and its waiting requests, and hands the locks over to the first waiters.",
         since: c"0.1.0",
         complexity: c"O(K*log(N)) with K keys and N holders",
         tips: c"",

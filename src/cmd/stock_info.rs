@@ -21,7 +21,7 @@ impl Command for StockInfo {
         name: c"stock.info",
         flags: c"readonly fast",
         arity: 2,
-        summary: c"Tells how a sale stands: units, orders, conditions and counters.",
+        summary: c"Tells the state of a sale: units, orders, conditions and counters.",
         since: c"0.1.0",
         complexity: c"O(1)",
         tips: c"nondeterministic_output",

@@ -20,7 +20,7 @@ impl Command for StockMconfirm {
         name: c"stock.mconfirm",
         flags: c"write",
         arity: -4,
-        summary: c"Sells what an id holds in several sales, all or none.",
+        summary: c"Sells the units that an id holds in several sales, all or none.",
         since: c"0.2.0",
         complexity: c"O(K*log(N)) with K sales and N holds in each",
         tips: c"",
