@@ -29,7 +29,7 @@ impl Command for LockGuard {
         name: c"lock.guard",
         flags: c"write",
         arity: -4,
-        summary: c"Runs a command only while a token holds a lock, in the same step.",
+        summary: c"Checks that a token holds a lock, and if so runs a command in the same step.",
         since: c"0.3.0",
         complexity: c"O(1) for exclusive locks, O(log(N)) with N holders otherwise, and that of the command",
         tips: c"",
