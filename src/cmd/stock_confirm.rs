@@ -26,7 +26,7 @@ impl Command for StockConfirm {
         name: c"stock.confirm",
         flags: c"write fast",
         arity: -3,
-        summary: c"Sells the units that an id holds, even late if they are still there.",
+        summary: c"Sells the units that an id holds, even after the deadline if they are still there.",
         since: c"0.1.0",
         complexity: c"O(log(N)) with N holds",
         tips: c"",
