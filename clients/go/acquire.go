@@ -100,7 +100,7 @@ func (r *request) leave(ctx context.Context, err error) {
 func (r *request) stand(ctx, caller context.Context) (*Lock, error) {
 	end := now() + r.wait
 	// Without a wait at first: most locks are free, and this needs no connection of its own.
-	for waits := false; ; waits = true {
+	for waits := false; ; waits = r.forever || now() < end {
 		lock, err := r.try(ctx, caller, waits, end-now())
 		switch {
 		case err == nil && lock != nil:
@@ -116,15 +116,14 @@ func (r *request) stand(ctx, caller context.Context) (*Lock, error) {
 			r.doubted = r.doubted || !isAnswer(err)
 			return nil, err
 		}
-		if !r.forever && now() >= end {
-			if err == nil || errors.Is(err, errEnded) {
-				err = ErrNotAcquired
+		switch {
+		case errors.Is(err, ErrUnreachable):
+			// Whether others have the lock is to be known, though the time may be over.
+			if sleep(ctx, pause) != nil && caller.Err() == nil {
+				return nil, err
 			}
-			return nil, err
-		}
-		if err != nil && !errors.Is(err, errEnded) {
-			// The end of the time is looked at above, that of the caller's context there, too.
-			_ = sleep(ctx, pause)
+		case !r.forever && now() >= end:
+			return nil, ErrNotAcquired
 		}
 	}
 }
@@ -133,7 +132,7 @@ func (r *request) stand(ctx, caller context.Context) (*Lock, error) {
 func (r *request) try(ctx, caller context.Context, waits bool, left time.Duration) (*Lock, error) {
 	since := now()
 	if !waits && !r.session && r.replicas == 0 {
-		reply, err := askPending(ctx, r.client, r.acquisition(), patience, true, &r.pending)
+		reply, err := r.quick(ctx, r.client, r.acquisition())
 		fence, err := granted(reply, err)
 		if fence == 0 {
 			return nil, err
@@ -211,10 +210,21 @@ func (r *request) once(ctx context.Context, via sender, command Command) (any, e
 	return once(ctx, via, command, &r.pending)
 }
 
-// quick sends a request that does not wait over conn.
-func (r *request) quick(ctx context.Context, conn Conn, command Command) (any, error) {
-	reply, err := r.once(ctx, conn, command)
+// quick is once, and gives an error its meaning.
+func (r *request) quick(ctx context.Context, via sender, command Command) (any, error) {
+	reply, err := r.once(ctx, via, command)
 	return reply, classify(err)
+}
+
+// free sends a release until it is answered, and says whether an attempt was not.
+func (r *request) free(ctx context.Context, command Command) (reply any, doubted bool, err error) {
+	for {
+		reply, err = r.once(ctx, r.client, command)
+		doubted = doubted || err != nil && !isAnswer(err)
+		if err == nil || !passesForRelease(err) || sleep(ctx, pause) != nil {
+			return reply, doubted, err
+		}
+	}
 }
 
 // listen sends an acquisition over conn. In a long wait it looks whether the request still stands in line at the server of its key: one that is
@@ -275,7 +285,7 @@ func (r *request) withdraw() {
 	defer cancel()
 	// A request that was sent and given up may arrive after the first release, so a second release
 	// follows.
-	_, _ = ask(ctx, r.client, r.words("RELEASE"), farewell, true)
+	_, _, _ = r.free(ctx, r.words("RELEASE"))
 	answered := make(chan struct{})
 	go func() {
 		r.pending.Wait()

@@ -81,24 +81,18 @@ func once(ctx context.Context, via sender, command Command, pending *sync.WaitGr
 // ask sends a command until it is answered, within patience. One that must not be repeated is sent again only if the server has said that
 // it did nothing.
 func ask(ctx context.Context, client Client, command Command, within time.Duration, repeatable bool) (any, error) {
-	return askPending(ctx, client, command, within, repeatable, &sync.WaitGroup{})
-}
-
-func askPending(
-	ctx context.Context, client Client, command Command, within time.Duration, repeatable bool, pending *sync.WaitGroup,
-) (any, error) {
 	caller := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, within, errNoAnswer)
 	defer cancel()
 	for {
-		reply, err := once(ctx, client, command, pending)
-		if err == nil {
+		reply, err := once(ctx, client, command, &sync.WaitGroup{})
+		switch {
+		case err == nil:
 			return reply, nil
-		}
-		if caller.Err() != nil {
+		case passes(err) && (isAnswer(err) || repeatable) && sleep(ctx, pause) == nil:
+		case caller.Err() != nil:
 			return nil, stopped(caller)
-		}
-		if !passes(err) || !isAnswer(err) && !repeatable || sleep(ctx, pause) != nil {
+		default:
 			return nil, classify(err)
 		}
 	}
@@ -155,7 +149,7 @@ func isAnswer(err error) bool {
 	return errors.As(err, &answer)
 }
 
-var passing = regexp.MustCompile(`^((ERR )?max number of clients|UNBLOCKED (force|this server)|(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING|MASTERDOWN)\b)`)
+var passing = regexp.MustCompile(`^((ERR )?max number of clients|UNBLOCKED (force|this server)|(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING|MASTERDOWN|BUSY)\b)`)
 
 // passes says whether asking again, of the same server or another, may help.
 func passes(err error) bool {
@@ -163,6 +157,13 @@ func passes(err error) bool {
 		return passing.MatchString(err.Error())
 	}
 	return !errors.Is(err, ErrClosed)
+}
+
+var unwritable = regexp.MustCompile(`^(NOREPLICAS|MISCONF)\b`)
+
+// passesForRelease is like passes. A release is also sent again to a server that may not write now.
+func passesForRelease(err error) bool {
+	return passes(err) || isAnswer(err) && unwritable.MatchString(err.Error())
 }
 
 func ms(span time.Duration) string {

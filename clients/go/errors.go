@@ -54,6 +54,8 @@ var (
 	ErrInvalid error = &kind{text: "lockstock: invalid argument"}
 
 	errNoAnswer = errors.New("no answer in time")
+
+	errOtherValue error = &kind{"lockstock: refused", ErrRefused}
 )
 
 // rueidis leaves ERR out.
@@ -64,6 +66,7 @@ var answers = []struct {
 	kind error
 }{
 	{"NOTHELD ", ErrLost},
+	{"WRONGTYPE ", errOtherValue},
 	{"DEADLOCK ", ErrDeadlock},
 	{"NOSTOCK ", ErrNoSale},
 	{"BUSYKEY ", ErrSaleExists},

@@ -90,7 +90,7 @@ func (l *Lock) Owned(ctx context.Context) (bool, error) {
 	h := l.hold
 	for _, key := range h.request.keys {
 		_, err := ask(ctx, h.request.client, h.guard(key, "PING"), patience, true)
-		if errors.Is(err, ErrLost) {
+		if ended(err) {
 			h.lose()
 			return false, nil
 		}
@@ -159,6 +159,10 @@ func (l *Lock) Release(ctx context.Context) error {
 	case <-h.ended:
 		return h.outcome
 	case <-ctx.Done():
+		// A context made of that of the lock has just ended with it, which is no reason to stop.
+		if errors.Is(context.Cause(ctx), ErrReleased) {
+			<-h.ended
+		}
 		// It may have ended at the same time.
 		select {
 		case <-h.ended:
@@ -183,24 +187,15 @@ func (h *hold) release(left time.Duration) {
 	defer cancel()
 	// With the fence, a repeated release cannot end a later hold of the token.
 	command := h.request.words("RELEASE", "FENCE", number(h.fence))
-	for doubted := false; ; {
-		reply, err := h.request.once(ctx, h.request.client, command)
-		doubted = doubted || err != nil && !isAnswer(err)
-		switch {
-		case err == nil && (doubted || reply == h.request.count()):
-			// An attempt that was not answered may have done it.
-			h.close(true)
-			return
-		case err == nil:
-			h.outcome = fmt.Errorf("%w (%s)", ErrLost, h.request.name())
-			h.close(false)
-			return
-		case !passes(err) || sleep(ctx, pause) != nil:
-			h.outcome = fmt.Errorf("%w (%s): %w", ErrNotReleased, h.request.name(), err)
-			h.close(false)
-			return
-		}
+	reply, doubted, err := h.request.free(ctx, command)
+	switch {
+	case ended(classify(err)) || err == nil && !doubted && reply != h.request.count():
+		// Not if an attempt that was not answered may have done it.
+		h.outcome = fmt.Errorf("%w (%s)", ErrLost, h.request.name())
+	case err != nil:
+		h.outcome = fmt.Errorf("%w (%s): %w", ErrNotReleased, h.request.name(), err)
 	}
+	h.close(h.outcome == nil)
 }
 
 func (h *hold) close(reuse bool) {
@@ -293,7 +288,7 @@ func (h *hold) extend(ctx context.Context, lease time.Duration, extends bool, co
 		reply, err = ask(ctx, h.request.client, command, within, true)
 	}
 	err = classify(err)
-	if errors.Is(err, ErrLost) || err == nil && extends && reply != int64(1) || h.conn != nil && errors.Is(err, ErrClosed) {
+	if ended(err) || err == nil && extends && reply != int64(1) || h.conn != nil && errors.Is(err, ErrClosed) {
 		h.lose()
 		return fmt.Errorf("%w (%s)", ErrLost, h.request.name())
 	}
@@ -312,6 +307,9 @@ func (h *hold) extend(ctx context.Context, lease time.Duration, extends bool, co
 	}
 	return nil
 }
+
+// ended says whether an answer to a request about the hold means that it is over.
+func ended(err error) bool { return errors.Is(err, ErrLost) || errors.Is(err, errOtherValue) }
 
 // lose notes that the hold is over, unless it was released.
 func (h *hold) lose() bool {

@@ -1,0 +1,104 @@
+package lockstock_test
+
+import (
+	"context"
+	"io"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	lockstock "lockstock/clients/go"
+)
+
+func TestAServerThatRunsALongScriptIsAskedAgain(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		lock := must(lockstock.Acquire(background, client, "job"))
+		s.do("CONFIG", "SET", "busy-reply-threshold", "50")
+		script := "local function now() local t = redis.call('TIME') return t[1] * 1000 + t[2] / 1000 end local e = now() + 1500 repeat until now() > e"
+		go s.rdb.Do(background, "EVAL", script, "0")
+		time.Sleep(300 * time.Millisecond)
+		other := must(lockstock.Acquire(background, client, "other", lockstock.Wait(10*time.Second)))
+		s.is(other.Release(background), nil)
+		go s.rdb.Do(background, "EVAL", script, "0")
+		time.Sleep(300 * time.Millisecond)
+		s.is(lock.Release(background), nil)
+	})
+}
+
+func TestAReleaseIsSentAgainWhileTheServerMayNotWrite(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		replicas := func(number int) { s.do("CONFIG", "SET", "min-replicas-to-write", number) }
+		lock := must(lockstock.Acquire(background, client, "job"))
+		replicas(1)
+		released := make(chan error, 1)
+		go func() { released <- lock.Release(background) }()
+		time.Sleep(time.Second)
+		replicas(0)
+		s.is(<-released, nil)
+		// A grant that could not be extended is given back.
+		s.do("LOCK.ACQUIRE", "job", "TOKEN", "other", "PX", 1_000)
+		failed := make(chan error, 1)
+		go func() {
+			_, err := lockstock.Acquire(background, client, "job", lockstock.Wait(time.Minute), lockstock.Lease(time.Hour))
+			failed <- err
+		}()
+		s.eventually("it waits", func() bool { return s.waiters() == 1 })
+		replicas(1)
+		s.is(<-failed, lockstock.ErrRefused)
+		time.Sleep(time.Second)
+		replicas(0)
+		s.eventually("nothing is left", func() bool { return s.locks() == 0 })
+	})
+}
+
+// deaf is a client that does not hear the first answer. The server has no memory left from then on.
+type deaf struct {
+	lockstock.Client
+	s     *server
+	heard atomic.Bool
+}
+
+func (d *deaf) Do(ctx context.Context, command lockstock.Command) (any, error) {
+	reply, err := d.Client.Do(ctx, command)
+	if !d.heard.Swap(true) {
+		d.s.do("CONFIG", "SET", "maxmemory", "1")
+		return nil, io.EOF
+	}
+	return reply, err
+}
+
+func TestARefusalDoesNotHideAGrantThatWasNotHeard(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		_, err := lockstock.Acquire(background, &deaf{Client: client, s: s}, "job", lockstock.Lease(time.Hour))
+		s.is(err, lockstock.ErrRefused)
+		s.eventually("the grant is given back", func() bool { return s.locks() == 0 })
+	})
+}
+
+func TestAHoldWhoseKeyHasAnotherValueIsLost(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		for _, asks := range []bool{false, true} {
+			lock := must(lockstock.Acquire(background, client, "job", lockstock.Lease(12*time.Second)))
+			s.do("SET", "job", "text")
+			if asks {
+				equal(s, must(lock.Owned(background)), false)
+			}
+			s.within(0, 8*time.Second, func() { <-lock.Context().Done() })
+			s.is(context.Cause(lock.Context()), lockstock.ErrLost)
+			s.is(lock.Release(background), lockstock.ErrLost)
+			s.do("DEL", "job")
+		}
+	})
+}
+
+func TestAReleaseWithTheContextOfItsLockIsWaitedFor(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		for range 20 {
+			lock := must(lockstock.Acquire(background, client, "job"))
+			ctx, cancel := context.WithCancel(lock.Context())
+			defer cancel()
+			s.is(lock.Release(ctx), nil)
+			equal(s, s.locks(), 0)
+		}
+	})
+}
