@@ -18,10 +18,10 @@ import (
 )
 
 // cluster is made of three servers.
-func cluster(t *testing.T) (nodes []*server) {
+func cluster(t *testing.T, timeout int) (nodes []*server) {
 	words := []string{"--cluster", "create"}
 	for range 3 {
-		node := start(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "60000")
+		node := start(t, "--cluster-enabled", "yes", "--cluster-node-timeout", fmt.Sprint(timeout))
 		nodes, words = append(nodes, node), append(words, node.address)
 	}
 	if said, err := exec.Command("redis-cli", append(words, "--cluster-yes")...).CombinedOutput(); err != nil {
@@ -35,7 +35,7 @@ func cluster(t *testing.T) (nodes []*server) {
 	return nodes
 }
 
-func overCluster(t *testing.T, play func([]*server, lockstock.Client)) {
+func overCluster(t *testing.T, timeout int, play func([]*server, lockstock.Client)) {
 	connect := map[string]func(*testing.T, string) lockstock.Client{
 		"go-redis": func(t *testing.T, address string) lockstock.Client {
 			rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{address}, PoolSize: 1})
@@ -55,14 +55,14 @@ func overCluster(t *testing.T, play func([]*server, lockstock.Client)) {
 	for name, connect := range connect {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			nodes := cluster(t)
+			nodes := cluster(t, timeout)
 			play(nodes, connect(t, nodes[0].address))
 		})
 	}
 }
 
 func TestEveryKeyOfAClusterIsFound(t *testing.T) {
-	overCluster(t, func(nodes []*server, client lockstock.Client) {
+	overCluster(t, 60_000, func(nodes []*server, client lockstock.Client) {
 		s := nodes[0]
 		var done sync.WaitGroup
 		for number := range 30 {
@@ -98,7 +98,7 @@ func TestEveryKeyOfAClusterIsFound(t *testing.T) {
 }
 
 func TestASlotMovesWhileSomebodyWaitsAndWhileSomebodyHolds(t *testing.T) {
-	overCluster(t, func(nodes []*server, client lockstock.Client) {
+	overCluster(t, 60_000, func(nodes []*server, client lockstock.Client) {
 		s := nodes[0]
 		slot := s.do("CLUSTER", "KEYSLOT", "job")
 		held := must(lockstock.Acquire(background, client, "job", lockstock.Lease(3*time.Second)))
@@ -135,5 +135,37 @@ func TestASlotMovesWhileSomebodyWaitsAndWhileSomebodyHolds(t *testing.T) {
 		equal(s, must(lock.Owned(background)), true)
 		equal(s, to.locks(), 1)
 		s.is(lock.Release(background), nil)
+	})
+}
+
+// The library may take for ever to learn that a frozen primary has a successor.
+func TestLocksGoOnAtTheSuccessorOfAFrozenPrimary(t *testing.T) {
+	overCluster(t, 2_000, func(nodes []*server, client lockstock.Client) {
+		held := must(lockstock.Acquire(background, client, "job", lockstock.Lease(30*time.Second)))
+		waits := make(chan *lockstock.Lock, 1)
+		go func() { waits <- must(lockstock.Acquire(background, client, "job", lockstock.WaitForever())) }()
+		var primary *server
+		for _, node := range nodes {
+			if node.locks() == 1 {
+				primary = node
+			}
+		}
+		replica := start(primary.T, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0")
+		host, port, _ := strings.Cut(nodes[0].address, ":")
+		replica.do("CLUSTER", "MEET", host, port)
+		id := primary.do("CLUSTER", "MYID")
+		replica.eventually("it is a replica", func() bool { return replica.rdb.Do(background, "CLUSTER", "REPLICATE", id).Err() == nil })
+		replica.eventually("it has the lock", func() bool { return replica.locks() == 1 })
+		for _, node := range nodes {
+			node.eventually("all know it", func() bool { return strings.Contains(node.do("CLUSTER", "NODES").(string), "slave") })
+		}
+		primary.eventually("one waits", func() bool { return primary.waiters() == 1 })
+		primary.freeze()
+		replica.eventually("it waits at the new primary", func() bool { return replica.waiters() == 1 })
+		time.Sleep(20 * time.Second)
+		equal(replica, must(held.Owned(background)), true)
+		replica.is(held.Release(background), nil)
+		replica.is((<-waits).Release(background), nil)
+		equal(replica, replica.locks(), 0)
 	})
 }

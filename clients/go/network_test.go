@@ -1,14 +1,20 @@
 package lockstock_test
 
 import (
+	"context"
 	"errors"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	lockstock "lockstock/clients/go"
+	"lockstock/clients/go/overgoredis"
+	"lockstock/clients/go/overrueidis"
 )
 
 // relay is a network to a server.
@@ -193,4 +199,51 @@ func TestConnectionsThatAreDeadWithoutAWordAreGivenUpTogether(t *testing.T) {
 		s.is(held.Extend(background, 0), nil)
 		s.is(held.Release(background), nil)
 	})
+}
+
+func TestAConnectionThatWasForgottenWhileItWasIdleIsNotUsed(t *testing.T) {
+	through(t, func(s *server, r *relay, client lockstock.Client) {
+		s.is(must(lockstock.Acquire(background, client, "job", lockstock.Session())).Release(background), nil)
+		if _, ok := client.(*overgoredis.Client); !ok {
+			// rueidis keeps its connections in use.
+			return
+		}
+		time.Sleep(30 * time.Second)
+		r.dead.Store(r.made.Load())
+		s.within(0, time.Second, func() {
+			s.is(must(lockstock.Acquire(background, client, "job")).Release(background), nil)
+			s.is(must(lockstock.Acquire(background, client, "job", lockstock.Session())).Release(background), nil)
+		})
+	})
+}
+
+func TestCallersOfAnExhaustedPoolLeaveNothing(t *testing.T) {
+	s := start(t)
+	rueidis := must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.address}, BlockingPoolSize: 1}))
+	defer rueidis.Close()
+	client := overrueidis.New(rueidis)
+	s.do("LOCK.ACQUIRE", "job", "TOKEN", "other", "PX", 60_000)
+	ctx, cancel := context.WithCancel(background)
+	var waits sync.WaitGroup
+	for range 20 {
+		waits.Go(func() {
+			_, err := lockstock.Acquire(ctx, client, "job", lockstock.WaitForever())
+			s.is(err, context.Canceled)
+		})
+	}
+	s.eventually("one waits", func() bool { return s.waiters() == 1 })
+	time.Sleep(time.Second)
+	before := runtime.NumGoroutine()
+	time.Sleep(8 * time.Second)
+	equal(s, runtime.NumGoroutine() < before+50, true)
+	cancel()
+	waits.Wait()
+	// The places that were asked for serve the next callers.
+	for range 20 {
+		lock := must(lockstock.Acquire(background, client, "free", lockstock.Session(), lockstock.Wait(10*time.Second)))
+		s.is(lock.Release(background), nil)
+	}
+	s.is(client.Close(), nil)
+	_, err := lockstock.Acquire(background, client, "free", lockstock.Session())
+	s.is(err, lockstock.ErrClosed)
 }

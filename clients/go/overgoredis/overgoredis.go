@@ -3,8 +3,10 @@ package overgoredis
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,10 +20,14 @@ const (
 	patience = 2 * time.Second
 	// How many idle connections for waits are kept for each server.
 	spare = 64
+	// How long a connection may be idle: a gate between here and the server may forget it then, without a word.
+	idleness = 30 * time.Second
 	// For how long a server says nothing that has perhaps lost its connections.
 	silence = time.Second
 	// How many redirections are followed.
 	redirections = 5
+	// How many other slots are looked at to find another server.
+	detours = 16
 )
 
 // Client is a lockstock.Client that reaches the servers of a go-redis client with its addresses, its credentials and its TLS, but over
@@ -43,6 +49,8 @@ type node struct {
 	options *redis.Options
 	shared  *redis.Client
 	idle    []*redis.Client
+	// Whether the last request was not answered.
+	mute atomic.Bool
 }
 
 // New is for one server, or for the primary that a client made by redis.NewFailoverClient finds behind Sentinel.
@@ -119,10 +127,20 @@ func (c *Client) Do(ctx context.Context, command lockstock.Command) (any, error)
 func (c *Client) send(ctx context.Context, node *node, command lockstock.Command) (any, error) {
 	rdb, begun := c.shared(node), time.Now()
 	reply, err := send(ctx, rdb, command)
-	if err != nil && time.Since(begun) > silence {
-		c.renew(node, rdb)
-	}
+	c.hear(ctx, node, rdb, begun, err)
 	return reply, err
+}
+
+// hear notes whether a server has answered.
+func (c *Client) hear(ctx context.Context, node *node, shared *redis.Client, begun time.Time, err error) {
+	var answer *lockstock.ServerError
+	answered, long := err == nil || errors.As(err, &answer), time.Since(begun) > silence
+	if answered || long || ctx.Err() == nil {
+		node.mute.Store(!answered)
+	}
+	if !answered && long {
+		c.renew(node, shared)
+	}
 }
 
 func (c *Client) shared(node *node) *redis.Client {
@@ -160,16 +178,14 @@ func (c *Client) connect(ctx context.Context, node *node) (*conn, error) {
 	for {
 		shared, begun := c.shared(node), time.Now()
 		rdb, used := c.take(node)
-		err := rdb.Ping(ctx).Err()
+		err := said(rdb.Ping(ctx).Err())
+		c.hear(ctx, node, shared, begun, err)
 		if err == nil {
 			return c.use(node, rdb)
 		}
 		rdb.Close()
-		if time.Since(begun) > silence {
-			c.renew(node, shared)
-		}
 		if !used || ctx.Err() != nil {
-			return nil, said(err)
+			return nil, err
 		}
 	}
 }
@@ -197,8 +213,21 @@ func (c *Client) take(node *node) (rdb *redis.Client, used bool) {
 	return redis.NewClient(own(node.options, 1)), false
 }
 
-// of is the server of a key.
+// of is the server of a key. In a cluster, another server stands in for one that does not answer: its MOVED names a successor.
 func (c *Client) of(ctx context.Context, key string) (*node, error) {
+	own, err := c.find(ctx, key)
+	if err != nil || !own.mute.Load() {
+		return own, err
+	}
+	for range detours {
+		if other, err := c.find(ctx, rand.Text()); err == nil && !other.mute.Load() {
+			return other, nil
+		}
+	}
+	return own, nil
+}
+
+func (c *Client) find(ctx context.Context, key string) (*node, error) {
 	options, err := c.place(ctx, key)
 	if err != nil {
 		return nil, said(err)
@@ -231,7 +260,7 @@ func (c *Client) node(options *redis.Options) (*node, error) {
 func own(options *redis.Options, connections int) *redis.Options {
 	own := *options
 	own.PoolSize, own.MinIdleConns, own.MaxIdleConns, own.MaxActiveConns, own.MaxConcurrentDials = connections, 0, 0, 0, 0
-	own.PoolTimeout, own.DialTimeout = patience, patience
+	own.PoolTimeout, own.DialTimeout, own.ConnMaxIdleTime = patience, patience, idleness
 	own.ReadTimeout, own.WriteTimeout, own.ContextTimeoutEnabled = -1, -1, true
 	own.MaxRetries, own.DialerRetries = -1, 1
 	own.Limiter, own.ClientSideCache, own.ClientSideCacheConfig = nil, nil, nil
@@ -247,17 +276,23 @@ type conn struct {
 	rdb    *redis.Client
 }
 
-// Do sends a command over this connection; where ASK says so, this is from then on one to another server.
+// Do sends a command over this connection; where MOVED or ASK says so, this is from then on one to another server.
 func (c *conn) Do(ctx context.Context, command lockstock.Command) (any, error) {
 	c.client.mutex.Lock()
 	node, rdb := c.node, c.rdb
 	c.client.mutex.Unlock()
+	begun := time.Now()
 	reply, err := send(ctx, rdb, command)
-	if _, ok := redis.IsMovedError(err); ok {
-		c.client.moved(ctx)
-	}
+	again := asking
 	address, ok := redis.IsAskError(err)
 	if !ok {
+		if address, ok = redis.IsMovedError(err); ok {
+			c.client.moved(ctx)
+			again = send
+		}
+	}
+	// After a wait, its time is another one.
+	if !ok || time.Since(begun) > silence {
 		return reply, err
 	}
 	if node, err = c.client.at(node, address); err != nil {
@@ -272,7 +307,7 @@ func (c *conn) Do(ctx context.Context, command lockstock.Command) (any, error) {
 		return nil, redis.ErrClosed
 	}
 	rdb.Close()
-	return asking(ctx, there.rdb, command)
+	return again(ctx, there.rdb, command)
 }
 
 // become takes over the connection of another, unless this one is closed.

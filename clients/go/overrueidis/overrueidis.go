@@ -3,12 +3,16 @@ package overrueidis
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/redis/rueidis"
 
 	lockstock "lockstock/clients/go"
 )
+
+// For how many places more than there are callers a pool may be asked: a server that went silent answers none of them for a while.
+const spare = 16
 
 // Client is a lockstock.Client over a rueidis client, of one server, behind Sentinel or in a cluster. Each wait and each session has a
 // connection of its BlockingPoolSize; all other requests go over its shared connections.
@@ -17,7 +21,10 @@ type Client struct {
 
 	mutex sync.Mutex
 	// Those that are in use.
-	conns  map[*conn]struct{}
+	conns map[*conn]struct{}
+	// The callers that wait for a place in the pool, and how many places the pool was asked for.
+	queue  []chan *conn
+	asked  int
 	closed bool
 }
 
@@ -34,6 +41,10 @@ func (c *Client) Close() error {
 		conn.end()
 	}
 	clear(c.conns)
+	for _, place := range c.queue {
+		close(place)
+	}
+	c.queue = nil
 	return nil
 }
 
@@ -52,21 +63,52 @@ func (c *Client) Do(ctx context.Context, command lockstock.Command) (any, error)
 }
 
 // Dedicate gives a connection to the server of this key that no other caller uses.
-func (c *Client) Dedicate(context.Context, string) (lockstock.Conn, error) {
-	if c.isClosed() {
+func (c *Client) Dedicate(ctx context.Context, _ string) (lockstock.Conn, error) {
+	place := make(chan *conn, 1)
+	c.mutex.Lock()
+	if c.closed {
+		c.mutex.Unlock()
 		return nil, lockstock.ErrClosed
 	}
+	c.queue = append(c.queue, place)
+	if c.asked < len(c.queue)+spare {
+		c.asked++
+		go c.dedicate()
+	}
+	c.mutex.Unlock()
+	select {
+	case one := <-place:
+		if one == nil {
+			return nil, lockstock.ErrClosed
+		}
+		return one, nil
+	case <-ctx.Done():
+		c.mutex.Lock()
+		defer c.mutex.Unlock()
+		if at := slices.Index(c.queue, place); at >= 0 {
+			c.queue = slices.Delete(c.queue, at, at+1)
+		} else if one := <-place; one != nil {
+			delete(c.conns, one)
+			one.release()
+		}
+		return nil, context.Cause(ctx)
+	}
+}
+
+// dedicate waits for a place in the pool. This cannot be broken off, so the place is for any caller.
+func (c *Client) dedicate() {
 	one := &conn{client: c}
-	// It waits for a place in the pool.
 	one.dedicated, one.release = c.client.Dedicate()
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if c.closed {
-		one.end()
-		return nil, lockstock.ErrClosed
+	c.asked--
+	if c.closed || len(c.queue) == 0 {
+		one.release()
+		return
 	}
 	c.conns[one] = struct{}{}
-	return one, nil
+	c.queue[0] <- one
+	c.queue = c.queue[1:]
 }
 
 // conn is a connection of its own. What it has is guarded by the mutex of its Client.
