@@ -62,9 +62,16 @@ pub fn learn(ctx: &mut Ctx<'_>) {
 
 /// Whether this node serves the key `name` now: it owns the slot and the cluster is up. Also false for a key that has already moved while
 /// its slot is being migrated. The `ASKING` of a running command speaks for the keys that the command names, not for this one; so the
-/// question is asked without a client.
-pub fn serves(_: &mut Ctx<'_>, name: &Name<'_>) -> Serves {
-    timer::with_detached(|ctx| ask(ctx, &[name.bytes()])).unwrap_or(Serves::Others)
+/// question is asked without a client, in the database of `ctx`: Valkey has several in a cluster.
+pub fn serves(ctx: &mut Ctx<'_>, name: &Name<'_>) -> Serves {
+    let db = ctx.db();
+    let asked = timer::with_detached(|detached| {
+        let serves = if detached.select(db) { ask(detached, &[name.bytes()]) } else { Serves::Others };
+        // The timer starts in the database that is selected when it is armed.
+        detached.select(0);
+        serves
+    });
+    asked.unwrap_or(Serves::Others)
 }
 
 /// Whether this node may work on both keys now. Both are of one slot. Like [`serves`]; also false during a migration of their slot, in

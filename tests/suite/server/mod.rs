@@ -1,6 +1,7 @@
 //! What the server does to everything in it: files, replicas, failover, settings, other names.
 
 mod clock;
+mod cluster_databases;
 mod cluster_failover;
 mod crash;
 mod defrag;
