@@ -59,17 +59,14 @@ impl<T> Chunks<T> {
         self.0.iter_mut().for_each(Vec::clear);
     }
 
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.0.iter_mut().flatten()
-    }
-
     #[cfg(test)]
     pub fn chunks(&self) -> usize {
         self.0.len()
     }
 }
 
-fn split(number: u32) -> (usize, usize) {
+/// The number of the chunk of an item, and its place there.
+pub fn split(number: u32) -> (usize, usize) {
     let number = usize::try_from(number).unwrap_or(usize::MAX);
     (number / CHUNK, number % CHUNK)
 }
