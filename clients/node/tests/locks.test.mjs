@@ -129,8 +129,8 @@ for (const [name, make] of Object.entries(CLIENTS)) {
           assert(hold.held && !hold.lost.aborted);
         });
       }
-      const brief = locks.using(key, { leaseMs: 100, extend: false }, async (hold) => {
-        await sleep(200);
+      const brief = locks.using(key, { leaseMs: 500, extend: false }, async (hold) => {
+        await sleep(600);
         assert(!hold.held && hold.lost.aborted);
       });
       await assert.rejects(brief, Lost);
@@ -138,7 +138,7 @@ for (const [name, make] of Object.entries(CLIENTS)) {
 
     test("a hold that is taken away is lost", async () => {
       key = newKey();
-      const robbed = locks.using(key, { leaseMs: 600 }, async (hold) => {
+      const robbed = locks.using(key, { leaseMs: 1_500 }, async (hold) => {
         await cmd(client, "DEL", key);
         await aborted(hold.lost);
         assert(!hold.held);

@@ -147,7 +147,7 @@ async def test_it_is_extended_while_it_is_held_and_lost_when_it_is_taken(client,
         await eventually("it is extended", is_extended)
         assert held.held and not held.lost.is_set()
     with pytest.raises(Lost):
-        async with lock(key, lease=0.6) as held:
+        async with lock(key, lease=1.5) as held:
             await client.execute_command("DEL", key)
             await asyncio.wait_for(held.lost.wait(), 20)
             assert not held.held

@@ -152,14 +152,14 @@ def test_it_is_extended_while_it_is_held_and_no_longer(client, key):
             assert lock.held and not lock.lost.is_set()
         assert not Lock(client, key).acquire()
     with pytest.raises(Lost):
-        with Lock(client, key, lease=0.1, extend=False) as held:
-            time.sleep(0.2)
+        with Lock(client, key, lease=0.5, extend=False) as held:
+            time.sleep(0.6)
             assert not held.held
 
 
 def test_a_hold_that_is_taken_away_is_lost(client, key):
     with pytest.raises(Lost):
-        with Lock(client, key, lease=0.6) as held:
+        with Lock(client, key, lease=1.5) as held:
             client.execute_command("DEL", key)
             assert held.lost.wait(20)
             assert not held.held
