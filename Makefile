@@ -16,8 +16,8 @@ endif
 MODULE := target/release/liblockstock.so
 TOOL := target/release/lockstock
 OUTBOX := target/release/lockstock-outbox
-# All but what compiles a database (the outbox), a library for pictures (the benchmark), and TLS (the command line).
-LIGHT := --workspace --exclude lockstock-outbox --exclude lockstock-bench --exclude lockstock-cli
+# All but what compiles a database (the outbox), a library for pictures (the benchmark), TLS (the command line) and tokio (the client).
+LIGHT := --workspace --exclude lockstock-outbox --exclude lockstock-bench --exclude lockstock-cli --exclude lockstock-client
 # Built together, so that what they share is compiled once: alone, each would have other features of its dependencies.
 PROGRAMS := cargo build --quiet --locked $(LIGHT) --bins
 DEMO := $(PROGRAMS) && target/debug/lockstock-demo
@@ -88,8 +88,7 @@ test-outbox: build ## lockstock-outbox with SQLite, PostgreSQL and MariaDB, whic
 	cargo clippy --quiet --locked -p lockstock-outbox --all-targets -- -D warnings
 	cargo test --quiet --locked -p lockstock-outbox -- --test-threads=$(TEST_THREADS)
 
-test-clients: build ## The clients for Python, Node and Rust on Redis 7.0 and Valkey 9.1, alone and in a cluster
-	@scripts/servers
+test-clients: build ## The clients for Python, Node and Rust on Redis 7.0 and Valkey 9.1, alone and in a cluster (QUICK=1: in a minute)
 	@scripts/test-clients
 
 test-clients-go: build ## The package for Go and its examples on both servers, and what docs/clients.md says of its libraries (needs Go)
@@ -186,7 +185,7 @@ check: deps ## Formatting, lints and the tests that need no server
 deny: ## Licences and sources of everything that is compiled in, and known advisories (needs cargo-deny and the net)
 	cargo deny --locked check
 
-check-all: check ## The same of the benchmark and the two programs, too; compiles plotters and drivers of databases
+check-all: check ## The same of the benchmark, the client and the two programs, too; compiles plotters and drivers of databases
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo test --quiet --locked -p lockstock-bench
 

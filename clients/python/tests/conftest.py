@@ -20,6 +20,7 @@ CLUSTER_URL = os.environ["LOCKSTOCK_CLUSTER_URL"]
 def pytest_configure(config):
     config.addinivalue_line("markers", "onlynoncluster: of the tests of redis-py; these are played alone")
     config.addinivalue_line("markers", "newest: of the newest versions of the libraries only, of which the pages speak")
+    config.addinivalue_line("markers", "breaks: with servers and networks that the test breaks, so mostly waiting")
     config.addinivalue_line("markers", "static: of the package as it is, whatever the server")
 
 

@@ -25,6 +25,8 @@ from test_impatient import play
 from test_locks import run
 from test_shared import run_and_raise
 
+pytestmark = pytest.mark.breaks
+
 PORT = int(URL.rpartition(":")[2])
 
 

@@ -19,6 +19,8 @@ from redis.backoff import ConstantBackoff
 from redis.retry import Retry
 from test_locks import run
 
+pytestmark = pytest.mark.breaks
+
 PATIENT = {"socket_timeout": 60, "socket_connect_timeout": 60}
 
 

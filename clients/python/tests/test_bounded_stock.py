@@ -16,6 +16,8 @@ from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import ConstantBackoff
 from redis.retry import Retry
 
+pytestmark = pytest.mark.breaks
+
 PATIENT = {"socket_timeout": 60, "socket_connect_timeout": 60}
 # Clients whose own settings would keep their callers for minutes, or have everything asked over again.
 CLIENTS = {

@@ -13,6 +13,8 @@ from conftest import URL, ends_within, eventually
 from lockstock import AsyncLock, Line, Lock
 from test_locks import demoted_for_a_while, run
 
+pytestmark = pytest.mark.breaks
+
 
 @pytest.fixture
 def client():

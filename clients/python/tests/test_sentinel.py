@@ -15,6 +15,8 @@ from conftest import Eye, eventually, free_port, patiently
 from lockstock import AsyncLock, Line, Lock, NotReplicated
 from test_locks import run, waiting
 
+pytestmark = pytest.mark.breaks
+
 SERVER = os.environ.get("LOCKSTOCK_SERVER", "redis-server")
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 MODULE = os.environ.get("LOCKSTOCK_MODULE", str(ROOT / "target/release/liblockstock.so"))
