@@ -6,15 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use hashbrown::HashTable;
-
 use super::stats::HandoverCause;
 use super::terms::{ClientId, WaiterId};
 use super::tickets::{Ticket, Tickets};
 use super::waiter::{Joined, QueueId, Retired, Scope, Waiter};
 use crate::core::id::Ident;
 use crate::core::key::{KeyBuf, KeyRef};
-use crate::core::slab::Slab;
+use crate::core::slab::{Id, Slab};
 use crate::core::time::{Millis, UnixMs};
 
 mod leaving;
@@ -41,7 +39,8 @@ pub(super) struct Waiting {
     /// Each with the hash of its token.
     waiters: Slab<(u64, Waiter)>,
     queues: Slab<Queue>,
-    by_key: HashTable<QueueId>,
+    /// By the hash of the key. A hash table would hash all keys again in the step in which it grows.
+    by_key: BTreeSet<(u64, QueueId)>,
     /// The queue that was found last: the steps of a request ask for one again and again.
     found: Cell<Option<QueueId>>,
     hasher: RandomState,
@@ -160,7 +159,10 @@ impl Waiting {
         if let Some(queue) = self.found.get().filter(is_here) {
             return Some(queue);
         }
-        let queue = self.by_key.find(self.hasher.hash_one(at), is_here).copied();
+        let hash = self.hasher.hash_one(at);
+        let mut same =
+            self.by_key.range((hash, QueueId(Id::FIRST))..=(hash, QueueId(Id::LAST))).map(|(_, queue)| *queue);
+        let queue = same.find(is_here);
         self.found.set(queue);
         queue
     }
@@ -323,9 +325,7 @@ impl Waiting {
             tickets: Tickets::default(),
             many: BTreeMap::new(),
         }));
-        let Self { by_key, hasher, queues, .. } = self;
-        let hash_of = |queue: &QueueId| queues.get(queue.0).map_or(0, |queue| hasher.hash_one(queue.key.as_key()));
-        by_key.insert_unique(hasher.hash_one(at), queue, hash_of);
+        self.by_key.insert((self.hasher.hash_one(at), queue));
         queue
     }
 

@@ -98,10 +98,8 @@ impl Waiting {
     fn close_if_empty(&mut self, queue: QueueId) {
         if self.queue(queue).is_some_and(|queue| queue.len() == 0)
             && let Some(closed) = self.queues.remove(queue.0)
-            && let Ok(entry) =
-                self.by_key.find_entry(self.hasher.hash_one(closed.key.as_key()), |other| *other == queue)
         {
-            entry.remove();
+            self.by_key.remove(&(self.hasher.hash_one(closed.key.as_key()), queue));
         }
     }
 }
