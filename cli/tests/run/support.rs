@@ -16,10 +16,10 @@ pub fn lockstock(server: &Server, words: &[&str]) -> Command {
     at(&format!("redis://{}", server.address()), words)
 }
 
-/// A command that heeds SIGINT and SIGQUIT, though the tests may ignore them, as all that a script starts with `&` does.
+/// A command that heeds SIGINT, SIGQUIT and SIGHUP, though the tests may ignore them: a script's `&` and `nohup` pass that on.
 pub fn heeding() -> Command {
     let mut command = Command::new("/usr/bin/env");
-    command.args(["--default-signal=INT", "--default-signal=QUIT"]);
+    command.args(["--default-signal=INT", "--default-signal=QUIT", "--default-signal=HUP"]);
     command
 }
 

@@ -40,7 +40,7 @@ test("the table of clients knows these libraries", async () => {
   const plain = new Redis({ lazyConnect: true });
   assert.deepEqual([plain.options.commandTimeout, plain.options.autoResendUnfulfilledCommands], [undefined, true]);
   assert.equal(createClient().options.socket?.socketTimeout, undefined);
-  assert.match(row(`node-redis ${short("redis")}`), /a command's `timeout`, 5 s, ends when it is written/);
+  assert.match(row(`node-redis ${short("redis")}`), /a command's `timeout`, 5 s, limits only the time until the command is written/);
   assert.equal(createClient()._commandOptions.timeout, 5_000);
 });
 
