@@ -88,7 +88,7 @@ test-outbox: build ## lockstock-outbox with SQLite, PostgreSQL and MariaDB, whic
 	cargo clippy --quiet --locked -p lockstock-outbox --all-targets -- -D warnings
 	cargo test --quiet --locked -p lockstock-outbox -- --test-threads=$(TEST_THREADS)
 
-test-clients: build ## The clients for Python, Node and Rust on Redis 7.0 and Valkey 9.1, alone and in a cluster (QUICK=1: in a minute)
+test-clients: build ## The clients for Python, Node and Rust on Redis 7.0 and Valkey 9.1, alone and in a cluster (QUICK=1: one server, nothing broken)
 	@scripts/test-clients
 
 test-clients-go: build ## The package for Go and its examples on both servers, and what docs/clients.md says of its libraries (needs Go)

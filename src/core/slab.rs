@@ -246,7 +246,6 @@ fn joined(chunk: usize, within: usize) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::chunks::CHUNK;
 
     #[test]
     fn an_old_id_does_not_name_the_next_value_in_its_slot() {
