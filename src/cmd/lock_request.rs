@@ -8,7 +8,7 @@ use crate::core::limits::MAX_WAIT;
 use crate::core::lock::{Acquired, ClientId, Notice, Request, Wait, Wanted};
 use crate::core::time::{Millis, UnixMs};
 use crate::module::lock_effect::SaidToken;
-use crate::module::{slot_watch, state};
+use crate::module::{expire_watch, state};
 use crate::server::acl;
 use crate::server::blocked_clients;
 use crate::server::cluster;
@@ -147,7 +147,7 @@ pub fn carry_out<'a>(
         Acquired::Refused if blocked_clients::taken_over() != before => {}
         Acquired::Refused => ctx.reply_null(),
         Acquired::Deadlock(keys) => return Err(Error::Deadlock(keys)),
-        Acquired::Parked(_) => {}
+        Acquired::Parked(_) => timer::arm(expire_watch::next_look(clock::now().ms)),
         Acquired::Notified { place, waiter } => {
             if cluster::is_node() {
                 state::enter(|state| {
@@ -155,8 +155,9 @@ pub fn carry_out<'a>(
                         state.slots.began(slot);
                     }
                 });
-                timer::arm(slot_watch::next_look(clock::now().ms));
             }
+            // It looks at the slots, too.
+            timer::arm(expire_watch::next_look(clock::now().ms));
             ctx.reply_int(place);
         }
     }

@@ -6,6 +6,7 @@
 pub mod blocked;
 pub mod destroyed;
 pub mod expirations;
+pub mod expire_watch;
 pub mod fence_clock;
 pub mod inbox;
 pub mod lock_effect;

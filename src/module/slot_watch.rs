@@ -31,11 +31,6 @@ pub struct SlotWatch {
     is_unowned: bool,
 }
 
-/// When to look next, after a look or after a request has begun to wait.
-pub fn next_look(now: UnixMs) -> Wakeup {
-    now.plus(PAUSE).into()
-}
-
 impl SlotWatch {
     /// A request for `slot` has begun to wait.
     pub fn began(&mut self, slot: Slot) {
@@ -60,7 +55,7 @@ impl SlotWatch {
             self.seen.push_front(nodes);
             self.end_moved(now, locks);
         }
-        next_look(now)
+        self.next.into()
     }
 
     /// Ends the requests whose slots have gone. Looks at them only if something may have changed for one of them.

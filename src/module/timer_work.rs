@@ -113,7 +113,13 @@ fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, decides: bool) -> Wakeup {
         for client in state.locks.take_unverified_sessions().into_iter().filter(|client| !is_connected(client.get())) {
             state.locks.client_gone(now.ms, client);
         }
-        let next = if decides { state.locks.tick(now, SLICE, &mut session) } else { Wakeup::Never };
+        let next = if decides {
+            let State { locks, expiring, .. } = &mut *state;
+            let looking = expiring.look(&mut session, now.ms, locks);
+            looking.min(locks.tick(now, SLICE, &mut session))
+        } else {
+            Wakeup::Never
+        };
         if more { Wakeup::Now } else { next }
     });
     session.leave();

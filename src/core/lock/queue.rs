@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::stats::HandoverCause;
@@ -41,6 +42,8 @@ pub(super) struct Waiting {
     queues: Slab<Queue>,
     /// By the hash of the key. A hash table would hash all keys again in the step in which it grows.
     by_key: BTreeSet<(u64, QueueId)>,
+    /// The queue in `by_key` that was looked at last; see [`next_keys`](Self::next_keys).
+    looked_at: Option<(u64, QueueId)>,
     /// The queue that was found last: the steps of a request ask for one again and again.
     found: Cell<Option<QueueId>>,
     hasher: RandomState,
@@ -279,6 +282,14 @@ impl Waiting {
     pub(super) fn in_db(&self, db: Option<i32>) -> impl Iterator<Item = QueueId> {
         let wanted = move |queue: &Queue| db.is_none_or(|db| queue.key.as_key().db == db);
         self.queues.iter().filter(move |(_, queue)| wanted(queue)).map(|(id, _)| QueueId(id))
+    }
+
+    /// The keys of the next `most` queues. Calls come to every queue in turn, and then begin again.
+    pub(super) fn next_keys(&mut self, most: usize) -> Vec<Arc<KeyBuf>> {
+        let behind = self.looked_at.map_or(Bound::Unbounded, Bound::Excluded);
+        let next: Vec<_> = self.by_key.range((behind, Bound::Unbounded)).take(most).copied().collect();
+        self.looked_at = next.last().copied().filter(|_| next.len() == most);
+        next.into_iter().filter_map(|(_, queue)| Some(self.queue(queue)?.key.clone())).collect()
     }
 
     /// Records that `queue` must be served.

@@ -108,6 +108,30 @@ fn an_earlier_expire_unlocks_by_force_and_a_later_one_changes_no_lease() {
 }
 
 #[test]
+fn an_earlier_expire_on_what_is_waited_for_needs_no_search_of_the_server() {
+    const LOCKS: usize = 500;
+    let server = Server::start();
+    let (mut client, mut waiter) = (server.client(), server.client());
+    // As good as never, among many other keys with a TTL.
+    client.expect("DEBUG SET-ACTIVE-EXPIRE 0", OK);
+    client.expect("LOCK.ACQUIRE lock TOKEN t EX 3600", ANY);
+    waiter.send("LOCK.ACQUIRE lock TOKEN next WAIT 0");
+    eventually("it waits", || server.info_int("lockstock", "lockstock_lock_waiters") == 1);
+    client.expect("PEXPIRE lock 20", 1);
+    waiter.read().is(("next", INT, 30_000));
+    client.expect("LOCK.RELEASE lock next", 1);
+
+    for lock in 0..LOCKS {
+        client.expect(format!("LOCK.ACQUIRE lock{lock} TOKEN t EX 3600"), ANY);
+        client.expect(format!("LOCK.ACQUIRE lock{lock} TOKEN next EX 3600 WAIT 0 NOTIFY news"), 1);
+        client.expect(format!("PEXPIRE lock{lock} 20"), 1);
+    }
+    eventually("each is handed over", || server.info_int("lockstock", "lockstock_lock_waiters") == 0);
+    client.expect("LOCK.RELEASE lock0 t", 0);
+    client.expect("LOCK.RELEASE lock499 next", 1);
+}
+
+#[test]
 fn an_expire_concerns_the_holds_it_was_set_on_and_not_the_next_ones() {
     let primary = Server::start();
     let replica = Server::builder().replica_of(&primary).start();

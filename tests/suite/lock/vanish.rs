@@ -337,3 +337,15 @@ fn what_is_restored_and_moved_in_one_step_still_ends_on_time() {
         }
     }
 }
+
+#[test]
+fn another_value_at_a_free_key_ends_the_request_that_waits_for_more_than_this_key() {
+    let server = Server::start();
+    let (mut client, mut line) = (server.client(), Line::at(&server));
+    client.expect("LOCK.ACQUIRE held TOKEN t EX 3600", ANY);
+    let mut waiter = line.join("LOCK.MACQUIRE 2 free held TOKEN w WAIT 0");
+    client.expect("SET free text", OK);
+    waiter.read().is(err("WRONGTYPE"));
+    client.expect("GET free", "text");
+    client.expect("LOCK.RELEASE held t", 1);
+}

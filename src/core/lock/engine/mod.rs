@@ -1,6 +1,7 @@
 //! All lock state outside of the keys. Each public method of the engine is one atomic transition.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use super::notes::HoldNotes;
 use super::queue::Waiting;
@@ -9,6 +10,7 @@ use super::terms::{ClientId, Dismissed, LockError};
 use super::vacant_places::VacantPlaces;
 use crate::core::deadline_index::DeadlineIndex;
 use crate::core::fence::{Fence, FenceClock};
+use crate::core::key::KeyBuf;
 use crate::core::time::{Millis, Now};
 
 mod adopt;
@@ -115,6 +117,11 @@ impl Engine {
     #[must_use]
     pub fn waiters(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// The next `most` keys that requests wait for. Calls come to every such key in turn, and then begin again.
+    pub fn next_waited_for(&mut self, most: usize) -> Vec<Arc<KeyBuf>> {
+        self.waiting.next_keys(most)
     }
 
     /// How long the requests that do not wait any more were waiting, added up: the granted ones, and those that ended otherwise.
