@@ -36,7 +36,7 @@ pub const HELD: &[(&str, &str, &str, &str)] = &[
     (PYTHON, "Python 3.10 and later", "clients/python/pyproject.toml", "requires-python = \">=3.10\""),
     (PYTHON, "redis-py 5.0.1 to 8.1", "clients/python/pyproject.toml", "redis = [\"redis>=5.0.1\"]"),
     (PYTHON, "within 5 seconds", "clients/python/lockstock/steps.py", "RELEASE = 5.0"),
-    (PYTHON, "up to 64 idle ones", "clients/python/lockstock/wires.py", "SPARE = 64"),
+    (PYTHON, "up to 64 idle connections", "clients/python/lockstock/wires.py", "SPARE = 64"),
     (PYTHON, "valkey-py 6.0 to 6.2", "clients/python/pyproject.toml", "valkey = [\"valkey>=6.0\"]"),
     (NODE, "node-redis (5 and 6)", "clients/node/package.json", "\"redis\": \"^5.0.0 || ^6.0.0\""),
     (NODE, "Node 20 or later", "clients/node/package.json", "\"node\": \">=20\""),
