@@ -122,3 +122,27 @@ fn every_file_of_a_release_is_there_and_the_notes_lead_to_its_pages() {
         format!("{told}### Files\n\n`sha256sum --check --ignore-missing SHA256SUMS` checks the files that you have.\n")
     );
 }
+
+/// The lines of one section of a `Cargo.toml` that name a dependency.
+fn dependencies<'a>(manifest: &'a str, section: &str) -> Vec<&'a str> {
+    let (_, behind) = manifest.split_once(&format!("\n[{section}]\n")).expect(section);
+    let lines = behind.lines().take_while(|line| !line.starts_with('['));
+    lines
+        .filter(|line| line.contains('=') || line.contains(".workspace"))
+        .filter(|line| !line.starts_with('#'))
+        .collect()
+}
+
+#[test]
+fn the_fuzz_targets_are_built_with_what_the_module_is_built_with() {
+    let read = |path| fs::read_to_string(repository().join(path)).expect(path);
+    let (module, fuzz) = (read("Cargo.toml"), read("fuzz/Cargo.toml"));
+    let pinned = dependencies(&module, "workspace.dependencies");
+    let used = dependencies(&module, "dependencies");
+    assert!(!used.is_empty());
+    for line in used {
+        let name = line.strip_suffix(".workspace = true").expect("all are pinned in one place");
+        let pin = pinned.iter().find(|pin| pin.starts_with(&format!("{name} = "))).expect(name);
+        assert!(dependencies(&fuzz, "dependencies").contains(pin), "fuzz/Cargo.toml lacks {pin}");
+    }
+}
