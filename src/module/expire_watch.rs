@@ -6,7 +6,6 @@
 
 use crate::core::lock::{Engine, Found, Keyspace};
 use crate::core::time::{Millis, UnixMs, Wakeup};
-use crate::module::lock_session::LockSession;
 
 /// The time between two looks.
 const PAUSE: Millis = Millis(100);
@@ -25,7 +24,7 @@ pub fn next_look(now: UnixMs) -> Wakeup {
 
 impl ExpireWatch {
     /// If it is time to look, opens the next keys that requests wait for. Returns when to look next.
-    pub fn look(&mut self, session: &mut LockSession<'_>, now: UnixMs, locks: &mut Engine) -> Wakeup {
+    pub fn look(&mut self, keyspace: &mut impl Keyspace, now: UnixMs, locks: &mut Engine) -> Wakeup {
         if locks.waiters() == 0 {
             return Wakeup::Never;
         }
@@ -37,7 +36,7 @@ impl ExpireWatch {
         self.0 = now.plus(PAUSE);
         for key in locks.next_waited_for(MOST) {
             // A lock that expires here is reported by its type.
-            if let Found::Foreign = session.find(key.as_key()) {
+            if let Found::Foreign = keyspace.find(key.as_key()) {
                 locks.vanished(key.as_key(), None);
             }
         }
