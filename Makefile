@@ -34,7 +34,7 @@ JUDGE = cargo test --quiet --locked $(LIGHT) --bin lockstock-chaos -- check:: &&
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build tools install dist deb test test-panics test-tools test-outbox test-clients test-clients-go test-clients-java test-clients-php test-clients-rust test-fresh test-docs release-check release-files test-package test-monitoring test-servers test-large test-leaks soak test-valgrind chaos
+.PHONY: help run demo build faults tools install dist deb test test-panics test-tools test-outbox test-clients test-clients-go test-clients-java test-clients-php test-clients-rust test-fresh test-docs release-check release-files test-package test-monitoring test-servers test-large test-leaks soak test-valgrind chaos
 .PHONY: bench bench-instructions bench-outbox explore simulation check check-all deny asan miri fuzz site servers server-source deps clean
 
 help: ## Show this list
@@ -69,15 +69,20 @@ dist: build tools ## target/dist: the module, its example configuration, the com
 deb: build tools ## target/dist: a Debian package for redis-server and valkey-server
 	@scripts/package deb
 
-test: check build test-panics ## The checks, and the tests that need a server; not those of the two programs and of the clients
+# Each of the three builds that come first ends with one compiler on one core, so they run side by side.
+test: deps ## The checks, and the tests that need a server; not those of the two programs and of the clients
+	@$(MAKE) --jobs=3 check build faults
+	$(MAKE) test-panics
 	$(DEMO) --check
 	$(SUITE)
 	$(JUDGE)
 	$(CHAOS) --seconds 54 --scenes kill-always,clients-stopped,carts,expiring,listener,unread,shared,renames,crowds
 
-test-panics: deps ## A panic in every entry from the server, and before every step of every transition, in a build made for it
-	cargo build --quiet --locked --features inject-faults --target-dir target/faults
+test-panics: faults ## A panic in every entry from the server, and before every step of every transition, in a build made for it
 	LOCKSTOCK_MODULE=target/faults/debug/liblockstock.so $(SUITE) --ignored panics:: interrupted::
+
+faults: deps
+	cargo build --quiet --locked --features inject-faults --target-dir target/faults
 
 test-tools: build ## The program for the command line, with commands, terminals and servers that it loses; compiles TLS
 	cargo clippy --quiet --locked -p lockstock-cli --all-targets -- -D warnings
