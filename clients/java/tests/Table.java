@@ -189,7 +189,7 @@ public class Table {
 
     static void lettuceDefaults() throws Exception {
         expect(RedisURI.create("redis://127.0.0.1").getTimeout().equals(Duration.ofSeconds(60)), "time-out");
-        row("Lettuce 7", "`RedisURI.timeout`, 60 s", "**connection is kept, the request waits on**", "yes, after a reconnect", "shared");
+        row("Lettuce 7", "`RedisURI.timeout`, 60 s", "**connection is kept, the request goes on waiting**", "yes, after a reconnect", "shared");
     }
 
     static void lettuceExpires() throws Exception {
