@@ -24,11 +24,11 @@ import lockstock.UnreachableException;
 final class NetworkTests {
     private NetworkTests() {}
 
-    private interface Play {
+    interface Play {
         void on(Server server, Relay relay, Client client) throws Exception;
     }
 
-    private static void through(Play play) throws Exception {
+    static void through(Play play) throws Exception {
         for (Run.Connect connect : List.of(Run.JEDIS, Run.LETTUCE)) {
             try (Server server = Server.start(); Relay relay = new Relay(server); Run.Connected connected = connect.to(relay.port())) {
                 Client client = connected.client();
@@ -147,6 +147,19 @@ final class NetworkTests {
             });
             held.extend();
             held.release();
+        });
+    }
+
+    /** A gate forgets a connection over which nothing goes. */
+    public static void aConnectionThatWasForgottenWhileItWasIdleIsNotUsed() throws Exception {
+        through((server, relay, client) -> {
+            client.lock("job").session().acquire().release();
+            Thread.sleep(31_000);
+            relay.dead = relay.made.get();
+            Expect.takes(0, 1_000, () -> {
+                client.lock("job").acquire().release();
+                client.lock("job").session().acquire().release();
+            });
         });
     }
 

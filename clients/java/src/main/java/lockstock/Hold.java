@@ -94,7 +94,8 @@ public final class Hold implements AutoCloseable {
         for (String key : keys()) {
             try {
                 client().get(what(), client().servers.ask(tenure.guard(key, "PING"), Servers.PATIENCE, true));
-            } catch (LostException ended) {
+            } catch (LockstockException error) {
+                if (!Tenure.ends(error.getCause())) throw error;
                 tenure.lose();
                 return false;
             }

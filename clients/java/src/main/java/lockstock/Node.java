@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 
 import lockstock.Library.Wire;
 
@@ -12,12 +13,18 @@ import lockstock.Library.Wire;
 final class Node {
     /** How many idle connections for waits are kept. */
     private static final int SPARE = 64;
+    /** After how long of no use a connection is not used any more: a gate between may have forgotten it. */
+    private static final long IDLE = TimeUnit.SECONDS.toNanos(30);
 
     final String address;
     private final Library library;
-    private final Deque<Wire> idle = new ArrayDeque<>();
+    private final Deque<Idle> idle = new ArrayDeque<>();
     private CompletableFuture<Wire> shared;
     private boolean closed;
+    /** When the shared connection was used last. */
+    private long used = Clock.now();
+
+    private record Idle(Wire wire, long since) {}
 
     Node(Library library, String address) {
         this.library = library;
@@ -26,6 +33,12 @@ final class Node {
 
     /** The connection that all share, opened anew where it is gone. */
     synchronized CompletableFuture<Wire> shared() {
+        long now = Clock.now();
+        if (shared != null && now - used > IDLE) {
+            shared.thenAccept(Wire::close);
+            shared = null;
+        }
+        used = now;
         if (shared == null || shared.isCompletedExceptionally() || shared.isDone() && !shared.join().isOpen()) shared = open();
         return shared;
     }
@@ -72,19 +85,20 @@ final class Node {
 
     /** Gives up those that are kept. */
     void forget() {
-        List<Wire> wires;
+        List<Idle> wires;
         synchronized (this) {
             wires = new ArrayList<>(idle);
             idle.clear();
         }
-        wires.forEach(Wire::close);
+        wires.forEach(one -> one.wire.close());
     }
 
     /** An idle connection, or null. */
     synchronized Wire take() {
         while (!idle.isEmpty()) {
-            Wire wire = idle.removeLast();
-            if (wire.isOpen()) return wire;
+            Idle last = idle.removeLast();
+            if (last.wire.isOpen() && Clock.now() - last.since < IDLE) return last.wire;
+            last.wire.close();
         }
         return null;
     }
@@ -93,7 +107,7 @@ final class Node {
     void give(Wire wire) {
         synchronized (this) {
             if (!closed && wire.isOpen() && idle.size() < SPARE) {
-                idle.addLast(wire);
+                idle.addLast(new Idle(wire, Clock.now()));
                 return;
             }
         }

@@ -59,7 +59,7 @@ final class Request {
         boolean sure = false;
         try {
             // Without a wait at first: most locks are free, and this needs no connection of its own.
-            for (boolean waits = false;; waits = true) {
+            for (boolean waits = false;; waits = Clock.now() < end) {
                 RuntimeException silence = null;
                 try {
                     Tenure tenure = attempt(waits, end, hard);
@@ -77,14 +77,14 @@ final class Request {
                         throw meant;
                     }
                     silence = meant;
-                    doubted = true;
+                    doubted |= !Servers.isNothingDone(error);
                 }
-                long now = Clock.now();
-                if (now >= end) {
+                // Whether others have the lock is to be known, though the time may be over.
+                if (silence != null ? Clock.now() + Servers.PAUSE >= hard : Clock.now() >= end) {
                     sure = !doubted;
                     throw silence != null ? silence : new NotAcquiredException(lock + ": not acquired, others had it", null);
                 }
-                if (silence != null) TimeUnit.NANOSECONDS.sleep(Math.min(Servers.PAUSE, hard - now));
+                if (silence != null) TimeUnit.NANOSECONDS.sleep(Servers.PAUSE);
             }
         } catch (NotReplicatedException granted) {
             try {
@@ -108,16 +108,9 @@ final class Request {
     private Tenure attempt(boolean waits, long end, long hard) throws InterruptedException {
         long since = Clock.now();
         if (!waits && !lock.isSession() && lock.replicas() == 0) {
-            long within = Math.min(Servers.PATIENCE, hard - since);
-            CompletableFuture<Object> asked = track(servers.ask(acquisition(null), within, true));
-            boolean answered = false;
-            try {
-                long fence = Answers.fence(Answers.plain(Servers.await(asked, since + within)));
-                answered = true;
-                return fence == 0 ? null : begin(fence, since, null);
-            } finally {
-                if (!answered) asked.cancel(false);
-            }
+            long until = Math.min(since + Servers.PATIENCE, hard);
+            long fence = Answers.fence(Answers.plain(Servers.await(track(servers.send(acquisition(null), until)), until)));
+            return fence == 0 ? null : begin(fence, since, null);
         }
         Line line = servers.dedicate(key(), hard);
         boolean kept = false, whole = false;
@@ -237,7 +230,7 @@ final class Request {
 
     private void tell(Command command, long within) {
         try {
-            Servers.await(servers.ask(command, within, true), Clock.now() + within);
+            Servers.await(servers.ask(command, within, Servers::passesForRelease), Clock.now() + within);
         } catch (RuntimeException | InterruptedException unsure) {
             // The lease ends it.
         }

@@ -14,6 +14,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReferenceArray;
+import java.util.function.Predicate;
 
 import lockstock.Library.Wire;
 
@@ -64,28 +65,41 @@ final class Servers {
 
     /** Sends a command until it is answered. One that must not be repeated is sent again only if it is known that nothing was done. */
     CompletableFuture<Object> ask(Command command, long within, boolean repeatable) {
+        return ask(command, within, error -> passes(error) && (repeatable || isNothingDone(error)));
+    }
+
+    /** Sends a command again after each of these errors. */
+    CompletableFuture<Object> ask(Command command, long within, Predicate<Throwable> again) {
         CompletableFuture<Object> answer = new CompletableFuture<>();
-        attempt(answer, command, Clock.now() + within, repeatable);
+        attempt(answer, command, Clock.now() + within, again);
         return answer;
     }
 
-    private void attempt(CompletableFuture<Object> answer, Command command, long end, boolean repeatable) {
+    private void attempt(CompletableFuture<Object> answer, Command command, long end, Predicate<Throwable> again) {
         // Nobody listens any more.
         if (answer.isDone()) return;
-        send(command, end).whenComplete((reply, failure) -> {
+        send(command, Math.min(end, Clock.now() + PATIENCE)).whenComplete((reply, failure) -> {
             Throwable error = cause(failure);
             if (error == null) {
                 answer.complete(reply);
-            } else if (passes(error) && (repeatable || error instanceof ServerException || error instanceof UnsentException) && Clock.now() + PAUSE < end) {
-                Background.after(PAUSE, () -> attempt(answer, command, end, repeatable));
+            } else if (again.test(error) && Clock.now() + PAUSE < end) {
+                Background.after(PAUSE, () -> attempt(answer, command, end, again));
             } else {
                 answer.completeExceptionally(error);
             }
         });
     }
 
+    static boolean isNothingDone(Throwable error) {
+        return error instanceof ServerException || error instanceof UnsentException;
+    }
+
     static boolean passes(Throwable error) {
         return error instanceof ServerException said ? said.passes() : !(error instanceof Closed);
+    }
+
+    static boolean passesForRelease(Throwable error) {
+        return passes(error) || error instanceof ServerException said && said.passesForRelease();
     }
 
     /** Sends a command once, to the server of its key, wherever that is. The future ends at {@code end}. */

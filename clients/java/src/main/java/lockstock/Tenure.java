@@ -127,9 +127,18 @@ final class Tenure {
     private CompletableFuture<Boolean> guarded(long within) {
         return ask(guard(request.key(), "PING"), within).handle((reply, error) -> {
             if (error == null) return true;
-            if (LockstockException.of("", Servers.cause(error)) instanceof LostException) return false;
-            throw new CompletionException(Servers.cause(error));
+            return over(error);
         });
+    }
+
+    /** False where an error says that the hold is over; else it is thrown. */
+    private static boolean over(Throwable error) {
+        if (ends(Servers.cause(error))) return false;
+        throw new CompletionException(Servers.cause(error));
+    }
+
+    static boolean ends(Throwable error) {
+        return error instanceof ServerException said && said.ends();
     }
 
     /** Has the hold last for a lease (0: as long as before) from now on, and for every extension after it. False if it has ended. */
@@ -140,7 +149,8 @@ final class Tenure {
             if (left() == 0) return CompletableFuture.completedFuture(false);
             long since = Clock.now(), span = nanos == 0 ? lease() : nanos;
             if (since >= end) return CompletableFuture.failedFuture(new TimeoutException("no answer in time"));
-            return ask(request.extension(fence, span), end - since).thenApply(reply -> {
+            return ask(request.extension(fence, span), end - since).handle((reply, error) -> {
+                if (error != null) return over(error);
                 synchronized (this) {
                     if (over || !Long.valueOf(1).equals(reply)) return false;
                     lease = span;
@@ -195,11 +205,12 @@ final class Tenure {
                 // An attempt that was not answered may have done it.
                 boolean done = doubted || Long.valueOf(request.count()).equals(reply);
                 end(done ? End.RELEASED : End.LOST, null);
-            } else if (!Servers.passes(error) || Clock.now() + Servers.PAUSE >= end) {
+            } else if (ends(error)) {
+                end(End.LOST, null);
+            } else if (!Servers.passesForRelease(error) || Clock.now() + Servers.PAUSE >= end) {
                 end(End.UNSURE, error);
             } else {
-                boolean unsent = error instanceof ServerException || error instanceof UnsentException;
-                Background.after(Servers.PAUSE, () -> release(command, end, doubted || !unsent));
+                Background.after(Servers.PAUSE, () -> release(command, end, doubted || !Servers.isNothingDone(error)));
             }
         });
     }

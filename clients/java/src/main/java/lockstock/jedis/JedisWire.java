@@ -96,7 +96,11 @@ final class JedisWire implements Wire {
             try {
                 if (System.nanoTime() - answered > IDLE) {
                     connection.sendCommand(arguments(PING));
-                    read();
+                    try {
+                        read();
+                    } catch (ServerException alive) {
+                        // The commands are told as much.
+                    }
                 }
                 sent = true;
                 for (Sent one : batch) connection.sendCommand(arguments(one.words));
