@@ -1,12 +1,16 @@
 import java.util.ArrayList;
 import java.util.List;
 
+import redis.clients.jedis.exceptions.JedisDataException;
+
 /** A cluster of three, which the test owns. */
 final class Cluster implements AutoCloseable {
     final List<Server> nodes = new ArrayList<>();
+    private final String[] options;
 
-    Cluster() throws Exception {
-        for (int number = 0; number < 3; number++) nodes.add(Server.start("--cluster-enabled", "yes", "--cluster-node-timeout", "60000"));
+    Cluster(int timeoutMs) throws Exception {
+        options = new String[] {"--cluster-enabled", "yes", "--cluster-node-timeout", "" + timeoutMs, "--repl-diskless-sync-delay", "0"};
+        for (int number = 0; number < 3; number++) nodes.add(Server.start(options));
         for (int number = 0; number < 3; number++) {
             int from = number * 16_384 / 3, to = (number + 1) * 16_384 / 3 - 1;
             nodes.get(number).ask("CLUSTER", "ADDSLOTSRANGE", from, to);
@@ -19,6 +23,23 @@ final class Cluster implements AutoCloseable {
                 return info.contains("cluster_state:ok") && info.contains("cluster_slots_ok:16384") && info.contains("cluster_known_nodes:3");
             });
         }
+    }
+
+    /** Starts a replica of a primary, which ends with the cluster. */
+    Server replica(Server primary) throws Exception {
+        Server replica = Server.start(options);
+        replica.ask("CLUSTER", "MEET", "127.0.0.1", primary.port);
+        Object id = primary.ask("CLUSTER", "MYID");
+        Server.until("it is a replica", () -> {
+            try {
+                return "OK".equals(replica.ask("CLUSTER", "REPLICATE", id));
+            } catch (JedisDataException unknownYet) {
+                return false;
+            }
+        });
+        for (Server node : nodes) Server.until("all know it", () -> ((String) node.ask("CLUSTER", "NODES")).contains("slave"));
+        nodes.add(replica);
+        return replica;
     }
 
     @Override

@@ -34,7 +34,11 @@ final class ClusterTests {
     private ClusterTests() {}
 
     private static void play(boolean jedis, Play play) throws Exception {
-        try (Cluster cluster = new Cluster()) {
+        play(jedis, 60_000, play);
+    }
+
+    private static void play(boolean jedis, int timeoutMs, Play play) throws Exception {
+        try (Cluster cluster = new Cluster(timeoutMs)) {
             Server first = cluster.nodes.get(0);
             if (jedis) {
                 var config = DefaultJedisClientConfig.builder().build();
@@ -149,6 +153,41 @@ final class ClusterTests {
             Expect.takes(0, 2_500, () -> Expect.fails(UnreachableException.class, () -> client.stock("mug").info()));
             Expect.takes(0, 7_000, () -> Expect.fails(NotReleasedException.class, hold::release));
         }
+    }
+
+    public static void aFrozenPrimaryHasASuccessorOverJedis() throws Exception {
+        play(true, 2_000, (cluster, client) -> aSuccessor(cluster, client, Server::freeze));
+    }
+
+    public static void aFrozenPrimaryHasASuccessorOverLettuce() throws Exception {
+        play(false, 2_000, (cluster, client) -> aSuccessor(cluster, client, Server::freeze));
+    }
+
+    public static void aDeadPrimaryHasASuccessorOverJedis() throws Exception {
+        play(true, 2_000, (cluster, client) -> aSuccessor(cluster, client, Server::kill));
+    }
+
+    public static void aDeadPrimaryHasASuccessorOverLettuce() throws Exception {
+        play(false, 2_000, (cluster, client) -> aSuccessor(cluster, client, Server::kill));
+    }
+
+    /** The library may take for ever to learn of it. */
+    private static void aSuccessor(Cluster cluster, Client client, SentinelTests.End end) throws Exception {
+        // Then the places of all slots are known.
+        for (int number = 0; number < 30; number++) client.lock("job" + number).acquire(ofSeconds(5)).release();
+        Hold held = client.lock("job").acquire(ofSeconds(20));
+        CompletableFuture<Hold> waits = client.lock("job").acquireAsync(ofMinutes(2));
+        Server primary = cluster.nodes.stream().filter(node -> node.locks() == 1).findFirst().orElseThrow();
+        Server replica = cluster.replica(primary);
+        Server.until("it has the lock", () -> replica.locks() == 1);
+        Server.until("one waits", () -> primary.waiters() == 1);
+        end.of(primary);
+        Server.until("it waits at the new primary", () -> replica.waiters() == 1);
+        Thread.sleep(20_000);
+        Expect.that(held.isHeld() && held.isOwned(), held);
+        held.release();
+        Expect.value(waits).release();
+        Expect.same(replica.locks(), 0L);
     }
 
     public static void aNodeThatDoesNotAnswerHoldsUpItsOwnKeysOnlyOverJedis() throws Exception {

@@ -36,7 +36,7 @@ final class SentinelTests {
     }
 
     /** How the old primary ends. */
-    private interface End {
+    interface End {
         void of(Server primary) throws Exception;
     }
 

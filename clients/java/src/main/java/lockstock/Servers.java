@@ -78,7 +78,7 @@ final class Servers {
     private void attempt(CompletableFuture<Object> answer, Command command, long end, Predicate<Throwable> again) {
         // Nobody listens any more.
         if (answer.isDone()) return;
-        send(command, Math.min(end, Clock.now() + PATIENCE)).whenComplete((reply, failure) -> {
+        send(command, end).whenComplete((reply, failure) -> {
             Throwable error = cause(failure);
             if (error == null) {
                 answer.complete(reply);
@@ -166,7 +166,7 @@ final class Servers {
         if (!(error instanceof ServerException)) {
             failed.put(node.address, Clock.now());
             if (library.cluster()) {
-                for (int slot = 0; slot < SLOTS; slot++) slots.compareAndSet(slot, node.address, null);
+                for (int slot = 0; slot < SLOTS; slot++) slots.updateAndGet(slot, known -> node.address.equals(known) ? null : known);
             }
             return null;
         }
