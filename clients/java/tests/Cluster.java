@@ -37,9 +37,14 @@ final class Cluster implements AutoCloseable {
                 return false;
             }
         });
-        for (Server node : nodes) Server.until("all know it", () -> ((String) node.ask("CLUSTER", "NODES")).contains("slave"));
+        Object own = replica.ask("CLUSTER", "MYID");
+        for (Server node : nodes) Server.until("all know it", () -> knows(node, own));
         nodes.add(replica);
         return replica;
+    }
+
+    private static boolean knows(Server node, Object replica) {
+        return ((String) node.ask("CLUSTER", "NODES")).lines().anyMatch(line -> line.startsWith(replica + " ") && line.contains("slave"));
     }
 
     @Override

@@ -174,7 +174,7 @@ final class ClusterTests {
     /** The library may take for ever to learn of it. */
     private static void aSuccessor(Cluster cluster, Client client, SentinelTests.End end) throws Exception {
         // Then the places of all slots are known.
-        for (int number = 0; number < 30; number++) client.lock("job" + number).acquire(ofSeconds(5)).release();
+        everyKeyIsReached(client);
         Hold held = client.lock("job").acquire(ofSeconds(20));
         CompletableFuture<Hold> waits = client.lock("job").acquireAsync(ofMinutes(2));
         Server primary = cluster.nodes.stream().filter(node -> node.locks() == 1).findFirst().orElseThrow();
@@ -190,6 +190,33 @@ final class ClusterTests {
         Expect.same(replica.locks(), 0L);
     }
 
+    public static void aClusterWhoseNodesWereReplacedIsFoundOverJedis() throws Exception {
+        play(true, 2_000, ClusterTests::allAreReplaced);
+    }
+
+    public static void aClusterWhoseNodesWereReplacedIsFoundOverLettuce() throws Exception {
+        play(false, 2_000, ClusterTests::allAreReplaced);
+    }
+
+    /** The library has nothing to do, so it knows the first nodes only. */
+    private static void allAreReplaced(Cluster cluster, Client client) throws Exception {
+        List<Server> old = List.copyOf(cluster.nodes), successors = new ArrayList<>();
+        for (Server primary : old) successors.add(cluster.replica(primary));
+        for (int number = 0; number < 3; number++) {
+            Server successor = successors.get(number);
+            Server.until("it follows", () -> ((String) successor.ask("INFO", "replication")).contains("master_link_status:up"));
+            everyKeyIsReached(client);
+            old.get(number).kill();
+            Server.until("it has taken over", () -> ((String) successor.ask("CLUSTER", "INFO")).contains("cluster_state:ok")
+                && ((String) successor.ask("INFO", "replication")).contains("role:master"));
+        }
+        everyKeyIsReached(client);
+    }
+
+    private static void everyKeyIsReached(Client client) throws Exception {
+        for (int number = 0; number < 30; number++) client.lock("job" + number).acquire(ofSeconds(20)).release();
+    }
+
     public static void aNodeThatDoesNotAnswerHoldsUpItsOwnKeysOnlyOverJedis() throws Exception {
         play(true, ClusterTests::aNodeIsFrozen);
     }
@@ -199,7 +226,7 @@ final class ClusterTests {
     }
 
     private static void aNodeIsFrozen(Cluster cluster, Client client) throws Exception {
-        for (int number = 0; number < 30; number++) client.lock("job" + number).acquire(ofSeconds(5)).release();
+        everyKeyIsReached(client);
         AutoCloseable thaw = cluster.nodes.get(1).freeze();
         AtomicInteger good = new AtomicInteger(), numbers = new AtomicInteger();
         LockTests.crowd(30, () -> {
@@ -212,6 +239,6 @@ final class ClusterTests {
         });
         Expect.that(good.get() >= 15 && good.get() < 30, good);
         thaw.close();
-        for (int number = 0; number < 30; number++) client.lock("job" + number).acquire(ofSeconds(5)).release();
+        everyKeyIsReached(client);
     }
 }

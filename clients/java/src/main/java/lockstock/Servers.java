@@ -1,6 +1,7 @@
 package lockstock;
 
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -149,6 +150,8 @@ final class Servers {
         node.open().whenComplete((wire, error) -> {
             if (error != null) {
                 answer.completeExceptionally(cause(error));
+            } else if (answer.isDone()) {
+                wire.close();
             } else {
                 wire.send(ASKING);
                 relay(wire.send(command.words()), answer);
@@ -215,10 +218,13 @@ final class Servers {
         String known = slots.get(command.slot());
         if (known != null) return CompletableFuture.completedFuture(known);
         return CompletableFuture.supplyAsync(() -> {
-            List<String> all = new ArrayList<>(library.nodes());
-            List<String> good = new ArrayList<>(all);
-            good.removeIf(address -> Clock.now() - failed.getOrDefault(address, Long.MIN_VALUE / 2) < SHUNNED);
-            List<String> some = good.isEmpty() ? all : good;
+            // The library may know the first nodes only, though all of them have been replaced since.
+            Set<String> all = new HashSet<>(library.nodes());
+            for (int slot = 0; slot < SLOTS; slot++) all.add(slots.get(slot));
+            all.remove(null);
+            List<String> some = new ArrayList<>(all);
+            some.removeIf(address -> Clock.now() - failed.getOrDefault(address, Long.MIN_VALUE / 2) < SHUNNED);
+            if (some.isEmpty()) some.addAll(all);
             if (some.isEmpty()) throw new IllegalStateException("the client knows no server of the cluster");
             return some.get(ThreadLocalRandom.current().nextInt(some.size()));
         }, Background.POOL);
