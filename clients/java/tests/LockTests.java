@@ -117,6 +117,9 @@ final class LockTests {
         Lock permit = client.lock("pool").limit(2);
         try (Hold one = permit.acquire(); Hold two = permit.acquire()) {
             Expect.that(one.isHeld() && two.isHeld(), "both");
+            // But one that has them all would wait for itself.
+            Expect.fails(AlreadyHeldException.class, () -> permit.acquire(ofMinutes(1)));
+            client.lock("pool").limit(3).acquire(Duration.ZERO).close();
         }
         Hold free = Expect.value(lock.acquireAsync(ofSeconds(1)));
         Expect.same(lock.tryAcquire().isPresent(), false);

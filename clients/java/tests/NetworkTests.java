@@ -55,6 +55,18 @@ final class NetworkTests {
         });
     }
 
+    /** The server may have it, though nobody heard of that. */
+    public static void aLeaseThatMayBeShorterIsNotBelievedLonger() throws Exception {
+        through((server, relay, client) -> {
+            Hold hold = client.lock("job").acquire();
+            hold.extend(ofMinutes(1));
+            relay.cut = true;
+            Expect.fails(UnreachableException.class, () -> hold.extend(ofSeconds(1)));
+            Expect.that(!hold.isHeld() || server.exists("job"), hold);
+            relay.cut = false;
+        });
+    }
+
     public static void aGrantThatComesAfterItsLeaseIsNone() throws Exception {
         through((server, relay, client) -> {
             relay.delayMs = 400;

@@ -49,10 +49,13 @@ final class Claims {
 
     private synchronized CompletableFuture<?> enter(Claim claim) {
         for (String key : claim.lock.keys()) {
+            // How many of its permits the thread may have.
+            long spare = claim.lock.limit();
             for (Claim other : claims.getOrDefault(key, Set.of())) {
                 if (other.over()) continue;
                 CompletableFuture<?> leaving = other.leaving();
-                if (leaving == null) refuse(key, claim, other);
+                if (leaving == null && other.thread == claim.thread && other.lock.isLimited()) spare--;
+                if (leaving == null) refuse(key, claim, other, spare);
                 else if (other.token.equals(claim.token)) return leaving;
             }
         }
@@ -64,11 +67,11 @@ final class Claims {
         for (String key : claim.lock.keys()) claims.computeIfAbsent(key, name -> new HashSet<>()).add(claim);
     }
 
-    private static void refuse(String key, Claim claim, Claim other) {
+    private static void refuse(String key, Claim claim, Claim other, long spare) {
         String why = null;
         if (other.token.equals(claim.token)) {
             why = "the token " + claim.token + " has it or asks for it already, so both would be one holder: give each a token of its own, or none";
-        } else if (claim.thread != null && other.thread == claim.thread && !(claim.lock.isLimited() && other.lock.isLimited())) {
+        } else if (claim.thread != null && other.thread == claim.thread && (!other.lock.isLimited() || spare <= 0)) {
             why = "this thread has it already, and a lock is not reentrant: hand the hold on to what needs it, or release it before"
                 + " (a hold of acquireAsync belongs to no thread)";
         }

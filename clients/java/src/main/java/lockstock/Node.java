@@ -34,10 +34,7 @@ final class Node {
     /** The connection that all share, opened anew where it is gone. */
     synchronized CompletableFuture<Wire> shared() {
         long now = Clock.now();
-        if (shared != null && now - used > IDLE) {
-            shared.thenAccept(Wire::close);
-            shared = null;
-        }
+        if (shared != null && now - used > IDLE) retire(shared);
         used = now;
         if (shared == null || shared.isCompletedExceptionally() || shared.isDone() && !shared.join().isOpen()) shared = open();
         return shared;

@@ -149,6 +149,11 @@ final class Tenure {
             if (left() == 0) return CompletableFuture.completedFuture(false);
             long since = Clock.now(), span = nanos == 0 ? lease() : nanos;
             if (since >= end) return CompletableFuture.failedFuture(new TimeoutException("no answer in time"));
+            synchronized (this) {
+                // A shorter lease counts from now on, for its answer may be lost.
+                until = Math.min(until, since + span);
+                next = Math.min(next, since + span / 3);
+            }
             return ask(request.extension(fence, span), end - since).handle((reply, error) -> {
                 if (error != null) return over(error);
                 synchronized (this) {
