@@ -117,7 +117,8 @@ final class LockTests {
         Lock permit = client.lock("pool").limit(2);
         try (Hold one = permit.acquire(); Hold two = permit.acquire()) {
             Expect.that(one.isHeld() && two.isHeld(), "both");
-            // But one that has them all would wait for itself.
+            // But a thread that has them all would wait for itself.
+            Expect.same(permit.tryAcquire().isPresent(), false);
             Expect.fails(AlreadyHeldException.class, () -> permit.acquire(ofMinutes(1)));
             client.lock("pool").limit(3).acquire(Duration.ZERO).close();
         }

@@ -15,15 +15,17 @@ final class Claims {
         private final Lock lock;
         private final String token;
         private final Thread thread;
+        private final boolean waits;
         /** The hold, when there is one. */
         volatile Tenure tenure;
         /** The withdrawal of the request, when there is one. */
         volatile CompletableFuture<?> withdrawal;
 
-        Claim(Lock lock, String token, Thread thread) {
+        Claim(Lock lock, String token, Thread thread, boolean waits) {
             this.lock = lock;
             this.token = token;
             this.thread = thread;
+            this.waits = waits;
         }
 
         private boolean over() {
@@ -49,8 +51,8 @@ final class Claims {
 
     private synchronized CompletableFuture<?> enter(Claim claim) {
         for (String key : claim.lock.keys()) {
-            // How many of its permits the thread may have.
-            long spare = claim.lock.limit();
+            // How many of its permits the thread may have, and wait for another one.
+            long spare = claim.lock.isLimited() && !claim.waits ? Long.MAX_VALUE : claim.lock.limit();
             for (Claim other : claims.getOrDefault(key, Set.of())) {
                 if (other.over()) continue;
                 CompletableFuture<?> leaving = other.leaving();

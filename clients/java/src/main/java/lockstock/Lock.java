@@ -200,8 +200,8 @@ public final class Lock {
     private Hold acquire(Duration wait, Thread thread) throws InterruptedException {
         if (Thread.interrupted()) throw new InterruptedException(this + ": interrupted before it was asked for");
         Request request = new Request(this, token == null ? Tokens.random() : token);
-        Claims.Claim claim = new Claims.Claim(this, request.token, thread);
         long nanos = wait.compareTo(Check.CENTURY) < 0 ? wait.toNanos() : Long.MAX_VALUE;
+        Claims.Claim claim = new Claims.Claim(this, request.token, thread, nanos > 0);
         client.claims.enter(claim, Request.hard(nanos));
         try {
             Tenure tenure = request.stand(nanos);

@@ -250,8 +250,10 @@ final class Servers {
                 await(used.send(PING), end);
                 good = true;
                 return new Line(node, used);
-            } catch (ServerException refused) {
-                throw refused;
+            } catch (ServerException alive) {
+                // The request itself is told as much.
+                good = true;
+                return new Line(node, used);
             } catch (TimeoutError silent) {
                 // The others say as little, perhaps.
                 node.forget();
@@ -317,10 +319,13 @@ final class Servers {
         }
 
         /** Closes the connection, or keeps it for the next if nothing is unanswered on it. */
-        synchronized void close(boolean reuse) {
-            if (closed) return;
-            closed = true;
+        void close(boolean reuse) {
+            synchronized (this) {
+                if (closed) return;
+                closed = true;
+            }
             lines.remove(this);
+            // Outside of its turn, for what is unanswered hears of it here. Neither changes any more.
             if (reuse) node.give(wire);
             else wire.close();
         }
