@@ -1,11 +1,13 @@
 //! The events of the server that matter to the module.
 
 use crate::core::lock::ClientId;
+use crate::core::time::Wakeup;
 use crate::module::blocked::BLOCKED;
+use crate::module::destroyed;
 use crate::module::inbox::{self, Notification};
 use crate::module::state;
 use crate::server::events::Event;
-use crate::server::{compat, import, server_facts};
+use crate::server::{compat, good_replicas, import, server_facts, timer};
 
 /// Posts the server events that matter to the module.
 pub fn hear(event: Event) {
@@ -14,7 +16,17 @@ pub fn hear(event: Event) {
             let Some(client) = ClientId::new(client).filter(|client| is_known(*client)) else { return };
             hand_over_during_script(client);
         }
-        Event::Import => import::changed(),
+        Event::Setting => {
+            import::changed();
+            good_replicas::changed();
+        }
+        Event::Cron => {
+            if destroyed::any() {
+                // Another thread has destroyed them, and could not arm the timer.
+                timer::arm(Wakeup::Now);
+            }
+            return;
+        }
         Event::Swapped(one, other) => inbox::swap_loaded(one, other),
         _ => {}
     }

@@ -16,7 +16,7 @@ use crate::module::{destroyed, expirations, inbox, repair, sale_type};
 use crate::server::ctx::{Ctx, is_connected};
 use crate::server::datatype::DataType;
 use crate::server::key::{Content, Shown};
-use crate::server::{clock, cluster, import, panics};
+use crate::server::{clock, cluster, good_replicas, import, panics};
 
 /// The longest time of one turn of the timer. After it the server serves its clients before the next turn.
 const TURN: Duration = Duration::from_micros(500);
@@ -33,14 +33,20 @@ const DISMISSED: usize = 200;
 /// How long to wait before the next check while writes are paused or data is loading. There is no event for the end of a pause.
 const PAUSED: Millis = Millis(5);
 
+/// How long to wait before the next check while too few replicas are there. The server counts them once a second.
+const WITHOUT_REPLICAS: Millis = Millis(100);
+
 /// One turn of the timer. Nothing is decided or written while a copying tool fills this server, because the tool decides; the server reports
-/// the end of that. A replica need not look again, because its effects come from the primary, and a change of role arms the timer.
+/// the end of that. Nor while the primary has too few replicas: it may have been replaced. A replica need not look again, because its effects
+/// come from the primary, and a change of role arms the timer.
 pub fn run(ctx: &mut Ctx<'_>) -> Wakeup {
-    let is_filled = import::is_on(ctx);
-    let decides = !is_filled && ctx.may_write();
+    let (is_filled, may_write) = (import::is_on(ctx), ctx.may_write());
+    let decides = !is_filled && may_write && !good_replicas::are_missing(ctx);
     let next = turn(ctx, decides);
-    let is_paused = !decides && !is_filled && ctx.flags().is_primary();
-    if is_paused { clock::now().ms.plus(PAUSED).into() } else { next }
+    if decides || is_filled || !ctx.flags().is_primary() {
+        return next;
+    }
+    clock::now().ms.plus(if may_write { WITHOUT_REPLICAS } else { PAUSED }).into()
 }
 
 fn turn(ctx: &mut Ctx<'_>, decides: bool) -> Wakeup {

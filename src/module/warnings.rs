@@ -28,9 +28,20 @@ pub fn give(ctx: &mut Ctx<'_>) {
             of_a_command(ctx, &command.to_string_lossy(), loss);
         }
     }
-    // Only Valkey has import mode, which that setting reports.
-    if server_facts::is_valkey() && !call::is_known(ctx, c"CONFIG") {
-        of_a_command(ctx, "CONFIG", "in import mode lockstock ends holds by itself, for it cannot know of the mode");
+    if !call::is_known(ctx, c"CONFIG") {
+        of_a_command(
+            ctx,
+            "CONFIG",
+            "lockstock grants and ends holds by itself also without min-replicas-to-write, which it cannot know",
+        );
+        // Only Valkey has this mode.
+        if server_facts::is_valkey() {
+            of_a_command(
+                ctx,
+                "CONFIG",
+                "in import mode lockstock ends holds by itself, for it cannot know of the mode",
+            );
+        }
     }
 }
 

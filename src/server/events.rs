@@ -9,6 +9,7 @@ use redis_module::raw;
 use super::api::{self, RawCtx};
 use super::cell::ServerCell;
 use super::ctx::Ctx;
+use super::good_replicas;
 use super::guard::guard;
 use super::import;
 use super::origin;
@@ -30,8 +31,10 @@ pub enum Event {
     },
     /// Data has been loaded.
     Loaded,
-    /// A copying tool has begun or ended to fill the server, or may have; see [`super::import`].
-    Import,
+    /// A setting was changed by which the module acts by itself or does not; see [`super::import`] and [`super::good_replicas`].
+    Setting,
+    /// The server does its own regular work, some times a second.
+    Cron,
 }
 
 /// Called for every event. May write nothing.
@@ -106,11 +109,13 @@ unsafe fn read(id: u64, what: u64, data: *mut c_void) -> Option<Event> {
             let count = usize::try_from(change.num_changes).unwrap_or_default();
             // SAFETY: the structure has this number of settings, each named by a C string.
             let mut names = (0..count).map(|index| unsafe { CStr::from_ptr(*change.config_names.add(index)) });
-            names.any(|name| name == import::SETTING).then_some(Event::Import)
+            names
+                .any(|name| name == import::SETTING || good_replicas::SETTINGS.contains(&name))
+                .then_some(Event::Setting)
         }
         (raw::REDISMODULE_EVENT_CRON_LOOP, _) => {
             timer::check_clock();
-            None
+            Some(Event::Cron)
         }
         _ => None,
     }

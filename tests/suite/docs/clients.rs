@@ -1,6 +1,6 @@
 //! docs/clients.md is true: the errors of its table are the servers' or the module's. Its programs run in `make test-clients`.
 
-use harness::{ANY, OK, Server, err, eventually};
+use harness::{ANY, OK, Reply, Server, err, eventually};
 
 use super::page::CLIENTS;
 
@@ -45,6 +45,9 @@ fn without_its_replicas_a_primary_refuses_even_a_release() {
     server.expect("CONFIG SET min-replicas-to-write 1", OK);
     server.expect("LOCK.RELEASE lock ann", err("NOREPLICAS"));
     server.expect("LOCK.ACQUIRE other TOKEN ann", err("NOREPLICAS"));
-    // "The lease ends it otherwise."
+    // "Until a release succeeds, the lock stays held for its lease." The timer writes that down when it may write again.
+    eventually("its lease is over", || matches!(server.cmd("LOCK.INFO lock"), Reply::Nil(_)));
+    assert_eq!(server.info_int("lockstock", "lockstock_locks_held"), 1);
+    server.expect("CONFIG SET min-replicas-to-write 0", OK);
     eventually("it is free", || server.info_int("lockstock", "lockstock_locks_held") == 0);
 }

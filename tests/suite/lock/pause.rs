@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use harness::{ANY, Aof, Client, INT, NULL, OK, Server, eventually};
+use harness::{ANY, Aof, Client, INT, NULL, OK, Server, err, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::line::Line;
@@ -78,6 +78,35 @@ fn what_falls_due_under_a_pause_is_done_after_it() {
         primary.expect("CLIENT UNPAUSE", OK);
         scene.is_made_up_for();
         late.read().is(NULL);
+        replica.wait_in_sync(&primary);
+        for (lock, waiter) in &mut scene.waiters {
+            assert_eq!(Line::at(&replica).holders(lock), ["waiter"]);
+            waiter.expect(format!("LOCK.RELEASE {lock} waiter"), 1);
+        }
+    }
+}
+
+#[test]
+fn a_primary_that_lacks_replicas_grants_and_sells_nothing_by_itself() {
+    let primary = Server::start();
+    let replica = Server::builder().replica_of(&primary).start();
+    replica.wait_in_sync(&primary);
+    eventually("the replica counts", || primary.info_int("replication", "connected_slaves") == 1);
+    let (mut line, mut client) = (Line::at(&primary), primary.client());
+    client.expect("STOCK.CREATE sale 1 REBUY", OK);
+    for [fewer, enough] in
+        [["min-replicas-to-write 2", "min-slaves-to-write 1"], ["min-slaves-to-write 2", "min-replicas-to-write 0"]]
+    {
+        let sold = line.count("stock_lapses");
+        let mut scene = Scene::set(&primary, &mut line);
+        client.expect("STOCK.DECR_ONCE sale ann HOLD 100", ("OK", 1, 0, INT, ""));
+        Scene::about_to_end(&primary, &format!("CONFIG SET {fewer}"));
+        scene.falls_due_in_vain(&primary);
+        client.expect("LOCK.ACQUIRE by-lease TOKEN late", err("NOREPLICAS"));
+        assert_eq!(line.count("stock_lapses"), sold);
+        client.expect(format!("CONFIG SET {enough}"), OK);
+        scene.is_made_up_for();
+        line.until("stock_lapses", sold + 1);
         replica.wait_in_sync(&primary);
         for (lock, waiter) in &mut scene.waiters {
             assert_eq!(Line::at(&replica).holders(lock), ["waiter"]);
