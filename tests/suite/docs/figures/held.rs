@@ -28,9 +28,9 @@ pub const HELD: &[(&str, &str, &str, &str)] = &[
     ),
     (
         DESIGN,
-        "at most 400 orders",
+        "at most 100 orders",
         "src/core/sale/budget.rs",
-        "const MOST_SERVED: usize = if cfg!(test) { 3 } else { 400 };",
+        "const MOST_SERVED: usize = if cfg!(test) { 3 } else { 100 };",
     ),
     (CHANGELOG, "node-redis 5 and 6", "clients/node/package.json", "\"redis\": \"^5.0.0 || ^6.0.0\""),
     (PYTHON, "Python 3.10 and later", "clients/python/pyproject.toml", "requires-python = \">=3.10\""),
@@ -89,9 +89,9 @@ pub const HELD: &[(&str, &str, &str, &str)] = &[
     ),
     (
         STOCK,
-        "up to 400 orders",
+        "up to 100 orders",
         "src/core/sale/budget.rs",
-        "const MOST_SERVED: usize = if cfg!(test) { 3 } else { 400 };",
+        "const MOST_SERVED: usize = if cfg!(test) { 3 } else { 100 };",
     ),
     (COMMANDS, "`lockstock.default-lease-ms` | 30000 |", CONFIG, "Range::up_to(MAX_EXACT), 30_000);"),
     (COMMANDS, "`lockstock.max-waiters` | 100000 |", CONFIG, "Range::below(MAX_EXACT), 100_000);"),
