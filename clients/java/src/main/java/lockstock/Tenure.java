@@ -207,8 +207,8 @@ final class Tenure {
         servers.send(command, Math.min(end, Clock.now() + Servers.PATIENCE)).whenComplete((reply, failure) -> {
             Throwable error = Servers.cause(failure);
             if (error == null) {
-                // An attempt that was not answered may have done it.
-                boolean done = doubted || Long.valueOf(request.count()).equals(reply);
+                // An attempt that was not answered may have done it, but not for a hold that was lost before.
+                boolean done = doubted && !ended.isDone() || Long.valueOf(request.count()).equals(reply);
                 end(done ? End.RELEASED : End.LOST, null);
             } else if (ends(error)) {
                 end(End.LOST, null);
