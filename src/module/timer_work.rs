@@ -36,28 +36,45 @@ const PAUSED: Millis = Millis(5);
 /// How long to wait before the next check while too few replicas are there. The server counts them once a second.
 const WITHOUT_REPLICAS: Millis = Millis(100);
 
-/// One turn of the timer. Nothing is decided or written while a copying tool fills this server, because the tool decides; the server reports
-/// the end of that. Nor while the primary has too few replicas: it may have been replaced. A replica need not look again, because its effects
-/// come from the primary, and a change of role arms the timer.
-pub fn run(ctx: &mut Ctx<'_>) -> Wakeup {
-    let (is_filled, may_write) = (import::is_on(ctx), ctx.may_write());
-    let decides = !is_filled && may_write && !good_replicas::are_missing(ctx);
-    let next = turn(ctx, decides);
-    if decides || is_filled || !ctx.flags().is_primary() {
-        return next;
-    }
-    clock::now().ms.plus(if may_write { WITHOUT_REPLICAS } else { PAUSED }).into()
+/// What the timer may do in a turn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum May {
+    /// All that is due.
+    Decide,
+    /// End waits whose time is over. The primary has too few replicas, and may have been replaced.
+    EndWaits,
+    /// Nothing that is written. This server is a replica, or writes are paused, or data is loading, or a copying tool fills the server and
+    /// decides.
+    Nothing,
 }
 
-fn turn(ctx: &mut Ctx<'_>, decides: bool) -> Wakeup {
+/// One turn of the timer. The server reports the end of a copy. A replica need not look again, because its effects come from the primary, and
+/// a change of role arms the timer.
+pub fn run(ctx: &mut Ctx<'_>) -> Wakeup {
+    let is_filled = import::is_on(ctx);
+    let may = match !is_filled && ctx.may_write() {
+        true if good_replicas::are_missing(ctx) => May::EndWaits,
+        true => May::Decide,
+        false => May::Nothing,
+    };
+    let next = turn(ctx, may);
+    let after = |pause| Wakeup::from(clock::now().ms.plus(pause));
+    match may {
+        May::EndWaits => next.min(after(WITHOUT_REPLICAS)),
+        May::Nothing if !is_filled && ctx.flags().is_primary() => after(PAUSED),
+        May::Decide | May::Nothing => next,
+    }
+}
+
+fn turn(ctx: &mut Ctx<'_>, may: May) -> Wakeup {
     let began = Instant::now();
     let now = clock::now();
     // Left from a panic where nothing could be written, or on a replica that has been promoted since.
     repair::repair_all(ctx);
     let (searching, watching) = catch_up(ctx, now);
     let next = loop {
-        let locks = work_on_locks(ctx, now, decides);
-        let sales = if decides { expirations::tick(ctx, now, SLICE) } else { Wakeup::Never };
+        let locks = work_on_locks(ctx, now, may);
+        let sales = if may == May::Decide { expirations::tick(ctx, now, SLICE) } else { Wakeup::Never };
         let next = locks.min(sales);
         if next != Wakeup::Now || began.elapsed() >= TURN {
             break next;
@@ -111,7 +128,7 @@ fn catch_up(ctx: &mut Ctx<'_>, now: Now) -> (bool, Wakeup) {
 }
 
 /// A slice of the work on locks, and of registering loaded values.
-fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, decides: bool) -> Wakeup {
+fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, may: May) -> Wakeup {
     let mut session = LockSession::new(ctx.reborrow());
     let next = state::enter_as_is(|state| {
         state::drain_inbox(state);
@@ -119,12 +136,14 @@ fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, decides: bool) -> Wakeup {
         for client in state.locks.take_unverified_sessions().into_iter().filter(|client| !is_connected(client.get())) {
             state.locks.client_gone(now.ms, client);
         }
-        let next = if decides {
-            let State { locks, expiring, .. } = &mut *state;
-            let looking = expiring.look(&mut session, now.ms, locks);
-            looking.min(locks.tick(now, SLICE, &mut session))
-        } else {
-            Wakeup::Never
+        let State { locks, expiring, .. } = &mut *state;
+        let next = match may {
+            May::Decide => {
+                let looking = expiring.look(&mut session, now.ms, locks);
+                looking.min(locks.tick(now, SLICE, &mut session))
+            }
+            May::EndWaits => locks.end_waits(now, SLICE, &mut session),
+            May::Nothing => Wakeup::Never,
         };
         if more { Wakeup::Now } else { next }
     });

@@ -100,8 +100,11 @@ fn a_primary_that_lacks_replicas_grants_and_sells_nothing_by_itself() {
         let sold = line.count("stock_lapses");
         let mut scene = Scene::set(&primary, &mut line);
         client.expect("STOCK.DECR_ONCE sale ann HOLD 100", ("OK", 1, 0, INT, ""));
+        client.expect("LOCK.ACQUIRE by-lease TOKEN brief WAIT 300 NOTIFY news", 2);
+        let timeouts = line.count("lock_timeouts");
         Scene::about_to_end(&primary, &format!("CONFIG SET {fewer}"));
         scene.falls_due_in_vain(&primary);
+        line.until("lock_timeouts", timeouts + 1);
         client.expect("LOCK.ACQUIRE by-lease TOKEN late", err("NOREPLICAS"));
         assert_eq!(line.count("stock_lapses"), sold);
         client.expect(format!("CONFIG SET {enough}"), OK);

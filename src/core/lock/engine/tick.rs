@@ -44,6 +44,16 @@ impl Engine {
         self.next_wakeup().seen_at(now.ms)
     }
 
+    /// Ends at most `budget` notified requests whose time is over, and nothing else; returns when to call it again. For a server that may not
+    /// decide about locks now: what these ends allow is left to [`tick`](Self::tick).
+    pub fn end_waits<W: Keyspace>(&mut self, now: Now, budget: usize, keyspace: &mut W) -> Wakeup {
+        let mut transition = Transition::turn(self, keyspace, now, budget);
+        while transition.course.budget > 0 && transition.work_on(Kind::Wait) {
+            transition.course.step();
+        }
+        Wakeup::from(self.waiting.first_end().map(|(end, _)| end)).seen_at(now.ms)
+    }
+
     /// When to call [`tick`](Self::tick).
     pub fn next_wakeup(&self) -> Wakeup {
         if let Some(until) = self.backlog.closed {
