@@ -15,7 +15,7 @@ import lockstock.Servers.TimeoutError;
 /** One acquisition: what is asked for, by which token, and what is still under way of it. */
 final class Request {
     /** How much later than its time a wait ends at most. */
-    private static final long OVERTIME = TimeUnit.MILLISECONDS.toNanos(1_900);
+    private static final long OVERTIME = TimeUnit.MILLISECONDS.toNanos(1_500);
     /** How often a wait looks whether its server is still there. */
     private static final long PROBE = TimeUnit.SECONDS.toNanos(15);
     private static final long GRACE = TimeUnit.SECONDS.toNanos(1);
