@@ -78,6 +78,20 @@ impl DeadlineIndex {
         }
     }
 
+    /// The value of `id` has had a turn at `now`. If it is still due, the others that are due come before it from now on. Returns the deadline
+    /// that it had instead, for [`resume`](Self::resume). O(log n).
+    pub fn rest(&mut self, id: DeadlineId, now: UnixMs) -> Option<UnixMs> {
+        let deadline = self.entries.get(id.0)?.deadline;
+        (deadline < now).then(|| self.reschedule(id, now)).map(|()| deadline)
+    }
+
+    /// Gives `id` back the `deadline` that [`rest`](Self::rest) took at `now`, unless it has another one since. O(log n).
+    pub fn resume(&mut self, id: DeadlineId, now: UnixMs, deadline: UnixMs) {
+        if self.entries.get(id.0).is_some_and(|entry| entry.deadline == now) {
+            self.reschedule(id, deadline);
+        }
+    }
+
     /// Removes the entry `id`. O(log n), usually O(1).
     pub fn remove(&mut self, id: DeadlineId) {
         let Some(position) = self.entries.note(id.0) else { return };
@@ -235,6 +249,22 @@ mod tests {
         }
         let expected = ids.iter().copied().filter(|id| *id != ids[30]);
         assert_eq!(order, std::iter::once(ids[30]).chain(expected).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_is_due_for_long_takes_turns_with_the_rest_that_is_due() {
+        let mut index = DeadlineIndex::default();
+        let [long, short, later] = [1, 8, 20].map(|deadline| index.insert(at(b"door"), UnixMs(deadline)));
+        assert_eq!((index.due(UnixMs(9)), index.rest(long, UnixMs(9))), (Some(long), Some(UnixMs(1))));
+        assert_eq!(index.due(UnixMs(9)), Some(short));
+        index.remove(short);
+        assert_eq!((index.due(UnixMs(9)), index.rest(long, UnixMs(9))), (Some(long), None));
+        assert_eq!(index.rest(later, UnixMs(9)), None, "it is not due");
+        index.resume(later, UnixMs(9), UnixMs(1));
+        assert_eq!(index.due(UnixMs(0)), None);
+        // The clock is set back.
+        index.resume(long, UnixMs(9), UnixMs(1));
+        assert_eq!(index.due(UnixMs(1)), Some(long));
     }
 
     #[test]

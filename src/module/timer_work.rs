@@ -80,6 +80,7 @@ fn turn(ctx: &mut Ctx<'_>, may: May) -> Wakeup {
             break next;
         }
     };
+    expirations::end_turn(now);
     // The scan yields to all other users of the server.
     let search = if searching { now.ms.plus(Millis(1)).into() } else { Wakeup::Never };
     next.min(search).min(watching).min(BLOCKED.next_over(now.ms))

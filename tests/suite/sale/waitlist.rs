@@ -333,6 +333,28 @@ fn while_writes_are_paused_nobody_is_served() {
     assert_eq!(books(&mut client, "sale").sold, 1);
 }
 
+/// Sales take turns: a short line and a hold do not wait for the end of a long line.
+#[test]
+fn a_long_line_holds_up_no_other_sale() {
+    const WAITING: usize = 20_000;
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect(format!("STOCK.CREATE sale {WAITING} STREAM events"), OK);
+    client.expect(format!("STOCK.DECR_ONCE sale all QTY {WAITING}"), ANY);
+    client.pipeline((0..WAITING).map(|n| format!("STOCK.DECR_ONCE sale w-{n} WAITLIST")));
+    client.expect("STOCK.CREATE short 1", OK);
+    client.expect("STOCK.DECR_ONCE short ann HOLD 50", ("OK", 1, 0, INT, ""));
+    client.expect("STOCK.DECR_ONCE short bob WAITLIST", ("QUEUED", 0, 0, -1, ""));
+    client.expect("STOCK.CANCEL sale all", ANY);
+    let mut waiting = 0;
+    eventually("the other sale's hold lapses and its line is served", || {
+        waiting = number(&mut client, "waiting");
+        client.cmd("STOCK.ORDER short bob").field("state").text() == "sold"
+    });
+    assert!(waiting > 10_000, "most of the long line had been served before: {waiting}");
+    eventually("the long line is served, too", || number(&mut client, "waiting") == 0);
+}
+
 /// More are served by one command than one step takes: the others in turns of the timer, in order, and nobody else in between.
 #[test]
 fn a_long_line_is_served_in_order_and_nobody_comes_in_between() {

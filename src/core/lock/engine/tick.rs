@@ -184,7 +184,10 @@ impl<W: Keyspace> Transition<'_, W> {
     /// Removes the expired holds at `entry` and hands over.
     fn expire(&mut self, entry: DeadlineId) {
         self.course.cause = HandoverCause::Expiry;
-        if !self.refresh(entry) {
+        if self.refresh(entry) {
+            // The lock may have more holds that are over.
+            self.engine.deadlines.rest(entry, self.course.now.ms);
+        } else {
             self.refused();
             // The entry is due again when the backlog says so.
             self.engine.deadlines.reschedule(entry, UnixMs::MAX);
