@@ -6,8 +6,8 @@ use super::change::Change;
 /// How many due holds one command lets expire at most.
 pub(super) const MOST_ENDED: usize = if cfg!(test) { 2 } else { 128 };
 
-/// How many orders one command serves at most. Even with a stream, a file, a replica, and names of the greatest length, that takes two
-/// milliseconds. The timer serves the others, and until then the sale sells to no other order.
+/// How many orders one command serves at most: with a stream and usual names less than a millisecond, with the longest names two to three.
+/// The timer serves the others, and until then the sale sells to no other order.
 pub(super) const MOST_SERVED: usize = if cfg!(test) { 3 } else { 100 };
 
 /// How many fewer orders a command serves for each hold that it lets expire: these take as long as the expiration.

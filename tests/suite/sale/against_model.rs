@@ -386,8 +386,15 @@ fn every_reply_is_the_models() {
     let deadlines = if model.deadlines { "DEADLINES" } else { "" };
     client.expect(format!("STOCK.CREATE sale 25 LIMIT 6 {rebuy} STREAM events {deadlines}"), OK);
     let mut trial = Trial { server, client, model, random };
-    for _ in 0..steps(3_000) {
-        trial.step();
+    // Whether the sale is ever sold out depends on the seed. Windows depend on the clock: on a slow machine few orders come after an end.
+    let wanted = ["OK", "DUPLICATE", "CANCELLED", "LIMIT", "ENDED", "NOSTOCK"];
+    for round in 0..10 {
+        if round > 0 && wanted.iter().all(|status| trial.model.answers.contains_key(*status)) {
+            break;
+        }
+        for _ in 0..steps(3_000) {
+            trial.step();
+        }
     }
     trial.every_lapse_is_numbered();
     trial.look_at_all();
@@ -399,8 +406,7 @@ fn every_reply_is_the_models() {
         let field = format!("lockstock_stock_{}", status.to_lowercase());
         assert_eq!(server.info_int("lockstock", &field), *count, "{field}");
     }
-    // Whether the sale is ever sold out depends on the seed.
-    for status in ["OK", "DUPLICATE", "CANCELLED", "LIMIT", "ENDED", "NOSTOCK"] {
+    for status in wanted {
         assert!(model.answers.contains_key(status), "the load made no {status}: {:?}", model.answers);
     }
 }
