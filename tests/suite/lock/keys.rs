@@ -82,17 +82,23 @@ fn rename_and_move_take_the_holds_along() {
     client.expect("DBSIZE", 0);
 }
 
-#[test]
-fn an_earlier_expire_unlocks_by_force_and_a_later_one_changes_no_lease() {
-    let server = Server::start();
-    let mut client = server.client();
-    let mut waiter = server.client();
+/// A holder's lock gets a TTL that ends before the lease, and the waiter gets the lock.
+#[track_caller]
+fn an_earlier_expire_hands_over(server: &Server) {
+    let (mut client, mut waiter) = (server.client(), server.client());
     client.expect("LOCK.ACQUIRE lock TOKEN t EX 3600", ANY);
     waiter.send("LOCK.ACQUIRE lock TOKEN next WAIT 0");
     eventually("it waits", || server.info_int("lockstock", "lockstock_lock_waiters") == 1);
     client.expect("PEXPIRE lock 20", 1);
     waiter.read().is(("next", INT, 30_000));
     client.expect("LOCK.RELEASE lock next", 1);
+}
+
+#[test]
+fn an_earlier_expire_unlocks_by_force_and_a_later_one_changes_no_lease() {
+    let server = Server::start();
+    let mut client = server.client();
+    an_earlier_expire_hands_over(&server);
 
     let replies = client.pipeline(["LOCK.ACQUIRE lock TOKEN t PX 20", "EXPIRE lock 3600"]);
     assert_eq!(replies[1], Reply::Int(1));
@@ -111,15 +117,10 @@ fn an_earlier_expire_unlocks_by_force_and_a_later_one_changes_no_lease() {
 fn an_earlier_expire_on_what_is_waited_for_needs_no_search_of_the_server() {
     const LOCKS: usize = 500;
     let server = Server::start();
-    let (mut client, mut waiter) = (server.client(), server.client());
+    let mut client = server.client();
     // As good as never, among many other keys with a TTL.
     client.expect("DEBUG SET-ACTIVE-EXPIRE 0", OK);
-    client.expect("LOCK.ACQUIRE lock TOKEN t EX 3600", ANY);
-    waiter.send("LOCK.ACQUIRE lock TOKEN next WAIT 0");
-    eventually("it waits", || server.info_int("lockstock", "lockstock_lock_waiters") == 1);
-    client.expect("PEXPIRE lock 20", 1);
-    waiter.read().is(("next", INT, 30_000));
-    client.expect("LOCK.RELEASE lock next", 1);
+    an_earlier_expire_hands_over(&server);
 
     for lock in 0..LOCKS {
         client.expect(format!("LOCK.ACQUIRE lock{lock} TOKEN t EX 3600"), ANY);
