@@ -64,7 +64,7 @@ mod layers;
 use module::blocked::BLOCKED;
 use module::{inbox, repair, server_events, timer_work, warnings};
 use server::ctx::{Ctx, Level};
-use server::{cluster, datatype, events, info_fields, load, panics, renames, timer};
+use server::{cluster, datatype, events, info_fields, load, panics, renames, timer, write_check};
 
 /// Sets the module up. Called once, by the server; the error is a line for its log, and the module does not load.
 fn start(ctx: &mut Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
@@ -74,13 +74,14 @@ fn start(ctx: &mut Ctx<'_>, words: &[&[u8]]) -> Result<(), String> {
     cmd::register(ctx)?;
     config::load(ctx, words)?;
     asked(info_fields::register(ctx, info_section::write), "the section of INFO")?;
-    asked(events::subscribe(ctx, server_events::hear), "the events")?;
+    asked(events::subscribe(ctx, server_events::HANDLERS), "the events")?;
     renames::install(inbox::loaded);
     panics::install(repair::repair_all);
     BLOCKED.install(ctx, inbox::client_unblocked, cmd::lock_reply::answer);
     timer::install(ctx, timer_work::run);
     ctx.log(Level::Notice, concat!("lockstock ", env!("CARGO_PKG_VERSION"), " is ready"));
     cluster::learn(ctx);
+    write_check::learn(ctx);
     warnings::give(ctx);
     Ok(())
 }

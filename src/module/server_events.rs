@@ -6,27 +6,20 @@ use crate::module::blocked::BLOCKED;
 use crate::module::destroyed;
 use crate::module::inbox::{self, Notification};
 use crate::module::state;
-use crate::server::events::Event;
-use crate::server::{compat, good_replicas, import, server_facts, timer};
+use crate::server::events::{Event, Handlers};
+use crate::server::{compat, import, server_facts, timer};
+
+/// What the server calls.
+pub const HANDLERS: Handlers = Handlers { event: hear, cron };
 
 /// Posts the server events that matter to the module.
-pub fn hear(event: Event) {
+fn hear(event: Event) {
     match event {
         Event::ClientGone(client) => {
             let Some(client) = ClientId::new(client).filter(|client| is_known(*client)) else { return };
             hand_over_during_script(client);
         }
-        Event::Setting => {
-            import::changed();
-            good_replicas::changed();
-        }
-        Event::Cron => {
-            if destroyed::any() {
-                // Another thread has destroyed them, and could not arm the timer.
-                timer::arm(Wakeup::Now);
-            }
-            return;
-        }
+        Event::ImportMode => import::changed(),
         Event::Swapped(one, other) => inbox::swap_loaded(one, other),
         _ => {}
     }
@@ -35,6 +28,13 @@ pub fn hear(event: Event) {
     if moves && state::enter_as_is(|_| ()).is_none() {
         // A listener of another module did this while a key was being opened or created.
         inbox::post(Notification::InBetween);
+    }
+}
+
+/// Arms the timer for entries that another thread has destroyed. That thread could not do it.
+fn cron() {
+    if destroyed::any() {
+        timer::arm(Wakeup::Now);
     }
 }
 

@@ -99,7 +99,7 @@ pub fn drain_inbox(state: &mut State) {
             Notification::InBetween => state.renamed.for_everything(),
             Notification::Event(Event::Role { primary: false }) => state.locks.demoted(clock::now().ms),
             // These only had to wake the timer.
-            Notification::Event(Event::Role { primary: true } | Event::Loaded | Event::Setting | Event::Cron) => {}
+            Notification::Event(Event::Role { primary: true } | Event::Loaded | Event::ImportMode) => {}
             Notification::Unblocked(waiter, Unblocked::Answered) => state.locks.delivered(waiter),
             Notification::Unblocked(waiter, Unblocked::TimedOut) => state.locks.timed_out(clock::now().ms, waiter),
             Notification::Unblocked(waiter, Unblocked::Gone) => state.locks.left(clock::now().ms, waiter),

@@ -16,7 +16,7 @@ use crate::module::{destroyed, expirations, inbox, repair, sale_type};
 use crate::server::ctx::{Ctx, is_connected};
 use crate::server::datatype::DataType;
 use crate::server::key::{Content, Shown};
-use crate::server::{clock, cluster, good_replicas, import, panics};
+use crate::server::{clock, cluster, import, panics, write_check};
 
 /// The longest time of one turn of the timer. After it the server serves its clients before the next turn.
 const TURN: Duration = Duration::from_micros(500);
@@ -33,37 +33,35 @@ const DISMISSED: usize = 200;
 /// How long to wait before the next check while writes are paused or data is loading. There is no event for the end of a pause.
 const PAUSED: Millis = Millis(5);
 
-/// How long to wait before the next check while too few replicas are there. The server counts them once a second.
-const WITHOUT_REPLICAS: Millis = Millis(100);
+/// How long to wait before the next check while the server refuses the writes of clients. There is no event for the end of that either.
+const REFUSED: Millis = Millis(100);
 
 /// What the timer may do in a turn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum May {
     /// All that is due.
     Decide,
-    /// End waits whose time is over. The primary has too few replicas, and may have been replaced.
+    /// End waits whose time is over, which writes nothing. The server refuses the writes of clients, because what it writes now may be lost:
+    /// its disk is full, or it has too few replicas and may have been replaced. Or a copying tool fills the server and decides.
     EndWaits,
-    /// Nothing that is written. This server is a replica, or writes are paused, or data is loading, or a copying tool fills the server and
-    /// decides.
+    /// Nothing. This server is a replica, or writes are paused, or data is loading.
     Nothing,
 }
 
-/// One turn of the timer. The server reports the end of a copy. A replica need not look again, because its effects come from the primary, and
+/// One turn of the timer. The server reports the end of import mode. A replica need not look again, because its effects come from the primary, and
 /// a change of role arms the timer.
 pub fn run(ctx: &mut Ctx<'_>) -> Wakeup {
-    let is_filled = import::is_on(ctx);
-    let may = match !is_filled && ctx.may_write() {
-        true if good_replicas::are_missing(ctx) => May::EndWaits,
-        true => May::Decide,
-        false => May::Nothing,
+    let (may, pause) = if !ctx.may_write() {
+        (May::Nothing, ctx.flags().is_primary().then_some(PAUSED))
+    } else if import::is_on(ctx) {
+        (May::EndWaits, None)
+    } else if write_check::refuses_all(ctx) {
+        (May::EndWaits, Some(REFUSED))
+    } else {
+        (May::Decide, None)
     };
     let next = turn(ctx, may);
-    let after = |pause| Wakeup::from(clock::now().ms.plus(pause));
-    match may {
-        May::EndWaits => next.min(after(WITHOUT_REPLICAS)),
-        May::Nothing if !is_filled && ctx.flags().is_primary() => after(PAUSED),
-        May::Decide | May::Nothing => next,
-    }
+    next.min(pause.and_then(|pause| clock::now().ms.plus(pause)).into())
 }
 
 fn turn(ctx: &mut Ctx<'_>, may: May) -> Wakeup {

@@ -6,13 +6,13 @@ use redis_module::raw;
 
 use super::api;
 use super::args::Name;
-use super::call;
 use super::ctx::Ctx;
+use super::write_check;
 
 /// Whether the user of the running command may publish on `channel`; a refusal goes into the server's `ACL LOG`. Another module may run a
 /// command for no user; it may do everything.
 pub fn may_publish(ctx: &mut Ctx<'_>, channel: &[u8]) -> bool {
-    if !call::has_user(ctx) {
+    if !write_check::has_user(ctx) {
         return true;
     }
     let channel = Name::make(channel);

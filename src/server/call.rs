@@ -1,8 +1,9 @@
 //! Server commands that the module runs. All go through [`call`].
 
 use std::ffi::CStr;
+use std::io::{Error, ErrorKind};
 use std::ptr::NonNull;
-use std::{io, slice};
+use std::slice;
 
 use redis_module::raw;
 use smallvec::SmallVec;
@@ -18,6 +19,10 @@ pub(super) enum How {
     Quietly,
     /// Not run: the server only says whether it would refuse.
     Dry,
+    /// As a script would: the server also refuses a write when it refuses the writes of clients. A refusal is a reply.
+    ForScript,
+    /// The same, not run.
+    DryForScript,
     /// Replicated to replicas and the AOF. A refusal is a reply.
     Replicated(RunAs),
     /// As the user of the client, without replication. A refusal by the server gives no reply.
@@ -35,10 +40,13 @@ pub enum RunAs {
 
 impl How {
     /// The server's format string: `v` is an array of words, `!` replicates, `E` returns refusals as replies, `C` checks the client's ACL.
+    /// `S` refuses what a script may not run; without `E` it crashes Valkey 9.1.
     fn format(self) -> &'static CStr {
         match self {
             Self::Quietly => c"v",
             Self::Dry => c"Dv",
+            Self::ForScript => c"SEv",
+            Self::DryForScript => c"DSEv",
             Self::AsUser => c"Cv",
             Self::Replicated(RunAs::Module) => c"!Ev",
             Self::Replicated(RunAs::Client) => c"!ECv",
@@ -61,8 +69,8 @@ pub(super) fn call(ctx: &mut Ctx<'_>, command: &CStr, how: How, words: &[&[u8]])
 /// Runs `command` as the client of the running command would: replicated, in its protocol, and refused if scripts may not run it or memory
 /// is out. A refusal is a reply.
 ///
-/// In the formats, `0` takes the client's protocol, `S` refuses commands that scripts may not run, and `M` refuses commands that need
-/// memory when memory is full; `b` is a text. `S` without `E` crashes Valkey 9.1.
+/// In the formats, `0` takes the client's protocol, and `M` refuses commands that need memory when memory is full; `b` is a text. [`How`]
+/// explains the other letters.
 pub(super) fn call_for_client(ctx: &mut Ctx<'_>, command: &CStr, run_as: RunAs, words: &[Arg<'_>]) -> Option<Reply> {
     // SAFETY: a plain read of a pointer that only module initialisation writes.
     let call = unsafe { (&raw const raw::RedisModule_Call).read() }?;
@@ -97,23 +105,7 @@ const VALUES: usize = 3;
 /// Whether the server has the command `name`, which requires arguments; the operator may have renamed or disabled it. The call has no
 /// arguments, so the server refuses it before it runs.
 pub fn is_known(ctx: &mut Ctx<'_>, name: &CStr) -> bool {
-    /// "No such command", as an errno value.
-    const ENOENT: i32 = 2;
-    call(ctx, name, How::Quietly, &[]).is_some() || io::Error::last_os_error().raw_os_error() != Some(ENOENT)
-}
-
-/// Whether the running command has a user. The test is a call of our own command without arguments: the server looks for a user, and
-/// refuses the call for want of arguments only if there is one.
-pub(super) fn has_user(ctx: &mut Ctx<'_>) -> bool {
-    /// "Invalid argument", as an errno value.
-    const EINVAL: i32 = 22;
-    call(ctx, c"LOCK.MRELEASE", How::AsUser, &[]).is_some() || io::Error::last_os_error().raw_os_error() == Some(EINVAL)
-}
-
-/// Whether this server supports dry runs. The test is a dry run of our own command `name` without arguments: a server with support returns
-/// an error, one without does not understand the call.
-pub(super) fn can_be_dry(ctx: &mut Ctx<'_>, name: &CStr) -> bool {
-    call(ctx, name, How::Dry, &[]).is_some()
+    call(ctx, name, How::Quietly, &[]).is_some() || Error::last_os_error().kind() != ErrorKind::NotFound
 }
 
 /// How every server refuses to check a user's rights if there is no user: another module runs our command, and has asked the server not to

@@ -1,15 +1,14 @@
 //! Which keys a cluster node serves.
 
-use std::ffi::CStr;
-use std::io::{Error, ErrorKind};
+use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-use smallvec::SmallVec;
 
 use super::args::Name;
 use super::call::{self, How};
 use super::ctx::Ctx;
+use super::server_facts;
 use super::timer;
+use super::write_check;
 use crate::core::slot::Slot;
 
 /// Whether this node serves the requested keys now.
@@ -24,27 +23,17 @@ pub enum Serves {
 }
 
 impl Serves {
-    /// The result of the call that was just made, from whether it was answered.
-    fn told(answered: bool) -> Self {
-        if answered {
-            return Self::These;
-        }
-        // When the cluster refuses a call, this error shows whether it would refuse every other call too.
-        match Error::last_os_error().kind() {
-            ErrorKind::NetworkDown | ErrorKind::ReadOnlyFilesystem => Self::Nothing,
-            _ => Self::Others,
+    /// Asks the server about all of `keys`.
+    ///
+    /// A running command need not ask for the keys that it names, because the server checked these before it ran it.
+    fn ask(ctx: &mut Ctx<'_>, keys: &[&[u8]]) -> Self {
+        match write_check::check(ctx, keys) {
+            Ok(()) => Self::These,
+            Err(ErrorKind::NetworkDown | ErrorKind::ReadOnlyFilesystem) => Self::Nothing,
+            Err(_) => Self::Others,
         }
     }
 }
-
-/// The command that is used to ask the server whether it would serve a call. It is a write command, and it cannot be renamed.
-/// `LOCK.MRELEASE token numkeys key [key …]`.
-///
-/// A running command need not ask for the keys that it names, because the server checked these before it ran it.
-const CHANGING: &CStr = c"LOCK.MRELEASE";
-
-/// Whether this server supports dry runs.
-static CAN_BE_DRY: AtomicBool = AtomicBool::new(false);
 
 /// Whether this server is a node of a cluster. It is one from its start to its end, or never.
 static IS_NODE: AtomicBool = AtomicBool::new(false);
@@ -54,10 +43,9 @@ pub fn is_node() -> bool {
     IS_NODE.load(Ordering::Relaxed)
 }
 
-/// Finds out how to ask this server. Called once, at load, after the commands are registered.
-pub fn learn(ctx: &mut Ctx<'_>) {
+/// Finds out whether this server is a node. Called once, at load.
+pub fn learn(ctx: &Ctx<'_>) {
     IS_NODE.store(ctx.flags().is_cluster(), Ordering::Relaxed);
-    CAN_BE_DRY.store(call::can_be_dry(ctx, CHANGING), Ordering::Relaxed);
 }
 
 /// Whether this node serves the key `name` now: it owns the slot and the cluster is up. Also false for a key that has already moved while
@@ -66,7 +54,7 @@ pub fn learn(ctx: &mut Ctx<'_>) {
 pub fn serves(ctx: &mut Ctx<'_>, name: &Name<'_>) -> Serves {
     let db = ctx.db();
     let asked = timer::with_detached(|detached| {
-        let serves = if detached.select(db) { ask(detached, &[name.bytes()]) } else { Serves::Others };
+        let serves = if detached.select(db) { Serves::ask(detached, &[name.bytes()]) } else { Serves::Others };
         // The timer starts in the database that is selected when it is armed.
         detached.select(0);
         serves
@@ -77,7 +65,7 @@ pub fn serves(ctx: &mut Ctx<'_>, name: &Name<'_>) -> Serves {
 /// Whether this node may work on both keys now. Both are of one slot. Like [`serves`]; also false during a migration of their slot, in
 /// either direction, when only one of the keys is here.
 pub fn serves_both(ctx: &mut Ctx<'_>, one: &[u8], other: &[u8]) -> bool {
-    ask(ctx, &[one, other]) == Serves::These
+    Serves::ask(ctx, &[one, other]) == Serves::These
 }
 
 /// The nodes of the cluster and their slots, as this node knows them.
@@ -86,7 +74,7 @@ pub struct Nodes(Vec<Node>);
 
 #[derive(PartialEq, Eq)]
 struct Node {
-    /// Its host and port.
+    /// Its host and port, as the server's own redirections name them.
     address: String,
     is_this: bool,
     slots: Vec<(u16, u16)>,
@@ -97,13 +85,14 @@ struct Node {
 impl Nodes {
     /// Asks the server; `None` if it does not answer. Costs some microseconds for each node, so ask rarely.
     pub fn known(ctx: &mut Ctx<'_>) -> Option<Self> {
+        let endpoints = server_facts::setting(ctx, c"cluster-preferred-endpoint-type");
         let reply = call::call(ctx, c"CLUSTER", How::Quietly, &[b"NODES"])?;
-        Some(Self::read(&String::from_utf8_lossy(&reply.text())))
+        Some(Self::read(&String::from_utf8_lossy(&reply.text()), endpoints.as_deref().unwrap_or_default()))
     }
 
-    /// Parses the reply to `CLUSTER NODES`: `id host:port@bus,… flags primary ping pong epoch link slot…`, with slots as `5`, `5-9` or, while
-    /// they move, in brackets.
-    fn read(text: &str) -> Self {
+    /// Parses the reply to `CLUSTER NODES`: `id ip:port@bus,hostname,… flags primary ping pong epoch link slot…`, with slots as `5`, `5-9` or,
+    /// while they move, in brackets. `endpoints` is the setting that says how redirections name a node.
+    fn read(text: &str, endpoints: &str) -> Self {
         let range = |word: &str| {
             let (first, last) = word.split_once('-').unwrap_or((word, word));
             Some((first.parse().ok()?, last.parse().ok()?))
@@ -111,11 +100,17 @@ impl Nodes {
         let importing = |word: &str| word.strip_prefix('[')?.split_once("-<-")?.0.parse().ok();
         let node = |line: &str| {
             let mut words = line.split_ascii_whitespace();
-            let (address, _) = words.nth(1)?.split_once('@')?;
+            let (address, rest) = words.nth(1)?.split_once('@')?;
+            let (ip, port) = address.rsplit_once(':')?;
+            let host = match endpoints {
+                "hostname" => rest.split(',').nth(1).filter(|name| !name.is_empty()).unwrap_or("?"),
+                "unknown-endpoint" => "",
+                _ => ip,
+            };
             let is_this = words.next()?.split(',').any(|flag| flag == "myself");
             let words: Vec<&str> = words.skip(5).collect();
             Some(Node {
-                address: address.to_owned(),
+                address: format!("{host}:{port}"),
                 is_this,
                 slots: words.iter().filter_map(|word| range(word)).collect(),
                 importing: words.iter().filter_map(|word| importing(word)).collect(),
@@ -151,24 +146,6 @@ impl Nodes {
     }
 }
 
-/// Asks about all of `keys`.
-fn ask(ctx: &mut Ctx<'_>, keys: &[&[u8]]) -> Serves {
-    let dry = CAN_BE_DRY.load(Ordering::Relaxed);
-    // Where the call is really made (Redis 7.0) it has no effect, because a token cannot be empty. The server has checked everything else
-    // before that.
-    let (how, token) = if dry { (How::Dry, &b"token"[..]) } else { (How::Quietly, &b""[..]) };
-    let mut count = itoa::Buffer::new();
-    let mut words: SmallVec<[&[u8]; 4]> = SmallVec::from_slice(&[token, count.format(keys.len()).as_bytes()]);
-    words.extend_from_slice(keys);
-    let answer = call::call(ctx, CHANGING, how, &words);
-    match answer {
-        // Null on most servers and an empty reply on Valkey 9.1, unless it is an error.
-        answer if dry => Serves::told(answer.is_none_or(|answer| !answer.is_error())),
-        // An error of the command itself; null if the server refused the call.
-        answer => Serves::told(answer.is_some()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,7 +155,7 @@ mod tests {
         let text = "07c3 127.0.0.1:30004@31004,host slave e7d1 0 1426238317239 4 connected\n\
                     67ed ::1:30002@31002,,shard-id=x master - 0 1426238316232 2 connected 5461-5799 12182 [93-<-e7d1]\n\
                     e7d1 :30001@31001 myself,master - 0 0 1 connected 0-5460 [77->-67ed]\n";
-        let nodes = Nodes::read(text);
+        let nodes = Nodes::read(text, "ip");
         // 12182, 5061 and 15495.
         assert_eq!(nodes.elsewhere(Slot::of(b"foo")), Some("::1:30002"));
         assert_eq!((nodes.elsewhere(Slot::of(b"bar")), nodes.elsewhere(Slot::of(b"a"))), (None, None));
@@ -187,8 +164,17 @@ mod tests {
             [foo, bar, a].map(|slot| (nodes.owns(slot), nodes.is_owned(slot))),
             [(false, true), (true, true), (false, false)]
         );
-        let nodes = Nodes::read(&text.replace("[77->-67ed]", "[12182-<-67ed]"));
+        let nodes = Nodes::read(&text.replace("[77->-67ed]", "[12182-<-67ed]"), "ip");
         assert_eq!((nodes.elsewhere(foo), nodes.owns(foo)), (None, false), "it is on its way to this node");
-        assert!(Nodes::read("").0.is_empty() && Nodes::read("nonsense\n\n").0.is_empty());
+        assert!(Nodes::read("", "ip").0.is_empty() && Nodes::read("nonsense\n\n", "ip").0.is_empty());
+        let named = text.replace("@31002,,", "@31002,two.example,");
+        for (text, endpoints, address) in [
+            (text, "hostname", "?:30002"),
+            (&named, "hostname", "two.example:30002"),
+            (&named, "ip", "::1:30002"),
+            (&named, "unknown-endpoint", ":30002"),
+        ] {
+            assert_eq!(Nodes::read(text, endpoints).elsewhere(foo), Some(address), "{endpoints}");
+        }
     }
 }

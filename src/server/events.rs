@@ -9,7 +9,6 @@ use redis_module::raw;
 use super::api::{self, RawCtx};
 use super::cell::ServerCell;
 use super::ctx::Ctx;
-use super::good_replicas;
 use super::guard::guard;
 use super::import;
 use super::origin;
@@ -31,16 +30,20 @@ pub enum Event {
     },
     /// Data has been loaded.
     Loaded,
-    /// A setting was changed by which the module acts by itself or does not; see [`super::import`] and [`super::good_replicas`].
-    Setting,
-    /// The server does its own regular work, some times a second.
-    Cron,
+    /// The server's import mode was changed; see [`super::import`].
+    ImportMode,
 }
 
-/// Called for every event. May write nothing.
-pub type Hear = fn(Event);
+/// What is called. Neither function may write anything.
+#[derive(Clone, Copy)]
+pub struct Handlers {
+    /// For every event.
+    pub event: fn(Event),
+    /// For the regular work that the server does some times a second.
+    pub cron: fn(),
+}
 
-static HEAR: ServerCell<Option<Hear>> = ServerCell::new(None);
+static HANDLERS: ServerCell<Option<Handlers>> = ServerCell::new(None);
 
 /// The events that have the same number and meaning on every server. From 18 on, Redis and Valkey use the same numbers for different
 /// events.
@@ -54,9 +57,9 @@ const EVENTS: [u64; 7] = [
     raw::REDISMODULE_EVENT_CRON_LOOP,
 ];
 
-/// Subscribes `hear`; false if the server refused.
-pub fn subscribe(ctx: &Ctx<'_>, hear: Hear) -> bool {
-    HEAR.with(|slot| *slot = Some(hear));
+/// Subscribes `handlers` to the events of the server; false if the server refused.
+pub fn subscribe(ctx: &Ctx<'_>, handlers: Handlers) -> bool {
+    HANDLERS.with(|slot| *slot = Some(handlers));
     origin::learn(ctx.flags().is_primary());
     EVENTS.iter().all(|id| {
         let event = raw::RedisModuleEvent { id: *id, dataver: 1 };
@@ -67,11 +70,14 @@ pub fn subscribe(ctx: &Ctx<'_>, hear: Hear) -> bool {
 
 unsafe extern "C" fn on_event(_: *mut RawCtx, event: raw::RedisModuleEvent, what: u64, data: *mut c_void) {
     guard("an event", || {
+        let Some(Some(handlers)) = HANDLERS.with(|slot| *slot) else { return };
+        if event.id == raw::REDISMODULE_EVENT_CRON_LOOP {
+            timer::check_clock();
+            (handlers.cron)();
+        }
         // SAFETY: the server passes the structure that belongs to the event's number, and it is alive during the call.
-        if let Some(event) = unsafe { read(event.id, what, data) }
-            && let Some(Some(hear)) = HEAR.with(|slot| *slot)
-        {
-            hear(event);
+        if let Some(event) = unsafe { read(event.id, what, data) } {
+            (handlers.event)(event);
         }
     });
 }
@@ -109,13 +115,7 @@ unsafe fn read(id: u64, what: u64, data: *mut c_void) -> Option<Event> {
             let count = usize::try_from(change.num_changes).unwrap_or_default();
             // SAFETY: the structure has this number of settings, each named by a C string.
             let mut names = (0..count).map(|index| unsafe { CStr::from_ptr(*change.config_names.add(index)) });
-            names
-                .any(|name| name == import::SETTING || good_replicas::SETTINGS.contains(&name))
-                .then_some(Event::Setting)
-        }
-        (raw::REDISMODULE_EVENT_CRON_LOOP, _) => {
-            timer::check_clock();
-            Some(Event::Cron)
+            names.any(|name| name == import::SETTING).then_some(Event::ImportMode)
         }
         _ => None,
     }

@@ -15,8 +15,8 @@
 //!   may write now.
 //!
 //! Reading order: [`api`], `alloc`, [`cell`], [`ctx`], [`args`], [`panics`], [`guard`], [`keyspec`], [`command`], [`entry`], [`register`], [`load`];
-//! then [`key`], [`datatype`], [`replicate`], [`publish`], [`call`], [`delegate`], [`acl`], [`stream`], [`cluster`], [`keyspace_scan`], [`renames`]; then
-//! [`timer`], [`import`], [`good_replicas`], [`origin`], [`blocked_clients`] with `blocking_key`, [`events`]; then [`settings`], [`info_fields`], [`server_facts`].
+//! then [`key`], [`datatype`], [`replicate`], [`publish`], [`call`], [`delegate`], [`acl`], [`stream`], [`write_check`], [`cluster`], [`keyspace_scan`], [`renames`]; then
+//! [`timer`], [`import`], [`origin`], [`blocked_clients`] with `blocking_key`, [`events`]; then [`settings`], [`info_fields`], [`server_facts`].
 //! [`faults`] and `fake_server` are for tests and fuzzing.
 
 pub mod acl;
@@ -39,7 +39,6 @@ pub mod events;
 #[cfg(any(test, fuzzing))]
 pub mod fake_server;
 pub mod faults;
-pub mod good_replicas;
 pub mod guard;
 pub mod import;
 pub mod info_fields;
@@ -57,3 +56,4 @@ pub mod server_facts;
 pub mod settings;
 pub mod stream;
 pub mod timer;
+pub mod write_check;

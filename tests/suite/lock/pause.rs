@@ -1,5 +1,6 @@
 //! Writes that are paused: nothing is granted or ended meanwhile, and all of it is made up for right after.
 
+use std::fs;
 use std::time::Duration;
 
 use harness::{ANY, Aof, Client, INT, NULL, OK, Server, err, eventually};
@@ -92,30 +93,58 @@ fn a_primary_that_lacks_replicas_grants_and_sells_nothing_by_itself() {
     let replica = Server::builder().replica_of(&primary).start();
     replica.wait_in_sync(&primary);
     eventually("the replica counts", || primary.info_int("replication", "connected_slaves") == 1);
-    let (mut line, mut client) = (Line::at(&primary), primary.client());
-    client.expect("STOCK.CREATE sale 1 REBUY", OK);
+    primary.expect("STOCK.CREATE sale 1 REBUY", OK);
     for [fewer, enough] in
         [["min-replicas-to-write 2", "min-slaves-to-write 1"], ["min-slaves-to-write 2", "min-replicas-to-write 0"]]
     {
-        let sold = line.count("stock_lapses");
-        let mut scene = Scene::set(&primary, &mut line);
-        client.expect("STOCK.DECR_ONCE sale ann HOLD 100", ("OK", 1, 0, INT, ""));
-        client.expect("LOCK.ACQUIRE by-lease TOKEN brief WAIT 300 NOTIFY news", 2);
-        let timeouts = line.count("lock_timeouts");
-        Scene::about_to_end(&primary, &format!("CONFIG SET {fewer}"));
-        scene.falls_due_in_vain(&primary);
-        line.until("lock_timeouts", timeouts + 1);
-        client.expect("LOCK.ACQUIRE by-lease TOKEN late", err("NOREPLICAS"));
-        assert_eq!(line.count("stock_lapses"), sold);
-        client.expect(format!("CONFIG SET {enough}"), OK);
-        scene.is_made_up_for();
-        line.until("stock_lapses", sold + 1);
+        let [fewer, enough] = [fewer, enough].map(|setting| format!("CONFIG SET {setting}"));
+        let holders = decides_nothing_while_refusing(&primary, "NOREPLICAS", &fewer, || {}, &enough);
         replica.wait_in_sync(&primary);
-        for (lock, waiter) in &mut scene.waiters {
+        for lock in holders {
             assert_eq!(Line::at(&replica).holders(lock), ["waiter"]);
-            waiter.expect(format!("LOCK.RELEASE {lock} waiter"), 1);
+            primary.expect(format!("LOCK.RELEASE {lock} waiter"), 1);
         }
     }
+}
+
+#[test]
+fn a_server_that_cannot_save_grants_and_sells_nothing_by_itself() {
+    let server = Server::builder().config("save 3600 100000").start();
+    server.expect("STOCK.CREATE sale 1 REBUY", OK);
+    // The file of a save cannot take the place of a directory.
+    fs::create_dir(server.dir().join("dump.rdb")).expect("a directory");
+    let failed = || {
+        let has_failed = || server.info("persistence")["rdb_last_bgsave_status"] == "err";
+        eventually("the save has failed", has_failed);
+    };
+    decides_nothing_while_refusing(&server, "MISCONF", "BGSAVE", failed, "CONFIG SET stop-writes-on-bgsave-error no");
+}
+
+/// What falls due while the server refuses writes with `error`, which the command `begin` brings about, waits for the command `end`. Returns
+/// the locks that are granted then.
+fn decides_nothing_while_refusing(
+    server: &Server,
+    error: &str,
+    begin: &str,
+    refuses: impl Fn(),
+    end: &str,
+) -> Vec<&'static str> {
+    let (mut line, mut client) = (Line::at(server), server.client());
+    let sold = line.count("stock_lapses");
+    let mut scene = Scene::set(server, &mut line);
+    client.expect("STOCK.DECR_ONCE sale ann HOLD 100", ("OK", 1, 0, INT, ""));
+    client.expect("LOCK.ACQUIRE by-lease TOKEN brief WAIT 300 NOTIFY news", 2);
+    let timeouts = line.count("lock_timeouts");
+    Scene::about_to_end(server, begin);
+    refuses();
+    scene.falls_due_in_vain(server);
+    line.until("lock_timeouts", timeouts + 1);
+    client.expect("LOCK.ACQUIRE by-lease TOKEN late", err(error));
+    assert_eq!(line.count("stock_lapses"), sold);
+    client.expect(end, OK);
+    scene.is_made_up_for();
+    line.until("stock_lapses", sold + 1);
+    scene.waiters.iter().map(|(lock, _)| *lock).collect()
 }
 
 #[test]

@@ -116,6 +116,8 @@ fn what_fell_due_during_an_import_is_done_when_it_ends() {
     waiter.expect("LOCK.RELEASE lock waiter", 1);
     next.read().is(("next", INT, 30_000));
     client.expect("LOCK.ACQUIRE lock TOKEN nobody WAIT 50", NULL);
+    client.expect("LOCK.ACQUIRE lock TOKEN notified WAIT 50 NOTIFY news", 1);
+    line.until("lock_timeouts", 2);
     assert_eq!(client.cmd("EXISTS short").int(), 1);
     client.expect("CONFIG SET import-mode no", OK);
     eventually("the lease ends", || client.cmd("EXISTS short").int() == 0);
