@@ -25,8 +25,7 @@ impl Command for LockMrelease {
         name: c"lock.mrelease",
         flags: c"write",
         arity: -4,
-        summary:
-            c"Ends a token's holds on several locks and its waiting requests, and hands the locks over to the first waiters.",
+        summary: c"Ends a token's holds and waiting requests for several locks. Each lock goes to its first waiter.",
         since: c"0.1.0",
         complexity: c"O(K*log(N)) with K keys and N holders",
         tips: c"",

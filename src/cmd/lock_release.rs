@@ -27,8 +27,7 @@ impl Command for LockRelease {
         name: c"lock.release",
         flags: c"write fast",
         arity: -3,
-        summary:
-            c"Ends a token's hold on a lock and its waiting requests, and hands the lock over to the first waiter.",
+        summary: c"Ends a token's hold on a lock and the token's waiting requests. The lock goes to its first waiter.",
         since: c"0.1.0",
         complexity: c"O(1) for exclusive locks, O(log(N)) with N holders otherwise",
         tips: c"",

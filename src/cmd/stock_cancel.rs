@@ -24,7 +24,7 @@ impl Command for StockCancel {
         name: c"stock.cancel",
         flags: c"write fast",
         arity: -3,
-        summary: c"Gives the units of a hold or a sale back, once.",
+        summary: c"Gives the units of a held or sold order back, once.",
         since: c"0.1.0",
         complexity: c"O(log(N)) with N holds",
         tips: c"",

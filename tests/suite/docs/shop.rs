@@ -32,7 +32,7 @@ fn play(mut shop: Command, port: u16, server: &Server) {
     let _shop = Running(spawn(shop).expect("it starts"));
     let here = format!("localhost:{port}");
     eventually("it listens", || shell(&format!("curl -s {here}/sales/x/orders/x")) == r#"{"status":"NOORDER"}"#);
-    let again = SHOP.text.split("To begin anew: `redis-cli ").nth(1).and_then(|rest| rest.split('`').next());
+    let again = SHOP.text.split("To begin anew, run `redis-cli ").nth(1).and_then(|rest| rest.split('`').next());
     let again = again.expect("how to begin anew");
     for _ in 0..2 {
         let mut played = 0;

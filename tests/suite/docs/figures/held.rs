@@ -78,7 +78,7 @@ pub const HELD: &[(&str, &str, &str, &str)] = &[
         "A lock whose one holder waits for another lock is a step.",
     ),
     (COMMANDS, "strings of 1 to 512 bytes", "src/core/limits.rs", "pub const MAX_ID: usize = 512;"),
-    (LOCKS, "place in line (1: next;", "tests/suite/lock/notify.rs", "fn the_reply_is_the_place"),
+    (LOCKS, "place in line (1: next)", "tests/suite/lock/notify.rs", "fn the_reply_is_the_place"),
     (LOCKS, "shows the first 100", "src/core/lock/engine/view.rs", "const SHOWN: usize = 100;"),
     (STOCK, "`seq` (1, 2, 3 …, without gaps)", "tests/suite/sale/stream.rs", "seq"),
     (
@@ -139,7 +139,7 @@ pub const HELD: &[(&str, &str, &str, &str)] = &[
     (TESTING, "the time that is left until 64 bits overflow", "src/fuzz/edges.rs", "i64::MAX]"),
     (SCALING, "with 8 buckets", "benches/compare/src/chapters/cluster.rs", "tags: 8,"),
     (SCALING, "with 64.", "benches/compare/src/chapters/cluster.rs", "tags: 64,"),
-    (SCALING, "2 % of these buy", "benches/simulation/src/lib.rs", "dice < 0.02 => costs.order"),
+    (SCALING, "2 % buy", "benches/simulation/src/lib.rs", "dice < 0.02 => costs.order"),
     (SCALING, "18 % repeat an order", "benches/simulation/src/lib.rs", "dice < 0.20 => costs.duplicate"),
     (SCALING, "99 of 100 requests", "benches/compare/src/bin/simulation.rs", "99 of 100 requests"),
     (ABUSE, "`lockstock.max-waiters` (100000)", CONFIG, r#"c"max-waiters", Range::below(MAX_EXACT), 100_000)"#),
