@@ -39,6 +39,8 @@ const REFUSED: Millis = Millis(100);
 /// What the timer may do in a turn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum May {
+    /// Find out whether anything is due. If so, the server is asked whether it takes writes.
+    Look,
     /// All that is due.
     Decide,
     /// End waits whose time is over, which writes nothing. The server refuses the writes of clients, because what it writes now may be lost:
@@ -48,40 +50,51 @@ enum May {
     Nothing,
 }
 
-/// One turn of the timer. The server reports the end of import mode. A replica need not look again, because its effects come from the primary, and
-/// a change of role arms the timer.
+impl May {
+    /// How many decisions one kind of work may make before the next kind; `None` if it may not even look.
+    fn steps(self) -> Option<usize> {
+        match self {
+            Self::Look => Some(0),
+            Self::Decide => Some(SLICE),
+            Self::EndWaits | Self::Nothing => None,
+        }
+    }
+}
+
+/// One turn of the timer. The server reports the end of import mode. A replica need not look again, because its effects come from the primary,
+/// and a change of role arms the timer.
 pub fn run(ctx: &mut Ctx<'_>) -> Wakeup {
-    let (may, pause) = if !ctx.may_write() {
+    let began = Instant::now();
+    let now = clock::now();
+    let (mut may, mut pause) = if !ctx.may_write() {
         (May::Nothing, ctx.flags().is_primary().then_some(PAUSED))
     } else if import::is_on(ctx) {
         (May::EndWaits, None)
-    } else if write_check::refuses_all(ctx) {
-        (May::EndWaits, Some(REFUSED))
     } else {
-        (May::Decide, None)
+        (May::Look, None)
     };
-    let next = turn(ctx, may);
-    next.min(pause.and_then(|pause| clock::now().ms.plus(pause)).into())
-}
-
-fn turn(ctx: &mut Ctx<'_>, may: May) -> Wakeup {
-    let began = Instant::now();
-    let now = clock::now();
     // Left from a panic where nothing could be written, or on a replica that has been promoted since.
     repair::repair_all(ctx);
     let (searching, watching) = catch_up(ctx, now);
     let next = loop {
         let locks = work_on_locks(ctx, now, may);
-        let sales = if may == May::Decide { expirations::tick(ctx, now, SLICE) } else { Wakeup::Never };
+        let sales = may.steps().map_or(Wakeup::Never, |steps| expirations::tick(ctx, now, steps));
         let next = locks.min(sales);
-        if next != Wakeup::Now || began.elapsed() >= TURN {
+        if next != Wakeup::Now {
+            break next;
+        }
+        if may == May::Look {
+            let refused = write_check::refuses_all(ctx);
+            (may, pause) = if refused { (May::EndWaits, Some(REFUSED)) } else { (May::Decide, None) };
+        } else if began.elapsed() >= TURN {
             break next;
         }
     };
     expirations::end_turn(now);
     // The scan yields to all other users of the server.
     let search = if searching { now.ms.plus(Millis(1)).into() } else { Wakeup::Never };
-    next.min(search).min(watching).min(BLOCKED.next_over(now.ms))
+    let again = Wakeup::from(pause.and_then(|pause| now.ms.plus(pause)));
+    next.min(search).min(watching).min(again).min(BLOCKED.next_over(now.ms))
 }
 
 /// Processes the inbox and continues the scan for renamed values; returns whether there is more to scan, and when to look at the slots.
@@ -136,13 +149,13 @@ fn work_on_locks(ctx: &mut Ctx<'_>, now: Now, may: May) -> Wakeup {
             state.locks.client_gone(now.ms, client);
         }
         let State { locks, expiring, .. } = &mut *state;
-        let next = match may {
-            May::Decide => {
-                let looking = expiring.look(&mut session, now.ms, locks);
-                looking.min(locks.tick(now, SLICE, &mut session))
-            }
-            May::EndWaits => locks.end_waits(now, SLICE, &mut session),
-            May::Nothing => Wakeup::Never,
+        let next = if let Some(steps) = may.steps() {
+            let looking = expiring.look(&mut session, now.ms, locks);
+            looking.min(locks.tick(now, steps, &mut session))
+        } else if may == May::EndWaits {
+            locks.end_waits(now, SLICE, &mut session)
+        } else {
+            Wakeup::Never
         };
         if more { Wakeup::Now } else { next }
     });
