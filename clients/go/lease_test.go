@@ -61,6 +61,19 @@ func TestALeaseThatIsMadeShorterIsExtendedInTime(t *testing.T) {
 	})
 }
 
+func TestAShorterLeaseCountsThoughItsAnswerIsNotHeard(t *testing.T) {
+	through(t, func(s *server, r *relay, client lockstock.Client) {
+		lock := must(lockstock.Acquire(background, client, "job", lockstock.Unattended(), lockstock.Lease(time.Minute)))
+		r.delay.Store(int64(300 * time.Millisecond))
+		ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
+		defer cancel()
+		s.is(lock.Extend(ctx, time.Second), context.DeadlineExceeded)
+		equal(s, lock.Left() <= time.Second, true)
+		s.within(0, 2*time.Second, func() { <-lock.Context().Done() })
+		s.is(context.Cause(lock.Context()), lockstock.ErrLost)
+	})
+}
+
 func TestAGrantThatCannotBeKeptIsGivenBack(t *testing.T) {
 	over(t, func(s *server, client lockstock.Client) {
 		s.do("ACL", "SETUSER", "default", "-lock.extend")

@@ -274,9 +274,14 @@ func (h *hold) look(extends bool) {
 // extend asks over conn, if there is one, and else or if no answer comes there over the client. It is the caller's turn.
 func (h *hold) extend(ctx context.Context, lease time.Duration, extends bool, conn Conn, within time.Duration) error {
 	since := now()
-	command := h.request.extension(h.fence, lease)
-	if !extends {
-		command = h.guard(h.request.keys[0], "PING")
+	command := h.guard(h.request.keys[0], "PING")
+	if extends {
+		command = h.request.extension(h.fence, lease)
+		// A shorter lease counts from now on, for its answer may be lost.
+		h.mutex.Lock()
+		h.until, h.next = min(h.until, since+lease), min(h.next, since+lease/3)
+		h.mutex.Unlock()
+		h.tell()
 	}
 	var reply any
 	err := errNoAnswer
@@ -301,11 +306,16 @@ func (h *hold) extend(ctx context.Context, lease time.Duration, extends bool, co
 		return fmt.Errorf("%w (%s)", ErrLost, h.request.name())
 	}
 	h.last(lease, since)
+	h.tell()
+	return nil
+}
+
+// tell has the keeper look at the times again.
+func (h *hold) tell() {
 	select {
 	case h.changed <- struct{}{}:
 	default:
 	}
-	return nil
 }
 
 // ended says whether an answer to a request about the hold means that it is over.
