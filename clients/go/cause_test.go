@@ -35,6 +35,24 @@ func TestACancelledCallSaysThatItWasAndWhy(t *testing.T) {
 	})
 }
 
+// Its work may use another lock with the context of the lost one.
+func TestTheLossOfALockIsNotTakenForThatOfAnother(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		outer := must(lockstock.Acquire(background, client, "outer", lockstock.Lease(time.Second)))
+		inner := must(lockstock.Acquire(background, client, "inner"))
+		s.do("DEL", "outer")
+		<-outer.Context().Done()
+		_, owned := inner.Owned(outer.Context())
+		_, guarded := inner.Guard(outer.Context(), "INCR", "n")
+		for _, err := range []error{owned, guarded, inner.Extend(outer.Context(), 0)} {
+			s.is(err, context.Canceled)
+			equal(s, errors.Is(err, lockstock.ErrLost), false)
+		}
+		s.is(inner.Context().Err(), nil)
+		s.is(inner.Release(background), nil)
+	})
+}
+
 // A connection that was made in the same instant in which nothing waited for it any more was taken for none.
 func TestASessionIsAcquiredEachTime(t *testing.T) {
 	over(t, func(s *server, client lockstock.Client) {

@@ -19,7 +19,7 @@ func (k *kind) Error() string { return k.text }
 func (k *kind) Unwrap() error { return k.of }
 
 // The errors that errors.Is finds in the errors of this package. These also wrap their cause: an error of the client's library, or the
-// cause of the end of a context.
+// cause of the end of a context, unless that is one of these, of another lock.
 var (
 	// ErrNotAcquired: others had the lock during the whole wait.
 	ErrNotAcquired error = &kind{text: "lockstock: not acquired: others had the lock"}
@@ -94,10 +94,15 @@ func classify(err error) error {
 
 // stopped is the error of a call whose own context has ended: how, and why if that is known.
 func stopped(ctx context.Context) error {
-	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
+	cause, own := context.Cause(ctx), (*kind)(nil)
+	switch {
+	case errors.As(cause, &own):
+		// Of another lock. The error of this call is of no such kind.
+		return fmt.Errorf("lockstock: %w: %v", ctx.Err(), cause)
+	case !errors.Is(cause, ctx.Err()):
 		return fmt.Errorf("lockstock: %w: %w", ctx.Err(), cause)
 	}
-	return fmt.Errorf("lockstock: %w", context.Cause(ctx))
+	return fmt.Errorf("lockstock: %w", cause)
 }
 
 func invalid(format string, args ...any) error {

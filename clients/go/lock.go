@@ -132,7 +132,7 @@ func (l *Lock) Guard(ctx context.Context, args ...any) (any, error) {
 		return nil, err
 	}
 	reply, err := ask(ctx, h.request.client, h.guard(h.request.keys[0], words...), patience, false)
-	if errors.Is(err, ErrLost) {
+	if isLost(err) {
 		h.lose()
 	}
 	return reply, err
@@ -319,7 +319,10 @@ func (h *hold) tell() {
 }
 
 // ended says whether an answer to a request about the hold means that it is over.
-func ended(err error) bool { return errors.Is(err, ErrLost) || errors.Is(err, errOtherValue) }
+func ended(err error) bool { return isLost(err) || errors.Is(err, errOtherValue) }
+
+// isLost says whether the server has answered that the token does not hold the lock.
+func isLost(err error) bool { return isAnswer(err) && errors.Is(err, ErrLost) }
 
 // lose notes that the hold is over, unless it was released.
 func (h *hold) lose() bool {
