@@ -110,11 +110,11 @@ func (r *request) stand(ctx, caller context.Context) (*Lock, error) {
 			return nil, stopped(caller)
 		case err == nil && waits:
 			return nil, ErrNotAcquired
-		case errors.Is(err, ErrUnreachable):
-			r.doubted = true
 		case err != nil && !errors.Is(err, errEnded):
-			r.doubted = r.doubted || !isAnswer(err)
-			return nil, err
+			r.doubted = r.doubted || !isNothingDone(err)
+			if !errors.Is(err, ErrUnreachable) {
+				return nil, err
+			}
 		}
 		switch {
 		case errors.Is(err, ErrUnreachable):
@@ -216,11 +216,11 @@ func (r *request) quick(ctx context.Context, via sender, command Command) (any, 
 	return reply, classify(err)
 }
 
-// free sends a release until it is answered, and says whether an attempt was not.
+// free sends a release until it is answered, and says whether an attempt may have done it without an answer.
 func (r *request) free(ctx context.Context, command Command) (reply any, doubted bool, err error) {
 	for {
 		reply, err = r.once(ctx, r.client, command)
-		doubted = doubted || err != nil && !isAnswer(err)
+		doubted = doubted || err != nil && !isNothingDone(err)
 		if err == nil || !passesForRelease(err) || sleep(ctx, pause) != nil {
 			return reply, doubted, err
 		}

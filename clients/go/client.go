@@ -3,6 +3,7 @@ package lockstock
 import (
 	"context"
 	"errors"
+	"net"
 	"regexp"
 	"strconv"
 	"sync"
@@ -36,8 +37,8 @@ type Command struct {
 // may share it.
 //
 // A reply is nil, an int64, a string, a float64, a bool, a []any of such, or a map with string (or any) keys. An error that the server has
-// answered is a [*ServerError]; every other error means that the outcome of the command is unknown, and an [ErrClosed] means that a
-// repetition does not help. A client sends a command once, follows MOVED and ASK, and gives up when ctx ends.
+// answered is a [*ServerError]. A [*net.OpError] of a dial means that nothing was sent. Every other error means that the outcome of the
+// command is unknown, and an [ErrClosed] means that a repetition does not help. A client sends a command once, follows MOVED and ASK, and gives up when ctx ends.
 type Client interface {
 	Do(ctx context.Context, command Command) (any, error)
 	// Dedicate gives a connection to the server of this key that no other caller uses.
@@ -78,8 +79,8 @@ func once(ctx context.Context, via sender, command Command, pending *sync.WaitGr
 	}
 }
 
-// ask sends a command until it is answered, within patience. One that must not be repeated is sent again only if the server has said that
-// it did nothing.
+// ask sends a command until it is answered, within patience. One that must not be repeated is sent again only if it is known that nothing was
+// done.
 func ask(ctx context.Context, client Client, command Command, within time.Duration, repeatable bool) (any, error) {
 	caller := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, within, errNoAnswer)
@@ -89,7 +90,7 @@ func ask(ctx context.Context, client Client, command Command, within time.Durati
 		switch {
 		case err == nil:
 			return reply, nil
-		case passes(err) && (isAnswer(err) || repeatable) && sleep(ctx, pause) == nil:
+		case passes(err) && (isNothingDone(err) || repeatable) && sleep(ctx, pause) == nil:
 		case caller.Err() != nil:
 			return nil, stopped(caller)
 		default:
@@ -147,6 +148,12 @@ func (e *ServerError) Unwrap() error { return e.Err }
 func isAnswer(err error) bool {
 	var answer *ServerError
 	return errors.As(err, &answer)
+}
+
+// isNothingDone says whether it is known that a command was not carried out: the server has said so, or no connection to it was made.
+func isNothingDone(err error) bool {
+	var failure *net.OpError
+	return isAnswer(err) || errors.As(err, &failure) && failure.Op == "dial"
 }
 
 var passing = regexp.MustCompile(`^((ERR )?max number of clients|UNBLOCKED (force|this server)|(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING|MASTERDOWN|BUSY)\b)`)

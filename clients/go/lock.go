@@ -189,8 +189,8 @@ func (h *hold) release(left time.Duration) {
 	command := h.request.words("RELEASE", "FENCE", number(h.fence))
 	reply, doubted, err := h.request.free(ctx, command)
 	switch {
-	case ended(classify(err)) || err == nil && !doubted && reply != h.request.count():
-		// Not if an attempt that was not answered may have done it.
+	case ended(classify(err)) || err == nil && (!doubted || h.lost) && reply != h.request.count():
+		// An attempt that was not answered may have done it, but not for a hold that was lost before.
 		h.outcome = fmt.Errorf("%w (%s)", ErrLost, h.request.name())
 	case err != nil:
 		h.outcome = fmt.Errorf("%w (%s): %w", ErrNotReleased, h.request.name(), err)

@@ -114,6 +114,22 @@ func TestAHoldGoesOnThoughAnswersTakeAFifthOfItsLease(t *testing.T) {
 	})
 }
 
+// Both libraries close a connection whose answer comes after its deadline.
+func TestASessionOutlivesAServerThatSaysNothingForAWhile(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		lock := must(lockstock.Acquire(background, client, "job", lockstock.Session(), lockstock.Lease(30*time.Second)))
+		for _, silence := range []time.Duration{7 * time.Second, 14 * time.Second} {
+			thaw := s.freeze()
+			time.Sleep(silence)
+			thaw()
+			time.Sleep(3 * time.Second)
+			equal(s, must(lock.Owned(background)), true)
+			s.is(lock.Context().Err(), nil)
+		}
+		s.is(lock.Release(background), nil)
+	})
+}
+
 func TestAGrantThatComesAfterItsLeaseIsNone(t *testing.T) {
 	through(t, func(s *server, r *relay, client lockstock.Client) {
 		r.delay.Store(int64(400 * time.Millisecond))

@@ -35,33 +35,26 @@ func TestAReleaseIsSentAgainWhileTheServerMayNotWrite(t *testing.T) {
 		time.Sleep(time.Second)
 		replicas(0)
 		s.is(<-released, nil)
-		// A grant that could not be extended is given back.
-		s.do("LOCK.ACQUIRE", "job", "TOKEN", "other", "PX", 1_000)
-		failed := make(chan error, 1)
-		go func() {
-			_, err := lockstock.Acquire(background, client, "job", lockstock.Wait(time.Minute), lockstock.Lease(time.Hour))
-			failed <- err
-		}()
-		s.eventually("it waits", func() bool { return s.waiters() == 1 })
-		replicas(1)
-		s.is(<-failed, lockstock.ErrRefused)
+		// A grant that could not be heard of is given back.
+		_, err := lockstock.Acquire(background, &deaf{Client: client, then: func() { replicas(1) }}, "job", lockstock.Lease(time.Hour))
+		s.is(err, lockstock.ErrRefused)
 		time.Sleep(time.Second)
 		replicas(0)
 		s.eventually("nothing is left", func() bool { return s.locks() == 0 })
 	})
 }
 
-// deaf is a client that does not hear the first answer. The server has no memory left from then on.
+// deaf is a client that does not hear the first answer, and then does something.
 type deaf struct {
 	lockstock.Client
-	s     *server
+	then  func()
 	heard atomic.Bool
 }
 
 func (d *deaf) Do(ctx context.Context, command lockstock.Command) (any, error) {
 	reply, err := d.Client.Do(ctx, command)
 	if !d.heard.Swap(true) {
-		d.s.do("CONFIG", "SET", "maxmemory", "1")
+		d.then()
 		return nil, io.EOF
 	}
 	return reply, err
@@ -69,7 +62,8 @@ func (d *deaf) Do(ctx context.Context, command lockstock.Command) (any, error) {
 
 func TestARefusalDoesNotHideAGrantThatWasNotHeard(t *testing.T) {
 	over(t, func(s *server, client lockstock.Client) {
-		_, err := lockstock.Acquire(background, &deaf{Client: client, s: s}, "job", lockstock.Lease(time.Hour))
+		full := func() { s.do("CONFIG", "SET", "maxmemory", "1") }
+		_, err := lockstock.Acquire(background, &deaf{Client: client, then: full}, "job", lockstock.Lease(time.Hour))
 		s.is(err, lockstock.ErrRefused)
 		s.eventually("the grant is given back", func() bool { return s.locks() == 0 })
 	})
@@ -88,6 +82,33 @@ func TestAHoldWhoseKeyHasAnotherValueIsLost(t *testing.T) {
 			s.is(lock.Release(background), lockstock.ErrLost)
 			s.do("DEL", "job")
 		}
+	})
+}
+
+func TestALostHoldIsNotReleasedThoughAnAnswerToItsReleaseWasLost(t *testing.T) {
+	through(t, func(s *server, r *relay, client lockstock.Client) {
+		lock := must(lockstock.Acquire(background, client, "job", lockstock.Lease(3*time.Second)))
+		s.do("DEL", "job")
+		<-lock.Context().Done()
+		r.cut.Store(true)
+		time.AfterFunc(100*time.Millisecond, func() { r.cut.Store(false) })
+		s.is(lock.Release(background), lockstock.ErrLost)
+	})
+}
+
+// The successor of the server does not know the hold.
+func TestARefusedConnectionHasReleasedNothing(t *testing.T) {
+	over(t, func(s *server, client lockstock.Client) {
+		lock := must(lockstock.Acquire(background, client, "job", lockstock.Unattended()))
+		s.kill()
+		// A connection that is there may have taken a request.
+		_, err := lockstock.Locked(background, client, "job")
+		s.is(err, lockstock.ErrUnreachable)
+		released := make(chan error, 1)
+		go func() { released <- lock.Release(background) }()
+		time.Sleep(300 * time.Millisecond)
+		s.run()
+		s.is(<-released, lockstock.ErrLost)
 	})
 }
 

@@ -30,6 +30,7 @@ var background = context.Background()
 type server struct {
 	*testing.T
 	address string
+	words   []string
 	process *exec.Cmd
 	// Looks at it, by a way of its own.
 	rdb *redis.Client
@@ -55,10 +56,8 @@ func startProcess(t *testing.T, words ...string) *server {
 	_, port, _ := net.SplitHostPort(s.address)
 	// A file of settings comes first.
 	words = append(words, "--port", port, "--bind", "127.0.0.1")
-	s.process = exec.Command(cmp.Or(os.Getenv("LOCKSTOCK_SERVER"), "redis-server"), words...)
-	if err := s.process.Start(); err != nil {
-		t.Fatal(err)
-	}
+	s.words = words
+	s.run()
 	t.Cleanup(s.kill)
 	s.rdb = redis.NewClient(&redis.Options{Addr: s.address, MaxRetries: -1})
 	t.Cleanup(func() { s.rdb.Close() })
@@ -84,6 +83,14 @@ func free(t *testing.T) string {
 	}
 	t.Fatal("no port is free")
 	return ""
+}
+
+// run starts the process, also one more time.
+func (s *server) run() {
+	s.process = exec.Command(cmp.Or(os.Getenv("LOCKSTOCK_SERVER"), "redis-server"), s.words...)
+	if err := s.process.Start(); err != nil {
+		s.Fatal(err)
+	}
 }
 
 func (s *server) kill() {
