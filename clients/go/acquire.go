@@ -185,7 +185,7 @@ func (r *request) try(ctx, caller context.Context, waits bool, left time.Duratio
 	if !r.session {
 		return begin(caller, r, fence, since, nil)
 	}
-	lock, err := begin(caller, r, fence, since, conn)
+	lock, err := begin(caller, r, fence, since, &session{Conn: conn})
 	kept = err == nil
 	return lock, err
 }

@@ -57,7 +57,25 @@ type sender interface {
 	Do(ctx context.Context, command Command) (any, error)
 }
 
-// once sends a command and stops listening when ctx ends, though the library below may go on for a while. Then pending is told.
+// session is the connection that a session lasts as long as. A library closes one whose answer is late, so no end of a context gets there; and
+// while an answer is late, nothing else is sent.
+type session struct {
+	Conn
+	turn sync.Mutex
+}
+
+func (s *session) Do(ctx context.Context, command Command) (any, error) {
+	if !s.turn.TryLock() {
+		return nil, errNoAnswer
+	}
+	defer s.turn.Unlock()
+	return s.Conn.Do(context.WithoutCancel(ctx), command)
+}
+
+// Close does not let a connection serve again over which an answer is late.
+func (s *session) Close(reuse bool) { s.Conn.Close(reuse && s.turn.TryLock()) }
+
+// once sends a command, and stops listening when ctx ends. The library below may go on for a while; pending counts what it goes on with.
 func once(ctx context.Context, via sender, command Command, pending *sync.WaitGroup) (any, error) {
 	type answer struct {
 		reply any
@@ -106,7 +124,7 @@ func dedicate(ctx context.Context, client Client, key string) (Conn, error) {
 		err  error
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errNoAnswer)
-	// Not when it is made: a connection that is there is taken, and not the end of the context in which it was made.
+	// Not as soon as the connection is made. Both cases below would be ready then, and the wrong one might be taken.
 	defer cancel()
 	connections := make(chan made, 1)
 	go func() {

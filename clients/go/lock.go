@@ -25,8 +25,8 @@ type Lock struct {
 type hold struct {
 	request *request
 	fence   int64
-	// The connection that a session lasts as long as.
-	conn   Conn
+	// Of a session, or nil.
+	conn   *session
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
@@ -46,7 +46,7 @@ type hold struct {
 }
 
 // begin makes the lock of a grant whose lease counts from since, unless that is over.
-func begin(ctx context.Context, r *request, fence int64, since time.Duration, conn Conn) (*Lock, error) {
+func begin(ctx context.Context, r *request, fence int64, since time.Duration, conn *session) (*Lock, error) {
 	if now() >= since+r.lease {
 		return nil, fmt.Errorf("%w: the grant came when its lease was over", ErrUnreachable)
 	}
@@ -252,7 +252,8 @@ func (h *hold) look(extends bool) {
 	h.mutex.Lock()
 	lease := h.lease
 	h.mutex.Unlock()
-	ctx, cancel := context.WithTimeoutCause(context.Background(), min(max(lease/2, pause), farewell, max(h.left(), time.Millisecond)), errNoAnswer)
+	within := min(max(lease/2, pause), farewell, max(h.left(), time.Millisecond))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), within, errNoAnswer)
 	defer cancel()
 	select {
 	case h.turn <- struct{}{}:
@@ -264,15 +265,16 @@ func (h *hold) look(extends bool) {
 	lease = h.lease
 	h.mutex.Unlock()
 	// No answer says nothing; the clock does.
-	if h.extend(ctx, lease, extends, h.conn, farewell) != nil {
+	if h.extend(ctx, lease, extends, h.conn, within) != nil {
 		h.mutex.Lock()
 		defer h.mutex.Unlock()
 		h.next = now() + lease/20
 	}
 }
 
-// extend asks over conn, if there is one, and else or if no answer comes there over the client. It is the caller's turn.
-func (h *hold) extend(ctx context.Context, lease time.Duration, extends bool, conn Conn, within time.Duration) error {
+// extend asks over the client; or over conn, if there is one, and over the client if no answer comes there in half of the time. It is the
+// caller's turn.
+func (h *hold) extend(ctx context.Context, lease time.Duration, extends bool, conn *session, within time.Duration) error {
 	since := now()
 	command := h.guard(h.request.keys[0], "PING")
 	if extends {
@@ -286,7 +288,10 @@ func (h *hold) extend(ctx context.Context, lease time.Duration, extends bool, co
 	var reply any
 	err := errNoAnswer
 	if conn != nil {
-		reply, err = once(ctx, conn, command, &h.request.pending)
+		within /= 2
+		half, cancel := context.WithTimeoutCause(ctx, within, errNoAnswer)
+		defer cancel()
+		reply, err = once(half, conn, command, &h.request.pending)
 	}
 	if err != nil && passes(err) {
 		since = now()
