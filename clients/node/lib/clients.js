@@ -1,7 +1,7 @@
 // The libraries: how each sends to the server of a key, hears a channel, tells of new connections, and opens a connection apart.
 //
-// ioredis does not know these commands, asks any node of a cluster and follows its MOVED; node-redis is told the key. A key prefix of a
-// client is put before the keys of the commands that it knows, so not before these.
+// Neither knows these commands, so in a cluster each is told which slot or key a request is about. A key prefix of a client is put before
+// the keys of the commands that it knows, so not before these.
 "use strict";
 
 const { errorMonitor } = require("node:events");
@@ -149,6 +149,16 @@ class Ioredis extends Known {
 }
 
 class IoredisCluster extends Ioredis {
+  /**
+   * Without the slot, a request would go to any node, and wait there if this node is frozen. `call` would put it, with
+   * `enableAutoPipelining`, among others of any slot.
+   * @override @param {string} key @param {(string | Buffer)[]} words
+   */
+  async send(key, [name, ...args]) {
+    const sendCommand = (/** @type {any} */ command) => this.client.sendCommand(Object.assign(command, { slot: slotOf(key) }));
+    return this.client.createBuiltinCommand(name).string.call({ options: this.client.options, sendCommand }, ...args);
+  }
+
   /** @override */
   copy(client = this.client, more = {}) {
     if (client !== this.client) return super.copy(client, more);

@@ -10,7 +10,7 @@ async function ioredis(name) {
   const sentinelRetryStrategy = () => 50;
   return {
     alone: (url) => quiet(new Redis(url, { retryStrategy: () => 20 })),
-    cluster: () => quiet(new Cluster([clusterUrl])),
+    cluster: (url = clusterUrl) => quiet(new Cluster([url])),
     sentinel: (port, more) => quiet(new Redis({ sentinels: [{ host: "127.0.0.1", port }], name: "shop", sentinelRetryStrategy, ...more })),
   };
 }
@@ -19,7 +19,7 @@ async function nodeRedis(name) {
   const { createClient, createCluster, createSentinel } = await import(name);
   return {
     alone: (url) => quiet(createClient({ url, socket: { reconnectStrategy: () => 20 } })).connect(),
-    cluster: () => quiet(createCluster({ rootNodes: [{ url: clusterUrl }] })).connect(),
+    cluster: (url = clusterUrl) => quiet(createCluster({ rootNodes: [{ url }] })).connect(),
     async sentinel(port) {
       const options = { name: "shop", sentinelRootNodes: [{ host: "127.0.0.1", port }], scanInterval: 100 };
       const client = quiet(createSentinel(options));

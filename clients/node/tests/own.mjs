@@ -1,6 +1,6 @@
 // Servers of a test's own, which it may freeze and kill.
 
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
@@ -60,6 +60,16 @@ export async function startSentinel(t, downAfterMs = 400) {
   const knows = async () => (await watch.call("SENTINEL", "REPLICAS", "shop")).length === 1;
   await eventually("it knows the replica", knows);
   return { primary, replica, sentinel };
+}
+
+/** A cluster of three nodes. None takes the place of one that is frozen. */
+export async function startCluster(t) {
+  const options = async () => ["--cluster-enabled", "yes", "--cluster-port", `${await freePort()}`, "--cluster-node-timeout", "60000"];
+  const nodes = await Promise.all([0, 1, 2].map(async () => start(t, ...(await options()))));
+  execFileSync("redis-cli", ["--cluster", "create", ...nodes.map(({ port }) => `127.0.0.1:${port}`), "--cluster-yes"]);
+  const eyes = await Promise.all(nodes.map((node) => node.eye(t)));
+  await eventually("it is one", async () => (await Promise.all(eyes.map((eye) => eye.cluster("INFO")))).every((said) => /_state:ok/.test(said)));
+  return nodes;
 }
 
 /**

@@ -1,13 +1,46 @@
-// A frozen primary behind Sentinel. node-redis 5 is not played: it may look for the new primary for a minute, and meanwhile keeps its process
-// so busy that other tests there fail.
+// A frozen node of a cluster, and a frozen primary behind Sentinel. There node-redis 5 is not played: it may look for the new primary for a
+// minute, and meanwhile keeps its process so busy that other tests fail.
 
-import { test } from "node:test";
+import { describe, test } from "node:test";
 
-import { Locks } from "lockstock";
+import { Cluster } from "ioredis";
+import { Locks, Stock } from "lockstock";
 
 import { LIBRARIES, ready } from "../libraries.mjs";
-import { startSentinel } from "../own.mjs";
-import { assert, cmd, eventually, hangUp, info, sleep, waiting } from "../servers.mjs";
+import { startCluster, startSentinel } from "../own.mjs";
+import { assert, cmd, eventually, hangUp, info, newKey, sleep, waiting } from "../servers.mjs";
+
+const SETTINGS = { "ioredis 6, pipelining by itself": (url) => new Cluster([url], { enableAutoPipelining: true }).on("error", () => {}) };
+
+describe("a node of a cluster that freezes costs nothing of the others", { concurrency: 3 }, () => {
+  for (const name of [...Object.keys(LIBRARIES), ...Object.keys(SETTINGS)]) {
+    test(name, async (t) => {
+      const nodes = await startCluster(t);
+      const client = await ready((SETTINGS[name] ?? LIBRARIES[name].cluster)(nodes[0].url));
+      const locks = new Locks(client);
+      t.after(async () => {
+        nodes[1].thaw();
+        await locks.close();
+        await hangUp(client);
+      });
+      const [eye, stock] = [await nodes[0].eye(t), new Stock(client)];
+      /** A key of a node. */
+      const keyOf = async (node) => {
+        for (;;) {
+          const key = newKey();
+          if (Math.floor(((await eye.cluster("KEYSLOT", key)) * 3) / 16_384) === node) return key;
+        }
+      };
+      const keys = await Promise.all(Array.from({ length: 20 }, (_, number) => keyOf(number % 2 ? 0 : 2)));
+      const holds = await Promise.all(keys.map((key) => locks.acquire(key, { leaseMs: 3_000 })));
+      nodes[1].freeze();
+      assert.deepEqual(await Promise.all(keys.map((key) => stock.info(`${key}sale`))), keys.map(() => null));
+      await sleep(6_000);
+      assert(holds.every((hold) => hold.held));
+      assert((await Promise.all(holds.map((hold) => hold.release()))).every(Boolean));
+    });
+  }
+});
 
 for (const name of ["ioredis 5.0", "ioredis 5", "ioredis 6", "node-redis 6"]) {
   test(`behind Sentinel, a primary that freezes, and wakes as one of two: ${name}`, async (t) => {
