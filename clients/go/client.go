@@ -6,6 +6,7 @@ import (
 	"net"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -33,6 +34,9 @@ type Command struct {
 	Key   int
 }
 
+// Acquires says whether the command asks for a lock.
+func (c Command) Acquires() bool { return strings.HasSuffix(c.Words[0], "ACQUIRE") }
+
 // Client sends commands. The packages overgoredis and overrueidis make one of go-redis's and rueidis's clients; any number of goroutines
 // may share it.
 //
@@ -45,7 +49,8 @@ type Client interface {
 	Dedicate(ctx context.Context, key string) (Conn, error)
 }
 
-// Conn is one connection, for requests that wait and for sessions. Close may be called at any time: it ends a Do that is under way,
+// Conn is one connection, for requests that wait and for sessions. It follows a redirection only with a command that acquires, for it would
+// leave the connection of a session. Where ASK has led, it sends ASKING before each command. Close may be called at any time: it ends a Do that is under way,
 // unless reuse says that none is and the connection may serve again.
 type Conn interface {
 	Do(ctx context.Context, command Command) (any, error)

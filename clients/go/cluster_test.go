@@ -138,6 +138,53 @@ func TestASlotMovesWhileSomebodyWaitsAndWhileSomebodyHolds(t *testing.T) {
 	})
 }
 
+// A reshard that was broken off leaves a slot so, perhaps on its way to a server that has no slots yet.
+func TestLocksOfASlotThatStaysOnItsWay(t *testing.T) {
+	overCluster(t, 60_000, func(nodes []*server, client lockstock.Client) {
+		s := nodes[0]
+		to := start(s.T, "--cluster-enabled", "yes", "--cluster-node-timeout", "60000")
+		host, port, _ := strings.Cut(s.address, ":")
+		to.do("CLUSTER", "MEET", host, port)
+		var from *server
+		for _, node := range append(nodes, to) {
+			node.eventually("all know it", func() bool {
+				info := node.do("CLUSTER", "INFO").(string)
+				return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_known_nodes:4")
+			})
+			if node.rdb.Do(background, "GET", "job").Err() == redis.Nil {
+				from = node
+			}
+		}
+		slot := s.do("CLUSTER", "KEYSLOT", "job")
+		to.do("CLUSTER", "SETSLOT", slot, "IMPORTING", from.do("CLUSTER", "MYID"))
+		from.do("CLUSTER", "SETSLOT", slot, "MIGRATING", to.do("CLUSTER", "MYID"))
+		ask := func(words ...any) {
+			pipe := to.rdb.Pipeline()
+			pipe.Do(background, "ASKING")
+			pipe.Do(background, words...)
+			must(pipe.Exec(background))
+		}
+
+		session := must(lockstock.Acquire(background, client, "job", lockstock.Session(), lockstock.Wait(5*time.Second)))
+		time.Sleep(4 * time.Second)
+		equal(s, must(session.Owned(background)), true)
+		s.is(session.Context().Err(), nil)
+		s.is(session.Release(background), nil)
+		equal(s, to.locks(), 0)
+		for _, options := range [][]lockstock.Option{nil, {lockstock.Session()}} {
+			ask("LOCK.ACQUIRE", "job", "TOKEN", "other", "PX", 60_000)
+			granted := make(chan *lockstock.Lock, 1)
+			go func() {
+				granted <- must(lockstock.Acquire(background, client, "job", append(options, lockstock.WaitForever())...))
+			}()
+			to.eventually("one waits", func() bool { return to.waiters() == 1 })
+			ask("LOCK.RELEASE", "job", "other")
+			s.within(0, 2*time.Second, func() { s.is((<-granted).Release(background), nil) })
+			equal(s, to.locks(), 0)
+		}
+	})
+}
+
 // The library may take for ever to learn that a frozen primary has a successor.
 func TestLocksGoOnAtTheSuccessorOfAFrozenPrimary(t *testing.T) {
 	overCluster(t, 2_000, func(nodes []*server, client lockstock.Client) {

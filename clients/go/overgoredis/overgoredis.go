@@ -197,7 +197,7 @@ func (c *Client) use(node *node, rdb *redis.Client) (*conn, error) {
 		rdb.Close()
 		return nil, lockstock.ErrClosed
 	}
-	one := &conn{client: c, node: node, rdb: rdb}
+	one := &conn{client: c, node: node, rdb: rdb, way: send}
 	c.conns[one] = struct{}{}
 	return one, nil
 }
@@ -269,30 +269,35 @@ func own(options *redis.Options, connections int) *redis.Options {
 	return &own
 }
 
+// way sends a command: send or asking.
+type way func(context.Context, *redis.Client, lockstock.Command) (any, error)
+
 // conn is a client of one connection. What it has is guarded by the mutex of its Client.
 type conn struct {
 	client *Client
 	node   *node
 	rdb    *redis.Client
+	// Asking, where ASK has led here.
+	way way
 }
 
-// Do sends a command over this connection; where MOVED or ASK says so, this is from then on one to another server.
+// Do sends a command over this connection; where MOVED or ASK says so to one that acquires, this is from then on one to another server.
 func (c *conn) Do(ctx context.Context, command lockstock.Command) (any, error) {
 	c.client.mutex.Lock()
-	node, rdb := c.node, c.rdb
+	node, rdb, way := c.node, c.rdb, c.way
 	c.client.mutex.Unlock()
 	begun := time.Now()
-	reply, err := send(ctx, rdb, command)
-	again := asking
+	reply, err := way(ctx, rdb, command)
+	way = asking
 	address, ok := redis.IsAskError(err)
 	if !ok {
 		if address, ok = redis.IsMovedError(err); ok {
 			c.client.moved(ctx)
-			again = send
+			way = send
 		}
 	}
 	// After a wait, its time is another one.
-	if !ok || time.Since(begun) > silence {
+	if !ok || !command.Acquires() || time.Since(begun) > silence {
 		return reply, err
 	}
 	if node, err = c.client.at(node, address); err != nil {
@@ -302,23 +307,23 @@ func (c *conn) Do(ctx context.Context, command lockstock.Command) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !c.become(there) {
+	if !c.become(there, way) {
 		there.Close(true)
 		return nil, redis.ErrClosed
 	}
 	rdb.Close()
-	return again(ctx, there.rdb, command)
+	return way(ctx, there.rdb, command)
 }
 
 // become takes over the connection of another, unless this one is closed.
-func (c *conn) become(there *conn) bool {
+func (c *conn) become(there *conn, way way) bool {
 	c.client.mutex.Lock()
 	defer c.client.mutex.Unlock()
 	if _, used := c.client.conns[c]; !used {
 		return false
 	}
 	delete(c.client.conns, there)
-	c.node, c.rdb = there.node, there.rdb
+	c.node, c.rdb, c.way = there.node, there.rdb, way
 	return true
 }
 

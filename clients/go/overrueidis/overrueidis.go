@@ -116,26 +116,32 @@ type conn struct {
 	client    *Client
 	dedicated rueidis.DedicatedClient
 	release   func()
+	// Whether ASK has led here.
+	asks bool
 }
 
-// Do sends a command over this connection; where ASK says so, this is from then on one to another server.
+// Do sends a command over this connection; where ASK says so to one that acquires, this is from then on one to another server.
 func (c *conn) Do(ctx context.Context, command lockstock.Command) (any, error) {
 	c.client.mutex.Lock()
-	dedicated := c.dedicated
+	dedicated, asks := c.dedicated, c.asks
 	c.client.mutex.Unlock()
-	result := dedicated.Do(ctx, words(dedicated.B(), command, true))
+	result := send(ctx, dedicated, command, asks)
 	refused, ok := rueidis.IsRedisErr(result.Error())
 	if !ok {
 		return said(result)
 	}
 	address, ok := refused.IsAsk()
-	if !ok {
+	if !ok || !command.Acquires() {
 		return said(result)
 	}
 	node := c.client.client.Nodes()[address]
 	if node == nil {
-		// The next who asks finds it.
-		return said(result)
+		// The library knows a server that it has followed to, though that has no slots yet.
+		all := c.client.client
+		all.Do(ctx, all.B().Arbitrary("LOCK.INFO").Keys(command.Words[command.Key]).Build())
+		if node = all.Nodes()[address]; node == nil {
+			return said(result)
+		}
 	}
 	there, release := node.Dedicate()
 	old := c.become(there, release)
@@ -144,8 +150,16 @@ func (c *conn) Do(ctx context.Context, command lockstock.Command) (any, error) {
 		return said(result)
 	}
 	old()
-	results := there.DoMulti(ctx, there.B().Arbitrary("ASKING").Build(), words(there.B(), command, true))
-	return said(results[1])
+	return said(send(ctx, there, command, true))
+}
+
+// send sends a command over a connection, also where ASK has led to.
+func send(ctx context.Context, dedicated rueidis.DedicatedClient, command lockstock.Command, asks bool) rueidis.RedisResult {
+	built := words(dedicated.B(), command, true)
+	if !asks {
+		return dedicated.Do(ctx, built)
+	}
+	return dedicated.DoMulti(ctx, dedicated.B().Arbitrary("ASKING").Build(), built)[1]
 }
 
 // become takes over another connection, and returns what gives the old one back; nil: this one is closed.
@@ -156,7 +170,7 @@ func (c *conn) become(there rueidis.DedicatedClient, release func()) (old func()
 		return nil
 	}
 	old = c.release
-	c.dedicated, c.release = there, release
+	c.dedicated, c.release, c.asks = there, release, true
 	return old
 }
 
