@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-import uuid
 import weakref
 from functools import partial
 from typing import Any, Optional
 
 from .aio_wires import Wire, behind, within
+from .claims import Claim
 from .clients import AsyncClient, check, made_of
 from .errors import LockstockError, NotGranted, NotHeld, NotReleased, is_answer, named
 from .holds import Agenda, Held, Shared, _wait, limit_of, rounds
 from .locks import BEHIND, WITHDRAW
-from .steps import RELEASE, Grant, Steps, T, locked, once, owning, persistently, releasing, standing
+from .steps import RELEASE, Grant, Steps, T, locked, once, owning, persistently, releasing, standing, taking_over
 from .terms import Key, Terms, name, now, seconds, whole
 
 
@@ -25,9 +25,9 @@ class AsyncHold(Held):
     """Is set when the hold has ended before it was released, or may have."""
 
     def __init__(
-        self, client: Any, terms: Terms, token: str, grant: Grant, extends: bool, lost: asyncio.Event, session: Optional[Wire]
+        self, client: Any, terms: Terms, claim: Claim, grant: Grant, extends: bool, lost: asyncio.Event, session: Optional[Wire]
     ) -> None:
-        super().__init__(client, terms, token, grant, extends)
+        super().__init__(client, terms, claim, grant, extends)
         self.lost = lost
         self._session = session
         _keeper().add(self)
@@ -38,14 +38,13 @@ class AsyncHold(Held):
             return False
         self._over = True
         limit = min(now() + RELEASE, self._ends)
-
-        def steps() -> Steps[bool]:
-            return releasing(self._terms, self.token, self.fence, limit)
-
         try:
-            whole = now() < limit and await _asked(self._client, self._terms, steps(), NotReleased)
+            whole = self._claim.leave() and await self._ask_release(limit)
+        except LockstockError as error:
+            self._claim.end(told=is_answer(error))
+            raise
         except asyncio.CancelledError:
-            behind(lambda: _asked(self._client, self._terms, steps()))
+            behind(lambda: _end(self._client, self._terms, self._claim, self.fence, limit))
             raise
         finally:
             session, self._session = self._session, None
@@ -53,6 +52,12 @@ class AsyncHold(Held):
                 await session.hang_up()
         self._whole = whole and not self.lost.is_set()
         return self._whole
+
+    async def _ask_release(self, limit: float) -> bool:
+        steps = releasing(self._terms, self.token, self.fence, limit)
+        whole = now() < limit and await _asked(self._client, self._terms, steps, NotReleased)
+        self._claim.end(told=True)
+        return whole
 
     async def extend(self, lease: Optional[float] = None) -> bool:
         """As `Hold.extend`."""
@@ -117,30 +122,34 @@ class AsyncLock(Shared[AsyncHold]):
     async def acquire(self, wait: Optional[float] = None) -> Optional[AsyncHold]:
         """As `Lock.acquire`; a task that is cancelled meanwhile leaves the line."""
         span = self._wait if wait is None else _wait(wait)
-        token, hold = self._given or uuid.uuid4().hex, None
-        wire = self._wire(token)
-        task = self._enter(wire)
+        task, claim, hold = self._caller(), self._claim(), None
+        wire = self._wire(claim.token)
         try:
+            self._enter(task, wire)
             at_first = not (self._terms.session or self._terms.replicas or self._stands)
-            grant = await wire.play(standing(self._terms, token, span, at_first))
+            grant = await wire.play(standing(self._terms, claim, span, at_first))
             if grant is not None and not wire.is_cut:
                 lost = self._losses.pop(task, None) or asyncio.Event()
                 session = wire if self._terms.session else None
-                hold = self._holds[task] = AsyncHold(self._client, self._terms, token, grant, self._extends, lost, session)
+                hold = self._holds[task] = AsyncHold(self._client, self._terms, claim, grant, self._extends, lost, session)
                 if task not in _used:
                     _used[task] = weakref.WeakSet()
-                    task.add_done_callback(_end)
+                    task.add_done_callback(_ended)
                 _used[task].add(self)
             elif grant is not None:
-                await self._withdraw(token)
+                await self._withdraw(claim)
+            else:
+                claim.end()
         except BaseException as error:
-            if not is_answer(error):
-                await self._withdraw(token)
+            if claim.may_have(error):
+                await self._withdraw(claim)
+            else:
+                claim.end()
             if wire.is_cut and isinstance(error, Exception):
                 return None
             raise named(error)
         finally:
-            self._leave(task)
+            self._leave(task, wire)
             if hold is None or not self._terms.session:
                 await wire.hang_up()
         return hold
@@ -167,10 +176,10 @@ class AsyncLock(Shared[AsyncHold]):
     async def take_over(self, token: str, fence: int) -> Optional[AsyncHold]:
         """As `Lock.take_over`."""
         terms, sent = self._terms, now()
-        words = terms.extend(name("a token", token), whole("a fence", fence, 1), terms.lease)
-        if await _asked(self._client, terms, persistently(words, sent + RELEASE)) != 1:
+        claim = Claim(self._client, terms, name("a token", token), True)
+        if not await _asked(self._client, terms, taking_over(terms, claim, whole("a fence", fence, 1), sent + RELEASE)):
             return None
-        return AsyncHold(self._client, terms, token, Grant(fence, sent + terms.lease), self._extends, asyncio.Event(), None)
+        return AsyncHold(self._client, terms, claim, Grant(fence, sent + terms.lease), self._extends, asyncio.Event(), None)
 
     async def locked(self) -> bool:
         """Whether anyone holds the lock, or one of several."""
@@ -208,18 +217,19 @@ class AsyncLock(Shared[AsyncHold]):
         except RuntimeError:
             return None
 
-    async def _withdraw(self, token: str) -> None:
+    async def _withdraw(self, claim: Claim) -> None:
         """Else the token would get the lock, and nobody would know."""
-        limit = now() + BEHIND
-        said = behind(lambda: _asked(self._client, self._terms, releasing(self._terms, token, 0, limit)))
-        await asyncio.wait([said], timeout=WITHDRAW)
+        if claim.leave():
+            limit = now() + BEHIND
+            said = behind(lambda: _end(self._client, self._terms, claim, 0, limit))
+            await asyncio.wait([said], timeout=WITHDRAW)
 
 
 # The locks that each task has got.
 _used: weakref.WeakKeyDictionary[Any, weakref.WeakSet[AsyncLock]] = weakref.WeakKeyDictionary()
 
 
-def _end(task: asyncio.Task[Any]) -> None:
+def _ended(task: asyncio.Task[Any]) -> None:
     for lock in list(_used.pop(task, ())):
         lock._ended(task)
 
@@ -232,6 +242,19 @@ async def _asked(client: Any, terms: Terms, steps: Steps[T], kind: Optional[type
         raise named(error, kind=None if is_answer(error) else kind)
     finally:
         await wire.hang_up()
+
+
+async def _end(client: Any, terms: Terms, claim: Claim, fence: int, limit: float) -> None:
+    """Releases what is to leave, in the background."""
+    told = False
+    try:
+        await _asked(client, terms, releasing(terms, claim.token, fence, limit))
+        told = True
+    except Exception as error:
+        # As if out of reach: what was granted ends with its lease.
+        told = is_answer(error)
+    finally:
+        claim.end(told)
 
 
 class _Keeper:

@@ -96,7 +96,7 @@ class Wire:
                 errors = library(self._client)
                 raise errors.TimeoutError("no answer in time") if errors is not None else error
         assert isinstance(step, Rest)
-        if is_cluster(self._client):
+        if step.learns and is_cluster(self._client):
             # The next one may go to another server.
             await self.hang_up()
             await self.learn()

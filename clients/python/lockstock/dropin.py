@@ -8,12 +8,11 @@ import math
 import threading
 import time
 import types
-import uuid
 from typing import Any, Optional, Union
 
 from .aio import AsyncLock
 from .clients import AsyncClient, Client, library
-from .errors import Refused
+from .errors import AlreadyHeld, LockstockError, Refused
 from .locks import Lock
 from .terms import Key, now, seconds
 
@@ -61,7 +60,7 @@ class _DropIn:
         return getattr(self.local, "hold", None)
 
     def _terms(self, token: Union[str, bytes, None]) -> dict[str, Any]:
-        given = uuid.uuid4().hex if token is None else token.decode() if isinstance(token, bytes) else token
+        given = token.decode() if isinstance(token, bytes) else token
         return {"lease": self.timeout or LEASE, "extend": not self.timeout, "token": given}
 
     def _wait(self, sleep: Optional[float], blocking: Optional[bool], limit: Optional[float]) -> float:
@@ -105,9 +104,9 @@ class _DropIn:
         _log.warning("Lock was unlocked or no longer owned when exiting context manager.")
 
 
-def _if_other(error: Refused, answer: bool) -> bool:
-    """The answer if the key holds something else, such as the string of a lock by SET NX."""
-    if not str(error).startswith("WRONGTYPE"):
+def _if_other(error: LockstockError, answer: bool) -> bool:
+    """The answer if another has it: the key holds something else, such as the string of a lock by SET NX, or the token is in use."""
+    if not isinstance(error, AlreadyHeld) and not str(error).startswith("WRONGTYPE"):
         raise error
     return answer
 
@@ -129,7 +128,7 @@ class DropInLock(_DropIn):
         while True:
             try:
                 return self._got(lock.acquire(max(end - now(), 0)))
-            except Refused as error:
+            except (AlreadyHeld, Refused) as error:
                 pause = self.sleep if sleep is None else sleep
                 if _if_other(error, now() + pause > end):
                     return False
@@ -208,7 +207,7 @@ class AsyncDropInLock(_DropIn):
         while True:
             try:
                 return self._got(await lock.acquire(max(end - now(), 0)))
-            except Refused as error:
+            except (AlreadyHeld, Refused) as error:
                 pause = self.sleep if sleep is None else sleep
                 if _if_other(error, now() + pause > end):
                     return False

@@ -79,7 +79,7 @@ def kinds(error: object) -> set[str]:
 
 
 def is_answer(error: BaseException) -> bool:
-    """Whether the server has said no: then the token neither waits nor has got anything by this request."""
+    """Whether the server has said no: then the token neither waits nor has got anything by this request. By an earlier one it may."""
     return bool(kinds(error) & {"ResponseError", "Refused"})
 
 

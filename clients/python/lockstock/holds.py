@@ -5,11 +5,13 @@ from __future__ import annotations
 import heapq
 import os
 import threading
+import uuid
 import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any, Generic, Optional, TypeVar
 
+from .claims import Claim
 from .errors import AlreadyHeld, Lost, NotHeld
 from .steps import PAUSE, Grant
 from .terms import Key, Terms, flag, name, now, seconds
@@ -26,8 +28,9 @@ class Held:
     lost: Any
     _session: Any
 
-    def __init__(self, client: Any, terms: Terms, token: str, grant: Grant, extends: bool) -> None:
-        self.token = token
+    def __init__(self, client: Any, terms: Terms, claim: Claim, grant: Grant, extends: bool) -> None:
+        self.token = claim.token
+        self._claim, claim.hold = claim, weakref.ref(self)
         self.fence = grant.fence
         """A number larger than that of every grant before: have what you write to refuse smaller ones."""
         self._client, self._terms, self._extends = client, terms, extends
@@ -89,6 +92,7 @@ class Held:
         if self._session is not None:
             raise ValueError(f"{self._terms.name}: a session ends with its connection, and so cannot be handed over")
         self._over = self._whole = True
+        self._claim.end()
         return self.token, self.fence
 
     def _was_lost(self) -> Lost:
@@ -169,13 +173,15 @@ class Shared(Generic[H]):
             return self.hold.lost
         return self._losses.setdefault(self._caller(), make())
 
-    def _enter(self, wire: Any) -> Any:
-        """Notes that the caller asks now. Refuses one that would wait for itself, or be taken for another."""
+    def _claim(self) -> Claim:
+        return Claim(self._client, self._terms, self._given or uuid.uuid4().hex, self._given is not None)
+
+    def _enter(self, caller: Any, wire: Any) -> None:
+        """Notes that the caller asks now. Refuses one that would wait for itself."""
         if self._pid != os.getpid():
             # In the child of a fork: what is held is held by its parent.
             self._begin()
             self._forked = True
-        caller = self._caller()
         with self._turn:
             hold = self._holds.get(caller)
             if caller in self._waits or (hold is not None and (hold.held or hold in self._blocks)):
@@ -183,14 +189,8 @@ class Shared(Generic[H]):
                     f"{self._terms.name}: this caller has it, or asks for it, already, and a lock is not reentrant; "
                     "pass the hold on to what needs it instead of asking again"
                 )
-            if self._given is not None and (self._waits or self._any_held()):
-                raise AlreadyHeld(
-                    f"{self._terms.name}: another caller has it, or asks for it, with the same token, so both would have it; "
-                    "give each a lock with a token of its own, or none"
-                )
             self._waits[caller] = wire
             self._askers.add(caller)
-        return caller
 
     def _ended(self, caller: Any) -> None:
         """What a caller left without a release is dropped with it, though its thread or task may be remembered."""
@@ -203,9 +203,10 @@ class Shared(Generic[H]):
     def _any_held(self) -> bool:
         return any(hold.held for hold in [*self._holds.values(), *self._orphans])
 
-    def _leave(self, caller: Any) -> None:
+    def _leave(self, caller: Any, wire: Any) -> None:
         with self._turn:
-            self._waits.pop(caller, None)
+            if self._waits.get(caller) is wire:
+                del self._waits[caller]
 
     def _mine(self) -> Optional[H]:
         """What a release of this object ends: the caller's hold. One that has never asked ends the waits of others."""

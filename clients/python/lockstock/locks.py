@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
-import uuid
 import weakref
 from functools import partial
 from typing import Any, Optional
 
+from .claims import Claim
 from .clients import Client, check, made_of, place
 from .errors import LockstockError, NotGranted, NotHeld, NotReleased, is_answer, named
 from .holds import Agenda, Held, Shared, _wait, limit_of, rounds
-from .steps import RELEASE, Ask, Grant, Steps, T, locked, once, owning, persistently, releasing, standing
+from .steps import RELEASE, Ask, Grant, Steps, T, locked, once, owning, persistently, releasing, standing, taking_over
 from .terms import Key, Terms, name, now, seconds, whole
 from .wires import LONG, Wire, play, spawn
 
@@ -27,9 +27,9 @@ class Hold(Held):
     """Is set when the hold has ended before it was released, or may have."""
 
     def __init__(
-        self, client: Any, terms: Terms, token: str, grant: Grant, extends: bool, lost: threading.Event, session: Optional[Wire]
+        self, client: Any, terms: Terms, claim: Claim, grant: Grant, extends: bool, lost: threading.Event, session: Optional[Wire]
     ) -> None:
-        super().__init__(client, terms, token, grant, extends)
+        super().__init__(client, terms, claim, grant, extends)
         self.lost = lost
         self._session = session
         _keeper.add(self)
@@ -42,12 +42,13 @@ class Hold(Held):
         self._over = True
         limit = min(now() + RELEASE, self._ends)
         try:
-            steps = releasing(self._terms, self.token, self.fence, limit)
-            whole = now() < limit and _asked(self._client, self._terms, steps, NotReleased)
-        except BaseException as error:
+            whole = self._claim.leave() and self._ask_release(limit)
+        except LockstockError as error:
+            self._claim.end(told=is_answer(error))
+            raise
+        except BaseException:
             # An interrupt, or what a handler of signals or a pool of greenlets raises.
-            if not isinstance(error, LockstockError):
-                _behind(self._client, self._terms, self.token, self.fence)
+            _behind(self._client, self._terms, self._claim, self.fence)
             raise
         finally:
             session, self._session = self._session, None
@@ -55,6 +56,11 @@ class Hold(Held):
                 session.drop()
         self._whole = whole and not self.lost.is_set()
         return self._whole
+
+    def _ask_release(self, limit: float) -> bool:
+        whole = now() < limit and _asked(self._client, self._terms, releasing(self._terms, self.token, self.fence, limit), NotReleased)
+        self._claim.end(told=True)
+        return whole
 
     def extend(self, lease: Optional[float] = None) -> bool:
         """Lets the lease end that long from now, and be extended by as much from then on; without `lease`: by as much as before.
@@ -126,27 +132,33 @@ class Lock(Shared[Hold]):
     def acquire(self, wait: Optional[float] = None) -> Optional[Hold]:
         """Asks and waits; None: not granted. Asks again when a connection broke or the lock is on another server now."""
         span = self._wait if wait is None else _wait(wait)
-        token, wire, hold = self._given or uuid.uuid4().hex, Wire(self._client, self.keys[0]), None
-        thread = self._enter(wire)
+        thread, claim, wire, hold = self._caller(), self._claim(), Wire(self._client, self.keys[0]), None
         try:
             try:
-                grant = play(standing(self._terms, token, span, False), wire)
+                self._enter(thread, wire)
+                grant = play(standing(self._terms, claim, span, False), wire)
                 if grant is not None:
-                    hold = self._got(thread, token, grant, wire)
+                    hold = self._got(thread, claim, grant, wire)
                     if hold is None:
-                        self._withdraw(token)
+                        self._withdraw(claim)
+                else:
+                    claim.end()
             finally:
-                self._leave(thread)
+                self._leave(thread, wire)
                 if hold is None or not self._terms.session:
                     wire.give_back()
             return hold
         except BaseException as error:
-            if hold is not None:
-                # An interrupt, just after the grant.
-                hold._over = True
+            # An interrupt may come at any place, also just after the grant.
+            self._leave(thread, wire)
+            got = self._holds.get(thread)
+            if got is not None and got._claim is claim:
+                got._over = True
                 wire.drop()
-            if not is_answer(error):
-                self._withdraw(token)
+            if claim.may_have(error):
+                self._withdraw(claim)
+            else:
+                claim.end()
             if wire.is_cut and isinstance(error, Exception):
                 return None
             raise named(error)
@@ -173,10 +185,10 @@ class Lock(Shared[Hold]):
     def take_over(self, token: str, fence: int) -> Optional[Hold]:
         """The hold that another process or thread has handed over, extended from now on; None: it is over."""
         terms, sent = self._terms, now()
-        words = terms.extend(name("a token", token), whole("a fence", fence, 1), terms.lease)
-        if _asked(self._client, terms, persistently(words, sent + RELEASE)) != 1:
+        claim = Claim(self._client, terms, name("a token", token), True)
+        if not _asked(self._client, terms, taking_over(terms, claim, whole("a fence", fence, 1), sent + RELEASE)):
             return None
-        return Hold(self._client, terms, token, Grant(fence, sent + terms.lease), self._extends, threading.Event(), None)
+        return Hold(self._client, terms, claim, Grant(fence, sent + terms.lease), self._extends, threading.Event(), None)
 
     def locked(self) -> bool:
         """Whether anyone holds the lock, or one of several."""
@@ -199,7 +211,8 @@ class Lock(Shared[Hold]):
             if hold is not None and hold._whole is None:
                 hold._over = True
                 self._blocks.discard(hold)
-                _behind(self._client, self._terms, hold.token, hold.fence)
+                if hold._claim.leave():
+                    _behind(self._client, self._terms, hold._claim, hold.fence)
             raise
 
     def _exit(self, kind: Any) -> None:
@@ -218,23 +231,24 @@ class Lock(Shared[Hold]):
     def _caller(self) -> threading.Thread:
         return threading.current_thread()
 
-    def _got(self, thread: threading.Thread, token: str, grant: Grant, wire: Wire) -> Optional[Hold]:
+    def _got(self, thread: threading.Thread, claim: Claim, grant: Grant, wire: Wire) -> Optional[Hold]:
         """None: the wait was cancelled before this was known."""
         with self._turn:
             if wire.is_cut:
                 return None
             lost = self._losses.pop(thread, None) or threading.Event()
             session = wire if self._terms.session else None
-            hold = Hold(self._client, self._terms, token, grant, self._extends, lost, session)
+            hold = Hold(self._client, self._terms, claim, grant, self._extends, lost, session)
             self._holds[thread] = hold
             if not hasattr(_local, "end"):
                 _local.end = _End(thread)
             _local.end.locks.add(self)
             return hold
 
-    def _withdraw(self, token: str) -> None:
+    def _withdraw(self, claim: Claim) -> None:
         """Else the token would get the lock, and nobody would know."""
-        _behind(self._client, self._terms, token, 0).wait(WITHDRAW)
+        if claim.leave():
+            _behind(self._client, self._terms, claim, 0).wait(WITHDRAW)
 
 
 class _End:
@@ -264,15 +278,19 @@ def _asked(client: Any, terms: Terms, steps: Steps[T], kind: Optional[type[Locks
         wire.give_back()
 
 
-def _behind(client: Any, terms: Terms, token: str, fence: int) -> threading.Event:
-    """Releases in the background."""
+def _behind(client: Any, terms: Terms, claim: Claim, fence: int) -> threading.Event:
+    """Releases in the background what is to leave."""
 
     def say() -> None:
+        told = False
         try:
-            _asked(client, terms, releasing(terms, token, fence, now() + BEHIND))
-        except Exception:
+            _asked(client, terms, releasing(terms, claim.token, fence, now() + BEHIND))
+            told = True
+        except Exception as error:
             # Out of reach: the place went with the connection, and what was granted ends with its lease.
-            pass
+            told = is_answer(error)
+        finally:
+            claim.end(told)
 
     return spawn(say, outlives=True)
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple, Optional, TypeVar, Union
 
-from .errors import NotReplicated, is_answer, is_crowd, is_undone, passes
+from .claims import Claim
+from .errors import NotReplicated, Unreachable, is_answer, is_crowd, is_undone, passes
 from .terms import Terms, Word, fields, now, text
 
 # How much longer than its wait a request is tried, and its answer waited for.
 PATIENCE = 1.5
 # How long to wait before asking a server again that could not answer.
 PAUSE = 0.05
+# How long to wait before looking again whether what a token asked for last has ended.
+SOON = 0.005
 # How long a release is tried, and how long a server has for other requests.
 RELEASE = 5.0
 # How long one server has for what may be asked again: another one may be there by then.
@@ -41,6 +44,7 @@ class Rest(NamedTuple):
     """A pause in which the client may learn where its server is now."""
 
     seconds: float
+    learns: bool = True
 
 
 Steps = Generator[Union[Ask, Rest], Any, T]
@@ -52,12 +56,19 @@ class Grant(NamedTuple):
     """Until when the hold lasts at least, by `now()`."""
 
 
-def standing(terms: Terms, token: str, wait: float, at_first: bool) -> Steps[Optional[Grant]]:
+def standing(terms: Terms, claim: Claim, wait: float, at_first: bool) -> Steps[Optional[Grant]]:
     """Stands in line; `at_first`: asks once without a wait, over a connection of the client's own, for most locks are free."""
     end = now() + wait
-    apart = not at_first
+    apart, token = not at_first, claim.token
+    yield from claiming(terms, claim, end + PATIENCE)
+    if claim.in_doubt:
+        # A server that was frozen takes what it was sent meanwhile in any order, but all of it before what is sent after this answer.
+        yield from releasing(terms, token, 0, end + PATIENCE)
+        claim.is_clear()
     while True:
         sent = now()
+        # What is asked over a connection of the client's own may be asked over again by the client.
+        claim.asked += 1 if apart else 2
         try:
             limit = end + PATIENCE if apart else min(end + PATIENCE, sent + TRY)
             reply = yield from _ask(terms.acquire(token, max(end - sent, 0) if apart else 0), limit, apart)
@@ -72,6 +83,26 @@ def standing(terms: Terms, token: str, wait: float, at_first: bool) -> Steps[Opt
             if now() + PAUSE >= end + PATIENCE or not passes(error):
                 raise
             yield Rest(PAUSE)
+
+
+def claiming(terms: Terms, claim: Claim, limit: float) -> Steps[None]:
+    """Waits for the end of what the token asked for last: if that came late, it would end what is asked for now."""
+    while not claim.take():
+        if now() >= limit:
+            raise Unreachable(f"{terms.name}: no answer to the end of what the token {claim.token} asked for last")
+        yield Rest(SOON, learns=False)
+
+
+def taking_over(terms: Terms, claim: Claim, fence: int, limit: float) -> Steps[bool]:
+    """Whether the hold that another has handed over lasts, extended from now on."""
+    held = 0
+    try:
+        yield from claiming(terms, claim, limit)
+        held = yield from persistently(terms.extend(claim.token, fence, terms.lease), limit)
+        return bool(held == 1)
+    finally:
+        if held != 1:
+            claim.end()
 
 
 def _made_sure(terms: Terms, token: str, grant: Grant, limit: float) -> Steps[Optional[Grant]]:

@@ -38,7 +38,8 @@ class Terms:
             raise TypeError("a lock needs a key")
         self.keys = tuple(key(one) for one in keys)
         self.name = ", ".join(repr(text(one)) for one in self.keys)
-        self.count = len({one.encode() if isinstance(one, str) else one for one in self.keys})
+        self.places = {one.encode() if isinstance(one, str) else one for one in self.keys}
+        self.count = len(self.places)
         self.lease = seconds("lease", lease)
         if flag("shared", shared) and limit is not None:
             raise ValueError("shared and limit do not go together: a lock is for all readers, or for so many")

@@ -91,8 +91,9 @@ class Wire:
             return self.ask(step)
         assert isinstance(step, Rest)
         # The next one may go to another server.
-        self.give_back()
-        self.learn()
+        if step.learns:
+            self.give_back()
+            self.learn()
         time.sleep(step.seconds)
         self._check()
         return None

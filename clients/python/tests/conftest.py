@@ -110,7 +110,7 @@ class Gate:
 
     def __init__(self, port):
         self.to = port
-        self.word = self.losing = None
+        self.word = self.losing = self.slow = None
         self.reached, self.go = threading.Event(), threading.Event()
         self.go.set()
         self.pairs = []
@@ -127,6 +127,10 @@ class Gate:
     def lose_answers(self, word):
         """The next request that has this word comes to the server, and its connection ends before the answer."""
         self.losing = word
+
+    def slow_down(self, word, span):
+        """Each request that has this word passes so many seconds later, and what comes after it over the same connection."""
+        self.slow = word, span
 
     def close(self):
         """Whoever asks now is refused."""
@@ -154,6 +158,8 @@ class Gate:
                     self.reached.set()
                 if self.reached.is_set() or self.word == b"":
                     self.go.wait()
+                if asks and self.slow is not None and self.slow[0] in data:
+                    time.sleep(self.slow[1])
                 loses = asks and self.losing is not None and self.losing in data
                 if loses:
                     self.losing = None

@@ -232,6 +232,40 @@ def test_an_interrupt_beside_a_block_leaves_no_hold(server, client, key, monkeyp
     assert not lock.held and lock.acquire().release()
 
 
+def test_an_interrupt_at_any_line_of_an_acquisition_leaves_nothing(server, client, key):
+    lock, lines = Lock(client, key, lease=900, token="one"), 0
+
+    def acquires():
+        nonlocal lines
+        seen, lines = 0, lines + 1
+
+        def trace(frame, event, _):
+            nonlocal seen
+            if frame.f_code.co_name not in ("acquire", "_enter", "_got", "_leave") or "lockstock" not in frame.f_code.co_filename:
+                return None
+            seen += event == "line"
+            if event == "line" and seen == lines:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+            return trace
+
+        sys.settrace(trace)
+        try:
+            return lock.acquire()
+        finally:
+            sys.settrace(None)
+
+    while True:
+        try:
+            hold = acquires()
+        except KeyboardInterrupt:
+            assert not lock.held
+            server.until_free(key)
+        else:
+            break
+    assert lines > 20 and hold.release()
+
+
 def test_what_handles_a_signal_may_cancel(client, key):
     lock = Lock(client, key)
 

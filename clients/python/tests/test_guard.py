@@ -120,6 +120,7 @@ def test_a_release_ends_the_hold_of_its_fence_and_no_other(server, client, key):
     """One token for two processes, or for a task that lost its hold and has another."""
     first = Lock(client, key, token="me").acquire()
     client.delete(key)
-    second = Lock(client, key, token="me").acquire()
+    with redis.Redis.from_url(URL) as process:
+        second = Lock(process, key, token="me").acquire()
     assert first.release() is False and not first.extend() and not first.owned()
     assert second.owned() and second.release() is True

@@ -1,6 +1,7 @@
 """What hurried callers do: release while it is asked, cancel at any time, fork, hold on to servers that do not answer."""
 
 import asyncio
+import contextlib
 import os
 import random
 import threading
@@ -9,8 +10,10 @@ import time
 import pytest
 import redis
 import redis.asyncio
-from conftest import URL, ends_within, eventually
-from lockstock import AsyncLock, Line, Lock
+import valkey
+import valkey.asyncio
+from conftest import URL, ends_within, eventually, frozen
+from lockstock import AsyncLock, Line, Lock, Refused, Unreachable, steps
 from test_locks import demoted_for_a_while, run
 
 pytestmark = pytest.mark.breaks
@@ -38,6 +41,90 @@ def test_a_release_while_the_request_is_on_its_way_ends_it_all_the_same(server, 
     assert said() is None
     gate.go.set()
     server.until_free(key)
+
+
+@pytest.mark.parametrize("kind", [redis.Redis, valkey.Valkey])
+def test_a_withdrawal_that_comes_late_ends_no_later_hold_of_its_token(server, gate, kind, key):
+    with kind(port=gate.port) as client:
+        lock = Lock(client, key, token="one", wait=60)
+        with Lock(redis.Redis.from_url(URL), key):
+            said = run(lock.acquire)
+            server.until_waiting(key, 1)
+            gate.slow_down(b"LOCK.RELEASE", 0.5)
+            lock.cancel()
+            assert said() is None
+        hold = lock.acquire(wait=10)
+        time.sleep(1)
+        assert hold.held and hold.owned()
+        assert hold.release()
+
+
+@pytest.mark.parametrize("kind", [redis.asyncio.Redis, valkey.asyncio.Valkey])
+def test_nor_does_one_in_asyncio(server, gate, kind, key):
+    async def body(client):
+        async with kind(port=gate.port) as far:
+            lock = AsyncLock(far, key, token="one", wait=60)
+            async with AsyncLock(client, key):
+                asked = asyncio.create_task(lock.acquire())
+                await asyncio.to_thread(server.until_waiting, key, 1)
+                gate.slow_down(b"LOCK.RELEASE", 0.5)
+                asked.cancel()
+                await asyncio.wait([asked])
+            hold = await lock.acquire(wait=10)
+            await asyncio.sleep(1)
+            assert hold.held and await hold.owned()
+            assert await hold.release()
+
+    play(lambda client: asyncio.wait_for(body(client), 20))
+
+
+def test_a_token_that_is_leaving_for_too_long_is_told_so(server, gate, key):
+    with redis.Redis(port=gate.port) as client, Lock(redis.Redis.from_url(URL), key):
+        lock = Lock(client, key, token="one", wait=60)
+        said = run(lock.acquire)
+        server.until_waiting(key, 1)
+        gate.hold_up(b"LOCK.RELEASE")
+        lock.cancel()
+        assert said() is None
+        with ends_within(0, 2), pytest.raises(Unreachable, match="the token one"):
+            lock.acquire(wait=0)
+        gate.go.set()
+
+
+def test_what_a_frozen_server_takes_late_ends_no_later_hold_of_the_token(server, key):
+    """It takes what it was sent by several connections in any order."""
+    with redis.Redis.from_url(URL) as client, redis.Redis.from_url(URL) as other:
+        for again in range(3):
+            lock, hold = Lock(client, f"{key}{again}", token="one", lease=60), None
+            lock.locked()
+            thaw = threading.Event()
+            said = run(freeze, server.client, thaw)
+            threading.Timer(2.5, thaw.set).start()
+            while hold is None:
+                with contextlib.suppress(Unreachable):
+                    hold = lock.acquire()
+            assert said() is None
+            time.sleep(0.3)
+            assert hold.held and hold.owned() and Lock(other, f"{key}{again}").acquire() is None
+            assert hold.release()
+
+
+def freeze(client, thaw):
+    with frozen(client):
+        thaw.wait()
+
+
+def test_a_no_to_what_is_asked_again_does_not_hide_a_grant(server, gate, key, monkeypatch):
+    monkeypatch.setattr(steps, "PAUSE", 1.0)
+    server.client.execute_command("ACL", "SETUSER", "hasty", "reset", "on", "nopass", "~*", "&*", "+@all")
+    with redis.Redis(port=gate.port, username="hasty", password="any") as client:
+        gate.lose_answers(b"LOCK.ACQUIRE")
+        said = run(Lock(client, key, wait=5, lease=900).acquire)
+        eventually("it is granted", lambda: server.holders(key))
+        server.client.execute_command("ACL", "SETUSER", "hasty", "-lock.acquire")
+        assert isinstance(said(), Refused)
+        server.until_free(key)
+    server.client.execute_command("ACL", "DELUSER", "hasty")
 
 
 def test_a_release_between_two_requests_ends_the_wait(server, slow, gate, key):

@@ -10,7 +10,7 @@ import pytest
 import redis
 import redis.asyncio
 from conftest import URL, ends_within, eventually
-from lockstock import AlreadyHeld, AsyncLock, Lock, NotHeld
+from lockstock import AlreadyHeld, AsyncLock, Line, Lock, NotHeld
 from test_impatient import play
 from test_locks import CLIENTS, run, waiting
 
@@ -93,6 +93,41 @@ def test_a_token_that_threads_share_lets_one_of_them_in(client, key):
     with lock:
         said = run(lock.acquire)
         assert isinstance(said(), AlreadyHeld)
+
+
+def test_nor_does_another_lock_with_the_token_of_this_thread(client, key):
+    with Lock(client, key + "a", key, token="one") as hold:
+        with pytest.raises(AlreadyHeld, match="the same token"), Lock(client, key.encode(), token="one", wait=5):
+            pass
+        with pytest.raises(AlreadyHeld, match="the same token"):
+            Lock(client, key, token="one").take_over("one", hold.fence)
+        with Lock(client, key + "b", token="one"):
+            pass
+        assert hold.owned()
+    with Lock(client, key, token="one"):
+        pass
+
+
+def test_nor_one_with_that_of_a_task(key):
+    async def body(client):
+        async with Line(client) as line, AsyncLock(client, key, token="one") as hold:
+            for make in (lambda: AsyncLock(client, key, token="one", wait=5), lambda: line.lock(key, token="one", wait=5)):
+                with pytest.raises(AlreadyHeld, match="the same token"):
+                    async with make():
+                        pass
+            assert await hold.owned()
+        async with AsyncLock(client, key, token="one"):
+            pass
+
+    play(lambda client: asyncio.wait_for(body(client), 20))
+
+
+def test_a_hold_that_is_over_by_the_clock_lets_the_next_one_of_its_token_in(client, key):
+    first = Lock(client, key, token="one", lease=0.3, extend=False).acquire()
+    assert first.lost.wait(5)
+    second = Lock(client, key, token="one").acquire()
+    assert first.release() is False
+    assert second.held and second.owned() and second.release() is True
 
 
 def test_a_lock_is_used_again(client, key):

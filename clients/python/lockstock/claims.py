@@ -1,0 +1,109 @@
+"""Which tokens hold which locks here, or wait for them. A token is one holder for the server: of two holds of one lock, the end of the one
+would end the other."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import Any, Optional
+
+from .errors import AlreadyHeld, is_answer
+from .terms import Terms
+
+# What handles a signal may ask for a lock, too.
+_turn = threading.RLock()
+
+
+class _Table:
+    """The claims of a client. A claim of which nobody knows any more is over."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.claims: weakref.WeakValueDictionary[tuple[bytes, str], Claim] = weakref.WeakValueDictionary()
+        # Where an end was sent that was not answered: it may come late.
+        self.doubts: set[tuple[bytes, str]] = set()
+
+
+def table(client: Any) -> Any:
+    """The client keeps it, as it keeps its idle connections. In the child of a fork it is empty: what is held is held by its parent."""
+    with _turn:
+        known = getattr(client, "_lockstock_claims", None)
+        if known is None or known.pid != os.getpid():
+            known = client._lockstock_claims = _Table()
+        return known
+
+
+class Claim:
+    """What one acquisition has of a lock: from its request to the end of its hold, or of its withdrawal."""
+
+    hold: Optional[weakref.ref[Any]] = None
+    asked = 0
+    """How many requests for the lock were sent, or may have been."""
+    _leaving = False
+
+    def __init__(self, client: Any, terms: Terms, token: str, named: bool) -> None:
+        self.token, self._table = token, table(client)
+        self._places = [(place, token) for place in terms.places]
+        self._named, self._name = named, terms.name
+
+    def take(self) -> bool:
+        """Whether it has its places now. Not while the end of what the token asked for last is on its way; refused while it has it."""
+        with _turn:
+            others = self._others()
+            for other in others:
+                if other._leaving:
+                    return False
+                hold = other.hold() if other.hold is not None else None
+                if other.hold is None or (hold is not None and hold.held):
+                    raise AlreadyHeld(
+                        f"{self._name}: another caller has it, or asks for it, with the same token, so both would have it; "
+                        "give each a lock with a token of its own, or none"
+                    )
+                if hold is not None:
+                    # It is over by the clock, and must not come to life by a late answer.
+                    hold._lose()
+            self._hold_places()
+            return True
+
+    def leave(self) -> bool:
+        """Whether the server may be told that this ends: not if a later one of its token has its place."""
+        with _turn:
+            if self._others():
+                return False
+            self._leaving = True
+            self._hold_places()
+            if self._named:
+                self._table.doubts.update(self._places)
+            return True
+
+    def end(self, told: bool = False) -> None:
+        """Lets the next one have the places."""
+        with _turn:
+            self._leaving = False
+            for place in self._places:
+                if self._table.claims.get(place) is self:
+                    del self._table.claims[place]
+            if told:
+                self.is_clear()
+
+    def may_have(self, error: BaseException) -> bool:
+        """Whether the token may wait for the lock or hold it, after this error. The server's no to the only request says that it does not."""
+        refused = is_answer(error) and (self.asked == 1 or "the token holds this lock in another mode" in str(error))
+        return self.asked > 0 and not refused
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether an end that was sent before may come late, and end this."""
+        return not self._table.doubts.isdisjoint(self._places)
+
+    def is_clear(self) -> None:
+        self._table.doubts.difference_update(self._places)
+
+    def _others(self) -> list[Claim]:
+        found = [self._table.claims.get(place) for place in self._places]
+        return [other for other in found if other is not None and other is not self]
+
+    def _hold_places(self) -> None:
+        for place in self._places:
+            self._table.claims[place] = self
