@@ -90,13 +90,12 @@ class Acquisition {
     }
     try {
       const hold = await this.outcome;
-      if (!hold) this.#claim?.leaveAfter(this.#pending.abandon());
+      // It may still have some of them, for it may have been granted all of them before.
+      if (!hold) await this.#leave(this.request.keys.length > 1 && this.#asked > 1);
       return hold;
     } catch (error) {
       // The server's no to the first request means that the token neither waits nor has got anything.
-      const has = error instanceof Refused ? this.#pending.some || this.#asked > 1 : this.#asked > 0;
-      if (this.#claim && has) await this.#leave(this.#claim);
-      else this.#claim?.end();
+      await this.#leave(this.#asked > (error instanceof Refused && !this.#pending.some ? 1 : 0));
       throw error;
     }
   }
@@ -105,6 +104,8 @@ class Acquisition {
     if (this.#over) return;
     const { waitMs } = this.request;
     this.#cleanup.push(after(this.#end + GRACE_MS - now(), () => this.#giveUp()));
+    // ioredis asks by itself again over the new connection.
+    this.#cleanup.push(this.#client.onNew(() => this.#pending.some && this.#asked++));
     if (this.waits) {
       this.#cleanup.push(after(this.#end + LAST_MS - now(), () => this.ask()));
       if (waitMs > DOUBT_MS) {
@@ -195,6 +196,7 @@ class Acquisition {
   async #replicate(fence, replicas) {
     const { keys, token, leaseMs } = this.request;
     this.#replicating = true;
+    this.#asked++;
     const apart = await this.#client.apart(keys[0]);
     const end = () => void apart.end();
     if (this.#over) end();
@@ -247,11 +249,13 @@ class Acquisition {
 
   /**
    * Leaves the line, or gives back what was granted meanwhile: in the background, if the server does not answer at once.
-   * @param {import("./claims.js").Claim} claim
+   * @param {boolean} has whether the token may wait there or have been granted something
    */
-  async #leave(claim) {
-    claim.leaveAfter(Promise.allSettled([this.#withdraw(), this.#pending.abandon()]));
-    await within(/** @type {Promise<void>} */ (claim.leaving), FAREWELL_MS, ignore);
+  async #leave(has) {
+    const claim = this.#claim;
+    if (!claim) return;
+    claim.leaveAfter(Promise.allSettled([has && this.#withdraw(), this.#pending.abandon()]));
+    if (has) await within(/** @type {Promise<void>} */ (claim.leaving), FAREWELL_MS, ignore);
   }
 
   /** For a server out of reach the lease does it, or the end of the connection; for one that the token has asked since, its next request. */

@@ -158,6 +158,35 @@ for (const name of Object.keys(LIBRARIES)) {
       assert(await hold.release());
     });
 
+    test("what was granted by a lost answer is given back when the library asks again and is refused", async (t) => {
+      const { proxy, locks, eye } = await set(t, name);
+      await locks.locked("lock");
+      proxy.lateMs = 500;
+      const told = assert.rejects(locks.acquire("lock", { leaseMs: 60_000 }), (error) => error.code === "OOM" || error instanceof Unreachable);
+      await eventually("it is granted", async () => (await holders(eye, "lock")) === 1);
+      await eye.config("SET", "maxmemory", "1");
+      proxy.cut();
+      proxy.lateMs = 0;
+      await told;
+      await eventually("it is given back", async () => (await holders(eye, "lock")) === 0, 5_000);
+    });
+
+    test("what is left of several locks is given back when the wait for them is over", async (t) => {
+      const { proxy, locks, eye } = await set(t, name);
+      const keys = ["{lock}1", "{lock}2"];
+      assert(await cmd(eye, "LOCK.ACQUIRE", keys[0], "TOKEN", "first"));
+      const wait = locks.acquire(keys, { waitMs: 2_000, leaseMs: 60_000, token: "ann" });
+      await eventually("they wait", async () => (await waiting(eye, keys[1])) === 1);
+      proxy.lateMs = 500;
+      assert(await cmd(eye, "LOCK.RELEASE", keys[0], "first"));
+      // Before the grant is heard of here.
+      assert.equal(await cmd(eye, "LOCK.RELEASE", keys[0], "ann"), 1);
+      assert(await cmd(eye, "LOCK.ACQUIRE", keys[0], "TOKEN", "next"));
+      proxy.lateMs = 0;
+      assert.equal(await wait, null);
+      await eventually("it is free", async () => (await holders(eye, keys[1])) === 0, 5_000);
+    });
+
     test("a server that runs a script for long is asked again, for a lock and for its release", async (t) => {
       const { locks, eye, server } = await set(t, name);
       await eye.config("SET", "busy-reply-threshold", "20");

@@ -50,6 +50,19 @@ for (const [name, connect] of Object.entries(LIBRARIES)) {
       });
     }
 
+    for (const waitMs of [0, 60_000]) {
+      test(`what is granted after a wait of ${waitMs} ms, and may not ask for its replicas, is given back`, async (t) => {
+        const { eye, locks } = await set(t);
+        await eye.call("ACL", "SETUSER", "worker", "-wait");
+        if (waitMs) assert(await cmd(eye, "LOCK.ACQUIRE", "lock", "TOKEN", "first"));
+        const told = assert.rejects(locks.acquire("lock", { waitMs, replicas: 1, leaseMs: 60_000 }), (error) => error.code === "NOPERM");
+        if (waitMs) await eventually("it waits", async () => (await waiting(eye, "lock")) === 1);
+        if (waitMs) await cmd(eye, "LOCK.RELEASE", "lock", "first");
+        await told;
+        await eventually("it is free", async () => (await cmd(eye, "LOCK.INFO", "lock")) === null, 5_000);
+      });
+    }
+
     test("the end of the work says why it was lost", async (t) => {
       const { eye, locks } = await set(t);
       const work = async (hold) => {
