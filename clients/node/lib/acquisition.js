@@ -94,8 +94,11 @@ class Acquisition {
       if (!hold) await this.#leave(this.request.keys.length > 1 && this.#asked > 1);
       return hold;
     } catch (error) {
-      // The server's no to the first request means that the token neither waits nor has got anything.
-      await this.#leave(this.#asked > (error instanceof Refused && !this.#pending.some ? 1 : 0));
+      // The server's no to the only request means that the token neither waits nor has got anything.
+      const no = error instanceof Refused && !this.#pending.some;
+      // A hold in another mode was taken elsewhere.
+      const isOther = no && error.message.includes("the token holds this lock in another mode");
+      await this.#leave(this.#asked > (no ? 1 : 0) && !isOther);
       throw error;
     }
   }

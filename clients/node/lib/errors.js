@@ -92,7 +92,7 @@ function passes(error) {
 
 /** The same of a release, which is worth asking for again also where nothing may be written just now. @param {any} error */
 function passesForRelease(error) {
-  return passes(error) || (error instanceof Refused && error.code === "NOREPLICAS");
+  return passes(error) || (error instanceof Refused && ["NOREPLICAS", "MISCONF"].includes(error.code));
 }
 
 module.exports = {

@@ -171,6 +171,22 @@ for (const name of Object.keys(LIBRARIES)) {
       await eventually("it is given back", async () => (await holders(eye, "lock")) === 0, 5_000);
     });
 
+    test("a hold of the token in another mode, which was taken elsewhere, stays", async (t) => {
+      const { proxy, locks, eye } = await set(t, name);
+      assert(await cmd(eye, "LOCK.ACQUIRE", "lock", "TOKEN", "first"));
+      const told = assert.rejects(locks.acquire("lock", { waitMs: 60_000, token: "ann" }), /another mode/);
+      await eventually("it waits", async () => (await waiting(eye, "lock")) === 1);
+      proxy.closed = true;
+      proxy.cut();
+      await eventually("its place is gone", async () => (await waiting(eye, "lock")) === 0);
+      assert(await cmd(eye, "LOCK.RELEASE", "lock", "first"));
+      assert(await cmd(eye, "LOCK.ACQUIRE", "lock", "TOKEN", "ann", "LIMIT", "2"));
+      proxy.closed = false;
+      await told;
+      await sleep(200);
+      assert.equal(await holders(eye, "lock"), 1);
+    });
+
     test("what is left of several locks is given back when the wait for them is over", async (t) => {
       const { proxy, locks, eye } = await set(t, name);
       const keys = ["{lock}1", "{lock}2"];

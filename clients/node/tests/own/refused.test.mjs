@@ -1,5 +1,7 @@
 // A server that refuses what a hold needs: its owner is told before another has the lock, and why.
 
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 
 import { Redis } from "ioredis";
@@ -7,7 +9,7 @@ import { Locks, Lost, Refused, Unreachable } from "lockstock";
 import { createClient } from "redis";
 
 import { start } from "../own.mjs";
-import { assert, cmd, eventually, hangUp, waiting } from "../servers.mjs";
+import { assert, cmd, eventually, hangUp, sleep, waiting } from "../servers.mjs";
 
 const USER = { username: "worker", password: "worker-password" };
 const LIBRARIES = {
@@ -81,17 +83,37 @@ for (const [name, connect] of Object.entries(LIBRARIES)) {
       server.thaw();
     });
 
-    test("a wait that is broken off while nothing may be written leaves the line when it may", async (t) => {
-      const { eye, locks } = await set(t);
-      assert(await cmd(eye, "LOCK.ACQUIRE", "lock", "TOKEN", "first"));
-      const stop = new AbortController();
-      const left = assert.rejects(locks.acquire("lock", { waitMs: 60_000, signal: stop.signal }), { name: "AbortError" });
-      await eventually("it waits", async () => (await waiting(eye, "lock")) === 1);
-      await eye.config("SET", "min-replicas-to-write", "1");
-      stop.abort();
-      await left;
-      await eye.config("SET", "min-replicas-to-write", "0");
-      await eventually("it has left", async () => (await waiting(eye, "lock")) === 0, 4_000);
-    });
+    const REFUSE = {
+      NOREPLICAS: async (eye) => {
+        await eye.config("SET", "min-replicas-to-write", "1");
+        return () => eye.config("SET", "min-replicas-to-write", "0");
+      },
+      MISCONF: async (eye) => {
+        await eye.config("SET", "save", "3600 100000");
+        // The file of a save cannot take the place of a directory.
+        mkdirSync(join((await eye.config("GET", "dir"))[1], "dump.rdb"));
+        await eye.bgsave();
+        await eventually("it has failed", async () => /rdb_last_bgsave_status:err/.test(await eye.info("persistence")));
+        return () => eye.config("SET", "stop-writes-on-bgsave-error", "no");
+      },
+    };
+    for (const [code, refuse] of Object.entries(REFUSE)) {
+      test(`a release, and a wait that is broken off, while nothing may be written (${code}) are asked for until they may`, async (t) => {
+        const { eye, locks } = await set(t);
+        const hold = await locks.acquire("lock");
+        const stop = new AbortController();
+        const left = assert.rejects(locks.acquire("lock", { waitMs: 60_000, signal: stop.signal }), { name: "AbortError" });
+        await eventually("it waits", async () => (await waiting(eye, "lock")) === 1);
+        const allow = await refuse(eye);
+        await assert.rejects(cmd(eye, "LOCK.RELEASE", "lock", "nobody"), { message: new RegExp(`^${code} `) });
+        stop.abort();
+        await left;
+        const released = hold.release();
+        await sleep(100);
+        await allow();
+        assert(await released);
+        await eventually("nobody waits or holds", async () => (await cmd(eye, "LOCK.INFO", "lock")) === null, 4_000);
+      });
+    }
   });
 }
