@@ -12,6 +12,7 @@ use redis::{
 use tokio::time::{sleep, timeout};
 
 use crate::background;
+use crate::claims::Claims;
 use crate::error::{is_silence, timed_out};
 use crate::servers::{Servers, Wire};
 use crate::{Error, Lock, Stock};
@@ -31,6 +32,7 @@ pub struct Client {
 struct Shared {
     servers: Servers,
     wires: Mutex<HashMap<String, Wire>>,
+    claims: Claims,
 }
 
 impl Client {
@@ -53,7 +55,7 @@ impl Client {
     }
 
     fn of(servers: Servers) -> Self {
-        Self { shared: Arc::new(Shared { servers, wires: Mutex::default() }) }
+        Self { shared: Arc::new(Shared { servers, wires: Mutex::default(), claims: Claims::default() }) }
     }
 
     /// Describes a lock on `key`; nothing is sent before [`Lock::acquire`].
@@ -94,6 +96,10 @@ impl Client {
 
     pub(crate) fn servers(&self) -> &Servers {
         &self.shared.servers
+    }
+
+    pub(crate) fn claims(&self) -> &Claims {
+        &self.shared.claims
     }
 
     /// The answer to `command`, from the server of `key`, within `patience`. The connections are those of the background.

@@ -15,6 +15,8 @@ pub enum Error {
         /// How many replicas had the grant.
         replicas: usize,
     },
+    /// The token that was named has the lock already, or asks for it. A token is one holder.
+    AlreadyHeld,
     /// The hold has ended: by its lease, by its session, or by an administrator.
     Lost,
     /// No server answered in time.
@@ -36,6 +38,9 @@ impl fmt::Display for Error {
         match self {
             Self::NotGranted => f.write_str("the lock was not granted within the wait"),
             Self::NotReplicated { replicas } => write!(f, "the grant reached {replicas} replicas only"),
+            Self::AlreadyHeld => {
+                f.write_str("this token has the lock already, or asks for it: give each acquisition its own")
+            }
             Self::Lost => f.write_str("the hold has ended"),
             Self::Unreachable(error) => write!(f, "the server cannot be reached: {error}"),
             Self::NoSale => f.write_str("there is no such sale"),

@@ -160,7 +160,9 @@ impl Hold {
 
     /// Releases it; the hold must not be used again.
     pub(crate) async fn end(&mut self) -> Result<(), Error> {
-        self.stop();
+        if !self.stop() {
+            return Err(Error::Lost);
+        }
         let state = self.state.clone();
         background::finish(async move { state.release().await }).await
     }
@@ -174,7 +176,9 @@ impl Hold {
     /// # Errors
     /// As those of [`release`](Self::release).
     pub async fn release_after(mut self, after: Duration) -> Result<(), Error> {
-        self.stop();
+        if !self.stop() {
+            return Err(Error::Lost);
+        }
         let mut words = self.state.request.words("EXTEND");
         words.arg("PX").arg(crate::lock::ms(after)).arg("FENCE").arg(self.state.fence);
         let state = self.state.clone();
@@ -183,22 +187,25 @@ impl Hold {
             if state.session.is_some() {
                 // Else the end of its connection would end the hold now.
                 tokio::spawn(async move { (sleep(after).await, state) });
+            } else {
+                state.request.claim.end();
             }
             said
         })
         .await
     }
 
-    fn stop(&mut self) {
+    /// Whether the server may be told of the end: not if a later hold of the token has taken the place of this one.
+    fn stop(&mut self) -> bool {
         self.released = true;
         self.keeper.abort();
+        self.state.request.claim.leave()
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        if !self.released {
-            self.stop();
+        if !self.released && self.stop() {
             let state = self.state.clone();
             // If the server cannot be told, the lease ends the hold.
             let _ = background::farewell(async move { state.release().await });
@@ -216,7 +223,11 @@ impl State {
         if *self.lost.borrow() {
             return Duration::ZERO;
         }
-        Duration::from_millis(self.until.load(Ordering::Relaxed)).saturating_sub(clock::now())
+        let left = Duration::from_millis(self.until.load(Ordering::Relaxed)).saturating_sub(clock::now());
+        if left.is_zero() {
+            self.lose();
+        }
+        left
     }
 
     /// Extends the hold in time, and tells when it is over.
@@ -251,15 +262,24 @@ impl State {
                 () = sleep(pause.min(LOOK)) => {}
             }
         }
+        self.lose();
+    }
+
+    fn lose(&self) {
+        self.request.claim.lose();
         self.lost.send_replace(true);
     }
 
     async fn extend(&self, patience: Duration) -> Result<(), Error> {
         let since = clock::now();
+        // A later hold of the token may have its fence.
+        if self.left().is_zero() {
+            return Err(Error::Lost);
+        }
         let words = self.request.extension(self.fence);
         let answer = self.ask(&words, patience, Repeat::Yes).await?;
         if answer != Value::Int(1) {
-            self.lost.send_replace(true);
+            self.lose();
         }
         if *self.lost.borrow() {
             return Err(Error::Lost);
@@ -283,7 +303,9 @@ impl State {
         let mut keys: Vec<_> = self.request.keys().iter().collect();
         keys.sort();
         keys.dedup();
-        self.say(&words, i64::try_from(keys.len()).unwrap_or(i64::MAX)).await
+        let said = self.say(&words, i64::try_from(keys.len()).unwrap_or(i64::MAX)).await;
+        self.request.claim.end();
+        said
     }
 
     /// Says it until the server has answered, within 5 s or the rest of the lease.

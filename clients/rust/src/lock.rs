@@ -3,12 +3,14 @@
 mod request;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{Value, cmd};
 
 pub use request::Request;
 
+use crate::claims::Claim;
 use crate::client::{Client, Repeat};
 use crate::{Error, Hold, background};
 
@@ -81,7 +83,8 @@ impl Lock {
     }
 
     /// The token of the request, instead of a random one for each hold. One token for all locks of a task lets the server see when two tasks wait
-    /// for each other. A token is one holder: two acquisitions by one token are not kept apart.
+    /// for each other. A token is one holder, so a second acquisition by it is an
+    /// [`Error::AlreadyHeld`] as long as the first one asks or holds. One that is being released or withdrawn is waited for.
     pub fn token(self, token: impl Into<Vec<u8>>) -> Self {
         Self { token: Some(token.into()), ..self }
     }
@@ -98,8 +101,11 @@ impl Lock {
     /// [`Error::NotGranted`] if others had the lock all the time.
     pub async fn acquire(&self) -> Result<Hold, Error> {
         self.check()?;
-        let lock = self.clone();
-        background::run(async move { request::obtain(lock).await }).await
+        let claim = Arc::new(Claim::new(self.client.clone(), &self.keys, self.token.as_ref()));
+        let mut asking = Asking { claim: &claim, granted: false };
+        let hold = background::run(request::obtain(self.clone(), claim.clone())).await;
+        asking.granted = hold.is_ok();
+        hold
     }
 
     /// Whether a token holds the lock, or one of its keys.
@@ -141,6 +147,20 @@ impl Lock {
             return Err(Error::Invalid("a token has 1 to 512 bytes"));
         }
         Ok(())
+    }
+}
+
+/// An acquisition as its caller sees it. When it is dropped, the next one by its token waits for its end in the background.
+struct Asking<'a> {
+    claim: &'a Claim,
+    granted: bool,
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        if !self.granted {
+            self.claim.give_up();
+        }
     }
 }
 

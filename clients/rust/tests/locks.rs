@@ -235,11 +235,96 @@ async fn a_guarded_command_runs_only_while_the_hold_lasts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_has_a_lock_once_at_a_time() {
+    let server = Server::start();
+    let client = client(&server);
+    let lock = client.lock("job").token("me");
+    let hold = lock.acquire().await.expect("free");
+    for again in
+        [lock.clone(), lock.clone().shared(), lock.clone().wait(60 * SECOND), client.locks(["x", "job"]).token("me")]
+    {
+        assert!(matches!(again.acquire().await, Err(Error::AlreadyHeld)), "{again:?}");
+    }
+    assert!(hold.is_owned().await.expect("an answer"));
+    // Another lock is another thing, and so is a later time.
+    client.lock("other").token("me").acquire().await.expect("free").release().await.expect("held");
+    drop(hold);
+    lock.acquire().await.expect("when the drop has released it").release().await.expect("held");
+    // A wait is a request for it, too.
+    server.expect("LOCK.ACQUIRE job TOKEN other PX 60000", harness::ANY);
+    let waits = lock.clone().wait(60 * SECOND);
+    let asked = tokio::spawn(async move { waits.acquire().await });
+    eventually("it waits", || server.info_int("lockstock", "lockstock_lock_waiters") == 1);
+    assert!(matches!(lock.acquire().await, Err(Error::AlreadyHeld)));
+    server.expect("LOCK.RELEASE job other", 1);
+    asked.await.expect("no panic").expect("granted").release().await.expect("held");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_withdrawal_does_not_end_a_later_hold_of_its_token() {
+    let server = Server::start();
+    let lock = client(&server).lock("job").token("me").wait(10 * SECOND);
+    for _ in 0..5 {
+        server.expect("LOCK.ACQUIRE job TOKEN other PX 60000", harness::ANY);
+        assert!(tokio::time::timeout(SECOND / 5, lock.acquire()).await.is_err());
+        let again = lock.clone();
+        let asked = tokio::spawn(async move { again.acquire().await });
+        tokio::time::sleep(SECOND / 5).await;
+        server.expect("LOCK.RELEASE job other", 1);
+        let hold = asked.await.expect("no panic").expect("the withdrawal was of the request before");
+        tokio::time::sleep(SECOND / 5).await;
+        assert!(hold.is_owned().await.expect("an answer"));
+        hold.release().await.expect("held");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_that_asks_until_the_server_answers_keeps_its_lock() {
+    let server = Server::start();
+    let client = client(&server);
+    let lock = client.lock("job").token("me");
+    assert!(!lock.is_locked().await.expect("an answer"));
+    let frozen = Frozen::new(&server);
+    tokio::spawn(async move {
+        tokio::time::sleep(SECOND * 5 / 2).await;
+        drop(frozen);
+    });
+    let hold = loop {
+        match lock.acquire().await {
+            Ok(hold) => break hold,
+            Err(error) => assert!(matches!(error, Error::Unreachable(_)), "{error:?}"),
+        }
+    };
+    tokio::time::sleep(SECOND / 3).await;
+    assert!(matches!(client.lock("job").acquire().await, Err(Error::NotGranted)));
+    hold.release().await.expect("held");
+}
+
+/// The server has extended the first hold, though the client did not hear of it. Asked again, it gives the same hold.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_hold_does_not_end_a_later_one_with_its_fence() {
+    let server = Server::start();
+    let lock = client(&server).lock("job").token("me").lease(SECOND / 2).unattended();
+    let first = lock.acquire().await.expect("free");
+    server.expect("LOCK.EXTEND job me PX 60000", 1);
+    first.lost().await;
+    let second = lock.clone().lease(30 * SECOND).acquire().await.expect("renewed");
+    assert_eq!(first.fence(), second.fence());
+    assert!(matches!(first.extend().await, Err(Error::Lost)));
+    assert!(server.cmd("LOCK.INFO job").field("holders").at(0).field("lease-ms").int() > 20_000);
+    drop(first);
+    tokio::time::sleep(SECOND / 5).await;
+    assert!(second.is_owned().await.expect("an answer"));
+    second.release().await.expect("still held");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_late_release_does_not_end_a_later_hold_of_its_token() {
     let server = Server::start();
     let lock = client(&server).lock("job").token("me");
     let first = lock.acquire().await.expect("free");
     server.expect("DEL job", 1);
+    assert!(matches!(first.extend().await, Err(Error::Lost)));
     let second = lock.acquire().await.expect("free");
     assert!(matches!(first.release().await, Err(Error::Lost)));
     second.release().await.expect("still held");

@@ -9,6 +9,7 @@ use redis::{Cmd, ConnectionAddr, RedisResult, Value, cmd, pipe};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::{Lock, ms};
+use crate::claims::Claim;
 use crate::client::{Client, PATIENCE, PAUSE, Repeat, limited};
 use crate::error::{passes, passes_for_release, timed_out};
 use crate::hold::{Hold, Session};
@@ -24,16 +25,20 @@ const OVERTIME: Duration = Duration::from_millis(1_900);
 pub struct Request {
     lock: Lock,
     pub token: Vec<u8>,
+    pub claim: Arc<Claim>,
 }
 
 /// Asks for a hold of `lock`.
-pub async fn obtain(lock: Lock) -> Result<Hold, Error> {
+pub async fn obtain(lock: Lock, claim: Arc<Claim>) -> Result<Hold, Error> {
     let token = lock.token.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string().into());
     // A wait of centuries is as good as one without limit.
     let end = lock.wait.and_then(|wait| Instant::now().checked_add(wait)?.checked_add(OVERTIME));
-    let request = Arc::new(Request { lock, token });
-    let mut open = Open { request: request.clone(), in_doubt: false };
-    let asked = request.stand(&mut open.in_doubt);
+    let request = Arc::new(Request { lock, token, claim });
+    let asked = async {
+        request.claim.take().await?;
+        let mut open = Open { request: request.clone(), in_doubt: false };
+        request.stand(&mut open.in_doubt).await
+    };
     match end {
         None => asked.await,
         Some(end) => timeout_at(end, asked).await.unwrap_or_else(|_| Err(timed_out().into())),
@@ -48,7 +53,7 @@ struct Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        if self.in_doubt {
+        if self.in_doubt && self.request.claim.leave() {
             let request = self.request.clone();
             // If the server cannot be told, the lease ends the grant.
             let _ = background::spawn(async move { request.withdraw().await });
