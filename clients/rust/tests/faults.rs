@@ -264,6 +264,8 @@ async fn a_wait_follows_a_slot_that_moves_and_a_plain_url_none() {
     let hold = client.lock(key).acquire().await.expect("free");
     cluster.begin_move(key, from, (from + 1) % 3);
     cluster.move_key(key, from, (from + 1) % 3);
+    let session = client.lock(format!("{{{key}}}2")).session().acquire().await.expect("free where the slot goes");
+    session.release().await.expect("held");
     let asked = asked(client.lock(key).wait(20 * SECOND));
     until("it waits where the key is", || waiters(new) == 1).await;
     hold.release().await.expect("held");

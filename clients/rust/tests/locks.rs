@@ -221,6 +221,14 @@ async fn a_cluster_is_known_by_any_of_its_nodes() {
         cluster.node(cluster.owner(&key)).expect(["EXISTS", &key], 1);
         hold.release().await.expect("held");
     }
+    // A first try over a connection of its own follows a redirection, too.
+    let url = format!("redis+cluster://{}", cluster.node(0).address());
+    for number in 0..3 {
+        let lock = Client::open(&url).expect("a URL").lock(format!("job {number}"));
+        lock.clone().session().acquire().await.expect("free").release().await.expect("held");
+        let replicated = lock.replicas(1).acquire().await;
+        assert!(matches!(replicated, Err(Error::NotReplicated { replicas: 0 })), "{replicated:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

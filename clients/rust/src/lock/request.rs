@@ -150,16 +150,21 @@ impl Request {
                 Err(Error::Unreachable(error)) => Some(error),
                 Err(error) => return Err(error),
             };
-            left = match self.lock.wait {
+            left = match self.lock.wait.map(|wait| wait.saturating_sub(begun.elapsed())) {
                 None => Wait::Forever,
-                Some(wait) => Wait::For(wait.saturating_sub(begun.elapsed())),
+                Some(Duration::ZERO) => Wait::No,
+                Some(left) => Wait::For(left),
             };
-            if left == Wait::For(Duration::ZERO) {
-                return Err(error.map_or(Error::NotGranted, Error::Unreachable));
-            }
-            other = error.as_ref().and_then(|error| self.client().asking(error));
-            if other.is_none() && error.is_some_and(|error| !self.client().redirected(slot, &error)) {
-                sleep(PAUSE).await;
+            let redirection =
+                error.as_ref().map(|error| (self.client().asking(error), self.client().redirected(slot, error)));
+            // Where the server is says nothing of the lock: that node is asked, though the time may be over.
+            match redirection {
+                Some((None, false)) | None if left == Wait::No => {
+                    return Err(error.map_or(Error::NotGranted, Error::Unreachable));
+                }
+                Some((None, false)) => sleep(PAUSE).await,
+                Some((node, _)) => other = node,
+                None => {}
             }
         }
     }
