@@ -13,7 +13,7 @@ from .claims import Claim
 from .clients import AsyncClient, check, made_of
 from .errors import LockstockError, NotGranted, NotHeld, NotReleased, is_answer, named
 from .holds import Agenda, Held, Shared, _wait, limit_of, rounds
-from .locks import BEHIND, WITHDRAW
+from .locks import BEHIND, WITHDRAW, _place
 from .steps import RELEASE, Grant, Steps, T, locked, once, owning, persistently, releasing, standing, taking_over
 from .terms import Key, Terms, name, now, seconds, whole
 
@@ -276,7 +276,7 @@ class _Keeper:
     def _turn(self) -> None:
         self._timer = None
         holds, pause = self._agenda.turn()
-        for some in rounds(holds, lambda hold: None):
+        for some in rounds(holds, _place):
             behind(partial(_extend, some))
         if pause is not None:
             self._set(pause)

@@ -68,6 +68,8 @@ _BY_WORD: dict[str, type[LockstockError]] = {
     "NOSTOCK": NoSale,
     "BUSYKEY": SaleExists,
 }
+# What the client of a cluster raises by itself: an error of no other kind.
+_CLUSTER = {"RedisClusterException", "ValkeyClusterException"}
 # What reading raises that is no answer: bytes that are none, or an answer of another form.
 _UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError)
 _BOTH: dict[tuple[type, type], type[LockstockError]] = {}
@@ -100,6 +102,9 @@ def passes(error: BaseException) -> bool:
         return False
     moved = {"AskError", "TryAgainError", "ClusterDownError", "MasterDownError", "ReadOnlyError", "BusyLoadingError"}
     unknown = {"SlotNotCoveredError", "MasterNotFoundError", "ClusterError"}
+    if names & _CLUSTER:
+        # No node answered; or the program asked for what no node can do.
+        return not _is_apart(error)
     if names & (moved | unknown | {"ConnectionError", "TimeoutError", "OSError"}):
         return True
     # The server was demoted: it tells the parked clients, and in other words the requests with NOTIFY. Or the keys are elsewhere.
@@ -112,7 +117,7 @@ def named(error: BaseException, text: Optional[str] = None, kind: Optional[type[
     catch either. What is no error of a server or a connection stays as it is."""
     if isinstance(error, LockstockError):
         return error
-    if not kinds(error) & {"RedisError", "ValkeyError", "OSError", "TimeoutError"}:
+    if not kinds(error) & ({"RedisError", "ValkeyError", "OSError", "TimeoutError"} | _CLUSTER):
         if not isinstance(error, _UNREADABLE):
             return error
         unreadable = Unreachable(f"what came is no answer: {error!r}")
@@ -139,11 +144,16 @@ def _of_both(kind: type[LockstockError], other: type, said: str, state: dict[str
     return new
 
 
+def _is_apart(error: BaseException) -> bool:
+    """Whether the library of the client has seen that the keys belong to several nodes."""
+    return "must map to the same" in str(error)
+
+
 def _meant(error: BaseException) -> type[LockstockError]:
     said = str(error)
     # A guarded command may be unknown, too.
     if re.search(r"unknown command\W+(LOCK|STOCK)\.", said, re.IGNORECASE) or "command doesn't exist" in said:
         return ModuleMissing
-    refused = is_answer(error) or "AuthenticationError" in kinds(error)
+    refused = is_answer(error) or "AuthenticationError" in kinds(error) or _is_apart(error)
     return _BY_WORD.get(said.partition(" ")[0], Refused if refused else Unreachable)
 

@@ -114,6 +114,7 @@ class Gate:
         self.reached, self.go = threading.Event(), threading.Event()
         self.go.set()
         self.pairs = []
+        self.is_away = False
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -137,6 +138,9 @@ class Gate:
         cut(self.listener)
         self.listener.close()
         self.go.set()
+        self.cut_all()
+
+    def cut_all(self):
         for one in [one for pair in self.pairs for one in pair]:
             cut(one)
 
@@ -147,6 +151,10 @@ class Gate:
                 far = socket.create_connection(("127.0.0.1", self.to))
             except OSError:
                 return
+            if self.is_away:
+                near.close()
+                far.close()
+                continue
             self.pairs.append((near, far))
             for one, other in (near, far), (far, near):
                 threading.Thread(target=self.carry, args=[one, other, one is near], daemon=True).start()
@@ -179,6 +187,34 @@ def cut(connection):
         connection.shutdown(socket.SHUT_RDWR)
     except OSError:
         pass
+
+
+@contextlib.contextmanager
+def away(gates):
+    """A network that is not there for a while."""
+    for gate in gates:
+        gate.is_away = True
+        gate.cut_all()
+    try:
+        yield
+    finally:
+        for gate in gates:
+            gate.is_away = False
+
+
+@pytest.fixture
+def cluster_gates():
+    """A gate before each node of the cluster, and the arguments of a client that goes through them."""
+    with redis.RedisCluster.from_url(CLUSTER_URL) as cluster:
+        gates = {node.port: Gate(node.port) for node in cluster.get_nodes()}
+    first = gates[int(CLUSTER_URL.rpartition(":")[2])]
+
+    def remap(address):
+        return "127.0.0.1", gates[address[1]].port if address[1] in gates else address[1]
+
+    yield list(gates.values()), {"host": "127.0.0.1", "port": first.port, "address_remap": remap}
+    for gate in gates.values():
+        gate.close()
 
 
 @pytest.fixture

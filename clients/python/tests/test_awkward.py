@@ -18,8 +18,9 @@ import pytest
 import redis
 import redis.asyncio
 import valkey
-from conftest import CLUSTER_URL, URL, Eye, Gate, cut, ends_within, eventually, frozen
-from lockstock import AsyncLock, Closed, Hold, Line, Lock, Refused, Stock, Unreachable, locks
+import valkey.asyncio
+from conftest import CLUSTER_URL, URL, Eye, Gate, away, cut, ends_within, eventually, frozen
+from lockstock import AsyncLock, AsyncStock, Closed, Hold, Line, Lock, Refused, Stock, Unreachable, locks
 from lockstock.wires import Wire
 from test_impatient import play
 from test_locks import run
@@ -419,6 +420,34 @@ def test_so_do_they_in_asyncio(key):
 
     with moving(key) as move:
         asyncio.run(asyncio.wait_for(body(move), 100))
+
+
+@pytest.mark.parametrize("kind", [redis.asyncio.RedisCluster, valkey.asyncio.ValkeyCluster])
+def test_a_network_that_is_away_for_a_while_ends_nothing(cluster_gates, kind, key):
+    gates, way = cluster_gates
+    eye = Eye(redis.RedisCluster.from_url(CLUSTER_URL, decode_responses=True))
+
+    async def body():
+        client = kind(**way)
+        async with AsyncLock(redis.asyncio.RedisCluster.from_url(CLUSTER_URL), key):
+            said = asyncio.create_task(AsyncLock(client, key, wait=60).acquire())
+            await asyncio.to_thread(eye.until_waiting, key, 1)
+            with away(gates):
+                await asyncio.sleep(0.5)
+                assert not said.done()
+        hold = await said
+        with away(gates):
+            released, looked = asyncio.create_task(hold.release()), asyncio.create_task(AsyncStock(client).info(key + "sale"))
+            await asyncio.sleep(0.5)
+        assert await released and await looked is None
+        with away(gates):
+            with ends_within(0, 2), pytest.raises(Unreachable):
+                await AsyncLock(kind(**way), key).acquire()
+        with pytest.raises(Refused, match="same"):
+            await AsyncLock(client, key + "a", "elsewhere").acquire()
+        await client.aclose()
+
+    asyncio.run(asyncio.wait_for(body(), 60))
 
 
 def test_a_task_asks_again_when_a_node_goes_on(key):

@@ -201,6 +201,21 @@ def test_a_server_that_is_frozen_costs_its_holds_and_no_others(server, key):
     assert good.release() and not bad.release()
 
 
+def test_so_it_does_in_asyncio(key):
+    async def body():
+        client = redis.asyncio.RedisCluster.from_url(CLUSTER_URL)
+        holds = await asyncio.gather(*(AsyncLock(client, f"{key[1:-1]}{number}", lease=3).acquire() for number in range(12)))
+        nodes = {hold: client.get_node_from_key(hold.keys[0]).name for hold in holds}
+        bad = nodes[holds[0]]
+        with redis.Redis(port=int(bad.rpartition(":")[2])) as node, frozen(node):
+            await asyncio.sleep(4)
+            assert [hold for hold in holds if hold.held] == [hold for hold in holds if nodes[hold] != bad] != []
+        assert {await hold.release() for hold in holds if nodes[hold] != bad} == {True}
+        await client.aclose()
+
+    asyncio.run(body())
+
+
 def test_a_grant_that_was_long_on_its_way_is_asked_after(server, gate, key):
     """A process that was kept up when its turn came does not take a hold for live that is over."""
     with redis.Redis(port=gate.port) as client:
