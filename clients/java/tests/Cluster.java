@@ -25,6 +25,20 @@ final class Cluster implements AutoCloseable {
         }
     }
 
+    /** Starts a server without slots, which ends with the cluster, and has it meet another. */
+    Server join(Server other) throws Exception {
+        Server server = Server.start(options);
+        server.ask("CLUSTER", "MEET", "127.0.0.1", other.port);
+        nodes.add(server);
+        for (Server node : nodes) {
+            Server.until("all know it", () -> {
+                String info = (String) node.ask("CLUSTER", "INFO");
+                return info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:" + nodes.size());
+            });
+        }
+        return server;
+    }
+
     /** Starts a replica of a primary, which ends with the cluster. */
     Server replica(Server primary) throws Exception {
         Server replica = Server.start(options);

@@ -123,6 +123,46 @@ final class ClusterTests {
         Expect.same(there.locks(), 0L);
     }
 
+    public static void aSlotStaysOnItsWayOverJedis() throws Exception {
+        play(true, ClusterTests::aSlotStays);
+    }
+
+    public static void aSlotStaysOnItsWayOverLettuce() throws Exception {
+        play(false, ClusterTests::aSlotStays);
+    }
+
+    /** A reshard that was broken off leaves a slot so, perhaps on its way to a server that has no slots yet. */
+    private static void aSlotStays(Cluster cluster, Client client) throws Exception {
+        Server to = cluster.join(cluster.nodes.get(0));
+        Server from = cluster.nodes.stream().filter(ClusterTests::serves).findFirst().orElseThrow();
+        Object slot = from.ask("CLUSTER", "KEYSLOT", "job");
+        to.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", from.ask("CLUSTER", "MYID"));
+        from.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", to.ask("CLUSTER", "MYID"));
+
+        Hold session = client.lock("job").session().acquire(ofSeconds(5));
+        Thread.sleep(4_000);
+        Expect.that(session.isOwned() && session.isHeld() && !session.lost().isDone(), session);
+        session.release();
+        Expect.same(to.locks(), 0L);
+        for (Lock lock : List.of(client.lock("job"), client.lock("job").session())) {
+            to.asking("LOCK.ACQUIRE", "job", "TOKEN", "other", "PX", 60_000);
+            CompletableFuture<Hold> waits = lock.acquireAsync(ofMinutes(1));
+            Server.until("one waits", () -> to.waiters() == 1);
+            to.asking("LOCK.RELEASE", "job", "other");
+            Expect.takes(0, 2_000, () -> Expect.value(waits).release());
+            Expect.same(to.locks(), 0L);
+        }
+    }
+
+    /** Whether the slot is there. */
+    private static boolean serves(Server node) {
+        try {
+            return node.ask("GET", "job") == null;
+        } catch (JedisDataException moved) {
+            return false;
+        }
+    }
+
     /** Whether the lock is there. */
     private static boolean has(Server node) {
         try {

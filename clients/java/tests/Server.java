@@ -113,6 +113,12 @@ final class Server implements AutoCloseable {
         }
     }
 
+    /** Asks for a key of a slot that is on its way here. */
+    synchronized void asking(Object... words) {
+        tell("ASKING");
+        tell(words);
+    }
+
     private Object tell(Object... words) {
         if (eye == null) eye = new Connection(address(), DefaultJedisClientConfig.builder().socketTimeoutMillis(10_000).build());
         String name = words[0].toString();

@@ -4,8 +4,7 @@ import java.time.Instant;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** The changes of {@link Stock#alter}; all else stays. It never changes itself; what describes more gives another one.
-/** */
+/** The changes of {@link Stock#alter}; all else stays. It never changes itself; what describes more gives another one. */
 public final class Change {
     private final Map<String, Object> words;
 

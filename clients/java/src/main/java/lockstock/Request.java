@@ -116,7 +116,7 @@ final class Request {
         boolean kept = false, whole = false;
         try {
             long left = end == Long.MAX_VALUE ? 0 : Check.ms(end - Clock.now());
-            Object reply = waits ? listen(line, acquisition(left), hard) : quick(line, acquisition(null), hard);
+            Object reply = waits ? acquire(line, acquisition(left), hard, true) : acquire(line, acquisition(null), soon(hard), false);
             long fence = Answers.fence(Answers.plain(reply));
             if (fence == 0) {
                 whole = true;
@@ -143,20 +143,20 @@ final class Request {
         }
     }
 
-    /** Sends over the line what does not wait. */
+    private static long soon(long hard) {
+        return Math.min(hard, Clock.now() + Servers.PATIENCE);
+    }
+
+    /** Sends over the line what does not wait, and does not lead elsewhere. */
     private Object quick(Line line, Command command, long hard) throws InterruptedException {
-        return over(line, command, Math.min(hard, Clock.now() + Servers.PATIENCE), false);
+        return Servers.await(track(line.send(command.words())), soon(hard));
     }
 
     /**
-     * Sends an acquisition that waits. In a long wait it looks whether the request still stands in line at the server of its key: one that is gone
-     * without a word, and perhaps has a successor, would be listened to for as long.
+     * Sends an acquisition over the line, which goes where ASK says. In a long wait it looks whether the request still stands in line at the server of
+     * its key: one that is gone without a word, and perhaps has a successor, would be listened to for as long.
      */
-    private Object listen(Line line, Command command, long hard) throws InterruptedException {
-        return over(line, command, hard, true);
-    }
-
-    private Object over(Line line, Command command, long hard, boolean probes) throws InterruptedException {
+    private Object acquire(Line line, Command command, long hard, boolean probes) throws InterruptedException {
         for (boolean again = true;; again = false) {
             CompletableFuture<Object> answer = track(line.send(command.words()));
             try {

@@ -285,6 +285,8 @@ final class Servers {
         private Node node;
         private Wire wire;
         private boolean closed;
+        /** Whether ASK has led here: the server may not have the slot yet. */
+        private boolean asks;
 
         Line(Node node, Wire wire) {
             this.node = node;
@@ -296,6 +298,7 @@ final class Servers {
         /** Sends a command. Its future ends in an error when the line is closed. */
         synchronized CompletableFuture<Object> send(List<byte[]> words) {
             if (closed) return CompletableFuture.failedFuture(new Closed());
+            if (asks) wire.send(ASKING);
             return wire.send(words);
         }
 
@@ -313,7 +316,7 @@ final class Servers {
                 lines.remove(there);
                 node = there.node;
                 wire = there.wire;
-                wire.send(ASKING);
+                asks = true;
             }
             return true;
         }
