@@ -67,6 +67,19 @@ final class NetworkTests {
         });
     }
 
+    /** The server does not hear either that the connection of the session is dead. */
+    public static void aSessionGoesOnThoughItsConnectionIsDeadWithoutAWord() throws Exception {
+        through((server, relay, client) -> {
+            Hold hold = client.lock("job").session().lease(ofSeconds(9)).acquire();
+            relay.delayMs = 100;
+            relay.dead = relay.made.get();
+            Thread.sleep(13_000);
+            Expect.that(!hold.lost().isDone() && hold.isHeld() && server.locks() == 1, hold);
+            relay.delayMs = 0;
+            hold.release();
+        });
+    }
+
     public static void aGrantThatComesAfterItsLeaseIsNone() throws Exception {
         through((server, relay, client) -> {
             relay.delayMs = 400;

@@ -168,15 +168,15 @@ final class Tenure {
         return Servers.limit(turn.copy(), end);
     }
 
-    /** Asks over the line, if there is one, and else or if no answer comes there over the client. */
+    /** Asks over the client; or over the line, if there is one, and over the client if no answer comes there in half of the time. */
     private CompletableFuture<Object> ask(Command command, long within) {
         if (line == null) return request.track(servers.ask(command, within, true));
         long end = Clock.now() + within;
-        return request.track(Servers.limit(line.send(command.words()).copy(), end)).handle((reply, error) -> {
+        return request.track(Servers.limit(line.send(command.words()).copy(), end - within / 2)).handle((reply, error) -> {
             if (error == null) return CompletableFuture.completedFuture(reply);
             Throwable cause = Servers.cause(error);
             if (!Servers.passes(cause)) return CompletableFuture.<Object>failedFuture(cause);
-            return request.track(servers.ask(command, Math.max(end - Clock.now(), Servers.PAUSE), true));
+            return request.track(servers.ask(command, end - Clock.now(), true));
         }).thenCompose(reply -> reply);
     }
 
