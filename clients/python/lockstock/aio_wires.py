@@ -69,6 +69,8 @@ class Wire:
     def __init__(self, client: Any, key: Key) -> None:
         self._client, self._key = client, key
         self._connection: Any = None
+        # One to the server to which the key is moving.
+        self._moved: Any = None
         self.is_cut = False
 
     async def play(self, steps: Steps[T]) -> T:
@@ -138,9 +140,11 @@ class Wire:
         behind(self.hang_up)
 
     async def hang_up(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await connection.disconnect(nowait=True)
+        connections = self._connection, self._moved
+        self._connection = self._moved = None
+        for connection in connections:
+            if connection is not None:
+                await connection.disconnect(nowait=True)
 
     async def _ask(self, step: Ask) -> list[Any]:
         return [await answer(self._client.execute_command(*command)) for command in step.commands]
@@ -158,8 +162,10 @@ class Wire:
                 answers = await _exchange(self._connection, step.commands)
             finally:
                 watch.cancel()
-            moving = is_moving(self._client, answers) if step.moves else None
-            return answers if moving is None else await self._follow(step, moving)
+            for place, said in enumerate(answers):
+                if step.moves and is_moving(self._client, said):
+                    answers[place] = await self._follow(step.commands[place], said)
+            return answers
         except BaseException:
             await self.hang_up()
             raise
@@ -181,12 +187,13 @@ class Wire:
             if not there:
                 await connection.disconnect(nowait=True)
 
-    async def _follow(self, step: Ask, moving: Any) -> list[Any]:
+    async def _follow(self, command: Sequence[Any], moving: Any) -> Any:
         kind, arguments = parts(self._client, self._key, moving)
-        connection = kind(**arguments)
+        self._moved = connection = kind(**{**arguments, "socket_timeout": None})
         try:
-            return (await _connected(connection, [["ASKING"], *step.commands]))[1:]
+            return (await within(_connected(connection, [["ASKING"], command]), LOOK))[1]
         finally:
+            self._moved = None
             await connection.disconnect(nowait=True)
 
 

@@ -105,10 +105,9 @@ def made_of(client: Any, key: Any, command: Any, reply: Any) -> Any:
     return callbacks[name](reply) if callbacks and name in callbacks else reply
 
 
-def is_moving(client: Any, answers: list[Any]) -> Optional[Any]:
-    """The answer, if there is one, that the key is not here any more, and not yet another server's."""
-    asks = (answer for answer in answers if "AskError" in kinds(answer))
-    return next(asks, None) if is_cluster(client) else None
+def is_moving(client: Any, answer: Any) -> bool:
+    """Whether this answer says that the key is not here any more, and not yet another server's."""
+    return is_cluster(client) and "AskError" in kinds(answer)
 
 
 def is_news(client: Any, key: Any, moved: Any) -> bool:

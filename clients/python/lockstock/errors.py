@@ -154,6 +154,7 @@ def _meant(error: BaseException) -> type[LockstockError]:
     # A guarded command may be unknown, too.
     if re.search(r"unknown command\W+(LOCK|STOCK)\.", said, re.IGNORECASE) or "command doesn't exist" in said:
         return ModuleMissing
-    refused = is_answer(error) or "AuthenticationError" in kinds(error) or _is_apart(error)
+    # An answer ASK at the end says that the server was not found.
+    refused = (is_answer(error) and "AskError" not in kinds(error)) or "AuthenticationError" in kinds(error) or _is_apart(error)
     return _BY_WORD.get(said.partition(" ")[0], Refused if refused else Unreachable)
 

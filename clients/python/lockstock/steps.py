@@ -36,8 +36,8 @@ class Ask(NamedTuple):
     """When the answers must be there."""
     apart: bool = False
     """Whether this needs a connection that nobody else uses meanwhile."""
-    moves: bool = False
-    """Whether it may be asked over yet another one, of the server to which the key is moving."""
+    moves: bool = True
+    """Whether, if the key is moving to another server, this may be asked there, over yet another connection."""
 
 
 class Rest(NamedTuple):
@@ -71,7 +71,7 @@ def standing(terms: Terms, claim: Claim, wait: float, at_first: bool) -> Steps[O
         claim.asked += 1 if apart else 2
         try:
             limit = end + PATIENCE if apart else min(end + PATIENCE, sent + TRY)
-            reply = yield from _ask(terms.acquire(token, max(end - sent, 0) if apart else 0), limit, apart)
+            reply = yield from _ask(terms.acquire(token, max(end - sent, 0) if apart else 0), limit, apart, not terms.session)
             if reply is not None:
                 grant = yield from _made_sure(terms, token, Grant(int(reply[1]), sent + terms.lease), end + PATIENCE)
                 if grant is not None:
@@ -111,7 +111,7 @@ def _made_sure(terms: Terms, token: str, grant: Grant, limit: float) -> Steps[Op
         sent = now()
         patience = str(max(int(min(limit - sent, REPLICATE) * 1000), 1))
         commands: list[list[Word]] = [terms.extend(token, grant.fence, terms.lease), ["WAIT", str(terms.replicas), patience]]
-        held, copies = yield Ask(commands, limit, True)
+        held, copies = yield Ask(commands, limit, True, False)
         for error in (held, copies):
             if isinstance(error, Exception):
                 yield from releasing(terms, token, grant.fence, limit)
@@ -171,7 +171,7 @@ def persistently(command: Sequence[Word], limit: float) -> Steps[Any]:
     """Asks what may be asked again, until there is an answer."""
     while True:
         try:
-            return (yield from _ask(command, min(limit, now() + TRY), False, True))
+            return (yield from _ask(command, min(limit, now() + TRY)))
         except Exception as error:
             if now() + PAUSE >= limit or not (passes(error) or is_crowd(error)):
                 raise
@@ -182,14 +182,14 @@ def once(command: Sequence[Word], limit: float) -> Steps[Any]:
     """Asks what must not be done twice, over a connection that no other layer asks over again."""
     while True:
         try:
-            return (yield from _ask(command, limit, True, True))
+            return (yield from _ask(command, limit, True))
         except Exception as error:
             if now() + PAUSE >= limit or not is_undone(error):
                 raise
             yield Rest(PAUSE)
 
 
-def _ask(command: Sequence[Word], until: float, apart: bool = False, moves: bool = False) -> Steps[Any]:
+def _ask(command: Sequence[Word], until: float, apart: bool = False, moves: bool = True) -> Steps[Any]:
     [reply] = yield Ask([command], until, apart, moves)
     if isinstance(reply, Exception):
         raise reply

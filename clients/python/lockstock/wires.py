@@ -82,6 +82,8 @@ class Wire:
         self._client, self._key = client, key
         self._place = ""
         self._connection: Any = None
+        # One to the server to which the key is moving.
+        self._moved: Any = None
         # What asks whether a server is there.
         self._looks: Optional[Wire] = None
         self.is_cut = False
@@ -105,8 +107,10 @@ class Wire:
             connection = self._connection or self._connect(step.until)
             self._check()
             answers = self._exchange(connection, step.commands, step.until)
-            moving = is_moving(self._client, answers) if step.moves else None
-            return answers if moving is None else self._follow(step, moving)
+            for place, said in enumerate(answers):
+                if step.moves and is_moving(self._client, said):
+                    answers[place] = self._follow(step.commands[place], said, step.until)
+            return answers
         except BaseException:
             # Others to the same server may have gone the same way.
             _idle(self._client).pop(self._place, None)
@@ -118,13 +122,14 @@ class Wire:
         self.is_cut = True
         if self._looks is not None:
             self._looks.cut()
-        socket = getattr(self._connection, "_sock", None)
-        if socket is not None:
-            try:
-                # The thread that reads closes it.
-                socket.shutdown(2)
-            except OSError:
-                pass
+        for connection in self._connection, self._moved:
+            socket = getattr(connection, "_sock", None)
+            if socket is not None:
+                try:
+                    # The thread that reads closes it.
+                    socket.shutdown(2)
+                except OSError:
+                    pass
 
     def drop(self) -> None:
         connection, self._connection = self._connection, None
@@ -162,12 +167,14 @@ class Wire:
         self._connection = _Connecting(kind(**arguments), self).result(until)
         return self._connection
 
-    def _follow(self, step: Ask, moving: Any) -> list[Any]:
+    def _follow(self, command: Sequence[Any], moving: Any, until: float) -> Any:
         kind, arguments = parts(self._client, self._key, moving)
-        connection = _Connecting(kind(**arguments), self).result(step.until)
+        self._moved = connection = _Connecting(kind(**arguments), self).result(until)
         try:
-            return self._exchange(connection, [["ASKING"], *step.commands], step.until)[1:]
+            self._check()
+            return self._exchange(connection, [["ASKING"], command], until)[1]
         finally:
+            self._moved = None
             connection.disconnect()
 
     def _exchange(self, connection: Any, commands: Sequence[Any], until: float) -> list[Any]:

@@ -422,6 +422,68 @@ def test_so_do_they_in_asyncio(key):
         asyncio.run(asyncio.wait_for(body(move), 100))
 
 
+@contextlib.contextmanager
+def half_moved(key):
+    """The slot of a key is on its way to another node: what is there is there already, and what comes is asked for there."""
+    with redis.RedisCluster.from_url(CLUSTER_URL) as cluster:
+        slot, source = cluster.keyslot(key), cluster.get_node_from_key(key)
+        target = next(node for node in cluster.get_primaries() if node != source)
+        here, there = map(cluster.get_redis_connection, [source, target])
+        ids = [client.execute_command("CLUSTER MYID") for client in (here, there)]
+        there.execute_command("CLUSTER SETSLOT", slot, "IMPORTING", ids[0])
+        here.execute_command("CLUSTER SETSLOT", slot, "MIGRATING", ids[1])
+        while keys := here.execute_command("CLUSTER GETKEYSINSLOT", slot, 10):
+            here.execute_command("MIGRATE", target.host, target.port, "", 0, 5_000, "KEYS", *keys)
+        try:
+            yield
+        finally:
+            for node in target, source, *cluster.get_primaries():
+                cluster.get_redis_connection(node).execute_command("CLUSTER SETSLOT", slot, "NODE", ids[1])
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_a_lock_of_a_slot_that_is_moving_is_taken_and_extended_and_released(name, key):
+    client = CLUSTERS[name]()
+    kept, beside = Lock(client, key + "kept", lease=3).acquire(), Lock(client, "beside", lease=3).acquire()
+    with half_moved(key):
+        with ends_within(0, 2):
+            hold = Lock(client, key, lease=3).acquire()
+        said = run(Lock(client, key, wait=60).acquire)
+        time.sleep(4)
+        assert all(one.held and one.owned() for one in (hold, kept, beside))
+        with ends_within(0, 2):
+            assert hold.release() and kept.release() and beside.release()
+        assert said().release()
+        with Lock(client, key):
+            cancelled = Lock(client, key, wait=60)
+            said = run(cancelled.acquire)
+            time.sleep(0.3)
+            with ends_within(0, 0.5):
+                cancelled.cancel()
+                assert said() is None
+        with pytest.raises(Unreachable):
+            # A session stays where it began.
+            Lock(client, key, session=True).acquire()
+
+
+def test_so_is_one_of_asyncio(key):
+    async def body():
+        client = redis.asyncio.RedisCluster.from_url(CLUSTER_URL)
+        kept = await AsyncLock(client, key + "kept", lease=3).acquire()
+        with half_moved(key):
+            hold = await AsyncLock(client, key, lease=3).acquire()
+            said = asyncio.create_task(AsyncLock(client, key, wait=60).acquire())
+            await asyncio.sleep(4)
+            assert hold.held and await hold.owned() and kept.held and await kept.owned()
+            assert await hold.release() and await kept.release()
+            assert await (await said).release()
+            with pytest.raises(Unreachable):
+                await AsyncLock(client, key, session=True).acquire()
+        await client.aclose()
+
+    asyncio.run(asyncio.wait_for(body(), 60))
+
+
 @pytest.mark.parametrize("kind", [redis.asyncio.RedisCluster, valkey.asyncio.ValkeyCluster])
 def test_a_network_that_is_away_for_a_while_ends_nothing(cluster_gates, kind, key):
     gates, way = cluster_gates
