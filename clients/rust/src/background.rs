@@ -10,8 +10,10 @@ use tokio::task::JoinHandle;
 
 use crate::Error;
 
+/// And the process that it belongs to.
+static RUNTIME: OnceLock<(u32, Runtime)> = OnceLock::new();
+
 fn runtime() -> Result<&'static Runtime, Error> {
-    static RUNTIME: OnceLock<(u32, Runtime)> = OnceLock::new();
     static BUILT: Mutex<()> = Mutex::new(());
     if RUNTIME.get().is_none() {
         let _one = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -20,9 +22,13 @@ fn runtime() -> Result<&'static Runtime, Error> {
             let _ = RUNTIME.set((process::id(), build.map_err(|_| NONE)?));
         }
     }
-    let (of, runtime) = RUNTIME.get().ok_or(NONE)?;
-    // The child of a fork has not this thread, and its parent's holds are none of its own.
-    if *of == process::id() { Ok(runtime) } else { Err(FORKED) }
+    let (_, runtime) = RUNTIME.get().ok_or(NONE)?;
+    if is_elsewhere() { Err(FORKED) } else { Ok(runtime) }
+}
+
+/// Whether this is the child of a fork: it has not this thread, and its parent's holds are none of its own.
+pub fn is_elsewhere() -> bool {
+    RUNTIME.get().is_some_and(|(of, _)| *of != process::id())
 }
 
 /// Ends its background task when it is dropped.

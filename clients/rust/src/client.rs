@@ -32,6 +32,8 @@ pub struct Client {
 struct Shared {
     servers: Servers,
     wires: Mutex<HashMap<String, Wire>>,
+    /// One connection at a time is made to a server, which all that wait for it share.
+    making: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
     claims: Claims,
 }
 
@@ -55,7 +57,14 @@ impl Client {
     }
 
     fn of(servers: Servers) -> Self {
-        Self { shared: Arc::new(Shared { servers, wires: Mutex::default(), claims: Claims::default() }) }
+        Self {
+            shared: Arc::new(Shared {
+                servers,
+                wires: Mutex::default(),
+                making: Mutex::default(),
+                claims: Claims::default(),
+            }),
+        }
     }
 
     /// Describes a lock on `key`; nothing is sent before [`Lock::acquire`].
@@ -110,18 +119,37 @@ impl Client {
         patience: Duration,
         repeat: Repeat,
     ) -> RedisResult<Value> {
+        self.ask_in_doubt(key, command, patience, repeat, &mut false).await
+    }
+
+    /// The same. `doubt` becomes true if the command was sent and no answer came.
+    pub(crate) async fn ask_in_doubt(
+        &self,
+        key: &[u8],
+        command: &Cmd,
+        patience: Duration,
+        repeat: Repeat,
+        doubt: &mut bool,
+    ) -> RedisResult<Value> {
         let slot = self.servers().slot(key);
-        let asked = timeout(patience, self.ask_slot(slot, command, patience, repeat)).await;
+        let asked = timeout(patience, self.ask_slot(slot, command, patience, repeat, doubt)).await;
         asked.unwrap_or_else(|_| {
             self.drop_wire(slot);
             Err(timed_out())
         })
     }
 
-    async fn ask_slot(&self, slot: u16, command: &Cmd, patience: Duration, repeat: Repeat) -> RedisResult<Value> {
+    async fn ask_slot(
+        &self,
+        slot: u16,
+        command: &Cmd,
+        patience: Duration,
+        repeat: Repeat,
+        doubt: &mut bool,
+    ) -> RedisResult<Value> {
         loop {
             let (mut wire, new) = self.wire(slot, patience).await?;
-            let error = match command.query_async(&mut wire).await {
+            let error = match send(command, &mut wire, doubt).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
@@ -133,7 +161,7 @@ impl Client {
             } else if let Some(node) = self.asking(&error) {
                 let mut wire = self.servers().connect_to(&node, patience).await?.connection;
                 cmd("ASKING").exec_async(&mut wire).await?;
-                return command.query_async(&mut wire).await;
+                return send(command, &mut wire, doubt).await;
             } else if !self.redirected(slot, &error) {
                 if error.kind() != ErrorKind::Server(ServerErrorKind::TryAgain) {
                     return Err(error);
@@ -175,16 +203,25 @@ impl Client {
 
     /// The shared connection to the server of `slot`, and whether it is new.
     async fn wire(&self, slot: u16, patience: Duration) -> RedisResult<(redis::aio::MultiplexedConnection, bool)> {
-        let expected = self.servers().expected(slot).map(|address| address.to_string());
-        if let Some(wire) = expected.and_then(|address| {
-            self.wires().get(&address).filter(|wire| !*wire.ended.borrow()).map(|wire| wire.connection.clone())
-        }) {
+        if let Some(wire) = self.made(slot) {
+            return Ok((wire, false));
+        }
+        let address = self.servers().expected(slot).map(|address| address.to_string()).unwrap_or_default();
+        let making =
+            self.shared.making.lock().unwrap_or_else(PoisonError::into_inner).entry(address).or_default().clone();
+        let _turn = making.lock().await;
+        if let Some(wire) = self.made(slot) {
             return Ok((wire, false));
         }
         let wire = self.servers().connect(slot, patience).await?;
         let connection = wire.connection.clone();
         self.wires().insert(wire.address.to_string(), wire);
         Ok((connection, true))
+    }
+
+    fn made(&self, slot: u16) -> Option<redis::aio::MultiplexedConnection> {
+        let address = self.servers().expected(slot)?.to_string();
+        self.wires().get(&address).filter(|wire| !*wire.ended.borrow()).map(|wire| wire.connection.clone())
     }
 
     /// Has the next request to `slot` find its server anew.
@@ -198,6 +235,16 @@ impl Client {
     fn wires(&self) -> std::sync::MutexGuard<'_, HashMap<String, Wire>> {
         self.shared.wires.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The answer over this connection. `doubt` stays as it was if there is one.
+async fn send(command: &Cmd, wire: &mut redis::aio::MultiplexedConnection, doubt: &mut bool) -> RedisResult<Value> {
+    let before = std::mem::replace(doubt, true);
+    let answer = command.query_async(wire).await;
+    if answer.as_ref().err().is_none_or(|error| !is_silence(error)) {
+        *doubt = before;
+    }
+    answer
 }
 
 /// The host and the port that a redirection names.

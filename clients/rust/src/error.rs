@@ -70,13 +70,16 @@ impl From<RedisError> for Error {
             Self::Deadlock(error)
         } else if error.code() == Some("NOSTOCK") {
             Self::NoSale
-        } else if error.detail().is_some_and(|text| text.starts_with("unknown command")) {
+        } else if error.detail().is_some_and(|text| OURS.iter().any(|name| text.starts_with(name))) {
             Self::NoModule
         } else {
             Self::Refused(error)
         }
     }
 }
+
+/// How the answers of a server without the module begin. Other commands may be unknown, too.
+const OURS: [&str; 2] = ["unknown command 'LOCK.", "unknown command 'STOCK."];
 
 /// The error of a request whose time was over.
 pub fn timed_out() -> RedisError {

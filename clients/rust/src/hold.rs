@@ -104,6 +104,11 @@ impl Hold {
             match self.guarded::<Value>(key, &cmd("PING"), Repeat::Yes).await {
                 Ok(_) => {}
                 Err(Error::Lost) => return Ok(false),
+                // Another value has the key.
+                Err(Error::Refused(error)) if error.code() == Some("WRONGTYPE") => {
+                    self.state.lose();
+                    return Ok(false);
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -146,7 +151,11 @@ impl Hold {
                 _ => return Err(Error::Invalid("a guarded command has no cursor")),
             };
         }
-        request.client().request(key, guard, repeat).await
+        let answer = request.client().request(key, guard, repeat).await;
+        if matches!(answer, Err(Error::Lost)) {
+            self.state.lose();
+        }
+        answer
     }
 
     /// Ends the hold, within 5 s or the rest of its lease; also when the future is dropped before. [`Error::Lost`] if it had ended before:
@@ -183,7 +192,7 @@ impl Hold {
         words.arg("PX").arg(crate::lock::ms(after)).arg("FENCE").arg(self.state.fence);
         let state = self.state.clone();
         background::finish(async move {
-            let said = state.say(&words, 1).await;
+            let said = state.say(&words, 1, false).await;
             if state.session.is_some() {
                 // Else the end of its connection would end the hold now.
                 tokio::spawn(async move { (sleep(after).await, state) });
@@ -198,6 +207,10 @@ impl Hold {
     /// Whether the server may be told of the end: not if a later hold of the token has taken the place of this one.
     fn stop(&mut self) -> bool {
         self.released = true;
+        if background::is_elsewhere() {
+            // The background refuses to tell it.
+            return true;
+        }
         self.keeper.abort();
         self.state.request.claim.leave()
     }
@@ -220,7 +233,7 @@ impl State {
     }
 
     fn left(&self) -> Duration {
-        if *self.lost.borrow() {
+        if *self.lost.borrow() || background::is_elsewhere() {
             return Duration::ZERO;
         }
         let left = Duration::from_millis(self.until.load(Ordering::Relaxed)).saturating_sub(clock::now());
@@ -277,7 +290,7 @@ impl State {
             return Err(Error::Lost);
         }
         let words = self.request.extension(self.fence);
-        let answer = self.ask(&words, patience, Repeat::Yes).await?;
+        let answer = self.ask(&words, patience, Repeat::Yes, &mut false).await?;
         if answer != Value::Int(1) {
             self.lose();
         }
@@ -289,8 +302,8 @@ impl State {
     }
 
     /// The answer, which is 0 also where another value has the key: the hold has ended then.
-    async fn ask(&self, words: &Cmd, patience: Duration, repeat: Repeat) -> RedisResult<Value> {
-        match self.request.client().ask(self.request.first(), words, patience, repeat).await {
+    async fn ask(&self, words: &Cmd, patience: Duration, repeat: Repeat, doubt: &mut bool) -> RedisResult<Value> {
+        match self.request.client().ask_in_doubt(self.request.first(), words, patience, repeat, doubt).await {
             Err(error) if error.code() == Some("WRONGTYPE") => Ok(Value::Int(0)),
             answer => answer,
         }
@@ -303,26 +316,25 @@ impl State {
         let mut keys: Vec<_> = self.request.keys().iter().collect();
         keys.sort();
         keys.dedup();
-        let said = self.say(&words, i64::try_from(keys.len()).unwrap_or(i64::MAX)).await;
+        let said = self.say(&words, i64::try_from(keys.len()).unwrap_or(i64::MAX), true).await;
         self.request.claim.end();
         said
     }
 
-    /// Says it until the server has answered, within 5 s or the rest of the lease.
-    async fn say(&self, words: &Cmd, whole: i64) -> Result<(), Error> {
+    /// Says it until the server has answered, within 5 s or the rest of the lease. If it `ends` the hold, an attempt that was not answered may
+    /// have done so, but not for a hold that was lost before.
+    async fn say(&self, words: &Cmd, whole: i64, ends: bool) -> Result<(), Error> {
         let end = clock::now().saturating_add(self.left().clamp(Duration::from_millis(200), Duration::from_secs(5)));
-        // An attempt that was not answered may have done it.
-        let mut tried = false;
+        let (mut doubt, ends) = (false, ends && !*self.lost.borrow());
         loop {
             let left = end.saturating_sub(clock::now());
-            match self.ask(words, left.min(PATIENCE), Repeat::No).await {
-                Ok(answer) if tried || answer == Value::Int(whole) => return Ok(()),
+            match self.ask(words, left.min(PATIENCE), Repeat::No, &mut doubt).await {
+                Ok(answer) if ends && doubt || answer == Value::Int(whole) => return Ok(()),
                 Ok(_) => return Err(Error::Lost),
                 Err(error) => {
                     if !passes_for_release(&error) || clock::now() >= end {
                         return Err(error.into());
                     }
-                    tried = true;
                     sleep(crate::client::PAUSE).await;
                 }
             }

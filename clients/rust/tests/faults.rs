@@ -285,6 +285,75 @@ async fn a_hold_is_lost_when_another_value_takes_its_key() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hold_that_the_server_denies_is_lost_at_once() {
+    let server = Server::start();
+    let client = client(&server);
+    let mut holds = Vec::new();
+    for key in ["asked", "guarded", "text"] {
+        holds.push(client.lock(key).acquire().await.expect("free"));
+        server.expect(["DEL", key], 1);
+    }
+    server.expect("SET text x", OK);
+    let [asked, guarded, text] = holds.try_into().expect("three");
+    assert!(!asked.is_owned().await.expect("an answer"));
+    assert!(!text.is_owned().await.expect("the key has another value"));
+    assert!(matches!(guarded.guard::<redis::Value>(&redis::cmd("PING")).await, Err(Error::Lost)));
+    for hold in [asked, guarded, text] {
+        assert!(!hold.is_held());
+        timeout(SECOND, hold.lost()).await.expect("at once");
+        assert!(matches!(hold.release().await, Err(Error::Lost)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refusal_is_no_doubt_and_a_lost_hold_stays_lost() {
+    let server = Server::start();
+    let client = client(&server);
+    for (key, known) in [("known", true), ("unknown", false)] {
+        let hold = client.lock(key).acquire().await.expect("free");
+        server.expect(["DEL", key], 1);
+        assert!(!known || matches!(hold.extend().await, Err(Error::Lost)));
+        server.expect("CONFIG SET min-replicas-to-write 1", OK);
+        let release = tokio::spawn(hold.release());
+        sleep(SECOND / 10).await;
+        server.expect("CONFIG SET min-replicas-to-write 0", OK);
+        let released = release.await.expect("no panic");
+        // A release of a hold that is known to be lost does not wait long for an answer.
+        let told = matches!(released, Err(Error::Lost)) || known && matches!(released, Err(Error::Unreachable(_)));
+        assert!(told, "{key}: {released:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_begin_together_share_one_connection() {
+    let server = Server::start();
+    let client = client(&server);
+    let made = || server.info_int("stats", "total_connections_received");
+    let mut control = server.client();
+    for round in 0..2 {
+        let before = made();
+        let asked: Vec<_> = (0..100).map(|number| asked(client.lock(format!("{round} {number}")))).collect();
+        for asked in asked {
+            asked.await.expect("no panic").expect("free").release().await.expect("held");
+        }
+        // The harness has a connection for each question.
+        assert!(made() - before <= 3, "{} connections in round {round}", made() - before);
+        control.expect("CLIENT KILL TYPE normal SKIPME yes", ANY);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unknown_command_of_others_does_not_mean_that_the_module_is_missing() {
+    let server = Server::start();
+    let client = client(&server);
+    let hold = client.lock("job").acquire().await.expect("free");
+    let foo = redis::cmd("FOO");
+    assert!(matches!(hold.guard::<redis::Value>(&foo).await, Err(Error::Refused(_))));
+    assert!(matches!(client.query::<redis::Value>("job", &foo).await, Err(Error::Refused(_))));
+    hold.release().await.expect("held");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_that_is_released_later_lasts_until_then() {
     let server = Server::start();
     let hold = client(&server).lock("job").session().acquire().await.expect("free");

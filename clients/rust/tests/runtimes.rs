@@ -191,8 +191,9 @@ fn the_child_of_a_fork_has_no_lock_and_is_told_so() {
     let hold = client.lock("job").acquire().expect("free");
     let child = fork();
     if child == 0 {
-        let refused = matches!(client.lock("other").wait(SECOND).acquire(), Err(Error::Invalid(_)));
-        drop(hold);
+        let mut refused = matches!(client.lock("other").wait(SECOND).acquire(), Err(Error::Invalid(_)));
+        refused &= !hold.is_held() && hold.left().is_zero();
+        refused &= matches!(hold.release(), Err(Error::Invalid(_)));
         _exit(i32::from(!refused));
     }
     let (mut status, mut ended) = (-1, 0);
