@@ -32,7 +32,7 @@ const REPLICAS_MS = 1_000;
 /** How long a caller that breaks a wait off is kept until the server knows. */
 const FAREWELL_MS = 50;
 
-/** @typedef {{ event: "granted" | "timeout" | "failed", token: string, key?: string, keys?: string[], fence: number, error: string }} Said */
+/** @typedef {{ event: "granted" | "timeout" | "failed", token: string, keys: string[], fence: number, error: string }} Said */
 
 class Acquisition {
   /** What came of it: null if it was not granted. @type {Promise<Hold | null>} */
@@ -161,7 +161,7 @@ class Acquisition {
       const sent = now();
       this.#asked++;
       const words = aboutHold("EXTEND", keys, token, said.fence, "PX", `${leaseMs}`);
-      const held = Number.isSafeInteger(said.fence) && Number(await this.#client.send(keys[0], words)) === 1;
+      const held = Number(await this.#client.send(keys[0], words)) === 1;
       if (held) await this.#granted(said.fence, sent);
       else this.ask();
     } catch (error) {

@@ -49,26 +49,52 @@ function on(/** @type {any} */ emitter, /** @type {(string | symbol)[]} */ event
   return () => events.forEach((event) => emitter.off(event, listener));
 }
 
+/** Tells any number of listeners by one hook: more than ten listeners of an emitter look like a leak. @template T */
+class Shared {
+  /** @type {Set<(said?: T) => void>} */
+  #all = new Set();
+  #hook;
+  #unhook = ignore;
+
+  /** @param {(tell: (said?: T) => void) => () => void} hook gives what ends it */
+  constructor(hook) {
+    this.#hook = hook;
+  }
+
+  /** @param {(said?: T) => void} tell @returns {() => void} what ends it */
+  add(tell) {
+    const mine = (/** @type {T | undefined} */ said) => tell(said);
+    if (this.#all.size === 0) this.#unhook = this.#hook((said) => this.#all.forEach((tell) => tell(said)));
+    this.#all.add(mine);
+    return () => {
+      if (this.#all.delete(mine) && this.#all.size === 0) this.#unhook();
+    };
+  }
+}
+
 /** The known state of a client. @abstract */
 class Known {
-  /** @type {Set<Again>} */
-  #onNew = new Set();
-  #unhook = ignore;
+  /** @type {Shared<boolean>} */
+  #news = new Shared((again) => this.hook(again));
+  /** By node. @type {WeakMap<object, Shared<void>>} */
+  #losses = new WeakMap();
 
   /** @param {any} client */
   constructor(client) {
     this.client = client;
   }
 
-  /** Calls `again` whenever the client has a new connection, or will never have one. However many ask for this, the client is asked once. */
-  onNew(/** @type {Again} */ again) {
-    /** @type {Again} */
-    const mine = (lost) => again(lost);
-    if (this.#onNew.size === 0) this.#unhook = this.hook((lost) => this.#onNew.forEach((tell) => tell(lost)));
-    this.#onNew.add(mine);
-    return () => {
-      if (this.#onNew.delete(mine) && this.#onNew.size === 0) this.#unhook();
-    };
+  /** Calls `again` whenever the client has a new connection, or will never have one. @param {Again} again */
+  onNew(again) {
+    return this.#news.add(again);
+  }
+
+  /** Calls `tell` when the connection to the server of a key ends, by which a session ends. @param {string} key @param {() => void} tell */
+  onLoss(key, tell) {
+    const node = this.nodeOf(key);
+    const losses = this.#losses.get(node) ?? new Shared((tell) => this.hookLoss(node, tell));
+    this.#losses.set(node, losses);
+    return losses.add(tell);
   }
 
   /** @abstract @param {Again} _again @param {any} [_client] @returns {() => void} */
@@ -76,9 +102,24 @@ class Known {
     return ignore;
   }
 
-  /** Calls `tell` when the connection to the server of a key ends, by which a session ends. @abstract @param {string} _key @param {() => void} _tell */
-  onLoss(_key, _tell) {
+  /** @abstract @param {any} _node @param {() => void} _tell @returns {() => void} */
+  hookLoss(_node, _tell) {
     return ignore;
+  }
+
+  /** The client of the server of a key. @param {string} _key @returns {any} */
+  nodeOf(_key) {
+    return this.client;
+  }
+
+  /** A connection of its own to the server of a key. @param {string} key @returns {Promise<Apart>} */
+  async apart(key) {
+    return this.apartFrom(this.nodeOf(key));
+  }
+
+  /** @abstract @param {any} _node @returns {Promise<Apart>} */
+  async apartFrom(_node) {
+    throw new Error("abstract");
   }
 }
 
@@ -125,22 +166,12 @@ class Ioredis extends Known {
     return on(client, ["ready", "end"], () => again());
   }
 
-  /** @override @param {string} key @param {() => void} tell */
-  onLoss(key, tell) {
-    return on(this.nodeOf(key), ["close", "end"], tell);
+  /** @override @param {any} node @param {() => void} tell */
+  hookLoss(node, tell) {
+    return on(node, ["close", "end"], () => tell());
   }
 
-  /** A connection of its own to the server of a key. @param {string} key @returns {Promise<Apart>} */
-  async apart(key) {
-    return this.apartFrom(this.nodeOf(key));
-  }
-
-  /** @param {string} _key @returns {any} */
-  nodeOf(_key) {
-    return this.client;
-  }
-
-  /** @param {any} client @returns {Promise<Apart>} */
+  /** @override @param {any} client @returns {Promise<Apart>} */
   async apartFrom(client) {
     const db = databaseOf(await client.call("CLIENT", "INFO").catch(ignore));
     const copy = this.copy(client, db === undefined ? {} : { db });
@@ -230,23 +261,12 @@ class NodeRedis extends Known {
     return () => hooks.forEach((unhook) => unhook());
   }
 
-  /** @override @param {string} key @param {() => void} tell */
-  onLoss(key, tell) {
-    const node = this.nodeOf(key);
+  /** @override @param {any} node @param {() => void} tell */
+  hookLoss(node, tell) {
     return on(node, [errorMonitor, "end"], () => node.isReady || tell());
   }
 
-  /** @param {string} key @returns {Promise<Apart>} */
-  async apart(key) {
-    return this.apartFrom(this.nodeOf(key));
-  }
-
-  /** @param {string} _key @returns {any} */
-  nodeOf(_key) {
-    return this.client;
-  }
-
-  /** @param {any} client @returns {Promise<Apart>} */
+  /** @override @param {any} client @returns {Promise<Apart>} */
   async apartFrom(client) {
     const database = databaseOf(await client.sendCommand(["CLIENT", "INFO"]).catch(ignore));
     // Else the URL would say which; what else it says stands in the other options, too.
@@ -302,14 +322,14 @@ class NodeRedisSentinel extends NodeRedis {
     return on(this.client, ["topology-change", "client-error", "end"], () => again());
   }
 
-  /** @override @param {string} _key @param {() => void} tell */
-  onLoss(_key, tell) {
-    return on(this.client, ["topology-change", "client-error", "end"], (event) => /^MASTER/.test(event?.type ?? "MASTER") && tell());
+  /** @override @param {any} client @param {() => void} tell */
+  hookLoss(client, tell) {
+    return on(client, ["topology-change", "client-error", "end"], (event) => /^MASTER/.test(event?.type ?? "MASTER") && tell());
   }
 
-  /** One of its connections to the primary. @override @param {string} _key */
-  async apart(_key) {
-    const lease = await this.client.acquire();
+  /** One of its connections to the primary. @override @param {any} client */
+  async apartFrom(client) {
+    const lease = await client.acquire();
     return { send: (/** @type {string[]} */ words) => lease.sendCommand(false, words), end: () => lease.release() };
   }
 }

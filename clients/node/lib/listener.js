@@ -9,10 +9,16 @@ const { ignore } = require("./clients.js");
 const nameOf = (/** @type {string} */ channel, /** @type {string} */ token, /** @type {string[]} */ keys) =>
   JSON.stringify([channel, token, [...keys].sort()]);
 
-/** What a message says, which anybody may have published. @param {string} text @returns {any} */
+/**
+ * What a message says. Anybody may have published it, so what is not as the server has it is passed over.
+ * @param {string} text
+ * @returns {import("./acquisition.js").Said | undefined}
+ */
 function read(text) {
   try {
-    return JSON.parse(text);
+    const { event, token, key, keys = [key], fence = 1, error = "" } = JSON.parse(text);
+    const isText = [event, token, error, ...keys].every((part) => typeof part === "string");
+    return isText && Number.isSafeInteger(fence) && fence > 0 ? { event, token, keys, fence, error } : undefined;
   } catch {
     return undefined;
   }
@@ -103,7 +109,7 @@ class Listener {
   /** @param {string} channel @param {string} text */
   #tell(channel, text) {
     const said = read(text);
-    this.#waiting.get(nameOf(channel, said?.token, Array.isArray(said?.keys) ? said.keys : [said?.key]))?.hear(said);
+    if (said) this.#waiting.get(nameOf(channel, said.token, said.keys))?.hear(said);
   }
 }
 

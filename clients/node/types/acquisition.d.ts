@@ -1,12 +1,11 @@
 export type Said = {
     event: "granted" | "timeout" | "failed";
     token: string;
-    key?: string;
-    keys?: string[];
+    keys: string[];
     fence: number;
     error: string;
 };
-/** @typedef {{ event: "granted" | "timeout" | "failed", token: string, key?: string, keys?: string[], fence: number, error: string }} Said */
+/** @typedef {{ event: "granted" | "timeout" | "failed", token: string, keys: string[], fence: number, error: string }} Said */
 export class Acquisition {
     /**
      * @param {import("./clients.js").KnownClient} client

@@ -89,12 +89,6 @@ declare class Ioredis extends Known {
     copy(client?: any, more?: object): any;
     /** @param {string} channel @param {Tell} tell @param {Again} again @returns {Ear} */
     listen(channel: string, tell: Tell, again: Again): Ear;
-    /** A connection of its own to the server of a key. @param {string} key @returns {Promise<Apart>} */
-    apart(key: string): Promise<Apart>;
-    /** @param {string} _key @returns {any} */
-    nodeOf(_key: string): any;
-    /** @param {any} client @returns {Promise<Apart>} */
-    apartFrom(client: any): Promise<Apart>;
 }
 declare class NodeRedis extends Known {
     closed(): "the client is not connected: await client.connect()" | undefined;
@@ -106,24 +100,26 @@ declare class NodeRedis extends Known {
     listen(channel: string, tell: Tell, again: Again): Ear;
     /** @param {any} ear @param {Promise<unknown>} ready @param {() => void} end @param {string} channel @param {Tell} tell @returns {Ear} */
     hearBy(ear: any, ready: Promise<unknown>, end: () => void, channel: string, tell: Tell): Ear;
-    /** @param {string} key @returns {Promise<Apart>} */
-    apart(key: string): Promise<Apart>;
-    /** @param {string} _key @returns {any} */
-    nodeOf(_key: string): any;
-    /** @param {any} client @returns {Promise<Apart>} */
-    apartFrom(client: any): Promise<Apart>;
 }
 /** The known state of a client. @abstract */
 declare class Known {
     /** @param {any} client */
     constructor(client: any);
     client: any;
-    /** Calls `again` whenever the client has a new connection, or will never have one. However many ask for this, the client is asked once. */
+    /** Calls `again` whenever the client has a new connection, or will never have one. @param {Again} again */
     onNew(again: Again): () => void;
+    /** Calls `tell` when the connection to the server of a key ends, by which a session ends. @param {string} key @param {() => void} tell */
+    onLoss(key: string, tell: () => void): () => void;
     /** @abstract @param {Again} _again @param {any} [_client] @returns {() => void} */
     hook(_again: Again, _client?: any): () => void;
-    /** Calls `tell` when the connection to the server of a key ends, by which a session ends. @abstract @param {string} _key @param {() => void} _tell */
-    onLoss(_key: string, _tell: () => void): () => void;
+    /** @abstract @param {any} _node @param {() => void} _tell @returns {() => void} */
+    hookLoss(_node: any, _tell: () => void): () => void;
+    /** The client of the server of a key. @param {string} _key @returns {any} */
+    nodeOf(_key: string): any;
+    /** A connection of its own to the server of a key. @param {string} key @returns {Promise<Apart>} */
+    apart(key: string): Promise<Apart>;
+    /** @abstract @param {any} _node @returns {Promise<Apart>} */
+    apartFrom(_node: any): Promise<Apart>;
     #private;
 }
 export {};

@@ -264,6 +264,10 @@ for (const name of Object.keys(LIBRARIES)) {
       const ours = { key: "lock", token: "ann" };
       const said = ["", "{", "null", "[]", 1, {}, { key: {}, token: [] }, { keys: 5, token: "ann" }, { keys: [{}], token: "ann" }, ours];
       said.push({ ...ours, event: "granted" }, { ...ours, event: "granted", fence: "x" }, { ...ours, event: "granted", fence: 7 });
+      // What cannot be made a string.
+      const odd = { toString: 1 };
+      said.push(odd, { keys: [odd, odd], token: "ann" }, { key: odd, token: "ann" }, { ...ours, token: odd }, { ...ours, event: odd });
+      said.push({ ...ours, event: "granted", fence: 0 }, { ...ours, event: "granted", fence: odd }, { ...ours, event: "failed", error: odd });
       said.push({ ...ours, event: "what" }, { ...ours, event: "failed", error: "REPLACED by another" });
       for (const channel of await eye.call("PUBSUB", "CHANNELS", "lockstock:*")) {
         for (const message of said) await eye.publish(channel, typeof message === "object" ? JSON.stringify(message) : message);
