@@ -54,6 +54,8 @@ class Acquisition {
   #asked = 0;
   /** @type {any} */
   #problem;
+  /** Calls off what was to be asked again. */
+  #callOff = ignore;
   /** @type {(() => void)[]} */
   #cleanup = [];
 
@@ -217,7 +219,8 @@ class Acquisition {
     const ours = ofServer(error);
     if (this.waits && passes(ours) && now() < this.#end + GRACE_MS) {
       this.#problem = error;
-      this.#cleanup.push(after(this.#pause, () => this.ask()));
+      this.#callOff();
+      this.#callOff = after(this.#pause, () => this.ask());
       this.#pause = Math.min(2 * this.#pause, PAUSES_MS[1]);
     } else {
       this.#reject(asOurs(error, `${this.request.keys}`));
@@ -247,6 +250,7 @@ class Acquisition {
     this.#over = true;
     settle(result);
     if (this.waits) this.#listener.forget(this);
+    this.#callOff();
     for (const end of this.#cleanup.splice(0)) end();
   }
 

@@ -67,4 +67,4 @@ function asOurs(error, about) {
   return new Unreachable(`${about}: no answer: ${error?.message || error}`, { cause: error });
 }
 
-module.exports = { ANSWER_MS, LONGEST, after, ask, asOurs, within };
+module.exports = { ANSWER_MS, after, ask, asOurs, within };

@@ -4,7 +4,7 @@
 /** The wall clock may differ from Node's own by so much before it counts. */
 const LEAP_MS = 50;
 
-/** How far the wall clock is ahead of Node's own. What passes between the two looks is no leap here either. */
+/** How far the wall clock is ahead of Node's own. Node's is read first: what passes between the two looks must not count as a leap. */
 let ahead = -performance.now() + Date.now();
 let slept = 0;
 

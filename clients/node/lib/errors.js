@@ -80,8 +80,8 @@ function ofServer(error) {
 }
 
 /**
- * Whether asking again, of the same server or another, may help: no answer, or one of a server that cannot serve just now. A connection
- * that ioredis makes anew and that listens may be refused ioredis's own first question.
+ * Whether asking again, of the same server or another, may help: no answer, or one of a server that cannot serve just now. `ERR Can't
+ * execute` is the answer to ioredis itself, which asks a new connection for INFO after it has begun to listen there.
  * @param {any} error
  */
 function passes(error) {

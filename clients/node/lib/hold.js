@@ -25,7 +25,6 @@ class Hold {
   #released;
 
   /**
-   * @internal
    * @param {import("./upkeep.js").Lease} lease
    * @param {import("./request.js").Pending} pending
    * @param {number} since when the request was sent that was granted
@@ -122,7 +121,7 @@ class Hold {
     if (!(await this.release())) throw this.#wasLost();
   }
 
-  /** @internal @param {Lost} reason */
+  /** @param {Lost} reason */
   [LOST](reason) {
     this.#lost.abort(reason);
   }

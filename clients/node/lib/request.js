@@ -40,7 +40,6 @@ class Request {
   constructor(keys, options) {
     const read = check.options(options, OPTIONS);
     this.keys = check.keys(keys);
-    this.several = Array.isArray(keys) && this.keys.length > 1;
     this.waitMs = read.waitMs ?? 0;
     this.leaseMs = read.leaseMs ?? 30_000;
     this.ownToken = read.token !== undefined;

@@ -121,7 +121,7 @@ class Lease {
     this.#extendAt(sent + this.#part(3));
   }
 
-  /** A part of the lease, which until the answer to a request for a longer one is the one before. @param {number} of */
+  /** A part of the lease. A longer lease counts when the server has granted it. @param {number} of */
   #part(of) {
     return Math.min(this.length, this.#granted) / of;
   }

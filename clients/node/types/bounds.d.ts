@@ -1,7 +1,5 @@
 /** How long an answer may take that is not waited for in line. */
 export const ANSWER_MS: 5000;
-/** How long a timer can run. */
-export const LONGEST: number;
 /** Calls `listener` after so long, however long that is, unless the function that comes back is called before. */
 export function after(ms: number, listener: () => void): () => void;
 /**

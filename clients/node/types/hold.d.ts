@@ -1,7 +1,6 @@
 /** A lock that is held, or several together. */
 export class Hold {
     /**
-     * @internal
      * @param {import("./upkeep.js").Lease} lease
      * @param {import("./request.js").Pending} pending
      * @param {number} since when the request was sent that was granted
@@ -48,7 +47,7 @@ export class Hold {
     release(): Promise<boolean>;
     /** For `await using`. @throws {Lost} it had ended before */
     [Symbol.asyncDispose](): Promise<void>;
-    /** @internal @param {Lost} reason */
+    /** @param {Lost} reason */
     [LOST](reason: Lost): void;
     #private;
 }

@@ -56,7 +56,6 @@ export class Request {
     /** @param {unknown} keys @param {unknown} options */
     constructor(keys: unknown, options: unknown);
     keys: string[];
-    several: boolean;
     waitMs: number;
     leaseMs: number;
     ownToken: boolean;
