@@ -4,6 +4,9 @@
 //! with the instant at which its line can be served. The entry has the value's key, so a single timer finds due values without a scan of
 //! the keyspace.
 
+use std::collections::BTreeSet;
+use std::mem;
+
 use super::chunks::Chunks;
 use super::invariant::{Known, invariant};
 use super::key::{KeyBuf, KeyRef};
@@ -31,6 +34,10 @@ pub struct DeadlineIndex {
     entries: Slab<Entry>,
     /// The slots of all entries. None is due before the one at its number, less one, divided by [`WAYS`].
     heap: Chunks<u32>,
+    /// Entries that have had a turn since something was last due, and whose deadlines [`rest`](Self::rest) has changed.
+    rested: BTreeSet<Id>,
+    /// The time at the last [`look`](Self::look).
+    seen: UnixMs,
 }
 
 #[derive(Debug)]
@@ -78,17 +85,11 @@ impl DeadlineIndex {
         }
     }
 
-    /// The value of `id` has had a turn at `now`. If it is still due, the others that are due come before it from now on. Returns the deadline
-    /// that it had instead, for [`resume`](Self::resume). O(log n).
-    pub fn rest(&mut self, id: DeadlineId, now: UnixMs) -> Option<UnixMs> {
-        let deadline = self.entries.get(id.0)?.deadline;
-        (deadline < now).then(|| self.reschedule(id, now)).map(|()| deadline)
-    }
-
-    /// Gives `id` back the `deadline` that [`rest`](Self::rest) took at `now`, unless it has another one since. O(log n).
-    pub fn resume(&mut self, id: DeadlineId, now: UnixMs, deadline: UnixMs) {
-        if self.entries.get(id.0).is_some_and(|entry| entry.deadline == now) {
-            self.reschedule(id, deadline);
+    /// The value of `id` has had a turn at `now`. If it is still due, the others that are due come before it from now on. O(log n).
+    pub fn rest(&mut self, id: DeadlineId, now: UnixMs) {
+        if self.entries.get(id.0).is_some_and(|entry| entry.deadline < now) {
+            self.reschedule(id, now);
+            self.rested.insert(id.0);
         }
     }
 
@@ -115,6 +116,19 @@ impl DeadlineIndex {
     #[must_use]
     pub fn contains(&self, id: DeadlineId) -> bool {
         self.entries.get(id.0).is_some()
+    }
+
+    /// Notices the time, before the first question about it. Entries that rest are due again if the clock was set back. O(1), or O(n log n)
+    /// in these entries.
+    pub fn look(&mut self, now: UnixMs) {
+        if mem::replace(&mut self.seen, now) > now {
+            // One that has been served since is found to be so by its turn.
+            for id in mem::take(&mut self.rested) {
+                self.reschedule(DeadlineId(id), now);
+            }
+        } else if self.due(now).is_none() {
+            self.rested.clear();
+        }
     }
 
     /// The next entry whose deadline has come at `now`. It stays in the index until the caller reschedules or removes it.
@@ -252,19 +266,39 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_for_long_takes_turns_with_the_rest_that_is_due() {
+    fn entries_that_are_due_for_long_take_turns_with_all_others_that_are_due() {
         let mut index = DeadlineIndex::default();
-        let [long, short, later] = [1, 8, 20].map(|deadline| index.insert(at(b"door"), UnixMs(deadline)));
-        assert_eq!((index.due(UnixMs(9)), index.rest(long, UnixMs(9))), (Some(long), Some(UnixMs(1))));
-        assert_eq!(index.due(UnixMs(9)), Some(short));
-        index.remove(short);
-        assert_eq!((index.due(UnixMs(9)), index.rest(long, UnixMs(9))), (Some(long), None));
-        assert_eq!(index.rest(later, UnixMs(9)), None, "it is not due");
-        index.resume(later, UnixMs(9), UnixMs(1));
-        assert_eq!(index.due(UnixMs(0)), None);
-        // The clock is set back.
-        index.resume(long, UnixMs(9), UnixMs(1));
-        assert_eq!(index.due(UnixMs(1)), Some(long));
+        let [one, two, late, future] = [1, 2, 8, 20].map(|deadline| index.insert(at(b"door"), UnixMs(deadline)));
+        let mut turns = Vec::new();
+        for now in (9..15).map(UnixMs) {
+            index.look(now);
+            let due = index.due(now).unwrap();
+            index.rest(due, now);
+            turns.push(due);
+        }
+        assert_eq!(turns, [one, two, late, one, two, late]);
+        index.rest(future, UnixMs(14));
+        assert!(index.entries.get(future.0).is_some_and(|entry| entry.deadline == UnixMs(20)), "it is not due");
+    }
+
+    #[test]
+    fn an_entry_that_rests_stays_due_when_the_clock_is_set_back() {
+        let mut index = DeadlineIndex::default();
+        let [long, done] = [1, 2].map(|deadline| index.insert(at(b"door"), UnixMs(deadline)));
+        index.look(UnixMs(9_000));
+        for id in [long, done] {
+            assert_eq!(index.due(UnixMs(9_000)), Some(id));
+            index.rest(id, UnixMs(9_000));
+        }
+        index.remove(done);
+        index.look(UnixMs(10));
+        assert_eq!(index.due(UnixMs(10)), Some(long));
+        index.rest(long, UnixMs(11));
+        index.reschedule(long, UnixMs(500));
+        // Nothing is due any more, so nothing rests.
+        index.look(UnixMs(12));
+        index.look(UnixMs(9));
+        assert_eq!(index.next(), Some(UnixMs(500)));
     }
 
     #[test]

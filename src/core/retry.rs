@@ -1,6 +1,6 @@
 //! Scheduling retries, so that all of them together cost little, however many there are.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::mem;
 
 use super::deadline_index::DeadlineId;
@@ -78,20 +78,27 @@ pub struct RefusedSales {
     moving: Retries<DeadlineId>,
     /// The sales whose stream refuses events.
     stuck: Retries<DeadlineId>,
+    /// The sales of both, so that each is planned once however often it is refused.
+    planned: BTreeSet<DeadlineId>,
     /// No sale is tried before this time, because the cluster is down.
     down: Option<UnixMs>,
 }
 
 impl RefusedSales {
-    /// Puts a sale off whose slot is moving, or else whose stream refuses events, for at least `delay`.
+    /// Puts a sale off whose slot is moving, or else whose stream refuses events, for at least `delay`. A sale that is put off already keeps
+    /// its time.
     pub fn put_off(&mut self, is_moving: bool, now: UnixMs, delay: Millis, sale: DeadlineId) {
-        let retries = if is_moving { &mut self.moving } else { &mut self.stuck };
-        retries.put_off(now, delay, sale);
+        if self.planned.insert(sale) {
+            let retries = if is_moving { &mut self.moving } else { &mut self.stuck };
+            retries.put_off(now, delay, sale);
+        }
     }
 
     /// Takes a sale that is to be tried again.
     pub fn take_due(&mut self, now: UnixMs) -> Option<DeadlineId> {
-        self.moving.take_due(now).or_else(|| self.stuck.take_due(now))
+        let sale = self.moving.take_due(now).or_else(|| self.stuck.take_due(now))?;
+        self.planned.remove(&sale);
+        Some(sale)
     }
 
     /// When a sale is to be tried again.
@@ -138,6 +145,18 @@ mod tests {
         refused.close(Some(UnixMs(9_000_050)));
         assert_eq!(refused.closed(UnixMs(9_000_000), Millis(50)), Some(UnixMs(9_000_050)));
         assert_eq!(refused.closed(UnixMs(1_000), Millis(50)), None);
+    }
+
+    #[test]
+    fn a_sale_that_is_refused_again_and_again_is_tried_once() {
+        let mut refused = RefusedSales::default();
+        for now in 1_000..1_100 {
+            refused.put_off(now % 2 == 0, UnixMs(now), Millis(50), DeadlineId::FIRST);
+        }
+        assert_eq!(refused.take_due(UnixMs(2_000)), Some(DeadlineId::FIRST));
+        assert_eq!((refused.take_due(UnixMs(9_000)), refused.next()), (None, None));
+        refused.put_off(false, UnixMs(9_000), Millis(50), DeadlineId::FIRST);
+        assert_eq!(refused.take_due(UnixMs(9_050)), Some(DeadlineId::FIRST));
     }
 
     #[test]

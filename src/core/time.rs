@@ -3,7 +3,7 @@
 /// A point in time: milliseconds since the Unix epoch, by the server's clock.
 ///
 /// It is stored, replicated and saved unchanged, so a replica or a restarted server means the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnixMs(pub i64);
 
 /// A duration in milliseconds, never negative.

@@ -29,6 +29,7 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> Wakeup {
         return Wakeup::At(until);
     }
     state::enter(|state| {
+        state.sales.look(now.ms);
         while let Some(entry) = state.refused.take_due(now.ms) {
             state.sales.reschedule(entry, now.ms);
         }
@@ -48,10 +49,7 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> Wakeup {
             Ok(steps) => {
                 left = left.saturating_sub(steps);
                 // The rest of a long line, or of many holds, waits until the other due sales have had a turn.
-                state::enter(|state| {
-                    let rests = state.sales.rest(entry, now.ms);
-                    state.resting.extend(rests.map(|deadline| (entry, deadline)));
-                });
+                state::enter(|state| state.sales.rest(entry, now.ms));
             }
             // The cluster is down. This affects all sales, so do not ask for each of them.
             Err(Error::Unowned) => {
@@ -74,16 +72,6 @@ pub fn tick(ctx: &mut Ctx<'_>, now: Now, budget: usize) -> Wakeup {
     }
     let next = state::enter(|state| state.sales.next().into_iter().chain(state.refused.next()).min());
     Wakeup::from(next.flatten()).seen_at(now.ms)
-}
-
-/// Ends a turn of the timer that began at `now`: the sales that rest keep their deadlines, because the clock may be set back before the next
-/// turn.
-pub fn end_turn(now: Now) {
-    state::enter_as_is(|state| {
-        for (entry, deadline) in mem::take(&mut state.resting) {
-            state.sales.resume(entry, now.ms, deadline);
-        }
-    });
 }
 
 /// Expires holds of the sale `name` with the due entry `entry`, in about `steps`, and returns the number of steps.

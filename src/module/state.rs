@@ -4,10 +4,10 @@ use std::mem;
 use std::sync::LazyLock;
 
 use crate::config;
-use crate::core::deadline_index::{DeadlineId, DeadlineIndex};
+use crate::core::deadline_index::DeadlineIndex;
 use crate::core::lock::{ClientId, Engine};
 use crate::core::retry::RefusedSales;
-use crate::core::time::{UnixMs, Wakeup};
+use crate::core::time::Wakeup;
 use crate::module::destroyed;
 use crate::module::expire_watch::ExpireWatch;
 use crate::module::inbox::{self, Notification};
@@ -26,8 +26,6 @@ pub struct State {
     pub locks: Engine,
     /// When the timer has something to do for each sale: its next hold expires, or its line can be served.
     pub sales: DeadlineIndex,
-    /// Sales that have had their turn in the running turn of the timer and are still due, with their deadlines.
-    pub resting: Vec<(DeadlineId, UnixMs)>,
     /// Sales whose stream or whose cluster refused their due changes.
     pub refused: RefusedSales,
     /// The number of expired holds of sales.

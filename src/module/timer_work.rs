@@ -90,7 +90,6 @@ pub fn run(ctx: &mut Ctx<'_>) -> Wakeup {
             break next;
         }
     };
-    expirations::end_turn(now);
     // The scan yields to all other users of the server.
     let search = if searching { now.ms.plus(Millis(1)).into() } else { Wakeup::Never };
     let again = Wakeup::from(pause.and_then(|pause| now.ms.plus(pause)));

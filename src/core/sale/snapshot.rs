@@ -295,8 +295,12 @@ fn read_header(mut reader: Reader<'_>) -> Result<(Terms, u64, Option<Cutoff>, u3
     if total > MAX_UNITS || limit > MAX_UNITS || seq > MAX_SEQ {
         return Err(Corrupt::Invalid);
     }
-    let start = if flags & START == 0 { None } else { Some(UnixMs(reader.signed()?)) };
-    let end = if flags & END == 0 { None } else { Some(UnixMs(reader.signed()?)) };
+    let mut time = |flag| if flags & flag == 0 { Ok(None) } else { reader.signed().map(|time| Some(UnixMs(time))) };
+    let (start, end) = (time(START)?, time(END)?);
+    // No command takes such a time.
+    if start.into_iter().chain(end).any(|time| time < UnixMs(1)) {
+        return Err(Corrupt::Invalid);
+    }
     let cutoff =
         if flags & CUTOFF == 0 { None } else { Some(Cutoff::new(UnixMs(reader.signed()?)).ok_or(Corrupt::Invalid)?) };
     let expected =

@@ -3,6 +3,8 @@
 use harness::shop::{Replay, books, events, orders};
 use harness::{ANY, Client, INT, OK, Reply, Server, Tap, Words, eventually, unix_ms};
 
+use crate::support::line::Line;
+
 /// The deadline of the hold of `id`.
 #[track_caller]
 fn hold(client: &mut Client, sale: &str, id: &str, ms: i64) -> i64 {
@@ -79,6 +81,35 @@ fn many_holds_that_end_together_lapse_each_once() {
     Replay::of(5_000, &events).agrees_with(&mut client, "sale");
     assert_eq!(books(&mut client, "sale").remaining, 5_000);
     client.expect("STOCK.INFO sale", ANY).field("expired").is(3_000);
+}
+
+#[test]
+fn many_sales_with_many_holds_that_are_due_keep_no_other_sale_waiting() {
+    const SALES: usize = 40;
+    const HOLDS: usize = 500;
+    let server = Server::start();
+    let (mut client, mut line) = (server.client(), Line::at(&server));
+    let end = unix_ms() + 4_000;
+    for sale in 0..SALES {
+        client.expect(format!("STOCK.CREATE sale-{sale} {HOLDS}"), OK);
+        let hold = end - unix_ms();
+        let calls: Vec<String> =
+            (0..HOLDS).map(|n| format!("STOCK.DECR_ONCE sale-{sale} id-{n} HOLD {hold}")).collect();
+        client.pipeline(&calls);
+    }
+    // The last of all deadlines is that of the only hold of another sale.
+    client.expect("STOCK.CREATE last 1", OK);
+    let left = end - unix_ms() + 100;
+    client.expect(format!("STOCK.DECR_ONCE last ann HOLD {left}"), ("OK", 1, 0, INT, ""));
+    client.expect("STOCK.DECR_ONCE last ben WAITLIST", ("QUEUED", 0, 0, -1, ""));
+    assert_eq!(line.count("stock_lapses"), 0, "all were made in time");
+    let sleep = left + 100;
+    client.cmd(format!("DEBUG SLEEP {}.{:03}", sleep / 1_000, sleep % 1_000));
+    eventually("ben is served", || client.cmd("STOCK.ORDER last ben").field("state").text() == "sold");
+    let lapses = line.count("stock_lapses");
+    let all = i64::try_from(SALES * HOLDS).expect("a number");
+    assert!(lapses < all / 2, "{lapses} holds of {all} came first");
+    line.until("stock_lapses", all + 1);
 }
 
 #[test]

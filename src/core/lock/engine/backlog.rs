@@ -69,6 +69,7 @@ impl Backlog {
     pub(super) fn take_up(&mut self, now: Now, deadlines: &mut DeadlineIndex) {
         // If the end of the pause is further away than the pause is long, the clock was set back.
         self.closed.take_if(|until| until.reached(now.ms) || until.left(now.ms) > RETRY);
+        deadlines.look(now.ms);
         while let Some(work) = self.put_off.take_due(now.ms) {
             match work {
                 Retry::Ending(entry) => self.endings.push_back(entry),

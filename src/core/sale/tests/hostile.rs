@@ -169,6 +169,9 @@ fn later_versions_are_told_apart_from_junk() {
         (&[VERSION, 64, 1, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x7f], INVALID),
         (&[VERSION, 8 | 128, 1, 0, 0, b's'], INVALID),
         (&[VERSION, 0, 1, 0, 0, 0], INVALID),
+        // A start of 0, and an end of -1.
+        (&[VERSION, 2, 1, 0, 0, 0], INVALID),
+        (&[VERSION, 4, 1, 0, 0, 1], INVALID),
     ] {
         assert_eq!(Sale::from_header(junk).err(), Some(corrupt), "{junk:?}");
         assert_eq!(corrupt.to_string(), "a sale whose bytes are malformed");

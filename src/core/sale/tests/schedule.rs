@@ -53,7 +53,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: schedules(), failure_persistence: None, ..ProptestConfig::default() })]
 
     fn play_anything(
-        total in 0..20_u64, limit in prop_oneof![Just(0), 1..6_u64], rebuy: bool, start in proptest::option::of(0..50_i64),
+        total in 0..20_u64, limit in prop_oneof![Just(0), 1..6_u64], rebuy: bool, start in proptest::option::of(1..50_i64),
         deadlines: bool, steps in proptest::collection::vec(step(), 1..80),
     ) {
         play(&Terms { total, limit, rebuy, start: start.map(UnixMs), ..Terms::default() }, deadlines, &steps);

@@ -47,7 +47,7 @@ fn settling() -> impl Strategy<Value = (usize, Option<u64>)> {
 }
 
 fn alteration() -> impl Strategy<Value = Alteration> {
-    let time = || proptest::option::of(proptest::option::of((0..400_i64).prop_map(UnixMs)));
+    let time = || proptest::option::of(proptest::option::of((1..400_i64).prop_map(UnixMs)));
     let (limit, rebuy) = (proptest::option::of(0..7_u64), proptest::option::of(any::<bool>()));
     (limit, time(), time(), rebuy).prop_map(|(limit, start, end, rebuy)| Alteration { limit, start, end, rebuy })
 }
@@ -82,7 +82,7 @@ pub fn line_step() -> impl Strategy<Value = Step> {
     let take = (name(), 1..4_u64, buyer, hold, any::<bool>(), proptest::bool::weighted(0.9)).prop_map(
         |(id, units, buyer, hold, reference, waitlist)| Step::Take { id, units, buyer, hold, reference, waitlist },
     );
-    let start = proptest::option::weighted(0.4, (0..200_i64).prop_map(UnixMs));
+    let start = proptest::option::weighted(0.4, (1..200_i64).prop_map(UnixMs));
     let window = start.prop_map(|start| Alteration { start: Some(start), end: Some(None), ..Alteration::default() });
     prop_oneof![
         12 => take,
