@@ -35,7 +35,7 @@ impl ExpireWatch {
         }
         self.0 = now.plus(PAUSE);
         for key in locks.next_waited_for(MOST) {
-            // A lock that expires here is reported by its type.
+            // The unlink callback of the data type reports a lock that expires here.
             if let Found::Foreign = keyspace.find(key.as_key()) {
                 locks.vanished(key.as_key(), None);
             }

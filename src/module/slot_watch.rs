@@ -40,7 +40,8 @@ impl SlotWatch {
     /// For a cluster: if it is time to look, asks where the slots are, and ends the requests whose slots another node serves now, or no node
     /// for a second. Returns when to look next.
     pub fn look(&mut self, ctx: &mut Ctx<'_>, now: UnixMs, locks: &mut Engine) -> Wakeup {
-        if locks.notified() == 0 {
+        // Those that have ended are yet to be told where their slots are.
+        if locks.notified() == 0 && !locks.any_dismissed() {
             *self = Self::default();
             return Wakeup::Never;
         }

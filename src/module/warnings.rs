@@ -2,51 +2,43 @@
 
 use std::ffi::CStr;
 
-use crate::server::call;
 use crate::server::ctx::{Ctx, Level};
-use crate::server::server_facts;
+use crate::server::{call, cluster, compat, server_facts};
 
 /// Server commands that the module needs, and the functions that are lost if `rename-command` has taken a command away. The new name may be
 /// secret, so the module does not look for it.
-const NEEDED: [(&CStr, &str); 5] = [
-    (c"XADD", "a sale with a STREAM sells nothing, and its holds do not expire"),
-    (c"XDEL", "an event that a fault of lockstock's own has left in a sale's stream stays there"),
-    (c"UNLINK", "replicas and the AOF may lack what a fault of lockstock's own cut short"),
-    (c"PEXPIREAT", "replicas and the AOF may lack a time to live after a fault of lockstock's own"),
-    (
-        c"CLIENT",
-        "a lock that was granted to a connection which ended before it was told is given to the next only at its lease's end",
-    ),
-];
+fn needed() -> impl Iterator<Item = (&'static CStr, &'static str)> {
+    let (is_valkey, is_node) = (server_facts::is_valkey(), cluster::is_node());
+    [
+        (true, c"XADD", "a sale with a STREAM sells nothing, and its holds do not expire"),
+        (true, c"XDEL", "an event that a fault of lockstock's own has left in a sale's stream stays there"),
+        (true, c"UNLINK", "replicas and the AOF may lack what a fault of lockstock's own cut short"),
+        (true, c"PEXPIREAT", "replicas and the AOF may lack a time to live after a fault of lockstock's own"),
+        (!is_node, c"PUBLISH", "subscribers of a replica hear nothing of requests with NOTIFY"),
+        (is_node, c"CLUSTER", "a request with NOTIFY is not told that its slot has moved"),
+        (
+            compat::writes_early_replies_at_once(),
+            c"FUNCTION",
+            "a lock that was granted to a connection which ended before it was told is given to the next only at its lease's end",
+        ),
+        (is_valkey, c"CLIENT", "in import mode the effects that a copying tool sends are refused"),
+        (is_valkey, c"CONFIG", "in import mode lockstock ends holds by itself, for it cannot know of the mode"),
+    ]
+    .into_iter()
+    .filter_map(|(is_needed, command, loss)| is_needed.then_some((command, loss)))
+}
 
 /// Checks all settings.
 pub fn give(ctx: &mut Ctx<'_>) {
     of_eviction(ctx);
     of_snapshots(ctx);
-    for (command, loss) in NEEDED {
+    for (command, loss) in needed() {
         if !call::is_known(ctx, command) {
-            of_a_command(ctx, &command.to_string_lossy(), loss);
+            let command = command.to_string_lossy();
+            let told = format!("lockstock: {command} is renamed or disabled (rename-command): {loss}");
+            ctx.log(Level::Warning, &told);
         }
     }
-    if !call::is_known(ctx, c"CONFIG") {
-        of_a_command(
-            ctx,
-            "CONFIG",
-            "lockstock grants and ends holds by itself also without min-replicas-to-write, which it cannot know",
-        );
-        // Only Valkey has this mode.
-        if server_facts::is_valkey() {
-            of_a_command(
-                ctx,
-                "CONFIG",
-                "in import mode lockstock ends holds by itself, for it cannot know of the mode",
-            );
-        }
-    }
-}
-
-fn of_a_command(ctx: &Ctx<'_>, command: &str, loss: &str) {
-    ctx.log(Level::Warning, &format!("lockstock: {command} is renamed or disabled (rename-command): {loss}"));
 }
 
 /// Warns if the server may evict locks and sales when memory runs short.

@@ -12,7 +12,7 @@ use super::write_check;
 /// Whether the user of the running command may publish on `channel`; a refusal goes into the server's `ACL LOG`. Another module may run a
 /// command for no user; it may do everything.
 pub fn may_publish(ctx: &mut Ctx<'_>, channel: &[u8]) -> bool {
-    if !write_check::has_user(ctx) {
+    if !write_check::is_for_a_user(ctx) {
         return true;
     }
     let channel = Name::make(channel);

@@ -32,8 +32,8 @@ pub fn learn(ctx: &mut Ctx<'_>) {
 /// Whether the server refuses all writes of clients now.
 pub fn refuses_all(ctx: &mut Ctx<'_>) -> bool {
     let how = if is_dry() { How::DryForScript } else { How::ForScript };
-    let reply = call::call(ctx, WRITE, how, &[NO_TOKEN, b"1", b"lock"]);
-    // Another error is one about the key, which stands for none here.
+    // It names no key, because Valkey 9.1 first looks whether this node serves the keys.
+    let reply = call::call(ctx, WRITE, how, &[NO_TOKEN, b"0", b"-"]);
     reply.is_some_and(|reply| reply.is_error() && REFUSALS.iter().any(|code| reply.text().starts_with(code)))
 }
 
@@ -54,7 +54,7 @@ pub(super) fn check(ctx: &mut Ctx<'_>, keys: &[&[u8]]) -> Result<(), ErrorKind> 
 
 /// Whether the running command has a user. The test is a call without arguments: the server looks for a user, and refuses the call for want
 /// of arguments only if there is one.
-pub(super) fn has_user(ctx: &mut Ctx<'_>) -> bool {
+pub(super) fn is_for_a_user(ctx: &mut Ctx<'_>) -> bool {
     call::call(ctx, WRITE, How::AsUser, &[]).is_some() || Error::last_os_error().kind() == ErrorKind::InvalidInput
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use harness::{ANY, Aof, Client, INT, NULL, OK, Server, err, eventually};
+use harness::{ANY, Aof, Client, Cluster, INT, NULL, OK, Server, err, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::line::Line;
@@ -118,6 +118,27 @@ fn a_server_that_cannot_save_grants_and_sells_nothing_by_itself() {
         eventually("the save has failed", has_failed);
     };
     decides_nothing_while_refusing(&server, "MISCONF", "BGSAVE", failed, "CONFIG SET stop-writes-on-bgsave-error no");
+}
+
+#[test]
+fn no_node_of_a_cluster_that_lacks_replicas_grants_by_itself() {
+    let cluster = Cluster::start(3);
+    for at in 0..3 {
+        let node = cluster.node(at);
+        let lock =
+            (0..10_000).map(|n| format!("lock-{n}")).find(|key| cluster.owner(key) == at).expect("a key of this node");
+        let mut line = Line::at(node);
+        node.expect(format!("LOCK.ACQUIRE {lock} TOKEN holder PX 3600000"), ANY);
+        let mut waiter = line.join(format!("LOCK.ACQUIRE {lock} TOKEN waiter WAIT 0"));
+        let extend = format!("LOCK.EXTEND {lock} holder PX 100");
+        for reply in node.client().pipeline([extend.as_str(), "CONFIG SET min-replicas-to-write 1"]) {
+            reply.is(ANY);
+        }
+        eventually("the lease is over", || node.cmd(["LOCK.INFO", &lock]).field("mode").text() == "free");
+        assert_eq!(waiter.try_read(MOMENT), None, "node {at}");
+        node.expect("CONFIG SET min-replicas-to-write 0", OK);
+        waiter.read().is(("waiter", INT, 30_000));
+    }
 }
 
 /// What falls due while the server refuses writes with `error`, which the command `begin` brings about, waits for the command `end`. Returns

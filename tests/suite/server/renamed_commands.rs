@@ -85,6 +85,12 @@ fn each_command_that_is_missed_is_named_once_with_what_will_not_work() {
     }
     let mut client: Client = server.client();
     client.expect("LOCK.ACQUIRE lock TOKEN t", ANY);
+    // Some are needed by some servers only.
+    for (command, is_needed) in
+        [("PUBLISH", true), ("FUNCTION", server.version()[0] == 7), ("CLIENT", server.is_valkey()), ("CLUSTER", false)]
+    {
+        assert_eq!(lacks(&[command]).1, usize::from(is_needed), "{command}");
+    }
 }
 
 /// No server of the tests has the setting. Here MGET stands in for CONFIG, so the server answers CONFIG GET with the value of a key.

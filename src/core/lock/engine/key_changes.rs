@@ -116,6 +116,12 @@ impl Engine {
         }
     }
 
+    /// Whether [`take_dismissed`](Self::take_dismissed) would return any.
+    #[must_use]
+    pub fn any_dismissed(&self) -> bool {
+        !self.dismissed.is_empty()
+    }
+
     /// Notified requests that have ended with a demotion or because their slots have moved, at most `most` of them; the caller publishes
     /// that.
     pub fn take_dismissed(&mut self, most: usize) -> Vec<Dismissed> {

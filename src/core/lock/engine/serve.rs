@@ -50,7 +50,7 @@ impl<W: Keyspace> Transition<'_, W> {
         let Some(key) = self.engine.waiting.queue(queue).map(|queue| queue.key.clone()) else { return };
         let (at, cause) = (key.as_key(), self.course.cause);
         self.course.cause = self.engine.waiting.take_dirty(queue).unwrap_or(cause);
-        if !self.end_waits(queue) {
+        if !self.end_waits_of(queue) {
             self.emptied.push(key);
         } else if !self.may_grant(at) {
             self.put_off(queue);
@@ -81,7 +81,7 @@ impl<W: Keyspace> Transition<'_, W> {
     }
 
     /// Ends the waits at the head of `queue` whose time is over; `false` if there are more of them than the budget allows.
-    fn end_waits(&mut self, queue: QueueId) -> bool {
+    fn end_waits_of(&mut self, queue: QueueId) -> bool {
         let now = self.course.now.ms;
         self.send_away(queue, &WaitResult::TimedOut, |waiter| waiter.is_timed_out(now))
     }

@@ -41,36 +41,42 @@ impl Engine {
                 idle = idle.saturating_add(1);
             }
         }
+        // A node that serves no key ends waits all the same.
+        if transition.engine.backlog.closed.is_some() {
+            transition.end_waits();
+        }
         self.next_wakeup().seen_at(now.ms)
     }
 
     /// Ends at most `budget` notified requests whose time is over, and nothing else; returns when to call it again. For a server that may not
     /// decide about locks now: what these ends allow is left to [`tick`](Self::tick).
     pub fn end_waits<W: Keyspace>(&mut self, now: Now, budget: usize, keyspace: &mut W) -> Wakeup {
-        let mut transition = Transition::turn(self, keyspace, now, budget);
-        while transition.course.budget > 0 && transition.work_on(Kind::Wait) {
-            transition.course.step();
-        }
-        Wakeup::from(self.waiting.first_end().map(|(end, _)| end)).seen_at(now.ms)
+        Transition::turn(self, keyspace, now, budget).end_waits();
+        Wakeup::from(self.next_timeout()).seen_at(now.ms)
     }
 
     /// When to call [`tick`](Self::tick).
     pub fn next_wakeup(&self) -> Wakeup {
+        let wait = self.next_timeout();
         if let Some(until) = self.backlog.closed {
-            return Wakeup::At(until);
+            return Wakeup::At(wait.map_or(until, |wait| wait.min(until)));
         }
         let idle = self.backlog.endings.is_empty() && self.backlog.queues.is_empty();
         if !(idle && self.unverified_sessions.is_empty()) || self.notes.any_ended() || self.waiting.has_retired() {
             return Wakeup::Now;
         }
         let retry = self.backlog.put_off.next();
-        let wait = self.waiting.first_end().map(|(end, _)| end);
         let sooner = |one: Option<UnixMs>, other: Option<UnixMs>| match (one, other) {
             (Some(one), Some(other)) => Some(one.min(other)),
             _ => one.or(other),
         };
         let due = [retry, wait, self.vacant_places.next()].into_iter().fold(self.deadlines.next(), sooner);
         due.into()
+    }
+
+    /// When the time of the next notified request is over.
+    fn next_timeout(&self) -> Option<UnixMs> {
+        self.waiting.first_end().map(|(end, _)| end)
     }
 
     /// The connection that a hold of `lock` ends with; none if the session is from before the last demotion.
@@ -111,6 +117,13 @@ impl Engine {
 }
 
 impl<W: Keyspace> Transition<'_, W> {
+    /// Ends notified requests whose time is over.
+    fn end_waits(&mut self) {
+        while self.course.budget > 0 && self.work_on(Kind::Wait) {
+            self.course.step();
+        }
+    }
+
     /// Does one unit of this kind of work; `false` if there is none.
     fn work_on(&mut self, kind: Kind) -> bool {
         match kind {

@@ -382,6 +382,22 @@ fn where_the_whole_cluster_is_down_one_question_is_enough() {
 }
 
 #[test]
+fn where_the_whole_cluster_is_down_waits_end_in_their_time() {
+    let mut world = World::new();
+    for number in 0..MANY {
+        world.take(&format!("k{number}"), &ask("ann").lease(100));
+        world.line_up(&format!("k{number}"), 1, &ask("bob").waiting(150), "news");
+    }
+    world.pass(100);
+    world.keys.down = true;
+    let Wakeup::At(retry) = world.tick() else { panic!("it must not spin") };
+    assert_eq!(retry, world.now.ms.plus(Millis(50)).unwrap(), "the first of the waits ends before the next try");
+    world.pass(50);
+    while world.tick() == Wakeup::Now {}
+    assert_eq!(world.engine.notified(), 0);
+}
+
+#[test]
 fn what_is_refused_key_by_key_is_asked_again_at_a_bounded_rate() {
     let mut world = World::new();
     for number in 0..MANY {

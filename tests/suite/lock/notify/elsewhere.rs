@@ -156,6 +156,23 @@ fn who_waits_for_a_slot_that_moves_is_redirected_and_never_granted_on_the_wrong_
 }
 
 #[test]
+fn every_one_of_many_requests_hears_where_its_slot_has_gone() {
+    let (cluster, from, to) = moving();
+    let node = cluster.node(from);
+    let (mut client, mut news) = (node.client(), Channel::of(node, "news"));
+    client.expect("LOCK.ACQUIRE lock TOKEN holder", ANY);
+    let asks: Vec<String> = (0..500).map(|n| format!("LOCK.ACQUIRE lock TOKEN t-{n} WAIT 0 NOTIFY news")).collect();
+    client.pipeline(&asks);
+    cluster.begin_move("lock", from, to);
+    cluster.move_key("lock", from, to);
+    cluster.end_move("lock", from, to);
+    let moved = format!("MOVED {} {}\"", cluster.slot("lock"), cluster.node(to).address());
+    for n in 0..asks.len() {
+        news.fails(&format!("\"key\":\"lock\",\"token\":\"t-{n}\""), &moved);
+    }
+}
+
+#[test]
 fn whoever_waits_on_a_node_that_keeps_its_slots_is_left_alone() {
     let (cluster, from, to) = moving();
     let node = cluster.node(from);
