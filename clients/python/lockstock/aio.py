@@ -12,7 +12,7 @@ from .aio_wires import Wire, behind, within
 from .claims import Claim
 from .clients import AsyncClient, check, made_of
 from .errors import LockstockError, NotGranted, NotHeld, NotReleased, is_answer, named
-from .holds import Agenda, Held, Shared, _wait, limit_of, rounds
+from .holds import LOOK, Agenda, Held, Shared, _wait, limit_of, rounds
 from .locks import BEHIND, WITHDRAW, _place
 from .steps import RELEASE, Grant, Steps, T, locked, once, owning, persistently, releasing, standing, taking_over
 from .terms import Key, Terms, name, now, seconds, whole
@@ -66,6 +66,8 @@ class AsyncHold(Held):
             return False
         sent = now()
         words = self._terms.extend(self.token, self.fence, span)
+        self._shorten(sent, span)
+        _keeper().add(self)
         if await _asked(self._client, self._terms, persistently(words, min(sent + RELEASE, self._ends))) != 1:
             self._lose()
             return False
@@ -262,19 +264,20 @@ class _Keeper:
 
     def __init__(self) -> None:
         self._agenda = Agenda()
-        self._timer: Optional[asyncio.TimerHandle] = None
+        # The last timer that was set counts. It is not kept, for it would keep its loop.
+        self._timers = 0
 
     def add(self, hold: AsyncHold) -> None:
         if self._agenda.add(hold):
-            self._set(max(min(hold._due, hold._ends) - now(), 0))
+            self._set(min(max(min(hold._due, hold._ends) - now(), 0), LOOK))
 
     def _set(self, pause: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(pause, self._turn)
+        self._timers += 1
+        asyncio.get_running_loop().call_later(pause, self._turn, self._timers)
 
-    def _turn(self) -> None:
-        self._timer = None
+    def _turn(self, timer: int) -> None:
+        if timer != self._timers:
+            return
         holds, pause = self._agenda.turn()
         for some in rounds(holds, _place):
             behind(partial(_extend, some))

@@ -20,6 +20,8 @@ from .terms import Key, Terms, flag, name, now, seconds
 AGAIN = 20
 # This part of the lease is the time that the server has to answer.
 ANSWER = 6
+# How often to look at the clock, at least: a timer does not know that the machine has slept.
+LOOK = 1.0
 
 
 class Held:
@@ -38,6 +40,8 @@ class Held:
         self._due = grant.ends - terms.lease * 2 / 3
         self._asked = False
         """Whether it is being extended just now."""
+        self._row: Any = None
+        """Its row in the agenda."""
         self._over = False
         """Whether a release has begun."""
         self._whole: Optional[bool] = None
@@ -67,6 +71,10 @@ class Held:
 
     def _extended(self, sent: float, lease: float) -> None:
         self._lease, self._ends, self._due = lease, sent + lease, sent + lease / 3
+
+    def _shorten(self, sent: float, lease: float) -> None:
+        """A shorter lease counts from now on: its answer may be lost."""
+        self._lease, self._ends, self._due = min(self._lease, lease), min(self._ends, sent + lease), min(self._due, sent + lease / 3)
 
     def _lose(self) -> None:
         if not self._over:
@@ -263,18 +271,25 @@ class Agenda:
             return self._add(hold, min(hold._due, hold._ends) if hold._extends else hold._ends)
 
     def _add(self, hold: Held, when: float) -> bool:
+        if hold._row is not None and hold._row[0] <= when:
+            # It is looked at before.
+            return False
         self._count += 1
-        row = (when, self._count, weakref.ref(hold))
+        hold._row = row = (when, self._count, weakref.ref(hold))
         heapq.heappush(self._rows, row)
         return self._rows[0] is row
 
     def turn(self) -> tuple[list[Held], Optional[float]]:
-        """Tells the holds whose lease is over; gives those to extend, and in how many seconds to come again."""
+        """Tells the holds whose lease is over; gives those to extend, and in how many seconds to come again at the latest."""
         extend = []
         with self._turn:
             while self._rows and self._rows[0][0] <= now():
-                hold = heapq.heappop(self._rows)[2]()
-                if hold is None or hold._over or hold.lost.is_set():
+                row = heapq.heappop(self._rows)
+                hold = row[2]()
+                if hold is None or hold._row is not row:
+                    continue
+                hold._row = None
+                if hold._over or hold.lost.is_set():
                     continue
                 if hold._ends <= now():
                     hold._lose()
@@ -284,7 +299,7 @@ class Agenda:
                     extend.append(hold)
                 again = max(hold._due, now() + max(hold._lease / AGAIN, 0.005)) if hold._extends else hold._ends
                 self._add(hold, min(again, hold._ends))
-            return extend, max(self._rows[0][0] - now(), 0) if self._rows else None
+            return extend, min(max(self._rows[0][0] - now(), 0), LOOK) if self._rows else None
 
 
 def rounds(holds: list[Held], place: Callable[[Held], Any]) -> list[list[Held]]:

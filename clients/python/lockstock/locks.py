@@ -70,6 +70,8 @@ class Hold(Held):
             return False
         sent = now()
         words = self._terms.extend(self.token, self.fence, span)
+        self._shorten(sent, span)
+        _keeper.add(self)
         if _asked(self._client, self._terms, persistently(words, min(sent + RELEASE, self._ends))) != 1:
             self._lose()
             return False
@@ -315,14 +317,18 @@ class _Keeper:
     def _run(self) -> None:
         while True:
             pause = self._turn()
-            self._sooner.wait(LONG if pause is None else min(pause, LONG))
+            self._sooner.wait(LONG if pause is None else pause)
             self._sooner.clear()
 
     def _turn(self) -> Optional[float]:
         holds, pause = self._agenda.turn()
         for some in rounds(holds, _place):
             # In a thread of its own: one server that does not answer must not cost what others hold.
-            spawn(partial(_extend, some))
+            if spawn(partial(_extend, some)).is_set():
+                for hold in some:
+                    if hold._asked:
+                        # There was no thread for it: as if no server had answered.
+                        hold._heard(None, now(), hold._lease)
         return pause
 
 

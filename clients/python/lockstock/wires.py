@@ -61,7 +61,7 @@ def spawn(work: Callable[[], Any], *, outlives: bool = False) -> threading.Event
             raise RuntimeError
         threading.Thread(target=body, name="lockstock", daemon=not outlives).start()
     except RuntimeError:
-        # There may be too many threads, too: as if no server had answered.
+        # There may be too many threads, too.
         done.set()
     return done
 
