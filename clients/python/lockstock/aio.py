@@ -29,20 +29,28 @@ class AsyncHold(Held):
     ) -> None:
         super().__init__(client, terms, claim, grant, extends)
         self.lost = lost
+        self._turn = asyncio.Lock()
         self._session = session
         _keeper().add(self)
 
     async def release(self) -> bool:
         """As `Hold.release`. A task that is cancelled meanwhile has released all the same."""
-        if self._pid != os.getpid() or self._whole is not None:
+        if self._pid != os.getpid():
             return False
-        self._over = True
         limit = min(now() + RELEASE, self._ends)
+        async with self._turn:
+            # Another may have released it meanwhile.
+            return self._whole is None and await self._release(limit)
+
+    async def _release(self, limit: float) -> bool:
+        self._over = True
         try:
             whole = self._claim.leave() and await self._ask_release(limit)
         except LockstockError as error:
             self._claim.end(told=is_answer(error))
-            raise
+            if not (isinstance(error, NotReleased) and self.lost.is_set()):
+                raise
+            whole = False
         except asyncio.CancelledError:
             behind(lambda: _end(self._client, self._terms, self._claim, self.fence, limit))
             raise
@@ -54,8 +62,11 @@ class AsyncHold(Held):
         return self._whole
 
     async def _ask_release(self, limit: float) -> bool:
-        steps = releasing(self._terms, self.token, self.fence, limit)
-        whole = now() < limit and await _asked(self._client, self._terms, steps, NotReleased)
+        if now() >= self._ends:
+            # It is over by the clock, and for the server perhaps not.
+            behind(lambda: _end(self._client, self._terms, self._claim, self.fence, now() + BEHIND))
+            return False
+        whole = await _asked(self._client, self._terms, releasing(self._terms, self.token, self.fence, limit), NotReleased)
         self._claim.end(told=True)
         return whole
 
@@ -77,7 +88,7 @@ class AsyncHold(Held):
 
     async def execute(self, *command: Any) -> Any:
         """As `Hold.execute`."""
-        words = self._terms.guard(self.token, self.fence, command)
+        words = self._guard(command)
         try:
             reply = await _asked(self._client, self._terms, once(words, now() + RELEASE))
         except NotHeld:
@@ -199,12 +210,12 @@ class AsyncLock(Shared[AsyncHold]):
         if hold is None:
             return
         try:
-            whole = await hold.release() if hold._whole is None else hold._whole
+            await hold.release()
         except LockstockError:
             if kind is None:
                 raise
         else:
-            if not whole and kind is None:
+            if not hold._whole and kind is None:
                 raise hold._was_lost()
 
     # Whether the first request waits already: it needs no connection of its own.

@@ -95,7 +95,8 @@ class Wire:
             try:
                 return await within(self._apart(step) if step.apart else self._ask(step), max(step.until - now(), 0))
             except asyncio.TimeoutError as error:
-                errors = library(self._client)
+                # A `Line` has a client.
+                errors = library(getattr(self._client, "_client", self._client))
                 raise errors.TimeoutError("no answer in time") if errors is not None else error
         assert isinstance(step, Rest)
         if step.learns and is_cluster(self._client):

@@ -35,7 +35,8 @@ class Unreachable(LockstockError):
 
 
 class NotReleased(Unreachable):
-    """No server answered the release in time. The lock is free at the latest when its lease ends."""
+    """No server answered the release in time, or one did that did not know the hold any more, after an answer that was lost. The lock is
+    free at the latest when its lease ends."""
 
 
 class Refused(LockstockError):
@@ -88,6 +89,11 @@ def is_answer(error: BaseException) -> bool:
 def is_crowd(error: BaseException) -> bool:
     """Whether all connections that the client's pool may have are in use: nothing was sent, and one is free soon."""
     return str(error) == "Too many connections" or "MaxConnectionsError" in kinds(error)
+
+
+def is_unsent(error: BaseException) -> bool:
+    """Whether nothing was done: the server has said no, or there was no connection."""
+    return is_answer(error) or is_crowd(error) or hasattr(error, "unsent")
 
 
 def is_undone(error: BaseException) -> bool:

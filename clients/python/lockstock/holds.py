@@ -103,6 +103,11 @@ class Held:
         self._claim.end()
         return self.token, self.fence
 
+    def _guard(self, command: tuple[Any, ...]) -> list[Any]:
+        if self._pid != os.getpid():
+            raise NotHeld(f"{self._terms.name}: held by the parent of this process")
+        return self._terms.guard(self.token, self.fence, command)
+
     def _was_lost(self) -> Lost:
         return Lost(f"{self._terms.name}: the hold had ended before it was released")
 
@@ -143,8 +148,6 @@ class Shared(Generic[H]):
         self._holds: weakref.WeakKeyDictionary[Any, H] = weakref.WeakKeyDictionary()
         # Those of callers that have ended, where anyone keeps them.
         self._orphans: weakref.WeakSet[H] = weakref.WeakSet()
-        # Those that have asked for it: they end nobody else's wait.
-        self._askers: weakref.WeakSet[Any] = weakref.WeakSet()
         # What will tell that the first hold of a caller is lost, where it was asked for before.
         self._losses: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
@@ -179,6 +182,9 @@ class Shared(Generic[H]):
     def _lost(self, make: Callable[[], Any]) -> Any:
         if self.hold is not None:
             return self.hold.lost
+        if self._caller() is None:
+            # Outside of a task nothing can be acquired.
+            return make()
         return self._losses.setdefault(self._caller(), make())
 
     def _claim(self) -> Claim:
@@ -198,7 +204,6 @@ class Shared(Generic[H]):
                     "pass the hold on to what needs it instead of asking again"
                 )
             self._waits[caller] = wire
-            self._askers.add(caller)
 
     def _ended(self, caller: Any) -> None:
         """What a caller left without a release is dropped with it, though its thread or task may be remembered."""
@@ -217,14 +222,15 @@ class Shared(Generic[H]):
                 del self._waits[caller]
 
     def _mine(self) -> Optional[H]:
-        """What a release of this object ends: the caller's hold. One that has never asked ends the waits of others."""
+        """What a release of this object ends: the caller's hold."""
+        if self._pid != os.getpid():
+            # In the child of a fork: what is held is held by its parent.
+            return None
         hold = self.hold
-        if hold is None and self._caller() not in self._askers:
+        if hold is None:
             with self._turn:
                 held = self._any_held()
-            if self._waits:
-                self.cancel()
-            elif held:
+            if held:
                 raise NotHeld(f"{self._terms.name}: held by another caller; release the hold that its acquire() gave")
         return hold
 

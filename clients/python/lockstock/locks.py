@@ -31,21 +31,29 @@ class Hold(Held):
     ) -> None:
         super().__init__(client, terms, claim, grant, extends)
         self.lost = lost
+        self._turn = threading.RLock()
         self._session = session
         _keeper.add(self)
 
     def release(self) -> bool:
         """Ends the hold. Whether there was a whole one to end: not if it was lost, or released before. Raises `NotReleased` if the
         server does not answer, within 5 s and within the lease."""
-        if self._pid != os.getpid() or self._whole is not None:
+        if self._pid != os.getpid():
             return False
-        self._over = True
         limit = min(now() + RELEASE, self._ends)
+        with self._turn:
+            # Another may have released it meanwhile.
+            return self._whole is None and self._release(limit)
+
+    def _release(self, limit: float) -> bool:
+        self._over = True
         try:
             whole = self._claim.leave() and self._ask_release(limit)
         except LockstockError as error:
             self._claim.end(told=is_answer(error))
-            raise
+            if not (isinstance(error, NotReleased) and self.lost.is_set()):
+                raise
+            whole = False
         except BaseException:
             # An interrupt, or what a handler of signals or a pool of greenlets raises.
             _behind(self._client, self._terms, self._claim, self.fence)
@@ -58,7 +66,11 @@ class Hold(Held):
         return self._whole
 
     def _ask_release(self, limit: float) -> bool:
-        whole = now() < limit and _asked(self._client, self._terms, releasing(self._terms, self.token, self.fence, limit), NotReleased)
+        if now() >= self._ends:
+            # It is over by the clock, and for the server perhaps not.
+            _behind(self._client, self._terms, self._claim, self.fence)
+            return False
+        whole = _asked(self._client, self._terms, releasing(self._terms, self.token, self.fence, limit), NotReleased)
         self._claim.end(told=True)
         return whole
 
@@ -82,7 +94,7 @@ class Hold(Held):
     def execute(self, *command: Any) -> Any:
         """Has the server run a command only if the lock is held in that moment (LOCK.GUARD), of several keys the first. Its answer is as
         that of the client's `execute_command`. Raises `NotHeld` if nothing ran, `Unreachable` if that is not known: it is asked once."""
-        words = self._terms.guard(self.token, self.fence, command)
+        words = self._guard(command)
         try:
             reply = _asked(self._client, self._terms, once(words, now() + RELEASE))
         except NotHeld:
@@ -166,7 +178,7 @@ class Lock(Shared[Hold]):
             raise named(error)
 
     def release(self) -> bool:
-        """Ends this thread's hold, as `Hold.release` does. In a thread that has never asked: ends the waits of the others, as `cancel` does."""
+        """Ends this thread's hold, as `Hold.release` does. Raises `NotHeld` if other threads only have one."""
         hold = self._mine()
         return hold is not None and hold.release()
 
@@ -222,12 +234,12 @@ class Lock(Shared[Hold]):
         if hold is None:
             return
         try:
-            whole = hold.release() if hold._whole is None else hold._whole
+            hold.release()
         except LockstockError:
             if kind is None:
                 raise
         else:
-            if not whole and kind is None:
+            if not hold._whole and kind is None:
                 raise hold._was_lost()
 
     def _caller(self) -> threading.Thread:

@@ -9,7 +9,7 @@ from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple, Optional, TypeVar, Union
 
 from .claims import Claim
-from .errors import NotReplicated, Unreachable, is_answer, is_crowd, is_undone, passes
+from .errors import NotReleased, NotReplicated, Unreachable, is_answer, is_undone, is_unsent, named, passes
 from .terms import Terms, Word, fields, now, text
 
 # How much longer than its wait a request is tried, and its answer waited for.
@@ -114,10 +114,10 @@ def _made_sure(terms: Terms, token: str, grant: Grant, limit: float) -> Steps[Op
         held, copies = yield Ask(commands, limit, True, False)
         for error in (held, copies):
             if isinstance(error, Exception):
-                yield from releasing(terms, token, grant.fence, limit)
+                yield from releasing(terms, token, 0, limit)
                 raise error
         if copies < terms.replicas:
-            yield from releasing(terms, token, grant.fence, limit)
+            yield from releasing(terms, token, 0, limit)
             raise NotReplicated(f"{terms.name}: granted, but on {copies} replicas of {terms.replicas} within {patience} ms")
     elif now() < grant.ends - terms.lease * 2 / 3:
         return grant
@@ -128,24 +128,32 @@ def _made_sure(terms: Terms, token: str, grant: Grant, limit: float) -> Steps[Op
         except Exception as error:
             if is_answer(error) and not passes(error):
                 # Not allowed, perhaps. No caller would know of this grant.
-                yield from releasing(terms, token, grant.fence, limit)
+                yield from releasing(terms, token, 0, limit)
             raise
-    return Grant(grant.fence, sent + terms.lease) if held == 1 else None
+    if held != 1:
+        if terms.count > 1:
+            # One of the keys has been taken away. The others would be held for nobody.
+            yield from releasing(terms, token, 0, limit)
+        return None
+    return Grant(grant.fence, sent + terms.lease)
 
 
 def releasing(terms: Terms, token: str, fence: int, limit: float) -> Steps[bool]:
     """Ends a hold, and without a fence a wait; whether there was a whole hold to end."""
-    in_doubt = False
+    doubt: Optional[Exception] = None
     while True:
         try:
             released = yield from _ask(terms.release(token, fence), min(limit, now() + TRY))
-            # Nothing is left of it after a request whose answer was lost: that request ended it.
-            return bool(released == terms.count or (in_doubt and released == 0))
         except Exception as error:
-            if now() + PAUSE >= limit or not (passes(error) or is_crowd(error)):
+            if now() + PAUSE >= limit or not passes(error):
                 raise
-            in_doubt = in_doubt or not (is_answer(error) or is_crowd(error))
+            if not is_unsent(error):
+                doubt = error
             yield Rest(PAUSE)
+        else:
+            if released == 0 and doubt is not None and fence:
+                raise named(doubt, f"{terms.name}: it has ended, but perhaps not by this release, whose first answer was lost", NotReleased)
+            return bool(released == terms.count)
 
 
 def owning(terms: Terms, token: str, fence: int, limit: float) -> Steps[bool]:
@@ -173,7 +181,7 @@ def persistently(command: Sequence[Word], limit: float) -> Steps[Any]:
         try:
             return (yield from _ask(command, min(limit, now() + TRY)))
         except Exception as error:
-            if now() + PAUSE >= limit or not (passes(error) or is_crowd(error)):
+            if now() + PAUSE >= limit or not passes(error):
                 raise
             yield Rest(PAUSE)
 

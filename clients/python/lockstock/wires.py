@@ -104,7 +104,11 @@ class Wire:
         """Sends commands, and gives their answers back."""
         try:
             self._check()
-            connection = self._connection or self._connect(step.until)
+            try:
+                connection = self._connection or self._connect(step.until)
+            except Exception as error:
+                setattr(error, "unsent", True)
+                raise
             self._check()
             answers = self._exchange(connection, step.commands, step.until)
             for place, said in enumerate(answers):

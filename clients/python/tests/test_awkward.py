@@ -1,9 +1,8 @@
-"""Awkward surroundings: users who may not do everything, networks that stop in mid-answer, slots that move, forks, and ends of all kinds."""
+"""Awkward surroundings: users who may not do everything, networks that stop in mid-answer, forks, and ends of all kinds."""
 
 import asyncio
 import concurrent.futures
 import contextlib
-import gc
 import multiprocessing
 import os
 import pickle
@@ -12,15 +11,12 @@ import subprocess
 import sys
 import threading
 import time
-import weakref
 
 import pytest
 import redis
 import redis.asyncio
-import valkey
-import valkey.asyncio
-from conftest import CLUSTER_URL, URL, Eye, Gate, away, cut, ends_within, eventually, frozen
-from lockstock import AsyncLock, AsyncStock, Closed, Hold, Line, Lock, Refused, Stock, Unreachable, aio, locks
+from conftest import URL, Gate, cut, ends_within, eventually, frozen
+from lockstock import AsyncLock, Closed, Line, Lock, NotReleased, Refused, Stock, Unreachable, locks
 from lockstock.wires import Wire
 from test_impatient import play
 from test_locks import run
@@ -78,8 +74,8 @@ def test_an_answer_that_stops_in_its_middle_keeps_nobody(server, key):
 
 def test_what_may_be_asked_again_is_asked_over_another_connection(server, key):
     """A network may forget an idle connection, and say nothing."""
-    with stutter(b"LOCK.RELEASE", 0) as client, ends_within(0, 5):
-        assert Lock(client, key).acquire().release() is True
+    with stutter(b"LOCK.RELEASE", 0) as client, ends_within(0, 5), pytest.raises(NotReleased, match="perhaps not by this release"):
+        Lock(client, key).acquire().release()
     with stutter(b"STOCK.INFO", 0) as client, ends_within(0, 5):
         assert Stock(client).info(key) is None
 
@@ -221,7 +217,12 @@ def test_a_release_that_is_broken_off_goes_on_behind(server, client, key, monkey
 
 @pytest.mark.parametrize("place", [(Wire, "give_back"), (Lock, "_left")])
 def test_an_interrupt_beside_a_block_leaves_no_hold(server, client, key, monkeypatch, place):
-    def broken(*_):
+    real, tests = getattr(*place), threading.current_thread()
+
+    def broken(one):
+        if threading.current_thread() is not tests:
+            # What an earlier test left in the background.
+            return real(one)
         monkeypatch.undo()
         raise KeyboardInterrupt
 
@@ -344,273 +345,3 @@ def test_so_many_holds_of_tasks_are_extended_together(key):
             await hold.release()
 
     play(body)
-
-
-CLUSTERS = {
-    "redis-py": lambda: redis.RedisCluster.from_url(CLUSTER_URL),
-    "valkey-py": lambda: valkey.ValkeyCluster.from_url(CLUSTER_URL.replace("redis:", "valkey:")),
-}
-
-
-@pytest.mark.parametrize("name", CLUSTERS)
-def test_a_client_of_a_cluster_that_is_dropped_leaves_nothing(name, key):
-    client = CLUSTERS[name]()
-    with Lock(client, key):
-        pass
-    dropped = weakref.ref(client)
-    client.close()
-    del client
-    gc.collect()
-    assert dropped() is None
-
-
-@contextlib.contextmanager
-def moving(key):
-    """Moves the slot of a key to another node when told, and back at the end."""
-    with redis.RedisCluster.from_url(CLUSTER_URL) as cluster:
-        slot = cluster.keyslot(key)
-        nodes = [(node, cluster.get_redis_connection(node)) for node in cluster.get_primaries()]
-        [here] = [pair for pair in nodes if pair[0] == cluster.get_node_from_key(key)]
-        there = next(pair for pair in nodes if pair is not here)
-
-        def move(source, target):
-            ids = [pair[1].execute_command("CLUSTER MYID") for pair in (source, target)]
-            target[1].execute_command("CLUSTER SETSLOT", slot, "IMPORTING", ids[0])
-            source[1].execute_command("CLUSTER SETSLOT", slot, "MIGRATING", ids[1])
-            while keys := source[1].execute_command("CLUSTER GETKEYSINSLOT", slot, 10):
-                source[1].execute_command("MIGRATE", target[0].host, target[0].port, "", 0, 5_000, "KEYS", *keys)
-            for _, one in (target, source, *nodes):
-                one.execute_command("CLUSTER SETSLOT", slot, "NODE", ids[1])
-
-        try:
-            yield lambda: move(here, there)
-        finally:
-            with contextlib.suppress(redis.ResponseError):  # It may not have been moved.
-                move(there, here)
-
-
-@pytest.mark.parametrize("name", CLUSTERS)
-def test_a_wait_and_a_hold_go_on_where_their_slot_has_gone(name, key):
-    client = CLUSTERS[name]()
-    eye = Eye(redis.RedisCluster.from_url(CLUSTER_URL, decode_responses=True))
-    with moving(key) as move:
-        hold = Lock(client, key, wait=20, lease=60).acquire()
-        said = run(Lock(client, key, wait=60).acquire)
-        eye.until_waiting(key, 1)
-        move()
-        eventually("it waits there", lambda: len(eye.waiters(key)) == 1)
-        assert hold.owned() and hold.release()
-        got = said()
-        assert isinstance(got, Hold) and got.release()
-
-
-def test_so_do_they_in_asyncio(key):
-    eye = Eye(redis.RedisCluster.from_url(CLUSTER_URL, decode_responses=True))
-
-    async def body(move):
-        client = redis.asyncio.RedisCluster.from_url(CLUSTER_URL)
-        hold = await AsyncLock(client, key, wait=20, lease=60).acquire()
-        said = asyncio.create_task(AsyncLock(client, key, wait=60).acquire())
-        await asyncio.to_thread(eye.until_waiting, key, 1)
-        await asyncio.to_thread(move)
-        await asyncio.to_thread(eventually, "it waits there", lambda: len(eye.waiters(key)) == 1)
-        assert await hold.owned() and await hold.release()
-        assert await (await said).release()
-        await client.aclose()
-
-    with moving(key) as move:
-        asyncio.run(asyncio.wait_for(body(move), 100))
-
-
-@contextlib.contextmanager
-def half_moved(key):
-    """The slot of a key is on its way to another node: what is there is there already, and what comes is asked for there."""
-    with redis.RedisCluster.from_url(CLUSTER_URL) as cluster:
-        slot, source = cluster.keyslot(key), cluster.get_node_from_key(key)
-        target = next(node for node in cluster.get_primaries() if node != source)
-        here, there = map(cluster.get_redis_connection, [source, target])
-        ids = [client.execute_command("CLUSTER MYID") for client in (here, there)]
-        there.execute_command("CLUSTER SETSLOT", slot, "IMPORTING", ids[0])
-        here.execute_command("CLUSTER SETSLOT", slot, "MIGRATING", ids[1])
-        while keys := here.execute_command("CLUSTER GETKEYSINSLOT", slot, 10):
-            here.execute_command("MIGRATE", target.host, target.port, "", 0, 5_000, "KEYS", *keys)
-        try:
-            yield
-        finally:
-            for node in target, source, *cluster.get_primaries():
-                cluster.get_redis_connection(node).execute_command("CLUSTER SETSLOT", slot, "NODE", ids[1])
-
-
-@pytest.mark.parametrize("name", CLUSTERS)
-def test_a_lock_of_a_slot_that_is_moving_is_taken_and_extended_and_released(name, key):
-    client = CLUSTERS[name]()
-    kept, beside = Lock(client, key + "kept", lease=3).acquire(), Lock(client, "beside", lease=3).acquire()
-    with half_moved(key):
-        with ends_within(0, 2):
-            hold = Lock(client, key, lease=3).acquire()
-        said = run(Lock(client, key, wait=60).acquire)
-        time.sleep(4)
-        assert all(one.held and one.owned() for one in (hold, kept, beside))
-        with ends_within(0, 2):
-            assert hold.release() and kept.release() and beside.release()
-        assert said().release()
-        with Lock(client, key):
-            cancelled = Lock(client, key, wait=60)
-            said = run(cancelled.acquire)
-            time.sleep(0.3)
-            with ends_within(0, 0.5):
-                cancelled.cancel()
-                assert said() is None
-        with pytest.raises(Unreachable):
-            # A session stays where it began.
-            Lock(client, key, session=True).acquire()
-
-
-def test_so_is_one_of_asyncio(key):
-    async def body():
-        client = redis.asyncio.RedisCluster.from_url(CLUSTER_URL)
-        kept = await AsyncLock(client, key + "kept", lease=3).acquire()
-        with half_moved(key):
-            hold = await AsyncLock(client, key, lease=3).acquire()
-            said = asyncio.create_task(AsyncLock(client, key, wait=60).acquire())
-            await asyncio.sleep(4)
-            assert hold.held and await hold.owned() and kept.held and await kept.owned()
-            assert await hold.release() and await kept.release()
-            assert await (await said).release()
-            with pytest.raises(Unreachable):
-                await AsyncLock(client, key, session=True).acquire()
-        await client.aclose()
-
-    asyncio.run(asyncio.wait_for(body(), 60))
-
-
-@pytest.mark.parametrize("kind", [redis.asyncio.RedisCluster, valkey.asyncio.ValkeyCluster])
-def test_a_network_that_is_away_for_a_while_ends_nothing(cluster_gates, kind, key):
-    gates, way = cluster_gates
-    eye = Eye(redis.RedisCluster.from_url(CLUSTER_URL, decode_responses=True))
-
-    async def body():
-        client = kind(**way)
-        async with AsyncLock(redis.asyncio.RedisCluster.from_url(CLUSTER_URL), key):
-            said = asyncio.create_task(AsyncLock(client, key, wait=60).acquire())
-            await asyncio.to_thread(eye.until_waiting, key, 1)
-            with away(gates):
-                await asyncio.sleep(0.5)
-                assert not said.done()
-        hold = await said
-        with away(gates):
-            released, looked = asyncio.create_task(hold.release()), asyncio.create_task(AsyncStock(client).info(key + "sale"))
-            await asyncio.sleep(0.5)
-        assert await released and await looked is None
-        with away(gates):
-            with ends_within(0, 2), pytest.raises(Unreachable):
-                await AsyncLock(kind(**way), key).acquire()
-        with pytest.raises(Refused, match="same"):
-            await AsyncLock(client, key + "a", "elsewhere").acquire()
-        await client.aclose()
-
-    asyncio.run(asyncio.wait_for(body(), 60))
-
-
-def test_a_task_asks_again_when_a_node_goes_on(key):
-    async def body():
-        client = redis.asyncio.RedisCluster.from_url(CLUSTER_URL, socket_timeout=0.5)
-        await client.initialize()
-        node = redis.RedisCluster.from_url(CLUSTER_URL)
-        with frozen(node.get_redis_connection(node.get_node_from_key(key))):
-            said = asyncio.create_task(AsyncLock(client, key, wait=60).acquire())
-            await asyncio.wait([said], timeout=6)
-            assert not said.done()
-        assert await (await said).release()
-        await client.aclose()
-
-    asyncio.run(asyncio.wait_for(body(), 100))
-
-
-def test_a_hold_that_is_extended_again_and_again_has_one_row_in_the_agenda(client, key):
-    with Lock(client, key, lease=900) as hold:
-        before = len(locks._keeper._agenda._rows)
-        for _ in range(50):
-            assert hold.extend()
-        assert len(locks._keeper._agenda._rows) <= before + 1
-
-
-def test_so_has_one_of_asyncio(key):
-    async def body(client):
-        async with AsyncLock(client, key, lease=900) as hold:
-            for _ in range(50):
-                assert await hold.extend()
-            assert len(aio._keeper()._agenda._rows) == 1
-
-    play(body)
-
-
-def test_a_lease_that_was_shortened_without_an_answer_counts_as_such(server, client, gate, key):
-    with redis.Redis(port=gate.port) as far:
-        hold = Lock(far, key, lease=60).acquire()
-        gate.hold_up(b"LOCK.EXTEND")
-        with ends_within(0, 2), pytest.raises(Unreachable):
-            hold.extend(1)
-        assert hold.lost.wait(2) and not hold.held
-        gate.go.set()
-        hold.release()
-
-
-def test_so_does_one_of_asyncio(server, gate, key):
-    async def body(client):
-        async with redis.asyncio.Redis(port=gate.port) as far:
-            hold = await AsyncLock(far, key, lease=60).acquire()
-            gate.hold_up(b"LOCK.EXTEND")
-            with pytest.raises(asyncio.TimeoutError):
-                await asyncio.wait_for(hold.extend(1), 0.2)
-            await asyncio.wait_for(hold.lost.wait(), 3)
-            assert not hold.held
-            gate.go.set()
-            await hold.release()
-
-    play(body)
-
-
-def test_a_hold_is_extended_when_there_is_a_thread_for_it_again(client, key, monkeypatch):
-    def none(*_):
-        raise RuntimeError("can't start new thread")
-
-    hold = Lock(client, key, lease=2).acquire()
-    with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", none)
-        time.sleep(1)
-    time.sleep(2)
-    assert hold.held and hold.owned() and hold.release()
-
-
-@pytest.mark.parametrize("extend", [True, False])
-def test_a_machine_that_has_slept_is_told_soon(client, key, monkeypatch, extend):
-    """Timers stand still meanwhile, and the clock of leases does not."""
-    real, slept = time.clock_gettime, 0
-    monkeypatch.setattr(time, "clock_gettime", lambda clock: real(clock) + slept)
-
-    async def body(client):
-        nonlocal slept
-        hold = await AsyncLock(client, key + "task", lease=30, extend=extend).acquire()
-        slept += 3600
-        with ends_within(0, 3):
-            await asyncio.wait_for(hold.lost.wait(), 3)
-
-    hold = Lock(client, key, lease=30, extend=extend).acquire()
-    time.sleep(0.2)
-    slept = 3600
-    assert hold.lost.wait(3)
-    play(body)
-
-
-def test_a_loop_that_ended_does_not_stay(key):
-    ended = []
-
-    async def body(client):
-        ended.append(weakref.ref(asyncio.get_running_loop()))
-        async with AsyncLock(client, key):
-            pass
-
-    play(body)
-    gc.collect()
-    assert ended[0]() is None

@@ -158,7 +158,7 @@ def test_a_task_that_waits_at_a_frozen_server_ends_in_time(server, key, wait, by
         async with contextlib.AsyncExitStack() as stack:
             lock = (await stack.enter_async_context(Line(client))).lock if by_line else lambda *a, **o: AsyncLock(client, *a, **o)
             await client.ping()
-            with frozen(server.client), ends_within(wait, wait + 2), pytest.raises(Unreachable):
+            with frozen(server.client), ends_within(wait, wait + 2), pytest.raises(Unreachable, match="no answer in time"):
                 await lock(key, wait=wait).acquire()
 
     asyncio.run(test_in_asyncio(body))

@@ -12,8 +12,10 @@ import redis
 import redis.asyncio
 import valkey
 import valkey.asyncio
-from conftest import URL, ends_within, eventually, frozen
-from lockstock import AsyncLock, Line, Lock, Refused, Unreachable, steps
+from conftest import URL, away, ends_within, eventually, frozen
+from lockstock import AsyncLock, Line, Lock, Lost, NotHeld, NotReleased, Refused, Unreachable, steps
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 from test_locks import demoted_for_a_while, run
 
 pytestmark = pytest.mark.breaks
@@ -32,12 +34,12 @@ def slow(gate):
         yield client
 
 
-def test_a_release_while_the_request_is_on_its_way_ends_it_all_the_same(server, slow, gate, key):
+def test_a_request_that_is_on_its_way_is_cancelled_all_the_same(server, slow, gate, key):
     gate.hold_up(b"LOCK.ACQUIRE")
     request = Lock(slow, key, wait=100)
     said = run(request.acquire)
     assert gate.reached.wait(60)
-    assert request.release() is False
+    request.cancel()
     assert said() is None
     gate.go.set()
     server.until_free(key)
@@ -127,7 +129,7 @@ def test_a_no_to_what_is_asked_again_does_not_hide_a_grant(server, gate, key, mo
     server.client.execute_command("ACL", "DELUSER", "hasty")
 
 
-def test_a_release_between_two_requests_ends_the_wait(server, slow, gate, key):
+def test_a_wait_is_cancelled_between_two_requests(server, slow, gate, key):
     """The connection of a wait is cut; while the client finds the server again, another thread gives up."""
     with Lock(redis.Redis.from_url(URL), key):
         request = Lock(slow, key, wait=100)
@@ -138,7 +140,7 @@ def test_a_release_between_two_requests_ends_the_wait(server, slow, gate, key):
         server.client.execute_command("CLIENT", "KILL", "ID", info["waiters"][0]["client"])
         assert gate.reached.wait(60)
         with ends_within(0, 2):
-            assert request.release() is False
+            request.cancel()
             assert said() is None
         gate.go.set()
         server.until_waiting(key, 0)
@@ -148,11 +150,89 @@ def test_a_release_before_anything_was_asked_does_nothing(client, key):
     assert Lock(client, key).release() is False
 
 
-def test_a_release_whose_answer_is_lost_has_released(server, slow, gate, key):
-    with Lock(slow, key) as hold:
-        gate.lose_answers(b"LOCK.RELEASE")
+def test_a_release_whose_answer_is_lost_says_that_it_is_not_sure(server, slow, gate, key):
+    with pytest.raises(NotReleased, match="perhaps not by this release") as raised:
+        with Lock(slow, key) as hold:
+            gate.lose_answers(b"LOCK.RELEASE")
+    assert isinstance(raised.value, redis.RedisError)
     assert hold.release() is False and not hold.lost.is_set()
     server.until_free(key)
+
+
+def test_so_does_one_of_a_task(server, gate, key):
+    async def body(client):
+        # By itself, the client would ask again and say nothing of it.
+        async with redis.asyncio.Redis(port=gate.port, retry=Retry(NoBackoff(), 0)) as far:
+            with pytest.raises(NotReleased, match="perhaps not by this release"):
+                async with AsyncLock(far, key):
+                    gate.lose_answers(b"LOCK.RELEASE")
+
+    play(body)
+
+
+def test_what_was_lost_before_stays_lost(server, client, slow, gate, key):
+    with pytest.raises(Lost):
+        with Lock(slow, key) as hold:
+            client.delete(key)
+            assert not hold.extend()
+            gate.lose_answers(b"LOCK.RELEASE")
+
+
+def test_a_release_that_was_not_sent_at_first_is_sure(client, slow, gate, key):
+    hold = Lock(slow, key).acquire()
+    client.delete(key)
+    # An idle connection is looked at after this time.
+    time.sleep(1.1)
+    with away([gate]):
+        said = run(hold.release)
+        time.sleep(0.3)
+    assert said() is False
+
+
+def test_a_hold_that_is_over_by_the_clock_only_is_released_all_the_same(server, client, key):
+    async def body(client):
+        hold = await AsyncLock(client, key, lease=900).acquire()
+        hold._ends = 0
+        assert await hold.release() is False
+        await asyncio.to_thread(server.until_free, key)
+
+    play(body)
+    hold = Lock(client, key, lease=900).acquire()
+    hold._ends = 0
+    assert hold.release() is False
+    server.until_free(key)
+
+
+def test_two_that_release_at_once_release_once(server, slow, gate, key):
+    gate.slow_down(b"LOCK.RELEASE", 0.3)
+    with Lock(slow, key) as hold:
+        said = [run(hold.release) for _ in range(2)]
+        time.sleep(0.1)
+    assert sorted(outcome() for outcome in said) == [False, True]
+
+    async def body(_):
+        async with redis.asyncio.Redis(port=gate.port) as far:
+            async with AsyncLock(far, key) as hold:
+                said = asyncio.gather(hold.release(), hold.release())
+                await asyncio.sleep(0.1)
+            assert sorted(await said) == [False, True]
+
+    play(body)
+
+
+def test_of_several_locks_of_which_one_was_taken_away_none_is_kept(server, client, slow, gate, key):
+    keys = key + "a", key + "b"
+    first = Lock(client, keys[0]).acquire()
+    said = run(Lock(slow, *keys, wait=2, lease=6).acquire)
+    server.until_waiting(keys[0], 1)
+    gate.hold_up()
+    first.release()
+    eventually("it is granted", lambda: server.holders(keys[1]))
+    client.delete(keys[0])
+    time.sleep(2.3)
+    gate.go.set()
+    assert said() is None
+    assert server.holders(keys[1]) == []
 
 
 @pytest.mark.parametrize("extend", [True, False])
@@ -200,6 +280,27 @@ def test_a_child_that_leaves_the_block_keeps_off_the_lock_of_its_parent(server, 
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert server.holders(key) == [held.token]
     server.until_free(key)
+
+
+def test_a_child_does_nothing_under_the_hold_of_its_parent(client, key):
+    lock = Lock(client, key)
+    with lock as held:
+        # What another thread has in hand while a process forks is in hand for ever in its child.
+        run(lock._turn.acquire)()
+        child = os.fork()
+        if child == 0:
+            try:
+                for command in held.execute, lock.guard:
+                    with pytest.raises(NotHeld):
+                        command("INCR", key + "count")
+                os._exit(0 if lock.release() is False else 1)
+            finally:
+                os._exit(2)
+        ended = []
+        eventually("the child ends", lambda: ended.append(os.waitpid(child, os.WNOHANG)) or ended[-1][0] == child, 5)
+        assert os.waitstatus_to_exitcode(ended[-1][1]) == 0
+        lock._turn = threading.RLock()
+        assert client.get(key + "count") is None
 
 
 def test_locks_of_children_are_their_own(server, client, key):
@@ -276,15 +377,15 @@ def test_a_task_that_is_cancelled_while_it_releases_has_released(server, key):
     play(lambda client: asyncio.wait_for(body(client), 60))
 
 
-def test_a_release_from_another_task_ends_the_wait_whenever_it_comes(server, key):
+def test_a_wait_is_cancelled_by_another_task_whenever_it_comes(server, key):
     async def body(client):
         async with AsyncLock(client, key):
             for pause in [0, 0.001, 0.002, 0.005, 0.01, 0.05]:
                 request = AsyncLock(client, key, wait=100)
                 asked = asyncio.create_task(request.acquire())
                 await asyncio.sleep(pause)
-                await request.release()
-                # A task that has not begun is released by nobody.
+                request.cancel()
+                # A task that has not begun does not wait.
                 if pause:
                     assert await asyncio.wait_for(asked, 20) is None, pause
                 else:

@@ -138,7 +138,7 @@ def test_several_are_waited_for_together_and_left_together(client, key):
         request = Lock(client, key + "a", key + "b", wait=100)
         said = run(request.acquire)
         eventually("it waits", lambda: waiting(client, key + "a") == 1)
-        request.release()
+        request.cancel()
         assert said() is None
         assert waiting(client, key + "a") == waiting(client, key + "b") == 0
 

@@ -189,6 +189,21 @@ def test_nor_a_wait_of_a_thread_that_has_asked_itself(client, key):
         eventually("it is withdrawn", lambda: waiting(client, key) == 0)
 
 
+def test_nor_one_of_a_thread_that_has_not(client, key):
+    lock = Lock(client, key, wait=100)
+    with Lock(client, key):
+        said = run(lock.acquire)
+        eventually("it waits", lambda: waiting(client, key) == 1)
+        assert lock.release() is False
+        time.sleep(0.05)
+        assert waiting(client, key) == 1
+    assert said().release()
+
+
+def test_outside_of_a_task_nothing_is_lost(key):
+    assert not AsyncLock(redis.asyncio.Redis.from_url(URL), key).lost.is_set()
+
+
 def test_a_block_may_be_left_by_another_thread(client, key):
     lock = Lock(client, key)
     lock.__enter__()
