@@ -218,7 +218,7 @@ class AsyncLock(Shared[AsyncHold]):
             if not hold._whole and kind is None:
                 raise hold._was_lost()
 
-    # Whether the first request waits already: it needs no connection of its own.
+    # Whether the first request stands in line already. If it needs no connection of its own, nothing is saved by one that does not.
     _stands = False
 
     def _wire(self, token: str) -> Wire:

@@ -6,7 +6,7 @@ import asyncio
 import math
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any
+from typing import Any, Optional
 
 from .clients import is_cluster, is_moving, is_news, is_there, library, others, parts, tell
 from .errors import is_answer, kinds
@@ -16,11 +16,13 @@ from .wires import LOOK
 
 if sys.version_info >= (3, 11):
 
-    async def within(asked: Awaitable[T], span: float) -> T:
-        """What is asked, for so long."""
+    async def within(asked: Awaitable[T], span: float, wire: Optional[Wire] = None) -> T:
+        """What is asked, for so long, or until the wire is cut."""
         task = asyncio.current_task()
         cancelled = task.cancelling() if task else 0
-        async with asyncio.timeout(None if math.isinf(span) else span):
+        async with asyncio.timeout(None if math.isinf(span) else span) as limit:
+            if wire is not None:
+                wire.end = lambda: limit.reschedule(0)
             answer = await asked
         if task and task.cancelling() > cancelled:
             # `asyncio.wait_for`, by which the libraries send, loses a cancellation that comes together with its end (until 3.12).
@@ -29,14 +31,16 @@ if sys.version_info >= (3, 11):
 
 else:
 
-    async def within(asked: Awaitable[T], span: float) -> T:
+    async def within(asked: Awaitable[T], span: float, wire: Optional[Wire] = None) -> T:
         """As `asyncio.wait_for`, which loses a cancellation that comes together with the answer."""
         task = asyncio.ensure_future(asked)
+        if wire is not None:
+            wire.end = task.cancel
         try:
             await asyncio.wait([task], timeout=None if math.isinf(span) else span)
         finally:
             timed_out = task.cancel()
-        if timed_out:
+        if timed_out or task.cancelled():
             raise asyncio.TimeoutError
         return task.result()
 
@@ -72,6 +76,8 @@ class Wire:
         # One to the server to which the key is moving.
         self._moved: Any = None
         self.is_cut = False
+        # Ends what is being asked.
+        self.end: Optional[Callable[[], Any]] = None
 
     async def play(self, steps: Steps[T]) -> T:
         """Does one step after the other, until it is known what came of them."""
@@ -91,13 +97,19 @@ class Wire:
     async def do(self, step: Any) -> Any:
         if self.is_cut:
             raise ConnectionAbortedError("the wait was cancelled")
+        span = max(step.until - now(), 0) if isinstance(step, Ask) else math.inf
+        try:
+            return await within(self._do(step), span, self)
+        except asyncio.TimeoutError as error:
+            # A `Line` has a client.
+            errors = library(getattr(self._client, "_client", self._client))
+            raise errors.TimeoutError("no answer in time") if errors is not None else error
+        finally:
+            self.end = None
+
+    async def _do(self, step: Any) -> Any:
         if isinstance(step, Ask):
-            try:
-                return await within(self._apart(step) if step.apart else self._ask(step), max(step.until - now(), 0))
-            except asyncio.TimeoutError as error:
-                # A `Line` has a client.
-                errors = library(getattr(self._client, "_client", self._client))
-                raise errors.TimeoutError("no answer in time") if errors is not None else error
+            return await (self._apart(step) if step.apart else self._ask(step))
         assert isinstance(step, Rest)
         if step.learns and is_cluster(self._client):
             # The next one may go to another server.
@@ -138,6 +150,8 @@ class Wire:
     def cut(self) -> None:
         """Ends what another task asks over this."""
         self.is_cut = True
+        if self.end is not None:
+            self.end()
         behind(self.hang_up)
 
     async def hang_up(self) -> None:

@@ -197,6 +197,8 @@ class _LineWire(Wire):
 
     def cut(self) -> None:
         self.is_cut = True
+        if self.end is not None:
+            self.end()
         if self._news is not None and not self._news.done():
             self._news.set_exception(ConnectionAbortedError("the wait was cancelled"))
 

@@ -181,6 +181,25 @@ def test_a_task_that_is_cancelled_at_a_frozen_server_ends_at_once(server, key, b
     asyncio.run(test_in_asyncio(body))
 
 
+@pytest.mark.parametrize("wait", [0, 60])
+@pytest.mark.parametrize("by_line", [False, True])
+def test_so_does_one_that_another_task_cancels(server, key, wait, by_line):
+    async def body(client):
+        async with contextlib.AsyncExitStack() as stack:
+            make = (await stack.enter_async_context(Line(client))).lock if by_line else lambda *a, **o: AsyncLock(client, *a, **o)
+            await client.ping()
+            lock = make(key, wait=wait)
+            with frozen(server.client):
+                task = asyncio.create_task(lock.acquire())
+                await asyncio.sleep(0.2)
+                lock.cancel()
+                with ends_within(0, 0.3):
+                    assert await task is None
+
+    asyncio.run(test_in_asyncio(body))
+    server.until_free(key)
+
+
 def test_a_release_of_a_task_at_a_frozen_server_ends_in_time(server, key):
     async def body(client):
         hold = await AsyncLock(client, key, lease=1).acquire()
@@ -204,7 +223,12 @@ def test_a_server_that_is_frozen_costs_its_holds_and_no_others(server, key):
 def test_so_it_does_in_asyncio(key):
     async def body():
         client = redis.asyncio.RedisCluster.from_url(CLUSTER_URL)
-        holds = await asyncio.gather(*(AsyncLock(client, f"{key[1:-1]}{number}", lease=3).acquire() for number in range(12)))
+        locks = [AsyncLock(client, f"{key[1:-1]}{number}", wait=10, lease=3) for number in range(12)]
+        # Else each of them would have the client make its connections.
+        await client.initialize()
+        for lock in locks:
+            await lock.locked()
+        holds = await asyncio.gather(*(lock.acquire() for lock in locks))
         nodes = {hold: client.get_node_from_key(hold.keys[0]).name for hold in holds}
         bad = nodes[holds[0]]
         with redis.Redis(port=int(bad.rpartition(":")[2])) as node, frozen(node):

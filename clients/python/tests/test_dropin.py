@@ -205,6 +205,18 @@ def test_the_token_of_another_lets_nobody_in(r, key):
     assert not r.lock(key, lock_class=DropInLock).acquire(token="b", blocking=False)
 
 
+def test_nor_does_its_own_token(r, key):
+    first = r.lock(key, lock_class=DropInLock)
+    assert first.acquire(token="a")
+    with ends_within(0, 2):
+        assert not r.lock(key, lock_class=DropInLock).acquire(token="a", blocking=False)
+        assert not r.lock(key, lock_class=DropInLock).acquire(token="a", blocking_timeout=0.3)
+    said = run(lambda: r.lock(key, lock_class=DropInLock).acquire(token="a"))
+    time.sleep(0.1)
+    first.release()
+    assert said() is True
+
+
 def test_of_asyncio(key):
     async def body():
         async with redis.asyncio.Redis.from_url(URL) as client:
