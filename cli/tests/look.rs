@@ -135,6 +135,21 @@ fn doctor_looks_at_replicas_too() {
 }
 
 #[test]
+fn doctor_that_may_not_read_settings_says_so_and_guesses_nothing() {
+    let server = Server::builder().config("save 900 1").start();
+    server.expect("ACL SETUSER eye on >x ~* &* +@all -config", OK);
+    let url = format!("redis://eye:x@{}", server.address());
+    let said = text(&output(&url, &["doctor"]).stdout);
+    assert!(said.contains("1 finding.") && said.contains("its settings cannot be read"), "{said}");
+    server.expect("CONFIG SET maxmemory 100mb maxmemory-policy allkeys-lru min-replicas-to-write 1", OK);
+    for url in [url, self::url(&server)] {
+        let said = text(&output(&url, &["doctor"]).stdout);
+        assert!(said.contains("maxmemory-policy is allkeys-lru"), "{said}");
+        assert!(said.contains("and 0 replicas are near enough"), "{said}");
+    }
+}
+
+#[test]
 fn doctor_that_gets_no_answer() {
     let silent = output("redis://127.0.0.1:1", &["doctor"]);
     assert_eq!(silent.status.code(), Some(2));

@@ -56,6 +56,8 @@ impl Finding {
 pub struct Patient {
     pub node: Node,
     pub info: HashMap<String, String>,
+    /// Whether it does not tell its settings.
+    pub is_secretive: bool,
 }
 
 impl Patient {
@@ -67,10 +69,11 @@ impl Patient {
         self.field(name).parse().unwrap_or_default()
     }
 
-    /// A setting of the server; empty where it hides them.
-    pub async fn setting(&mut self, name: &str) -> String {
-        let found: Result<HashMap<String, String>, Error> = self.node.query(cmd("CONFIG").arg("GET").arg(name)).await;
-        found.ok().and_then(|mut found| found.remove(name)).unwrap_or_default()
+    /// A setting of the server; empty if it has none of this name, `None` if it tells none.
+    pub async fn setting(&mut self, name: &str) -> Option<String> {
+        let found: Option<HashMap<String, String>> = self.ask(&["CONFIG", "GET", name]).await;
+        self.is_secretive |= found.is_none();
+        Some(found?.remove(name).unwrap_or_default())
     }
 
     pub async fn ask<T: FromRedisValue>(&mut self, words: &[&str]) -> Option<T> {
@@ -102,7 +105,7 @@ async fn examine(client: &Client) -> Result<Vec<Finding>, Error> {
     let mut patients = Vec::new();
     for (address, node) in client.nodes().await? {
         let reached = match node {
-            Ok(mut node) => info(&mut node).await.map(|info| Patient { node, info }),
+            Ok(mut node) => info(&mut node).await.map(|info| Patient { node, info, is_secretive: false }),
             Err(error) => Err(error),
         };
         match reached {

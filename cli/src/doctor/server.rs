@@ -26,11 +26,10 @@ pub async fn examine(patient: &mut Patient, findings: &mut Vec<Finding>) {
         found(Weight::Bad, "the module is not loaded".into(), means, remedy);
         return;
     }
-    let policy = patient.setting("maxmemory-policy").await;
-    let limited = !matches!(patient.setting("maxmemory").await.as_str(), "" | "0");
-    if !matches!(policy.as_str(), "" | "noeviction") {
+    let policy = patient.field("maxmemory_policy");
+    if !matches!(policy, "" | "noeviction") {
         found(
-            if limited { Weight::Bad } else { Weight::Risk },
+            if patient.number("maxmemory") > 0 { Weight::Bad } else { Weight::Risk },
             format!("maxmemory-policy is {policy}"),
             "When memory is out, the server throws away locks that are held and sales with their orders.",
             "CONFIG SET maxmemory-policy noeviction: then it refuses what takes memory, and releases work.",
@@ -68,12 +67,20 @@ pub async fn examine(patient: &mut Patient, findings: &mut Vec<Finding>) {
         );
     }
     users(patient, &mut found).await;
+    if patient.is_secretive {
+        found(
+            Weight::Note,
+            "its settings cannot be read".into(),
+            "This user may not run CONFIG GET, so files and replicas are examined as far as INFO tells.",
+            "Examine it as a user with the right to config|get.",
+        );
+    }
 }
 
 async fn persistence(patient: &mut Patient, found: &mut impl FnMut(Weight, String, &'static str, &'static str)) {
     let saves = patient.setting("save").await;
     let appends = patient.field("aof_enabled") == "1";
-    if patient.node.is_primary && !appends && saves.is_empty() {
+    if patient.node.is_primary && !appends && saves.is_some_and(|saves| saves.is_empty()) {
         found(
             Weight::Risk,
             "nothing is written to disk".into(),
@@ -81,7 +88,9 @@ async fn persistence(patient: &mut Patient, found: &mut impl FnMut(Weight, Strin
             "For sales: appendonly yes. For locks alone it may do: their holders ask again.",
         );
     }
-    if let Some((weight, what, means, remedy)) = saving(&patient.setting("forkless-infrastructure-enabled").await) {
+    if let Some((weight, what, means, remedy)) =
+        saving(patient.setting("forkless-infrastructure-enabled").await.as_deref())
+    {
         found(weight, what, means, remedy);
     }
     for (field, name) in [
@@ -101,8 +110,8 @@ async fn persistence(patient: &mut Patient, found: &mut impl FnMut(Weight, Strin
 }
 
 /// What it says of a server that is set to save without a fork, which Valkey 9.2 and later can: no server of the tests has this setting.
-fn saving(infrastructure: &str) -> Option<(Weight, String, &'static str, &'static str)> {
-    (infrastructure == "yes").then(|| {
+fn saving(infrastructure: Option<&str>) -> Option<(Weight, String, &'static str, &'static str)> {
+    (infrastructure == Some("yes")).then(|| {
         (
             Weight::Note,
             "forkless-infrastructure-enabled is yes".into(),
@@ -113,19 +122,23 @@ fn saving(infrastructure: &str) -> Option<(Weight, String, &'static str, &'stati
 }
 
 async fn replication(patient: &mut Patient, found: &mut impl FnMut(Weight, String, &'static str, &'static str)) {
-    let replicas = patient.number("connected_slaves");
-    let wanted: u64 = patient.setting("min-replicas-to-write").await.parse().unwrap_or_default();
-    if wanted > replicas {
+    let wanted = patient.setting("min-replicas-to-write").await.and_then(|wanted| wanted.parse::<u64>().ok());
+    let wanted = wanted.filter(|wanted| *wanted > 0);
+    // Only a server that asks for replicas counts those whose lag is small enough.
+    let asks = patient.info.contains_key("min_slaves_good_slaves");
+    let good = patient.number("min_slaves_good_slaves");
+    if asks && wanted.unwrap_or(1) > good {
+        let wanted = wanted.map_or("set".into(), |wanted| wanted.to_string());
         found(
             Weight::Bad,
-            format!("min-replicas-to-write is {wanted}, and {replicas} replicas are connected"),
+            format!("min-replicas-to-write is {wanted}, and {good} replicas are near enough"),
             "Every write is refused (NOREPLICAS), also releases.",
             "Bring the replicas back.",
         );
-    } else if replicas > 0 && wanted == 0 {
+    } else if !asks && patient.number("connected_slaves") > 0 {
         found(
             Weight::Note,
-            "min-replicas-to-write is 0".into(),
+            "min-replicas-to-write or min-replicas-max-lag is 0".into(),
             "A primary that is cut off goes on granting locks and selling until it hears that another has taken over.",
             "CONFIG SET min-replicas-to-write 1, with min-replicas-max-lag, bounds that time.",
         );
@@ -170,9 +183,9 @@ mod tests {
 
     #[test]
     fn a_server_that_would_save_without_a_fork_is_named_and_no_other() {
-        let said = saving("yes").map(|(_, what, ..)| what);
+        let said = saving(Some("yes")).map(|(_, what, ..)| what);
         assert_eq!(said.as_deref(), Some("forkless-infrastructure-enabled is yes"));
         // Off, and unknown to this server.
-        assert!(saving("no").is_none() && saving("").is_none());
+        assert!(saving(Some("no")).is_none() && saving(Some("")).is_none() && saving(None).is_none());
     }
 }
