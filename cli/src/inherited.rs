@@ -108,7 +108,7 @@ pub fn stop(group: bool) -> bool {
 }
 
 /// Whether a signal was ignored when this process began, or is now.
-fn is_ignored(signal: c_int) -> bool {
+pub fn is_ignored(signal: c_int) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: no new action is given, and the old one is written into a buffer of its type.
     unsafe { libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) };

@@ -1,7 +1,7 @@
 //! The process that the shell knows. It has one thread.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{Read, Write};
+use std::io::{IsTerminal, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
@@ -14,10 +14,11 @@ use rustix::process::{Pid, Signal, kill_current_process_group, kill_process};
 
 use super::command::{self, Ending};
 use super::group::Group;
+use super::guardian::margin;
 use super::talk::{Task, ToFront, ToGuardian, line};
 use super::terminal::Terminal;
 use crate::fail::{Failure, LOST, NOT_EXECUTABLE, NOT_FOUND, NOT_GRANTED, UNAVAILABLE, USAGE, say};
-use crate::inherited::{Inherited, Signals, stop};
+use crate::inherited::{Inherited, Signals, is_ignored, stop};
 use crate::options::{Run, Wait};
 
 /// How long the guardian has to withdraw a request that is no longer wanted.
@@ -47,15 +48,30 @@ pub fn run(url: String, options: Run, inherited: &Inherited) -> Result<i32, Fail
         guardian: ours,
         unread: Vec::new(),
         terminal,
+        is_alone: std::io::stdin().is_terminal() && std::io::stdout().is_terminal(),
         command: None,
+        heard: Instant::now(),
+        hung_up: false,
         stage: Stage::Asking,
     };
     front.tell(&task);
     let token = OsString::from_vec(task.token);
+    let mut silent = false;
     let outcome = loop {
         match front.turn(&token) {
             Some(outcome) => break outcome,
-            None => front.sleep(None),
+            None => match front.patience() {
+                Some(Duration::ZERO) if silent => break front.alone("stands still"),
+                Some(Duration::ZERO) => {
+                    silent = true;
+                    // We may have stood still with it.
+                    std::thread::sleep(margin(front.options.lease));
+                }
+                left => {
+                    silent = false;
+                    front.sleep(left);
+                }
+            },
         }
     };
     // It has nothing left to do that another process waits for.
@@ -108,7 +124,13 @@ struct Front<'a> {
     guardian: UnixStream,
     unread: Vec<u8>,
     terminal: Option<Terminal>,
+    /// It reads and writes the terminal itself. Else another program of its pipeline may need the terminal, too.
+    is_alone: bool,
     command: Option<Running>,
+    /// When the guardian was last heard.
+    heard: Instant,
+    /// The command wanted a terminal that it cannot get.
+    hung_up: bool,
     stage: Stage,
 }
 
@@ -153,7 +175,7 @@ impl Front<'_> {
             }
         }
         if !open {
-            return Some(self.alone());
+            return Some(self.alone("was killed"));
         }
         // Not before all was heard: after a sleep, the loss may stand behind the grant.
         if let Stage::Granted(fence) = self.stage {
@@ -169,6 +191,7 @@ impl Front<'_> {
     }
 
     fn heard(&mut self, message: ToFront) -> Option<Result<i32, Failure>> {
+        self.heard = Instant::now();
         match message {
             ToFront::Ping => self.tell(&ToGuardian::Pong),
             ToFront::Say(text) => say(&text),
@@ -194,7 +217,7 @@ impl Front<'_> {
             ("LOCKSTOCK_TOKEN", token.to_owned()),
             ("LOCKSTOCK_FENCE", fence.to_string().into()),
         ];
-        let terminal = self.terminal.as_ref().filter(|terminal| terminal.is_ours());
+        let terminal = self.terminal.as_ref().filter(|terminal| self.is_alone && terminal.is_ours());
         let started = command::start(&self.options.command, environment, self.inherited, terminal, &self.guardian);
         let pid = started.as_ref().ok().and_then(|child| Pid::from_raw(i32::try_from(child.id()).ok()?));
         match (started, pid) {
@@ -221,7 +244,7 @@ impl Front<'_> {
         let Some(running) = &self.command else {
             return match signal {
                 libc::SIGTSTP => {
-                    self.stop(false);
+                    let _ = self.stop(false);
                     None
                 }
                 libc::SIGCHLD | libc::SIGCONT | libc::SIGWINCH => None,
@@ -231,7 +254,7 @@ impl Front<'_> {
         };
         match signal {
             libc::SIGCHLD => self.look_after(),
-            libc::SIGCONT => self.resume(),
+            libc::SIGCONT => self.resume(false),
             // Words between two programs; the command's children did not ask for them.
             libc::SIGUSR1 | libc::SIGUSR2 => {
                 if let Some(signal) = Signal::from_named_raw(signal) {
@@ -282,38 +305,58 @@ impl Front<'_> {
         {
             // It wants the terminal, and we can give it.
             if signal != libc::SIGTSTP && self.terminal.as_ref().is_some_and(Terminal::is_ours) {
-                self.resume();
-            } else {
-                self.stop(true);
+                self.resume(true);
+            } else if !self.stop(true) && signal != libc::SIGTSTP {
+                self.hang_up();
             }
         }
     }
 
     /// Stops with the command, as the shell that looks at us expects; the guardian keeps the lock meanwhile.
-    fn stop(&mut self, with_command: bool) {
+    /// `false` if nobody can continue us.
+    fn stop(&mut self, with_command: bool) -> bool {
         let foreground = self.command.as_ref().is_some_and(|running| running.foreground);
         if let (Some(terminal), Some(running)) = (&self.terminal, &self.command) {
             terminal.take_back(running.group.0);
         }
         self.tell(&ToGuardian::Stopping);
         let stopped = stop(foreground);
+        self.heard = Instant::now();
         self.tell(&ToGuardian::Continued);
-        // Nobody stands behind us who could continue us, so the command would have been stopped for ever.
         if with_command && foreground && !stopped {
-            self.resume();
+            // The command would have been stopped for ever.
+            self.resume(false);
+            return true;
         }
+        stopped || is_ignored(libc::SIGTSTP)
     }
 
-    /// Goes on, with the command, in the foreground if we are there.
-    fn resume(&mut self) {
+    /// Goes on, with the command, in the foreground if we are there, and if it `wants` the terminal or no other program may need it.
+    fn resume(&mut self, wants: bool) {
         let Some(running) = &mut self.command else { return };
         if let Some(terminal) = &self.terminal {
-            running.foreground = terminal.is_ours() || terminal.belongs_to(running.group.0);
-            if terminal.is_ours() {
+            if terminal.is_ours() && (wants || self.is_alone) {
                 terminal.give(running.group.0);
             }
+            running.foreground = terminal.belongs_to(running.group.0);
         }
         running.group.send(Signal::CONT);
+    }
+
+    /// The command wants a terminal that nobody can give it, and would be stopped for ever: the kernel would refuse it the terminal if it
+    /// were in our group.
+    fn hang_up(&mut self) {
+        let Some(running) = &self.command else { return };
+        let first = !std::mem::replace(&mut self.hung_up, true);
+        running.group.send(if first { Signal::HUP } else { Signal::KILL });
+        running.group.send(Signal::CONT);
+    }
+
+    /// How long the guardian may be silent yet: it asks more often than once a lease. `None` if nothing runs.
+    fn patience(&self) -> Option<Duration> {
+        self.command.as_ref()?;
+        let lease = self.options.lease;
+        Some(lease.saturating_sub(margin(lease).saturating_mul(2)).saturating_sub(self.heard.elapsed()))
     }
 
     /// The guardian has done its work.
@@ -330,10 +373,10 @@ impl Front<'_> {
         }
     }
 
-    /// The guardian is gone: the command must be, too.
-    fn alone(&mut self) -> Result<i32, Failure> {
+    /// The guardian is gone, or as good as that: the command must be, too.
+    fn alone(&mut self, why: &str) -> Result<i32, Failure> {
         if self.command.is_none() {
-            return Err(Failure::new(UNAVAILABLE, "the guardian of the lock was killed"));
+            return Err(Failure::new(UNAVAILABLE, format!("the guardian of the lock {why}")));
         }
         self.end_group();
         if let Stage::Over(ending) = self.stage {
@@ -342,7 +385,7 @@ impl Front<'_> {
         }
         self.stage = Stage::Running;
         self.reclaim();
-        Err(Failure::new(LOST, "the guardian of the lock was killed, and the command with it"))
+        Err(Failure::new(LOST, format!("the guardian of the lock {why}, and the command was killed")))
     }
 
     /// Ends all processes of the command; gives up on processes that even KILL does not end.

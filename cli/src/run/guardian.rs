@@ -53,7 +53,7 @@ async fn guard(socket: OwnedFd, front: Option<Pid>) -> io::Result<()> {
     let socket = Pipe::from(socket);
     socket.set_nonblocking(true)?;
     let (reader, writer) = UnixStream::from_std(socket)?.into_split();
-    let mut front = Front { process: front, lines: BufReader::new(reader).lines(), writer };
+    let mut front = Front { process: front, lines: BufReader::new(reader).lines(), writer, stopped: false };
     let task: Task = serde_json::from_str(&front.lines.next_line().await?.unwrap_or_default())?;
     match ask(&task, &mut front).await {
         Err(failure) => front.tell(&failure).await,
@@ -175,11 +175,6 @@ impl Task {
         let third = self.lease.checked_div(3).unwrap_or_default();
         if self.session { Duration::ZERO } else { self.grace.min(third) }
     }
-
-    /// Between KILL and the end of the lease.
-    fn margin(&self) -> Duration {
-        Duration::from_millis(500).min(self.lease.checked_div(6).unwrap_or_default())
-    }
 }
 
 /// The process that the shell knows.
@@ -187,13 +182,21 @@ struct Front {
     process: Option<Pid>,
     lines: Lines<BufReader<OwnedReadHalf>>,
     writer: OwnedWriteHalf,
+    /// The user has stopped it.
+    stopped: bool,
 }
 
 impl Front {
     /// What it says next; `None` at its end.
     async fn hear(&mut self) -> Option<ToGuardian> {
         let line = self.lines.next_line().await.ok().flatten()?;
-        serde_json::from_str(&line).ok()
+        let heard = serde_json::from_str(&line).ok();
+        match &heard {
+            Some(ToGuardian::Stopping) => self.stopped = true,
+            Some(ToGuardian::Continued) => self.stopped = false,
+            _ => {}
+        }
+        heard
     }
 
     async fn tell(&mut self, message: &ToFront) {
@@ -224,8 +227,6 @@ struct Guard {
     next: Duration,
     extension: Option<JoinHandle<Result<(), Error>>>,
     group: Option<Group>,
-    /// The user has stopped the front.
-    stopped: bool,
     ending: Option<Ending>,
     /// It is not extended any more.
     lost: bool,
@@ -262,7 +263,6 @@ impl Guard {
             next,
             extension: None,
             group: None,
-            stopped: false,
             ending: None,
             lost: false,
         }
@@ -314,9 +314,10 @@ impl Guard {
         if !self.lost && self.extension.is_none() && now >= self.next {
             self.next = now.saturating_add(self.task.lease.checked_div(20).unwrap_or_default());
             // One that has been frozen is as good as dead to its lock; one that was stopped by its user is not.
-            if self.stopped || self.ending.is_some() {
+            if self.front.stopped || self.ending.is_some() {
                 self.extend();
-            } else {
+            }
+            if !self.front.stopped {
                 self.front.tell(&ToFront::Ping).await;
             }
         }
@@ -330,8 +331,6 @@ impl Guard {
             None => self.end(Cause::Orphaned, Duration::ZERO),
             Some(ToGuardian::Pong) => self.extend(),
             Some(ToGuardian::Group(number)) => self.group = Pid::from_raw(*number).map(Group),
-            Some(ToGuardian::Stopping) => self.stopped = true,
-            Some(ToGuardian::Continued) => self.stopped = false,
             Some(ToGuardian::Ended { ran }) if self.ending.is_none() => {
                 // The processes that the command has left behind.
                 self.end(Cause::Over { ran: *ran }, self.task.grace.min(third(&self.task)));
@@ -340,7 +339,7 @@ impl Guard {
                 }
             }
             Some(ToGuardian::Cancel) if self.group.is_none() => self.end(Cause::Over { ran: false }, Duration::ZERO),
-            Some(ToGuardian::Ended { .. } | ToGuardian::Cancel) => {}
+            Some(ToGuardian::Ended { .. } | ToGuardian::Cancel | ToGuardian::Stopping | ToGuardian::Continued) => {}
         }
     }
 
@@ -393,7 +392,7 @@ impl Guard {
 
     /// No process of the group is to be alive after this.
     fn latest_kill(&self) -> Duration {
-        self.until.saturating_sub(self.task.margin())
+        self.until.saturating_sub(margin(self.task.lease))
     }
 
     fn term_due(&self) -> Duration {
@@ -410,7 +409,7 @@ impl Guard {
         let Some(hold) = Arc::into_inner(self.hold) else { return };
         if cause == Cause::Lost {
             self.front.tell(&ToFront::Done).await;
-            if self.stopped
+            if self.front.stopped
                 && let Some(process) = self.front.process
             {
                 // So that its user hears of it.
@@ -448,6 +447,11 @@ impl Guard {
 fn pace(task: &Task) -> Duration {
     let lead = task.lease.checked_div(12).unwrap_or_default().min(Duration::from_millis(250));
     third(task).saturating_sub(lead)
+}
+
+/// Between KILL and the end of the lease.
+pub fn margin(lease: Duration) -> Duration {
+    Duration::from_millis(500).min(lease.checked_div(6).unwrap_or_default())
 }
 
 fn third(task: &Task) -> Duration {

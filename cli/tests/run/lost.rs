@@ -236,3 +236,18 @@ fn a_release_that_nobody_hears_takes_no_longer_than_five_seconds() {
     assert_one_line(&ended.err, "not released");
     drop(frozen);
 }
+
+#[test]
+fn a_frozen_guardian() {
+    let server = Server::start();
+    let job = stubborn(&server, &["--lease", "3s"]);
+    let guardian = job.guardian();
+    send(guardian, Signal::STOP);
+    let begun = Instant::now();
+    let dead = job.dies();
+    // The last extension was before, so the lease ends before this.
+    assert!(dead - begun < SECOND * 3, "{:?}", dead - begun);
+    was_lost(job, "the guardian of the lock stands still");
+    send(guardian, Signal::CONT);
+    eventually("it is released", || is_free(&server));
+}

@@ -56,6 +56,22 @@ fn stopping_and_going_on() {
 }
 
 #[test]
+fn a_user_who_stops_the_wait_keeps_the_lock_that_it_gets() {
+    let server = Server::start();
+    server.expect("LOCK.ACQUIRE job TOKEN other PX 60000", ANY);
+    let job = Job::begin(&server, &["--lease", "2s", "--wait", "forever"], "true");
+    eventually("it waits", || server.info_int("lockstock", "lockstock_lock_waiters") == 1);
+    job.signal(Signal::TSTP);
+    let front = i32::try_from(job.front.id()).expect("a number");
+    eventually("it has stopped", || state(front) == Some('T'));
+    server.expect("LOCK.RELEASE job other", 1);
+    std::thread::sleep(SECOND * 3);
+    assert!(!is_free(&server));
+    job.signal(Signal::CONT);
+    assert_eq!(job.end(), Ended { status: Some(0), out: String::new(), err: String::new() });
+}
+
+#[test]
 fn a_signal_ends_the_wait() {
     let server = Server::start();
     server.expect("LOCK.ACQUIRE job TOKEN other PX 60000", ANY);

@@ -138,6 +138,43 @@ fn bg_and_a_background_job_that_wants_to_read() {
 }
 
 #[test]
+fn a_pipeline_whose_other_program_reads_the_terminal() {
+    let server = Server::start();
+    let mut typist = Typist::begin(&server, &BASH);
+    typist.sees("ready> ");
+    typist.types(
+        "$L run job -- sh -c 'sleep 1; echo en''ded' | sh -c 'echo be''gun; read key </dev/tty; echo got $key; cat'\n",
+    );
+    typist.sees("begun");
+    thread::sleep(SECOND / 2);
+    typist.types("one\n");
+    typist.sees("got one");
+    typist.sees("ended");
+    typist.sees("ready> ");
+    // The command itself gets the terminal when it asks for it.
+    typist.types("$L run job -- sh -c 'echo be''gun >/dev/tty; read key </dev/tty; echo got $key' | cat\n");
+    typist.sees("begun");
+    typist.types("two\n");
+    typist.sees("got two");
+    typist.sees("ready> ");
+}
+
+#[test]
+fn a_command_that_nobody_can_give_the_terminal_does_not_stop_for_ever() {
+    let server = Server::start();
+    let mut typist = Typist::begin(&server, &BASH);
+    typist.sees("ready> ");
+    typist.types("( $L run job -- sh -c 'echo be''gun; sleep 1; read line; echo never' </dev/tty & )\n");
+    typist.sees("begun");
+    eventually("the lock is free", || is_free(&server));
+    // Nor does one that a hang-up does not end.
+    typist.types("( trap '' HUP; $L run job -- sh -c 'echo be''gun; sleep 1; read line; echo never' </dev/tty & )\n");
+    typist.sees("begun");
+    eventually("the lock is free", || is_free(&server));
+    assert!(!typist.seen.contains("never"));
+}
+
+#[test]
 fn a_script_without_job_control_hears_ctrl_c_too() {
     let server = Server::start();
     let mut typist = Typist::begin(&server, &BASH);
