@@ -102,7 +102,8 @@ func (l *Lock) Owned(ctx context.Context) (bool, error) {
 }
 
 // Extend has the hold last for lease from now on (0: the lease that it was acquired with), and every extension after it. It is only needed
-// with [Unattended], or to change the lease. The error is an [ErrLost] if the hold has ended.
+// with [Unattended], or to change the lease. A shorter lease counts from now on even if no answer comes. The error is an [ErrLost] if the
+// hold has ended.
 func (l *Lock) Extend(ctx context.Context, lease time.Duration) error {
 	h := l.hold
 	if lease == 0 {
