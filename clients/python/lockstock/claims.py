@@ -11,6 +11,9 @@ from typing import Any, Optional
 from .errors import AlreadyHeld, is_answer
 from .terms import Terms
 
+# Of so many places it is remembered that an end was not answered.
+DOUBTS = 10_000
+
 # What handles a signal may ask for a lock, too.
 _turn = threading.RLock()
 
@@ -21,8 +24,8 @@ class _Table:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.claims: weakref.WeakValueDictionary[tuple[bytes, str], Claim] = weakref.WeakValueDictionary()
-        # Where an end was sent that was not answered: it may come late.
-        self.doubts: set[tuple[bytes, str]] = set()
+        # Where an end was sent that was not answered: it may come late. The oldest come first.
+        self.doubts: dict[tuple[bytes, str], None] = {}
 
 
 def table(client: Any) -> Any:
@@ -74,7 +77,10 @@ class Claim:
             self._leaving = True
             self._hold_places()
             if self._named:
-                self._table.doubts.update(self._places)
+                self.is_clear()
+                self._table.doubts.update(dict.fromkeys(self._places))
+                while len(self._table.doubts) > DOUBTS:
+                    del self._table.doubts[next(iter(self._table.doubts))]
             return True
 
     def end(self, told: bool = False) -> None:
@@ -95,10 +101,11 @@ class Claim:
     @property
     def in_doubt(self) -> bool:
         """Whether an end that was sent before may come late, and end this."""
-        return not self._table.doubts.isdisjoint(self._places)
+        return any(place in self._table.doubts for place in self._places)
 
     def is_clear(self) -> None:
-        self._table.doubts.difference_update(self._places)
+        for place in self._places:
+            self._table.doubts.pop(place, None)
 
     def _others(self) -> list[Claim]:
         found = [self._table.claims.get(place) for place in self._places]
@@ -107,3 +114,13 @@ class Claim:
     def _hold_places(self) -> None:
         for place in self._places:
             self._table.claims[place] = self
+
+
+def _forget() -> None:
+    """In the child of a fork: what another thread had in hand stays there."""
+    global _turn
+    _turn = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -13,7 +13,7 @@ import redis.asyncio
 import valkey
 import valkey.asyncio
 from conftest import URL, away, ends_within, eventually, frozen
-from lockstock import AsyncLock, Line, Lock, Lost, NotHeld, NotReleased, Refused, Unreachable, steps
+from lockstock import AsyncLock, Line, Lock, Lost, NotHeld, NotReleased, Refused, Unreachable, claims, steps
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from test_locks import demoted_for_a_while, run
@@ -305,17 +305,20 @@ def test_a_child_does_nothing_under_the_hold_of_its_parent(client, key):
 
 def test_locks_of_children_are_their_own(server, client, key):
     """The same objects after a fork: each child waits and holds with connections and tokens of its own."""
-    with Lock(client, key):
+    with Lock(client, key, token="parent"):
         children = []
-        for _ in range(5):
+        # What another thread has in hand while a process forks is in hand for ever in its child.
+        run(claims._turn.acquire)()
+        for number in range(5):
             child = os.fork()
             if child == 0:
                 try:
-                    with Lock(client, key, wait=100) as held:
+                    with Lock(client, key, wait=100, token=f"child {number}") as held:
                         os._exit(0 if held.held and held.release() else 1)
                 finally:
                     os._exit(2)
             children.append(child)
+        claims._turn = threading.RLock()
         server.until_waiting(key, 5)
     for child in children:
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

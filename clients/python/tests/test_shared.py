@@ -10,7 +10,7 @@ import pytest
 import redis
 import redis.asyncio
 from conftest import URL, ends_within, eventually
-from lockstock import AlreadyHeld, AsyncLock, Line, Lock, NotHeld
+from lockstock import AlreadyHeld, AsyncLock, Line, Lock, NotHeld, Unreachable, claims
 from test_impatient import play
 from test_locks import CLIENTS, run, waiting
 
@@ -120,6 +120,16 @@ def test_nor_one_with_that_of_a_task(key):
             pass
 
     play(lambda client: asyncio.wait_for(body(client), 20))
+
+
+def test_so_many_ends_without_an_answer_are_remembered(gate, monkeypatch, key):
+    monkeypatch.setattr(claims, "DOUBTS", 3)
+    with redis.Redis(port=gate.port) as client:
+        gate.close()
+        for number in range(5):
+            with pytest.raises(Unreachable):
+                Lock(client, key, token=f"{number}").acquire()
+        assert [token for _, token in claims.table(client).doubts] == ["2", "3", "4"]
 
 
 def test_a_hold_that_is_over_by_the_clock_lets_the_next_one_of_its_token_in(client, key):
