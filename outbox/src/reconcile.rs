@@ -16,7 +16,8 @@ const LOOKS: u32 = 100;
 /// Compares the orders in the tables with STOCK.ORDERS, writes the differences, and moves the position to where the events go on; returns
 /// the new position. An order that the sale does not know is cancelled.
 ///
-/// The position is taken before the orders are read: an order that changes meanwhile is read late and told of once more.
+/// The position is taken before the orders are read: an order that changes meanwhile is read late and told of once more. A sale that is not
+/// there any more has no orders, and one that lost its last changes lacks some: then nothing is written ([`Trouble::Lost`]).
 pub async fn reconcile(
     world: &World,
     sale: &[u8],
@@ -52,6 +53,9 @@ pub async fn reconcile(
             break;
         }
     }
+    if there(world, sale).await?.seq < to.seq {
+        return Err(Trouble::Lost);
+    }
     let mended = differing.len();
     let ended = |state| matches!(state, State::Cancelled | State::Expired);
     let unknown =
@@ -86,20 +90,21 @@ pub async fn reconcile(
 /// Where the events go on after now.
 async fn position(world: &World, sale: &[u8], stream: &[u8]) -> Result<Position, Trouble> {
     let client = &world.client;
-    let ask = || async {
-        let gone = || Trouble::Away(Place::Server, "the sale has just been deleted".into());
-        source::info(client, sale).await?.ok_or_else(gone)
-    };
     for _ in 0..LOOKS {
-        let before = ask().await?;
+        let before = there(world, sale).await?;
         let last = source::last_until(client, stream, "+").await?;
         let given = source::last_given(client, stream).await?;
-        let after = ask().await?;
+        let after = there(world, sale).await?;
         if let Some((seq, entry, foreign)) = between(&before, last.as_ref(), given, &after) {
             return Ok(Position { seq, entry, foreign, total: after.total, remaining: after.remaining });
         }
     }
     Err(Trouble::Away(Place::Server, "the sale changes too fast to be compared".into()))
+}
+
+/// The values of the sale, which must be there.
+async fn there(world: &World, sale: &[u8]) -> Result<Info, Trouble> {
+    source::info(&world.client, sale).await?.ok_or(Trouble::Lost)
 }
 
 /// The last event, its entry, and whether that is another's, of a look at the stream between two at the sale. An entry that is none of this sale's last may be one

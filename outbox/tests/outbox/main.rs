@@ -56,6 +56,7 @@ with_every_database! {
         a_start_from_an_old_file_stops_and_is_reconciled,
         a_promotion_that_lost_nothing_is_followed,
         what_differs_is_mended,
+        a_sale_that_is_deleted_while_it_is_compared_keeps_its_orders,
         what_is_no_event_is_named;
     together:
         a_second_outbox_stands_in_line,

@@ -191,6 +191,27 @@ pub fn what_differs_is_mended(kind: Kind) {
     outbox.end();
 }
 
+/// So many that the comparison lasts until the outbox is frozen.
+const ORDERS: usize = 20_000;
+
+pub fn a_sale_that_is_deleted_while_it_is_compared_keeps_its_orders(kind: Kind) {
+    let (server, database) = (Server::start(), Database::start(kind));
+    let mut client = server.client();
+    client.expect("STOCK.CREATE sale 1000000 STREAM events DEADLINES", OK);
+    client.pipeline((0..ORDERS).map(|number| format!("STOCK.DECR_ONCE sale {number}")));
+    once(&server, &database, &["--sale", "*", "--batch", "10000"]);
+    let outbox = Outbox::start(&server, &database, &["--sale", "*", "--reconcile"]);
+    harness::eventually("it reads the orders", || server.info("commandstats").contains_key("cmdstat_stock.orders"));
+    outbox.signal(rustix::process::Signal::STOP);
+    client.expect("DEL sale", 1);
+    outbox.signal(rustix::process::Signal::CONT);
+    outbox.says("sale: the sale was deleted, and all that its stream tells is written");
+    let said = outbox.end();
+    assert!(!said.contains("is away"), "{said}");
+    let sold = database.rows("SELECT count(*) FROM lockstock_orders WHERE state = 'sold'");
+    assert_eq!(sold, [[ORDERS.to_string()]]);
+}
+
 pub fn what_is_no_event_is_named(kind: Kind) {
     let (server, database) = (Server::start(), Database::start(kind));
     let mut client = known(&server, &database);
