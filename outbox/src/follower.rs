@@ -8,7 +8,7 @@ use lockstock::{Client, Hold};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-use crate::event::{self, EntryId, Event, storable};
+use crate::event::{self, EntryId, Event};
 use crate::metrics::{Metrics, SaleMetrics};
 use crate::name::{shown, stored};
 use crate::options::Options;
@@ -308,7 +308,7 @@ impl Follower {
         let orders = event::rows(events, &held);
         let kept = if self.world.options.events { events.iter().map(Event::event_row).collect() } else { Vec::new() };
         let writer = Writer { sale: &self.name, fence: hold.fence(), from: at };
-        self.world.store.write(writer, to, storable(to.entry.ms), &orders, &kept).await?;
+        self.world.store.write(writer, to, &orders, &kept).await?;
         self.world.absences.back(Place::Database);
         self.world.metrics.transaction();
         Ok(())

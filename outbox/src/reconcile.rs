@@ -1,6 +1,6 @@
 //! Makes the tables of a sale agree with the sale, even if events are lost.
 
-use crate::event::{EntryId, Event, EventRow, OrderRow, State, storable};
+use crate::event::{EntryId, Event, EventRow, OrderRow, State};
 use crate::follower::World;
 use crate::name::shown;
 use crate::report::say;
@@ -37,7 +37,7 @@ pub async fn reconcile(
         reference: order.reference,
         deadline: order.deadline,
         seq: to.seq,
-        at: storable(to.entry.ms),
+        at: to.moment(),
     };
     let mut cursor = "0".to_owned();
     loop {
@@ -63,7 +63,7 @@ pub async fn reconcile(
     differing.extend(unknown.map(|order| row(Order { state: State::Cancelled, units: 0, deadline: None, ..order })));
     let cancelled = differing.len().saturating_sub(mended);
 
-    let mut renewal = world.store.renew(Writer { sale: name, fence, from }, to, storable(to.entry.ms)).await?;
+    let mut renewal = world.store.renew(Writer { sale: name, fence, from }, to).await?;
     renewal.orders(&differing).await?;
     if world.options.events {
         let mut first = EntryId::default();

@@ -8,11 +8,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 use sqlx::any::AnyConnectOptions;
-use sqlx::{Any, AnyConnection, AssertSqlSafe, ConnectOptions, Connection, Row, Transaction};
+use sqlx::{AnyConnection, AssertSqlSafe, ConnectOptions, Connection, Row};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-use crate::event::{EntryId, EventRow, OrderRow, State};
+use crate::event::{EntryId, EventRow, OrderRow, State, storable};
 use crate::source::Order;
 use crate::trouble::{Place, Trouble};
 pub use sql::LONGEST_SALE;
@@ -54,6 +54,11 @@ impl Position {
     /// As in XRANGE: `(` stands for the entries after it.
     fn stream_id(&self) -> String {
         format!("{}{}", if self.foreign { "(" } else { "" }, self.entry)
+    }
+
+    /// When the last event was, in Unix milliseconds; now by our clock if there was none.
+    pub fn moment(&self) -> u64 {
+        if self.entry == EntryId::default() { now() } else { storable(self.entry.ms) }
     }
 
     /// Where to begin to read: with the event that was written last, if it is there.
@@ -162,7 +167,7 @@ impl Store {
         patiently(PATIENCE, async {
             let mut lent = self.lend().await?;
             let mut work = lent.connection.begin().await?;
-            let first = sqlx::query(AssertSqlSafe(self.sql.first_row.clone())).bind(sale).bind(now());
+            let first = sqlx::query(AssertSqlSafe(self.sql.first_row.clone())).bind(sale).bind(signed(now()));
             first.execute(&mut *work).await?;
             let claim = sqlx::query(AssertSqlSafe(self.sql.claim.clone())).bind(fence).bind(sale).bind(fence);
             if claim.execute(&mut *work).await?.rows_affected() != 1 {
@@ -186,13 +191,13 @@ impl Store {
         &self,
         writer: Writer<'_>,
         to: Position,
-        at: u64,
         orders: &[OrderRow],
         events: &[EventRow],
     ) -> Result<(), Trouble> {
         patiently(PATIENCE, async {
             let mut lent = self.lend().await?;
-            let mut work = self.begin(&mut lent.connection, writer, to, at).await?;
+            let mut work = lent.connection.begin().await?;
+            self.advance(&mut work, writer, to).await?;
             send(&mut work, &self.sql.orders, writer.sale, orders).await?;
             if self.events {
                 send(&mut work, &self.sql.events, writer.sale, events).await?;
@@ -228,42 +233,24 @@ impl Store {
     }
 
     /// Begins the one transaction that makes the tables of a sale anew.
-    pub async fn renew<'a>(&'a self, writer: Writer<'a>, to: Position, at: u64) -> Result<Renewal<'a>, Trouble> {
+    pub async fn renew<'a>(&'a self, writer: Writer<'a>, to: Position) -> Result<Renewal<'a>, Trouble> {
         let mut lent = patiently(PATIENCE, self.lend()).await?;
         let moved = patiently(PATIENCE, async {
             sqlx::query("BEGIN").execute(&mut lent.connection).await?;
-            self.advance(&mut lent.connection, writer, to, at).await
+            self.advance(&mut lent.connection, writer, to).await
         });
         moved.await?;
         Ok(Renewal { store: self, lent, sale: writer.sale })
     }
 
-    async fn begin<'a>(
-        &self,
-        connection: &'a mut AnyConnection,
-        writer: Writer<'_>,
-        to: Position,
-        at: u64,
-    ) -> Result<Transaction<'a, Any>, Trouble> {
-        let mut work = connection.begin().await?;
-        self.advance(&mut work, writer, to, at).await?;
-        Ok(work)
-    }
-
     /// The first statement of a transaction. An outbox that has lost the sale waits here for its successor, and then writes nothing.
-    async fn advance(
-        &self,
-        work: &mut AnyConnection,
-        writer: Writer<'_>,
-        to: Position,
-        at: u64,
-    ) -> Result<(), Trouble> {
+    async fn advance(&self, work: &mut AnyConnection, writer: Writer<'_>, to: Position) -> Result<(), Trouble> {
         let advance = sqlx::query(AssertSqlSafe(self.sql.advance.clone()))
             .bind(to.seq)
             .bind(to.stream_id())
             .bind(to.total)
             .bind(to.remaining)
-            .bind(i64::try_from(at).unwrap_or(i64::MAX))
+            .bind(signed(to.moment()))
             .bind(writer.sale)
             .bind(writer.fence)
             .bind(writer.from.seq);
@@ -358,7 +345,12 @@ async fn patiently<T>(patience: Duration, work: impl Future<Output = Result<T, T
 }
 
 /// Unix milliseconds by our clock.
-pub fn now() -> i64 {
+pub fn now() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+    now.as_millis().try_into().unwrap_or(u64::MAX)
+}
+
+/// The type of a parameter.
+fn signed(ms: u64) -> i64 {
+    ms.try_into().unwrap_or(i64::MAX)
 }

@@ -66,6 +66,7 @@ with_every_database! {
     names:
         names_are_stored_as_they_are,
         every_state_is_written,
+        a_sale_without_events_has_a_time,
         a_sale_without_deadlines_is_written,
         a_batch_of_the_longest_names_is_written;
     usage:

@@ -1,5 +1,7 @@
 //! What is in the tables.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use harness::shop::orders;
 use harness::{ANY, OK, Server};
 
@@ -93,15 +95,37 @@ pub fn every_state_is_written(kind: Kind) {
     // When it was changed is when the server says so, to the millisecond, in UTC.
     let entry = client.cmd("XREVRANGE events + - COUNT 1").at(0).at(0).text();
     let ms: i64 = entry.split_once('-').and_then(|(ms, _)| ms.parse().ok()).expect("an id");
-    let query = match kind {
+    assert_eq!(changed(&database), ms);
+    has_every_event(&database, &mut client, "sale", "events");
+}
+
+/// When the sale was changed, in Unix milliseconds.
+fn changed(database: &Database) -> i64 {
+    let query = match database.kind {
         Kind::Sqlite => "SELECT CAST(round(unixepoch(changed_at, 'subsec') * 1000) AS INTEGER) FROM lockstock_sales",
         Kind::Postgres => "SELECT round(extract(epoch FROM changed_at) * 1000)::bigint FROM lockstock_sales",
         Kind::MariaDb => {
             "SELECT CAST(timestampdiff(MICROSECOND, '1970-01-01', changed_at) DIV 1000 AS SIGNED) FROM lockstock_sales"
         }
     };
-    assert_eq!(database.rows(query), [[ms.to_string()]]);
-    has_every_event(&database, &mut client, "sale", "events");
+    database.rows(query)[0][0].parse().expect("a number")
+}
+
+pub fn a_sale_without_events_has_a_time(kind: Kind) {
+    let (server, database) = (Server::start(), Database::start(kind));
+    server.expect("STOCK.CREATE sale 10 STREAM events", OK);
+    for words in [EVERYTHING, &["--sale", "*", "--reconcile"]] {
+        let before = now();
+        once(&server, &database, words);
+        assert_eq!(database.rows("SELECT total, seq FROM lockstock_sales"), [["10", "0"]]);
+        assert!((before..=now()).contains(&changed(&database)), "{before} {}", changed(&database));
+        database.change("UPDATE lockstock_sales SET total = 0");
+    }
+}
+
+fn now() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    i64::try_from(now.as_millis()).expect("a number")
 }
 
 pub fn a_sale_without_deadlines_is_written(kind: Kind) {
