@@ -94,6 +94,13 @@ pub enum State {
     Waiting,
 }
 
+impl State {
+    /// The units that an order has in this state.
+    pub fn units(self, told: i64) -> i64 {
+        if matches!(self, Self::Held | Self::Sold) { told } else { 0 }
+    }
+}
+
 impl FromStr for State {
     type Err = String;
 
@@ -140,41 +147,46 @@ pub struct EventRow {
 /// The last time that every database can store: the end of the year 9999.
 const LATEST: u64 = 253_402_300_799_999;
 
+/// The state of orders, and the deadlines of holds.
+pub type Known = HashMap<Vec<u8>, (State, Option<i64>)>;
+
 /// A time that every database can store.
 pub fn storable(ms: u64) -> u64 {
     ms.min(LATEST)
 }
 
 impl Event {
-    /// The order after this event. `held` has the deadlines of orders that are held, where the events do not tell.
-    pub fn row(&self, held: &HashMap<Vec<u8>, i64>) -> Option<OrderRow> {
-        let deadline = match self.deadline {
-            Some(deadline) => deadline,
-            None => held.get(&self.id).copied().unwrap_or(-1),
+    /// The order after this event. `known` has what the sale says of orders, where the events do not tell: their state, and the deadline
+    /// of a hold. The sale may be ahead of the event, but an order is never sold that is not.
+    pub fn row(&self, known: &Known) -> Option<OrderRow> {
+        let (taken, deadline) = match self.deadline {
+            Some(deadline) if deadline >= 0 => (State::Held, Some(deadline)),
+            Some(_) => (State::Sold, None),
+            None => known.get(&self.id).copied().unwrap_or((State::Held, None)),
         };
-        let (state, units) = match self.kind.as_str() {
+        let state = match self.kind.as_str() {
             // An order that keeps some of its units is held or sold, as it was.
-            "ok" | "extend" | "keep" if deadline >= 0 => (State::Held, self.units),
-            "ok" | "confirm" | "keep" => (State::Sold, self.units),
-            "wait" => (State::Waiting, 0),
-            "cancel" => (State::Cancelled, 0),
-            "expire" => (State::Expired, 0),
+            "ok" | "extend" | "keep" => taken,
+            "confirm" => State::Sold,
+            "wait" => State::Waiting,
+            "cancel" => State::Cancelled,
+            "expire" => State::Expired,
             // "adjust" is about the sale and not about an order.
             _ => return None,
         };
         Some(OrderRow {
             id: stored(&self.id),
             state,
-            units,
+            units: state.units(self.units),
             buyer: self.buyer.clone(),
             reference: self.reference.clone(),
-            deadline: (state == State::Held).then_some(deadline),
+            deadline: deadline.filter(|_| state == State::Held),
             seq: self.seq,
             at: storable(self.entry.ms),
         })
     }
 
-    /// Whether only the sale itself knows if the order is held or sold.
+    /// Whether only the sale itself knows what the order is.
     pub fn is_silent(&self) -> bool {
         self.deadline.is_none() && matches!(self.kind.as_str(), "ok" | "keep")
     }
@@ -193,11 +205,11 @@ impl Event {
 }
 
 /// The orders after some events: for each order its last row.
-pub fn rows(events: &[Event], held: &HashMap<Vec<u8>, i64>) -> Vec<OrderRow> {
+pub fn rows(events: &[Event], known: &Known) -> Vec<OrderRow> {
     let mut place: HashMap<&[u8], usize> = HashMap::new();
     let mut rows: Vec<OrderRow> = Vec::with_capacity(events.len());
     for event in events {
-        let Some(row) = event.row(held) else { continue };
+        let Some(row) = event.row(known) else { continue };
         if let Some(before) = place.get(event.id.as_slice()).and_then(|place| rows.get_mut(*place)) {
             *before = row;
         } else {
@@ -247,11 +259,15 @@ mod tests {
 
     #[test]
     fn where_events_tell_no_deadline_the_sale_does() {
-        let told = [happened(1, "ok", "a", 2, None), happened(2, "ok", "b", 1, None)];
+        let told = ["a", "b", "c", "d"].map(|id| happened(1, "ok", id, 2, None));
         assert!(told.iter().all(Event::is_silent));
-        let rows = rows(&told, &HashMap::from([(b"a".to_vec(), 70)]));
-        assert_eq!((rows[0].state, rows[0].deadline), (State::Held, Some(70)));
-        assert_eq!((rows[1].state, rows[1].deadline), (State::Sold, None));
+        let known = [("a", State::Held, Some(70)), ("b", State::Sold, None), ("c", State::Expired, None)];
+        let rows = rows(&told, &known.map(|(id, state, deadline)| (id.into(), (state, deadline))).into());
+        let rows: Vec<_> = rows.iter().map(|row| (row.state, row.units, row.deadline)).collect();
+        let expected = [(State::Held, 2, Some(70)), (State::Sold, 2, None), (State::Expired, 0, None)];
+        assert_eq!(rows[..3], expected);
+        // The sale does not know it: nothing says that it is sold.
+        assert_eq!(rows[3], (State::Held, 2, None));
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! Follows one sale: holds its lock, reads its stream, and writes the orders.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -300,12 +299,8 @@ impl Follower {
         }
         let silent: Vec<Vec<u8>> =
             events.iter().filter(|event| event.is_silent()).map(|event| event.id.clone()).collect();
-        let held = if silent.is_empty() {
-            HashMap::new()
-        } else {
-            source::held(&self.world.client, &self.sale, silent).await?
-        };
-        let orders = event::rows(events, &held);
+        let known = source::known(&self.world.client, &self.sale, silent).await?;
+        let orders = event::rows(events, &known);
         let kept = if self.world.options.events { events.iter().map(Event::event_row).collect() } else { Vec::new() };
         let writer = Writer { sale: &self.name, fence: hold.fence(), from: at };
         self.world.store.write(writer, to, &orders, &kept).await?;

@@ -7,7 +7,7 @@ use lockstock::{Client, Node};
 use redis::{Cmd, FromRedisValue, Value, cmd};
 use tokio::task::JoinSet;
 
-use crate::event::{self, EntryId, Event, State};
+use crate::event::{self, EntryId, Event, Known, State};
 use crate::name::stored;
 use crate::trouble::{Place, Trouble};
 
@@ -148,9 +148,9 @@ pub async fn last_given(client: &Client, stream: &[u8]) -> Result<EntryId, Troub
     redis::from_redis_value::<String>(last).map_err(unexpected)?.parse().map_err(unexpected)
 }
 
-/// The deadlines of those of these orders that are held now.
-pub async fn held(client: &Client, sale: &[u8], ids: Vec<Vec<u8>>) -> Result<HashMap<Vec<u8>, i64>, Trouble> {
-    let mut held = HashMap::new();
+/// The states that these orders have now, and the deadlines of holds.
+pub async fn known(client: &Client, sale: &[u8], ids: Vec<Vec<u8>>) -> Result<Known, Trouble> {
+    let mut known = Known::new();
     let mut asked = JoinSet::new();
     let mut ids = ids.into_iter();
     loop {
@@ -164,14 +164,14 @@ pub async fn held(client: &Client, sale: &[u8], ids: Vec<Vec<u8>>) -> Result<Has
                 Ok::<_, Trouble>((id, order))
             });
         }
-        let Some(answer) = asked.join_next().await else { return Ok(held) };
+        let Some(answer) = asked.join_next().await else { return Ok(known) };
         let (id, order) = answer.map_err(unexpected)??;
         let Some(mut order) = order else { continue };
         let mut field = |name: &str| order.remove(name).unwrap_or(Value::Nil);
         let state: String = redis::from_redis_value(field("state")).map_err(unexpected)?;
-        if state == "held" {
-            held.insert(id, redis::from_redis_value(field("deadline")).map_err(unexpected)?);
-        }
+        let state = state.parse().map_err(Trouble::Stopped)?;
+        let deadline: i64 = redis::from_redis_value(field("deadline")).map_err(unexpected)?;
+        known.insert(id, (state, (state == State::Held).then_some(deadline)));
     }
 }
 
@@ -185,7 +185,7 @@ pub async fn orders(client: &Client, sale: &[u8], cursor: &str) -> Result<(Strin
     let order = |(id, state, units, buyer, reference, deadline): Row| {
         let state: State = state.parse().map_err(Trouble::Stopped)?;
         let deadline = (state == State::Held).then_some(deadline);
-        let units = if matches!(state, State::Held | State::Sold) { units } else { 0 };
+        let units = state.units(units);
         let [id, buyer, reference] = [id, buyer, reference].map(|name| stored(&name));
         Ok(Order { id, state, units, buyer, reference, deadline })
     };

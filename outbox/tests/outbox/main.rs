@@ -67,6 +67,7 @@ with_every_database! {
         names_are_stored_as_they_are,
         every_state_is_written,
         a_sale_without_events_has_a_time,
+        an_order_is_sold_only_if_the_sale_says_so,
         a_sale_without_deadlines_is_written,
         a_batch_of_the_longest_names_is_written;
     usage:

@@ -3,10 +3,10 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use harness::shop::orders;
-use harness::{ANY, OK, Server};
+use harness::{ANY, OK, Server, eventually};
 
 use crate::databases::{Database, Kind};
-use crate::support::{EVERYTHING, Outbox, agree, has_every_event, once, shop, written};
+use crate::support::{EVERYTHING, Outbox, agree, has_every_event, once, shop, stops, written};
 
 pub fn names_are_stored_as_they_are(kind: Kind) {
     let (server, database) = (Server::start(), Database::start(kind));
@@ -126,6 +126,39 @@ pub fn a_sale_without_events_has_a_time(kind: Kind) {
 fn now() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
     i64::try_from(now.as_millis()).expect("a number")
+}
+
+pub fn an_order_is_sold_only_if_the_sale_says_so(kind: Kind) {
+    let (server, database) = (Server::start(), Database::start(kind));
+    let mut client = server.client();
+    client.expect("STOCK.CREATE sale 10 STREAM events", OK);
+    for words in ["sold", "held HOLD 3600000", "cancelled HOLD 3600000", "lapsed HOLD 1"] {
+        client.expect(format!("STOCK.DECR_ONCE sale {words}"), ANY);
+    }
+    client.expect("STOCK.CANCEL sale cancelled", ANY);
+    eventually("it has lapsed", || client.cmd("XLEN events").int() == 6);
+    // The outbox stands where it has read the events of the holds, and not yet of their ends.
+    for end in &client.cmd("XRANGE events - +").items()[4..] {
+        client.expect(["XDEL", "events", &end.at(0).text()], 1);
+    }
+    stops(&server, &database, "sale: stopped: events 5 to 6 are missing");
+    let known = orders(&mut client, "sale");
+    assert_eq!(known["lapsed"].state, "expired");
+    assert_eq!(written(&database, "sale"), known);
+    // A sale that is gone says of no order that it is sold.
+    client.expect("STOCK.CREATE gone 10 STREAM others", OK);
+    let outbox = Outbox::start(&server, &database, &["--sale", "gone"]);
+    eventually("it is followed", || {
+        !database.rows("SELECT seq FROM lockstock_sales WHERE total = 10 AND seq = 0").is_empty()
+    });
+    outbox.signal(rustix::process::Signal::STOP);
+    client.expect("STOCK.DECR_ONCE gone a HOLD 3600000", ANY);
+    client.expect("DEL gone", 1);
+    outbox.signal(rustix::process::Signal::CONT);
+    outbox.says("gone: the sale was deleted");
+    outbox.end();
+    let order = &written(&database, "gone")["a"];
+    assert_eq!((order.state.as_str(), order.units, order.deadline), ("held", 1, -1));
 }
 
 pub fn a_sale_without_deadlines_is_written(kind: Kind) {
