@@ -67,6 +67,7 @@ pub struct Follower {
     pub sale: Vec<u8>,
     name: String,
     metrics: Arc<SaleMetrics>,
+    /// The token that holds its lock. Of two sales with one token, the server would take each for the other's holder.
     token: String,
     reconciled: bool,
     /// How often it was to be reconciled again since an event was written.
@@ -84,7 +85,7 @@ struct Look {
 }
 
 impl Follower {
-    pub fn new(world: Arc<World>, sale: Vec<u8>, token: String) -> Self {
+    pub fn new(world: Arc<World>, sale: Vec<u8>) -> Self {
         let name = stored(&sale);
         let metrics = world.metrics.sale(&name);
         Self {
@@ -92,7 +93,7 @@ impl Follower {
             sale,
             name,
             metrics,
-            token,
+            token: uuid::Uuid::new_v4().to_string(),
             reconciled: false,
             mends: 0,
             goal: None,

@@ -104,14 +104,8 @@ async fn supervise(options: Options, client: Client, store: Store) -> Result<Exi
     let _progress = options.once.then(Progress::begin);
     let (absences, streams) = (Absences::default(), Streams::default());
     let world = Arc::new(World { client, store, options, metrics, absences, streams, stop });
-    let mut supervisor = Supervisor {
-        world,
-        followers: JoinSet::new(),
-        followed: HashSet::new(),
-        left: HashMap::new(),
-        stopped: false,
-        token: uuid::Uuid::new_v4().to_string(),
-    };
+    let mut supervisor =
+        Supervisor { world, followers: JoinSet::new(), followed: HashSet::new(), left: HashMap::new(), stopped: false };
     let outcome = supervisor.run().await;
     tell.send_replace(true);
     // Each follower releases its lock. A follower that waits for a silent server or database is dropped.
@@ -133,8 +127,6 @@ struct Supervisor {
     left: HashMap<Vec<u8>, Left>,
     /// Whether a sale was left alone whose events are missing.
     stopped: bool,
-    /// The token that holds the locks.
-    token: String,
 }
 
 impl Supervisor {
@@ -210,7 +202,7 @@ impl Supervisor {
                 new.push(shown(&sale));
             }
             self.followed.insert(sale.clone());
-            let follower = Follower::new(self.world.clone(), sale.clone(), self.token.clone());
+            let follower = Follower::new(self.world.clone(), sale.clone());
             self.followers.spawn(async move { (sale, follower.run().await) });
         }
         match new.as_slice() {

@@ -60,6 +60,7 @@ with_every_database! {
         what_is_no_event_is_named;
     together:
         a_second_outbox_stands_in_line,
+        two_outboxes_with_a_sale_each_stand_in_line_for_the_other,
         an_outbox_that_was_frozen_writes_nothing_more,
         many_sales_are_followed,
         what_is_written_is_trimmed;

@@ -31,6 +31,31 @@ pub fn a_second_outbox_stands_in_line(kind: Kind) {
     client.expect("EXISTS lockstock-outbox:sale", 0);
 }
 
+pub fn two_outboxes_with_a_sale_each_stand_in_line_for_the_other(kind: Kind) {
+    let (server, database) = (Server::start(), Database::start(kind));
+    let mut client = server.client();
+    client.expect("STOCK.CREATE a 1000 STREAM events:a DEADLINES", OK);
+    let first = Outbox::start(&server, &database, EVERYTHING);
+    agree(&database, &mut client, "a");
+    // The second finds the new sale before the first does.
+    first.signal(Signal::STOP);
+    client.expect("STOCK.CREATE b 1000 STREAM events:b DEADLINES", OK);
+    let second = Outbox::start(&server, &database, EVERYTHING);
+    second.says("a: another outbox is at work on it");
+    agree(&database, &mut client, "b");
+    first.signal(Signal::CONT);
+    first.says("b: another outbox is at work on it");
+    for sale in ["a", "b"] {
+        let lock = ["LOCK.INFO".to_owned(), format!("lockstock-outbox:{sale}")];
+        eventually("the other stands in line", || client.cmd(lock.clone()).field("waiting").int() == 1);
+    }
+    assert_eq!(server.info_int("lockstock", "lockstock_lock_deadlocks"), 0);
+    assert!(!first.end().contains("is away"));
+    sell(&mut client, "a", "b", 3);
+    agree(&database, &mut client, "a");
+    assert!(!second.end().contains("is away"));
+}
+
 pub fn an_outbox_that_was_frozen_writes_nothing_more(kind: Kind) {
     let (server, database) = (Server::start(), Database::start(kind));
     let mut client = server.client();
